@@ -1,0 +1,31 @@
+# Everything comes from Debian packages; tools/install lists them.
+find_package(Protobuf REQUIRED)
+find_package(absl REQUIRED)
+find_package(fmt REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(ZLIB REQUIRED)
+
+# Debian's SystemC ships a plain library without a CMake package. It was built
+# as C++17 and encodes that in its link-time API check, so every user of its
+# headers has to claim the same standard, whatever it compiles as.
+find_library(SYSTEMC_LIBRARY systemc REQUIRED)
+find_path(SYSTEMC_INCLUDE_DIR systemc REQUIRED)
+add_library(SystemC::systemc INTERFACE IMPORTED)
+set_target_properties(SystemC::systemc PROPERTIES
+  INTERFACE_LINK_LIBRARIES "${SYSTEMC_LIBRARY}"
+  INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${SYSTEMC_INCLUDE_DIR}"
+  INTERFACE_COMPILE_DEFINITIONS "SC_CPLUSPLUS=201703L;SC_DISABLE_API_VERSION_CHECK")
+
+if(TPUSIM_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+if(TPUSIM_BUILD_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
