@@ -1,0 +1,116 @@
+// What one chip is made of, as read from configs/chips/NAME.json.
+//
+// The JSON file gives every figure with its unit and source; this header is the
+// typed view of it that the compiler and the machine share. Field paths equal
+// the JSON paths and the names that --set takes ("chip.hbm.bytes_per_second",
+// "ici.hop_latency_ns"): one table in chip_schema.cc binds them, so that a
+// parameter cannot exist in one place only.
+//
+// "Per core" means per TensorCore, "per chip" per package on the torus.
+#ifndef TPUSIM_CONFIGS_CHIP_H_
+#define TPUSIM_CONFIGS_CHIP_H_
+
+#include <cstdint>
+#include <string>
+
+#include "configs/units.h"
+
+namespace tpusim::configs {
+
+struct MxuParams {
+  int64_t count = 0;            // systolic arrays per TensorCore
+  int64_t rows = 0;             // contracting (K) extent of one array
+  int64_t columns = 0;          // output (N) extent of one array
+  double lhs_rows_per_cycle = 1;  // LHS rows that enter one array per cycle
+  double weight_rows_per_cycle = 1;  // rows of the next weight tile loaded per cycle
+  int64_t result_latency_cycles = 0;  // first LHS row in to first result row out
+  // Array passes that one product of this format takes, relative to bf16.
+  double passes_bf16 = 1;
+  double passes_f32 = 1;   // DEFAULT precision: operands rounded to bf16
+  double passes_f32_high = 3;
+  double passes_f32_highest = 6;
+  double passes_int8 = 1;
+  double passes_int4 = 1;
+  double passes_fp8 = 1;
+  double passes_int32 = 10;  // byte products with i + j <= 3
+};
+
+struct VpuParams {
+  int64_t sublanes = 8;
+  int64_t lanes = 128;
+  int64_t alus_per_lane = 0;     // VALU slots per bundle
+  int64_t eup_slots = 1;         // transcendental slots per bundle
+  int64_t load_slots = 0;        // vector registers loaded from VMEM per cycle
+  int64_t store_slots = 0;
+  int64_t xlu_count = 2;
+  double eup_cycles_per_vreg = 1;
+  double xlu_cycles_per_vreg = 1;
+  int64_t latency_cycles = 2;
+};
+
+struct VmemParams {
+  Bytes bytes;          // per core
+  Bytes scoped_bytes;   // budget for the windows of one kernel
+};
+
+struct HbmParams {
+  Bytes bytes;                       // per device
+  Bytes reserved_bytes;              // runtime reserve, not usable by a program
+  BytesPerSecond bytes_per_second;   // per device, reads and writes share it
+  double efficiency = 1;             // sustained share of the peak for large transfers
+};
+
+struct DmaParams {
+  Picoseconds start_latency;         // issue to first byte
+  Bytes granule;
+  int64_t issue_cycles = 1;          // scalar slots taken by one issue
+};
+
+struct TensorCoreParams {
+  Picoseconds kernel_launch;         // fixed cost of starting one kernel
+  Picoseconds grid_step_overhead;    // scalar work of one pipelined grid step
+};
+
+struct IciParams {
+  int64_t links = 0;                 // links per chip
+  BytesPerSecond link_bytes_per_second;  // one way, nominal
+  double wrapped_efficiency = 1;     // effective rate / nominal on a wrapped axis
+  double unwrapped_efficiency = 1;   // ... on an axis without wrap-around
+  Picoseconds hop_latency;
+  Picoseconds launch;                // fixed cost of one collective
+  Bytes reduce_window;               // sub-chunk of a pipelined reduce-add
+};
+
+struct HostParams {
+  BytesPerSecond pcie_bytes_per_second;  // per chip, each way
+  Picoseconds pcie_latency;
+  BytesPerSecond dcn_bytes_per_second;   // per chip, egress
+  Picoseconds dcn_latency;
+  int64_t chips_x = 0, chips_y = 0, chips_z = 1;  // chips per host
+};
+
+struct ChipParams {
+  std::string name;              // "v5e"
+  std::string description;
+  int64_t tensor_cores = 0;      // per chip
+  int64_t devices = 0;           // what JAX counts, per chip
+  Hertz clock;
+  FlopsPerSecond peak_bf16;      // per chip, published
+  MxuParams mxu;
+  VpuParams vpu;
+  VmemParams vmem;
+  HbmParams hbm;
+  DmaParams dma;
+  TensorCoreParams tensor_core;
+  IciParams ici;
+  HostParams host;
+
+  // Peak of the arrays by their own geometry, per device:
+  // 2 * rows * columns * count * rows per cycle * clock, over cores of a device.
+  FlopsPerSecond MxuPeak() const;
+  int64_t CoresPerDevice() const { return tensor_cores / devices; }
+};
+
+}  // namespace tpusim::configs
+
+#endif  // TPUSIM_CONFIGS_CHIP_H_

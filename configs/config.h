@@ -1,0 +1,40 @@
+// From the text of --config and --set to a Config.
+//
+// `v5e-4x2` names a chip file (configs/chips/v5e.json) and a slice; a path to a
+// JSON file gives {"chip": NAME or PATH, "slice": "4x2", "set": {...}}. Chip
+// files are embedded in the binary at build time, so that an installed tpusim
+// needs no data folder.
+#ifndef TPUSIM_CONFIGS_CONFIG_H_
+#define TPUSIM_CONFIGS_CONFIG_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/chip.h"
+#include "configs/topology.h"
+
+namespace tpusim::configs {
+
+// One parameter as `tpusim configs NAME` shows it.
+struct ParameterInfo {
+  std::string path;    // "chip.hbm.bytes_per_second"
+  std::string value;   // as printed, in `unit`
+  std::string unit;
+  std::string source;
+};
+
+// Errors name what was wrong and the nearest valid thing: unknown chip, slice
+// that does not exist (with the valid ones of that size or all), unknown --set
+// name (with the nearest), value that is not a number or out of range.
+// `overrides` are "key=value" texts in command-line order.
+absl::StatusOr<Config> LoadConfig(const std::string& text,
+                                  const std::vector<std::string>& overrides);
+
+std::vector<std::string> ChipNames();
+std::vector<std::string> SliceNames(const std::string& chip);  // "1x1", "2x2", ...
+absl::StatusOr<std::vector<ParameterInfo>> DescribeChip(const std::string& chip);
+
+}  // namespace tpusim::configs
+
+#endif  // TPUSIM_CONFIGS_CONFIG_H_

@@ -1,0 +1,46 @@
+// Cycles of a block, from the machine's slots.
+//
+// Pure functions that the compiler's cost model and the simulated engines
+// share, so that the two cannot drift apart.
+#ifndef TPUSIM_MODELS_TIMING_KERNEL_TIMING_H_
+#define TPUSIM_MODELS_TIMING_KERNEL_TIMING_H_
+
+#include "configs/chip.h"
+#include "configs/units.h"
+#include "models/isa/program.h"
+
+namespace tpusim::timing {
+
+// What each slot of one block is busy for. `total` is what the block takes.
+struct BlockCycles {
+  Cycles mxu{0};    // longest array's steady state, without fill and drain
+  Cycles mxu_fill{0};  // weight load + fill + drain that nothing hides
+  Cycles vpu{0};    // fullest of VALU, EUP, XLU, load, store
+  Cycles total{0};
+};
+
+// Formula and derivation in kernel_timing.cc.
+BlockCycles TimeBlock(const configs::ChipParams& chip, const isa::Block& block);
+
+// Array passes of a product in this format, relative to one bf16 pass.
+double FormatPasses(const configs::MxuParams& mxu, isa::NumberFormat format);
+
+// Rate at which HBM serves DMA windows, per device.
+BytesPerSecond HbmRate(const configs::ChipParams& chip);
+
+// Time of one grid step's block including the step's scalar overhead.
+Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block);
+
+// A kernel alone on its chip: exact replay of the software pipeline
+// (fill, steps, drain) with every transfer at the full HBM rate.
+Picoseconds KernelTime(const configs::ChipParams& chip, const isa::Kernel& kernel);
+
+// HBM bytes that a kernel moves (inputs re-fetched as the grid revisits them).
+struct KernelTraffic {
+  Bytes read{0}, written{0};
+};
+KernelTraffic TrafficOf(const isa::Kernel& kernel);
+
+}  // namespace tpusim::timing
+
+#endif  // TPUSIM_MODELS_TIMING_KERNEL_TIMING_H_
