@@ -10,8 +10,10 @@
 #ifndef TPUSIM_CONFIGS_CHIP_H_
 #define TPUSIM_CONFIGS_CHIP_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "configs/units.h"
 
@@ -89,6 +91,39 @@ struct HostParams {
   int64_t chips_x = 0, chips_y = 0, chips_z = 1;  // chips per host
 };
 
+// Which axes of a slice close into rings. A property of the generation: chips
+// without optical switches only have the cables of the full pod.
+enum class WrapRule {
+  kNever,
+  kAxisLength16,  // an axis wraps iff its length is 16
+  kWholeCubes4,   // all axes wrap iff every length is a multiple of 4
+};
+
+// The slices that exist. They are listed, not computed: what can be had is a
+// decision of the provider, and a slice that does not exist must not simulate.
+struct SliceRules {
+  int64_t axes = 0;                              // 2 or 3
+  std::array<int64_t, 3> max = {1, 1, 1};        // the full pod
+  WrapRule wrap = WrapRule::kNever;
+  std::vector<std::string> slices;               // "4x2", x first
+};
+
+// A fixed order of the devices of one small box, which JAX prefers over the
+// general axis assignment because the order walks along links.
+struct TrayOrder {
+  int64_t devices = 0;
+  std::array<int64_t, 3> shape = {0, 0, 0};  // zeros: any box of so many devices
+  bool one_axis_only = false;                // only if one mesh axis spans the box
+  std::vector<int64_t> order;                // positions in the x-minor numbering of the box
+};
+
+struct DeviceOrderRules {
+  // JAX numbers devices host by host; a mesh of fewer devices takes the first.
+  std::array<int64_t, 3> enumeration_tile = {1, 1, 1};
+  bool splits_physical_axes = false;  // make_mesh may split an axis of the torus
+  std::vector<TrayOrder> trays;
+};
+
 struct ChipParams {
   std::string name;              // "v5e"
   std::string description;
@@ -104,6 +139,8 @@ struct ChipParams {
   TensorCoreParams tensor_core;
   IciParams ici;
   HostParams host;
+  SliceRules slices;
+  DeviceOrderRules device_order;
 
   // Peak of the arrays by their own geometry, per device:
   // 2 * rows * columns * count * rows per cycle * clock, over cores of a device.

@@ -1,7 +1,9 @@
 // From the text of --config and --set to a Config.
 //
 // `v5e-4x2` names a chip file (configs/chips/v5e.json) and a slice; a path to a
-// JSON file gives {"chip": NAME or PATH, "slice": "4x2", "set": {...}}. Chip
+// JSON file gives {"chip": NAME or PATH, "slice": "4x2", "set": {...}}. A chip file of one's own
+// names what it starts from and gives only what differs: {"base": "v5e", "name": "fast-hbm",
+// "chip": {"hbm": {"bytes_per_second": 1.6e12}}}; its path is relative to the file naming it. Chip
 // files are embedded in the binary at build time, so that an installed tpusim
 // needs no data folder.
 #ifndef TPUSIM_CONFIGS_CONFIG_H_
@@ -22,6 +24,7 @@ struct ParameterInfo {
   std::string value;   // as printed, in `unit`
   std::string unit;
   std::string source;
+  std::string note;    // conflicts between sources, assumptions; may be empty
 };
 
 // Errors name what was wrong and the nearest valid thing: unknown chip, slice

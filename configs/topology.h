@@ -80,11 +80,22 @@ class Topology {
   int64_t devices_per_chip_ = 1;
 };
 
+// One --set (or "set" of a configuration file) that was applied.
+struct AppliedOverride {
+  std::string path;   // "chip.hbm.bytes_per_second"
+  double before = 0;  // both in the unit of the parameter
+  double after = 0;
+};
+
+// Which axes of a slice of this shape close into rings, by the chip's rule.
+std::array<bool, kMaxAxes> WrapsOf(WrapRule rule, const std::array<int64_t, kMaxAxes>& shape);
+
 // A parsed --config: chip parameters, slice, and where everything came from.
 struct Config {
   std::string name;  // "v5e-4x2"
   ChipParams chip;
   Topology topology;
+  std::vector<AppliedOverride> overrides;  // in the order of application
   std::vector<std::string> warnings;
 
   int64_t devices() const { return topology.devices(); }

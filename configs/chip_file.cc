@@ -1,0 +1,342 @@
+#include "configs/chip_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "configs/chip_schema.h"
+#include "configs/embedded_chips.h"
+#include "configs/names.h"
+#include "configs/slices.h"
+#include "configs/status_macros.h"
+
+namespace tpusim::configs {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kMaxBases = 8;
+constexpr std::streamsize kMaxFileBytes = 4 * kMiB;
+
+absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder, int depth);
+
+absl::StatusOr<Json> ParseJson(std::string_view text, const std::string& where) {
+  try {
+    return Json::parse(text.begin(), text.end());
+  } catch (const Json::parse_error& error) {
+    // Keep "parse error at line 3, column 7: ...", drop the library's own tag.
+    std::string_view what = error.what();
+    if (const size_t tag = what.find("] "); tag != std::string_view::npos) {
+      what.remove_prefix(tag + 2);
+    }
+    return UserError(fmt::format("{}: {}", where, what));
+  }
+}
+
+absl::Status WrongType(const std::string& where, std::string_view what, std::string_view wanted) {
+  return UserError(fmt::format("{}: {} must be {}", where, what, wanted));
+}
+
+absl::StatusOr<std::string> ReadString(const Json& object, const std::string& key,
+                                       const std::string& where) {
+  if (!object.contains(key)) return std::string();
+  if (!object[key].is_string()) return WrongType(where, key, "a string");
+  return object[key].get<std::string>();
+}
+
+// {"value":, "unit":, "source":, "note":}, or a plain number.
+absl::Status ReadParameter(const Parameter& parameter, const Json& json, const std::string& where,
+                           ChipFile* file) {
+  const std::string at = fmt::format("{}: {}", where, parameter.path);
+  const size_t index = static_cast<size_t>(&parameter - ChipParameters().data());
+  Provenance provenance = {where, ""};
+  const Json* value = &json;
+  if (json.is_object()) {
+    for (const auto& [key, unused] : json.items()) {
+      if (key != "value" && key != "unit" && key != "source" && key != "note") {
+        return UserError(fmt::format("{}: unknown field \"{}\"; value, unit, source, note", at, key));
+      }
+    }
+    if (!json.contains("value")) return WrongType(at, "value", "given");
+    value = &json["value"];
+    ASSIGN_OR_RETURN(const std::string unit, ReadString(json, "unit", at));
+    if (!unit.empty() && unit != parameter.unit) {
+      return UserError(fmt::format("{}: the unit is {}, not {}", at, parameter.unit, unit));
+    }
+    ASSIGN_OR_RETURN(const std::string source, ReadString(json, "source", at));
+    if (!source.empty()) provenance.source = source;
+    ASSIGN_OR_RETURN(provenance.note, ReadString(json, "note", at));
+  }
+  if (!value->is_number()) {
+    return WrongType(at, "the value", fmt::format("a number ({})", parameter.unit));
+  }
+  const absl::Status status = SetParameter(parameter, value->get<double>(), &file->chip);
+  if (!status.ok()) return UserError(fmt::format("{}: {}", where, Message(status)));
+  file->provenance[index] = provenance;
+  return absl::OkStatus();
+}
+
+bool IsGroup(const std::string& path) {
+  const std::vector<Parameter>& table = ChipParameters();
+  return std::any_of(table.begin(), table.end(),
+                     [&](const Parameter& p) { return p.path.starts_with(path + "."); });
+}
+
+absl::Status ReadParameters(const Json& json, const std::string& path, const std::string& where,
+                            ChipFile* file) {
+  if (const Parameter* parameter = FindParameter(path)) {
+    return ReadParameter(*parameter, json, where, file);
+  }
+  if (!IsGroup(path)) {
+    return UserError(fmt::format("{}: no parameter {}; the nearest is {}", where, path,
+                                 Nearest(path, ParameterPaths())));
+  }
+  if (!json.is_object()) return WrongType(where, path, "an object");
+  for (const auto& [key, child] : json.items()) {
+    RETURN_IF_ERROR(ReadParameters(child, path + "." + key, where, file));
+  }
+  return absl::OkStatus();
+}
+
+// [4, 2] or [4, 2, 1]; missing axes are 1.
+absl::StatusOr<std::array<int64_t, 3>> ReadLengths(const Json& json, const std::string& where) {
+  std::array<int64_t, 3> lengths = {1, 1, 1};
+  if (!json.is_array() || json.size() < 2 || json.size() > 3) {
+    return UserError(where + " must list two or three lengths");
+  }
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (!json[i].is_number_integer() || json[i].get<int64_t>() < 1) {
+      return UserError(where + " must list whole numbers of at least 1");
+    }
+    lengths[i] = json[i].get<int64_t>();
+  }
+  return lengths;
+}
+
+absl::Status CheckKeys(const Json& json, const std::vector<std::string>& known,
+                       const std::string& where) {
+  if (!json.is_object()) return UserError(where + " must be an object");
+  for (const auto& [key, unused] : json.items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      return UserError(
+          fmt::format("{}: unknown field \"{}\"; the nearest is {}", where, key,
+                      Nearest(key, known)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSlices(const Json& json, const std::string& where, SliceRules* rules) {
+  RETURN_IF_ERROR(CheckKeys(json, {"axes", "max", "wrap", "slices", "source", "note"}, where));
+  if (json.contains("axes")) {
+    if (json["axes"] != 2 && json["axes"] != 3) return UserError(where + ".axes must be 2 or 3");
+    rules->axes = json["axes"].get<int64_t>();
+  }
+  if (json.contains("max")) {
+    ASSIGN_OR_RETURN(rules->max, ReadLengths(json["max"], where + ".max"));
+  }
+  if (json.contains("wrap")) {
+    if (json["wrap"] == "never") {
+      rules->wrap = WrapRule::kNever;
+    } else if (json["wrap"] == "axis_length_16") {
+      rules->wrap = WrapRule::kAxisLength16;
+    } else if (json["wrap"] == "whole_cubes_of_4") {
+      rules->wrap = WrapRule::kWholeCubes4;
+    } else {
+      return UserError(where + ".wrap must be never, axis_length_16 or whole_cubes_of_4");
+    }
+  }
+  if (!json.contains("slices")) return absl::OkStatus();
+  if (!json["slices"].is_array()) return UserError(where + ".slices must be a list");
+  rules->slices.clear();
+  for (const Json& slice : json["slices"]) {
+    std::array<int64_t, kMaxAxes> shape;
+    if (!slice.is_string() || !ParseShape(slice.get<std::string>(), &shape) ||
+        ShapeName(shape, rules->axes) != slice.get<std::string>()) {
+      return UserError(fmt::format("{}.slices: {} is not of the form AxB with one length per axis",
+                                   where, slice.dump()));
+    }
+    for (int axis = 0; axis < kMaxAxes; ++axis) {
+      if (shape[axis] > rules->max[axis]) {
+        return UserError(fmt::format("{}.slices: {} is larger than max", where, slice.dump()));
+      }
+    }
+    rules->slices.push_back(slice.get<std::string>());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TrayOrder> ReadTray(const Json& json, const std::string& where) {
+  TrayOrder tray;
+  RETURN_IF_ERROR(CheckKeys(json, {"shape", "one_axis_only", "order"}, where));
+  if (json.contains("shape")) {
+    ASSIGN_OR_RETURN(tray.shape, ReadLengths(json["shape"], where + ".shape"));
+  }
+  if (json.contains("one_axis_only")) {
+    if (!json["one_axis_only"].is_boolean()) {
+      return UserError(where + ".one_axis_only must be true or false");
+    }
+    tray.one_axis_only = json["one_axis_only"].get<bool>();
+  }
+  if (!json.contains("order") || !json["order"].is_array()) {
+    return UserError(where + ".order must be a list");
+  }
+  std::vector<bool> seen(json["order"].size(), false);
+  for (const Json& position : json["order"]) {
+    const int64_t at = position.is_number_integer() ? position.get<int64_t>() : -1;
+    if (at < 0 || at >= static_cast<int64_t>(seen.size()) || seen[at]) {
+      return UserError(where + ".order must hold every position from 0 once");
+    }
+    seen[at] = true;
+    tray.order.push_back(at);
+  }
+  tray.devices = static_cast<int64_t>(tray.order.size());
+  return tray;
+}
+
+absl::Status ReadDeviceOrder(const Json& json, const std::string& where, DeviceOrderRules* rules) {
+  RETURN_IF_ERROR(CheckKeys(
+      json, {"enumeration_tile", "splits_physical_axes", "trays", "source", "note"}, where));
+  if (json.contains("enumeration_tile")) {
+    ASSIGN_OR_RETURN(rules->enumeration_tile,
+                     ReadLengths(json["enumeration_tile"], where + ".enumeration_tile"));
+  }
+  if (json.contains("splits_physical_axes")) {
+    if (!json["splits_physical_axes"].is_boolean()) {
+      return UserError(where + ".splits_physical_axes must be true or false");
+    }
+    rules->splits_physical_axes = json["splits_physical_axes"].get<bool>();
+  }
+  if (!json.contains("trays")) return absl::OkStatus();
+  if (!json["trays"].is_array()) return UserError(where + ".trays must be a list");
+  rules->trays.clear();
+  for (const Json& tray : json["trays"]) {
+    ASSIGN_OR_RETURN(TrayOrder read, ReadTray(tray, where + ".trays"));
+    rules->trays.push_back(std::move(read));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& where,
+                                     const std::string& folder, int depth) {
+  ASSIGN_OR_RETURN(const Json json, ParseJson(text, where));
+  if (!json.is_object()) return UserError(where + ": a chip file holds a JSON object");
+  ChipFile file;
+  file.provenance.resize(ChipParameters().size());
+  ASSIGN_OR_RETURN(const std::string base, ReadString(json, "base", where));
+  if (!base.empty()) {
+    if (depth >= kMaxBases) {
+      return UserError(
+          fmt::format("{}: more than {} bases; does a file name itself?", where, kMaxBases));
+    }
+    ASSIGN_OR_RETURN(file, LoadChipAt(base, folder, depth + 1));
+  }
+  static const std::vector<std::string> kFields = {"$schema", "name", "description",  "base", "chip",
+                                                   "ici",     "host", "device_order", "topology"};
+  RETURN_IF_ERROR(CheckKeys(json, kFields, where));
+  for (const auto& [key, child] : json.items()) {
+    if (key == "chip" || key == "ici" || key == "host") {
+      RETURN_IF_ERROR(ReadParameters(child, key, where, &file));
+    }
+  }
+  if (json.contains("topology")) {
+    RETURN_IF_ERROR(ReadSlices(json["topology"], where + ": topology", &file.chip.slices));
+  }
+  if (json.contains("device_order")) {
+    RETURN_IF_ERROR(
+        ReadDeviceOrder(json["device_order"], where + ": device_order", &file.chip.device_order));
+  }
+  ASSIGN_OR_RETURN(const std::string name, ReadString(json, "name", where));
+  if (!name.empty()) file.chip.name = name;
+  ASSIGN_OR_RETURN(const std::string description, ReadString(json, "description", where));
+  if (!description.empty()) file.chip.description = description;
+
+  for (size_t i = 0; i < file.provenance.size(); ++i) {
+    if (file.provenance[i].source.empty()) {
+      return UserError(fmt::format("{}: {} is missing; give it, or name a \"base\" chip", where,
+                                   ChipParameters()[i].path));
+    }
+  }
+  if (file.chip.name.empty()) return UserError(where + ": \"name\" is missing");
+  if (file.chip.slices.slices.empty()) return UserError(where + ": topology.slices is missing");
+  const absl::Status status = CheckChip(file.chip);
+  if (!status.ok()) return UserError(fmt::format("{}: {}", where, Message(status)));
+  return file;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    return UserError(fmt::format("cannot read {}: no such file", path));
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::string text;
+  text.resize(kMaxFileBytes + 1);
+  if (!in) return UserError(fmt::format("cannot read {}", path));
+  in.read(text.data(), kMaxFileBytes + 1);
+  if (in.gcount() > kMaxFileBytes) {
+    return UserError(fmt::format("{} is too large for a configuration ({} MiB at most)", path,
+                                 kMaxFileBytes / kMiB));
+  }
+  text.resize(static_cast<size_t>(in.gcount()));
+  return text;
+}
+
+absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder, int depth) {
+  if (IsJsonPath(name)) {
+    const std::string path = (std::filesystem::path(folder) / name).lexically_normal().string();
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+    return ParseChipAt(text, path, FolderOf(path), depth);
+  }
+  std::vector<std::string> names;
+  for (const EmbeddedChip& chip : EmbeddedChips()) {
+    if (chip.name == name) return ParseChipAt(chip.json, name + ".json", "", depth);
+    names.emplace_back(chip.name);
+  }
+  return UserError(fmt::format(
+      "unknown chip \"{}\"; the nearest is {} (chips: {}; or a path ending in .json)", name,
+      Nearest(name, names), Join(names, ", ")));
+}
+
+}  // namespace
+
+bool IsJsonPath(std::string_view name) { return name.ends_with(".json"); }
+
+std::string FolderOf(const std::string& path) {
+  return std::filesystem::path(path).parent_path().string();
+}
+
+absl::StatusOr<Json> ReadJsonFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return ParseJson(text, path);
+}
+
+absl::StatusOr<ChipFile> LoadChip(const std::string& name, const std::string& folder) {
+  return LoadChipAt(name, folder, 0);
+}
+
+absl::StatusOr<ChipFile> ParseChip(std::string_view text, const std::string& where,
+                                   const std::string& folder) {
+  return ParseChipAt(text, where, folder, 0);
+}
+
+absl::Status CheckChip(const ChipParams& chip) {
+  if (chip.tensor_cores % chip.devices != 0) {
+    return UserError(fmt::format("chip.devices = {} must divide chip.tensor_cores = {}",
+                                 chip.devices, chip.tensor_cores));
+  }
+  if (chip.vmem.scoped_bytes > chip.vmem.bytes) {
+    return UserError(fmt::format("chip.vmem.scoped_bytes = {} exceeds chip.vmem.bytes = {}",
+                                 chip.vmem.scoped_bytes.value(), chip.vmem.bytes.value()));
+  }
+  if (chip.hbm.reserved_bytes >= chip.hbm.bytes) {
+    return UserError(fmt::format("chip.hbm.reserved_bytes = {} leaves nothing of chip.hbm.bytes = {}",
+                                 chip.hbm.reserved_bytes.value(), chip.hbm.bytes.value()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tpusim::configs

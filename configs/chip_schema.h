@@ -1,0 +1,51 @@
+// The one table of chip parameters.
+//
+// A row binds a JSON path to a member of ChipParams, with its unit and the
+// range of values that make sense. The loader, --set, `tpusim configs NAME` and
+// the JSON schema (chips/schema.json) all read this table, so a parameter
+// cannot exist for one of them only. Adding a parameter is: a member in chip.h,
+// a row here, a value with its source in every file of configs/chips.
+#ifndef TPUSIM_CONFIGS_CHIP_SCHEMA_H_
+#define TPUSIM_CONFIGS_CHIP_SCHEMA_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "configs/chip.h"
+
+namespace tpusim::configs {
+
+struct Parameter {
+  std::string path;         // "chip.hbm.bytes_per_second"
+  std::string unit;         // as it stands in the JSON files
+  std::string description;  // one line
+  double minimum = 0;       // inclusive
+  double maximum = 0;       // inclusive
+  bool integer = false;
+  double (*get)(const ChipParams&) = nullptr;  // in `unit`
+  void (*set)(ChipParams&, double) = nullptr;
+};
+
+// In the order of chip.h.
+const std::vector<Parameter>& ChipParameters();
+std::vector<std::string> ParameterPaths();
+
+// Null when there is none.
+const Parameter* FindParameter(std::string_view path);
+
+// Checks range and integrality, then writes. The message names path, value,
+// range and unit.
+absl::Status SetParameter(const Parameter& parameter, double value, ChipParams* chip);
+
+// The shortest text that reads back as the same number; integers that fit a
+// line in full.
+std::string FormatNumber(double value);
+
+// The text of configs/chips/schema.json, made from the table.
+std::string ChipJsonSchema();
+
+}  // namespace tpusim::configs
+
+#endif  // TPUSIM_CONFIGS_CHIP_SCHEMA_H_

@@ -1,0 +1,193 @@
+#include "configs/config.h"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "configs/chip_file.h"
+#include "configs/chip_schema.h"
+#include "configs/embedded_chips.h"
+#include "configs/names.h"
+#include "configs/slices.h"
+#include "configs/status_macros.h"
+
+namespace tpusim::configs {
+namespace {
+
+// A --set before it is applied.
+struct Override {
+  std::string path;
+  double value = 0;
+  std::string where;  // "--set", or the file that holds it
+};
+
+// What --config said, whichever form it took.
+struct Request {
+  std::string chip;
+  std::string folder;  // relative chip paths start here
+  std::string slice;
+  std::vector<Override> overrides;
+};
+
+absl::StatusOr<Request> FromFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
+  if (!json.is_object() || !json.contains("chip") || !json["chip"].is_string() ||
+      !json.contains("slice") || !json["slice"].is_string()) {
+    return UserError(fmt::format(
+        "{}: a configuration is {{\"chip\": NAME or PATH, \"slice\": \"4x2\", \"set\": {{...}}}}{}",
+        path,
+        json.is_object() && (json.contains("base") || json.contains("ici"))
+            ? "; this is a chip file: name it as the \"chip\" of a configuration"
+            : ""));
+  }
+  Request request;
+  request.chip = json["chip"].get<std::string>();
+  request.folder = FolderOf(path);
+  request.slice = json["slice"].get<std::string>();
+  for (const auto& [key, value] : json.items()) {
+    if (key != "chip" && key != "slice" && key != "set") {
+      return UserError(fmt::format("{}: unknown field \"{}\"; the nearest is {}", path, key,
+                                   Nearest(key, {"chip", "slice", "set"})));
+    }
+  }
+  if (!json.contains("set")) return request;
+  if (!json["set"].is_object()) return UserError(path + ": set must be an object");
+  for (const auto& [key, value] : json["set"].items()) {
+    if (!value.is_number()) return UserError(fmt::format("{}: set {} must be a number", path, key));
+    request.overrides.push_back({key, value.get<double>(), path});
+  }
+  return request;
+}
+
+std::string Examples() {
+  std::vector<std::string> examples;
+  for (const std::string& chip : ChipNames()) {
+    const std::vector<std::string> slices = SliceNames(chip);
+    if (!slices.empty()) examples.push_back(chip + "-" + slices[slices.size() / 2]);
+  }
+  return Join(examples, ", ");
+}
+
+absl::StatusOr<Request> FromText(const std::string& text) {
+  if (text.find('(') != std::string::npos) {
+    return NoRule(fmt::format(
+        "--config {}: several slices are not supported; give one, such as {}", text, Examples()));
+  }
+  const size_t dash = text.rfind('-');
+  if (text.empty() || dash == std::string::npos) {
+    const std::vector<std::string> slices = SliceNames(text);
+    if (slices.empty()) {
+      return UserError(fmt::format("--config {}: write CHIP-SLICE, such as {}, or a JSON file",
+                                   text.empty() ? "\"\"" : text, Examples()));
+    }
+    return UserError(fmt::format("--config {}: no slice given; write {}-SLICE with one of {}", text,
+                                 text, Join(slices, ", ")));
+  }
+  return Request{text.substr(0, dash), "", text.substr(dash + 1), {}};
+}
+
+absl::StatusOr<Override> ParseOverride(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return UserError(fmt::format("--set {}: write NAME=VALUE", text));
+  }
+  Override parsed = {text.substr(0, equals), 0, "--set"};
+  const std::string_view value = std::string_view(text).substr(equals + 1);
+  const auto [end, error] =
+      std::from_chars(value.data(), value.data() + value.size(), parsed.value);
+  if (error != std::errc() || end != value.data() + value.size()) {
+    // Say which unit a number would have, if the name is known.
+    const Parameter* parameter = FindParameter(parsed.path);
+    return UserError(fmt::format("--set {}: \"{}\" is not a number{}", text, value,
+                                 parameter ? fmt::format(" ({})", parameter->unit) : ""));
+  }
+  return parsed;
+}
+
+absl::Status Apply(const Override& change, Config* config) {
+  const Parameter* parameter = FindParameter(change.path);
+  if (parameter == nullptr) {
+    return UserError(fmt::format("{}: no parameter {}; the nearest is {}", change.where,
+                                 change.path, Nearest(change.path, ParameterPaths())));
+  }
+  const double before = parameter->get(config->chip);
+  const absl::Status status = SetParameter(*parameter, change.value, &config->chip);
+  if (!status.ok()) return UserError(fmt::format("{}: {}", change.where, Message(status)));
+  const double after = parameter->get(config->chip);
+  for (const AppliedOverride& earlier : config->overrides) {
+    if (earlier.path == change.path) {
+      config->warnings.push_back(
+          fmt::format("{} is set more than once; the last value, {}, holds", change.path,
+                      FormatNumber(after)));
+    }
+  }
+  if (before == after) {
+    config->warnings.push_back(fmt::format("setting {} to {} changes nothing: it was so already",
+                                           change.path, FormatNumber(after)));
+  }
+  config->overrides.push_back({change.path, before, after});
+  return absl::OkStatus();
+}
+
+// The published peak is a parameter of its own: MFU is against it. After a
+// change of clock or array it may no longer be what the arrays can do.
+void WarnAboutPeak(Config* config) {
+  const double made = config->chip.MxuPeak().value() * static_cast<double>(config->chip.devices);
+  const double published = config->chip.peak_bf16.value();
+  if (std::fabs(made / published - 1) <= 0.02) return;
+  config->warnings.push_back(fmt::format(
+      "the arrays as configured reach {:.4g} FLOP/s, the published peak that MFU is against is "
+      "{:.4g}; set chip.peak_bf16_flops_per_second too",
+      made, published));
+}
+
+}  // namespace
+
+absl::StatusOr<Config> LoadConfig(const std::string& text,
+                                  const std::vector<std::string>& overrides) {
+  absl::StatusOr<Request> request = IsJsonPath(text) ? FromFile(text) : FromText(text);
+  if (!request.ok()) return request.status();
+  for (const std::string& change : overrides) {
+    ASSIGN_OR_RETURN(Override parsed, ParseOverride(change));
+    request->overrides.push_back(std::move(parsed));
+  }
+  ASSIGN_OR_RETURN(ChipFile file, LoadChip(request->chip, request->folder));
+  Config config;
+  config.chip = std::move(file.chip);
+  for (const Override& change : request->overrides) RETURN_IF_ERROR(Apply(change, &config));
+  if (!config.overrides.empty()) {
+    RETURN_IF_ERROR(CheckChip(config.chip));
+    WarnAboutPeak(&config);
+  }
+  ASSIGN_OR_RETURN(config.topology, MakeSlice(config.chip, request->slice));
+  config.name =
+      config.chip.name + "-" + ShapeName(config.topology.shape(), config.chip.slices.axes);
+  return config;
+}
+
+std::vector<std::string> ChipNames() {
+  std::vector<std::string> names;
+  for (const EmbeddedChip& chip : EmbeddedChips()) names.emplace_back(chip.name);
+  return names;
+}
+
+std::vector<std::string> SliceNames(const std::string& chip) {
+  const absl::StatusOr<ChipFile> file = LoadChip(chip, "");
+  if (!file.ok()) return {};
+  return file->chip.slices.slices;
+}
+
+absl::StatusOr<std::vector<ParameterInfo>> DescribeChip(const std::string& chip) {
+  ASSIGN_OR_RETURN(const ChipFile file, LoadChip(chip, ""));
+  std::vector<ParameterInfo> result;
+  const std::vector<Parameter>& table = ChipParameters();
+  for (size_t i = 0; i < table.size(); ++i) {
+    result.push_back({table[i].path, FormatNumber(table[i].get(file.chip)), table[i].unit,
+                      file.provenance[i].source, file.provenance[i].note});
+  }
+  return result;
+}
+
+}  // namespace tpusim::configs

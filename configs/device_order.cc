@@ -1,0 +1,172 @@
+// The order in which JAX's make_mesh lays a logical mesh over a slice: a fixed
+// order for small boxes that have one, else the general axis assignment.
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "configs/mesh_assignment.h"
+#include "configs/slices.h"
+#include "configs/status_macros.h"
+#include "configs/topology.h"
+
+namespace tpusim::configs {
+namespace {
+
+using Shape = std::array<int64_t, kMaxAxes>;
+
+// A box of chips at the origin of the slice.
+int64_t Volume(const Shape& box) { return box[0] * box[1] * box[2]; }
+
+// JAX numbers devices tile by tile (x minor, within a tile and among tiles) and
+// gives a smaller mesh the first of them. The box that the first `count` chips
+// fill, if they fill one.
+std::optional<Shape> BoxOfFirst(const Shape& slice, const Shape& wanted_tile, int64_t count) {
+  Shape tile;
+  Shape tiles;
+  for (int axis = 0; axis < kMaxAxes; ++axis) {
+    tile[axis] = std::min(wanted_tile[axis], slice[axis]);
+    if (slice[axis] % tile[axis] != 0) return std::nullopt;
+    tiles[axis] = slice[axis] / tile[axis];
+  }
+  Shape extent = {0, 0, 0};
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t within = i % Volume(tile);
+    int64_t which = i / Volume(tile);
+    for (int axis = 0; axis < kMaxAxes; ++axis) {
+      const int64_t at = which % tiles[axis] * tile[axis] + within % tile[axis];
+      extent[axis] = std::max(extent[axis], at + 1);
+      which /= tiles[axis];
+      within /= tile[axis];
+    }
+  }
+  if (Volume(extent) != count) return std::nullopt;
+  return extent;
+}
+
+// Where JAX would find a hole: the box with the smallest sum of sides, the
+// longest in x among those.
+std::optional<Shape> CompactBox(const Shape& slice, int64_t count) {
+  std::optional<Shape> best;
+  for (int64_t z = 1; z <= std::min(slice[2], count); ++z) {
+    for (int64_t y = 1; y <= std::min(slice[1], count); ++y) {
+      const int64_t x = count / (y * z);
+      if (x * y * z != count || x > slice[0]) continue;
+      if (!best || x + y + z < (*best)[0] + (*best)[1] + (*best)[2]) best = Shape{x, y, z};
+    }
+  }
+  return best;
+}
+
+// Positions, x minor, in the order of the tray.
+std::vector<std::vector<int64_t>> TrayCoordinates(const TrayOrder& tray, const Shape& box) {
+  std::vector<std::vector<int64_t>> result;
+  for (int64_t position : tray.order) {
+    result.push_back({position % box[0], position / box[0] % box[1], position / (box[0] * box[1])});
+  }
+  return result;
+}
+
+const TrayOrder* FindTray(const DeviceOrderRules& rules, const Shape& box,
+                          const std::vector<int64_t>& mesh, int64_t partitions) {
+  for (const TrayOrder& tray : rules.trays) {
+    const bool any_shape = tray.shape == Shape{0, 0, 0};
+    if (tray.devices != partitions || (!any_shape && tray.shape != box)) continue;
+    if (tray.one_axis_only && std::find(mesh.begin(), mesh.end(), partitions) == mesh.end()) {
+      continue;
+    }
+    return &tray;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<int64_t> Partitions(const std::vector<int64_t>& mesh, const Config& config) {
+  int64_t partitions = 1;
+  for (int64_t size : mesh) {
+    if (size < 1) {
+      return UserError(fmt::format("mesh {}: an axis has at least one device", fmt::join(mesh, "x")));
+    }
+    // Stops long before the product could overflow.
+    if (size > config.devices() || partitions * size > config.devices()) {
+      double needed = 1;
+      for (int64_t s : mesh) needed *= static_cast<double>(s);
+      return UserError(fmt::format(
+          "the program has {:.0f} partitions (mesh {}), {} has {} devices: take a larger slice or "
+          "a smaller mesh",
+          needed, fmt::join(mesh, "x"), config.name, config.devices()));
+    }
+    partitions *= size;
+  }
+  return partitions;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
+                                                 const std::vector<int64_t>& mesh_shape,
+                                                 std::string* rule) {
+  const Topology& topology = config.topology;
+  const DeviceOrderRules& rules = config.chip.device_order;
+  const int64_t cores = topology.devices_per_chip();
+  const int64_t axes = config.chip.slices.axes;
+  ASSIGN_OR_RETURN(const int64_t partitions, Partitions(mesh_shape, config));
+  const std::string mesh = fmt::format("{}", fmt::join(mesh_shape, "x"));
+
+  std::optional<Shape> box = topology.shape();
+  std::string where;
+  if (partitions < topology.devices()) {
+    if (partitions % cores != 0) {
+      return UserError(fmt::format("{} partitions do not fill chips of {} devices; state the device "
+                                   "order",
+                                   partitions, cores));
+    }
+    box = BoxOfFirst(topology.shape(), rules.enumeration_tile, partitions / cores);
+    if (!box) box = CompactBox(topology.shape(), partitions / cores);
+    if (!box) {
+      return UserError(fmt::format(
+          "{} of the {} devices of {} do not form a box; take a mesh that does, or state the "
+          "device order",
+          partitions, topology.devices(), config.name));
+    }
+    where = fmt::format(", on the {} chips at the origin; {} devices idle", ShapeName(*box, axes),
+                        topology.devices() - partitions);
+  }
+
+  std::vector<std::vector<int64_t>> coordinates;
+  std::string how;
+  if (const TrayOrder* tray = cores == 1 ? FindTray(rules, *box, mesh_shape, partitions) : nullptr) {
+    coordinates = TrayCoordinates(*tray, *box);
+    how = fmt::format("the fixed order of JAX for {} devices", partitions);
+  } else {
+    std::vector<int64_t> physical(box->begin(), box->end());
+    if (cores > 1) physical.push_back(cores);
+    std::optional<MeshAssignment> assignment = AssignWholeAxes(physical, mesh_shape);
+    how = "whole physical axes per mesh axis";
+    if (!assignment) {
+      assignment = AssignSplitAxes(physical, mesh_shape);
+      how = rules.splits_physical_axes
+                ? "physical axes split"
+                : "physical axes split, which make_mesh refuses on this chip and "
+                  "create_device_mesh does on request";
+    }
+    if (!assignment) {
+      return UserError(fmt::format(
+          "JAX cannot lay a mesh {} over {} chips of {}: its axes do not divide those of the "
+          "slice; state the device order",
+          mesh, ShapeName(*box, axes), config.name));
+    }
+    coordinates = MeshCoordinates(*assignment, mesh_shape);
+  }
+
+  std::vector<int64_t> devices;
+  for (const std::vector<int64_t>& at : coordinates) {
+    const int64_t chip = topology.ChipAt({{at[0], at[1], at[2]}});
+    devices.push_back(chip * cores + (at.size() > 3 ? at[3] : 0));
+  }
+  TPUSIM_CHECK(static_cast<int64_t>(devices.size()) == partitions, "one device per partition");
+  if (rule != nullptr) *rule = fmt::format("make_mesh order of mesh {}: {}{}", mesh, how, where);
+  return devices;
+}
+
+}  // namespace tpusim::configs

@@ -1,0 +1,20 @@
+// The files of configs/chips as they were at build time.
+#ifndef TPUSIM_CONFIGS_EMBEDDED_CHIPS_H_
+#define TPUSIM_CONFIGS_EMBEDDED_CHIPS_H_
+
+#include <string_view>
+#include <vector>
+
+namespace tpusim::configs {
+
+struct EmbeddedChip {
+  std::string_view name;  // "v5e"
+  std::string_view json;
+};
+
+// In the order of names.
+const std::vector<EmbeddedChip>& EmbeddedChips();
+
+}  // namespace tpusim::configs
+
+#endif  // TPUSIM_CONFIGS_EMBEDDED_CHIPS_H_

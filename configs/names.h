@@ -1,0 +1,24 @@
+// Suggestions for misspelt names.
+#ifndef TPUSIM_CONFIGS_NAMES_H_
+#define TPUSIM_CONFIGS_NAMES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tpusim::configs {
+
+// Levenshtein distance: insertions, deletions and substitutions cost 1.
+int64_t EditDistance(std::string_view a, std::string_view b);
+
+// The candidate most like `name`. A candidate that ends in `name` after a dot
+// ("hbm.bytes" of "chip.hbm.bytes") comes before any edit distance; ties go to
+// the earlier candidate. Empty when there are no candidates.
+std::string Nearest(std::string_view name, const std::vector<std::string>& candidates);
+
+std::string Join(const std::vector<std::string>& parts, std::string_view separator);
+
+}  // namespace tpusim::configs
+
+#endif  // TPUSIM_CONFIGS_NAMES_H_

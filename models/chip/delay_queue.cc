@@ -1,0 +1,40 @@
+#include "models/chip/delay_queue.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "configs/status_macros.h"
+#include "models/chip/sim_time.h"
+
+namespace tpusim::chip {
+
+DelayQueue::DelayQueue(sc_core::sc_module_name name, DelayListener* listener)
+    : sc_module(name), listener_(listener) {
+  SC_HAS_PROCESS(DelayQueue);
+  SC_METHOD(Fire);
+  sensitive << due_;
+  dont_initialize();
+}
+
+void DelayQueue::Push(Picoseconds at, uint64_t tag) {
+  const Picoseconds now = Now();
+  TPUSIM_CHECK(at >= now, "a delay ends before it began");
+  heap_.push_back({at, ++sequence_, tag});
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+  // An earlier notification overrides a later one that is pending, and a later
+  // one is dropped: SystemC's rule is the one we need.
+  due_.notify(ScTime(at - now));
+}
+
+void DelayQueue::Fire() {
+  const Picoseconds now = Now();
+  while (!heap_.empty() && heap_.front().at <= now) {
+    const uint64_t tag = heap_.front().tag;
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    heap_.pop_back();
+    listener_->DelayEnded(tag);
+  }
+  if (!heap_.empty()) due_.notify(ScTime(heap_.front().at - now));
+}
+
+}  // namespace tpusim::chip

@@ -1,0 +1,51 @@
+// A queue of things that happen after a known delay: a DMA's first byte, a
+// signal's arrival. Any number may be pending; SystemC sees one timed
+// notification, for the earliest. What falls on one instant happens in the
+// order in which it was pushed.
+#ifndef TPUSIM_MODELS_CHIP_DELAY_QUEUE_H_
+#define TPUSIM_MODELS_CHIP_DELAY_QUEUE_H_
+
+#include <cstdint>
+#include <systemc>
+#include <vector>
+
+#include "configs/units.h"
+
+namespace tpusim::chip {
+
+class DelayListener {
+ public:
+  virtual void DelayEnded(uint64_t tag) = 0;
+
+ protected:
+  ~DelayListener() = default;
+};
+
+class DelayQueue : public sc_core::sc_module {
+ public:
+  DelayQueue(sc_core::sc_module_name name, DelayListener* listener);
+  DelayQueue(const DelayQueue&) = delete;
+
+  // `at` must not lie in the past.
+  void Push(Picoseconds at, uint64_t tag);
+
+ private:
+  struct Entry {
+    Picoseconds at;
+    uint64_t sequence = 0;
+    uint64_t tag = 0;
+    bool operator>(const Entry& other) const {
+      return at != other.at ? at > other.at : sequence > other.sequence;
+    }
+  };
+  void Fire();
+
+  DelayListener* const listener_;
+  std::vector<Entry> heap_;
+  sc_core::sc_event due_;
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_DELAY_QUEUE_H_

@@ -1,0 +1,80 @@
+#include "models/chip/dma.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "models/chip/sim_time.h"
+
+namespace tpusim::chip {
+namespace {
+
+// A copy inside VMEM is loads and stores of whole registers.
+double VmemCopyRate(const configs::ChipParams& params) {
+  const configs::VpuParams& vpu = params.vpu;
+  return static_cast<double>(std::min(vpu.load_slots, vpu.store_slots) * vpu.sublanes * vpu.lanes *
+                             4) *
+         params.clock.value();
+}
+
+}  // namespace
+
+Dma::Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm,
+         const configs::ChipParams& params, Probe& probe)
+    : sc_module(name),
+      fluid_(fluid),
+      hbm_(hbm),
+      probe_(probe),
+      start_latency_(params.dma.start_latency),
+      vmem_copy_rate_(VmemCopyRate(params)),
+      delays_("delays", this) {}
+
+int32_t Dma::OpenChannel() {
+  channels_.emplace_back();
+  return static_cast<int32_t>(channels_.size() - 1);
+}
+
+void Dma::Issue(int32_t channel, const Transfer& transfer) {
+  channels_[channel].queue.push_back({transfer, Now() + start_latency_});
+  Serve(channel);
+}
+
+void Dma::Serve(int32_t index) {
+  Channel& channel = channels_[index];
+  if (channel.moving || channel.delayed || channel.queue.empty()) return;
+  const Queued& front = channel.queue.front();
+  const Picoseconds now = Now();
+  if (front.ready > now) {
+    channel.delayed = true;
+    delays_.Push(front.ready, static_cast<uint64_t>(index));
+    return;
+  }
+  channel.moving = true;
+  channel.began = now;
+  const double bytes = static_cast<double>(front.transfer.bytes.value());
+  const int touches_hbm = (front.transfer.from == isa::MemorySpace::kHbm) +
+                          (front.transfer.to == isa::MemorySpace::kHbm);
+  if (touches_hbm == 0) {
+    fluid_.Start(bytes, vmem_copy_rate_, {}, this, static_cast<uint64_t>(index));
+    return;
+  }
+  const std::array<flow::Use, 1> uses = {{{hbm_.resource(), static_cast<double>(touches_hbm)}}};
+  fluid_.Start(bytes, hbm_.rate().value(), uses, this, static_cast<uint64_t>(index));
+}
+
+void Dma::DelayEnded(uint64_t channel) {
+  channels_[channel].delayed = false;
+  Serve(static_cast<int32_t>(channel));
+}
+
+void Dma::FlowEnded(uint64_t index) {
+  Channel& channel = channels_[index];
+  const Transfer done = channel.queue.front().transfer;
+  channel.queue.erase(channel.queue.begin());
+  channel.moving = false;
+  probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, channel.began, done.bytes);
+  Serve(static_cast<int32_t>(index));
+  done.listener->TransferEnded(done.tag);
+}
+
+}  // namespace tpusim::chip

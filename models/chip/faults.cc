@@ -1,0 +1,14 @@
+#include "models/chip/faults.h"
+
+#include <systemc>
+#include <utility>
+
+namespace tpusim::chip {
+
+void Faults::Report(absl::Status status) {
+  if (status.ok() || !status_.ok()) return;
+  status_ = std::move(status);
+  sc_core::sc_stop();
+}
+
+}  // namespace tpusim::chip

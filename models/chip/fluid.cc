@@ -1,0 +1,67 @@
+#include "models/chip/fluid.h"
+
+#include <algorithm>
+
+#include "models/chip/sim_time.h"
+
+namespace tpusim::chip {
+
+Fluid::Fluid(sc_core::sc_module_name name) : sc_module(name) {
+  SC_HAS_PROCESS(Fluid);
+  SC_METHOD(Settle);
+  sensitive << changed_;
+  dont_initialize();
+  SC_METHOD(Complete);
+  sensitive << completion_;
+  dont_initialize();
+}
+
+void Fluid::Start(double bytes, double rate_cap, std::span<const flow::Use> uses,
+                  FlowListener* listener, uint64_t tag) {
+  uint32_t slot;
+  if (free_.empty()) {
+    slot = static_cast<uint32_t>(active_.size());
+    active_.emplace_back();
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  active_[slot] = {listener, tag};
+  ++events_;
+  network_.Start(Now(), bytes, rate_cap, uses, slot);
+  Changed();
+}
+
+void Fluid::Changed() {
+  changed_since_ = true;
+  changed_.notify(sc_core::SC_ZERO_TIME);
+}
+
+void Fluid::Settle() {
+  if (changed_since_) {
+    changed_since_ = false;
+    changed_.notify(sc_core::SC_ZERO_TIME);
+    return;
+  }
+  const Picoseconds now = Now();
+  network_.Solve(now);
+  const std::optional<Picoseconds> next = network_.NextCompletion();
+  const Picoseconds at = next ? std::max(*next, now) : Picoseconds(-1);
+  if (at == scheduled_) return;
+  completion_.cancel();
+  scheduled_ = at;
+  if (next) completion_.notify(ScTime(at - now));
+}
+
+void Fluid::Complete() {
+  scheduled_ = Picoseconds(-1);
+  for (const flow::Completed& done : network_.Advance(Now())) {
+    const Active active = active_[done.tag];
+    free_.push_back(static_cast<uint32_t>(done.tag));
+    ++events_;
+    active.listener->FlowEnded(active.tag);
+  }
+  Changed();
+}
+
+}  // namespace tpusim::chip

@@ -1,0 +1,75 @@
+// The fluid: every transfer of the pod as one SystemC module.
+//
+// Memories, links, PCIe and network cards are resources of one flow::Network
+// (what a flow is, and how rates follow, is said there). Fluid puts that network
+// on SystemC's time line: it keeps exactly one timed notification pending, for
+// the next completion, and nothing while no flow is active.
+//
+// Rates of one instant are solved once, after the last start or end of it. Ends
+// wake streams, streams start flows, and so on over several delta cycles; the
+// solver runs after the first delta cycle in which nothing started or ended. If a
+// longer chain of zero-time control comes back later in the same instant, it
+// runs again, with the same result as if it had waited, because no time has
+// passed. So the order of modules within an instant never reaches a rate.
+//
+// How to call: add resources to network() while building; then Start with a
+// listener, which is called at the flow's end. Listeners of flows that end
+// together are called in the order in which the flows started.
+#ifndef TPUSIM_MODELS_CHIP_FLUID_H_
+#define TPUSIM_MODELS_CHIP_FLUID_H_
+
+#include <cstdint>
+#include <span>
+#include <systemc>
+#include <vector>
+
+#include "models/flow/network.h"
+
+namespace tpusim::chip {
+
+class FlowListener {
+ public:
+  virtual void FlowEnded(uint64_t tag) = 0;
+
+ protected:
+  ~FlowListener() = default;
+};
+
+class Fluid : public sc_core::sc_module {
+ public:
+  explicit Fluid(sc_core::sc_module_name name);
+  Fluid(const Fluid&) = delete;
+
+  flow::Network& network() { return network_; }
+  const flow::Network& network() const { return network_; }
+
+  // Starts a flow now. An amount of zero ends in this instant.
+  void Start(double bytes, double rate_cap, std::span<const flow::Use> uses,
+             FlowListener* listener, uint64_t tag);
+
+  // Flow starts and ends so far.
+  int64_t events() const { return events_; }
+
+ private:
+  struct Active {
+    FlowListener* listener = nullptr;
+    uint64_t tag = 0;
+  };
+
+  void Changed();
+  void Settle();    // after the changes of an instant
+  void Complete();  // at the time of the next completion
+
+  flow::Network network_;
+  std::vector<Active> active_;  // indexed by the network's tag
+  std::vector<uint32_t> free_;
+  sc_core::sc_event changed_;
+  sc_core::sc_event completion_;
+  bool changed_since_ = false;
+  Picoseconds scheduled_{-1};  // of completion_; -1 = none
+  int64_t events_ = 0;
+};
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_FLUID_H_

@@ -1,0 +1,47 @@
+#include "models/chip/host_link.h"
+
+#include <array>
+#include <string>
+
+#include "models/chip/sim_time.h"
+
+namespace tpusim::chip {
+
+HostLink::HostLink(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params)
+    : sc_module(name),
+      fluid_(fluid),
+      latency_(params.host.pcie_latency),
+      rate_(params.host.pcie_bytes_per_second.value()),
+      to_host_(fluid.network().AddResource(std::string(this->name()) + ".to_host", rate_)),
+      from_host_(fluid.network().AddResource(std::string(this->name()) + ".from_host", rate_)),
+      delays_("delays", this) {}
+
+void HostLink::Issue(const Hbm& hbm, const isa::HostDma& dma, int32_t op, Probe& probe,
+                     TransferListener* listener, uint64_t tag) {
+  uint32_t slot;
+  if (free_.empty()) {
+    slot = static_cast<uint32_t>(pending_.size());
+    pending_.emplace_back();
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  pending_[slot] = {&hbm, dma, op, &probe, listener, tag, Now()};
+  delays_.Push(Now() + latency_, slot);
+}
+
+void HostLink::DelayEnded(uint64_t slot) {
+  const Pending& pending = pending_[slot];
+  const std::array<flow::Use, 2> uses = {
+      {{pending.dma.to_host ? to_host_ : from_host_, 1.0}, {pending.hbm->resource(), 1.0}}};
+  fluid_.Start(static_cast<double>(pending.dma.bytes.value()), rate_, uses, this, slot);
+}
+
+void HostLink::FlowEnded(uint64_t slot) {
+  const Pending done = pending_[slot];
+  free_.push_back(static_cast<uint32_t>(slot));
+  done.probe->HostTransferEnded(done.op, done.dma.to_host, done.began, done.dma.bytes);
+  done.listener->TransferEnded(done.tag);
+}
+
+}  // namespace tpusim::chip

@@ -1,0 +1,53 @@
+// The PCIe link of a chip to its host: one resource per direction, shared by the
+// chip's devices. A transfer takes the link's latency and then flows through
+// PCIe and the device's HBM at once. Host memory itself is not a bottleneck.
+#ifndef TPUSIM_MODELS_CHIP_HOST_LINK_H_
+#define TPUSIM_MODELS_CHIP_HOST_LINK_H_
+
+#include <cstdint>
+#include <systemc>
+#include <vector>
+
+#include "configs/chip.h"
+#include "models/chip/delay_queue.h"
+#include "models/chip/dma.h"
+#include "models/chip/fluid.h"
+#include "models/chip/hbm.h"
+#include "models/chip/probe.h"
+
+namespace tpusim::chip {
+
+class HostLink : public sc_core::sc_module, public FlowListener, public DelayListener {
+ public:
+  HostLink(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
+
+  void Issue(const Hbm& hbm, const isa::HostDma& dma, int32_t op, Probe& probe,
+             TransferListener* listener, uint64_t tag);
+
+  void FlowEnded(uint64_t slot) override;
+  void DelayEnded(uint64_t slot) override;
+
+ private:
+  struct Pending {
+    const Hbm* hbm = nullptr;
+    isa::HostDma dma;
+    int32_t op = -1;
+    Probe* probe = nullptr;
+    TransferListener* listener = nullptr;
+    uint64_t tag = 0;
+    Picoseconds began;
+  };
+
+  Fluid& fluid_;
+  const Picoseconds latency_;
+  const double rate_;
+  const flow::ResourceId to_host_;
+  const flow::ResourceId from_host_;
+  std::vector<Pending> pending_;
+  std::vector<uint32_t> free_;
+  DelayQueue delays_;
+};
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_HOST_LINK_H_

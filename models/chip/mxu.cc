@@ -1,0 +1,11 @@
+#include "models/chip/mxu.h"
+
+#include "models/chip/sim_time.h"
+
+namespace tpusim::chip {
+
+Mxu::Mxu(sc_core::sc_module_name name) : sc_module(name) {}
+
+void Mxu::Occupy(Picoseconds duration) { slot_.Occupy(Now(), duration); }
+
+}  // namespace tpusim::chip

@@ -1,0 +1,43 @@
+// What the modules of one device tell whoever watches it.
+//
+// The machine does not know what is recorded; it says what happens, and the
+// recorder in sim/ keeps totals for every device and spans for some.
+#ifndef TPUSIM_MODELS_CHIP_PROBE_H_
+#define TPUSIM_MODELS_CHIP_PROBE_H_
+
+#include <cstdint>
+
+#include "configs/units.h"
+#include "models/isa/program.h"
+
+namespace tpusim::chip {
+
+// A stream of a device: what it is, and its position among the device's streams.
+struct StreamRef {
+  isa::StreamId id;
+  int32_t ordinal = 0;
+};
+
+class Probe {
+ public:
+  virtual ~Probe() = default;
+
+  // Labels nest per stream.
+  virtual void LabelBegan(const StreamRef& stream, int32_t op) = 0;
+  virtual void LabelEnded(const StreamRef& stream, int32_t op) = 0;
+  // A block starts now and takes `total`, during which its matrix and vector
+  // slots are busy for `mxu` and `vpu`. `step` is -1 outside of kernels.
+  virtual void BlockBegan(int32_t op, int64_t step, Picoseconds mxu, Picoseconds vpu,
+                          Picoseconds total) = 0;
+  // A local transfer whose data moved from `start` to now. Transfers of one
+  // channel never overlap.
+  virtual void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
+                             Bytes bytes) = 0;
+  virtual void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) = 0;
+  virtual void LiveHbmChanged(Bytes live) = 0;
+  virtual void StreamFinished() = 0;
+};
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_PROBE_H_

@@ -1,0 +1,33 @@
+// An execution slot: an in-order server that is busy for known intervals.
+//
+// A block claims its slots when it starts; a slot that is still busy from the
+// block before would mean that two blocks overlap, which the sequencer forbids.
+#ifndef TPUSIM_MODELS_CHIP_SLOT_H_
+#define TPUSIM_MODELS_CHIP_SLOT_H_
+
+#include <algorithm>
+
+#include "configs/status_macros.h"
+#include "configs/units.h"
+
+namespace tpusim::chip {
+
+class Slot {
+ public:
+  // Busy from `start` for `duration`.
+  void Occupy(Picoseconds start, Picoseconds duration) {
+    TPUSIM_CHECK(start >= free_at_, "two blocks in one execution slot");
+    free_at_ = start + duration;
+    busy_ += duration;
+  }
+  Picoseconds free_at() const { return free_at_; }
+  Picoseconds busy() const { return busy_; }
+
+ private:
+  Picoseconds free_at_{0};
+  Picoseconds busy_{0};
+};
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_SLOT_H_

@@ -1,0 +1,42 @@
+// The vector memory of a device: who lives in it.
+//
+// It has no time of its own (loads and stores are slots of a block, transfers are
+// limited by HBM); what matters is whether everything fits: buffers that the
+// compiler placed here, and the windows of the kernel that runs.
+#ifndef TPUSIM_MODELS_CHIP_VMEM_H_
+#define TPUSIM_MODELS_CHIP_VMEM_H_
+
+#include <string_view>
+#include <systemc>
+
+#include "absl/status/status.h"
+#include "configs/chip.h"
+#include "configs/units.h"
+#include "models/isa/program.h"
+
+namespace tpusim::chip {
+
+class Vmem : public sc_core::sc_module {
+ public:
+  Vmem(sc_core::sc_module_name name, const configs::ChipParams& params);
+
+  // Error: by how much the capacity is exceeded, and for whom.
+  absl::Status Alloc(std::string_view what, Bytes bytes);
+  absl::Status Free(std::string_view what, Bytes bytes);
+
+  Bytes capacity() const { return capacity_; }
+  Bytes live() const { return live_; }
+  Bytes peak() const { return peak_; }
+
+  // VMEM that the windows of a kernel take: each as often as it is buffered.
+  static Bytes WindowsOf(const isa::Kernel& kernel);
+
+ private:
+  const Bytes capacity_;
+  Bytes live_{0};
+  Bytes peak_{0};
+};
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_VMEM_H_

@@ -1,0 +1,442 @@
+#include "models/flow/network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "configs/status_macros.h"
+
+namespace tpusim::flow {
+namespace {
+
+constexpr double kPicosecondsPerSecond = 1e12;
+
+double Seconds(int64_t picoseconds) { return static_cast<double>(picoseconds) / 1e12; }
+
+bool SameRate(double a, double b) {
+  return std::abs(a - b) <= kRateTolerance * std::max(std::abs(a), std::abs(b));
+}
+
+}  // namespace
+
+ResourceId Network::AddResource(std::string name, double capacity_per_second) {
+  TPUSIM_CHECK(capacity_per_second >= 0 && std::isfinite(capacity_per_second),
+               fmt::format("capacity of {} is {}", name, capacity_per_second));
+  Resource resource;
+  resource.name = std::move(name);
+  resource.capacity = resource.peak_capacity = capacity_per_second;
+  resources_.push_back(std::move(resource));
+  return ResourceId{static_cast<uint32_t>(resources_.size() - 1)};
+}
+
+FlowId Network::Start(Picoseconds now, double amount, double rate_cap, std::span<const Use> uses,
+                      uint64_t tag) {
+  TPUSIM_CHECK(amount >= 0 && std::isfinite(amount), fmt::format("amount of a flow is {}", amount));
+  TPUSIM_CHECK(rate_cap > 0, fmt::format("rate cap of a flow is {}", rate_cap));
+  CatchUp(now.value());
+  uint32_t slot;
+  if (free_slots_.empty()) {
+    slot = static_cast<uint32_t>(flows_.size());
+    flows_.emplace_back();
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  Flow& flow = flows_[slot];
+  flow.sequence = ++sequence_;
+  flow.tag = tag;
+  ++statistics_.started;
+  const FlowId id{slot, flow.generation};
+  if (amount == 0) {
+    ++flow.generation;
+    free_slots_.push_back(slot);
+    completed_.push_back({id, tag, now});
+    ++statistics_.completed;
+    return id;
+  }
+
+  flow.active = true;
+  ++active_;
+  flow.remaining = amount;
+  flow.rate = 0;
+  flow.cap = rate_cap;
+  flow.settled = now_;
+  flow.finish = kNever;
+  flow.uses.clear();
+  for (const Use& use : uses) {
+    TPUSIM_CHECK(use.resource.value < resources_.size(), "a flow uses an unknown resource");
+    TPUSIM_CHECK(use.weight >= 0 && std::isfinite(use.weight),
+                 fmt::format("weight on {} is {}", Name(use.resource), use.weight));
+    if (use.weight == 0) continue;
+    Resource& resource = resources_[use.resource.value];
+    if (resource.merged == flow.sequence) {
+      auto same = std::find_if(flow.uses.begin(), flow.uses.end(), [&](const FlowUse& other) {
+        return other.resource == use.resource.value;
+      });
+      same->weight += use.weight;
+      continue;
+    }
+    resource.merged = flow.sequence;
+    flow.uses.push_back({use.resource.value, 0, use.weight});
+  }
+  TPUSIM_CHECK(std::isfinite(rate_cap) || !flow.uses.empty(),
+               "a flow without rate cap and without resource would be infinitely fast");
+  flow.limit = LimitOf(flow);
+  for (uint32_t u = 0; u < flow.uses.size(); ++u) {
+    FlowUse& use = flow.uses[u];
+    Resource& resource = resources_[use.resource];
+    use.position = static_cast<uint32_t>(resource.users.size());
+    resource.users.push_back({slot, u});
+    resource.charged += use.weight * amount;
+    AddLimit(use.resource, use.weight * flow.limit);
+    Touch(use.resource);
+  }
+  new_flows_.push_back(slot);
+  pending_ = true;
+  return id;
+}
+
+void Network::SetCapacity(Picoseconds now, ResourceId id, double capacity_per_second) {
+  TPUSIM_CHECK(id.value < resources_.size(), "capacity of an unknown resource");
+  TPUSIM_CHECK(capacity_per_second >= 0 && std::isfinite(capacity_per_second),
+               fmt::format("capacity of {} is {}", Name(id), capacity_per_second));
+  CatchUp(now.value());
+  Resource& resource = resources_[id.value];
+  if (resource.capacity == capacity_per_second) return;
+  resource.offered += resource.capacity * Seconds(now_ - resource.offered_at);
+  resource.offered_at = now_;
+  resource.capacity = capacity_per_second;
+  resource.peak_capacity = std::max(resource.peak_capacity, capacity_per_second);
+  for (const User& user : resource.users) {
+    Flow& flow = flows_[user.flow];
+    const double limit = LimitOf(flow);
+    if (limit == flow.limit) continue;
+    const double delta = limit - flow.limit;
+    flow.limit = limit;
+    for (const FlowUse& use : flow.uses) {
+      AddLimit(use.resource, use.weight * delta);
+      Touch(use.resource);
+    }
+    new_flows_.push_back(user.flow);
+  }
+  Touch(id.value);
+  pending_ = true;
+}
+
+void Network::Solve(Picoseconds now) {
+  CatchUp(now.value());
+  SolvePending();
+}
+
+std::optional<Picoseconds> Network::NextCompletion() {
+  if (!completed_.empty()) return completed_.front().time;
+  SolvePending();
+  PruneHeap();
+  if (heap_.empty()) return std::nullopt;
+  return Picoseconds(heap_.front().time);
+}
+
+std::vector<Completed> Network::Advance(Picoseconds now) {
+  CatchUp(now.value());
+  return std::exchange(completed_, {});
+}
+
+void Network::CatchUp(int64_t now) {
+  TPUSIM_CHECK(now >= now_, fmt::format("time runs backwards: {} ps after {} ps", now, now_));
+  for (;;) {
+    if (now > now_) SolvePending();
+    PruneHeap();
+    if (heap_.empty() || heap_.front().time > now) break;
+    now_ = heap_.front().time;
+    while (!heap_.empty() && heap_.front().time == now_) {
+      const uint32_t slot = heap_.front().slot;
+      FinishFlow(slot, now_);
+      PruneHeap();
+    }
+  }
+  now_ = now;
+}
+
+void Network::PruneHeap() {
+  while (!heap_.empty() && flows_[heap_.front().slot].version != heap_.front().version) {
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<HeapEntry>());
+    heap_.pop_back();
+  }
+}
+
+void Network::FinishFlow(uint32_t slot, int64_t time) {
+  Flow& flow = flows_[slot];
+  for (const FlowUse& use : flow.uses) {
+    Resource& resource = resources_[use.resource];
+    // All that was left, whatever the rounding of the time: amounts add up.
+    resource.carried += use.weight * flow.remaining;
+    ++resource.ended;
+    ChangeMoving(resource, false);
+    const User last = resource.users.back();
+    resource.users[use.position] = last;
+    flows_[last.flow].uses[last.use].position = use.position;
+    resource.users.pop_back();
+    AddLimit(use.resource, -use.weight * flow.limit);
+    Touch(use.resource);
+    TouchRate(use.resource);
+  }
+  completed_.push_back({FlowId{slot, flow.generation}, flow.tag, Picoseconds(time)});
+  ++statistics_.completed;
+  --active_;
+  flow.active = false;
+  flow.rate = 0;
+  flow.remaining = 0;
+  ++flow.version;
+  ++flow.generation;
+  free_slots_.push_back(slot);
+  pending_ = true;
+}
+
+double Network::LimitOf(const Flow& flow) const {
+  double limit = flow.cap;
+  for (const FlowUse& use : flow.uses) {
+    limit = std::min(limit, resources_[use.resource].capacity / use.weight);
+  }
+  return limit;
+}
+
+void Network::AddLimit(uint32_t resource, double delta) {
+  resources_[resource].limit_sum += delta;
+  ++resources_[resource].edits;
+}
+
+void Network::Touch(uint32_t resource) {
+  if (std::exchange(resources_[resource].touched, true)) return;
+  touched_.push_back(resource);
+}
+
+void Network::TouchRate(uint32_t resource) {
+  if (!observer_ || std::exchange(resources_[resource].rate_touched, true)) return;
+  rate_touched_.push_back(resource);
+}
+
+void Network::ChangeMoving(Resource& resource, bool starts) {
+  if (starts) {
+    if (resource.moving++ == 0) resource.busy_since = now_;
+  } else {
+    if (--resource.moving == 0) resource.busy += now_ - resource.busy_since;
+  }
+}
+
+void Network::SolvePending() {
+  if (!pending_) return;
+  pending_ = false;
+  ++statistics_.solves;
+  ++epoch_;
+  // What could be full now, and what could before: both couple their users to
+  // the change.
+  size_t kept = 0;
+  for (const uint32_t r : touched_) {
+    Resource& resource = resources_[r];
+    resource.touched = false;
+    // A sum that is only ever added to and subtracted from drifts.
+    if (resource.edits > resource.users.size() + 64 || resource.users.empty()) {
+      resource.edits = 0;
+      resource.limit_sum = 0;
+      for (const User& user : resource.users) {
+        const Flow& flow = flows_[user.flow];
+        resource.limit_sum += flow.uses[user.use].weight * flow.limit;
+      }
+    }
+    const bool was = resource.binding;
+    resource.binding = resource.limit_sum > resource.capacity * (1 + kRateTolerance);
+    if (was || resource.binding) touched_[kept++] = r;
+  }
+  touched_.resize(kept);
+  for (const uint32_t slot : new_flows_) SolveComponent(slot);
+  for (const uint32_t r : touched_) {
+    for (const User& user : resources_[r].users) SolveComponent(user.flow);
+  }
+  new_flows_.clear();
+  touched_.clear();
+  if (observer_) Report();
+  // Dead entries must not outgrow the living.
+  if (heap_.size() > 2 * active_ + 64) {
+    std::erase_if(heap_, [this](const HeapEntry& entry) {
+      return flows_[entry.slot].version != entry.version;
+    });
+    std::make_heap(heap_.begin(), heap_.end(), std::greater<HeapEntry>());
+  }
+}
+
+void Network::SolveComponent(uint32_t seed) {
+  if (flows_[seed].visited == epoch_) return;
+  flows_[seed].visited = epoch_;
+  component_.assign(1, seed);
+  component_capacity_.clear();
+  component_cap_.clear();
+  component_use_begin_.clear();
+  component_uses_.clear();
+  for (size_t i = 0; i < component_.size(); ++i) {  // grows while we go
+    const Flow& flow = flows_[component_[i]];
+    component_cap_.push_back(flow.limit);
+    component_use_begin_.push_back(static_cast<uint32_t>(component_uses_.size()));
+    for (const FlowUse& use : flow.uses) {
+      Resource& resource = resources_[use.resource];
+      if (!resource.binding) continue;
+      if (resource.visited != epoch_) {
+        resource.visited = epoch_;
+        resource.local = static_cast<uint32_t>(component_capacity_.size());
+        component_capacity_.push_back(resource.capacity);
+        for (const User& user : resource.users) {
+          if (std::exchange(flows_[user.flow].visited, epoch_) == epoch_) continue;
+          component_.push_back(user.flow);
+        }
+      }
+      component_uses_.push_back({resource.local, use.weight});
+    }
+  }
+  ++statistics_.components;
+  statistics_.flows_solved += component_.size();
+  if (component_capacity_.empty()) {  // alone: as fast as it can
+    SetRate(seed, flows_[seed].limit);
+    return;
+  }
+  component_use_begin_.push_back(static_cast<uint32_t>(component_uses_.size()));
+  component_rates_.resize(component_.size());
+  solver_.Solve({component_capacity_, component_cap_, component_use_begin_, component_uses_},
+                component_rates_);
+  for (size_t i = 0; i < component_.size(); ++i) SetRate(component_[i], component_rates_[i]);
+}
+
+void Network::Settle(Flow& flow) {
+  if (flow.rate > 0 && now_ > flow.settled) {
+    const double moved = std::min(flow.remaining, flow.rate * Seconds(now_ - flow.settled));
+    flow.remaining -= moved;
+    for (const FlowUse& use : flow.uses) resources_[use.resource].carried += use.weight * moved;
+  }
+  flow.settled = now_;
+}
+
+void Network::SetRate(uint32_t slot, double rate) {
+  Flow& flow = flows_[slot];
+  if (SameRate(flow.rate, rate)) return;  // the completion time stays
+  Settle(flow);
+  const bool moved = flow.rate > 0;
+  const bool moves = rate > 0;
+  flow.rate = rate;
+  for (const FlowUse& use : flow.uses) {
+    if (moved != moves) ChangeMoving(resources_[use.resource], moves);
+    TouchRate(use.resource);
+  }
+  ++statistics_.rate_changes;
+  ++flow.version;
+  flow.finish = kNever;
+  if (!moves) return;
+  // As TransferTime rounds.
+  const double duration = std::floor(flow.remaining / rate * kPicosecondsPerSecond + 0.5);
+  if (duration >= static_cast<double>(kNever - now_)) return;  // beyond the end of time
+  flow.finish = now_ + std::max<int64_t>(1, static_cast<int64_t>(duration));
+  heap_.push_back({flow.finish, flow.sequence, slot, flow.version});
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<HeapEntry>());
+}
+
+double Network::SumOfRates(const Resource& resource) const {
+  double sum = 0;
+  for (const User& user : resource.users) {
+    const Flow& flow = flows_[user.flow];
+    sum += flow.uses[user.use].weight * flow.rate;
+  }
+  return std::min(sum, resource.capacity);  // the last bit of a sum is not overload
+}
+
+void Network::Report() {
+  std::sort(rate_touched_.begin(), rate_touched_.end());
+  for (const uint32_t r : rate_touched_) {
+    Resource& resource = resources_[r];
+    resource.rate_touched = false;
+    const double rate = SumOfRates(resource);
+    if (SameRate(rate, resource.reported_rate)) continue;
+    resource.reported_rate = rate;
+    observer_(ResourceId{r}, Picoseconds(now_), rate);
+  }
+  rate_touched_.clear();
+}
+
+bool Network::IsActive(FlowId id) const {
+  return id.slot < flows_.size() && flows_[id.slot].active &&
+         flows_[id.slot].generation == id.generation;
+}
+
+const Network::Flow& Network::Get(FlowId id) const {
+  TPUSIM_CHECK(IsActive(id), "the flow has completed");
+  return flows_[id.slot];
+}
+
+double Network::Rate(FlowId id) {
+  SolvePending();
+  return Get(id).rate;
+}
+
+double Network::Remaining(FlowId id) const {
+  const Flow& flow = Get(id);
+  return std::max(0.0, flow.remaining - flow.rate * Seconds(now_ - flow.settled));
+}
+
+double Network::Rate(ResourceId id) {
+  SolvePending();
+  return SumOfRates(resources_[id.value]);
+}
+
+double Network::Carried(ResourceId id) const {
+  const Resource& resource = resources_[id.value];
+  double sum = resource.carried;
+  for (const User& user : resource.users) {
+    const Flow& flow = flows_[user.flow];
+    const double moved = std::min(flow.remaining, flow.rate * Seconds(now_ - flow.settled));
+    sum += flow.uses[user.use].weight * moved;
+  }
+  return sum;
+}
+
+Picoseconds Network::BusyTime(ResourceId id) const {
+  const Resource& resource = resources_[id.value];
+  return Picoseconds(resource.busy + (resource.moving > 0 ? now_ - resource.busy_since : 0));
+}
+
+double Network::Utilization(ResourceId id) const {
+  const Resource& resource = resources_[id.value];
+  const double offered = resource.offered + resource.capacity * Seconds(now_ - resource.offered_at);
+  // Half a picosecond of rounding is not overload; CheckConservation tells real
+  // overload from it.
+  return offered > 0 ? std::min(1.0, Carried(id) / offered) : 0;
+}
+
+double Network::BusyUtilization(ResourceId id) const {
+  return now_ > 0 ? Seconds(BusyTime(id).value()) / Seconds(now_) : 0;
+}
+
+std::string Network::CheckConservation() const {
+  constexpr double kRelative = 1e-9;
+  for (uint32_t r = 0; r < resources_.size(); ++r) {
+    const Resource& resource = resources_[r];
+    double to_come = 0;
+    for (const User& user : resource.users) {
+      const Flow& flow = flows_[user.flow];
+      to_come += flow.uses[user.use].weight * flow.remaining;
+    }
+    if (std::abs(resource.carried + to_come - resource.charged) > kRelative * resource.charged) {
+      return fmt::format("{}: {} units charged, but {} carried and {} to come", resource.name,
+                         resource.charged, resource.carried, to_come);
+    }
+    const double offered =
+        resource.offered + resource.capacity * Seconds(now_ - resource.offered_at);
+    const double slack = resource.peak_capacity *
+                         Seconds(static_cast<int64_t>(resource.ended + resource.users.size()));
+    const double carried = Carried(ResourceId{r});
+    if (carried > offered * (1 + kRelative) + slack) {
+      return fmt::format("{}: {} units carried, but its capacity allows {}", resource.name, carried,
+                         offered);
+    }
+  }
+  return "";
+}
+
+}  // namespace tpusim::flow

@@ -1,0 +1,247 @@
+// Transfers as flows of a fluid.
+//
+// A transfer in tpusim is not a sequence of packets but a flow: an amount of
+// bytes that drains at a rate. It uses resources along its way (a link, both
+// memories, a network card), each of which carries so many units per second,
+// and consumes `weight` units of the resource per byte. At every moment all
+// flows have their max-min fair rates (see max_min.h), so a transfer's duration
+// is the sum over the stretches of constant rate, and the only events are starts,
+// ends and capacity changes. Contention is exact at this level and costs a few
+// operations instead of one event per packet.
+//
+// Three rules keep it fast and exact:
+//  - All changes of one instant are solved together, when that instant is over
+//    (Solve, or by itself when time moves on or a result is asked for).
+//  - Only what a change can affect is solved again: the flows connected to it
+//    through resources that could be full. A resource that its flows' caps
+//    cannot fill couples nothing. (A flow's cap is its own, or what the
+//    narrowest resource on its way would give it alone.)
+//  - A flow's completion time is computed when its rate changes, and then stays.
+//    Times are whole picoseconds, rounded to nearest like TransferTime: a flow
+//    alone takes exactly TransferTime(bytes, rate), but at least 1 ps.
+//
+// How to call:
+//
+//   Network net;
+//   ResourceId hbm = net.AddResource("chip0.hbm", BytesPerSecond(819e9));
+//   net.Start(now, {.amount = 1e6, .rate_cap = 100e9, .uses = {{hbm, 1.0}}, .tag = 7});
+//   while (auto t = net.NextCompletion())
+//     for (const Completed& done : net.Advance(*t)) ...   // may Start more flows
+//
+// Time never runs backwards. now() is the latest time that the network was told;
+// getters speak of that moment.
+#ifndef TPUSIM_MODELS_FLOW_NETWORK_H_
+#define TPUSIM_MODELS_FLOW_NETWORK_H_
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "configs/units.h"
+#include "models/flow/max_min.h"
+
+namespace tpusim::flow {
+
+struct ResourceId {
+  uint32_t value = 0;
+  auto operator<=>(const ResourceId&) const = default;
+};
+
+// Names a flow while it is active; slots are reused, generations are not.
+struct FlowId {
+  uint32_t slot = 0;
+  uint32_t generation = 0;
+  auto operator<=>(const FlowId&) const = default;
+};
+
+struct Use {
+  ResourceId resource;
+  double weight = 1;  // units of the resource per byte moved, >= 0
+};
+
+struct FlowSpec {
+  double amount = 0;                                          // bytes, >= 0
+  double rate_cap = std::numeric_limits<double>::infinity();  // bytes/s, > 0
+  std::vector<Use> uses;  // a resource named twice counts with both weights
+  uint64_t tag = 0;       // the caller's
+};
+
+struct Completed {
+  FlowId id;
+  uint64_t tag = 0;
+  Picoseconds time;
+};
+
+// How much work the network has done; for tests and benchmarks.
+struct NetworkStatistics {
+  uint64_t started = 0;
+  uint64_t completed = 0;
+  uint64_t solves = 0;        // instants with changes
+  uint64_t components = 0;    // independent systems solved
+  uint64_t flows_solved = 0;  // flows in them
+  uint64_t rate_changes = 0;
+};
+
+class Network {
+ public:
+  // Called when an instant is solved, once per resource whose rate differs from
+  // what was last reported, in order of ids.
+  using RateObserver = std::function<void(ResourceId, Picoseconds, double units_per_second)>;
+
+  ResourceId AddResource(std::string name, double capacity_per_second);
+  ResourceId AddResource(std::string name, BytesPerSecond capacity) {
+    return AddResource(std::move(name), capacity.value());
+  }
+
+  // Amount 0 completes at `now`; the next Advance returns it.
+  FlowId Start(Picoseconds now, const FlowSpec& spec) {
+    return Start(now, spec.amount, spec.rate_cap, spec.uses, spec.tag);
+  }
+  FlowId Start(Picoseconds now, double amount, double rate_cap, std::span<const Use> uses,
+               uint64_t tag);
+  // 0 stalls the flows that use the resource until it is raised again.
+  void SetCapacity(Picoseconds now, ResourceId id, double capacity_per_second);
+
+  // Ends the instant `now`: gives every affected flow its rate. Calling it is
+  // optional, and calling it twice changes nothing.
+  void Solve(Picoseconds now);
+  // When the next flow completes, if nothing else starts; none if no flow is
+  // active or all are stalled.
+  std::optional<Picoseconds> NextCompletion();
+  // Moves time to `now`: all flows that completed since the last call, ordered
+  // by completion time, then by start order.
+  std::vector<Completed> Advance(Picoseconds now);
+
+  Picoseconds now() const { return Picoseconds(now_); }
+  size_t active_flows() const { return active_; }
+  bool IsActive(FlowId id) const;
+  double Rate(FlowId id);             // bytes/s
+  double Remaining(FlowId id) const;  // bytes
+
+  size_t resources() const { return resources_.size(); }
+  const std::string& Name(ResourceId id) const { return resources_[id.value].name; }
+  double Capacity(ResourceId id) const { return resources_[id.value].capacity; }
+  double Rate(ResourceId id);                   // units/s
+  double Carried(ResourceId id) const;          // units since time 0
+  Picoseconds BusyTime(ResourceId id) const;    // time with a positive rate
+  double Utilization(ResourceId id) const;      // carried / what it could have carried since 0
+  double BusyUtilization(ResourceId id) const;  // busy time / time
+  void SetRateObserver(RateObserver observer) { observer_ = std::move(observer); }
+
+  // What is wrong with the books, or the empty string: every unit charged by a
+  // started flow has been carried or is still to come, and no resource carried
+  // more than its capacity allowed (up to the rounding of times: 1 ps per flow).
+  std::string CheckConservation() const;
+  const NetworkStatistics& statistics() const { return statistics_; }
+
+ private:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+  struct FlowUse {
+    uint32_t resource = 0;
+    uint32_t position = 0;  // in the resource's users
+    double weight = 0;
+  };
+  struct Flow {
+    double remaining = 0;  // bytes, at `settled`
+    double rate = 0;       // bytes/s, since `settled`
+    double cap = 0;        // its own
+    double limit = 0;      // with what each resource would give it alone
+    int64_t settled = 0;
+    int64_t finish = kNever;
+    uint64_t sequence = 0;  // start order
+    uint64_t tag = 0;
+    uint32_t generation = 0;
+    uint32_t version = 0;  // of `finish`; older heap entries are dead
+    uint64_t visited = 0;  // epoch
+    bool active = false;
+    std::vector<FlowUse> uses;
+  };
+  struct User {
+    uint32_t flow = 0;
+    uint32_t use = 0;  // index in the flow's uses
+  };
+  struct Resource {
+    std::string name;
+    double capacity = 0;
+    double limit_sum = 0;  // of weight * limit over the users
+    uint32_t edits = 0;    // of limit_sum since it was summed afresh
+    bool binding = false;  // could be full; as of the last solve
+    bool touched = false;  // in touched_
+    bool rate_touched = false;
+    uint32_t moving = 0;   // users with a positive rate
+    uint32_t local = 0;    // index in the component being solved
+    uint64_t visited = 0;  // epoch
+    uint64_t merged = 0;   // sequence of the last flow started on it
+    double reported_rate = 0;
+    double carried = 0;  // up to each user's `settled`
+    double charged = 0;  // sum of weight * amount over all flows started
+    double offered = 0;  // integral of capacity up to `offered_at`
+    int64_t offered_at = 0;
+    double peak_capacity = 0;
+    uint64_t ended = 0;  // flows
+    int64_t busy = 0;    // ps, up to `busy_since` if moving
+    int64_t busy_since = 0;
+    std::vector<User> users;
+  };
+  struct HeapEntry {
+    int64_t time = 0;
+    uint64_t sequence = 0;
+    uint32_t slot = 0;
+    uint32_t version = 0;
+    bool operator>(const HeapEntry& other) const {
+      return time != other.time ? time > other.time : sequence > other.sequence;
+    }
+  };
+
+  // Processes everything up to `now`, solving the instants before it.
+  void CatchUp(int64_t now);
+  void SolvePending();
+  void SolveComponent(uint32_t seed);
+  void FinishFlow(uint32_t slot, int64_t time);
+  double LimitOf(const Flow& flow) const;
+  void AddLimit(uint32_t resource, double delta);
+  void SetRate(uint32_t slot, double rate);
+  void ChangeMoving(Resource& resource, bool starts);
+  void Settle(Flow& flow);
+  void Touch(uint32_t resource);
+  void TouchRate(uint32_t resource);
+  void Report();
+  double SumOfRates(const Resource& resource) const;
+  void PruneHeap();
+  const Flow& Get(FlowId id) const;
+
+  std::vector<Resource> resources_;
+  std::vector<Flow> flows_;
+  std::vector<uint32_t> free_slots_;
+  std::vector<HeapEntry> heap_;
+  std::vector<Completed> completed_;  // not yet returned by Advance
+  std::vector<uint32_t> touched_;     // resources changed in this instant
+  std::vector<uint32_t> new_flows_;   // flows to solve whatever their resources say
+  std::vector<uint32_t> rate_touched_;
+  int64_t now_ = 0;
+  bool pending_ = false;  // changes at now_ are not solved yet
+  size_t active_ = 0;
+  uint64_t sequence_ = 0;
+  uint64_t epoch_ = 0;
+  RateObserver observer_;
+  NetworkStatistics statistics_;
+
+  // Scratch of SolveComponent.
+  MaxMinSolver solver_;
+  std::vector<uint32_t> component_;
+  std::vector<double> component_capacity_;
+  std::vector<double> component_cap_;
+  std::vector<uint32_t> component_use_begin_;
+  std::vector<MaxMinUse> component_uses_;
+  std::vector<double> component_rates_;
+};
+
+}  // namespace tpusim::flow
+
+#endif  // TPUSIM_MODELS_FLOW_NETWORK_H_

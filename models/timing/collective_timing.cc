@@ -1,0 +1,108 @@
+#include "models/timing/collective_timing.h"
+
+#include <algorithm>
+
+namespace tpusim::timing {
+namespace {
+
+Picoseconds Seconds(double bytes, BytesPerSecond rate) { return FromSeconds(bytes / rate.value()); }
+
+double Value(Bytes bytes) { return static_cast<double>(bytes.value()); }
+
+// The larger of what all links and what the links of the poorest member allow.
+double WorstOf(double total, double per_member, const GroupWires& wires) {
+  double worst = 0;
+  if (wires.links > 0) worst = total / static_cast<double>(wires.links);
+  if (wires.fewest_links > 0) {
+    worst = std::max(worst, per_member / static_cast<double>(wires.fewest_links));
+  }
+  return worst;
+}
+
+}  // namespace
+
+BytesPerSecond EffectiveLinkRate(const configs::IciParams& ici, bool axis_wraps) {
+  return ici.link_bytes_per_second *
+         (axis_wraps ? ici.wrapped_efficiency : ici.unwrapped_efficiency);
+}
+
+Picoseconds RingAllGather(Bytes shard, const LaneTiming& lane) {
+  return Seconds(Value(shard) * static_cast<double>(lane.n - 1) / 2, lane.rate) +
+         lane.step_latency * (lane.n / 2);
+}
+
+Picoseconds LineAllGather(Bytes shard, const LaneTiming& lane) {
+  return Seconds(Value(shard) * static_cast<double>(lane.n - 1), lane.rate) +
+         lane.step_latency * (lane.n - 1);
+}
+
+Picoseconds RingAllToAll(Bytes block, const LaneTiming& lane) {
+  const int64_t square = lane.n % 2 == 0 ? lane.n * lane.n : lane.n * lane.n - 1;
+  return Seconds(Value(block) * static_cast<double>(square) / 8, lane.rate) +
+         lane.step_latency * (lane.n / 2);
+}
+
+Picoseconds LineAllToAll(Bytes block, const LaneTiming& lane) {
+  const int64_t crossing = (lane.n / 2) * (lane.n - lane.n / 2);
+  return Seconds(Value(block) * static_cast<double>(crossing), lane.rate) +
+         lane.step_latency * (lane.n - 1);
+}
+
+Picoseconds DirectTransfers(Bytes busiest, BytesPerSecond rate, int64_t longest,
+                            Picoseconds hop_latency) {
+  return TransferTime(busiest, rate) + hop_latency * longest;
+}
+
+Picoseconds LocalCopy(const configs::ChipParams& chip, Bytes bytes, int64_t passes) {
+  return chip.dma.start_latency +
+         TransferTime(bytes * passes, chip.hbm.bytes_per_second * chip.hbm.efficiency);
+}
+
+Picoseconds AllReduceBound(Bytes v, const GroupWires& wires) {
+  if (wires.n < 2) return Picoseconds(0);
+  double worst = WorstOf(2.0 * static_cast<double>(wires.n - 1) * Value(v), Value(v), wires);
+  for (const GroupCut& cut : wires.cuts) {
+    worst = std::max(worst, Value(v) / static_cast<double>(cut.links));
+  }
+  return Seconds(worst, wires.nominal);
+}
+
+Picoseconds AllGatherBound(Bytes v, const GroupWires& wires) {
+  if (wires.n < 2) return Picoseconds(0);
+  const double n = static_cast<double>(wires.n);
+  double worst = WorstOf((n - 1) * Value(v), (n - 1) / n * Value(v), wires);
+  for (const GroupCut& cut : wires.cuts) {
+    const double lacking = (n - static_cast<double>(cut.members)) / n * Value(v);
+    worst = std::max(worst, lacking / static_cast<double>(cut.links));
+  }
+  return Seconds(worst, wires.nominal);
+}
+
+Picoseconds ReduceScatterBound(Bytes v, const GroupWires& wires) {
+  return AllGatherBound(v, wires);
+}
+
+Picoseconds AllToAllBound(Bytes operand, const GroupWires& wires) {
+  if (wires.n < 2) return Picoseconds(0);
+  const double n = static_cast<double>(wires.n);
+  const double block = Value(operand) / n;
+  // Without known distances every pair is at least one hop apart.
+  const double hops =
+      wires.total_distance > 0 ? static_cast<double>(wires.total_distance) : n * (n - 1);
+  double worst = WorstOf(hops * block, (n - 1) * block, wires);
+  for (const GroupCut& cut : wires.cuts) {
+    const double pairs = static_cast<double>(cut.members) * (n - static_cast<double>(cut.members));
+    worst = std::max(worst, pairs * block / static_cast<double>(cut.links));
+  }
+  return Seconds(worst, wires.nominal);
+}
+
+Picoseconds PermuteBound(Bytes message, int64_t fewest_routes, int64_t total_hops, int64_t links,
+                         BytesPerSecond nominal) {
+  if (total_hops == 0) return Picoseconds(0);
+  const double one = fewest_routes > 0 ? Value(message) / static_cast<double>(fewest_routes) : 0;
+  const double all = Value(message) * static_cast<double>(total_hops) / static_cast<double>(links);
+  return Seconds(std::max(one, all), nominal);
+}
+
+}  // namespace tpusim::timing

@@ -1,0 +1,178 @@
+#include "models/timing/kernel_timing.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+
+namespace tpusim::timing {
+namespace {
+
+int64_t CeilToInt(double x) { return static_cast<int64_t>(std::ceil(x - 1e-9)); }
+
+// Steady state of a product on the weight-stationary arrays.
+//
+// A weight tile is rows x columns of the right-hand side. While one tile
+// multiplies (m left-hand rows stream through, lhs_rows_per_cycle at a time),
+// the next one is pushed into the staging copy, weight_rows_per_cycle at a
+// time; a tile therefore occupies its array for the longer of the two. Rows are
+// fed in groups of 8 sublanes. A format that takes several passes streams the
+// rows (and pushes the weights) once per pass; a format with less than one pass
+// per product packs several rows into one.
+//
+// The core's arrays share the work either by weight tiles or by rows, whichever
+// is shorter: few tiles and many rows want the second.
+int64_t MxuSteadyCycles(const configs::MxuParams& mxu, const isa::MxuWork& work) {
+  const double passes = FormatPasses(mxu, work.format);
+  const int64_t tiles =
+      work.batch * CeilDiv(work.k, mxu.rows) * CeilDiv(work.n, mxu.columns);
+  const double load = static_cast<double>(mxu.rows) / mxu.weight_rows_per_cycle;
+  const auto tile_cycles = [&](int64_t rows) {
+    const double stream = static_cast<double>(RoundUp(rows, 8)) / mxu.lhs_rows_per_cycle;
+    // Fewer than one pass shortens the stream; the weights of a narrow format
+    // are narrower too. More passes repeat both.
+    return passes * std::max(stream, load);
+  };
+  const double by_tiles = static_cast<double>(CeilDiv(tiles, mxu.count)) * tile_cycles(work.m);
+  const double by_rows = static_cast<double>(tiles) * tile_cycles(CeilDiv(work.m, mxu.count));
+  return CeilToInt(std::min(by_tiles, by_rows));
+}
+
+// Share of a grid that an index combination of the dimensions in `mask` covers
+// on average: below one when last blocks are partial.
+double AverageFraction(const isa::Kernel& kernel, uint32_t mask) {
+  double fraction = 1.0;
+  for (size_t d = 0; d < kernel.grid.size(); ++d) {
+    if (((mask >> d) & 1U) == 0) continue;
+    const isa::GridDim& dim = kernel.grid[d];
+    fraction *= (static_cast<double>(dim.count - 1) + dim.last_fraction) /
+                static_cast<double>(dim.count);
+  }
+  return fraction;
+}
+
+// Does a window move when dimension `j` steps and all deeper ones wrap round?
+bool MovesOnStepOf(const isa::Kernel& kernel, uint32_t mask, size_t j) {
+  for (size_t d = j; d < kernel.grid.size(); ++d) {
+    if (((mask >> d) & 1U) != 0 && (d == j || kernel.grid[d].count > 1)) return true;
+  }
+  return false;
+}
+
+struct StepBytes {
+  double in = 0, out = 0;
+  bool Any() const { return in + out > 0; }
+};
+
+StepBytes BytesOnStepOf(const isa::Kernel& kernel, size_t j) {
+  StepBytes bytes;
+  for (const isa::Window& w : kernel.windows) {
+    if (w.space == isa::MemorySpace::kVmem || !MovesOnStepOf(kernel, w.moves_with, j)) continue;
+    const double b =
+        static_cast<double>(w.bytes.value()) * AverageFraction(kernel, w.moves_with);
+    (w.kind == isa::WindowKind::kInput ? bytes.in : bytes.out) += b;
+  }
+  return bytes;
+}
+
+StepBytes BytesOfOneBlock(const isa::Kernel& kernel) {
+  StepBytes bytes;
+  for (const isa::Window& w : kernel.windows) {
+    if (w.space == isa::MemorySpace::kVmem) continue;
+    (w.kind == isa::WindowKind::kInput ? bytes.in : bytes.out) +=
+        static_cast<double>(w.bytes.value());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+double FormatPasses(const configs::MxuParams& mxu, isa::NumberFormat format) {
+  switch (format) {
+    case isa::NumberFormat::kBf16: return mxu.passes_bf16;
+    case isa::NumberFormat::kF32: return mxu.passes_f32;
+    case isa::NumberFormat::kF32High: return mxu.passes_f32_high;
+    case isa::NumberFormat::kF32Highest: return mxu.passes_f32_highest;
+    case isa::NumberFormat::kInt8: return mxu.passes_int8;
+    case isa::NumberFormat::kInt4: return mxu.passes_int4;
+    case isa::NumberFormat::kFp8: return mxu.passes_fp8;
+    case isa::NumberFormat::kInt32: return mxu.passes_int32;
+  }
+  return mxu.passes_bf16;
+}
+
+BlockCycles TimeBlock(const configs::ChipParams& chip, const isa::Block& block) {
+  BlockCycles cycles;
+  if (block.mxu.m > 0) {
+    cycles.mxu = Cycles(MxuSteadyCycles(chip.mxu, block.mxu));
+    // Nothing hides the load of the block's first weight tile, nor the way of
+    // the last row through the array.
+    cycles.mxu_fill =
+        Cycles(CeilToInt(static_cast<double>(chip.mxu.rows) / chip.mxu.weight_rows_per_cycle) +
+               chip.mxu.result_latency_cycles);
+  }
+  const configs::VpuParams& vpu = chip.vpu;
+  const double fullest =
+      std::max({static_cast<double>(block.valu) / static_cast<double>(vpu.alus_per_lane),
+                static_cast<double>(block.eup) * vpu.eup_cycles_per_vreg /
+                    static_cast<double>(vpu.eup_slots),
+                static_cast<double>(block.xlu) * vpu.xlu_cycles_per_vreg /
+                    static_cast<double>(vpu.xlu_count),
+                static_cast<double>(block.load) / static_cast<double>(vpu.load_slots),
+                static_cast<double>(block.store) / static_cast<double>(vpu.store_slots)});
+  cycles.vpu = Cycles(CeilToInt(fullest));
+  cycles.total = std::max({cycles.mxu, cycles.vpu, block.scalar}) + cycles.mxu_fill + block.latency;
+  return cycles;
+}
+
+BytesPerSecond HbmRate(const configs::ChipParams& chip) {
+  return chip.hbm.bytes_per_second * chip.hbm.efficiency;
+}
+
+Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block) {
+  return ToTime(TimeBlock(chip, block).total, chip.clock) + chip.tensor_core.grid_step_overhead;
+}
+
+Picoseconds KernelTime(const configs::ChipParams& chip, const isa::Kernel& kernel) {
+  const double rate = HbmRate(chip).value();
+  const auto data_time = [&](const StepBytes& bytes) {
+    if (!bytes.Any()) return Picoseconds(0);
+    return chip.dma.start_latency + FromSeconds((bytes.in + bytes.out) / rate);
+  };
+  uint32_t all = 0;
+  for (size_t d = 0; d < kernel.grid.size(); ++d) all |= 1U << d;
+  const Picoseconds step = FromSeconds(ToSeconds(StepTime(chip, kernel.block)) *
+                                       AverageFraction(kernel, all));
+
+  const StepBytes block = BytesOfOneBlock(kernel);
+  Picoseconds total = chip.tensor_core.kernel_launch;
+  total += data_time({block.in, 0});
+  int64_t outer = 1;  // index combinations of the dimensions outside j
+  for (size_t j = 0; j < kernel.grid.size(); ++j) {
+    const int64_t transitions = outer * (kernel.grid[j].count - 1);
+    total += std::max(step, data_time(BytesOnStepOf(kernel, j))) * transitions;
+    outer *= kernel.grid[j].count;
+  }
+  total += step;
+  total += data_time({0, block.out});
+  return total;
+}
+
+KernelTraffic TrafficOf(const isa::Kernel& kernel) {
+  KernelTraffic traffic;
+  for (const isa::Window& w : kernel.windows) {
+    if (w.space != isa::MemorySpace::kHbm) continue;
+    int64_t moves = 1, outer = 1;
+    for (size_t j = 0; j < kernel.grid.size(); ++j) {
+      if (MovesOnStepOf(kernel, w.moves_with, j)) moves += outer * (kernel.grid[j].count - 1);
+      outer *= kernel.grid[j].count;
+    }
+    const double bytes = static_cast<double>(moves) * static_cast<double>(w.bytes.value()) *
+                         AverageFraction(kernel, w.moves_with);
+    const Bytes rounded(static_cast<int64_t>(std::llround(bytes)));
+    (w.kind == isa::WindowKind::kInput ? traffic.read : traffic.written) += rounded;
+  }
+  return traffic;
+}
+
+}  // namespace tpusim::timing

@@ -1,0 +1,133 @@
+// Numbers that cannot be, caught in every run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "configs/status_macros.h"
+#include "sim/results/report.h"
+
+namespace tpusim::results {
+namespace {
+
+using configs::Direction;
+
+absl::Status Broken(const std::string& what) {
+  return absl::InternalError("invariant broken: " + what);
+}
+
+// Rates are real numbers and times are whole picoseconds: a bound may come out
+// a rounding above a step that meets it exactly.
+Picoseconds WithSlack(Picoseconds t) { return t + Picoseconds(2 + t.value() / 1'000'000'000); }
+
+absl::Status NotBelow(Picoseconds step, Picoseconds bound, std::string_view name) {
+  if (bound <= WithSlack(step)) return absl::OkStatus();
+  return Broken(fmt::format("the step takes {} ps, less than its {} bound of {} ps", step.value(),
+                            name, bound.value()));
+}
+
+struct Order {
+  std::string_view smaller_name;
+  Picoseconds smaller;
+  std::string_view larger_name;
+  Picoseconds larger;
+};
+
+absl::Status CheckTimes(const sim::Timeline& timeline) {
+  for (size_t i = 0; i < timeline.devices.size(); ++i) {
+    const sim::DeviceTotals& d = timeline.devices[i];
+    const std::array<Order, 6> orders = {
+        Order{"finish", d.finish, "step time", timeline.step_time},
+        Order{"MXU busy", d.mxu_busy, "compute busy", d.compute_busy},
+        Order{"VPU busy", d.vpu_busy, "compute busy", d.compute_busy},
+        Order{"compute busy", d.compute_busy, "MXU busy plus VPU busy", d.mxu_busy + d.vpu_busy},
+        Order{"exposed communication", d.exposed, "time of collectives", d.collective},
+        Order{"compute busy plus exposed communication", d.compute_busy + d.exposed, "finish",
+              d.finish},
+    };
+    for (const Order& o : orders) {
+      if (o.smaller > o.larger || o.smaller < Picoseconds(0)) {
+        return Broken(fmt::format("device {}: {} is {} ps, {} {} ps", i, o.smaller_name,
+                                  o.smaller.value(), o.larger_name, o.larger.value()));
+      }
+    }
+  }
+  const Picoseconds last = timeline.devices[timeline.critical_device].finish;
+  if (last != timeline.step_time) {
+    return Broken(fmt::format("the step takes {} ps, its critical device {} finishes at {} ps",
+                              timeline.step_time.value(), timeline.critical_device, last.value()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckHbm(const configs::Config& config, const sim::Timeline& timeline) {
+  for (size_t i = 0; i < timeline.devices.size(); ++i) {
+    const Bytes moved = timeline.devices[i].hbm_bytes;
+    if (moved.value() == 0) continue;
+    const Picoseconds least = TransferTime(moved, config.chip.hbm.bytes_per_second);
+    if (least <= WithSlack(timeline.step_time)) continue;
+    return Broken(fmt::format("device {}: {} bytes through HBM in {} ps is {:.3f} of its rate", i,
+                              moved.value(), timeline.step_time.value(),
+                              Ratio(least, timeline.step_time)));
+  }
+  return absl::OkStatus();
+}
+
+Direction Opposite(Direction d) { return configs::MakeDirection(AxisOf(d), !IsPlus(d)); }
+
+absl::Status CheckLinks(const configs::Config& config, const sim::Timeline& timeline,
+                        const Report& report) {
+  const configs::Topology& topology = config.topology;
+  const auto of_chip = [&](auto member, int64_t chip, Direction d) {
+    Bytes sum{0};
+    for (int64_t i = 0; i < topology.devices_per_chip(); ++i) {
+      const int64_t device = chip * topology.devices_per_chip() + i;
+      sum += (timeline.devices[device].*member)[static_cast<int>(d)];
+    }
+    return sum;
+  };
+  for (const LinkReport& link : report.links) {
+    if (link.utilization > 1 + 1e-9) {
+      return Broken(fmt::format("link {} of chip {} is used {:.6f} of its rate",
+                                DirectionName(link.direction), link.chip, link.utilization));
+    }
+  }
+  for (int64_t chip = 0; chip < topology.chips(); ++chip) {
+    for (int i = 0; i < configs::kDirections; ++i) {
+      const Direction d = static_cast<Direction>(i);
+      const Bytes sent = of_chip(&sim::DeviceTotals::sent, chip, d);
+      if (!topology.HasLink(chip, d) && sent.value() > 0) {
+        return Broken(fmt::format("chip {} sent {} bytes to {}, where it has no link", chip,
+                                  sent.value(), DirectionName(d)));
+      }
+      const Bytes received = of_chip(&sim::DeviceTotals::received, chip, d);
+      const int64_t source =
+          topology.HasLink(chip, Opposite(d)) ? topology.Neighbour(chip, Opposite(d)) : -1;
+      const Bytes expected = source < 0 ? Bytes(0) : of_chip(&sim::DeviceTotals::sent, source, d);
+      if (received != expected) {
+        return Broken(fmt::format("chip {} received {} bytes over links of direction {}, {} were sent",
+                                  chip, received.value(), DirectionName(d), expected.value()));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckInvariants(const configs::Config& config, const isa::ProgramInfo& info,
+                             const sim::Timeline& timeline, const Report& report) {
+  RETURN_IF_ERROR(CheckTimes(timeline));
+  RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.compute, "compute"));
+  RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.hbm, "HBM"));
+  RETURN_IF_ERROR(CheckHbm(config, timeline));
+  RETURN_IF_ERROR(CheckLinks(config, timeline, report));
+  RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.ici, "ICI"));
+  if (info.model_flops > info.hardware_flops) {
+    return Broken(fmt::format("{} model FLOPs are more than the {} of all arithmetic",
+                              info.model_flops.value(), info.hardware_flops.value()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tpusim::results

@@ -1,0 +1,291 @@
+#include "sim/results/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "configs/status_macros.h"
+#include "sim/results/scope.h"
+#include "sim/results/text.h"
+
+namespace tpusim::results {
+namespace {
+
+using configs::Config;
+using configs::Direction;
+
+// Zero bytes take no time whatever the rate, even if there is none.
+Picoseconds TimeAt(Bytes bytes, BytesPerSecond rate) {
+  return bytes.value() == 0 ? Picoseconds(0) : TransferTime(bytes, rate);
+}
+
+// Operations that only hold others: their time is that of what is inside.
+bool IsContainer(const isa::OpInfo& op) {
+  return op.category == "while" || op.category == "conditional" || op.category == "call";
+}
+
+// The waiting half of a start/done pair; its time is the exposed part of the
+// start, which has it already.
+bool IsDone(const isa::OpInfo& op) { return op.category.ends_with("-done"); }
+
+std::string EngineOf(const isa::OpInfo& op) {
+  if (op.collective >= 0) return "collective";
+  if (op.category.find("host") != std::string::npos) return "host";
+  return "tensor_core";
+}
+
+std::vector<OpReport> Ops(const isa::ProgramInfo& info, const std::vector<sim::OpTotals>& totals) {
+  std::map<std::string, OpReport> by_name;
+  for (size_t i = 0; i < totals.size(); ++i) {
+    const isa::OpInfo& op = info.ops[i];
+    const sim::OpTotals& t = totals[i];
+    if (t.count == 0) continue;
+    OpReport& r = by_name[op.name];
+    if (r.count == 0) {
+      r.name = op.name;
+      r.category = op.category;
+      r.scope = op.scope;
+      r.source = op.source;
+      r.engine = EngineOf(op);
+    }
+    r.count += t.count;
+    r.total += t.total;
+    r.flops += op.flops * t.count;
+    r.hbm_bytes += op.hbm_bytes * t.count;
+  }
+  std::vector<OpReport> ops;
+  for (auto& [name, op] : by_name) ops.push_back(std::move(op));
+  std::stable_sort(ops.begin(), ops.end(),
+                   [](const OpReport& a, const OpReport& b) { return a.total > b.total; });
+  return ops;
+}
+
+std::vector<ScopeReport> Scopes(const isa::ProgramInfo& info,
+                                const std::vector<sim::OpTotals>& totals) {
+  std::map<std::string, ScopeReport> by_prefix;
+  for (size_t i = 0; i < totals.size(); ++i) {
+    const isa::OpInfo& op = info.ops[i];
+    const sim::OpTotals& t = totals[i];
+    if (t.count == 0 || IsContainer(op) || IsDone(op)) continue;
+    std::vector<std::string> parts = ScopesOf(op.scope);
+    if (parts.empty()) parts.push_back("(no scope)");
+    std::string prefix;
+    for (const std::string& part : parts) {
+      prefix += (prefix.empty() ? "" : "/") + part;
+      ScopeReport& r = by_prefix[prefix];
+      r.scope = prefix;
+      r.total += op.collective >= 0 ? t.exposed : t.total;
+      if (op.collective >= 0) r.exposed += t.exposed;
+      r.flops += op.flops * t.count;
+    }
+  }
+  std::vector<ScopeReport> scopes;
+  for (auto& [prefix, scope] : by_prefix) scopes.push_back(std::move(scope));
+  return scopes;
+}
+
+std::vector<CollectiveReport> Collectives(const isa::ProgramInfo& info,
+                                          const std::vector<sim::OpTotals>& totals) {
+  std::vector<CollectiveReport> collectives;
+  for (size_t i = 0; i < totals.size(); ++i) {
+    const isa::OpInfo& op = info.ops[i];
+    if (op.collective < 0 || totals[i].count == 0) continue;
+    const isa::CollectiveInfo& c = info.collectives[op.collective];
+    CollectiveReport r;
+    r.name = op.name;
+    r.kind = c.kind;
+    r.axes = c.axes;
+    r.algorithm = c.algorithm;
+    r.bytes = c.bytes;
+    r.group_size = c.group_size;
+    r.count = totals[i].count;
+    r.total = totals[i].total;
+    r.exposed = totals[i].exposed;
+    r.expected = c.expected;
+    r.bound = c.bound;
+    collectives.push_back(std::move(r));
+  }
+  std::stable_sort(
+      collectives.begin(), collectives.end(),
+      [](const CollectiveReport& a, const CollectiveReport& b) { return a.total > b.total; });
+  return collectives;
+}
+
+// Devices of one chip share its links.
+std::vector<LinkReport> Links(const Config& config, const sim::Timeline& timeline) {
+  const configs::Topology& topology = config.topology;
+  std::vector<LinkReport> links;
+  for (const configs::Link& link : topology.AllLinks()) {
+    LinkReport r;
+    r.chip = link.chip;
+    r.direction = link.direction;
+    for (int64_t i = 0; i < topology.devices_per_chip(); ++i) {
+      const int64_t device = link.chip * topology.devices_per_chip() + i;
+      r.bytes += timeline.devices[device].sent[static_cast<int>(link.direction)];
+    }
+    const double capacity =
+        config.chip.ici.link_bytes_per_second.value() * ToSeconds(timeline.step_time);
+    r.utilization = r.bytes.value() == 0 ? 0 : static_cast<double>(r.bytes.value()) / capacity;
+    links.push_back(r);
+  }
+  return links;
+}
+
+// Collectives that the main stream waits for run one after the other. Those in
+// flight beside it may share the time, so only the longest of them counts.
+Picoseconds SerialCollectives(const isa::ProgramInfo& info,
+                              const std::vector<sim::OpTotals>& totals) {
+  Picoseconds serial{0}, longest{0};
+  for (size_t i = 0; i < totals.size(); ++i) {
+    const isa::OpInfo& op = info.ops[i];
+    if (op.collective < 0 || totals[i].count == 0) continue;
+    const Picoseconds bound = info.collectives[op.collective].bound;
+    if (op.is_async) {
+      longest = std::max(longest, bound);
+    } else {
+      serial += bound * totals[i].count;
+    }
+  }
+  return std::max(serial, longest);
+}
+
+Bounds BoundsOf(const Config& config, const isa::ProgramInfo& info, const sim::Timeline& timeline,
+                const std::vector<LinkReport>& links) {
+  Bounds b;
+  if (info.mxu_flops.value() > 0) b.compute = ComputeTime(info.mxu_flops, config.chip.MxuPeak());
+  b.hbm = TimeAt(info.hbm_bytes, config.chip.hbm.bytes_per_second);
+  for (const LinkReport& link : links) {
+    b.ici = std::max(b.ici, TimeAt(link.bytes, config.chip.ici.link_bytes_per_second));
+  }
+  b.ici = std::max(b.ici, SerialCollectives(info, timeline.ops));
+  return b;
+}
+
+// What a faster part would shorten. Compute slots are busy for so long, HBM is
+// for so long at its sustained rate, and communication stands alone for so
+// long; what none of them explains is launches and latencies. Communication
+// during which the fullest link idles more than half of the time is latency
+// too.
+void Bind(const Config& config, const sim::DeviceTotals& critical, Report& report) {
+  const Picoseconds step = report.step_time;
+  const BytesPerSecond sustained(config.chip.hbm.bytes_per_second.value() *
+                                 config.chip.hbm.efficiency);
+  const Picoseconds hbm = std::min(step, TimeAt(critical.hbm_bytes, sustained));
+  const Picoseconds covered = std::max(critical.compute_busy, hbm) + critical.exposed;
+  const Picoseconds rest = std::max(Picoseconds(0), step - covered);
+  const auto share = [&](Picoseconds t) {
+    return PercentText(step.value() == 0 ? 0 : Ratio(t, step));
+  };
+
+  Picoseconds most = critical.compute_busy;
+  report.binding = Binding::kCompute;
+  if (hbm > most) {
+    most = hbm;
+    report.binding = Binding::kHbm;
+  }
+  if (critical.exposed > most) {
+    most = critical.exposed;
+    report.binding = Binding::kIci;
+    Picoseconds fullest{0};
+    for (const LinkReport& link : report.links) {
+      fullest = std::max(fullest, TimeAt(link.bytes, config.chip.ici.link_bytes_per_second));
+    }
+    if (fullest * 2 < critical.collective) report.binding = Binding::kLatency;
+  }
+  if (rest > most) report.binding = Binding::kLatency;
+
+  report.binding_text = fmt::format(
+      "{}: compute busy {} of the step, HBM {}, exposed communication {}, other {}",
+      BindingName(report.binding), share(critical.compute_busy), share(hbm),
+      share(critical.exposed), share(rest));
+}
+
+// What the tables below index must exist.
+absl::Status CheckShape(const Config& config, const isa::ProgramInfo& info,
+                        const sim::Timeline& timeline) {
+  if (static_cast<int64_t>(timeline.devices.size()) != config.devices()) {
+    return absl::InternalError(fmt::format("timeline has {} devices, the slice {}",
+                                           timeline.devices.size(), config.devices()));
+  }
+  if (timeline.ops.size() != info.ops.size()) {
+    return absl::InternalError(fmt::format("timeline has {} operations, the program {}",
+                                           timeline.ops.size(), info.ops.size()));
+  }
+  if (timeline.critical_device < 0 || timeline.critical_device >= config.devices()) {
+    return absl::InternalError(fmt::format("critical device {} is not one of the {} of the slice",
+                                           timeline.critical_device, config.devices()));
+  }
+  for (const isa::OpInfo& op : info.ops) {
+    if (op.collective >= static_cast<int64_t>(info.collectives.size())) {
+      return absl::InternalError(fmt::format("operation {} names collective {} of {}", op.name,
+                                             op.collective, info.collectives.size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string_view BindingName(Binding b) {
+  switch (b) {
+    case Binding::kCompute:
+      return "compute";
+    case Binding::kHbm:
+      return "hbm";
+    case Binding::kIci:
+      return "ici";
+    case Binding::kLatency:
+      return "launch/latency";
+  }
+  return "?";
+}
+
+absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo& info,
+                                   const sim::Timeline& timeline, const std::string& workload) {
+  RETURN_IF_ERROR(CheckShape(config, info, timeline));
+  const sim::DeviceTotals& critical = timeline.devices[timeline.critical_device];
+
+  Report r;
+  r.workload = workload;
+  r.config = config.name;
+  r.step_time = timeline.step_time;
+  r.links = Links(config, timeline);
+  r.bound = BoundsOf(config, info, timeline, r.links);
+  const double peak_flops = config.chip.peak_bf16.value() /
+                            static_cast<double>(config.topology.devices_per_chip()) *
+                            ToSeconds(timeline.step_time);
+  if (peak_flops > 0) {
+    r.mfu = static_cast<double>(info.model_flops.value()) / peak_flops;
+    r.hfu = static_cast<double>(info.hardware_flops.value()) / peak_flops;
+  }
+  r.flops = info.hardware_flops;
+  r.exposed = critical.exposed;
+  r.hidden = critical.collective - critical.exposed;
+  r.peak_hbm = info.peak_hbm;
+  for (const sim::DeviceTotals& d : timeline.devices) {
+    r.peak_hbm = std::max(r.peak_hbm, d.peak_live_hbm);
+  }
+  r.usable_hbm = info.usable_hbm;
+  r.devices = config.devices();
+  r.chips = config.topology.chips();
+  r.chip_classes = r.chips;  // every chip is simulated on its own
+  r.events = timeline.events;
+  r.ops = Ops(info, timeline.ops);
+  r.scopes = Scopes(info, timeline.ops);
+  r.collectives = Collectives(info, timeline.ops);
+  r.assumptions = info.assumptions;
+  r.warnings = config.warnings;
+  r.warnings.insert(r.warnings.end(), info.warnings.begin(), info.warnings.end());
+  r.partitions = info.partitions;
+  r.device_order = info.device_order;
+  r.compute_busy = critical.compute_busy;
+  r.mxu_busy = critical.mxu_busy;
+  r.vpu_busy = critical.vpu_busy;
+  Bind(config, critical, r);
+
+  RETURN_IF_ERROR(CheckInvariants(config, info, timeline, r));
+  return r;
+}
+
+}  // namespace tpusim::results

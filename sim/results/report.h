@@ -1,0 +1,118 @@
+// The report of one simulated step: what `--report` writes, what the summary
+// and `compare` read.
+//
+// Everything is of one device, the critical one (the first of the class that
+// finishes last), unless it says "pod". Times of ops and collectives are sums
+// over their executions; `expected` and `bound` of a collective are of one
+// execution. Nothing here depends on the wall clock or on what was recorded
+// for the trace.
+#ifndef TPUSIM_SIM_RESULTS_REPORT_H_
+#define TPUSIM_SIM_RESULTS_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "configs/topology.h"
+#include "configs/units.h"
+#include "models/isa/program_info.h"
+#include "sim/timeline.h"
+
+namespace tpusim::results {
+
+// Times that no machine of these nominal rates can beat.
+struct Bounds {
+  Picoseconds compute{0};  // matrix work at the peak of the arrays
+  Picoseconds hbm{0};      // bytes that must move at the nominal HBM rate
+  Picoseconds ici{0};      // the fullest link of the pod; serial collectives one after the other
+  Picoseconds host{0};     // 0: no host transfers
+  Picoseconds dcn{0};      // 0: one slice
+};
+
+enum class Binding { kCompute, kHbm, kIci, kLatency };
+std::string_view BindingName(Binding b);  // "compute", "hbm", "ici", "launch/latency"
+
+struct OpReport {
+  std::string name, category, scope, source;
+  std::string engine;  // "tensor_core", "collective" or "host"
+  int64_t count = 0;
+  Picoseconds total{0};  // includes the operations inside (loops)
+  Flops flops{0};        // all executions
+  Bytes hbm_bytes{0};    // all executions
+};
+
+// A prefix of op_name paths: everything that ran inside one named scope. The
+// time is compute plus exposed communication, so that scopes side by side add
+// up to the step at most.
+struct ScopeReport {
+  std::string scope;
+  Picoseconds total{0};
+  Picoseconds exposed{0};
+  Flops flops{0};
+};
+
+struct CollectiveReport {
+  std::string name, kind, axes, algorithm;
+  Bytes bytes{0};  // V of one execution
+  int64_t group_size = 0;
+  int64_t count = 0;
+  Picoseconds total{0}, exposed{0};   // all executions
+  Picoseconds expected{0}, bound{0};  // one execution
+};
+
+struct LinkReport {
+  int64_t chip = 0;
+  configs::Direction direction = configs::Direction::kXPlus;
+  Bytes bytes{0};
+  double utilization = 0;  // of the nominal rate over the whole step
+};
+
+struct Report {
+  std::string workload, config;
+  Picoseconds step_time{0};
+  Bounds bound;
+  double mfu = 0, hfu = 0;  // model and all FLOPs, against the published bf16 peak
+  Flops flops{0};           // all arithmetic of one device
+  Picoseconds exposed{0}, hidden{0};
+  Bytes peak_hbm{0}, usable_hbm{0};
+  int64_t devices = 0, chips = 0, chip_classes = 0;  // pod
+  int64_t events = 0;
+  std::vector<OpReport> ops;                 // longest first
+  std::vector<ScopeReport> scopes;           // by name
+  std::vector<CollectiveReport> collectives; // longest first
+  std::vector<LinkReport> links;             // pod; chip major
+  std::vector<std::string> assumptions, warnings;
+
+  // For the summary and `compare`; not in the report file.
+  int64_t partitions = 0;
+  std::string device_order;
+  Picoseconds compute_busy{0}, mxu_busy{0}, vpu_busy{0};
+  Binding binding = Binding::kCompute;
+  std::string binding_text;  // "compute: MXU or VPU busy 71.7% of the step, ..."
+};
+
+// Error (internal): the simulation broke an invariant; the message names it.
+absl::StatusOr<Report> BuildReport(const configs::Config& config, const isa::ProgramInfo& info,
+                                   const sim::Timeline& timeline, const std::string& workload);
+
+// Invariants of every run: no step beats a bound, no utilization passes 1,
+// busy times fit into the step, bytes sent on a link arrive at its end.
+// `received[d]` of a device counts what came in over links of direction d, so
+// it is compared with `sent[d]` of the neighbour on the opposite side.
+absl::Status CheckInvariants(const configs::Config& config, const isa::ProgramInfo& info,
+                             const sim::Timeline& timeline, const Report& report);
+
+enum class JsonDetail {
+  kReport,    // exactly schema tpusim.report/1
+  kExchange,  // with what `compare` needs besides, as "detail": between processes
+};
+// Ends in a newline. Keys in a fixed order, numbers in their shortest exact form.
+std::string ToJson(const Report& report, JsonDetail detail = JsonDetail::kReport);
+// Reads either. Without "detail" the compute time is not known and stays 0.
+absl::StatusOr<Report> FromJson(const std::string& text);
+
+}  // namespace tpusim::results
+
+#endif  // TPUSIM_SIM_RESULTS_REPORT_H_

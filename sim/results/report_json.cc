@@ -1,0 +1,210 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "configs/status_macros.h"
+#include "sim/results/report.h"
+
+namespace tpusim::results {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kSchema = "tpusim.report/1";
+
+Picoseconds FromNanoseconds(double ns) {
+  return Picoseconds(static_cast<int64_t>(std::llround(ns * 1e3)));
+}
+
+Json BoundsJson(const Bounds& b) {
+  return {{"compute", ToNanoseconds(b.compute)},
+          {"hbm", ToNanoseconds(b.hbm)},
+          {"ici", ToNanoseconds(b.ici)},
+          {"host", ToNanoseconds(b.host)},
+          {"dcn", ToNanoseconds(b.dcn)}};
+}
+
+Json OpJson(const OpReport& o) {
+  return {{"name", o.name},
+          {"category", o.category},
+          {"scope", o.scope},
+          {"count", o.count},
+          {"total_ns", ToNanoseconds(o.total)},
+          {"flops", o.flops.value()},
+          {"hbm_bytes", o.hbm_bytes.value()},
+          {"engine", o.engine},
+          {"source", o.source}};
+}
+
+Json ScopeJson(const ScopeReport& s) {
+  return {{"scope", s.scope},
+          {"total_ns", ToNanoseconds(s.total)},
+          {"exposed_communication_ns", ToNanoseconds(s.exposed)},
+          {"flops", s.flops.value()}};
+}
+
+Json CollectiveJson(const CollectiveReport& c) {
+  return {{"name", c.name},
+          {"kind", c.kind},
+          {"bytes", c.bytes.value()},
+          {"group_size", c.group_size},
+          {"axes", c.axes},
+          {"algorithm", c.algorithm},
+          {"count", c.count},
+          {"total_ns", ToNanoseconds(c.total)},
+          {"exposed_ns", ToNanoseconds(c.exposed)},
+          {"expected_ns", ToNanoseconds(c.expected)},
+          {"bound_ns", ToNanoseconds(c.bound)}};
+}
+
+Json LinkJson(const LinkReport& l) {
+  return {{"chip", l.chip},
+          {"direction", std::string(DirectionName(l.direction))},
+          {"bytes", l.bytes.value()},
+          {"utilization", l.utilization}};
+}
+
+template <typename T, typename F>
+Json Array(const std::vector<T>& items, F to_json) {
+  Json array = Json::array();
+  for (const T& item : items) array.push_back(to_json(item));
+  return array;
+}
+
+configs::Direction DirectionOf(const std::string& name) {
+  for (int i = 0; i < configs::kDirections; ++i) {
+    const auto d = static_cast<configs::Direction>(i);
+    if (configs::DirectionName(d) == name) return d;
+  }
+  throw std::runtime_error("unknown direction '" + name + "'");
+}
+
+// The library reports by exceptions; they end in FromJson.
+Report Read(const Json& j) {
+  const auto text = [](const Json& o, const char* key) { return o.at(key).get<std::string>(); };
+  const auto count = [](const Json& o, const char* key) { return o.at(key).get<int64_t>(); };
+  const auto time = [](const Json& o, const char* key) {
+    return FromNanoseconds(o.at(key).get<double>());
+  };
+  if (text(j, "schema") != kSchema) {
+    throw std::runtime_error(fmt::format("schema is not {}", kSchema));
+  }
+  Report r;
+  r.workload = text(j, "workload");
+  r.config = text(j, "config");
+  r.step_time = time(j, "step_time_ns");
+  const Json& b = j.at("bound_ns");
+  r.bound = {time(b, "compute"), time(b, "hbm"), time(b, "ici"), time(b, "host"), time(b, "dcn")};
+  r.mfu = j.at("mfu").get<double>();
+  r.hfu = j.at("hfu").get<double>();
+  r.flops = Flops(count(j, "flops"));
+  r.exposed = time(j, "exposed_communication_ns");
+  r.hidden = time(j, "hidden_communication_ns");
+  r.peak_hbm = Bytes(count(j, "peak_hbm_bytes"));
+  r.usable_hbm = Bytes(count(j, "usable_hbm_bytes"));
+  r.devices = count(j, "devices");
+  r.chips = count(j, "chips");
+  r.chip_classes = count(j, "chip_classes");
+  r.events = count(j, "events");
+  for (const Json& o : j.at("ops")) {
+    OpReport op;
+    op.name = text(o, "name");
+    op.category = text(o, "category");
+    op.scope = text(o, "scope");
+    op.count = count(o, "count");
+    op.total = time(o, "total_ns");
+    op.flops = Flops(count(o, "flops"));
+    op.hbm_bytes = Bytes(count(o, "hbm_bytes"));
+    op.engine = text(o, "engine");
+    op.source = text(o, "source");
+    r.ops.push_back(std::move(op));
+  }
+  for (const Json& s : j.at("scopes")) {
+    r.scopes.push_back({text(s, "scope"), time(s, "total_ns"), time(s, "exposed_communication_ns"),
+                        Flops(count(s, "flops"))});
+  }
+  for (const Json& o : j.at("collectives")) {
+    CollectiveReport c;
+    c.name = text(o, "name");
+    c.kind = text(o, "kind");
+    c.bytes = Bytes(count(o, "bytes"));
+    c.group_size = count(o, "group_size");
+    c.axes = text(o, "axes");
+    c.algorithm = text(o, "algorithm");
+    c.count = count(o, "count");
+    c.total = time(o, "total_ns");
+    c.exposed = time(o, "exposed_ns");
+    c.expected = time(o, "expected_ns");
+    c.bound = time(o, "bound_ns");
+    r.collectives.push_back(std::move(c));
+  }
+  for (const Json& l : j.at("links")) {
+    r.links.push_back({count(l, "chip"), DirectionOf(text(l, "direction")),
+                       Bytes(count(l, "bytes")), l.at("utilization").get<double>()});
+  }
+  r.assumptions = j.at("assumptions").get<std::vector<std::string>>();
+  r.warnings = j.at("warnings").get<std::vector<std::string>>();
+  if (!j.contains("detail")) return r;
+
+  const Json& d = j.at("detail");
+  r.partitions = count(d, "partitions");
+  r.device_order = text(d, "device_order");
+  r.compute_busy = time(d, "compute_busy_ns");
+  r.mxu_busy = time(d, "mxu_busy_ns");
+  r.vpu_busy = time(d, "vpu_busy_ns");
+  const std::string binding = text(d, "bound_by");
+  for (Binding k : {Binding::kCompute, Binding::kHbm, Binding::kIci, Binding::kLatency}) {
+    if (binding == BindingName(k)) r.binding = k;
+  }
+  r.binding_text = text(d, "bound_by_text");
+  return r;
+}
+
+}  // namespace
+
+std::string ToJson(const Report& r, JsonDetail detail) {
+  Json j = {{"schema", std::string(kSchema)},
+            {"workload", r.workload},
+            {"config", r.config},
+            {"step_time_ns", ToNanoseconds(r.step_time)},
+            {"bound_ns", BoundsJson(r.bound)},
+            {"mfu", r.mfu},
+            {"hfu", r.hfu},
+            {"flops", r.flops.value()},
+            {"exposed_communication_ns", ToNanoseconds(r.exposed)},
+            {"hidden_communication_ns", ToNanoseconds(r.hidden)},
+            {"peak_hbm_bytes", r.peak_hbm.value()},
+            {"usable_hbm_bytes", r.usable_hbm.value()},
+            {"devices", r.devices},
+            {"chips", r.chips},
+            {"chip_classes", r.chip_classes},
+            {"events", r.events},
+            {"ops", Array(r.ops, OpJson)},
+            {"scopes", Array(r.scopes, ScopeJson)},
+            {"collectives", Array(r.collectives, CollectiveJson)},
+            {"links", Array(r.links, LinkJson)},
+            {"assumptions", r.assumptions},
+            {"warnings", r.warnings}};
+  if (detail == JsonDetail::kExchange) {
+    j["detail"] = {{"partitions", r.partitions},
+                   {"device_order", r.device_order},
+                   {"compute_busy_ns", ToNanoseconds(r.compute_busy)},
+                   {"mxu_busy_ns", ToNanoseconds(r.mxu_busy)},
+                   {"vpu_busy_ns", ToNanoseconds(r.vpu_busy)},
+                   {"bound_by", std::string(BindingName(r.binding))},
+                   {"bound_by_text", r.binding_text}};
+  }
+  // Names come from the workload and may hold any bytes.
+  return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<Report> FromJson(const std::string& text) {
+  try {
+    return Read(Json::parse(text));
+  } catch (const std::exception& e) {
+    return UserError(fmt::format("not a report of schema {}: {}", kSchema, e.what()));
+  }
+}
+
+}  // namespace tpusim::results

@@ -1,0 +1,33 @@
+// Scope paths in op_name metadata: "jit(f)/layer/dot_general" is the primitive
+// dot_general in the scopes jit(f) and, inside it, layer. A slash inside
+// parentheses does not separate ("transpose(jvp(a/b))" is one component).
+#ifndef TPUSIM_SIM_RESULTS_SCOPE_H_
+#define TPUSIM_SIM_RESULTS_SCOPE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tpusim::results {
+
+// The components without the last one, outermost first.
+inline std::vector<std::string> ScopesOf(std::string_view op_name) {
+  std::vector<std::string> parts;
+  std::string part;
+  int depth = 0;
+  for (const char c : op_name) {
+    if (c == '(') ++depth;
+    if (c == ')') --depth;
+    if (c == '/' && depth <= 0) {
+      if (!part.empty()) parts.push_back(part);
+      part.clear();
+    } else {
+      part += c;
+    }
+  }
+  return parts;
+}
+
+}  // namespace tpusim::results
+
+#endif  // TPUSIM_SIM_RESULTS_SCOPE_H_

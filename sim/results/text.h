@@ -1,0 +1,33 @@
+// Figures and tables for people: short, aligned, the same on every machine.
+// Everything exact is in the report; here four digits are enough.
+#ifndef TPUSIM_SIM_RESULTS_TEXT_H_
+#define TPUSIM_SIM_RESULTS_TEXT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "configs/units.h"
+
+namespace tpusim::results {
+
+std::string TimeText(Picoseconds t);          // "850 ns", "311.2 us", "1.250 ms"
+std::string SignedTimeText(Picoseconds t);    // "+311.2 us", "-80.00 us"
+std::string BytesText(Bytes b);               // "68.20 MB": decimal, as everywhere
+std::string FlopsText(Flops f);               // "34.36 GFLOP"
+std::string PercentText(double share);        // 0.123 -> "12.3%"
+
+// At most `width` characters; what is cut ends in "...".
+std::string Clip(std::string_view text, size_t width);
+
+// Rows of equally many cells, two spaces between columns. The first column is
+// left-aligned and so are the columns that the header marks with a leading '<';
+// others are right-aligned. Columns get the width they need; what does not fit
+// into `width` is taken from the first column, then clipped at the end.
+std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>& rows,
+                                    size_t width);
+
+}  // namespace tpusim::results
+
+#endif  // TPUSIM_SIM_RESULTS_TEXT_H_

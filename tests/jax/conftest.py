@@ -1,0 +1,30 @@
+"""Eight CPU devices for every test here, settled before anything imports JAX."""
+
+import os
+import pathlib
+
+import pytest
+from tpusim.export import force_cpu_devices
+
+force_cpu_devices(8)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run tests marked long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        for item in items:
+            if "long" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="only with --long"))
+
+
+@pytest.fixture(scope="session")
+def binary() -> str:
+    """The simulator under test; $TPUSIM_BINARY, by default build/tpusim."""
+    path = pathlib.Path(os.environ.get("TPUSIM_BINARY", ROOT / "build" / "tpusim"))
+    assert path.is_file(), f"{path} is not built; run tools/test or set TPUSIM_BINARY"
+    return str(path)

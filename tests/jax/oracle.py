@@ -1,0 +1,241 @@
+"""Judges a partitioned module by its results: XLA runs it on CPU devices, JAX says what is right.
+
+A partitioned module is what a partitioner emits: shapes of one device, explicit collectives. Every
+device is fed its own shards of the arguments and must produce its own shards of the results.
+
+    inputs, expected = reference(function, arguments)
+    actual = run(partitioned_module, inputs)
+    check(actual, expected)
+
+How a module that is already partitioned gets past XLA's own partitioner (jaxlib 0.10.2): every
+instruction is declared {manual}, which the partitioner must leave alone. Partitioning stays switched
+on, because otherwise the CPU client refuses more than one partition. The arguments are declared
+replicated with the shape of one device, but made of eight different buffers; nobody compares them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src.interpreters import mlir
+from jax._src.lib.mlir import ir
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxlib import xla_client
+from tpusim import wire
+
+_xla: Any = xla_client._xla
+
+# One list per value, in it one array per device.
+PerDevice = list[list[np.ndarray]]
+
+# Allowed difference, as a fraction of the largest expected value: sums in another order, and, for
+# the narrow types, intermediate results that one side rounds and the other one keeps.
+TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
+
+# HloModuleProto: computations, schedule, aliasing, shardings of the entry, device assignment, donors.
+_COMPUTATIONS, _DROPPED = 3, (7, 8, 12, 14, 15, 18)
+_INSTRUCTIONS = 2  # of HloComputationProto
+# HloInstructionProto: sharding, and the four places where replica groups have lived.
+_SHARDING, _GROUP_FIELDS = 40, (49, 87, 92, 93)
+_MANUAL = wire.serialize([wire.integer(1, 4)])  # OpSharding{type: MANUAL}
+
+
+def hlo_module(data: bytes) -> bytes:
+    """The HloModuleProto inside a tpusim.Workload or an HloProto, or `data` if it is one."""
+    fields = wire.parse(data)
+    if wire.text(fields, 15) == "tpusim.workload/1":
+        return wire.last_bytes(fields, 16)
+    # A module has its name in field 1 and the entry's name in field 2; an HloProto has no field 2.
+    return data if wire.all_bytes(fields, 2) else wire.last_bytes(fields, 1)
+
+
+def run(module: bytes, inputs: PerDevice) -> PerDevice:
+    """Executes a partitioned HloModuleProto; device i of the module is jax.devices()[i]."""
+    devices = jax.devices()
+    count = len(devices)
+    options = _xla.CompileOptions()
+    build = options.executable_build_options
+    options.num_partitions = build.num_partitions = count
+    options.num_replicas = build.num_replicas = 1
+    build.use_spmd_partitioning, build.use_shardy_partitioner = True, False
+    assignment = _xla.DeviceAssignment.create(np.array([[d.id for d in devices]]))
+    options.device_assignment = build.device_assignment = assignment
+    executable = devices[0].client.compile_and_load(
+        _to_stablehlo(module), _xla.DeviceList(tuple(devices)), options
+    )
+    pretended = NamedSharding(Mesh(np.array(devices), ("device",)), PartitionSpec())
+    arguments = []
+    for shards in inputs:
+        buffers = [jax.device_put(s, d) for s, d in zip(shards, devices, strict=True)]
+        arguments.append(
+            jax.make_array_from_single_device_arrays(buffers[0].shape, pretended, buffers)
+        )
+    results = executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
+    return [[np.asarray(shard) for shard in result] for result in results]
+
+
+def reference(
+    function: Callable[..., Any], arguments: Sequence[jax.ShapeDtypeStruct], seed: int = 0
+) -> tuple[PerDevice, PerDevice]:
+    """Runs the JAX function on random arguments: what each device gets in and gives out.
+
+    Only arguments that the function uses are listed, as in the exported module.
+    """
+    random = np.random.default_rng(seed)
+    lowered = function.lower(*arguments)  # type: ignore[attr-defined]
+    placed = [
+        jax.device_put(_random_array(random, a, is_weight=i > 0), a.sharding)
+        for i, a in enumerate(arguments)
+    ]
+    kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
+    inputs = [_shards(placed[k]) for k in kept]
+    results = jax.tree.leaves(lowered.compile()(*placed))
+    return inputs, [_shards(r) for r in results]
+
+
+def check(actual: PerDevice, expected: PerDevice) -> None:
+    """Asserts equality: exact for integers, within TOLERANCE for floats, on every device."""
+    assert len(actual) == len(expected), f"{len(actual)} results, expected {len(expected)}"
+    for number, (values, wanted) in enumerate(zip(actual, expected, strict=True)):
+        assert len(values) == len(wanted)
+        for device, (value, want) in enumerate(zip(values, wanted, strict=True)):
+            where = f"result {number} on device {device}"
+            assert value.shape == want.shape, f"{where}: {value.shape}, expected {want.shape}"
+            assert value.dtype == want.dtype, f"{where}: {value.dtype}, expected {want.dtype}"
+            if want.dtype.kind in "biu":
+                assert np.array_equal(value, want), f"{where}: integers differ"
+                continue
+            want64, value64 = want.astype(np.float64), value.astype(np.float64)
+            assert np.isfinite(want64).all(), f"{where}: choose arguments with finite results"
+            allowed = TOLERANCE[want.dtype.name] * np.abs(want64).max()
+            difference = np.abs(value64 - want64).max()
+            assert difference <= allowed, f"{where}: off by {difference}, allowed {allowed}"
+
+
+def _random_array(
+    random: np.random.Generator, aval: jax.ShapeDtypeStruct, is_weight: bool
+) -> np.ndarray:
+    if jax.numpy.issubdtype(aval.dtype, jax.numpy.integer):
+        limits = np.iinfo(aval.dtype)
+        # All bits: integer products must be right modulo the width, not just for small numbers.
+        return random.integers(limits.min, limits.max, aval.shape, aval.dtype, endpoint=True)
+    values = random.standard_normal(aval.shape, np.float32)
+    if is_weight and len(aval.shape) > 1:
+        values /= np.sqrt(aval.shape[-2])  # Keeps what passes through many layers near one.
+    return values.astype(aval.dtype)
+
+
+def _shards(array: jax.Array) -> list[np.ndarray]:
+    by_device = {s.device: np.asarray(s.data) for s in array.addressable_shards}
+    return [by_device[d] for d in jax.devices()]
+
+
+def _to_stablehlo(module: bytes) -> bytes:
+    """The module as StableHLO bytecode in which every operation is {manual}.
+
+    Loops and branches stay unmarked: the compiler drops carries that never change and would then
+    find a tuple sharding of the wrong size. They turn manual again because all around them is.
+    """
+    with mlir.make_ir_context():
+        parsed = ir.Module.parse(_xla.mlir.hlo_to_stablehlo(mark_manual(module)))
+
+        def mark(operation: Any) -> Any:
+            count = len(operation.results)
+            if operation.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
+                if "mhlo.sharding" in operation.attributes:
+                    del operation.attributes["mhlo.sharding"]
+            elif count and operation.name != "func.func":
+                sharding = "{manual}" if count == 1 else "{" + ", ".join(["{manual}"] * count) + "}"
+                operation.attributes["mhlo.sharding"] = ir.StringAttr.get(sharding)
+            return ir.WalkResult.ADVANCE
+
+        parsed.operation.walk(mark)
+        return mlir.module_to_bytecode(parsed)
+
+
+def mark_manual(module: bytes) -> bytes:
+    """The module with sharding={manual} everywhere and replica groups as plain lists."""
+    fields: list[wire.Field] = []
+    for number, kind, value in wire.parse(module):
+        if number in _DROPPED:
+            continue
+        if number == _COMPUTATIONS and isinstance(value, bytes):
+            value = wire.serialize(
+                wire.blob(n, _mark_instruction(wire.parse(v)))
+                if n == _INSTRUCTIONS and isinstance(v, bytes)
+                else (n, k, v)
+                for n, k, v in wire.parse(value)
+            )
+        fields.append((number, kind, value))
+    return wire.serialize(fields)
+
+
+def _mark_instruction(fields: list[wire.Field]) -> bytes:
+    kept = [f for f in fields if f[0] != _SHARDING]
+    groups = None
+    for number, expand in ((92, _iota_groups), (93, _mesh_axes_groups)):
+        for data in wire.all_bytes(fields, number):
+            groups = expand(wire.parse(data))
+    if groups is not None:
+        # hlo_to_stablehlo gives all meshes one name and so confuses groups over different meshes.
+        lists = [wire.blob(1, b"".join(map(wire.encode_varint, g))) for g in groups.tolist()]
+        explicit = wire.serialize(wire.blob(1, wire.serialize([g])) for g in lists)
+        kept = [f for f in kept if f[0] not in _GROUP_FIELDS] + [wire.blob(87, explicit)]
+    return wire.serialize([*kept, wire.blob(_SHARDING, _MANUAL)])
+
+
+def _integers(fields: list[wire.Field], number: int) -> list[int]:
+    """A repeated integer field, packed or not."""
+    values: list[int] = []
+    for n, _, value in fields:
+        if n == number:
+            packed = value if isinstance(value, bytes) else wire.encode_varint(value)
+            # A packed field is a row of varints: give each a key and it is a message.
+            while packed:
+                length = next(i for i, byte in enumerate(packed) if byte < 0x80) + 1
+                values.append(wire.number_of(wire.parse(b"\x08" + packed[:length]), 1))
+                packed = packed[length:]
+    return values
+
+
+def _iota(dims: list[int], order: list[int]) -> np.ndarray:
+    ids = np.arange(np.prod(dims, dtype=int)).reshape(dims)
+    return (ids.transpose(order) if order else ids).reshape(-1)
+
+
+def _iota_groups(fields: list[wire.Field]) -> np.ndarray:
+    """IotaReplicaGroupList: groups=1, members=2, reshape=3, transpose=4."""
+    ids = _iota(_integers(fields, 3), _integers(fields, 4))
+    return ids.reshape(wire.number_of(fields, 1), wire.number_of(fields, 2))
+
+
+def _mesh_axes_groups(fields: list[wire.Field]) -> np.ndarray:
+    """MeshAxesReplicaGroupList: mesh=1, references=2 to an axis or, by (pre-size, size), a part."""
+    mesh = wire.parse(wire.last_bytes(fields, 1))
+    sizes = [wire.number_of(wire.parse(a), 2) for a in wire.all_bytes(mesh, 1)]
+    ids = np.array(_integers(mesh, 2) or np.arange(np.prod(sizes, dtype=int)))
+    for iota in wire.all_bytes(mesh, 3):
+        ids = _iota(_integers(wire.parse(iota), 1), _integers(wire.parse(iota), 2))
+    spans = []  # (axis, pre-size, pre-size * size) of each reference
+    for reference in map(wire.parse, wire.all_bytes(fields, 2)):
+        axis = wire.number_of(reference, 1)
+        part = [wire.parse(p) for p in wire.all_bytes(reference, 2)]
+        before = wire.number_of(part[0], 1) if part else 1
+        size = wire.number_of(part[0], 2) if part else sizes[axis]
+        spans.append((axis, before, before * size))
+    # Cut every axis where a reference begins or ends.
+    pieces = []
+    for axis, size in enumerate(sizes):
+        cuts = sorted({1, size} | {c for a, *span in spans if a == axis for c in span})
+        pieces += [(axis, lo, hi) for lo, hi in zip(cuts, cuts[1:], strict=False)]
+    grouped = [
+        i
+        for axis, lo, hi in spans
+        for i, (a, start, stop) in enumerate(pieces)
+        if a == axis and lo <= start and stop <= hi
+    ]
+    others = [i for i in range(len(pieces)) if i not in grouped]
+    shape = [hi // lo for _, lo, hi in pieces]
+    members = int(np.prod([shape[i] for i in grouped], dtype=int))
+    return ids.reshape(shape).transpose(others + grouped).reshape(-1, members)

@@ -1,0 +1,172 @@
+"""`tpusim.capture`: the first jitted call of a block becomes a workload and ends the block."""
+
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import pytest
+import tpusim
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+
+def step(w: jax.Array, x: jax.Array) -> jax.Array:
+    """The function that is to be captured."""
+    return jnp.where(x > 0, x, 0) @ w
+
+
+jitted_step = jax.jit(step)
+
+
+def sharded_arguments() -> tuple[jax.Array, jax.Array]:
+    """Arrays on the eight CPU devices; making them calls jitted helpers of JAX."""
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+    x = jax.random.normal(jax.random.key(0), (8, 16))
+    w = jnp.where(jnp.arange(16 * 32).reshape(16, 32) % 2 == 0, 1.0, 2.0)
+    return (
+        jax.device_put(w, NamedSharding(mesh, P(None, "model"))),
+        jax.device_put(x, NamedSharding(mesh, P("data"))),
+    )
+
+
+@pytest.fixture
+def path(tmp_path: pathlib.Path) -> pathlib.Path:
+    return tmp_path / "workload.pb"
+
+
+def test_first_call_is_exported_and_ends_the_block(path: pathlib.Path):
+    reached = []
+    with tpusim.capture(path, config="v5e-4x2") as captured:
+        arguments = sharded_arguments()
+        reached.append("before")
+        jitted_step(*arguments)
+        reached.append("after")
+    assert reached == ["before"]
+    assert captured.workload == tpusim.Workload.load(path)
+    assert captured.workload.name == "step"
+    assert captured.workload.config == "v5e-4x2"
+    assert captured.workload.num_partitions == 8
+    assert captured.workload.mesh == (tpusim.MeshAxis("data", 4), tpusim.MeshAxis("model", 2))
+
+
+def test_same_module_as_export_with_the_same_arguments(path: pathlib.Path):
+    arguments = sharded_arguments()
+    with tpusim.capture(path) as captured:
+        jitted_step(*arguments)
+    exported = tpusim.export(jitted_step, *arguments, path=None)
+    assert captured.workload.mesh == exported.mesh
+    assert len(captured.workload.hlo_module) == len(exported.hlo_module)
+
+
+def test_functions_that_ran_before_are_captured(path: pathlib.Path):
+    arguments = sharded_arguments()
+    expected = jitted_step(*arguments)
+    jitted_step(*arguments)  # now dispatched from the C++ cache
+    with tpusim.capture(path) as captured:
+        jitted_step(*arguments)
+        pytest.fail("the call was not intercepted")
+    assert captured.workload.name == "step"
+    # Afterwards everything works as before.
+    assert jnp.array_equal(jitted_step(*arguments), expected)
+
+
+def test_call_is_not_executed(path: pathlib.Path):
+    seen = []
+
+    @jax.jit
+    def talkative(x):
+        jax.debug.callback(lambda: seen.append(1))
+        return x + 1
+
+    with tpusim.capture(path):
+        talkative(jnp.ones(3)).block_until_ready()
+    assert seen == []
+
+
+def test_function_by_name(path: pathlib.Path):
+    @jax.jit
+    def warm_up(x):
+        return x * 2
+
+    arguments = sharded_arguments()
+    with tpusim.capture(path, function="step") as captured:
+        assert warm_up(3) == 6
+        jitted_step(*arguments)
+    assert captured.workload.name == "step"
+
+
+def test_outer_jit_wins(path: pathlib.Path):
+    @jax.jit
+    def outer(w, x):
+        return jitted_step(w, x) + 1
+
+    with tpusim.capture(path) as captured:
+        outer(*sharded_arguments())
+    assert captured.workload.name == "outer"
+
+
+def test_arguments_named_like_our_options(path: pathlib.Path):
+    @jax.jit
+    def configured(x, *, config, name):
+        return x + config + name
+
+    with tpusim.capture(path) as captured:
+        configured(1.0, config=2.0, name=3.0)
+    assert captured.workload.name == "configured"
+
+
+def test_static_arguments_and_donation(path: pathlib.Path):
+    def power(x, n):
+        return x**n
+
+    power_n = jax.jit(power, static_argnums=1, donate_argnums=0)
+    with tpusim.capture(path) as captured:
+        power_n(jnp.ones(4), 3)
+    assert captured.workload.name == "power"
+
+
+def test_ahead_of_time_lowering_counts_as_a_call(path: pathlib.Path):
+    with tpusim.capture(path) as captured:
+        jitted_step.lower(*sharded_arguments()).compile()
+        pytest.fail("the lowering was not intercepted")
+    assert captured.workload.name == "step"
+
+
+def test_scripts_cannot_swallow_the_end(path: pathlib.Path):
+    arguments = sharded_arguments()
+    with tpusim.capture(path) as captured:
+        try:
+            jitted_step(*arguments)
+        except Exception:
+            pytest.fail("the end of the block is not an error of the script")
+    assert captured.workload is not None
+
+
+def test_mesh_context_inside_the_block(path: pathlib.Path):
+    mesh = jax.make_mesh((8,), ("x",))
+
+    @jax.jit
+    def constrained(x):
+        return jax.lax.with_sharding_constraint(x * 2, P("x"))
+
+    with tpusim.capture(path) as captured, jax.set_mesh(mesh):
+        constrained(jnp.ones(16))
+    assert captured.workload.mesh == (tpusim.MeshAxis("x", 8),)
+
+
+def test_block_without_a_jitted_call(path: pathlib.Path):
+    with pytest.raises(tpusim.CaptureError, match="without a call of a jitted function"):
+        with tpusim.capture(path):
+            jnp.where(jnp.ones(3) > 0, 1, 2).sum()
+    with pytest.raises(tpusim.CaptureError, match="without a call of 'other'"):
+        with tpusim.capture(path, function="other"):
+            jitted_step(*sharded_arguments())
+    assert not path.exists()
+
+
+def test_errors_of_the_block_come_through(path: pathlib.Path):
+    arguments = sharded_arguments()
+    with pytest.raises(ZeroDivisionError), tpusim.capture(path):
+        _ = 1 / 0
+    assert not path.exists()
+    assert jitted_step(*arguments).shape == (8, 32)

@@ -1,0 +1,182 @@
+"""`tpusim.export(...)` in Python, `python -m tpusim.export` in a shell.
+
+The module is callable, so that the function and the command can share their name; see
+`tpusim.exporter.export` for the function.
+
+The command exports from a script, in one of two ways:
+
+    python -m tpusim.export script.py:function --config v5e-4x2 -o step.pb
+
+calls `function()` of the script, which returns what to export: `(step, arguments)` or
+`(step, arguments, keyword_arguments)`, where `step` is a function, jitted or not, and `arguments`
+are arrays or `jax.ShapeDtypeStruct`s that carry their shardings:
+
+    def function():
+        mesh = jax.sharding.AbstractMesh((4, 2), ("x", "y"))
+        sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x", "y"))
+        return step, (jax.ShapeDtypeStruct((1024, 1024), "bfloat16", sharding=sharding),)
+
+    python -m tpusim.export train.py --config v5e-4x2 -o step.pb -- --batch 32
+
+runs the script as it is, with the arguments after `--`, and exports its first call of a jitted
+function (of the one named by `--function`, if given) instead of executing it.
+
+In both cases JAX sees as many CPU devices as the slice has (`--devices` overrides), so that scripts
+can build their mesh from `jax.devices()`.
+"""
+
+import argparse
+import importlib.util
+import os
+import pathlib
+import re
+import runpy
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from tpusim.workload import Workload
+
+# Virtual CPU devices are cheap up to about here; larger meshes want an AbstractMesh.
+_MOST_FORCED_DEVICES = 1024
+_DEFAULT_DEVICES = 8
+# Chips that JAX shows as two devices.
+_TWO_DEVICES_PER_CHIP = ("v2", "v3", "v7x")
+
+
+class UsageError(ValueError):
+    """The command line or the script does not say what to export."""
+
+
+def export(*args: Any, **kwargs: Any) -> Workload:
+    """See `tpusim.exporter.export`."""
+    from tpusim import exporter
+
+    return exporter.export(*args, **kwargs)
+
+
+def devices_of(config: str) -> int | None:
+    """Devices of a slice named like "v5e-4x2" or "2x(v5p-4x4x4)"; None for any other name."""
+    match = re.fullmatch(r"(?:(\d+)x\()?([a-z0-9]+)-(\d+(?:x\d+)*)\)?", config)
+    if match is None:
+        return None
+    count = int(match[1] or 1) * (2 if match[2] in _TWO_DEVICES_PER_CHIP else 1)
+    for size in match[3].split("x"):
+        count *= int(size)
+    return count
+
+
+def force_cpu_devices(count: int) -> None:
+    """Makes JAX, once imported, show `count` CPU devices; other XLA flags are kept."""
+    option = "--xla_force_host_platform_device_count"
+    flags = [f for f in os.environ.get("XLA_FLAGS", "").split() if not f.startswith(option)]
+    os.environ["XLA_FLAGS"] = " ".join([*flags, f"{option}={count}"])
+    os.environ["JAX_PLATFORMS"] = "cpu"
+
+
+def _load(script: pathlib.Path) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(script.stem, script)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{script}: not a Python script")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[script.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _export_function(script: pathlib.Path, name: str, output: str, config: str) -> Workload:
+    module = _load(script)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise UsageError(f"{script} has no function {name!r}")
+    described = function()
+    if (
+        not isinstance(described, tuple)
+        or len(described) not in (2, 3)
+        or not callable(described[0])
+        or not isinstance(described[1], tuple | list)
+    ):
+        raise UsageError(
+            f"{script}:{name} must return (function, arguments) or (function, arguments, "
+            f"keyword_arguments), not {type(described).__name__}; to export a call that the "
+            "script makes itself, leave out the function"
+        )
+    step, arguments, keywords = (*described, {})[:3]
+    from tpusim import exporter
+
+    jitted = step if hasattr(step, "trace") else exporter.jax.jit(step)
+    workload = exporter.workload_of(jitted, arguments, keywords, config=config, name=name)
+    workload.save(output)
+    return workload
+
+
+def _capture_script(
+    script: pathlib.Path, arguments: Sequence[str], function: str, output: str, config: str
+) -> Workload:
+    from tpusim.capturing import capture
+
+    sys.argv = [str(script), *arguments]
+    with capture(output, config=config, function=function) as captured:
+        runpy.run_path(str(script), run_name="__main__")
+    assert captured.workload is not None
+    return captured.workload
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tpusim.export",
+        usage="%(prog)s [options] SCRIPT.py[:FUNCTION] [-- arguments of the script]",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("script", metavar="SCRIPT.py[:FUNCTION]")
+    parser.add_argument("-o", "--output", default="workload.pb", help="default: %(default)s")
+    parser.add_argument("--config", default="", help="the slice, for example v5e-4x2")
+    parser.add_argument("--devices", type=int, help="CPU devices that JAX shows to the script")
+    parser.add_argument("--function", default="", help="capture only a jitted function so named")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    split = words.index("--") if "--" in words else len(words)
+    options, script_arguments = _parser().parse_args(words[:split]), words[split + 1 :]
+    path, _, name = options.script.partition(":")
+    script = pathlib.Path(path)
+    devices = options.devices or devices_of(options.config) or _DEFAULT_DEVICES
+    force_cpu_devices(devices if options.devices else min(devices, _MOST_FORCED_DEVICES))
+    # As for a script that Python runs itself, plus the directory the command is given in.
+    sys.path[:0] = [str(script.resolve().parent), os.getcwd()]
+    try:
+        if not script.is_file():
+            raise UsageError(f"{script}: no such file")
+        if name:
+            workload = _export_function(script, name, options.output, options.config)
+        else:
+            workload = _capture_script(
+                script, script_arguments, options.function, options.output, options.config
+            )
+    except (UsageError, OSError) as error:
+        print(f"tpusim.export: {error}", file=sys.stderr)
+        return 1
+    except RuntimeError as error:
+        # A CaptureError; its class cannot be named before JAX is imported.
+        if type(error).__name__ != "CaptureError":
+            raise
+        print(error, file=sys.stderr)
+        return 1
+    axes = " x ".join(f"{a.name}={a.size}" for a in workload.mesh) or "no mesh"
+    print(f"{options.output}: {workload.name}, {workload.num_partitions} partitions ({axes})")
+    return 0
+
+
+class _CallableModule(types.ModuleType):
+    def __call__(self, *args: Any, **kwargs: Any) -> Workload:
+        return export(*args, **kwargs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+sys.modules[__name__].__class__ = _CallableModule

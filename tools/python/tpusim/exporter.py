@@ -1,0 +1,203 @@
+"""Turns a JAX function into a `Workload`: the code behind `tpusim.export` and `tpusim.capture`.
+
+The function is traced and lowered for TPU on whatever machine this is; nothing is compiled and no
+TPU software is needed. Meshes may be abstract (`jax.sharding.AbstractMesh`, nothing but shapes) or
+made of forced CPU devices; either way a partition is one device in the mesh's flat order.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+from jax._src import source_info_util
+
+from tpusim import wire
+from tpusim.workload import DeviceCoordinates, KernelCost, MeshAxis, TripCount, Workload
+
+# Frames of this package are plumbing: operations are attributed to the user's lines.
+source_info_util.register_exclusion(os.path.dirname(__file__))
+
+_FRONTEND_ATTRIBUTES = 19  # of HloModuleProto
+
+Coordinates = Sequence[Sequence[int]]
+KernelCosts = Mapping[str, Mapping[str, int]]
+
+
+def export(
+    function: Callable[..., Any],
+    *arguments: Any,
+    path: str | os.PathLike[str] | None = "workload.pb",
+    config: str = "",
+    name: str = "",
+    coordinates: Coordinates | None = None,
+    trip_counts: Mapping[str, int] | None = None,
+    kernel_costs: KernelCosts | None = None,
+    **keyword_arguments: Any,
+) -> Workload:
+    """Lowers `function` for TPU and writes it, with what HLO does not carry, to `path`.
+
+    Args:
+      function: a function, jitted or not.
+      *arguments: what it would be called with: arrays, or `jax.ShapeDtypeStruct`s whose `sharding`
+        is a `NamedSharding` over a mesh of CPU devices or over an `AbstractMesh`.
+      path: where to write; None writes nothing.
+      config: the slice this is meant for ("v5e-4x2"), the default of `tpusim run`.
+      name: what reports call the program; the function's name if empty.
+      coordinates: chip coordinates (x, y[, z[, core]]) of partition 0, 1, ...; without them the
+        slice's usual device order holds, unless the mesh is of real TPU devices.
+      trip_counts: {loop name or glob: count} for loops that depend on data.
+      kernel_costs: {kernel name or glob: {"flops": ..., "bytes_accessed": ..., "transcendentals":
+        ..., "remote_bytes": ...}} for opaque kernels, per call and device.
+      **keyword_arguments: passed on to `function`.
+
+    Returns:
+      The workload that was written.
+    """
+    workload = workload_of(
+        function if hasattr(function, "trace") else jax.jit(function),
+        arguments,
+        keyword_arguments,
+        config=config,
+        name=name,
+        coordinates=coordinates,
+        trip_counts=trip_counts,
+        kernel_costs=kernel_costs,
+    )
+    if path is not None:
+        workload.save(path)
+    return workload
+
+
+def workload_of(
+    jitted: Any,
+    arguments: Sequence[Any],
+    keyword_arguments: Mapping[str, Any],
+    *,
+    config: str = "",
+    name: str = "",
+    coordinates: Coordinates | None = None,
+    trip_counts: Mapping[str, int] | None = None,
+    kernel_costs: KernelCosts | None = None,
+) -> Workload:
+    """`export` without the file; `jitted` is anything with a `trace` like that of `jax.jit`."""
+    with _relative_source_paths():
+        lowered = jitted.trace(*arguments, **keyword_arguments).lower(lowering_platforms=("tpu",))
+        module = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+    facts = lowered._lowering.compile_args
+    shardings, partitions = facts["in_shardings"], facts["num_devices"]
+    return Workload(
+        hlo_module=module,
+        name=name or getattr(jitted, "__name__", ""),
+        num_partitions=partitions,
+        mesh=mesh_of(module),
+        coordinates=(
+            _tpu_coordinates(shardings, partitions)
+            if coordinates is None
+            else _stated_coordinates(coordinates, partitions)
+        ),
+        argument_memory_kinds=_memory_kinds(shardings),
+        trip_counts=_trip_counts(trip_counts or {}),
+        kernels=tuple(KernelCost(kernel, **cost) for kernel, cost in (kernel_costs or {}).items()),
+        jax_version=jax.__version__,
+        config=config,
+    )
+
+
+def _stated_coordinates(coordinates: Coordinates, partitions: int) -> tuple[DeviceCoordinates, ...]:
+    places = tuple(DeviceCoordinates(*map(int, c)) for c in coordinates)
+    if len(places) != partitions:
+        raise ValueError(
+            f"coordinates: {len(places)} given for {partitions} partitions; give one "
+            "(x, y[, z[, core]]) per device of the mesh, in its flat order"
+        )
+    if len(set(places)) != partitions:
+        raise ValueError("coordinates: two partitions share one device")
+    return places
+
+
+def _trip_counts(counts: Mapping[str, int]) -> tuple[TripCount, ...]:
+    for loop, count in counts.items():
+        if count < 0:
+            raise ValueError(f"trip_counts: {loop!r} runs {count} times; give 0 or more")
+    return tuple(TripCount(loop, int(count)) for loop, count in counts.items())
+
+
+def mesh_of(module: bytes) -> tuple[MeshAxis, ...]:
+    """The mesh an exported module was written for: the largest one in its Shardy mesh table.
+
+    The table is a module attribute, `{mesh = #sdy.mesh<["x"=4, "y"=2]>, ...}`.
+    """
+    attributes = wire.parse(wire.last_bytes(wire.parse(module), _FRONTEND_ATTRIBUTES))
+    table = ""
+    for entry in map(wire.parse, wire.all_bytes(attributes, 1)):
+        if wire.text(entry, 1) == "xla.sdy.meshes":
+            table = wire.text(entry, 2)
+    best: tuple[MeshAxis, ...] = ()
+    best_size = 0
+    for axes in re.findall(r"#sdy\.mesh<\[(.*?)\]", table):
+        mesh = tuple(MeshAxis(n, int(s)) for n, s in re.findall(r'"((?:[^"\\]|\\.)*)"=(\d+)', axes))
+        size = 1
+        for axis in mesh:
+            size *= axis.size
+        if mesh and size > best_size:
+            best, best_size = mesh, size
+    return best
+
+
+def _memory_kinds(shardings: Sequence[Any]) -> tuple[str, ...]:
+    """Memory kind per kept argument; empty when every argument is in device memory."""
+    kinds = []
+    for sharding in shardings:
+        kind = getattr(sharding, "memory_kind", None)
+        on_device = kind in (None, "device") or kind == _default_memory_kind(sharding)
+        kinds.append("device" if on_device else str(kind))
+    return tuple(kinds) if any(kind != "device" for kind in kinds) else ()
+
+
+def _default_memory_kind(sharding: Any) -> str:
+    """What the sharding's devices call their own memory; a CPU device has another word for it."""
+    if isinstance(getattr(sharding, "mesh", None), jax.sharding.AbstractMesh):
+        return "device"
+    return min(sharding.device_set, key=lambda d: d.id).default_memory().kind
+
+
+def _tpu_coordinates(shardings: Sequence[Any], count: int) -> tuple[DeviceCoordinates, ...]:
+    """Coordinates of a mesh of real TPU devices (or of a TPU topology), else nothing."""
+    for sharding in shardings:
+        mesh = getattr(sharding, "mesh", None)
+        if not isinstance(mesh, jax.sharding.Mesh) or mesh.size != count:
+            continue
+        devices = list(mesh.devices.flat)
+        if all(hasattr(d, "coords") and d.platform == "tpu" for d in devices):
+            return tuple(
+                DeviceCoordinates(d.coords[0], d.coords[1], d.coords[2], d.core_on_chip)
+                for d in devices
+            )
+    return ()
+
+
+@contextlib.contextmanager
+def _relative_source_paths() -> Iterator[None]:
+    """Source files appear relative to the working directory or to site-packages.
+
+    A workload then does not depend on, nor tell, where this machine keeps its files.
+    """
+    option = "jax_hlo_source_file_canonicalization_regex"
+    if getattr(jax.config, option) is not None:
+        yield  # The user has an own rule.
+        return
+    roots = {str(pathlib.Path.cwd()), *(sysconfig.get_path(p) for p in ("purelib", "platlib"))}
+    roots.add(os.path.dirname(os.path.dirname(jax.__file__)))
+    # Longest first: a virtual environment may lie inside the working directory.
+    ordered = sorted((r.rstrip("/") + "/" for r in roots), key=lambda r: (-len(r), r))
+    pattern = "^(?:" + "|".join(map(re.escape, ordered)) + ")"
+    jax.config.update(option, pattern)
+    try:
+        yield
+    finally:
+        jax.config.update(option, None)

@@ -1,0 +1,159 @@
+"""`Workload`: what tpusim needs to know about one exported program.
+
+It mirrors the message of workloads/workload.proto: JAX's own serialized HloModuleProto, untouched,
+beside the things that an HLO module cannot say about itself. Reading and writing need neither JAX
+nor the protobuf runtime.
+
+    workload = Workload.load("step.pb")
+    print(workload.name, workload.num_partitions, workload.mesh)
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import tempfile
+
+from tpusim import wire
+
+FORMAT = "tpusim.workload/1"
+
+
+@dataclasses.dataclass(frozen=True)
+class MeshAxis:
+    """One axis of the device mesh; axes are listed major to minor."""
+
+    name: str
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceCoordinates:
+    """Where a partition runs: position on the torus in chips, and the core on that chip."""
+
+    x: int
+    y: int = 0
+    z: int = 0
+    core_on_chip: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class TripCount:
+    """How often a data-dependent loop runs; `loop` is the instruction's name or a glob."""
+
+    loop: str
+    count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelCost:
+    """What one call of an opaque kernel does on one device; `name` may be a glob."""
+
+    name: str
+    flops: int = 0
+    transcendentals: int = 0
+    bytes_accessed: int = 0
+    remote_bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """An exported program. Empty tuples and strings mean "not stated"."""
+
+    hlo_module: bytes
+    name: str = ""
+    num_partitions: int = 1
+    mesh: tuple[MeshAxis, ...] = ()
+    coordinates: tuple[DeviceCoordinates, ...] = ()
+    argument_memory_kinds: tuple[str, ...] = ()
+    trip_counts: tuple[TripCount, ...] = ()
+    kernels: tuple[KernelCost, ...] = ()
+    jax_version: str = ""
+    config: str = ""
+
+    def to_bytes(self) -> bytes:
+        """Serializes as tpusim.Workload; equal workloads give equal bytes."""
+        fields = [wire.blob(15, FORMAT), wire.blob(16, self.hlo_module)]
+        if self.name:
+            fields.append(wire.blob(17, self.name))
+        fields.append(wire.integer(18, self.num_partitions))
+        fields += [wire.blob(19, _message(a.name, a.size)) for a in self.mesh]
+        fields += [wire.blob(20, _message(c.x, c.y, c.z, c.core_on_chip)) for c in self.coordinates]
+        fields += [wire.blob(21, kind) for kind in self.argument_memory_kinds]
+        fields += [wire.blob(22, _message(t.loop, t.count)) for t in self.trip_counts]
+        fields += [
+            wire.blob(
+                23,
+                _message(k.name, k.flops, k.transcendentals, k.bytes_accessed, k.remote_bytes),
+            )
+            for k in self.kernels
+        ]
+        if self.jax_version:
+            fields.append(wire.blob(24, self.jax_version))
+        if self.config:
+            fields.append(wire.blob(25, self.config))
+        return wire.serialize(fields)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Workload":
+        """Reads a serialized tpusim.Workload; ValueError if the bytes are something else."""
+        fields = wire.parse(data)
+        if wire.text(fields, 15) != FORMAT:
+            raise ValueError(f"not a {FORMAT} file")
+        axes = [wire.parse(b) for b in wire.all_bytes(fields, 19)]
+        places = [wire.parse(b) for b in wire.all_bytes(fields, 20)]
+        loops = [wire.parse(b) for b in wire.all_bytes(fields, 22)]
+        kernels = [wire.parse(b) for b in wire.all_bytes(fields, 23)]
+        number = wire.number_of
+        return cls(
+            hlo_module=wire.last_bytes(fields, 16),
+            name=wire.text(fields, 17),
+            num_partitions=number(fields, 18),
+            mesh=tuple(MeshAxis(wire.text(a, 1), number(a, 2)) for a in axes),
+            coordinates=tuple(
+                DeviceCoordinates(*(number(c, i) for i in range(1, 5))) for c in places
+            ),
+            argument_memory_kinds=tuple(b.decode() for b in wire.all_bytes(fields, 21)),
+            trip_counts=tuple(TripCount(wire.text(t, 1), number(t, 2)) for t in loops),
+            kernels=tuple(
+                KernelCost(wire.text(k, 1), *(number(k, i) for i in range(2, 6))) for k in kernels
+            ),
+            jax_version=wire.text(fields, 24),
+            config=wire.text(fields, 25),
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Workload":
+        """Reads a workload file."""
+        return cls.from_bytes(pathlib.Path(path).read_bytes())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the file whole or not at all: to a temporary name beside it, then renamed."""
+        write_atomically(path, self.to_bytes())
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Replaces `path` by `data` in one step, so that no reader ever sees half a file."""
+    target = pathlib.Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        # mkstemp makes private files; a workload has the permissions of any other new file.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _message(*values: str | int) -> bytes:
+    """A flat message with fields 1, 2, ...; zeros and empty strings are left out (proto3)."""
+    return wire.serialize(
+        wire.blob(i, v) if isinstance(v, str) else wire.integer(i, v)
+        for i, v in enumerate(values, start=1)
+        if v
+    )

@@ -1,0 +1,59 @@
+// The workload compiler: every stage in order, from a file to a PodProgram.
+//
+//   import -> shard -> partition -> optimise -> schedule -> lower
+//
+// Each stage can be looked at by itself (`tpusim compile --emit STAGE`).
+#ifndef TPUSIM_WORKLOADS_COMPILE_H_
+#define TPUSIM_WORKLOADS_COMPILE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/config.h"
+#include "models/isa/program.h"
+#include "workloads/hlo/import.h"
+#include "workloads/hlo/ir.h"
+
+namespace tpusim::workloads {
+
+enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kStreams };
+
+struct CompileOptions {
+  // --trip-count LOOP=N; LOOP is a while's name or a glob. First match wins.
+  std::vector<std::pair<std::string, int64_t>> trip_counts;
+  // --device-order: "" = the rule, "ids" = partition i on device i, or an
+  // explicit list of device ids.
+  std::string device_order;
+  // --dump-after PASS: text of the module after each named pass.
+  std::vector<std::string> dump_after;
+  // Where to stop; what comes later is left empty in the result.
+  Stage until = Stage::kStreams;
+};
+
+struct CompileResult {
+  std::string sharded_text;                  // kSharded
+  std::unique_ptr<hlo::Module> partitioned;  // a copy of the module at that stage
+  std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule on
+  isa::PodProgram program;                   // kStreams
+  std::vector<std::pair<std::string, std::string>> dumps;  // pass name, module text
+  std::vector<std::string> warnings;
+};
+
+// `imported.module` is consumed. Errors: as the stages; also more partitions
+// than the slice has devices, a tensor set that does not fit in HBM (by how
+// much, the largest buffers), a loop without a known trip count (named, with
+// the option that states it), an unknown pass in dump_after.
+absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
+                                      const CompileOptions& options);
+
+// Names of the optimisation passes in the order in which they run.
+std::vector<std::string> PassNames();
+
+}  // namespace tpusim::workloads
+
+#endif  // TPUSIM_WORKLOADS_COMPILE_H_

@@ -1,0 +1,56 @@
+"""Writes every example's export beside it; `python workloads/examples/export_all.py [FOLDER]`.
+
+Exports are committed so that the simulator can be used, and tested, without JAX. The bytes depend
+on the JAX version and on nothing else: same sources, same files.
+"""
+
+import contextlib
+import os
+import pathlib
+import sys
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python")]
+
+import jax  # noqa: E402
+import tpusim  # noqa: E402
+
+from workloads.examples import EXAMPLES, Example  # noqa: E402
+
+
+@contextlib.contextmanager
+def reproducible() -> Iterator[None]:
+    """Makes an export independent of who calls it, from where, and of what was traced before."""
+    folder, frames = os.getcwd(), jax.config.jax_traceback_in_locations_limit
+    os.chdir(ROOT)
+    jax.config.update("jax_traceback_in_locations_limit", 1)
+    jax.clear_caches()
+    try:
+        yield
+    finally:
+        jax.config.update("jax_traceback_in_locations_limit", frames)
+        os.chdir(folder)
+
+
+def export(example: Example) -> tpusim.Workload:
+    """The example as a workload, in memory."""
+    with reproducible():
+        function, arguments = example()
+        return tpusim.export(
+            function, *arguments, path=None, name=example.name, config=example.config
+        )
+
+
+def main() -> None:
+    """Exports all of EXAMPLES."""
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent
+    for name, example in EXAMPLES.items():
+        workload = export(example)
+        workload.save(folder / f"{name}.pb")
+        print(f"{name}.pb: {len(workload.to_bytes())} bytes")
+
+
+if __name__ == "__main__":
+    main()

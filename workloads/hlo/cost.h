@@ -1,0 +1,30 @@
+// Cost rules: arithmetic and bytes of one instruction, per opcode.
+#ifndef TPUSIM_WORKLOADS_HLO_COST_H_
+#define TPUSIM_WORKLOADS_HLO_COST_H_
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "workloads/hlo/ir.h"
+
+namespace tpusim::hlo {
+
+// Arithmetic of one execution. Transcendentals are counted in both.
+// Instructions that call computations (while, fusion) count one call.
+struct Cost {
+  Flops flops{0};
+  Flops transcendentals{0};
+  Bytes bytes_read{0};
+  Bytes bytes_written{0};
+};
+
+// Error (no rule): an opcode without a cost rule, named with its source line.
+absl::StatusOr<Cost> CostOf(const Instruction& instruction);
+absl::StatusOr<Cost> CostOf(const Computation& computation);
+
+// Trip count of a while loop from its condition, body and initial value, or
+// from known_trip_count. nullopt: depends on data.
+std::optional<int64_t> TripCount(const Instruction& while_instruction);
+
+}  // namespace tpusim::hlo
+
+#endif  // TPUSIM_WORKLOADS_HLO_COST_H_

@@ -1,0 +1,186 @@
+// The IR: Module > Computation > Instruction, as XLA's HLO.
+//
+// An Instruction is a node in a data-flow graph: an opcode, a result shape,
+// operands and users, the computations that it calls, and attributes. The
+// attributes that only some opcodes have stay in the wire message
+// (`attrs()`, an HloInstructionProto whose structural fields - name, opcode,
+// shape, ids, operands, called computations - are left empty), so that nothing a
+// file says is lost, known to us or not; typed accessors in attributes.h read
+// the common ones.
+//
+// A Computation owns its instructions. It keeps no order of its own until it is
+// scheduled: PostOrder() gives operands before users, deterministically.
+#ifndef TPUSIM_WORKLOADS_HLO_IR_H_
+#define TPUSIM_WORKLOADS_HLO_IR_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "workloads/hlo/hlo.pb.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/shape.h"
+
+namespace tpusim::hlo {
+
+class Computation;
+class Module;
+
+class Instruction {
+ public:
+  Opcode opcode() const { return opcode_; }
+  const std::string& name() const { return name_; }
+  int64_t id() const { return id_; }  // unique in the module, dense from 0 in creation order
+  const Shape& shape() const { return shape_; }
+  void set_shape(Shape shape) { shape_ = std::move(shape); }
+  Computation* parent() const { return parent_; }
+
+  const std::vector<Instruction*>& operands() const { return operands_; }
+  Instruction* operand(size_t i) const { return operands_[i]; }
+  // Each user once, in the order in which they became users.
+  const std::vector<Instruction*>& users() const { return users_; }
+  void ReplaceOperand(size_t i, Instruction* with);
+  // Every user (and the computation's root, if this is it) takes `with` instead.
+  void ReplaceAllUsesWith(Instruction* with);
+
+  const std::vector<Computation*>& called() const { return called_; }
+  void set_called(std::vector<Computation*> called) { called_ = std::move(called); }
+  const std::vector<Instruction*>& control_predecessors() const { return control_predecessors_; }
+  void AddControlPredecessor(Instruction* before);
+
+  const pb::HloInstructionProto& attrs() const { return attrs_; }
+  pb::HloInstructionProto& mutable_attrs() { return attrs_; }
+
+  bool IsRoot() const;
+  bool HasSideEffect() const;  // must not be removed although nobody uses it
+  const std::string& op_name() const { return attrs_.metadata().op_name(); }
+  // "file.py:12" from the metadata or its stack frame; "" if unknown.
+  std::string SourceLocation() const;
+  // "dot.3 (jit(f)/dot_general, f.py:12)", for messages.
+  std::string Describe() const;
+
+ private:
+  friend class Computation;
+  friend class Module;
+  Opcode opcode_ = Opcode::kParameter;
+  std::string name_;
+  int64_t id_ = -1;
+  Shape shape_;
+  Computation* parent_ = nullptr;
+  std::vector<Instruction*> operands_;
+  std::vector<Instruction*> users_;
+  std::vector<Computation*> called_;
+  std::vector<Instruction*> control_predecessors_;
+  int64_t num_control_successors_ = 0;
+  pb::HloInstructionProto attrs_;
+};
+
+class Computation {
+ public:
+  const std::string& name() const { return name_; }
+  Module* parent() const { return parent_; }
+  Instruction* root() const { return root_; }
+  void set_root(Instruction* root) { root_ = root; }
+
+  // `name_hint` (the opcode's name if empty) gets a suffix when it is taken.
+  // Attributes start empty; with `like`, as those of `like` if the opcodes are
+  // equal (called computations are not attributes), else only its metadata.
+  Instruction* Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands,
+                   std::string_view name_hint = "", const Instruction* like = nullptr);
+  Instruction* AddParameter(int64_t number, Shape shape, std::string_view name_hint);
+  // No users and not the root, or a broken invariant.
+  void Remove(Instruction* instruction);
+  // Removes what neither the root nor a side effect needs. Parameters stay.
+  // Returns how many went.
+  int64_t RemoveDead();
+
+  // In creation order; may contain instructions whose operands come later.
+  std::vector<Instruction*> instructions() const;
+  size_t size() const { return instructions_.size(); }
+  // Operands and control predecessors before users; by creation order where
+  // free. Not recursive.
+  std::vector<Instruction*> PostOrder() const;
+  std::vector<Instruction*> parameters() const;  // by parameter number
+  int64_t num_parameters() const { return static_cast<int64_t>(parameters().size()); }
+
+  // The order in which the device executes, once scheduled; else empty.
+  const std::vector<Instruction*>& schedule() const { return schedule_; }
+  void set_schedule(std::vector<Instruction*> order) { schedule_ = std::move(order); }
+  // schedule() if there is one, else PostOrder().
+  std::vector<Instruction*> Order() const;
+  // What a file says of the computation itself (execution thread, unknown
+  // fields); instructions, names and ids are left empty.
+  const pb::HloComputationProto& attrs() const { return attrs_; }
+  pb::HloComputationProto& mutable_attrs() { return attrs_; }
+  // PostOrder(), or false if operands or control predecessors form a cycle.
+  bool TopologicalOrder(std::vector<Instruction*>* order) const;
+
+ private:
+  friend class Module;
+  std::string name_;
+  Module* parent_ = nullptr;
+  std::vector<std::unique_ptr<Instruction>> instructions_;
+  Instruction* root_ = nullptr;
+  std::vector<Instruction*> schedule_;
+  pb::HloComputationProto attrs_;
+};
+
+class Module {
+ public:
+  explicit Module(std::string name);
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+  Computation* entry() const { return entry_; }
+  void set_entry(Computation* entry) { entry_ = entry; }
+  Computation* AddComputation(std::string_view name_hint);
+  // Callees before callers, by creation order where free.
+  std::vector<Computation*> PostOrder() const;
+  // Every computation, in creation order.
+  std::vector<Computation*> computations() const;
+  // PostOrder(), or false if computations call each other in a circle.
+  bool TopologicalOrder(std::vector<Computation*>* order) const;
+  void RemoveUnreachable();
+
+  // A deep copy; names and ids are kept.
+  std::unique_ptr<Module> Clone() const;
+  // A copy of `source` (of this or another module) inside this module. Called
+  // computations are copied too, each once per call of this function.
+  Computation* CloneComputation(const Computation& source, std::string_view name_hint = "");
+  // Replaces a kCall by the body of what it calls; returns the value that took
+  // its place.
+  Instruction* InlineCall(Instruction* call);
+
+  // Module-level fields other than computations and names: aliases, donors,
+  // frontend attributes, stack frames, as in the file.
+  const pb::HloModuleProto& fields() const { return fields_; }
+  pb::HloModuleProto& mutable_fields() { return fields_; }
+
+  // The hint, or the hint with the first free number as suffix ("add.3"). The
+  // name is taken from then on.
+  std::string UniqueName(std::string_view hint);
+
+ private:
+  friend class Computation;
+  Computation* CopyInto(const Computation& source, std::string name,
+                        const std::unordered_map<const Computation*, Computation*>& copies,
+                        bool keep_names);
+  std::string name_;
+  std::vector<std::unique_ptr<Computation>> computations_;
+  Computation* entry_ = nullptr;
+  pb::HloModuleProto fields_;
+  std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, int64_t> next_suffix_;  // looked up, never iterated
+  int64_t next_id_ = 0;
+};
+
+}  // namespace tpusim::hlo
+
+#endif  // TPUSIM_WORKLOADS_HLO_IR_H_

@@ -1,0 +1,58 @@
+// From a collective to what every member of its group does on the torus.
+//
+// A request is placed on physical devices already (partition ids have become
+// device ids). The answer has one body per distinct role in the algorithm (the
+// end of a line does less than its middle) and says which device plays which.
+#ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_H_
+#define TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/config.h"
+#include "models/isa/program.h"
+
+namespace tpusim::lowering {
+
+enum class CollectiveKind { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kPermute };
+
+struct CollectiveRequest {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::string name;      // HLO name, for messages
+  std::string axes;      // mesh axes for the report, may be empty
+  // Devices of each group in group order (order matters: shard index). Groups
+  // are disjoint; devices in none take no part. Unused by kPermute.
+  std::vector<std::vector<int64_t>> groups;
+  // kPermute: (source, target) devices; self pairs are local copies.
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  // Bytes of one device's operand: all-reduce V, all-gather the shard (V / N),
+  // reduce-scatter the full input V, all-to-all the full local buffer, permute
+  // the message.
+  Bytes operand_bytes;
+  int64_t element_bytes = 4;
+  isa::MemorySpace space = isa::MemorySpace::kHbm;
+};
+
+struct LoweredCollective {
+  isa::CollectiveInfo info;
+  std::vector<isa::SharedBody> bodies;      // one per role
+  std::vector<int32_t> role_of_device;      // -1: takes no part
+};
+
+// Adds the routes and flags it needs to `program`. Equal routes are shared.
+// Error (no rule): a group that no algorithm can serve, named.
+absl::StatusOr<LoweredCollective> LowerCollective(const configs::Config& config,
+                                                  const CollectiveRequest& request,
+                                                  isa::PodProgram& program);
+
+// The expected time alone, for the scheduler's cost model: same choice of
+// algorithm, same closed form.
+absl::StatusOr<isa::CollectiveInfo> EstimateCollective(const configs::Config& config,
+                                                       const CollectiveRequest& request);
+
+}  // namespace tpusim::lowering
+
+#endif  // TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_H_

@@ -1,0 +1,67 @@
+// A lane: n positions that exchange data along one dimension of a group.
+//
+//   ring       neighbours are linked, and so are the last and the first: a
+//              wrapped axis that the group spans, a Hamiltonian cycle, a ring
+//              through scattered chips
+//   line       neighbours are linked, the ends are not
+//   scattered  every position reaches every other directly; only for all-to-all
+//
+// A group is a box of lanes; a lane knows how fast it is, not where it lies.
+#ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_LANE_H_
+#define TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_LANE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "configs/units.h"
+#include "models/timing/collective_timing.h"
+#include "workloads/lowering/collectives/steps.h"
+
+namespace tpusim::lowering {
+
+struct Lane {
+  enum class Shape { kRing, kLine, kScattered };
+  Shape shape = Shape::kLine;
+  int64_t n = 1;
+  // Effective rate between neighbours, all members of all groups sending at
+  // once; links of the longest step. kScattered: of all routes together, where
+  // `busiest` is the number of half blocks that cross the busiest link.
+  BytesPerSecond rate;
+  int64_t hops = 1;
+  int64_t busiest = 0;
+
+  // Where it lies: an axis of the torus and the distance between positions, or
+  // (axis < 0) a table of routes of the algorithm.
+  int axis = -1;
+  int64_t stride = 1;
+
+  // An even ring sends the shard of the antipode as two halves, one each way.
+  int halves() const {
+    return shape == Shape::kScattered || (shape == Shape::kRing && n % 2 == 0) ? 2 : 1;
+  }
+  bool SameSpeed(const Lane& other) const {
+    return shape == other.shape && n == other.n && hops == other.hops && rate == other.rate;
+  }
+};
+
+// Closed form of one lane, without launch. `shard`, `block` as in
+// models/timing/collective_timing.h.
+Picoseconds AllGatherTime(const Lane& lane, Bytes shard, Picoseconds hop_latency);
+Picoseconds AllToAllTime(const Lane& lane, Bytes block, Picoseconds hop_latency);
+
+// What the device at position `base.origin[lane]` does to gather along the lane
+// what every position holds; `base` is what this device holds at the start.
+DeviceSteps AllGatherSteps(const Lane& lane, int index, const Pieces& base);
+// The same for an all-to-all; `base` holds for every destination of the lane.
+DeviceSteps AllToAllSteps(const Lane& lane, int index, const Pieces& base);
+
+// One file each: ring.cc, line.cc, scattered.cc.
+DeviceSteps RingAllGatherSteps(int64_t n, int index, const Pieces& base);
+DeviceSteps RingAllToAllSteps(int64_t n, int index, const Pieces& base);
+DeviceSteps LineAllGatherSteps(int64_t n, int index, const Pieces& base);
+DeviceSteps LineAllToAllSteps(int64_t n, int index, const Pieces& base);
+DeviceSteps ScatteredAllToAllSteps(int64_t n, int index, const Pieces& base);
+
+}  // namespace tpusim::lowering
+
+#endif  // TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_LANE_H_

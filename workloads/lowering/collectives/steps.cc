@@ -1,0 +1,38 @@
+#include "workloads/lowering/collectives/steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "configs/status_macros.h"
+
+namespace tpusim::lowering {
+
+int64_t AtomsOf(const Pieces& pieces, int halves) {
+  int64_t atoms = pieces.half == kBothHalves ? halves : 1;
+  for (int lane = 0; lane < kMaxLanes; ++lane) {
+    if (!pieces.summed) atoms *= pieces.origin[lane].count;
+    atoms *= pieces.destination[lane].count;
+  }
+  return atoms;
+}
+
+DeviceSteps Mirrored(const DeviceSteps& steps) {
+  DeviceSteps mirrored(steps.rbegin(), steps.rend());
+  for (DeviceStep& step : mirrored) {
+    std::swap(step.sends, step.receives);
+    for (Move& move : step.sends) move.reduce = true;
+    for (Move& move : step.receives) move.reduce = true;
+  }
+  return mirrored;
+}
+
+void MergeInto(DeviceSteps& steps, const DeviceSteps& more) {
+  TPUSIM_CHECK(steps.size() == more.size(), "colours of a collective take equally many steps");
+  for (size_t i = 0; i < steps.size(); ++i) {
+    steps[i].sends.insert(steps[i].sends.end(), more[i].sends.begin(), more[i].sends.end());
+    steps[i].receives.insert(steps[i].receives.end(), more[i].receives.begin(),
+                             more[i].receives.end());
+  }
+}
+
+}  // namespace tpusim::lowering

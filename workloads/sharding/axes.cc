@@ -1,0 +1,192 @@
+#include "workloads/sharding/axes.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "configs/status_macros.h"
+#include "fmt/format.h"
+
+namespace tpusim::sharding {
+
+AxisRef FullAxis(const Mesh& mesh, int32_t axis) { return {axis, 1, mesh.axes[axis].size}; }
+
+int64_t Product(const Axes& axes) {
+  int64_t product = 1;
+  for (const AxisRef& axis : axes) product *= axis.size;
+  return product;
+}
+
+// A piece covers the factors between pre_size and pre_size * size of its axis.
+bool Overlap(const AxisRef& a, const AxisRef& b) {
+  return a.axis == b.axis && a.pre_size < b.pre_size * b.size && b.pre_size < a.pre_size * a.size;
+}
+
+bool Overlap(const Axes& a, const AxisRef& b) {
+  return std::any_of(a.begin(), a.end(), [&](const AxisRef& axis) { return Overlap(axis, b); });
+}
+
+bool Overlap(const Axes& a, const Axes& b) {
+  return std::any_of(b.begin(), b.end(), [&](const AxisRef& axis) { return Overlap(a, axis); });
+}
+
+Axes Joined(const Axes& axes) {
+  Axes joined;
+  for (const AxisRef& axis : axes) {
+    if (axis.size == 1) continue;
+    if (!joined.empty() && joined.back().axis == axis.axis &&
+        joined.back().pre_size * joined.back().size == axis.pre_size) {
+      joined.back().size *= axis.size;
+    } else {
+      joined.push_back(axis);
+    }
+  }
+  return joined;
+}
+
+std::optional<std::pair<Axes, Axes>> SplitMajor(const Axes& axes, int64_t size) {
+  Axes head, tail;
+  int64_t left = size;
+  for (const AxisRef& axis : axes) {
+    if (left == 1 || !tail.empty()) {
+      tail.push_back(axis);
+    } else if (left % axis.size == 0) {
+      head.push_back(axis);
+      left /= axis.size;
+    } else if (axis.size % left == 0) {
+      head.push_back({axis.axis, axis.pre_size, left});
+      tail.push_back({axis.axis, axis.pre_size * left, axis.size / left});
+      left = 1;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (left != 1) return std::nullopt;
+  return std::make_pair(Joined(head), Joined(tail));
+}
+
+Axes CommonPrefix(const Axes& a, const Axes& b) {
+  Axes left = Joined(a), right = Joined(b), prefix;
+  for (size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+    const AxisRef &x = left[i], &y = right[i];
+    if (x == y) {
+      prefix.push_back(x);
+      continue;
+    }
+    if (x.axis == y.axis && x.pre_size == y.pre_size) {
+      const int64_t small = std::min(x.size, y.size), large = std::max(x.size, y.size);
+      if (large % small == 0) prefix.push_back({x.axis, x.pre_size, small});
+    }
+    break;
+  }
+  return prefix;
+}
+
+bool IsPrefix(const Axes& prefix, const Axes& axes) {
+  return CommonPrefix(prefix, axes) == Joined(prefix);
+}
+
+Axes AfterPrefix(const Axes& prefix, const Axes& axes) {
+  TPUSIM_CHECK(IsPrefix(prefix, axes), "not a prefix");
+  return SplitMajor(axes, Product(prefix))->second;
+}
+
+Axes Concat(Axes a, const Axes& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return Joined(a);
+}
+
+bool CutAlike(std::vector<Axes*> lists) {
+  std::map<int32_t, std::set<int64_t>> cuts;
+  for (const Axes* axes : lists) {
+    for (const AxisRef& axis : *axes) {
+      cuts[axis.axis].insert(axis.pre_size);
+      cuts[axis.axis].insert(axis.pre_size * axis.size);
+    }
+  }
+  for (const auto& [axis, points] : cuts) {
+    for (auto it = points.begin(); std::next(it) != points.end(); ++it) {
+      if (*std::next(it) % *it != 0) return false;
+    }
+  }
+  for (Axes* axes : lists) {
+    Axes cut;
+    for (const AxisRef& axis : *axes) {
+      int64_t from = axis.pre_size;
+      for (int64_t point : cuts[axis.axis]) {
+        if (point <= from || point > axis.pre_size * axis.size) continue;
+        cut.push_back({axis.axis, from, point / from});
+        from = point;
+      }
+    }
+    *axes = cut;
+  }
+  return true;
+}
+
+int64_t Stride(const Mesh& mesh, const AxisRef& axis) {
+  int64_t stride = mesh.axes[axis.axis].size / (axis.pre_size * axis.size);
+  for (size_t i = axis.axis + 1; i < mesh.axes.size(); ++i) stride *= mesh.axes[i].size;
+  return stride;
+}
+
+int64_t ShardIndex(const Mesh& mesh, const Axes& axes, int64_t position) {
+  int64_t index = 0;
+  for (const AxisRef& axis : axes) {
+    index = index * axis.size + position / Stride(mesh, axis) % axis.size;
+  }
+  return index;
+}
+
+std::vector<int64_t> PartitionAtPosition(const Mesh& mesh) {
+  if (!mesh.device_ids.empty()) return mesh.device_ids;
+  std::vector<int64_t> ids(mesh.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
+}
+
+std::vector<int64_t> PositionOfPartition(const Mesh& mesh) {
+  const std::vector<int64_t> partitions = PartitionAtPosition(mesh);
+  std::vector<int64_t> positions(partitions.size());
+  for (size_t i = 0; i < partitions.size(); ++i) positions[partitions[i]] = i;
+  return positions;
+}
+
+std::vector<std::vector<int64_t>> ReplicaGroups(const Mesh& mesh, const Axes& axes) {
+  const std::vector<int64_t> partitions = PartitionAtPosition(mesh);
+  const int64_t group_size = Product(axes);
+  // The first member of a group has coordinate 0 along all of the axes; a
+  // position minus its offset along the axes is that member.
+  std::map<int64_t, std::vector<int64_t>> groups;
+  for (int64_t position = 0; position < mesh.size(); ++position) {
+    int64_t first = position;
+    for (const AxisRef& axis : axes) {
+      const int64_t stride = Stride(mesh, axis);
+      first -= position / stride % axis.size * stride;
+    }
+    std::vector<int64_t>& group = groups[first];
+    group.resize(group_size);
+    group[ShardIndex(mesh, axes, position)] = partitions[position];
+  }
+  std::vector<std::vector<int64_t>> result;
+  for (auto& [first, group] : groups) result.push_back(std::move(group));
+  return result;
+}
+
+std::string ToString(const AxisRef& axis, const Mesh& mesh) {
+  const MeshAxis& whole = mesh.axes[axis.axis];
+  if (axis.pre_size == 1 && axis.size == whole.size) return whole.name;
+  return fmt::format("{}:({}){}", whole.name, axis.pre_size, axis.size);
+}
+
+std::string ToString(const Axes& axes, const Mesh& mesh) {
+  std::string text;
+  for (const AxisRef& axis : axes) {
+    if (!text.empty()) text += ',';
+    text += ToString(axis, mesh);
+  }
+  return text;
+}
+
+}  // namespace tpusim::sharding

@@ -1,0 +1,40 @@
+// From a module as JAX wrote it to a module in which every value has a sharding.
+//
+// Three steps, each its own file: Normalise removes every encoding (custom-call
+// markers, OpSharding, Shardy strings, calls) and leaves plain HLO with
+// constraints and manual regions; Propagate fills in the rest by factor rules;
+// Print shows the result, with the reason per value.
+#ifndef TPUSIM_WORKLOADS_SHARDING_PROPAGATE_H_
+#define TPUSIM_WORKLOADS_SHARDING_PROPAGATE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/sharding/sharding.h"
+
+namespace tpusim::sharding {
+
+struct ShardedModule {
+  std::unique_ptr<hlo::Module> module;  // global shapes, markers gone
+  Mesh mesh;
+  int64_t num_partitions = 1;
+  // One ValueSharding per instruction of every computation that is partitioned.
+  std::unordered_map<const hlo::Instruction*, ValueSharding> shardings;
+};
+
+// `num_partitions` 0 = take it from the module. Errors: two sources disagree on
+// the number of partitions, an encoding that does not parse, an op without a
+// sharding rule (named, with source line).
+absl::StatusOr<ShardedModule> ShardModule(const hlo::Module& module, int64_t num_partitions);
+
+// HLO text with `sharding=[{X}, {}]` and the reason behind every value.
+std::string ToString(const ShardedModule& sharded);
+
+}  // namespace tpusim::sharding
+
+#endif  // TPUSIM_WORKLOADS_SHARDING_PROPAGATE_H_

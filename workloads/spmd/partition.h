@@ -1,0 +1,32 @@
+// The partitioner: a global module and its shardings in, the module that one
+// device executes out.
+//
+// All devices run the same module; what differs between them comes from
+// partition-id. Collectives are explicit, with channel ids, global device ids
+// and explicit replica groups over partition numbers, so that XLA can compile the
+// result. A collective that runs along mesh axes names them in the frontend
+// attribute `tpusim.axes` ("Y" or "X,Y").
+#ifndef TPUSIM_WORKLOADS_SPMD_PARTITION_H_
+#define TPUSIM_WORKLOADS_SPMD_PARTITION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/sharding/propagate.h"
+
+namespace tpusim::spmd {
+
+struct PartitionResult {
+  std::unique_ptr<hlo::Module> module;
+  std::vector<std::string> warnings;  // involuntary full gathers, with source lines
+};
+
+absl::StatusOr<PartitionResult> Partition(const sharding::ShardedModule& sharded);
+
+}  // namespace tpusim::spmd
+
+#endif  // TPUSIM_WORKLOADS_SPMD_PARTITION_H_
