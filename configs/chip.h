@@ -20,15 +20,15 @@
 namespace tpusim::configs {
 
 struct MxuParams {
-  int64_t count = 0;            // systolic arrays per TensorCore
-  int64_t rows = 0;             // contracting (K) extent of one array
-  int64_t columns = 0;          // output (N) extent of one array
-  double lhs_rows_per_cycle = 1;  // LHS rows that enter one array per cycle
-  double weight_rows_per_cycle = 1;  // rows of the next weight tile loaded per cycle
+  int64_t count = 0;                  // systolic arrays per TensorCore
+  int64_t rows = 0;                   // contracting (K) extent of one array
+  int64_t columns = 0;                // output (N) extent of one array
+  double lhs_rows_per_cycle = 1;      // LHS rows that enter one array per cycle
+  double weight_rows_per_cycle = 1;   // rows of the next weight tile loaded per cycle
   int64_t result_latency_cycles = 0;  // first LHS row in to first result row out
   // Array passes that one product of this format takes, relative to bf16.
   double passes_bf16 = 1;
-  double passes_f32 = 1;   // DEFAULT precision: operands rounded to bf16
+  double passes_f32 = 1;  // DEFAULT precision: operands rounded to bf16
   double passes_f32_high = 3;
   double passes_f32_highest = 6;
   double passes_int8 = 1;
@@ -40,9 +40,9 @@ struct MxuParams {
 struct VpuParams {
   int64_t sublanes = 8;
   int64_t lanes = 128;
-  int64_t alus_per_lane = 0;     // VALU slots per bundle
-  int64_t eup_slots = 1;         // transcendental slots per bundle
-  int64_t load_slots = 0;        // vector registers loaded from VMEM per cycle
+  int64_t alus_per_lane = 0;  // VALU slots per bundle
+  int64_t eup_slots = 1;      // transcendental slots per bundle
+  int64_t load_slots = 0;     // vector registers loaded from VMEM per cycle
   int64_t store_slots = 0;
   int64_t xlu_count = 2;
   double eup_cycles_per_vreg = 1;
@@ -51,42 +51,42 @@ struct VpuParams {
 };
 
 struct VmemParams {
-  Bytes bytes;          // per core
-  Bytes scoped_bytes;   // budget for the windows of one kernel
+  Bytes bytes;         // per core
+  Bytes scoped_bytes;  // budget for the windows of one kernel
 };
 
 struct HbmParams {
-  Bytes bytes;                       // per device
-  Bytes reserved_bytes;              // runtime reserve, not usable by a program
-  BytesPerSecond bytes_per_second;   // per device, reads and writes share it
-  double efficiency = 1;             // sustained share of the peak for large transfers
+  Bytes bytes;                      // per device
+  Bytes reserved_bytes;             // runtime reserve, not usable by a program
+  BytesPerSecond bytes_per_second;  // per device, reads and writes share it
+  double efficiency = 1;            // sustained share of the peak for large transfers
 };
 
 struct DmaParams {
-  Picoseconds start_latency;         // issue to first byte
+  Picoseconds start_latency;  // issue to first byte
   Bytes granule;
-  int64_t issue_cycles = 1;          // scalar slots taken by one issue
+  int64_t issue_cycles = 1;  // scalar slots taken by one issue
 };
 
 struct TensorCoreParams {
-  Picoseconds kernel_launch;         // fixed cost of starting one kernel
-  Picoseconds grid_step_overhead;    // scalar work of one pipelined grid step
+  Picoseconds kernel_launch;       // fixed cost of starting one kernel
+  Picoseconds grid_step_overhead;  // scalar work of one pipelined grid step
 };
 
 struct IciParams {
-  int64_t links = 0;                 // links per chip
+  int64_t links = 0;                     // links per chip
   BytesPerSecond link_bytes_per_second;  // one way, nominal
-  double wrapped_efficiency = 1;     // effective rate / nominal on a wrapped axis
-  double unwrapped_efficiency = 1;   // ... on an axis without wrap-around
+  double wrapped_efficiency = 1;         // effective rate / nominal on a wrapped axis
+  double unwrapped_efficiency = 1;       // ... on an axis without wrap-around
   Picoseconds hop_latency;
-  Picoseconds launch;                // fixed cost of one collective
-  Bytes reduce_window;               // sub-chunk of a pipelined reduce-add
+  Picoseconds launch;   // fixed cost of one collective
+  Bytes reduce_window;  // sub-chunk of a pipelined reduce-add
 };
 
 struct HostParams {
   BytesPerSecond pcie_bytes_per_second;  // per chip, each way
   Picoseconds pcie_latency;
-  BytesPerSecond dcn_bytes_per_second;   // per chip, egress
+  BytesPerSecond dcn_bytes_per_second;  // per chip, egress
   Picoseconds dcn_latency;
   int64_t chips_x = 0, chips_y = 0, chips_z = 1;  // chips per host
 };
@@ -102,10 +102,10 @@ enum class WrapRule {
 // The slices that exist. They are listed, not computed: what can be had is a
 // decision of the provider, and a slice that does not exist must not simulate.
 struct SliceRules {
-  int64_t axes = 0;                              // 2 or 3
-  std::array<int64_t, 3> max = {1, 1, 1};        // the full pod
+  int64_t axes = 0;                        // 2 or 3
+  std::array<int64_t, 3> max = {1, 1, 1};  // the full pod
   WrapRule wrap = WrapRule::kNever;
-  std::vector<std::string> slices;               // "4x2", x first
+  std::vector<std::string> slices;  // "4x2", x first
 };
 
 // A fixed order of the devices of one small box, which JAX prefers over the
@@ -125,12 +125,12 @@ struct DeviceOrderRules {
 };
 
 struct ChipParams {
-  std::string name;              // "v5e"
+  std::string name;  // "v5e"
   std::string description;
-  int64_t tensor_cores = 0;      // per chip
-  int64_t devices = 0;           // what JAX counts, per chip
+  int64_t tensor_cores = 0;  // per chip
+  int64_t devices = 0;       // what JAX counts, per chip
   Hertz clock;
-  FlopsPerSecond peak_bf16;      // per chip, published
+  FlopsPerSecond peak_bf16;  // per chip, published
   MxuParams mxu;
   VpuParams vpu;
   VmemParams vmem;

@@ -1,11 +1,11 @@
 #include "configs/chip_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-
-#include <fmt/format.h>
 
 #include "configs/chip_schema.h"
 #include "configs/embedded_chips.h"
@@ -57,7 +57,8 @@ absl::Status ReadParameter(const Parameter& parameter, const Json& json, const s
   if (json.is_object()) {
     for (const auto& [key, unused] : json.items()) {
       if (key != "value" && key != "unit" && key != "source" && key != "note") {
-        return UserError(fmt::format("{}: unknown field \"{}\"; value, unit, source, note", at, key));
+        return UserError(
+            fmt::format("{}: unknown field \"{}\"; value, unit, source, note", at, key));
       }
     }
     if (!json.contains("value")) return WrongType(at, "value", "given");
@@ -121,9 +122,8 @@ absl::Status CheckKeys(const Json& json, const std::vector<std::string>& known,
   if (!json.is_object()) return UserError(where + " must be an object");
   for (const auto& [key, unused] : json.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      return UserError(
-          fmt::format("{}: unknown field \"{}\"; the nearest is {}", where, key,
-                      Nearest(key, known)));
+      return UserError(fmt::format("{}: unknown field \"{}\"; the nearest is {}", where, key,
+                                   Nearest(key, known)));
     }
   }
   return absl::OkStatus();
@@ -234,8 +234,8 @@ absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& w
     }
     ASSIGN_OR_RETURN(file, LoadChipAt(base, folder, depth + 1));
   }
-  static const std::vector<std::string> kFields = {"$schema", "name", "description",  "base", "chip",
-                                                   "ici",     "host", "device_order", "topology"};
+  static const std::vector<std::string> kFields = {
+      "$schema", "name", "description", "base", "chip", "ici", "host", "device_order", "topology"};
   RETURN_IF_ERROR(CheckKeys(json, kFields, where));
   for (const auto& [key, child] : json.items()) {
     if (key == "chip" || key == "ici" || key == "host") {
@@ -296,9 +296,9 @@ absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& 
     if (chip.name == name) return ParseChipAt(chip.json, name + ".json", "", depth);
     names.emplace_back(chip.name);
   }
-  return UserError(fmt::format(
-      "unknown chip \"{}\"; the nearest is {} (chips: {}; or a path ending in .json)", name,
-      Nearest(name, names), Join(names, ", ")));
+  return UserError(
+      fmt::format("unknown chip \"{}\"; the nearest is {} (chips: {}; or a path ending in .json)",
+                  name, Nearest(name, names), Join(names, ", ")));
 }
 
 }  // namespace
@@ -333,8 +333,9 @@ absl::Status CheckChip(const ChipParams& chip) {
                                  chip.vmem.scoped_bytes.value(), chip.vmem.bytes.value()));
   }
   if (chip.hbm.reserved_bytes >= chip.hbm.bytes) {
-    return UserError(fmt::format("chip.hbm.reserved_bytes = {} leaves nothing of chip.hbm.bytes = {}",
-                                 chip.hbm.reserved_bytes.value(), chip.hbm.bytes.value()));
+    return UserError(
+        fmt::format("chip.hbm.reserved_bytes = {} leaves nothing of chip.hbm.bytes = {}",
+                    chip.hbm.reserved_bytes.value(), chip.hbm.bytes.value()));
   }
   return absl::OkStatus();
 }

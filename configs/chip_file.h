@@ -6,11 +6,10 @@
 #ifndef TPUSIM_CONFIGS_CHIP_FILE_H_
 #define TPUSIM_CONFIGS_CHIP_FILE_H_
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

@@ -1,10 +1,10 @@
 #include "configs/chip_schema.h"
 
-#include <cmath>
-#include <type_traits>
-
 #include <fmt/format.h>
+
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "configs/status_macros.h"
 
@@ -46,17 +46,17 @@ constexpr Range kBytesOrNone = {0, 1e15};
 constexpr Range kRate = {1, 1e18};
 constexpr Range kClock = {1e6, 1e11};
 constexpr Range kFlops = {1e6, 1e19};
-constexpr Range kTime = {0, 1e9};           // up to a second
+constexpr Range kTime = {0, 1e9};  // up to a second
 constexpr Range kShare = {0.01, 1};
 constexpr Range kPasses = {0.01, 1000};
 constexpr Range kPerCycle = {0.001, 1e6};
 
-#define ROW(path, unit, range, member, description)                                        \
-  Parameter {                                                                              \
-    path, unit, description, range.minimum, range.maximum,                                 \
-        kIsInteger<std::remove_cvref_t<decltype(std::declval<ChipParams&>().member)>>,     \
-        [](const ChipParams& c) { return ToNumber(c.member); },                            \
-        [](ChipParams& c, double number) { FromNumber(number, &c.member); }                \
+#define ROW(path, unit, range, member, description)                                    \
+  Parameter {                                                                          \
+    path, unit, description, range.minimum, range.maximum,                             \
+        kIsInteger<std::remove_cvref_t<decltype(std::declval<ChipParams&>().member)>>, \
+        [](const ChipParams& c) { return ToNumber(c.member); },                        \
+        [](ChipParams& c, double number) { FromNumber(number, &c.member); }            \
   }
 
 std::vector<Parameter> MakeTable() {

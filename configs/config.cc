@@ -1,10 +1,10 @@
 #include "configs/config.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "configs/chip_file.h"
 #include "configs/chip_schema.h"
@@ -72,8 +72,8 @@ std::string Examples() {
 
 absl::StatusOr<Request> FromText(const std::string& text) {
   if (text.find('(') != std::string::npos) {
-    return NoRule(fmt::format(
-        "--config {}: several slices are not supported; give one, such as {}", text, Examples()));
+    return NoRule(fmt::format("--config {}: several slices are not supported; give one, such as {}",
+                              text, Examples()));
   }
   const size_t dash = text.rfind('-');
   if (text.empty() || dash == std::string::npos) {
@@ -118,9 +118,8 @@ absl::Status Apply(const Override& change, Config* config) {
   const double after = parameter->get(config->chip);
   for (const AppliedOverride& earlier : config->overrides) {
     if (earlier.path == change.path) {
-      config->warnings.push_back(
-          fmt::format("{} is set more than once; the last value, {}, holds", change.path,
-                      FormatNumber(after)));
+      config->warnings.push_back(fmt::format("{} is set more than once; the last value, {}, holds",
+                                             change.path, FormatNumber(after)));
     }
   }
   if (before == after) {

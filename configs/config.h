@@ -20,11 +20,11 @@ namespace tpusim::configs {
 
 // One parameter as `tpusim configs NAME` shows it.
 struct ParameterInfo {
-  std::string path;    // "chip.hbm.bytes_per_second"
-  std::string value;   // as printed, in `unit`
+  std::string path;   // "chip.hbm.bytes_per_second"
+  std::string value;  // as printed, in `unit`
   std::string unit;
   std::string source;
-  std::string note;    // conflicts between sources, assumptions; may be empty
+  std::string note;  // conflicts between sources, assumptions; may be empty
 };
 
 // Errors name what was wrong and the nearest valid thing: unknown chip, slice

@@ -1,10 +1,10 @@
 // The order in which JAX's make_mesh lays a logical mesh over a slice: a fixed
 // order for small boxes that have one, else the general axis assignment.
-#include <algorithm>
-#include <optional>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
 
 #include "configs/mesh_assignment.h"
 #include "configs/slices.h"
@@ -85,7 +85,8 @@ absl::StatusOr<int64_t> Partitions(const std::vector<int64_t>& mesh, const Confi
   int64_t partitions = 1;
   for (int64_t size : mesh) {
     if (size < 1) {
-      return UserError(fmt::format("mesh {}: an axis has at least one device", fmt::join(mesh, "x")));
+      return UserError(
+          fmt::format("mesh {}: an axis has at least one device", fmt::join(mesh, "x")));
     }
     // Stops long before the product could overflow.
     if (size > config.devices() || partitions * size > config.devices()) {
@@ -117,9 +118,10 @@ absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
   std::string where;
   if (partitions < topology.devices()) {
     if (partitions % cores != 0) {
-      return UserError(fmt::format("{} partitions do not fill chips of {} devices; state the device "
-                                   "order",
-                                   partitions, cores));
+      return UserError(
+          fmt::format("{} partitions do not fill chips of {} devices; state the device "
+                      "order",
+                      partitions, cores));
     }
     box = BoxOfFirst(topology.shape(), rules.enumeration_tile, partitions / cores);
     if (!box) box = CompactBox(topology.shape(), partitions / cores);
@@ -135,7 +137,8 @@ absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
 
   std::vector<std::vector<int64_t>> coordinates;
   std::string how;
-  if (const TrayOrder* tray = cores == 1 ? FindTray(rules, *box, mesh_shape, partitions) : nullptr) {
+  if (const TrayOrder* tray =
+          cores == 1 ? FindTray(rules, *box, mesh_shape, partitions) : nullptr) {
     coordinates = TrayCoordinates(*tray, *box);
     how = fmt::format("the fixed order of JAX for {} devices", partitions);
   } else {

@@ -52,7 +52,7 @@ void EnumerateSplits(const std::vector<int64_t>& free, int64_t size, std::vector
 
 // What JAX prefers in an assignment of one logical axis, most important first.
 struct Preference {
-  int64_t whole_size = 1;   // chips on physical axes that are taken whole
+  int64_t whole_size = 1;  // chips on physical axes that are taken whole
   int64_t whole_axes = 0;
   // Chips on axes that earlier logical axes already use. Its comment says the
   // opposite is meant, but the order of devices is what the code does.

@@ -1,9 +1,9 @@
 #include "configs/slices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
-
-#include <fmt/format.h>
 
 #include "configs/names.h"
 #include "configs/status_macros.h"

@@ -113,8 +113,8 @@ std::vector<Link> Topology::Route(int64_t from, int64_t to, RouteTie tie) const 
   std::vector<Link> route;
   int64_t chip = from;
   for (int axis = 0; axis < kMaxAxes; ++axis) {
-    const AxisSteps steps = StepsAlong(shape_[axis], wrap_[axis], a.at[axis], b.at[axis],
-                                       tie == RouteTie::kPlus);
+    const AxisSteps steps =
+        StepsAlong(shape_[axis], wrap_[axis], a.at[axis], b.at[axis], tie == RouteTie::kPlus);
     const Direction direction = MakeDirection(axis, steps.plus);
     for (int64_t i = 0; i < steps.count; ++i) {
       route.push_back({chip, direction});

@@ -8,11 +8,12 @@ device is fed its own shards of the arguments and must produce its own shards of
     check(actual, expected)
 
 How a module that is already partitioned gets past XLA's own partitioner (jaxlib 0.10.2): every
-instruction is declared {manual}, which the partitioner must leave alone. Partitioning stays switched
-on, because otherwise the CPU client refuses more than one partition. The arguments are declared
+instruction is declared {manual}, which the partitioner must leave alone. Partitioning stays on,
+because otherwise the CPU client refuses more than one partition. The arguments are declared
 replicated with the shape of one device, but made of eight different buffers; nobody compares them.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ PerDevice = list[list[np.ndarray]]
 # the narrow types, intermediate results that one side rounds and the other one keeps.
 TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
 
-# HloModuleProto: computations, schedule, aliasing, shardings of the entry, device assignment, donors.
+# Of HloModuleProto; dropped are schedule, aliasing, entry shardings, device assignment, donors.
 _COMPUTATIONS, _DROPPED = 3, (7, 8, 12, 14, 15, 18)
 _INSTRUCTIONS = 2  # of HloComputationProto
 # HloInstructionProto: sharding, and the four places where replica groups have lived.
@@ -228,7 +229,7 @@ def _mesh_axes_groups(fields: list[wire.Field]) -> np.ndarray:
     pieces = []
     for axis, size in enumerate(sizes):
         cuts = sorted({1, size} | {c for a, *span in spans if a == axis for c in span})
-        pieces += [(axis, lo, hi) for lo, hi in zip(cuts, cuts[1:], strict=False)]
+        pieces += [(axis, lo, hi) for lo, hi in itertools.pairwise(cuts)]
     grouped = [
         i
         for axis, lo, hi in spans

@@ -95,9 +95,11 @@ def test_protoc_reads_what_we_write():
         capture_output=True,
         check=True,
     ).stdout.decode()
-    assert (
-        decoded.split()
-        == ['format:', '"tpusim.workload/1"', 'hlo_module:', '"\\n\\003abc"', 'name:', '"step"', 'num_partitions:', '300', 'mesh', '{', 'name:', '"data"', 'size:', '300', '}', 'coordinates', '{', 'x:', '1', 'z:', '2', 'core_on_chip:', '1', '}', 'coordinates', '{', '}', 'trip_counts', '{', 'loop:', '"*"', 'count:', '4', '}', 'kernels', '{', 'name:', '"k"', 'flops:', '1099511627776', 'remote_bytes:', '3', '}']
+    assert " ".join(decoded.split()) == (
+        'format: "tpusim.workload/1" hlo_module: "\\n\\003abc" name: "step" num_partitions: 300 '
+        'mesh { name: "data" size: 300 } coordinates { x: 1 z: 2 core_on_chip: 1 } coordinates { } '
+        'trip_counts { loop: "*" count: 4 } '
+        'kernels { name: "k" flops: 1099511627776 remote_bytes: 3 }'
     )
 
 
@@ -223,7 +225,7 @@ def test_atomic_write(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_other_files_are_not_workloads():
     module = tpusim.export(jnp.tanh, jnp.ones(3), path=None).hlo_module
-    with pytest.raises(ValueError, match="not a tpusim.workload/1 file"):
+    with pytest.raises(ValueError, match="not a tpusim"):
         tpusim.Workload.from_bytes(module)
     with pytest.raises(wire.WireError):
         tpusim.Workload.from_bytes(b"\xff\xff\xff")

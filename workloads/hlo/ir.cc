@@ -9,6 +9,9 @@
 namespace tpusim::hlo {
 namespace {
 
+// Prefix of computation names in the set of taken names.
+constexpr std::string_view kComputations = "computation ";
+
 // Depth-first, dependencies first, without recursion. `roots` are visited in
 // order; `next(node, i)` is the i-th dependency or nullptr behind the last.
 // False: there is a cycle.
@@ -292,7 +295,7 @@ Module::Module(std::string name) : name_(std::move(name)) {}
 
 Computation* Module::AddComputation(std::string_view name_hint) {
   auto computation = std::make_unique<Computation>();
-  computation->name_ = UniqueName(name_hint.empty() ? "computation" : name_hint);
+  computation->name_ = UniqueNameIn(kComputations, name_hint.empty() ? "computation" : name_hint);
   computation->parent_ = this;
   computations_.push_back(std::move(computation));
   return computations_.back().get();
@@ -324,19 +327,22 @@ void Module::RemoveUnreachable() {
                 [&](const auto& computation) { return !reachable.contains(computation.get()); });
 }
 
-std::string Module::UniqueName(std::string_view hint) {
+std::string Module::UniqueNameIn(std::string_view space, std::string_view hint) {
+  const auto take = [&](std::string_view name) {
+    return names_.insert(fmt::format("{}{}", space, name)).second;
+  };
   std::string name(hint);
-  if (names_.insert(name).second) return name;
+  if (take(name)) return name;
   // "add.3" counts on as "add.4", "add.5", ...
   const size_t dot = hint.rfind('.');
   if (dot != std::string_view::npos && dot + 1 < hint.size() &&
       hint.find_first_not_of("0123456789", dot + 1) == std::string_view::npos) {
     hint = hint.substr(0, dot);
   }
-  int64_t& suffix = next_suffix_[std::string(hint)];
+  int64_t& suffix = next_suffix_[fmt::format("{}{}", space, hint)];
   do {
     name = fmt::format("{}.{}", hint, ++suffix);
-  } while (!names_.insert(name).second);
+  } while (!take(name));
   return name;
 }
 
@@ -408,9 +414,10 @@ Computation* Module::CloneComputation(const Computation& source, std::string_vie
   std::unordered_map<const Computation*, Computation*> copies;
   for (const Computation* computation : order) {
     const bool top = computation == &source && !name_hint.empty();
-    copies[computation] =
-        CopyInto(*computation, UniqueName(top ? name_hint : std::string_view(computation->name_)),
-                 copies, false);
+    copies[computation] = CopyInto(
+        *computation,
+        UniqueNameIn(kComputations, top ? name_hint : std::string_view(computation->name_)), copies,
+        false);
   }
   return copies.at(&source);
 }

@@ -163,12 +163,14 @@ class Module {
   const pb::HloModuleProto& fields() const { return fields_; }
   pb::HloModuleProto& mutable_fields() { return fields_; }
 
-  // The hint, or the hint with the first free number as suffix ("add.3"). The
-  // name is taken from then on.
-  std::string UniqueName(std::string_view hint);
+  // A name for an instruction: the hint, or the hint with the first free number
+  // as suffix ("add.3"). It is taken from then on.
+  std::string UniqueName(std::string_view hint) { return UniqueNameIn("", hint); }
 
  private:
   friend class Computation;
+  // Names of instructions and of computations are apart: `space` is a prefix.
+  std::string UniqueNameIn(std::string_view space, std::string_view hint);
   Computation* CopyInto(const Computation& source, std::string name,
                         const std::unordered_map<const Computation*, Computation*>& copies,
                         bool keep_names);

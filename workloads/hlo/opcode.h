@@ -12,9 +12,9 @@
 namespace tpusim::hlo {
 
 enum OpcodeFlags : unsigned {
-  kElementwise = 1u,      // each result element from the same element of every operand
-  kTranscendental = 2u,   // takes the transcendental unit
-  kCollective = 4u,       // moves data between devices, start and done forms included
+  kElementwise = 1u,     // each result element from the same element of every operand
+  kTranscendental = 2u,  // takes the transcendental unit
+  kCollective = 4u,      // moves data between devices, start and done forms included
   kAsyncStart = 8u,
   kAsyncDone = 16u,
 };

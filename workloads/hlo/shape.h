@@ -14,16 +14,48 @@ namespace tpusim::hlo {
 
 // Numbers are those of the wire format.
 enum class PrimitiveType : int {
-  kInvalid = 0, kPred = 1, kS8 = 2, kS16 = 3, kS32 = 4, kS64 = 5, kU8 = 6, kU16 = 7, kU32 = 8,
-  kU64 = 9, kF16 = 10, kF32 = 11, kF64 = 12, kTuple = 13, kOpaque = 14, kC64 = 15, kBf16 = 16,
-  kToken = 17, kC128 = 18, kF8E5M2 = 19, kF8E4M3Fn = 20, kS4 = 21, kU4 = 22, kF8E4M3B11Fnuz = 23,
-  kF8E5M2Fnuz = 24, kF8E4M3Fnuz = 25, kS2 = 26, kU2 = 27, kF8E4M3 = 28, kF8E3M4 = 29, kS1 = 30,
-  kU1 = 31, kF4E2M1Fn = 32, kF8E8M0Fnu = 33, kBuffer = 34, kF6E3M2Fn = 35, kF6E2M3Fn = 36,
+  kInvalid = 0,
+  kPred = 1,
+  kS8 = 2,
+  kS16 = 3,
+  kS32 = 4,
+  kS64 = 5,
+  kU8 = 6,
+  kU16 = 7,
+  kU32 = 8,
+  kU64 = 9,
+  kF16 = 10,
+  kF32 = 11,
+  kF64 = 12,
+  kTuple = 13,
+  kOpaque = 14,
+  kC64 = 15,
+  kBf16 = 16,
+  kToken = 17,
+  kC128 = 18,
+  kF8E5M2 = 19,
+  kF8E4M3Fn = 20,
+  kS4 = 21,
+  kU4 = 22,
+  kF8E4M3B11Fnuz = 23,
+  kF8E5M2Fnuz = 24,
+  kF8E4M3Fnuz = 25,
+  kS2 = 26,
+  kU2 = 27,
+  kF8E4M3 = 28,
+  kF8E3M4 = 29,
+  kS1 = 30,
+  kU1 = 31,
+  kF4E2M1Fn = 32,
+  kF8E8M0Fnu = 33,
+  kBuffer = 34,
+  kF6E3M2Fn = 35,
+  kF6E2M3Fn = 36,
 };
 
 std::string_view PrimitiveTypeName(PrimitiveType type);  // "bf16"
 std::optional<PrimitiveType> PrimitiveTypeFromName(std::string_view name);
-int64_t BitWidth(PrimitiveType type);                    // 0 for token, opaque, tuple
+int64_t BitWidth(PrimitiveType type);  // 0 for token, opaque, tuple
 bool IsFloating(PrimitiveType type);
 bool IsIntegral(PrimitiveType type);  // signed and unsigned integers, not pred
 bool IsSignedIntegral(PrimitiveType type);
@@ -52,12 +84,14 @@ struct Shape {
   // An empty minor_to_major equals the row-major one.
   bool operator==(const Shape& other) const;
   bool IsTuple() const { return element_type == PrimitiveType::kTuple; }
-  bool IsArray() const { return !IsTuple() && element_type != PrimitiveType::kToken &&
-                                element_type != PrimitiveType::kOpaque; }
+  bool IsArray() const {
+    return !IsTuple() && element_type != PrimitiveType::kToken &&
+           element_type != PrimitiveType::kOpaque;
+  }
   bool IsScalar() const { return IsArray() && dims.empty(); }
   int64_t rank() const { return static_cast<int64_t>(dims.size()); }
-  int64_t ElementCount() const;      // of an array; 1 for a scalar
-  Bytes ByteSize() const;            // unpadded; tuples sum their leaves
+  int64_t ElementCount() const;                          // of an array; 1 for a scalar
+  Bytes ByteSize() const;                                // unpadded; tuples sum their leaves
   std::string ToString(bool with_layout = false) const;  // "bf16[8,128]{1,0}"
 };
 

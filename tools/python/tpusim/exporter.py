@@ -22,7 +22,8 @@ from tpusim.workload import DeviceCoordinates, KernelCost, MeshAxis, TripCount, 
 # Frames of this package are plumbing: operations are attributed to the user's lines.
 source_info_util.register_exclusion(os.path.dirname(__file__))
 
-_FRONTEND_ATTRIBUTES = 19  # of HloModuleProto
+# Fields of HloModuleProto.
+_ID, _FRONTEND_ATTRIBUTES = 5, 19
 
 Coordinates = Sequence[Sequence[int]]
 KernelCosts = Mapping[str, Mapping[str, int]]
@@ -87,7 +88,7 @@ def workload_of(
     """`export` without the file; `jitted` is anything with a `trace` like that of `jax.jit`."""
     with _relative_source_paths():
         lowered = jitted.trace(*arguments, **keyword_arguments).lower(lowering_platforms=("tpu",))
-        module = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+        module = _without_id(lowered.compiler_ir("hlo").as_serialized_hlo_module_proto())
     facts = lowered._lowering.compile_args
     shardings, partitions = facts["in_shardings"], facts["num_devices"]
     return Workload(
@@ -106,6 +107,11 @@ def workload_of(
         jax_version=jax.__version__,
         config=config,
     )
+
+
+def _without_id(module: bytes) -> bytes:
+    """The module less its id: XLA counts modules per process, a program does not depend on it."""
+    return wire.serialize(f for f in wire.parse(module) if f[0] != _ID)
 
 
 def _stated_coordinates(coordinates: Coordinates, partitions: int) -> tuple[DeviceCoordinates, ...]:

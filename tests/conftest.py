@@ -1,4 +1,4 @@
-"""Eight CPU devices for every test here, settled before anything imports JAX."""
+"""Settings of all Python tests; eight CPU devices, settled before anything imports JAX."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ from tpusim.export import force_cpu_devices
 
 force_cpu_devices(8)
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

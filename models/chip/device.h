@@ -1,0 +1,65 @@
+// A device, that is, what JAX counts: its memories, engines and streams, put
+// together from the modules of this folder.
+//
+// The modules are children of the module in whose constructor the device is
+// made, `pod.chip3.mxu`. On chips with several devices the names of all but the
+// first carry their number: `pod.chip3.mxu1`.
+#ifndef TPUSIM_MODELS_CHIP_DEVICE_H_
+#define TPUSIM_MODELS_CHIP_DEVICE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/chip/stream.h"
+
+namespace tpusim::chip {
+
+struct DeviceContext {
+  int32_t device = 0;
+  int32_t index_on_chip = 0;
+  const configs::ChipParams& params;
+  const isa::PodProgram& program;
+  const std::vector<isa::StreamId>& stream_ids;  // tensor_core[0] first
+  Fluid& fluid;
+  HostLink& host_link;
+  NetworkPort& network;
+  Faults& faults;
+  Probe& probe;
+};
+
+class Device {
+ public:
+  explicit Device(const DeviceContext& context);
+  Device(const Device&) = delete;
+
+  int32_t id() const { return id_; }
+  Hbm& hbm() { return hbm_; }
+  Vmem& vmem() { return vmem_; }
+  Mxu& mxu() { return mxu_; }
+  Vpu& vpu() { return vpu_; }
+  SyncFlags& flags() { return flags_; }
+  const std::vector<Stream*>& streams() const { return streams_; }
+  Stream& main_stream() { return *streams_.front(); }
+
+ private:
+  const int32_t id_;
+  Hbm hbm_;
+  Vmem vmem_;
+  Mxu mxu_;
+  Vpu vpu_;
+  Xlu xlu_;
+  Dma dma_;
+  TensorCore tensor_core_;
+  SyncFlags flags_;
+  Tokens tokens_;
+  std::vector<std::unique_ptr<Stream>> owned_streams_;
+  std::vector<Stream*> streams_;
+};
+
+// "tensor_core0", "collective2": how a stream is called in names and messages.
+std::string StreamName(const isa::StreamId& id);
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_DEVICE_H_

@@ -1,0 +1,97 @@
+// How a kernel runs: the software pipeline, step by step.
+//
+// The windows of a kernel are double buffered in VMEM. A step computes on one
+// set of buffers while the other set is being filled for the next step and
+// emptied of the results of the one before. Let
+//
+//   F(s)  the input windows that move at step s (all of them at step 0): windows
+//         with one buffer F1(s), windows with two or more F2(s)
+//   W(s)  the output windows whose block is complete after step s: those that
+//         move at step s+1, and all of them after the last step
+//   B(s)  compute of step s: timing::StepTime x the partial fractions of the
+//         grid dimensions that stand on their last index, rounded to nearest
+//
+// F1, F2 and W of one step are one transfer each, of the sum of their windows'
+// bytes (x the partial fractions of the dimensions that the window moves with,
+// each window rounded to nearest); a transfer of no bytes does not exist. All go
+// through the stream's DMA channel, which serves them one at a time in the order
+// of issue (dma.h):
+//
+//   e(X) = max(i(X) + start latency, e(previous X)) + bytes(X) / HBM rate
+//
+// With T the start of the kernel and L = tensor_core.kernel_launch:
+//
+//   at T + L      issue F(0) = F1(0) and F2(0) in one transfer, then F2(1)
+//   at end(s)     issue W(s), then F1(s+1), then F2(s+2), in this order
+//   start(0)   =  e(F(0))
+//   start(s)   =  max(end(s-1), e(F1(s)), e(F2(s)), e(W*) of every output window
+//                 that moves at s: the write-back of the block that was in its
+//                 buffer before, `buffers` blocks ago)
+//   end(s)     =  start(s) + B(s)
+//   end        =  max(end(last), e(last transfer))
+//
+// F2(s+2) goes out at end(s) because that is when the buffer that it fills is
+// free. In a kernel that is bound by memory this is well before step s+1 starts,
+// so the start latency of a transfer passes while the one before it moves.
+// Prefetch is one step ahead however many input buffers there are.
+//
+// In a steady state in which every step moves f bytes in and w bytes out, a step
+// takes max(B, (f + w) / HBM rate) as long as start latency <= B + the transfers
+// queued before it.
+//
+// KernelSteps says what every step moves and computes. It knows no time;
+// chip::TensorCore runs it on SystemC.
+#ifndef TPUSIM_MODELS_CHIP_KERNEL_RUNNER_H_
+#define TPUSIM_MODELS_CHIP_KERNEL_RUNNER_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "configs/units.h"
+#include "models/isa/program.h"
+
+namespace tpusim::chip {
+
+// One step of a kernel.
+struct StepPlan {
+  double fraction = 1;     // of a full block that it computes
+  uint32_t changed = 0;    // grid dimensions whose index differs from the step before
+  Bytes fetch_single{0};   // F1
+  Bytes fetch_double{0};   // F2
+  Bytes write{0};          // W
+};
+
+// Walks a grid. Allocates only when a kernel is larger than any before.
+class KernelSteps {
+ public:
+  // The kernel must outlive the walk.
+  void Reset(const isa::Kernel& kernel);
+
+  int64_t steps() const { return steps_; }
+  // Any step from the current one to two ahead of it; steps before are gone.
+  // Beyond the last step there is nothing to do.
+  const StepPlan& At(int64_t step);
+
+ private:
+  static constexpr int64_t kAhead = 4;  // plans kept: a power of two
+
+  void Generate();  // the next plan, and what the one before it writes
+  Bytes WindowBytes(const isa::Window& window) const;
+
+  const isa::Kernel* kernel_ = nullptr;
+  int64_t steps_ = 0;
+  int64_t generated_ = 0;  // plans so far
+  bool ragged_ = false;    // some dimension has a partial last block
+  std::vector<int64_t> index_;
+  std::array<StepPlan, kAhead> plans_;
+  StepPlan nothing_;
+};
+
+// A duration or size scaled by a fraction, rounded to nearest.
+Picoseconds Scaled(Picoseconds t, double fraction);
+Bytes Scaled(Bytes bytes, double fraction);
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_KERNEL_RUNNER_H_

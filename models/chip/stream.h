@@ -1,0 +1,152 @@
+// A stream: the control that walks through a program and asks the machine's
+// servers for work.
+//
+// It executes bodies one after the other, each a list of instructions with loops
+// and branches, with a stack of program counters. Bookkeeping instructions take
+// no time and run on in one go; an instruction that takes time leaves the stream
+// asleep until the server that does it calls back. Waking takes one delta cycle,
+// so that streams never run inside each other and the order of callbacks cannot
+// matter.
+//
+// The main stream of a device, tensor_core[0], is given its program at time 0;
+// every other stream gets bodies from Start instructions.
+#ifndef TPUSIM_MODELS_CHIP_STREAM_H_
+#define TPUSIM_MODELS_CHIP_STREAM_H_
+
+#include <cstdint>
+#include <deque>
+#include <systemc>
+#include <vector>
+
+#include "configs/chip.h"
+#include "models/chip/dma.h"
+#include "models/chip/faults.h"
+#include "models/chip/hbm.h"
+#include "models/chip/host_link.h"
+#include "models/chip/network_port.h"
+#include "models/chip/probe.h"
+#include "models/chip/sync_flags.h"
+#include "models/chip/tensor_core.h"
+#include "models/chip/vmem.h"
+#include "models/isa/program.h"
+
+namespace tpusim::chip {
+
+class Stream;
+
+// Forks and joins of one device: which token has been started, which is done.
+class Tokens {
+ public:
+  explicit Tokens(int32_t tokens) : states_(static_cast<size_t>(tokens)) {}
+
+  // False if the token is still in use.
+  bool Begin(int32_t token);
+  void Finish(int32_t token);
+  enum class Joined { kYes, kWait, kNeverStarted };
+  // kYes frees the token; kWait wakes the stream later, when it is freed.
+  Joined Join(int32_t token, Stream* waiter);
+
+ private:
+  enum class State { kFree, kRunning, kFinished };
+  struct Entry {
+    State state = State::kFree;
+    Stream* waiter = nullptr;
+  };
+  std::vector<Entry> states_;
+};
+
+// What the streams of one device share.
+struct DeviceParts {
+  int32_t device = 0;
+  const configs::ChipParams& params;
+  const isa::PodProgram& program;
+  Hbm& hbm;
+  Vmem& vmem;
+  Dma& dma;
+  TensorCore& tensor_core;
+  HostLink& host_link;
+  NetworkPort& network;
+  SyncFlags& flags;
+  Tokens& tokens;
+  Faults& faults;
+  Probe& probe;
+  const std::vector<Stream*>& streams;  // of the device
+};
+
+class Stream : public sc_core::sc_module,
+               public WorkListener,
+               public TransferListener,
+               public FlagListener {
+ public:
+  Stream(sc_core::sc_module_name name, const DeviceParts& parts, const StreamRef& ref);
+
+  // Queues a body; `token` -1 is the program itself. The body must outlive the run.
+  void Enqueue(const isa::Body& body, int32_t token);
+  void Wake();
+
+  const StreamRef& ref() const { return ref_; }
+  int64_t retired() const { return retired_; }
+
+  // Why the stream sleeps, for the report of a deadlock.
+  enum class Blocked { kNo, kWork, kFlag, kToken };
+  bool finished() const { return frames_.empty() && queue_.empty(); }
+  Blocked blocked() const { return blocked_; }
+  int32_t blocked_on() const { return blocked_on_; }  // flag or token
+  int64_t blocked_count() const { return blocked_count_; }
+  int32_t op() const { return labels_.empty() ? -1 : labels_.back(); }
+  int32_t token() const { return token_; }  // that the running body finishes
+  bool Holds(int32_t token) const;          // running or queued
+
+  void WorkEnded() override { Wake(); }
+  void TransferEnded(uint64_t) override { Wake(); }
+  void FlagReached() override { Wake(); }
+
+ private:
+  struct Frame {
+    const isa::Body* body = nullptr;
+    size_t next = 0;
+    int64_t repeats = 0;  // left after this pass
+  };
+  struct Queued {
+    const isa::Body* body = nullptr;
+    int32_t token = -1;
+  };
+
+  void Run();
+  // True: go on with the next instruction; false: sleep (or fail).
+  bool Execute(const isa::Block& block);
+  bool Execute(const isa::Kernel& kernel);
+  bool Execute(const isa::Dma& dma);
+  bool Execute(const isa::HostDma& dma);
+  bool Execute(const isa::Rdma& rdma);
+  bool Execute(const isa::Signal& signal);
+  bool Execute(const isa::Wait& wait);
+  bool Execute(const isa::Loop& loop);
+  bool Execute(const isa::Branch& branch);
+  bool Execute(const isa::Label& label);
+  bool Execute(const isa::Alloc& alloc);
+  bool Execute(const isa::Free& free);
+  bool Execute(const isa::Start& start);
+  bool Execute(const isa::Done& done);
+  bool Sleep(Blocked why, int32_t on = -1, int64_t count = 0);
+  bool Fail(absl::Status status);
+  void Enter(const isa::Body& body, int64_t times);
+
+  const DeviceParts parts_;
+  const StreamRef ref_;
+  const int32_t channel_;
+  sc_core::sc_event wake_;
+  std::deque<Queued> queue_;
+  std::vector<Frame> frames_;
+  std::vector<int32_t> labels_;
+  int32_t token_ = -1;
+  bool active_ = false;  // a body of the queue is being executed
+  Blocked blocked_ = Blocked::kNo;
+  int32_t blocked_on_ = -1;
+  int64_t blocked_count_ = 0;
+  int64_t retired_ = 0;
+};
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_STREAM_H_

@@ -1,0 +1,30 @@
+#include "models/chip/sync_flags.h"
+
+namespace tpusim::chip {
+
+void SyncFlags::Raise(int32_t flag) {
+  ++counts_[flag];
+  for (auto waiter = waiters_.begin(); waiter != waiters_.end(); ++waiter) {
+    if (waiter->flag != flag) continue;
+    // Only the oldest waiter may take: a later, smaller wait must not overtake it.
+    if (counts_[flag] < waiter->count) return;
+    counts_[flag] -= waiter->count;
+    FlagListener* listener = waiter->listener;
+    waiters_.erase(waiter);
+    listener->FlagReached();
+    return;
+  }
+}
+
+bool SyncFlags::Take(int32_t flag, int64_t count, FlagListener* listener) {
+  bool queued = false;
+  for (const Waiter& waiter : waiters_) queued |= waiter.flag == flag;
+  if (!queued && counts_[flag] >= count) {
+    counts_[flag] -= count;
+    return true;
+  }
+  waiters_.push_back({flag, count, listener});
+  return false;
+}
+
+}  // namespace tpusim::chip

@@ -1,0 +1,39 @@
+// One direction of one inter-chip link: leaves a chip towards a neighbour.
+//
+// A resource of the fluid with the rate that transfers reach in practice
+// (timing::EffectiveLinkRate), and books of what was sent into it and what came
+// out at the other end. Latency belongs to the route (router.h), not to the link.
+#ifndef TPUSIM_MODELS_ICI_LINK_H_
+#define TPUSIM_MODELS_ICI_LINK_H_
+
+#include <systemc>
+
+#include "configs/topology.h"
+#include "configs/units.h"
+#include "models/chip/fluid.h"
+
+namespace tpusim::ici {
+
+class Link : public sc_core::sc_module {
+ public:
+  Link(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::Link& id,
+       BytesPerSecond rate);
+
+  const configs::Link& id() const { return id_; }
+  flow::ResourceId resource() const { return resource_; }
+
+  void Sent(Bytes bytes) { sent_ += bytes; }
+  void Received(Bytes bytes) { received_ += bytes; }
+  Bytes sent() const { return sent_; }
+  Bytes received() const { return received_; }
+
+ private:
+  const configs::Link id_;
+  const flow::ResourceId resource_;
+  Bytes sent_{0};
+  Bytes received_{0};
+};
+
+}  // namespace tpusim::ici
+
+#endif  // TPUSIM_MODELS_ICI_LINK_H_

@@ -1,0 +1,129 @@
+#include "models/ici/router.h"
+
+#include <limits>
+#include <string>
+
+#include "configs/status_macros.h"
+#include "models/chip/sim_time.h"
+#include "models/timing/collective_timing.h"
+#include "models/timing/reduce_timing.h"
+
+namespace tpusim::ici {
+namespace {
+
+// "x+" has no place in a SystemC name.
+std::string LinkName(configs::Direction direction) {
+  const std::string_view name = configs::DirectionName(direction);
+  return std::string("link_") + name[0] + (configs::IsPlus(direction) ? "_plus" : "_minus");
+}
+
+}  // namespace
+
+Router::Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::Config& config,
+               int64_t chip, const Fabric& fabric, FabricProbe& probe)
+    : sc_module(name),
+      fluid_(fluid),
+      params_(config.chip),
+      fabric_(fabric),
+      probe_(probe),
+      arrivals_("arrivals", this) {
+  for (int d = 0; d < configs::kDirections; ++d) {
+    const auto direction = static_cast<configs::Direction>(d);
+    if (!config.topology.HasLink(chip, direction)) continue;
+    const bool wraps = config.topology.wraps(configs::AxisOf(direction));
+    links_[d] = std::make_unique<Link>(LinkName(direction).c_str(), fluid,
+                                       configs::Link{chip, direction},
+                                       timing::EffectiveLinkRate(params_.ici, wraps));
+  }
+}
+
+Link& Router::LinkOf(const configs::Link& id) const {
+  Link* link = fabric_.routers[id.chip]->link(id.direction);
+  TPUSIM_CHECK(link != nullptr, "a route crosses a link that does not exist");
+  return *link;
+}
+
+uint32_t Router::NewSlot() {
+  if (free_.empty()) {
+    pending_.emplace_back();
+    return static_cast<uint32_t>(pending_.size() - 1);
+  }
+  const uint32_t slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
+                  const chip::StreamRef& stream, int32_t op) {
+  const uint32_t slot = NewSlot();
+  Pending& pending = pending_[slot];
+  pending.flag = rdma.arrival_flag;
+  RdmaRecord& record = pending.record;
+  record = RdmaRecord{};
+  record.source = device;
+  record.destination = route.peer;
+  record.rdma = &rdma;
+  record.route = &route;
+  record.stream = stream;
+  record.op = op;
+  record.start = chip::Now();
+
+  const Fabric::Endpoint& source = fabric_.devices[device];
+  const Fabric::Endpoint& destination = fabric_.devices[route.peer];
+  uses_.clear();
+  for (const configs::Link& id : route.links) {
+    Link& link = LinkOf(id);
+    link.Sent(rdma.bytes);
+    uses_.push_back({link.resource(), 1});
+  }
+  if (rdma.from == isa::MemorySpace::kHbm) uses_.push_back({source.hbm->resource(), 1});
+  if (rdma.to == isa::MemorySpace::kHbm) {
+    uses_.push_back({destination.hbm->resource(), rdma.reduce ? timing::kReduceHbmWeight : 1});
+  }
+  if (rdma.reduce) {
+    const double ops = timing::VregOpsPerByte(params_, *rdma.reduce);
+    uses_.push_back({destination.vpu->adds(), ops});
+    record.vpu_seconds =
+        static_cast<double>(rdma.bytes.value()) * ops / timing::VregOpsPerSecond(params_);
+  }
+  fluid_.Start(static_cast<double>(rdma.bytes.value()), std::numeric_limits<double>::infinity(),
+               uses_, this, slot);
+}
+
+void Router::FlowEnded(uint64_t slot) {
+  RdmaRecord& record = pending_[slot].record;
+  const isa::Rdma& rdma = *record.rdma;
+  for (const configs::Link& id : record.route->links) LinkOf(id).Received(rdma.bytes);
+  record.end = chip::Now();
+  record.arrival =
+      record.end + params_.ici.hop_latency * static_cast<int64_t>(record.route->links.size());
+  if (rdma.reduce) {
+    record.arrival += timing::ReduceTail(params_, *rdma.reduce, rdma.bytes,
+                                         rdma.to == isa::MemorySpace::kHbm);
+  }
+  probe_.RdmaEnded(record);
+  if (rdma.sent_flag >= 0) fabric_.devices[record.source].flags->Raise(rdma.sent_flag);
+  // Even without a flag the simulation lasts until everything has arrived.
+  arrivals_.Push(record.arrival, slot);
+}
+
+void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route) {
+  const uint32_t slot = NewSlot();
+  Pending& pending = pending_[slot];
+  pending.flag = signal.flag;
+  pending.record = RdmaRecord{};
+  pending.record.source = device;
+  pending.record.destination = route.peer;
+  const auto hops = static_cast<int64_t>(route.links.size());
+  arrivals_.Push(chip::Now() + params_.ici.hop_latency * hops, slot);
+}
+
+void Router::DelayEnded(uint64_t slot) {
+  const Pending& done = pending_[slot];
+  const int32_t flag = done.flag;
+  const int32_t destination = done.record.destination;
+  free_.push_back(static_cast<uint32_t>(slot));
+  if (flag >= 0) fabric_.devices[destination].flags->Raise(flag);
+}
+
+}  // namespace tpusim::ici

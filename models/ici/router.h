@@ -1,0 +1,119 @@
+// The router of a chip: owns the links that leave it and sends what its devices
+// send.
+//
+// A remote DMA is one flow through everything that it occupies at once:
+//
+//   every link of its route     weight 1
+//   HBM of the sender           weight 1, if it reads from there
+//   HBM of the receiver         weight 1, if it writes there; 2 if it adds (the
+//                               partial sum is read and the sum written)
+//   VPU of the receiver         additions per byte, if it adds
+//
+// Cut-through: the flow starts at issue on all links together, and everything
+// arrives hops x hop latency later than it left. So
+//
+//   sender's flag      at the end of the flow
+//   receiver's flag    end of the flow + hops x hop latency + reduce tail
+//                      (timing::ReduceTail; 0 if nothing is added)
+//
+// The hop latency is measured from issue to arrival of small messages and
+// contains the DMA's start. A signal is all latency: hops x hop latency.
+//
+// Resources and flags of other chips are reached through the Fabric, which knows
+// every device and every router of the pod.
+#ifndef TPUSIM_MODELS_ICI_ROUTER_H_
+#define TPUSIM_MODELS_ICI_ROUTER_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <systemc>
+#include <vector>
+
+#include "configs/topology.h"
+#include "models/chip/delay_queue.h"
+#include "models/chip/fluid.h"
+#include "models/chip/hbm.h"
+#include "models/chip/network_port.h"
+#include "models/chip/sync_flags.h"
+#include "models/chip/vpu.h"
+#include "models/ici/link.h"
+
+namespace tpusim::ici {
+
+// A transfer that has arrived, for whoever watches.
+struct RdmaRecord {
+  int32_t source = 0;
+  int32_t destination = 0;
+  const isa::Rdma* rdma = nullptr;
+  const isa::RouteEnd* route = nullptr;
+  chip::StreamRef stream;    // of the sender
+  int32_t op = -1;
+  Picoseconds start;         // issue = start of the flow
+  Picoseconds end;           // last byte has left
+  Picoseconds arrival;       // receiver's flag
+  double vpu_seconds = 0;    // of the receiver, spent on adding
+};
+
+class FabricProbe {
+ public:
+  virtual ~FabricProbe() = default;
+  // At the end of the flow; `arrival` is still to come.
+  virtual void RdmaEnded(const RdmaRecord& record) = 0;
+};
+
+class Router;
+
+// Who can be reached: filled while the pod is built, constant afterwards.
+struct Fabric {
+  struct Endpoint {
+    chip::Hbm* hbm = nullptr;
+    chip::Vpu* vpu = nullptr;
+    chip::SyncFlags* flags = nullptr;
+  };
+  std::vector<Endpoint> devices;
+  std::vector<Router*> routers;  // per chip
+};
+
+class Router : public sc_core::sc_module,
+               public chip::NetworkPort,
+               public chip::FlowListener,
+               public chip::DelayListener {
+ public:
+  // Owns one link for every direction in which the chip has a neighbour.
+  Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::Config& config,
+         int64_t chip, const Fabric& fabric, FabricProbe& probe);
+
+  void Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
+            const chip::StreamRef& stream, int32_t op) override;
+  void Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route) override;
+
+  // Null where there is no neighbour.
+  Link* link(configs::Direction direction) { return links_[static_cast<int>(direction)].get(); }
+
+  void FlowEnded(uint64_t slot) override;
+  void DelayEnded(uint64_t slot) override;
+
+ private:
+  // A transfer or signal under way.
+  struct Pending {
+    RdmaRecord record;
+    int32_t flag = -1;  // of the receiver
+  };
+  Link& LinkOf(const configs::Link& id) const;
+  uint32_t NewSlot();
+
+  chip::Fluid& fluid_;
+  const configs::ChipParams& params_;
+  const Fabric& fabric_;
+  FabricProbe& probe_;
+  std::array<std::unique_ptr<Link>, configs::kDirections> links_;
+  std::vector<Pending> pending_;
+  std::vector<uint32_t> free_;
+  std::vector<flow::Use> uses_;  // scratch
+  chip::DelayQueue arrivals_;
+};
+
+}  // namespace tpusim::ici
+
+#endif  // TPUSIM_MODELS_ICI_ROUTER_H_

@@ -1,0 +1,149 @@
+#include "sim/results/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "sim/results/text.h"
+
+namespace tpusim::results {
+namespace {
+
+Picoseconds Rest(const Report& r) { return r.step_time - r.compute_busy - r.exposed; }
+
+Picoseconds Magnitude(Picoseconds t) { return std::max(t, Picoseconds(0) - t); }
+
+// A, B, ..., Z, A1, B1, ...
+std::string Label(size_t i) {
+  std::string label(1, static_cast<char>('A' + i % 26));
+  if (i >= 26) label += fmt::format("{}", i / 26);
+  return label;
+}
+
+std::map<std::string, Picoseconds> ExposedByKind(const Report& r) {
+  std::map<std::string, Picoseconds> by_kind;
+  for (const CollectiveReport& c : r.collectives) by_kind[c.kind] += c.exposed;
+  return by_kind;
+}
+
+bool HasKind(const Report& r, const std::string& kind) {
+  return std::any_of(r.collectives.begin(), r.collectives.end(),
+                     [&](const CollectiveReport& c) { return c.kind == kind; });
+}
+
+// The kind of collective behind a change of exposed communication.
+std::string ExposedReason(const Report& a, const Report& b) {
+  const std::map<std::string, Picoseconds> before = ExposedByKind(a), after = ExposedByKind(b);
+  std::map<std::string, Picoseconds> change = after;
+  for (const auto& [kind, t] : before) change[kind] -= t;
+  std::string most;
+  for (const auto& [kind, t] : change) {
+    if (most.empty() || Magnitude(t) > Magnitude(change[most])) most = kind;
+  }
+  if (most.empty() || change[most].value() == 0) return "";
+  if (!HasKind(b, most)) return most + " gone";
+  if (!HasKind(a, most)) return "new: " + most;
+  return fmt::format("{} {} -> {}", most, TimeText(before.at(most)), TimeText(after.at(most)));
+}
+
+std::string ComputeReason(const Report& a, const Report& b) {
+  if (a.flops == b.flops) return "";
+  return fmt::format("{} -> {}", FlopsText(a.flops), FlopsText(b.flops));
+}
+
+struct Part {
+  std::string name;
+  Picoseconds change;
+  std::string reason;
+};
+
+}  // namespace
+
+std::string ExplainDifference(const std::string& name_a, const Report& a,
+                              const std::string& name_b, const Report& b) {
+  const Picoseconds change = b.step_time - a.step_time;
+  std::string text;
+  if (Magnitude(change) * 1000 < a.step_time) {
+    text = fmt::format("{} takes as long as {}", name_b, name_a);
+  } else if (b.step_time.value() == 0 || a.step_time.value() == 0) {
+    text = fmt::format("{} and {} do not compare: an empty step", name_b, name_a);
+  } else {
+    const bool faster = change < Picoseconds(0);
+    text = fmt::format("{} is {:.2f}x {} than {} ({})", name_b,
+                       faster ? Ratio(a.step_time, b.step_time) : Ratio(b.step_time, a.step_time),
+                       faster ? "faster" : "slower", name_a, SignedTimeText(change));
+  }
+
+  std::vector<Part> parts = {
+      {"exposed communication", b.exposed - a.exposed, ExposedReason(a, b)},
+      {"compute", b.compute_busy - a.compute_busy, ComputeReason(a, b)},
+      {"waits for HBM, launches and latencies", Rest(b) - Rest(a), ""},
+  };
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
+    return Magnitude(x.change) > Magnitude(y.change);
+  });
+  // What is under a twentieth of the largest part, or of no weight in the
+  // step, explains nothing.
+  const Picoseconds largest = Magnitude(parts[0].change);
+  bool first = true;
+  for (const Part& p : parts) {
+    const Picoseconds size = Magnitude(p.change);
+    if (size.value() == 0 || size * 20 < largest || size * 1000 < a.step_time) continue;
+    text += fmt::format("{}{} {}", first ? ": " : ", ", p.name, SignedTimeText(p.change));
+    if (!p.reason.empty()) text += fmt::format(" ({})", p.reason);
+    first = false;
+  }
+  const Picoseconds hidden = b.hidden - a.hidden;
+  if (Magnitude(hidden) * 100 >= a.step_time && hidden.value() != 0) {
+    text += fmt::format("; hidden communication {}", SignedTimeText(hidden));
+  }
+  const int64_t memory = b.peak_hbm.value() - a.peak_hbm.value();
+  if (std::max(memory, -memory) * 20 >= a.peak_hbm.value() && memory != 0) {
+    text += fmt::format("; peak HBM {} -> {}", BytesText(a.peak_hbm), BytesText(b.peak_hbm));
+  }
+  return text;
+}
+
+std::string Compare(const std::vector<Report>& reports) {
+  if (reports.empty()) return "";
+  using Cell = std::function<std::string(const Report&)>;
+  const Report& base = reports[0];
+  const std::vector<std::pair<std::string, Cell>> rows = {
+      {"workload", [](const Report& r) { return r.workload; }},
+      {"config", [](const Report& r) { return r.config; }},
+      {"step time", [](const Report& r) { return TimeText(r.step_time); }},
+      {"speed", [&](const Report& r) {
+         return r.step_time.value() == 0 ? "-"
+                                         : fmt::format("{:.2f}x", Ratio(base.step_time, r.step_time));
+       }},
+      {"bound by", [](const Report& r) { return std::string(BindingName(r.binding)); }},
+      {"compute busy", [](const Report& r) { return TimeText(r.compute_busy); }},
+      {"exposed communication", [](const Report& r) { return TimeText(r.exposed); }},
+      {"rest (waits, launches)", [](const Report& r) { return TimeText(Rest(r)); }},
+      {"hidden communication", [](const Report& r) { return TimeText(r.hidden); }},
+      {"compute bound", [](const Report& r) { return TimeText(r.bound.compute); }},
+      {"hbm bound", [](const Report& r) { return TimeText(r.bound.hbm); }},
+      {"ici bound", [](const Report& r) { return TimeText(r.bound.ici); }},
+      {"MFU", [](const Report& r) { return PercentText(r.mfu); }},
+      {"peak HBM", [](const Report& r) { return BytesText(r.peak_hbm); }},
+  };
+  std::vector<std::vector<std::string>> table;
+  table.emplace_back(1, "");
+  for (size_t i = 0; i < reports.size(); ++i) table[0].push_back(Label(i));
+  for (const auto& [name, cell] : rows) {
+    table.emplace_back(1, name);
+    for (const Report& r : reports) table.back().push_back(cell(r));
+  }
+  std::string text;
+  // As wide as the reports need: a table cut at the screen's edge loses some.
+  for (const std::string& line : TableLines(table, 10'000)) text += line + "\n";
+  if (reports.size() > 1) text += "\n";
+  for (size_t i = 1; i < reports.size(); ++i) {
+    text += ExplainDifference(Label(0), base, Label(i), reports[i]) + "\n";
+  }
+  return text;
+}
+
+}  // namespace tpusim::results

@@ -1,0 +1,127 @@
+#include "sim/results/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/results/text.h"
+
+namespace tpusim::results {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+void Append(Lines& to, const Lines& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+std::string Field(std::string_view name, const std::string& text) {
+  return fmt::format("{:<14} {}", name, text);
+}
+
+std::string Plural(int64_t n, std::string_view word) {
+  return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
+}
+
+double Share(Picoseconds t, const Report& r) {
+  return r.step_time.value() == 0 ? 0 : Ratio(t, r.step_time);
+}
+
+Lines Head(const Report& r) {
+  Lines lines;
+  lines.push_back(Field("workload", fmt::format("{} on {}: {}, {}, {}", r.workload, r.config,
+                                                Plural(r.chips, "chip"),
+                                                Plural(r.devices, "device"),
+                                                Plural(r.partitions, "partition"))));
+  lines.push_back(Field("device order", r.device_order.empty() ? "-" : r.device_order));
+  lines.push_back(
+      Field("step time", fmt::format("{}   MFU {}   HFU {}   {} per device", TimeText(r.step_time),
+                                     PercentText(r.mfu), PercentText(r.hfu), FlopsText(r.flops))));
+  std::string bounds = fmt::format("compute {}, hbm {}, ici {}", TimeText(r.bound.compute),
+                                   TimeText(r.bound.hbm), TimeText(r.bound.ici));
+  if (r.bound.host.value() > 0) bounds += ", host " + TimeText(r.bound.host);
+  if (r.bound.dcn.value() > 0) bounds += ", dcn " + TimeText(r.bound.dcn);
+  lines.push_back(Field("lower bounds", bounds));
+  lines.push_back(Field("bound by", r.binding_text));
+  lines.push_back(
+      Field("compute", fmt::format("{} busy ({}): MXU {}, VPU {}", TimeText(r.compute_busy),
+                                   PercentText(Share(r.compute_busy, r)), TimeText(r.mxu_busy),
+                                   TimeText(r.vpu_busy))));
+  lines.push_back(Field("communication",
+                        fmt::format("{} exposed ({}), {} hidden under compute",
+                                    TimeText(r.exposed), PercentText(Share(r.exposed, r)),
+                                    TimeText(r.hidden))));
+  const double used = r.usable_hbm.value() == 0 ? 0 : Ratio(r.peak_hbm, r.usable_hbm);
+  lines.push_back(Field("memory", fmt::format("peak {} of {} usable HBM ({})",
+                                              BytesText(r.peak_hbm), BytesText(r.usable_hbm),
+                                              PercentText(used))));
+  return lines;
+}
+
+std::string Shown(std::string_view what, size_t shown, size_t all) {
+  return shown == all ? std::string(what) : fmt::format("{} ({} of {})", what, shown, all);
+}
+
+Lines OpTable(const Report& r, size_t rows) {
+  rows = std::min(rows, r.ops.size());
+  if (rows == 0) return {};
+  std::vector<std::vector<std::string>> table = {
+      {Shown("operation", rows, r.ops.size()), "<category", "count", "time", "step", "<source"}};
+  for (size_t i = 0; i < rows; ++i) {
+    const OpReport& o = r.ops[i];
+    table.push_back({o.name, Clip(o.category, 20), fmt::format("{}", o.count), TimeText(o.total),
+                     PercentText(Share(o.total, r)), o.source});
+  }
+  return TableLines(table, kSummaryColumns);
+}
+
+// Simulated is the mean of the executions, to stand beside the other two.
+Lines CollectiveTable(const Report& r, size_t rows) {
+  rows = std::min(rows, r.collectives.size());
+  if (rows == 0) return {};
+  std::vector<std::vector<std::string>> table = {{Shown("collective", rows, r.collectives.size()),
+                                                  "count", "bytes", "simulated", "expected",
+                                                  "bound", "exposed", "<algorithm"}};
+  for (size_t i = 0; i < rows; ++i) {
+    const CollectiveReport& c = r.collectives[i];
+    table.push_back({c.name, fmt::format("{}", c.count), BytesText(c.bytes),
+                     TimeText(c.total / c.count), TimeText(c.expected), TimeText(c.bound),
+                     PercentText(c.total.value() == 0 ? 0 : Ratio(c.exposed, c.total)),
+                     c.algorithm});
+  }
+  return TableLines(table, kSummaryColumns);
+}
+
+// Warnings before assumptions; the last line counts what did not fit.
+Lines Notes(const Report& r, size_t room) {
+  Lines all;
+  for (const std::string& w : r.warnings) all.push_back(Field("warning", w));
+  for (const std::string& a : r.assumptions) all.push_back(Field("assumed", a));
+  if (all.size() <= room) return all;
+  const size_t left_out = all.size() - (room - 1);
+  all.resize(room - 1);
+  all.push_back(Field("", fmt::format("... and {} more assumptions or warnings in --report",
+                                      left_out)));
+  return all;
+}
+
+}  // namespace
+
+std::string Summarize(const Report& r) {
+  // Eight lines of head and two blank ones leave 14; tables take what they
+  // need up to their share, notes what is left (three at least).
+  constexpr size_t kOps = 5, kCollectives = 4;
+  Lines lines = Head(r);
+  const Lines ops = OpTable(r, r.collectives.empty() ? kOps + kCollectives : kOps);
+  const Lines collectives = CollectiveTable(r, r.ops.size() < kOps ? 2 * kCollectives - r.ops.size()
+                                                                   : kCollectives);
+  if (!ops.empty()) lines.emplace_back();
+  Append(lines, ops);
+  if (!collectives.empty()) lines.emplace_back();
+  Append(lines, collectives);
+  Append(lines, Notes(r, kSummaryLines - lines.size()));
+
+  std::string text;
+  for (const std::string& line : lines) text += Clip(line, kSummaryColumns) + "\n";
+  return text;
+}
+
+}  // namespace tpusim::results

@@ -1,0 +1,20 @@
+// One screen about one step: how long, what binds it, where the time goes.
+#ifndef TPUSIM_SIM_RESULTS_SUMMARY_H_
+#define TPUSIM_SIM_RESULTS_SUMMARY_H_
+
+#include <string>
+
+#include "sim/results/report.h"
+
+namespace tpusim::results {
+
+inline constexpr int kSummaryLines = 24;
+inline constexpr int kSummaryColumns = 100;
+
+// At most kSummaryLines lines of kSummaryColumns columns, whatever the
+// program: tables show the longest entries and say how many there are.
+std::string Summarize(const Report& report);
+
+}  // namespace tpusim::results
+
+#endif  // TPUSIM_SIM_RESULTS_SUMMARY_H_

@@ -1,0 +1,87 @@
+// The trace before it is bytes: which tracks there are, what is on them, and
+// what is expected to be found again when somebody reads the file.
+//
+// One group of tracks per recorded chip (per device below it where a chip has
+// two). On a track, slices either nest (operations inside loops) or follow each
+// other; work that overlaps gets tracks of its own, "HBM DMA", "HBM DMA 2", by
+// the first one that is free. Perfetto counts whole nanoseconds: starts and
+// ends are rounded down alike, so slices that did not overlap still do not.
+#ifndef TPUSIM_SIM_RESULTS_TRACE_MODEL_H_
+#define TPUSIM_SIM_RESULTS_TRACE_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/topology.h"
+#include "models/isa/program_info.h"
+#include "sim/timeline.h"
+
+namespace tpusim::results {
+
+// How much a slice says about its operation.
+enum class SliceDetail {
+  kNone,       // steps, scopes
+  kWork,       // a piece of an operation: its name, bytes, grid step
+  kOperation,  // the operation: shape, FLOPs, bytes, source line, scope
+};
+
+struct TraceSlice {
+  Picoseconds start, end;
+  int32_t name = 0;         // index into TraceModel::names
+  int32_t op = -1;          // index into ProgramInfo::ops
+  int64_t step = -1;
+  Bytes bytes{0};
+  uint64_t flow_out = 0;    // 0, or an arrow whose both ends are in the trace
+  uint64_t flow_in = 0;
+  bool flow_in_at_end = false;  // it was sent after this slice began
+};
+
+struct TraceSample {
+  Picoseconds time;
+  double value = 0;
+};
+
+struct TraceTrack {
+  std::string name;
+  int32_t parent = -1;      // index into TraceModel::tracks, always smaller
+  int32_t rank = 0;         // among its siblings
+  bool is_counter = false;
+  std::string unit;         // of a counter
+  SliceDetail detail = SliceDetail::kNone;
+  std::vector<TraceSlice> slices;    // parents before children, by start
+  std::vector<TraceSample> samples;  // changes only, one per nanosecond
+};
+
+struct TraceModel {
+  std::vector<std::string> names;
+  std::vector<TraceTrack> tracks;
+};
+
+// Error (internal): spans that end before they start, unknown operations,
+// arrows that arrive before they left.
+absl::StatusOr<TraceModel> BuildTraceModel(const configs::Config& config,
+                                           const isa::ProgramInfo& info,
+                                           const sim::Timeline& timeline);
+
+constexpr int64_t TraceNanoseconds(Picoseconds t) { return t.value() / 1000; }
+
+// What a reader of the trace must find. A damaged Perfetto trace mostly loads
+// without complaint, so only counting tells.
+struct TrackTotals {
+  std::string path;         // "chip 0 (0,0)/HBM DMA 2"
+  int64_t slices = 0;
+  int64_t busy_ns = 0;      // sum over outermost slices
+  int64_t samples = 0;
+};
+struct TraceTotals {
+  int64_t slices = 0, flows = 0, samples = 0;
+  std::vector<TrackTotals> tracks;
+};
+TraceTotals TotalsOf(const TraceModel& model);
+std::string ToJson(const TraceTotals& totals);
+
+}  // namespace tpusim::results
+
+#endif  // TPUSIM_SIM_RESULTS_TRACE_MODEL_H_

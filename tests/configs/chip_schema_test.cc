@@ -1,0 +1,148 @@
+#include "configs/chip_schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "configs/chip_file.h"
+#include "configs/config.h"
+#include "configs/status_macros.h"
+
+namespace tpusim::configs {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string ReadText(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST(ChipSchemaTest, PathsAreUniqueAndEndInTheirUnit) {
+  // Suffixes that promise a unit must keep the promise.
+  const std::vector<std::pair<std::string, std::string>> suffixes = {
+      {"_ns", "ns"},           {"_cycles", "cycles"}, {".bytes", "bytes"},
+      {"_bytes", "bytes"},     {"_hz", "hertz"},      {"flops_per_second", "flops_per_second"},
+      {"_efficiency", "ratio"}};
+  std::set<std::string> seen;
+  for (const Parameter& p : ChipParameters()) {
+    EXPECT_TRUE(seen.insert(p.path).second) << p.path;
+    EXPECT_LT(p.minimum, p.maximum) << p.path;
+    EXPECT_FALSE(p.description.empty()) << p.path;
+    for (const auto& [suffix, unit] : suffixes) {
+      if (p.path.ends_with(suffix)) {
+        EXPECT_EQ(p.unit, unit) << p.path;
+      }
+    }
+    EXPECT_EQ(p.path.ends_with("bytes_per_second"), p.unit == "bytes_per_second") << p.path;
+    EXPECT_EQ(FindParameter(p.path), &p);
+  }
+  EXPECT_EQ(FindParameter("chip.mxu"), nullptr);
+}
+
+TEST(ChipSchemaTest, EveryRowHasAMemberOfItsOwn) {
+  // Writing one row must change that row and no other.
+  for (const Parameter& written : ChipParameters()) {
+    ChipParams chip;
+    for (const Parameter& p : ChipParameters()) p.set(chip, p.minimum);
+    std::vector<double> before;
+    for (const Parameter& p : ChipParameters()) before.push_back(p.get(chip));
+    const double value = written.integer ? written.minimum + 1 : written.maximum;
+    ASSERT_TRUE(SetParameter(written, value, &chip).ok());
+    for (size_t i = 0; i < before.size(); ++i) {
+      const Parameter& p = ChipParameters()[i];
+      EXPECT_EQ(p.get(chip), &p == &written ? value : before[i]) << written.path << " " << p.path;
+    }
+  }
+}
+
+TEST(ChipSchemaTest, ConvertsUnits) {
+  ChipParams chip;
+  ASSERT_TRUE(SetParameter(*FindParameter("ici.hop_latency_ns"), 0.5, &chip).ok());
+  EXPECT_EQ(chip.ici.hop_latency, Picoseconds(500));
+  ASSERT_TRUE(SetParameter(*FindParameter("chip.hbm.bytes"), 17179869184.0, &chip).ok());
+  EXPECT_EQ(chip.hbm.bytes, Bytes(16 * kGiB));
+  ASSERT_TRUE(SetParameter(*FindParameter("chip.clock_hz"), 1.5e9, &chip).ok());
+  EXPECT_EQ(chip.clock, Hertz(1.5e9));
+}
+
+TEST(ChipSchemaTest, RefusesValuesOutOfRange) {
+  ChipParams chip;
+  const Parameter& efficiency = *FindParameter("chip.hbm.efficiency");
+  const absl::Status over = SetParameter(efficiency, 1.1, &chip);
+  EXPECT_FALSE(over.ok());
+  EXPECT_THAT(Message(over),
+              HasSubstr("chip.hbm.efficiency = 1.1 is out of range: from 0.01 to 1"));
+  EXPECT_FALSE(SetParameter(efficiency, -1, &chip).ok());
+  EXPECT_FALSE(SetParameter(efficiency, std::numeric_limits<double>::quiet_NaN(), &chip).ok());
+  EXPECT_FALSE(SetParameter(efficiency, std::numeric_limits<double>::infinity(), &chip).ok());
+  const absl::Status fraction = SetParameter(*FindParameter("chip.mxu.rows"), 1.5, &chip);
+  EXPECT_THAT(Message(fraction), HasSubstr("chip.mxu.rows = 1.5 must be a whole number"));
+}
+
+TEST(ChipSchemaTest, NumbersPrintShortAndExact) {
+  EXPECT_EQ(FormatNumber(128), "128");
+  EXPECT_EQ(FormatNumber(17179869184.0), "17179869184");
+  EXPECT_EQ(FormatNumber(0.94), "0.94");
+  EXPECT_EQ(FormatNumber(1.97e14), "1.97e+14");
+  EXPECT_EQ(FormatNumber(1.0 / 3), "0.3333333333333333");
+}
+
+// The committed schema is generated; set TPUSIM_UPDATE=1 to write it anew.
+TEST(ChipSchemaTest, CommittedSchemaIsTheTable) {
+  const std::string path = std::string(TPUSIM_SOURCE_DIR) + "/configs/chips/schema.json";
+  if (std::getenv("TPUSIM_UPDATE") != nullptr) std::ofstream(path) << ChipJsonSchema();
+  EXPECT_TRUE(ReadText(path) == ChipJsonSchema())
+      << path << " is stale: run this test with TPUSIM_UPDATE=1";
+}
+
+TEST(ChipSchemaTest, SchemaHasExactlyTheParametersOfTheTable) {
+  const auto schema = nlohmann::json::parse(ChipJsonSchema());
+  for (const Parameter& p : ChipParameters()) {
+    std::string pointer;
+    std::stringstream path(p.path);
+    for (std::string part; std::getline(path, part, '.');) pointer += "/properties/" + part;
+    const nlohmann::json leaf = schema.at(nlohmann::json::json_pointer(pointer));
+    const std::string reference = leaf.at("$ref").get<std::string>();
+    const nlohmann::json entry =
+        schema.at(nlohmann::json::json_pointer(reference.substr(1))).at("anyOf").at(0);
+    EXPECT_EQ(entry.at("properties").at("unit").at("const"), p.unit) << p.path;
+    EXPECT_EQ(entry.at("properties").at("value").at("maximum"), p.maximum) << p.path;
+  }
+}
+
+TEST(ChipsTest, EveryValueOfABuiltInChipHasUnitAndSource) {
+  for (const std::string& name : ChipNames()) {
+    const std::string path = std::string(TPUSIM_SOURCE_DIR) + "/configs/chips/" + name + ".json";
+    const auto json = nlohmann::json::parse(ReadText(path));
+    for (const Parameter& p : ChipParameters()) {
+      std::string pointer = "/" + p.path;
+      std::replace(pointer.begin(), pointer.end(), '.', '/');
+      const nlohmann::json entry = json.at(nlohmann::json::json_pointer(pointer));
+      EXPECT_EQ(entry.at("unit"), p.unit) << name << " " << p.path;
+      EXPECT_GE(entry.at("source").get<std::string>().size(), 5u) << name << " " << p.path;
+    }
+  }
+}
+
+TEST(ChipsTest, ArraysReachThePublishedPeak) {
+  for (const std::string& name : ChipNames()) {
+    const absl::StatusOr<ChipFile> file = LoadChip(name, "");
+    ASSERT_TRUE(file.ok()) << Message(file.status());
+    const ChipParams& chip = file->chip;
+    const double made = chip.MxuPeak().value() * static_cast<double>(chip.devices);
+    EXPECT_NEAR(made / chip.peak_bf16.value(), 1, 0.02) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tpusim::configs

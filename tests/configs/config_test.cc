@@ -1,0 +1,208 @@
+#include "configs/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "configs/status_macros.h"
+
+namespace tpusim::configs {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string Error(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  const absl::StatusOr<Config> config = LoadConfig(text, overrides);
+  return config.ok() ? "" : Message(config.status());
+}
+
+TEST(LoadConfigTest, ChipAndSlice) {
+  const absl::StatusOr<Config> config = LoadConfig("v5e-4x2", {});
+  ASSERT_TRUE(config.ok()) << Message(config.status());
+  EXPECT_EQ(config->name, "v5e-4x2");
+  EXPECT_EQ(config->chip.name, "v5e");
+  EXPECT_THAT(config->topology.shape(), ElementsAre(4, 2, 1));
+  EXPECT_EQ(config->devices(), 8);
+  EXPECT_THAT(config->warnings, IsEmpty());
+  EXPECT_THAT(config->overrides, IsEmpty());
+}
+
+TEST(LoadConfigTest, WrapsFollowTheRuleOfTheChip) {
+  const auto wraps = [](const char* text) {
+    const Config config = LoadConfig(text, {}).value();
+    return std::vector<bool>{config.topology.wraps(0), config.topology.wraps(1)};
+  };
+  EXPECT_THAT(wraps("v5e-8x8"), ElementsAre(false, false));
+  EXPECT_THAT(wraps("v5e-8x16"), ElementsAre(false, true));
+  EXPECT_THAT(wraps("v5e-16x8"), ElementsAre(true, false));
+  EXPECT_THAT(wraps("v5e-16x16"), ElementsAre(true, true));
+}
+
+TEST(LoadConfigTest, EveryListedSliceLoads) {
+  for (const std::string& chip : ChipNames()) {
+    ASSERT_FALSE(SliceNames(chip).empty());
+    for (const std::string& slice : SliceNames(chip)) {
+      const absl::StatusOr<Config> config = LoadConfig(chip + "-" + slice, {});
+      ASSERT_TRUE(config.ok()) << Message(config.status());
+      EXPECT_EQ(config->name, chip + "-" + slice);
+    }
+  }
+  EXPECT_THAT(ChipNames(), Contains("v5e"));
+  EXPECT_THAT(SliceNames("v9"), IsEmpty());
+}
+
+TEST(LoadConfigTest, ATrailingAxisOfOneIsTheSameSlice) {
+  EXPECT_EQ(LoadConfig("v5e-4x2x1", {})->name, "v5e-4x2");
+}
+
+TEST(LoadConfigTest, SlicesThatDoNotExistListTheOnesThatDo) {
+  EXPECT_EQ(Error("v5e-3x5"),
+            "v5e has no slice 3x5; slices that exist: 1x1, 2x2, 2x4, 4x2, 4x4, 4x8, 8x4, 8x8, "
+            "8x16, 16x8, 16x16");
+  EXPECT_THAT(Error("v5e-4x2x2"), HasSubstr("no slice 4x2x2"));
+  for (const char* text : {"v5e-8", "v5e-", "v5e-4x", "v5e-x2", "v5e-4x-2", "v5e-0x2", "v5e-4*2",
+                           "v5e-4x2x1x1", "v5e-99999999999999999999x2"}) {
+    EXPECT_THAT(Error(text), HasSubstr("8x16, 16x8, 16x16")) << text;
+  }
+}
+
+TEST(LoadConfigTest, UnknownChipsNameTheNearest) {
+  EXPECT_THAT(Error("v5f-4x2"), HasSubstr("unknown chip \"v5f\"; the nearest is v5e"));
+  EXPECT_THAT(Error("v5e"), HasSubstr("no slice given"));
+  EXPECT_THAT(Error(""), HasSubstr("write CHIP-SLICE, such as v5e-"));
+  EXPECT_THAT(Error("2x(v5e-16x16)"), HasSubstr("several slices are not supported"));
+}
+
+TEST(OverrideTest, ChangesTheParameterAndIsRecorded) {
+  const absl::StatusOr<Config> config =
+      LoadConfig("v5e-4x2", {"chip.hbm.bytes_per_second=1.6e12", "ici.hop_latency_ns=500"});
+  ASSERT_TRUE(config.ok()) << Message(config.status());
+  EXPECT_EQ(config->chip.hbm.bytes_per_second, BytesPerSecond(1.6e12));
+  EXPECT_EQ(config->chip.ici.hop_latency, Nanoseconds(500));
+  ASSERT_EQ(config->overrides.size(), 2u);
+  EXPECT_EQ(config->overrides[0].path, "chip.hbm.bytes_per_second");
+  EXPECT_EQ(config->overrides[0].before, 8.19e11);
+  EXPECT_EQ(config->overrides[0].after, 1.6e12);
+  EXPECT_THAT(config->warnings, IsEmpty());
+}
+
+TEST(OverrideTest, TheLastOneHolds) {
+  const Config config =
+      LoadConfig("v5e-4x2", {"ici.hop_latency_ns=500", "ici.hop_latency_ns=700"}).value();
+  EXPECT_EQ(config.chip.ici.hop_latency, Nanoseconds(700));
+  EXPECT_THAT(config.warnings, ElementsAre(HasSubstr("set more than once; the last value, 700")));
+}
+
+TEST(OverrideTest, WarnsAboutWhatChangesNothing) {
+  EXPECT_THAT(LoadConfig("v5e-4x2", {"ici.hop_latency_ns=1000"})->warnings,
+              ElementsAre(HasSubstr("changes nothing")));
+}
+
+TEST(OverrideTest, WarnsWhenThePeakNoLongerFitsTheArrays) {
+  // 8 arrays: 3.93e14.
+  EXPECT_THAT(LoadConfig("v5e-4x2", {"chip.mxu.count=8"})->warnings,
+              ElementsAre(HasSubstr("reach 3.932e+14 FLOP/s")));
+  EXPECT_THAT(LoadConfig("v5e-4x2", {"chip.mxu.count=8", "chip.peak_bf16_flops_per_second=3.94e14"})
+                  ->warnings,
+              IsEmpty());
+}
+
+TEST(OverrideTest, ErrorsNameTheNearestParameter) {
+  EXPECT_EQ(Error("v5e-4x2", {"chip.hbm.bytes_per_secnd=1"}),
+            "--set: no parameter chip.hbm.bytes_per_secnd; the nearest is "
+            "chip.hbm.bytes_per_second");
+  EXPECT_THAT(Error("v5e-4x2", {"hop_latency_ns=1"}), HasSubstr("nearest is ici.hop_latency_ns"));
+  EXPECT_THAT(Error("v5e-4x2", {"ici.hop_latency_ns"}), HasSubstr("write NAME=VALUE"));
+  EXPECT_THAT(Error("v5e-4x2", {"=1"}), HasSubstr("write NAME=VALUE"));
+  EXPECT_THAT(Error("v5e-4x2", {"ici.hop_latency_ns=fast"}),
+              HasSubstr("\"fast\" is not a number (ns)"));
+  EXPECT_THAT(Error("v5e-4x2", {"ici.hop_latency_ns=5us"}), HasSubstr("not a number (ns)"));
+  EXPECT_THAT(Error("v5e-4x2", {"ici.hop_latency_ns="}), HasSubstr("not a number"));
+  EXPECT_THAT(Error("v5e-4x2", {"ici.hop_latency_ns=nan"}), HasSubstr("out of range"));
+  EXPECT_THAT(Error("v5e-4x2", {"chip.mxu.rows=0"}), HasSubstr("out of range"));
+  EXPECT_THAT(Error("v5e-4x2", {"chip.mxu.rows=12.5"}), HasSubstr("whole number"));
+  // Each in range, together impossible.
+  EXPECT_THAT(Error("v5e-4x2", {"chip.vmem.bytes=1048576"}), HasSubstr("scoped_bytes"));
+  EXPECT_THAT(Error("v5e-4x2", {"chip.devices=2"}), HasSubstr("must divide"));
+}
+
+class ConfigFileTest : public ::testing::Test {
+ protected:
+  // One folder per test: tests run as parallel processes.
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "tpusim_config_" +
+              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::string folder_;
+};
+
+TEST_F(ConfigFileTest, NamesChipSliceAndOverrides) {
+  const std::string path =
+      Write("c.json", R"({"chip": "v5e", "slice": "8x8", "set": {"ici.hop_latency_ns": 400}})");
+  const absl::StatusOr<Config> config = LoadConfig(path, {"ici.launch_ns=1000"});
+  ASSERT_TRUE(config.ok()) << Message(config.status());
+  EXPECT_EQ(config->name, "v5e-8x8");
+  EXPECT_EQ(config->chip.ici.hop_latency, Nanoseconds(400));
+  EXPECT_EQ(config->chip.ici.launch, Nanoseconds(1000));
+  EXPECT_EQ(config->overrides.size(), 2u);
+}
+
+TEST_F(ConfigFileTest, FindsAnOwnChipBesideItself) {
+  Write("fast.json", R"({"base": "v5e", "name": "fast",
+                         "chip": {"hbm": {"bytes_per_second": 1.6e12}}})");
+  const std::string path = Write("c.json", R"({"chip": "fast.json", "slice": "4x2"})");
+  const absl::StatusOr<Config> config = LoadConfig(path, {});
+  ASSERT_TRUE(config.ok()) << Message(config.status());
+  EXPECT_EQ(config->name, "fast-4x2");
+  EXPECT_EQ(config->chip.hbm.bytes_per_second, BytesPerSecond(1.6e12));
+}
+
+TEST_F(ConfigFileTest, ErrorsNameTheFile) {
+  const std::string chip = Write("chip.json", R"({"base": "v5e", "name": "x"})");
+  EXPECT_THAT(Error(chip), HasSubstr("this is a chip file"));
+  EXPECT_THAT(Error(Write("a.json", R"({"chip": "v5e"})")),
+              HasSubstr("a.json: a configuration is"));
+  EXPECT_THAT(Error(Write("b.json", R"({"chip": "v5e", "slice": "4x2", "sets": {}})")),
+              HasSubstr("unknown field \"sets\"; the nearest is set"));
+  EXPECT_THAT(Error(Write("d.json", R"({"chip": "v5e", "slice": "4x2", "set": {"x": 1}})")),
+              HasSubstr("d.json: no parameter x"));
+  EXPECT_THAT(Error(Write("e.json", R"({"chip": "v5e", "slice": "4x2", "set": {"x": "1"}})")),
+              HasSubstr("must be a number"));
+  EXPECT_THAT(Error(Write("f.json", "")), HasSubstr("f.json: parse error"));
+  EXPECT_THAT(Error(folder_ + "/none.json"), HasSubstr("none.json: no such file"));
+  EXPECT_THAT(Error(Write("g.json", R"({"chip": "none.json", "slice": "4x2"})")),
+              HasSubstr(folder_ + "/none.json: no such file"));
+}
+
+TEST(DescribeChipTest, GivesEveryParameterWithUnitAndSource) {
+  const absl::StatusOr<std::vector<ParameterInfo>> infos = DescribeChip("v5e");
+  ASSERT_TRUE(infos.ok());
+  const auto find = [&](const std::string& path) {
+    for (const ParameterInfo& info : *infos) {
+      if (info.path == path) return info;
+    }
+    return ParameterInfo();
+  };
+  const ParameterInfo hbm = find("chip.hbm.bytes_per_second");
+  EXPECT_EQ(hbm.value, "819000000000");
+  EXPECT_EQ(hbm.unit, "bytes_per_second");
+  EXPECT_THAT(hbm.source, HasSubstr("Cloud TPU documentation"));
+  EXPECT_THAT(find("chip.hbm.bytes").note, HasSubstr("17.2e9"));
+  for (const ParameterInfo& info : *infos) EXPECT_FALSE(info.source.empty()) << info.path;
+  EXPECT_FALSE(DescribeChip("v9").ok());
+}
+
+}  // namespace
+}  // namespace tpusim::configs

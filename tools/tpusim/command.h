@@ -1,0 +1,35 @@
+// The subcommands of the tpusim binary.
+//
+// Each subcommand is one file with one Add function. It registers its options
+// with the command line parser and returns what to execute when the user chose
+// it. A Status that comes back decides the exit code (ExitCode); usage errors
+// never get that far, the parser reports them.
+#ifndef TPUSIM_TOOLS_TPUSIM_COMMAND_H_
+#define TPUSIM_TOOLS_TPUSIM_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "absl/status/status.h"
+
+namespace tpusim::tools {
+
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<absl::Status()> execute;
+};
+
+Command AddRun(CLI::App& parent);
+Command AddCompile(CLI::App& parent);
+Command AddCompare(CLI::App& parent);
+Command AddConfigs(CLI::App& parent);
+
+inline constexpr int kExitUserError = 1;      // the workload or the configuration is at fault
+inline constexpr int kExitUsage = 2;          // the command line is
+inline constexpr int kExitInternalError = 70; // tpusim is
+
+int ExitCode(const absl::Status& status);
+
+}  // namespace tpusim::tools
+
+#endif  // TPUSIM_TOOLS_TPUSIM_COMMAND_H_

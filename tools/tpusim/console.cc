@@ -1,0 +1,61 @@
+#include "tools/tpusim/console.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "configs/status_macros.h"
+
+namespace tpusim::tools {
+namespace {
+
+void PrintLine(std::string_view prefix, std::string_view message) {
+  const std::string line = fmt::format("{}{}\n", prefix, OneLine(message));
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+std::string OneLine(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  std::string line;
+  bool at_line_start = false;
+  for (const char c : text) {
+    if (c == '\n' || c == '\r') {
+      at_line_start = true;
+      continue;
+    }
+    if (at_line_start && c == ' ') continue;  // indentation
+    if (at_line_start) line += !line.empty() && line.back() == ':' ? " " : "; ";
+    at_line_start = false;
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
+void PrintError(std::string_view message) { PrintLine("tpusim: error: ", message); }
+
+void PrintInternalError(std::string_view message) {
+  PrintLine("tpusim: internal error: ", message);
+}
+
+void PrintWarnings(const std::vector<std::string>& messages) {
+  for (const std::string& message : messages) PrintLine("tpusim: warning: ", message);
+}
+
+void PrintNote(std::string_view message) { PrintLine("tpusim: ", message); }
+
+absl::Status PrintResult(std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (std::fflush(stdout) == 0 && written) return absl::OkStatus();
+  return UserError(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+}
+
+}  // namespace tpusim::tools

@@ -1,0 +1,27 @@
+// What tpusim says: results on stdout, one-line diagnostics on stderr.
+#ifndef TPUSIM_TOOLS_TPUSIM_CONSOLE_H_
+#define TPUSIM_TOOLS_TPUSIM_CONSOLE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace tpusim::tools {
+
+// The text on one line: line breaks become "; ", bytes that a terminal would
+// interpret are escaped. Messages quote what files and users gave us.
+std::string OneLine(std::string_view text);
+
+void PrintError(std::string_view message);          // tpusim: error: ...
+void PrintInternalError(std::string_view message);  // tpusim: internal error: ...
+void PrintWarnings(const std::vector<std::string>& messages);  // tpusim: warning: ...
+void PrintNote(std::string_view message);           // tpusim: ...
+
+// Error: stdout does not take it (a full disk, a closed pipe).
+absl::Status PrintResult(std::string_view text);
+
+}  // namespace tpusim::tools
+
+#endif  // TPUSIM_TOOLS_TPUSIM_CONSOLE_H_

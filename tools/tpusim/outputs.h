@@ -1,0 +1,28 @@
+// Files that a run leaves behind.
+//
+// A user who waited for a simulation must not learn at its end that the report
+// cannot be written, so every path is tried before the work starts. Files are
+// written when everything else has succeeded, whole or not at all.
+#ifndef TPUSIM_TOOLS_TPUSIM_OUTPUTS_H_
+#define TPUSIM_TOOLS_TPUSIM_OUTPUTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace tpusim::tools {
+
+struct OutputPath {
+  std::string flag;  // "--trace", for messages
+  std::string path;  // "" = not asked for
+};
+
+// Error: a path that cannot be written, two outputs in one file, or an output
+// that would replace one of `inputs`. Leaves nothing behind.
+absl::Status CheckOutputs(const std::vector<OutputPath>& outputs,
+                          const std::vector<std::string>& inputs);
+
+}  // namespace tpusim::tools
+
+#endif  // TPUSIM_TOOLS_TPUSIM_OUTPUTS_H_

@@ -1,0 +1,55 @@
+// Recognises groups that lie in the torus like a box: along each axis a run of
+// evenly spaced coordinates, and a member at every combination of them.
+#ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_BOX_H_
+#define TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_BOX_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "configs/topology.h"
+#include "workloads/lowering/collectives/steps.h"
+
+namespace tpusim::lowering {
+
+// The coordinates of a group along one axis: first, first + stride, ... (modulo
+// the length of the axis). A ring if they go round a wrapped axis evenly.
+struct AxisRun {
+  int axis = 0;
+  int64_t first = 0;
+  int64_t n = 1;
+  int64_t stride = 1;
+  bool ring = false;
+};
+
+struct Box {
+  std::vector<AxisRun> runs;  // axes along which the group extends, x first
+
+  int64_t members() const;
+  bool contiguous() const;  // all strides are 1
+  std::string Extents() const;  // "4x2"
+};
+
+// Boxes that differ only in where they start take the same part.
+bool SameForm(const Box& a, const Box& b);
+
+std::optional<Box> FindBox(const configs::Topology& topology, const std::vector<int64_t>& group);
+
+// Coordinate of a member along each run.
+Position PositionIn(const configs::Topology& topology, const Box& box, int64_t device);
+
+// The chips of a contiguous box as a cycle of neighbours, as positions in the
+// box; empty if there is none (an odd number of chips, or a single run). Among
+// 4x2: 00 10 20 30 31 21 11 01.
+std::vector<Position> HamiltonianCycle(const Box& box);
+
+// A closed tour through the members with few hops in total: from the first
+// always on to the nearest (the one listed first among equals), then improved by
+// reversing stretches (2-opt) while groups are small. Deterministic.
+std::vector<int64_t> MinimumHopRing(const configs::Topology& topology,
+                                    const std::vector<int64_t>& group);
+
+}  // namespace tpusim::lowering
+
+#endif  // TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_BOX_H_

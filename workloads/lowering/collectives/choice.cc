@@ -1,0 +1,265 @@
+#include "workloads/lowering/collectives/choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "workloads/lowering/collectives/routes.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using RouteTie = configs::Topology::RouteTie;
+
+// All-reduces larger than this never take the single-phase form: the limit that
+// the TPU compiler uses by default (xla_jf_single_phase_ring_max_kib).
+constexpr Bytes kSinglePhaseLimit = Bytes(10 * kKiB);
+
+constexpr std::string_view kAxisNames[configs::kMaxAxes] = {"x", "y", "z"};
+
+// Lane along one run of a box. Chips that are not neighbours exchange over all
+// links between them, which they share with the groups in between.
+Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
+              const GroupForm& form, size_t run_index) {
+  const configs::Topology& topology = config.topology;
+  const AxisRun& run = form.box->runs[run_index];
+  Lane lane;
+  lane.shape = run.ring ? Lane::Shape::kRing : Lane::Shape::kLine;
+  lane.n = run.n;
+  lane.axis = run.axis;
+  lane.stride = run.stride;
+  lane.hops = run.stride;
+  lane.rate = timing::EffectiveLinkRate(config.chip.ici, topology.wraps(run.axis));
+  if (run.stride == 1) return lane;  // disjoint groups have disjoint links
+  LinkLoads loads(config);
+  for (const int64_t offset : {run.stride, -run.stride}) {
+    const isa::Route route = AxisRoute(topology, run.axis, offset);
+    for (const size_t g : form.groups) {
+      const Box box = *FindBox(topology, request.groups[g]);
+      for (const int64_t device : request.groups[g]) {
+        const int64_t at = PositionIn(topology, box, device)[run_index];
+        const bool at_end = offset > 0 ? at == run.n - 1 : at == 0;
+        if (run.ring || !at_end) loads.Add(route.from[device].links);
+      }
+    }
+  }
+  lane.rate = loads.Share();
+  return lane;
+}
+
+// One ring through all members of each group, in the order of `lists`.
+Lane ListRing(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
+  LinkLoads loads(config);
+  for (const std::vector<int64_t>& list : lists) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      const int64_t next = list[(i + 1) % list.size()];
+      loads.Add(config.topology.Route(list[i], next, RouteTie::kPlus));
+      loads.Add(config.topology.Route(next, list[i], RouteTie::kMinus));
+    }
+  }
+  return {.shape = Lane::Shape::kRing,
+          .n = static_cast<int64_t>(lists[0].size()),
+          .rate = loads.Share(),
+          .hops = loads.longest()};
+}
+
+Lane ScatteredLane(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
+  LinkLoads loads(config);
+  for (const std::vector<int64_t>& list : lists) {
+    for (const int64_t from : list) {
+      for (const int64_t to : list) {
+        for (const RouteTie tie : {RouteTie::kPlus, RouteTie::kMinus}) {
+          loads.Add(config.topology.Route(from, to, tie));
+        }
+      }
+    }
+  }
+  return {.shape = Lane::Shape::kScattered,
+          .n = static_cast<int64_t>(lists[0].size()),
+          .rate = loads.BusiestRate(),
+          .hops = loads.longest(),
+          .busiest = loads.Busiest()};
+}
+
+std::string OneLaneName(const Lane& lane) {
+  std::string name = lane.shape == Lane::Shape::kRing ? "bidirectional ring" : "line";
+  name += fmt::format(" of {} over {}", lane.n, kAxisNames[lane.axis]);
+  if (lane.stride > 1) name += fmt::format(", every {} chips", lane.stride);
+  return name;
+}
+
+std::string ManyLaneName(const std::vector<Lane>& lanes, const std::vector<std::vector<int>>& orders,
+                         const Box& box) {
+  const bool rings = std::all_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
+    return lane.shape == Lane::Shape::kRing;
+  });
+  const bool lines = std::all_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
+    return lane.shape == Lane::Shape::kLine;
+  });
+  std::string name =
+      fmt::format("{}-colour {}-D {} {}", orders.size(), lanes.size(),
+                  rings ? "ring" : lines ? "line" : "ring and line", box.Extents());
+  if (orders.size() > 1) return name;
+  name += " (";
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    name += fmt::format("{}{}", i == 0 ? "" : ", ", kAxisNames[lanes[orders[0][i]].axis]);
+  }
+  return name + ")";
+}
+
+class Collector {
+ public:
+  Collector(const configs::Config& config, const CollectiveRequest& request)
+      : config_(config), request_(request) {}
+
+  void Add(std::string name, std::vector<Lane> lanes, std::vector<std::vector<int>> orders,
+           std::vector<std::vector<int64_t>> lists = {}) {
+    Candidate candidate;
+    candidate.plan.kind = request_.kind;
+    candidate.plan.lanes = std::move(lanes);
+    candidate.plan.orders = std::move(orders);
+    candidate.lists = std::move(lists);
+    candidate.algorithm = std::move(name);
+    Finish(candidate);
+    if (request_.kind != CollectiveKind::kAllReduce ||
+        request_.operand_bytes > kSinglePhaseLimit) {
+      return;
+    }
+    candidate.plan.single_phase = true;
+    candidate.algorithm = "single-phase " + candidate.algorithm;
+    Finish(candidate);
+  }
+
+  std::vector<Candidate> Take() { return std::move(candidates_); }
+
+ private:
+  void Finish(Candidate& candidate) {
+    SetAtom(request_, candidate.plan);
+    candidate.expected = TimeOf(candidate.plan, config_.chip.ici);
+    candidates_.push_back(candidate);
+  }
+
+  const configs::Config& config_;
+  const CollectiveRequest& request_;
+  std::vector<Candidate> candidates_;
+};
+
+void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& request,
+                      const GroupForm& form, Collector& collector) {
+  std::vector<Lane> lanes;
+  for (size_t i = 0; i < form.box->runs.size(); ++i) {
+    lanes.push_back(AxisLane(config, request, form, i));
+  }
+  if (lanes.size() == 1) {
+    collector.Add(OneLaneName(lanes[0]), lanes, {{0}});
+    return;
+  }
+  std::vector<int> order(lanes.size());
+  std::iota(order.begin(), order.end(), 0);
+  const bool alike = std::all_of(lanes.begin(), lanes.end(),
+                                 [&](const Lane& lane) { return lane.SameSpeed(lanes[0]); });
+  if (alike) {
+    std::vector<std::vector<int>> rotated;
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      rotated.push_back(order);
+      std::rotate(order.begin(), order.begin() + 1, order.end());
+    }
+    collector.Add(ManyLaneName(lanes, rotated, *form.box), lanes, rotated);
+  }
+  do {
+    collector.Add(ManyLaneName(lanes, {order}, *form.box), lanes, {order});
+  } while (std::next_permutation(order.begin(), order.end()));
+
+  if (request.kind == CollectiveKind::kAllToAll) return;
+  const std::vector<Position> cycle = HamiltonianCycle(*form.box);
+  if (cycle.empty()) return;
+  std::vector<std::vector<int64_t>> lists;
+  for (const size_t g : form.groups) {
+    const Box box = *FindBox(config.topology, request.groups[g]);
+    configs::Coordinates corner = config.topology.At(request.groups[g][0]);
+    std::vector<int64_t> list;
+    for (const Position& position : cycle) {
+      configs::Coordinates at = corner;
+      for (size_t i = 0; i < box.runs.size(); ++i) {
+        const AxisRun& run = box.runs[i];
+        at.at[run.axis] = (run.first + position[i]) % config.topology.shape()[run.axis];
+      }
+      list.push_back(config.topology.ChipAt(at));
+    }
+    lists.push_back(std::move(list));
+  }
+  collector.Add(fmt::format("Hamiltonian ring of {} over {}", cycle.size(), form.box->Extents()),
+                {ListRing(config, lists)}, {{0}}, lists);
+}
+
+}  // namespace
+
+std::vector<GroupForm> FormsOf(const configs::Topology& topology,
+                               const std::vector<std::vector<int64_t>>& groups) {
+  std::vector<GroupForm> forms;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const std::optional<Box> box = FindBox(topology, groups[g]);
+    const auto same = std::find_if(forms.begin(), forms.end(), [&](const GroupForm& form) {
+      return form.box.has_value() == box.has_value() && (!box || SameForm(*form.box, *box));
+    });
+    if (same != forms.end()) {
+      same->groups.push_back(g);
+    } else {
+      forms.push_back({box, {g}});
+    }
+  }
+  return forms;
+}
+
+std::vector<Candidate> CandidatesFor(const configs::Config& config,
+                                     const CollectiveRequest& request, const GroupForm& form) {
+  Collector collector(config, request);
+  if (form.box) {
+    AddBoxCandidates(config, request, form, collector);
+    return collector.Take();
+  }
+  std::vector<std::vector<int64_t>> lists;
+  const bool exchange = request.kind == CollectiveKind::kAllToAll;
+  for (const size_t g : form.groups) {
+    lists.push_back(exchange ? request.groups[g]
+                             : MinimumHopRing(config.topology, request.groups[g]));
+  }
+  if (exchange) {
+    collector.Add(fmt::format("direct exchange of {}", lists[0].size()),
+                  {ScatteredLane(config, lists)}, {{0}}, lists);
+  } else {
+    collector.Add(fmt::format("minimum-hop ring of {}", lists[0].size()),
+                  {ListRing(config, lists)}, {{0}}, lists);
+  }
+  return collector.Take();
+}
+
+Candidate Choose(const configs::Config& config, const CollectiveRequest& request,
+                 const GroupForm& form) {
+  std::vector<Candidate> candidates = CandidatesFor(config, request, form);
+  return *std::min_element(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.expected < b.expected; });
+}
+
+std::vector<Position> PositionsOf(const configs::Topology& topology, const GroupForm& form,
+                                  const Candidate& candidate, size_t group_of_form,
+                                  const std::vector<int64_t>& group) {
+  std::vector<Position> positions(group.size());
+  if (candidate.lists.empty()) {
+    const Box box = *FindBox(topology, group);
+    TPUSIM_CHECK(form.box && SameForm(*form.box, box), "group of another form");
+    for (size_t i = 0; i < group.size(); ++i) positions[i] = PositionIn(topology, box, group[i]);
+    return positions;
+  }
+  const std::vector<int64_t>& list = candidate.lists[group_of_form];
+  std::vector<int64_t> place(topology.devices(), -1);
+  for (size_t i = 0; i < list.size(); ++i) place[list[i]] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < group.size(); ++i) positions[i][0] = place[group[i]];
+  return positions;
+}
+
+}  // namespace tpusim::lowering

@@ -1,0 +1,103 @@
+#include "workloads/lowering/collectives/plan.h"
+
+#include <algorithm>
+
+#include "configs/status_macros.h"
+
+namespace tpusim::lowering {
+namespace {
+
+// What the device holds of one colour when it comes to lane `phase` of the order.
+Pieces HeldAt(const Plan& plan, const Position& position, int colour, size_t phase) {
+  Pieces held;
+  held.colour = colour;
+  held.summed = plan.single_phase;
+  const bool exchange = plan.kind == CollectiveKind::kAllToAll;
+  for (size_t i = 0; i < plan.orders[colour].size(); ++i) {
+    const int lane = plan.orders[colour][i];
+    const Range own = {position[lane], 1};
+    const Range all = {0, plan.lanes[lane].n};
+    held.origin[lane] = i < phase ? all : own;
+    if (exchange) held.destination[lane] = i < phase ? own : all;
+  }
+  return held;
+}
+
+}  // namespace
+
+int64_t Plan::members() const {
+  int64_t product = 1;
+  for (const Lane& lane : lanes) product *= lane.n;
+  return product;
+}
+
+void SetAtom(const CollectiveRequest& request, Plan& plan) {
+  plan.halves = 1;
+  for (const Lane& lane : plan.lanes) plan.halves = std::max(plan.halves, lane.halves());
+  const bool whole = plan.kind == CollectiveKind::kAllGather || plan.single_phase;
+  const int64_t shard =
+      whole ? request.operand_bytes.value() : CeilDiv(request.operand_bytes.value(), plan.members());
+  const int64_t parts = static_cast<int64_t>(plan.orders.size()) * plan.halves;
+  plan.atom = Bytes(RoundUp(CeilDiv(shard, parts), std::max<int64_t>(1, request.element_bytes)));
+}
+
+DeviceSteps StepsAt(const Plan& plan, const Position& position) {
+  const bool exchange = plan.kind == CollectiveKind::kAllToAll;
+  DeviceSteps steps;
+  for (size_t phase = 0; phase < plan.lanes.size(); ++phase) {
+    DeviceSteps together;
+    for (size_t colour = 0; colour < plan.orders.size(); ++colour) {
+      const int index = plan.orders[colour][phase];
+      const Lane& lane = plan.lanes[index];
+      const Pieces held = HeldAt(plan, position, static_cast<int>(colour), phase);
+      DeviceSteps one = exchange ? AllToAllSteps(lane, index, held)
+                                 : AllGatherSteps(lane, index, held);
+      if (colour == 0) {
+        together = std::move(one);
+      } else {
+        MergeInto(together, one);
+      }
+    }
+    steps.insert(steps.end(), together.begin(), together.end());
+  }
+  if (plan.single_phase) {
+    for (DeviceStep& step : steps) {
+      for (Move& move : step.sends) move.reduce = true;
+      for (Move& move : step.receives) move.reduce = true;
+    }
+    return steps;
+  }
+  if (plan.kind == CollectiveKind::kReduceScatter) return Mirrored(steps);
+  if (plan.kind == CollectiveKind::kAllReduce) {
+    DeviceSteps both = Mirrored(steps);
+    both.insert(both.end(), steps.begin(), steps.end());
+    return both;
+  }
+  return steps;
+}
+
+Bytes BytesOf(const Plan& plan, const Move& move) {
+  int64_t atoms = 0;
+  for (const Pieces& pieces : move.pieces) atoms += AtomsOf(pieces, plan.halves);
+  return plan.atom * atoms;
+}
+
+Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici) {
+  TPUSIM_CHECK(plan.kind != CollectiveKind::kPermute, "a permutation has no lanes");
+  Picoseconds time(0);
+  // The colours are equally long: the first stands for all.
+  Bytes bundle = plan.atom * plan.halves;
+  for (const int index : plan.orders[0]) {
+    const Lane& lane = plan.lanes[index];
+    if (plan.kind == CollectiveKind::kAllToAll) {
+      time += AllToAllTime(lane, bundle * (plan.members() / lane.n), ici.hop_latency);
+    } else {
+      time += AllGatherTime(lane, bundle, ici.hop_latency);
+      if (!plan.single_phase) bundle = bundle * lane.n;
+    }
+  }
+  if (plan.kind == CollectiveKind::kAllReduce && !plan.single_phase) time = time * 2;
+  return ici.launch + time;
+}
+
+}  // namespace tpusim::lowering

@@ -1,0 +1,47 @@
+// A collective laid out on lanes, and what follows from it: the steps of every
+// member, the bytes of every move, and the closed form of the whole.
+//
+// Over several lanes an all-gather goes lane by lane, each lane carrying what the
+// earlier ones brought. With k colours the data is cut into k parts that take
+// the lanes in rotated orders, so that every lane carries a k-th at any time. A
+// reduce-scatter is the mirror image, an all-reduce one after the other.
+#ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_PLAN_H_
+#define TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "configs/chip.h"
+#include "configs/units.h"
+#include "workloads/lowering/collective.h"
+#include "workloads/lowering/collectives/lane.h"
+
+namespace tpusim::lowering {
+
+struct Plan {
+  CollectiveKind kind = CollectiveKind::kAllGather;
+  // All-reduce as an all-gather of whole operands that everybody adds up: half
+  // the hops, more bytes.
+  bool single_phase = false;
+  std::vector<Lane> lanes;
+  std::vector<std::vector<int>> orders;  // of the lanes, per colour, as an all-gather takes them
+  // Unit of the transfers: one half (if shards are halved) of one colour of one
+  // shard, rounded up to whole elements so that all members do the same.
+  Bytes atom;
+  int halves = 1;
+
+  int64_t members() const;
+};
+
+// Fills in `atom` and `halves`, given lanes and orders.
+void SetAtom(const CollectiveRequest& request, Plan& plan);
+
+DeviceSteps StepsAt(const Plan& plan, const Position& position);
+Bytes BytesOf(const Plan& plan, const Move& move);
+// Closed form with launch.
+Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici);
+
+}  // namespace tpusim::lowering
+
+#endif  // TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_PLAN_H_

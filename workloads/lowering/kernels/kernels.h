@@ -1,0 +1,29 @@
+// From a fusion (or a lone instruction) to a tiled kernel.
+//
+// A kernel is a grid of blocks over windows in VMEM. Which grid is chosen is a
+// search: every candidate that fits the scoped VMEM is timed by
+// models/timing's KernelTime, and the fastest wins (ties: fewest steps). So tile
+// choice follows from the machine's parameters, not from a table of shapes.
+#ifndef TPUSIM_WORKLOADS_LOWERING_KERNELS_KERNELS_H_
+#define TPUSIM_WORKLOADS_LOWERING_KERNELS_KERNELS_H_
+
+#include "absl/status/statusor.h"
+#include "models/isa/program.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/lowering/kernels/kernel_view.h"
+#include "workloads/passes/target.h"
+
+namespace tpusim::lowering {
+
+// Error (no rule): an instruction or dtype without a kernel, named with its
+// source line; a kernel whose smallest windows exceed VMEM.
+absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
+                                        const passes::Target& target);
+
+// Kernels around one dot (dot_kernel.cc) and all others (loop_kernel.cc).
+absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const passes::Target& target);
+absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const passes::Target& target);
+
+}  // namespace tpusim::lowering
+
+#endif  // TPUSIM_WORKLOADS_LOWERING_KERNELS_KERNELS_H_

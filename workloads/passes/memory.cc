@@ -1,0 +1,221 @@
+#include "workloads/passes/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/opcode.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+
+constexpr int32_t kNoBuffer = -1;  // tokens, flags
+
+int64_t LeafCount(const Shape& shape) {
+  if (!shape.IsTuple()) return 1;
+  int64_t n = 0;
+  for (const Shape& s : shape.tuple) n += LeafCount(s);
+  return n;
+}
+
+// First leaf of tuple element `index`.
+int64_t LeafOffset(const Shape& tuple, int64_t index) {
+  int64_t n = 0;
+  for (int64_t k = 0; k < index; ++k) n += LeafCount(tuple.tuple[k]);
+  return n;
+}
+
+void AppendLeaves(const Shape& shape, std::vector<const Shape*>& leaves) {
+  if (!shape.IsTuple()) {
+    leaves.push_back(&shape);
+    return;
+  }
+  for (const Shape& s : shape.tuple) AppendLeaves(s, leaves);
+}
+
+using LeafBuffers = std::vector<int32_t>;
+
+class Planner {
+ public:
+  explicit Planner(const Target& target) : target_(target) {}
+
+  MemoryPlan Run(const hlo::Module& module) {
+    const Computation& entry = *module.entry();
+    std::vector<LeafBuffers> parameters;
+    for (const Instruction* p : entry.parameters()) {
+      parameters.push_back(NewBuffers(*p));
+      for (int32_t b : parameters.back()) {
+        if (b == kNoBuffer) continue;
+        plan_.arguments.push_back(b);
+        live_.insert(b);
+        live_bytes_ += plan_.buffers[b].bytes;
+      }
+    }
+    NotePeak();
+    Visit(entry, parameters);
+    std::sort(plan_.live_at_peak.begin(), plan_.live_at_peak.end(), [&](int32_t a, int32_t b) {
+      return std::pair(-plan_.buffers[a].bytes.value(), a) <
+             std::pair(-plan_.buffers[b].bytes.value(), b);
+    });
+    return std::move(plan_);
+  }
+
+ private:
+  LeafBuffers NewBuffers(const Instruction& i) {
+    std::vector<const Shape*> leaves;
+    AppendLeaves(i.shape(), leaves);
+    LeafBuffers buffers;
+    for (const Shape* leaf : leaves) {
+      const Bytes bytes = target_.PaddedSize(*leaf);
+      if (bytes == Bytes(0)) {
+        buffers.push_back(kNoBuffer);
+        continue;
+      }
+      buffers.push_back(static_cast<int32_t>(plan_.buffers.size()));
+      plan_.buffers.push_back({i.name(), leaf->ToString(), bytes});
+    }
+    return buffers;
+  }
+
+  // Operand whose buffer an update in place keeps, or -1.
+  static int InPlaceOperand(const Instruction& i) {
+    if (i.opcode() == Opcode::kDynamicUpdateSlice) return 0;
+    if (i.opcode() != Opcode::kFusion) return -1;
+    const Instruction* root = i.called()[0]->root();
+    if (root->opcode() != Opcode::kDynamicUpdateSlice) return -1;
+    const Instruction* target = root->operand(0);
+    while (target->opcode() == Opcode::kBitcast) target = target->operand(0);
+    if (target->opcode() != Opcode::kParameter) return -1;
+    return static_cast<int>(target->attrs().parameter_number());
+  }
+
+  // Buffers of the value that `i` makes; `fresh` receives the new ones.
+  LeafBuffers BuffersOf(const Instruction& i,
+                        const std::unordered_map<const Instruction*, LeafBuffers>& known,
+                        LeafBuffers& fresh) {
+    switch (i.opcode()) {
+      case Opcode::kTuple: {
+        LeafBuffers all;
+        for (const Instruction* o : i.operands()) {
+          all.insert(all.end(), known.at(o).begin(), known.at(o).end());
+        }
+        return all;
+      }
+      case Opcode::kGetTupleElement: {
+        const LeafBuffers& from = known.at(i.operand(0));
+        const int64_t first = LeafOffset(i.operand(0)->shape(), i.attrs().tuple_index());
+        return LeafBuffers(from.begin() + first, from.begin() + first + LeafCount(i.shape()));
+      }
+      case Opcode::kBitcast:
+      case Opcode::kOptBarrier:
+      case Opcode::kWhile:
+        return known.at(i.operand(0));
+      case Opcode::kCollectivePermuteStart: {
+        fresh = NewBuffers(i);
+        // Element 0 is the source itself; the flags are not in HBM.
+        LeafBuffers all = {known.at(i.operand(0))[0], fresh[1], kNoBuffer, kNoBuffer};
+        fresh = {all[1]};
+        return all;
+      }
+      case Opcode::kCollectivePermuteDone:
+        return {known.at(i.operand(0))[1]};
+      default:
+        break;
+    }
+    const int in_place = InPlaceOperand(i);
+    if (in_place >= 0) return known.at(i.operand(in_place));
+    fresh = NewBuffers(i);
+    return fresh;
+  }
+
+  void Visit(const Computation& computation, const std::vector<LeafBuffers>& parameters) {
+    const std::vector<Instruction*> order = computation.Order();
+    std::unordered_map<const Instruction*, LeafBuffers> of;
+    std::vector<LeafBuffers> made(order.size());
+    std::unordered_map<int32_t, size_t> last_use;
+    for (size_t n = 0; n < order.size(); ++n) {
+      const Instruction& i = *order[n];
+      of[&i] = i.opcode() == Opcode::kParameter ? parameters[i.attrs().parameter_number()]
+                                                : BuffersOf(i, of, made[n]);
+      for (int32_t b : made[n]) last_use[b] = n;
+      for (const Instruction* o : i.operands()) {
+        for (int32_t b : of.at(o)) last_use[b] = n;
+      }
+    }
+    for (int32_t b : of.at(computation.root())) last_use[b] = order.size() - 1;
+
+    ComputationMemory memory;
+    memory.alloc_before.resize(order.size());
+    memory.free_after.resize(order.size());
+    for (size_t n = 0; n < order.size(); ++n) {
+      for (int32_t b : made[n]) {
+        if (b == kNoBuffer) continue;
+        memory.alloc_before[n].push_back(b);
+        memory.free_after[last_use.at(b)].push_back(b);
+      }
+    }
+    for (size_t n = 0; n < order.size(); ++n) {
+      for (int32_t b : memory.alloc_before[n]) {
+        live_.insert(b);
+        live_bytes_ += plan_.buffers[b].bytes;
+      }
+      NotePeak();
+      const Instruction& i = *order[n];
+      if (i.opcode() == Opcode::kWhile) {
+        for (const Computation* c : i.called()) Visit(*c, {of.at(&i)});
+      }
+      for (int32_t b : memory.free_after[n]) {
+        live_.erase(b);
+        live_bytes_ -= plan_.buffers[b].bytes;
+      }
+    }
+    plan_.computations[&computation] = std::move(memory);
+  }
+
+  void NotePeak() {
+    if (live_bytes_ <= plan_.peak) return;
+    plan_.peak = live_bytes_;
+    plan_.live_at_peak.assign(live_.begin(), live_.end());
+  }
+
+  const Target& target_;
+  MemoryPlan plan_;
+  std::set<int32_t> live_;
+  Bytes live_bytes_{0};
+};
+
+std::string Mebibytes(Bytes bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes.value()) / static_cast<double>(kMiB));
+}
+
+}  // namespace
+
+absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const Target& target) {
+  MemoryPlan plan = Planner(target).Run(module);
+  const Bytes usable = target.UsableHbm();
+  if (plan.peak > usable) {
+    std::string largest;
+    for (size_t n = 0; n < plan.live_at_peak.size() && n < 5; ++n) {
+      const Buffer& b = plan.buffers[plan.live_at_peak[n]];
+      largest += fmt::format("{}{} {} {}", n == 0 ? "" : ", ", b.value, b.shape,
+                             Mebibytes(b.bytes));
+    }
+    return UserError(fmt::format(
+        "the program does not fit in HBM: it needs {} per device at its peak, {} more than the {} "
+        "that {} has for programs; largest buffers: {}; shard them over more devices or donate "
+        "arguments",
+        Mebibytes(plan.peak), Mebibytes(plan.peak - usable), Mebibytes(usable),
+        target.chip().name, largest));
+  }
+  return plan;
+}
+
+}  // namespace tpusim::passes

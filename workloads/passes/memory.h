@@ -1,0 +1,49 @@
+// Buffers: where values live in HBM, for how long, and how much that is at most.
+//
+// Every array value has a buffer. Tuples and bitcasts share their operands'
+// buffers, a loop runs in the buffers of its initial values (what its body makes
+// anew takes a second buffer until the iteration ends), an update in place keeps
+// its operand's. A buffer lives from the instruction that makes it to the last
+// one that reads it, in schedule order; arguments and results live throughout.
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_H_
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/passes/target.h"
+
+namespace tpusim::passes {
+
+struct Buffer {
+  std::string value;  // HLO instruction that makes it
+  std::string shape;
+  Bytes bytes;        // padded
+};
+
+// By position in a computation's schedule.
+struct ComputationMemory {
+  std::vector<std::vector<int32_t>> alloc_before;
+  std::vector<std::vector<int32_t>> free_after;
+};
+
+struct MemoryPlan {
+  std::vector<Buffer> buffers;
+  std::vector<int32_t> arguments;  // buffers of the entry's parameters
+  std::unordered_map<const hlo::Computation*, ComputationMemory> computations;
+  Bytes peak{0};
+  std::vector<int32_t> live_at_peak;  // largest first
+};
+
+// The module must be scheduled. Error: more than the chip's usable HBM, with
+// how much and the largest buffers.
+absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const Target& target);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_H_

@@ -1,0 +1,507 @@
+#include "workloads/sharding/decode.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "configs/status_macros.h"
+#include "fmt/format.h"
+
+namespace tpusim::sharding {
+namespace {
+
+using hlo::pb::OpSharding;
+
+int64_t ProductOf(const auto& values) {
+  int64_t product = 1;
+  for (int64_t value : values) product *= value;
+  return product;
+}
+
+// Joins neighbours that continue each other and drops digits of one step.
+std::vector<Digit> JoinedDigits(const std::vector<Digit>& digits) {
+  std::vector<Digit> joined;
+  for (const Digit& digit : digits) {
+    if (digit.size == 1) continue;
+    if (!joined.empty() && joined.back().stride == digit.stride * digit.size) {
+      joined.back() = {joined.back().size * digit.size, digit.stride};
+    } else {
+      joined.push_back(digit);
+    }
+  }
+  return joined;
+}
+
+// A list of devices as a mixed-radix number, if it is one.
+absl::StatusOr<std::vector<Digit>> DigitsOfList(std::vector<int64_t> list) {
+  std::vector<Digit> digits;  // minor to major while collecting
+  if (list.empty() || list[0] != 0) {
+    return UserError("the device list does not start with device 0");
+  }
+  while (list.size() > 1) {
+    const int64_t stride = list[1] - list[0];
+    size_t run = 1;
+    while (run < list.size() && list[run] == static_cast<int64_t>(run) * stride) ++run;
+    while (list.size() % run != 0) --run;
+    std::vector<int64_t> heads;
+    bool regular = run > 1;
+    for (size_t i = 0; regular && i < list.size(); i += run) {
+      heads.push_back(list[i]);
+      for (size_t j = 1; j < run; ++j) {
+        regular = regular && list[i + j] == list[i] + static_cast<int64_t>(j) * stride;
+      }
+    }
+    if (!regular || stride <= 0) {
+      return NoRule("a device list that no mesh of axes gives has no rule");
+    }
+    digits.push_back({static_cast<int64_t>(run), stride});
+    list = std::move(heads);
+  }
+  std::reverse(digits.begin(), digits.end());
+  return JoinedDigits(digits);
+}
+
+// Takes digits worth `size` steps from the front.
+absl::StatusOr<std::vector<Digit>> TakeDigits(std::vector<Digit>* digits, int64_t size) {
+  std::vector<Digit> taken;
+  while (size > 1) {
+    if (digits->empty()) return UserError("the tile dimensions exceed the devices");
+    Digit& front = digits->front();
+    if (size % front.size == 0) {
+      taken.push_back(front);
+      size /= front.size;
+      digits->erase(digits->begin());
+    } else if (front.size % size == 0) {
+      const int64_t rest = front.size / size;
+      taken.push_back({size, front.stride * rest});
+      front.size = rest;
+      size = 1;
+    } else {
+      return NoRule(fmt::format("{} tiles over device steps of {} have no rule", size, front.size));
+    }
+  }
+  return taken;
+}
+
+bool Tiled(const OpSharding& proto) { return proto.type() == OpSharding::OTHER; }
+
+absl::StatusOr<Axes> AxesOfDigit(const Digit& digit, const Mesh& mesh) {
+  Axes axes;
+  int64_t size = digit.size;
+  int64_t stride = mesh.size();  // of the axes passed so far
+  for (size_t i = 0; i < mesh.axes.size() && size > 1; ++i) {
+    // This axis covers strides [inner, stride).
+    const int64_t axis_size = mesh.axes[i].size;
+    const int64_t inner = stride / axis_size;
+    const int64_t low = std::max(inner, digit.stride);
+    const int64_t high = std::min(stride, digit.stride * size);
+    stride = inner;
+    if (high <= low) continue;
+    if (high % low != 0 || low % inner != 0 || (inner * axis_size) % high != 0) {
+      return NoRule(fmt::format("{} devices in steps of {} are no part of {}", digit.size,
+                                digit.stride, ToString(mesh)));
+    }
+    axes.push_back({static_cast<int32_t>(i), inner * axis_size / high, high / low});
+    size /= high / low;
+  }
+  if (size != 1) {
+    return NoRule(fmt::format("{} devices in steps of {} are no part of {}", digit.size,
+                              digit.stride, ToString(mesh)));
+  }
+  return Joined(axes);
+}
+
+absl::StatusOr<Axes> AxesOfDigits(const std::vector<Digit>& digits, const Mesh& mesh) {
+  Axes axes;
+  for (const Digit& digit : digits) {
+    ASSIGN_OR_RETURN(const Axes more, AxesOfDigit(digit, mesh));
+    axes = Concat(axes, more);
+  }
+  return axes;
+}
+
+Axes WholeMesh(const Mesh& mesh) {
+  Axes axes;
+  for (size_t i = 0; i < mesh.axes.size(); ++i) {
+    if (mesh.axes[i].size > 1) axes.push_back(FullAxis(mesh, static_cast<int32_t>(i)));
+  }
+  return axes;
+}
+
+absl::StatusOr<Mesh> MeshOfProto(const hlo::pb::MeshProto& proto) {
+  Mesh mesh;
+  for (const auto& axis : proto.axes()) {
+    if (axis.size() <= 0 || mesh.size() > (int64_t{1} << 31) / axis.size()) {
+      return UserError(fmt::format("mesh axis '{}' of size {}", axis.name(), axis.size()));
+    }
+    mesh.axes.push_back({axis.name(), axis.size()});
+  }
+  std::vector<int64_t> ids(proto.device_ids().begin(), proto.device_ids().end());
+  if (proto.has_iota_transform()) {
+    OpSharding iota;
+    *iota.mutable_iota_reshape_dims() = proto.iota_transform().reshape_dims();
+    *iota.mutable_iota_transpose_perm() = proto.iota_transform().transpose_perm();
+    iota.add_tile_assignment_dimensions(mesh.size());
+    ASSIGN_OR_RETURN(const auto digits, TileDigits(iota, {}));
+    ids.assign(1, 0);
+    for (const Digit& digit : digits[0]) {
+      std::vector<int64_t> next;
+      for (int64_t id : ids) {
+        for (int64_t i = 0; i < digit.size; ++i) next.push_back(id + i * digit.stride);
+      }
+      ids = std::move(next);
+    }
+  }
+  if (!ids.empty() && !mesh.axes.empty()) {
+    std::vector<int64_t> sorted = ids;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      if (sorted[i] != static_cast<int64_t>(i) || ids.size() != mesh.size()) {
+        return UserError("device ids of a mesh are not a permutation of its devices");
+      }
+    }
+    if (sorted != ids) mesh.device_ids = std::move(ids);
+  }
+  return mesh;
+}
+
+absl::StatusOr<Axes> AxesOfProto(const auto& protos, const Mesh& mesh) {
+  Axes axes;
+  for (const auto& proto : protos) {
+    if (proto.mesh_axis_index() < 0 || proto.mesh_axis_index() >= mesh.axes.size()) {
+      return UserError(fmt::format("axis number {} of {}", proto.mesh_axis_index(),
+                                   ToString(mesh)));
+    }
+    AxisRef axis = FullAxis(mesh, static_cast<int32_t>(proto.mesh_axis_index()));
+    if (proto.has_sub_axis_info()) {
+      const int64_t whole = axis.size;
+      axis.pre_size = proto.sub_axis_info().pre_size();
+      axis.size = proto.sub_axis_info().size();
+      if (axis.pre_size <= 0 || axis.size <= 0 || axis.size > whole || axis.pre_size > whole ||
+          whole % (axis.pre_size * axis.size) != 0) {
+        return UserError(fmt::format("piece ({}){} of an axis of size {}", axis.pre_size, axis.size,
+                                     whole));
+      }
+    }
+    if (axis.size > 1) axes.push_back(axis);
+  }
+  return Joined(axes);
+}
+
+absl::StatusOr<DecodedSharding> DecodeNamed(const hlo::pb::NamedShardingProto& proto,
+                                            int64_t rank, const Mesh& mesh) {
+  ASSIGN_OR_RETURN(const Mesh own, MeshOfProto(proto.mesh()));
+  DecodedSharding decoded;
+  decoded.sharding = Replicated(rank);
+  if (own.size() == 1 && (own.device_ids.empty() || mesh.size() == 1)) return decoded;
+  if (own != mesh) {
+    return UserError(fmt::format("a sharding over {} in a program over {}", ToString(own),
+                                 ToString(mesh)));
+  }
+  ASSIGN_OR_RETURN(decoded.manual, AxesOfProto(proto.manual_axes(), mesh));
+  ASSIGN_OR_RETURN(decoded.sharding.replicated, AxesOfProto(proto.replicated_axes(), mesh));
+  ASSIGN_OR_RETURN(decoded.sharding.unreduced, AxesOfProto(proto.unreduced_axes(), mesh));
+  if (proto.dim_shardings_size() == 0) return decoded;
+  if (proto.dim_shardings_size() != rank) {
+    return UserError(fmt::format("a named sharding of {} dimensions on a value of {}",
+                                 proto.dim_shardings_size(), rank));
+  }
+  for (int64_t i = 0; i < rank; ++i) {
+    ASSIGN_OR_RETURN(decoded.sharding.dims[i].axes,
+                     AxesOfProto(proto.dim_shardings(i).axes(), mesh));
+    decoded.sharding.dims[i].open = !proto.dim_shardings(i).is_closed();
+  }
+  return decoded;
+}
+
+absl::StatusOr<DecodedSharding> DecodeOne(const OpSharding& proto, int64_t rank,
+                                          const Mesh& mesh) {
+  if (proto.has_named_sharding()) return DecodeNamed(proto.named_sharding(), rank, mesh);
+  DecodedSharding decoded;
+  decoded.sharding = Replicated(rank);
+  switch (proto.type()) {
+    case OpSharding::REPLICATED:
+      return decoded;
+    case OpSharding::UNKNOWN:
+      decoded.known = false;
+      return decoded;
+    case OpSharding::MANUAL:
+      decoded.manual = WholeMesh(mesh);
+      return decoded;
+    case OpSharding::UNREDUCED:
+      decoded.sharding.unreduced = WholeMesh(mesh);
+      return decoded;
+    case OpSharding::MAXIMAL:
+      if (mesh.size() == 1) return decoded;
+      return NoRule("a value placed on one device only (maximal sharding) has no rule; give it a "
+                    "NamedSharding over the mesh");
+    case OpSharding::OTHER:
+      break;
+    default:
+      return UserError(fmt::format("a sharding of type {} where an array's is expected",
+                                   static_cast<int>(proto.type())));
+  }
+  std::vector<int64_t> positions;
+  if (!mesh.device_ids.empty()) positions = PositionOfPartition(mesh);
+  ASSIGN_OR_RETURN(const auto digits, TileDigits(proto, positions));
+  const int64_t devices = ProductOf(proto.tile_assignment_dimensions());
+  if (devices != mesh.size()) {
+    return UserError(fmt::format("a sharding over {} devices in a program over {}", devices,
+                                 ToString(mesh)));
+  }
+  const int64_t subgroups =
+      proto.replicate_on_last_tile_dim() ? 1 : static_cast<int64_t>(proto.last_tile_dims_size());
+  if (static_cast<int64_t>(digits.size()) != rank + subgroups) {
+    return UserError(fmt::format("a sharding of {} tile dimensions ({} of them subgroups) on a "
+                                 "value of {} dimensions",
+                                 digits.size(), subgroups, rank));
+  }
+  for (int64_t i = 0; i < rank; ++i) {
+    ASSIGN_OR_RETURN(decoded.sharding.dims[i].axes, AxesOfDigits(digits[i], mesh));
+  }
+  for (int64_t i = 0; i < proto.last_tile_dims_size(); ++i) {
+    ASSIGN_OR_RETURN(const Axes axes, AxesOfDigits(digits[rank + i], mesh));
+    switch (proto.last_tile_dims(static_cast<int>(i))) {
+      case OpSharding::REPLICATED:
+        break;
+      case OpSharding::MANUAL:
+        decoded.manual = Concat(decoded.manual, axes);
+        break;
+      case OpSharding::UNREDUCED:
+        decoded.sharding.unreduced = Concat(decoded.sharding.unreduced, axes);
+        break;
+      default:
+        return NoRule(fmt::format("a subgroup of type {} has no rule",
+                                  static_cast<int>(proto.last_tile_dims(static_cast<int>(i)))));
+    }
+  }
+  return decoded;
+}
+
+// Every OpSharding in the module, tuples flattened.
+std::vector<const OpSharding*> AllShardings(const hlo::Module& module) {
+  std::vector<const OpSharding*> found;
+  for (const hlo::Computation* computation : module.computations()) {
+    for (const hlo::Instruction* instruction : computation->instructions()) {
+      if (!instruction->attrs().has_sharding()) continue;
+      std::vector<const OpSharding*> work = {&instruction->attrs().sharding()};
+      while (!work.empty()) {
+        const OpSharding* proto = work.back();
+        work.pop_back();
+        found.push_back(proto);
+        for (const OpSharding& leaf : proto->tuple_shardings()) work.push_back(&leaf);
+      }
+    }
+  }
+  return found;
+}
+
+absl::Status MeshFromShardy(const std::string& text, MeshTable* table) {
+  ASSIGN_OR_RETURN(table->sdy, ParseMeshes(text));
+  const NamedMesh* chosen = nullptr;
+  for (const NamedMesh& named : table->sdy) {
+    if (named.maximal || named.mesh.axes.empty()) continue;
+    if (chosen == nullptr || chosen->mesh.size() == 1) {
+      chosen = &named;
+    } else if (named.mesh != chosen->mesh && named.mesh.size() != 1) {
+      return NoRule(fmt::format(
+          "xla.sdy.meshes has two meshes, @{} = {} and @{} = {}; a program over several meshes has "
+          "no rule",
+          chosen->name, ToString(chosen->mesh), named.name, ToString(named.mesh)));
+    }
+  }
+  if (chosen != nullptr) table->mesh = chosen->mesh;
+  table->source = "xla.sdy.meshes";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<const hlo::Shape*> Leaves(const hlo::Shape& shape) {
+  std::vector<const hlo::Shape*> leaves;
+  std::vector<const hlo::Shape*> work = {&shape};
+  while (!work.empty()) {
+    const hlo::Shape* next = work.back();
+    work.pop_back();
+    if (!next->IsTuple()) {
+      leaves.push_back(next);
+      continue;
+    }
+    for (auto it = next->tuple.rbegin(); it != next->tuple.rend(); ++it) work.push_back(&*it);
+  }
+  return leaves;
+}
+
+absl::StatusOr<std::vector<std::vector<Digit>>> TileDigits(const OpSharding& proto,
+                                                           const std::vector<int64_t>& positions) {
+  const auto& tiles = proto.tile_assignment_dimensions();
+  int64_t devices = 1;
+  for (int64_t tile : tiles) {
+    if (tile <= 0 || devices > (int64_t{1} << 31) / tile) {
+      return UserError("tile dimensions of a sharding are not positive numbers of devices");
+    }
+    devices *= tile;
+  }
+  std::vector<Digit> digits;
+  if (proto.iota_reshape_dims_size() > 0) {
+    const auto& dims = proto.iota_reshape_dims();
+    int64_t iota = 1;
+    for (int64_t dim : dims) {
+      if (dim <= 0 || iota > devices / dim) return UserError("iota dimensions of a sharding");
+      iota *= dim;
+    }
+    if (iota != devices) {
+      return UserError(fmt::format("a sharding of {} tiles over {} devices", devices, iota));
+    }
+    std::vector<int64_t> perm(dims.size());
+    std::iota(perm.begin(), perm.end(), 0);
+    if (proto.iota_transpose_perm_size() > 0) {
+      perm.assign(proto.iota_transpose_perm().begin(), proto.iota_transpose_perm().end());
+    }
+    std::vector<int64_t> sorted = perm;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      if (sorted.size() != dims.size() || sorted[i] != static_cast<int64_t>(i)) {
+        return UserError("the transpose of a sharding is no permutation");
+      }
+    }
+    for (int64_t dim : perm) {
+      int64_t stride = 1;
+      for (int i = static_cast<int>(dim) + 1; i < dims.size(); ++i) stride *= dims.Get(i);
+      digits.push_back({dims.Get(static_cast<int>(dim)), stride});
+    }
+    digits = JoinedDigits(digits);
+  }
+  if (proto.iota_reshape_dims_size() == 0 || !positions.empty()) {
+    std::vector<int64_t> list(proto.tile_assignment_devices().begin(),
+                              proto.tile_assignment_devices().end());
+    if (proto.iota_reshape_dims_size() > 0) {
+      list.assign(1, 0);
+      for (const Digit& digit : digits) {
+        std::vector<int64_t> next;
+        for (int64_t id : list) {
+          for (int64_t i = 0; i < digit.size; ++i) next.push_back(id + i * digit.stride);
+        }
+        list = std::move(next);
+      }
+    }
+    if (static_cast<int64_t>(list.size()) != devices) {
+      return UserError(fmt::format("a sharding of {} tiles over {} devices", devices, list.size()));
+    }
+    for (int64_t& device : list) {
+      if (device < 0 || device >= devices ||
+          (!positions.empty() && device >= static_cast<int64_t>(positions.size()))) {
+        return UserError(fmt::format("device {} in a sharding over {}", device, devices));
+      }
+      if (!positions.empty()) device = positions[device];
+    }
+    ASSIGN_OR_RETURN(digits, DigitsOfList(std::move(list)));
+  }
+  std::vector<std::vector<Digit>> result;
+  for (int64_t tile : tiles) {
+    ASSIGN_OR_RETURN(std::vector<Digit> taken, TakeDigits(&digits, tile));
+    result.push_back(std::move(taken));
+  }
+  return result;
+}
+
+absl::StatusOr<Mesh> FactorMesh(const std::vector<std::vector<std::vector<Digit>>>& assignments,
+                                int64_t devices) {
+  std::set<int64_t> cuts = {1, devices};
+  for (const auto& assignment : assignments) {
+    for (const auto& tile : assignment) {
+      for (const Digit& digit : tile) {
+        cuts.insert(digit.stride);
+        cuts.insert(digit.stride * digit.size);
+      }
+    }
+  }
+  Mesh mesh;
+  for (auto it = cuts.rbegin(); std::next(it) != cuts.rend(); ++it) {
+    if (*it % *std::next(it) != 0) {
+      return NoRule(fmt::format(
+          "the shardings of the program cut its {} devices at {} and at {}, which no mesh has both",
+          devices, *it, *std::next(it)));
+    }
+    mesh.axes.push_back({fmt::format("axis_{}", mesh.axes.size()), *it / *std::next(it)});
+  }
+  return mesh;
+}
+
+absl::StatusOr<MeshTable> FindMesh(const hlo::Module& module, int64_t num_partitions) {
+  MeshTable table;
+  const auto& attributes = module.fields().frontend_attributes().map();
+  const auto shardy = attributes.find("xla.sdy.meshes");
+  const std::vector<const OpSharding*> shardings = AllShardings(module);
+  if (shardy != attributes.end()) RETURN_IF_ERROR(MeshFromShardy(shardy->second, &table));
+  if (table.mesh.size() == 1) {
+    for (const OpSharding* proto : shardings) {
+      if (!proto->has_named_sharding()) continue;
+      ASSIGN_OR_RETURN(const Mesh mesh, MeshOfProto(proto->named_sharding().mesh()));
+      if (mesh.size() == 1) continue;
+      if (table.mesh.size() > 1 && mesh != table.mesh) {
+        return NoRule(fmt::format("shardings over {} and over {}; a program over several meshes "
+                                  "has no rule",
+                                  ToString(table.mesh), ToString(mesh)));
+      }
+      table.mesh = mesh;
+      table.source = "named shardings";
+    }
+  }
+  if (table.mesh.size() == 1) {
+    std::vector<std::vector<std::vector<Digit>>> assignments;
+    int64_t devices = 1;
+    for (const OpSharding* proto : shardings) {
+      if (!Tiled(*proto) || proto->has_named_sharding()) continue;
+      ASSIGN_OR_RETURN(auto digits, TileDigits(*proto, {}));
+      const int64_t size = ProductOf(proto->tile_assignment_dimensions());
+      if (devices != 1 && size != devices) {
+        return UserError(fmt::format("the program has shardings over {} and over {} devices",
+                                     devices, size));
+      }
+      devices = size;
+      assignments.push_back(std::move(digits));
+    }
+    if (devices > 1) {
+      ASSIGN_OR_RETURN(table.mesh, FactorMesh(assignments, devices));
+      table.source = "tile assignments";
+    }
+  }
+  if (num_partitions > 1 && table.mesh.size() == 1) {
+    // Nothing in the program is sharded: everybody computes the same.
+    table.mesh = Mesh{{{"axis_0", num_partitions}}, {}};
+    table.source = "number of partitions";
+  }
+  if (num_partitions != 0 && num_partitions != table.mesh.size()) {
+    return UserError(fmt::format(
+        "the workload says {} partitions, but {} has {} ({}); export it again, or remove one of the "
+        "two",
+        num_partitions, table.source, table.mesh.size(), ToString(table.mesh)));
+  }
+  return table;
+}
+
+absl::StatusOr<std::vector<DecodedSharding>> DecodeOpSharding(const OpSharding& proto,
+                                                              const hlo::Shape& shape,
+                                                              const Mesh& mesh) {
+  const std::vector<const hlo::Shape*> leaves = Leaves(shape);
+  std::vector<const OpSharding*> protos;
+  if (proto.type() == OpSharding::TUPLE) {
+    for (const OpSharding& leaf : proto.tuple_shardings()) protos.push_back(&leaf);
+    // XLA writes one replicated entry for an empty tuple.
+    if (protos.size() != leaves.size() && !leaves.empty()) {
+      return UserError(fmt::format("a tuple of {} shardings on {}", protos.size(),
+                                   shape.ToString()));
+    }
+  } else {
+    protos.assign(leaves.size(), &proto);
+  }
+  std::vector<DecodedSharding> decoded;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    ASSIGN_OR_RETURN(DecodedSharding one, DecodeOne(*protos[i], leaves[i]->rank(), mesh));
+    decoded.push_back(std::move(one));
+  }
+  return decoded;
+}
+
+}  // namespace tpusim::sharding

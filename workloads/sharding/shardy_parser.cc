@@ -1,0 +1,312 @@
+#include "workloads/sharding/shardy_parser.h"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+#include "configs/status_macros.h"
+#include "fmt/format.h"
+
+namespace tpusim::sharding {
+namespace {
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  absl::Status Error(std::string_view expected) const {
+    return UserError(fmt::format("Shardy text '{}': expected {} at offset {}", text_, expected,
+                                 std::min(at_, text_.size())));
+  }
+
+  bool Accept(std::string_view token) {
+    SkipSpace();
+    if (text_.substr(at_, token.size()) != token) return false;
+    at_ += token.size();
+    return true;
+  }
+
+  absl::Status Expect(std::string_view token) {
+    return Accept(token) ? absl::OkStatus() : Error(fmt::format("'{}'", token));
+  }
+
+  absl::Status ExpectEnd() {
+    SkipSpace();
+    return at_ == text_.size() ? absl::OkStatus() : Error("the end");
+  }
+
+  // A quoted name: MLIR escapes quotes and backslashes.
+  absl::StatusOr<std::string> Quoted() {
+    RETURN_IF_ERROR(Expect("\""));
+    std::string value;
+    while (at_ < text_.size() && text_[at_] != '"') {
+      if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
+      value += text_[at_++];
+    }
+    RETURN_IF_ERROR(Expect("\""));
+    return value;
+  }
+
+  // A symbol name, bare or quoted.
+  absl::StatusOr<std::string> Name() {
+    SkipSpace();
+    if (at_ < text_.size() && text_[at_] == '"') return Quoted();
+    std::string value;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) ||
+            std::string_view("_$.-").find(text_[at_]) != std::string_view::npos)) {
+      value += text_[at_++];
+    }
+    if (value.empty()) return Error("a name");
+    return value;
+  }
+
+  absl::StatusOr<int64_t> Integer() {
+    SkipSpace();
+    int64_t value = 0;
+    const size_t begin = at_;
+    while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) {
+      if (value > std::numeric_limits<int64_t>::max() / 10 - 1) return Error("a smaller number");
+      value = value * 10 + (text_[at_++] - '0');
+    }
+    if (at_ == begin) return Error("a number");
+    return value;
+  }
+
+  // `item` between separators until `close`, which is consumed.
+  template <typename Item>
+  absl::Status List(std::string_view close, Item item) {
+    if (Accept(close)) return absl::OkStatus();
+    while (true) {
+      RETURN_IF_ERROR(item());
+      if (Accept(close)) return absl::OkStatus();
+      RETURN_IF_ERROR(Expect(","));
+    }
+  }
+
+ private:
+  void SkipSpace() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+// The inside of mesh<...>, after "mesh<".
+absl::StatusOr<NamedMesh> MeshBody(Parser& parser) {
+  NamedMesh result;
+  RETURN_IF_ERROR(parser.Expect("["));
+  RETURN_IF_ERROR(parser.List("]", [&]() -> absl::Status {
+    MeshAxis axis;
+    ASSIGN_OR_RETURN(axis.name, parser.Quoted());
+    RETURN_IF_ERROR(parser.Expect("="));
+    ASSIGN_OR_RETURN(axis.size, parser.Integer());
+    if (axis.size <= 0) return parser.Error("a positive axis size");
+    const int64_t limit = (int64_t{1} << 31) / axis.size;
+    if (result.mesh.size() > limit) return parser.Error("a mesh of fewer than 2^31 devices");
+    result.mesh.axes.push_back(axis);
+    return absl::OkStatus();
+  }));
+  if (parser.Accept(",")) {
+    RETURN_IF_ERROR(parser.Expect("device_ids"));
+    RETURN_IF_ERROR(parser.Expect("="));
+    RETURN_IF_ERROR(parser.Expect("["));
+    RETURN_IF_ERROR(parser.List("]", [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const int64_t id, parser.Integer());
+      result.mesh.device_ids.push_back(id);
+      return absl::OkStatus();
+    }));
+    if (result.mesh.axes.empty()) {
+      result.maximal = true;
+    } else {
+      std::vector<int64_t> sorted = result.mesh.device_ids;
+      std::sort(sorted.begin(), sorted.end());
+      bool permutation = static_cast<int64_t>(sorted.size()) == result.mesh.size();
+      for (size_t i = 0; permutation && i < sorted.size(); ++i) permutation = sorted[i] == i;
+      if (!permutation) return parser.Error("device_ids that are a permutation of the mesh");
+      if (sorted == result.mesh.device_ids) result.mesh.device_ids.clear();
+    }
+  }
+  RETURN_IF_ERROR(parser.Expect(">"));
+  return result;
+}
+
+absl::StatusOr<AxisRef> Axis(Parser& parser, const Mesh& mesh) {
+  ASSIGN_OR_RETURN(const std::string name, parser.Quoted());
+  const auto it = std::find_if(mesh.axes.begin(), mesh.axes.end(),
+                               [&](const MeshAxis& axis) { return axis.name == name; });
+  if (it == mesh.axes.end()) {
+    return parser.Error(fmt::format("an axis of {} instead of \"{}\"", ToString(mesh), name));
+  }
+  AxisRef axis = FullAxis(mesh, static_cast<int32_t>(it - mesh.axes.begin()));
+  if (parser.Accept(":")) {
+    RETURN_IF_ERROR(parser.Expect("("));
+    ASSIGN_OR_RETURN(axis.pre_size, parser.Integer());
+    RETURN_IF_ERROR(parser.Expect(")"));
+    ASSIGN_OR_RETURN(axis.size, parser.Integer());
+    if (axis.pre_size <= 0 || axis.size <= 0 || axis.pre_size > it->size ||
+        axis.size > it->size || it->size % (axis.pre_size * axis.size) != 0) {
+      return parser.Error(fmt::format("sizes that divide \"{}\"={}", name, it->size));
+    }
+  }
+  return axis;
+}
+
+absl::Status AxisList(Parser& parser, const Mesh& mesh, Axes* axes, bool* open) {
+  RETURN_IF_ERROR(parser.Expect("{"));
+  RETURN_IF_ERROR(parser.List("}", [&]() -> absl::Status {
+    if (open != nullptr && parser.Accept("?")) {
+      *open = true;
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const AxisRef axis, Axis(parser, mesh));
+    if (axis.size > 1) axes->push_back(axis);
+    return absl::OkStatus();
+  }));
+  return absl::OkStatus();
+}
+
+// The mesh that a sharding names: `mesh` itself or one without axes.
+absl::StatusOr<Mesh> MeshOf(Parser& parser, const Mesh& mesh,
+                            const std::vector<NamedMesh>& table) {
+  NamedMesh named;
+  if (parser.Accept("@")) {
+    ASSIGN_OR_RETURN(const std::string name, parser.Name());
+    const auto it = std::find_if(table.begin(), table.end(),
+                                 [&](const NamedMesh& entry) { return entry.name == name; });
+    if (it == table.end()) {
+      return parser.Error(fmt::format("a mesh that xla.sdy.meshes has instead of @{}", name));
+    }
+    named = *it;
+  } else {
+    parser.Accept("#sdy.");
+    RETURN_IF_ERROR(parser.Expect("mesh<"));
+    ASSIGN_OR_RETURN(named, MeshBody(parser));
+  }
+  if (named.maximal) {
+    if (mesh.size() == 1) return Mesh{};
+    return NoRule("a value placed on one device only (maximal sharding) has no rule; give it a "
+                  "NamedSharding over the mesh");
+  }
+  if (named.mesh.size() == 1) return named.mesh;
+  if (named.mesh != mesh) {
+    return parser.Error(fmt::format("the program's mesh {}, not {}", ToString(mesh),
+                                    ToString(named.mesh)));
+  }
+  return mesh;
+}
+
+// The inside of sharding<...>, after "<".
+absl::StatusOr<Sharding> ShardingBody(Parser& parser, const Mesh& program_mesh,
+                                      const std::vector<NamedMesh>& table) {
+  Sharding sharding;
+  ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(parser, program_mesh, table));
+  RETURN_IF_ERROR(parser.Expect(","));
+  RETURN_IF_ERROR(parser.Expect("["));
+  RETURN_IF_ERROR(parser.List("]", [&]() -> absl::Status {
+    DimSharding dim;
+    RETURN_IF_ERROR(AxisList(parser, mesh, &dim.axes, &dim.open));
+    dim.axes = Joined(dim.axes);
+    if (parser.Accept("p")) {
+      ASSIGN_OR_RETURN(const int64_t priority, parser.Integer());
+      dim.priority = static_cast<int32_t>(std::min<int64_t>(priority, 1 << 20));
+    }
+    sharding.dims.push_back(std::move(dim));
+    return absl::OkStatus();
+  }));
+  while (parser.Accept(",")) {
+    if (parser.Accept("replicated")) {
+      RETURN_IF_ERROR(parser.Expect("="));
+      RETURN_IF_ERROR(AxisList(parser, mesh, &sharding.replicated, nullptr));
+    } else if (parser.Accept("unreduced")) {
+      RETURN_IF_ERROR(parser.Expect("="));
+      parser.Accept("sum");
+      if (parser.Accept("max") || parser.Accept("min")) {
+        return NoRule("a value left unreduced under max or min has no rule");
+      }
+      RETURN_IF_ERROR(AxisList(parser, mesh, &sharding.unreduced, nullptr));
+    } else {
+      return parser.Error("replicated= or unreduced=");
+    }
+  }
+  RETURN_IF_ERROR(parser.Expect(">"));
+  Axes seen;
+  for (const DimSharding& dim : sharding.dims) {
+    for (const AxisRef& axis : dim.axes) {
+      if (Overlap(seen, axis)) return parser.Error("every axis at most once");
+      seen.push_back(axis);
+    }
+  }
+  for (const Axes* axes : {&sharding.replicated, &sharding.unreduced}) {
+    for (const AxisRef& axis : *axes) {
+      if (Overlap(seen, axis)) return parser.Error("every axis at most once");
+      seen.push_back(axis);
+    }
+  }
+  return sharding;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<NamedMesh>> ParseMeshes(std::string_view text) {
+  Parser parser(text);
+  std::vector<NamedMesh> meshes;
+  RETURN_IF_ERROR(parser.Expect("{"));
+  RETURN_IF_ERROR(parser.List("}", [&]() -> absl::Status {
+    parser.Accept("@");
+    ASSIGN_OR_RETURN(const std::string name, parser.Name());
+    RETURN_IF_ERROR(parser.Expect("="));
+    RETURN_IF_ERROR(parser.Expect("#sdy.mesh<"));
+    ASSIGN_OR_RETURN(NamedMesh mesh, MeshBody(parser));
+    mesh.name = name;
+    meshes.push_back(std::move(mesh));
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(parser.ExpectEnd());
+  return meshes;
+}
+
+absl::StatusOr<Sharding> ParseSharding(std::string_view text, const Mesh& mesh,
+                                       const std::vector<NamedMesh>& table) {
+  Parser parser(text);
+  RETURN_IF_ERROR(parser.Expect("#sdy.sharding<"));
+  ASSIGN_OR_RETURN(Sharding sharding, ShardingBody(parser, mesh, table));
+  RETURN_IF_ERROR(parser.ExpectEnd());
+  return sharding;
+}
+
+absl::StatusOr<std::vector<Sharding>> ParseShardings(std::string_view text, const Mesh& mesh,
+                                                     const std::vector<NamedMesh>& table) {
+  Parser parser(text);
+  std::vector<Sharding> shardings;
+  if (!parser.Accept("#sdy.sharding_per_value<")) {
+    ASSIGN_OR_RETURN(Sharding sharding, ParseSharding(text, mesh, table));
+    shardings.push_back(std::move(sharding));
+    return shardings;
+  }
+  RETURN_IF_ERROR(parser.Expect("["));
+  RETURN_IF_ERROR(parser.List("]", [&]() -> absl::Status {
+    parser.Accept("#sdy.sharding");
+    RETURN_IF_ERROR(parser.Expect("<"));
+    ASSIGN_OR_RETURN(Sharding sharding, ShardingBody(parser, mesh, table));
+    shardings.push_back(std::move(sharding));
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(parser.Expect(">"));
+  RETURN_IF_ERROR(parser.ExpectEnd());
+  return shardings;
+}
+
+absl::StatusOr<Axes> ParseManualAxes(std::string_view text, const Mesh& mesh) {
+  Parser parser(text);
+  Axes axes;
+  RETURN_IF_ERROR(parser.Expect("#sdy<"));
+  RETURN_IF_ERROR(parser.Expect("manual_axes"));
+  RETURN_IF_ERROR(AxisList(parser, mesh, &axes, nullptr));
+  RETURN_IF_ERROR(parser.Expect(">"));
+  RETURN_IF_ERROR(parser.ExpectEnd());
+  return axes;
+}
+
+}  // namespace tpusim::sharding
