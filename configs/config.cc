@@ -75,7 +75,7 @@ absl::StatusOr<Request> FromText(const std::string& text) {
     return NoRule(fmt::format("--config {}: several slices are not supported; give one, such as {}",
                               text, Examples()));
   }
-  const size_t dash = text.rfind('-');
+  const size_t dash = text.find('-');
   if (text.empty() || dash == std::string::npos) {
     const std::vector<std::string> slices = SliceNames(text);
     if (slices.empty()) {

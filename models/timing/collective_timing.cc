@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/timing/kernel_timing.h"
+
 namespace tpusim::timing {
 namespace {
 
@@ -53,9 +55,16 @@ Picoseconds DirectTransfers(Bytes busiest, BytesPerSecond rate, int64_t longest,
   return TransferTime(busiest, rate) + hop_latency * longest;
 }
 
-Picoseconds LocalCopy(const configs::ChipParams& chip, Bytes bytes, int64_t passes) {
-  return chip.dma.start_latency +
-         TransferTime(bytes * passes, chip.hbm.bytes_per_second * chip.hbm.efficiency);
+Picoseconds LocalCopy(const configs::ChipParams& chip, isa::MemorySpace space, Bytes bytes,
+                      int64_t passes) {
+  if (space == isa::MemorySpace::kVmem) {
+    const configs::VpuParams& vpu = chip.vpu;
+    const int64_t per_cycle =
+        std::min(vpu.load_slots, vpu.store_slots) * vpu.sublanes * vpu.lanes * 4;
+    return chip.dma.start_latency +
+           TransferTime(bytes, BytesPerSecond(static_cast<double>(per_cycle) * chip.clock.value()));
+  }
+  return chip.dma.start_latency + TransferTime(bytes * passes, HbmRate(chip));
 }
 
 Picoseconds AllReduceBound(Bytes v, const GroupWires& wires) {

@@ -19,6 +19,7 @@
 
 #include "configs/chip.h"
 #include "configs/units.h"
+#include "models/isa/program.h"
 
 namespace tpusim::timing {
 
@@ -28,9 +29,9 @@ BytesPerSecond EffectiveLinkRate(const configs::IciParams& ici, bool axis_wraps)
 
 // The speed of one step between neighbours of a lane.
 struct LaneTiming {
-  int64_t n = 1;               // positions
-  BytesPerSecond rate;         // one direction between two neighbours, effective
-  Picoseconds step_latency;    // hops of the longest step * hop latency
+  int64_t n = 1;             // positions
+  BytesPerSecond rate;       // one direction between two neighbours, effective
+  Picoseconds step_latency;  // hops of the longest step * hop latency
 };
 
 // All-gather of a shard of `shard` bytes per position; every formula without
@@ -73,8 +74,10 @@ Picoseconds LineAllToAll(Bytes block, const LaneTiming& lane);
 Picoseconds DirectTransfers(Bytes busiest, BytesPerSecond rate, int64_t longest,
                             Picoseconds hop_latency);
 
-// Copy within one memory (read + write) or fill (write), `passes` = 2 or 1.
-Picoseconds LocalCopy(const configs::ChipParams& chip, Bytes bytes, int64_t passes);
+// Copy within one memory (read + write, `passes` = 2) or fill (write, 1). In VMEM
+// a register is loaded and stored per cycle and slot, whatever the passes.
+Picoseconds LocalCopy(const configs::ChipParams& chip, isa::MemorySpace space, Bytes bytes,
+                      int64_t passes);
 
 // --- Bounds ---
 
@@ -86,12 +89,12 @@ struct GroupCut {
 
 // The wires of a group, as the bounds see them.
 struct GroupWires {
-  int64_t n = 1;              // members
-  int64_t links = 0;          // directed links that end at a member
-  int64_t fewest_links = 0;   // incoming links of the member that has fewest
-  int64_t total_distance = 0; // sum of hops over all ordered pairs; 0 = not known
+  int64_t n = 1;               // members
+  int64_t links = 0;           // directed links that end at a member
+  int64_t fewest_links = 0;    // incoming links of the member that has fewest
+  int64_t total_distance = 0;  // sum of hops over all ordered pairs; 0 = not known
   std::vector<GroupCut> cuts;
-  BytesPerSecond nominal;     // one link, one direction
+  BytesPerSecond nominal;  // one link, one direction
 };
 
 // All-reduce of V bytes per device. Every byte of the result takes n-1
@@ -108,8 +111,8 @@ Picoseconds ReduceScatterBound(Bytes v, const GroupWires& wires);
 Picoseconds AllToAllBound(Bytes operand, const GroupWires& wires);
 // Permutation: the message of a pair over its route (two routes where both ways
 // round are equally short), and all bytes times hops over all links.
-Picoseconds PermuteBound(Bytes message, int64_t fewest_routes, int64_t total_hops,
-                         int64_t links, BytesPerSecond nominal);
+Picoseconds PermuteBound(Bytes message, int64_t fewest_routes, int64_t total_hops, int64_t links,
+                         BytesPerSecond nominal);
 
 }  // namespace tpusim::timing
 

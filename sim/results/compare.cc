@@ -61,8 +61,8 @@ struct Part {
 
 }  // namespace
 
-std::string ExplainDifference(const std::string& name_a, const Report& a,
-                              const std::string& name_b, const Report& b) {
+std::string ExplainDifference(const std::string& name_a, const Report& a, const std::string& name_b,
+                              const Report& b) {
   const Picoseconds change = b.step_time - a.step_time;
   std::string text;
   if (Magnitude(change) * 1000 < a.step_time) {
@@ -114,9 +114,11 @@ std::string Compare(const std::vector<Report>& reports) {
       {"workload", [](const Report& r) { return r.workload; }},
       {"config", [](const Report& r) { return r.config; }},
       {"step time", [](const Report& r) { return TimeText(r.step_time); }},
-      {"speed", [&](const Report& r) {
-         return r.step_time.value() == 0 ? "-"
-                                         : fmt::format("{:.2f}x", Ratio(base.step_time, r.step_time));
+      {"speed",
+       [&](const Report& r) {
+         return r.step_time.value() == 0
+                    ? "-"
+                    : fmt::format("{:.2f}x", Ratio(base.step_time, r.step_time));
        }},
       {"bound by", [](const Report& r) { return std::string(BindingName(r.binding)); }},
       {"compute busy", [](const Report& r) { return TimeText(r.compute_busy); }},

@@ -20,8 +20,8 @@ std::string Compare(const std::vector<Report>& reports);
 
 // The line: "B is 1.35x faster than A (-80.00 us): exposed communication
 // -80.00 us (all-gather gone)".
-std::string ExplainDifference(const std::string& name_a, const Report& a,
-                              const std::string& name_b, const Report& b);
+std::string ExplainDifference(const std::string& name_a, const Report& a, const std::string& name_b,
+                              const Report& b);
 
 }  // namespace tpusim::results
 

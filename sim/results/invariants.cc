@@ -106,8 +106,9 @@ absl::Status CheckLinks(const configs::Config& config, const sim::Timeline& time
           topology.HasLink(chip, Opposite(d)) ? topology.Neighbour(chip, Opposite(d)) : -1;
       const Bytes expected = source < 0 ? Bytes(0) : of_chip(&sim::DeviceTotals::sent, source, d);
       if (received != expected) {
-        return Broken(fmt::format("chip {} received {} bytes over links of direction {}, {} were sent",
-                                  chip, received.value(), DirectionName(d), expected.value()));
+        return Broken(
+            fmt::format("chip {} received {} bytes over links of direction {}, {} were sent", chip,
+                        received.value(), DirectionName(d), expected.value()));
       }
     }
   }

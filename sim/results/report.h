@@ -79,10 +79,10 @@ struct Report {
   Bytes peak_hbm{0}, usable_hbm{0};
   int64_t devices = 0, chips = 0, chip_classes = 0;  // pod
   int64_t events = 0;
-  std::vector<OpReport> ops;                 // longest first
-  std::vector<ScopeReport> scopes;           // by name
-  std::vector<CollectiveReport> collectives; // longest first
-  std::vector<LinkReport> links;             // pod; chip major
+  std::vector<OpReport> ops;                  // longest first
+  std::vector<ScopeReport> scopes;            // by name
+  std::vector<CollectiveReport> collectives;  // longest first
+  std::vector<LinkReport> links;              // pod; chip major
   std::vector<std::string> assumptions, warnings;
 
   // For the summary and `compare`; not in the report file.

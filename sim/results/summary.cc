@@ -27,10 +27,9 @@ double Share(Picoseconds t, const Report& r) {
 
 Lines Head(const Report& r) {
   Lines lines;
-  lines.push_back(Field("workload", fmt::format("{} on {}: {}, {}, {}", r.workload, r.config,
-                                                Plural(r.chips, "chip"),
-                                                Plural(r.devices, "device"),
-                                                Plural(r.partitions, "partition"))));
+  lines.push_back(Field(
+      "workload", fmt::format("{} on {}: {}, {}, {}", r.workload, r.config, Plural(r.chips, "chip"),
+                              Plural(r.devices, "device"), Plural(r.partitions, "partition"))));
   lines.push_back(Field("device order", r.device_order.empty() ? "-" : r.device_order));
   lines.push_back(
       Field("step time", fmt::format("{}   MFU {}   HFU {}   {} per device", TimeText(r.step_time),
@@ -46,13 +45,12 @@ Lines Head(const Report& r) {
                                    PercentText(Share(r.compute_busy, r)), TimeText(r.mxu_busy),
                                    TimeText(r.vpu_busy))));
   lines.push_back(Field("communication",
-                        fmt::format("{} exposed ({}), {} hidden under compute",
-                                    TimeText(r.exposed), PercentText(Share(r.exposed, r)),
-                                    TimeText(r.hidden))));
+                        fmt::format("{} exposed ({}), {} hidden under compute", TimeText(r.exposed),
+                                    PercentText(Share(r.exposed, r)), TimeText(r.hidden))));
   const double used = r.usable_hbm.value() == 0 ? 0 : Ratio(r.peak_hbm, r.usable_hbm);
-  lines.push_back(Field("memory", fmt::format("peak {} of {} usable HBM ({})",
-                                              BytesText(r.peak_hbm), BytesText(r.usable_hbm),
-                                              PercentText(used))));
+  lines.push_back(
+      Field("memory", fmt::format("peak {} of {} usable HBM ({})", BytesText(r.peak_hbm),
+                                  BytesText(r.usable_hbm), PercentText(used))));
   return lines;
 }
 
@@ -98,8 +96,8 @@ Lines Notes(const Report& r, size_t room) {
   if (all.size() <= room) return all;
   const size_t left_out = all.size() - (room - 1);
   all.resize(room - 1);
-  all.push_back(Field("", fmt::format("... and {} more assumptions or warnings in --report",
-                                      left_out)));
+  all.push_back(
+      Field("", fmt::format("... and {} more assumptions or warnings in --report", left_out)));
   return all;
 }
 
@@ -111,8 +109,8 @@ std::string Summarize(const Report& r) {
   constexpr size_t kOps = 5, kCollectives = 4;
   Lines lines = Head(r);
   const Lines ops = OpTable(r, r.collectives.empty() ? kOps + kCollectives : kOps);
-  const Lines collectives = CollectiveTable(r, r.ops.size() < kOps ? 2 * kCollectives - r.ops.size()
-                                                                   : kCollectives);
+  const Lines collectives =
+      CollectiveTable(r, r.ops.size() < kOps ? 2 * kCollectives - r.ops.size() : kCollectives);
   if (!ops.empty()) lines.emplace_back();
   Append(lines, ops);
   if (!collectives.empty()) lines.emplace_back();

@@ -30,9 +30,9 @@ std::string InUnits(double value, const std::array<Unit, N>& units) {
   return fmt::format("{:.{}f} {}", scaled, decimals, units[i].name);
 }
 
-constexpr std::array<Unit, 4> kTimes = {
-    Unit{1, "ns"}, Unit{1e3, "us"}, Unit{1e6, "ms"}, Unit{1e9, "s"}};
-constexpr std::array<Unit, 6> kSizes = {Unit{1, "B"},   Unit{1e3, "kB"},  Unit{1e6, "MB"},
+constexpr std::array<Unit, 4> kTimes = {Unit{1, "ns"}, Unit{1e3, "us"}, Unit{1e6, "ms"},
+                                        Unit{1e9, "s"}};
+constexpr std::array<Unit, 6> kSizes = {Unit{1, "B"},    Unit{1e3, "kB"},  Unit{1e6, "MB"},
                                         Unit{1e9, "GB"}, Unit{1e12, "TB"}, Unit{1e15, "PB"}};
 constexpr std::array<Unit, 6> kWork = {Unit{1, "FLOP"},     Unit{1e3, "kFLOP"},
                                        Unit{1e6, "MFLOP"},  Unit{1e9, "GFLOP"},
@@ -42,9 +42,7 @@ constexpr std::array<Unit, 6> kWork = {Unit{1, "FLOP"},     Unit{1e3, "kFLOP"},
 
 std::string TimeText(Picoseconds t) { return InUnits(ToNanoseconds(t), kTimes); }
 
-std::string SignedTimeText(Picoseconds t) {
-  return (t.value() >= 0 ? "+" : "") + TimeText(t);
-}
+std::string SignedTimeText(Picoseconds t) { return (t.value() >= 0 ? "+" : "") + TimeText(t); }
 
 std::string BytesText(Bytes b) { return InUnits(static_cast<double>(b.value()), kSizes); }
 

@@ -12,11 +12,11 @@
 
 namespace tpusim::results {
 
-std::string TimeText(Picoseconds t);          // "850 ns", "311.2 us", "1.250 ms"
-std::string SignedTimeText(Picoseconds t);    // "+311.2 us", "-80.00 us"
-std::string BytesText(Bytes b);               // "68.20 MB": decimal, as everywhere
-std::string FlopsText(Flops f);               // "34.36 GFLOP"
-std::string PercentText(double share);        // 0.123 -> "12.3%"
+std::string TimeText(Picoseconds t);        // "850 ns", "311.2 us", "1.250 ms"
+std::string SignedTimeText(Picoseconds t);  // "+311.2 us", "-80.00 us"
+std::string BytesText(Bytes b);             // "68.20 MB": decimal, as everywhere
+std::string FlopsText(Flops f);             // "34.36 GFLOP"
+std::string PercentText(double share);      // 0.123 -> "12.3%"
 
 // At most `width` characters; what is cut ends in "...".
 std::string Clip(std::string_view text, size_t width);

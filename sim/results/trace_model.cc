@@ -117,8 +117,7 @@ class Builder {
                                              s.start.value(), s.end.value()));
     }
     if (s.op >= static_cast<int64_t>(info_.ops.size())) {
-      return absl::InternalError(
-          fmt::format("span of operation {} of {}", s.op, info_.ops.size()));
+      return absl::InternalError(fmt::format("span of operation {} of {}", s.op, info_.ops.size()));
     }
     if (s.track == sim::Track::kIci && (s.lane < 0 || s.lane >= configs::kDirections)) {
       return absl::InternalError(fmt::format("transfer leaving in direction {}", s.lane));
@@ -354,9 +353,8 @@ class Builder {
       if (e.out == nullptr || e.in == nullptr) continue;
       e.in->flow_in_at_end = e.in->start < e.out->start;
       if (e.in->end < e.out->start) {
-        return absl::InternalError(
-            fmt::format("arrow {} leaves at {} ps and arrives before {} ps", id,
-                        e.out->start.value(), e.in->end.value()));
+        return absl::InternalError(fmt::format("arrow {} leaves at {} ps and arrives before {} ps",
+                                               id, e.out->start.value(), e.in->end.value()));
       }
     }
     return absl::OkStatus();

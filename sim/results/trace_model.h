@@ -29,11 +29,11 @@ enum class SliceDetail {
 
 struct TraceSlice {
   Picoseconds start, end;
-  int32_t name = 0;         // index into TraceModel::names
-  int32_t op = -1;          // index into ProgramInfo::ops
+  int32_t name = 0;  // index into TraceModel::names
+  int32_t op = -1;   // index into ProgramInfo::ops
   int64_t step = -1;
   Bytes bytes{0};
-  uint64_t flow_out = 0;    // 0, or an arrow whose both ends are in the trace
+  uint64_t flow_out = 0;  // 0, or an arrow whose both ends are in the trace
   uint64_t flow_in = 0;
   bool flow_in_at_end = false;  // it was sent after this slice began
 };
@@ -45,10 +45,10 @@ struct TraceSample {
 
 struct TraceTrack {
   std::string name;
-  int32_t parent = -1;      // index into TraceModel::tracks, always smaller
-  int32_t rank = 0;         // among its siblings
+  int32_t parent = -1;  // index into TraceModel::tracks, always smaller
+  int32_t rank = 0;     // among its siblings
   bool is_counter = false;
-  std::string unit;         // of a counter
+  std::string unit;  // of a counter
   SliceDetail detail = SliceDetail::kNone;
   std::vector<TraceSlice> slices;    // parents before children, by start
   std::vector<TraceSample> samples;  // changes only, one per nanosecond
@@ -70,9 +70,9 @@ constexpr int64_t TraceNanoseconds(Picoseconds t) { return t.value() / 1000; }
 // What a reader of the trace must find. A damaged Perfetto trace mostly loads
 // without complaint, so only counting tells.
 struct TrackTotals {
-  std::string path;         // "chip 0 (0,0)/HBM DMA 2"
+  std::string path;  // "chip 0 (0,0)/HBM DMA 2"
   int64_t slices = 0;
-  int64_t busy_ns = 0;      // sum over outermost slices
+  int64_t busy_ns = 0;  // sum over outermost slices
   int64_t samples = 0;
 };
 struct TraceTotals {

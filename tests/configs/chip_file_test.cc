@@ -50,7 +50,7 @@ TEST(ChipFileTest, V5eKernelFloorIsNotCountedTwice) {
 }
 
 TEST(ChipFileTest, V5eLinkRatesReproduceTheirMeasurements) {
-  const IciParams& ici = LoadChip("v5e", "")->chip.ici;
+  const IciParams ici = LoadChip("v5e", "")->chip.ici;
   const double line = ici.link_bytes_per_second.value() * ici.unwrapped_efficiency;
   const double ring = ici.link_bytes_per_second.value() * ici.wrapped_efficiency;
   const double launch = ToMicroseconds(ici.launch);

@@ -24,9 +24,9 @@ Command AddCompile(CLI::App& parent);
 Command AddCompare(CLI::App& parent);
 Command AddConfigs(CLI::App& parent);
 
-inline constexpr int kExitUserError = 1;      // the workload or the configuration is at fault
-inline constexpr int kExitUsage = 2;          // the command line is
-inline constexpr int kExitInternalError = 70; // tpusim is
+inline constexpr int kExitUserError = 1;       // the workload or the configuration is at fault
+inline constexpr int kExitUsage = 2;           // the command line is
+inline constexpr int kExitInternalError = 70;  // tpusim is
 
 int ExitCode(const absl::Status& status);
 

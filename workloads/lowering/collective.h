@@ -21,8 +21,8 @@ enum class CollectiveKind { kAllReduce, kAllGather, kReduceScatter, kAllToAll, k
 
 struct CollectiveRequest {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  std::string name;      // HLO name, for messages
-  std::string axes;      // mesh axes for the report, may be empty
+  std::string name;  // HLO name, for messages
+  std::string axes;  // mesh axes for the report, may be empty
   // Devices of each group in group order (order matters: shard index). Groups
   // are disjoint; devices in none take no part. Unused by kPermute.
   std::vector<std::vector<int64_t>> groups;
@@ -38,8 +38,8 @@ struct CollectiveRequest {
 
 struct LoweredCollective {
   isa::CollectiveInfo info;
-  std::vector<isa::SharedBody> bodies;      // one per role
-  std::vector<int32_t> role_of_device;      // -1: takes no part
+  std::vector<isa::SharedBody> bodies;  // one per role
+  std::vector<int32_t> role_of_device;  // -1: takes no part
 };
 
 // Adds the routes and flags it needs to `program`. Equal routes are shared.

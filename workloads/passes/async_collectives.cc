@@ -14,10 +14,10 @@ absl::Status MakeCollectivesAsync(hlo::Module& module, const Target&) {
       if (i->opcode() != Opcode::kCollectivePermute || i->operands().size() != 1) continue;
       // The start owns the source, the destination and two synchronisation flags.
       const hlo::Shape flag = hlo::MakeShape(hlo::PrimitiveType::kU32, {});
-      Instruction* start = computation->Add(
-          Opcode::kCollectivePermuteStart,
-          hlo::MakeTupleShape({i->operand(0)->shape(), i->shape(), flag, flag}), {i->operand(0)},
-          i->name() + "-start", i);
+      Instruction* start =
+          computation->Add(Opcode::kCollectivePermuteStart,
+                           hlo::MakeTupleShape({i->operand(0)->shape(), i->shape(), flag, flag}),
+                           {i->operand(0)}, i->name() + "-start", i);
       Instruction* done = computation->Add(Opcode::kCollectivePermuteDone, i->shape(), {start},
                                            i->name() + "-done");
       *done->mutable_attrs().mutable_metadata() = i->attrs().metadata();

@@ -11,13 +11,26 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir.h"
+#include "workloads/sharding/axes.h"
 #include "workloads/sharding/sharding.h"
 
 namespace tpusim::sharding {
+
+// A region in which the program itself says what every device does (shard_map).
+// In the module it is a `call` from global operands to a global result; the body
+// has the shapes of one shard and may hold collectives over partition ids.
+struct ManualRegion {
+  std::vector<Sharding> operands;  // what the body's parameters are shards of
+  std::vector<Sharding> results;   // what its results are shards of
+  // Element of the body's root tuple that is result i; empty if it is no tuple.
+  std::vector<int64_t> result_index;
+  Axes manual_axes;
+};
 
 struct ShardedModule {
   std::unique_ptr<hlo::Module> module;  // global shapes, markers gone
@@ -25,6 +38,10 @@ struct ShardedModule {
   int64_t num_partitions = 1;
   // One ValueSharding per instruction of every computation that is partitioned.
   std::unordered_map<const hlo::Instruction*, ValueSharding> shardings;
+  // Copies that stand for the program's sharding constraints: no data moves if
+  // operand and result have one sharding.
+  std::unordered_set<const hlo::Instruction*> constraints;
+  std::unordered_map<const hlo::Instruction*, ManualRegion> manual_regions;
 };
 
 // `num_partitions` 0 = take it from the module. Errors: two sources disagree on

@@ -27,7 +27,7 @@ struct Box {
   std::vector<AxisRun> runs;  // axes along which the group extends, x first
 
   int64_t members() const;
-  bool contiguous() const;  // all strides are 1
+  bool contiguous() const;      // all strides are 1
   std::string Extents() const;  // "4x2"
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -91,17 +92,17 @@ std::string OneLaneName(const Lane& lane) {
   return name;
 }
 
-std::string ManyLaneName(const std::vector<Lane>& lanes, const std::vector<std::vector<int>>& orders,
-                         const Box& box) {
-  const bool rings = std::all_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
-    return lane.shape == Lane::Shape::kRing;
-  });
-  const bool lines = std::all_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
-    return lane.shape == Lane::Shape::kLine;
-  });
-  std::string name =
-      fmt::format("{}-colour {}-D {} {}", orders.size(), lanes.size(),
-                  rings ? "ring" : lines ? "line" : "ring and line", box.Extents());
+std::string ManyLaneName(const std::vector<Lane>& lanes,
+                         const std::vector<std::vector<int>>& orders, const Box& box) {
+  const bool rings = std::all_of(lanes.begin(), lanes.end(),
+                                 [](const Lane& lane) { return lane.shape == Lane::Shape::kRing; });
+  const bool lines = std::all_of(lanes.begin(), lanes.end(),
+                                 [](const Lane& lane) { return lane.shape == Lane::Shape::kLine; });
+  std::string name = fmt::format("{}-colour {}-D {} {}", orders.size(), lanes.size(),
+                                 rings   ? "ring"
+                                 : lines ? "line"
+                                         : "ring and line",
+                                 box.Extents());
   if (orders.size() > 1) return name;
   name += " (";
   for (size_t i = 0; i < lanes.size(); ++i) {
@@ -124,8 +125,7 @@ class Collector {
     candidate.lists = std::move(lists);
     candidate.algorithm = std::move(name);
     Finish(candidate);
-    if (request_.kind != CollectiveKind::kAllReduce ||
-        request_.operand_bytes > kSinglePhaseLimit) {
+    if (request_.kind != CollectiveKind::kAllReduce || request_.operand_bytes > kSinglePhaseLimit) {
       return;
     }
     candidate.plan.single_phase = true;
@@ -231,8 +231,8 @@ std::vector<Candidate> CandidatesFor(const configs::Config& config,
     collector.Add(fmt::format("direct exchange of {}", lists[0].size()),
                   {ScatteredLane(config, lists)}, {{0}}, lists);
   } else {
-    collector.Add(fmt::format("minimum-hop ring of {}", lists[0].size()),
-                  {ListRing(config, lists)}, {{0}}, lists);
+    collector.Add(fmt::format("minimum-hop ring of {}", lists[0].size()), {ListRing(config, lists)},
+                  {{0}}, lists);
   }
   return collector.Take();
 }
@@ -256,9 +256,9 @@ std::vector<Position> PositionsOf(const configs::Topology& topology, const Group
     return positions;
   }
   const std::vector<int64_t>& list = candidate.lists[group_of_form];
-  std::vector<int64_t> place(topology.devices(), -1);
+  std::map<int64_t, int64_t> place;
   for (size_t i = 0; i < list.size(); ++i) place[list[i]] = static_cast<int64_t>(i);
-  for (size_t i = 0; i < group.size(); ++i) positions[i][0] = place[group[i]];
+  for (size_t i = 0; i < group.size(); ++i) positions[i][0] = place.at(group[i]);
   return positions;
 }
 

@@ -18,8 +18,8 @@ namespace tpusim::lowering {
 // Groups of one request that lie in the torus in the same way; all groups that
 // are no box are of one form.
 struct GroupForm {
-  std::optional<Box> box;        // of the first group
-  std::vector<size_t> groups;    // indices into the request, ascending
+  std::optional<Box> box;      // of the first group
+  std::vector<size_t> groups;  // indices into the request, ascending
 };
 std::vector<GroupForm> FormsOf(const configs::Topology& topology,
                                const std::vector<std::vector<int64_t>>& groups);

@@ -35,8 +35,8 @@ void SetAtom(const CollectiveRequest& request, Plan& plan) {
   plan.halves = 1;
   for (const Lane& lane : plan.lanes) plan.halves = std::max(plan.halves, lane.halves());
   const bool whole = plan.kind == CollectiveKind::kAllGather || plan.single_phase;
-  const int64_t shard =
-      whole ? request.operand_bytes.value() : CeilDiv(request.operand_bytes.value(), plan.members());
+  const int64_t shard = whole ? request.operand_bytes.value()
+                              : CeilDiv(request.operand_bytes.value(), plan.members());
   const int64_t parts = static_cast<int64_t>(plan.orders.size()) * plan.halves;
   plan.atom = Bytes(RoundUp(CeilDiv(shard, parts), std::max<int64_t>(1, request.element_bytes)));
 }
@@ -50,8 +50,8 @@ DeviceSteps StepsAt(const Plan& plan, const Position& position) {
       const int index = plan.orders[colour][phase];
       const Lane& lane = plan.lanes[index];
       const Pieces held = HeldAt(plan, position, static_cast<int>(colour), phase);
-      DeviceSteps one = exchange ? AllToAllSteps(lane, index, held)
-                                 : AllGatherSteps(lane, index, held);
+      DeviceSteps one =
+          exchange ? AllToAllSteps(lane, index, held) : AllGatherSteps(lane, index, held);
       if (colour == 0) {
         together = std::move(one);
       } else {

@@ -12,11 +12,10 @@ namespace tpusim::lowering {
 namespace {
 
 bool Equal(const isa::Route& a, const isa::Route& b) {
-  return a.name == b.name &&
-         std::equal(a.from.begin(), a.from.end(), b.from.begin(), b.from.end(),
-                    [](const isa::RouteEnd& p, const isa::RouteEnd& q) {
-                      return p.peer == q.peer && p.links == q.links;
-                    });
+  return a.name == b.name && std::equal(a.from.begin(), a.from.end(), b.from.begin(), b.from.end(),
+                                        [](const isa::RouteEnd& p, const isa::RouteEnd& q) {
+                                          return p.peer == q.peer && p.links == q.links;
+                                        });
 }
 
 size_t IndexOf(const configs::Link& link) {
@@ -100,9 +99,7 @@ size_t LinkLoads::BusiestLink() const {
   return busiest;
 }
 
-BytesPerSecond LinkLoads::Share() const {
-  return BusiestRate() / static_cast<double>(Busiest());
-}
+BytesPerSecond LinkLoads::Share() const { return BusiestRate() / static_cast<double>(Busiest()); }
 
 int64_t LinkLoads::Busiest() const { return amounts_[BusiestLink()]; }
 

@@ -18,8 +18,7 @@ DeviceSteps ScatteredAllToAllSteps(int64_t n, int index, const Pieces& base) {
       in.origin[index] = {(at + n - k) % n, 1};
       in.destination[index] = {at, 1};
       in.half = half;
-      step.receives.push_back(
-          {.lane = index, .delta = -k, .other_way = half == 1, .pieces = {in}});
+      step.receives.push_back({.lane = index, .delta = -k, .other_way = half == 1, .pieces = {in}});
     }
   }
   return {step};

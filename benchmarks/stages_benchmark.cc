@@ -1,0 +1,134 @@
+// Where the wall time goes: import, compile and simulate by themselves, then the
+// whole process from a workload file to its report, with its peak memory.
+//
+//   build/tpusim_benchmark [--benchmark_filter=simulate]
+//
+// Programs are those of one [1024,2048] x [2048,8192] product on eight chips in
+// its three forms: all-gather first, no communication, collective matmul.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "sim/simulate.h"
+#include "tools/tpusim/children.h"
+#include "tools/tpusim/pipeline.h"
+#include "workloads/compile.h"
+#include "workloads/hlo/import.h"
+
+namespace {
+
+constexpr char kSlice[] = "v5e-4x2";
+
+std::string File(const std::string& program) {
+  return std::string(TPUSIM_SOURCE_DIR "/workloads/examples/") + program + ".pb";
+}
+
+template <typename T>
+T OrDie(absl::StatusOr<T> result) {
+  TPUSIM_CHECK(result.ok(), tpusim::Message(result.status()));
+  return *std::move(result);
+}
+
+void Import(benchmark::State& state, const std::string& program) {
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(OrDie(tpusim::hlo::ImportFile(File(program))));
+  }
+}
+
+void Compile(benchmark::State& state, const std::string& program) {
+  const tpusim::configs::Config config = OrDie(tpusim::configs::LoadConfig(kSlice, {}));
+  for (auto _ : state) {
+    state.PauseTiming();
+    tpusim::hlo::ImportedWorkload imported = OrDie(tpusim::hlo::ImportFile(File(program)));
+    state.ResumeTiming();
+    benchmark::DoNotOptimize(OrDie(tpusim::workloads::Compile(std::move(imported), config, {})));
+  }
+}
+
+// A process can simulate once: every iteration is a child that measures itself
+// and hands back the seconds.
+void Simulate(benchmark::State& state, const std::string& program) {
+  const tpusim::tools::Prepared prepared =
+      OrDie(tpusim::tools::Prepare(File(program), kSlice, {}, {}));
+  int64_t events = 0;
+  for (auto _ : state) {
+    const auto results = tpusim::tools::InChildren(
+        {[&prepared]() -> absl::StatusOr<std::string> {
+          ASSIGN_OR_RETURN(const tpusim::tools::Simulated simulated,
+                           tpusim::tools::Simulate(prepared, {}));
+          return fmt::format("{:.9f} {}", simulated.seconds, simulated.timeline.events);
+        }},
+        1);
+    const std::string text = OrDie(results[0]);
+    state.SetIterationTime(std::strtod(text.c_str(), nullptr));
+    events = std::strtoll(text.c_str() + text.find(' '), nullptr, 10);
+  }
+  state.counters["events"] = static_cast<double>(events);
+}
+
+// tpusim from exec to exit, report and trace included.
+void Process(benchmark::State& state, const std::string& program) {
+  const std::string folder = std::filesystem::temp_directory_path().string();
+  const std::string report = folder + "/tpusim_benchmark.json";
+  const std::string trace = folder + "/tpusim_benchmark.pftrace";
+  const std::string workload = File(program);
+  std::vector<const char*> argv = {TPUSIM_BINARY, "run",      workload.c_str(), "--config",
+                                   kSlice,        "--report", report.c_str(),   "--trace",
+                                   trace.c_str(), "--quiet",  nullptr};
+  int64_t max_rss_kib = 0;
+  for (auto _ : state) {
+    const auto start = std::chrono::steady_clock::now();
+    pid_t pid = 0;
+    TPUSIM_CHECK(::posix_spawn(&pid, TPUSIM_BINARY, nullptr, nullptr,
+                               const_cast<char* const*>(argv.data()), environ) == 0,
+                 "cannot start tpusim");
+    int status = 0;
+    struct rusage usage;
+    ::wait4(pid, &status, 0, &usage);
+    TPUSIM_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "tpusim failed");
+    state.SetIterationTime(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    max_rss_kib = std::max<int64_t>(max_rss_kib, usage.ru_maxrss);
+  }
+  std::filesystem::remove(report);
+  std::filesystem::remove(trace);
+  state.counters["max_rss_MB"] = static_cast<double>(max_rss_kib) * 1024 / 1e6;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> programs = {"allgather_matmul_int32",  "local_matmul_int32",
+                                             "collective_matmul_int32", "allgather_matmul_bf16",
+                                             "local_matmul_bf16",       "collective_matmul_bf16"};
+  for (const std::string& program : programs) {
+    benchmark::RegisterBenchmark(("import/" + program).c_str(), Import, program)
+        ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(("compile/" + program).c_str(), Compile, program)
+        ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(("simulate/" + program).c_str(), Simulate, program)
+        ->Unit(benchmark::kMillisecond)
+        ->UseManualTime()
+        ->Iterations(10);
+    benchmark::RegisterBenchmark(("process/" + program).c_str(), Process, program)
+        ->Unit(benchmark::kMillisecond)
+        ->UseManualTime()
+        ->Iterations(10);
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,285 @@
+#include "models/isa/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "configs/status_macros.h"
+
+namespace tpusim::isa {
+namespace {
+
+// An instruction table index: within [0, size).
+template <typename T>
+bool Within(int64_t index, const std::vector<T>& table) {
+  return index >= 0 && index < static_cast<int64_t>(table.size());
+}
+
+class Verifier {
+ public:
+  Verifier(const PodProgram& program, const configs::Topology& topology)
+      : program_(program), topology_(topology) {}
+
+  absl::Status Run() {
+    if (program_.devices() != topology_.devices()) {
+      return Bad(fmt::format("it is for {} devices, the slice has {}", program_.devices(),
+                             topology_.devices()));
+    }
+    for (const int32_t index : program_.program_of_device) {
+      if (!Within(index, program_.programs) || program_.programs[index] == nullptr) {
+        return Bad(fmt::format("a device runs program {}, which does not exist", index));
+      }
+    }
+    RETURN_IF_ERROR(CheckRoutes());
+    for (size_t i = 0; i < program_.programs.size(); ++i) {
+      if (program_.programs[i] == nullptr) return Bad(fmt::format("program {} is missing", i));
+      program_index_ = static_cast<int32_t>(i);
+      seen_.clear();
+      const absl::Status status = CheckBody(program_.programs[i].get(), StreamId{});
+      if (!status.ok()) return Bad(fmt::format("program {}: {}", i, Message(status)));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::Status Bad(const std::string& what) {
+    return absl::InternalError("the instruction streams are not a program: " + what);
+  }
+
+  absl::Status CheckRoutes() {
+    for (const Route& route : program_.routes) {
+      if (static_cast<int64_t>(route.from.size()) != program_.devices()) {
+        return Bad(fmt::format("route '{}' is for {} devices", route.name, route.from.size()));
+      }
+      for (int64_t device = 0; device < program_.devices(); ++device) {
+        const RouteEnd& end = route.from[device];
+        if (end.peer < 0) continue;
+        int64_t chip = device / topology_.devices_per_chip();
+        for (const configs::Link& link : end.links) {
+          if (link.chip != chip || !topology_.HasLink(chip, link.direction)) {
+            return Bad(fmt::format("route '{}' from device {} breaks at chip {}", route.name,
+                                   device, chip));
+          }
+          chip = topology_.Neighbour(chip, link.direction);
+        }
+        if (end.peer >= program_.devices() || chip != end.peer / topology_.devices_per_chip()) {
+          return Bad(fmt::format("route '{}' from device {} ends at chip {}, not at device {}",
+                                 route.name, device, chip, end.peer));
+        }
+        if (end.links.empty() && end.peer != device) {
+          return NoRule(fmt::format(
+              "route '{}': transfers between two devices of one chip (device {} to {}) have no "
+              "rule: their rate is not among the chip's parameters",
+              route.name, device, end.peer));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckBody(const Body* body, const StreamId& stream) {
+    if (body == nullptr) return absl::InternalError("a body is missing");
+    if (!seen_.insert({body, stream}).second) return absl::OkStatus();
+    std::vector<int32_t> labels;
+    for (const Instruction& instruction : *body) {
+      if (const Label* label = std::get_if<Label>(&instruction.kind)) {
+        if (!Within(label->op, program_.info.ops)) {
+          return absl::InternalError(fmt::format("a label of op {}, which is unknown", label->op));
+        }
+        if (label->begin) {
+          labels.push_back(label->op);
+        } else if (labels.empty() || labels.back() != label->op) {
+          return absl::InternalError(fmt::format("label '{}' ends without having begun",
+                                                 program_.info.ops[label->op].name));
+        } else {
+          labels.pop_back();
+        }
+        continue;
+      }
+      const absl::Status status =
+          std::visit([&](const auto& kind) { return Check(kind, stream); }, instruction.kind);
+      if (!status.ok()) {
+        return absl::Status(status.code(),
+                            labels.empty()
+                                ? Message(status)
+                                : fmt::format("{}: {}", program_.info.ops[labels.back()].name,
+                                              Message(status)));
+      }
+    }
+    if (!labels.empty()) {
+      return absl::InternalError(
+          fmt::format("label '{}' does not end", program_.info.ops[labels.back()].name));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Check(const Label&, const StreamId&) { return absl::OkStatus(); }
+  absl::Status Check(const Block& block, const StreamId& stream) {
+    const int64_t slots[] = {block.mxu.m, block.mxu.k, block.mxu.n, block.valu, block.eup,
+                             block.xlu,   block.load,  block.store, block.scalar.value(),
+                             block.latency.value()};
+    if (*std::min_element(std::begin(slots), std::end(slots)) < 0) {
+      return absl::InternalError("a block with negative work");
+    }
+    const bool works = block.mxu.m > 0 || block.valu > 0 || block.eup > 0 || block.xlu > 0 ||
+                       block.load > 0 || block.store > 0;
+    if (stream.kind != StreamKind::kTensorCore && works) {
+      return NoRule("a block with vector or matrix work outside of a TensorCore stream");
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Check(const Kernel& kernel, const StreamId& stream) {
+    if (stream != StreamId{}) {
+      return NoRule("a kernel outside of the stream tensor_core[0]");
+    }
+    if (kernel.grid.size() > 32) return absl::InternalError("a grid of more than 32 dimensions");
+    for (const GridDim& dim : kernel.grid) {
+      if (dim.count < 1 || !(dim.last_fraction > 0 && dim.last_fraction <= 1)) {
+        return absl::InternalError(fmt::format("a grid dimension of {} blocks, the last one {}",
+                                               dim.count, dim.last_fraction));
+      }
+    }
+    for (const Window& window : kernel.windows) {
+      if (window.space == MemorySpace::kHost) {
+        return NoRule(fmt::format("window '{}' of a kernel in host memory", window.operand));
+      }
+      if (window.buffers < 1 || window.bytes < Bytes(0)) {
+        return absl::InternalError(fmt::format("window '{}' of {} bytes with {} buffers",
+                                               window.operand, window.bytes.value(),
+                                               window.buffers));
+      }
+    }
+    return Check(kernel.block, stream);
+  }
+  absl::Status CheckBytes(Bytes bytes) {
+    if (bytes >= Bytes(0)) return absl::OkStatus();
+    return absl::InternalError(fmt::format("a transfer of {} bytes", bytes.value()));
+  }
+  absl::Status Check(const Dma& dma, const StreamId&) {
+    if (dma.from == MemorySpace::kHost || dma.to == MemorySpace::kHost) {
+      return NoRule("a local DMA to or from host memory (that is a HostDma)");
+    }
+    return CheckBytes(dma.bytes);
+  }
+  absl::Status Check(const HostDma& dma, const StreamId&) { return CheckBytes(dma.bytes); }
+  absl::Status CheckFlag(int32_t flag) {
+    if (flag >= 0 && flag < program_.flags) return absl::OkStatus();
+    return absl::InternalError(fmt::format("flag {} of {}", flag, program_.flags));
+  }
+  // The route must lead somewhere from every device that runs this program.
+  absl::Status CheckRoute(int32_t route) {
+    if (!Within(route, program_.routes)) {
+      return absl::InternalError(fmt::format("route {}, which does not exist", route));
+    }
+    if (!checked_.insert({program_index_, route}).second) return absl::OkStatus();
+    for (int64_t device = 0; device < program_.devices(); ++device) {
+      if (program_.program_of_device[device] == program_index_ &&
+          program_.routes[route].from[device].peer < 0) {
+        return absl::InternalError(fmt::format("route '{}' leads nowhere from device {}",
+                                               program_.routes[route].name, device));
+      }
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Check(const Rdma& rdma, const StreamId&) {
+    RETURN_IF_ERROR(CheckRoute(rdma.route));
+    if (rdma.arrival_flag >= 0) RETURN_IF_ERROR(CheckFlag(rdma.arrival_flag));
+    if (rdma.sent_flag >= 0) RETURN_IF_ERROR(CheckFlag(rdma.sent_flag));
+    if (rdma.from == MemorySpace::kHost || rdma.to == MemorySpace::kHost) {
+      return NoRule("a remote DMA to or from host memory");
+    }
+    if (rdma.reduce && (rdma.reduce->element_bytes < 1 || rdma.reduce->valu_per_vreg < 0)) {
+      return absl::InternalError("a reducing transfer of elements without size");
+    }
+    for (const RouteEnd& end : program_.routes[rdma.route].from) {
+      if (end.peer >= 0 && end.links.empty() && rdma.from == MemorySpace::kVmem &&
+          rdma.to == MemorySpace::kVmem) {
+        return NoRule("a remote DMA from a device's VMEM to its own (that is a Dma)");
+      }
+    }
+    return CheckBytes(rdma.bytes);
+  }
+  absl::Status Check(const Signal& signal, const StreamId&) {
+    RETURN_IF_ERROR(CheckRoute(signal.route));
+    return CheckFlag(signal.flag);
+  }
+  absl::Status Check(const Wait& wait, const StreamId&) {
+    if (wait.count < 1) return absl::InternalError("a wait for nothing");
+    return CheckFlag(wait.flag);
+  }
+  absl::Status Check(const Loop& loop, const StreamId& stream) {
+    if (loop.count < 0) return absl::InternalError("a loop with a negative trip count");
+    return CheckBody(loop.body.get(), stream);
+  }
+  absl::Status Check(const Branch& branch, const StreamId& stream) {
+    if (!Within(branch.taken, branch.bodies)) {
+      return absl::InternalError(
+          fmt::format("branch {} of {}", branch.taken, branch.bodies.size()));
+    }
+    return CheckBody(branch.bodies[branch.taken].get(), stream);
+  }
+  absl::Status CheckBuffer(MemorySpace space, int32_t buffer) {
+    if (space == MemorySpace::kHost) return NoRule("an allocation in host memory");
+    if (Within(buffer, program_.info.buffers)) return absl::OkStatus();
+    return absl::InternalError(fmt::format("buffer {}, which is unknown", buffer));
+  }
+  absl::Status Check(const Alloc& alloc, const StreamId&) {
+    return CheckBuffer(alloc.space, alloc.buffer);
+  }
+  absl::Status Check(const Free& free, const StreamId&) {
+    return CheckBuffer(free.space, free.buffer);
+  }
+  absl::Status CheckToken(int32_t token) {
+    if (token >= 0 && token < program_.tokens) return absl::OkStatus();
+    return absl::InternalError(fmt::format("token {} of {}", token, program_.tokens));
+  }
+  absl::Status Check(const Start& start, const StreamId& stream) {
+    RETURN_IF_ERROR(CheckToken(start.token));
+    if (start.stream == StreamId{} || start.stream == stream) {
+      return absl::InternalError("a body is started on the stream that starts it or on the main one");
+    }
+    return CheckBody(start.body.get(), start.stream);
+  }
+  absl::Status Check(const Done& done, const StreamId&) { return CheckToken(done.token); }
+
+  const PodProgram& program_;
+  const configs::Topology& topology_;
+  int32_t program_index_ = 0;
+  std::set<std::pair<const Body*, StreamId>> seen_;  // never iterated over
+  std::set<std::pair<int32_t, int32_t>> checked_;    // (program, route)
+};
+
+void Collect(const Body& body, std::set<const Body*>& seen, std::set<StreamId>& streams) {
+  if (!seen.insert(&body).second) return;
+  for (const Instruction& instruction : body) {
+    if (const Loop* loop = std::get_if<Loop>(&instruction.kind)) {
+      Collect(*loop->body, seen, streams);
+    } else if (const Branch* branch = std::get_if<Branch>(&instruction.kind)) {
+      Collect(*branch->bodies[branch->taken], seen, streams);
+    } else if (const Start* start = std::get_if<Start>(&instruction.kind)) {
+      streams.insert(start->stream);
+      Collect(*start->body, seen, streams);
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status Verify(const PodProgram& program, const configs::Topology& topology) {
+  return Verifier(program, topology).Run();
+}
+
+std::vector<StreamId> StreamsOf(const PodProgram& program) {
+  std::set<const Body*> seen;
+  std::set<StreamId> streams;
+  for (const SharedBody& body : program.programs) Collect(*body, seen, streams);
+  streams.erase(StreamId{});
+  std::vector<StreamId> result = {StreamId{}};
+  result.insert(result.end(), streams.begin(), streams.end());
+  return result;
+}
+
+}  // namespace tpusim::isa

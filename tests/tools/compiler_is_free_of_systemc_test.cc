@@ -1,0 +1,30 @@
+// The compiler and the machine share the instruction set and the timing
+// functions, never the simulation kernel: whoever embeds the compiler must not
+// get SystemC with it. This executable links tpusim_workloads only, so what the
+// loader mapped into it is what the compiler needs.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "workloads/compile.h"
+
+namespace {
+
+bool IsMapped(const std::string& library) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/" + library) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(CompilerTest, DoesNotLoadSystemC) {
+  // The whole pipeline is linked in, not only its header.
+  EXPECT_FALSE(tpusim::workloads::PassNames().empty());
+  // The compiler reads protos: the list does name libraries.
+  ASSERT_TRUE(IsMapped("libprotobuf"));
+  EXPECT_FALSE(IsMapped("libsystemc"));
+}
+
+}  // namespace

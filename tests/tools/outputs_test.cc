@@ -1,0 +1,74 @@
+#include "tools/tpusim/outputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "configs/status_macros.h"
+
+namespace tpusim::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class OutputsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = fs::temp_directory_path() / ("tpusim_outputs_" + test);
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string In(const std::string& name) const { return (folder_ / name).string(); }
+  int64_t Files() const {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(OutputsTest, TryingLeavesNothingBehind) {
+  EXPECT_TRUE(CheckOutputs({{"--trace", In("t")}, {"--report", In("r")}, {"-o", ""}}, {}).ok());
+  EXPECT_EQ(Files(), 0);
+}
+
+TEST_F(OutputsTest, AnExistingFileMayBeReplaced) {
+  std::ofstream(In("r")) << "old";
+  EXPECT_TRUE(CheckOutputs({{"--report", In("r")}}, {In("w.pb")}).ok());
+  EXPECT_EQ(Files(), 1);
+}
+
+TEST_F(OutputsTest, NamesTheFlagAndThePath) {
+  const std::string missing = In("no/such/r.json");
+  EXPECT_THAT(Message(CheckOutputs({{"--report", missing}}, {})),
+              AllOf(HasSubstr("--report"), HasSubstr(missing), HasSubstr("create its folder")));
+  EXPECT_THAT(Message(CheckOutputs({{"--trace", folder_.string()}}, {})),
+              AllOf(HasSubstr("--trace"), HasSubstr("Is a directory")));
+  EXPECT_FALSE(CheckOutputs({{"--trace", In("new_folder/")}}, {}).ok());
+  EXPECT_EQ(Files(), 0);
+}
+
+TEST_F(OutputsTest, TwoOutputsNeedTwoFiles) {
+  EXPECT_THAT(Message(CheckOutputs({{"--trace", In("a")}, {"--report", In("./a")}}, {})),
+              AllOf(HasSubstr("--trace"), HasSubstr("--report")));
+  // A device takes both.
+  EXPECT_TRUE(CheckOutputs({{"--trace", "/dev/null"}, {"--report", "/dev/null"}}, {}).ok());
+}
+
+TEST_F(OutputsTest, TheWorkloadIsNotOverwritten) {
+  std::ofstream(In("w.pb")) << "workload";
+  EXPECT_THAT(Message(CheckOutputs({{"--report", In("w.pb")}},
+                                   {In("../" + folder_.filename().string() + "/w.pb")})),
+              HasSubstr("the workload itself"));
+}
+
+}  // namespace
+}  // namespace tpusim::tools

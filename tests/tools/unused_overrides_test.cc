@@ -1,0 +1,83 @@
+#include "tools/tpusim/unused_overrides.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/config.h"
+
+namespace tpusim::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// A device that runs this body, in a loop so that the walk has to descend.
+isa::PodProgram Program(isa::Body body) {
+  isa::PodProgram program;
+  isa::Loop loop{2, std::make_shared<const isa::Body>(std::move(body))};
+  program.programs = {std::make_shared<const isa::Body>(isa::Body{{loop}})};
+  program.program_of_device = {0};
+  return program;
+}
+
+isa::Instruction Product(isa::NumberFormat format) {
+  isa::Kernel kernel;
+  kernel.block.mxu = {8, 128, 128, format, 1};
+  return {kernel};
+}
+
+std::vector<std::string> Unused(const std::string& slice, const std::vector<std::string>& set,
+                                const isa::PodProgram& program) {
+  const auto config = configs::LoadConfig(slice, set);
+  EXPECT_TRUE(config.ok()) << config.status();
+  return UnusedOverrides(*config, program);
+}
+
+TEST(UnusedOverridesTest, FormatsThatTheProgramHasNot) {
+  const isa::PodProgram program = Program({Product(isa::NumberFormat::kBf16)});
+  EXPECT_THAT(Unused("v5e-4x2", {"chip.mxu.passes_bf16=2"}, program), IsEmpty());
+  EXPECT_THAT(Unused("v5e-4x2", {"chip.mxu.passes_int32=9"}, program),
+              ElementsAre("--set chip.mxu.passes_int32 has no effect: the program has no matrix "
+                          "product of that format"));
+}
+
+TEST(UnusedOverridesTest, LinksWithoutTransfers) {
+  const isa::PodProgram quiet = Program({Product(isa::NumberFormat::kBf16)});
+  EXPECT_THAT(Unused("v5e-4x2", {"ici.hop_latency_ns=500"}, quiet),
+              ElementsAre("--set ici.hop_latency_ns has no effect: the program sends nothing to "
+                          "another chip"));
+  const isa::PodProgram sends = Program({{isa::Rdma{}}});
+  EXPECT_THAT(Unused("v5e-4x2", {"ici.hop_latency_ns=500"}, sends), IsEmpty());
+  EXPECT_THAT(Unused("v5e-4x2", {"chip.mxu.rows=256"}, sends),
+              ElementsAre("--set chip.mxu.rows has no effect: the program has no matrix product"));
+}
+
+TEST(UnusedOverridesTest, EfficiencyOfAxesThatTheSliceHasNot) {
+  const isa::PodProgram sends = Program({{isa::Rdma{}}});
+  const std::vector<std::string> set = {"ici.wrapped_efficiency=0.5",
+                                        "ici.unwrapped_efficiency=0.5"};
+  EXPECT_THAT(Unused("v5e-4x2", set, sends),
+              ElementsAre("--set ici.wrapped_efficiency has no effect: no axis of v5e-4x2 wraps "
+                          "around"));
+  EXPECT_THAT(Unused("v5e-16x16", set, sends),
+              ElementsAre("--set ici.unwrapped_efficiency has no effect: all axes of v5e-16x16 "
+                          "wrap around"));
+  // 8 is a line, 16 a ring.
+  EXPECT_THAT(Unused("v5e-8x16", set, sends), IsEmpty());
+}
+
+TEST(UnusedOverridesTest, HostWithoutTransfers) {
+  const isa::PodProgram program = Program({Product(isa::NumberFormat::kBf16)});
+  EXPECT_THAT(Unused("v5e-4x2", {"host.pcie_bytes_per_second=3e10"}, program),
+              ElementsAre("--set host.pcie_bytes_per_second has no effect: the program moves "
+                          "nothing to or from the host"));
+  EXPECT_THAT(Unused("v5e-4x2", {"host.pcie_bytes_per_second=3e10"}, Program({{isa::HostDma{}}})),
+              IsEmpty());
+}
+
+}  // namespace
+}  // namespace tpusim::tools

@@ -1,0 +1,28 @@
+// Several simulations from one process.
+//
+// SystemC elaborates once per process, so each simulation is a child. A child
+// hands back one text; its end and its errors are the parent's Status.
+#ifndef TPUSIM_TOOLS_TPUSIM_CHILDREN_H_
+#define TPUSIM_TOOLS_TPUSIM_CHILDREN_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tpusim::tools {
+
+using Task = std::function<absl::StatusOr<std::string>()>;
+
+// Runs every task in a child of its own, at most `parallel` at a time. Results
+// in the order of the tasks. A child that dies is an internal error. The caller
+// must have no other threads and must not have simulated itself.
+std::vector<absl::StatusOr<std::string>> InChildren(const std::vector<Task>& tasks, int parallel);
+
+// Processors that this process may use, at least 1.
+int Processors();
+
+}  // namespace tpusim::tools
+
+#endif  // TPUSIM_TOOLS_TPUSIM_CHILDREN_H_

@@ -1,0 +1,83 @@
+// tpusim compare: several programs on one slice, or one program on several.
+#include "sim/results/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "sim/results/report.h"
+#include "tools/tpusim/children.h"
+#include "tools/tpusim/command.h"
+#include "tools/tpusim/console.h"
+#include "tools/tpusim/pipeline.h"
+
+namespace tpusim::tools {
+namespace {
+
+struct CompareFlags {
+  std::vector<std::string> workloads, configs;
+  ProgramFlags program;
+};
+
+// One simulation, as the text that FromJson reads.
+absl::StatusOr<std::string> SimulateToText(const std::string& workload, const std::string& config,
+                                           const ProgramFlags& flags) {
+  ASSIGN_OR_RETURN(const Prepared prepared,
+                   Prepare(workload, config, flags, CompileOptionsOf(flags)));
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, /*record_devices=*/{}));
+  return results::ToJson(simulated.report, results::JsonDetail::kExchange);
+}
+
+absl::Status Compare(const CompareFlags& flags) {
+  std::vector<std::string> configs = flags.configs;
+  if (configs.empty()) configs.emplace_back();  // each workload's own
+  std::vector<Task> tasks;
+  for (const std::string& workload : flags.workloads) {
+    for (const std::string& config : configs) {
+      tasks.push_back(
+          [&, workload, config] { return SimulateToText(workload, config, flags.program); });
+    }
+  }
+  std::vector<results::Report> reports;
+  for (const absl::StatusOr<std::string>& text : InChildren(tasks, Processors())) {
+    RETURN_IF_ERROR(text.status());
+    ASSIGN_OR_RETURN(results::Report report, results::FromJson(*text));
+    reports.push_back(std::move(report));
+  }
+  RETURN_IF_ERROR(PrintResult(results::Compare(reports)));
+  if (flags.program.quiet) return absl::OkStatus();
+  for (const results::Report& report : reports) {
+    std::vector<std::string> warnings;
+    for (const std::string& warning : report.warnings) {
+      warnings.push_back(fmt::format("{} on {}: {}", report.workload, report.config, warning));
+    }
+    PrintWarnings(warnings);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Command AddCompare(CLI::App& parent) {
+  auto flags = std::make_shared<CompareFlags>();
+  CLI::App* app = parent.add_subcommand("compare", "Put several workloads or slices side by side");
+  app->add_option("workloads", flags->workloads, "Two or more, or one with several --config")
+      ->type_name("WORKLOAD.pb...")
+      ->required();
+  app->add_option("-c,--config", flags->configs, "A slice; repeat it to compare slices")
+      ->type_name("CONFIG")
+      ->allow_extra_args(false);
+  AddProgramFlags(*app, flags->program);
+  app->callback([flags] {
+    if (flags->workloads.size() * std::max<size_t>(flags->configs.size(), 1) < 2) {
+      throw CLI::ValidationError("compare", "give two or more workloads, or several --config");
+    }
+  });
+  return {app, [flags] { return Compare(*flags); }};
+}
+
+}  // namespace tpusim::tools

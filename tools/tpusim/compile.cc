@@ -1,0 +1,149 @@
+// tpusim compile: the program after any stage of the compiler.
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/names.h"
+#include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
+#include "tools/tpusim/command.h"
+#include "tools/tpusim/console.h"
+#include "tools/tpusim/outputs.h"
+#include "tools/tpusim/pipeline.h"
+#include "workloads/hlo/import.h"
+
+namespace tpusim::tools {
+namespace {
+
+using workloads::Stage;
+
+const std::map<std::string, Stage>& Stages() {
+  static const auto* const stages = new std::map<std::string, Stage>{
+      {"sharded", Stage::kSharded},     {"partitioned", Stage::kPartitioned},
+      {"optimized", Stage::kOptimized}, {"schedule", Stage::kSchedule},
+      {"streams", Stage::kStreams},
+  };
+  return *stages;
+}
+
+struct CompileFlags {
+  std::string workload, config;
+  Stage emit = Stage::kStreams;
+  bool emit_given = false;
+  std::string output;
+  std::vector<std::string> dump_after;
+  ProgramFlags program;
+};
+
+bool IsBinary(const CompileFlags& flags) { return flags.output.ends_with(".pb"); }
+
+// The same bytes for the same module, whatever order maps are kept in.
+std::string Serialized(const hlo::Module& module) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  hlo::ToProto(module).SerializeToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
+std::string Text(const workloads::CompileResult& result, Stage stage) {
+  switch (stage) {
+    case Stage::kSharded:
+      return result.sharded_text;
+    case Stage::kPartitioned:
+      return hlo::ToString(*result.partitioned);
+    case Stage::kOptimized:
+    case Stage::kSchedule:
+      return hlo::ToString(*result.optimized);
+    case Stage::kStreams:
+      return isa::Disassemble(result.program);
+  }
+  TPUSIM_CHECK(false, "a stage without text");
+}
+
+absl::Status Compile(const CompileFlags& flags) {
+  const bool binary = IsBinary(flags);
+  RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, {flags.workload}));
+  workloads::CompileOptions options = CompileOptionsOf(flags.program);
+  options.dump_after = flags.dump_after;
+  options.until = flags.emit;
+  // A dump needs its pass to run, whatever else is asked for.
+  if (!flags.dump_after.empty()) {
+    options.until = std::max(flags.emit_given ? flags.emit : Stage::kSchedule, Stage::kSchedule);
+  }
+  ASSIGN_OR_RETURN(const Prepared prepared,
+                   Prepare(flags.workload, flags.config, flags.program, options));
+
+  std::string bytes;
+  for (const auto& [pass, text] : prepared.compiled.dumps) {
+    bytes += fmt::format("// after {}\n{}\n", pass, text);
+  }
+  if (flags.emit_given || flags.dump_after.empty()) {
+    bytes +=
+        binary ? Serialized(*prepared.compiled.partitioned) : Text(prepared.compiled, flags.emit);
+    if (!binary && !bytes.ends_with('\n')) bytes += '\n';
+  }
+  if (flags.output.empty()) {
+    RETURN_IF_ERROR(PrintResult(bytes));
+  } else {
+    RETURN_IF_ERROR(results::WriteFileAtomically(flags.output, bytes));
+  }
+  if (!flags.program.quiet) PrintWarnings(WarningsOf(prepared));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Command AddCompile(CLI::App& parent) {
+  auto flags = std::make_shared<CompileFlags>();
+  CLI::App* app = parent.add_subcommand("compile", "Print the program after a compiler stage");
+  app->add_option("workload", flags->workload, "What tpusim.export wrote, or any HLO proto")
+      ->type_name("WORKLOAD.pb")
+      ->required();
+  app->add_option("-c,--config", flags->config,
+                  "The slice, such as v5e-4x2, or a JSON file (default: the workload's)")
+      ->type_name("CONFIG");
+  CLI::Option* emit = app->add_option_function<std::string>(
+      "--emit",
+      [flags](const std::string& name) {
+        flags->emit = Stages().at(name);
+        flags->emit_given = true;
+      },
+      "The stage: sharded, partitioned, optimized, schedule or streams (default)");
+  emit->type_name("STAGE")->check(CLI::Validator(
+      [](std::string& name) -> std::string {
+        if (Stages().contains(name)) return "";
+        std::vector<std::string> names;
+        for (const auto& [stage, value] : Stages()) names.push_back(stage);
+        return fmt::format("no stage \"{}\"; the nearest is {}", name,
+                           configs::Nearest(name, names));
+      },
+      ""));
+  app->add_option("-o,--output", flags->output,
+                  "Write it here instead of printing it; partitioned to FILE.pb writes an "
+                  "HloModuleProto")
+      ->type_name("FILE");
+  app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
+      ->type_name("PASS")
+      ->allow_extra_args(false);
+  AddProgramFlags(*app, flags->program);
+  app->footer(fmt::format("Passes: {}", configs::Join(workloads::PassNames(), ", ")));
+  app->callback([flags] {
+    if (IsBinary(*flags) && (flags->emit != Stage::kPartitioned || !flags->dump_after.empty())) {
+      throw CLI::ValidationError(
+          "-o", fmt::format("only --emit partitioned has a binary form; for text, name {} .txt",
+                            flags->output));
+    }
+  });
+  return {app, [flags] { return Compile(*flags); }};
+}
+
+}  // namespace tpusim::tools

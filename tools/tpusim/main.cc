@@ -1,0 +1,101 @@
+// tpusim: how long a sharded JAX program takes on a slice of TPUs, and why.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "tools/tpusim/command.h"
+#include "tools/tpusim/console.h"
+
+namespace tpusim::tools {
+
+int ExitCode(const absl::Status& status) {
+  if (status.ok()) return 0;
+  return status.code() == absl::StatusCode::kInternal ? kExitInternalError : kExitUserError;
+}
+
+namespace {
+
+// A broken invariant has printed where it is before it aborts.
+extern "C" void ExitOnAbort(int) { ::_exit(kExitInternalError); }
+
+// `tpusim --config v5e-4x2 step.pb` means `tpusim run ...`: run is put in
+// unless the first argument is a subcommand or asks about tpusim itself.
+std::vector<std::string> Arguments(int argc, char** argv, const std::vector<Command>& commands) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty()) return arguments;
+  const std::string& first = arguments.front();
+  if (first == "-h" || first == "--help" || first == "--version") return arguments;
+  for (const Command& command : commands) {
+    if (command.app->get_name() == first) return arguments;
+  }
+  arguments.insert(arguments.begin(), "run");
+  return arguments;
+}
+
+int Report(const absl::Status& status) {
+  const int code = ExitCode(status);
+  if (code == kExitInternalError) {
+    PrintInternalError(Message(status));
+  } else if (code != 0) {
+    PrintError(Message(status));
+  }
+  return code;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Simulates one step of a sharded JAX program on a slice of TPUs.\n"
+      "`tpusim --config v5e-4x2 workload.pb` is short for `tpusim run ...`.",
+      "tpusim");
+  app.set_version_flag("--version", "tpusim " TPUSIM_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  const std::vector<Command> commands = {AddRun(app), AddCompile(app), AddCompare(app),
+                                         AddConfigs(app)};
+  if (argc < 2) {
+    PrintError("no workload given; see tpusim --help");
+    return kExitUsage;
+  }
+  std::vector<std::string> arguments = Arguments(argc, argv, commands);
+  const Command* chosen = nullptr;
+  for (const Command& command : commands) {
+    if (command.app->get_name() == arguments.front()) chosen = &command;
+  }
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      app.exit(error);  // --help, --version
+      return 0;
+    }
+    PrintError(fmt::format("{}; see tpusim {}--help", error.what(),
+                           chosen ? chosen->app->get_name() + " " : ""));
+    return kExitUsage;
+  }
+  TPUSIM_CHECK(chosen != nullptr, "the parser requires a subcommand");
+  return Report(chosen->execute());
+}
+
+}  // namespace
+}  // namespace tpusim::tools
+
+int main(int argc, char** argv) {
+  std::signal(SIGABRT, tpusim::tools::ExitOnAbort);
+  try {
+    return tpusim::tools::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    tpusim::tools::PrintInternalError("out of memory");
+  } catch (const std::exception& error) {
+    tpusim::tools::PrintInternalError(error.what());
+  }
+  return tpusim::tools::kExitInternalError;
+}

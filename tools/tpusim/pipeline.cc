@@ -1,0 +1,173 @@
+#include "tools/tpusim/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "sim/simulate.h"
+#include "tools/tpusim/console.h"
+#include "tools/tpusim/unused_overrides.h"
+#include "workloads/hlo/import.h"
+
+namespace tpusim::tools {
+namespace {
+
+class Stopwatch {
+ public:
+  double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// LOOP=N, split at the last '='; false if N is not a count.
+bool ParseTripCount(const std::string& text, std::pair<std::string, int64_t>* parsed) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) return false;
+  parsed->first = text.substr(0, equals);
+  const char* first = text.data() + equals + 1;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(first, last, parsed->second);
+  return error == std::errc() && end == last && parsed->second >= 0;
+}
+
+std::string CheckTripCount(const std::string& text) {
+  std::pair<std::string, int64_t> ignored;
+  if (ParseTripCount(text, &ignored)) return "";
+  return fmt::format("\"{}\" is not LOOP=N, such as 'while.3=10' or '*=4'", text);
+}
+
+// "folder/step.pb.gz" -> "step"
+std::string NameOf(const std::string& file) {
+  std::string name = std::filesystem::path(file).filename().string();
+  for (const std::string_view ending : {".gz", ".pb"}) {
+    if (name.size() > ending.size() && name.ends_with(ending)) {
+      name.resize(name.size() - ending.size());
+    }
+  }
+  return name;
+}
+
+}  // namespace
+
+void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
+  app.add_option("--set", flags.overrides,
+                 "Override a parameter; `tpusim configs CHIP` lists their names")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--trip-count", flags.trip_counts,
+                 "How often a loop runs whose trip count is data; LOOP may be a glob")
+      ->type_name("LOOP=N")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckTripCount, ""));
+  app.add_option("--device-order", flags.device_order,
+                 "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
+                 "coordinates, else JAX's make_mesh order)")
+      ->type_name("ORDER");
+  CLI::Option* quiet = app.add_flag("-q,--quiet", flags.quiet, "Print errors only");
+  app.add_flag("-v,--verbose", flags.verbose, "Say on stderr what is being done")->excludes(quiet);
+}
+
+workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
+  workloads::CompileOptions options;
+  for (const std::string& text : flags.trip_counts) {
+    std::pair<std::string, int64_t> parsed;
+    TPUSIM_CHECK(ParseTripCount(text, &parsed), "the parser lets no other form through");
+    options.trip_counts.push_back(std::move(parsed));
+  }
+  options.device_order = flags.device_order;
+  return options;
+}
+
+absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
+                                 const ProgramFlags& flags,
+                                 const workloads::CompileOptions& options) {
+  Prepared prepared;
+  prepared.name = NameOf(file);
+  // A misspelt slice is said before a large file is read.
+  if (!config.empty()) {
+    ASSIGN_OR_RETURN(prepared.config, configs::LoadConfig(config, flags.overrides));
+  }
+  const Stopwatch importing;
+  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(file));
+  prepared.import_seconds = importing.Seconds();
+  if (flags.verbose) {
+    PrintNote(fmt::format("{}: {}, import took {:.1f} ms", file, imported.container,
+                          prepared.import_seconds * 1e3));
+  }
+
+  std::string assumption;
+  if (config.empty()) {
+    const std::string named = imported.workload.config();
+    if (named.empty()) {
+      return UserError(fmt::format(
+          "{} names no slice: give one with --config, such as --config {}-{}", file,
+          configs::ChipNames().front(), configs::SliceNames(configs::ChipNames().front()).back()));
+    }
+    absl::StatusOr<configs::Config> loaded = configs::LoadConfig(named, flags.overrides);
+    if (!loaded.ok()) {
+      return absl::Status(loaded.status().code(),
+                          fmt::format("{} (the slice comes from {}; --config overrides it)",
+                                      Message(loaded.status()), file));
+    }
+    prepared.config = *std::move(loaded);
+    assumption = fmt::format("slice {}: the one named in the workload, as --config is not given",
+                             prepared.config.name);
+  }
+
+  const Stopwatch compiling;
+  ASSIGN_OR_RETURN(prepared.compiled,
+                   workloads::Compile(std::move(imported), prepared.config, options));
+  prepared.compile_seconds = compiling.Seconds();
+  if (flags.verbose) {
+    PrintNote(fmt::format("{}: compiling took {:.1f} ms", prepared.config.name,
+                          prepared.compile_seconds * 1e3));
+  }
+
+  if (options.until == workloads::Stage::kStreams) {
+    isa::ProgramInfo& info = prepared.compiled.program.info;
+    if (!assumption.empty()) info.assumptions.insert(info.assumptions.begin(), assumption);
+    for (std::string& warning : UnusedOverrides(prepared.config, prepared.compiled.program)) {
+      info.warnings.push_back(std::move(warning));
+    }
+  }
+  return prepared;
+}
+
+std::vector<std::string> WarningsOf(const Prepared& prepared) {
+  std::vector<std::string> warnings = prepared.config.warnings;
+  const auto add = [&warnings](const std::vector<std::string>& more) {
+    for (const std::string& warning : more) {
+      if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) {
+        warnings.push_back(warning);
+      }
+    }
+  };
+  add(prepared.compiled.warnings);
+  add(prepared.compiled.program.info.warnings);
+  return warnings;
+}
+
+absl::StatusOr<Simulated> Simulate(const Prepared& prepared,
+                                   const std::vector<int32_t>& record_devices) {
+  const Stopwatch simulating;
+  sim::SimulationOptions options;
+  options.record_devices = record_devices;
+  Simulated simulated;
+  ASSIGN_OR_RETURN(simulated.timeline,
+                   sim::Simulate(prepared.config, prepared.compiled.program, options));
+  simulated.seconds = simulating.Seconds();
+  ASSIGN_OR_RETURN(simulated.report,
+                   results::BuildReport(prepared.config, prepared.compiled.program.info,
+                                        simulated.timeline, prepared.name));
+  return simulated;
+}
+
+}  // namespace tpusim::tools

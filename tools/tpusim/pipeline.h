@@ -1,0 +1,65 @@
+// From a workload file to a report: the stages that all subcommands share.
+//
+//   Prepare    reads the file, picks the configuration, compiles
+//   Simulate   runs the compiled program and builds the report
+//
+// SystemC elaborates once per process, so Simulate can be called once per
+// process; run several by InChildren (children.h).
+#ifndef TPUSIM_TOOLS_TPUSIM_PIPELINE_H_
+#define TPUSIM_TOOLS_TPUSIM_PIPELINE_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/config.h"
+#include "sim/results/report.h"
+#include "sim/timeline.h"
+#include "workloads/compile.h"
+
+namespace tpusim::tools {
+
+// What the flags say about one program on one slice.
+struct ProgramFlags {
+  std::vector<std::string> overrides;    // --set NAME=VALUE
+  std::vector<std::string> trip_counts;  // --trip-count LOOP=N, checked by the parser
+  std::string device_order;              // --device-order
+  bool quiet = false;
+  bool verbose = false;
+};
+// Registers them; `flags` must live as long as the parser.
+void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
+
+// The flags as the compiler takes them.
+workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags);
+
+struct Prepared {
+  std::string name;  // of the workload: its file's name without folder and .pb
+  configs::Config config;
+  workloads::CompileResult compiled;
+  double import_seconds = 0, compile_seconds = 0;  // wall clock, for --verbose
+};
+
+// `config` "" = the slice that the workload names.
+// What had to be assumed is added to the program's assumptions, overrides that
+// this program does not use to its warnings.
+absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
+                                 const ProgramFlags& flags,
+                                 const workloads::CompileOptions& options);
+
+// Warnings of a compiled program, wherever the compiler stopped.
+std::vector<std::string> WarningsOf(const Prepared& prepared);
+
+struct Simulated {
+  sim::Timeline timeline;
+  results::Report report;
+  double seconds = 0;
+};
+absl::StatusOr<Simulated> Simulate(const Prepared& prepared,
+                                   const std::vector<int32_t>& record_devices);
+
+}  // namespace tpusim::tools
+
+#endif  // TPUSIM_TOOLS_TPUSIM_PIPELINE_H_

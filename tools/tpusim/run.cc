@@ -1,0 +1,144 @@
+// tpusim run: simulates one step and says where the time goes.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
+#include "sim/results/perfetto.h"
+#include "sim/results/report.h"
+#include "sim/results/summary.h"
+#include "sim/results/trace_model.h"
+#include "sim/simulate.h"
+#include "tools/tpusim/command.h"
+#include "tools/tpusim/console.h"
+#include "tools/tpusim/outputs.h"
+#include "tools/tpusim/pipeline.h"
+
+namespace tpusim::tools {
+namespace {
+
+struct RunFlags {
+  std::string workload, config;
+  std::string trace, trace_chips, trace_totals, report;
+  ProgramFlags program;
+};
+
+constexpr std::string_view kAllChips = "all";
+
+// "0,3" -> {0, 3}; false if it is not a list of chips.
+bool ParseChips(const std::string& text, std::vector<int64_t>* chips) {
+  const char* at = text.data();
+  const char* const last = text.data() + text.size();
+  while (true) {
+    int64_t chip = 0;
+    const auto [end, error] = std::from_chars(at, last, chip);
+    if (error != std::errc() || chip < 0) return false;
+    chips->push_back(chip);
+    if (end == last) return true;
+    if (*end != ',') return false;
+    at = end + 1;
+  }
+}
+
+std::string CheckChips(const std::string& text) {
+  std::vector<int64_t> ignored;
+  if (text == kAllChips || ParseChips(text, &ignored)) return "";
+  return fmt::format("\"{}\" is neither 'all' nor a list of chips such as 0,3", text);
+}
+
+// The devices whose spans the trace shows: one per distinct program, all, or
+// those of the chips asked for.
+absl::StatusOr<std::vector<int32_t>> DevicesToRecord(const RunFlags& flags,
+                                                     const Prepared& prepared) {
+  if (flags.trace.empty()) return std::vector<int32_t>();
+  if (flags.trace_chips.empty()) return sim::Representatives(prepared.compiled.program);
+  const configs::Topology& topology = prepared.config.topology;
+  std::vector<int64_t> chips;
+  if (flags.trace_chips == kAllChips) {
+    for (int64_t chip = 0; chip < topology.chips(); ++chip) chips.push_back(chip);
+  } else {
+    TPUSIM_CHECK(ParseChips(flags.trace_chips, &chips), "the parser lets no other form through");
+  }
+  std::vector<bool> wanted(topology.devices(), false);
+  for (const int64_t chip : chips) {
+    if (chip >= topology.chips()) {
+      return UserError(fmt::format("--trace-chips: there is no chip {}; {} has chips 0 to {}", chip,
+                                   prepared.config.name, topology.chips() - 1));
+    }
+    for (int64_t i = 0; i < topology.devices_per_chip(); ++i) {
+      wanted[chip * topology.devices_per_chip() + i] = true;
+    }
+  }
+  std::vector<int32_t> devices;
+  for (int64_t device = 0; device < topology.devices(); ++device) {
+    if (wanted[device]) devices.push_back(static_cast<int32_t>(device));
+  }
+  return devices;
+}
+
+absl::Status WriteTrace(const RunFlags& flags, const Prepared& prepared,
+                        const sim::Timeline& timeline) {
+  if (flags.trace.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const results::TraceTotals totals,
+                   results::WritePerfettoTrace(flags.trace, prepared.config,
+                                               prepared.compiled.program.info, timeline));
+  if (flags.trace_totals.empty()) return absl::OkStatus();
+  return results::WriteFileAtomically(flags.trace_totals, results::ToJson(totals));
+}
+
+absl::Status Run(const RunFlags& flags) {
+  RETURN_IF_ERROR(CheckOutputs({{"--trace", flags.trace},
+                                {"--trace-totals", flags.trace_totals},
+                                {"--report", flags.report}},
+                               {flags.workload}));
+  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, flags.config, flags.program,
+                                                    CompileOptionsOf(flags.program)));
+  ASSIGN_OR_RETURN(const std::vector<int32_t> devices, DevicesToRecord(flags, prepared));
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, devices));
+  if (flags.program.verbose) {
+    PrintNote(fmt::format("simulating took {:.1f} ms, {} events", simulated.seconds * 1e3,
+                          simulated.timeline.events));
+  }
+
+  RETURN_IF_ERROR(WriteTrace(flags, prepared, simulated.timeline));
+  if (!flags.report.empty()) {
+    RETURN_IF_ERROR(results::WriteFileAtomically(flags.report, results::ToJson(simulated.report)));
+  }
+  if (flags.program.quiet) return absl::OkStatus();
+  RETURN_IF_ERROR(PrintResult(results::Summarize(simulated.report)));
+  PrintWarnings(simulated.report.warnings);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Command AddRun(CLI::App& parent) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* app = parent.add_subcommand("run", "Simulate one step and print a summary");
+  app->add_option("workload", flags->workload, "What tpusim.export wrote, or any HLO proto")
+      ->type_name("WORKLOAD.pb")
+      ->required();
+  app->add_option("-c,--config", flags->config,
+                  "The slice, such as v5e-4x2, or a JSON file (default: the workload's)")
+      ->type_name("CONFIG");
+  CLI::Option* trace =
+      app->add_option("--trace", flags->trace, "Write a Perfetto trace")->type_name("FILE");
+  app->add_option("--trace-chips", flags->trace_chips,
+                  "Chips in the trace: 'all' or 0,3 (default: one per distinct program)")
+      ->type_name("CHIPS")
+      ->needs(trace)
+      ->check(CLI::Validator(CheckChips, ""));
+  app->add_option("--trace-totals", flags->trace_totals,
+                  "Write what a reader of the trace must find, as JSON")
+      ->type_name("FILE")
+      ->needs(trace);
+  app->add_option("--report", flags->report, "Write the report as JSON")->type_name("FILE");
+  AddProgramFlags(*app, flags->program);
+  return {app, [flags] { return Run(*flags); }};
+}
+
+}  // namespace tpusim::tools

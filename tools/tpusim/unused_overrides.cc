@@ -1,0 +1,114 @@
+#include "tools/tpusim/unused_overrides.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string_view>
+
+namespace tpusim::tools {
+namespace {
+
+// What a program asks of the machine.
+struct Uses {
+  std::set<isa::NumberFormat> formats;  // of matrix products
+  bool eup = false, xlu = false;
+  bool remote = false;   // anything sent to another chip
+  bool reduces = false;  // reduce-adds on arrival
+  bool host = false;
+};
+
+class Walker {
+ public:
+  explicit Walker(Uses& uses) : uses_(uses) {}
+
+  // Bodies are shared, each is looked at once.
+  void Visit(const isa::SharedBody& body) {
+    if (body == nullptr || !seen_.insert(body.get()).second) return;
+    for (const isa::Instruction& instruction : *body) std::visit(*this, instruction.kind);
+  }
+
+  void operator()(const isa::Block& block) {
+    if (block.mxu.m > 0) uses_.formats.insert(block.mxu.format);
+    uses_.eup |= block.eup > 0;
+    uses_.xlu |= block.xlu > 0;
+  }
+  void operator()(const isa::Kernel& kernel) { (*this)(kernel.block); }
+  void operator()(const isa::Rdma& rdma) {
+    uses_.remote = true;
+    uses_.reduces |= rdma.reduce.has_value();
+  }
+  void operator()(const isa::HostDma&) { uses_.host = true; }
+  void operator()(const isa::Loop& loop) { Visit(loop.body); }
+  void operator()(const isa::Branch& branch) {
+    for (const isa::SharedBody& body : branch.bodies) Visit(body);
+  }
+  void operator()(const isa::Start& start) { Visit(start.body); }
+  template <typename Other>
+  void operator()(const Other&) {}
+
+ private:
+  Uses& uses_;
+  std::set<const isa::Body*> seen_;  // looked up, never iterated
+};
+
+// Why the parameter has no effect; "" if it may have one.
+std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Config& config) {
+  struct Format {
+    std::string_view path;
+    isa::NumberFormat format;
+  };
+  constexpr Format kFormats[] = {
+      {"chip.mxu.passes_bf16", isa::NumberFormat::kBf16},
+      {"chip.mxu.passes_f32", isa::NumberFormat::kF32},
+      {"chip.mxu.passes_f32_high", isa::NumberFormat::kF32High},
+      {"chip.mxu.passes_f32_highest", isa::NumberFormat::kF32Highest},
+      {"chip.mxu.passes_int8", isa::NumberFormat::kInt8},
+      {"chip.mxu.passes_int4", isa::NumberFormat::kInt4},
+      {"chip.mxu.passes_fp8", isa::NumberFormat::kFp8},
+      {"chip.mxu.passes_int32", isa::NumberFormat::kInt32},
+  };
+  for (const Format& format : kFormats) {
+    if (path == format.path && !uses.formats.contains(format.format)) {
+      return "the program has no matrix product of that format";
+    }
+  }
+  const auto below = [path](std::string_view prefix) { return path.starts_with(prefix); };
+  if (below("chip.mxu.") && uses.formats.empty()) return "the program has no matrix product";
+  if (below("chip.vpu.eup_") && !uses.eup) return "the program has no transcendental function";
+  if (below("chip.vpu.xlu_") && !uses.xlu) return "the program moves nothing across lanes";
+  if (below("ici.") && !uses.remote) return "the program sends nothing to another chip";
+  if (path == "ici.reduce_window_bytes" && !uses.reduces) return "nothing is added up on arrival";
+  if (below("host.pcie") && !uses.host) return "the program moves nothing to or from the host";
+  if (below("host.")) return below("host.pcie") ? "" : "there is only one slice";
+
+  bool wrapped = false, unwrapped = false;
+  for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
+    if (config.topology.shape()[axis] == 1) continue;
+    (config.topology.wraps(axis) ? wrapped : unwrapped) = true;
+  }
+  if (path == "ici.wrapped_efficiency" && !wrapped) {
+    return fmt::format("no axis of {} wraps around", config.name);
+  }
+  if (path == "ici.unwrapped_efficiency" && !unwrapped) {
+    return fmt::format("all axes of {} wrap around", config.name);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> UnusedOverrides(const configs::Config& config,
+                                         const isa::PodProgram& program) {
+  Uses uses;
+  Walker walker(uses);
+  for (const isa::SharedBody& body : program.programs) walker.Visit(body);
+  std::vector<std::string> warnings;
+  for (const configs::AppliedOverride& override : config.overrides) {
+    const std::string why = WhyUnused(override.path, uses, config);
+    if (why.empty()) continue;
+    warnings.push_back(fmt::format("--set {} has no effect: {}", override.path, why));
+  }
+  return warnings;
+}
+
+}  // namespace tpusim::tools

@@ -1,0 +1,182 @@
+#include "workloads/lowering/collective.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string_view>
+
+#include "configs/status_macros.h"
+#include "models/timing/collective_timing.h"
+#include "workloads/lowering/collectives/bodies.h"
+#include "workloads/lowering/collectives/choice.h"
+#include "workloads/lowering/collectives/permute.h"
+
+namespace tpusim::lowering {
+namespace {
+
+std::string_view KindName(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return "all-reduce";
+    case CollectiveKind::kAllGather:
+      return "all-gather";
+    case CollectiveKind::kReduceScatter:
+      return "reduce-scatter";
+    case CollectiveKind::kAllToAll:
+      return "all-to-all";
+    case CollectiveKind::kPermute:
+      return "collective-permute";
+  }
+  return "collective";
+}
+
+absl::Status CheckDevice(const configs::Config& config, const std::string& where, int64_t device) {
+  if (device >= 0 && device < config.devices()) return absl::OkStatus();
+  return UserError(fmt::format("{}: device {} does not exist on {}, which has {} devices", where,
+                               device, config.name, config.devices()));
+}
+
+absl::Status CheckGroups(const configs::Config& config, const CollectiveRequest& request,
+                         const std::string& where) {
+  if (request.groups.empty() || request.groups[0].empty()) {
+    return UserError(where + ": has no groups of devices; name the members of each");
+  }
+  std::vector<bool> used(config.devices());
+  for (const std::vector<int64_t>& group : request.groups) {
+    if (group.size() != request.groups[0].size()) {
+      return NoRule(
+          fmt::format("{}: groups of {} and of {} devices in one collective; only groups "
+                      "of one size can be lowered",
+                      where, request.groups[0].size(), group.size()));
+    }
+    for (const int64_t device : group) {
+      RETURN_IF_ERROR(CheckDevice(config, where, device));
+      if (used[device]) {
+        return UserError(
+            fmt::format("{}: device {} is in the groups more than once", where, device));
+      }
+      used[device] = true;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPairs(const configs::Config& config, const CollectiveRequest& request,
+                        const std::string& where) {
+  std::vector<bool> sends(config.devices()), receives(config.devices());
+  for (const auto& [source, target] : request.pairs) {
+    RETURN_IF_ERROR(CheckDevice(config, where, source));
+    RETURN_IF_ERROR(CheckDevice(config, where, target));
+    if (sends[source] || receives[target]) {
+      return UserError(fmt::format("{}: device {} is {} of more than one pair", where,
+                                   sends[source] ? source : target,
+                                   sends[source] ? "the source" : "the target"));
+    }
+    sends[source] = receives[target] = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Check(const configs::Config& config, const CollectiveRequest& request) {
+  const std::string where =
+      fmt::format("{}{}{}", KindName(request.kind), request.name.empty() ? "" : " ", request.name);
+  if (config.chip.devices != 1 || config.topology.devices_per_chip() != 1) {
+    return NoRule(
+        fmt::format("{}: no rule for collectives on {}, whose chips hold {} devices each "
+                    "(chips of one device only)",
+                    where, config.chip.name, config.topology.devices_per_chip()));
+  }
+  if (request.operand_bytes < Bytes(0))
+    return UserError(where + ": the operand has a negative size");
+  return request.kind == CollectiveKind::kPermute ? CheckPairs(config, request, where)
+                                                  : CheckGroups(config, request, where);
+}
+
+// What the lowering decided, before any instruction.
+struct Decision {
+  isa::CollectiveInfo info;
+  bool local = false;  // nothing has to leave a chip
+  std::vector<GroupForm> forms;
+  std::vector<Candidate> chosen;  // per form
+};
+
+absl::StatusOr<Decision> Decide(const configs::Config& config, const CollectiveRequest& request) {
+  RETURN_IF_ERROR(Check(config, request));
+  Decision decision;
+  isa::CollectiveInfo& info = decision.info;
+  const bool permute = request.kind == CollectiveKind::kPermute;
+  const int64_t n = permute ? 0 : static_cast<int64_t>(request.groups[0].size());
+  if (request.operand_bytes.value() == 0) {
+    decision.local = true;
+    info.algorithm = "nothing to move";
+    info.group_size = n;
+  } else if (permute) {
+    info = PermuteInfo(config, request);
+  } else if (n == 1) {
+    decision.local = true;
+    info.algorithm = "local copy";
+    info.group_size = n;
+    info.expected = timing::LocalCopy(config.chip, request.space, request.operand_bytes, 2);
+  }
+  info.kind = std::string(KindName(request.kind));
+  info.axes = request.axes;
+  info.bytes = request.operand_bytes;
+  if (permute || decision.local) return decision;
+
+  info.group_size = n;
+  if (request.kind == CollectiveKind::kAllGather) info.bytes = request.operand_bytes * n;
+  decision.forms = FormsOf(config.topology, request.groups);
+  for (const GroupForm& form : decision.forms) {
+    Candidate best = Choose(config, request, form);
+    // Forms run side by side: the slowest speaks for all.
+    if (info.algorithm.empty() || best.expected > info.expected) {
+      info.algorithm = best.algorithm;
+      info.expected = best.expected;
+    }
+    for (const size_t g : form.groups) {
+      info.bound = std::max(
+          info.bound, BoundOf(request.kind, info.bytes, WiresOf(config, form, request.groups[g])));
+    }
+    decision.chosen.push_back(std::move(best));
+  }
+  return decision;
+}
+
+}  // namespace
+
+absl::StatusOr<LoweredCollective> LowerCollective(const configs::Config& config,
+                                                  const CollectiveRequest& request,
+                                                  isa::PodProgram& program) {
+  ASSIGN_OR_RETURN(const Decision decision, Decide(config, request));
+  Roles roles(config.chip, config.devices());
+  FlagTable flags(program);
+  if (decision.local) {
+    Stage stage;
+    if (request.operand_bytes.value() > 0) {
+      stage.copies.push_back(
+          {.from = request.space, .to = request.space, .bytes = request.operand_bytes});
+    }
+    const int32_t role = roles.Add({stage}, /*local=*/true);
+    for (const auto& group : request.groups) {
+      for (const int64_t device : group) roles.Assign(device, role);
+    }
+    if (request.kind == CollectiveKind::kPermute) {
+      for (int64_t device = 0; device < config.devices(); ++device) roles.Assign(device, role);
+    }
+  } else if (request.kind == CollectiveKind::kPermute) {
+    AddPermuteBodies(config, request, program, roles);
+  } else {
+    for (size_t i = 0; i < decision.forms.size(); ++i) {
+      AddBodies(config, request, decision.forms[i], decision.chosen[i], program, flags, roles);
+    }
+  }
+  return LoweredCollective{decision.info, roles.bodies(), roles.role_of_device()};
+}
+
+absl::StatusOr<isa::CollectiveInfo> EstimateCollective(const configs::Config& config,
+                                                       const CollectiveRequest& request) {
+  ASSIGN_OR_RETURN(const Decision decision, Decide(config, request));
+  return decision.info;
+}
+
+}  // namespace tpusim::lowering

@@ -1,0 +1,166 @@
+#include "workloads/lowering/collectives/bodies.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <tuple>
+
+#include "workloads/lowering/collectives/routes.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using RouteTie = configs::Topology::RouteTie;
+
+// The numbers that make two stages equal.
+std::vector<int64_t> CodeOf(const Stage& stage) {
+  std::vector<int64_t> code = {static_cast<int64_t>(stage.sends.size()),
+                               static_cast<int64_t>(stage.copies.size()),
+                               static_cast<int64_t>(stage.waits.size())};
+  for (const isa::Rdma& send : stage.sends) {
+    code.insert(code.end(), {send.route, send.bytes.value(), send.arrival_flag, send.sent_flag,
+                             static_cast<int64_t>(send.from), send.reduce.has_value()});
+  }
+  for (const isa::Dma& copy : stage.copies) {
+    code.insert(code.end(), {static_cast<int64_t>(copy.from), static_cast<int64_t>(copy.to),
+                             copy.bytes.value()});
+  }
+  for (const isa::Wait& wait : stage.waits) code.insert(code.end(), {wait.flag, wait.count});
+  return code;
+}
+
+void Append(const Stage& stage, isa::Body& body) {
+  for (const isa::Rdma& send : stage.sends) body.push_back({send});
+  for (const isa::Dma& copy : stage.copies) body.push_back({copy});
+  for (const isa::Wait& wait : stage.waits) body.push_back({wait});
+}
+
+// Waits of equal flags become one.
+void AddWait(int32_t flag, std::vector<isa::Wait>& waits) {
+  for (isa::Wait& wait : waits) {
+    if (wait.flag == flag) {
+      ++wait.count;
+      return;
+    }
+  }
+  waits.push_back({flag, 1});
+}
+
+// The routes that a candidate's moves take, made when first asked for.
+class RouteTable {
+ public:
+  RouteTable(const configs::Config& config, const Candidate& candidate, isa::PodProgram& program)
+      : topology_(config.topology), candidate_(candidate), program_(program) {}
+
+  int32_t For(const Move& move) {
+    const std::tuple<int, int64_t, bool> key = {move.lane, move.delta, move.other_way};
+    const auto found = routes_.find(key);
+    if (found != routes_.end()) return found->second;
+    const Lane& lane = candidate_.plan.lanes[move.lane];
+    const int32_t route = AddRoute(
+        lane.axis >= 0 ? AxisRoute(topology_, lane.axis, move.delta * lane.stride) : OnList(move),
+        program_);
+    routes_[key] = route;
+    return route;
+  }
+
+ private:
+  isa::Route OnList(const Move& move) const {
+    const bool plus = (move.delta > 0) != move.other_way;
+    return ListRoute(topology_,
+                     fmt::format("{} {:+d}{}", candidate_.algorithm, move.delta,
+                                 move.other_way ? ", other way" : ""),
+                     candidate_.lists, move.delta, plus ? RouteTie::kPlus : RouteTie::kMinus);
+  }
+
+  const configs::Topology& topology_;
+  const Candidate& candidate_;
+  isa::PodProgram& program_;
+  std::map<std::tuple<int, int64_t, bool>, int32_t> routes_;
+};
+
+}  // namespace
+
+Roles::Roles(const configs::ChipParams& chip, int64_t devices)
+    : launch_(ToCycles(chip.ici.launch, chip.clock)), role_of_device_(devices, -1) {}
+
+int32_t Roles::Add(const std::vector<Stage>& stages, bool local) {
+  std::vector<std::vector<int64_t>> codes;
+  std::vector<int64_t> code = {local};
+  for (const Stage& stage : stages) {
+    codes.push_back(CodeOf(stage));
+    code.insert(code.end(), codes.back().begin(), codes.back().end());
+  }
+  const auto [entry, is_new] = role_of_code_.emplace(code, static_cast<int32_t>(bodies_.size()));
+  if (!is_new) return entry->second;
+
+  isa::Body body;
+  if (!local) body.push_back({isa::Block{.latency = launch_}});
+  for (size_t first = 0; first < stages.size();) {
+    size_t last = first + 1;
+    while (last < stages.size() && codes[last] == codes[first]) ++last;
+    isa::Body once;
+    Append(stages[first], once);
+    if (last - first == 1) {
+      body.insert(body.end(), once.begin(), once.end());
+    } else if (!once.empty()) {
+      body.push_back({isa::Loop{static_cast<int64_t>(last - first),
+                                std::make_shared<const isa::Body>(std::move(once))}});
+    }
+    first = last;
+  }
+  bodies_.push_back(std::make_shared<const isa::Body>(std::move(body)));
+  return entry->second;
+}
+
+int32_t FlagTable::For(int lane, int64_t delta) {
+  const auto [entry, is_new] = flags_.emplace(std::pair(lane, delta), program_.flags);
+  if (is_new) ++program_.flags;
+  return entry->second;
+}
+
+void AddBodies(const configs::Config& config, const CollectiveRequest& request,
+               const GroupForm& form, const Candidate& candidate, isa::PodProgram& program,
+               FlagTable& flags, Roles& roles) {
+  const Plan& plan = candidate.plan;
+  RouteTable routes(config, candidate, program);
+  const auto stages_at = [&](const Position& position) {
+    std::vector<Stage> stages;
+    for (const DeviceStep& step : StepsAt(plan, position)) {
+      Stage stage;
+      for (const Move& move : step.sends) {
+        isa::Rdma send;
+        send.route = routes.For(move);
+        send.bytes = BytesOf(plan, move);
+        // The receiver sees this end as far away the other way.
+        send.arrival_flag = flags.For(move.lane, -move.delta);
+        send.from = send.to = request.space;
+        if (move.reduce) send.reduce = isa::ReduceAdd{.element_bytes = request.element_bytes};
+        stage.sends.push_back(send);
+      }
+      for (const Move& move : step.receives) {
+        AddWait(flags.For(move.lane, move.delta), stage.waits);
+      }
+      stages.push_back(std::move(stage));
+    }
+    return stages;
+  };
+  // All positions of a ring do the same.
+  std::map<Position, int32_t> role_at;
+  for (size_t i = 0; i < form.groups.size(); ++i) {
+    const std::vector<int64_t>& group = request.groups[form.groups[i]];
+    const std::vector<Position> positions = PositionsOf(config.topology, form, candidate, i, group);
+    for (size_t member = 0; member < group.size(); ++member) {
+      Position like = positions[member];
+      for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
+        if (plan.lanes[lane].shape != Lane::Shape::kLine) like[lane] = 0;
+      }
+      const auto known = role_at.find(like);
+      const int32_t role = known != role_at.end() ? known->second : roles.Add(stages_at(like));
+      role_at[like] = role;
+      roles.Assign(group[member], role);
+    }
+  }
+}
+
+}  // namespace tpusim::lowering

@@ -1,0 +1,157 @@
+#include "workloads/lowering/collectives/permute.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "models/timing/collective_timing.h"
+#include "workloads/lowering/collectives/routes.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using RouteTie = configs::Topology::RouteTie;
+
+// A message on its way: one route, or two that carry half each.
+struct Message {
+  int64_t source = 0, target = 0;
+  std::vector<std::vector<configs::Link>> ways;
+  Bytes per_way;
+};
+
+// Self pairs are left out.
+std::vector<Message> MessagesOf(const configs::Config& config, const CollectiveRequest& request) {
+  std::vector<Message> messages;
+  for (const auto& [source, target] : request.pairs) {
+    if (source == target) continue;
+    Message message{source, target, {config.topology.Route(source, target, RouteTie::kPlus)}, {}};
+    std::vector<configs::Link> other = config.topology.Route(source, target, RouteTie::kMinus);
+    if (other != message.ways[0]) message.ways.push_back(std::move(other));
+    message.per_way =
+        Bytes(CeilDiv(request.operand_bytes.value(), static_cast<int64_t>(message.ways.size())));
+    messages.push_back(std::move(message));
+  }
+  return messages;
+}
+
+// Sources and targets, by device.
+struct Ends {
+  std::vector<bool> receives, copies;
+};
+
+Ends EndsOf(const configs::Config& config, const CollectiveRequest& request) {
+  Ends ends{std::vector<bool>(config.devices()), std::vector<bool>(config.devices())};
+  for (const auto& [source, target] : request.pairs) {
+    (source == target ? ends.copies : ends.receives)[target] = true;
+  }
+  return ends;
+}
+
+// Route table for the messages' `way`. Messages that all make the same way along
+// an axis share the route of that axis with whoever else uses it.
+isa::Route RouteOf(const configs::Topology& topology, const std::vector<Message>& messages,
+                   size_t way) {
+  isa::Route route;
+  route.name = way == 0 ? "permutation" : "permutation, other way";
+  route.from.resize(topology.chips());
+  bool straight = true;
+  const std::vector<configs::Link>* first = nullptr;
+  for (const Message& message : messages) {
+    if (message.ways.size() <= way) continue;
+    const std::vector<configs::Link>& links = message.ways[way];
+    if (first == nullptr) first = &links;
+    straight = straight && links.size() == first->size() &&
+               std::all_of(links.begin(), links.end(), [&](const configs::Link& link) {
+                 return link.direction == first->front().direction;
+               });
+    route.from[message.source] = {static_cast<int32_t>(message.target), links};
+  }
+  if (first == nullptr || !straight) return route;
+  const configs::Direction direction = first->front().direction;
+  const int64_t distance = static_cast<int64_t>(first->size());
+  return AxisRoute(topology, configs::AxisOf(direction),
+                   configs::IsPlus(direction) ? distance : -distance);
+}
+
+}  // namespace
+
+isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveRequest& request) {
+  const configs::IciParams& ici = config.chip.ici;
+  const std::vector<Message> messages = MessagesOf(config, request);
+  LinkLoads loads(config);
+  for (const Message& message : messages) {
+    for (const auto& links : message.ways) loads.Add(links, message.per_way.value());
+  }
+  Picoseconds slowest(0);
+  int64_t fewest_ways = 0, total_hops = 0;
+  for (const Message& message : messages) {
+    for (const auto& links : message.ways) {
+      for (const configs::Link& link : links) {
+        const bool wraps = config.topology.wraps(configs::AxisOf(link.direction));
+        slowest = std::max(
+            slowest,
+            timing::DirectTransfers(Bytes(loads.On(link)), timing::EffectiveLinkRate(ici, wraps),
+                                    static_cast<int64_t>(links.size()), ici.hop_latency));
+      }
+    }
+    const int64_t ways = static_cast<int64_t>(message.ways.size());
+    fewest_ways = fewest_ways == 0 ? ways : std::min(fewest_ways, ways);
+    total_hops += static_cast<int64_t>(message.ways[0].size());
+  }
+  const Ends ends = EndsOf(config, request);
+  for (int64_t device = 0; device < config.devices(); ++device) {
+    if (ends.receives[device]) continue;
+    slowest = std::max(slowest, timing::LocalCopy(config.chip, request.space, request.operand_bytes,
+                                                  ends.copies[device] ? 2 : 1));
+  }
+  isa::CollectiveInfo info;
+  info.algorithm = messages.empty() ? "local copy" : "direct over minimum-hop routes";
+  info.group_size = static_cast<int64_t>(request.pairs.size());
+  info.expected = ici.launch + slowest;
+  info.bound = timing::PermuteBound(request.operand_bytes, fewest_ways, total_hops,
+                                    static_cast<int64_t>(config.topology.AllLinks().size()),
+                                    ici.link_bytes_per_second);
+  return info;
+}
+
+void AddPermuteBodies(const configs::Config& config, const CollectiveRequest& request,
+                      isa::PodProgram& program, Roles& roles) {
+  const std::vector<Message> messages = MessagesOf(config, request);
+  const Ends ends = EndsOf(config, request);
+  FlagTable flags(program);
+  const int32_t arrived = flags.For(0, 0);
+  std::vector<Stage> stages(config.devices());
+  std::vector<int32_t> route_of_way;
+  for (size_t way = 0; way < 2; ++way) {
+    const bool used = std::any_of(messages.begin(), messages.end(),
+                                  [&](const Message& m) { return m.ways.size() > way; });
+    route_of_way.push_back(used ? AddRoute(RouteOf(config.topology, messages, way), program) : -1);
+  }
+  for (const Message& message : messages) {
+    const bool only_sends = !ends.receives[message.source];
+    const int32_t left = only_sends ? flags.For(0, 1) : -1;
+    const int64_t ways = static_cast<int64_t>(message.ways.size());
+    for (int64_t way = 0; way < ways; ++way) {
+      stages[message.source].sends.push_back({.route = route_of_way[way],
+                                              .bytes = message.per_way,
+                                              .arrival_flag = arrived,
+                                              .sent_flag = left,
+                                              .from = request.space,
+                                              .to = request.space,
+                                              .reduce = std::nullopt});
+    }
+    if (only_sends) stages[message.source].waits.push_back({left, ways});
+    stages[message.target].waits.push_back({arrived, ways});
+  }
+  for (int64_t device = 0; device < config.devices(); ++device) {
+    if (!ends.receives[device]) {
+      // Zeros come out of VMEM.
+      const isa::MemorySpace from = ends.copies[device] ? request.space : isa::MemorySpace::kVmem;
+      stages[device].copies.push_back(
+          {.from = from, .to = request.space, .bytes = request.operand_bytes});
+    }
+    roles.Assign(device, roles.Add({stages[device]}));
+  }
+}
+
+}  // namespace tpusim::lowering

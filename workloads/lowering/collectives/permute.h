@@ -1,0 +1,27 @@
+// Permutations: every source writes its message straight to its target.
+//
+// The route is a shortest one; where both ways round a ring are equally short,
+// half of the message goes each way. A device that no pair names as target gets
+// zeros, a device that is its own target a copy. Sources that receive nothing
+// wait until their message has left, so that they cannot run ahead of their
+// links.
+#ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_PERMUTE_H_
+#define TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_PERMUTE_H_
+
+#include "absl/status/statusor.h"
+#include "configs/config.h"
+#include "workloads/lowering/collective.h"
+#include "workloads/lowering/collectives/bodies.h"
+
+namespace tpusim::lowering {
+
+// launch + the slowest pair: hops * hop latency + what crosses its busiest link
+// at the effective rate. A fill or copy counts alike.
+isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveRequest& request);
+
+void AddPermuteBodies(const configs::Config& config, const CollectiveRequest& request,
+                      isa::PodProgram& program, Roles& roles);
+
+}  // namespace tpusim::lowering
+
+#endif  // TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_PERMUTE_H_

@@ -1,0 +1,279 @@
+// Kernels around one dot: a grid over N, M and K tiles, weights and rows through
+// VMEM windows, the epilogue on the vector slots of the last K step.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/lowering/kernels/kernels.h"
+#include "workloads/lowering/kernels/tile_search.h"
+#include "workloads/lowering/kernels/vector_cost.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::PrimitiveType;
+using hlo::Shape;
+
+// The product as the arrays see it: batch x [m,k] x [k,n].
+struct Product {
+  int64_t batch = 1, m = 1, k = 1, n = 1;
+  isa::NumberFormat format = isa::NumberFormat::kBf16;
+};
+
+template <typename Dims>
+bool Contains(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+std::optional<isa::NumberFormat> FormatOf(PrimitiveType type,
+                                          const hlo::pb::PrecisionConfig& precision) {
+  switch (type) {
+    case PrimitiveType::kBf16:
+      return isa::NumberFormat::kBf16;
+    case PrimitiveType::kF32: {
+      int highest = 0;
+      for (int p : precision.operand_precision()) highest = std::max(highest, p);
+      if (highest == 0) return isa::NumberFormat::kF32;
+      return highest == 1 ? isa::NumberFormat::kF32High : isa::NumberFormat::kF32Highest;
+    }
+    case PrimitiveType::kS8:
+    case PrimitiveType::kU8:
+      return isa::NumberFormat::kInt8;
+    case PrimitiveType::kS4:
+    case PrimitiveType::kU4:
+      return isa::NumberFormat::kInt4;
+    case PrimitiveType::kS32:
+    case PrimitiveType::kU32:
+      return isa::NumberFormat::kInt32;
+    default:
+      return std::nullopt;
+  }
+}
+
+absl::StatusOr<Product> ProductOf(const Instruction& dot) {
+  const auto& dims = dot.attrs().dot_dimension_numbers();
+  const Shape& lhs = dot.operand(0)->shape();
+  const Shape& rhs = dot.operand(1)->shape();
+  Product p;
+  for (int64_t d = 0; d < lhs.rank(); ++d) {
+    if (Contains(dims.lhs_batch_dimensions(), d)) {
+      p.batch *= lhs.dims[d];
+    } else if (Contains(dims.lhs_contracting_dimensions(), d)) {
+      p.k *= lhs.dims[d];
+    } else {
+      p.m *= lhs.dims[d];
+    }
+  }
+  for (int64_t d = 0; d < rhs.rank(); ++d) {
+    if (!Contains(dims.rhs_batch_dimensions(), d) &&
+        !Contains(dims.rhs_contracting_dimensions(), d)) {
+      p.n *= rhs.dims[d];
+    }
+  }
+  // The wider operand decides.
+  const PrimitiveType type = hlo::BitWidth(lhs.element_type) >= hlo::BitWidth(rhs.element_type)
+                                 ? lhs.element_type
+                                 : rhs.element_type;
+  const auto format = FormatOf(type, dot.attrs().precision_config());
+  if (!format) {
+    return NoRule(fmt::format("no kernel for {}: the matrix unit has no rule for {} operands",
+                              dot.Describe(), hlo::PrimitiveTypeName(type)));
+  }
+  p.format = *format;
+  return p;
+}
+
+// Bytes of a rows x columns window, in whole tiles.
+Bytes TileBytes(const passes::Target& target, PrimitiveType type, int64_t batch, int64_t rows,
+                int64_t columns) {
+  return target.PaddedSize(hlo::MakeShape(type, {rows, columns})) * batch;
+}
+
+// Grid dimensions, outermost first. K is innermost, so that partial sums stay.
+enum GridIndex : uint32_t { kBatch = 0, kOuter = 1, kInner = 2, kContract = 3 };
+
+struct Sides {
+  std::vector<int> lhs, rhs, epilogue;
+};
+
+class DotKernelBuilder {
+ public:
+  DotKernelBuilder(const KernelView& view, const passes::Target& target, const Instruction& dot,
+                   const Product& product)
+      : view_(view), target_(target), dot_(dot), p_(product) {
+    sides_.lhs = InputsBehind(view, dot, 0);
+    sides_.rhs = InputsBehind(view, dot, 1);
+    std::set<int> used(sides_.lhs.begin(), sides_.lhs.end());
+    used.insert(sides_.rhs.begin(), sides_.rhs.end());
+    for (int n = 0; n < static_cast<int>(view.inputs.size()); ++n) {
+      if (!used.contains(n)) sides_.epilogue.push_back(n);
+    }
+  }
+
+  absl::Status SumVectorWork() {
+    for (const Instruction* m : view_.members) {
+      ASSIGN_OR_RETURN(const VectorWork work, VectorWorkOf(*m, target_));
+      vector_ += work;
+    }
+    for (const KernelInput& input : view_.inputs) {
+      // bf16 and int8 operands go to the arrays as they are.
+      if (InputFeedsArraysDirectly(input)) continue;
+      vector_.valu += RepackWork(input.accessed, target_);
+    }
+    vector_.valu += RepackWork(view_.root->shape(), target_);
+    return absl::OkStatus();
+  }
+
+  isa::Kernel Build(int64_t m_count, int64_t n_count, int64_t k_count, bool n_outer,
+                    Bytes& scratch) const {
+    const configs::MxuParams& mxu = target_.chip().mxu;
+    const Split m = SplitExtent(p_.m, target_.chip().vpu.sublanes, m_count);
+    const Split n = SplitExtent(p_.n, mxu.columns, n_count);
+    const Split k = SplitExtent(p_.k, mxu.rows, k_count);
+    const uint32_t m_bit = 1U << (n_outer ? kInner : kOuter);
+    const uint32_t n_bit = 1U << (n_outer ? kOuter : kInner);
+    const uint32_t k_bit = 1U << kContract, b_bit = 1U << kBatch;
+
+    isa::Kernel kernel;
+    kernel.grid = {{p_.batch, 1.0}, n_outer ? n.dim : m.dim, n_outer ? m.dim : n.dim, k.dim};
+    const double lhs_elements = static_cast<double>(p_.batch * p_.m * p_.k);
+    const double rhs_elements = static_cast<double>(p_.batch * p_.k * p_.n);
+    const double out_elements = static_cast<double>(p_.batch * p_.m * p_.n);
+    for (int i : sides_.lhs) {
+      AddInput(kernel, i, lhs_elements, m.block, k.block, b_bit | m_bit | k_bit);
+    }
+    for (int i : sides_.rhs) {
+      AddInput(kernel, i, rhs_elements, k.block, n.block, b_bit | k_bit | n_bit);
+    }
+    for (int i : sides_.epilogue) {
+      AddInput(kernel, i, out_elements, m.block, n.block, b_bit | m_bit | n_bit);
+    }
+    isa::Window out;
+    out.kind = isa::WindowKind::kOutput;
+    out.bytes = TileBytes(target_, view_.root->shape().element_type, 1, m.block, n.block);
+    out.rows = m.block;
+    out.moves_with = b_bit | m_bit | n_bit;
+    out.operand = view_.instruction->name();
+    kernel.windows.push_back(out);
+    FitBuffers(kernel);
+
+    // Partial sums of a split K stay in VMEM, 32 bits wide.
+    scratch = k.dim.count > 1 && hlo::BitWidth(view_.root->shape().element_type) < 32
+                  ? TileBytes(target_, PrimitiveType::kF32, 1, m.block, n.block)
+                  : Bytes(0);
+    kernel.block = BlockOf(m.block, n.block, k.block, kernel.Steps());
+    return kernel;
+  }
+
+  const Product& product() const { return p_; }
+
+ private:
+  bool InputFeedsArraysDirectly(const KernelInput& input) const {
+    return input.inside == dot_.operand(0) || input.inside == dot_.operand(1);
+  }
+
+  void AddInput(isa::Kernel& kernel, int index, double covered, int64_t rows, int64_t columns,
+                uint32_t moves_with) const {
+    const KernelInput& input = view_.inputs[index];
+    if (!input.reads) return;
+    isa::Window w;
+    w.operand = input.value->name();
+    const double elements = static_cast<double>(input.accessed.ElementCount());
+    if (elements >= covered) {
+      w.bytes = TileBytes(target_, input.accessed.element_type, 1, rows, columns);
+      w.rows = rows;
+      w.moves_with = moves_with;
+    } else {
+      // Broadcast on its way in: small, fetched once.
+      w.bytes = target_.PaddedSize(input.accessed);
+    }
+    kernel.windows.push_back(w);
+  }
+
+  // A window whose grid dimensions all have one step needs one buffer.
+  static void FitBuffers(isa::Kernel& kernel) {
+    for (isa::Window& w : kernel.windows) {
+      bool moves = false;
+      for (size_t d = 0; d < kernel.grid.size(); ++d) {
+        moves = moves || (((w.moves_with >> d) & 1U) != 0 && kernel.grid[d].count > 1);
+      }
+      w.buffers = moves ? 2 : 1;
+    }
+  }
+
+  isa::Block BlockOf(int64_t m, int64_t n, int64_t k, int64_t steps) const {
+    const configs::ChipParams& chip = target_.chip();
+    isa::Block block;
+    block.mxu = {m, k, n, p_.format, 1};
+    const int64_t sublanes = chip.vpu.sublanes, lanes = chip.vpu.lanes;
+    const auto passes = static_cast<int64_t>(
+        std::ceil(std::max(1.0, timing::FormatPasses(chip.mxu, p_.format))));
+    // Every pass of every weight tile pops a register of results per 8 rows and
+    // 128 columns, which is added to the partial sum in VMEM.
+    const int64_t pops = CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows) *
+                         passes;
+    const int64_t feeds = CeilDiv(m, sublanes) * CeilDiv(k, chip.mxu.rows) *
+                          CeilDiv(n, chip.mxu.columns) * passes;
+    const auto per_step = [&](double work) {
+      return static_cast<int64_t>(std::ceil(work / static_cast<double>(steps)));
+    };
+    block.valu = pops + per_step(vector_.valu);
+    block.eup = per_step(vector_.eup);
+    block.xlu = per_step(vector_.xlu);
+    block.load = feeds + pops;
+    block.store = CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows);
+    return block;
+  }
+
+  const KernelView& view_;
+  const passes::Target& target_;
+  const Instruction& dot_;
+  const Product p_;
+  Sides sides_;
+  VectorWork vector_;
+};
+
+}  // namespace
+
+absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const passes::Target& target) {
+  const Instruction* dot = view.FindMember(Opcode::kDot);
+  TPUSIM_CHECK(dot != nullptr, "a dot kernel without a dot");
+  ASSIGN_OR_RETURN(const Product product, ProductOf(*dot));
+  DotKernelBuilder builder(view, target, *dot, product);
+  RETURN_IF_ERROR(builder.SumVectorWork());
+
+  // More tiles than this along one dimension never win before VMEM is used.
+  constexpr int64_t kMaxTiles = 64;
+  const configs::MxuParams& mxu = target.chip().mxu;
+  FastestKernel fastest(target);
+  for (int64_t limit = kMaxTiles; !fastest.best() && limit <= kMaxTiles * 4096; limit *= 16) {
+    for (int64_t n : CandidateCounts(CeilDiv(product.n, mxu.columns), limit)) {
+      for (int64_t m : CandidateCounts(CeilDiv(product.m, target.chip().vpu.sublanes), limit)) {
+        for (int64_t k : CandidateCounts(CeilDiv(product.k, mxu.rows), limit)) {
+          for (bool n_outer : {true, false}) {
+            if (!n_outer && (m == 1 || n == 1)) continue;  // the same grid
+            Bytes scratch(0);
+            const isa::Kernel kernel = builder.Build(m, n, k, n_outer, scratch);
+            fastest.Offer(kernel, scratch);
+          }
+        }
+      }
+    }
+  }
+  if (!fastest.best()) {
+    return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
+                                 view.instruction->Describe(), target.ScopedVmem().value()));
+  }
+  return *fastest.best();
+}
+
+}  // namespace tpusim::lowering

@@ -1,0 +1,31 @@
+// Reductions over whole dimensions, of one or several arrays at once.
+#include <algorithm>
+
+#include "workloads/sharding/rules/rule.h"
+
+namespace tpusim::sharding::rules {
+
+absl::StatusOr<ShardingRule> Reduce(const hlo::Instruction& instruction) {
+  ShardingRule rule = EmptyRule(instruction);
+  const size_t inputs = instruction.operands().size() / 2;  // the rest are init values
+  const auto& reduced = instruction.attrs().dimensions();
+  const std::vector<int64_t>& dims = instruction.operand(0)->shape().dims;
+  // Several arrays are reduced together by one function of all of them
+  // (arg-max): partial results cannot be combined by a plain collective.
+  const FactorKind kind = inputs == 1 ? FactorKind::kReduction : FactorKind::kNeedReplication;
+  size_t result = 0;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const bool gone = std::find(reduced.begin(), reduced.end(), d) != reduced.end();
+    if (dims[d] != 1) {
+      const int32_t factor = rule.AddFactor(dims[d], gone ? kind : FactorKind::kPassThrough);
+      for (size_t i = 0; i < inputs; ++i) rule.operands[i][d] = {factor};
+      if (!gone) {
+        for (TensorFactors& leaf : rule.results) leaf[result] = {factor};
+      }
+    }
+    if (!gone) ++result;
+  }
+  return rule;
+}
+
+}  // namespace tpusim::sharding::rules

@@ -1,0 +1,91 @@
+// Factor rules: how the dimensions of an op's operands and results hang together.
+//
+// A rule describes an op as a loop nest. Each loop is a factor; each dimension
+// of each tensor is a product of factors, major to minor. A dot
+// (b i k),(b k j)->(b i j) has factors b, i, j (pass-through) and k (reduction);
+// a reshape [32]->[4,8] has factors 4 and 8, and the operand's dimension is
+// made of both. A sharding of one tensor is a sharding of the factors, and so
+// says what the shardings of the other tensors must be for the op to run
+// without communication. Propagation and the partitioner both work on factors
+// only and know no op.
+//
+// One op family per file; rules.cc has the table opcode -> rule.
+#ifndef TPUSIM_WORKLOADS_SHARDING_RULES_RULE_H_
+#define TPUSIM_WORKLOADS_SHARDING_RULES_RULE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workloads/hlo/ir.h"
+
+namespace tpusim::sharding {
+
+enum class FactorKind {
+  kPassThrough,      // sharded: every device does its own part
+  kReduction,        // sharded: every device has a partial result
+  kNeedReplication,  // the op needs the whole factor
+  kPermutation,      // as pass-through for propagation; the op itself needs neighbours
+};
+
+struct Factor {
+  int64_t size = 1;
+  FactorKind kind = FactorKind::kPassThrough;
+  bool operator==(const Factor&) const = default;
+};
+
+// Per dimension its factors, major to minor. Dimensions of size 1 have none.
+using TensorFactors = std::vector<std::vector<int32_t>>;
+
+struct ShardingRule {
+  std::vector<Factor> factors;
+  std::vector<TensorFactors> operands;  // one per operand
+  std::vector<TensorFactors> results;   // one per leaf of the result
+
+  int32_t AddFactor(int64_t size, FactorKind kind = FactorKind::kPassThrough) {
+    factors.push_back({size, kind});
+    return static_cast<int32_t>(factors.size()) - 1;
+  }
+};
+
+// Error: an op without a rule, named with its source line.
+absl::StatusOr<ShardingRule> RuleFor(const hlo::Instruction& instruction);
+
+// How soon an op takes part in propagation, and in which directions: what is
+// sure comes before what is a guess.
+enum class RulePriority {
+  kElementwise,    // both directions, from the first step on
+  kForwardFirst,   // results first, operands later (dynamic slices)
+  kGeneral,        // with all ops
+  kBackwardFirst,  // operands first, results last (broadcast)
+};
+RulePriority PriorityOf(hlo::Opcode opcode);
+
+namespace rules {
+
+// Every tensor has the rank of its shape and no factors yet.
+ShardingRule EmptyRule(const hlo::Instruction& instruction);
+// A factor for one dimension each of several tensors. Size 1 makes none.
+void Tie(ShardingRule& rule, int64_t size, FactorKind kind,
+         std::initializer_list<std::vector<int32_t>*> dims);
+
+using RuleFn = absl::StatusOr<ShardingRule> (*)(const hlo::Instruction&);
+absl::StatusOr<ShardingRule> Elementwise(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Broadcast(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Transpose(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Reshape(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Slice(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Pad(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Concatenate(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Reverse(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Dot(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Reduce(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> DynamicSlice(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> DynamicUpdateSlice(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Created(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Whole(const hlo::Instruction& instruction);
+
+}  // namespace rules
+}  // namespace tpusim::sharding
+
+#endif  // TPUSIM_WORKLOADS_SHARDING_RULES_RULE_H_

@@ -1,0 +1,81 @@
+#include <unordered_map>
+
+#include "configs/status_macros.h"
+#include "fmt/format.h"
+#include "workloads/sharding/decode.h"
+#include "workloads/sharding/rules/rule.h"
+
+namespace tpusim::sharding {
+namespace rules {
+
+ShardingRule EmptyRule(const hlo::Instruction& instruction) {
+  ShardingRule rule;
+  for (const hlo::Instruction* operand : instruction.operands()) {
+    rule.operands.emplace_back(operand->shape().rank());
+  }
+  for (const hlo::Shape* leaf : Leaves(instruction.shape())) rule.results.emplace_back(leaf->rank());
+  return rule;
+}
+
+void Tie(ShardingRule& rule, int64_t size, FactorKind kind,
+         std::initializer_list<std::vector<int32_t>*> dims) {
+  if (size == 1) return;
+  const int32_t factor = rule.AddFactor(size, kind);
+  for (std::vector<int32_t>* dim : dims) dim->push_back(factor);
+}
+
+namespace {
+
+struct Entry {
+  hlo::Opcode opcode;
+  RuleFn rule;
+  RulePriority priority;
+};
+
+// Elementwise opcodes are flagged as such in the opcode table and need no line.
+constexpr Entry kTable[] = {
+    {hlo::Opcode::kBitcastConvert, Elementwise, RulePriority::kElementwise},
+    {hlo::Opcode::kBroadcast, Broadcast, RulePriority::kBackwardFirst},
+    {hlo::Opcode::kConcatenate, Concatenate, RulePriority::kGeneral},
+    {hlo::Opcode::kConstant, Created, RulePriority::kGeneral},
+    {hlo::Opcode::kCopy, Elementwise, RulePriority::kElementwise},
+    {hlo::Opcode::kDot, Dot, RulePriority::kGeneral},
+    {hlo::Opcode::kDynamicSlice, DynamicSlice, RulePriority::kForwardFirst},
+    {hlo::Opcode::kDynamicUpdateSlice, DynamicUpdateSlice, RulePriority::kForwardFirst},
+    {hlo::Opcode::kIota, Created, RulePriority::kGeneral},
+    {hlo::Opcode::kPad, Pad, RulePriority::kGeneral},
+    {hlo::Opcode::kReduce, Reduce, RulePriority::kGeneral},
+    {hlo::Opcode::kReshape, Reshape, RulePriority::kElementwise},
+    {hlo::Opcode::kReverse, Reverse, RulePriority::kGeneral},
+    {hlo::Opcode::kRngBitGenerator, Whole, RulePriority::kGeneral},
+    {hlo::Opcode::kSlice, Slice, RulePriority::kGeneral},
+    {hlo::Opcode::kTranspose, Transpose, RulePriority::kElementwise},
+};
+
+const Entry* Find(hlo::Opcode opcode) {
+  for (const Entry& entry : kTable) {
+    if (entry.opcode == opcode) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace rules
+
+absl::StatusOr<ShardingRule> RuleFor(const hlo::Instruction& instruction) {
+  if (hlo::IsElementwise(instruction.opcode())) return rules::Elementwise(instruction);
+  const rules::Entry* entry = rules::Find(instruction.opcode());
+  if (entry == nullptr) {
+    return NoRule(fmt::format("{} has no sharding rule, so it cannot be partitioned: {}",
+                              hlo::OpcodeName(instruction.opcode()), instruction.Describe()));
+  }
+  return entry->rule(instruction);
+}
+
+RulePriority PriorityOf(hlo::Opcode opcode) {
+  if (hlo::IsElementwise(opcode)) return RulePriority::kElementwise;
+  const rules::Entry* entry = rules::Find(opcode);
+  return entry == nullptr ? RulePriority::kGeneral : entry->priority;
+}
+
+}  // namespace tpusim::sharding
