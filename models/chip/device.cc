@@ -14,10 +14,18 @@ std::string NameOf(const char* what, const DeviceContext& context) {
 std::string StreamName(const isa::StreamId& id) {
   const char* kind = "host";
   switch (id.kind) {
-    case isa::StreamKind::kTensorCore: kind = "tensor_core"; break;
-    case isa::StreamKind::kCollective: kind = "collective"; break;
-    case isa::StreamKind::kSparseCore: kind = "sparse_core"; break;
-    case isa::StreamKind::kHost: kind = "host"; break;
+    case isa::StreamKind::kTensorCore:
+      kind = "tensor_core";
+      break;
+    case isa::StreamKind::kCollective:
+      kind = "collective";
+      break;
+    case isa::StreamKind::kSparseCore:
+      kind = "sparse_core";
+      break;
+    case isa::StreamKind::kHost:
+      kind = "host";
+      break;
   }
   return fmt::format("{}[{}]", kind, id.index);
 }
@@ -55,9 +63,9 @@ Device::Device(const DeviceContext& context)
     std::string name = StreamName(id);
     name.pop_back();
     name[name.find('[')] = '_';
-    owned_streams_.push_back(std::make_unique<Stream>(
-        NameOf(("stream_" + name).c_str(), context).c_str(), parts,
-        StreamRef{id, static_cast<int32_t>(owned_streams_.size())}));
+    owned_streams_.push_back(
+        std::make_unique<Stream>(NameOf(("stream_" + name).c_str(), context).c_str(), parts,
+                                 StreamRef{id, static_cast<int32_t>(owned_streams_.size())}));
     streams_.push_back(owned_streams_.back().get());
   }
 }

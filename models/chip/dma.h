@@ -41,14 +41,14 @@ struct Transfer {
   Bytes bytes;
   TransferListener* listener = nullptr;
   uint64_t tag = 0;
-  int32_t op = -1;     // for the probe
+  int32_t op = -1;  // for the probe
   int64_t step = -1;
 };
 
 class Dma : public sc_core::sc_module, public FlowListener, public DelayListener {
  public:
-  Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm,
-      const configs::ChipParams& params, Probe& probe);
+  Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm, const configs::ChipParams& params,
+      Probe& probe);
 
   // While building: a channel for one more stream.
   int32_t OpenChannel();

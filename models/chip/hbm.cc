@@ -16,10 +16,9 @@ Hbm::Hbm(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& 
 
 absl::Status Hbm::Alloc(std::string_view what, Bytes bytes) {
   if (live_ + bytes > usable_) {
-    return absl::ResourceExhaustedError(
-        fmt::format("{}: {} needs {} bytes, but {} of {} usable ones are live: {} too many", name(),
-                    what, bytes.value(), live_.value(), usable_.value(),
-                    (live_ + bytes - usable_).value()));
+    return absl::ResourceExhaustedError(fmt::format(
+        "{}: {} needs {} bytes, but {} of {} usable ones are live: {} too many", name(), what,
+        bytes.value(), live_.value(), usable_.value(), (live_ + bytes - usable_).value()));
   }
   live_ += bytes;
   peak_ = std::max(peak_, live_);

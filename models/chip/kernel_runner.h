@@ -55,11 +55,11 @@ namespace tpusim::chip {
 
 // One step of a kernel.
 struct StepPlan {
-  double fraction = 1;     // of a full block that it computes
-  uint32_t changed = 0;    // grid dimensions whose index differs from the step before
-  Bytes fetch_single{0};   // F1
-  Bytes fetch_double{0};   // F2
-  Bytes write{0};          // W
+  double fraction = 1;    // of a full block that it computes
+  uint32_t changed = 0;   // grid dimensions whose index differs from the step before
+  Bytes fetch_single{0};  // F1
+  Bytes fetch_double{0};  // F2
+  Bytes write{0};         // W
 };
 
 // Walks a grid. Allocates only when a kernel is larger than any before.

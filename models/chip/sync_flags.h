@@ -7,6 +7,7 @@
 #ifndef TPUSIM_MODELS_CHIP_SYNC_FLAGS_H_
 #define TPUSIM_MODELS_CHIP_SYNC_FLAGS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -52,8 +52,7 @@ class TensorCore : public sc_core::sc_module, public TransferListener {
   // The core must be idle. The listener is called at the end, once; the kernel
   // must live until then. Transfers go through `channel` of the DMA engine.
   // Error: the kernel's windows do not fit in VMEM.
-  absl::Status Run(const isa::Kernel& kernel, int32_t op, int32_t channel,
-                   WorkListener* listener);
+  absl::Status Run(const isa::Kernel& kernel, int32_t op, int32_t channel, WorkListener* listener);
   void Run(const isa::Block& block, int32_t op, WorkListener* listener);
 
   bool idle() const { return phase_ == Phase::kIdle; }
@@ -71,7 +70,7 @@ class TensorCore : public sc_core::sc_module, public TransferListener {
   void TimerFired();
   void Begin(int64_t step, double fraction);
   void Issue(Bytes bytes, int64_t step, bool write);
-  void Reach(int64_t step);   // the step is next: find out what it waits for
+  void Reach(int64_t step);  // the step is next: find out what it waits for
   void TryStep();
   void EndStep();
   void TryEnd();
@@ -98,7 +97,7 @@ class TensorCore : public sc_core::sc_module, public TransferListener {
   int64_t step_ = 0;
   uint64_t issued_ = 0;
   uint64_t ended_ = 0;
-  uint64_t needed_ = 0;  // the step may start when this one has ended
+  uint64_t needed_ = 0;              // the step may start when this one has ended
   std::array<uint64_t, 4> fetch_{};  // last fetch of each of the next steps
   Bytes windows_{0};
 };

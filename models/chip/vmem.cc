@@ -13,10 +13,9 @@ Vmem::Vmem(sc_core::sc_module_name name, const configs::ChipParams& params)
 
 absl::Status Vmem::Alloc(std::string_view what, Bytes bytes) {
   if (live_ + bytes > capacity_) {
-    return absl::ResourceExhaustedError(
-        fmt::format("{}: {} needs {} bytes, but {} of {} are in use: {} too many", name(), what,
-                    bytes.value(), live_.value(), capacity_.value(),
-                    (live_ + bytes - capacity_).value()));
+    return absl::ResourceExhaustedError(fmt::format(
+        "{}: {} needs {} bytes, but {} of {} are in use: {} too many", name(), what, bytes.value(),
+        live_.value(), capacity_.value(), (live_ + bytes - capacity_).value()));
   }
   live_ += bytes;
   peak_ = std::max(peak_, live_);

@@ -31,9 +31,9 @@ Router::Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::
     const auto direction = static_cast<configs::Direction>(d);
     if (!config.topology.HasLink(chip, direction)) continue;
     const bool wraps = config.topology.wraps(configs::AxisOf(direction));
-    links_[d] = std::make_unique<Link>(LinkName(direction).c_str(), fluid,
-                                       configs::Link{chip, direction},
-                                       timing::EffectiveLinkRate(params_.ici, wraps));
+    links_[d] =
+        std::make_unique<Link>(LinkName(direction).c_str(), fluid, configs::Link{chip, direction},
+                               timing::EffectiveLinkRate(params_.ici, wraps));
   }
 }
 
@@ -98,8 +98,8 @@ void Router::FlowEnded(uint64_t slot) {
   record.arrival =
       record.end + params_.ici.hop_latency * static_cast<int64_t>(record.route->links.size());
   if (rdma.reduce) {
-    record.arrival += timing::ReduceTail(params_, *rdma.reduce, rdma.bytes,
-                                         rdma.to == isa::MemorySpace::kHbm);
+    record.arrival +=
+        timing::ReduceTail(params_, *rdma.reduce, rdma.bytes, rdma.to == isa::MemorySpace::kHbm);
   }
   probe_.RdmaEnded(record);
   if (rdma.sent_flag >= 0) fabric_.devices[record.source].flags->Raise(rdma.sent_flag);

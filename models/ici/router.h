@@ -47,12 +47,12 @@ struct RdmaRecord {
   int32_t destination = 0;
   const isa::Rdma* rdma = nullptr;
   const isa::RouteEnd* route = nullptr;
-  chip::StreamRef stream;    // of the sender
+  chip::StreamRef stream;  // of the sender
   int32_t op = -1;
-  Picoseconds start;         // issue = start of the flow
-  Picoseconds end;           // last byte has left
-  Picoseconds arrival;       // receiver's flag
-  double vpu_seconds = 0;    // of the receiver, spent on adding
+  Picoseconds start;       // issue = start of the flow
+  Picoseconds end;         // last byte has left
+  Picoseconds arrival;     // receiver's flag
+  double vpu_seconds = 0;  // of the receiver, spent on adding
 };
 
 class FabricProbe {

@@ -22,33 +22,48 @@ namespace {
 
 std::string_view Name(MemorySpace space) {
   switch (space) {
-    case MemorySpace::kHbm: return "hbm";
-    case MemorySpace::kVmem: return "vmem";
-    case MemorySpace::kHost: return "host";
+    case MemorySpace::kHbm:
+      return "hbm";
+    case MemorySpace::kVmem:
+      return "vmem";
+    case MemorySpace::kHost:
+      return "host";
   }
   return "?";
 }
 
 std::string_view Name(NumberFormat format) {
   switch (format) {
-    case NumberFormat::kBf16: return "bf16";
-    case NumberFormat::kF32: return "f32";
-    case NumberFormat::kF32High: return "f32-high";
-    case NumberFormat::kF32Highest: return "f32-highest";
-    case NumberFormat::kInt8: return "int8";
-    case NumberFormat::kInt4: return "int4";
-    case NumberFormat::kFp8: return "fp8";
-    case NumberFormat::kInt32: return "int32";
+    case NumberFormat::kBf16:
+      return "bf16";
+    case NumberFormat::kF32:
+      return "f32";
+    case NumberFormat::kF32High:
+      return "f32-high";
+    case NumberFormat::kF32Highest:
+      return "f32-highest";
+    case NumberFormat::kInt8:
+      return "int8";
+    case NumberFormat::kInt4:
+      return "int4";
+    case NumberFormat::kFp8:
+      return "fp8";
+    case NumberFormat::kInt32:
+      return "int32";
   }
   return "?";
 }
 
 std::string_view Name(StreamKind kind) {
   switch (kind) {
-    case StreamKind::kTensorCore: return "tensor_core";
-    case StreamKind::kCollective: return "collective";
-    case StreamKind::kSparseCore: return "sparse_core";
-    case StreamKind::kHost: return "host";
+    case StreamKind::kTensorCore:
+      return "tensor_core";
+    case StreamKind::kCollective:
+      return "collective";
+    case StreamKind::kSparseCore:
+      return "sparse_core";
+    case StreamKind::kHost:
+      return "host";
   }
   return "?";
 }
@@ -175,8 +190,8 @@ class Writer {
     std::string flags;
     if (rdma.arrival_flag >= 0) flags += fmt::format(", arrives at flag {}", rdma.arrival_flag);
     if (rdma.sent_flag >= 0) flags += fmt::format(", sent at flag {}", rdma.sent_flag);
-    Line("rdma '{}' {} B {} -> {}{}{}", RouteName(rdma.route), rdma.bytes.value(),
-         Name(rdma.from), Name(rdma.to),
+    Line("rdma '{}' {} B {} -> {}{}{}", RouteName(rdma.route), rdma.bytes.value(), Name(rdma.from),
+         Name(rdma.to),
          rdma.reduce ? fmt::format(", adds elements of {} B", rdma.reduce->element_bytes) : "",
          flags);
   }

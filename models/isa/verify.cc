@@ -102,11 +102,11 @@ class Verifier {
       const absl::Status status =
           std::visit([&](const auto& kind) { return Check(kind, stream); }, instruction.kind);
       if (!status.ok()) {
-        return absl::Status(status.code(),
-                            labels.empty()
-                                ? Message(status)
-                                : fmt::format("{}: {}", program_.info.ops[labels.back()].name,
-                                              Message(status)));
+        return absl::Status(
+            status.code(),
+            labels.empty()
+                ? Message(status)
+                : fmt::format("{}: {}", program_.info.ops[labels.back()].name, Message(status)));
       }
     }
     if (!labels.empty()) {
@@ -118,9 +118,9 @@ class Verifier {
 
   absl::Status Check(const Label&, const StreamId&) { return absl::OkStatus(); }
   absl::Status Check(const Block& block, const StreamId& stream) {
-    const int64_t slots[] = {block.mxu.m, block.mxu.k, block.mxu.n, block.valu, block.eup,
-                             block.xlu,   block.load,  block.store, block.scalar.value(),
-                             block.latency.value()};
+    const int64_t slots[] = {
+        block.mxu.m, block.mxu.k, block.mxu.n, block.valu,           block.eup,
+        block.xlu,   block.load,  block.store, block.scalar.value(), block.latency.value()};
     if (*std::min_element(std::begin(slots), std::end(slots)) < 0) {
       return absl::InternalError("a block with negative work");
     }
@@ -239,7 +239,8 @@ class Verifier {
   absl::Status Check(const Start& start, const StreamId& stream) {
     RETURN_IF_ERROR(CheckToken(start.token));
     if (start.stream == StreamId{} || start.stream == stream) {
-      return absl::InternalError("a body is started on the stream that starts it or on the main one");
+      return absl::InternalError(
+          "a body is started on the stream that starts it or on the main one");
     }
     return CheckBody(start.body.get(), start.stream);
   }

@@ -105,11 +105,9 @@ BlockCycles TimeBlock(const configs::ChipParams& chip, const isa::Block& block) 
   BlockCycles cycles;
   if (block.mxu.m > 0) {
     cycles.mxu = Cycles(MxuSteadyCycles(chip.mxu, block.mxu));
-    // Nothing hides the load of the block's first weight tile, nor the way of
-    // the last row through the array.
-    cycles.mxu_fill =
-        Cycles(CeilToInt(static_cast<double>(chip.mxu.rows) / chip.mxu.weight_rows_per_cycle) +
-               chip.mxu.result_latency_cycles);
+    // The first weight tile is pushed while the block before drains; nothing
+    // hides the way of the last row through the array.
+    cycles.mxu_fill = Cycles(chip.mxu.result_latency_cycles);
   }
   const configs::VpuParams& vpu = chip.vpu;
   const double fullest =

@@ -14,7 +14,7 @@ namespace tpusim::timing {
 // What each slot of one block is busy for. `total` is what the block takes.
 struct BlockCycles {
   Cycles mxu{0};    // longest array's steady state, without fill and drain
-  Cycles mxu_fill{0};  // weight load + fill + drain that nothing hides
+  Cycles mxu_fill{0};  // fill and drain that nothing hides
   Cycles vpu{0};    // fullest of VALU, EUP, XLU, load, store
   Cycles total{0};
 };

@@ -17,8 +17,8 @@ double VregOpsPerByte(const configs::ChipParams& chip, const isa::ReduceAdd& red
          static_cast<double>(elements * reduce.element_bytes);
 }
 
-Picoseconds ReduceTail(const configs::ChipParams& chip, const isa::ReduceAdd& reduce,
-                       Bytes message, bool to_hbm) {
+Picoseconds ReduceTail(const configs::ChipParams& chip, const isa::ReduceAdd& reduce, Bytes message,
+                       bool to_hbm) {
   const Bytes window = std::min(message, chip.ici.reduce_window);
   const double bytes = static_cast<double>(window.value());
   const Picoseconds add =

@@ -43,8 +43,8 @@ double VregOpsPerByte(const configs::ChipParams& chip, const isa::ReduceAdd& red
 
 // From the arrival of the last byte to the sum being complete. `to_hbm` false:
 // the result stays in VMEM and nothing is written back.
-Picoseconds ReduceTail(const configs::ChipParams& chip, const isa::ReduceAdd& reduce,
-                       Bytes message, bool to_hbm = true);
+Picoseconds ReduceTail(const configs::ChipParams& chip, const isa::ReduceAdd& reduce, Bytes message,
+                       bool to_hbm = true);
 
 }  // namespace tpusim::timing
 

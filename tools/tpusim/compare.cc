@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,12 +33,25 @@ absl::StatusOr<std::string> SimulateToText(const std::string& workload, const st
   return results::ToJson(simulated.report, results::JsonDetail::kExchange);
 }
 
+// Files may hold programs of one name; then the files' names tell them apart.
+void TellApart(const std::vector<std::string>& files, std::vector<results::Report>& reports) {
+  std::map<std::string, std::string> file_of;
+  bool clash = false;
+  for (size_t i = 0; i < files.size(); ++i) {
+    clash |= file_of.emplace(reports[i].workload, files[i]).first->second != files[i];
+  }
+  if (!clash) return;
+  for (size_t i = 0; i < files.size(); ++i) reports[i].workload = NameOf(files[i]);
+}
+
 absl::Status Compare(const CompareFlags& flags) {
   std::vector<std::string> configs = flags.configs;
   if (configs.empty()) configs.emplace_back();  // each workload's own
   std::vector<Task> tasks;
+  std::vector<std::string> files;
   for (const std::string& workload : flags.workloads) {
     for (const std::string& config : configs) {
+      files.push_back(workload);
       tasks.push_back(
           [&, workload, config] { return SimulateToText(workload, config, flags.program); });
     }
@@ -48,6 +62,7 @@ absl::Status Compare(const CompareFlags& flags) {
     ASSIGN_OR_RETURN(results::Report report, results::FromJson(*text));
     reports.push_back(std::move(report));
   }
+  TellApart(files, reports);
   RETURN_IF_ERROR(PrintResult(results::Compare(reports)));
   if (flags.program.quiet) return absl::OkStatus();
   for (const results::Report& report : reports) {

@@ -44,7 +44,8 @@ std::string CheckTripCount(const std::string& text) {
   return fmt::format("\"{}\" is not LOOP=N, such as 'while.3=10' or '*=4'", text);
 }
 
-// "folder/step.pb.gz" -> "step"
+}  // namespace
+
 std::string NameOf(const std::string& file) {
   std::string name = std::filesystem::path(file).filename().string();
   for (const std::string_view ending : {".gz", ".pb"}) {
@@ -54,8 +55,6 @@ std::string NameOf(const std::string& file) {
   }
   return name;
 }
-
-}  // namespace
 
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
   app.add_option("--set", flags.overrides,
@@ -90,7 +89,6 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
                                  const ProgramFlags& flags,
                                  const workloads::CompileOptions& options) {
   Prepared prepared;
-  prepared.name = NameOf(file);
   // A misspelt slice is said before a large file is read.
   if (!config.empty()) {
     ASSIGN_OR_RETURN(prepared.config, configs::LoadConfig(config, flags.overrides));
@@ -98,6 +96,7 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
   const Stopwatch importing;
   ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(file));
   prepared.import_seconds = importing.Seconds();
+  prepared.name = imported.workload.name().empty() ? NameOf(file) : imported.workload.name();
   if (flags.verbose) {
     PrintNote(fmt::format("{}: {}, import took {:.1f} ms", file, imported.container,
                           prepared.import_seconds * 1e3));

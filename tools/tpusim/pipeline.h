@@ -35,8 +35,11 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
 // The flags as the compiler takes them.
 workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags);
 
+// "folder/step.pb.gz" -> "step"
+std::string NameOf(const std::string& file);
+
 struct Prepared {
-  std::string name;  // of the workload: its file's name without folder and .pb
+  std::string name;  // as the exporter called the program, else NameOf(file)
   configs::Config config;
   workloads::CompileResult compiled;
   double import_seconds = 0, compile_seconds = 0;  // wall clock, for --verbose

@@ -62,13 +62,12 @@ absl::Status InlineCalls(hlo::Module* module) {
                                      "the last one was {}",
                                      kMaxInstructions, call->Describe()));
       }
-      // Described before it goes: what is inlined takes its name scope.
-      const auto scope = std::make_unique<hlo::Module>("scope");
-      Instruction* caller = scope->AddComputation("scope")->Add(Opcode::kCall, {}, {}, "call", call);
+      // What is inlined takes the call's name scope.
+      const hlo::pb::OpMetadata caller = call->attrs().metadata();
       const size_t before = computation->size() - 1;
       module->InlineCall(call);
       const std::vector<Instruction*> all = computation->instructions();
-      for (size_t i = before; i < all.size(); ++i) PrefixOpNames(all[i], *caller);
+      for (size_t i = before; i < all.size(); ++i) PrefixOpNames(all[i], caller);
     }
   }
   module->RemoveUnreachable();
@@ -304,40 +303,25 @@ class Normaliser {
     RETURN_IF_ERROR(Annotate(global, region.results, "out_specs of " + At(*call), *exit));
     out_.manual_regions[global] = std::move(region);
     exit->ReplaceAllUsesWith(global);
-    RemoveTree(exit);
-    return absl::OkStatus();
-  }
-
-  // Removes an instruction and the markers that only it used.
-  static void RemoveTree(Instruction* instruction) {
-    std::vector<Instruction*> work = {instruction};
-    while (!work.empty()) {
-      Instruction* next = work.back();
-      work.pop_back();
-      if (!next->users().empty()) continue;
-      std::vector<Instruction*> operands;
-      for (Instruction* operand : next->operands()) {
-        if ((operand->opcode() == Opcode::kGetTupleElement || IsManualCall(*operand) ||
-             IsTarget(*operand, "xla.sdy.GlobalToLocalShape")) &&
-            std::find(operands.begin(), operands.end(), operand) == operands.end()) {
-          operands.push_back(operand);
+    // Users before what they use.
+    std::vector<Instruction*> markers = {exit};
+    const auto append = [&](const std::vector<Instruction*>& more) {
+      for (Instruction* marker : more) {
+        if (std::find(markers.begin(), markers.end(), marker) == markers.end()) {
+          markers.push_back(marker);
         }
       }
-      // An unused element of the call keeps it alive.
-      for (Instruction* user : std::vector<Instruction*>(next->users())) {
-        if (user->users().empty()) next->parent()->Remove(user);
-      }
-      next->parent()->Remove(next);
-      for (Instruction* operand : operands) {
-        for (Instruction* user : std::vector<Instruction*>(operand->users())) {
-          if (user->opcode() == Opcode::kGetTupleElement && user->users().empty() &&
-              std::find(operands.begin(), operands.end(), user) == operands.end()) {
-            operand->parent()->Remove(user);
-          }
-        }
-        if (std::find(work.begin(), work.end(), operand) == work.end()) work.push_back(operand);
-      }
+    };
+    append(call->users());
+    append({call});
+    if (entry != nullptr) {
+      append(entry->users());
+      append({entry});
     }
+    for (Instruction* marker : markers) {
+      if (marker->users().empty() && !marker->IsRoot()) computation->Remove(marker);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status RewriteMarkers(Computation* computation) {
@@ -483,8 +467,8 @@ class Normaliser {
 
 }  // namespace
 
-void PrefixOpNames(Instruction* instruction, const Instruction& caller) {
-  const std::string prefix = caller.op_name();
+void PrefixOpNames(Instruction* instruction, const hlo::pb::OpMetadata& caller) {
+  const std::string& prefix = caller.op_name();
   std::vector<Instruction*> work = {instruction};
   while (!work.empty()) {
     Instruction* next = work.back();
@@ -492,7 +476,7 @@ void PrefixOpNames(Instruction* instruction, const Instruction& caller) {
     hlo::pb::OpMetadata& metadata = *next->mutable_attrs().mutable_metadata();
     if (metadata.op_name().empty() && metadata.stack_frame_id() == 0 &&
         metadata.source_file().empty()) {
-      metadata = caller.attrs().metadata();
+      metadata = caller;
     } else if (!prefix.empty()) {
       // Names that are already whole (older exports) stay.
       if (!metadata.op_name().starts_with(prefix)) {

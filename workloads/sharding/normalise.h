@@ -39,9 +39,10 @@ struct NormalisedModule {
 
 absl::StatusOr<NormalisedModule> Normalise(const hlo::Module& module, int64_t num_partitions);
 
-// Puts `prefix` in front of the op_names of an instruction and of everything it
-// calls on its own (bodies, branches): what a caller's name scope does.
-void PrefixOpNames(hlo::Instruction* instruction, const hlo::Instruction& caller);
+// Puts the caller's op_name in front of those of an instruction and of everything
+// that it alone calls (bodies, branches): the scope it has once it is inlined.
+// What has no metadata gets the caller's.
+void PrefixOpNames(hlo::Instruction* instruction, const hlo::pb::OpMetadata& caller);
 
 }  // namespace tpusim::sharding
 

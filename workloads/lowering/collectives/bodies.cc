@@ -95,7 +95,11 @@ int32_t Roles::Add(const std::vector<Stage>& stages, bool local) {
   if (!is_new) return entry->second;
 
   isa::Body body;
-  if (!local) body.push_back({isa::Block{.latency = launch_}});
+  if (!local) {
+    isa::Block launch;
+    launch.latency = launch_;
+    body.push_back({launch});
+  }
   for (size_t first = 0; first < stages.size();) {
     size_t last = first + 1;
     while (last < stages.size() && codes[last] == codes[first]) ++last;

@@ -1,0 +1,184 @@
+#include "sim/deadlock.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "models/chip/device.h"
+
+namespace tpusim::sim {
+namespace {
+
+using chip::Stream;
+
+struct Node {
+  int32_t device = 0;
+  const Stream* stream = nullptr;
+  bool operator==(const Node&) const = default;
+};
+
+// Which streams of a program raise which flags, by what.
+class Raisers {
+ public:
+  Raisers(const isa::PodProgram& program, int32_t device) : program_(program), device_(device) {
+    Walk(*program.programs[program.program_of_device[device]], isa::StreamId{});
+  }
+
+  // Does the stream `id` of this device raise `flag` of device `target`?
+  bool Raises(const isa::StreamId& id, int32_t target, int32_t flag) const {
+    return raised_.contains({id, target, flag});
+  }
+
+ private:
+  struct Key {
+    isa::StreamId id;
+    int32_t device = 0;
+    int32_t flag = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  void Walk(const isa::Body& body, const isa::StreamId& id) {
+    if (!seen_.insert({&body, id}).second) return;
+    for (const isa::Instruction& instruction : body) {
+      if (const auto* loop = std::get_if<isa::Loop>(&instruction.kind)) {
+        Walk(*loop->body, id);
+      } else if (const auto* branch = std::get_if<isa::Branch>(&instruction.kind)) {
+        Walk(*branch->bodies[branch->taken], id);
+      } else if (const auto* start = std::get_if<isa::Start>(&instruction.kind)) {
+        Walk(*start->body, start->stream);
+      } else if (const auto* rdma = std::get_if<isa::Rdma>(&instruction.kind)) {
+        const int32_t peer = program_.routes[rdma->route].from[device_].peer;
+        if (rdma->arrival_flag >= 0) raised_.insert({id, peer, rdma->arrival_flag});
+        if (rdma->sent_flag >= 0) raised_.insert({id, device_, rdma->sent_flag});
+      } else if (const auto* signal = std::get_if<isa::Signal>(&instruction.kind)) {
+        raised_.insert({id, program_.routes[signal->route].from[device_].peer, signal->flag});
+      }
+    }
+  }
+
+  const isa::PodProgram& program_;
+  const int32_t device_;
+  std::set<std::pair<const isa::Body*, isa::StreamId>> seen_;  // never iterated over
+  std::set<Key> raised_;
+};
+
+class Explainer {
+ public:
+  Explainer(Pod& pod, const isa::PodProgram& program)
+      : pod_(pod), program_(program), raisers_(static_cast<size_t>(pod.devices())) {}
+
+  absl::Status Run() {
+    std::optional<Node> first;
+    int64_t stuck = 0;
+    for (int32_t d = 0; d < pod_.devices(); ++d) {
+      for (const Stream* stream : pod_.device(d).streams()) {
+        if (stream->finished()) continue;
+        ++stuck;
+        if (!first) first = Node{d, stream};
+      }
+    }
+    if (!first) return absl::OkStatus();
+
+    std::vector<Node> chain = {*first};
+    std::vector<std::string> lines;
+    for (;;) {
+      std::string why;
+      const std::optional<Node> next = Follow(chain.back(), why);
+      lines.push_back(std::move(why));
+      if (!next) break;
+      const auto known = std::find(chain.begin(), chain.end(), *next);
+      if (known != chain.end()) {
+        lines.push_back(fmt::format("which closes the cycle at {}", Describe(*next)));
+        break;
+      }
+      chain.push_back(*next);
+    }
+    std::string message = fmt::format("deadlock: {} streams wait for what will not happen", stuck);
+    for (const std::string& line : lines) message += "\n  " + line;
+    return absl::InternalError(message);
+  }
+
+ private:
+  std::string Describe(const Node& node) const {
+    std::string text =
+        fmt::format("device {} {}", node.device, chip::StreamName(node.stream->ref().id));
+    if (const int32_t op = node.stream->op(); op >= 0) {
+      text += fmt::format(" in {}", program_.info.ops[op].name);
+    }
+    return text;
+  }
+
+  // What the stream waits for, and who would have to act.
+  std::optional<Node> Follow(const Node& node, std::string& why) {
+    const Stream& stream = *node.stream;
+    const std::string who = Describe(node);
+    switch (stream.blocked()) {
+      case Stream::Blocked::kFlag: {
+        const int32_t flag = stream.blocked_on();
+        why = fmt::format("{} waits for flag {} to reach {} (it is {})", who, flag,
+                          stream.blocked_count(), pod_.device(node.device).flags().count(flag));
+        std::optional<Node> finished;
+        for (int32_t d = 0; d < pod_.devices(); ++d) {
+          const Raisers& raisers = RaisersOf(d);
+          for (const Stream* other : pod_.device(d).streams()) {
+            if (!raisers.Raises(other->ref().id, node.device, flag)) continue;
+            if (!other->finished()) {
+              why +=
+                  fmt::format(", which device {} {} raises", d, chip::StreamName(other->ref().id));
+              return Node{d, other};
+            }
+            if (!finished) finished = Node{d, other};
+          }
+        }
+        if (finished) {
+          why +=
+              fmt::format(", but {}, which raises it, has nothing left to do", Describe(*finished));
+        } else {
+          why += ", which no instruction raises";
+        }
+        return std::nullopt;
+      }
+      case Stream::Blocked::kToken: {
+        const int32_t token = stream.blocked_on();
+        why = fmt::format("{} waits for token {}", who, token);
+        for (const Stream* other : pod_.device(node.device).streams()) {
+          if (!other->Holds(token)) continue;
+          why += fmt::format(", which device {} {} works on", node.device,
+                             chip::StreamName(other->ref().id));
+          return Node{node.device, other};
+        }
+        return std::nullopt;
+      }
+      case Stream::Blocked::kWork:
+      case Stream::Blocked::kNo:
+        why = fmt::format("{} waits for work that was given to the machine and got lost", who);
+        return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  const Raisers& RaisersOf(int32_t device) {
+    std::unique_ptr<Raisers>& raisers = raisers_[device];
+    if (raisers == nullptr) raisers = std::make_unique<Raisers>(program_, device);
+    return *raisers;
+  }
+
+  Pod& pod_;
+  const isa::PodProgram& program_;
+  std::vector<std::unique_ptr<Raisers>> raisers_;
+};
+
+}  // namespace
+
+absl::Status CheckFinished(Pod& pod, const isa::PodProgram& program) {
+  return Explainer(pod, program).Run();
+}
+
+}  // namespace tpusim::sim

@@ -1,0 +1,90 @@
+// The pod: every chip of the slice as SystemC modules, loaded with a program.
+//
+//   pod
+//     fluid                     all transfers
+//     chip0
+//       hbm vmem mxu vpu xlu dma tensor_core stream_tensor_core_0 ...
+//       host_link nic
+//       router
+//         link_x_plus ...
+//     chip1 ...
+//
+// A pod runs once: build it, call sc_start, look at the result.
+#ifndef TPUSIM_SIM_POD_H_
+#define TPUSIM_SIM_POD_H_
+
+#include <cstdint>
+#include <memory>
+#include <systemc>
+#include <vector>
+
+#include "configs/config.h"
+#include "models/chip/device.h"
+#include "models/chip/faults.h"
+#include "models/chip/fluid.h"
+#include "models/chip/host_link.h"
+#include "models/chip/nic.h"
+#include "models/ici/router.h"
+#include "models/isa/program.h"
+#include "sim/recorder.h"
+
+namespace tpusim::sim {
+
+struct PodContext {
+  const configs::Config& config;
+  const isa::PodProgram& program;
+  const std::vector<isa::StreamId>& stream_ids;
+  chip::Fluid& fluid;
+  ici::Fabric& fabric;
+  chip::Faults& faults;
+  Recorder& recorder;
+};
+
+// One package on the torus with its devices.
+class Chip : public sc_core::sc_module {
+ public:
+  Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context);
+
+  ici::Router& router() { return router_; }
+  const std::vector<std::unique_ptr<chip::Device>>& devices() const { return devices_; }
+
+ private:
+  chip::HostLink host_link_;
+  chip::Nic nic_;
+  ici::Router router_;
+  std::vector<std::unique_ptr<chip::Device>> devices_;
+};
+
+class Pod : public sc_core::sc_module {
+ public:
+  // The program must have been verified (isa/verify.h); everything must outlive
+  // the pod.
+  Pod(sc_core::sc_module_name name, const configs::Config& config, const isa::PodProgram& program,
+      Recorder& recorder);
+
+  chip::Device& device(int32_t id) { return *devices_[id]; }
+  int64_t devices() const { return static_cast<int64_t>(devices_.size()); }
+  const absl::Status& fault() const { return faults_.status(); }
+  // Instructions retired, flows started and ended.
+  int64_t events() const;
+  // After the run: bytes that only the machine knows.
+  void AddBytes(Timeline& timeline);
+  // After the run: aborts if the books of the fluid or of a link do not balance
+  // or something was used beyond its capacity.
+  void CheckInvariants(const Timeline& timeline);
+
+ private:
+  void WatchRates(Recorder& recorder);
+
+  const configs::Config& config_;
+  chip::Faults faults_;
+  ici::Fabric fabric_;
+  chip::Fluid fluid_;
+  std::vector<isa::StreamId> stream_ids_;
+  std::vector<std::unique_ptr<Chip>> chips_;
+  std::vector<chip::Device*> devices_;
+};
+
+}  // namespace tpusim::sim
+
+#endif  // TPUSIM_SIM_POD_H_

@@ -1,0 +1,130 @@
+// What is remembered of a simulation.
+//
+// For every device, totals: a few counters per device and per operation, updated
+// while the simulation runs. For the devices that somebody wants to see, also
+// the spans and counter samples behind them.
+//
+// How totals are kept without spans. Busy intervals are reported when they begin,
+// with their length, so they come in order of start. The union of those that
+// have begun is then known by two numbers: its measure so far and how far it
+// reaches; its measure up to now is the first minus what lies in the future.
+// The time of an interval that was not covered is its length minus the growth of
+// that measure. This is how exposed communication is found: the time in which a
+// collective is in flight less the time in which a compute slot was busy
+// meanwhile.
+//
+//   compute busy   the MXU or the VPU works in a block. Reducing transfers use
+//                  some of the VPU too, but as a share of it (chip/vpu.h): they do
+//                  not count, or a collective would hide itself.
+//   in flight      a label of an operation that is a collective is open on a
+//                  stream other than the TensorCore's.
+#ifndef TPUSIM_SIM_RECORDER_H_
+#define TPUSIM_SIM_RECORDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "configs/topology.h"
+#include "models/chip/device.h"
+#include "models/chip/probe.h"
+#include "models/flow/network.h"
+#include "models/ici/router.h"
+#include "models/isa/program.h"
+#include "sim/timeline.h"
+
+namespace tpusim::sim {
+
+// The union of intervals that come in order of their starts.
+class BusyUnion {
+ public:
+  void Add(Picoseconds start, Picoseconds end);
+  // Measure of the union up to `now`, which no interval added later precedes.
+  Picoseconds UpTo(Picoseconds now) const;
+  Picoseconds Total() const { return measure_; }
+
+ private:
+  Picoseconds measure_{0};
+  Picoseconds until_{0};
+};
+
+class Recorder;
+
+class DeviceRecorder : public chip::Probe {
+ public:
+  DeviceRecorder(Recorder& recorder, int32_t device, bool recorded);
+
+  void LabelBegan(const chip::StreamRef& stream, int32_t op) override;
+  void LabelEnded(const chip::StreamRef& stream, int32_t op) override;
+  void BlockBegan(int32_t op, int64_t step, Picoseconds mxu, Picoseconds vpu,
+                  Picoseconds total) override;
+  void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
+                     Bytes bytes) override;
+  void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) override;
+  void LiveHbmChanged(Bytes live) override;
+  void StreamFinished() override;
+
+  bool recorded() const { return recorded_; }
+
+ private:
+  friend class Recorder;
+  struct OpenLabel {
+    int32_t op = -1;
+    Picoseconds began;
+    Picoseconds compute;  // compute busy when it began
+  };
+
+  Recorder& recorder_;
+  const int32_t device_;
+  const bool recorded_;
+  DeviceTotals totals_;
+  std::vector<OpTotals> ops_;
+  std::vector<std::vector<OpenLabel>> open_;  // per stream
+  BusyUnion compute_;
+  int32_t in_flight_ = 0;
+  Picoseconds in_flight_since_{0};
+  Picoseconds in_flight_compute_{0};
+};
+
+class Recorder : public ici::FabricProbe {
+ public:
+  Recorder(const configs::Config& config, const isa::PodProgram& program,
+           const std::vector<int32_t>& record_devices);
+
+  DeviceRecorder& device(int32_t id) { return *devices_[id]; }
+  const std::vector<int32_t>& recorded_devices() const { return recorded_; }
+
+  void RdmaEnded(const ici::RdmaRecord& record) override;
+
+  // Samples the rate of a resource whenever it changes.
+  void WatchRate(flow::ResourceId resource, int32_t device, Counter counter, int32_t lane);
+  void ObserveRates(flow::Network& network);
+
+  // Moves what was recorded into a timeline. Still missing there: bytes that only
+  // the machine knows (HBM, links) and the number of events.
+  Timeline Finish();
+
+ private:
+  friend class DeviceRecorder;
+  struct Watch {
+    int32_t device = -1;
+    Counter counter = Counter::kHbmBandwidth;
+    int32_t lane = 0;
+  };
+  // The recorded device that shows the links of this chip, -1 = none.
+  int32_t ShownOn(int64_t chip) const { return shown_on_chip_[chip]; }
+
+  const isa::PodProgram& program_;
+  const int64_t devices_per_chip_;
+  std::vector<int32_t> recorded_;
+  std::vector<std::unique_ptr<DeviceRecorder>> devices_;
+  std::vector<int32_t> shown_on_chip_;
+  std::vector<Watch> watches_;  // by resource
+  std::vector<Span> spans_;
+  std::vector<CounterSample> samples_;
+  uint64_t arrows_ = 0;
+};
+
+}  // namespace tpusim::sim
+
+#endif  // TPUSIM_SIM_RECORDER_H_

@@ -1,0 +1,83 @@
+#include "sim/results/atomic_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "configs/status_macros.h"
+
+namespace tpusim::results {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class AtomicFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) / ("atomic_file_test." + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
+  static std::string Read(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::ostringstream out;
+    out << in.rdbuf();
+    return out.str();
+  }
+  size_t Files() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(AtomicFileTest, WritesAllBytesAndNothingElse) {
+  const std::string bytes("a\0b\n", 4);
+  ASSERT_TRUE(WriteFileAtomically(Path("out"), bytes).ok());
+  EXPECT_EQ(Read(Path("out")), bytes);
+  EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(AtomicFileTest, ReplacesWhatWasThere) {
+  ASSERT_TRUE(WriteFileAtomically(Path("out"), "a long first version").ok());
+  ASSERT_TRUE(WriteFileAtomically(Path("out"), "second").ok());
+  EXPECT_EQ(Read(Path("out")), "second");
+  EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(AtomicFileTest, WritesThroughLinks) {
+  ASSERT_TRUE(WriteFileAtomically(Path("real"), "first").ok());
+  fs::create_symlink("real", Path("link"));
+  ASSERT_TRUE(WriteFileAtomically(Path("link"), "second").ok());
+  EXPECT_TRUE(fs::is_symlink(Path("link")));
+  EXPECT_EQ(Read(Path("real")), "second");
+}
+
+TEST_F(AtomicFileTest, LeavesDevicesWhereTheyAre) {
+  ASSERT_TRUE(WriteFileAtomically("/dev/null", "gone").ok());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(AtomicFileTest, SaysWhatToDoAboutAMissingFolder) {
+  const absl::Status status = WriteFileAtomically(Path("none/out"), "x");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(status), HasSubstr("none/out': No such file or directory"));
+  EXPECT_THAT(Message(status), HasSubstr("create its folder first"));
+}
+
+TEST_F(AtomicFileTest, AFolderIsNoFile) {
+  const absl::Status status = WriteFileAtomically(folder_.string(), "x");
+  EXPECT_THAT(Message(status), HasSubstr("Is a directory"));
+  EXPECT_EQ(Files(), 0u);
+}
+
+}  // namespace
+}  // namespace tpusim::results

@@ -1,0 +1,95 @@
+#include "sim/results/compare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/sim/results/sample.h"
+
+namespace tpusim::results {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Report SampleReport() {
+  const Sample s = MakeSample();
+  return *BuildReport(s.config, s.info, s.timeline, "f");
+}
+
+// The sample without its all-gather: 20 us of exposed communication less.
+Report WithoutGather() {
+  Report r = SampleReport();
+  r.workload = "g";
+  r.step_time = Microseconds(80);
+  r.exposed = Picoseconds(0);
+  std::erase_if(r.collectives, [](const CollectiveReport& c) { return c.kind == "all-gather"; });
+  return r;
+}
+
+TEST(CompareTest, NamesTheCollectiveThatIsGone) {
+  EXPECT_EQ(ExplainDifference("A", SampleReport(), "B", WithoutGather()),
+            "B is 1.25x faster than A (-20.00 us): exposed communication -20.00 us "
+            "(all-gather gone)");
+}
+
+TEST(CompareTest, AndTheOneThatIsNew) {
+  EXPECT_EQ(ExplainDifference("B", WithoutGather(), "A", SampleReport()),
+            "A is 1.25x slower than B (+20.00 us): exposed communication +20.00 us "
+            "(new: all-gather)");
+}
+
+TEST(CompareTest, PartsAddUpToTheDifference) {
+  const Report a = SampleReport();
+  Report b = a;
+  // 100 = 78 compute + 20 exposed + 2 rest becomes 93 = 60 + 5 + 28.
+  b.step_time = Microseconds(93);
+  b.compute_busy = Microseconds(60);
+  b.flops = Flops(4'000'000'000);
+  b.exposed = Microseconds(5);
+  b.hidden = Microseconds(75);
+  b.collectives[1].exposed = Microseconds(5);
+  EXPECT_EQ(
+      ExplainDifference("A", a, "B", b),
+      "B is 1.08x faster than A (-7.000 us): waits for HBM, launches and latencies +26.00 us, "
+      "compute -18.00 us (6.001 GFLOP -> 4.000 GFLOP), exposed communication -15.00 us "
+      "(all-gather 20.00 us -> 5.000 us); hidden communication +15.00 us");
+}
+
+TEST(CompareTest, SmallPartsExplainNothing) {
+  const Report a = SampleReport();
+  Report b = a;
+  b.step_time = Microseconds(120);
+  b.exposed = Picoseconds(39'500'000);  // +19.5 us; the rest takes +0.5 us
+  EXPECT_THAT(ExplainDifference("A", a, "B", b), Not(HasSubstr("latencies")));
+}
+
+TEST(CompareTest, EqualStepsSaySo) {
+  EXPECT_EQ(ExplainDifference("A", SampleReport(), "B", SampleReport()), "B takes as long as A");
+}
+
+TEST(CompareTest, MemoryIsMentionedWhenItDiffers) {
+  Report b = SampleReport();
+  b.peak_hbm = Bytes(3'000'000'000);
+  EXPECT_EQ(ExplainDifference("A", SampleReport(), "B", b),
+            "B takes as long as A; peak HBM 4.000 GB -> 3.000 GB");
+}
+
+TEST(CompareTest, TableHasAColumnPerReportAndALinePerDifference) {
+  const std::string text = Compare({SampleReport(), WithoutGather(), SampleReport()});
+  EXPECT_THAT(text, HasSubstr("workload                         f         g         f\n"));
+  EXPECT_THAT(text, HasSubstr("step time                 100.0 us  80.00 us  100.0 us\n"));
+  EXPECT_THAT(text, HasSubstr("speed                        1.00x     1.25x     1.00x\n"));
+  EXPECT_THAT(text, HasSubstr("rest (waits, launches)    2.000 us  2.000 us  2.000 us\n"));
+  EXPECT_THAT(text, HasSubstr("\nB is 1.25x faster than A"));
+  EXPECT_THAT(text, HasSubstr("\nC takes as long as A\n"));
+}
+
+TEST(CompareTest, ReportsThatWentThroughJsonCompareAlike) {
+  const std::vector<Report> direct = {SampleReport(), WithoutGather()};
+  std::vector<Report> read;
+  for (const Report& r : direct) read.push_back(*FromJson(ToJson(r, JsonDetail::kExchange)));
+  EXPECT_EQ(Compare(read), Compare(direct));
+}
+
+}  // namespace
+}  // namespace tpusim::results

@@ -1,0 +1,120 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "configs/status_macros.h"
+#include "sim/results/report.h"
+#include "tests/sim/results/sample.h"
+
+namespace tpusim::results {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What BuildReport says about a sample that was tampered with.
+std::string MessageAfter(const std::function<void(Sample&)>& tamper) {
+  Sample s = MakeSample();
+  tamper(s);
+  const absl::StatusOr<Report> r = BuildReport(s.config, s.info, s.timeline, "f");
+  if (r.ok()) return "";
+  EXPECT_EQ(r.status().code(), absl::StatusCode::kInternal);
+  return Message(r.status());
+}
+
+void SetStep(Sample& s, Picoseconds step) {
+  s.timeline.step_time = step;
+  for (sim::DeviceTotals& d : s.timeline.devices) {
+    d.finish = step;
+    d.mxu_busy = d.vpu_busy = d.compute_busy = Picoseconds(0);
+    d.collective = d.exposed = Picoseconds(0);
+  }
+}
+
+TEST(InvariantsTest, TheSampleHolds) {
+  EXPECT_EQ(MessageAfter([](Sample&) {}), "");
+}
+
+TEST(InvariantsTest, NoStepBeatsItsComputeBound) {
+  // 6 GFLOP need 60 us.
+  EXPECT_EQ(MessageAfter([](Sample& s) { SetStep(s, Microseconds(60)); }), "");
+  EXPECT_THAT(MessageAfter([](Sample& s) { SetStep(s, Picoseconds(59'999'000)); }),
+              HasSubstr("less than its compute bound of 60000000 ps"));
+}
+
+TEST(InvariantsTest, NoStepBeatsItsHbmBound) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.info.hbm_bytes = Bytes(100'001'000); }),
+              HasSubstr("less than its HBM bound of 100001000 ps"));
+}
+
+TEST(InvariantsTest, NoStepBeatsItsSerialCollectives) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.ops[kAllGather].count = 11; }),
+              HasSubstr("less than its ICI bound of 110000000 ps"));
+}
+
+TEST(InvariantsTest, NoHbmMovesMoreThanItsRate) {
+  // 100 us at 1 TB/s are 100 MB.
+  EXPECT_EQ(MessageAfter([](Sample& s) { s.timeline.devices[1].hbm_bytes = Bytes(100'000'000); }),
+            "");
+  EXPECT_THAT(
+      MessageAfter([](Sample& s) { s.timeline.devices[1].hbm_bytes = Bytes(110'000'000); }),
+      HasSubstr("device 1: 110000000 bytes through HBM in 100000000 ps is 1.100 of its rate"));
+}
+
+TEST(InvariantsTest, NoLinkCarriesMoreThanItsRate) {
+  EXPECT_THAT(MessageAfter([](Sample& s) {
+                s.timeline.devices[1].sent[1] = Bytes(11'000'000);
+                s.timeline.devices[0].received[1] = Bytes(11'000'000);
+              }),
+              HasSubstr("link x- of chip 1 is used 1.100000 of its rate"));
+}
+
+TEST(InvariantsTest, WhatIsSentArrives) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices[1].received[0] = Bytes(4'999'999); }),
+              HasSubstr("chip 1 received 4999999 bytes over links of direction x+, 5000000 were "
+                        "sent"));
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices[0].received[0] = Bytes(1); }),
+              HasSubstr("chip 0 received 1 bytes over links of direction x+, 0 were sent"));
+}
+
+TEST(InvariantsTest, NothingLeavesWhereThereIsNoLink) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices[0].sent[1] = Bytes(1); }),
+              HasSubstr("chip 0 sent 1 bytes to x-, where it has no link"));
+}
+
+TEST(InvariantsTest, BusyTimesFitIntoTheStep) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices[1].finish = Microseconds(101); }),
+              HasSubstr("device 1: finish is 101000000 ps, step time 100000000 ps"));
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices[0].mxu_busy = Microseconds(79); }),
+              HasSubstr("device 0: MXU busy is 79000000 ps, compute busy 78000000 ps"));
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices[0].vpu_busy = Microseconds(7); }),
+              HasSubstr("compute busy is 78000000 ps, MXU busy plus VPU busy 77000000 ps"));
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices[0].exposed = Microseconds(81); }),
+              HasSubstr("exposed communication is 81000000 ps, time of collectives 80000000 ps"));
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices[0].exposed = Microseconds(23); }),
+              HasSubstr("compute busy plus exposed communication is 101000000 ps"));
+}
+
+TEST(InvariantsTest, TheCriticalDeviceFinishesLast) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices[0].finish = Microseconds(99); }),
+              HasSubstr("its critical device 0 finishes at 99000000 ps"));
+}
+
+TEST(InvariantsTest, ModelFlopsArePartOfAll) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.info.model_flops = Flops(7'000'000'000); }),
+              HasSubstr("model FLOPs are more than"));
+}
+
+TEST(InvariantsTest, TablesFitTogether) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices.pop_back(); }),
+              HasSubstr("timeline has 1 devices, the slice 2"));
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.ops.pop_back(); }),
+              HasSubstr("timeline has 4 operations, the program 5"));
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.critical_device = 2; }),
+              HasSubstr("critical device 2 is not one of the 2"));
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.info.ops[kPermute].collective = 2; }),
+              HasSubstr("names collective 2 of 2"));
+}
+
+}  // namespace
+}  // namespace tpusim::results

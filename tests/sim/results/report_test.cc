@@ -1,0 +1,242 @@
+#include "sim/results/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "configs/status_macros.h"
+#include "sim/results/scope.h"
+#include "tests/sim/results/sample.h"
+
+namespace tpusim::results {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Report SampleReport() {
+  const Sample s = MakeSample();
+  absl::StatusOr<Report> r = BuildReport(s.config, s.info, s.timeline, "f");
+  EXPECT_TRUE(r.ok()) << Message(r.status());
+  return *r;
+}
+
+template <typename T, typename F>
+auto Column(const std::vector<T>& rows, F field) {
+  std::vector<std::decay_t<decltype(field(rows[0]))>> column;
+  for (const T& row : rows) column.push_back(field(row));
+  return column;
+}
+
+TEST(ReportTest, Bounds) {
+  const Report r = SampleReport();
+  EXPECT_EQ(r.bound.compute, Microseconds(60));  // 6 GFLOP at 100 TFLOP/s
+  EXPECT_EQ(r.bound.hbm, Microseconds(30));      // 30 MB at 1 TB/s, not at the sustained 0.8
+  EXPECT_EQ(r.bound.ici, Microseconds(50));      // 5 MB over the fullest link at 100 GB/s
+  EXPECT_EQ(r.bound.host, Picoseconds(0));
+  EXPECT_EQ(r.bound.dcn, Picoseconds(0));
+}
+
+TEST(ReportTest, SerialCollectivesRaiseTheIciBound) {
+  Sample s = MakeSample();
+  // Six waited-for gathers of 10 us each are 60 us, more than the link's 50.
+  s.timeline.ops[kAllGather].count = 6;
+  EXPECT_EQ(BuildReport(s.config, s.info, s.timeline, "f")->bound.ici, Microseconds(60));
+  // In flight beside each other only one of them is sure: back to the link.
+  s.info.ops[kAllGather].is_async = true;
+  EXPECT_EQ(BuildReport(s.config, s.info, s.timeline, "f")->bound.ici, Microseconds(50));
+}
+
+TEST(ReportTest, UtilizationsAreOfThePublishedPeak) {
+  const Report r = SampleReport();
+  EXPECT_DOUBLE_EQ(r.mfu, 0.6);     // 6.000 GFLOP of 10 that 100 us could have
+  EXPECT_DOUBLE_EQ(r.hfu, 0.6001);  // 6.001 GFLOP
+  EXPECT_EQ(r.flops, Flops(6'001'000'000));
+}
+
+TEST(ReportTest, PeakOfADeviceIsItsShareOfTheChip) {
+  Sample s = MakeSample();
+  s.config.topology = configs::Topology({1, 1, 1}, {false, false, false}, 2);
+  for (sim::DeviceTotals& d : s.timeline.devices) d.sent = d.received = {};
+  // Half of 100 TFLOP/s each: 6 of 5 GFLOP per 100 us.
+  EXPECT_DOUBLE_EQ(BuildReport(s.config, s.info, s.timeline, "f")->mfu, 1.2);
+}
+
+TEST(ReportTest, CommunicationIsExposedOrHidden) {
+  const Report r = SampleReport();
+  EXPECT_EQ(r.exposed, Microseconds(20));
+  EXPECT_EQ(r.hidden, Microseconds(60));  // 80 in flight less 20 exposed
+}
+
+TEST(ReportTest, OpsAreSumsByNameLongestFirst) {
+  const Report r = SampleReport();
+  EXPECT_THAT(Column(r.ops, [](const OpReport& o) { return o.name; }),
+              ElementsAre("while.2", "fusion.3", "collective-permute-start.4", "all-gather.1",
+                          "loop_fusion.5"));
+  const OpReport& matmul = r.ops[1];
+  EXPECT_EQ(matmul.count, 2);
+  EXPECT_EQ(matmul.total, Microseconds(70));
+  EXPECT_EQ(matmul.flops, Flops(6'000'000'000));
+  EXPECT_EQ(matmul.hbm_bytes, Bytes(20'000'000));
+  EXPECT_EQ(matmul.engine, "tensor_core");
+  EXPECT_EQ(matmul.source, "f.py:12");
+  EXPECT_EQ(r.ops[3].engine, "collective");
+}
+
+TEST(ReportTest, OpsOfOneNameAreOneRow) {
+  Sample s = MakeSample();
+  s.info.ops[kLoopFusion].name = "fusion.3";
+  const Report r = *BuildReport(s.config, s.info, s.timeline, "f");
+  ASSERT_EQ(r.ops.size(), 4u);
+  EXPECT_EQ(r.ops[0].name, "fusion.3");
+  EXPECT_EQ(r.ops[0].count, 3);
+  EXPECT_EQ(r.ops[0].total, Microseconds(78));
+}
+
+TEST(ReportTest, OpsThatDidNotRunAreLeftOut) {
+  Sample s = MakeSample();
+  s.timeline.ops[kLoopFusion] = {};
+  EXPECT_EQ(BuildReport(s.config, s.info, s.timeline, "f")->ops.size(), 4u);
+}
+
+TEST(ReportTest, ScopesHoldComputeAndExposedCommunication) {
+  const Report r = SampleReport();
+  EXPECT_THAT(Column(r.scopes, [](const ScopeReport& s) { return s.scope; }),
+              ElementsAre("jit(f)", "jit(f)/layer", "jit(f)/layer/while", "jit(f)/layer/while/body",
+                          "jit(f)/loss"));
+  // jit(f): all-gather 20 exposed, matmuls 70, permutes hidden, loss 8; the
+  // loop itself is not counted on top of its body.
+  EXPECT_THAT(Column(r.scopes, [](const ScopeReport& s) { return s.total; }),
+              ElementsAre(Microseconds(98), Microseconds(90), Microseconds(70), Microseconds(70),
+                          Microseconds(8)));
+  EXPECT_THAT(Column(r.scopes, [](const ScopeReport& s) { return s.exposed; }),
+              ElementsAre(Microseconds(20), Microseconds(20), Picoseconds(0), Picoseconds(0),
+                          Picoseconds(0)));
+  EXPECT_EQ(r.scopes[0].flops, Flops(6'001'000'000));
+}
+
+TEST(ReportTest, ScopePathsSplitOutsideParentheses) {
+  EXPECT_THAT(ScopesOf("jit(f)/transpose(jvp(a/b))/c/add"),
+              ElementsAre("jit(f)", "transpose(jvp(a/b))", "c"));
+  EXPECT_THAT(ScopesOf("add"), IsEmpty());
+  EXPECT_THAT(ScopesOf(""), IsEmpty());
+}
+
+TEST(ReportTest, Collectives) {
+  const Report r = SampleReport();
+  ASSERT_EQ(r.collectives.size(), 2u);
+  const CollectiveReport& permute = r.collectives[0];
+  EXPECT_EQ(permute.kind, "collective-permute");
+  EXPECT_EQ(permute.count, 2);
+  EXPECT_EQ(permute.total, Microseconds(60));
+  EXPECT_EQ(permute.exposed, Picoseconds(0));
+  EXPECT_EQ(permute.expected, Microseconds(25));
+  EXPECT_EQ(permute.bound, Microseconds(20));
+  EXPECT_EQ(r.collectives[1].name, "all-gather.1");
+}
+
+TEST(ReportTest, Links) {
+  const Report r = SampleReport();
+  ASSERT_EQ(r.links.size(), 2u);
+  EXPECT_EQ(r.links[0].chip, 0);
+  EXPECT_EQ(r.links[0].direction, configs::Direction::kXPlus);
+  EXPECT_EQ(r.links[0].bytes, Bytes(5'000'000));
+  EXPECT_DOUBLE_EQ(r.links[0].utilization, 0.5);  // 5 MB of 10 MB in 100 us
+  EXPECT_EQ(r.links[1].direction, configs::Direction::kXMinus);
+}
+
+TEST(ReportTest, BoundByWhatIsBusiestOfTheStep) {
+  Sample s = MakeSample();
+  const auto binding = [&] { return BuildReport(s.config, s.info, s.timeline, "f")->binding; };
+  EXPECT_EQ(binding(), Binding::kCompute);  // 78 us against HBM 37.5, exposed 20
+  EXPECT_EQ(BuildReport(s.config, s.info, s.timeline, "f")->binding_text,
+            "compute: compute busy 78.0% of the step, HBM 37.5%, exposed communication 20.0%, "
+            "other 2.0%");
+
+  // 64 MB at the sustained 0.8 TB/s are 80 us, more than 78 us of compute.
+  s.timeline.devices[0].hbm_bytes = Bytes(64'000'000);
+  EXPECT_EQ(binding(), Binding::kHbm);
+
+  s = MakeSample();
+  sim::DeviceTotals& d = s.timeline.devices[0];
+  s.info.mxu_flops = Flops(0);
+  d.mxu_busy = Microseconds(20);
+  d.compute_busy = Microseconds(28);
+  d.exposed = Microseconds(70);
+  EXPECT_EQ(binding(), Binding::kIci);  // links full for 50 of 80 us in flight
+
+  // 3 MB are 30 us of link time in 80 us of collectives: latency.
+  s.timeline.devices[0].sent[0] = s.timeline.devices[1].received[0] = Bytes(3'000'000);
+  s.timeline.devices[1].sent[1] = s.timeline.devices[0].received[1] = Bytes(3'000'000);
+  EXPECT_EQ(binding(), Binding::kLatency);
+
+  // 28 busy and 20 exposed leave 100 - 37.5 (HBM) - 20 = 42.5 us unexplained.
+  d.exposed = Microseconds(20);
+  EXPECT_EQ(binding(), Binding::kLatency);
+}
+
+TEST(ReportTest, AnEmptyProgramHasNoUtilization) {
+  Sample s = MakeSample();
+  s.info = isa::ProgramInfo();
+  s.timeline = sim::Timeline();
+  s.timeline.devices.resize(2);
+  const Report r = *BuildReport(s.config, s.info, s.timeline, "empty");
+  EXPECT_EQ(r.mfu, 0);
+  EXPECT_EQ(r.links[0].utilization, 0);
+  EXPECT_THAT(r.ops, IsEmpty());
+}
+
+TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
+  const auto j = nlohmann::ordered_json::parse(ToJson(SampleReport()));
+  const auto keys = [](const nlohmann::ordered_json& o) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : o.items()) names.push_back(name);
+    return names;
+  };
+  EXPECT_THAT(keys(j), ElementsAre("schema", "workload", "config", "step_time_ns", "bound_ns",
+                                   "mfu", "hfu", "flops", "exposed_communication_ns",
+                                   "hidden_communication_ns", "peak_hbm_bytes", "usable_hbm_bytes",
+                                   "devices", "chips", "chip_classes", "events", "ops", "scopes",
+                                   "collectives", "links", "assumptions", "warnings"));
+  EXPECT_THAT(keys(j["bound_ns"]), ElementsAre("compute", "hbm", "ici", "host", "dcn"));
+  EXPECT_THAT(keys(j["ops"][0]), ElementsAre("name", "category", "scope", "count", "total_ns",
+                                             "flops", "hbm_bytes", "engine", "source"));
+  EXPECT_THAT(keys(j["scopes"][0]),
+              ElementsAre("scope", "total_ns", "exposed_communication_ns", "flops"));
+  EXPECT_THAT(keys(j["collectives"][0]),
+              ElementsAre("name", "kind", "bytes", "group_size", "axes", "algorithm", "count",
+                          "total_ns", "exposed_ns", "expected_ns", "bound_ns"));
+  EXPECT_THAT(keys(j["links"][0]), ElementsAre("chip", "direction", "bytes", "utilization"));
+  EXPECT_EQ(j["schema"], "tpusim.report/1");
+  EXPECT_EQ(j["step_time_ns"], 100'000.0);
+  EXPECT_EQ(j["bound_ns"]["ici"], 50'000.0);
+  EXPECT_EQ(j["links"][1]["direction"], "x-");
+}
+
+TEST(ReportTest, JsonComesBackAsItWas) {
+  Report r = SampleReport();
+  r.step_time = Picoseconds(100'000'001);  // a picosecond survives as 100000.001 ns
+  const std::string text = ToJson(r, JsonDetail::kExchange);
+  const absl::StatusOr<Report> back = FromJson(text);
+  ASSERT_TRUE(back.ok()) << Message(back.status());
+  EXPECT_EQ(ToJson(*back, JsonDetail::kExchange), text);
+  EXPECT_EQ(back->step_time, Picoseconds(100'000'001));
+  EXPECT_EQ(back->compute_busy, Microseconds(78));
+  EXPECT_EQ(back->binding_text, r.binding_text);
+}
+
+TEST(ReportTest, JsonSurvivesNamesThatAreNotText) {
+  Report r = SampleReport();
+  r.ops[0].name = "bad\xff name";
+  EXPECT_TRUE(nlohmann::json::accept(ToJson(r)));
+}
+
+TEST(ReportTest, FromJsonNamesWhatIsWrong) {
+  EXPECT_THAT(Message(FromJson("{").status()), ::testing::HasSubstr("not a report of schema"));
+  EXPECT_THAT(Message(FromJson(R"({"schema": "other/2"})").status()),
+              ::testing::HasSubstr("schema is not tpusim.report/1"));
+}
+
+}  // namespace
+}  // namespace tpusim::results

@@ -1,0 +1,71 @@
+// write_sample_trace TRACE TOTALS: the step of tests/sim/results/sample.h as a
+// trace, and what must be found in it. TRACE.broken-NAME are the same trace with
+// one deliberate defect each.
+#include <cstdio>
+#include <string>
+
+#include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
+#include "sim/results/perfetto.h"
+#include "sim/results/perfetto_trace.pb.h"
+#include "tests/sim/results/sample.h"
+
+namespace tpusim::results {
+namespace {
+
+namespace pb = ::tpusim::perfetto;
+
+// Drops the first packet that `is_victim` points at.
+template <typename Predicate>
+std::string Without(const std::string& trace, Predicate is_victim) {
+  pb::Trace whole;
+  TPUSIM_CHECK(whole.ParseFromString(trace), "own trace does not parse");
+  for (int i = 0; i < whole.packet_size(); ++i) {
+    if (!is_victim(whole.packet(i))) continue;
+    whole.mutable_packet()->DeleteSubrange(i, 1);
+    return whole.SerializeAsString();
+  }
+  TPUSIM_CHECK(false, "nothing to break");
+  return "";
+}
+
+absl::Status WriteAll(const std::string& path, const std::string& totals_path) {
+  const Sample s = MakeSample();
+  ASSIGN_OR_RETURN(const TraceTotals totals,
+                   WritePerfettoTrace(path, s.config, s.info, s.timeline));
+  RETURN_IF_ERROR(WriteFileAtomically(totals_path, ToJson(totals)));
+
+  ASSIGN_OR_RETURN(const TraceModel model, BuildTraceModel(s.config, s.info, s.timeline));
+  const std::string bytes = EncodePerfetto(model, s.info);
+  const std::string broken = path + ".broken-";
+  RETURN_IF_ERROR(WriteFileAtomically(broken + "cut", bytes.substr(0, bytes.size() / 2)));
+  RETURN_IF_ERROR(WriteFileAtomically(broken + "end", Without(bytes, [](const auto& p) {
+                                        return p.track_event().type() ==
+                                               pb::TrackEvent::TYPE_SLICE_END;
+                                      })));
+  RETURN_IF_ERROR(WriteFileAtomically(broken + "flow", Without(bytes, [](const auto& p) {
+                                        return p.track_event().terminating_flow_ids_size() > 0;
+                                      })));
+  RETURN_IF_ERROR(WriteFileAtomically(broken + "counter", Without(bytes, [](const auto& p) {
+                                        return p.track_event().type() ==
+                                               pb::TrackEvent::TYPE_COUNTER;
+                                      })));
+  RETURN_IF_ERROR(WriteFileAtomically(
+      broken + "state", Without(bytes, [](const auto& p) { return p.sequence_flags() == 3; })));
+  return WriteFileAtomically(broken + "track", Without(bytes, [](const auto& p) {
+                               return p.track_descriptor().name() == "MXU";
+                             }));
+}
+
+}  // namespace
+}  // namespace tpusim::results
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: write_sample_trace TRACE TOTALS\n");
+    return 2;
+  }
+  const absl::Status status = tpusim::results::WriteAll(argv[1], argv[2]);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", tpusim::Message(status).c_str());
+  return status.ok() ? 0 : 1;
+}

@@ -1,0 +1,49 @@
+// The scheduler's cost model: the lowering's own kernels and collectives, timed
+// by the functions that the simulated engines use too.
+
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
+#include "workloads/lowering/collective.h"
+#include "workloads/lowering/instruction_class.h"
+#include "workloads/lowering/kernels/kernels.h"
+#include "workloads/lowering/lower.h"
+
+namespace tpusim::lowering {
+
+passes::LatencyEstimator MakeEstimator(
+    const passes::Target& target, std::vector<int64_t> device_of_partition,
+    std::function<absl::StatusOr<int64_t>(const hlo::Instruction&)> trips) {
+  passes::LatencyEstimator estimator;
+  estimator.trips = std::move(trips);
+  estimator.busy = [&target, device_of_partition](
+                       const hlo::Instruction& i) -> absl::StatusOr<Picoseconds> {
+    ASSIGN_OR_RETURN(const InstructionClass c, Classify(i));
+    switch (c) {
+      case InstructionClass::kScalar:
+        return ToTime(timing::TimeBlock(target.chip(), ScalarBlock(i)).total, target.chip().clock);
+      case InstructionClass::kKernel: {
+        ASSIGN_OR_RETURN(const isa::Kernel kernel, BuildKernel(i, target));
+        return timing::KernelTime(target.chip(), kernel);
+      }
+      case InstructionClass::kCollective: {
+        ASSIGN_OR_RETURN(const CollectiveRequest request, RequestOf(i, device_of_partition));
+        ASSIGN_OR_RETURN(const isa::CollectiveInfo info,
+                         EstimateCollective(target.config(), request));
+        return info.expected;
+      }
+      default:
+        return Picoseconds(0);
+    }
+  };
+  estimator.in_flight = [&target, device_of_partition](
+                            const hlo::Instruction& start) -> absl::StatusOr<Picoseconds> {
+    ASSIGN_OR_RETURN(const CollectiveRequest request, RequestOf(start, device_of_partition));
+    ASSIGN_OR_RETURN(const isa::CollectiveInfo info, EstimateCollective(target.config(), request));
+    return info.expected;
+  };
+  return estimator;
+}
+
+}  // namespace tpusim::lowering

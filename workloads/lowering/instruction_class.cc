@@ -1,0 +1,138 @@
+#include "workloads/lowering/instruction_class.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/opcode.h"
+
+namespace tpusim::lowering {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+absl::StatusOr<InstructionClass> Classify(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kParameter:
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kBitcast:
+    case Opcode::kConstant:
+    case Opcode::kOptBarrier:
+    case Opcode::kAfterAll:
+      return InstructionClass::kNothing;
+    case Opcode::kPartitionId:
+    case Opcode::kReplicaId:
+      return InstructionClass::kScalar;
+    case Opcode::kWhile:
+      return InstructionClass::kLoop;
+    case Opcode::kAllReduce:
+    case Opcode::kAllGather:
+    case Opcode::kReduceScatter:
+    case Opcode::kAllToAll:
+    case Opcode::kCollectivePermute:
+      return InstructionClass::kCollective;
+    case Opcode::kCollectivePermuteStart:
+      return InstructionClass::kStart;
+    case Opcode::kCollectivePermuteDone:
+      return InstructionClass::kDone;
+    case Opcode::kFusion:
+    case Opcode::kDot:
+    case Opcode::kReduce:
+    case Opcode::kBroadcast:
+    case Opcode::kIota:
+    case Opcode::kReshape:
+    case Opcode::kTranspose:
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+    case Opcode::kDynamicUpdateSlice:
+    case Opcode::kPad:
+    case Opcode::kConcatenate:
+    case Opcode::kReverse:
+    case Opcode::kCopy:
+      return InstructionClass::kKernel;
+    default:
+      break;
+  }
+  if (hlo::IsElementwise(i.opcode()) && i.shape().IsArray()) {
+    const bool index = i.shape().IsScalar() && !hlo::IsFloating(i.shape().element_type) &&
+                       !hlo::IsComplex(i.shape().element_type);
+    return index ? InstructionClass::kScalar : InstructionClass::kKernel;
+  }
+  return NoRule(fmt::format("no rule to execute {}: op '{}' is not supported", i.Describe(),
+                            hlo::OpcodeName(i.opcode())));
+}
+
+isa::Block ScalarBlock(const Instruction& i) {
+  isa::Block block;
+  // One slot of the scalar unit and its latency; division is a loop there.
+  const bool divides = i.opcode() == Opcode::kDivide || i.opcode() == Opcode::kRemainder;
+  block.scalar = Cycles(divides ? 32 : 2);
+  return block;
+}
+
+absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& i,
+                                            const std::vector<int64_t>& device_of_partition) {
+  CollectiveRequest request;
+  request.name = i.name();
+  request.axes = hlo::FrontendAttribute(i, "tpusim.axes").value_or("");
+  const auto devices = static_cast<int64_t>(device_of_partition.size());
+  const auto device = [&](int64_t partition) -> absl::StatusOr<int64_t> {
+    if (partition < 0 || partition >= devices) {
+      return UserError(fmt::format("{} names partition {}, but there are only {}", i.Describe(),
+                                   partition, devices));
+    }
+    return device_of_partition[static_cast<size_t>(partition)];
+  };
+  for (const Instruction* operand : i.operands()) request.operand_bytes += operand->shape().ByteSize();
+  const hlo::Shape& shape = i.operand(0)->shape();
+  request.element_bytes = std::max<int64_t>(1, hlo::BitWidth(shape.element_type) / 8);
+  switch (i.opcode()) {
+    case Opcode::kAllReduce: request.kind = CollectiveKind::kAllReduce; break;
+    case Opcode::kAllGather: request.kind = CollectiveKind::kAllGather; break;
+    case Opcode::kReduceScatter: request.kind = CollectiveKind::kReduceScatter; break;
+    case Opcode::kAllToAll: request.kind = CollectiveKind::kAllToAll; break;
+    default: request.kind = CollectiveKind::kPermute; break;
+  }
+  if (request.kind == CollectiveKind::kPermute) {
+    for (const auto& pair : i.attrs().source_target_pairs()) {
+      ASSIGN_OR_RETURN(const int64_t source, device(pair.source()));
+      ASSIGN_OR_RETURN(const int64_t target, device(pair.target()));
+      request.pairs.emplace_back(source, target);
+    }
+    return request;
+  }
+  ASSIGN_OR_RETURN(const auto groups, hlo::ReplicaGroups(i, devices));
+  for (const std::vector<int64_t>& group : groups) {
+    std::vector<int64_t>& on_devices = request.groups.emplace_back();
+    for (int64_t partition : group) {
+      ASSIGN_OR_RETURN(const int64_t d, device(partition));
+      on_devices.push_back(d);
+    }
+  }
+  return request;
+}
+
+std::string CategoryOf(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kDot:
+      return "convolution fusion";
+    case Opcode::kFusion:
+      if (i.attrs().fusion_kind() == "kOutput") return "convolution fusion";
+      return i.attrs().fusion_kind() == "kInput" ? "input fusion" : "loop fusion";
+    case Opcode::kTranspose:
+    case Opcode::kCopy:
+    case Opcode::kReshape:
+      return "data formatting";
+    case Opcode::kCollectivePermuteStart:
+    case Opcode::kCollectivePermuteDone:
+      return std::string(hlo::OpcodeName(i.opcode()));
+    default:
+      return hlo::IsElementwise(i.opcode()) ? "non-fusion elementwise"
+                                            : std::string(hlo::OpcodeName(i.opcode()));
+  }
+}
+
+}  // namespace tpusim::lowering

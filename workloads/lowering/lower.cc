@@ -1,0 +1,300 @@
+#include "workloads/lowering/lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
+#include "workloads/hlo/cost.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/lowering/collective.h"
+#include "workloads/lowering/instruction_class.h"
+#include "workloads/lowering/kernels/kernels.h"
+#include "workloads/passes/control.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Operations that recompute what the forward pass had are marked by JAX's
+// checkpoint in their names; they are work, but not the model's.
+bool IsRecomputation(const Instruction& i) {
+  return i.op_name().find("rematted_computation") != std::string::npos;
+}
+
+const Instruction* DotIn(const Instruction& i) {
+  if (i.opcode() == Opcode::kDot) return &i;
+  return i.opcode() == Opcode::kFusion ? ViewKernel(i).FindMember(Opcode::kDot) : nullptr;
+}
+
+class Lowering {
+ public:
+  Lowering(const LoweringInput& input, const passes::Target& target)
+      : input_(input), target_(target) {}
+
+  absl::StatusOr<isa::PodProgram> Run() {
+    const configs::Config& config = target_.config();
+    for (const passes::Buffer& b : input_.memory->buffers) {
+      program_.info.buffers.push_back({fmt::format("{} {}", b.value, b.shape), b.bytes});
+    }
+    RETURN_IF_ERROR(PrepareOps());
+
+    // Devices by the roles they play, in device order.
+    std::map<std::vector<int32_t>, int32_t> program_of_roles;
+    program_.program_of_device.assign(static_cast<size_t>(config.devices()), -1);
+    std::vector<bool> used(static_cast<size_t>(config.devices()), false);
+    for (int64_t d : input_.device_of_partition) used[static_cast<size_t>(d)] = true;
+    for (size_t device = 0; device < used.size(); ++device) {
+      if (!used[device]) {
+        program_.program_of_device[device] = IdleProgram();
+        continue;
+      }
+      std::vector<int32_t> roles;
+      for (const Collective& c : collectives_) roles.push_back(c.lowered.role_of_device[device]);
+      const auto [it, fresh] = program_of_roles.try_emplace(
+          roles, static_cast<int32_t>(program_.programs.size()));
+      if (fresh) {
+        program_.programs.push_back(ProgramFor(roles));
+      }
+      program_.program_of_device[device] = it->second;
+    }
+    RETURN_IF_ERROR(SumTotals(*input_.module->entry(), 1));
+    return std::move(program_);
+  }
+
+ private:
+  struct Collective {
+    LoweredCollective lowered;
+    int32_t op = -1;      // label on the collective stream
+    int32_t token = -1;
+    int32_t stream = 0;
+  };
+  struct Op {
+    InstructionClass what = InstructionClass::kNothing;
+    int32_t op = -1;          // label on the main stream
+    int32_t collective = -1;  // index into collectives_
+    int64_t trips = 0;
+    isa::Kernel kernel;
+    timing::KernelTraffic traffic;
+  };
+
+  // Everything that is the same for all devices: kernels, labels, collectives.
+  absl::Status PrepareOps() {
+    for (const Computation* computation : passes::ControlComputations(*input_.module)) {
+      int32_t stream = 0;
+      for (const Instruction* i : computation->Order()) {
+        Op op;
+        ASSIGN_OR_RETURN(op.what, Classify(*i));
+        switch (op.what) {
+          case InstructionClass::kKernel: {
+            ASSIGN_OR_RETURN(op.kernel, BuildKernel(*i, target_));
+            op.traffic = timing::TrafficOf(op.kernel);
+            break;
+          }
+          case InstructionClass::kLoop: {
+            ASSIGN_OR_RETURN(op.trips, input_.trips(*i));
+            break;
+          }
+          case InstructionClass::kCollective:
+          case InstructionClass::kStart: {
+            const bool async = op.what == InstructionClass::kStart;
+            RETURN_IF_ERROR(AddCollective(*i, op, async ? stream++ % kStreams : 0));
+            break;
+          }
+          default:
+            break;
+        }
+        if (op.what != InstructionClass::kNothing && op.what != InstructionClass::kScalar) {
+          ASSIGN_OR_RETURN(op.op, AddOp(*i, op));
+        }
+        ops_[i] = std::move(op);
+      }
+    }
+    program_.tokens = static_cast<int32_t>(collectives_.size());
+    return absl::OkStatus();
+  }
+
+  absl::Status AddCollective(const Instruction& i, Op& op, int32_t stream) {
+    ASSIGN_OR_RETURN(const CollectiveRequest request, RequestOf(i, input_.device_of_partition));
+    Collective c;
+    ASSIGN_OR_RETURN(c.lowered, LowerCollective(target_.config(), request, program_));
+    isa::OpInfo info = InfoOf(i);
+    if (hlo::IsAsyncStart(i.opcode())) {
+      // On the collective stream the whole transfer runs, not just its start.
+      const std::string suffix = "-start";
+      const size_t at = info.name.rfind(suffix);
+      if (at != std::string::npos) info.name.erase(at, suffix.size());
+      info.category = "collective-permute";
+      info.is_async = true;
+    }
+    info.collective = static_cast<int32_t>(program_.info.collectives.size());
+    program_.info.collectives.push_back(c.lowered.info);
+    c.op = static_cast<int32_t>(program_.info.ops.size());
+    program_.info.ops.push_back(std::move(info));
+    c.token = static_cast<int32_t>(collectives_.size());
+    c.stream = stream;
+    op.collective = static_cast<int32_t>(collectives_.size());
+    collectives_.push_back(std::move(c));
+    return absl::OkStatus();
+  }
+
+  static isa::OpInfo InfoOf(const Instruction& i) {
+    isa::OpInfo info;
+    info.name = i.name();
+    info.category = CategoryOf(i);
+    info.scope = i.op_name();
+    info.source = i.SourceLocation();
+    info.shape = i.shape().ToString();
+    return info;
+  }
+
+  absl::StatusOr<int32_t> AddOp(const Instruction& i, const Op& op) {
+    isa::OpInfo info = InfoOf(i);
+    if (op.what == InstructionClass::kKernel) {
+      ASSIGN_OR_RETURN(const hlo::Cost cost, hlo::CostOf(i));
+      info.flops = cost.flops;
+      info.model_flops = IsRecomputation(i) ? Flops(0) : cost.flops;
+      info.hbm_bytes = op.traffic.read + op.traffic.written;
+    }
+    program_.info.ops.push_back(std::move(info));
+    return static_cast<int32_t>(program_.info.ops.size() - 1);
+  }
+
+  int32_t IdleProgram() {
+    if (idle_ < 0) {
+      idle_ = static_cast<int32_t>(program_.programs.size());
+      program_.programs.push_back(std::make_shared<const isa::Body>());
+    }
+    return idle_;
+  }
+
+  isa::SharedBody ProgramFor(const std::vector<int32_t>& roles) {
+    isa::Body body;
+    for (int32_t b : input_.memory->arguments) Add(body, isa::Alloc{isa::MemorySpace::kHbm, b});
+    AppendComputation(*input_.module->entry(), roles, body);
+    return std::make_shared<const isa::Body>(std::move(body));
+  }
+
+  template <typename Kind>
+  static void Add(isa::Body& body, Kind kind) {
+    body.push_back(isa::Instruction{std::move(kind)});
+  }
+
+  void AppendComputation(const Computation& computation, const std::vector<int32_t>& roles,
+                         isa::Body& body) {
+    const passes::ComputationMemory& memory = input_.memory->computations.at(&computation);
+    const std::vector<Instruction*> order = computation.Order();
+    for (size_t n = 0; n < order.size(); ++n) {
+      for (int32_t b : memory.alloc_before[n]) Add(body, isa::Alloc{isa::MemorySpace::kHbm, b});
+      AppendInstruction(*order[n], roles, body);
+      for (int32_t b : memory.free_after[n]) Add(body, isa::Free{isa::MemorySpace::kHbm, b});
+    }
+  }
+
+  void AppendInstruction(const Instruction& i, const std::vector<int32_t>& roles,
+                         isa::Body& body) {
+    const Op& op = ops_.at(&i);
+    if (op.what == InstructionClass::kNothing) return;
+    if (op.what == InstructionClass::kScalar) {
+      Add(body, ScalarBlock(i));
+      return;
+    }
+    Add(body, isa::Label{op.op, true});
+    switch (op.what) {
+      case InstructionClass::kKernel:
+        Add(body, op.kernel);
+        break;
+      case InstructionClass::kCollective:
+        if (AppendStart(op.collective, roles, body)) {
+          Add(body, isa::Done{collectives_[op.collective].token});
+        }
+        break;
+      case InstructionClass::kStart:
+        AppendStart(op.collective, roles, body);
+        break;
+      case InstructionClass::kDone: {
+        const int32_t collective = ops_.at(i.operand(0)).collective;
+        if (roles[collective] >= 0) Add(body, isa::Done{collectives_[collective].token});
+        break;
+      }
+      case InstructionClass::kLoop: {
+        isa::Body inner;
+        AppendComputation(*i.called()[1], roles, inner);  // the condition, every time
+        AppendComputation(*i.called()[0], roles, inner);
+        Add(body, isa::Loop{op.trips, std::make_shared<const isa::Body>(std::move(inner))});
+        break;
+      }
+      default:
+        break;
+    }
+    Add(body, isa::Label{op.op, false});
+  }
+
+  // False: this device takes no part.
+  bool AppendStart(int32_t collective, const std::vector<int32_t>& roles, isa::Body& body) {
+    const int32_t role = roles[collective];
+    if (role < 0) return false;
+    const Collective& c = collectives_[collective];
+    isa::SharedBody& labelled = labelled_[{collective, role}];
+    if (labelled == nullptr) {
+      isa::Body inner;
+      Add(inner, isa::Label{c.op, true});
+      const isa::Body& steps = *c.lowered.bodies[role];
+      inner.insert(inner.end(), steps.begin(), steps.end());
+      Add(inner, isa::Label{c.op, false});
+      labelled = std::make_shared<const isa::Body>(std::move(inner));
+    }
+    Add(body, isa::Start{{isa::StreamKind::kCollective, c.stream}, c.token, labelled});
+    return true;
+  }
+
+  absl::Status SumTotals(const Computation& computation, int64_t times) {
+    isa::ProgramInfo& info = program_.info;
+    for (const Instruction* i : computation.Order()) {
+      const Op& op = ops_.at(i);
+      if (op.what == InstructionClass::kLoop) {
+        RETURN_IF_ERROR(SumTotals(*i->called()[0], times * op.trips));
+      }
+      if (op.what != InstructionClass::kKernel) continue;
+      const isa::OpInfo& o = info.ops[op.op];
+      info.hardware_flops += o.flops * times;
+      info.model_flops += o.model_flops * times;
+      info.hbm_bytes += o.hbm_bytes * times;
+      if (const Instruction* dot = DotIn(*i)) {
+        ASSIGN_OR_RETURN(const hlo::Cost cost, hlo::CostOf(*dot));
+        const double passes =
+            timing::FormatPasses(target_.chip().mxu, op.kernel.block.mxu.format);
+        info.mxu_flops += Flops(std::llround(static_cast<double>(cost.flops.value()) * passes)) *
+                          times;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Asynchronous collectives in flight at once, each on a stream of its own.
+  static constexpr int32_t kStreams = 5;
+
+  const LoweringInput& input_;
+  const passes::Target& target_;
+  isa::PodProgram program_;
+  std::unordered_map<const Instruction*, Op> ops_;
+  std::vector<Collective> collectives_;
+  std::map<std::pair<int32_t, int32_t>, isa::SharedBody> labelled_;
+  int32_t idle_ = -1;
+};
+
+}  // namespace
+
+absl::StatusOr<isa::PodProgram> Lower(const LoweringInput& input, const passes::Target& target) {
+  return Lowering(input, target).Run();
+}
+
+}  // namespace tpusim::lowering

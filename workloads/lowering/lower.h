@@ -1,0 +1,46 @@
+// From a scheduled per-device module to instruction streams.
+//
+// The main stream follows the schedule: kernels for fusions, scalar blocks for
+// index arithmetic, loops for whiles. A collective becomes a body on a
+// collective stream, forked where it starts and joined where its result is
+// needed; a synchronous one is joined at once. Everything is labelled with the HLO
+// operation it comes from.
+//
+// Devices differ only in the roles they play in collectives (the end of a line
+// does less than its middle), so one program is made per distinct combination of
+// roles.
+#ifndef TPUSIM_WORKLOADS_LOWERING_LOWER_H_
+#define TPUSIM_WORKLOADS_LOWERING_LOWER_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/isa/program.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/passes/memory.h"
+#include "workloads/passes/schedule.h"
+#include "workloads/passes/target.h"
+
+namespace tpusim::lowering {
+
+struct LoweringInput {
+  const hlo::Module* module = nullptr;       // scheduled
+  const passes::MemoryPlan* memory = nullptr;
+  std::vector<int64_t> device_of_partition;
+  std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;
+};
+
+// Fills programs, routes, flags, tokens and the program's ops, collectives,
+// buffers and totals; the caller adds what it knows itself (names, warnings).
+absl::StatusOr<isa::PodProgram> Lower(const LoweringInput& input, const passes::Target& target);
+
+// The scheduler's view of durations, from the same kernels and algorithms.
+passes::LatencyEstimator MakeEstimator(
+    const passes::Target& target, std::vector<int64_t> device_of_partition,
+    std::function<absl::StatusOr<int64_t>(const hlo::Instruction&)> trips);
+
+}  // namespace tpusim::lowering
+
+#endif  // TPUSIM_WORKLOADS_LOWERING_LOWER_H_

@@ -1,0 +1,1 @@
+#include "workloads/spmd/partition.h"
