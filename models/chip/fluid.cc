@@ -65,3 +65,7 @@ void Fluid::Complete() {
 }
 
 }  // namespace tpusim::chip
+
+// SystemC's library brings a main of its own that calls this. We have our own
+// main and call sc_start from it, but the library does not link without it.
+int sc_main(int, char**) { return 0; }

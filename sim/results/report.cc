@@ -195,10 +195,9 @@ void Bind(const Config& config, const sim::DeviceTotals& critical, Report& repor
   }
   if (rest > most) report.binding = Binding::kLatency;
 
-  report.binding_text =
-      fmt::format("{}: compute busy {} of the step, HBM {}, exposed communication {}, other {}",
-                  BindingName(report.binding), share(critical.compute_busy), share(hbm),
-                  share(critical.exposed), share(rest));
+  report.binding_text = fmt::format("{} (compute {}, HBM {}, exposed ICI {}, other {} of the step)",
+                                    BindingName(report.binding), share(critical.compute_busy),
+                                    share(hbm), share(critical.exposed), share(rest));
 }
 
 // What the tables below index must exist.

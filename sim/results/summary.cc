@@ -58,13 +58,26 @@ std::string Shown(std::string_view what, size_t shown, size_t all) {
   return shown == all ? std::string(what) : fmt::format("{} ({} of {})", what, shown, all);
 }
 
+// What takes the time of the compute engines. Loops would repeat what is inside
+// them, and collectives have a table of their own.
+std::vector<OpReport> ComputeOps(const Report& r) {
+  std::vector<OpReport> ops;
+  for (const OpReport& o : r.ops) {
+    const bool container =
+        o.category == "while" || o.category == "conditional" || o.category == "call";
+    if (!container && o.engine != "collective") ops.push_back(o);
+  }
+  return ops;
+}
+
 Lines OpTable(const Report& r, size_t rows) {
-  rows = std::min(rows, r.ops.size());
+  const std::vector<OpReport> ops = ComputeOps(r);
+  rows = std::min(rows, ops.size());
   if (rows == 0) return {};
   std::vector<std::vector<std::string>> table = {
-      {Shown("operation", rows, r.ops.size()), "<category", "count", "time", "step", "<source"}};
+      {Shown("operation", rows, ops.size()), "<category", "count", "time", "step", "<source"}};
   for (size_t i = 0; i < rows; ++i) {
-    const OpReport& o = r.ops[i];
+    const OpReport& o = ops[i];
     table.push_back({o.name, Clip(o.category, 20), fmt::format("{}", o.count), TimeText(o.total),
                      PercentText(Share(o.total, r)), o.source});
   }
@@ -109,8 +122,8 @@ std::string Summarize(const Report& r) {
   constexpr size_t kOps = 5, kCollectives = 4;
   Lines lines = Head(r);
   const Lines ops = OpTable(r, r.collectives.empty() ? kOps + kCollectives : kOps);
-  const Lines collectives =
-      CollectiveTable(r, r.ops.size() < kOps ? 2 * kCollectives - r.ops.size() : kCollectives);
+  const size_t unused = ops.empty() ? kOps : kOps + 1 - ops.size();
+  const Lines collectives = CollectiveTable(r, kCollectives + (r.collectives.empty() ? 0 : unused));
   if (!ops.empty()) lines.emplace_back();
   Append(lines, ops);
   if (!collectives.empty()) lines.emplace_back();

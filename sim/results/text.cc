@@ -76,7 +76,11 @@ std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>&
   }
   size_t total = 2 * (columns - 1);
   for (size_t w : widths) total += w;
-  constexpr size_t kNarrowest = 16;
+  // A left-aligned last column may run over the edge: only its start counts.
+  constexpr size_t kNarrowest = 16, kRagged = 16;
+  if (columns > 1 && left[columns - 1] && widths[columns - 1] > kRagged) {
+    total -= widths[columns - 1] - kRagged;
+  }
   if (total > width && widths[0] > kNarrowest) {
     widths[0] -= std::min(total - width, widths[0] - kNarrowest);
   }
@@ -90,9 +94,8 @@ std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>&
       const std::string padding(widths[c] - text.size(), ' ');
       line += left[c] ? text + padding : padding + text;
     }
-    line = Clip(line, width);
     line.erase(line.find_last_not_of(' ') + 1);
-    lines.push_back(line);
+    lines.push_back(Clip(line, width));
   }
   return lines;
 }

@@ -24,7 +24,8 @@ std::string Clip(std::string_view text, size_t width);
 // Rows of equally many cells, two spaces between columns. The first column is
 // left-aligned and so are the columns that the header marks with a leading '<';
 // others are right-aligned. Columns get the width they need; what does not fit
-// into `width` is taken from the first column, then clipped at the end.
+// into `width` is cut from a left-aligned last column first, down to 16
+// characters, then from the first column.
 std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>& rows,
                                     size_t width);
 

@@ -15,18 +15,20 @@ namespace {
 
 namespace pb = ::tpusim::perfetto;
 
-// Drops the first packet that `is_victim` points at.
-template <typename Predicate>
-std::string Without(const std::string& trace, Predicate is_victim) {
+// The trace with one change: `damage` returns true for the packet to drop, and
+// may alter packets. It must find something.
+template <typename Damage>
+std::string Broken(const std::string& trace, Damage damage) {
   pb::Trace whole;
   TPUSIM_CHECK(whole.ParseFromString(trace), "own trace does not parse");
   for (int i = 0; i < whole.packet_size(); ++i) {
-    if (!is_victim(whole.packet(i))) continue;
+    if (!damage(*whole.mutable_packet(i))) continue;
     whole.mutable_packet()->DeleteSubrange(i, 1);
-    return whole.SerializeAsString();
+    break;
   }
-  TPUSIM_CHECK(false, "nothing to break");
-  return "";
+  std::string bytes = whole.SerializeAsString();
+  TPUSIM_CHECK(bytes != trace, "nothing to break");
+  return bytes;
 }
 
 absl::Status WriteAll(const std::string& path, const std::string& totals_path) {
@@ -39,20 +41,26 @@ absl::Status WriteAll(const std::string& path, const std::string& totals_path) {
   const std::string bytes = EncodePerfetto(model, s.info);
   const std::string broken = path + ".broken-";
   RETURN_IF_ERROR(WriteFileAtomically(broken + "cut", bytes.substr(0, bytes.size() / 2)));
-  RETURN_IF_ERROR(WriteFileAtomically(broken + "end", Without(bytes, [](const auto& p) {
+  RETURN_IF_ERROR(WriteFileAtomically(broken + "end", Broken(bytes, [](pb::TracePacket& p) {
                                         return p.track_event().type() ==
                                                pb::TrackEvent::TYPE_SLICE_END;
                                       })));
-  RETURN_IF_ERROR(WriteFileAtomically(broken + "flow", Without(bytes, [](const auto& p) {
-                                        return p.track_event().terminating_flow_ids_size() > 0;
+  bool damaged = false;
+  RETURN_IF_ERROR(WriteFileAtomically(broken + "flow", Broken(bytes, [&](pb::TracePacket& p) {
+                                        if (!damaged &&
+                                            p.track_event().terminating_flow_ids_size() > 0) {
+                                          p.mutable_track_event()->clear_terminating_flow_ids();
+                                          damaged = true;
+                                        }
+                                        return false;
                                       })));
-  RETURN_IF_ERROR(WriteFileAtomically(broken + "counter", Without(bytes, [](const auto& p) {
+  RETURN_IF_ERROR(WriteFileAtomically(broken + "counter", Broken(bytes, [](pb::TracePacket& p) {
                                         return p.track_event().type() ==
                                                pb::TrackEvent::TYPE_COUNTER;
                                       })));
   RETURN_IF_ERROR(WriteFileAtomically(
-      broken + "state", Without(bytes, [](const auto& p) { return p.sequence_flags() == 3; })));
-  return WriteFileAtomically(broken + "track", Without(bytes, [](const auto& p) {
+      broken + "state", Broken(bytes, [](pb::TracePacket& p) { return p.sequence_flags() == 3; })));
+  return WriteFileAtomically(broken + "track", Broken(bytes, [](pb::TracePacket& p) {
                                return p.track_descriptor().name() == "MXU";
                              }));
 }

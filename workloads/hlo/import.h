@@ -2,6 +2,8 @@
 #ifndef TPUSIM_WORKLOADS_HLO_IMPORT_H_
 #define TPUSIM_WORKLOADS_HLO_IMPORT_H_
 
+#include <google/protobuf/message.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,6 +36,9 @@ absl::StatusOr<ImportedWorkload> ImportFile(const std::string& file);
 absl::StatusOr<std::unique_ptr<Module>> FromProto(const pb::HloModuleProto& proto);
 // The wire message of a module; ids are written in XLA's 64-bit form.
 pb::HloModuleProto ToProto(const Module& module);
+// The same bytes for the same message: protobuf's own order of map entries
+// differs from run to run.
+std::string SerializeDeterministic(const google::protobuf::Message& message);
 
 // Ids, shapes, arities, cycles, called computations.
 absl::Status Verify(const Module& module);

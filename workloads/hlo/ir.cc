@@ -422,14 +422,44 @@ Computation* Module::CloneComputation(const Computation& source, std::string_vie
   return copies.at(&source);
 }
 
-Instruction* Module::InlineCall(Instruction* call) {
+namespace {
+
+// Inside a callee op_names start anew: "mul" called from "jit(f)/layer".
+void ContinueOpName(const Instruction& call, Instruction* inlined) {
+  pb::OpMetadata& metadata = *inlined->mutable_attrs().mutable_metadata();
+  const std::string& outer = call.op_name();
+  if (metadata.op_name().empty()) {
+    metadata = call.attrs().metadata();
+  } else if (!outer.empty() && metadata.op_name().compare(0, outer.size(), outer) != 0) {
+    metadata.set_op_name(outer + "/" + metadata.op_name());
+  }
+}
+
+// Whoever rewrites what these call expects it to have one caller.
+bool OwnsCallees(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kWhile:
+    case Opcode::kConditional:
+    case Opcode::kCall:
+    case Opcode::kFusion:
+    case Opcode::kAsyncStart:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+// With `take_over` the callee gives away its names and callees, which is only
+// right if nobody else calls it and it is removed afterwards.
+Instruction* Module::Inline(Instruction* call, bool take_over) {
   TPUSIM_CHECK(call->opcode_ == Opcode::kCall && call->called_.size() == 1, call->name_);
   Computation* caller = call->parent_;
   const Computation& callee = *call->called_[0];
-  // Whoever rewrites a loop body or a branch expects it to have one caller:
-  // those are copied. Reducers and comparators are shared.
   std::unordered_map<const Computation*, Computation*> copies;
   std::unordered_map<const Instruction*, Instruction*> map;
+  std::vector<Instruction*> inlined;
   for (const Instruction* from : callee.PostOrder()) {
     if (from->opcode_ == Opcode::kParameter) {
       const int64_t number = from->attrs_.parameter_number();
@@ -441,29 +471,65 @@ Instruction* Module::InlineCall(Instruction* call) {
     std::vector<Instruction*> operands;
     operands.reserve(from->operands_.size());
     for (const Instruction* operand : from->operands_) operands.push_back(map.at(operand));
+    if (take_over) names_.erase(from->name_);
     Instruction* to =
         caller->Add(from->opcode_, from->shape_, std::move(operands), from->name_, from);
+    ContinueOpName(*call, to);
     for (const Instruction* before : from->control_predecessors_) {
-      to->AddControlPredecessor(map.at(before));
+      Instruction* mapped = map.at(before);
+      if (before->opcode_ != Opcode::kParameter) to->AddControlPredecessor(mapped);
     }
-    const bool own = from->opcode_ == Opcode::kWhile || from->opcode_ == Opcode::kConditional ||
-                     from->opcode_ == Opcode::kCall || from->opcode_ == Opcode::kFusion ||
-                     from->opcode_ == Opcode::kAsyncStart;
     for (Computation* called : from->called_) {
-      if (own && !copies.contains(called)) copies[called] = CloneComputation(*called);
-      to->called_.push_back(own ? copies.at(called) : called);
+      const bool copy = !take_over && OwnsCallees(from->opcode_);
+      if (copy && !copies.contains(called)) copies[called] = CloneComputation(*called);
+      to->called_.push_back(copy ? copies.at(called) : called);
     }
     map[from] = to;
+    inlined.push_back(to);
   }
+  // What had to come before the call comes before all of its body; what had to
+  // come after it comes after its result.
   Instruction* result = map.at(callee.root());
   for (Instruction* before : call->control_predecessors_) {
-    if (result->parent_ == caller && result->opcode_ != Opcode::kParameter) {
-      result->AddControlPredecessor(before);
+    for (Instruction* to : inlined) to->AddControlPredecessor(before);
+  }
+  if (call->num_control_successors_ > 0) {
+    for (const auto& after : caller->instructions_) {
+      auto& list = after->control_predecessors_;
+      if (std::erase(list, call) == 0) continue;
+      --call->num_control_successors_;
+      for (Instruction* to : inlined) after->AddControlPredecessor(to);
     }
   }
+  caller->schedule_.clear();
   call->ReplaceAllUsesWith(result);
   caller->Remove(call);
   return result;
+}
+
+Instruction* Module::InlineCall(Instruction* call) { return Inline(call, false); }
+
+int64_t Module::InlineCalls(const std::function<bool(const Instruction&)>& wanted) {
+  // Callees first, so that what is inlined holds no wanted call any more.
+  const std::vector<Computation*> order = PostOrder();
+  std::unordered_map<const Computation*, int64_t> callers;
+  for (const Computation* computation : order) {
+    for (const Computation* called : CalledBy(*computation)) ++callers[called];
+  }
+  std::unordered_set<const Computation*> emptied;
+  int64_t count = 0;
+  for (Computation* computation : order) {
+    for (Instruction* call : computation->PostOrder()) {
+      if (call->opcode_ != Opcode::kCall || !wanted(*call)) continue;
+      Computation* callee = call->called_[0];
+      const bool last = --callers[callee] == 0 && callee != entry_;
+      Inline(call, last);
+      if (last) emptied.insert(callee);
+      ++count;
+    }
+  }
+  std::erase_if(computations_, [&](const auto& c) { return emptied.contains(c.get()); });
+  return count;
 }
 
 }  // namespace tpusim::hlo

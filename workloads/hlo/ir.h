@@ -14,6 +14,7 @@
 #define TPUSIM_WORKLOADS_HLO_IR_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -154,9 +155,14 @@ class Module {
   // A copy of `source` (of this or another module) inside this module. Called
   // computations are copied too, each once per call of this function.
   Computation* CloneComputation(const Computation& source, std::string_view name_hint = "");
-  // Replaces a kCall by the body of what it calls; returns the value that took
-  // its place.
+  // Replaces a kCall by a copy of the body of what it calls; returns the value
+  // that took its place. op_names of the body continue that of the call. Loop
+  // bodies, branches and callees inside are copied too, reducers are shared.
   Instruction* InlineCall(Instruction* call);
+  // Inlines every call for which `wanted` holds, innermost first. The last call
+  // of a computation takes over its instructions with their names, and the
+  // emptied computations go. Returns how many calls went.
+  int64_t InlineCalls(const std::function<bool(const Instruction&)>& wanted);
 
   // Module-level fields other than computations and names: aliases, donors,
   // frontend attributes, stack frames, as in the file.
@@ -171,6 +177,7 @@ class Module {
   friend class Computation;
   // Names of instructions and of computations are apart: `space` is a prefix.
   std::string UniqueNameIn(std::string_view space, std::string_view hint);
+  Instruction* Inline(Instruction* call, bool take_over);
   Computation* CopyInto(const Computation& source, std::string name,
                         const std::unordered_map<const Computation*, Computation*>& copies,
                         bool keep_names);

@@ -1,5 +1,8 @@
 // Module -> HloModuleProto, in the form that XLA loads: callees before callers,
 // operands before users, 64-bit ids, program shapes and layouts everywhere.
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -96,6 +99,17 @@ pb::HloModuleProto ToProto(const Module& module) {
     *proto.mutable_host_program_shape() = entry_shape;
   }
   return proto;
+}
+
+std::string SerializeDeterministic(const google::protobuf::Message& message) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream out(&stream);
+    out.SetSerializationDeterministic(true);
+    TPUSIM_CHECK(message.SerializeToCodedStream(&out), "message does not serialize");
+  }
+  return bytes;
 }
 
 }  // namespace tpusim::hlo

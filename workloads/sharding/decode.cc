@@ -317,21 +317,6 @@ absl::Status MeshFromShardy(const std::string& text, MeshTable* table) {
 
 }  // namespace
 
-std::vector<const hlo::Shape*> Leaves(const hlo::Shape& shape) {
-  std::vector<const hlo::Shape*> leaves;
-  std::vector<const hlo::Shape*> work = {&shape};
-  while (!work.empty()) {
-    const hlo::Shape* next = work.back();
-    work.pop_back();
-    if (!next->IsTuple()) {
-      leaves.push_back(next);
-      continue;
-    }
-    for (auto it = next->tuple.rbegin(); it != next->tuple.rend(); ++it) work.push_back(&*it);
-  }
-  return leaves;
-}
-
 absl::StatusOr<std::vector<std::vector<Digit>>> TileDigits(const OpSharding& proto,
                                                            const std::vector<int64_t>& positions) {
   const auto& tiles = proto.tile_assignment_dimensions();
@@ -484,7 +469,7 @@ absl::StatusOr<MeshTable> FindMesh(const hlo::Module& module, int64_t num_partit
 absl::StatusOr<std::vector<DecodedSharding>> DecodeOpSharding(const OpSharding& proto,
                                                               const hlo::Shape& shape,
                                                               const Mesh& mesh) {
-  const std::vector<const hlo::Shape*> leaves = Leaves(shape);
+  const std::vector<const hlo::Shape*> leaves = hlo::Leaves(shape);
   std::vector<const OpSharding*> protos;
   if (proto.type() == OpSharding::TUPLE) {
     for (const OpSharding& leaf : proto.tuple_shardings()) protos.push_back(&leaf);

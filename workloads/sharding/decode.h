@@ -60,9 +60,6 @@ absl::StatusOr<std::vector<std::vector<Digit>>> TileDigits(const hlo::pb::OpShar
 absl::StatusOr<Mesh> FactorMesh(const std::vector<std::vector<std::vector<Digit>>>& assignments,
                                 int64_t devices);
 
-// Leaves of a shape in pre-order; an array is its own only leaf.
-std::vector<const hlo::Shape*> Leaves(const hlo::Shape& shape);
-
 }  // namespace tpusim::sharding
 
 #endif  // TPUSIM_WORKLOADS_SHARDING_DECODE_H_

@@ -124,7 +124,7 @@ class Normaliser {
 
   absl::Status Annotate(const Instruction* instruction, const std::vector<Sharding>& shardings,
                         std::string reason, const Instruction& marker) {
-    const std::vector<const hlo::Shape*> leaves = Leaves(instruction->shape());
+    const std::vector<const hlo::Shape*> leaves = hlo::Leaves(instruction->shape());
     if (shardings.size() != leaves.size()) {
       return UserError(fmt::format("{}: {} shardings for {}", marker.Describe(), shardings.size(),
                                    instruction->shape().ToString()));
@@ -285,7 +285,7 @@ class Normaliser {
                                     call->operand(i)->shape()));
       }
     }
-    const std::vector<const hlo::Shape*> leaves = Leaves(exit->shape());
+    const std::vector<const hlo::Shape*> leaves = hlo::Leaves(exit->shape());
     if (region.results.size() != leaves.size() || exit->operands().size() != leaves.size()) {
       return UserError(fmt::format("{}: {} out_shardings for {}", exit->Describe(),
                                    region.results.size(), exit->shape().ToString()));
@@ -431,7 +431,7 @@ class Normaliser {
     for (size_t i = 0; i < root->operands().size(); ++i) {
       Instruction* value = root->operand(i);
       Instruction* constrained = constrain(value, leaf);
-      leaf += Leaves(value->shape()).size();
+      leaf += hlo::Leaves(value->shape()).size();
       if (constrained != value) root->ReplaceOperand(i, constrained);
     }
     return absl::OkStatus();

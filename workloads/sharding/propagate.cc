@@ -129,7 +129,7 @@ class Propagation {
 
   std::vector<int32_t> NewNodes(const hlo::Shape& shape) {
     std::vector<int32_t> list;
-    for (const hlo::Shape* leaf : Leaves(shape)) list.push_back(NewNode(*leaf));
+    for (const hlo::Shape* leaf : hlo::Leaves(shape)) list.push_back(NewNode(*leaf));
     return list;
   }
 
@@ -172,9 +172,9 @@ class Propagation {
         size_t first = 0;
         const hlo::Shape& tuple = instruction->operand(0)->shape();
         const int64_t index = instruction->attrs().tuple_index();
-        for (int64_t i = 0; i < index; ++i) first += Leaves(tuple.tuple[i]).size();
+        for (int64_t i = 0; i < index; ++i) first += hlo::Leaves(tuple.tuple[i]).size();
         const auto begin = values_.at(instruction->operand(0)).begin() + first;
-        list.assign(begin, begin + Leaves(instruction->shape()).size());
+        list.assign(begin, begin + hlo::Leaves(instruction->shape()).size());
         return absl::OkStatus();
       }
       case Opcode::kOptBarrier:

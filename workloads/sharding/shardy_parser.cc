@@ -97,7 +97,7 @@ class Parser {
 absl::StatusOr<NamedMesh> MeshBody(Parser& parser) {
   NamedMesh result;
   RETURN_IF_ERROR(parser.Expect("["));
-  RETURN_IF_ERROR(parser.List("]", [&]() -> absl::Status {
+  const auto one_axis = [&]() -> absl::Status {
     MeshAxis axis;
     ASSIGN_OR_RETURN(axis.name, parser.Quoted());
     RETURN_IF_ERROR(parser.Expect("="));
@@ -107,16 +107,18 @@ absl::StatusOr<NamedMesh> MeshBody(Parser& parser) {
     if (result.mesh.size() > limit) return parser.Error("a mesh of fewer than 2^31 devices");
     result.mesh.axes.push_back(axis);
     return absl::OkStatus();
-  }));
+  };
+  RETURN_IF_ERROR(parser.List("]", one_axis));
   if (parser.Accept(",")) {
     RETURN_IF_ERROR(parser.Expect("device_ids"));
     RETURN_IF_ERROR(parser.Expect("="));
     RETURN_IF_ERROR(parser.Expect("["));
-    RETURN_IF_ERROR(parser.List("]", [&]() -> absl::Status {
+    const auto one_id = [&]() -> absl::Status {
       ASSIGN_OR_RETURN(const int64_t id, parser.Integer());
       result.mesh.device_ids.push_back(id);
       return absl::OkStatus();
-    }));
+    };
+    RETURN_IF_ERROR(parser.List("]", one_id));
     if (result.mesh.axes.empty()) {
       result.maximal = true;
     } else {
@@ -155,7 +157,7 @@ absl::StatusOr<AxisRef> Axis(Parser& parser, const Mesh& mesh) {
 
 absl::Status AxisList(Parser& parser, const Mesh& mesh, Axes* axes, bool* open) {
   RETURN_IF_ERROR(parser.Expect("{"));
-  RETURN_IF_ERROR(parser.List("}", [&]() -> absl::Status {
+  const auto one_ref = [&]() -> absl::Status {
     if (open != nullptr && parser.Accept("?")) {
       *open = true;
       return absl::OkStatus();
@@ -163,7 +165,8 @@ absl::Status AxisList(Parser& parser, const Mesh& mesh, Axes* axes, bool* open) 
     ASSIGN_OR_RETURN(const AxisRef axis, Axis(parser, mesh));
     if (axis.size > 1) axes->push_back(axis);
     return absl::OkStatus();
-  }));
+  };
+  RETURN_IF_ERROR(parser.List("}", one_ref));
   return absl::OkStatus();
 }
 
@@ -204,7 +207,7 @@ absl::StatusOr<Sharding> ShardingBody(Parser& parser, const Mesh& program_mesh,
   ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(parser, program_mesh, table));
   RETURN_IF_ERROR(parser.Expect(","));
   RETURN_IF_ERROR(parser.Expect("["));
-  RETURN_IF_ERROR(parser.List("]", [&]() -> absl::Status {
+  const auto one_dim = [&]() -> absl::Status {
     DimSharding dim;
     RETURN_IF_ERROR(AxisList(parser, mesh, &dim.axes, &dim.open));
     dim.axes = Joined(dim.axes);
@@ -214,7 +217,8 @@ absl::StatusOr<Sharding> ShardingBody(Parser& parser, const Mesh& program_mesh,
     }
     sharding.dims.push_back(std::move(dim));
     return absl::OkStatus();
-  }));
+  };
+  RETURN_IF_ERROR(parser.List("]", one_dim));
   while (parser.Accept(",")) {
     if (parser.Accept("replicated")) {
       RETURN_IF_ERROR(parser.Expect("="));
@@ -253,7 +257,7 @@ absl::StatusOr<std::vector<NamedMesh>> ParseMeshes(std::string_view text) {
   Parser parser(text);
   std::vector<NamedMesh> meshes;
   RETURN_IF_ERROR(parser.Expect("{"));
-  RETURN_IF_ERROR(parser.List("}", [&]() -> absl::Status {
+  const auto one_mesh = [&]() -> absl::Status {
     parser.Accept("@");
     ASSIGN_OR_RETURN(const std::string name, parser.Name());
     RETURN_IF_ERROR(parser.Expect("="));
@@ -262,7 +266,8 @@ absl::StatusOr<std::vector<NamedMesh>> ParseMeshes(std::string_view text) {
     mesh.name = name;
     meshes.push_back(std::move(mesh));
     return absl::OkStatus();
-  }));
+  };
+  RETURN_IF_ERROR(parser.List("}", one_mesh));
   RETURN_IF_ERROR(parser.ExpectEnd());
   return meshes;
 }
@@ -286,13 +291,14 @@ absl::StatusOr<std::vector<Sharding>> ParseShardings(std::string_view text, cons
     return shardings;
   }
   RETURN_IF_ERROR(parser.Expect("["));
-  RETURN_IF_ERROR(parser.List("]", [&]() -> absl::Status {
+  const auto one_sharding = [&]() -> absl::Status {
     parser.Accept("#sdy.sharding");
     RETURN_IF_ERROR(parser.Expect("<"));
     ASSIGN_OR_RETURN(Sharding sharding, ShardingBody(parser, mesh, table));
     shardings.push_back(std::move(sharding));
     return absl::OkStatus();
-  }));
+  };
+  RETURN_IF_ERROR(parser.List("]", one_sharding));
   RETURN_IF_ERROR(parser.Expect(">"));
   RETURN_IF_ERROR(parser.ExpectEnd());
   return shardings;

@@ -33,7 +33,8 @@ TEST(PerfettoTest, TheFirstPacketAloneClearsTheState) {
 TEST(PerfettoTest, NamesAreInternedBeforeTheirUse) {
   std::set<uint64_t> names, arguments, strings;
   int used = 0;
-  for (const pb::TracePacket& p : Encoded(MakeSample()).packet()) {
+  const pb::Trace trace = Encoded(MakeSample());
+  for (const pb::TracePacket& p : trace.packet()) {
     // New entries come in the packet that first uses them, never twice.
     for (const auto& e : p.interned_data().event_names()) {
       EXPECT_TRUE(names.insert(e.iid()).second);
@@ -44,11 +45,15 @@ TEST(PerfettoTest, NamesAreInternedBeforeTheirUse) {
     for (const auto& e : p.interned_data().debug_annotation_string_values()) {
       EXPECT_TRUE(strings.insert(e.iid()).second);
     }
-    if (p.track_event().has_name_iid()) EXPECT_TRUE(names.count(p.track_event().name_iid()));
+    if (p.track_event().has_name_iid()) {
+      EXPECT_TRUE(names.count(p.track_event().name_iid()));
+    }
     for (const auto& a : p.track_event().debug_annotations()) {
       ++used;
       EXPECT_TRUE(arguments.count(a.name_iid()));
-      if (a.has_string_value_iid()) EXPECT_TRUE(strings.count(a.string_value_iid()));
+      if (a.has_string_value_iid()) {
+        EXPECT_TRUE(strings.count(a.string_value_iid()));
+      }
     }
   }
   EXPECT_GT(used, 100);
@@ -58,7 +63,8 @@ TEST(PerfettoTest, TimeNeverRunsBackAndSlicesClose) {
   std::map<uint64_t, int> depth;
   uint64_t now = 0;
   int begins = 0;
-  for (const pb::TracePacket& p : Encoded(MakeSample()).packet()) {
+  const pb::Trace trace = Encoded(MakeSample());
+  for (const pb::TracePacket& p : trace.packet()) {
     if (!p.has_track_event()) continue;
     EXPECT_GE(p.timestamp(), now);
     now = p.timestamp();
@@ -95,7 +101,8 @@ TEST(PerfettoTest, ArrowsStartBeforeTheyEndEvenWithoutLatency) {
   }
   std::set<uint64_t> started;
   int ended = 0;
-  for (const pb::TracePacket& p : Encoded(s).packet()) {
+  const pb::Trace trace = Encoded(s);
+  for (const pb::TracePacket& p : trace.packet()) {
     for (const uint64_t id : p.track_event().flow_ids()) started.insert(id);
     for (const uint64_t id : p.track_event().terminating_flow_ids()) {
       EXPECT_TRUE(started.count(id)) << id;

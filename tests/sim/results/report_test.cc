@@ -151,8 +151,7 @@ TEST(ReportTest, BoundByWhatIsBusiestOfTheStep) {
   const auto binding = [&] { return BuildReport(s.config, s.info, s.timeline, "f")->binding; };
   EXPECT_EQ(binding(), Binding::kCompute);  // 78 us against HBM 37.5, exposed 20
   EXPECT_EQ(BuildReport(s.config, s.info, s.timeline, "f")->binding_text,
-            "compute: compute busy 78.0% of the step, HBM 37.5%, exposed communication 20.0%, "
-            "other 2.0%");
+            "compute (compute 78.0%, HBM 37.5%, exposed ICI 20.0%, other 2.0% of the step)");
 
   // 64 MB at the sustained 0.8 TB/s are 80 us, more than 78 us of compute.
   s.timeline.devices[0].hbm_bytes = Bytes(64'000'000);

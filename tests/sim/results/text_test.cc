@@ -52,5 +52,12 @@ TEST(TextTest, TableTakesRoomFromTheFirstColumn) {
                           "aaaaaaaaaaaaaaaaaaaa...  12345"));
 }
 
+TEST(TextTest, TableCutsALeftAlignedLastColumnFirst) {
+  // 18 + 2 + 30 = 50: the last column is cut, the first keeps its 18.
+  EXPECT_THAT(TableLines({{"name", "<how"}, {std::string(18, 'a'), std::string(30, 'b')}}, 40),
+              ElementsAre("name                how",  //
+                          "aaaaaaaaaaaaaaaaaa  bbbbbbbbbbbbbbbbb..."));
+}
+
 }  // namespace
 }  // namespace tpusim::results

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <tuple>
 
@@ -44,6 +45,16 @@ void AddWait(int32_t flag, std::vector<isa::Wait>& waits) {
     }
   }
   waits.push_back({flag, 1});
+}
+
+// Whether something comes in from behind while this goes out. If not (the start
+// of a line, a line's last steps), nothing would keep the device from sending the
+// next step's data into the same link at the same time, which would hold up what
+// others wait for: it waits until its own has left.
+bool HasUpstream(const DeviceStep& step, const Move& send) {
+  return std::any_of(step.receives.begin(), step.receives.end(), [&](const Move& move) {
+    return move.lane == send.lane && move.delta == -send.delta;
+  });
 }
 
 // The routes that a candidate's moves take, made when first asked for.
@@ -140,6 +151,10 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
         send.arrival_flag = flags.For(move.lane, -move.delta);
         send.from = send.to = request.space;
         if (move.reduce) send.reduce = isa::ReduceAdd{.element_bytes = request.element_bytes};
+        if (!HasUpstream(step, move)) {
+          send.sent_flag = flags.ForSent();
+          AddWait(send.sent_flag, stage.waits);
+        }
         stage.sends.push_back(send);
       }
       for (const Move& move : step.receives) {

@@ -49,6 +49,8 @@ class FlagTable {
   explicit FlagTable(isa::PodProgram& program) : program_(program) {}
   // Flag for what comes from the position `delta` away on the lane.
   int32_t For(int lane, int64_t delta);
+  // Flag for what this device has sent; every step takes all that it counts.
+  int32_t ForSent() { return For(-1, 0); }
 
  private:
   isa::PodProgram& program_;

@@ -129,7 +129,7 @@ void AddPermuteBodies(const configs::Config& config, const CollectiveRequest& re
   }
   for (const Message& message : messages) {
     const bool only_sends = !ends.receives[message.source];
-    const int32_t left = only_sends ? flags.For(0, 1) : -1;
+    const int32_t left = only_sends ? flags.ForSent() : -1;
     const int64_t ways = static_cast<int64_t>(message.ways.size());
     for (int64_t way = 0; way < ways; ++way) {
       stages[message.source].sends.push_back({.route = route_of_way[way],

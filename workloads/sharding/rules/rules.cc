@@ -13,7 +13,7 @@ ShardingRule EmptyRule(const hlo::Instruction& instruction) {
   for (const hlo::Instruction* operand : instruction.operands()) {
     rule.operands.emplace_back(operand->shape().rank());
   }
-  for (const hlo::Shape* leaf : Leaves(instruction.shape())) rule.results.emplace_back(leaf->rank());
+  for (const hlo::Shape* leaf : hlo::Leaves(instruction.shape())) rule.results.emplace_back(leaf->rank());
   return rule;
 }
 

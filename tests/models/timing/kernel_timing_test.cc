@@ -1,0 +1,80 @@
+#include "models/timing/kernel_timing.h"
+
+#include <gtest/gtest.h>
+
+#include "configs/config.h"
+
+namespace tpusim::timing {
+namespace {
+
+configs::ChipParams V5e() { return configs::LoadConfig("v5e-1x1", {}).value().chip; }
+
+TEST(TimeBlock, WeightTilesAreSharedByTheArrays) {
+  // [512,2048] x [2048,256] in bf16: 16 x 2 = 32 weight tiles, 8 for each of the
+  // four arrays, 512 rows each at one row per cycle: 4096 cycles.
+  isa::Block block;
+  block.mxu = {512, 2048, 256, isa::NumberFormat::kBf16, 1};
+  EXPECT_EQ(TimeBlock(V5e(), block).mxu, Cycles(4096));
+  // int32 takes ten passes.
+  block.mxu.format = isa::NumberFormat::kInt32;
+  EXPECT_EQ(TimeBlock(V5e(), block).mxu, Cycles(40960));
+}
+
+TEST(TimeBlock, FewRowsWaitForTheWeights) {
+  // 8 rows stream in 8 cycles, but the next weight tile takes 128 to load: 4 tiles
+  // on four arrays take 128 cycles.
+  isa::Block block;
+  block.mxu = {8, 128, 512, isa::NumberFormat::kBf16, 1};
+  EXPECT_EQ(TimeBlock(V5e(), block).mxu, Cycles(128));
+}
+
+TEST(TimeBlock, TheFullestSlotDecides) {
+  isa::Block block;
+  block.valu = 4000;  // 4 slots: 1000 cycles
+  block.eup = 1500;   // 1 slot
+  EXPECT_EQ(TimeBlock(V5e(), block).vpu, Cycles(1500));
+}
+
+isa::Window HbmWindow(isa::WindowKind kind, int64_t bytes, uint32_t moves_with) {
+  isa::Window w;
+  w.kind = kind;
+  w.bytes = Bytes(bytes);
+  w.moves_with = moves_with;
+  return w;
+}
+
+TEST(Traffic, AWindowIsFetchedAgainWhenItsIndexComesBack) {
+  // Grid 3 x 4; the first window moves with the outer dimension: 3 times; the
+  // second with the inner one: on every one of 12 steps; the output with both.
+  isa::Kernel kernel;
+  kernel.grid = {{3, 1.0}, {4, 1.0}};
+  kernel.windows = {HbmWindow(isa::WindowKind::kInput, 100, 1),
+                    HbmWindow(isa::WindowKind::kInput, 10, 2),
+                    HbmWindow(isa::WindowKind::kOutput, 1, 3)};
+  const KernelTraffic traffic = TrafficOf(kernel);
+  EXPECT_EQ(traffic.read, Bytes(3 * 100 + 12 * 10));
+  EXPECT_EQ(traffic.written, Bytes(12));
+}
+
+TEST(Traffic, LastBlocksMayBePartial) {
+  isa::Kernel kernel;
+  kernel.grid = {{3, 0.5}};
+  kernel.windows = {HbmWindow(isa::WindowKind::kInput, 100, 1)};
+  EXPECT_EQ(TrafficOf(kernel).read, Bytes(250));
+}
+
+TEST(KernelTime, OneStepIsLaunchFetchComputeWrite) {
+  const configs::ChipParams chip = V5e();
+  isa::Kernel kernel;
+  kernel.windows = {HbmWindow(isa::WindowKind::kInput, 1 << 20, 0),
+                    HbmWindow(isa::WindowKind::kOutput, 1 << 19, 0)};
+  kernel.block.valu = 4 * 1500;  // 1500 cycles = 1 us
+  const double rate = HbmRate(chip).value();
+  const Picoseconds expected = chip.tensor_core.kernel_launch + chip.dma.start_latency * 2 +
+                               FromSeconds((1 << 20) / rate) + FromSeconds((1 << 19) / rate) +
+                               StepTime(chip, kernel.block);
+  EXPECT_EQ(KernelTime(chip, kernel), expected);
+}
+
+}  // namespace
+}  // namespace tpusim::timing

@@ -1,0 +1,162 @@
+// A chip with round numbers, so that times can be computed by hand, and short
+// ways to write programs for it.
+//
+//   clock          1 GHz: a cycle is 1000 ps
+//   HBM            1e12 B/s: a byte takes 1 ps
+//   DMA            0.5 us to the first byte
+//   kernel launch  2 us, no overhead per step
+//   link           1e11 B/s nominal; wrapped axes reach all of it (10 ps a byte),
+//                  unwrapped ones half (20 ps a byte)
+//   hop            1 us
+//   PCIe           1e10 B/s (100 ps a byte) after 3 us
+//   VALU           4 slots of 8 x 128 lanes: Compute(n) below takes n cycles
+#ifndef TPUSIM_TESTS_SIM_POD_TESTING_H_
+#define TPUSIM_TESTS_SIM_POD_TESTING_H_
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "configs/config.h"
+#include "configs/status_macros.h"
+#include "models/isa/program.h"
+#include "sim/simulate.h"
+
+namespace tpusim::testing {
+
+inline configs::ChipParams TestChip() {
+  configs::ChipParams chip;
+  chip.name = "test";
+  chip.tensor_cores = 1;
+  chip.devices = 1;
+  chip.clock = Hertz(1e9);
+  chip.mxu.count = 1;
+  chip.mxu.rows = 128;
+  chip.mxu.columns = 128;
+  chip.vpu.alus_per_lane = 4;
+  chip.vpu.load_slots = 1;
+  chip.vpu.store_slots = 1;
+  chip.vmem.bytes = Bytes(16'000'000);
+  chip.hbm.bytes = Bytes(1'000'000'000);
+  chip.hbm.reserved_bytes = Bytes(100'000'000);
+  chip.hbm.bytes_per_second = BytesPerSecond(1e12);
+  chip.dma.start_latency = Nanoseconds(500);
+  chip.tensor_core.kernel_launch = Microseconds(2);
+  chip.ici.links = 4;
+  chip.ici.link_bytes_per_second = BytesPerSecond(1e11);
+  chip.ici.unwrapped_efficiency = 0.5;
+  chip.ici.hop_latency = Microseconds(1);
+  chip.ici.reduce_window = Bytes(1000);
+  chip.host.pcie_bytes_per_second = BytesPerSecond(1e10);
+  chip.host.pcie_latency = Microseconds(3);
+  chip.host.dcn_bytes_per_second = BytesPerSecond(1e9);
+  return chip;
+}
+
+inline configs::Config TestConfig(std::array<int64_t, 3> shape = {1, 1, 1},
+                                  std::array<bool, 3> wrap = {false, false, false}) {
+  configs::Config config;
+  config.name = "test";
+  config.chip = TestChip();
+  config.topology = configs::Topology(shape, wrap, 1);
+  return config;
+}
+
+template <typename... Kinds>
+isa::Body MakeBody(Kinds&&... kinds) {
+  isa::Body body;
+  (body.push_back(isa::Instruction{std::forward<Kinds>(kinds)}), ...);
+  return body;
+}
+
+template <typename... Kinds>
+isa::SharedBody Share(Kinds&&... kinds) {
+  return std::make_shared<const isa::Body>(MakeBody(std::forward<Kinds>(kinds)...));
+}
+
+// Work of the vector slots for so many cycles.
+inline isa::Block Compute(int64_t cycles) {
+  isa::Block block;
+  block.valu = 4 * cycles;
+  return block;
+}
+
+inline isa::Block Latency(int64_t cycles) {
+  isa::Block block;
+  block.latency = Cycles(cycles);
+  return block;
+}
+
+inline isa::Window Input(int64_t bytes, uint32_t moves_with, int32_t buffers = 2) {
+  isa::Window window;
+  window.bytes = Bytes(bytes);
+  window.moves_with = moves_with;
+  window.buffers = buffers;
+  return window;
+}
+
+inline isa::Window Output(int64_t bytes, uint32_t moves_with, int32_t buffers = 2) {
+  isa::Window window = Input(bytes, moves_with, buffers);
+  window.kind = isa::WindowKind::kOutput;
+  return window;
+}
+
+// From every device in `pairs` to its peer, the way the topology says.
+inline isa::Route RouteBetween(const configs::Config& config,
+                               const std::vector<std::pair<int32_t, int32_t>>& pairs) {
+  isa::Route route;
+  route.name = "test route";
+  route.from.resize(static_cast<size_t>(config.devices()));
+  for (const auto& [from, to] : pairs) {
+    route.from[from].peer = to;
+    route.from[from].links = config.topology.Route(from, to);
+  }
+  return route;
+}
+
+// A program in which device i runs bodies[i] (null: nothing).
+inline isa::PodProgram MakeProgram(std::vector<isa::SharedBody> bodies) {
+  isa::PodProgram program;
+  for (isa::SharedBody& body : bodies) {
+    if (body == nullptr) body = Share();
+    program.program_of_device.push_back(static_cast<int32_t>(program.programs.size()));
+    program.programs.push_back(std::move(body));
+  }
+  program.flags = 8;
+  program.tokens = 8;
+  return program;
+}
+
+inline int32_t AddOp(isa::PodProgram& program, const std::string& name, bool collective = false) {
+  isa::OpInfo op;
+  op.name = name;
+  if (collective) {
+    op.collective = static_cast<int32_t>(program.info.collectives.size());
+    program.info.collectives.emplace_back();
+  }
+  program.info.ops.push_back(op);
+  return static_cast<int32_t>(program.info.ops.size() - 1);
+}
+
+inline sim::Timeline MustSimulate(const configs::Config& config, const isa::PodProgram& program,
+                                  std::vector<int32_t> record = {}) {
+  sim::SimulationOptions options;
+  options.record_devices = std::move(record);
+  absl::StatusOr<sim::Timeline> timeline = sim::Simulate(config, program, options);
+  EXPECT_TRUE(timeline.ok()) << Message(timeline.status());
+  return timeline.ok() ? *std::move(timeline) : sim::Timeline{};
+}
+
+inline std::string SimulationError(const configs::Config& config, const isa::PodProgram& program) {
+  const absl::StatusOr<sim::Timeline> timeline = sim::Simulate(config, program, {});
+  EXPECT_FALSE(timeline.ok());
+  return timeline.ok() ? "" : Message(timeline.status());
+}
+
+}  // namespace tpusim::testing
+
+#endif  // TPUSIM_TESTS_SIM_POD_TESTING_H_

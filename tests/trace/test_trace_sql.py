@@ -1,0 +1,195 @@
+"""Traces hold what the simulator says, by Perfetto's own word."""
+
+import collections
+import json
+import math
+import os
+import pathlib
+import subprocess
+
+import pytest
+import trace_reader
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "workloads" / "examples").glob("*.pb"))
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The trace of a made-up step, with its totals and its broken copies beside it."""
+    build = pathlib.Path(os.environ.get("TPUSIM_BINARY", ROOT / "build" / "tpusim")).parent
+    writer = build / "tests" / "write_sample_trace"
+    assert writer.is_file(), f"{writer} is not built"
+    trace = tmp_path_factory.mktemp("sample") / "t.pftrace"
+    subprocess.run([writer, trace, trace.with_suffix(".json")], check=True)
+    return trace
+
+
+def totals_of(trace: pathlib.Path) -> dict:
+    return json.loads(trace.with_suffix(".json").read_text())
+
+
+def test_sample_is_found_as_written(sample: pathlib.Path) -> None:
+    assert trace_reader.problems(sample, totals_of(sample)) == []
+
+
+def test_sample_holds_the_made_up_step(sample: pathlib.Path) -> None:
+    """By hand, from tests/sim/results/sample.h, without the simulator's totals."""
+    on_track = collections.defaultdict(list)
+    for s in trace_reader.slices(sample):
+        on_track[s.path].append((s.name, s.start_ns, s.start_ns + s.duration_ns, s.depth))
+    assert on_track["chip 0 (0,0)/TensorCore"] == [
+        ("all-gather.1", 0, 20_000, 0),
+        ("while.2", 20_000, 92_000, 0),
+        ("fusion.3", 20_000, 55_000, 1),
+        ("fusion.3", 56_000, 91_000, 1),
+        ("loop_fusion.5", 92_000, 100_000, 0),
+    ]
+    assert on_track["chip 1 (1,0)/ICI x-"] == [
+        ("all-gather.1", 1_000, 11_000, 0),
+        ("collective-permute-start.4", 21_000, 41_000, 0),
+        ("collective-permute-start.4", 57_000, 77_000, 0),
+    ]
+
+
+def test_arrows_lead_from_sender_to_receiver(sample: pathlib.Path) -> None:
+    (rows,) = trace_reader.query(
+        sample,
+        trace_reader.TRACK_PATH
+        + """select a.path, s.ts, b.path, t.ts from flow f
+             join slice s on f.slice_out = s.id join track_path a on s.track_id = a.id
+             join slice t on f.slice_in = t.id join track_path b on t.track_id = b.id
+             order by s.ts, a.path""",
+    )
+    assert len(rows) == 6
+    for sender, sent, receiver, arrived in rows:
+        here, there = ("chip 0 (0,0)", "chip 1 (1,0)")
+        if sender == f"{there}/ICI x-":
+            here, there = there, here
+        else:
+            assert sender == f"{here}/ICI x+"
+        assert receiver in (f"{there}/HBM DMA", f"{there}/HBM DMA 2")
+        assert arrived == sent + 1_000  # a hop of a microsecond
+
+
+def test_slices_say_what_they_are(sample: pathlib.Path) -> None:
+    (rows,) = trace_reader.query(
+        sample,
+        """select name, key, display_value from slice join args using (arg_set_id)
+           where name in ('fusion.3', 'all-gather.1') order by slice.id""",
+    )
+    said = collections.defaultdict(set)
+    for name, key, value in rows:
+        said[name].add((key.removeprefix("debug."), value))
+    assert {
+        ("hlo", "fusion.3"),
+        ("category", "convolution fusion"),
+        ("shape", "bf16[1000,1500]"),
+        ("flops", "3000000000"),
+        ("hbm_bytes", "10000000"),
+        ("source", "f.py:12"),
+        ("step", "2"),
+        ("op_name", "jit(f)/layer/while/body/dot_general"),
+    } <= said["fusion.3"]
+    assert {("algorithm", "line over x"), ("group_size", "2"), ("bound_ns", "10000.0")} <= said[
+        "all-gather.1"
+    ]
+
+
+def test_counters_have_units(sample: pathlib.Path) -> None:
+    (rows,) = trace_reader.query(
+        sample,
+        """select name, unit, max(value) from counter join counter_track t on track_id = t.id
+           group by name, unit order by name""",
+    )
+    assert [row[:2] for row in rows] == [
+        ["HBM bandwidth", "GB/s"],
+        ["ICI x+ utilization", "%"],
+        ["ICI x- utilization", "%"],
+        ["Live HBM", "bytes"],
+    ]
+    assert [row[2] for row in rows] == [800, 50, 50, 4e9]
+
+
+@pytest.mark.parametrize(
+    ("defect", "sign"),
+    [
+        ("cut", "slices"),
+        ("end", "slices without end: 1"),
+        ("flow", "flows: 5"),
+        ("counter", "counter samples: 13"),
+        ("state", "skipped packets"),
+        ("track", "slices and busy time of tracks"),
+    ],
+)
+def test_defects_are_noticed(sample: pathlib.Path, defect: str, sign: str) -> None:
+    broken = sample.with_name(f"{sample.name}.broken-{defect}")
+    found = trace_reader.problems(broken, totals_of(sample))
+    assert any(problem.startswith(sign) for problem in found), found
+
+
+def test_random_bytes_do_not_load(sample: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    noise = tmp_path / "noise"
+    noise.write_bytes(bytes((i * 197 + 31) % 251 for i in range(4096)))
+    found = trace_reader.problems(noise, totals_of(sample))
+    assert len(found) == 1
+    assert found[0].startswith("does not load: Unknown trace type")
+
+
+@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda path: path.stem)
+def run(
+    request: pytest.FixtureRequest, binary: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[pathlib.Path, dict]:
+    """The trace of an example with all its chips, and the report of the same run."""
+    trace = tmp_path_factory.mktemp(request.param.stem) / "t.pftrace"
+    report, totals = trace.with_suffix(".report.json"), trace.with_suffix(".json")
+    subprocess.run(
+        [
+            *(binary, "run", "--quiet", str(request.param), "--report", report),
+            *("--trace", trace, "--trace-chips", "all", "--trace-totals", totals),
+        ],
+        check=True,
+        timeout=300,
+    )
+    return trace, json.loads(report.read_text())
+
+
+def test_example_is_found_as_written(run: tuple[pathlib.Path, dict]) -> None:
+    trace, _ = run
+    assert trace_reader.problems(trace, totals_of(trace)) == []
+
+
+def test_example_agrees_with_its_report(run: tuple[pathlib.Path, dict]) -> None:
+    trace, report = run
+    slices = trace_reader.slices(trace)
+
+    steps = [s for s in slices if s.path.endswith("/Steps")]
+    assert len(steps) == report["devices"]
+    assert {s.duration_ns for s in steps} == {math.floor(report["step_time_ns"])}
+    (critical,) = (s for s in steps if s.name == "step (critical device)")
+    device = critical.path.removesuffix("/Steps")
+
+    # Whole nanoseconds: every slice may be one short or long.
+    count, time = collections.Counter(), collections.Counter()
+    for s in slices:
+        engine = s.path.removeprefix(device + "/").rstrip("0123456789 ")
+        count[engine, s.name] += 1
+        time[engine, s.name] += s.duration_ns
+    for rows, engine, key in [
+        (report["collectives"], "Collectives", "collectives"),
+        ([o for o in report["ops"] if o["engine"] == "tensor_core"], "TensorCore", "ops"),
+    ]:
+        for row in rows:
+            name = row["name"]
+            assert count[engine, name] == row["count"], (key, name)
+            assert abs(time[engine, name] - row["total_ns"]) <= row["count"] + 1, (key, name)
+
+    # What the tracks of a link carried is what the report says, chip by chip.
+    sent = collections.Counter()
+    for s in slices:
+        group, _, track = s.path.partition("/")
+        if track.rsplit("/")[-1].startswith("ICI "):
+            chip = int(group.split()[1])
+            sent[chip, track.rsplit("/")[-1].split()[1]] += s.bytes or 0
+    reported = {(x["chip"], x["direction"]): x["bytes"] for x in report["links"] if x["bytes"]}
+    assert dict(sent) == reported

@@ -1,0 +1,139 @@
+// Every algorithm delivers what it should: the logical steps are executed for
+// every candidate that a group has, not only for the one that is chosen, and the
+// bodies of the chosen one move exactly the bytes of its steps.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "configs/config.h"
+#include "models/isa/verify.h"
+#include "tests/workloads/lowering/collective_interpreter.h"
+#include "workloads/lowering/collectives/choice.h"
+
+namespace tpusim::lowering {
+namespace {
+
+constexpr CollectiveKind kGroupKinds[] = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                                          CollectiveKind::kReduceScatter,
+                                          CollectiveKind::kAllToAll};
+
+configs::Config Slice(std::array<int64_t, 3> shape, std::array<bool, 3> wrap) {
+  configs::Config config = *configs::LoadConfig("v5e-1x1", {});
+  config.name = "test slice";
+  config.topology = configs::Topology(shape, wrap, 1);
+  return config;
+}
+
+CollectiveRequest Request(CollectiveKind kind, std::vector<std::vector<int64_t>> groups,
+                          int64_t bytes) {
+  CollectiveRequest request;
+  request.kind = kind;
+  request.groups = std::move(groups);
+  request.operand_bytes = Bytes(bytes);
+  return request;
+}
+
+// Checks all candidates for all kinds and two sizes: 1 KiB allows the single
+// phase of an all-reduce, 1 MB + 4 divides by nothing.
+void CheckAll(const configs::Config& config, const std::vector<std::vector<int64_t>>& groups) {
+  for (const CollectiveKind kind : kGroupKinds) {
+    for (const int64_t bytes : {int64_t{1024}, int64_t{1000004}}) {
+      const CollectiveRequest request = Request(kind, groups, bytes);
+      int64_t expected_bytes = 0;
+      for (const GroupForm& form : FormsOf(config.topology, groups)) {
+        const std::vector<Candidate> candidates = CandidatesFor(config, request, form);
+        ASSERT_FALSE(candidates.empty());
+        for (const Candidate& candidate : candidates) {
+          EXPECT_EQ(FollowData(candidate.plan).problem, "")
+              << candidate.algorithm << ", kind " << static_cast<int>(kind) << ", " << bytes;
+        }
+        expected_bytes += FollowData(Choose(config, request, form).plan).bytes_sent *
+                          static_cast<int64_t>(form.groups.size());
+      }
+      isa::PodProgram program;
+      const auto lowered = LowerCollective(config, request, program);
+      ASSERT_TRUE(lowered.ok()) << lowered.status();
+      isa::PodProgram whole = program;
+      whole.programs = lowered->bodies;
+      whole.programs.push_back(std::make_shared<const isa::Body>());  // takes no part
+      for (const int32_t role : lowered->role_of_device) {
+        whole.program_of_device.push_back(role >= 0 ? role
+                                                    : static_cast<int32_t>(lowered->bodies.size()));
+      }
+      const absl::Status valid = isa::Verify(whole, config.topology);
+      EXPECT_TRUE(valid.ok()) << valid;
+      // Three rounds: flags carry nothing over.
+      const BodyRun run = RunBodies(config, program, *lowered, 3);
+      EXPECT_EQ(run.problem, "") << lowered->info.algorithm;
+      EXPECT_EQ(run.bytes_sent, 3 * expected_bytes) << lowered->info.algorithm;
+    }
+  }
+}
+
+TEST(CollectiveDataTest, RingsOfEveryLength) {
+  for (int64_t n = 2; n <= 9; ++n) {
+    SCOPED_TRACE(n);
+    const configs::Config config = Slice({n, 1, 1}, {true, false, false});
+    CheckAll(config, GroupsAlong(config.topology, {0}));
+  }
+}
+
+TEST(CollectiveDataTest, LinesOfEveryLength) {
+  for (int64_t n = 2; n <= 7; ++n) {
+    SCOPED_TRACE(n);
+    const configs::Config config = Slice({1, n, 2}, {false, false, false});
+    CheckAll(config, GroupsAlong(config.topology, {1}));
+  }
+}
+
+TEST(CollectiveDataTest, PlanesOfRingsAndLines) {
+  for (const auto& wrap : {std::array{true, true, false}, std::array{true, false, false},
+                           std::array{false, false, false}}) {
+    for (const auto& shape : {std::array<int64_t, 3>{4, 4, 1}, std::array<int64_t, 3>{4, 2, 1},
+                              std::array<int64_t, 3>{3, 4, 1}, std::array<int64_t, 3>{3, 3, 1}}) {
+      SCOPED_TRACE(testing::Message()
+                   << shape[0] << "x" << shape[1] << " wraps " << wrap[0] << wrap[1]);
+      const configs::Config config = Slice(shape, wrap);
+      CheckAll(config, GroupsAlong(config.topology, {0, 1}));
+    }
+  }
+}
+
+TEST(CollectiveDataTest, CubesAndPlanesWithinThem) {
+  for (const bool wraps : {false, true}) {
+    const configs::Config cube = Slice({2, 2, 2}, {wraps, wraps, wraps});
+    CheckAll(cube, GroupsAlong(cube.topology, {0, 1, 2}));
+    CheckAll(cube, GroupsAlong(cube.topology, {0, 2}));
+    const configs::Config box = Slice({3, 2, 4}, {wraps, false, wraps});
+    CheckAll(box, GroupsAlong(box.topology, {0, 1, 2}));
+  }
+}
+
+TEST(CollectiveDataTest, EveryOtherChipOfARingAndOfALine) {
+  const configs::Config ring = Slice({8, 1, 1}, {true, false, false});
+  CheckAll(ring, {{0, 2, 4, 6}, {1, 3, 5, 7}});
+  const configs::Config line = Slice({6, 1, 1}, {false, false, false});
+  CheckAll(line, {{0, 2, 4}, {1, 3, 5}});
+}
+
+TEST(CollectiveDataTest, PartOfARingAcrossItsSeam) {
+  const configs::Config config = Slice({8, 1, 1}, {true, false, false});
+  CheckAll(config, {{7, 0, 1}, {3, 2, 4}});
+}
+
+TEST(CollectiveDataTest, GroupsThatAreNoBox) {
+  const configs::Config config = Slice({4, 4, 1}, {false, false, false});
+  CheckAll(config, {{0, 5, 10, 15}, {1, 4, 11, 14}});
+  CheckAll(config, {{0, 1, 3, 7, 12}});
+  CheckAll(config, {{0, 5}});
+}
+
+TEST(CollectiveDataTest, GroupsOfDifferentForms) {
+  // 2x2 box, line of 4 and a scattered four side by side.
+  const configs::Config config = Slice({4, 4, 1}, {false, false, false});
+  CheckAll(config, {{0, 1, 4, 5}, {12, 13, 14, 15}, {2, 7, 8, 10}});
+}
+
+}  // namespace
+}  // namespace tpusim::lowering

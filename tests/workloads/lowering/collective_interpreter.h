@@ -1,0 +1,42 @@
+// Two small judges of a lowered collective, without SystemC.
+//
+// RunBodies executes the instruction bodies on fluid links (latency after the
+// flow, as the machine does) and says when they end, or where they hang.
+// FollowData executes the logical steps and follows every piece of data.
+#ifndef TPUSIM_TESTS_WORKLOADS_LOWERING_COLLECTIVE_INTERPRETER_H_
+#define TPUSIM_TESTS_WORKLOADS_LOWERING_COLLECTIVE_INTERPRETER_H_
+
+#include <string>
+#include <vector>
+
+#include "configs/config.h"
+#include "models/isa/program.h"
+#include "workloads/lowering/collective.h"
+#include "workloads/lowering/collectives/plan.h"
+
+namespace tpusim::lowering {
+
+struct BodyRun {
+  std::string problem;       // empty: everybody finished and every arrival was waited for
+  Picoseconds time;          // of the last device
+  int64_t bytes_sent = 0;    // by all devices
+  int64_t instructions = 0;  // of all bodies, loops not expanded
+};
+// `rounds` executions one after the other, as in a loop.
+BodyRun RunBodies(const configs::Config& config, const isa::PodProgram& program,
+                  const LoweredCollective& lowered, int rounds = 1);
+
+struct DataRun {
+  std::string problem;     // empty: everybody ends up with exactly what it should have
+  int64_t bytes_sent = 0;  // by the members of one group
+};
+// All members of one group, at every position of the plan's lanes.
+DataRun FollowData(const Plan& plan);
+
+// One group per line of the torus along `axes` (all members of the slice).
+std::vector<std::vector<int64_t>> GroupsAlong(const configs::Topology& topology,
+                                              const std::vector<int>& axes);
+
+}  // namespace tpusim::lowering
+
+#endif  // TPUSIM_TESTS_WORKLOADS_LOWERING_COLLECTIVE_INTERPRETER_H_

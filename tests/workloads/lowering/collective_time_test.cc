@@ -1,0 +1,184 @@
+// Closed forms against hand-computed and published figures, against the bodies
+// run on fluid links, and against the physical bounds.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "configs/config.h"
+#include "tests/workloads/lowering/collective_interpreter.h"
+
+namespace tpusim::lowering {
+namespace {
+
+constexpr CollectiveKind kGroupKinds[] = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                                          CollectiveKind::kReduceScatter,
+                                          CollectiveKind::kAllToAll};
+
+configs::Config V5e(const std::string& slice) { return *configs::LoadConfig("v5e-" + slice, {}); }
+
+CollectiveRequest Along(const configs::Config& config, CollectiveKind kind,
+                        const std::vector<int>& axes, int64_t bytes) {
+  CollectiveRequest request;
+  request.kind = kind;
+  request.groups = GroupsAlong(config.topology, axes);
+  request.operand_bytes = Bytes(bytes);
+  return request;
+}
+
+double Microseconds(const configs::Config& config, const CollectiveRequest& request) {
+  const auto info = EstimateCollective(config, request);
+  EXPECT_TRUE(info.ok()) << info.status();
+  return ToMicroseconds(info->expected);
+}
+
+// v5e: 45e9 B/s per link, 0.94 of it on rings, 0.867 on lines, 1 us per hop,
+// 5.4 us per launch.
+
+TEST(CollectiveTimeTest, PublishedAllGatherOverALineOfFour) {
+  // V05, v5e-8: shards of 1 MiB on a line of 4, about 89 us:
+  // 5.4 + 3 * 1 + 3 * 1048576 / (45e9 * 0.867) = 8.4 + 80.63 = 89.03 us.
+  const configs::Config config = V5e("4x2");
+  const CollectiveRequest request = Along(config, CollectiveKind::kAllGather, {0}, kMiB);
+  EXPECT_NEAR(Microseconds(config, request), 89.03, 0.01);
+  EXPECT_EQ(EstimateCollective(config, request)->algorithm, "line of 4 over x");
+  // Bound: 3 MiB into an end at 45e9 = 69.9 us.
+  EXPECT_NEAR(ToMicroseconds(EstimateCollective(config, request)->bound), 69.905, 0.001);
+  EXPECT_EQ(EstimateCollective(config, request)->bytes, Bytes(4 * kMiB));
+}
+
+TEST(CollectiveTimeTest, PublishedAllGatherOverARingOfSixteen) {
+  // V07b, V07h, v5e 8x16 over the wrapped axis: 2^19 B in 19.2 us, 2^32 B in 47.6 ms.
+  //   5.4 + 8 + 15/32 * 2^19 / 42.3e9 = 13.4 + 5.81 = 19.21 us
+  //   13.4 us + 15/32 * 2^32 / 42.3e9 = 13.4 us + 47594.9 us
+  const configs::Config config = V5e("8x16");
+  EXPECT_NEAR(Microseconds(config, Along(config, CollectiveKind::kAllGather, {1}, (1 << 19) / 16)),
+              19.21, 0.01);
+  EXPECT_NEAR(
+      Microseconds(config, Along(config, CollectiveKind::kAllGather, {1}, (int64_t{1} << 32) / 16)),
+      47608.3, 0.1);
+  EXPECT_EQ(
+      EstimateCollective(config, Along(config, CollectiveKind::kAllGather, {1}, kMiB))->algorithm,
+      "bidirectional ring of 16 over y");
+}
+
+TEST(CollectiveTimeTest, AllReduceOnTheTrayIsAHamiltonianRing) {
+  // 64 MiB over 4x2: chunks of 8 MiB, twice 3.5 of them over a link at
+  // 45e9 * 0.867 = 39.015e9 B/s: 7 * 8388608 / 39.015e9 = 1505.06 us, 2 * 4 hops.
+  const configs::Config config = V5e("4x2");
+  const CollectiveRequest request = Along(config, CollectiveKind::kAllReduce, {0, 1}, 64 * kMiB);
+  EXPECT_NEAR(Microseconds(config, request), 5.4 + 8 + 1505.06, 0.01);
+  const auto info = EstimateCollective(config, request);
+  EXPECT_EQ(info->algorithm, "Hamiltonian ring of 8 over 4x2");
+  // Bound: 20 directed links, 2 * 7 * 64 MiB / 20 / 45e9 = 1043.9 us; but a corner
+  // has two links, and so has the cut between the rows of two: V / 2 / 45e9 = 745.7.
+  EXPECT_NEAR(ToMicroseconds(info->bound), 1043.92, 0.01);
+}
+
+TEST(CollectiveTimeTest, AllReduceOnTheFullPodUsesTwoColours) {
+  // 64 MiB over 16x16, two colours of 32 MiB. Chunk of a colour 2^25/2^8 = 2^17 B.
+  // Gather: 7.5 * 2^17 B, then 7.5 * 2^21 B over each link: 1.671168e7 B
+  // at 42.3e9 = 395.07 us; twice, and 2 * 2 * 8 hops.
+  const configs::Config config = V5e("16x16");
+  const CollectiveRequest request = Along(config, CollectiveKind::kAllReduce, {0, 1}, 64 * kMiB);
+  EXPECT_NEAR(Microseconds(config, request), 5.4 + 32 + 790.15, 0.02);
+  EXPECT_EQ(EstimateCollective(config, request)->algorithm, "2-colour 2-D ring 16x16");
+}
+
+TEST(CollectiveTimeTest, AllToAllOverARingIsAQuarterOfTheAllGather) {
+  // Array of V = 16 * 64 MiB over 16 devices: V/8 = 2^27 B at 42.3e9 = 3173.0 us.
+  const configs::Config config = V5e("8x16");
+  EXPECT_NEAR(Microseconds(config, Along(config, CollectiveKind::kAllToAll, {1}, 64 * kMiB)),
+              13.4 + 3172.99, 0.01);
+}
+
+struct SweepCase {
+  const char* slice;
+  std::vector<int> axes;
+};
+
+std::vector<SweepCase> Sweep() {
+  std::vector<SweepCase> cases;
+  for (const char* slice : {"2x2", "4x2", "4x4", "8x8", "8x16", "16x16"}) {
+    for (const std::vector<int>& axes : {std::vector{0}, std::vector{1}, std::vector{0, 1}}) {
+      cases.push_back({slice, axes});
+    }
+  }
+  return cases;
+}
+
+TEST(CollectiveTimeTest, NothingIsExpectedBelowItsBound) {
+  for (const SweepCase& c : Sweep()) {
+    const configs::Config config = V5e(c.slice);
+    for (const CollectiveKind kind : kGroupKinds) {
+      for (int64_t bytes = kKiB; bytes <= 4 * kGiB; bytes *= 4) {
+        const auto info = EstimateCollective(config, Along(config, kind, c.axes, bytes));
+        ASSERT_TRUE(info.ok());
+        EXPECT_LE(info->bound, info->expected) << c.slice << " " << info->algorithm;
+        EXPECT_GT(info->bound, Picoseconds(0));
+        // Nor is the bound far below what is reached once latency does not matter.
+        // Farthest off are all-reduces over lines: 1.5 V or more over a link against
+        // V over the cut, at 0.867 of the nominal rate.
+        if (bytes == 4 * kGiB) {
+          EXPECT_LE(Ratio(info->expected, info->bound), 2.5)
+              << c.slice << " " << info->algorithm << " " << info->kind;
+        }
+      }
+    }
+  }
+}
+
+// The bodies, all groups at once, against the closed form.
+TEST(CollectiveTimeTest, BodiesTakeTheirClosedForm) {
+  for (const SweepCase& c : Sweep()) {
+    const configs::Config config = V5e(c.slice);
+    for (const CollectiveKind kind : kGroupKinds) {
+      for (const int64_t bytes : {int64_t{4096}, kMiB, 64 * kMiB}) {
+        isa::PodProgram program;
+        const auto lowered = LowerCollective(config, Along(config, kind, c.axes, bytes), program);
+        ASSERT_TRUE(lowered.ok());
+        const BodyRun run = RunBodies(config, program, *lowered);
+        ASSERT_EQ(run.problem, "") << lowered->info.algorithm;
+        const std::string what = fmt::format("{} {} {} of {} B", c.slice, lowered->info.algorithm,
+                                             lowered->info.kind, bytes);
+        EXPECT_GE(run.time, lowered->info.bound) << what;
+        EXPECT_NEAR(Ratio(run.time, lowered->info.expected), 1, 0.03) << what;
+      }
+    }
+  }
+}
+
+TEST(CollectiveTimeTest, ScatteredGroupsTakeTheirClosedForm) {
+  const configs::Config config = V5e("16x16");
+  const configs::Config tray = V5e("4x4");
+  struct Case {
+    const configs::Config& config;
+    std::vector<std::vector<int64_t>> groups;
+  };
+  // Every fourth chip of a row, four such groups in one row; a diagonal; an odd lot.
+  const std::vector<Case> cases = {
+      {config, {{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}}},
+      {tray, {{0, 5, 10, 15}}},
+      {tray, {{0, 1, 3, 7, 12}}},
+      {tray, {{0, 2}, {1, 3}}}};
+  for (const Case& c : cases) {
+    for (const CollectiveKind kind : kGroupKinds) {
+      CollectiveRequest request;
+      request.kind = kind;
+      request.groups = c.groups;
+      request.operand_bytes = Bytes(64 * kMiB);
+      isa::PodProgram program;
+      const auto lowered = LowerCollective(c.config, request, program);
+      ASSERT_TRUE(lowered.ok());
+      const BodyRun run = RunBodies(c.config, program, *lowered);
+      ASSERT_EQ(run.problem, "");
+      EXPECT_GE(run.time, lowered->info.bound) << lowered->info.algorithm;
+      EXPECT_LE(Ratio(run.time, lowered->info.expected), 1.03)
+          << lowered->info.algorithm << " " << lowered->info.kind;
+      EXPECT_GE(Ratio(run.time, lowered->info.expected), 0.9)
+          << lowered->info.algorithm << " " << lowered->info.kind;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tpusim::lowering

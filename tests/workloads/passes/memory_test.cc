@@ -1,0 +1,47 @@
+#include "workloads/passes/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/workloads/passes/small_module.h"
+
+namespace tpusim::passes {
+namespace {
+
+TEST(Memory, PeakIsArgumentsAndWhatLivesTogether) {
+  // x is 256*512*4 = 512 KiB and lives throughout. t dies when y has been made, y
+  // when z has been made: two results at most beside x, 1.5 MiB.
+  SmallModule m;
+  Instruction* x = m.Parameter({256, 512});
+  Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
+  Instruction* y = m.Add(Opcode::kNegate, {256, 512}, {t});
+  m.Return({m.Add(Opcode::kAbs, {256, 512}, {y})});
+  m.entry().set_schedule(m.entry().PostOrder());
+  const auto plan = PlanMemory(m.module(), m.target());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->peak, Bytes(3 * 512 * kKiB));
+  EXPECT_EQ(plan->live_at_peak.size(), 3u);
+}
+
+TEST(Memory, BuffersArePaddedToTiles) {
+  // f32[16,64]: 16 rows x 128 lanes x 4 bytes = 8 KiB, as the TPU compiler sizes it.
+  SmallModule m;
+  EXPECT_EQ(m.target().PaddedSize(MakeShape(PrimitiveType::kF32, {16, 64})), Bytes(8 * kKiB));
+  // bf16[1,128] takes a tile of one row.
+  EXPECT_EQ(m.target().PaddedSize(MakeShape(PrimitiveType::kBf16, {1, 128})), Bytes(256));
+}
+
+TEST(Memory, WhatDoesNotFitSaysByHowMuch) {
+  SmallModule m;
+  Instruction* x = m.Parameter({1 << 16, 1 << 16});  // 16 GiB
+  m.Return({m.Add(Opcode::kTanh, {1 << 16, 1 << 16}, {x})});
+  m.entry().set_schedule(m.entry().PostOrder());
+  const auto plan = PlanMemory(m.module(), m.target());
+  ASSERT_FALSE(plan.ok());
+  // 32 GiB needed of 15.75 GiB usable: 16.25 GiB = 16640 MiB too much.
+  EXPECT_NE(std::string(plan.status().message()).find("16640.0 MiB more"), std::string::npos)
+      << plan.status();
+  EXPECT_NE(std::string(plan.status().message()).find("f32[65536,65536]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tpusim::passes

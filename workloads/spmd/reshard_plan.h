@@ -1,0 +1,66 @@
+// The cheapest way from one sharding of a value to another.
+//
+// A plan is a list of steps, each a collective or a local slice, with the bytes
+// that it makes a device receive. It is found by a shortest-path search over the
+// shardings in between:
+//
+//   slice         a dimension gains axes that split nothing so far       free
+//   all-gather    a dimension loses its minor-most axes                  (n-1) v
+//   all-to-all    axes move from one dimension's minor end to another's  (n-1)/n v
+//   permute       shards of one size change devices                      v
+//
+// (v = bytes of the shard before the step, n = devices of a group). Partial sums
+// go first: reduce-scatter ((n-1)/n v) where the wanted sharding continues a
+// dimension with the unreduced axes, else all-reduce (2(n-1)/n v).
+#ifndef TPUSIM_WORKLOADS_SPMD_RESHARD_PLAN_H_
+#define TPUSIM_WORKLOADS_SPMD_RESHARD_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "workloads/hlo/shape.h"
+#include "workloads/sharding/axes.h"
+#include "workloads/sharding/sharding.h"
+
+namespace tpusim::spmd {
+
+enum class ReshardKind {
+  kSlice,
+  kAllGather,
+  kAllToAll,
+  kCollectivePermute,
+  kAllReduce,
+  kReduceScatter,
+};
+
+struct ReshardStep {
+  ReshardKind kind = ReshardKind::kSlice;
+  sharding::Axes axes;   // of the group; empty for slice and permute
+  int64_t dim = -1;      // gathered, scattered, or losing the axes
+  int64_t to_dim = -1;   // all-to-all: gaining the axes
+  sharding::Sharding before, after;
+  Bytes bytes{0};
+};
+
+struct ReshardPlan {
+  std::vector<ReshardStep> steps;
+  Bytes bytes{0};
+  // Every device holds the whole value on the way, although neither sharding
+  // says so.
+  bool full_gather = false;
+};
+
+// Error (no rule): a dimension that its shards do not divide, partial sums
+// wanted of a value that has none.
+absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const sharding::Sharding& from,
+                                        const sharding::Sharding& to, const sharding::Mesh& mesh);
+
+// "all-to-all 0->1 over X (1024 bytes)", one step per line.
+std::string ToString(const ReshardPlan& plan, const sharding::Mesh& mesh);
+
+}  // namespace tpusim::spmd
+
+#endif  // TPUSIM_WORKLOADS_SPMD_RESHARD_PLAN_H_
