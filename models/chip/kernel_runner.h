@@ -35,9 +35,14 @@
 // so the start latency of a transfer passes while the one before it moves.
 // Prefetch is one step ahead however many input buffers there are.
 //
-// In a steady state in which every step moves f bytes in and w bytes out, a step
-// takes max(B, (f + w) / HBM rate) as long as start latency <= B + the transfers
-// queued before it.
+// In a steady state in which every step computes for B and moves data that take
+// D = (bytes in + bytes out) / HBM rate, a step takes
+//
+//   max(B, D, (B + start latency + D) / 2)
+//
+// The last term is the chain from the start of step s over its end, the start
+// latency and the data to the start of step s+2; it rules in kernels of very
+// short steps only.
 //
 // KernelSteps says what every step moves and computes. It knows no time;
 // chip::TensorCore runs it on SystemC.

@@ -134,7 +134,7 @@ class Encoder {
       const isa::OpInfo& op = info_.ops[s.op];
       Text(event, "hlo", op.name);
       if (detail == SliceDetail::kOperation) {
-        Text(event, "category", op.category);
+        if (!op.category.empty()) event.add_category_iids(Category(op.category));
         Text(event, "shape", op.shape);
         Integer(event, "flops", op.flops.value());
         Integer(event, "hbm_bytes", op.hbm_bytes.value());
@@ -193,6 +193,15 @@ class Encoder {
     }
     return it->second;
   }
+  uint64_t Category(const std::string& name) {
+    const auto [it, is_new] = categories_.emplace(name, categories_.size() + 1);
+    if (is_new) {
+      auto* entry = packet_.mutable_interned_data()->add_event_categories();
+      entry->set_iid(it->second);
+      entry->set_name(name);
+    }
+    return it->second;
+  }
 
   // Appends the packet as one element of Trace.packet, so that the whole trace
   // never exists as messages.
@@ -214,7 +223,7 @@ class Encoder {
   const isa::ProgramInfo& info_;
   std::string bytes_;
   pb::TracePacket packet_;
-  std::map<std::string, uint64_t> event_names_, argument_names_, strings_;
+  std::map<std::string, uint64_t> event_names_, categories_, argument_names_, strings_;
 };
 
 }  // namespace

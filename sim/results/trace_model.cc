@@ -148,7 +148,9 @@ class Builder {
     auto it = chip_groups_.find(chip);
     if (it == chip_groups_.end()) {
       const configs::Coordinates at = topology.At(chip);
-      std::string name = fmt::format("chip {} ({},{}", chip, at.at[0], at.at[1]);
+      // The viewer sorts groups as text: equally many digits keep chip 2 before chip 10.
+      const size_t digits = fmt::format("{}", topology.chips() - 1).size();
+      std::string name = fmt::format("chip {:0{}} ({},{}", chip, digits, at.at[0], at.at[1]);
       name += topology.shape()[2] > 1 ? fmt::format(",{})", at.at[2]) : ")";
       it = chip_groups_
                .emplace(chip, AddTrack(name, -1, static_cast<int32_t>(chip), SliceDetail::kNone))

@@ -125,16 +125,21 @@ TEST(PodKernel, OperandsInVmemMoveNothing) {
   EXPECT_EQ(RunKernel(kernel), 5'000'000);  // launch and three steps
 }
 
-TEST(PodKernel, MatrixWorkIsBusyWithoutItsFill) {
-  // 256 rows through one weight tile: 256 cycles; filling and draining it adds
-  // 128 (rows of weights) + 0 (no latency on this chip) cycles of idle slots.
+TEST(PodKernel, MatrixWorkIsBusyWithoutItsLatency) {
+  // 256 rows through one weight tile keep the array busy for 256 cycles; the
+  // last row comes out 100 cycles later.
+  configs::Config config = TestConfig();
+  config.chip.mxu.result_latency_cycles = 100;
   isa::Block block;
   block.mxu.m = 256;
   block.mxu.k = 128;
   block.mxu.n = 128;
-  const Timeline timeline = MustSimulate(TestConfig(), MakeProgram({Share(block)}));
+  const Timeline timeline = MustSimulate(config, MakeProgram({Share(block)}));
   EXPECT_EQ(timeline.devices[0].mxu_busy, Nanoseconds(256));
-  EXPECT_EQ(timeline.step_time, Nanoseconds(384));
+  EXPECT_EQ(timeline.devices[0].compute_busy, Nanoseconds(256));
+  EXPECT_EQ(timeline.step_time,
+            ToTime(timing::TimeBlock(config.chip, block).total, config.chip.clock));
+  EXPECT_GE(timeline.step_time, Nanoseconds(356));
 }
 
 // The recurrence of kernel_runner.h, written down plainly over arrays.
@@ -272,6 +277,41 @@ TEST(PodKernel, RandomKernelsFollowTheRecurrence) {
   EXPECT_NEAR(static_cast<double>(timeline.devices[0].hbm_bytes.value()), static_cast<double>(hbm),
               1e-5 * static_cast<double>(hbm));
 }
+
+// Time per step of a long kernel in which every step moves and computes alike.
+struct SteadyCase {
+  int64_t in, out, cycles;
+  int64_t period;  // ps
+};
+
+class SteadyState : public ::testing::TestWithParam<SteadyCase> {};
+
+TEST_P(SteadyState, IsTheLongestOfComputeDataAndTheirChain) {
+  const SteadyCase& param = GetParam();
+  const auto kernel = [&](int64_t steps) {
+    isa::Kernel k;
+    k.grid = {{steps, 1.0}};
+    k.windows = {Input(param.in, 1), Output(param.out, 1)};
+    k.block = Compute(param.cycles);
+    return k;
+  };
+  isa::PodProgram program = MakeProgram({nullptr});
+  const int32_t less = AddOp(program, "less"), more = AddOp(program, "more");
+  program.programs[0] = Share(isa::Label{less, true}, kernel(100), isa::Label{less, false},
+                              isa::Label{more, true}, kernel(300), isa::Label{more, false});
+  const Timeline timeline = MustSimulate(TestConfig(), program);
+  EXPECT_EQ((timeline.ops[more].total - timeline.ops[less].total).value(), 200 * param.period);
+}
+
+INSTANTIATE_TEST_SUITE_P(PodKernel, SteadyState,
+                         ::testing::Values(
+                             // Compute of 2 hides data of 1.5.
+                             SteadyCase{1'000'000, 500'000, 2000, 2'000'000},
+                             // Data of 1.5 hides compute of 0.1, and the latency of 0.5 as well.
+                             SteadyCase{1'000'000, 500'000, 100, 1'500'000},
+                             // Short steps: compute 0.1, latency 0.5 and data 0.3 follow each other
+                             // twice per two steps: (0.1 + 0.5 + 0.3) / 2.
+                             SteadyCase{200'000, 100'000, 100, 450'000}));
 
 TEST(PodKernel, LoopsRepeatAndBranchesTakeOneSide) {
   // 3 x (1 + 2 x 0.1) + branch 1: 0.5.

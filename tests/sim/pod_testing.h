@@ -17,6 +17,7 @@
 
 #include <array>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,16 @@
 #include "configs/status_macros.h"
 #include "models/isa/program.h"
 #include "sim/simulate.h"
+
+namespace tpusim {
+
+// How GoogleTest shows a quantity.
+template <typename Tag, typename Rep>
+void PrintTo(const Quantity<Tag, Rep>& quantity, std::ostream* out) {
+  *out << quantity.value();
+}
+
+}  // namespace tpusim
 
 namespace tpusim::testing {
 

@@ -78,12 +78,15 @@ def test_slices_say_what_they_are(sample: pathlib.Path) -> None:
         """select name, key, display_value from slice join args using (arg_set_id)
            where name in ('fusion.3', 'all-gather.1') order by slice.id""",
     )
+    (categories,) = trace_reader.query(
+        sample, "select distinct category from slice where name = 'fusion.3' and depth = 1"
+    )
+    assert categories == [["convolution fusion"]]
     said = collections.defaultdict(set)
     for name, key, value in rows:
         said[name].add((key.removeprefix("debug."), value))
     assert {
         ("hlo", "fusion.3"),
-        ("category", "convolution fusion"),
         ("shape", "bf16[1000,1500]"),
         ("flops", "3000000000"),
         ("hbm_bytes", "10000000"),

@@ -139,8 +139,8 @@ Command AddCompile(CLI::App& parent) {
   app->callback([flags] {
     if (IsBinary(*flags) && (flags->emit != Stage::kPartitioned || !flags->dump_after.empty())) {
       throw CLI::ValidationError(
-          "-o", fmt::format("only --emit partitioned has a binary form; for text, name {} .txt",
-                            flags->output));
+          "-o " + flags->output,
+          "only --emit partitioned has a binary form; for text, do not call the file .pb");
     }
   });
   return {app, [flags] { return Compile(*flags); }};

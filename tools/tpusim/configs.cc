@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "configs/config.h"
@@ -40,10 +42,27 @@ std::string ChipOf(const std::string& name) {
   return slice_given ? chip : name;
 }
 
+// "819 GB/s" for 8.19e11 bytes_per_second; "" where the plain number says it.
+std::string Readable(const configs::ParameterInfo& parameter) {
+  const double value = std::strtod(parameter.value.c_str(), nullptr);
+  if (parameter.unit == "hertz") return fmt::format("{:g} GHz", value / 1e9);
+  if (parameter.unit == "bytes_per_second") return fmt::format("{:g} GB/s", value / 1e9);
+  if (parameter.unit == "flops_per_second") return fmt::format("{:g} TFLOP/s", value / 1e12);
+  if (parameter.unit != "bytes") return "";
+  for (const auto& [size, name] : {std::pair(kGiB, "GiB"), {kMiB, "MiB"}, {kKiB, "KiB"}}) {
+    if (value >= static_cast<double>(size)) {
+      return fmt::format("{:g} {}", value / static_cast<double>(size), name);
+    }
+  }
+  return "";
+}
+
 std::string Short(const std::vector<configs::ParameterInfo>& parameters) {
   std::vector<std::vector<std::string>> rows = {{"parameter", "value", "<unit", "<source"}};
   for (const configs::ParameterInfo& p : parameters) {
-    rows.push_back({p.path, p.value, p.unit, p.source});
+    const std::string readable = Readable(p);
+    rows.push_back(
+        {p.path, p.value, readable.empty() ? p.unit : p.unit + " = " + readable, p.source});
   }
   std::string text;
   for (const std::string& line : results::TableLines(rows, kColumns)) text += line + "\n";

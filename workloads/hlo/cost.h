@@ -2,6 +2,9 @@
 #ifndef TPUSIM_WORKLOADS_HLO_COST_H_
 #define TPUSIM_WORKLOADS_HLO_COST_H_
 
+#include <cstdint>
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir.h"

@@ -1,5 +1,6 @@
 // HloModuleProto -> Module: resolves ids and interned payloads, upgrades old
 // spellings, keeps everything else as attributes.
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -18,6 +19,14 @@ namespace {
 // computation.
 int64_t LocalKey(int64_t id, int64_t computation_id) {
   return (id >> 32) == computation_id ? id & 0xffffffff : id;
+}
+
+// Convolutions always carry a sparsity message; a dense one is empty.
+bool IsSparse(const pb::HloInstructionProto& proto) {
+  const auto says_something = [](const std::string& bytes) { return !bytes.empty(); };
+  return proto.dot_sparsity_size() > 0 ||
+         std::any_of(proto.sparsity_config().begin(), proto.sparsity_config().end(),
+                     says_something);
 }
 
 class Builder {
@@ -87,9 +96,7 @@ class Builder {
     const auto old_direction = OldCompareDirection(proto.opcode());
     if (old_direction.has_value()) opcode = Opcode::kCompare;
     if (!opcode.has_value()) return NoRule(fmt::format("unknown opcode '{}'", proto.opcode()));
-    if (proto.dot_sparsity_size() > 0 || proto.sparsity_config_size() > 0) {
-      return NoRule("sparse operands are not supported");
-    }
+    if (IsSparse(proto)) return NoRule("sparse operands are not supported");
     ASSIGN_OR_RETURN(Shape shape, ShapeFromProto(proto.shape()));
     const auto resolve = [&](int64_t id, std::string_view what) -> absl::StatusOr<Instruction*> {
       const auto it = by_id->find(LocalKey(id, computation_id));

@@ -425,14 +425,10 @@ Computation* Module::CloneComputation(const Computation& source, std::string_vie
 namespace {
 
 // Inside a callee op_names start anew: "mul" called from "jit(f)/layer".
-void ContinueOpName(const Instruction& call, Instruction* inlined) {
-  pb::OpMetadata& metadata = *inlined->mutable_attrs().mutable_metadata();
-  const std::string& outer = call.op_name();
-  if (metadata.op_name().empty()) {
-    metadata = call.attrs().metadata();
-  } else if (!outer.empty() && metadata.op_name().compare(0, outer.size(), outer) != 0) {
-    metadata.set_op_name(outer + "/" + metadata.op_name());
-  }
+void ContinueOpName(const std::string& outer, Instruction* inlined) {
+  const std::string& inner = inlined->op_name();
+  if (outer.empty() || inner.empty() || inner.compare(0, outer.size(), outer) == 0) return;
+  inlined->mutable_attrs().mutable_metadata()->set_op_name(outer + "/" + inner);
 }
 
 // Whoever rewrites what these call expects it to have one caller.
@@ -460,6 +456,7 @@ Instruction* Module::Inline(Instruction* call, bool take_over) {
   std::unordered_map<const Computation*, Computation*> copies;
   std::unordered_map<const Instruction*, Instruction*> map;
   std::vector<Instruction*> inlined;
+  std::vector<Computation*> owned;  // bodies and branches inside
   for (const Instruction* from : callee.PostOrder()) {
     if (from->opcode_ == Opcode::kParameter) {
       const int64_t number = from->attrs_.parameter_number();
@@ -474,7 +471,8 @@ Instruction* Module::Inline(Instruction* call, bool take_over) {
     if (take_over) names_.erase(from->name_);
     Instruction* to =
         caller->Add(from->opcode_, from->shape_, std::move(operands), from->name_, from);
-    ContinueOpName(*call, to);
+    if (to->op_name().empty()) *to->attrs_.mutable_metadata() = call->attrs_.metadata();
+    ContinueOpName(call->op_name(), to);
     for (const Instruction* before : from->control_predecessors_) {
       Instruction* mapped = map.at(before);
       if (before->opcode_ != Opcode::kParameter) to->AddControlPredecessor(mapped);
@@ -483,9 +481,15 @@ Instruction* Module::Inline(Instruction* call, bool take_over) {
       const bool copy = !take_over && OwnsCallees(from->opcode_);
       if (copy && !copies.contains(called)) copies[called] = CloneComputation(*called);
       to->called_.push_back(copy ? copies.at(called) : called);
+      if (OwnsCallees(from->opcode_)) owned.push_back(to->called_.back());
     }
     map[from] = to;
     inlined.push_back(to);
+  }
+  std::vector<Computation*> nested;
+  TPUSIM_CHECK(CallOrder(owned, &nested), "computations call each other at " + callee.name_);
+  for (Computation* computation : nested) {
+    for (Instruction* i : computation->instructions()) ContinueOpName(call->op_name(), i);
   }
   // What had to come before the call comes before all of its body; what had to
   // come after it comes after its result.

@@ -11,7 +11,8 @@ namespace {
 template <typename Dims, typename Perm>
 std::string IotaText(const Dims& reshape, const Perm& perm) {
   std::string text = fmt::format("<=[{}]", fmt::join(reshape, ","));
-  if (!perm.empty()) text += fmt::format("T({})", fmt::join(perm, ","));
+  // One dimension has nothing to transpose.
+  if (perm.size() > 1) text += fmt::format("T({})", fmt::join(perm, ","));
   return text;
 }
 

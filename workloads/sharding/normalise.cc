@@ -484,6 +484,12 @@ void PrefixOpNames(Instruction* instruction, const hlo::pb::OpMetadata& caller) 
                                                         : prefix + "/" + metadata.op_name());
       }
     }
+    // JAX puts the source line of a nested jit on its call only.
+    if (metadata.stack_frame_id() == 0 && metadata.source_file().empty()) {
+      metadata.set_stack_frame_id(caller.stack_frame_id());
+      metadata.set_source_file(caller.source_file());
+      metadata.set_source_line(caller.source_line());
+    }
     if (!CallsItsOwn(next->opcode())) continue;
     for (Computation* called : next->called()) {
       for (Instruction* inner : called->instructions()) work.push_back(inner);

@@ -1,1 +1,327 @@
 #include "workloads/spmd/partition.h"
+
+#include <algorithm>
+
+#include "configs/status_macros.h"
+#include "fmt/format.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/sharding/projection.h"
+#include "workloads/spmd/factor_choice.h"
+#include "workloads/spmd/ops/local_op.h"
+#include "workloads/spmd/partitioner.h"
+
+namespace tpusim::spmd {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using sharding::Sharding;
+
+Partitioner::Partitioner(const sharding::ShardedModule& sharded) : in_(sharded) {}
+
+const std::vector<Sharding>& Partitioner::Leaves(const Instruction& global) const {
+  return in_.shardings.at(&global).leaves;
+}
+
+const Sharding& Partitioner::Only(const Instruction& global) const {
+  const std::vector<Sharding>& leaves = Leaves(global);
+  TPUSIM_CHECK(leaves.size() == 1, "a tuple where an array is expected: " + global.Describe());
+  return leaves[0];
+}
+
+hlo::Shape Partitioner::LocalShape(const hlo::Shape& global, const std::vector<Sharding>& leaves) {
+  hlo::Shape local = global;
+  size_t next = 0;
+  std::vector<hlo::Shape*> work = {&local};
+  while (!work.empty()) {
+    hlo::Shape* shape = work.back();
+    work.pop_back();
+    if (!shape->IsTuple()) {
+      *shape = ShardShape(*shape, leaves[next++]);
+      continue;
+    }
+    for (auto it = shape->tuple.rbegin(); it != shape->tuple.rend(); ++it) work.push_back(&*it);
+  }
+  return local;
+}
+
+void Partitioner::Warn(std::string warning) {
+  auto& list = result_.warnings;
+  if (std::find(list.begin(), list.end(), warning) == list.end()) list.push_back(warning);
+}
+
+absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo::Shape& global,
+                                                  const Sharding& from, const Sharding& to,
+                                                  const RegionMaker& region) {
+  if (SamePlacement(from, to)) return value;
+  Instruction*& cached = resharded_[{value, ToString(to, in_.mesh)}];
+  if (cached != nullptr) return cached;
+  auto plan = PlanReshard(global, from, to, in_.mesh);
+  if (!plan.ok()) {
+    return absl::Status(plan.status().code(), fmt::format("{}: {}", builder_->source()->Describe(),
+                                                          Message(plan.status())));
+  }
+  // A value that is the same everywhere is made again instead of moved.
+  if (value->opcode() == Opcode::kBroadcast && value->operand(0)->shape().IsScalar() &&
+      from.unreduced.empty()) {
+    cached = builder_->Add(Opcode::kBroadcast, ShardShape(global, to), {value->operand(0)});
+    return cached;
+  }
+  if (plan->full_gather) {
+    Warn(fmt::format("{}: {} is gathered in full on every device to get from {} to {}; a sharding "
+                     "constraint before it may avoid that",
+                     builder_->source()->Describe(), global.ToString(), ToString(from, in_.mesh),
+                     ToString(to, in_.mesh)));
+  }
+  const RegionMaker sum = [&] { return builder_->BinaryRegion(Opcode::kAdd, global.element_type); };
+  cached = CarryOut(*builder_, value, global, *plan, region ? region : sum);
+  return cached;
+}
+
+absl::StatusOr<Instruction*> Partitioner::ReshardTuple(Instruction* value,
+                                                       const hlo::Shape& global,
+                                                       const std::vector<Sharding>& from,
+                                                       const std::vector<Sharding>& to) {
+  bool same = true;
+  for (size_t i = 0; i < from.size(); ++i) same = same && SamePlacement(from[i], to[i]);
+  if (same) return value;
+  if (!global.IsTuple()) return Reshard(value, global, from[0], to[0]);
+  if (from.size() != global.tuple.size()) {
+    return NoRule(fmt::format("{}: moving the elements of a tuple within a tuple has no rule",
+                              builder_->source()->Describe()));
+  }
+  std::vector<Instruction*> elements;
+  std::vector<hlo::Shape> shapes;
+  for (size_t i = 0; i < from.size(); ++i) {
+    ASSIGN_OR_RETURN(Instruction * element,
+                     Reshard(builder_->Element(value, static_cast<int64_t>(i)), global.tuple[i],
+                             from[i], to[i]));
+    elements.push_back(element);
+    shapes.push_back(element->shape());
+  }
+  return builder_->Add(Opcode::kTuple, hlo::MakeTupleShape(std::move(shapes)), elements);
+}
+
+absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global) {
+  std::vector<Instruction*> operands;
+  if (in_.mesh.size() == 1) {
+    for (const Instruction* operand : global.operands()) operands.push_back(local_.at(operand));
+    return SameOp({*builder_, global, {}, operands, global.shape()});
+  }
+  ASSIGN_OR_RETURN(const sharding::ShardingRule rule, sharding::RuleFor(global));
+  const std::vector<const hlo::Shape*> leaves = hlo::Leaves(global.shape());
+  std::vector<TensorPlacement> operand_places, result_places;
+  for (const Instruction* operand : global.operands()) {
+    operand_places.push_back({&operand->shape(), &Only(*operand)});
+  }
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    result_places.push_back({leaves[i], &Leaves(global)[i]});
+  }
+  const std::optional<Combiner> combiner = CombinerOf(global);
+  FactorChoice choice;
+  if (global.opcode() == Opcode::kConstant) {
+    choice.results.push_back(sharding::Replicated(global.shape().rank()));  // cut afterwards
+  } else {
+    auto chosen = ChooseFactors(rule, operand_places, result_places, in_.mesh,
+                                combiner.has_value());
+    if (!chosen.ok()) {
+      return absl::Status(chosen.status().code(), fmt::format("{}: {}", global.Describe(),
+                                                              Message(chosen.status())));
+    }
+    choice = *std::move(chosen);
+  }
+  for (size_t i = 0; i < global.operands().size(); ++i) {
+    const Instruction* operand = global.operand(i);
+    const sharding::Projection view =
+        Project(*operand_places[i].sharding, rule.operands[i], rule.factors);
+    for (size_t f = 0; f < rule.factors.size(); ++f) {
+      if (view.axes[f].empty() || rule.factors[f].kind == sharding::FactorKind::kPassThrough ||
+          (rule.factors[f].kind == sharding::FactorKind::kReduction && combiner)) {
+        continue;
+      }
+      Warn(fmt::format("{}: {} needs a dimension whole that {} shards over {}; it is gathered",
+                       global.Describe(), hlo::OpcodeName(global.opcode()), operand->name(),
+                       ToString(view.axes[f], in_.mesh)));
+    }
+    ASSIGN_OR_RETURN(Instruction * local,
+                     Reshard(local_.at(operand), operand->shape(), *operand_places[i].sharding,
+                             choice.operands[i]));
+    operands.push_back(local);
+  }
+  const hlo::Shape shape = LocalShape(global.shape(), choice.results);
+  ASSIGN_OR_RETURN(Instruction * local,
+                   MakeLocal({*builder_, global, choice, operands, shape}));
+  if (global.shape().IsTuple()) {
+    return ReshardTuple(local, global.shape(), choice.results, Leaves(global));
+  }
+  RegionMaker region;
+  if (combiner) {
+    region = [&] { return builder_->BinaryRegion(combiner->opcode, combiner->type); };
+  }
+  return Reshard(local, global.shape(), choice.results[0], Only(global), region);
+}
+
+absl::StatusOr<Instruction*> Partitioner::PartitionInstruction(const Instruction& global) {
+  switch (global.opcode()) {
+    case Opcode::kParameter:
+      return builder_->AddLikeSource(LocalShape(global.shape(), Leaves(global)), {});
+    case Opcode::kTuple: {
+      std::vector<Instruction*> operands;
+      for (const Instruction* operand : global.operands()) operands.push_back(local_.at(operand));
+      return builder_->AddLikeSource(LocalShape(global.shape(), Leaves(global)), operands);
+    }
+    case Opcode::kGetTupleElement:
+      return builder_->Element(local_.at(global.operand(0)), global.attrs().tuple_index());
+    case Opcode::kOptBarrier:
+      return builder_->AddLikeSource(LocalShape(global.shape(), Leaves(global)),
+                                     {local_.at(global.operand(0))});
+    case Opcode::kWhile:
+      return PartitionWhile(global);
+    case Opcode::kConditional:
+      return PartitionConditional(global);
+    case Opcode::kCall:
+      return PartitionManualRegion(global);
+    case Opcode::kCopy:
+      if (in_.constraints.contains(&global)) {
+        return Reshard(local_.at(global.operand(0)), global.shape(), Only(*global.operand(0)),
+                       Only(global));
+      }
+      return PartitionOp(global);
+    default:
+      return PartitionOp(global);
+  }
+}
+
+absl::Status Partitioner::PartitionComputation(const Computation& global) {
+  Computation* local = result_.module->AddComputation(global.name());
+  computations_[&global] = local;
+  Builder builder(local, in_.mesh);
+  builder_ = &builder;
+  for (const Instruction* instruction : global.PostOrder()) {
+    builder.set_source(instruction);
+    const std::vector<const hlo::Shape*> shapes = hlo::Leaves(instruction->shape());
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      for (int64_t d = 0; d < shapes[i]->rank(); ++d) {
+        const int64_t shards = Leaves(*instruction)[i].Shards(d);
+        if (shapes[i]->dims[d] % shards == 0) continue;
+        return NoRule(fmt::format(
+            "{}: dimension {} of {} has size {}, which {} shards do not divide; uneven shards have "
+            "no rule, pad the dimension or shard it otherwise",
+            instruction->Describe(), d, shapes[i]->ToString(), shapes[i]->dims[d], shards));
+      }
+    }
+    ASSIGN_OR_RETURN(local_[instruction], PartitionInstruction(*instruction));
+    for (const Instruction* before : instruction->control_predecessors()) {
+      local_[instruction]->AddControlPredecessor(local_.at(before));
+    }
+  }
+  Instruction* root = local_.at(global.root());
+  // What a caller expects: a loop its carry and a whole predicate, a
+  // conditional its result.
+  builder.set_source(global.root());
+  if (const auto it = callers_.find(&global); it != callers_.end()) {
+    const auto [caller, index] = it->second;
+    const hlo::Shape& shape = global.root()->shape();
+    const bool condition = caller->opcode() == Opcode::kWhile && index == 1;
+    ASSIGN_OR_RETURN(
+        root, ReshardTuple(root, shape, Leaves(*global.root()),
+                           condition ? std::vector{sharding::Replicated(shape.rank())}
+                                     : Leaves(*caller)));
+  }
+  local->set_root(root);
+  builder_ = nullptr;
+  return absl::OkStatus();
+}
+
+// Channels get their numbers, and every group the form that all readers know.
+absl::Status Partitioner::FinishCollectives() {
+  int64_t channel = 0;
+  for (Computation* computation : result_.module->PostOrder()) {
+    for (Instruction* collective : computation->PostOrder()) {
+      if (!hlo::IsCollective(collective->opcode()) || hlo::IsAsyncDone(collective->opcode())) {
+        continue;
+      }
+      hlo::pb::HloInstructionProto& attrs = collective->mutable_attrs();
+      const bool permute = collective->opcode() == Opcode::kCollectivePermute ||
+                           collective->opcode() == Opcode::kCollectivePermuteStart;
+      if (!hlo::HasChannel(*collective)) continue;  // among replicas: there is one
+      attrs.set_channel_id(++channel);
+      if (hlo::FrontendAttribute(*collective, "tpusim.axes")) continue;  // ours
+      sharding::Axes axes;
+      if (permute) {
+        axes = AxesOfPairs(in_.mesh, hlo::SourceTargetPairs(*collective));
+      } else {
+        ASSIGN_OR_RETURN(auto groups, hlo::ReplicaGroups(*collective, in_.num_partitions));
+        const bool flattens = collective->opcode() == Opcode::kAllReduce ||
+                              collective->opcode() == Opcode::kAllGather ||
+                              collective->opcode() == Opcode::kReduceScatter;
+        if (flattens && !attrs.use_global_device_ids()) {
+          // Ids of replicas, of which there is one: every partition takes part.
+          groups.assign(1, {});
+          for (int64_t i = 0; i < in_.num_partitions; ++i) groups[0].push_back(i);
+          attrs.set_use_global_device_ids(true);
+        }
+        hlo::SetReplicaGroups(collective, groups);
+        // Named if they are exactly the groups along some axes.
+        std::vector<std::pair<int64_t, int64_t>> pairs;
+        for (const auto& group : groups) {
+          for (int64_t id : group) pairs.push_back({group[0], id});
+        }
+        axes = AxesOfPairs(in_.mesh, pairs);
+        auto along = sharding::ReplicaGroups(in_.mesh, axes);
+        for (auto* list : {&groups, &along}) {
+          for (auto& group : *list) std::sort(group.begin(), group.end());
+          std::sort(list->begin(), list->end());
+        }
+        if (groups != along) axes.clear();
+      }
+      if (!axes.empty()) {
+        hlo::SetFrontendAttribute(collective, "tpusim.axes", ToString(axes, in_.mesh));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PartitionResult> Partitioner::Run() {
+  result_.module = std::make_unique<hlo::Module>(in_.module->name());
+  hlo::pb::HloModuleProto& fields = result_.module->mutable_fields();
+  fields = in_.module->fields();
+  fields.mutable_frontend_attributes()->mutable_map()->erase("xla.sdy.meshes");
+  if (fields.frontend_attributes().map().empty()) fields.clear_frontend_attributes();
+  fields.clear_spmd_output_sharding();
+  fields.clear_spmd_parameters_shardings();
+  for (const Computation* computation : in_.module->computations()) {
+    for (const Instruction* instruction : computation->instructions()) {
+      if (instruction->opcode() != Opcode::kWhile &&
+          instruction->opcode() != Opcode::kConditional) {
+        continue;
+      }
+      for (size_t i = 0; i < instruction->called().size(); ++i) {
+        callers_[instruction->called()[i]] = {instruction, i};
+      }
+    }
+  }
+  for (const Computation* computation : in_.module->PostOrder()) {
+    if (!in_.shardings.contains(computation->root())) continue;  // reducers, manual bodies
+    RETURN_IF_ERROR(PartitionComputation(*computation));
+  }
+  result_.module->set_entry(computations_.at(in_.module->entry()));
+  for (const Sharding& leaf : Leaves(*in_.module->entry()->root())) {
+    result_.result_shardings.push_back(leaf);
+  }
+  for (const Instruction* parameter : in_.module->entry()->parameters()) {
+    for (const Sharding& leaf : Leaves(*parameter)) result_.parameter_shardings.push_back(leaf);
+  }
+  result_.module->RemoveUnreachable();
+  for (Computation* computation : result_.module->computations()) computation->RemoveDead();
+  result_.module->RemoveUnreachable();
+  RETURN_IF_ERROR(FinishCollectives());
+  return std::move(result_);
+}
+
+absl::StatusOr<PartitionResult> Partition(const sharding::ShardedModule& sharded) {
+  return Partitioner(sharded).Run();
+}
+
+}  // namespace tpusim::spmd

@@ -23,6 +23,8 @@ namespace tpusim::spmd {
 struct PartitionResult {
   std::unique_ptr<hlo::Module> module;
   std::vector<std::string> warnings;  // involuntary full gathers, with source lines
+  // Of the entry's arguments and results, leaf by leaf.
+  std::vector<sharding::Sharding> parameter_shardings, result_shardings;
 };
 
 absl::StatusOr<PartitionResult> Partition(const sharding::ShardedModule& sharded);

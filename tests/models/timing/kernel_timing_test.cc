@@ -29,10 +29,16 @@ TEST(TimeBlock, FewRowsWaitForTheWeights) {
 }
 
 TEST(TimeBlock, TheFullestSlotDecides) {
+  configs::ChipParams chip = V5e();
+  chip.vpu.alus_per_lane = 4;
+  chip.vpu.eup_slots = 1;
+  chip.vpu.eup_cycles_per_vreg = 1;
   isa::Block block;
-  block.valu = 4000;  // 4 slots: 1000 cycles
-  block.eup = 1500;   // 1 slot
-  EXPECT_EQ(TimeBlock(V5e(), block).vpu, Cycles(1500));
+  block.valu = 4000;  // 1000 cycles
+  block.eup = 1500;   // 1500 cycles
+  EXPECT_EQ(TimeBlock(chip, block).vpu, Cycles(1500));
+  block.eup = 500;
+  EXPECT_EQ(TimeBlock(chip, block).vpu, Cycles(1000));
 }
 
 isa::Window HbmWindow(isa::WindowKind kind, int64_t bytes, uint32_t moves_with) {

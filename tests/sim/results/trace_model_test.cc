@@ -195,6 +195,13 @@ TEST(TraceModelTest, ChipsWithTwoDevicesHaveAGroupForEach) {
   EXPECT_EQ(TrackAt(m, "chip 0 (0,0,0)/device 1/TensorCore").slices.size(), 5u);
 }
 
+TEST(TraceModelTest, ChipsSortAsText) {
+  Sample s = MakeSample();
+  s.config.topology = configs::Topology({4, 3, 1}, {false, false, false}, 1);
+  const TraceModel m = *Build(s);  // chips 0 and 1 of 0 to 11
+  EXPECT_EQ(TrackAt(m, "chip 01 (1,0)/TensorCore").slices.size(), 5u);
+}
+
 TEST(TraceModelTest, Totals) {
   const TraceTotals t = TotalsOf(*Build(MakeSample()));
   // Per chip: step 1, scopes 5, TensorCore 5, MXU 6, VPU 1, collectives 3,

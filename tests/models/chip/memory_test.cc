@@ -1,0 +1,63 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "configs/status_macros.h"
+#include "models/chip/hbm.h"
+#include "models/chip/vmem.h"
+
+namespace tpusim::chip {
+namespace {
+
+using ::testing::HasSubstr;
+
+configs::ChipParams Params() {
+  configs::ChipParams params;
+  params.tensor_cores = 2;
+  params.devices = 1;
+  params.clock = Hertz(1e9);
+  params.vmem.bytes = Bytes(100);
+  params.hbm.bytes = Bytes(1000);
+  params.hbm.reserved_bytes = Bytes(200);
+  params.hbm.bytes_per_second = BytesPerSecond(1e12);
+  params.hbm.efficiency = 0.5;
+  return params;
+}
+
+TEST(Vmem, BelongsToAllCoresOfADevice) {
+  Vmem vmem("vmem", Params());
+  EXPECT_EQ(vmem.capacity(), Bytes(200));
+  EXPECT_TRUE(vmem.Alloc("a", Bytes(150)).ok());
+  EXPECT_THAT(Message(vmem.Alloc("b", Bytes(51))),
+              HasSubstr("b needs 51 bytes, but 150 of 200 are in use: 1 too many"));
+  EXPECT_TRUE(vmem.Alloc("b", Bytes(50)).ok());
+  EXPECT_TRUE(vmem.Free("a", Bytes(150)).ok());
+  EXPECT_EQ(vmem.live(), Bytes(50));
+  EXPECT_EQ(vmem.peak(), Bytes(200));
+  EXPECT_THAT(Message(vmem.Free("b", Bytes(51))), HasSubstr("only 50 are in use"));
+}
+
+TEST(Vmem, WindowsCountAsOftenAsTheyAreBuffered) {
+  isa::Kernel kernel;
+  kernel.windows.resize(3);
+  kernel.windows[0].bytes = Bytes(10);
+  kernel.windows[1].bytes = Bytes(7);
+  kernel.windows[1].buffers = 1;
+  kernel.windows[2].bytes = Bytes(1000);  // there already
+  kernel.windows[2].space = isa::MemorySpace::kVmem;
+  EXPECT_EQ(Vmem::WindowsOf(kernel), Bytes(27));
+}
+
+TEST(Hbm, ServesItsEffectiveRateAndLeavesTheReserve) {
+  Fluid fluid("fluid");
+  Hbm hbm("hbm", fluid, Params());
+  EXPECT_EQ(fluid.network().Capacity(hbm.resource()), 5e11);
+  EXPECT_EQ(hbm.usable(), Bytes(800));
+  EXPECT_TRUE(hbm.Alloc("a", Bytes(800)).ok());
+  EXPECT_THAT(Message(hbm.Alloc("b", Bytes(1))), HasSubstr("b needs 1 bytes"));
+  EXPECT_TRUE(hbm.Free("a", Bytes(800)).ok());
+  EXPECT_EQ(hbm.live(), Bytes(0));
+  EXPECT_EQ(hbm.peak(), Bytes(800));
+}
+
+}  // namespace
+}  // namespace tpusim::chip

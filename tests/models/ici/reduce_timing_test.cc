@@ -1,0 +1,43 @@
+#include "models/timing/reduce_timing.h"
+
+#include <gtest/gtest.h>
+
+namespace tpusim::timing {
+namespace {
+
+configs::ChipParams Params() {
+  configs::ChipParams chip;
+  chip.tensor_cores = 1;
+  chip.devices = 1;
+  chip.clock = Hertz(1e9);
+  chip.vpu.alus_per_lane = 4;
+  chip.hbm.bytes_per_second = BytesPerSecond(1e12);
+  chip.ici.reduce_window = Bytes(8192);
+  return chip;
+}
+
+TEST(ReduceTiming, VpuRates) {
+  EXPECT_EQ(VregOpsPerSecond(Params()), 4e9);
+  configs::ChipParams two_cores = Params();
+  two_cores.tensor_cores = 2;
+  EXPECT_EQ(VregOpsPerSecond(two_cores), 8e9);
+  // One addition per register of 1024 elements, whatever they were in memory.
+  EXPECT_DOUBLE_EQ(VregOpsPerByte(Params(), {4, 1}), 1.0 / 4096);
+  EXPECT_DOUBLE_EQ(VregOpsPerByte(Params(), {2, 1}), 1.0 / 2048);
+  // Unpacking and packing around it: three operations.
+  EXPECT_DOUBLE_EQ(VregOpsPerByte(Params(), {2, 3}), 3.0 / 2048);
+  // 64 bit fills two registers.
+  EXPECT_DOUBLE_EQ(VregOpsPerByte(Params(), {8, 1}), 2.0 / 8192);
+}
+
+TEST(ReduceTiming, TailIsOneWindow) {
+  // Add 8192 B: 2 registers at 4 a ns = 500 ps; write 8192 B = 8192 ps.
+  EXPECT_EQ(ReduceTail(Params(), {4, 1}, Bytes(1'000'000)).value(), 8692);
+  // A message of half a window.
+  EXPECT_EQ(ReduceTail(Params(), {4, 1}, Bytes(4096)).value(), 4346);
+  // Into VMEM nothing is written back.
+  EXPECT_EQ(ReduceTail(Params(), {4, 1}, Bytes(1'000'000), false).value(), 500);
+}
+
+}  // namespace
+}  // namespace tpusim::timing

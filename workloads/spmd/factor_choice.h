@@ -1,0 +1,38 @@
+// How an op's loops are split over the mesh: the choice between moving operands,
+// moving the result, and computing partial results.
+#ifndef TPUSIM_WORKLOADS_SPMD_FACTOR_CHOICE_H_
+#define TPUSIM_WORKLOADS_SPMD_FACTOR_CHOICE_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "workloads/sharding/axes.h"
+#include "workloads/sharding/rules/rule.h"
+#include "workloads/sharding/sharding.h"
+
+namespace tpusim::spmd {
+
+struct TensorPlacement {
+  const hlo::Shape* shape = nullptr;
+  const sharding::Sharding* sharding = nullptr;
+};
+
+struct FactorChoice {
+  std::vector<sharding::Axes> axes;            // per factor
+  std::vector<sharding::Sharding> operands;    // as the local op needs them
+  std::vector<sharding::Sharding> results;     // as it gives them, partial sums included
+  Bytes bytes{0};                              // moved by all reshards together
+};
+
+// Among the splits that one of the tensors suggests, the one that moves the
+// fewest bytes; among equals the one with the most shards, results before
+// operands. `reductions`: whether partial results may be combined afterwards.
+absl::StatusOr<FactorChoice> ChooseFactors(const sharding::ShardingRule& rule,
+                                           const std::vector<TensorPlacement>& operands,
+                                           const std::vector<TensorPlacement>& results,
+                                           const sharding::Mesh& mesh, bool reductions);
+
+}  // namespace tpusim::spmd
+
+#endif  // TPUSIM_WORKLOADS_SPMD_FACTOR_CHOICE_H_

@@ -1,0 +1,67 @@
+// The state of one partitioning. Internal to spmd/: call Partition().
+#ifndef TPUSIM_WORKLOADS_SPMD_PARTITIONER_H_
+#define TPUSIM_WORKLOADS_SPMD_PARTITIONER_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workloads/sharding/propagate.h"
+#include "workloads/spmd/builder.h"
+#include "workloads/spmd/partition.h"
+#include "workloads/spmd/reshard.h"
+
+namespace tpusim::spmd {
+
+class Partitioner {
+ public:
+  explicit Partitioner(const sharding::ShardedModule& sharded);
+
+  absl::StatusOr<PartitionResult> Run();
+
+ private:
+  absl::Status PartitionComputation(const hlo::Computation& global);
+  absl::StatusOr<hlo::Instruction*> PartitionInstruction(const hlo::Instruction& global);
+  // Any op with a factor rule.
+  absl::StatusOr<hlo::Instruction*> PartitionOp(const hlo::Instruction& global);
+  // ops/control.cc
+  absl::StatusOr<hlo::Instruction*> PartitionWhile(const hlo::Instruction& global);
+  absl::StatusOr<hlo::Instruction*> PartitionConditional(const hlo::Instruction& global);
+  absl::StatusOr<hlo::Instruction*> PartitionManualRegion(const hlo::Instruction& global);
+
+  // The shard of `value` under another sharding. What was asked for before is
+  // shared.
+  absl::StatusOr<hlo::Instruction*> Reshard(hlo::Instruction* value, const hlo::Shape& global,
+                                            const sharding::Sharding& from,
+                                            const sharding::Sharding& to,
+                                            const RegionMaker& region = {});
+  // Leaf by leaf.
+  absl::StatusOr<hlo::Instruction*> ReshardTuple(hlo::Instruction* value,
+                                                 const hlo::Shape& global,
+                                                 const std::vector<sharding::Sharding>& from,
+                                                 const std::vector<sharding::Sharding>& to);
+  const std::vector<sharding::Sharding>& Leaves(const hlo::Instruction& global) const;
+  const sharding::Sharding& Only(const hlo::Instruction& global) const;
+  // Shape of one device's part of a value of one or several leaves.
+  static hlo::Shape LocalShape(const hlo::Shape& global,
+                               const std::vector<sharding::Sharding>& leaves);
+  void Warn(std::string warning);
+  absl::Status FinishCollectives();
+
+  const sharding::ShardedModule& in_;
+  PartitionResult result_;
+  std::unordered_map<const hlo::Computation*, hlo::Computation*> computations_;
+  // The loop or conditional that calls a computation, and as which of its callees.
+  std::unordered_map<const hlo::Computation*, std::pair<const hlo::Instruction*, size_t>> callers_;
+  std::unordered_map<const hlo::Instruction*, hlo::Instruction*> local_;
+  std::map<std::pair<const hlo::Instruction*, std::string>, hlo::Instruction*> resharded_;
+  Builder* builder_ = nullptr;  // of the computation at hand
+};
+
+}  // namespace tpusim::spmd
+
+#endif  // TPUSIM_WORKLOADS_SPMD_PARTITIONER_H_

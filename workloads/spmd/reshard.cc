@@ -1,0 +1,114 @@
+#include "workloads/spmd/reshard.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/attributes.h"
+
+namespace tpusim::spmd {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using sharding::Axes;
+using sharding::Mesh;
+using sharding::Sharding;
+
+Instruction* Slice(Builder& builder, Instruction* value, const hlo::Shape& global,
+                   const ReshardStep& step) {
+  const hlo::Shape shape = ShardShape(global, step.after);
+  std::vector<Instruction*> operands = {value};
+  for (int64_t d = 0; d < global.rank(); ++d) {
+    const Axes gained = AfterPrefix(step.before.dims[d].axes, step.after.dims[d].axes);
+    operands.push_back(builder.Offset(gained, shape.dims[d]));
+  }
+  Instruction* slice = builder.Add(Opcode::kDynamicSlice, shape, operands);
+  hlo::SetDynamicSliceSizes(slice, shape.dims);
+  return slice;
+}
+
+// Shard numbers of every dimension, as one key.
+std::vector<int64_t> ShardOf(const Mesh& mesh, const Sharding& sharding, int64_t position) {
+  std::vector<int64_t> shard;
+  for (const sharding::DimSharding& dim : sharding.dims) {
+    shard.push_back(ShardIndex(mesh, dim.axes, position));
+  }
+  return shard;
+}
+
+}  // namespace
+
+std::vector<std::pair<int64_t, int64_t>> PermutePairs(const Mesh& mesh, const Sharding& from,
+                                                      const Sharding& to) {
+  const std::vector<int64_t> partitions = sharding::PartitionAtPosition(mesh);
+  const int64_t n = mesh.size();
+  std::vector<int64_t> source(n, -1);  // of each position
+  std::map<std::vector<int64_t>, std::deque<int64_t>> free;
+  for (int64_t p = 0; p < n; ++p) {
+    const std::vector<int64_t> held = ShardOf(mesh, from, p);
+    if (held == ShardOf(mesh, to, p)) {
+      source[p] = p;
+    } else {
+      free[held].push_back(p);
+    }
+  }
+  // Every shard has as many holders before as after.
+  for (int64_t p = 0; p < n; ++p) {
+    if (source[p] >= 0) continue;
+    std::deque<int64_t>& holders = free[ShardOf(mesh, to, p)];
+    TPUSIM_CHECK(!holders.empty(), "no permutation between shardings of different counts");
+    source[p] = holders.front();
+    holders.pop_front();
+  }
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (int64_t p = 0; p < n; ++p) pairs.push_back({partitions[source[p]], partitions[p]});
+  std::sort(pairs.begin(), pairs.end());
+  return pairs;
+}
+
+Axes AxesOfPairs(const Mesh& mesh, const std::vector<std::pair<int64_t, int64_t>>& pairs) {
+  const std::vector<int64_t> positions = sharding::PositionOfPartition(mesh);
+  Axes axes;
+  for (size_t a = 0; a < mesh.axes.size(); ++a) {
+    const Axes axis = {sharding::FullAxis(mesh, static_cast<int32_t>(a))};
+    for (const auto& [from, to] : pairs) {
+      if (ShardIndex(mesh, axis, positions[from]) == ShardIndex(mesh, axis, positions[to])) continue;
+      axes.push_back(axis[0]);
+      break;
+    }
+  }
+  return axes;
+}
+
+Instruction* CarryOut(Builder& builder, Instruction* value, const hlo::Shape& global,
+                      const ReshardPlan& plan, const RegionMaker& region) {
+  for (const ReshardStep& step : plan.steps) {
+    switch (step.kind) {
+      case ReshardKind::kSlice:
+        value = Slice(builder, value, global, step);
+        break;
+      case ReshardKind::kAllGather:
+        value = builder.AllGather(value, step.axes, step.dim);
+        break;
+      case ReshardKind::kAllToAll:
+        value = builder.AllToAll(value, step.axes, step.to_dim, step.dim);
+        break;
+      case ReshardKind::kCollectivePermute: {
+        const auto pairs = PermutePairs(builder.mesh(), step.before, step.after);
+        value = builder.CollectivePermute(value, pairs, AxesOfPairs(builder.mesh(), pairs));
+        break;
+      }
+      case ReshardKind::kAllReduce:
+        value = builder.AllReduce(value, step.axes, region());
+        break;
+      case ReshardKind::kReduceScatter:
+        value = builder.ReduceScatter(value, step.axes, step.dim, region());
+        break;
+    }
+  }
+  return value;
+}
+
+}  // namespace tpusim::spmd
