@@ -123,17 +123,17 @@ class Encoder {
     if (begin) {
       event.set_name_iid(EventName(model_.names[s.name]));
       if (s.flow_out != 0) event.add_flow_ids(s.flow_out);
-      AddArguments(s, track.detail, event);
+      AddArguments(s, event);
     }
     if (s.flow_in != 0 && begin != s.flow_in_at_end) event.add_terminating_flow_ids(s.flow_in);
     Flush();
   }
 
-  void AddArguments(const TraceSlice& s, SliceDetail detail, pb::TrackEvent& event) {
-    if (s.op >= 0 && detail != SliceDetail::kNone) {
+  void AddArguments(const TraceSlice& s, pb::TrackEvent& event) {
+    if (s.op >= 0 && s.detail != SliceDetail::kNone) {
       const isa::OpInfo& op = info_.ops[s.op];
       Text(event, "hlo", op.name);
-      if (detail == SliceDetail::kOperation) {
+      if (s.detail == SliceDetail::kOperation) {
         if (!op.category.empty()) event.add_category_iids(Category(op.category));
         Text(event, "shape", op.shape);
         Integer(event, "flops", op.flops.value());

@@ -131,12 +131,11 @@ class Builder {
     return it->second;
   }
 
-  int32_t AddTrack(std::string name, int32_t parent, int32_t rank, SliceDetail detail) {
+  int32_t AddTrack(std::string name, int32_t parent, int32_t rank) {
     TraceTrack t;
     t.name = std::move(name);
     t.parent = parent;
     t.rank = rank;
-    t.detail = detail;
     model_.tracks.push_back(std::move(t));
     return static_cast<int32_t>(model_.tracks.size()) - 1;
   }
@@ -152,16 +151,14 @@ class Builder {
       const size_t digits = fmt::format("{}", topology.chips() - 1).size();
       std::string name = fmt::format("chip {:0{}} ({},{}", chip, digits, at.at[0], at.at[1]);
       name += topology.shape()[2] > 1 ? fmt::format(",{})", at.at[2]) : ")";
-      it = chip_groups_
-               .emplace(chip, AddTrack(name, -1, static_cast<int32_t>(chip), SliceDetail::kNone))
-               .first;
+      it = chip_groups_.emplace(chip, AddTrack(name, -1, static_cast<int32_t>(chip))).first;
     }
     if (topology.devices_per_chip() == 1) return it->second;
-    return AddTrack(fmt::format("device {}", device), it->second, device, SliceDetail::kNone);
+    return AddTrack(fmt::format("device {}", device), it->second, device);
   }
 
   void AddStep(int32_t device, int32_t group) {
-    const int32_t track = AddTrack("Steps", group, kSteps * kLanes, SliceDetail::kNone);
+    const int32_t track = AddTrack("Steps", group, kSteps * kLanes);
     TraceSlice s;
     s.start = Picoseconds(0);
     s.end = timeline_.step_time;
@@ -216,7 +213,7 @@ class Builder {
     }
     close_to(0, last);
     if (slices.empty()) return;
-    const int32_t track = AddTrack("Scopes", group, kScopes * kLanes, SliceDetail::kNone);
+    const int32_t track = AddTrack("Scopes", group, kScopes * kLanes);
     model_.tracks[track].slices = std::move(slices);
   }
 
@@ -261,13 +258,18 @@ class Builder {
       if (i == lanes.size()) {
         const std::string name = i == 0 ? kind_name : fmt::format("{} {}", kind_name, i + 1);
         const int32_t rank = kind_rank * kLanes + static_cast<int32_t>(i);
-        lanes.push_back({AddTrack(name, group, rank, kind.detail), {}});
+        lanes.push_back({AddTrack(name, group, rank), {}});
       }
       lanes[i].open.push_back({s->end, s->lane});
       TraceSlice slice;
       slice.start = s->start;
       slice.end = s->end;
-      slice.name = Name(s->op >= 0 ? info_.ops[s->op].name : kind_name);
+      const std::string op = s->op >= 0 ? info_.ops[s->op].name : kind_name;
+      // Operations are labels and move no bytes themselves; what does move some
+      // on their track is a transfer that arrived.
+      const bool arrival = kind.nests && s->bytes.value() != 0;
+      slice.name = Name(arrival ? "arrival of " + op : op);
+      slice.detail = arrival ? SliceDetail::kWork : kind.detail;
       slice.op = s->op;
       slice.step = s->step;
       slice.bytes = s->bytes;
@@ -309,7 +311,7 @@ class Builder {
                        [](const sim::CounterSample* a, const sim::CounterSample* b) {
                          return a->time < b->time;
                        });
-      const int32_t track = AddTrack(name, group, rank * kLanes, SliceDetail::kNone);
+      const int32_t track = AddTrack(name, group, rank * kLanes);
       model_.tracks[track].is_counter = true;
       model_.tracks[track].unit = unit;
       std::vector<TraceSample>& out = model_.tracks[track].samples;

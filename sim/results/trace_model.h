@@ -36,6 +36,7 @@ struct TraceSlice {
   uint64_t flow_out = 0;  // 0, or an arrow whose both ends are in the trace
   uint64_t flow_in = 0;
   bool flow_in_at_end = false;  // it was sent after this slice began
+  SliceDetail detail = SliceDetail::kNone;
 };
 
 struct TraceSample {
@@ -48,8 +49,7 @@ struct TraceTrack {
   int32_t parent = -1;  // index into TraceModel::tracks, always smaller
   int32_t rank = 0;     // among its siblings
   bool is_counter = false;
-  std::string unit;  // of a counter
-  SliceDetail detail = SliceDetail::kNone;
+  std::string unit;                  // of a counter
   std::vector<TraceSlice> slices;    // parents before children, by start
   std::vector<TraceSample> samples;  // changes only, one per nanosecond
 };

@@ -170,8 +170,12 @@ absl::StatusOr<Instruction*> Partitioner::PartitionInstruction(const Instruction
       for (const Instruction* operand : global.operands()) operands.push_back(local_.at(operand));
       return builder_->AddLikeSource(LocalShape(global.shape(), Leaves(global)), operands);
     }
-    case Opcode::kGetTupleElement:
-      return builder_->Element(local_.at(global.operand(0)), global.attrs().tuple_index());
+    case Opcode::kGetTupleElement: {
+      Instruction* tuple = local_.at(global.operand(0));
+      const int64_t index = global.attrs().tuple_index();
+      if (tuple->opcode() == Opcode::kTuple) return tuple->operand(index);
+      return builder_->AddLikeSource(tuple->shape().tuple[index], {tuple});
+    }
     case Opcode::kOptBarrier:
       return builder_->AddLikeSource(LocalShape(global.shape(), Leaves(global)),
                                      {local_.at(global.operand(0))});
@@ -231,6 +235,17 @@ absl::Status Partitioner::PartitionComputation(const Computation& global) {
   local->set_root(root);
   builder_ = nullptr;
   return absl::OkStatus();
+}
+
+// get-tuple-element(tuple(...), i) -> operand i, which inlined bodies are full of.
+void ForwardTuples(Computation* computation) {
+  for (Instruction* element : computation->PostOrder()) {
+    if (element->opcode() != Opcode::kGetTupleElement ||
+        element->operand(0)->opcode() != Opcode::kTuple) {
+      continue;
+    }
+    element->ReplaceAllUsesWith(element->operand(0)->operand(element->attrs().tuple_index()));
+  }
 }
 
 // Channels get their numbers, and every group the form that all readers know.
@@ -314,7 +329,10 @@ absl::StatusOr<PartitionResult> Partitioner::Run() {
     for (const Sharding& leaf : Leaves(*parameter)) result_.parameter_shardings.push_back(leaf);
   }
   result_.module->RemoveUnreachable();
-  for (Computation* computation : result_.module->computations()) computation->RemoveDead();
+  for (Computation* computation : result_.module->computations()) {
+    ForwardTuples(computation);
+    computation->RemoveDead();
+  }
   result_.module->RemoveUnreachable();
   RETURN_IF_ERROR(FinishCollectives());
   return std::move(result_);

@@ -124,6 +124,18 @@ TEST(TraceModelTest, StreamsNeverNestInEachOther) {
               ElementsAre("collective-permute-start.4 2-8"));
 }
 
+TEST(TraceModelTest, ArrivalsAreNotTakenForOperations) {
+  using sim::Track;
+  std::vector<sim::Span> spans = {MakeSpan(Track::kCollective, 0, kPermute, 0, 10),
+                                  MakeSpan(Track::kCollective, 0, kPermute, 7, 7)};
+  spans[1].bytes = Bytes(2'000'000);
+  const TraceModel m = *Build(WithSpans(spans));
+  EXPECT_THAT(
+      SlicesOf(m, "chip 0 (0,0)/Collectives"),
+      ElementsAre("collective-permute-start.4 0-10", "arrival of collective-permute-start.4 7-7"));
+  EXPECT_EQ(TrackAt(m, "chip 0 (0,0)/Collectives").slices[1].detail, SliceDetail::kWork);
+}
+
 TEST(TraceModelTest, LinksHaveTracksOfTheirOwn) {
   using sim::Track;
   const TraceModel m = *Build(

@@ -8,6 +8,7 @@ makes of it (fusions, schedules, known trip counts).
 
 import os
 import pathlib
+import re
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -17,6 +18,9 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
+
+# Source lines relative to the root of the repository.
+jax.config.update("jax_hlo_source_file_canonicalization_regex", re.escape(os.getcwd() + "/"))
 
 MESH = jax.make_mesh((4, 2), ("x", "y"))
 HERE = pathlib.Path(__file__).parent
@@ -51,7 +55,9 @@ def remat(w, x):
 
 
 def nested_loops(a):
-    inner = lambda b: lax.fori_loop(0, 7, lambda j, c: c * 2 + j, b)
+    def inner(b):
+        return lax.fori_loop(0, 7, lambda j, c: c * 2 + j, b)
+
     return lax.fori_loop(3, 8, lambda i, b: inner(b) + i, a)
 
 
