@@ -457,6 +457,17 @@ def test_trace_chips(run, tmp_path):
     assert "chips 0 to 7" in done.stderr
 
 
+def test_readme_shows_what_is_printed(run):
+    """The example output of the README is the output of today."""
+    readme = (EXAMPLES.parents[1] / "README.md").read_text()
+    example_output = r"^    \$ build/tpusim (.*)\n((?:    .*\n|\n)+)"
+    command, shown = re.search(example_output, readme, re.MULTILINE).groups()
+    shown = "".join(line.removeprefix("    ") for line in shown.splitlines(keepends=True))
+    options = command.split()
+    done = run(*options[:-1], EXAMPLES.parents[1] / options[-1])
+    assert shown.strip() == done.stdout.strip(), "paste the new output into README.md"
+
+
 # --- --set changes what it names ---
 
 
@@ -523,14 +534,14 @@ def test_device_order(report_of):
     ("stage", "says"),
     [
         ("sharded", "sharding="),
-        ("partitioned", "all-gather"),
+        ("partitioned", "all-reduce"),
         ("optimized", "fusion"),
         ("schedule", "fusion"),
         ("streams", "kernel"),
     ],
 )
 def test_compile_emits(run, tmp_path, stage, says):
-    command = ("compile", "--config", SLICE, "--emit", stage, example("allgather_matmul_bf16"))
+    command = ("compile", "--config", SLICE, "--emit", stage, example("mlp_two_layers"))
     printed = run(*command)
     assert printed.returncode == 0, printed.stderr
     assert says in printed.stdout

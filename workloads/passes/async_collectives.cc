@@ -17,9 +17,7 @@ absl::Status MakeCollectivesAsync(hlo::Module& module, const Target&) {
       Instruction* start =
           computation->Add(Opcode::kCollectivePermuteStart,
                            hlo::MakeTupleShape({i->operand(0)->shape(), i->shape(), flag, flag}),
-                           {i->operand(0)}, i->name() + "-start");
-      // Who sends to whom, the channel, the axes: the start is the collective.
-      start->mutable_attrs() = i->attrs();
+                           {i->operand(0)}, i->name() + "-start", i);
       Instruction* done = computation->Add(Opcode::kCollectivePermuteDone, i->shape(), {start},
                                            i->name() + "-done");
       *done->mutable_attrs().mutable_metadata() = i->attrs().metadata();

@@ -98,18 +98,6 @@ class Propagation {
   }
 
   void Finish(ShardedModule* out) {
-    // A result that the program leaves open is split by whole axes: pieces have
-    // no name in a PartitionSpec.
-    for (int32_t result : values_.at(in_.module->entry()->root())) {
-      for (DimSharding& dim : nodes_[result].sharding.dims) {
-        if (!dim.open) continue;
-        dim.axes = Joined(dim.axes);
-        const auto piece = std::find_if(dim.axes.begin(), dim.axes.end(), [&](const AxisRef& axis) {
-          return axis != FullAxis(in_.mesh.mesh, axis.axis);
-        });
-        dim.axes.erase(piece, dim.axes.end());
-      }
-    }
     for (Node& node : nodes_) {
       for (DimSharding& dim : node.sharding.dims) {
         dim.open = false;
@@ -314,26 +302,11 @@ class Propagation {
     for (size_t t = 0; t < op.tensors.size(); ++t) {
       view.push_back(Visible(nodes_[op.tensors[t]], Tensor(op, t), op));
     }
-    std::vector<size_t> order;
+    std::vector<int32_t> changed;
     for (size_t f = 0; f < op.rule.factors.size(); ++f) {
       const Factor& factor = op.rule.factors[f];
       if (factor.kind == FactorKind::kNeedReplication) continue;
       if (factor.kind != FactorKind::kPassThrough && step < kNotBroadcast) continue;
-      order.push_back(f);
-    }
-    if (aggressive) {
-      // Two factors may want one axis: more shards, then a larger tensor go first.
-      std::vector<std::pair<int64_t, int64_t>> weight(op.rule.factors.size());
-      for (size_t f : order) {
-        const auto [source, axes] = Choose(op, view, f, true);
-        if (source < 0) continue;
-        weight[f] = {Product(axes), nodes_[op.tensors[source]].shape.ByteSize().value()};
-      }
-      std::stable_sort(order.begin(), order.end(),
-                       [&](size_t a, size_t b) { return weight[a] > weight[b]; });
-    }
-    std::vector<int32_t> changed;
-    for (size_t f : order) {
       const auto [source, axes] = Choose(op, view, f, aggressive);
       if (source < 0) continue;
       for (size_t t = 0; t < op.tensors.size(); ++t) {

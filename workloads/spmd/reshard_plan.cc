@@ -223,25 +223,14 @@ void Append(ReshardPlan* plan, ReshardStep step) {
   plan->steps.push_back(std::move(step));
 }
 
-// Every axis in pieces of prime size.
-Axes PrimePieces(const Axes& axes) {
-  Axes pieces;
-  for (AxisRef axis : axes) {
-    for (int64_t prime = 2; axis.size > 1;) {
-      if (axis.size % prime != 0) {
-        ++prime;
-        continue;
-      }
-      pieces.push_back({axis.axis, axis.pre_size, prime});
-      axis = {axis.axis, axis.pre_size * prime, axis.size / prime};
-    }
-  }
-  return pieces;
-}
+}  // namespace
 
-absl::StatusOr<ReshardPlan> PlanWith(const hlo::Shape& shape, const Sharding& from,
-                                     const Sharding& to, const Mesh& mesh, bool prime_pieces) {
+absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding& from,
+                                        const Sharding& to, const Mesh& mesh) {
   ReshardPlan plan;
+  if (sharding::SamePlacement(from, to)) return plan;
+  RETURN_IF_ERROR(CheckEven(shape, from));
+  RETURN_IF_ERROR(CheckEven(shape, to));
   // All axes in equal pieces.
   State state, target;
   for (const DimSharding& dim : from.dims) state.push_back(dim.axes);
@@ -252,9 +241,6 @@ absl::StatusOr<ReshardPlan> PlanWith(const hlo::Shape& shape, const Sharding& fr
     for (Axes& axes : *list) lists.push_back(&axes);
   }
   const bool nested = sharding::CutAlike(lists);
-  if (nested && prime_pieces) {
-    for (Axes* axes : lists) *axes = PrimePieces(*axes);
-  }
   for (const AxisRef& axis : kept) {
     if (!Contains(unreduced, axis)) {
       return NoRule(fmt::format("{} is no partial sum over {} and cannot become one (wanted: {})",
@@ -350,22 +336,6 @@ absl::StatusOr<ReshardPlan> PlanWith(const hlo::Shape& shape, const Sharding& fr
   };
   if (!whole(ToSharding(start, {})) && !whole(to)) {
     for (const ReshardStep& step : plan.steps) plan.full_gather |= whole(step.after);
-  }
-  return plan;
-}
-
-}  // namespace
-
-absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding& from,
-                                        const Sharding& to, const Mesh& mesh) {
-  if (sharding::SamePlacement(from, to)) return ReshardPlan();
-  RETURN_IF_ERROR(CheckEven(shape, from));
-  RETURN_IF_ERROR(CheckEven(shape, to));
-  ASSIGN_OR_RETURN(ReshardPlan plan, PlanWith(shape, from, to, mesh, false));
-  // Smaller pieces are more ways, which matters between axes of unequal size.
-  if (plan.full_gather) {
-    ASSIGN_OR_RETURN(ReshardPlan finer, PlanWith(shape, from, to, mesh, true));
-    if (finer.bytes < plan.bytes) return finer;
   }
   return plan;
 }

@@ -26,7 +26,7 @@ absl::StatusOr<ShardingRule> DynamicUpdateSlice(const hlo::Instruction& instruct
       Tie(rule, size, FactorKind::kPassThrough,
           {&rule.operands[0][d], &rule.operands[1][d], &rule.results[0][d]});
     } else {
-      Tie(rule, size, FactorKind::kPermutation, {&rule.operands[0][d], &rule.results[0][d]});
+      Tie(rule, size, FactorKind::kNeedReplication, {&rule.operands[0][d], &rule.results[0][d]});
       Tie(rule, update, FactorKind::kNeedReplication, {&rule.operands[1][d]});
     }
   }

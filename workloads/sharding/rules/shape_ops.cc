@@ -6,18 +6,6 @@
 
 namespace tpusim::sharding::rules {
 
-namespace {
-
-// Dimensions between which elements move over shard boundaries: they like the
-// same axes, but the op itself wants them whole. Of different sizes, so that
-// what both can be split by counts.
-void Moved(ShardingRule& rule, int64_t common_size,
-           std::initializer_list<std::vector<int32_t>*> dims) {
-  Tie(rule, common_size, FactorKind::kPermutation, dims);
-}
-
-}  // namespace
-
 absl::StatusOr<ShardingRule> Broadcast(const hlo::Instruction& instruction) {
   ShardingRule rule = EmptyRule(instruction);
   const auto& mapping = instruction.attrs().dimensions();  // operand dim -> result dim
@@ -88,7 +76,8 @@ absl::StatusOr<ShardingRule> Slice(const hlo::Instruction& instruction) {
     if (in == out) {
       Tie(rule, in, FactorKind::kPassThrough, {&rule.operands[0][d], &rule.results[0][d]});
     } else {
-      Moved(rule, std::gcd(in, out), {&rule.operands[0][d], &rule.results[0][d]});
+      Tie(rule, in, FactorKind::kNeedReplication, {&rule.operands[0][d]});
+      Tie(rule, out, FactorKind::kNeedReplication, {&rule.results[0][d]});
     }
   }
   return rule;
@@ -102,7 +91,8 @@ absl::StatusOr<ShardingRule> Pad(const hlo::Instruction& instruction) {
     if (padding.edge_padding_low() == 0 && padding.edge_padding_high() == 0 && in == out) {
       Tie(rule, in, FactorKind::kPassThrough, {&rule.operands[0][d], &rule.results[0][d]});
     } else {
-      Moved(rule, std::gcd(in, out), {&rule.operands[0][d], &rule.results[0][d]});
+      Tie(rule, in, FactorKind::kNeedReplication, {&rule.operands[0][d]});
+      Tie(rule, out, FactorKind::kNeedReplication, {&rule.results[0][d]});
     }
   }
   return rule;
@@ -113,14 +103,11 @@ absl::StatusOr<ShardingRule> Concatenate(const hlo::Instruction& instruction) {
   const int64_t along = instruction.attrs().dimensions(0);
   for (int64_t d = 0; d < instruction.shape().rank(); ++d) {
     if (d == along) {
-      int64_t common = instruction.shape().dims[d];
-      for (const hlo::Instruction* operand : instruction.operands()) {
-        common = std::gcd(common, operand->shape().dims[d]);
+      for (size_t i = 0; i < rule.operands.size(); ++i) {
+        Tie(rule, instruction.operand(i)->shape().dims[d], FactorKind::kNeedReplication,
+            {&rule.operands[i][d]});
       }
-      if (common == 1) continue;
-      const int32_t factor = rule.AddFactor(common, FactorKind::kPermutation);
-      for (TensorFactors& operand : rule.operands) operand[d] = {factor};
-      rule.results[0][d] = {factor};
+      Tie(rule, instruction.shape().dims[d], FactorKind::kNeedReplication, {&rule.results[0][d]});
     } else if (instruction.shape().dims[d] != 1) {
       const int32_t factor = rule.AddFactor(instruction.shape().dims[d]);
       for (TensorFactors& operand : rule.operands) operand[d] = {factor};
