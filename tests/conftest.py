@@ -30,9 +30,8 @@ def binary() -> str:
     return str(path)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Known gaps, listed in docs/status.md: they run and are reported, but do not fail."""
-    for item in items:
-        name = item.nodeid
-        if "test_example_agrees_with_its_report" in name or "test_compile_emits" in name:
-            item.add_marker(pytest.mark.xfail(reason="known gap, see docs/status.md", strict=False))
+    name = item.nodeid
+    if "test_example_agrees_with_its_report" in name or "test_compile_emits" in name:
+        item.add_marker(pytest.mark.xfail(reason="known gap, see docs/status.md", strict=False))

@@ -57,11 +57,11 @@ TEST(AttributesTest, DotDimsOfDotAndRaggedDot) {
 
 // floor((padded - dilated window) / stride) + 1
 TEST(AttributesTest, WindowPositions) {
-  EXPECT_EQ(WindowPositions(32, {3, 1, 1, 1}), 32);        // (34 - 3) / 1 + 1
-  EXPECT_EQ(WindowPositions(32, {3, 2, 0, 1}), 16);        // (33 - 3) / 2 + 1
-  EXPECT_EQ(WindowPositions(10, {2, 1, 0, 0, 3, 1}), 7);   // window of 4
-  EXPECT_EQ(WindowPositions(4, {2, 1, 0, 0, 1, 2}), 6);    // base of 7
-  EXPECT_EQ(WindowPositions(2, {3, 1, 0, 0}), 0);          // does not fit
+  EXPECT_EQ(WindowPositions(32, {3, 1, 1, 1}), 32);       // (34 - 3) / 1 + 1
+  EXPECT_EQ(WindowPositions(32, {3, 2, 0, 1}), 16);       // (33 - 3) / 2 + 1
+  EXPECT_EQ(WindowPositions(10, {2, 1, 0, 0, 3, 1}), 7);  // window of 4
+  EXPECT_EQ(WindowPositions(4, {2, 1, 0, 0, 1, 2}), 6);   // base of 7
+  EXPECT_EQ(WindowPositions(2, {3, 1, 0, 0}), 0);         // does not fit
 }
 
 TEST(AttributesTest, FrontendAttributes) {

@@ -74,7 +74,8 @@ TEST_F(CostTest, ConvolutionOverADilatedInput) {
   // One dimension of 4 elements, dilated to 7 (3 holes), kernel 3, no padding:
   // 5 outputs at 0..4. Non-holes are the even positions. Output o sees o, o+1,
   // o+2: 2 of them are even for even o (3 outputs), 1 for odd o (2 outputs).
-  Instruction* conv = Op(Opcode::kConvolution, F32({1, 1, 5}), {Param({1, 1, 4}), Param({1, 1, 3})});
+  Instruction* conv =
+      Op(Opcode::kConvolution, F32({1, 1, 5}), {Param({1, 1, 4}), Param({1, 1, 3})});
   auto& n = *conv->mutable_attrs().mutable_convolution_dimension_numbers();
   n.set_input_feature_dimension(1);
   n.set_kernel_output_feature_dimension(1);
@@ -111,8 +112,8 @@ TEST_F(CostTest, PiecesMoveOnlyThemselves) {
   // 8 rows of 4 and 8 indices.
   EXPECT_EQ(Of(Op(Opcode::kGather, F32({8, 4}), {a, Param({8}, PrimitiveType::kS32)})),
             (Figures{0, 0, 128 + 32, 128}));
-  Instruction* scatter = Op(Opcode::kScatter, F32({1000, 4}),
-                            {a, Param({8}, PrimitiveType::kS32), Param({8, 4})});
+  Instruction* scatter =
+      Op(Opcode::kScatter, F32({1000, 4}), {a, Param({8}, PrimitiveType::kS32), Param({8, 4})});
   scatter->set_called({t_.Reducer(Opcode::kAdd)});
   // Reads the updates, the rows that they meet and the indices.
   EXPECT_EQ(Of(scatter), (Figures{32, 0, 128 + 128 + 32, 128}));
@@ -145,8 +146,8 @@ TEST_F(CostTest, Collectives) {
   Instruction* a = Param({8, 4});
   EXPECT_EQ(Of(Op(Opcode::kAllReduce, F32({8, 4}), {a})), (Figures{32, 0, 128, 128}));
   EXPECT_EQ(Of(Op(Opcode::kAllGather, F32({32, 4}), {a})), (Figures{0, 0, 128, 512}));
-  Instruction* start = Op(Opcode::kAllGatherStart,
-                          MakeTupleShape({F32({8, 4}), F32({32, 4})}), {a});
+  Instruction* start =
+      Op(Opcode::kAllGatherStart, MakeTupleShape({F32({8, 4}), F32({32, 4})}), {a});
   EXPECT_EQ(Of(start), (Figures{0, 0, 128, 512}));
   EXPECT_EQ(Of(Op(Opcode::kAllGatherDone, F32({32, 4}), {start})), (Figures{0, 0, 0, 0}));
 }
@@ -162,9 +163,9 @@ TEST_F(CostTest, FusionReadsAndWritesItsBoundary) {
   Instruction* slice = TestModule::Add(body, Opcode::kDynamicSlice, F32({1, 4}), {big, i, i});
   Instruction* sum = TestModule::Add(body, Opcode::kAdd, F32({1, 4}), {slice, row});
   TestModule::Add(body, Opcode::kDynamicUpdateSlice, F32({500, 4}), {target, sum, i, i});
-  Instruction* fusion = Op(Opcode::kFusion, F32({500, 4}),
-                           {Param({1000, 4}), Param({1, 4}), Param({500, 4}),
-                            Param({}, PrimitiveType::kS32)});
+  Instruction* fusion =
+      Op(Opcode::kFusion, F32({500, 4}),
+         {Param({1000, 4}), Param({1, 4}), Param({500, 4}), Param({}, PrimitiveType::kS32)});
   fusion->set_called({body});
   // 4 additions; 16 of the slice, 16 of the row, 0 of the target, 4 of the index.
   EXPECT_EQ(Of(fusion), (Figures{4, 0, 36, 16}));
@@ -176,8 +177,7 @@ TEST_F(CostTest, LoopsCountOnceAndBranchesTheMost) {
   Computation* large = t_.module().AddComputation("large");
   TestModule::Add(large, Opcode::kTanh, F32({4}), {TestModule::Param(large, F32({4}))});
   Instruction* p = Param({4});
-  Instruction* choice =
-      Op(Opcode::kConditional, F32({4}), {Param({}, PrimitiveType::kPred), p, p});
+  Instruction* choice = Op(Opcode::kConditional, F32({4}), {Param({}, PrimitiveType::kPred), p, p});
   choice->set_called({small, large});
   EXPECT_EQ(Of(choice), (Figures{4, 4, 16, 16}));
   Instruction* loop = Op(Opcode::kWhile, F32({4}), {p});

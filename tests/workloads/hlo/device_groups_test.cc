@@ -107,9 +107,7 @@ TEST_F(DeviceGroupsTest, MeshWithItsOwnDeviceOrder) {
   EXPECT_EQ(Expanded(4), (Groups{{0, 2}, {1, 3}}));
 }
 
-TEST_F(DeviceGroupsTest, EmptyIsEverybody) {
-  EXPECT_EQ(Expanded(3), (Groups{{0, 1, 2}}));
-}
+TEST_F(DeviceGroupsTest, EmptyIsEverybody) { EXPECT_EQ(Expanded(3), (Groups{{0, 1, 2}})); }
 
 TEST_F(DeviceGroupsTest, ReplicaIdsOfASingleReplica) {
   SetReplicaGroups(op_, {{0}});

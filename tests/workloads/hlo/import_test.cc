@@ -175,7 +175,9 @@ TEST(ImportTest, OtherFormatsAreNamed) {
       {"// a comment\n/* another */\n  HloModule m", "this is HLO text;"},
       {"module @jit_f attributes {}", "this is MLIR text (StableHLO);"},
       {"{\"schema\": 1}", "this is JSON;"},
-      {"\x7f" "ELF\x02\x01\x01", "this is an ELF program or library;"},
+      {"\x7f"
+       "ELF\x02\x01\x01",
+       "this is an ELF program or library;"},
       {"PK\x03\x04stuff", "this is a zip archive;"},
       {"<!DOCTYPE html>", "this is HTML or XML;"},
       {"import jax\n", "this is Python source;"},
@@ -203,8 +205,7 @@ TEST(ImportTest, DeeplyNestedInputIsRefused) {
     if (nested.size() > 20000) break;
   }
   pb::HloModuleProto module = ModuleProto();
-  pb::HloInstructionProto& instruction =
-      *module.mutable_computations(0)->mutable_instructions(0);
+  pb::HloInstructionProto& instruction = *module.mutable_computations(0)->mutable_instructions(0);
   instruction.GetReflection()->MutableUnknownFields(&instruction)->AddLengthDelimited(3, nested);
   EXPECT_THAT(Error(module.SerializeAsString()), StartsWith("w.pb: "));
 }

@@ -56,8 +56,7 @@ TEST(InstructionTest, LikeCopiesAttributesOfTheSameOpcodeElseMetadata) {
   Instruction* transpose = t.Add(Opcode::kTranspose, F32({5, 4}), {p});
   SetDimensions(transpose, {1, 0});
   transpose->mutable_attrs().mutable_metadata()->set_op_name("f/transpose");
-  const Instruction* same =
-      t.entry()->Add(Opcode::kTranspose, F32({5, 4}), {p}, "t", transpose);
+  const Instruction* same = t.entry()->Add(Opcode::kTranspose, F32({5, 4}), {p}, "t", transpose);
   EXPECT_THAT(Dimensions(*same), ElementsAre(1, 0));
   EXPECT_EQ(same->op_name(), "f/transpose");
   const Instruction* other = t.entry()->Add(Opcode::kCopy, F32({4, 5}), {p}, "c", transpose);

@@ -69,8 +69,8 @@ TEST(PrinterTest, Literals) {
               HasSubstr("pred[] constant(true)"));
   EXPECT_THAT(text(AddLiteral(t.entry(), MakeIntVectorLiteral(PrimitiveType::kS32, {1, 2}))),
               HasSubstr("s32[2]{0} constant({1, 2})"));
-  EXPECT_THAT(text(AddLiteral(t.entry(), MakeIntVectorLiteral(PrimitiveType::kS32,
-                                                              std::vector<int64_t>(17)))),
+  EXPECT_THAT(text(AddLiteral(t.entry(),
+                              MakeIntVectorLiteral(PrimitiveType::kS32, std::vector<int64_t>(17)))),
               HasSubstr("constant({...})"));
 }
 

@@ -44,8 +44,8 @@ std::map<std::string, std::string> Normalised(pb::HloModuleProto module) {
       for (int64_t id : sequence->second.instruction_ids()) schedule += " " + names.at(id);
     }
     lines[c.name()] = "root " + names.at(c.root_id()) + schedule +
-                      SerializeDeterministic(c.program_shape().result()) +
-                      c.execution_thread() + (c.is_fusion_computation() ? " fused" : "");
+                      SerializeDeterministic(c.program_shape().result()) + c.execution_thread() +
+                      (c.is_fusion_computation() ? " fused" : "");
   }
   lines["entry"] = computations.at(module.entry_computation_id());
   module.clear_computations();

@@ -45,8 +45,7 @@ TEST_F(ShapeInferenceTest, Dot) {
   SetDotDims(dot, {{2}, {1}, {0}, {0}});
   EXPECT_EQ(Infer(dot), "f32[4,16,8]");
   SetDotDims(dot, {{1}, {1}, {0}, {0}});
-  EXPECT_EQ(Infer(dot),
-            "error: contracting or batch sizes of f32[4,16,32] and f32[4,32,8] differ");
+  EXPECT_EQ(Infer(dot), "error: contracting or batch sizes of f32[4,16,32] and f32[4,32,8] differ");
   SetDotDims(dot, {{0}, {0}, {0}, {0}});
   EXPECT_THAT(Infer(dot), HasSubstr("dimension numbers do not fit"));
   SetDotDims(dot, {{7}, {1}, {}, {}});
@@ -70,8 +69,7 @@ TEST_F(ShapeInferenceTest, Layout) {
   Instruction* iota = Op(Opcode::kIota, {}, S32({4, 5}));
   SetDimensions(iota, {2});
   EXPECT_EQ(Infer(iota), "error: dimension 2 of s32[4,5]");
-  EXPECT_EQ(Infer(Op(Opcode::kBitcastConvert, {Param({8})},
-                     MakeShape(PrimitiveType::kU8, {8, 4}))),
+  EXPECT_EQ(Infer(Op(Opcode::kBitcastConvert, {Param({8})}, MakeShape(PrimitiveType::kU8, {8, 4}))),
             "u8[8,4]");
 }
 

@@ -22,7 +22,7 @@ TEST(ShapeTest, SizesAndText) {
 }
 
 TEST(ShapeTest, TypesNarrowerThanAByteArePacked) {
-  EXPECT_EQ(MakeShape(PrimitiveType::kS4, {3}).ByteSize(), Bytes(2));   // 12 bits
+  EXPECT_EQ(MakeShape(PrimitiveType::kS4, {3}).ByteSize(), Bytes(2));  // 12 bits
   EXPECT_EQ(MakeShape(PrimitiveType::kS4, {64}).ByteSize(), Bytes(32));
   EXPECT_EQ(MakeShape(PrimitiveType::kF6E2M3Fn, {8}).ByteSize(), Bytes(6));  // 48 bits
   EXPECT_EQ(MakeShape(PrimitiveType::kF6E2M3Fn, {9}).ByteSize(), Bytes(7));  // 54 bits
@@ -91,10 +91,9 @@ TEST(ShapeProtoTest, BadShapes) {
   };
   EXPECT_EQ(error([](pb::ShapeProto* p) { p->set_element_type(pb::PRIMITIVE_TYPE_INVALID); }),
             "shape without element type");
-  EXPECT_EQ(error([](pb::ShapeProto* p) {
-              p->set_element_type(static_cast<pb::PrimitiveType>(99));
-            }),
-            "unknown element type number 99");
+  EXPECT_EQ(
+      error([](pb::ShapeProto* p) { p->set_element_type(static_cast<pb::PrimitiveType>(99)); }),
+      "unknown element type number 99");
   EXPECT_EQ(error([](pb::ShapeProto* p) { p->set_dimensions(0, -1); }),
             "negative or unbounded dimension in [-1]");
   EXPECT_EQ(error([](pb::ShapeProto* p) { p->add_is_dynamic_dimension(true); }),
