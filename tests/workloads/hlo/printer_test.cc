@@ -86,7 +86,8 @@ TEST(PrinterTest, ExportedOps) {
   EXPECT_THAT(text("branches.pb"), HasSubstr("branch_computations={%"));
   EXPECT_THAT(text("fft.pb"), HasSubstr("fft_type=FFT, fft_length={16,32}"));
   EXPECT_THAT(text("sort_topk.pb"), HasSubstr("k=8, largest=true"));
-  EXPECT_THAT(text("collectives.pb"), HasSubstr("source_target_pairs={{0,2},{1,3},{2,4},{3,5}}"));
+  // In the order of the file: 0 -> 1 -> 2 along x, first for y = 0, then for y = 1.
+  EXPECT_THAT(text("collectives.pb"), HasSubstr("source_target_pairs={{0,2},{2,4},{1,3},{3,5}}"));
   EXPECT_THAT(text("scan_gradient_compiled.pb"), HasSubstr("kind=kLoop, calls=%"));
 }
 

@@ -136,7 +136,8 @@ TEST(TripCountTest, DataDecides) {
 
 std::vector<int64_t> CountsOf(const std::string& file) {
   std::vector<int64_t> counts;
-  for (const Instruction* loop : FindAll(*Load(DataFile(file)), Opcode::kWhile)) {
+  const std::unique_ptr<Module> module = Load(DataFile(file));  // lives as long as its loops
+  for (const Instruction* loop : FindAll(*module, Opcode::kWhile)) {
     counts.push_back(TripCount(*loop).value_or(-1));
   }
   std::sort(counts.begin(), counts.end());
