@@ -56,8 +56,8 @@ Instruction* Builder::Position() {
   Instruction* table = hlo::AddLiteral(
       computation_,
       hlo::MakeIntVectorLiteral(PrimitiveType::kU32, sharding::PositionOfPartition(mesh_)));
-  Instruction* entry = Add(Opcode::kDynamicSlice, hlo::MakeShape(PrimitiveType::kU32, {1}),
-                           {table, position_});
+  Instruction* entry =
+      Add(Opcode::kDynamicSlice, hlo::MakeShape(PrimitiveType::kU32, {1}), {table, position_});
   hlo::SetDynamicSliceSizes(entry, {1});
   position_ = Reshape(entry, {});
   return position_;
@@ -84,16 +84,13 @@ Instruction* Builder::Coordinate(const Axes& axes) {
   for (const Digit& digit : digits) {
     Instruction* value = Position();
     if (digit.stride != 1) {
-      value = Add(Opcode::kDivide, scalar,
-                  {value, Constant(PrimitiveType::kU32, digit.stride)});
+      value = Add(Opcode::kDivide, scalar, {value, Constant(PrimitiveType::kU32, digit.stride)});
     }
     if (digit.stride * digit.size != mesh_.size()) {
-      value = Add(Opcode::kRemainder, scalar,
-                  {value, Constant(PrimitiveType::kU32, digit.size)});
+      value = Add(Opcode::kRemainder, scalar, {value, Constant(PrimitiveType::kU32, digit.size)});
     }
     if (index != nullptr) {
-      index = Add(Opcode::kMultiply, scalar,
-                  {index, Constant(PrimitiveType::kU32, digit.size)});
+      index = Add(Opcode::kMultiply, scalar, {index, Constant(PrimitiveType::kU32, digit.size)});
       value = Add(Opcode::kAdd, scalar, {index, value});
     }
     index = value;
@@ -110,15 +107,13 @@ Instruction* Builder::Offset(const Axes& axes, int64_t scale) {
   Instruction*& cached = offsets_[{axes, axes.empty() ? 1 : scale}];
   if (cached != nullptr) return cached;
   Instruction* coordinate = Coordinate(axes);
-  cached = axes.empty() || scale == 1
-               ? coordinate
-               : Add(Opcode::kMultiply, coordinate->shape(),
-                     {coordinate, Constant(PrimitiveType::kS32, scale)});
+  cached = axes.empty() || scale == 1 ? coordinate
+                                      : Add(Opcode::kMultiply, coordinate->shape(),
+                                            {coordinate, Constant(PrimitiveType::kS32, scale)});
   return cached;
 }
 
-Instruction* Builder::Collective(Opcode opcode, Shape shape, Instruction* value,
-                                 const Axes& axes) {
+Instruction* Builder::Collective(Opcode opcode, Shape shape, Instruction* value, const Axes& axes) {
   Instruction* collective = Add(opcode, std::move(shape), {value});
   // Numbered for good when the module is complete.
   collective->mutable_attrs().set_channel_id(1);
@@ -180,8 +175,8 @@ Instruction* Builder::AllToAll(Instruction* value, const Axes& axes, int64_t spl
   }
   std::vector<int64_t> moved;
   for (int64_t d : order) moved.push_back(parted[d]);
-  Instruction* transposed = Add(Opcode::kTranspose,
-                                hlo::MakeShape(value->shape().element_type, moved), {exchanged});
+  Instruction* transposed =
+      Add(Opcode::kTranspose, hlo::MakeShape(value->shape().element_type, moved), {exchanged});
   hlo::SetDimensions(transposed, order);
   std::vector<int64_t> joined = dims;
   joined[split] /= n;

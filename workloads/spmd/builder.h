@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ class Builder {
   // The source itself with other operands and another shape: all attributes.
   hlo::Instruction* AddLikeSource(hlo::Shape shape, std::vector<hlo::Instruction*> operands);
   hlo::Instruction* Constant(hlo::PrimitiveType type, int64_t value);
+  hlo::Instruction* Zero(hlo::PrimitiveType type);  // of any type
   hlo::Instruction* Element(hlo::Instruction* tuple, int64_t index);
   hlo::Instruction* Reshape(hlo::Instruction* value, std::vector<int64_t> dims);
 
@@ -43,6 +45,22 @@ class Builder {
   hlo::Instruction* Coordinate(const sharding::Axes& axes);
   // s32[]: the same times `scale`; where this device's shard begins.
   hlo::Instruction* Offset(const sharding::Axes& axes, int64_t scale);
+
+  // Dimension `dim` with `size` elements: cut off at the end, or filled up with zeros.
+  hlo::Instruction* Resize(hlo::Instruction* value, int64_t dim, int64_t size);
+  // `value` is a shard, along `dim`, of an array of `size` elements split over
+  // `axes`: what lies beyond them becomes the scalar `fill`. No op if the shards are even.
+  hlo::Instruction* Mask(hlo::Instruction* value, int64_t dim, const sharding::Axes& axes,
+                         int64_t size, hlo::Instruction* fill);
+  // pred[dims of `shape`]: first <= local index along `dim` + `offset` < limit, where
+  // `offset` is an s32[] (null = 0). A bound that is missing is not asked.
+  hlo::Instruction* InRange(const hlo::Shape& shape, int64_t dim, hlo::Instruction* offset,
+                            std::optional<int64_t> first, std::optional<int64_t> limit);
+  // A shard along `dim` of an array split over `axes` with `low` more elements
+  // in front, from the shards before it, and `high` more behind. Outside of the array
+  // they are zero. The shards are as large as `value`, padding included.
+  hlo::Instruction* Halo(hlo::Instruction* value, int64_t dim, const sharding::Axes& axes,
+                         int64_t low, int64_t high);
 
   hlo::Instruction* AllGather(hlo::Instruction* value, const sharding::Axes& axes, int64_t dim);
   hlo::Instruction* AllReduce(hlo::Instruction* value, const sharding::Axes& axes,

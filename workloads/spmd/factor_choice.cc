@@ -19,20 +19,34 @@ using sharding::ShardingRule;
 using sharding::TensorFactors;
 
 // Lets a tensor extend the factors as far as nobody before it objects.
-void Fill(const Projection& projection, const ShardingRule& rule, bool reductions,
+void Fill(const Projection& projection, const ShardingRule& rule,
+          const std::vector<char>& may_split, const std::vector<char>& lone,
           std::vector<Axes>& axes) {
   for (size_t f = 0; f < rule.factors.size(); ++f) {
     const Factor& factor = rule.factors[f];
-    const bool splits = factor.kind == FactorKind::kPassThrough ||
-                        (factor.kind == FactorKind::kReduction && reductions);
-    if (!splits || !sharding::IsPrefix(axes[f], projection.axes[f])) continue;
+    if (!may_split[f] || !sharding::IsPrefix(axes[f], projection.axes[f])) continue;
     for (const AxisRef& axis : sharding::AfterPrefix(axes[f], projection.axes[f])) {
-      bool used = factor.size % (Product(axes[f]) * axis.size) != 0;
+      bool used = !lone[f] && factor.size % (Product(axes[f]) * axis.size) != 0;
       for (const Axes& others : axes) used = used || sharding::Overlap(others, axis);
       if (used) break;
       axes[f] = sharding::Concat(axes[f], {axis});
     }
   }
+}
+
+// Factors that are alone in their dimension wherever they occur: their shards may
+// be uneven.
+std::vector<char> LoneFactors(const ShardingRule& rule) {
+  std::vector<char> lone(rule.factors.size(), 1);
+  for (const auto* tensors : {&rule.operands, &rule.results}) {
+    for (const TensorFactors& tensor : *tensors) {
+      for (const std::vector<int32_t>& dim : tensor) {
+        if (dim.size() < 2) continue;
+        for (int32_t f : dim) lone[f] = 0;
+      }
+    }
+  }
+  return lone;
 }
 
 // Drops splits of minor factors behind major ones that are not fully split.
@@ -61,7 +75,16 @@ void MakeExpressible(const ShardingRule& rule, std::vector<Axes>& axes) {
 absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
                                            const std::vector<TensorPlacement>& operands,
                                            const std::vector<TensorPlacement>& results,
-                                           const sharding::Mesh& mesh, bool reductions) {
+                                           const sharding::Mesh& mesh, const SplitRules& rules) {
+  const std::vector<char> lone = LoneFactors(rule);
+  // All that may be split, and without partial results.
+  std::vector<char> any(rule.factors.size()), whole_sums(rule.factors.size());
+  for (size_t f = 0; f < rule.factors.size(); ++f) {
+    const FactorKind kind = rule.factors[f].kind;
+    whole_sums[f] =
+        kind == FactorKind::kPassThrough || (kind == FactorKind::kPermutation && rules.own);
+    any[f] = whole_sums[f] || (kind == FactorKind::kReduction && rules.reductions);
+  }
   std::vector<Projection> views;  // results, then operands
   for (size_t i = 0; i < results.size(); ++i) {
     views.push_back(Project(*results[i].sharding, rule.results[i], rule.factors));
@@ -78,6 +101,11 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     tried.push_back(axes);
     FactorChoice choice;
     choice.axes = axes;
+    if (rules.own) {
+      const std::optional<Bytes> own = rules.own(axes);
+      if (!own) return absl::OkStatus();
+      choice.bytes += *own;
+    }
     int64_t shards = 1;
     Axes partial;
     for (size_t f = 0; f < rule.factors.size(); ++f) {
@@ -88,18 +116,17 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     }
     for (size_t i = 0; i < operands.size(); ++i) {
       choice.operands.push_back(FromFactors(axes, rule.operands[i], rule.factors));
-      ASSIGN_OR_RETURN(const ReshardPlan plan,
-                       PlanReshard(*operands[i].shape, *operands[i].sharding,
-                                   choice.operands.back(), mesh));
+      ASSIGN_OR_RETURN(
+          const ReshardPlan plan,
+          PlanReshard(*operands[i].shape, *operands[i].sharding, choice.operands.back(), mesh));
       choice.bytes += plan.bytes;
     }
     for (size_t i = 0; i < results.size(); ++i) {
       choice.results.push_back(FromFactors(axes, rule.results[i], rule.factors));
       choice.results.back().unreduced = partial;
       // Only part of what stays unreduced can be asked for.
-      ASSIGN_OR_RETURN(const ReshardPlan plan,
-                       PlanReshard(*results[i].shape, choice.results.back(),
-                                   *results[i].sharding, mesh));
+      ASSIGN_OR_RETURN(const ReshardPlan plan, PlanReshard(*results[i].shape, choice.results.back(),
+                                                           *results[i].sharding, mesh));
       choice.bytes += plan.bytes;
     }
     if (!best || choice.bytes < best->bytes ||
@@ -116,15 +143,22 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
   };
   for (size_t first = 0; first < views.size(); ++first) {
     std::vector<Axes> axes(rule.factors.size());
-    Fill(views[first], rule, reductions, axes);
+    Fill(views[first], rule, any, lone, axes);
     for (size_t i = 0; i < views.size(); ++i) {
-      if (i != first) Fill(views[i], rule, reductions, axes);
+      if (i != first) Fill(views[i], rule, any, lone, axes);
     }
     attempt(axes);
+    if (rules.own) {
+      // Without what the op would have to bring by itself.
+      for (size_t f = 0; f < rule.factors.size(); ++f) {
+        if (rule.factors[f].kind == FactorKind::kPermutation) axes[f].clear();
+      }
+      attempt(axes);
+    }
   }
   // The result's own split alone, and none at all.
   std::vector<Axes> axes(rule.factors.size());
-  if (!views.empty()) Fill(views[0], rule, false, axes);
+  if (!views.empty()) Fill(views[0], rule, whole_sums, lone, axes);
   attempt(axes);
   attempt(std::vector<Axes>(rule.factors.size()));
   if (!best) return failure;

@@ -3,6 +3,8 @@
 #ifndef TPUSIM_WORKLOADS_SPMD_FACTOR_CHOICE_H_
 #define TPUSIM_WORKLOADS_SPMD_FACTOR_CHOICE_H_
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,19 +21,27 @@ struct TensorPlacement {
 };
 
 struct FactorChoice {
-  std::vector<sharding::Axes> axes;            // per factor
-  std::vector<sharding::Sharding> operands;    // as the local op needs them
-  std::vector<sharding::Sharding> results;     // as it gives them, partial sums included
-  Bytes bytes{0};                              // moved by all reshards together
+  std::vector<sharding::Axes> axes;          // per factor
+  std::vector<sharding::Sharding> operands;  // as the local op needs them
+  std::vector<sharding::Sharding> results;   // as it gives them, partial sums included
+  Bytes bytes{0};                            // moved by all reshards together
+};
+
+// What an op can do besides splitting pass-through factors.
+struct SplitRules {
+  bool reductions = false;  // partial results may be combined afterwards
+  // Bytes that the op itself moves with the factors split like this; nullopt:
+  // it cannot. Empty: permutation factors must be whole.
+  std::function<std::optional<Bytes>(const std::vector<sharding::Axes>&)> own;
 };
 
 // Among the splits that one of the tensors suggests, the one that moves the
 // fewest bytes; among equals the one with the most shards, results before
-// operands. `reductions`: whether partial results may be combined afterwards.
+// operands.
 absl::StatusOr<FactorChoice> ChooseFactors(const sharding::ShardingRule& rule,
                                            const std::vector<TensorPlacement>& operands,
                                            const std::vector<TensorPlacement>& results,
-                                           const sharding::Mesh& mesh, bool reductions);
+                                           const sharding::Mesh& mesh, const SplitRules& rules);
 
 }  // namespace tpusim::spmd
 

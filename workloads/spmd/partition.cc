@@ -68,18 +68,18 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
     return cached;
   }
   if (plan->full_gather) {
-    Warn(fmt::format("{}: {} is gathered in full on every device to get from {} to {}; a sharding "
-                     "constraint before it may avoid that",
-                     builder_->source()->Describe(), global.ToString(), ToString(from, in_.mesh),
-                     ToString(to, in_.mesh)));
+    Warn(
+        fmt::format("{}: {} is gathered in full on every device to get from {} to {}; a sharding "
+                    "constraint before it may avoid that",
+                    builder_->source()->Describe(), global.ToString(), ToString(from, in_.mesh),
+                    ToString(to, in_.mesh)));
   }
   const RegionMaker sum = [&] { return builder_->BinaryRegion(Opcode::kAdd, global.element_type); };
   cached = CarryOut(*builder_, value, global, *plan, region ? region : sum);
   return cached;
 }
 
-absl::StatusOr<Instruction*> Partitioner::ReshardTuple(Instruction* value,
-                                                       const hlo::Shape& global,
+absl::StatusOr<Instruction*> Partitioner::ReshardTuple(Instruction* value, const hlo::Shape& global,
                                                        const std::vector<Sharding>& from,
                                                        const std::vector<Sharding>& to) {
   bool same = true;
@@ -106,7 +106,7 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   std::vector<Instruction*> operands;
   if (in_.mesh.size() == 1) {
     for (const Instruction* operand : global.operands()) operands.push_back(local_.at(operand));
-    return SameOp({*builder_, global, {}, operands, global.shape()});
+    return SameOp({*builder_, global, {}, {}, operands, global.shape()});
   }
   ASSIGN_OR_RETURN(const sharding::ShardingRule rule, sharding::RuleFor(global));
   const std::vector<const hlo::Shape*> leaves = hlo::Leaves(global.shape());
@@ -117,16 +117,22 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   for (size_t i = 0; i < leaves.size(); ++i) {
     result_places.push_back({leaves[i], &Leaves(global)[i]});
   }
+  const OpFamily& family = FamilyOf(global);
   const std::optional<Combiner> combiner = CombinerOf(global);
+  SplitRules splits{combiner.has_value(), {}};
+  if (family.own != nullptr) {
+    splits.own = [&](const std::vector<sharding::Axes>& axes) {
+      return family.own(global, rule, axes);
+    };
+  }
   FactorChoice choice;
   if (global.opcode() == Opcode::kConstant) {
     choice.results.push_back(sharding::Replicated(global.shape().rank()));  // cut afterwards
   } else {
-    auto chosen = ChooseFactors(rule, operand_places, result_places, in_.mesh,
-                                combiner.has_value());
+    auto chosen = ChooseFactors(rule, operand_places, result_places, in_.mesh, splits);
     if (!chosen.ok()) {
-      return absl::Status(chosen.status().code(), fmt::format("{}: {}", global.Describe(),
-                                                              Message(chosen.status())));
+      return absl::Status(chosen.status().code(),
+                          fmt::format("{}: {}", global.Describe(), Message(chosen.status())));
     }
     choice = *std::move(chosen);
   }
@@ -136,6 +142,7 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
         Project(*operand_places[i].sharding, rule.operands[i], rule.factors);
     for (size_t f = 0; f < rule.factors.size(); ++f) {
       if (view.axes[f].empty() || rule.factors[f].kind == sharding::FactorKind::kPassThrough ||
+          !choice.axes[f].empty() ||
           (rule.factors[f].kind == sharding::FactorKind::kReduction && combiner)) {
         continue;
       }
@@ -143,14 +150,13 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
                        global.Describe(), hlo::OpcodeName(global.opcode()), operand->name(),
                        ToString(view.axes[f], in_.mesh)));
     }
-    ASSIGN_OR_RETURN(Instruction * local,
-                     Reshard(local_.at(operand), operand->shape(), *operand_places[i].sharding,
-                             choice.operands[i]));
+    ASSIGN_OR_RETURN(Instruction * local, Reshard(local_.at(operand), operand->shape(),
+                                                  *operand_places[i].sharding, choice.operands[i]));
     operands.push_back(local);
   }
   const hlo::Shape shape = LocalShape(global.shape(), choice.results);
   ASSIGN_OR_RETURN(Instruction * local,
-                   MakeLocal({*builder_, global, choice, operands, shape}));
+                   family.make({*builder_, global, rule, choice, operands, shape}));
   if (global.shape().IsTuple()) {
     return ReshardTuple(local, global.shape(), choice.results, Leaves(global));
   }
@@ -203,17 +209,6 @@ absl::Status Partitioner::PartitionComputation(const Computation& global) {
   builder_ = &builder;
   for (const Instruction* instruction : global.PostOrder()) {
     builder.set_source(instruction);
-    const std::vector<const hlo::Shape*> shapes = hlo::Leaves(instruction->shape());
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      for (int64_t d = 0; d < shapes[i]->rank(); ++d) {
-        const int64_t shards = Leaves(*instruction)[i].Shards(d);
-        if (shapes[i]->dims[d] % shards == 0) continue;
-        return NoRule(fmt::format(
-            "{}: dimension {} of {} has size {}, which {} shards do not divide; uneven shards have "
-            "no rule, pad the dimension or shard it otherwise",
-            instruction->Describe(), d, shapes[i]->ToString(), shapes[i]->dims[d], shards));
-      }
-    }
     ASSIGN_OR_RETURN(local_[instruction], PartitionInstruction(*instruction));
     for (const Instruction* before : instruction->control_predecessors()) {
       local_[instruction]->AddControlPredecessor(local_.at(before));
@@ -227,10 +222,9 @@ absl::Status Partitioner::PartitionComputation(const Computation& global) {
     const auto [caller, index] = it->second;
     const hlo::Shape& shape = global.root()->shape();
     const bool condition = caller->opcode() == Opcode::kWhile && index == 1;
-    ASSIGN_OR_RETURN(
-        root, ReshardTuple(root, shape, Leaves(*global.root()),
-                           condition ? std::vector{sharding::Replicated(shape.rank())}
-                                     : Leaves(*caller)));
+    ASSIGN_OR_RETURN(root, ReshardTuple(root, shape, Leaves(*global.root()),
+                                        condition ? std::vector{sharding::Replicated(shape.rank())}
+                                                  : Leaves(*caller)));
   }
   local->set_root(root);
   builder_ = nullptr;

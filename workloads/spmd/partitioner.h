@@ -40,8 +40,7 @@ class Partitioner {
                                             const sharding::Sharding& to,
                                             const RegionMaker& region = {});
   // Leaf by leaf.
-  absl::StatusOr<hlo::Instruction*> ReshardTuple(hlo::Instruction* value,
-                                                 const hlo::Shape& global,
+  absl::StatusOr<hlo::Instruction*> ReshardTuple(hlo::Instruction* value, const hlo::Shape& global,
                                                  const std::vector<sharding::Sharding>& from,
                                                  const std::vector<sharding::Sharding>& to);
   const std::vector<sharding::Sharding>& Leaves(const hlo::Instruction& global) const;

@@ -19,6 +19,11 @@ using sharding::Sharding;
 Instruction* Slice(Builder& builder, Instruction* value, const hlo::Shape& global,
                    const ReshardStep& step) {
   const hlo::Shape shape = ShardShape(global, step.after);
+  // Dynamic slices clamp: a last shard that is not full needs something behind it.
+  for (int64_t d = 0; d < global.rank(); ++d) {
+    const int64_t shards = step.after.Shards(d) / step.before.Shards(d);
+    if (shards > 1) value = builder.Resize(value, d, shards * shape.dims[d]);
+  }
   std::vector<Instruction*> operands = {value};
   for (int64_t d = 0; d < global.rank(); ++d) {
     const Axes gained = AfterPrefix(step.before.dims[d].axes, step.after.dims[d].axes);
@@ -74,7 +79,8 @@ Axes AxesOfPairs(const Mesh& mesh, const std::vector<std::pair<int64_t, int64_t>
   for (size_t a = 0; a < mesh.axes.size(); ++a) {
     const Axes axis = {sharding::FullAxis(mesh, static_cast<int32_t>(a))};
     for (const auto& [from, to] : pairs) {
-      if (ShardIndex(mesh, axis, positions[from]) == ShardIndex(mesh, axis, positions[to])) continue;
+      if (ShardIndex(mesh, axis, positions[from]) == ShardIndex(mesh, axis, positions[to]))
+        continue;
       axes.push_back(axis[0]);
       break;
     }
@@ -85,15 +91,20 @@ Axes AxesOfPairs(const Mesh& mesh, const std::vector<std::pair<int64_t, int64_t>
 Instruction* CarryOut(Builder& builder, Instruction* value, const hlo::Shape& global,
                       const ReshardPlan& plan, const RegionMaker& region) {
   for (const ReshardStep& step : plan.steps) {
+    const hlo::Shape after = ShardShape(global, step.after);
+    const int64_t group = sharding::Product(step.axes);
     switch (step.kind) {
       case ReshardKind::kSlice:
         value = Slice(builder, value, global, step);
         break;
       case ReshardKind::kAllGather:
         value = builder.AllGather(value, step.axes, step.dim);
+        value = builder.Resize(value, step.dim, after.dims[step.dim]);
         break;
       case ReshardKind::kAllToAll:
+        value = builder.Resize(value, step.to_dim, after.dims[step.to_dim] * group);
         value = builder.AllToAll(value, step.axes, step.to_dim, step.dim);
+        value = builder.Resize(value, step.dim, after.dims[step.dim]);
         break;
       case ReshardKind::kCollectivePermute: {
         const auto pairs = PermutePairs(builder.mesh(), step.before, step.after);
@@ -104,6 +115,7 @@ Instruction* CarryOut(Builder& builder, Instruction* value, const hlo::Shape& gl
         value = builder.AllReduce(value, step.axes, region());
         break;
       case ReshardKind::kReduceScatter:
+        value = builder.Resize(value, step.dim, after.dims[step.dim] * group);
         value = builder.ReduceScatter(value, step.axes, step.dim, region());
         break;
     }

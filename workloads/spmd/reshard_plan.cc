@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "configs/status_macros.h"
+#include "configs/units.h"
 #include "fmt/format.h"
 
 namespace tpusim::spmd {
@@ -44,6 +45,15 @@ bool Begins(const Axes& prefix, const Axes& axes) {
 
 Axes Suffix(const Axes& axes, size_t from) { return Axes(axes.begin() + from, axes.end()); }
 
+// Bytes of one device's shard, padding included.
+int64_t BytesOfShard(const hlo::Shape& shape, const State& state) {
+  hlo::Shape shard = shape;
+  for (size_t d = 0; d < state.size(); ++d) {
+    shard.dims[d] = CeilDiv(shape.dims[d], Product(state[d]));
+  }
+  return shard.ByteSize().value();
+}
+
 Sharding ToSharding(const State& state, const Axes& unreduced) {
   Sharding result = sharding::Replicated(static_cast<int64_t>(state.size()));
   for (size_t d = 0; d < state.size(); ++d) result.dims[d].axes = sharding::Joined(state[d]);
@@ -62,8 +72,7 @@ struct Move {
 class Planner {
  public:
   Planner(const hlo::Shape& shape, State from, State to)
-      : shape_(shape), total_(shape.ByteSize().value()), from_(std::move(from)),
-        to_(std::move(to)) {
+      : shape_(shape), from_(std::move(from)), to_(std::move(to)) {
     for (const State* state : {&from_, &to_}) {
       for (const Axes& axes : *state) {
         for (const AxisRef& axis : axes) {
@@ -116,17 +125,24 @@ class Planner {
   }
 
  private:
-  int64_t ShardBytes(const State& state) const {
-    int64_t shards = 1;
-    for (const Axes& axes : state) shards *= Product(axes);
-    return total_ / shards;
+  int64_t ShardBytes(const State& state) const { return BytesOfShard(shape_, state); }
+
+  // Of every `keep` that may be left of dimension d when its minor axes go.
+  bool MayKeep(const State& state, size_t d, size_t keep) const {
+    if (keep < CommonLength(state[d], to_[d])) {
+      // What is wanted as it is stays, unless the way leads over the whole.
+      return keep == 0 &&
+             (shape_.dims[d] % Product(state[d]) != 0 || shape_.dims[d] % Product(to_[d]) != 0);
+    }
+    const Axes head(state[d].begin(), state[d].begin() + keep);
+    return Nested(shape_.dims[d], Product(head), Product(state[d]));
   }
 
   // Could dimension d of `state` be split by `axes` as well, on the way to the
   // wanted sharding (or to one with as many shards, for a permute)?
   bool MayGain(const State& state, size_t d, const Axes& axes) const {
     const int64_t shards = Product(state[d]) * Product(axes);
-    if (shape_.dims[d] % shards != 0) return false;
+    if (!Nested(shape_.dims[d], Product(state[d]), shards)) return false;
     Axes longer = state[d];
     longer.insert(longer.end(), axes.begin(), axes.end());
     return Begins(longer, to_[d]) || Product(to_[d]) % shards == 0;
@@ -142,19 +158,20 @@ class Planner {
         after[d].push_back(piece);
         moves.push_back({ReshardKind::kSlice, static_cast<int64_t>(d), -1, {piece}, after, 0});
       }
-      for (size_t keep = CommonLength(state[d], to_[d]); keep < state[d].size(); ++keep) {
+      for (size_t keep = 0; keep < state[d].size(); ++keep) {
+        if (!MayKeep(state, d, keep)) continue;
         const Axes tail = Suffix(state[d], keep);
         const int64_t n = Product(tail);
         State after = state;
         after[d].resize(keep);
-        moves.push_back({ReshardKind::kAllGather, static_cast<int64_t>(d), -1, tail, after,
-                         (n - 1) * bytes});
+        moves.push_back(
+            {ReshardKind::kAllGather, static_cast<int64_t>(d), -1, tail, after, (n - 1) * bytes});
         for (size_t t = 0; t < state.size(); ++t) {
           if (t == d || !MayGain(state, t, tail)) continue;
           State moved = after;
           moved[t].insert(moved[t].end(), tail.begin(), tail.end());
-          moves.push_back({ReshardKind::kAllToAll, static_cast<int64_t>(d),
-                           static_cast<int64_t>(t), tail, moved, bytes / n * (n - 1)});
+          moves.push_back({ReshardKind::kAllToAll, static_cast<int64_t>(d), static_cast<int64_t>(t),
+                           tail, moved, bytes / n * (n - 1)});
         }
       }
     }
@@ -184,8 +201,13 @@ class Planner {
     std::vector<Move> moves;
     State state = from_;
     for (size_t d = 0; d < state.size(); ++d) {
-      const size_t keep = CommonLength(state[d], to_[d]);
-      if (keep == state[d].size()) continue;
+      size_t keep = CommonLength(state[d], to_[d]);
+      const Axes head(state[d].begin(), state[d].begin() + keep);
+      if (!Nested(shape_.dims[d], Product(head), Product(state[d])) ||
+          !Nested(shape_.dims[d], Product(head), Product(to_[d]))) {
+        keep = 0;
+      }
+      if (keep == state[d].size() || state[d] == to_[d]) continue;
       const Axes tail = Suffix(state[d], keep);
       const int64_t bytes = ShardBytes(state) * (Product(tail) - 1);
       state[d].resize(keep);
@@ -196,22 +218,9 @@ class Planner {
   }
 
   const hlo::Shape& shape_;
-  int64_t total_;
   State from_, to_;
   Axes pieces_;
 };
-
-absl::Status CheckEven(const hlo::Shape& shape, const Sharding& sharding) {
-  for (int64_t d = 0; d < shape.rank(); ++d) {
-    if (shape.dims[d] % sharding.Shards(d) != 0) {
-      return NoRule(fmt::format(
-          "dimension {} of {} has size {}, which {} shards do not divide; uneven shards have no "
-          "rule, pad the dimension or shard it otherwise",
-          d, shape.ToString(), shape.dims[d], sharding.Shards(d)));
-    }
-  }
-  return absl::OkStatus();
-}
 
 void Append(ReshardPlan* plan, ReshardStep step) {
   plan->bytes += step.bytes;
@@ -229,8 +238,6 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
                                         const Sharding& to, const Mesh& mesh) {
   ReshardPlan plan;
   if (sharding::SamePlacement(from, to)) return plan;
-  RETURN_IF_ERROR(CheckEven(shape, from));
-  RETURN_IF_ERROR(CheckEven(shape, to));
   // All axes in equal pieces.
   State state, target;
   for (const DimSharding& dim : from.dims) state.push_back(dim.axes);
@@ -256,11 +263,7 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
     axes.insert(axes.end(), sums.begin(), sums.end());
     return axes;
   };
-  const auto shard_bytes = [&] {
-    int64_t shards = 1;
-    for (const Axes& axes : state) shards *= Product(axes);
-    return shape.ByteSize().value() / shards;
-  };
+  const auto shard_bytes = [&] { return BytesOfShard(shape, state); };
   if (!sums.empty()) {
     // Less to add up: slices that are free now, then scattered sums.
     for (bool again = nested; again;) {
@@ -268,9 +271,17 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
       for (size_t d = 0; d < state.size(); ++d) {
         while (Begins(state[d], target[d]) && state[d].size() < target[d].size()) {
           const AxisRef next = target[d][state[d].size()];
-          if (Uses(state, next) || Contains(unreduced, next)) break;
-          ReshardStep step{ReshardKind::kSlice, {}, static_cast<int64_t>(d), -1,
-                           ToSharding(state, left()), {}, Bytes(0)};
+          if (Uses(state, next) || Contains(unreduced, next) ||
+              !Nested(shape.dims[d], Product(state[d]), Product(state[d]) * next.size)) {
+            break;
+          }
+          ReshardStep step{ReshardKind::kSlice,
+                           {},
+                           static_cast<int64_t>(d),
+                           -1,
+                           ToSharding(state, left()),
+                           {},
+                           Bytes(0)};
           state[d].push_back(next);
           step.after = ToSharding(state, left());
           Append(&plan, std::move(step));
@@ -280,13 +291,16 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
         if (Begins(state[d], target[d])) {
           for (size_t i = state[d].size(); i < target[d].size(); ++i) {
             if (!Contains(sums, target[d][i])) break;
+            const int64_t shards = Product(state[d]) * Product(scattered) * target[d][i].size;
+            if (!Nested(shape.dims[d], Product(state[d]), shards)) break;
             scattered.push_back(target[d][i]);
           }
         }
         if (scattered.empty()) continue;
         const int64_t n = Product(scattered);
-        ReshardStep step{ReshardKind::kReduceScatter, sharding::Joined(scattered),
-                         static_cast<int64_t>(d), -1, ToSharding(state, left()), {},
+        ReshardStep step{ReshardKind::kReduceScatter,       sharding::Joined(scattered),
+                         static_cast<int64_t>(d),           -1,
+                         ToSharding(state, left()),         {},
                          Bytes(shard_bytes() / n * (n - 1))};
         std::erase_if(sums, [&](const AxisRef& axis) { return Contains(scattered, axis); });
         state[d].insert(state[d].end(), scattered.begin(), scattered.end());
@@ -297,8 +311,13 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
     }
     if (!sums.empty()) {
       const int64_t n = Product(sums);
-      ReshardStep step{ReshardKind::kAllReduce, sharding::Joined(sums), -1, -1,
-                       ToSharding(state, left()), {}, Bytes(2 * (n - 1) * shard_bytes() / n)};
+      ReshardStep step{ReshardKind::kAllReduce,
+                       sharding::Joined(sums),
+                       -1,
+                       -1,
+                       ToSharding(state, left()),
+                       {},
+                       Bytes(2 * (n - 1) * shard_bytes() / n)};
       sums.clear();
       step.after = ToSharding(state, left());
       Append(&plan, std::move(step));
@@ -312,19 +331,25 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
       if (sharding::Joined(state[d]) == sharding::Joined(target[d])) continue;
       if (state[d].empty()) continue;
       const int64_t n = Product(state[d]);
-      ReshardStep step{ReshardKind::kAllGather, state[d], static_cast<int64_t>(d), -1,
-                       ToSharding(state, left()), {}, Bytes((n - 1) * shard_bytes())};
+      ReshardStep step{ReshardKind::kAllGather,   state[d], static_cast<int64_t>(d),       -1,
+                       ToSharding(state, left()), {},       Bytes((n - 1) * shard_bytes())};
       state[d].clear();
       step.after = ToSharding(state, left());
       Append(&plan, std::move(step));
     }
-    Append(&plan, {ReshardKind::kSlice, {}, -1, -1, ToSharding(state, left()),
-                   ToSharding(target, left()), Bytes(0)});
+    Append(&plan, {ReshardKind::kSlice,
+                   {},
+                   -1,
+                   -1,
+                   ToSharding(state, left()),
+                   ToSharding(target, left()),
+                   Bytes(0)});
   } else {
     for (Move& move : Planner(shape, state, target).Shortest()) {
-      ReshardStep step{move.kind, sharding::Joined(move.axes), move.dim, move.to_dim,
-                       ToSharding(state, left()), ToSharding(move.after, left()),
-                       Bytes(move.bytes)};
+      ReshardStep step{
+          move.kind,        sharding::Joined(move.axes), move.dim,
+          move.to_dim,      ToSharding(state, left()),   ToSharding(move.after, left()),
+          Bytes(move.bytes)};
       if (move.kind == ReshardKind::kSlice) step.axes.clear();
       state = std::move(move.after);
       Append(&plan, std::move(step));
@@ -338,6 +363,10 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
     for (const ReshardStep& step : plan.steps) plan.full_gather |= whole(step.after);
   }
   return plan;
+}
+
+bool Nested(int64_t size, int64_t coarse, int64_t fine) {
+  return coarse == 1 || CeilDiv(size, coarse) == fine / coarse * CeilDiv(size, fine);
 }
 
 std::string ToString(const ReshardPlan& plan, const Mesh& mesh) {

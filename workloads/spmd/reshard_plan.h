@@ -9,6 +9,12 @@
 //   all-to-all    axes move from one dimension's minor end to another's  (n-1)/n v
 //   permute       shards of one size change devices                      v
 //
+// Uneven shards: the local size is the ceiling, what is too much at the end is
+// padding. A dimension of 10 over 4 has shards of 3, over 2 shards of 5: no shard
+// of the finer split lies within one of the coarser, so a slice or gather between the
+// two does not exist and the way leads over the whole dimension. Permutes do not
+// care; all-to-all and reduce-scatter pad what they split.
+//
 // (v = bytes of the shard before the step, n = devices of a group). Partial sums
 // go first: reduce-scatter ((n-1)/n v) where the wanted sharding continues a
 // dimension with the unreduced axes, else all-reduce (2(n-1)/n v).
@@ -38,9 +44,9 @@ enum class ReshardKind {
 
 struct ReshardStep {
   ReshardKind kind = ReshardKind::kSlice;
-  sharding::Axes axes;   // of the group; empty for slice and permute
-  int64_t dim = -1;      // gathered, scattered, or losing the axes
-  int64_t to_dim = -1;   // all-to-all: gaining the axes
+  sharding::Axes axes;  // of the group; empty for slice and permute
+  int64_t dim = -1;     // gathered, scattered, or losing the axes
+  int64_t to_dim = -1;  // all-to-all: gaining the axes
   sharding::Sharding before, after;
   Bytes bytes{0};
 };
@@ -53,10 +59,13 @@ struct ReshardPlan {
   bool full_gather = false;
 };
 
-// Error (no rule): a dimension that its shards do not divide, partial sums
-// wanted of a value that has none.
+// Error (no rule): partial sums wanted of a value that has none.
 absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const sharding::Sharding& from,
                                         const sharding::Sharding& to, const sharding::Mesh& mesh);
+
+// Whether shards of a dimension of `size` elements that is split `coarse` ways are
+// made of whole shards of the `fine` split, which continues it.
+bool Nested(int64_t size, int64_t coarse, int64_t fine);
 
 // "all-to-all 0->1 over X (1024 bytes)", one step per line.
 std::string ToString(const ReshardPlan& plan, const sharding::Mesh& mesh);

@@ -15,29 +15,26 @@ using sharding::Sharding;
 // theirs to it.
 absl::StatusOr<Instruction*> Partitioner::PartitionWhile(const Instruction& global) {
   const std::vector<Sharding>& carry = Leaves(global);
-  ASSIGN_OR_RETURN(Instruction * init,
-                   ReshardTuple(local_.at(global.operand(0)), global.shape(),
-                                Leaves(*global.operand(0)), carry));
+  ASSIGN_OR_RETURN(Instruction * init, ReshardTuple(local_.at(global.operand(0)), global.shape(),
+                                                    Leaves(*global.operand(0)), carry));
   Instruction* local = builder_->AddLikeSource(LocalShape(global.shape(), carry), {init});
-  local->set_called(
-      {computations_.at(global.called()[0]), computations_.at(global.called()[1])});
+  local->set_called({computations_.at(global.called()[0]), computations_.at(global.called()[1])});
   return local;
 }
 
 absl::StatusOr<Instruction*> Partitioner::PartitionConditional(const Instruction& global) {
   std::vector<Instruction*> operands;
-  ASSIGN_OR_RETURN(Instruction * predicate,
-                   Reshard(local_.at(global.operand(0)), global.operand(0)->shape(),
-                           Only(*global.operand(0)),
-                           sharding::Replicated(global.operand(0)->shape().rank())));
+  ASSIGN_OR_RETURN(
+      Instruction * predicate,
+      Reshard(local_.at(global.operand(0)), global.operand(0)->shape(), Only(*global.operand(0)),
+              sharding::Replicated(global.operand(0)->shape().rank())));
   operands.push_back(predicate);
   std::vector<Computation*> branches;
   for (size_t b = 0; b < global.called().size(); ++b) {
     const Instruction* operand = global.operand(b + 1);
     const Instruction* parameter = global.called()[b]->parameters()[0];
-    ASSIGN_OR_RETURN(Instruction * local,
-                     ReshardTuple(local_.at(operand), operand->shape(), Leaves(*operand),
-                                  Leaves(*parameter)));
+    ASSIGN_OR_RETURN(Instruction * local, ReshardTuple(local_.at(operand), operand->shape(),
+                                                       Leaves(*operand), Leaves(*parameter)));
     operands.push_back(local);
     branches.push_back(computations_.at(global.called()[b]));
   }

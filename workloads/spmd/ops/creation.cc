@@ -10,7 +10,7 @@ using hlo::PrimitiveType;
 
 // 0, 1, 2, ... from where this device's shard begins.
 absl::StatusOr<Instruction*> Iota(const LocalOp& op) {
-  Instruction* iota = SameOp(op);
+  Instruction* iota = SameOpOn(op, op.operands);
   const int64_t dim = hlo::OnlyDimension(op.global);
   const sharding::Axes& axes = op.choice.results[0].dims[dim].axes;
   if (axes.empty()) return iota;

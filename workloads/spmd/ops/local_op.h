@@ -1,8 +1,25 @@
 // One device's part of an op, once its operands are sharded as the op needs them.
 //
-// Most ops are themselves on smaller shapes. Ops whose attributes speak of
-// global sizes or places have a function of their own; one op family per file,
-// table.cc has opcode -> function.
+// The partitioner does the same for every op: it takes the op's factor rule
+// (sharding/rules), chooses which factors to split over which mesh axes, reshards
+// the operands to that, asks the op's family for the local part, and reshards
+// the result to what its users expect. Most ops are themselves on smaller
+// shapes. A family adds what is special about an op: one family per file, and one
+// line in table.cc.
+//
+// What a family may rely on:
+// - Factor kinds. Pass-through factors may be split. A reduction factor is split
+//   only if the family has a combiner: the local result then is partial (the
+//   result's sharding lists the axes as unreduced) and is added up later, at the
+//   best place. A permutation factor is split only if the family's `own` allows
+//   it; the family then brings what it needs from other devices by itself (a
+//   halo, an offset, a mask). Factors that need replication are never split.
+// - Uneven shards. A dimension of size n over k shards has a local size of
+//   ceil(n / k); the shard with number i holds elements [i * ceil, (i + 1) * ceil), and
+//   what lies beyond n is padding of arbitrary content (NaN, any integer). Along a
+//   pass-through factor nobody minds. Along any other split factor a family masks
+//   its operands first (MaskOperand, Builder::Mask). A factor is split unevenly only
+//   if it is alone in its dimension, in every operand and result.
 #ifndef TPUSIM_WORKLOADS_SPMD_OPS_LOCAL_OP_H_
 #define TPUSIM_WORKLOADS_SPMD_OPS_LOCAL_OP_H_
 
@@ -16,31 +33,57 @@
 namespace tpusim::spmd {
 
 struct LocalOp {
-  Builder& builder;                       // its source is the op
+  Builder& builder;  // its source is the op
   const hlo::Instruction& global;
-  const FactorChoice& choice;
-  const std::vector<hlo::Instruction*>& operands;
-  const hlo::Shape& shape;                // of this device's part
+  const sharding::ShardingRule& rule;
+  const FactorChoice& choice;  // axes per factor; shardings of operands and results
+  const std::vector<hlo::Instruction*>& operands;  // sharded as choice.operands
+  const hlo::Shape& shape;                         // of this device's part
 };
 
-absl::StatusOr<hlo::Instruction*> MakeLocal(const LocalOp& op);
-
-// The op with its attributes, on local shapes; what it calls is copied.
-hlo::Instruction* SameOp(const LocalOp& op);
-
-// How partial results of an op are combined. nullopt: they cannot be, the
-// reduced dimensions must be whole.
+// How partial results of an op are combined.
 struct Combiner {
   hlo::Opcode opcode = hlo::Opcode::kAdd;
   hlo::PrimitiveType type = hlo::PrimitiveType::kInvalid;
 };
+
+struct OpFamily {
+  // The result, sharded as choice.results says.
+  absl::StatusOr<hlo::Instruction*> (*make)(const LocalOp& op) = nullptr;
+  // Null or nullopt: reduction factors must be whole.
+  std::optional<Combiner> (*combiner)(const hlo::Instruction& global) = nullptr;
+  // Bytes that `make` itself makes a device receive with the factors split like
+  // this; nullopt: it cannot do so. Null: permutation factors must be whole.
+  std::optional<Bytes> (*own)(const hlo::Instruction& global, const sharding::ShardingRule& rule,
+                              const std::vector<sharding::Axes>& axes) = nullptr;
+};
+
+// The family of an op; one that is the op itself if it has no line in the table.
+const OpFamily& FamilyOf(const hlo::Instruction& global);
 std::optional<Combiner> CombinerOf(const hlo::Instruction& global);
 
+// The op with its attributes, on local shapes; what it calls is copied.
+absl::StatusOr<hlo::Instruction*> SameOp(const LocalOp& op);
+// The same with other operands, for example masked ones.
+hlo::Instruction* SameOpOn(const LocalOp& op, std::vector<hlo::Instruction*> operands);
+// The same on another shape as well, for example with a halo.
+hlo::Instruction* SameOpOn(const LocalOp& op, hlo::Shape shape,
+                           std::vector<hlo::Instruction*> operands);
+
+// Axes that split dimension `dim` of operand `i`.
+const sharding::Axes& OperandAxes(const LocalOp& op, size_t i, int64_t dim);
+// Operand `i` with the padding of every dimension whose factor is no pass-through
+// replaced by the scalar `fill` (of the operand's type).
+hlo::Instruction* MaskOperand(const LocalOp& op, size_t i, hlo::Instruction* fill);
+
 namespace ops {
-absl::StatusOr<hlo::Instruction*> Iota(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> Slice(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> Dot(const LocalOp& op);
+std::optional<Combiner> DotCombiner(const hlo::Instruction& dot);
 absl::StatusOr<hlo::Instruction*> DynamicSlice(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> Iota(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> Reduce(const LocalOp& op);
 std::optional<Combiner> ReduceCombiner(const hlo::Instruction& reduce);
+absl::StatusOr<hlo::Instruction*> Slice(const LocalOp& op);
 }  // namespace ops
 
 }  // namespace tpusim::spmd

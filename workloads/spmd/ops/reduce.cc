@@ -7,6 +7,15 @@ namespace tpusim::spmd::ops {
 using hlo::Instruction;
 using hlo::Opcode;
 
+// Padding counts as further init values, which change nothing where partial
+// results are combined.
+absl::StatusOr<Instruction*> Reduce(const LocalOp& op) {
+  std::vector<Instruction*> operands = op.operands;
+  const size_t inputs = operands.size() / 2;
+  for (size_t i = 0; i < inputs; ++i) operands[i] = MaskOperand(op, i, operands[inputs + i]);
+  return SameOpOn(op, std::move(operands));
+}
+
 // One associative op of both parameters. Every device starts from the init
 // value, so it must not count twice: it has to be the op's neutral element,
 // unless applying it again changes nothing.

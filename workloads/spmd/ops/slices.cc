@@ -7,7 +7,7 @@ namespace tpusim::spmd::ops {
 using hlo::Instruction;
 
 absl::StatusOr<Instruction*> Slice(const LocalOp& op) {
-  Instruction* slice = SameOp(op);
+  Instruction* slice = SameOpOn(op, op.operands);
   std::vector<hlo::SliceDim> dims = hlo::GetSlice(op.global);
   for (size_t d = 0; d < dims.size(); ++d) {
     if (op.global.shape().dims[d] == op.global.operand(0)->shape().dims[d]) {
@@ -21,7 +21,7 @@ absl::StatusOr<Instruction*> Slice(const LocalOp& op) {
 // A start index of a dimension that is taken whole is clamped to 0, globally as
 // well as locally, so the indices stay.
 absl::StatusOr<Instruction*> DynamicSlice(const LocalOp& op) {
-  Instruction* slice = SameOp(op);
+  Instruction* slice = SameOpOn(op, op.operands);
   hlo::SetDynamicSliceSizes(slice, op.shape.dims);
   return slice;
 }
