@@ -28,7 +28,7 @@ Instruction* Builder::AddLikeSource(Shape shape, std::vector<Instruction*> opera
 }
 
 Instruction* Builder::Constant(PrimitiveType type, int64_t value) {
-  Instruction* constant = hlo::AddIntConstant(computation_, type, value);
+  Instruction* constant = hlo::AddConstant(computation_, type, static_cast<double>(value));
   if (source_ != nullptr && source_->attrs().has_metadata()) {
     *constant->mutable_attrs().mutable_metadata() = source_->attrs().metadata();
   }
