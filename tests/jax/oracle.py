@@ -14,7 +14,7 @@ replicated with the shape of one device, but made of eight different buffers; no
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -86,17 +86,19 @@ def reference(
     random = np.random.default_rng(seed)
     lowered = function.lower(*arguments)  # type: ignore[attr-defined]
     placed = [
-        jax.device_put(_random_array(random, a, is_weight=i > 0), a.sharding)
+        jax.device_put(random_array(random, a, is_weight=i > 0), a.sharding)
         for i, a in enumerate(arguments)
     ]
     kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
-    inputs = [_shards(placed[k]) for k in kept]
+    inputs = [shards_of(placed[k]) for k in kept]
     results = jax.tree.leaves(lowered.compile()(*placed))
-    return inputs, [_shards(r) for r in results]
+    return inputs, [shards_of(r) for r in results]
 
 
-def check(actual: PerDevice, expected: PerDevice) -> None:
-    """Asserts equality: exact for integers, within TOLERANCE for floats, on every device."""
+def check(
+    actual: PerDevice, expected: PerDevice, tolerance: Mapping[str, float] = TOLERANCE
+) -> None:
+    """Asserts equality: exact for integers, within `tolerance` for floats, on every device."""
     assert len(actual) == len(expected), f"{len(actual)} results, expected {len(expected)}"
     for number, (values, wanted) in enumerate(zip(actual, expected, strict=True)):
         assert len(values) == len(wanted)
@@ -109,25 +111,29 @@ def check(actual: PerDevice, expected: PerDevice) -> None:
                 continue
             want64, value64 = want.astype(np.float64), value.astype(np.float64)
             assert np.isfinite(want64).all(), f"{where}: choose arguments with finite results"
-            allowed = TOLERANCE[want.dtype.name] * np.abs(want64).max()
+            allowed = tolerance[want.dtype.name] * np.abs(want64).max()
             difference = np.abs(value64 - want64).max()
             assert difference <= allowed, f"{where}: off by {difference}, allowed {allowed}"
 
 
-def _random_array(
+def random_array(
     random: np.random.Generator, aval: jax.ShapeDtypeStruct, is_weight: bool
 ) -> np.ndarray:
+    """An argument: integers of all bits, floats near one."""
     if jax.numpy.issubdtype(aval.dtype, jax.numpy.integer):
         limits = np.iinfo(aval.dtype)
         # All bits: integer products must be right modulo the width, not just for small numbers.
         return random.integers(limits.min, limits.max, aval.shape, aval.dtype, endpoint=True)
+    if aval.dtype == np.bool_:
+        return random.random(aval.shape) < 0.5
     values = random.standard_normal(aval.shape, np.float32)
     if is_weight and len(aval.shape) > 1:
         values /= np.sqrt(aval.shape[-2])  # Keeps what passes through many layers near one.
     return values.astype(aval.dtype)
 
 
-def _shards(array: jax.Array) -> list[np.ndarray]:
+def shards_of(array: jax.Array) -> list[np.ndarray]:
+    """What each of jax.devices() holds of it."""
     by_device = {s.device: np.asarray(s.data) for s in array.addressable_shards}
     return [by_device[d] for d in jax.devices()]
 

@@ -1,0 +1,26 @@
+"""Random sharded programs, partitioned by tpusim and run by XLA, compute what JAX computes."""
+
+import pathlib
+
+import pytest
+import random_programs
+
+# A longer run: python tests/jax/random_programs.py --seeds 0:1000
+SEEDS = range(40)
+LONG_SEEDS = range(40, 400)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_program(seed: int, binary: str, tmp_path: pathlib.Path):
+    random_programs.verify(seed, binary, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", LONG_SEEDS)
+def test_more_random_programs(seed: int, binary: str, tmp_path: pathlib.Path):
+    random_programs.verify(seed, binary, tmp_path)
+
+
+def test_programs_depend_on_their_seed_only():
+    assert str(random_programs.make(5)) == str(random_programs.make(5))
+    assert str(random_programs.make(5)) != str(random_programs.make(6))
