@@ -25,10 +25,6 @@ bool IsContainer(const isa::OpInfo& op) {
   return op.category == "while" || op.category == "conditional" || op.category == "call";
 }
 
-// The waiting half of a start/done pair; its time is the exposed part of the
-// start, which has it already.
-bool IsDone(const isa::OpInfo& op) { return op.category.ends_with("-done"); }
-
 std::string EngineOf(const isa::OpInfo& op) {
   if (op.collective >= 0) return "collective";
   if (op.category.find("host") != std::string::npos) return "host";
@@ -67,7 +63,7 @@ std::vector<ScopeReport> Scopes(const isa::ProgramInfo& info,
   for (size_t i = 0; i < totals.size(); ++i) {
     const isa::OpInfo& op = info.ops[i];
     const sim::OpTotals& t = totals[i];
-    if (t.count == 0 || IsContainer(op) || IsDone(op)) continue;
+    if (t.count == 0 || IsContainer(op)) continue;
     std::vector<std::string> parts = ScopesOf(op.scope);
     if (parts.empty()) parts.push_back("(no scope)");
     std::string prefix;
@@ -75,7 +71,8 @@ std::vector<ScopeReport> Scopes(const isa::ProgramInfo& info,
       prefix += (prefix.empty() ? "" : "/") + part;
       ScopeReport& r = by_prefix[prefix];
       r.scope = prefix;
-      r.total += op.collective >= 0 ? t.exposed : t.total;
+      // What runs beside the main stream takes time where that waits for it.
+      if (!op.is_async) r.total += t.total;
       if (op.collective >= 0) r.exposed += t.exposed;
       r.flops += op.flops * t.count;
     }

@@ -44,8 +44,9 @@ struct OpReport {
 };
 
 // A prefix of op_name paths: everything that ran inside one named scope. The
-// time is compute plus exposed communication, so that scopes side by side add
-// up to the step at most.
+// time is that of the main stream, waits for collectives included, so that
+// scopes side by side add up to the step at most. Exposed communication may be
+// more: a kernel that waits for HBM hides no collective.
 struct ScopeReport {
   std::string scope;
   Picoseconds total{0};

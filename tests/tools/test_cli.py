@@ -520,11 +520,14 @@ def test_set_without_effect_is_a_warning(run):
 
 
 def test_device_order(report_of):
-    """Partition neighbours that are far apart make a ring shift slower."""
+    """A ring of partitions 0 2 4 6 fits a box of 2x2 chips without a detour."""
     on = ("--config", SLICE, "--device-order")
-    near = report_of("ring_shift", *on, "0,1,2,3,7,6,5,4")
-    far = report_of("ring_shift", *on, "0,7,1,6,2,5,3,4")
-    assert far["step_time_ns"] > near["step_time_ns"]
+    near = report_of("ring_shift", *on, "0,2,1,3,5,7,4,6")
+    # 5.4 us of launch, a hop of 1 us, 2^18 bytes at 0.867 * 45 GB/s.
+    assert near["step_time_ns"] == pytest.approx(5400 + 1000 + 2**18 / 39.015, rel=1e-6)
+    assert sum(link["bytes"] for link in near["links"]) == 8 * 2**18
+    far = report_of("ring_shift", *on, "0,1,7,6,3,2,4,5")
+    assert far["step_time_ns"] > near["step_time_ns"] + 3000
 
 
 # --- the other subcommands ---

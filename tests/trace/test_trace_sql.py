@@ -178,14 +178,21 @@ def test_example_agrees_with_its_report(run: tuple[pathlib.Path, dict]) -> None:
         engine = s.path.removeprefix(device + "/").rstrip("0123456789 ")
         count[engine, s.name] += 1
         time[engine, s.name] += s.duration_ns
-    for rows, engine, key in [
-        (report["collectives"], "Collectives", "collectives"),
-        ([o for o in report["ops"] if o["engine"] == "tensor_core"], "TensorCore", "ops"),
-    ]:
-        for row in rows:
-            name = row["name"]
-            assert count[engine, name] == row["count"], (key, name)
-            assert abs(time[engine, name] - row["total_ns"]) <= row["count"] + 1, (key, name)
+    tracks = {"tensor_core": "TensorCore", "collective": "Collectives", "host": "Host"}
+    for row in [{"engine": "collective", **c} for c in report["collectives"]] + report["ops"]:
+        name, track = row["name"], tracks[row["engine"]]
+        assert count[track, name] == row["count"], (track, name)
+        assert abs(time[track, name] - row["total_ns"]) <= row["count"] + 1, (track, name)
+    # And the other way round: no operation is only in the trace.
+    told = {(tracks[row["engine"]], row["name"]) for row in report["ops"]}
+    synchronous = {row["name"] for row in report["collectives"]}
+    for track, name in count:
+        if track == "TensorCore":
+            assert (track, name) in told or name in synchronous, name
+
+    # The main stream does one thing at a time, so scopes side by side fit the step.
+    side_by_side = [s["total_ns"] for s in report["scopes"] if "/" not in s["scope"]]
+    assert sum(side_by_side) <= report["step_time_ns"] + 1e-3
 
     # What the tracks of a link carried is what the report says, chip by chip.
     sent = collections.Counter()

@@ -79,7 +79,7 @@ class Lowering {
   };
   struct Op {
     InstructionClass what = InstructionClass::kNothing;
-    int32_t op = -1;          // label on the main stream
+    int32_t op = -1;  // label on the main stream
     int32_t collective = -1;  // index into collectives_
     int64_t trips = 0;
     isa::Kernel kernel;
@@ -112,7 +112,10 @@ class Lowering {
           default:
             break;
         }
-        if (op.what != InstructionClass::kNothing && op.what != InstructionClass::kScalar) {
+        if (op.what == InstructionClass::kCollective) {
+          // One operation, in flight on one stream and waited for on the other.
+          op.op = collectives_[op.collective].op;
+        } else if (op.what != InstructionClass::kNothing && op.what != InstructionClass::kScalar) {
           ASSIGN_OR_RETURN(op.op, AddOp(*i, op));
         }
         ops_[i] = std::move(op);

@@ -17,7 +17,8 @@ absl::Status MakeCollectivesAsync(hlo::Module& module, const Target&) {
       Instruction* start =
           computation->Add(Opcode::kCollectivePermuteStart,
                            hlo::MakeTupleShape({i->operand(0)->shape(), i->shape(), flag, flag}),
-                           {i->operand(0)}, i->name() + "-start", i);
+                           {i->operand(0)}, i->name() + "-start");
+      start->mutable_attrs() = i->attrs();  // who sends to whom, over which axes
       Instruction* done = computation->Add(Opcode::kCollectivePermuteDone, i->shape(), {start},
                                            i->name() + "-done");
       *done->mutable_attrs().mutable_metadata() = i->attrs().metadata();

@@ -45,6 +45,7 @@ TEST(PermuteTest, ShiftAlongALineOfFourComesBackTheOtherWay) {
   EXPECT_NEAR(ToMicroseconds(lowered.info.expected), 35.276, 0.001);
   EXPECT_EQ(lowered.info.algorithm, "direct over minimum-hop routes");
   EXPECT_EQ(lowered.info.kind, "collective-permute");
+  EXPECT_EQ(lowered.info.group_size, 4);
   // Bound: 2^20 / 45e9 = 23.302 us for one pair; 6 hops over 20 links are less.
   EXPECT_NEAR(ToMicroseconds(lowered.info.bound), 23.302, 0.001);
 }
@@ -57,6 +58,7 @@ TEST(PermuteTest, ShiftRoundARingUsesTheRouteOfTheAxis) {
   }
   isa::PodProgram program;
   const auto lowered = Checked(config, Permute(pairs, 64 * kMiB), program);
+  EXPECT_EQ(lowered.info.group_size, 16);  // sixteen rings, not 256 devices
   ASSERT_EQ(program.routes.size(), 1u);
   EXPECT_EQ(program.routes[0].name, "x+");
   EXPECT_EQ(lowered.bodies.size(), 1u);

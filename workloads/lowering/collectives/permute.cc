@@ -1,6 +1,7 @@
 #include "workloads/lowering/collectives/permute.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -73,6 +74,20 @@ isa::Route RouteOf(const configs::Topology& topology, const std::vector<Message>
                    configs::IsPlus(direction) ? distance : -distance);
 }
 
+// How many devices the largest ring, chain or tree of messages joins.
+int64_t LargestGroup(const configs::Config& config, const CollectiveRequest& request) {
+  std::vector<int64_t> parent(config.devices());
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto root = [&parent](int64_t device) {
+    while (parent[device] != device) device = parent[device] = parent[parent[device]];
+    return device;
+  };
+  for (const auto& [source, target] : request.pairs) parent[root(source)] = root(target);
+  std::vector<int64_t> size(config.devices());
+  for (int64_t device = 0; device < config.devices(); ++device) ++size[root(device)];
+  return *std::max_element(size.begin(), size.end());
+}
+
 }  // namespace
 
 isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveRequest& request) {
@@ -106,7 +121,7 @@ isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveR
   }
   isa::CollectiveInfo info;
   info.algorithm = messages.empty() ? "local copy" : "direct over minimum-hop routes";
-  info.group_size = static_cast<int64_t>(request.pairs.size());
+  info.group_size = LargestGroup(config, request);
   info.expected = ici.launch + slowest;
   info.bound = timing::PermuteBound(request.operand_bytes, fewest_ways, total_hops,
                                     static_cast<int64_t>(config.topology.AllLinks().size()),
