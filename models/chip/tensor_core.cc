@@ -27,12 +27,12 @@ void TensorCore::Measure(const isa::Block& block, Picoseconds total) {
 }
 
 void TensorCore::Begin(int64_t step, double fraction) {
-  const Picoseconds total = Scaled(block_total_, fraction);
-  const Picoseconds mxu = Scaled(block_mxu_, fraction);
-  const Picoseconds vpu = Scaled(block_vpu_, fraction);
+  const Picoseconds total = timing::Scaled(block_total_, fraction);
+  const Picoseconds mxu = timing::Scaled(block_mxu_, fraction);
+  const Picoseconds vpu = timing::Scaled(block_vpu_, fraction);
   parts_.mxu.Occupy(mxu);
   parts_.vpu.Occupy(vpu);
-  parts_.xlu.Occupy(Scaled(block_xlu_, fraction));
+  parts_.xlu.Occupy(timing::Scaled(block_xlu_, fraction));
   probe_.BlockBegan(op_, step, mxu, vpu, total);
   timer_.notify(ScTime(total));
 }
@@ -96,7 +96,7 @@ void TensorCore::TimerFired() {
       listener_->WorkEnded();
       return;
     case Phase::kLaunch: {
-      const StepPlan& first = steps_.At(0);
+      const timing::StepPlan& first = steps_.At(0);
       const Bytes all = first.fetch_single + first.fetch_double;
       Issue(all, 0, /*write=*/false);
       Issue(steps_.At(1).fetch_double, 1, /*write=*/false);

@@ -2,7 +2,7 @@
 //
 // A block claims the matrix, vector and cross-lane slots for as long as it needs
 // each, and the core for as long as the fullest takes. A kernel is the pipeline
-// of kernel_runner.h. Who asks for work and when is the business of a stream.
+// of timing/kernel_steps.h. Who asks for work and when is the business of a stream.
 //
 // One timed notification is pending while a block (or a kernel's launch) runs,
 // none while the core waits for data.
@@ -17,13 +17,13 @@
 #include "absl/status/status.h"
 #include "configs/chip.h"
 #include "models/chip/dma.h"
-#include "models/chip/kernel_runner.h"
 #include "models/chip/mxu.h"
 #include "models/chip/probe.h"
 #include "models/chip/vmem.h"
 #include "models/chip/vpu.h"
 #include "models/chip/xlu.h"
 #include "models/isa/program.h"
+#include "models/timing/kernel_steps.h"
 
 namespace tpusim::chip {
 
@@ -91,7 +91,7 @@ class TensorCore : public sc_core::sc_module, public TransferListener {
   // also the order in which they end.
   const isa::Kernel* kernel_ = nullptr;
   int32_t channel_ = 0;
-  KernelSteps steps_;
+  timing::KernelSteps steps_;
   std::vector<OutputState> outputs_;
   size_t output_count_ = 0;
   int64_t step_ = 0;

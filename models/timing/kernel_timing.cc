@@ -24,8 +24,7 @@ int64_t CeilToInt(double x) { return static_cast<int64_t>(std::ceil(x - 1e-9)); 
 // is shorter: few tiles and many rows want the second.
 int64_t MxuSteadyCycles(const configs::MxuParams& mxu, const isa::MxuWork& work) {
   const double passes = FormatPasses(mxu, work.format);
-  const int64_t tiles =
-      work.batch * CeilDiv(work.k, mxu.rows) * CeilDiv(work.n, mxu.columns);
+  const int64_t tiles = work.batch * CeilDiv(work.k, mxu.rows) * CeilDiv(work.n, mxu.columns);
   const double load = static_cast<double>(mxu.rows) / mxu.weight_rows_per_cycle;
   const auto tile_cycles = [&](int64_t rows) {
     const double stream = static_cast<double>(RoundUp(rows, 8)) / mxu.lhs_rows_per_cycle;
@@ -45,8 +44,8 @@ double AverageFraction(const isa::Kernel& kernel, uint32_t mask) {
   for (size_t d = 0; d < kernel.grid.size(); ++d) {
     if (((mask >> d) & 1U) == 0) continue;
     const isa::GridDim& dim = kernel.grid[d];
-    fraction *= (static_cast<double>(dim.count - 1) + dim.last_fraction) /
-                static_cast<double>(dim.count);
+    fraction *=
+        (static_cast<double>(dim.count - 1) + dim.last_fraction) / static_cast<double>(dim.count);
   }
   return fraction;
 }
@@ -59,44 +58,26 @@ bool MovesOnStepOf(const isa::Kernel& kernel, uint32_t mask, size_t j) {
   return false;
 }
 
-struct StepBytes {
-  double in = 0, out = 0;
-  bool Any() const { return in + out > 0; }
-};
-
-StepBytes BytesOnStepOf(const isa::Kernel& kernel, size_t j) {
-  StepBytes bytes;
-  for (const isa::Window& w : kernel.windows) {
-    if (w.space == isa::MemorySpace::kVmem || !MovesOnStepOf(kernel, w.moves_with, j)) continue;
-    const double b =
-        static_cast<double>(w.bytes.value()) * AverageFraction(kernel, w.moves_with);
-    (w.kind == isa::WindowKind::kInput ? bytes.in : bytes.out) += b;
-  }
-  return bytes;
-}
-
-StepBytes BytesOfOneBlock(const isa::Kernel& kernel) {
-  StepBytes bytes;
-  for (const isa::Window& w : kernel.windows) {
-    if (w.space == isa::MemorySpace::kVmem) continue;
-    (w.kind == isa::WindowKind::kInput ? bytes.in : bytes.out) +=
-        static_cast<double>(w.bytes.value());
-  }
-  return bytes;
-}
-
 }  // namespace
 
 double FormatPasses(const configs::MxuParams& mxu, isa::NumberFormat format) {
   switch (format) {
-    case isa::NumberFormat::kBf16: return mxu.passes_bf16;
-    case isa::NumberFormat::kF32: return mxu.passes_f32;
-    case isa::NumberFormat::kF32High: return mxu.passes_f32_high;
-    case isa::NumberFormat::kF32Highest: return mxu.passes_f32_highest;
-    case isa::NumberFormat::kInt8: return mxu.passes_int8;
-    case isa::NumberFormat::kInt4: return mxu.passes_int4;
-    case isa::NumberFormat::kFp8: return mxu.passes_fp8;
-    case isa::NumberFormat::kInt32: return mxu.passes_int32;
+    case isa::NumberFormat::kBf16:
+      return mxu.passes_bf16;
+    case isa::NumberFormat::kF32:
+      return mxu.passes_f32;
+    case isa::NumberFormat::kF32High:
+      return mxu.passes_f32_high;
+    case isa::NumberFormat::kF32Highest:
+      return mxu.passes_f32_highest;
+    case isa::NumberFormat::kInt8:
+      return mxu.passes_int8;
+    case isa::NumberFormat::kInt4:
+      return mxu.passes_int4;
+    case isa::NumberFormat::kFp8:
+      return mxu.passes_fp8;
+    case isa::NumberFormat::kInt32:
+      return mxu.passes_int32;
   }
   return mxu.passes_bf16;
 }
@@ -129,31 +110,6 @@ BytesPerSecond HbmRate(const configs::ChipParams& chip) {
 
 Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block) {
   return ToTime(TimeBlock(chip, block).total, chip.clock) + chip.tensor_core.grid_step_overhead;
-}
-
-Picoseconds KernelTime(const configs::ChipParams& chip, const isa::Kernel& kernel) {
-  const double rate = HbmRate(chip).value();
-  const auto data_time = [&](const StepBytes& bytes) {
-    if (!bytes.Any()) return Picoseconds(0);
-    return chip.dma.start_latency + FromSeconds((bytes.in + bytes.out) / rate);
-  };
-  uint32_t all = 0;
-  for (size_t d = 0; d < kernel.grid.size(); ++d) all |= 1U << d;
-  const Picoseconds step = FromSeconds(ToSeconds(StepTime(chip, kernel.block)) *
-                                       AverageFraction(kernel, all));
-
-  const StepBytes block = BytesOfOneBlock(kernel);
-  Picoseconds total = chip.tensor_core.kernel_launch;
-  total += data_time({block.in, 0});
-  int64_t outer = 1;  // index combinations of the dimensions outside j
-  for (size_t j = 0; j < kernel.grid.size(); ++j) {
-    const int64_t transitions = outer * (kernel.grid[j].count - 1);
-    total += std::max(step, data_time(BytesOnStepOf(kernel, j))) * transitions;
-    outer *= kernel.grid[j].count;
-  }
-  total += step;
-  total += data_time({0, block.out});
-  return total;
 }
 
 KernelTraffic TrafficOf(const isa::Kernel& kernel) {

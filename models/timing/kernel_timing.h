@@ -13,9 +13,9 @@ namespace tpusim::timing {
 
 // What each slot of one block is busy for. `total` is what the block takes.
 struct BlockCycles {
-  Cycles mxu{0};    // longest array's steady state, without fill and drain
+  Cycles mxu{0};       // longest array's steady state, without fill and drain
   Cycles mxu_fill{0};  // fill and drain that nothing hides
-  Cycles vpu{0};    // fullest of VALU, EUP, XLU, load, store
+  Cycles vpu{0};       // fullest of VALU, EUP, XLU, load, store
   Cycles total{0};
 };
 
@@ -30,10 +30,6 @@ BytesPerSecond HbmRate(const configs::ChipParams& chip);
 
 // Time of one grid step's block including the step's scalar overhead.
 Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block);
-
-// A kernel alone on its chip: exact replay of the software pipeline
-// (fill, steps, drain) with every transfer at the full HBM rate.
-Picoseconds KernelTime(const configs::ChipParams& chip, const isa::Kernel& kernel);
 
 // HBM bytes that a kernel moves (inputs re-fetched as the grid revisits them).
 struct KernelTraffic {

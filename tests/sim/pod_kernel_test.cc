@@ -8,6 +8,7 @@
 #include <cmath>
 #include <random>
 
+#include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "tests/sim/pod_testing.h"
 
@@ -142,7 +143,7 @@ TEST(PodKernel, MatrixWorkIsBusyWithoutItsLatency) {
   EXPECT_GE(timeline.step_time, Nanoseconds(356));
 }
 
-// The recurrence of kernel_runner.h, written down plainly over arrays.
+// The recurrence of kernel_steps.h, written down plainly over arrays.
 int64_t Replay(const configs::ChipParams& chip, const isa::Kernel& kernel) {
   const int64_t steps = kernel.Steps();
   const size_t dims = kernel.grid.size();
@@ -240,7 +241,9 @@ TEST(PodKernel, RandomKernelsFollowTheRecurrence) {
     const int64_t dims = draw(0, 3);
     for (int64_t d = 0; d < dims; ++d) {
       const int64_t eighths = draw(0, 1) == 0 ? 8 : draw(1, 8);
-      kernel.grid.push_back({draw(1, 5), static_cast<double>(eighths) / 8});
+      // Long dimensions, so that KernelTime has something to skip.
+      const int64_t longest = draw(0, 2) == 0 ? 15 : 5;
+      kernel.grid.push_back({draw(1, longest), static_cast<double>(eighths) / 8});
     }
     const int64_t windows = draw(0, 4);
     for (int64_t w = 0; w < windows; ++w) {
@@ -270,6 +273,9 @@ TEST(PodKernel, RandomKernelsFollowTheRecurrence) {
   for (size_t i = 0; i < kernels.size(); ++i) {
     EXPECT_EQ(timeline.ops[i].total.value(), Replay(config.chip, kernels[i])) << "kernel " << i;
     EXPECT_EQ(timeline.ops[i].count, 1);
+    const Picoseconds alone = timing::KernelTime(config.chip, kernels[i]);
+    EXPECT_EQ(timeline.ops[i].total, alone) << "kernel " << i;
+    EXPECT_LE(timing::KernelTimeBound(config.chip, kernels[i]), alone) << "kernel " << i;
     const timing::KernelTraffic traffic = timing::TrafficOf(kernels[i]);
     hbm += (traffic.read + traffic.written).value();
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/lowering/collective.h"
 #include "workloads/lowering/instruction_class.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "configs/config.h"
+#include "models/timing/kernel_time.h"
 
 namespace tpusim::timing {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/timing/kernel_timing.h"
+#include "models/timing/kernel_time.h"
 
 namespace tpusim::lowering {
 
@@ -38,6 +38,7 @@ Bytes WindowBytes(const isa::Kernel& kernel) {
 
 void FastestKernel::Offer(const isa::Kernel& kernel, Bytes scratch) {
   if (WindowBytes(kernel) + scratch > target_.ScopedVmem()) return;
+  if (best_ && timing::KernelTimeBound(target_.chip(), kernel) > best_time_) return;
   const Picoseconds time = timing::KernelTime(target_.chip(), kernel);
   if (best_ && std::pair(time, kernel.Steps()) >= std::pair(best_time_, best_->Steps())) return;
   best_ = kernel;

@@ -1,10 +1,10 @@
 // What every step of a kernel moves and computes. Times are tested in
 // tests/sim/pod_kernel_test.cc.
-#include "models/chip/kernel_runner.h"
+#include "models/timing/kernel_steps.h"
 
 #include <gtest/gtest.h>
 
-namespace tpusim::chip {
+namespace tpusim::timing {
 namespace {
 
 isa::Window MakeWindow(isa::WindowKind kind, int64_t bytes, uint32_t moves_with,
@@ -90,4 +90,4 @@ TEST(KernelSteps, FractionsRoundToNearest) {
 }
 
 }  // namespace
-}  // namespace tpusim::chip
+}  // namespace tpusim::timing

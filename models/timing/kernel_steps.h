@@ -8,7 +8,7 @@
 //         with one buffer F1(s), windows with two or more F2(s)
 //   W(s)  the output windows whose block is complete after step s: those that
 //         move at step s+1, and all of them after the last step
-//   B(s)  compute of step s: timing::StepTime x the partial fractions of the
+//   B(s)  compute of step s: StepTime x the partial fractions of the
 //         grid dimensions that stand on their last index, rounded to nearest
 //
 // F1, F2 and W of one step are one transfer each, of the sum of their windows'
@@ -44,10 +44,11 @@
 // latency and the data to the start of step s+2; it rules in kernels of very
 // short steps only.
 //
-// KernelSteps says what every step moves and computes. It knows no time;
-// chip::TensorCore runs it on SystemC.
-#ifndef TPUSIM_MODELS_CHIP_KERNEL_RUNNER_H_
-#define TPUSIM_MODELS_CHIP_KERNEL_RUNNER_H_
+// KernelSteps says what every step moves and computes. It knows no time:
+// chip::TensorCore runs the pipeline on SystemC, KernelTime (kernel_time.h)
+// replays it for a kernel alone on its chip.
+#ifndef TPUSIM_MODELS_TIMING_KERNEL_STEPS_H_
+#define TPUSIM_MODELS_TIMING_KERNEL_STEPS_H_
 
 #include <array>
 #include <cstdint>
@@ -56,7 +57,7 @@
 #include "configs/units.h"
 #include "models/isa/program.h"
 
-namespace tpusim::chip {
+namespace tpusim::timing {
 
 // One step of a kernel.
 struct StepPlan {
@@ -74,6 +75,8 @@ class KernelSteps {
   void Reset(const isa::Kernel& kernel);
 
   int64_t steps() const { return steps_; }
+  // Goes on from `step` > 0, as if all steps before had been asked for.
+  void Seek(int64_t step);
   // Any step from the current one to two ahead of it; steps before are gone.
   // Beyond the last step there is nothing to do.
   const StepPlan& At(int64_t step);
@@ -97,6 +100,6 @@ class KernelSteps {
 Picoseconds Scaled(Picoseconds t, double fraction);
 Bytes Scaled(Bytes bytes, double fraction);
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::timing
 
-#endif  // TPUSIM_MODELS_CHIP_KERNEL_RUNNER_H_
+#endif  // TPUSIM_MODELS_TIMING_KERNEL_STEPS_H_

@@ -1,10 +1,10 @@
-#include "models/chip/kernel_runner.h"
+#include "models/timing/kernel_steps.h"
 
 #include <cmath>
 
 #include "configs/status_macros.h"
 
-namespace tpusim::chip {
+namespace tpusim::timing {
 
 Picoseconds Scaled(Picoseconds t, double fraction) {
   if (fraction == 1) return t;
@@ -23,6 +23,16 @@ void KernelSteps::Reset(const isa::Kernel& kernel) {
   index_.assign(kernel.grid.size(), 0);
   ragged_ = false;
   for (const isa::GridDim& dim : kernel.grid) ragged_ |= dim.last_fraction != 1;
+}
+
+void KernelSteps::Seek(int64_t step) {
+  TPUSIM_CHECK(step > 0 && step < steps_, "a kernel has no such step");
+  generated_ = step;
+  int64_t rest = step - 1;  // Generate() moves on from the step before
+  for (size_t d = index_.size(); d-- > 0;) {
+    index_[d] = rest % kernel_->grid[d].count;
+    rest /= kernel_->grid[d].count;
+  }
 }
 
 const StepPlan& KernelSteps::At(int64_t step) {
@@ -91,4 +101,4 @@ void KernelSteps::Generate() {
   }
 }
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::timing
