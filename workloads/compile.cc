@@ -20,6 +20,7 @@
 #include "workloads/passes/memory.h"
 #include "workloads/passes/schedule.h"
 #include "workloads/passes/simplify.h"
+#include "workloads/passes/sink_initializers.h"
 #include "workloads/passes/target.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
@@ -38,6 +39,7 @@ struct Pass {
 constexpr Pass kPipeline[] = {
     {"simplify", passes::Simplify},
     {"layout", passes::AssignLayouts},
+    {"sink-initializers", passes::SinkInitializers},
     {"fuse", passes::Fuse},
     {"copies", passes::InsertCopies},
     {"async-collectives", passes::MakeCollectivesAsync},

@@ -28,6 +28,14 @@ absl::StatusOr<Cost> CostOf(const Computation& computation);
 // from known_trip_count. nullopt: depends on data.
 std::optional<int64_t> TripCount(const Instruction& while_instruction);
 
+// The carried scalar that a loop counts by: its place in the carry and the value
+// that it has in the first iteration and in no other. Empty if there is none.
+struct LoopCounter {
+  int64_t index = 0;
+  int64_t start = 0;
+};
+std::optional<LoopCounter> CounterWithStart(const Instruction& while_instruction);
+
 }  // namespace tpusim::hlo
 
 #endif  // TPUSIM_WORKLOADS_HLO_COST_H_

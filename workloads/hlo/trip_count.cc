@@ -197,39 +197,61 @@ std::optional<int64_t> StepOf(const Computation& body, int64_t index) {
   return std::nullopt;
 }
 
+// The carried scalar that a loop counts by, and against what.
+struct Counter {
+  int64_t index = 0;
+  int64_t step = 0;
+  const Instruction* limit = nullptr;
+  std::string direction;  // of `variable <direction> limit`
+};
+
+std::optional<Counter> CounterOf(const Instruction& loop) {
+  if (loop.opcode() != Opcode::kWhile || loop.called().size() != 2) return std::nullopt;
+  const auto compare = BinaryOf(loop.called()[1]->root());
+  if (!compare.has_value() || compare->op->opcode() != Opcode::kCompare) return std::nullopt;
+  const std::string& direction = compare->op->attrs().comparison_direction();
+  // The side that the body steps is the variable, the other one the limit.
+  for (const bool variable_is_a : {true, false}) {
+    const auto index = CarryIndex(variable_is_a ? compare->a : compare->b);
+    if (!index.has_value()) continue;
+    const auto step = StepOf(*loop.called()[0], *index);
+    if (!step.has_value()) continue;
+    return Counter{*index, *step, variable_is_a ? compare->b : compare->a,
+                   variable_is_a ? direction : Mirrored(direction)};
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> StartOf(const Instruction& loop, int64_t index) {
+  const Instruction* initial = TupleOperand(loop.operand(0), index);
+  return initial == nullptr ? std::nullopt : ConstantValue(initial);
+}
+
 }  // namespace
 
 std::optional<int64_t> TripCount(const Instruction& loop) {
   if (loop.opcode() != Opcode::kWhile || loop.called().size() != 2) return std::nullopt;
   if (const auto known = KnownTripCount(loop); known.has_value() && *known >= 0) return known;
-  const Computation& body = *loop.called()[0];
-  const Computation& condition = *loop.called()[1];
-  const auto compare = BinaryOf(condition.root());
-  if (!compare.has_value() || compare->op->opcode() != Opcode::kCompare) return std::nullopt;
-
-  // The side that the body steps is the variable, the other one the limit.
-  for (const bool variable_is_a : {true, false}) {
-    const Instruction* variable = variable_is_a ? compare->a : compare->b;
-    const Instruction* limit_side = variable_is_a ? compare->b : compare->a;
-    const auto index = CarryIndex(variable);
-    if (!index.has_value()) continue;
-    const auto step = StepOf(body, *index);
-    if (!step.has_value()) continue;
-    // A limit that is carried through the loop must not change on the way.
-    std::optional<int64_t> limit;
-    if (const auto carried = CarryIndex(limit_side)) {
-      const Instruction* initial = TupleOperand(loop.operand(0), *carried);
-      if (initial != nullptr && IsInvariant(loop, *carried)) limit = ConstantValue(initial);
-    } else {
-      limit = ConstantValue(limit_side);
-    }
-    const Instruction* initial = TupleOperand(loop.operand(0), *index);
-    const auto start = initial == nullptr ? std::nullopt : ConstantValue(initial);
-    if (!limit.has_value() || !start.has_value()) return std::nullopt;
-    const std::string& direction = compare->op->attrs().comparison_direction();
-    return Count(*start, *limit, *step, variable_is_a ? direction : Mirrored(direction));
+  const auto counter = CounterOf(loop);
+  if (!counter.has_value()) return std::nullopt;
+  // A limit that is carried through the loop must not change on the way.
+  std::optional<int64_t> limit;
+  if (const auto carried = CarryIndex(counter->limit)) {
+    if (IsInvariant(loop, *carried)) limit = StartOf(loop, *carried);
+  } else {
+    limit = ConstantValue(counter->limit);
   }
-  return std::nullopt;
+  const auto start = StartOf(loop, counter->index);
+  if (!limit.has_value() || !start.has_value()) return std::nullopt;
+  return Count(*start, *limit, counter->step, counter->direction);
+}
+
+std::optional<LoopCounter> CounterWithStart(const Instruction& loop) {
+  const auto counter = CounterOf(loop);
+  if (!counter.has_value() || counter->step == 0) return std::nullopt;
+  const auto start = StartOf(loop, counter->index);
+  if (!start.has_value()) return std::nullopt;
+  return LoopCounter{counter->index, *start};
 }
 
 }  // namespace tpusim::hlo

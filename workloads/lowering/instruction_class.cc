@@ -7,6 +7,7 @@
 #include "configs/status_macros.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/opcode.h"
+#include "workloads/passes/sink_initializers.h"
 
 namespace tpusim::lowering {
 
@@ -53,6 +54,12 @@ absl::StatusOr<InstructionClass> Classify(const Instruction& i) {
     case Opcode::kReverse:
     case Opcode::kCopy:
       return InstructionClass::kKernel;
+    case Opcode::kCustomCall:
+      // Reserves memory and leaves it as it is.
+      if (i.attrs().custom_call_target() == passes::kAllocateBuffer) {
+        return InstructionClass::kNothing;
+      }
+      break;
     default:
       break;
   }
