@@ -13,7 +13,9 @@ because otherwise the CPU client refuses more than one partition. The arguments 
 replicated with the shape of one device, but made of eight different buffers; nobody compares them.
 """
 
+import inspect
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -62,6 +64,7 @@ def run(module: bytes, inputs: PerDevice) -> PerDevice:
     build.use_spmd_partitioning, build.use_shardy_partitioner = True, False
     assignment = _xla.DeviceAssignment.create(np.array([[d.id for d in devices]]))
     options.device_assignment = build.device_assignment = assignment
+    build.debug_options.xla_backend_optimization_level = 0  # Half the time is otherwise LLVM's.
     executable = devices[0].client.compile_and_load(
         _to_stablehlo(module), _xla.DeviceList(tuple(devices)), options
     )
@@ -77,21 +80,29 @@ def run(module: bytes, inputs: PerDevice) -> PerDevice:
 
 
 def reference(
-    function: Callable[..., Any], arguments: Sequence[jax.ShapeDtypeStruct], seed: int = 0
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    seed: int = 0,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
 ) -> tuple[PerDevice, PerDevice]:
     """Runs the JAX function on random arguments: what each device gets in and gives out.
 
-    Only arguments that the function uses are listed, as in the exported module.
+    Only arguments that the function uses are listed, as in the exported module. `ranges` limits
+    the values of an argument, or of a leaf of one, by its name: {name: (lowest, below)}.
     """
     random = np.random.default_rng(seed)
     lowered = function.lower(*arguments)  # type: ignore[attr-defined]
-    placed = [
-        jax.device_put(random_array(random, a, is_weight=i > 0), a.sharding)
-        for i, a in enumerate(arguments)
-    ]
+    leaves, tree = jax.tree.flatten(tuple(arguments))
+    placed = []
+    for number, (leaf, path) in enumerate(zip(leaves, _paths(function, arguments), strict=True)):
+        limits = [limit for name, limit in (ranges or {}).items() if name in path]
+        values = random_array(random, leaf, is_weight=number > 0, limits=limits)
+        placed.append(jax.device_put(values, leaf.sharding))
     kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
     inputs = [shards_of(placed[k]) for k in kept]
-    results = jax.tree.leaves(lowered.compile()(*placed))
+    options = {"xla_backend_optimization_level": 0}
+    compiled = lowered.compile(compiler_options=options)
+    results = jax.tree.leaves(compiled(*jax.tree.unflatten(tree, placed)))
     return inputs, [shards_of(r) for r in results]
 
 
@@ -116,14 +127,31 @@ def check(
             assert difference <= allowed, f"{where}: off by {difference}, allowed {allowed}"
 
 
+def _paths(function: Callable[..., Any], arguments: Sequence[Any]) -> list[set[str]]:
+    """Per leaf of the arguments the names it goes by: of the argument, fields and keys."""
+    names = list(inspect.signature(function).parameters)
+    paths = []
+    for name, argument in itertools.zip_longest(names, arguments, fillvalue=""):
+        for path, _ in jax.tree_util.tree_flatten_with_path(argument)[0]:
+            keys = {str(getattr(k, "name", getattr(k, "key", ""))) for k in path}
+            paths.append({name} | keys)
+    return paths
+
+
 def random_array(
-    random: np.random.Generator, aval: jax.ShapeDtypeStruct, is_weight: bool
+    random: np.random.Generator,
+    aval: jax.ShapeDtypeStruct,
+    is_weight: bool,
+    limits: Sequence[tuple[float, float]] = (),
 ) -> np.ndarray:
-    """An argument: integers of all bits, floats near one."""
+    """An argument: integers of all bits, floats near one, or anything within the first limits."""
+    if limits:
+        low, high = limits[0]
+        return random.uniform(low, high, aval.shape).astype(aval.dtype)
     if jax.numpy.issubdtype(aval.dtype, jax.numpy.integer):
-        limits = np.iinfo(aval.dtype)
+        info = np.iinfo(aval.dtype)
         # All bits: integer products must be right modulo the width, not just for small numbers.
-        return random.integers(limits.min, limits.max, aval.shape, aval.dtype, endpoint=True)
+        return random.integers(info.min, info.max, aval.shape, aval.dtype, endpoint=True)
     if aval.dtype == np.bool_:
         return random.random(aval.shape) < 0.5
     values = random.standard_normal(aval.shape, np.float32)
@@ -134,7 +162,8 @@ def random_array(
 
 def shards_of(array: jax.Array) -> list[np.ndarray]:
     """What each of jax.devices() holds of it."""
-    by_device = {s.device: np.asarray(s.data) for s in array.addressable_shards}
+    # A copy: the array may be donated.
+    by_device = {s.device: np.array(s.data) for s in array.addressable_shards}
     return [by_device[d] for d in jax.devices()]
 
 
@@ -146,6 +175,8 @@ def _to_stablehlo(module: bytes) -> bytes:
     """
     with mlir.make_ir_context():
         parsed = ir.Module.parse(_xla.mlir.hlo_to_stablehlo(mark_manual(module)))
+
+        _expand_ragged_dots(parsed)
 
         def mark(operation: Any) -> Any:
             count = len(operation.results)
@@ -159,6 +190,64 @@ def _to_stablehlo(module: bytes) -> bytes:
 
         parsed.operation.walk(mark)
         return mlir.module_to_bytecode(parsed)
+
+
+def _expand_ragged_dots(module: Any) -> None:
+    """Writes ragged products as JAX does for CPU, whose compiler knows none: dense ones, masked."""
+    found = []
+
+    def collect(operation: Any) -> Any:
+        if operation.name == "mhlo.ragged_dot":
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect)
+    for number, operation in enumerate(found):
+        expanded = _ragged_dot_for_cpu(operation)
+        for name in re.findall(r"func\.func \w+ @(\w+)", expanded):
+            expanded = re.sub(rf"@{name}\b", f"@ragged_{number}_{name}", expanded)
+        for function in ir.Module.parse(expanded).body.operations:
+            module.body.append(function.operation.clone())
+        with ir.InsertionPoint(operation), ir.Location.unknown():
+            call = ir.Operation.create(
+                "func.call",
+                results=[r.type for r in operation.results],
+                operands=list(operation.operands),
+                attributes={"callee": ir.FlatSymbolRefAttr.get(f"ragged_{number}_main")},
+            )
+        operation.results[0].replace_all_uses_with(call.results[0])
+        operation.erase()
+
+
+def _ragged_dot_for_cpu(operation: Any) -> str:
+    """StableHLO of a function that does what the operation does."""
+    text = str(operation)
+
+    def dimensions(name: str) -> tuple[int, ...]:
+        listed = re.search(rf"{name} = \[([^\]]*)\]", text)
+        return tuple(int(d) for d in listed[1].split(",")) if listed else ()
+
+    numbers = jax.lax.RaggedDotDimensionNumbers(
+        dot_dimension_numbers=(
+            (dimensions("lhs_contracting_dimensions"), dimensions("rhs_contracting_dimensions")),
+            (dimensions("lhs_batching_dimensions"), dimensions("rhs_batching_dimensions")),
+        ),
+        lhs_ragged_dimensions=dimensions("lhs_ragged_dimensions"),
+        rhs_group_dimensions=dimensions("rhs_group_dimensions"),
+    )
+    kinds = {"f32": "float32", "bf16": "bfloat16", "i32": "int32"}
+    shapes = [
+        jax.ShapeDtypeStruct(tuple(v.type.shape), kinds[str(v.type.element_type)])
+        for v in operation.operands
+    ]
+    result = kinds[str(operation.results[0].type.element_type)]
+
+    def product(lhs: jax.Array, rhs: jax.Array, sizes: jax.Array) -> jax.Array:
+        return jax.lax.ragged_dot_general(
+            lhs, rhs, sizes, numbers, preferred_element_type=np.dtype(result)
+        )
+
+    return jax.jit(product).lower(*shapes).as_text()
 
 
 def mark_manual(module: bytes) -> bytes:

@@ -6,11 +6,22 @@ import subprocess
 import jax
 import oracle
 import pytest
+from known_gaps import GAPS
 
 from workloads.examples import EXAMPLES
 
 EXPORTS = pathlib.Path(__file__).resolve().parents[2] / "workloads" / "examples"
-ON_EIGHT_DEVICES = [name for name, example in EXAMPLES.items() if example.num_devices == 8]
+ON_EIGHT_DEVICES = [
+    pytest.param(name, marks=pytest.mark.xfail(reason=GAPS[name], strict=True))
+    if name in GAPS
+    else name
+    for name, example in EXAMPLES.items()
+    if example.num_devices == 8
+]
+
+
+def test_gaps_are_of_examples():
+    assert set(EXAMPLES) >= set(GAPS)
 
 
 @pytest.mark.parametrize("name", ON_EIGHT_DEVICES)
@@ -26,6 +37,9 @@ def test_partitioned_equals_jax(name: str, binary: str, tmp_path: pathlib.Path):
     )
     assert done.returncode == 0, done.stderr
     function, arguments = example(example.concrete_mesh(jax.devices()))
-    inputs, expected = oracle.reference(function, arguments)
+    inputs, expected = oracle.reference(function, arguments, ranges=example.ranges)
     actual = oracle.run(oracle.hlo_module(output.read_bytes()), inputs)
-    oracle.check(actual, expected)
+    tolerance = oracle.TOLERANCE
+    if example.precision:
+        tolerance = dict.fromkeys(tolerance, tolerance[example.precision])
+    oracle.check(actual, expected, tolerance)

@@ -11,7 +11,17 @@ import pytest
 import trace_reader
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EXAMPLES = sorted((ROOT / "workloads" / "examples").glob("*.pb"))
+# Of every kind of program one; loops, rings and tuples of results among them.
+TRACED = [
+    *("all_gather", "all_reduce_64mib_16x16", "all_reduce_64mib_4x2", "all_reduce_64mib_8x16"),
+    *("all_to_all", "allgather_matmul_bf16", "allgather_matmul_int32", "axis_index"),
+    *("collective_matmul_bf16", "collective_matmul_int32", "collective_matmul_unrolled_int32"),
+    *("elementwise_chain", "local_matmul_bf16", "matmul_square", "mlp_scan_8_layers"),
+    *("mlp_two_layers", "psum", "psum_scatter", "ring_shift", "shard_mean"),
+    *("contract_constrained_input", "all_reduce_matmul_two_ways", "transformer_block_auto"),
+    "residual_mlp_train_scan_two_dimensional",
+]
+EXAMPLES = [ROOT / "workloads" / "examples" / f"{name}.pb" for name in TRACED]
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,24 @@
 Each has a committed export beside it, `<name>.pb`; `export_all.py` writes them anew.
 """
 
-from workloads.examples import all_reduce, collective_matmul, collectives, layers, matmul
+from workloads.examples import (
+    all_reduce,
+    collective_matmul,
+    collectives,
+    cross_entropy,
+    decode,
+    host_memory,
+    jit_tutorial,
+    language_model_train,
+    layers,
+    matmul,
+    moe,
+    per_shard,
+    reduce_scatter_matmul,
+    residual_mlp,
+    transformations,
+    transformer_block,
+)
 from workloads.examples.example import EXAMPLES, Example
 
 __all__ = [
@@ -12,6 +29,17 @@ __all__ = [
     "all_reduce",
     "collective_matmul",
     "collectives",
+    "cross_entropy",
+    "decode",
+    "host_memory",
+    "jit_tutorial",
+    "language_model_train",
     "layers",
     "matmul",
+    "moe",
+    "per_shard",
+    "reduce_scatter_matmul",
+    "residual_mlp",
+    "transformations",
+    "transformer_block",
 ]

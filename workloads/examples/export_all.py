@@ -14,6 +14,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python")]
 
+from tpusim.export import force_cpu_devices  # noqa: E402
+
+if __name__ == "__main__":
+    force_cpu_devices(8)  # For the programs that name no mesh: pmap takes what there is.
+
 import jax  # noqa: E402
 import tpusim  # noqa: E402
 
@@ -39,7 +44,12 @@ def export(example: Example) -> tpusim.Workload:
     with reproducible():
         function, arguments = example()
         return tpusim.export(
-            function, *arguments, path=None, name=example.name, config=example.config
+            function,
+            *arguments,
+            path=None,
+            name=example.name,
+            config=example.config,
+            trip_counts=example.trip_counts,
         )
 
 

@@ -105,8 +105,9 @@ def _export_function(script: pathlib.Path, name: str, output: str, config: str) 
     step, arguments, keywords = (*described, {})[:3]
     from tpusim import exporter
 
-    jitted = step if hasattr(step, "trace") else exporter.jax.jit(step)
-    workload = exporter.workload_of(jitted, arguments, keywords, config=config, name=name)
+    workload = exporter.workload_of(
+        exporter.traceable(step), arguments, keywords, config=config, name=name
+    )
     workload.save(output)
     return workload
 

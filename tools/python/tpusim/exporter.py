@@ -60,7 +60,7 @@ def export(
       The workload that was written.
     """
     workload = workload_of(
-        function if hasattr(function, "trace") else jax.jit(function),
+        traceable(function),
         arguments,
         keyword_arguments,
         config=config,
@@ -107,6 +107,31 @@ def workload_of(
         jax_version=jax.__version__,
         config=config,
     )
+
+
+class _Pmapped:
+    """A pmapped function with a `trace` like that of `jax.jit`, which it otherwise lacks."""
+
+    def __init__(self, function: Callable[..., Any], infer_params: Callable[..., Any]):
+        self.__name__ = getattr(function, "__name__", "")
+        self._infer_params = infer_params
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        _, jitted, flat, *_ = self._infer_params(*args, **kwargs)
+        return jitted.trace(*flat)
+
+
+def traceable(function: Callable[..., Any]) -> Any:
+    """The function as something that can be traced: jitted if it is not, pmapped if it is."""
+    if hasattr(function, "trace"):
+        return function
+    # pmap is a jitted shard_map; its `lower` holds what finds that for given arguments.
+    lower = getattr(function, "lower", None)
+    names = getattr(getattr(lower, "__code__", None), "co_freevars", ())
+    if lower is not None and "infer_params" in names:
+        cell = lower.__closure__[names.index("infer_params")]
+        return _Pmapped(function, cell.cell_contents)
+    return jax.jit(function)
 
 
 def _without_id(module: bytes) -> bytes:
