@@ -355,10 +355,6 @@ class Normaliser {
           instruction->ReplaceAllUsesWith(instruction->operand(0));
         }
         computation->Remove(instruction);
-      } else if (mesh().size() > 1) {
-        return NoRule(fmt::format("custom-call '{}' has no sharding rule, so it cannot be "
-                                  "partitioned: {}",
-                                  target, instruction->Describe()));
       }
     }
     return absl::OkStatus();

@@ -29,13 +29,11 @@ absl::StatusOr<ShardingRule> Dot(const hlo::Instruction& instruction) {
   };
   for (size_t d = 0; d < lhs.size(); ++d) {
     if (!is_free(dims.lhs_batch_dimensions(), dims.lhs_contracting_dimensions(), d)) continue;
-    Tie(rule, lhs[d], FactorKind::kPassThrough,
-        {&rule.operands[0][d], &rule.results[0][result++]});
+    Tie(rule, lhs[d], FactorKind::kPassThrough, {&rule.operands[0][d], &rule.results[0][result++]});
   }
   for (size_t d = 0; d < rhs.size(); ++d) {
     if (!is_free(dims.rhs_batch_dimensions(), dims.rhs_contracting_dimensions(), d)) continue;
-    Tie(rule, rhs[d], FactorKind::kPassThrough,
-        {&rule.operands[1][d], &rule.results[0][result++]});
+    Tie(rule, rhs[d], FactorKind::kPassThrough, {&rule.operands[1][d], &rule.results[0][result++]});
   }
   return rule;
 }

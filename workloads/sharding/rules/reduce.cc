@@ -11,8 +11,8 @@ absl::StatusOr<ShardingRule> Reduce(const hlo::Instruction& instruction) {
   const auto& reduced = instruction.attrs().dimensions();
   const std::vector<int64_t>& dims = instruction.operand(0)->shape().dims;
   // Several arrays are reduced together by one function of all of them
-  // (arg-max): partial results cannot be combined by a plain collective.
-  const FactorKind kind = inputs == 1 ? FactorKind::kReduction : FactorKind::kNeedReplication;
+  // (arg-max): no plain collective combines partial results, the op does.
+  const FactorKind kind = inputs == 1 ? FactorKind::kReduction : FactorKind::kPermutation;
   size_t result = 0;
   for (size_t d = 0; d < dims.size(); ++d) {
     const bool gone = std::find(reduced.begin(), reduced.end(), d) != reduced.end();

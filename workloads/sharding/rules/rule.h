@@ -25,7 +25,10 @@ enum class FactorKind {
   kPassThrough,      // sharded: every device does its own part
   kReduction,        // sharded: every device has a partial result
   kNeedReplication,  // the op needs the whole factor
-  kPermutation,      // as pass-through for propagation; the op itself needs neighbours
+  // As pass-through for propagation; sharded, the op itself has to move data (a
+  // halo) or to combine what the devices found. Its dimensions may differ in size: the
+  // factor has the first one's.
+  kPermutation,
 };
 
 struct Factor {
@@ -70,19 +73,34 @@ void Tie(ShardingRule& rule, int64_t size, FactorKind kind,
          std::initializer_list<std::vector<int32_t>*> dims);
 
 using RuleFn = absl::StatusOr<ShardingRule> (*)(const hlo::Instruction&);
-absl::StatusOr<ShardingRule> Elementwise(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> BitcastConvert(const hlo::Instruction& instruction);
 absl::StatusOr<ShardingRule> Broadcast(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Transpose(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Reshape(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Slice(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Pad(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Collective(const hlo::Instruction& instruction);
 absl::StatusOr<ShardingRule> Concatenate(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Reverse(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Convolution(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Created(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> CustomCall(const hlo::Instruction& instruction);
 absl::StatusOr<ShardingRule> Dot(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Reduce(const hlo::Instruction& instruction);
 absl::StatusOr<ShardingRule> DynamicSlice(const hlo::Instruction& instruction);
 absl::StatusOr<ShardingRule> DynamicUpdateSlice(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Created(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Elementwise(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Fft(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Gather(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> MatrixBatch(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Pad(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> RaggedAllToAll(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> RaggedDot(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Reduce(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> ReduceWindow(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Reshape(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Reverse(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Scatter(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> SelectAndScatter(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Slice(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Sort(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> TopK(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> Transpose(const hlo::Instruction& instruction);
+absl::StatusOr<ShardingRule> TriangularSolve(const hlo::Instruction& instruction);
 absl::StatusOr<ShardingRule> Whole(const hlo::Instruction& instruction);
 
 }  // namespace rules

@@ -13,7 +13,9 @@ ShardingRule EmptyRule(const hlo::Instruction& instruction) {
   for (const hlo::Instruction* operand : instruction.operands()) {
     rule.operands.emplace_back(operand->shape().rank());
   }
-  for (const hlo::Shape* leaf : hlo::Leaves(instruction.shape())) rule.results.emplace_back(leaf->rank());
+  for (const hlo::Shape* leaf : hlo::Leaves(instruction.shape())) {
+    rule.results.emplace_back(leaf->rank());
+  }
   return rule;
 }
 
@@ -32,24 +34,47 @@ struct Entry {
   RulePriority priority;
 };
 
-// Elementwise opcodes are flagged as such in the opcode table and need no line.
+// By opcode name. Elementwise opcodes are flagged as such in the opcode table and
+// need no line.
 constexpr Entry kTable[] = {
-    {hlo::Opcode::kBitcastConvert, Elementwise, RulePriority::kElementwise},
+    {hlo::Opcode::kAllGather, Collective, RulePriority::kGeneral},
+    {hlo::Opcode::kAllReduce, Collective, RulePriority::kElementwise},
+    {hlo::Opcode::kAllToAll, Collective, RulePriority::kGeneral},
+    {hlo::Opcode::kBitcastConvert, BitcastConvert, RulePriority::kElementwise},
     {hlo::Opcode::kBroadcast, Broadcast, RulePriority::kBackwardFirst},
+    {hlo::Opcode::kCholesky, MatrixBatch, RulePriority::kGeneral},
+    {hlo::Opcode::kCollectiveBroadcast, Collective, RulePriority::kElementwise},
+    {hlo::Opcode::kCollectivePermute, Collective, RulePriority::kElementwise},
     {hlo::Opcode::kConcatenate, Concatenate, RulePriority::kGeneral},
     {hlo::Opcode::kConstant, Created, RulePriority::kGeneral},
+    {hlo::Opcode::kConvolution, Convolution, RulePriority::kGeneral},
     {hlo::Opcode::kCopy, Elementwise, RulePriority::kElementwise},
+    {hlo::Opcode::kCustomCall, CustomCall, RulePriority::kGeneral},
     {hlo::Opcode::kDot, Dot, RulePriority::kGeneral},
     {hlo::Opcode::kDynamicSlice, DynamicSlice, RulePriority::kForwardFirst},
     {hlo::Opcode::kDynamicUpdateSlice, DynamicUpdateSlice, RulePriority::kForwardFirst},
+    {hlo::Opcode::kFft, Fft, RulePriority::kGeneral},
+    {hlo::Opcode::kGather, Gather, RulePriority::kGeneral},
     {hlo::Opcode::kIota, Created, RulePriority::kGeneral},
     {hlo::Opcode::kPad, Pad, RulePriority::kGeneral},
+    {hlo::Opcode::kPartitionId, Created, RulePriority::kGeneral},
+    {hlo::Opcode::kRaggedAllToAll, RaggedAllToAll, RulePriority::kGeneral},
+    {hlo::Opcode::kRaggedDot, RaggedDot, RulePriority::kGeneral},
     {hlo::Opcode::kReduce, Reduce, RulePriority::kGeneral},
+    {hlo::Opcode::kReduceScatter, Collective, RulePriority::kGeneral},
+    {hlo::Opcode::kReduceWindow, ReduceWindow, RulePriority::kGeneral},
+    {hlo::Opcode::kReplicaId, Created, RulePriority::kGeneral},
     {hlo::Opcode::kReshape, Reshape, RulePriority::kElementwise},
     {hlo::Opcode::kReverse, Reverse, RulePriority::kGeneral},
+    {hlo::Opcode::kRng, Whole, RulePriority::kGeneral},
     {hlo::Opcode::kRngBitGenerator, Whole, RulePriority::kGeneral},
+    {hlo::Opcode::kScatter, Scatter, RulePriority::kGeneral},
+    {hlo::Opcode::kSelectAndScatter, SelectAndScatter, RulePriority::kGeneral},
     {hlo::Opcode::kSlice, Slice, RulePriority::kGeneral},
+    {hlo::Opcode::kSort, Sort, RulePriority::kGeneral},
+    {hlo::Opcode::kTopk, TopK, RulePriority::kGeneral},
     {hlo::Opcode::kTranspose, Transpose, RulePriority::kElementwise},
+    {hlo::Opcode::kTriangularSolve, TriangularSolve, RulePriority::kGeneral},
 };
 
 const Entry* Find(hlo::Opcode opcode) {

@@ -1,5 +1,4 @@
 // Ops that move elements without looking at them.
-#include <algorithm>
 #include <numeric>
 
 #include "workloads/sharding/rules/rule.h"
@@ -65,66 +64,6 @@ absl::StatusOr<ShardingRule> Reshape(const hlo::Instruction& instruction) {
       Tie(rule, out_left, FactorKind::kNeedReplication, {&rule.results[0][o - 1]});
       out_passed *= out_left, out_left = 1;
     }
-  }
-  return rule;
-}
-
-absl::StatusOr<ShardingRule> Slice(const hlo::Instruction& instruction) {
-  ShardingRule rule = EmptyRule(instruction);
-  for (int64_t d = 0; d < instruction.shape().rank(); ++d) {
-    const int64_t in = instruction.operand(0)->shape().dims[d], out = instruction.shape().dims[d];
-    if (in == out) {
-      Tie(rule, in, FactorKind::kPassThrough, {&rule.operands[0][d], &rule.results[0][d]});
-    } else {
-      Tie(rule, in, FactorKind::kNeedReplication, {&rule.operands[0][d]});
-      Tie(rule, out, FactorKind::kNeedReplication, {&rule.results[0][d]});
-    }
-  }
-  return rule;
-}
-
-absl::StatusOr<ShardingRule> Pad(const hlo::Instruction& instruction) {
-  ShardingRule rule = EmptyRule(instruction);
-  for (int64_t d = 0; d < instruction.shape().rank(); ++d) {
-    const auto& padding = instruction.attrs().padding_config().dimensions(static_cast<int>(d));
-    const int64_t in = instruction.operand(0)->shape().dims[d], out = instruction.shape().dims[d];
-    if (padding.edge_padding_low() == 0 && padding.edge_padding_high() == 0 && in == out) {
-      Tie(rule, in, FactorKind::kPassThrough, {&rule.operands[0][d], &rule.results[0][d]});
-    } else {
-      Tie(rule, in, FactorKind::kNeedReplication, {&rule.operands[0][d]});
-      Tie(rule, out, FactorKind::kNeedReplication, {&rule.results[0][d]});
-    }
-  }
-  return rule;
-}
-
-absl::StatusOr<ShardingRule> Concatenate(const hlo::Instruction& instruction) {
-  ShardingRule rule = EmptyRule(instruction);
-  const int64_t along = instruction.attrs().dimensions(0);
-  for (int64_t d = 0; d < instruction.shape().rank(); ++d) {
-    if (d == along) {
-      for (size_t i = 0; i < rule.operands.size(); ++i) {
-        Tie(rule, instruction.operand(i)->shape().dims[d], FactorKind::kNeedReplication,
-            {&rule.operands[i][d]});
-      }
-      Tie(rule, instruction.shape().dims[d], FactorKind::kNeedReplication, {&rule.results[0][d]});
-    } else if (instruction.shape().dims[d] != 1) {
-      const int32_t factor = rule.AddFactor(instruction.shape().dims[d]);
-      for (TensorFactors& operand : rule.operands) operand[d] = {factor};
-      rule.results[0][d] = {factor};
-    }
-  }
-  return rule;
-}
-
-absl::StatusOr<ShardingRule> Reverse(const hlo::Instruction& instruction) {
-  ShardingRule rule = EmptyRule(instruction);
-  const auto& reversed = instruction.attrs().dimensions();
-  for (int64_t d = 0; d < instruction.shape().rank(); ++d) {
-    const bool moves = std::find(reversed.begin(), reversed.end(), d) != reversed.end();
-    Tie(rule, instruction.shape().dims[d],
-        moves ? FactorKind::kPermutation : FactorKind::kPassThrough,
-        {&rule.operands[0][d], &rule.results[0][d]});
   }
   return rule;
 }
