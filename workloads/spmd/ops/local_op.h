@@ -77,13 +77,58 @@ const sharding::Axes& OperandAxes(const LocalOp& op, size_t i, int64_t dim);
 hlo::Instruction* MaskOperand(const LocalOp& op, size_t i, hlo::Instruction* fill);
 
 namespace ops {
+// One family per file.
+absl::StatusOr<hlo::Instruction*> Concatenate(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> Convolution(const LocalOp& op);
 absl::StatusOr<hlo::Instruction*> Dot(const LocalOp& op);
-std::optional<Combiner> DotCombiner(const hlo::Instruction& dot);
 absl::StatusOr<hlo::Instruction*> DynamicSlice(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> DynamicUpdateSlice(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> Gather(const LocalOp& op);
 absl::StatusOr<hlo::Instruction*> Iota(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> Pad(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> RaggedDot(const LocalOp& op);
 absl::StatusOr<hlo::Instruction*> Reduce(const LocalOp& op);
-std::optional<Combiner> ReduceCombiner(const hlo::Instruction& reduce);
+absl::StatusOr<hlo::Instruction*> ReduceWindow(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> Reverse(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> Scatter(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> SelectAndScatter(const LocalOp& op);
 absl::StatusOr<hlo::Instruction*> Slice(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> TopK(const LocalOp& op);
+
+std::optional<Combiner> ConvolutionCombiner(const hlo::Instruction& global);
+std::optional<Combiner> DotCombiner(const hlo::Instruction& global);
+std::optional<Combiner> DynamicSliceCombiner(const hlo::Instruction& global);
+std::optional<Combiner> GatherCombiner(const hlo::Instruction& global);
+std::optional<Combiner> RaggedDotCombiner(const hlo::Instruction& global);
+std::optional<Combiner> ReduceCombiner(const hlo::Instruction& global);
+std::optional<Combiner> ScatterCombiner(const hlo::Instruction& global);
+std::optional<Combiner> SliceCombiner(const hlo::Instruction& global);
+
+std::optional<Bytes> ConcatenateOwn(const hlo::Instruction& global,
+                                    const sharding::ShardingRule& rule,
+                                    const std::vector<sharding::Axes>& axes);
+std::optional<Bytes> ConvolutionOwn(const hlo::Instruction& global,
+                                    const sharding::ShardingRule& rule,
+                                    const std::vector<sharding::Axes>& axes);
+std::optional<Bytes> PadOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
+                            const std::vector<sharding::Axes>& axes);
+std::optional<Bytes> RaggedDotOwn(const hlo::Instruction& global,
+                                  const sharding::ShardingRule& rule,
+                                  const std::vector<sharding::Axes>& axes);
+std::optional<Bytes> ReduceOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
+                               const std::vector<sharding::Axes>& axes);
+std::optional<Bytes> ReduceWindowOwn(const hlo::Instruction& global,
+                                     const sharding::ShardingRule& rule,
+                                     const std::vector<sharding::Axes>& axes);
+std::optional<Bytes> ReverseOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
+                                const std::vector<sharding::Axes>& axes);
+std::optional<Bytes> SelectAndScatterOwn(const hlo::Instruction& global,
+                                         const sharding::ShardingRule& rule,
+                                         const std::vector<sharding::Axes>& axes);
+std::optional<Bytes> SliceOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
+                              const std::vector<sharding::Axes>& axes);
+std::optional<Bytes> TopKOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
+                             const std::vector<sharding::Axes>& axes);
 }  // namespace ops
 
 }  // namespace tpusim::spmd

@@ -1,5 +1,6 @@
 // Reductions: which functions can be applied to partial results.
 #include "workloads/hlo/attributes.h"
+#include "workloads/sharding/projection.h"
 #include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {
@@ -7,13 +8,48 @@ namespace tpusim::spmd::ops {
 using hlo::Instruction;
 using hlo::Opcode;
 
+// Several arrays are reduced together by one function of all of them, which no
+// collective knows. The op gathers the partial results and reduces them once more.
+std::optional<Bytes> ReduceOwn(const Instruction& global, const sharding::ShardingRule& rule,
+                               const std::vector<sharding::Axes>& axes) {
+  Bytes bytes(0);
+  int64_t shards = 1;
+  for (size_t f = 0; f < axes.size(); ++f) {
+    if (rule.factors[f].kind == sharding::FactorKind::kPermutation) shards *= Product(axes[f]);
+  }
+  if (shards == 1) return bytes;
+  const std::vector<const hlo::Shape*> leaves = hlo::Leaves(global.shape());
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    bytes += ShardShape(*leaves[i], FromFactors(axes, rule.results[i], rule.factors)).ByteSize() *
+             (shards - 1);
+  }
+  return bytes;
+}
+
 // Padding counts as further init values, which change nothing where partial
 // results are combined.
 absl::StatusOr<Instruction*> Reduce(const LocalOp& op) {
+  Builder& builder = op.builder;
   std::vector<Instruction*> operands = op.operands;
   const size_t inputs = operands.size() / 2;
   for (size_t i = 0; i < inputs; ++i) operands[i] = MaskOperand(op, i, operands[inputs + i]);
-  return SameOpOn(op, std::move(operands));
+  Instruction* local = SameOpOn(op, operands);
+  if (inputs == 1) return local;
+  sharding::Axes split;
+  for (size_t f = 0; f < op.rule.factors.size(); ++f) {
+    if (op.rule.factors[f].kind != sharding::FactorKind::kPermutation) continue;
+    split = sharding::Concat(split, op.choice.axes[f]);
+  }
+  if (split.empty()) return local;
+  for (size_t i = 0; i < inputs; ++i) {
+    Instruction* part = builder.Element(local, static_cast<int64_t>(i));
+    std::vector<int64_t> dims = part->shape().dims;
+    dims.insert(dims.begin(), 1);
+    operands[i] = builder.AllGather(builder.Reshape(part, dims), split, 0);
+  }
+  Instruction* result = SameOpOn(op, std::move(operands));
+  hlo::SetDimensions(result, {0});
+  return result;
 }
 
 // One associative op of both parameters. Every device starts from the init

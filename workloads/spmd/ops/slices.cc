@@ -1,29 +1,247 @@
-// Slices: sizes of dimensions that are taken whole shrink with the shard.
+// Slices, pads, reversals and concatenations. Where a split dimension is cut,
+// moved or joined, a device fetches what its part of the result consists of.
 #include "workloads/hlo/attributes.h"
-#include "workloads/spmd/ops/local_op.h"
+#include "workloads/spmd/ops/emit.h"
+#include "workloads/spmd/ops/window.h"
 
 namespace tpusim::spmd::ops {
+namespace {
 
 using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+using sharding::Axes;
+using sharding::FactorKind;
+
+// One dimension of a slice as a window: `block` elements per shard before, after.
+Window SliceWindow(const Instruction& global, int64_t d, const Axes& axes) {
+  const hlo::SliceDim slice = hlo::GetSlice(global)[d];
+  const int64_t size = global.operand(0)->shape().dims[d], shards = Product(axes);
+  const int64_t part = CeilDiv(global.shape().dims[d], shards);
+  return {d,
+          axes,
+          size,
+          CeilDiv(size, shards),
+          slice.stride * part,
+          slice.start,
+          slice.stride * (part - 1) + 1};
+}
+
+// Element e of the operand is at low + e * (interior + 1) of the result. nullopt
+// if the shards of the result do not all begin alike.
+struct PadWindow {
+  Window window;
+  hlo::PaddingDim padding;  // of what is fetched
+};
+std::optional<PadWindow> PadWindowOf(const Instruction& global, int64_t d, const Axes& axes) {
+  const hlo::PaddingDim padding = hlo::GetPadding(global)[d];
+  const int64_t size = global.operand(0)->shape().dims[d], shards = Product(axes);
+  const int64_t part = CeilDiv(global.shape().dims[d], shards), stride = padding.interior + 1;
+  PadWindow result{{d, axes, size, CeilDiv(size, shards), part, -padding.low, part}, {}};
+  if (stride == 1) return result;
+  if (part % stride != 0) return std::nullopt;
+  const int64_t first = padding.low <= 0 ? CeilDiv(-padding.low, stride) : -(padding.low / stride);
+  const int64_t at = padding.low + first * stride;
+  result.window.step = result.window.width = part / stride;
+  result.window.offset = first;
+  result.padding = {at, stride - 1 - at, padding.interior};
+  return result;
+}
+
+// Elements that a device's part of the result takes from one operand of a
+// concatenation, which begins at `start` of the result.
+Window ConcatenateWindow(const Instruction& global, size_t i, int64_t start, const Axes& axes) {
+  const int64_t d = hlo::OnlyDimension(global), shards = Product(axes);
+  const int64_t size = global.operand(i)->shape().dims[d];
+  const int64_t part = CeilDiv(global.shape().dims[d], shards);
+  return {d, axes, size, CeilDiv(size, shards), part, -start, part};
+}
+
+// Bytes per element along dimension `d` of one device's operand.
+Bytes LineBytes(const Shape& local, int64_t d) {
+  Shape line = local;
+  line.dims[d] = 1;
+  return line.ByteSize();
+}
+
+// The factor that an op moves along a dimension, if it is split.
+const Axes* Moved(const sharding::ShardingRule& rule, const std::vector<Axes>& axes,
+                  const std::vector<int32_t>& dim) {
+  const int32_t f = FactorOf(dim);
+  if (f < 0 || rule.factors[f].kind == FactorKind::kPassThrough || axes[f].empty()) return nullptr;
+  return &axes[f];
+}
+
+}  // namespace
+
+std::optional<Bytes> SliceOwn(const Instruction& global, const sharding::ShardingRule& rule,
+                              const std::vector<Axes>& axes) {
+  Bytes bytes(0);
+  const Shape local = LocalOperandShape(global, rule, axes, 0);
+  for (int64_t d = 0; d < local.rank(); ++d) {
+    const Axes* split = Moved(rule, axes, rule.operands[0][d]);
+    if (split == nullptr || global.shape().dims[d] == 1) continue;
+    bytes += LineBytes(local, d) * ReceivedElements(SliceWindow(global, d, *split));
+  }
+  return bytes;
+}
+
+std::optional<Combiner> SliceCombiner(const Instruction& slice) {
+  return SumOf(slice.shape().element_type);
+}
 
 absl::StatusOr<Instruction*> Slice(const LocalOp& op) {
-  Instruction* slice = SameOpOn(op, op.operands);
-  std::vector<hlo::SliceDim> dims = hlo::GetSlice(op.global);
+  Instruction* value = op.operands[0];
+  Builder& builder = op.builder;
+  const std::vector<hlo::SliceDim> global = hlo::GetSlice(op.global);
+  std::vector<hlo::SliceDim> dims = global;
+  Instruction* mine = nullptr;  // of several devices one has the element
   for (size_t d = 0; d < dims.size(); ++d) {
     if (op.global.shape().dims[d] == op.global.operand(0)->shape().dims[d]) {
       dims[d] = {0, op.shape.dims[d], 1};
+      continue;
     }
+    const Axes* split = Moved(op.rule, op.choice.axes, op.rule.operands[0][d]);
+    if (split == nullptr) continue;
+    if (op.global.shape().dims[d] == 1) {
+      const int64_t block = value->shape().dims[d], at = global[d].start % block;
+      dims[d] = {at, at + 1, 1};
+      Instruction* here =
+          Compare(builder, "EQ", builder.Coordinate(*split),
+                  builder.Constant(hlo::PrimitiveType::kS32, global[d].start / block));
+      mine = mine == nullptr ? here : Binary(builder, Opcode::kAnd, mine, here);
+      continue;
+    }
+    const Window window = SliceWindow(op.global, d, *split);
+    value = Fetch(builder, value, window, nullptr);
+    dims[d] = {0, window.width, global[d].stride};
   }
+  Instruction* slice = SameOpOn(op, {value});
   hlo::SetSlice(slice, dims);
-  return slice;
+  if (mine == nullptr) return slice;
+  return Select(builder, mine, slice, builder.Zero(op.shape.element_type));
 }
 
-// A start index of a dimension that is taken whole is clamped to 0, globally as
-// well as locally, so the indices stay.
-absl::StatusOr<Instruction*> DynamicSlice(const LocalOp& op) {
-  Instruction* slice = SameOpOn(op, op.operands);
-  hlo::SetDynamicSliceSizes(slice, op.shape.dims);
-  return slice;
+std::optional<Bytes> PadOwn(const Instruction& global, const sharding::ShardingRule& rule,
+                            const std::vector<Axes>& axes) {
+  Bytes bytes(0);
+  const Shape local = LocalOperandShape(global, rule, axes, 0);
+  for (int64_t d = 0; d < local.rank(); ++d) {
+    const Axes* split = Moved(rule, axes, rule.results[0][d]);
+    if (split == nullptr || local.dims[d] == 0) continue;
+    if (global.operand(0)->shape().dims[d] == 1) continue;
+    const std::optional<PadWindow> window = PadWindowOf(global, d, *split);
+    if (!window) return std::nullopt;
+    bytes += LineBytes(local, d) * ReceivedElements(window->window);
+  }
+  return bytes;
+}
+
+absl::StatusOr<Instruction*> Pad(const LocalOp& op) {
+  Instruction* value = op.operands[0];
+  Instruction* fill = op.operands[1];
+  Builder& builder = op.builder;
+  std::vector<hlo::PaddingDim> padding = hlo::GetPadding(op.global);
+  for (size_t d = 0; d < padding.size(); ++d) {
+    const Axes* split = Moved(op.rule, op.choice.axes, op.rule.results[0][d]);
+    if (split == nullptr) continue;
+    const int64_t part = op.shape.dims[d], dim = static_cast<int64_t>(d);
+    if (op.global.operand(0)->shape().dims[d] == 1) {
+      value = Repeat(builder, value, dim, part);
+      Instruction* here = builder.InRange(value->shape(), dim, builder.Offset(*split, part),
+                                          padding[d].low, padding[d].low + 1);
+      value = Select(builder, here, value, fill);
+      padding[d] = {};
+      continue;
+    }
+    const std::optional<PadWindow> window = PadWindowOf(op.global, dim, *split);
+    value = Fetch(builder, value, window->window, fill);
+    padding[d] = window->padding;
+  }
+  Instruction* pad = SameOpOn(op, {value, fill});
+  hlo::SetPadding(pad, padding);
+  return pad;
+}
+
+std::optional<Bytes> ReverseOwn(const Instruction& global, const sharding::ShardingRule& rule,
+                                const std::vector<Axes>& axes) {
+  Bytes bytes(0);
+  const Shape local = LocalOperandShape(global, rule, axes, 0);
+  for (int64_t d = 0; d < local.rank(); ++d) {
+    const Axes* split = Moved(rule, axes, rule.operands[0][d]);
+    if (split == nullptr) continue;
+    bytes += local.ByteSize();
+    const int64_t padding = Product(*split) * local.dims[d] - global.shape().dims[d];
+    bytes += LineBytes(local, d) * padding;
+  }
+  return bytes;
+}
+
+// The blocks change places, and each is reversed. Padding, which is then in
+// front, goes to the end by a halo.
+absl::StatusOr<Instruction*> Reverse(const LocalOp& op) {
+  Builder& builder = op.builder;
+  Instruction* value = SameOpOn(op, op.operands);
+  for (int64_t d = 0; d < op.shape.rank(); ++d) {
+    const Axes* split = Moved(op.rule, op.choice.axes, op.rule.operands[0][d]);
+    if (split == nullptr) continue;
+    const int64_t block = op.shape.dims[d], shards = Product(*split);
+    std::vector<std::pair<int64_t, int64_t>> pairs;
+    for (const std::vector<int64_t>& group : sharding::ReplicaGroups(builder.mesh(), *split)) {
+      for (int64_t i = 0; i < shards; ++i) pairs.emplace_back(group[i], group[shards - 1 - i]);
+    }
+    std::sort(pairs.begin(), pairs.end());
+    value = builder.CollectivePermute(value, pairs, *split);
+    const int64_t padding = shards * block - op.global.shape().dims[d];
+    if (padding > 0) {
+      value =
+          Fetch(builder, value, {d, *split, shards * block, block, block, padding, block}, nullptr);
+    }
+  }
+  return value;
+}
+
+std::optional<Bytes> ConcatenateOwn(const Instruction& global, const sharding::ShardingRule& rule,
+                                    const std::vector<Axes>& axes) {
+  Bytes bytes(0);
+  const int64_t d = hlo::OnlyDimension(global);
+  const Axes* split = Moved(rule, axes, rule.results[0][d]);
+  if (split == nullptr) return bytes;
+  int64_t start = 0;
+  for (size_t i = 0; i < global.operands().size(); ++i) {
+    const int64_t size = global.operand(i)->shape().dims[d];
+    if (size > 1) {
+      const Shape local = LocalOperandShape(global, rule, axes, i);
+      bytes += LineBytes(local, d) * ReceivedElements(ConcatenateWindow(global, i, start, *split));
+    }
+    start += size;
+  }
+  return bytes;
+}
+
+absl::StatusOr<Instruction*> Concatenate(const LocalOp& op) {
+  const int64_t d = hlo::OnlyDimension(op.global);
+  const Axes* split = Moved(op.rule, op.choice.axes, op.rule.results[0][d]);
+  if (split == nullptr) return SameOp(op);
+  Builder& builder = op.builder;
+  const int64_t part = op.shape.dims[d];
+  Instruction* offset = builder.Offset(*split, part);
+  Instruction* result = nullptr;
+  int64_t start = 0;
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const int64_t size = op.global.operand(i)->shape().dims[d];
+    if (size == 0) continue;
+    Instruction* piece = size == 1 ? Repeat(builder, op.operands[i], d, part)
+                                   : Fetch(builder, op.operands[i],
+                                           ConcatenateWindow(op.global, i, start, *split), nullptr);
+    // Later operands overwrite what earlier ones have no elements for.
+    result = result == nullptr
+                 ? piece
+                 : Select(builder, builder.InRange(op.shape, d, offset, std::nullopt, start),
+                          result, piece);
+    start += size;
+  }
+  return result == nullptr ? SameOp(op) : result;
 }
 
 }  // namespace tpusim::spmd::ops

@@ -14,17 +14,35 @@ struct Entry {
 
 // By opcode name. What is not here is itself on smaller shapes.
 constexpr Entry kTable[] = {
+    {Opcode::kConcatenate, {.make = ops::Concatenate, .own = ops::ConcatenateOwn}},
+    {Opcode::kConvolution,
+     {.make = ops::Convolution, .combiner = ops::ConvolutionCombiner, .own = ops::ConvolutionOwn}},
     {Opcode::kDot, {.make = ops::Dot, .combiner = ops::DotCombiner}},
-    {Opcode::kDynamicSlice, {.make = ops::DynamicSlice}},
+    {Opcode::kDynamicSlice, {.make = ops::DynamicSlice, .combiner = ops::DynamicSliceCombiner}},
+    {Opcode::kDynamicUpdateSlice, {.make = ops::DynamicUpdateSlice}},
+    {Opcode::kGather, {.make = ops::Gather, .combiner = ops::GatherCombiner}},
     {Opcode::kIota, {.make = ops::Iota}},
-    {Opcode::kReduce, {.make = ops::Reduce, .combiner = ops::ReduceCombiner}},
-    {Opcode::kSlice, {.make = ops::Slice}},
+    {Opcode::kPad, {.make = ops::Pad, .own = ops::PadOwn}},
+    {Opcode::kRaggedDot,
+     {.make = ops::RaggedDot, .combiner = ops::RaggedDotCombiner, .own = ops::RaggedDotOwn}},
+    {Opcode::kReduce,
+     {.make = ops::Reduce, .combiner = ops::ReduceCombiner, .own = ops::ReduceOwn}},
+    {Opcode::kReduceWindow, {.make = ops::ReduceWindow, .own = ops::ReduceWindowOwn}},
+    {Opcode::kReverse, {.make = ops::Reverse, .own = ops::ReverseOwn}},
+    {Opcode::kScatter, {.make = ops::Scatter, .combiner = ops::ScatterCombiner}},
+    {Opcode::kSelectAndScatter, {.make = ops::SelectAndScatter, .own = ops::SelectAndScatterOwn}},
+    {Opcode::kSlice, {.make = ops::Slice, .combiner = ops::SliceCombiner, .own = ops::SliceOwn}},
+    {Opcode::kTopk, {.make = ops::TopK, .own = ops::TopKOwn}},
 };
 constexpr OpFamily kSame = {.make = SameOp};
+constexpr OpFamily kTopKCall = {.make = ops::TopK, .own = ops::TopKOwn};
 
 }  // namespace
 
 const OpFamily& FamilyOf(const Instruction& global) {
+  if (global.opcode() == Opcode::kCustomCall && global.attrs().custom_call_target() == "TopK") {
+    return kTopKCall;
+  }
   for (const Entry& entry : kTable) {
     if (entry.opcode == global.opcode()) return entry.family;
   }

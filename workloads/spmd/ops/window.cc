@@ -1,0 +1,137 @@
+#include "workloads/spmd/ops/window.h"
+
+#include <algorithm>
+
+#include "workloads/hlo/attributes.h"
+#include "workloads/spmd/ops/emit.h"
+
+namespace tpusim::spmd::ops {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+// A part of the block of the device `hops` shards further on.
+struct Piece {
+  int64_t hops = 0, begin = 0, end = 0;
+  std::vector<int64_t> receivers;  // shard numbers
+};
+
+struct Pieces {
+  int64_t first = 0, limit = 0;  // their range, from the start of the own block
+  std::vector<Piece> list;       // ascending, without gaps
+};
+
+Pieces PiecesOf(const Window& w) {
+  const int64_t shards = Product(w.axes);
+  // What device i wants and exists.
+  const auto wanted = [&](int64_t i) {
+    const int64_t begin = w.step * i + w.offset;
+    return std::pair(std::max<int64_t>(begin, 0), std::min(begin + w.width, w.size));
+  };
+  Pieces pieces;
+  bool any = false;
+  for (int64_t i = 0; i < shards; ++i) {
+    const auto [begin, end] = wanted(i);
+    if (begin >= end) continue;
+    const int64_t own = i * w.block;
+    pieces.first = any ? std::min(pieces.first, begin - own) : begin - own;
+    pieces.limit = any ? std::max(pieces.limit, end - own) : end - own;
+    any = true;
+  }
+  if (!any) return pieces;
+  for (int64_t hops = FloorDiv(pieces.first, w.block); hops * w.block < pieces.limit; ++hops) {
+    Piece piece;
+    piece.hops = hops;
+    piece.begin = std::max<int64_t>(pieces.first - hops * w.block, 0);
+    piece.end = std::min(pieces.limit - hops * w.block, w.block);
+    for (int64_t i = 0; i < shards; ++i) {
+      const int64_t source = i + hops;
+      if (source < 0 || source >= shards) continue;
+      const auto [begin, end] = wanted(i);
+      if (std::max(begin, source * w.block + piece.begin) <
+          std::min(end, source * w.block + piece.end)) {
+        piece.receivers.push_back(i);
+      }
+    }
+    pieces.list.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+}  // namespace
+
+int64_t ReceivedElements(const Window& window) {
+  int64_t elements = 0;
+  for (const Piece& piece : PiecesOf(window).list) {
+    if (piece.hops != 0 && !piece.receivers.empty()) elements += piece.end - piece.begin;
+  }
+  return elements;
+}
+
+Instruction* Fetch(Builder& builder, Instruction* value, const Window& w, Instruction* fill) {
+  const int64_t shards = Product(w.axes);
+  const Pieces pieces = PiecesOf(w);
+  Instruction* zero = builder.Zero(value->shape().element_type);
+  hlo::Shape shape = value->shape();
+  std::vector<Instruction*> parts;
+  for (const Piece& piece : pieces.list) {
+    shape.dims[w.dim] = piece.end - piece.begin;
+    if (piece.receivers.empty()) {
+      parts.push_back(Spread(builder, zero, shape.dims));
+      continue;
+    }
+    Instruction* part = SliceDim(builder, value, w.dim, piece.begin, piece.end);
+    if (piece.hops != 0) {
+      std::vector<std::pair<int64_t, int64_t>> pairs;
+      for (const std::vector<int64_t>& group : sharding::ReplicaGroups(builder.mesh(), w.axes)) {
+        for (int64_t i : piece.receivers) pairs.emplace_back(group[i + piece.hops], group[i]);
+      }
+      std::sort(pairs.begin(), pairs.end());
+      part = builder.CollectivePermute(part, pairs, w.axes);
+    }
+    parts.push_back(part);
+  }
+  Instruction* joined = nullptr;
+  if (parts.empty()) {
+    shape.dims[w.dim] = w.width;
+    joined = Spread(builder, zero, shape.dims);
+  } else if (parts.size() == 1) {
+    joined = parts[0];
+  } else {
+    shape.dims[w.dim] = pieces.limit - pieces.first;
+    joined = builder.Add(Opcode::kConcatenate, shape, parts);
+    hlo::SetDimensions(joined, {w.dim});
+  }
+  // Where the window begins, from the start of the own block: at the first shard
+  // and at the last.
+  const int64_t drift = w.step - w.block;
+  if (!parts.empty()) {
+    const int64_t last = w.offset + drift * (shards - 1);
+    const int64_t first = std::min(w.offset, last);
+    const int64_t limit = std::max(w.offset, last) + w.width;
+    const int64_t low = std::max<int64_t>(pieces.first - first, 0);
+    const int64_t high = std::max<int64_t>(limit - pieces.limit, 0);
+    joined = PadDim(builder, joined, w.dim, low, high, zero);
+    const int64_t begin = std::min(pieces.first, first);  // of `joined` now
+    if (drift == 0) {
+      joined = SliceDim(builder, joined, w.dim, w.offset - begin, w.offset - begin + w.width);
+    } else {
+      Instruction* start = Plus(builder, builder.Offset(w.axes, drift), w.offset - begin);
+      joined = DynamicSliceDim(builder, joined, w.dim, start, w.width);
+    }
+  }
+  if (fill == nullptr) return joined;
+  const bool before = w.offset < 0 || w.offset + w.step * (shards - 1) < 0;
+  const bool behind = std::max(w.offset, w.offset + w.step * (shards - 1)) + w.width > w.size;
+  if (!before && !behind) return joined;
+  Instruction* inside = builder.InRange(joined->shape(), w.dim,
+                                        Plus(builder, builder.Offset(w.axes, w.step), w.offset),
+                                        before ? std::optional<int64_t>(0) : std::nullopt,
+                                        behind ? std::optional<int64_t>(w.size) : std::nullopt);
+  return Select(builder, inside, joined, fill);
+}
+
+}  // namespace tpusim::spmd::ops
