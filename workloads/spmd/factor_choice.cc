@@ -156,6 +156,25 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
       attempt(axes);
     }
   }
+  // A factor that must be whole may hand its axes to another one for as long as
+  // the op runs: a sort along a split dimension, by an exchange of dimensions.
+  for (const Projection& view : views) {
+    for (size_t f = 0; f < rule.factors.size(); ++f) {
+      if (any[f] || view.axes[f].empty()) continue;
+      for (size_t g = 0; g < rule.factors.size(); ++g) {
+        if (rule.factors[g].kind != FactorKind::kPassThrough) continue;
+        std::vector<Axes> axes(rule.factors.size());
+        for (const Projection& other : views) Fill(other, rule, whole_sums, lone, axes);
+        const bool used = std::any_of(axes.begin(), axes.end(), [&](const Axes& others) {
+          return sharding::Overlap(others, view.axes[f]);
+        });
+        if (used || rule.factors[g].size % (Product(axes[g]) * Product(view.axes[f])) != 0)
+          continue;
+        axes[g] = sharding::Concat(axes[g], view.axes[f]);
+        attempt(axes);
+      }
+    }
+  }
   // The result's own split alone, and none at all.
   std::vector<Axes> axes(rule.factors.size());
   if (!views.empty()) Fill(views[0], rule, whole_sums, lone, axes);

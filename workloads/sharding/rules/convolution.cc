@@ -40,16 +40,16 @@ absl::StatusOr<ShardingRule> Convolution(const hlo::Instruction& instruction) {
     const int64_t to = dims.output_spatial_dimensions(at);
     const int64_t over = dims.kernel_spatial_dimensions(at);
     const int64_t size = lhs.dims[from], positions = out.dims[to];
-    // A window of one element that goes everywhere is pointwise. A window with as many
-    // elements as the input contracts both (the gradient of a kernel).
+    // A window of one element that goes everywhere is pointwise. A window with more
+    // elements than places contracts both (the gradient of a kernel).
     if (window[s] == hlo::WindowDim{}) {
       Tie(rule, size, FactorKind::kPassThrough, {&in[from], &result[to]});
       continue;
     }
-    if (positions == 1 && rhs.dims[over] == size && window[s].padding_low == 0 &&
-        window[s].padding_high == 0 && window[s].window_dilation == 1 &&
-        window[s].base_dilation == 1 && !window[s].reversal) {
+    if (size != 1 && rhs.dims[over] > positions && window[s].base_dilation == 1 &&
+        !window[s].reversal) {
       Tie(rule, size, FactorKind::kReduction, {&in[from], &kernel[over]});
+      Tie(rule, positions, FactorKind::kNeedReplication, {&result[to]});
       continue;
     }
     if (size != 1 && positions != 1) {
