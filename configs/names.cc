@@ -12,6 +12,12 @@ std::string Lower(std::string_view text) {
   return result;
 }
 
+// "chip.hbm.bytes" has the component "hbm".
+bool HasComponent(std::string_view candidate, std::string_view name) {
+  const std::string padded = "." + std::string(candidate) + ".";
+  return !name.empty() && padded.find("." + std::string(name) + ".") != std::string::npos;
+}
+
 bool EndsInComponent(std::string_view candidate, std::string_view name) {
   if (name.empty() || candidate.size() <= name.size()) return false;
   return candidate.ends_with(name) && candidate[candidate.size() - name.size() - 1] == '.';
@@ -39,6 +45,9 @@ std::string Nearest(std::string_view name, const std::vector<std::string>& candi
   const std::string wanted = Lower(name);
   for (const std::string& candidate : candidates) {
     if (EndsInComponent(candidate, wanted)) return candidate;
+  }
+  for (const std::string& candidate : candidates) {
+    if (HasComponent(candidate, wanted)) return candidate;
   }
   std::string best;
   int64_t best_distance = -1;

@@ -13,8 +13,8 @@ namespace tpusim::configs {
 int64_t EditDistance(std::string_view a, std::string_view b);
 
 // The candidate most like `name`. A candidate that ends in `name` after a dot
-// ("hbm.bytes" of "chip.hbm.bytes") comes before any edit distance; ties go to
-// the earlier candidate. Empty when there are no candidates.
+// ("hbm.bytes" of "chip.hbm.bytes") or has it as a component ("hbm") comes
+// before any edit distance; ties go to the earlier candidate. Empty when there are no candidates.
 std::string Nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);

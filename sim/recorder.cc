@@ -5,6 +5,7 @@
 
 #include "configs/status_macros.h"
 #include "models/chip/sim_time.h"
+#include "models/timing/reduce_timing.h"
 
 namespace tpusim::sim {
 
@@ -97,7 +98,8 @@ void DeviceRecorder::BlockBegan(int32_t op, int64_t step, Picoseconds mxu, Picos
 }
 
 void DeviceRecorder::TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
-                                   Bytes bytes) {
+                                   Bytes bytes, Bytes hbm) {
+  AddHbm(op, hbm);
   if (!recorded_) return;
   Span span;
   span.device = device_;
@@ -155,6 +157,12 @@ void Recorder::RdmaEnded(const ici::RdmaRecord& record) {
   DeviceRecorder& destination = device(record.destination);
   source.totals_.finish = std::max(source.totals_.finish, record.end);
   destination.totals_.finish = std::max(destination.totals_.finish, record.arrival);
+  const isa::Rdma& rdma = *record.rdma;
+  if (rdma.from == isa::MemorySpace::kHbm) source.AddHbm(record.op, rdma.bytes);
+  if (rdma.to == isa::MemorySpace::kHbm) {
+    constexpr auto kReduce = static_cast<int64_t>(timing::kReduceHbmWeight);
+    destination.AddHbm(record.op, rdma.bytes * (rdma.reduce ? kReduce : 1));
+  }
   if (recorded_.empty()) return;
 
   const uint64_t arrow =

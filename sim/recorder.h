@@ -58,8 +58,8 @@ class DeviceRecorder : public chip::Probe {
   void LabelEnded(const chip::StreamRef& stream, int32_t op) override;
   void BlockBegan(int32_t op, int64_t step, Picoseconds mxu, Picoseconds vpu,
                   Picoseconds total) override;
-  void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
-                     Bytes bytes) override;
+  void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start, Bytes bytes,
+                     Bytes hbm) override;
   void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) override;
   void LiveHbmChanged(Bytes live) override;
   void StreamFinished() override;
@@ -73,6 +73,10 @@ class DeviceRecorder : public chip::Probe {
     Picoseconds began;
     Picoseconds compute;  // compute busy when it began
   };
+
+  void AddHbm(int32_t op, Bytes bytes) {
+    if (op >= 0) ops_[op].hbm_bytes += bytes;
+  }
 
   Recorder& recorder_;
   const int32_t device_;

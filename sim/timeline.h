@@ -17,34 +17,34 @@
 namespace tpusim::sim {
 
 enum class Track {
-  kTensorCore,   // HLO operations of the main stream (labels; nest)
-  kMxu,          // matrix slots busy
-  kVpu,          // vector slots busy (incl. reduce-adds)
-  kCollective,   // HLO collectives in flight (labels on collective streams)
-  kHbmDma,       // kernel windows, prefetches
-  kIci,          // transfers leaving on a link; `lane` = Direction
+  kTensorCore,  // HLO operations of the main stream (labels; nest)
+  kMxu,         // matrix slots busy
+  kVpu,         // vector slots busy (incl. reduce-adds)
+  kCollective,  // HLO collectives in flight (labels on collective streams)
+  kHbmDma,      // kernel windows, prefetches
+  kIci,         // transfers leaving on a link; `lane` = Direction
   kHost,
 };
 
 struct Span {
   int32_t device = 0;
   Track track = Track::kTensorCore;
-  int32_t lane = 0;          // stream index, direction, DMA slot
-  int32_t op = -1;           // ProgramInfo::ops
-  int64_t step = -1;         // grid step, -1 = none
+  int32_t lane = 0;   // stream index, direction, DMA slot
+  int32_t op = -1;    // ProgramInfo::ops
+  int64_t step = -1;  // grid step, -1 = none
   Picoseconds start, end;
   Bytes bytes{0};
-  uint64_t flow_out = 0;     // non-zero: an arrow leaves this span's start
-  uint64_t flow_in = 0;      // non-zero: an arrow ends here
+  uint64_t flow_out = 0;  // non-zero: an arrow leaves this span's start
+  uint64_t flow_in = 0;   // non-zero: an arrow ends here
 };
 
 enum class Counter { kHbmBandwidth, kLinkBandwidth, kLiveHbm };
 struct CounterSample {
   int32_t device = 0;
   Counter counter = Counter::kHbmBandwidth;
-  int32_t lane = 0;          // Direction for kLinkBandwidth
+  int32_t lane = 0;  // Direction for kLinkBandwidth
   Picoseconds time;
-  double value = 0;          // bytes per second, bytes
+  double value = 0;  // bytes per second, bytes
 };
 
 // One execution of one labelled operation on one device.
@@ -56,11 +56,11 @@ struct OpExecution {
 
 struct DeviceTotals {
   Picoseconds finish{0};
-  Picoseconds compute_busy{0};   // union of MXU and VPU busy time
+  Picoseconds compute_busy{0};  // union of MXU and VPU busy time
   Picoseconds mxu_busy{0};
   Picoseconds vpu_busy{0};
-  Picoseconds collective{0};     // union of time with a collective in flight
-  Picoseconds exposed{0};        // ... and no compute slot busy
+  Picoseconds collective{0};  // union of time with a collective in flight
+  Picoseconds exposed{0};     // ... and no compute slot busy
   Bytes hbm_bytes{0};
   Bytes peak_live_hbm{0};
   std::array<Bytes, configs::kDirections> sent{};      // per link leaving this chip
@@ -70,16 +70,17 @@ struct DeviceTotals {
 struct OpTotals {
   int64_t count = 0;
   Picoseconds total{0};
-  Picoseconds exposed{0};        // collectives only
+  Picoseconds exposed{0};  // collectives only
+  Bytes hbm_bytes{0};      // read and written
 };
 
 struct Timeline {
   Picoseconds step_time{0};
-  int64_t events = 0;            // instructions retired + flow starts and ends
-  int32_t critical_device = 0;   // first device of the latest-finishing class
+  int64_t events = 0;           // instructions retired + flow starts and ends
+  int32_t critical_device = 0;  // first device of the latest-finishing class
   std::vector<DeviceTotals> devices;
-  std::vector<OpTotals> ops;     // on the critical device, by ProgramInfo::ops
-  std::vector<Span> spans;       // of the recorded devices, by end time
+  std::vector<OpTotals> ops;  // on the critical device, by ProgramInfo::ops
+  std::vector<Span> spans;    // of the recorded devices, by end time
   std::vector<CounterSample> counters;
   std::vector<int32_t> recorded_devices;
 };

@@ -59,10 +59,9 @@ absl::StatusOr<Placement> ExplicitOrder(const std::string& text, int64_t partiti
   for (size_t at = 0; at <= text.size();) {
     const size_t comma = std::min(text.find(',', at), text.size());
     const std::string item = text.substr(at, comma - at);
-    const bool digits = !item.empty() && item.size() < 10 &&
-                        std::all_of(item.begin(), item.end(), [](unsigned char c) {
-                          return std::isdigit(c) != 0;
-                        });
+    const bool digits =
+        !item.empty() && item.size() < 10 &&
+        std::all_of(item.begin(), item.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
     const int64_t id = digits ? std::stoll(item) : -1;
     if (id < 0 || id >= config.devices() || !seen.insert(id).second) {
       return UserError(fmt::format(
@@ -74,8 +73,9 @@ absl::StatusOr<Placement> ExplicitOrder(const std::string& text, int64_t partiti
     at = comma + 1;
   }
   if (static_cast<int64_t>(placement.device_of_partition.size()) != partitions) {
-    return UserError(fmt::format("--device-order lists {} devices, but the program has {} partitions",
-                                 placement.device_of_partition.size(), partitions));
+    return UserError(
+        fmt::format("--device-order lists {} devices, but the program has {} partitions",
+                    placement.device_of_partition.size(), partitions));
   }
   placement.rule = "as listed by --device-order";
   return placement;
@@ -102,8 +102,8 @@ absl::StatusOr<Placement> PlaceByCoordinates(const tpusim::Workload& workload, i
     const int64_t device =
         config.topology.ChipAt(at) * config.topology.devices_per_chip() + c.core_on_chip();
     if (device < 0 || device >= config.devices() || !seen.insert(device).second) {
-      return UserError(fmt::format("the workload places two partitions at ({},{},{})", c.x(), c.y(),
-                                   c.z()));
+      return UserError(
+          fmt::format("the workload places two partitions at ({},{},{})", c.x(), c.y(), c.z()));
     }
     placement.device_of_partition.push_back(device);
   }
@@ -154,12 +154,30 @@ class TripCounts {
       }
     }
     if (const auto derived = hlo::TripCount(loop)) return known_[loop.name()] = *derived;
-    return UserError(fmt::format(
-        "the trip count of {} depends on data; state it with --trip-count {}=N", loop.Describe(),
-        loop.name()));
+    return UserError(
+        fmt::format("the trip count of {} depends on data; state it with --trip-count {}=N",
+                    loop.Describe(), loop.name()));
   }
 
   const std::vector<std::string>& assumptions() const { return assumptions_; }
+
+  // Statements that no loop was asked about.
+  std::vector<std::string> Unused() const {
+    std::vector<std::string> warnings;
+    for (const auto& [pattern, count] : stated_) {
+      const bool used = std::any_of(known_.begin(), known_.end(), [&](const auto& loop) {
+        return fnmatch(pattern.c_str(), loop.first.c_str(), 0) == 0;
+      });
+      if (used) continue;
+      std::vector<std::string> loops;
+      for (const auto& [name, trips] : known_) loops.push_back(name);
+      warnings.push_back(
+          fmt::format("trip count {}={} has no effect: {}", pattern, count,
+                      loops.empty() ? "the program has no loop"
+                                    : fmt::format("its loops are {}", fmt::join(loops, ", "))));
+    }
+    return warnings;
+  }
 
  private:
   std::vector<std::pair<std::string, int64_t>> stated_;
@@ -241,6 +259,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     info.largest_live.push_back(info.buffers[memory.live_at_peak[n]]);
   }
   info.assumptions = trip_counts.assumptions();
+  for (std::string& warning : trip_counts.Unused()) result.warnings.push_back(std::move(warning));
   info.warnings = result.warnings;
   return result;
 }

@@ -9,6 +9,13 @@
 namespace tpusim::chip {
 namespace {
 
+int TouchesHbm(const Transfer& transfer) {
+  return (transfer.from == isa::MemorySpace::kHbm) + (transfer.to == isa::MemorySpace::kHbm);
+}
+
+}  // namespace
+namespace {
+
 // A copy inside VMEM is loads and stores of whole registers.
 double VmemCopyRate(const configs::ChipParams& params) {
   const configs::VpuParams& vpu = params.vpu;
@@ -52,8 +59,7 @@ void Dma::Serve(int32_t index) {
   channel.moving = true;
   channel.began = now;
   const double bytes = static_cast<double>(front.transfer.bytes.value());
-  const int touches_hbm = (front.transfer.from == isa::MemorySpace::kHbm) +
-                          (front.transfer.to == isa::MemorySpace::kHbm);
+  const int touches_hbm = TouchesHbm(front.transfer);
   if (touches_hbm == 0) {
     fluid_.Start(bytes, vmem_copy_rate_, {}, this, static_cast<uint64_t>(index));
     return;
@@ -72,7 +78,8 @@ void Dma::FlowEnded(uint64_t index) {
   const Transfer done = channel.queue.front().transfer;
   channel.queue.erase(channel.queue.begin());
   channel.moving = false;
-  probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, channel.began, done.bytes);
+  probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, channel.began, done.bytes,
+                       done.bytes * TouchesHbm(done));
   Serve(static_cast<int32_t>(index));
   done.listener->TransferEnded(done.tag);
 }

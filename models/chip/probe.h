@@ -30,9 +30,9 @@ class Probe {
   virtual void BlockBegan(int32_t op, int64_t step, Picoseconds mxu, Picoseconds vpu,
                           Picoseconds total) = 0;
   // A local transfer whose data moved from `start` to now. Transfers of one
-  // channel never overlap.
+  // channel never overlap. `hbm` is what it read and wrote there.
   virtual void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
-                             Bytes bytes) = 0;
+                             Bytes bytes, Bytes hbm) = 0;
   virtual void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) = 0;
   virtual void LiveHbmChanged(Bytes live) = 0;
   virtual void StreamFinished() = 0;

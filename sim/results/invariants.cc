@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "configs/status_macros.h"
 #include "sim/results/report.h"
@@ -73,6 +74,23 @@ absl::Status CheckHbm(const configs::Config& config, const sim::Timeline& timeli
   return absl::OkStatus();
 }
 
+// Every byte through HBM belongs to an operation of the report.
+absl::Status CheckHbmOfOps(const isa::ProgramInfo& info, const sim::Timeline& timeline,
+                           const Report& report) {
+  const Bytes moved = timeline.devices[timeline.critical_device].hbm_bytes;
+  Bytes of_ops{0};
+  for (const OpReport& op : report.ops) of_ops += op.hbm_bytes;
+  // The machine carries real numbers.
+  const int64_t slack = 16 + moved.value() / 1'000'000;
+  if (info.hbm_bytes.value() > moved.value() + slack) {
+    return Broken(fmt::format("the kernels move {} bytes through HBM, only {} went there",
+                              info.hbm_bytes.value(), moved.value()));
+  }
+  if (std::abs(moved.value() - of_ops.value()) <= slack) return absl::OkStatus();
+  return Broken(fmt::format("{} bytes went through HBM, operations account for {}", moved.value(),
+                            of_ops.value()));
+}
+
 Direction Opposite(Direction d) { return configs::MakeDirection(AxisOf(d), !IsPlus(d)); }
 
 absl::Status CheckLinks(const configs::Config& config, const sim::Timeline& timeline,
@@ -123,6 +141,7 @@ absl::Status CheckInvariants(const configs::Config& config, const isa::ProgramIn
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.compute, "compute"));
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.hbm, "HBM"));
   RETURN_IF_ERROR(CheckHbm(config, timeline));
+  RETURN_IF_ERROR(CheckHbmOfOps(info, timeline, report));
   RETURN_IF_ERROR(CheckLinks(config, timeline, report));
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.ici, "ICI"));
   if (info.model_flops > info.hardware_flops) {

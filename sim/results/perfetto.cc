@@ -136,8 +136,8 @@ class Encoder {
       if (s.detail == SliceDetail::kOperation) {
         if (!op.category.empty()) event.add_category_iids(Category(op.category));
         Text(event, "shape", op.shape);
-        Integer(event, "flops", op.flops.value());
-        Integer(event, "hbm_bytes", op.hbm_bytes.value());
+        if (op.flops.value() != 0) Integer(event, "flops", op.flops.value());
+        if (op.hbm_bytes.value() != 0) Integer(event, "hbm_bytes", op.hbm_bytes.value());
         Text(event, "op_name", op.scope);
         if (op.collective >= 0) AddCollective(info_.collectives[op.collective], event);
       }

@@ -48,7 +48,7 @@ std::vector<OpReport> Ops(const isa::ProgramInfo& info, const std::vector<sim::O
     r.count += t.count;
     r.total += t.total;
     r.flops += op.flops * t.count;
-    r.hbm_bytes += op.hbm_bytes * t.count;
+    r.hbm_bytes += t.hbm_bytes;
   }
   std::vector<OpReport> ops;
   for (auto& [name, op] : by_name) ops.push_back(std::move(op));
@@ -149,9 +149,10 @@ Picoseconds SerialCollectives(const isa::ProgramInfo& info,
 
 Bounds BoundsOf(const Config& config, const isa::ProgramInfo& info, const sim::Timeline& timeline,
                 const std::vector<LinkReport>& links) {
+  const Bytes through_hbm = timeline.devices[timeline.critical_device].hbm_bytes;
   Bounds b;
   if (info.mxu_flops.value() > 0) b.compute = ComputeTime(info.mxu_flops, config.chip.MxuPeak());
-  b.hbm = TimeAt(info.hbm_bytes, config.chip.hbm.bytes_per_second);
+  b.hbm = TimeAt(through_hbm, config.chip.hbm.bytes_per_second);
   for (const LinkReport& link : links) {
     b.ici = std::max(b.ici, TimeAt(link.bytes, config.chip.ici.link_bytes_per_second));
   }

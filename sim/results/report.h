@@ -25,7 +25,7 @@ namespace tpusim::results {
 // Times that no machine of these nominal rates can beat.
 struct Bounds {
   Picoseconds compute{0};  // matrix work at the peak of the arrays
-  Picoseconds hbm{0};      // bytes that must move at the nominal HBM rate
+  Picoseconds hbm{0};      // bytes of kernels and collectives at the nominal HBM rate
   Picoseconds ici{0};      // the fullest link of the pod; serial collectives one after the other
   Picoseconds host{0};     // 0: no host transfers
   Picoseconds dcn{0};      // 0: one slice
@@ -40,7 +40,7 @@ struct OpReport {
   int64_t count = 0;
   Picoseconds total{0};  // includes the operations inside (loops)
   Flops flops{0};        // all executions
-  Bytes hbm_bytes{0};    // all executions
+  Bytes hbm_bytes{0};    // all executions, as they ran
 };
 
 // A prefix of op_name paths: everything that ran inside one named scope. The

@@ -20,6 +20,8 @@ TEST(EditDistanceTest, CountsInsertionsDeletionsAndSubstitutions) {
 TEST(NearestTest, PrefersACandidateThatEndsInTheName) {
   // "dma.bytes" is 3 edits from "hbm.bytes"; "chip.hbm.bytes" is 5, yet meant.
   EXPECT_EQ(Nearest("hbm.bytes", {"dma.bytes", "chip.hbm.bytes"}), "chip.hbm.bytes");
+  // A component elsewhere in the name is the next best; "ici" is nearer by letters.
+  EXPECT_EQ(Nearest("hbm", {"ici", "chip.hbm.bytes", "hbmm.x"}), "chip.hbm.bytes");
   // Not at a dot: plain distance decides.
   EXPECT_EQ(Nearest("ytes", {"bytes", "kbytes"}), "bytes");
 }

@@ -198,6 +198,17 @@ def test_loop_without_trip_count(rejects, report_of, data_dependent_loop, tmp_pa
     assert any("2" in a and "while" in a for a in few["assumptions"])
 
 
+def test_trip_count_without_a_loop_is_a_warning(run, data_dependent_loop):
+    done = run("--config", SLICE, example("psum"), "--trip-count", "while.7=3")
+    assert done.returncode == 0
+    warning = "tpusim: warning: trip count while.7=3 has no effect: the program has no loop\n"
+    assert done.stderr == warning
+    stated = ("--trip-count", "*=2", "--trip-count", "loop=3")
+    done = run("--config", "v5e-1x1", data_dependent_loop, *stated)
+    assert done.returncode == 0
+    assert re.search(r"loop=3 has no effect: its loops are while\.\d+$", done.stderr.strip())
+
+
 def test_trip_count_can_be_in_the_workload(report_of, data_dependent_loop, tmp_path):
     import dataclasses
 
@@ -232,6 +243,7 @@ def test_unknown_setting(rejects, tmp_path):
     )
     assert "chip.hbm.byte_per_second" in message
     assert "chip.hbm.bytes_per_second" in message
+    assert "nearest is chip.hbm." in rejects("--set", "hbm=3", "-c", SLICE, example("psum"))
     for bad in ("chip.hbm.bytes_per_second", "chip.hbm.bytes_per_second=fast", "ici.links=-1"):
         message = rejects("--config", SLICE, "--set", bad, example("matmul_square"))
         assert bad.split("=")[0] in message
@@ -390,13 +402,17 @@ def test_report(report_of):
     assert gather["bound_ns"] <= gather["expected_ns"]
 
 
-def test_two_runs_give_the_same_bytes(run, tmp_path):
+@pytest.mark.parametrize(
+    "workload",
+    ["collective_matmul_int32", "collective_matmul_unrolled_bf16", "mlp_scan_8_layers", "psum"],
+)
+def test_two_runs_give_the_same_bytes(run, tmp_path, workload):
     files = []
     for number in (1, 2):
         folder = tmp_path / str(number)
         folder.mkdir()
         done = run(
-            *("--config", SLICE, example("collective_matmul_unrolled_bf16"), "--quiet"),
+            *("--config", SLICE, example(workload), "--quiet"),
             *outputs(folder),
             *("--trace-chips", "all", "--trace-totals", folder / "totals.json"),
         )
@@ -497,6 +513,36 @@ def test_set_launch(report_of):
     assert late["expected_ns"] - base["expected_ns"] == pytest.approx(10000, abs=1)
 
 
+def test_set_clock(report_of):
+    on = ("--config", SLICE)
+    base = report_of("local_matmul_int32", *on)
+    fast = report_of("local_matmul_int32", *on, "--set", "chip.clock_hz=3e9")
+    assert fast["bound_ns"]["compute"] == pytest.approx(base["bound_ns"]["compute"] / 2, rel=1e-6)
+    # Launch, first load and last store are nothing that a clock shortens.
+    saved = base["step_time_ns"] - fast["step_time_ns"]
+    assert saved == pytest.approx(base["bound_ns"]["compute"] / 2, rel=0.02)
+    assert fast["mfu"] * fast["step_time_ns"] == pytest.approx(base["mfu"] * base["step_time_ns"])
+
+
+def test_set_memory(report_of):
+    on = ("--config", SLICE)
+    base = report_of("psum", *on)
+    larger = report_of("psum", *on, "--set", f"chip.hbm.bytes={2**35}")
+    assert larger["usable_hbm_bytes"] - base["usable_hbm_bytes"] == 2**34
+    assert larger["peak_hbm_bytes"] == base["peak_hbm_bytes"]
+    assert larger["step_time_ns"] == base["step_time_ns"]
+
+
+def test_set_hop_latency(report_of):
+    """A hop more costs its latency once per step of a line, and no bandwidth."""
+    on = ("--config", SLICE, "--device-order", "0,2,1,3,5,7,4,6")
+    base = report_of("ring_shift", *on)
+    late = report_of("ring_shift", *on, "--set", "ici.hop_latency_ns=3000")
+    assert late["step_time_ns"] - base["step_time_ns"] == pytest.approx(2000, abs=0.01)
+    assert late["links"][0]["bytes"] == base["links"][0]["bytes"]
+    assert late["bound_ns"] == base["bound_ns"]
+
+
 def test_set_passes(report_of):
     on = ("--config", SLICE)
     base = report_of("local_matmul_int32", *on)
@@ -526,6 +572,9 @@ def test_device_order(report_of):
     # 5.4 us of launch, a hop of 1 us, 2^18 bytes at 0.867 * 45 GB/s.
     assert near["step_time_ns"] == pytest.approx(5400 + 1000 + 2**18 / 39.015, rel=1e-6)
     assert sum(link["bytes"] for link in near["links"]) == 8 * 2**18
+    # Every device reads what it sends and is written what it receives.
+    assert [o["hbm_bytes"] for o in near["ops"] if o["name"] == "ppermute.2"] == [2**19]
+    assert near["bound_ns"]["hbm"] == pytest.approx(2**19 / 819, rel=1e-6)
     far = report_of("ring_shift", *on, "0,1,7,6,3,2,4,5")
     assert far["step_time_ns"] > near["step_time_ns"] + 3000
 

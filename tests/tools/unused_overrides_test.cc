@@ -45,6 +45,12 @@ TEST(UnusedOverridesTest, FormatsThatTheProgramHasNot) {
                           "product of that format"));
 }
 
+TEST(UnusedOverridesTest, ParametersOfNoTimingRule) {
+  EXPECT_THAT(Unused("v5e-4x2", {"chip.dma.granule_bytes=64"}, Program({{isa::Rdma{}}})),
+              ElementsAre("--set chip.dma.granule_bytes has no effect: no timing rule depends on "
+                          "it"));
+}
+
 TEST(UnusedOverridesTest, LinksWithoutTransfers) {
   const isa::PodProgram quiet = Program({Product(isa::NumberFormat::kBf16)});
   EXPECT_THAT(Unused("v5e-4x2", {"ici.hop_latency_ns=500"}, quiet),

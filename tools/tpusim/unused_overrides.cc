@@ -72,6 +72,10 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
       return "the program has no matrix product of that format";
     }
   }
+  for (const std::string_view name :
+       {"chip.dma.granule_bytes", "chip.dma.issue_cycles", "ici.links"}) {
+    if (path == name) return "no timing rule depends on it";
+  }
   const auto below = [path](std::string_view prefix) { return path.starts_with(prefix); };
   if (below("chip.mxu.") && uses.formats.empty()) return "the program has no matrix product";
   if (below("chip.vpu.eup_") && !uses.eup) return "the program has no transcendental function";

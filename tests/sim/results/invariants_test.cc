@@ -43,8 +43,15 @@ TEST(InvariantsTest, NoStepBeatsItsComputeBound) {
 }
 
 TEST(InvariantsTest, NoStepBeatsItsHbmBound) {
-  EXPECT_THAT(MessageAfter([](Sample& s) { s.info.hbm_bytes = Bytes(100'001'000); }),
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices[0].hbm_bytes = Bytes(100'001'000); }),
               HasSubstr("less than its HBM bound of 100001000 ps"));
+}
+
+TEST(InvariantsTest, EveryByteThroughHbmIsOfAnOperation) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.devices[0].hbm_bytes = Bytes(30'001'000); }),
+              HasSubstr("30001000 bytes went through HBM, operations account for 30000000"));
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.info.hbm_bytes = Bytes(40'000'000); }),
+              HasSubstr("the kernels move 40000000 bytes through HBM, only 30000000 went there"));
 }
 
 TEST(InvariantsTest, NoStepBeatsItsSerialCollectives) {

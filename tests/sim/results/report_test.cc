@@ -97,6 +97,7 @@ TEST(ReportTest, OpsOfOneNameAreOneRow) {
 TEST(ReportTest, OpsThatDidNotRunAreLeftOut) {
   Sample s = MakeSample();
   s.timeline.ops[kLoopFusion] = {};
+  s.info.hbm_bytes = s.timeline.devices[0].hbm_bytes = Bytes(20'000'000);
   EXPECT_EQ(BuildReport(s.config, s.info, s.timeline, "f")->ops.size(), 4u);
 }
 
@@ -155,6 +156,7 @@ TEST(ReportTest, BoundByWhatIsBusiestOfTheStep) {
 
   // 64 MB at the sustained 0.8 TB/s are 80 us, more than 78 us of compute.
   s.timeline.devices[0].hbm_bytes = Bytes(64'000'000);
+  s.timeline.ops[kMatmul].hbm_bytes = Bytes(54'000'000);
   EXPECT_EQ(binding(), Binding::kHbm);
 
   s = MakeSample();

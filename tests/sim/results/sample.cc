@@ -205,9 +205,9 @@ sim::Timeline MakeTimeline() {
   t.ops.resize(5);
   t.ops[kAllGather] = {1, Microseconds(20), Microseconds(20)};
   t.ops[kWhile] = {1, Microseconds(72), Picoseconds(0)};
-  t.ops[kMatmul] = {2, Microseconds(70), Picoseconds(0)};
+  t.ops[kMatmul] = {2, Microseconds(70), Picoseconds(0), Bytes(20'000'000)};
   t.ops[kPermute] = {2, Microseconds(60), Picoseconds(0)};
-  t.ops[kLoopFusion] = {1, Microseconds(8), Picoseconds(0)};
+  t.ops[kLoopFusion] = {1, Microseconds(8), Picoseconds(0), Bytes(10'000'000)};
   return t;
 }
 
