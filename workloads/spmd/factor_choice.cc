@@ -49,6 +49,25 @@ std::vector<char> LoneFactors(const ShardingRule& rule) {
   return lone;
 }
 
+// Of every reduction factor the axes by which all operands are split already. They
+// stay: to gather the operands instead can move less, but multiplies the work.
+std::vector<Axes> AgreedSums(const ShardingRule& rule, const std::vector<Projection>& views,
+                             size_t first_operand, const std::vector<char>& may_split) {
+  std::vector<Axes> agreed(rule.factors.size());
+  std::vector<char> seen(rule.factors.size());
+  for (size_t i = 0; i < rule.operands.size(); ++i) {
+    for (const std::vector<int32_t>& dim : rule.operands[i]) {
+      for (int32_t f : dim) {
+        if (rule.factors[f].kind != FactorKind::kReduction || !may_split[f]) continue;
+        const Axes& axes = views[first_operand + i].axes[f];
+        agreed[f] = seen[f] ? CommonPrefix(agreed[f], axes) : axes;
+        seen[f] = 1;
+      }
+    }
+  }
+  return agreed;
+}
+
 // Drops splits of minor factors behind major ones that are not fully split.
 void MakeExpressible(const ShardingRule& rule, std::vector<Axes>& axes) {
   for (bool again = true; again;) {
@@ -75,7 +94,7 @@ void MakeExpressible(const ShardingRule& rule, std::vector<Axes>& axes) {
 absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
                                            const std::vector<TensorPlacement>& operands,
                                            const std::vector<TensorPlacement>& results,
-                                           const sharding::Mesh& mesh, const SplitRules& rules) {
+                                           ReshardPlans& plans, const SplitRules& rules) {
   const std::vector<char> lone = LoneFactors(rule);
   // All that may be split, and without partial results.
   std::vector<char> any(rule.factors.size()), whole_sums(rule.factors.size());
@@ -92,6 +111,7 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
   for (size_t i = 0; i < operands.size(); ++i) {
     views.push_back(Project(*operands[i].sharding, rule.operands[i], rule.factors));
   }
+  const std::vector<Axes> agreed = AgreedSums(rule, views, results.size(), any);
   std::vector<std::vector<Axes>> tried;
   std::optional<FactorChoice> best;
   int64_t best_shards = 0;
@@ -99,6 +119,9 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     MakeExpressible(rule, axes);
     if (std::find(tried.begin(), tried.end(), axes) != tried.end()) return absl::OkStatus();
     tried.push_back(axes);
+    for (size_t f = 0; f < axes.size(); ++f) {
+      if (!sharding::IsPrefix(agreed[f], axes[f])) return absl::OkStatus();
+    }
     FactorChoice choice;
     choice.axes = axes;
     if (rules.own) {
@@ -117,17 +140,17 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     for (size_t i = 0; i < operands.size(); ++i) {
       choice.operands.push_back(FromFactors(axes, rule.operands[i], rule.factors));
       ASSIGN_OR_RETURN(
-          const ReshardPlan plan,
-          PlanReshard(*operands[i].shape, *operands[i].sharding, choice.operands.back(), mesh));
-      choice.bytes += plan.bytes;
+          const ReshardPlan* plan,
+          plans.Find(*operands[i].shape, *operands[i].sharding, choice.operands.back()));
+      choice.bytes += plan->bytes;
     }
     for (size_t i = 0; i < results.size(); ++i) {
       choice.results.push_back(FromFactors(axes, rule.results[i], rule.factors));
       choice.results.back().unreduced = partial;
       // Only part of what stays unreduced can be asked for.
-      ASSIGN_OR_RETURN(const ReshardPlan plan, PlanReshard(*results[i].shape, choice.results.back(),
-                                                           *results[i].sharding, mesh));
-      choice.bytes += plan.bytes;
+      ASSIGN_OR_RETURN(const ReshardPlan* plan,
+                       plans.Find(*results[i].shape, choice.results.back(), *results[i].sharding));
+      choice.bytes += plan->bytes;
     }
     if (!best || choice.bytes < best->bytes ||
         (choice.bytes == best->bytes && shards > best_shards)) {
@@ -138,6 +161,7 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
   };
   absl::Status failure = absl::OkStatus();
   const auto attempt = [&](std::vector<Axes> axes) {
+    if (best && best->bytes == Bytes(0)) return;
     absl::Status status = consider(std::move(axes));
     if (!status.ok() && failure.ok()) failure = std::move(status);
   };

@@ -12,6 +12,7 @@
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/rules/rule.h"
 #include "workloads/sharding/sharding.h"
+#include "workloads/spmd/reshard_plan.h"
 
 namespace tpusim::spmd {
 
@@ -41,7 +42,7 @@ struct SplitRules {
 absl::StatusOr<FactorChoice> ChooseFactors(const sharding::ShardingRule& rule,
                                            const std::vector<TensorPlacement>& operands,
                                            const std::vector<TensorPlacement>& results,
-                                           const sharding::Mesh& mesh, const SplitRules& rules);
+                                           ReshardPlans& plans, const SplitRules& rules);
 
 }  // namespace tpusim::spmd
 

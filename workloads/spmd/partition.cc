@@ -17,7 +17,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 using sharding::Sharding;
 
-Partitioner::Partitioner(const sharding::ShardedModule& sharded) : in_(sharded) {}
+Partitioner::Partitioner(const sharding::ShardedModule& sharded) : in_(sharded), plans_(in_.mesh) {}
 
 const std::vector<Sharding>& Partitioner::Leaves(const Instruction& global) const {
   return in_.shardings.at(&global).leaves;
@@ -45,6 +45,18 @@ hlo::Shape Partitioner::LocalShape(const hlo::Shape& global, const std::vector<S
   return local;
 }
 
+std::vector<Sharding> Partitioner::EvenLeaves(const Instruction& global) const {
+  std::vector<Sharding> leaves = Leaves(global);
+  const std::vector<const hlo::Shape*> shapes = hlo::Leaves(global.shape());
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    for (size_t d = 0; d < leaves[i].dims.size(); ++d) {
+      sharding::Axes& axes = leaves[i].dims[d].axes;
+      while (shapes[i]->dims[d] % Product(axes) != 0) axes.pop_back();
+    }
+  }
+  return leaves;
+}
+
 void Partitioner::Warn(std::string warning) {
   auto& list = result_.warnings;
   if (std::find(list.begin(), list.end(), warning) == list.end()) list.push_back(warning);
@@ -56,11 +68,12 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
   if (SamePlacement(from, to)) return value;
   Instruction*& cached = resharded_[{value, ToString(to, in_.mesh)}];
   if (cached != nullptr) return cached;
-  auto plan = PlanReshard(global, from, to, in_.mesh);
-  if (!plan.ok()) {
-    return absl::Status(plan.status().code(), fmt::format("{}: {}", builder_->source()->Describe(),
-                                                          Message(plan.status())));
+  auto found = plans_.Find(global, from, to);
+  if (!found.ok()) {
+    return absl::Status(found.status().code(), fmt::format("{}: {}", builder_->source()->Describe(),
+                                                           Message(found.status())));
   }
+  const ReshardPlan* plan = *found;
   // A value that is the same everywhere is made again instead of moved.
   if (value->opcode() == Opcode::kBroadcast && value->operand(0)->shape().IsScalar() &&
       from.unreduced.empty()) {
@@ -129,7 +142,7 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   if (global.opcode() == Opcode::kConstant) {
     choice.results.push_back(sharding::Replicated(global.shape().rank()));  // cut afterwards
   } else {
-    auto chosen = ChooseFactors(rule, operand_places, result_places, in_.mesh, splits);
+    auto chosen = ChooseFactors(rule, operand_places, result_places, plans_, splits);
     if (!chosen.ok()) {
       return absl::Status(chosen.status().code(),
                           fmt::format("{}: {}", global.Describe(), Message(chosen.status())));
@@ -169,8 +182,14 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
 
 absl::StatusOr<Instruction*> Partitioner::PartitionInstruction(const Instruction& global) {
   switch (global.opcode()) {
-    case Opcode::kParameter:
-      return builder_->AddLikeSource(LocalShape(global.shape(), Leaves(global)), {});
+    case Opcode::kParameter: {
+      if (global.parent() != in_.module->entry()) {
+        return builder_->AddLikeSource(LocalShape(global.shape(), Leaves(global)), {});
+      }
+      const std::vector<Sharding> even = EvenLeaves(global);
+      return ReshardTuple(builder_->AddLikeSource(LocalShape(global.shape(), even), {}),
+                          global.shape(), even, Leaves(global));
+    }
     case Opcode::kTuple: {
       std::vector<Instruction*> operands;
       for (const Instruction* operand : global.operands()) operands.push_back(local_.at(operand));
@@ -225,6 +244,10 @@ absl::Status Partitioner::PartitionComputation(const Computation& global) {
     ASSIGN_OR_RETURN(root, ReshardTuple(root, shape, Leaves(*global.root()),
                                         condition ? std::vector{sharding::Replicated(shape.rank())}
                                                   : Leaves(*caller)));
+  }
+  if (&global == in_.module->entry()) {
+    ASSIGN_OR_RETURN(root, ReshardTuple(root, global.root()->shape(), Leaves(*global.root()),
+                                        EvenLeaves(*global.root())));
   }
   local->set_root(root);
   builder_ = nullptr;
@@ -316,11 +339,11 @@ absl::StatusOr<PartitionResult> Partitioner::Run() {
     RETURN_IF_ERROR(PartitionComputation(*computation));
   }
   result_.module->set_entry(computations_.at(in_.module->entry()));
-  for (const Sharding& leaf : Leaves(*in_.module->entry()->root())) {
-    result_.result_shardings.push_back(leaf);
-  }
+  result_.result_shardings = EvenLeaves(*in_.module->entry()->root());
   for (const Instruction* parameter : in_.module->entry()->parameters()) {
-    for (const Sharding& leaf : Leaves(*parameter)) result_.parameter_shardings.push_back(leaf);
+    for (Sharding& leaf : EvenLeaves(*parameter)) {
+      result_.parameter_shardings.push_back(std::move(leaf));
+    }
   }
   result_.module->RemoveUnreachable();
   for (Computation* computation : result_.module->computations()) {

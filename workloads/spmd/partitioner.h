@@ -48,6 +48,9 @@ class Partitioner {
   // Shape of one device's part of a value of one or several leaves.
   static hlo::Shape LocalShape(const hlo::Shape& global,
                                const std::vector<sharding::Sharding>& leaves);
+  // What a program's caller sees: parameters and results are split evenly. The
+  // longest major parts of their shardings that divide them.
+  std::vector<sharding::Sharding> EvenLeaves(const hlo::Instruction& global) const;
   void Warn(std::string warning);
   absl::Status FinishCollectives();
 
@@ -58,6 +61,7 @@ class Partitioner {
   std::unordered_map<const hlo::Computation*, std::pair<const hlo::Instruction*, size_t>> callers_;
   std::unordered_map<const hlo::Instruction*, hlo::Instruction*> local_;
   std::map<std::pair<const hlo::Instruction*, std::string>, hlo::Instruction*> resharded_;
+  ReshardPlans plans_;
   Builder* builder_ = nullptr;  // of the computation at hand
 };
 

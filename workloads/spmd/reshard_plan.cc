@@ -365,6 +365,28 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
   return plan;
 }
 
+absl::StatusOr<const ReshardPlan*> ReshardPlans::Find(const hlo::Shape& shape, const Sharding& from,
+                                                      const Sharding& to) {
+  if (sharding::SamePlacement(from, to)) return &none_;
+  std::string key;
+  const auto add = [&](int64_t number) {
+    key.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  };
+  add(static_cast<int64_t>(shape.element_type));
+  for (int64_t dim : shape.dims) add(dim);
+  for (const Sharding* sharding : {&from, &to}) {
+    const auto add_axes = [&](const Axes& axes) {
+      add(static_cast<int64_t>(axes.size()));
+      for (const AxisRef& axis : axes) add(axis.axis), add(axis.pre_size), add(axis.size);
+    };
+    for (const DimSharding& dim : sharding->dims) add_axes(dim.axes);
+    add_axes(sharding->unreduced);
+  }
+  if (const auto it = plans_.find(key); it != plans_.end()) return &it->second;
+  ASSIGN_OR_RETURN(ReshardPlan plan, PlanReshard(shape, from, to, mesh_));
+  return &plans_.emplace(std::move(key), std::move(plan)).first->second;
+}
+
 bool Nested(int64_t size, int64_t coarse, int64_t fine) {
   return coarse == 1 || CeilDiv(size, coarse) == fine / coarse * CeilDiv(size, fine);
 }

@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -62,6 +63,21 @@ struct ReshardPlan {
 // Error (no rule): partial sums wanted of a value that has none.
 absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const sharding::Sharding& from,
                                         const sharding::Sharding& to, const sharding::Mesh& mesh);
+
+// The plans of one program, each made once: layers repeat.
+class ReshardPlans {
+ public:
+  explicit ReshardPlans(const sharding::Mesh& mesh) : mesh_(mesh) {}
+  const sharding::Mesh& mesh() const { return mesh_; }
+  // Valid as long as this object.
+  absl::StatusOr<const ReshardPlan*> Find(const hlo::Shape& shape, const sharding::Sharding& from,
+                                          const sharding::Sharding& to);
+
+ private:
+  const sharding::Mesh& mesh_;
+  std::unordered_map<std::string, ReshardPlan> plans_;  // looked up, never iterated
+  ReshardPlan none_;
+};
 
 // Whether shards of a dimension of `size` elements that is split `coarse` ways are
 // made of whole shards of the `fine` split, which continues it.
