@@ -25,9 +25,10 @@ from jax._src.interpreters import mlir
 from jax._src.lib.mlir import ir
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib import xla_client
-from tpusim import wire
+from tpusim import hlo, wire
 
 _xla: Any = xla_client._xla
+hlo_module = hlo.module_bytes
 
 # One list per value, in it one array per device.
 PerDevice = list[list[np.ndarray]]
@@ -40,17 +41,8 @@ TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
 _COMPUTATIONS, _DROPPED = 3, (7, 8, 12, 14, 15, 18)
 _INSTRUCTIONS = 2  # of HloComputationProto
 # HloInstructionProto: sharding, and the four places where replica groups have lived.
-_SHARDING, _GROUP_FIELDS = 40, (49, 87, 92, 93)
+_SHARDING, _GROUP_FIELDS, _UNSUITABLE_GROUPS = 40, (49, 87, 92, 93), (92, 93)
 _MANUAL = wire.serialize([wire.integer(1, 4)])  # OpSharding{type: MANUAL}
-
-
-def hlo_module(data: bytes) -> bytes:
-    """The HloModuleProto inside a tpusim.Workload or an HloProto, or `data` if it is one."""
-    fields = wire.parse(data)
-    if wire.text(fields, 15) == "tpusim.workload/1":
-        return wire.last_bytes(fields, 16)
-    # A module has its name in field 1 and the entry's name in field 2; an HloProto has no field 2.
-    return data if wire.all_bytes(fields, 2) else wire.last_bytes(fields, 1)
 
 
 def run(module: bytes, inputs: PerDevice) -> PerDevice:
@@ -269,69 +261,10 @@ def mark_manual(module: bytes) -> bytes:
 
 def _mark_instruction(fields: list[wire.Field]) -> bytes:
     kept = [f for f in fields if f[0] != _SHARDING]
-    groups = None
-    for number, expand in ((92, _iota_groups), (93, _mesh_axes_groups)):
-        for data in wire.all_bytes(fields, number):
-            groups = expand(wire.parse(data))
-    if groups is not None:
+    if any(f[0] in _UNSUITABLE_GROUPS for f in fields):
         # hlo_to_stablehlo gives all meshes one name and so confuses groups over different meshes.
-        lists = [wire.blob(1, b"".join(map(wire.encode_varint, g))) for g in groups.tolist()]
+        groups = hlo.replica_groups(fields) or []
+        lists = [wire.blob(1, b"".join(map(wire.encode_varint, group))) for group in groups]
         explicit = wire.serialize(wire.blob(1, wire.serialize([g])) for g in lists)
         kept = [f for f in kept if f[0] not in _GROUP_FIELDS] + [wire.blob(87, explicit)]
     return wire.serialize([*kept, wire.blob(_SHARDING, _MANUAL)])
-
-
-def _integers(fields: list[wire.Field], number: int) -> list[int]:
-    """A repeated integer field, packed or not."""
-    values: list[int] = []
-    for n, _, value in fields:
-        if n == number:
-            packed = value if isinstance(value, bytes) else wire.encode_varint(value)
-            # A packed field is a row of varints: give each a key and it is a message.
-            while packed:
-                length = next(i for i, byte in enumerate(packed) if byte < 0x80) + 1
-                values.append(wire.number_of(wire.parse(b"\x08" + packed[:length]), 1))
-                packed = packed[length:]
-    return values
-
-
-def _iota(dims: list[int], order: list[int]) -> np.ndarray:
-    ids = np.arange(np.prod(dims, dtype=int)).reshape(dims)
-    return (ids.transpose(order) if order else ids).reshape(-1)
-
-
-def _iota_groups(fields: list[wire.Field]) -> np.ndarray:
-    """IotaReplicaGroupList: groups=1, members=2, reshape=3, transpose=4."""
-    ids = _iota(_integers(fields, 3), _integers(fields, 4))
-    return ids.reshape(wire.number_of(fields, 1), wire.number_of(fields, 2))
-
-
-def _mesh_axes_groups(fields: list[wire.Field]) -> np.ndarray:
-    """MeshAxesReplicaGroupList: mesh=1, references=2 to an axis or, by (pre-size, size), a part."""
-    mesh = wire.parse(wire.last_bytes(fields, 1))
-    sizes = [wire.number_of(wire.parse(a), 2) for a in wire.all_bytes(mesh, 1)]
-    ids = np.array(_integers(mesh, 2) or np.arange(np.prod(sizes, dtype=int)))
-    for iota in wire.all_bytes(mesh, 3):
-        ids = _iota(_integers(wire.parse(iota), 1), _integers(wire.parse(iota), 2))
-    spans = []  # (axis, pre-size, pre-size * size) of each reference
-    for reference in map(wire.parse, wire.all_bytes(fields, 2)):
-        axis = wire.number_of(reference, 1)
-        part = [wire.parse(p) for p in wire.all_bytes(reference, 2)]
-        before = wire.number_of(part[0], 1) if part else 1
-        size = wire.number_of(part[0], 2) if part else sizes[axis]
-        spans.append((axis, before, before * size))
-    # Cut every axis where a reference begins or ends.
-    pieces = []
-    for axis, size in enumerate(sizes):
-        cuts = sorted({1, size} | {c for a, *span in spans if a == axis for c in span})
-        pieces += [(axis, lo, hi) for lo, hi in itertools.pairwise(cuts)]
-    grouped = [
-        i
-        for axis, lo, hi in spans
-        for i, (a, start, stop) in enumerate(pieces)
-        if a == axis and lo <= start and stop <= hi
-    ]
-    others = [i for i in range(len(pieces)) if i not in grouped]
-    shape = [hi // lo for _, lo, hi in pieces]
-    members = int(np.prod([shape[i] for i in grouped], dtype=int))
-    return ids.reshape(shape).transpose(others + grouped).reshape(-1, members)

@@ -1,0 +1,209 @@
+"""Compares the collectives of tpusim's partitioner with those of XLA's, program by program.
+
+    python tools/validation/collectives.py            # writes docs/validation/collectives.md
+    python tools/validation/collectives.py moe --show # prints what differs, writes nothing
+
+Both partition the module that was lowered for TPU. `REASONS` explains the programs where tpusim
+sends more, or multiplies another amount.
+"""
+
+import argparse
+import collections
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python"), str(ROOT / "tools" / "validation")]
+    from tpusim.export import force_cpu_devices
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    force_cpu_devices(8)
+
+import xla_partitioner  # noqa: E402
+from communication import Communication, Groups, communication  # noqa: E402
+from tpusim import hlo  # noqa: E402
+
+from workloads.examples import EXAMPLES, Example  # noqa: E402
+
+EXPORTS = ROOT / "workloads" / "examples"
+REPORT = ROOT / "docs" / "validation" / "collectives.md"
+CACHE = ROOT / "build" / "xla-partitioned"
+
+# Why a program is not equal, where the table alone does not say it.
+REASONS: dict[str, str] = {}
+
+
+@dataclasses.dataclass
+class Row:
+    """One program; `ours` is None if tpusim cannot partition it, and then `error` says why."""
+
+    name: str
+    ours: Communication | None
+    xla: Communication
+    error: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """How our cost compares with XLA's."""
+        if self.ours is None:
+            return "not supported"
+        if self.ours.sent == self.xla.sent:
+            return "equal"
+        if self.ours.cost == self.xla.cost:
+            return "same cost"
+        return "cheaper" if self.ours.cost < self.xla.cost else "dearer"
+
+    @property
+    def same_flops(self) -> bool:
+        """Whether products add up to the same within one percent."""
+        if self.ours is None:
+            return False
+        return abs(self.ours.dot_flops - self.xla.dot_flops) <= self.xla.dot_flops / 100
+
+
+def partitioned(example: Example, binary: str) -> tuple[bytes, str]:
+    """The module that tpusim makes of the example's export, or why it does not."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "partitioned.pb"
+        command = [binary, "compile", str(EXPORTS / f"{example.name}.pb"), "--quiet"]
+        done = subprocess.run(
+            [*command, "--config", example.config, "--emit", "partitioned", "-o", str(output)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            return b"", done.stderr.strip() or f"signal {-done.returncode}"
+        return output.read_bytes(), ""
+
+
+def compare(example: Example, binary: str) -> Row:
+    """Both partitioners on one program."""
+    mesh = list(example.mesh.values())
+    trips = next(iter(example.trip_counts.values()), 1)
+    theirs = hlo.Module(xla_partitioner.partition(example, CACHE))
+    xla = communication(theirs, mesh, trips)
+    ours, error = partitioned(example, binary)
+    if error:
+        return Row(example.name, None, xla, error)
+    return Row(example.name, communication(hlo.Module(ours), mesh, trips), xla)
+
+
+def kinds(sent: dict[tuple[str, Groups], int]) -> str:
+    """Kinds with their bytes, such as "all-reduce 2.0 KiB"."""
+    total: dict[str, int] = collections.defaultdict(int)
+    for (kind, _), size in sent.items():
+        total[kind] += size
+    return ", ".join(f"{kind} {bytes_text(size)}" for kind, size in sorted(total.items())) or "none"
+
+
+def bytes_text(size: int) -> str:
+    """With a unit."""
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024 or unit == "MiB":
+            return f"{size} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError
+
+
+def differences(row: Row) -> list[str]:
+    """Kinds and groups of which one side sends more, in bytes per device."""
+    ours = row.ours.sent if row.ours else {}
+    lines = []
+    for kind, groups in sorted({*ours, *row.xla.sent}):
+        mine, other = ours.get((kind, groups), 0), row.xla.sent.get((kind, groups), 0)
+        if mine != other:
+            shown = "".join("{" + ",".join(map(str, g)) + "}" for g in groups)
+            lines.append(f"{kind} {shown}: {mine} bytes, XLA {other}")
+    return lines
+
+
+def report(rows: Sequence[Row]) -> str:
+    """The page."""
+    good = [r for r in rows if r.verdict in ("equal", "same cost", "cheaper")]
+    flops = [r for r in rows if r.same_flops]
+    count = collections.Counter(row.verdict for row in rows)
+    lines = [
+        "# Collectives, compared with XLA's partitioner",
+        "",
+        "Written by `python tools/validation/collectives.py`. Every example for eight devices is",
+        "partitioned by tpusim and by XLA (as it is right after its partitioner), from the same",
+        "module, lowered for TPU. Bytes are per device, loops count as often as they run: sizes of",
+        "results of all-gathers, of operands of all others. The link bytes are the sum over",
+        "directed links of what has to cross them (`tools/validation/communication.py`); programs",
+        "are ranked by it.",
+        "",
+        f"{len(rows)} programs: {', '.join(f'{n} {what}' for what, n in sorted(count.items()))}.",
+        f"Equal or cheaper: {100 * len(good) / len(rows):.1f} %.",
+        f"FLOPs of products per device within 1 % of XLA's: {len(flops)} of {len(rows)}.",
+        "",
+        "| program | verdict | link bytes | XLA | collectives | XLA | dot FLOPs / XLA | why |",
+        "|---|---|---:|---:|---|---|---:|---|",
+    ]
+    for row in rows:
+        cells = [row.name, row.verdict]
+        if row.ours is None:
+            cells += ["", str(row.xla.cost), "", kinds(row.xla.sent), "", "no rule yet"]
+        else:
+            same = row.verdict == "equal"
+            cells += [
+                str(row.ours.cost),
+                str(row.xla.cost),
+                kinds(row.ours.sent),
+                "same" if same else kinds(row.xla.sent),
+                f"{row.ours.dot_flops / row.xla.dot_flops:.3f}" if row.xla.dot_flops else "-",
+                reason(row),
+            ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def reason(row: Row) -> str:
+    """Why a program is not equal, in a line."""
+    if row.name in REASONS:
+        return REASONS[row.name]
+    if row.ours is None or row.verdict == "equal":
+        return ""
+    mine = {kind for kind, _ in row.ours.sent}
+    theirs = {kind for kind, _ in row.xla.sent}
+    if "reduce-scatter" in mine - theirs:
+        return "reduce-scatter where XLA has an all-reduce and a slice"
+    return ""
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("programs", nargs="*", help="parts of names; all programs if none")
+    parser.add_argument("--show", action="store_true", help="print differences, write nothing")
+    parser.add_argument("--output", default=str(REPORT))
+    flags = parser.parse_args(argv)
+    binary = os.environ.get("TPUSIM_BINARY", str(ROOT / "build" / "tpusim"))
+    rows = []
+    for name, example in sorted(EXAMPLES.items()):
+        wanted = not flags.programs or any(part in name for part in flags.programs)
+        if not wanted or example.num_devices != 8:
+            continue
+        row = compare(example, binary)
+        rows.append(row)
+        if flags.show:
+            cost = "" if row.ours is None else f"{row.ours.cost} link bytes, XLA {row.xla.cost}"
+            dots = "" if row.same_flops or row.ours is None else f"; dot FLOPs {row.ours.dot_flops}"
+            if dots:
+                dots += f", XLA {row.xla.dot_flops}"
+            print(f"{name}: {row.verdict} {cost}{dots}{row.error}", flush=True)
+            if row.ours is not None:
+                print("".join(f"    {line}\n" for line in differences(row)), end="")
+    if not flags.show and not flags.programs:
+        pathlib.Path(flags.output).write_text(report(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
