@@ -75,6 +75,8 @@ case("constant", lambda c, a: a + jnp.arange(32, dtype=f32).reshape(8, 4) ** 2,
      [((8, 4), f32, XY)], XY, NONE)
 case("threefry", lambda c, a: a + c(jax.random.normal(jax.random.key(3), (16, 8)), XY),
      [((16, 8), f32, XY)], XY, NONE)
+case("random_bits", lambda c, a: a + c(jax.random.bits(jax.random.key(3, impl="rbg"), (16, 8)), XY),
+     [((16, 8), u32, XY)], XY, NONE)
 case("bitcast_narrow", lambda c, a: lax.bitcast_convert_type(a, jnp.uint16),
      [((8, 8), u32, XY)], P("x", "y"), NONE)
 case("bitcast_wide", lambda c, a: lax.bitcast_convert_type(a, u32),
@@ -290,6 +292,19 @@ case("triangular_solve",
      lambda c, a, b: lax.linalg.triangular_solve(jnp.tril(a) / 9 + jnp.eye(4), b, left_side=True,
                                                  lower=True),
      [((8, 4, 4), f32, X), ((8, 4, 6), f32, P("x", None, "y"))], P("x", None, "y"), NONE)
+# ---- ragged dots, placement --------------------------------------------------------------------
+SIZES = ((4,), s32, P(), 1, 8)
+case("ragged_rows", lambda c, a, b, n: lax.ragged_dot(a, b, n),
+     [((32, 8), f32, X), ((4, 8, 6), f32, P()), SIZES], X, NONE)
+case("ragged_columns", lambda c, a, b, n: lax.ragged_dot(a, b, n),
+     [((32, 8), f32, X), ((4, 8, 6), f32, P(None, None, "y")), SIZES], XY, NONE)
+case("ragged_contracting", lambda c, a, b, n: lax.ragged_dot(a, b, n),
+     [((32, 8), f32, P("x", "y")), ((4, 8, 6), f32, P(None, "y")), SIZES], X, REDUCE)
+case("ragged_groups", lambda c, a, b, n: lax.ragged_dot(a, b, n),
+     [((32, 64), f32, P()), ((4, 64, 64), f32, X), SIZES], X, SCATTER)
+case("ragged_gradients",
+     lambda c, a, b, n, g: jax.vjp(lambda a, b: lax.ragged_dot(a, b, n), a, b)[1](g),
+     [((32, 8), f32, X), ((4, 8, 6), f32, P()), SIZES, ((32, 6), f32, X)], (X, P()), REDUCE)
 # fmt: on
 
 
