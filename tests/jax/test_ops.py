@@ -136,8 +136,14 @@ case("concatenate_long", lambda c, a, b: jnp.concatenate([a, b]),
 case("concatenate_rows", lambda c, a, b: jnp.concatenate([a[:1], b, a[1:2]]),
      [((4, 8), f32, P()), ((30, 8), f32, P())], X, NONE)
 case("stack", lambda c, a, b: jnp.stack([a, b]), [((16,), f32, X)] * 2, P(None, "x"), NONE)
-case("roll", lambda c, a: jnp.roll(a, 1, 0), [((16, 8), f32, XY)], XY, PERMUTE | REDUCE)
+case("roll", lambda c, a: jnp.roll(a, 1, 0), [((16, 8), f32, XY)], XY, PERMUTE)
 case("roll_back", lambda c, a: jnp.roll(a, -3, 0), [((32, 8), f32, XY)], XY, PERMUTE)
+case("roll_far", lambda c, a: jnp.roll(a, 21, 0), [((32, 8), f32, XY)], XY, PERMUTE)
+case("roll_both", lambda c, a: jnp.roll(a, (2, 5), (0, 1)), [((16, 8), f32, XY)], XY, PERMUTE)
+case("roll_uneven", lambda c, a: jnp.roll(c(a, X), 2, 0), [((14, 8), s32, P())], P(), ANY)
+case("roll_whole", lambda c, a: jnp.roll(a, 3, 1), [((16, 8), f32, X)], X, NONE)
+case("pad_wrapped", lambda c, a: jnp.pad(a, ((2, 2), (0, 0)), mode="wrap"), [((28, 4), s32, X)], X,
+     PERMUTE)
 case("diff_of_shards", lambda c, a: jnp.pad(c(a[1:] - a[:-1], X), ((1, 0), (0, 0))),
      [((32, 4), f32, X)], X, ANY)
 # ---- dynamic slices ----------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include "workloads/hlo/attributes.h"
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/projection.h"
+#include "workloads/sharding/rolls.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding {
@@ -438,6 +439,13 @@ class Propagation {
 
 absl::StatusOr<ShardedModule> ShardModule(const hlo::Module& module, int64_t num_partitions) {
   ASSIGN_OR_RETURN(NormalisedModule normalised, Normalise(module, num_partitions));
+  if (normalised.mesh.mesh.size() > 1) {
+    for (Computation* computation : normalised.partitioned) {
+      FindRolls(computation, [&](const Instruction* instruction) {
+        return normalised.annotations.contains(instruction);
+      });
+    }
+  }
   Propagation propagation(normalised);
   RETURN_IF_ERROR(propagation.Build());
   propagation.Run();

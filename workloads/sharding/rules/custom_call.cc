@@ -3,6 +3,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/sharding/rolls.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding::rules {
@@ -12,6 +13,18 @@ struct Target {
   std::string_view name;
   RuleFn rule;
 };
+
+// A device needs a part of its neighbours' blocks.
+absl::StatusOr<ShardingRule> RollRule(const hlo::Instruction& instruction) {
+  ShardingRule rule = EmptyRule(instruction);
+  const int64_t along = GetRoll(instruction).dim;
+  for (int64_t d = 0; d < instruction.shape().rank(); ++d) {
+    Tie(rule, instruction.operand(0)->shape().dims[d],
+        d == along ? FactorKind::kPermutation : FactorKind::kPassThrough,
+        {&rule.operands[0][d], &rule.results[0][d]});
+  }
+  return rule;
+}
 
 constexpr Target kTargets[] = {
     // Where a value lives, not what it is.
@@ -29,6 +42,7 @@ constexpr Target kTargets[] = {
     // A kernel knows nothing of the mesh: outside of a manual region every device
     // runs it on everything.
     {"tpu_custom_call", Whole},
+    {kRollTarget, RollRule},
 };
 
 }  // namespace

@@ -90,6 +90,7 @@ absl::StatusOr<hlo::Instruction*> RaggedDot(const LocalOp& op);
 absl::StatusOr<hlo::Instruction*> Reduce(const LocalOp& op);
 absl::StatusOr<hlo::Instruction*> ReduceWindow(const LocalOp& op);
 absl::StatusOr<hlo::Instruction*> Reverse(const LocalOp& op);
+absl::StatusOr<hlo::Instruction*> Roll(const LocalOp& op);
 absl::StatusOr<hlo::Instruction*> Scatter(const LocalOp& op);
 absl::StatusOr<hlo::Instruction*> SelectAndScatter(const LocalOp& op);
 absl::StatusOr<hlo::Instruction*> Slice(const LocalOp& op);
@@ -122,6 +123,8 @@ std::optional<Bytes> ReduceWindowOwn(const hlo::Instruction& global,
                                      const std::vector<sharding::Axes>& axes);
 std::optional<Bytes> ReverseOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
                                 const std::vector<sharding::Axes>& axes);
+std::optional<Bytes> RollOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
+                             const std::vector<sharding::Axes>& axes);
 std::optional<Bytes> SelectAndScatterOwn(const hlo::Instruction& global,
                                          const sharding::ShardingRule& rule,
                                          const std::vector<sharding::Axes>& axes);

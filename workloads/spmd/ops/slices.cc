@@ -1,6 +1,9 @@
 // Slices, pads, reversals and concatenations. Where a split dimension is cut,
 // moved or joined, a device fetches what its part of the result consists of.
+#include <algorithm>
+
 #include "workloads/hlo/attributes.h"
+#include "workloads/sharding/rolls.h"
 #include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/ops/window.h"
 
@@ -55,6 +58,16 @@ Window ConcatenateWindow(const Instruction& global, size_t i, int64_t start, con
   const int64_t size = global.operand(i)->shape().dims[d];
   const int64_t part = CeilDiv(global.shape().dims[d], shards);
   return {d, axes, size, CeilDiv(size, shards), part, -start, part};
+}
+
+// Blocks of the result begin where those of the operand do, `first` elements on.
+Window RollWindow(const Instruction& global, const Axes& axes) {
+  const sharding::Roll roll = sharding::GetRoll(global);
+  const int64_t size = global.operand(0)->shape().dims[roll.dim], shards = Product(axes);
+  const int64_t part = CeilDiv(global.shape().dims[roll.dim], shards);
+  Window window{roll.dim, axes, size, size / shards, part, roll.first, part};
+  window.cyclic = true;
+  return window;
 }
 
 // Bytes per element along dimension `d` of one device's operand.
@@ -170,7 +183,7 @@ std::optional<Bytes> ReverseOwn(const Instruction& global, const sharding::Shard
   for (int64_t d = 0; d < local.rank(); ++d) {
     const Axes* split = Moved(rule, axes, rule.operands[0][d]);
     if (split == nullptr) continue;
-    bytes += local.ByteSize();
+    if (bytes == Bytes(0)) bytes += local.ByteSize();  // one permutation for all
     const int64_t padding = Product(*split) * local.dims[d] - global.shape().dims[d];
     bytes += LineBytes(local, d) * padding;
   }
@@ -182,23 +195,63 @@ std::optional<Bytes> ReverseOwn(const Instruction& global, const sharding::Shard
 absl::StatusOr<Instruction*> Reverse(const LocalOp& op) {
   Builder& builder = op.builder;
   Instruction* value = SameOpOn(op, op.operands);
+  Axes all;
+  for (int64_t d = 0; d < op.shape.rank(); ++d) {
+    const Axes* split = Moved(op.rule, op.choice.axes, op.rule.operands[0][d]);
+    if (split != nullptr) all = sharding::Concat(all, *split);
+  }
+  if (all.empty()) return value;
+  // Counting backwards along every axis is counting backwards along all.
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (const std::vector<int64_t>& group : sharding::ReplicaGroups(builder.mesh(), all)) {
+    for (size_t i = 0; i < group.size(); ++i) {
+      pairs.emplace_back(group[i], group[group.size() - 1 - i]);
+    }
+  }
+  std::sort(pairs.begin(), pairs.end());
+  value = builder.CollectivePermute(value, pairs, all);
   for (int64_t d = 0; d < op.shape.rank(); ++d) {
     const Axes* split = Moved(op.rule, op.choice.axes, op.rule.operands[0][d]);
     if (split == nullptr) continue;
     const int64_t block = op.shape.dims[d], shards = Product(*split);
-    std::vector<std::pair<int64_t, int64_t>> pairs;
-    for (const std::vector<int64_t>& group : sharding::ReplicaGroups(builder.mesh(), *split)) {
-      for (int64_t i = 0; i < shards; ++i) pairs.emplace_back(group[i], group[shards - 1 - i]);
-    }
-    std::sort(pairs.begin(), pairs.end());
-    value = builder.CollectivePermute(value, pairs, *split);
     const int64_t padding = shards * block - op.global.shape().dims[d];
-    if (padding > 0) {
-      value =
-          Fetch(builder, value, {d, *split, shards * block, block, block, padding, block}, nullptr);
-    }
+    if (padding == 0) continue;
+    value =
+        Fetch(builder, value, {d, *split, shards * block, block, block, padding, block}, nullptr);
   }
   return value;
+}
+
+std::optional<Bytes> RollOwn(const Instruction& global, const sharding::ShardingRule& rule,
+                             const std::vector<Axes>& axes) {
+  const sharding::Roll roll = sharding::GetRoll(global);
+  const Axes* split = Moved(rule, axes, rule.operands[0][roll.dim]);
+  if (split == nullptr) return Bytes(0);
+  if (global.operand(0)->shape().dims[roll.dim] % Product(*split) != 0) return std::nullopt;
+  const Shape local = LocalOperandShape(global, rule, axes, 0);
+  return LineBytes(local, roll.dim) * ReceivedElements(RollWindow(global, *split));
+}
+
+absl::StatusOr<Instruction*> Roll(const LocalOp& op) {
+  Builder& builder = op.builder;
+  const sharding::Roll roll = sharding::GetRoll(op.global);
+  Instruction* value = op.operands[0];
+  if (const Axes* split = Moved(op.rule, op.choice.axes, op.rule.operands[0][roll.dim])) {
+    return Fetch(builder, value, RollWindow(op.global, *split), nullptr);
+  }
+  // Whole: as the program said it.
+  const int64_t size = value->shape().dims[roll.dim];
+  std::vector<Instruction*> parts;
+  int64_t at = roll.first;
+  for (int64_t left = op.shape.dims[roll.dim]; left > 0;) {
+    const int64_t count = std::min(left, size - at);
+    parts.push_back(SliceDim(builder, value, roll.dim, at, at + count));
+    left -= count;
+    at = 0;
+  }
+  Instruction* joined = builder.Add(Opcode::kConcatenate, op.shape, parts);
+  hlo::SetDimensions(joined, {roll.dim});
+  return joined;
 }
 
 std::optional<Bytes> ConcatenateOwn(const Instruction& global, const sharding::ShardingRule& rule,

@@ -1,4 +1,5 @@
 #include "configs/units.h"
+#include "workloads/sharding/rolls.h"
 #include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd {
@@ -35,13 +36,24 @@ constexpr Entry kTable[] = {
     {Opcode::kTopk, {.make = ops::TopK, .own = ops::TopKOwn}},
 };
 constexpr OpFamily kSame = {.make = SameOp};
-constexpr OpFamily kTopKCall = {.make = ops::TopK, .own = ops::TopKOwn};
+
+// Custom calls by target.
+struct Target {
+  std::string_view name;
+  OpFamily family;
+};
+constexpr Target kTargets[] = {
+    {"TopK", {.make = ops::TopK, .own = ops::TopKOwn}},
+    {sharding::kRollTarget, {.make = ops::Roll, .own = ops::RollOwn}},
+};
 
 }  // namespace
 
 const OpFamily& FamilyOf(const Instruction& global) {
-  if (global.opcode() == Opcode::kCustomCall && global.attrs().custom_call_target() == "TopK") {
-    return kTopKCall;
+  if (global.opcode() == Opcode::kCustomCall) {
+    for (const Target& target : kTargets) {
+      if (target.name == global.attrs().custom_call_target()) return target.family;
+    }
   }
   for (const Entry& entry : kTable) {
     if (entry.opcode == global.opcode()) return entry.family;

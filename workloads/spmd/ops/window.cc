@@ -29,6 +29,7 @@ Pieces PiecesOf(const Window& w) {
   // What device i wants and exists.
   const auto wanted = [&](int64_t i) {
     const int64_t begin = w.step * i + w.offset;
+    if (w.cyclic) return std::pair(begin, begin + w.width);
     return std::pair(std::max<int64_t>(begin, 0), std::min(begin + w.width, w.size));
   };
   Pieces pieces;
@@ -49,7 +50,7 @@ Pieces PiecesOf(const Window& w) {
     piece.end = std::min(pieces.limit - hops * w.block, w.block);
     for (int64_t i = 0; i < shards; ++i) {
       const int64_t source = i + hops;
-      if (source < 0 || source >= shards) continue;
+      if (!w.cyclic && (source < 0 || source >= shards)) continue;
       const auto [begin, end] = wanted(i);
       if (std::max(begin, source * w.block + piece.begin) <
           std::min(end, source * w.block + piece.end)) {
@@ -61,12 +62,17 @@ Pieces PiecesOf(const Window& w) {
   return pieces;
 }
 
+// Every receiver has it already.
+bool IsOwn(const Window& w, const Piece& piece) {
+  return w.cyclic ? piece.hops % Product(w.axes) == 0 : piece.hops == 0;
+}
+
 }  // namespace
 
 int64_t ReceivedElements(const Window& window) {
   int64_t elements = 0;
   for (const Piece& piece : PiecesOf(window).list) {
-    if (piece.hops != 0 && !piece.receivers.empty()) elements += piece.end - piece.begin;
+    if (!IsOwn(window, piece) && !piece.receivers.empty()) elements += piece.end - piece.begin;
   }
   return elements;
 }
@@ -84,10 +90,12 @@ Instruction* Fetch(Builder& builder, Instruction* value, const Window& w, Instru
       continue;
     }
     Instruction* part = SliceDim(builder, value, w.dim, piece.begin, piece.end);
-    if (piece.hops != 0) {
+    if (!IsOwn(w, piece)) {
       std::vector<std::pair<int64_t, int64_t>> pairs;
       for (const std::vector<int64_t>& group : sharding::ReplicaGroups(builder.mesh(), w.axes)) {
-        for (int64_t i : piece.receivers) pairs.emplace_back(group[i + piece.hops], group[i]);
+        for (int64_t i : piece.receivers) {
+          pairs.emplace_back(group[((i + piece.hops) % shards + shards) % shards], group[i]);
+        }
       }
       std::sort(pairs.begin(), pairs.end());
       part = builder.CollectivePermute(part, pairs, w.axes);
@@ -123,7 +131,7 @@ Instruction* Fetch(Builder& builder, Instruction* value, const Window& w, Instru
       joined = DynamicSliceDim(builder, joined, w.dim, start, w.width);
     }
   }
-  if (fill == nullptr) return joined;
+  if (fill == nullptr || w.cyclic) return joined;
   const bool before = w.offset < 0 || w.offset + w.step * (shards - 1) < 0;
   const bool behind = std::max(w.offset, w.offset + w.step * (shards - 1)) + w.width > w.size;
   if (!before && !behind) return joined;

@@ -21,6 +21,7 @@ struct Window {
   int64_t size = 0;     // of the whole dimension
   int64_t block = 0;    // of one shard, padding included
   int64_t step = 0, offset = 0, width = 0;
+  bool cyclic = false;  // behind the last element comes the first; even blocks only
 };
 
 // Elements along the dimension that a device receives.
