@@ -67,7 +67,7 @@ void Simulate(benchmark::State& state, const std::string& program) {
     const auto results = tpusim::tools::InChildren(
         {[&prepared]() -> absl::StatusOr<std::string> {
           ASSIGN_OR_RETURN(const tpusim::tools::Simulated simulated,
-                           tpusim::tools::Simulate(prepared, {}));
+                           tpusim::tools::Simulate(prepared, {}, {}));
           return fmt::format("{:.9f} {}", simulated.seconds, simulated.timeline.events);
         }},
         1);

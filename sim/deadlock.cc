@@ -27,7 +27,8 @@ struct Node {
 // Which streams of a program raise which flags, by what.
 class Raisers {
  public:
-  Raisers(const isa::PodProgram& program, int32_t device) : program_(program), device_(device) {
+  Raisers(const isa::PodProgram& program, const Partition& devices, int32_t device)
+      : program_(program), devices_(devices), device_(device) {
     Walk(*program.programs[program.program_of_device[device]], isa::StreamId{});
   }
 
@@ -54,16 +55,22 @@ class Raisers {
       } else if (const auto* start = std::get_if<isa::Start>(&instruction.kind)) {
         Walk(*start->body, start->stream);
       } else if (const auto* rdma = std::get_if<isa::Rdma>(&instruction.kind)) {
-        const int32_t peer = program_.routes[rdma->route].from[device_].peer;
+        const int32_t peer = PeerOver(rdma->route);
         if (rdma->arrival_flag >= 0) raised_.insert({id, peer, rdma->arrival_flag});
         if (rdma->sent_flag >= 0) raised_.insert({id, device_, rdma->sent_flag});
       } else if (const auto* signal = std::get_if<isa::Signal>(&instruction.kind)) {
-        raised_.insert({id, program_.routes[signal->route].from[device_].peer, signal->flag});
+        raised_.insert({id, PeerOver(signal->route), signal->flag});
       }
     }
   }
 
+  // The device that represents the peer.
+  int32_t PeerOver(int32_t route) const {
+    return devices_.Representative(program_.routes[route].from[device_].peer);
+  }
+
   const isa::PodProgram& program_;
+  const Partition& devices_;
   const int32_t device_;
   std::set<std::pair<const isa::Body*, isa::StreamId>> seen_;  // never iterated over
   std::set<Key> raised_;
@@ -77,7 +84,7 @@ class Explainer {
   absl::Status Run() {
     std::optional<Node> first;
     int64_t stuck = 0;
-    for (int32_t d = 0; d < pod_.devices(); ++d) {
+    for (const int32_t d : pod_.classes().devices.first) {
       for (const Stream* stream : pod_.device(d).streams()) {
         if (stream->finished()) continue;
         ++stuck;
@@ -125,7 +132,7 @@ class Explainer {
         why = fmt::format("{} waits for flag {} to reach {} (it is {})", who, flag,
                           stream.blocked_count(), pod_.device(node.device).flags().count(flag));
         std::optional<Node> finished;
-        for (int32_t d = 0; d < pod_.devices(); ++d) {
+        for (const int32_t d : pod_.classes().devices.first) {
           const Raisers& raisers = RaisersOf(d);
           for (const Stream* other : pod_.device(d).streams()) {
             if (!raisers.Raises(other->ref().id, node.device, flag)) continue;
@@ -166,7 +173,8 @@ class Explainer {
 
   const Raisers& RaisersOf(int32_t device) {
     std::unique_ptr<Raisers>& raisers = raisers_[device];
-    if (raisers == nullptr) raisers = std::make_unique<Raisers>(program_, device);
+    if (raisers == nullptr)
+      raisers = std::make_unique<Raisers>(program_, pod_.classes().devices, device);
     return *raisers;
   }
 

@@ -6,25 +6,73 @@
 
 #include "configs/status_macros.h"
 #include "models/isa/verify.h"
+#include "models/timing/collective_timing.h"
 
 namespace tpusim::sim {
 
+namespace {
+
+configs::ChipParams Impaired(const configs::ChipParams& params, double clock_factor) {
+  configs::ChipParams impaired = params;
+  impaired.clock = params.clock * clock_factor;
+  return impaired;
+}
+
+ici::LinkSpecs LinksOf(int64_t chip, const PodContext& context) {
+  ici::LinkSpecs specs;
+  for (int d = 0; d < configs::kDirections; ++d) {
+    const configs::Link link{chip, static_cast<configs::Direction>(d)};
+    if (!context.classes.links.IsRepresentative(LinkIndex(link))) continue;
+    const bool wraps = context.config.topology.wraps(configs::AxisOf(link.direction));
+    specs[d].rate = timing::EffectiveLinkRate(context.config.chip.ici, wraps) *
+                    context.impairments.LinkFactor(link);
+    specs[d].copies = context.classes.links.Copies(LinkIndex(link));
+  }
+  return specs;
+}
+
+bool HasRepresentative(int64_t chip, const configs::Config& config, const Classes& classes) {
+  if (classes.chips.IsRepresentative(chip)) return true;
+  const int64_t per_chip = config.topology.devices_per_chip();
+  for (int64_t d = chip * per_chip; d < (chip + 1) * per_chip; ++d) {
+    if (classes.devices.IsRepresentative(d)) return true;
+  }
+  for (int64_t l = chip * configs::kDirections; l < (chip + 1) * configs::kDirections; ++l) {
+    if (classes.links.IsRepresentative(l)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
     : sc_module(name),
-      host_link_("host_link", context.fluid, context.config.chip),
-      nic_("nic", context.fluid, context.config.chip),
-      router_("router", context.fluid, context.config, id, context.fabric, context.recorder) {
+      params_(Impaired(context.config.chip, context.impairments.ClockFactor(id))),
+      nic_("nic", context.fluid, params_),
+      router_("router", context.fluid, params_, id, LinksOf(id, context), context.fabric,
+              context.recorder) {
+  const Classes& classes = context.classes;
+  if (classes.chips.IsRepresentative(id)) {
+    host_link_ = std::make_unique<chip::HostLink>("host_link", context.fluid, params_,
+                                                  classes.chips.Copies(id));
+  }
   const int64_t per_chip = context.config.topology.devices_per_chip();
   for (int64_t index = 0; index < per_chip; ++index) {
     const auto device = static_cast<int32_t>(id * per_chip + index);
+    if (!classes.devices.IsRepresentative(device)) continue;
+    // Representatives are the first of their class, so the one of this chip's host
+    // link is this chip's own or was built before.
+    chip::HostLink* host_link =
+        host_link_ ? host_link_.get() : context.host_links[classes.chips.Representative(id)];
     devices_.push_back(std::make_unique<chip::Device>(chip::DeviceContext{
         .device = device,
         .index_on_chip = static_cast<int32_t>(index),
-        .params = context.config.chip,
+        .copies = classes.devices.Copies(device),
+        .params = params_,
         .program = context.program,
         .stream_ids = context.stream_ids,
         .fluid = context.fluid,
-        .host_link = host_link_,
+        .host_link = *host_link,
         .network = router_,
         .faults = context.faults,
         .probe = context.recorder.device(device),
@@ -33,26 +81,52 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
 }
 
 Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
-         const isa::PodProgram& program, Recorder& recorder)
-    : sc_module(name), config_(config), fluid_("fluid"), stream_ids_(isa::StreamsOf(program)) {
+         const isa::PodProgram& program, const Impairments& impairments, const Classes& classes,
+         Recorder& recorder)
+    : sc_module(name),
+      config_(config),
+      classes_(classes),
+      fluid_("fluid"),
+      stream_ids_(isa::StreamsOf(program)) {
   const PodContext context{
       .config = config,
       .program = program,
+      .impairments = impairments,
+      .classes = classes,
       .stream_ids = stream_ids_,
       .fluid = fluid_,
       .fabric = fabric_,
+      .host_links = host_links_,
       .faults = faults_,
       .recorder = recorder,
   };
-  for (int64_t id = 0; id < config.topology.chips(); ++id) {
-    chips_.push_back(std::make_unique<Chip>(fmt::format("chip{}", id).c_str(), id, context));
-    fabric_.routers.push_back(&chips_.back()->router());
-    for (const auto& device : chips_.back()->devices()) {
-      devices_.push_back(device.get());
-      fabric_.devices.push_back({&device->hbm(), &device->vpu(), &device->flags()});
+  const int64_t chips = config.topology.chips();
+  devices_.resize(static_cast<size_t>(config.devices()));
+  host_links_.resize(static_cast<size_t>(chips));
+  fabric_.links.resize(static_cast<size_t>(chips * configs::kDirections));
+  for (int64_t id = 0; id < chips; ++id) {
+    if (!HasRepresentative(id, config, classes)) continue;
+    Chip& chip = *chips_.emplace_back(
+        std::make_unique<Chip>(fmt::format("chip{}", id).c_str(), id, context));
+    host_links_[id] = chip.host_link();
+    for (const auto& device : chip.devices()) devices_[device->id()] = device.get();
+    for (int d = 0; d < configs::kDirections; ++d) {
+      fabric_.links[id * configs::kDirections + d] =
+          chip.router().link(static_cast<configs::Direction>(d));
     }
   }
-  for (int64_t d = 0; d < devices(); ++d) {
+  // The others lead to their representatives.
+  for (int64_t d = 0; d < config.devices(); ++d) {
+    devices_[d] = devices_[classes.devices.Representative(d)];
+    chip::Device& device = *devices_[d];
+    fabric_.devices.push_back(
+        {&device.hbm(), &device.vpu(), &device.flags(), classes.devices.Copies(d)});
+  }
+  for (size_t l = 0; l < fabric_.links.size(); ++l) {
+    if (classes.links.class_of[l] < 0) continue;
+    fabric_.links[l] = fabric_.links[classes.links.Representative(static_cast<int64_t>(l))];
+  }
+  for (const int32_t d : classes.devices.first) {
     const isa::SharedBody& body = program.programs[program.program_of_device[d]];
     devices_[d]->main_stream().Enqueue(*body, /*token=*/-1);
   }
@@ -67,7 +141,7 @@ void Pod::WatchRates(Recorder& recorder) {
     if (chip == last_chip) continue;  // its links are shown on its first device
     last_chip = chip;
     for (int d = 0; d < configs::kDirections; ++d) {
-      const ici::Link* link = chips_[chip]->router().link(static_cast<configs::Direction>(d));
+      const ici::Link* link = LinkOf(chip, d);
       if (link != nullptr) recorder.WatchRate(link->resource(), id, Counter::kLinkBandwidth, d);
     }
   }
@@ -76,25 +150,24 @@ void Pod::WatchRates(Recorder& recorder) {
 
 int64_t Pod::events() const {
   int64_t events = fluid_.events();
-  for (const chip::Device* device : devices_) {
-    for (const chip::Stream* stream : device->streams()) events += stream->retired();
+  for (const int32_t d : classes_.devices.first) {
+    for (const chip::Stream* stream : devices_[d]->streams()) events += stream->retired();
   }
   return events;
 }
 
 void Pod::AddBytes(Timeline& timeline) {
-  for (chip::Device* device : devices_) {
-    timeline.devices[device->id()].hbm_bytes =
-        Bytes(std::llround(fluid_.network().Carried(device->hbm().resource())));
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    timeline.devices[d].hbm_bytes =
+        Bytes(std::llround(fluid_.network().Carried(devices_[d]->hbm().resource())));
   }
   const configs::Topology& topology = config_.topology;
   // Links belong to a chip; they are listed with its first device.
   for (int64_t chip = 0; chip < topology.chips(); ++chip) {
     for (int d = 0; d < configs::kDirections; ++d) {
-      const auto direction = static_cast<configs::Direction>(d);
-      const ici::Link* link = chips_[chip]->router().link(direction);
+      const ici::Link* link = LinkOf(chip, d);
       if (link == nullptr) continue;
-      const int64_t to = topology.Neighbour(chip, direction);
+      const int64_t to = topology.Neighbour(chip, static_cast<configs::Direction>(d));
       timeline.devices[chip * topology.devices_per_chip()].sent[d] += link->sent();
       timeline.devices[to * topology.devices_per_chip()].received[d] += link->received();
     }

@@ -9,6 +9,9 @@
 //         link_x_plus ...
 //     chip1 ...
 //
+// Only representatives are built: of every class of devices, links and host links
+// that do the same (symmetry/classes.h) one member, which stands for the others.
+//
 // A pod runs once: build it, call sc_start, look at the result.
 #ifndef TPUSIM_SIM_POD_H_
 #define TPUSIM_SIM_POD_H_
@@ -26,30 +29,37 @@
 #include "models/chip/nic.h"
 #include "models/ici/router.h"
 #include "models/isa/program.h"
+#include "sim/impairments.h"
 #include "sim/recorder.h"
+#include "sim/symmetry/classes.h"
 
 namespace tpusim::sim {
 
 struct PodContext {
   const configs::Config& config;
   const isa::PodProgram& program;
+  const Impairments& impairments;
+  const Classes& classes;
   const std::vector<isa::StreamId>& stream_ids;
   chip::Fluid& fluid;
-  ici::Fabric& fabric;
+  const ici::Fabric& fabric;
+  const std::vector<chip::HostLink*>& host_links;  // per chip, representatives only
   chip::Faults& faults;
   Recorder& recorder;
 };
 
-// One package on the torus with its devices.
+// One package on the torus with those of its parts that represent a class.
 class Chip : public sc_core::sc_module {
  public:
   Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context);
 
   ici::Router& router() { return router_; }
+  chip::HostLink* host_link() { return host_link_.get(); }
   const std::vector<std::unique_ptr<chip::Device>>& devices() const { return devices_; }
 
  private:
-  chip::HostLink host_link_;
+  const configs::ChipParams params_;  // of this chip: it may be impaired
+  std::unique_ptr<chip::HostLink> host_link_;
   chip::Nic nic_;
   ici::Router router_;
   std::vector<std::unique_ptr<chip::Device>> devices_;
@@ -60,9 +70,11 @@ class Pod : public sc_core::sc_module {
   // The program must have been verified (isa/verify.h); everything must outlive
   // the pod.
   Pod(sc_core::sc_module_name name, const configs::Config& config, const isa::PodProgram& program,
-      Recorder& recorder);
+      const Impairments& impairments, const Classes& classes, Recorder& recorder);
 
+  // The device itself, or the one that represents it.
   chip::Device& device(int32_t id) { return *devices_[id]; }
+  const Classes& classes() const { return classes_; }
   int64_t devices() const { return static_cast<int64_t>(devices_.size()); }
   const absl::Status& fault() const { return faults_.status(); }
   // Instructions retired, flows started and ended.
@@ -76,12 +88,19 @@ class Pod : public sc_core::sc_module {
  private:
   void WatchRates(Recorder& recorder);
 
+  // The member of `classes` that represents the link; null = no such link.
+  ici::Link* LinkOf(int64_t chip, int direction) {
+    return fabric_.links[chip * configs::kDirections + direction];
+  }
+
   const configs::Config& config_;
+  const Classes& classes_;
   chip::Faults faults_;
   ici::Fabric fabric_;
   chip::Fluid fluid_;
   std::vector<isa::StreamId> stream_ids_;
   std::vector<std::unique_ptr<Chip>> chips_;
+  std::vector<chip::HostLink*> host_links_;
   std::vector<chip::Device*> devices_;
 };
 

@@ -22,11 +22,18 @@ Picoseconds BusyUnion::UpTo(Picoseconds now) const {
   return until_ > now ? measure_ - (until_ - now) : measure_;
 }
 
-DeviceRecorder::DeviceRecorder(Recorder& recorder, int32_t device, bool recorded)
+DeviceRecorder::DeviceRecorder(Recorder& recorder, int32_t device, std::vector<int32_t> shown)
     : recorder_(recorder),
       device_(device),
-      recorded_(recorded),
+      shown_(std::move(shown)),
       ops_(recorder.program_.info.ops.size()) {}
+
+void DeviceRecorder::Show(Span span) {
+  for (const int32_t device : shown_) {
+    span.device = device;
+    recorder_.spans_.push_back(span);
+  }
+}
 
 void DeviceRecorder::LabelBegan(const chip::StreamRef& stream, int32_t op) {
   const Picoseconds now = Now();
@@ -60,9 +67,8 @@ void DeviceRecorder::LabelEnded(const chip::StreamRef& stream, int32_t op) {
     totals_.collective += now - in_flight_since_;
     totals_.exposed += now - in_flight_since_ - (compute - in_flight_compute_);
   }
-  if (!recorded_) return;
+  if (shown_.empty()) return;
   Span span;
-  span.device = device_;
   span.track = main                                       ? Track::kTensorCore
                : stream.id.kind == isa::StreamKind::kHost ? Track::kHost
                                                           : Track::kCollective;
@@ -70,7 +76,7 @@ void DeviceRecorder::LabelEnded(const chip::StreamRef& stream, int32_t op) {
   span.op = op;
   span.start = label.began;
   span.end = now;
-  recorder_.spans_.push_back(span);
+  Show(span);
 }
 
 void DeviceRecorder::BlockBegan(int32_t op, int64_t step, Picoseconds mxu, Picoseconds vpu,
@@ -79,30 +85,28 @@ void DeviceRecorder::BlockBegan(int32_t op, int64_t step, Picoseconds mxu, Picos
   totals_.mxu_busy += mxu;
   totals_.vpu_busy += vpu;
   compute_.Add(now, now + std::max(mxu, vpu));
-  if (!recorded_) return;
+  if (shown_.empty()) return;
   Span span;
-  span.device = device_;
   span.op = op;
   span.step = step;
   span.start = now;
   if (mxu > Picoseconds(0)) {
     span.track = Track::kMxu;
     span.end = now + mxu;
-    recorder_.spans_.push_back(span);
+    Show(span);
   }
   if (vpu > Picoseconds(0)) {
     span.track = Track::kVpu;
     span.end = now + vpu;
-    recorder_.spans_.push_back(span);
+    Show(span);
   }
 }
 
 void DeviceRecorder::TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
                                    Bytes bytes, Bytes hbm) {
   AddHbm(op, hbm);
-  if (!recorded_) return;
+  if (shown_.empty()) return;
   Span span;
-  span.device = device_;
   span.track = Track::kHbmDma;
   span.lane = channel;
   span.op = op;
@@ -110,46 +114,72 @@ void DeviceRecorder::TransferEnded(int32_t channel, int32_t op, int64_t step, Pi
   span.start = start;
   span.end = Now();
   span.bytes = bytes;
-  recorder_.spans_.push_back(span);
+  Show(span);
 }
 
 void DeviceRecorder::HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) {
-  if (!recorded_) return;
+  if (shown_.empty()) return;
   Span span;
-  span.device = device_;
   span.track = Track::kHost;
   span.lane = to_host ? 0 : 1;
   span.op = op;
   span.start = start;
   span.end = Now();
   span.bytes = bytes;
-  recorder_.spans_.push_back(span);
+  Show(span);
 }
 
 void DeviceRecorder::LiveHbmChanged(Bytes live) {
   totals_.peak_live_hbm = std::max(totals_.peak_live_hbm, live);
-  if (!recorded_) return;
-  recorder_.samples_.push_back(
-      {device_, Counter::kLiveHbm, 0, Now(), static_cast<double>(live.value())});
+  for (const int32_t device : shown_) {
+    recorder_.samples_.push_back(
+        {device, Counter::kLiveHbm, 0, Now(), static_cast<double>(live.value())});
+  }
 }
 
 void DeviceRecorder::StreamFinished() { totals_.finish = std::max(totals_.finish, Now()); }
 
 Recorder::Recorder(const configs::Config& config, const isa::PodProgram& program,
-                   const std::vector<int32_t>& record_devices)
+                   const Classes& classes, const std::vector<int32_t>& record_devices)
     : program_(program),
+      classes_(classes),
       devices_per_chip_(config.topology.devices_per_chip()),
       recorded_(record_devices),
-      shown_on_chip_(static_cast<size_t>(config.topology.chips()), -1) {
+      devices_(static_cast<size_t>(program.devices())),
+      shown_on_chip_(static_cast<size_t>(config.topology.chips()), -1),
+      visible_(program.routes.size()) {
   std::sort(recorded_.begin(), recorded_.end());
   recorded_.erase(std::unique(recorded_.begin(), recorded_.end()), recorded_.end());
+  std::vector<std::vector<int32_t>> shown(classes.devices.first.size());
+  for (const int32_t device : recorded_) {
+    shown[classes.devices.class_of[device]].push_back(device);
+  }
   for (auto device = recorded_.rbegin(); device != recorded_.rend(); ++device) {
     shown_on_chip_[*device / devices_per_chip_] = *device;
   }
-  for (int32_t device = 0; device < program.devices(); ++device) {
-    const bool recorded = std::binary_search(recorded_.begin(), recorded_.end(), device);
-    devices_.push_back(std::make_unique<DeviceRecorder>(*this, device, recorded));
+  for (size_t c = 0; c < shown.size(); ++c) {
+    const int32_t device = classes.devices.first[c];
+    devices_[device] = std::make_unique<DeviceRecorder>(*this, device, std::move(shown[c]));
   }
+}
+
+bool Recorder::IsRecorded(int32_t device) const {
+  return std::binary_search(recorded_.begin(), recorded_.end(), device);
+}
+
+const std::vector<int32_t>& Recorder::VisibleSenders(int32_t route, int32_t device_class) {
+  std::vector<std::vector<int32_t>>& visible = visible_[route];
+  if (visible.empty()) {
+    visible.resize(classes_.devices.first.size());
+    for (int32_t source = 0; source < program_.devices(); ++source) {
+      const isa::RouteEnd& end = program_.routes[route].from[source];
+      if (end.peer < 0) continue;
+      bool seen = IsRecorded(source) || IsRecorded(end.peer);
+      for (const configs::Link& link : end.links) seen = seen || ShownOn(link.chip) >= 0;
+      if (seen) visible[classes_.devices.class_of[source]].push_back(source);
+    }
+  }
+  return visible[device_class];
 }
 
 void Recorder::RdmaEnded(const ici::RdmaRecord& record) {
@@ -161,29 +191,40 @@ void Recorder::RdmaEnded(const ici::RdmaRecord& record) {
   if (rdma.from == isa::MemorySpace::kHbm) source.AddHbm(record.op, rdma.bytes);
   if (rdma.to == isa::MemorySpace::kHbm) {
     constexpr auto kReduce = static_cast<int64_t>(timing::kReduceHbmWeight);
-    destination.AddHbm(record.op, rdma.bytes * (rdma.reduce ? kReduce : 1));
+    // As many arrive at a receiver as there are senders for each.
+    const int64_t arrivals =
+        classes_.devices.Copies(record.source) / classes_.devices.Copies(record.destination);
+    destination.AddHbm(record.op, rdma.bytes * (arrivals * (rdma.reduce ? kReduce : 1)));
   }
   if (recorded_.empty()) return;
+  const int32_t device_class = classes_.devices.class_of[record.source];
+  for (const int32_t sender : VisibleSenders(record.rdma->route, device_class)) {
+    ShowRdma(record, sender);
+  }
+}
 
-  const uint64_t arrow =
-      source.recorded() && destination.recorded() && !record.route->links.empty() ? ++arrows_ : 0;
+void Recorder::ShowRdma(const ici::RdmaRecord& record, int32_t source) {
+  const isa::RouteEnd& route = program_.routes[record.rdma->route].from[source];
+  if (route.links.empty()) return;
+  const bool sender_shown = IsRecorded(source), receiver_shown = IsRecorded(route.peer);
+  const uint64_t arrow = sender_shown && receiver_shown ? ++arrows_ : 0;
   Span span;
   span.track = Track::kIci;
   span.op = record.op;
   span.start = record.start;
   span.end = record.end;
   span.bytes = record.rdma->bytes;
-  for (size_t hop = 0; hop < record.route->links.size(); ++hop) {
-    const configs::Link& link = record.route->links[hop];
-    span.device = hop == 0 && source.recorded() ? record.source : ShownOn(link.chip);
+  for (size_t hop = 0; hop < route.links.size(); ++hop) {
+    const configs::Link& link = route.links[hop];
+    span.device = hop == 0 && sender_shown ? source : ShownOn(link.chip);
     if (span.device < 0) continue;
     span.lane = static_cast<int32_t>(link.direction);
     span.flow_out = hop == 0 ? arrow : 0;
     spans_.push_back(span);
   }
-  if (!destination.recorded() || record.route->links.empty()) return;
+  if (!receiver_shown) return;
   // The arrival: a moment on the track of the receiver's collectives.
-  span.device = record.destination;
+  span.device = route.peer;
   span.track = Track::kCollective;
   span.lane = record.stream.id.kind == isa::StreamKind::kTensorCore ? 0 : record.stream.id.index;
   span.start = span.end = record.arrival;
@@ -194,28 +235,31 @@ void Recorder::RdmaEnded(const ici::RdmaRecord& record) {
 
 void Recorder::WatchRate(flow::ResourceId resource, int32_t device, Counter counter, int32_t lane) {
   if (watches_.size() <= resource.value) watches_.resize(resource.value + 1);
-  watches_[resource.value] = {device, counter, lane};
+  watches_[resource.value].push_back({device, counter, lane});
 }
 
 void Recorder::ObserveRates(flow::Network& network) {
   network.SetRateObserver([this](flow::ResourceId resource, Picoseconds time, double rate) {
     if (resource.value >= watches_.size()) return;
-    const Watch& watch = watches_[resource.value];
-    if (watch.device < 0) return;
-    samples_.push_back({watch.device, watch.counter, watch.lane, time, rate});
+    for (const Watch& watch : watches_[resource.value]) {
+      samples_.push_back({watch.device, watch.counter, watch.lane, time, rate});
+    }
   });
 }
 
 Timeline Recorder::Finish() {
   Timeline timeline;
   timeline.recorded_devices = recorded_;
-  for (auto& recorder : devices_) {
-    recorder->totals_.compute_busy = recorder->compute_.Total();
-    if (recorder->totals_.finish > timeline.step_time) {
-      timeline.step_time = recorder->totals_.finish;
-      timeline.critical_device = recorder->device_;
+  for (const int32_t representative : classes_.devices.first) {
+    DeviceRecorder& recorder = *devices_[representative];
+    recorder.totals_.compute_busy = recorder.compute_.Total();
+    if (recorder.totals_.finish > timeline.step_time) {
+      timeline.step_time = recorder.totals_.finish;
+      timeline.critical_device = representative;
     }
-    timeline.devices.push_back(recorder->totals_);
+  }
+  for (int32_t id = 0; id < program_.devices(); ++id) {
+    timeline.devices.push_back(device(id).totals_);
   }
   if (!devices_.empty()) timeline.ops = devices_[timeline.critical_device]->ops_;
   timeline.spans = std::move(spans_);

@@ -31,6 +31,7 @@
 #include "models/flow/network.h"
 #include "models/ici/router.h"
 #include "models/isa/program.h"
+#include "sim/symmetry/classes.h"
 #include "sim/timeline.h"
 
 namespace tpusim::sim {
@@ -52,7 +53,8 @@ class Recorder;
 
 class DeviceRecorder : public chip::Probe {
  public:
-  DeviceRecorder(Recorder& recorder, int32_t device, bool recorded);
+  // `shown`: the devices of its class whose spans are kept.
+  DeviceRecorder(Recorder& recorder, int32_t device, std::vector<int32_t> shown);
 
   void LabelBegan(const chip::StreamRef& stream, int32_t op) override;
   void LabelEnded(const chip::StreamRef& stream, int32_t op) override;
@@ -64,10 +66,9 @@ class DeviceRecorder : public chip::Probe {
   void LiveHbmChanged(Bytes live) override;
   void StreamFinished() override;
 
-  bool recorded() const { return recorded_; }
-
  private:
   friend class Recorder;
+  void Show(Span span);  // once per shown device
   struct OpenLabel {
     int32_t op = -1;
     Picoseconds began;
@@ -80,7 +81,7 @@ class DeviceRecorder : public chip::Probe {
 
   Recorder& recorder_;
   const int32_t device_;
-  const bool recorded_;
+  const std::vector<int32_t> shown_;
   DeviceTotals totals_;
   std::vector<OpTotals> ops_;
   std::vector<std::vector<OpenLabel>> open_;  // per stream
@@ -92,10 +93,11 @@ class DeviceRecorder : public chip::Probe {
 
 class Recorder : public ici::FabricProbe {
  public:
-  Recorder(const configs::Config& config, const isa::PodProgram& program,
+  Recorder(const configs::Config& config, const isa::PodProgram& program, const Classes& classes,
            const std::vector<int32_t>& record_devices);
 
-  DeviceRecorder& device(int32_t id) { return *devices_[id]; }
+  // Of the device that represents `id`.
+  DeviceRecorder& device(int32_t id) { return *devices_[classes_.devices.Representative(id)]; }
   const std::vector<int32_t>& recorded_devices() const { return recorded_; }
 
   void RdmaEnded(const ici::RdmaRecord& record) override;
@@ -117,13 +119,19 @@ class Recorder : public ici::FabricProbe {
   };
   // The recorded device that shows the links of this chip, -1 = none.
   int32_t ShownOn(int64_t chip) const { return shown_on_chip_[chip]; }
+  bool IsRecorded(int32_t device) const;
+  // Of one class, the senders on a route that leave a trace on a recorded device.
+  const std::vector<int32_t>& VisibleSenders(int32_t route, int32_t device_class);
+  void ShowRdma(const ici::RdmaRecord& record, int32_t source);
 
   const isa::PodProgram& program_;
+  const Classes& classes_;
   const int64_t devices_per_chip_;
   std::vector<int32_t> recorded_;
-  std::vector<std::unique_ptr<DeviceRecorder>> devices_;
+  std::vector<std::unique_ptr<DeviceRecorder>> devices_;  // representatives only
   std::vector<int32_t> shown_on_chip_;
-  std::vector<Watch> watches_;  // by resource
+  std::vector<std::vector<Watch>> watches_;                 // by resource
+  std::vector<std::vector<std::vector<int32_t>>> visible_;  // by route and class, when first asked
   std::vector<Span> spans_;
   std::vector<CounterSample> samples_;
   uint64_t arrows_ = 0;

@@ -29,14 +29,18 @@ absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodP
   TPUSIM_CHECK(sc_core::sc_get_time_resolution() == sc_core::sc_time(1, sc_core::SC_PS),
                "SystemC does not count picoseconds");
 
-  Recorder recorder(config, program, options.record_devices);
-  Pod pod("pod", config, program, recorder);
+  RETURN_IF_ERROR(CheckRoutes(program, options.impairments));
+  const Classes classes =
+      options.fold ? FindClasses(config, program, options.impairments) : Unfolded(config);
+  Recorder recorder(config, program, classes, options.record_devices);
+  Pod pod("pod", config, program, options.impairments, classes, recorder);
   sc_core::sc_start();  // until nothing is left to happen, or a fault
   RETURN_IF_ERROR(pod.fault());
   RETURN_IF_ERROR(CheckFinished(pod, program));
 
   Timeline timeline = recorder.Finish();
   timeline.events = pod.events();
+  timeline.chip_classes = classes.chips.classes();
   pod.AddBytes(timeline);
   pod.CheckInvariants(timeline);
   return timeline;

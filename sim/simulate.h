@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "configs/config.h"
 #include "models/isa/program.h"
+#include "sim/impairments.h"
 #include "sim/timeline.h"
 
 namespace tpusim::sim {
@@ -19,9 +20,14 @@ namespace tpusim::sim {
 struct SimulationOptions {
   // Devices whose spans and counters are kept. Empty = none (totals only).
   std::vector<int32_t> record_devices;
+  // Simulate one device, link and host link of every class (symmetry/classes.h).
+  // The result is the same; off simulates every one.
+  bool fold = true;
+  Impairments impairments;
 };
 
-// Error: a deadlock, with the cycle of waits (device, stream, flag, op).
+// Errors: a deadlock, with the cycle of waits (device, stream, flag, op); a route
+// over a dead link.
 absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodProgram& program,
                                   const SimulationOptions& options);
 

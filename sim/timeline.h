@@ -19,7 +19,7 @@ namespace tpusim::sim {
 enum class Track {
   kTensorCore,  // HLO operations of the main stream (labels; nest)
   kMxu,         // matrix slots busy
-  kVpu,         // vector slots busy (incl. reduce-adds)
+  kVpu,         // vector slots busy with blocks; reduce-adds are flows
   kCollective,  // HLO collectives in flight (labels on collective streams)
   kHbmDma,      // kernel windows, prefetches
   kIci,         // transfers leaving on a link; `lane` = Direction
@@ -77,6 +77,7 @@ struct OpTotals {
 struct Timeline {
   Picoseconds step_time{0};
   int64_t events = 0;           // instructions retired + flow starts and ends
+  int64_t chip_classes = 0;     // chips that were told apart; see symmetry/classes.h
   int32_t critical_device = 0;  // first device of the latest-finishing class
   std::vector<DeviceTotals> devices;
   std::vector<OpTotals> ops;  // on the critical device, by ProgramInfo::ops

@@ -44,6 +44,7 @@ Device::Device(const DeviceContext& context)
       tokens_(context.program.tokens) {
   const DeviceParts parts{
       .device = id_,
+      .copies = context.copies,
       .params = context.params,
       .program = context.program,
       .hbm = hbm_,

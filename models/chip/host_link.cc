@@ -7,17 +7,19 @@
 
 namespace tpusim::chip {
 
-HostLink::HostLink(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params)
+HostLink::HostLink(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params,
+                   int64_t copies)
     : sc_module(name),
       fluid_(fluid),
       latency_(params.host.pcie_latency),
       rate_(params.host.pcie_bytes_per_second.value()),
+      copies_(copies),
       to_host_(fluid.network().AddResource(std::string(this->name()) + ".to_host", rate_)),
       from_host_(fluid.network().AddResource(std::string(this->name()) + ".from_host", rate_)),
       delays_("delays", this) {}
 
-void HostLink::Issue(const Hbm& hbm, const isa::HostDma& dma, int32_t op, Probe& probe,
-                     TransferListener* listener, uint64_t tag) {
+void HostLink::Issue(const Hbm& hbm, int64_t copies, const isa::HostDma& dma, int32_t op,
+                     Probe& probe, TransferListener* listener, uint64_t tag) {
   uint32_t slot;
   if (free_.empty()) {
     slot = static_cast<uint32_t>(pending_.size());
@@ -26,14 +28,15 @@ void HostLink::Issue(const Hbm& hbm, const isa::HostDma& dma, int32_t op, Probe&
     slot = free_.back();
     free_.pop_back();
   }
-  pending_[slot] = {&hbm, dma, op, &probe, listener, tag, Now()};
+  pending_[slot] = {&hbm, copies, dma, op, &probe, listener, tag, Now()};
   delays_.Push(Now() + latency_, slot);
 }
 
 void HostLink::DelayEnded(uint64_t slot) {
   const Pending& pending = pending_[slot];
+  const double sharers = static_cast<double>(pending.copies) / static_cast<double>(copies_);
   const std::array<flow::Use, 2> uses = {
-      {{pending.dma.to_host ? to_host_ : from_host_, 1.0}, {pending.hbm->resource(), 1.0}}};
+      {{pending.dma.to_host ? to_host_ : from_host_, sharers}, {pending.hbm->resource(), 1.0}}};
   fluid_.Start(static_cast<double>(pending.dma.bytes.value()), rate_, uses, this, slot);
 }
 

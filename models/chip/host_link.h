@@ -19,9 +19,12 @@ namespace tpusim::chip {
 
 class HostLink : public sc_core::sc_module, public FlowListener, public DelayListener {
  public:
-  HostLink(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
+  // Stands for `copies` equal ones.
+  HostLink(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params,
+           int64_t copies);
 
-  void Issue(const Hbm& hbm, const isa::HostDma& dma, int32_t op, Probe& probe,
+  // From or to a device that stands for `copies` equal ones.
+  void Issue(const Hbm& hbm, int64_t copies, const isa::HostDma& dma, int32_t op, Probe& probe,
              TransferListener* listener, uint64_t tag);
 
   void FlowEnded(uint64_t slot) override;
@@ -30,6 +33,7 @@ class HostLink : public sc_core::sc_module, public FlowListener, public DelayLis
  private:
   struct Pending {
     const Hbm* hbm = nullptr;
+    int64_t copies = 1;
     isa::HostDma dma;
     int32_t op = -1;
     Probe* probe = nullptr;
@@ -41,6 +45,7 @@ class HostLink : public sc_core::sc_module, public FlowListener, public DelayLis
   Fluid& fluid_;
   const Picoseconds latency_;
   const double rate_;
+  const int64_t copies_;
   const flow::ResourceId to_host_;
   const flow::ResourceId from_host_;
   std::vector<Pending> pending_;

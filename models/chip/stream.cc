@@ -150,7 +150,7 @@ bool Stream::Execute(const isa::Dma& dma) {
 }
 
 bool Stream::Execute(const isa::HostDma& dma) {
-  parts_.host_link.Issue(parts_.hbm, dma, op(), parts_.probe, this, 0);
+  parts_.host_link.Issue(parts_.hbm, parts_.copies, dma, op(), parts_.probe, this, 0);
   return Sleep(Blocked::kWork);
 }
 

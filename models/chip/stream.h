@@ -58,6 +58,7 @@ class Tokens {
 // What the streams of one device share.
 struct DeviceParts {
   int32_t device = 0;
+  int64_t copies = 1;  // devices that this one stands for
   const configs::ChipParams& params;
   const isa::PodProgram& program;
   Hbm& hbm;

@@ -2,7 +2,11 @@
 
 namespace tpusim::chip {
 
-void SyncFlags::Raise(int32_t flag) {
+void SyncFlags::Raise(int32_t flag, int64_t times) {
+  for (int64_t n = 0; n < times; ++n) RaiseOnce(flag);
+}
+
+void SyncFlags::RaiseOnce(int32_t flag) {
   ++counts_[flag];
   for (auto waiter = waiters_.begin(); waiter != waiters_.end(); ++waiter) {
     if (waiter->flag != flag) continue;

@@ -25,14 +25,15 @@ class SyncFlags {
  public:
   explicit SyncFlags(int32_t flags) : counts_(static_cast<size_t>(flags), 0) {}
 
-  // Raises by one and lets a waiter go if that is enough.
-  void Raise(int32_t flag);
+  // Raises by one and lets a waiter go if that is enough; `times` over.
+  void Raise(int32_t flag, int64_t times = 1);
   // True: taken, go on. False: the listener will be called when it has been taken.
   bool Take(int32_t flag, int64_t count, FlagListener* listener);
 
   int64_t count(int32_t flag) const { return counts_[flag]; }
 
  private:
+  void RaiseOnce(int32_t flag);
   struct Waiter {
     int32_t flag = 0;
     int64_t count = 0;

@@ -16,21 +16,29 @@ namespace tpusim::ici {
 
 class Link : public sc_core::sc_module {
  public:
+  // Stands for `copies` equal links of the pod.
   Link(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::Link& id,
-       BytesPerSecond rate);
+       BytesPerSecond rate, int64_t copies);
 
   const configs::Link& id() const { return id_; }
   flow::ResourceId resource() const { return resource_; }
 
-  void Sent(Bytes bytes) { sent_ += bytes; }
-  void Received(Bytes bytes) { received_ += bytes; }
-  Bytes sent() const { return sent_; }
-  Bytes received() const { return received_; }
+  int64_t copies() const { return copies_; }
+
+  // By each of `senders` equal devices, over one of the copies.
+  void Sent(Bytes bytes, int64_t senders) { sent_ += bytes * senders; }
+  void Received(Bytes bytes, int64_t senders) { received_ += bytes * senders; }
+  // Of one link.
+  Bytes sent() const { return PerCopy(sent_); }
+  Bytes received() const { return PerCopy(received_); }
 
  private:
+  Bytes PerCopy(Bytes bytes) const;
+
   const configs::Link id_;
   const flow::ResourceId resource_;
-  Bytes sent_{0};
+  const int64_t copies_;
+  Bytes sent_{0};  // over all copies
   Bytes received_{0};
 };
 

@@ -5,7 +5,6 @@
 
 #include "configs/status_macros.h"
 #include "models/chip/sim_time.h"
-#include "models/timing/collective_timing.h"
 #include "models/timing/reduce_timing.h"
 
 namespace tpusim::ici {
@@ -19,26 +18,25 @@ std::string LinkName(configs::Direction direction) {
 
 }  // namespace
 
-Router::Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::Config& config,
-               int64_t chip, const Fabric& fabric, FabricProbe& probe)
+Router::Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::ChipParams& params,
+               int64_t chip, const LinkSpecs& links, const Fabric& fabric, FabricProbe& probe)
     : sc_module(name),
       fluid_(fluid),
-      params_(config.chip),
+      params_(params),
       fabric_(fabric),
       probe_(probe),
       arrivals_("arrivals", this) {
   for (int d = 0; d < configs::kDirections; ++d) {
+    if (links[d].copies == 0) continue;
     const auto direction = static_cast<configs::Direction>(d);
-    if (!config.topology.HasLink(chip, direction)) continue;
-    const bool wraps = config.topology.wraps(configs::AxisOf(direction));
     links_[d] =
         std::make_unique<Link>(LinkName(direction).c_str(), fluid, configs::Link{chip, direction},
-                               timing::EffectiveLinkRate(params_.ici, wraps));
+                               links[d].rate, links[d].copies);
   }
 }
 
 Link& Router::LinkOf(const configs::Link& id) const {
-  Link* link = fabric_.routers[id.chip]->link(id.direction);
+  Link* link = fabric_.links[id.chip * configs::kDirections + static_cast<int>(id.direction)];
   TPUSIM_CHECK(link != nullptr, "a route crosses a link that does not exist");
   return *link;
 }
@@ -70,19 +68,22 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
 
   const Fabric::Endpoint& source = fabric_.devices[device];
   const Fabric::Endpoint& destination = fabric_.devices[route.peer];
+  const auto senders = static_cast<double>(source.copies);
+  const double arrivals = senders / static_cast<double>(destination.copies);
   uses_.clear();
   for (const configs::Link& id : route.links) {
     Link& link = LinkOf(id);
-    link.Sent(rdma.bytes);
-    uses_.push_back({link.resource(), 1});
+    link.Sent(rdma.bytes, source.copies);
+    uses_.push_back({link.resource(), senders / static_cast<double>(link.copies())});
   }
   if (rdma.from == isa::MemorySpace::kHbm) uses_.push_back({source.hbm->resource(), 1});
   if (rdma.to == isa::MemorySpace::kHbm) {
-    uses_.push_back({destination.hbm->resource(), rdma.reduce ? timing::kReduceHbmWeight : 1});
+    uses_.push_back(
+        {destination.hbm->resource(), arrivals * (rdma.reduce ? timing::kReduceHbmWeight : 1)});
   }
   if (rdma.reduce) {
     const double ops = timing::VregOpsPerByte(params_, *rdma.reduce);
-    uses_.push_back({destination.vpu->adds(), ops});
+    uses_.push_back({destination.vpu->adds(), arrivals * ops});
     record.vpu_seconds =
         static_cast<double>(rdma.bytes.value()) * ops / timing::VregOpsPerSecond(params_);
   }
@@ -93,7 +94,8 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
 void Router::FlowEnded(uint64_t slot) {
   RdmaRecord& record = pending_[slot].record;
   const isa::Rdma& rdma = *record.rdma;
-  for (const configs::Link& id : record.route->links) LinkOf(id).Received(rdma.bytes);
+  const int64_t senders = fabric_.devices[record.source].copies;
+  for (const configs::Link& id : record.route->links) LinkOf(id).Received(rdma.bytes, senders);
   record.end = chip::Now();
   record.arrival =
       record.end + params_.ici.hop_latency * static_cast<int64_t>(record.route->links.size());
@@ -121,9 +123,10 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
 void Router::DelayEnded(uint64_t slot) {
   const Pending& done = pending_[slot];
   const int32_t flag = done.flag;
-  const int32_t destination = done.record.destination;
+  const Fabric::Endpoint& source = fabric_.devices[done.record.source];
+  const Fabric::Endpoint& destination = fabric_.devices[done.record.destination];
   free_.push_back(static_cast<uint32_t>(slot));
-  if (flag >= 0) fabric_.devices[destination].flags->Raise(flag);
+  if (flag >= 0) destination.flags->Raise(flag, source.copies / destination.copies);
 }
 
 }  // namespace tpusim::ici

@@ -30,6 +30,7 @@
 #include <systemc>
 #include <vector>
 
+#include "configs/chip.h"
 #include "configs/topology.h"
 #include "models/chip/delay_queue.h"
 #include "models/chip/fluid.h"
@@ -62,33 +63,41 @@ class FabricProbe {
   virtual void RdmaEnded(const RdmaRecord& record) = 0;
 };
 
-class Router;
-
-// Who can be reached: filled while the pod is built, constant afterwards.
+// Who can be reached: filled while the pod is built, constant afterwards. Where one
+// module stands for several equal ones, all of them lead to it; a flow from one
+// of A equal devices counts A / X times on one of X equal resources.
 struct Fabric {
   struct Endpoint {
     chip::Hbm* hbm = nullptr;
     chip::Vpu* vpu = nullptr;
     chip::SyncFlags* flags = nullptr;
+    int64_t copies = 1;  // devices that these modules stand for
   };
   std::vector<Endpoint> devices;
-  std::vector<Router*> routers;  // per chip
+  // By chip x directions + direction; null where there is none.
+  std::vector<Link*> links;
 };
+
+// A link to be built: at which rate, standing for how many; none if 0.
+struct LinkSpec {
+  BytesPerSecond rate{0};
+  int64_t copies = 0;
+};
+using LinkSpecs = std::array<LinkSpec, configs::kDirections>;
 
 class Router : public sc_core::sc_module,
                public chip::NetworkPort,
                public chip::FlowListener,
                public chip::DelayListener {
  public:
-  // Owns one link for every direction in which the chip has a neighbour.
-  Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::Config& config,
-         int64_t chip, const Fabric& fabric, FabricProbe& probe);
+  Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::ChipParams& params,
+         int64_t chip, const LinkSpecs& links, const Fabric& fabric, FabricProbe& probe);
 
   void Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
             const chip::StreamRef& stream, int32_t op) override;
   void Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route) override;
 
-  // Null where there is no neighbour.
+  // Null where none was built.
   Link* link(configs::Direction direction) { return links_[static_cast<int>(direction)].get(); }
 
   void FlowEnded(uint64_t slot) override;

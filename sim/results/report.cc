@@ -266,7 +266,7 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.usable_hbm = info.usable_hbm;
   r.devices = config.devices();
   r.chips = config.topology.chips();
-  r.chip_classes = r.chips;  // every chip is simulated on its own
+  r.chip_classes = timeline.chip_classes;
   r.events = timeline.events;
   r.ops = Ops(info, timeline.ops);
   r.scopes = Scopes(info, timeline.ops);

@@ -22,14 +22,16 @@ namespace {
 struct CompareFlags {
   std::vector<std::string> workloads, configs;
   ProgramFlags program;
+  MachineFlags machine;
 };
 
 // One simulation, as the text that FromJson reads.
 absl::StatusOr<std::string> SimulateToText(const std::string& workload, const std::string& config,
-                                           const ProgramFlags& flags) {
+                                           const CompareFlags& flags) {
   ASSIGN_OR_RETURN(const Prepared prepared,
-                   Prepare(workload, config, flags, CompileOptionsOf(flags)));
-  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, /*record_devices=*/{}));
+                   Prepare(workload, config, flags.program, CompileOptionsOf(flags.program)));
+  ASSIGN_OR_RETURN(const Simulated simulated,
+                   Simulate(prepared, flags.machine, /*record_devices=*/{}));
   return results::ToJson(simulated.report, results::JsonDetail::kExchange);
 }
 
@@ -52,8 +54,7 @@ absl::Status Compare(const CompareFlags& flags) {
   for (const std::string& workload : flags.workloads) {
     for (const std::string& config : configs) {
       files.push_back(workload);
-      tasks.push_back(
-          [&, workload, config] { return SimulateToText(workload, config, flags.program); });
+      tasks.push_back([&, workload, config] { return SimulateToText(workload, config, flags); });
     }
   }
   std::vector<results::Report> reports;
@@ -87,6 +88,7 @@ Command AddCompare(CLI::App& parent) {
       ->type_name("CONFIG")
       ->allow_extra_args(false);
   AddProgramFlags(*app, flags->program);
+  AddMachineFlags(*app, flags->machine);
   app->callback([flags] {
     if (flags->workloads.size() * std::max<size_t>(flags->configs.size(), 1) < 2) {
       throw CLI::ValidationError("compare", "give two or more workloads, or several --config");

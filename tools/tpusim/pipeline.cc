@@ -154,11 +154,35 @@ std::vector<std::string> WarningsOf(const Prepared& prepared) {
   return warnings;
 }
 
-absl::StatusOr<Simulated> Simulate(const Prepared& prepared,
+void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
+  app.add_option("--fold", flags.fold,
+                 "Simulate one of all chips that do the same (default), or every one")
+      ->type_name("on|off")
+      ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--slow", flags.slow,
+                 "A straggler: the clock of a chip runs at this share, "
+                 "such as chip=3:0.8")
+      ->type_name("chip=N:SHARE ...");
+  app.add_option("--link", flags.links,
+                 "A degraded link: chip, direction and share of its rate, "
+                 "such as 3:x+=0.5; 0 = dead")
+      ->type_name("N:DIR=SHARE ...");
+}
+
+absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
                                    const std::vector<int32_t>& record_devices) {
   const Stopwatch simulating;
   sim::SimulationOptions options;
   options.record_devices = record_devices;
+  options.fold = flags.fold == "on";
+  for (const std::string& text : flags.slow) {
+    ASSIGN_OR_RETURN(const sim::SlowChip slow, sim::ParseSlowChip(text, prepared.config));
+    options.impairments.chips.push_back(slow);
+  }
+  for (const std::string& text : flags.links) {
+    ASSIGN_OR_RETURN(const sim::DegradedLink link, sim::ParseDegradedLink(text, prepared.config));
+    options.impairments.links.push_back(link);
+  }
   Simulated simulated;
   ASSIGN_OR_RETURN(simulated.timeline,
                    sim::Simulate(prepared.config, prepared.compiled.program, options));

@@ -32,6 +32,14 @@ struct ProgramFlags {
 // Registers them; `flags` must live as long as the parser.
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
 
+// What the flags say about the machine that runs it.
+struct MachineFlags {
+  std::string fold = "on";         // --fold
+  std::vector<std::string> slow;   // --slow chip=3:0.8
+  std::vector<std::string> links;  // --link 3:x+=0.5
+};
+void AddMachineFlags(CLI::App& app, MachineFlags& flags);
+
 // The flags as the compiler takes them.
 workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags);
 
@@ -60,7 +68,7 @@ struct Simulated {
   results::Report report;
   double seconds = 0;
 };
-absl::StatusOr<Simulated> Simulate(const Prepared& prepared,
+absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
                                    const std::vector<int32_t>& record_devices);
 
 }  // namespace tpusim::tools

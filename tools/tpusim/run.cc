@@ -25,6 +25,7 @@ struct RunFlags {
   std::string workload, config;
   std::string trace, trace_chips, trace_totals, report;
   ProgramFlags program;
+  MachineFlags machine;
 };
 
 constexpr std::string_view kAllChips = "all";
@@ -98,7 +99,7 @@ absl::Status Run(const RunFlags& flags) {
   ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, flags.config, flags.program,
                                                     CompileOptionsOf(flags.program)));
   ASSIGN_OR_RETURN(const std::vector<int32_t> devices, DevicesToRecord(flags, prepared));
-  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, devices));
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine, devices));
   if (flags.program.verbose) {
     PrintNote(fmt::format("simulating took {:.1f} ms, {} events", simulated.seconds * 1e3,
                           simulated.timeline.events));
@@ -138,6 +139,7 @@ Command AddRun(CLI::App& parent) {
       ->needs(trace);
   app->add_option("--report", flags->report, "Write the report as JSON")->type_name("FILE");
   AddProgramFlags(*app, flags->program);
+  AddMachineFlags(*app, flags->machine);
   return {app, [flags] { return Run(*flags); }};
 }
 

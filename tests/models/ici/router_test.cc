@@ -12,41 +12,32 @@ struct NoProbe : FabricProbe {
   void RdmaEnded(const RdmaRecord&) override {}
 };
 
-// 4 x 2 with x wrapped.
-configs::Config FourByTwo() {
-  configs::Config config;
-  config.chip.ici.link_bytes_per_second = BytesPerSecond(1e11);
-  config.chip.ici.wrapped_efficiency = 0.9;
-  config.chip.ici.unwrapped_efficiency = 0.5;
-  config.topology = configs::Topology({4, 2, 1}, {true, false, false}, 1);
-  return config;
+TEST(Router, OwnsTheLinksThatItIsGiven) {
+  const configs::ChipParams params;
+  LinkSpecs links;
+  links[static_cast<int>(Direction::kXMinus)] = {BytesPerSecond(9e10), 1};
+  links[static_cast<int>(Direction::kYPlus)] = {BytesPerSecond(5e10), 4};
+  chip::Fluid fluid("fluid");
+  const Fabric fabric;
+  NoProbe probe;
+  Router router("router", fluid, params, /*chip=*/0, links, fabric, probe);
+  EXPECT_EQ(router.link(Direction::kXPlus), nullptr);
+  EXPECT_EQ(fluid.network().resources(), 2);
+  const Link& one = *router.link(Direction::kXMinus);
+  const Link& four = *router.link(Direction::kYPlus);
+  EXPECT_DOUBLE_EQ(fluid.network().Capacity(one.resource()), 9e10);
+  EXPECT_DOUBLE_EQ(fluid.network().Capacity(four.resource()), 5e10);
+  EXPECT_EQ(fluid.network().Name(four.resource()), "router.link_y_plus");
+  EXPECT_EQ(four.copies(), 4);
 }
 
-TEST(Router, OwnsALinkPerNeighbour) {
-  const configs::Config config = FourByTwo();
+TEST(Link, CountsBytesPerCopy) {
   chip::Fluid fluid("fluid");
-  Fabric fabric;
-  NoProbe probe;
-  Router router("router", fluid, config, /*chip=*/3, fabric, probe);
-  EXPECT_NE(router.link(Direction::kXPlus), nullptr);  // the wrap-around
-  EXPECT_NE(router.link(Direction::kXMinus), nullptr);
-  EXPECT_NE(router.link(Direction::kYPlus), nullptr);
-  EXPECT_EQ(router.link(Direction::kYMinus), nullptr);
-  EXPECT_EQ(router.link(Direction::kZPlus), nullptr);
-  EXPECT_EQ(fluid.network().resources(), 3);
-}
-
-TEST(Router, LinksHaveTheRateOfTheirAxis) {
-  const configs::Config config = FourByTwo();
-  chip::Fluid fluid("fluid");
-  Fabric fabric;
-  NoProbe probe;
-  Router router("router", fluid, config, /*chip=*/0, fabric, probe);
-  const Link& wrapped = *router.link(Direction::kXMinus);
-  const Link& open = *router.link(Direction::kYPlus);
-  EXPECT_DOUBLE_EQ(fluid.network().Capacity(wrapped.resource()), 9e10);
-  EXPECT_DOUBLE_EQ(fluid.network().Capacity(open.resource()), 5e10);
-  EXPECT_EQ(fluid.network().Name(open.resource()), "router.link_y_plus");
+  Link link("link", fluid, {0, Direction::kXPlus}, BytesPerSecond(1e9), /*copies=*/4);
+  // Each of 8 equal devices sends 100 bytes over one of 4 equal links: 200 each.
+  link.Sent(Bytes(100), /*senders=*/8);
+  EXPECT_EQ(link.sent(), Bytes(200));
+  EXPECT_EQ(link.received(), Bytes(0));
 }
 
 }  // namespace

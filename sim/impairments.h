@@ -1,0 +1,47 @@
+// Chips and links that are not what the chip file says.
+#ifndef TPUSIM_SIM_IMPAIRMENTS_H_
+#define TPUSIM_SIM_IMPAIRMENTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "configs/config.h"
+#include "models/isa/program.h"
+
+namespace tpusim::sim {
+
+// A straggler: the chip's clock runs at `factor` of its nominal rate. Its memory,
+// DMA engine and links do not change.
+struct SlowChip {
+  int64_t chip = 0;
+  double factor = 1;
+};
+// A link that reaches `factor` of its rate in one direction; 0 = dead.
+struct DegradedLink {
+  configs::Link link;
+  double factor = 1;
+};
+
+struct Impairments {
+  std::vector<SlowChip> chips;
+  std::vector<DegradedLink> links;
+
+  double ClockFactor(int64_t chip) const;
+  double LinkFactor(const configs::Link& link) const;
+};
+
+// "chip=3:0.8" and "3:x+=0.5". Errors: another form, a chip or link that the slice
+// does not have, a factor out of range.
+absl::StatusOr<SlowChip> ParseSlowChip(const std::string& text, const configs::Config& config);
+absl::StatusOr<DegradedLink> ParseDegradedLink(const std::string& text,
+                                               const configs::Config& config);
+
+// Error: the program sends over a dead link; names both.
+absl::Status CheckRoutes(const isa::PodProgram& program, const Impairments& impairments);
+
+}  // namespace tpusim::sim
+
+#endif  // TPUSIM_SIM_IMPAIRMENTS_H_

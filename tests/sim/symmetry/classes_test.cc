@@ -1,0 +1,101 @@
+// Which parts of small pods count as equal.
+#include "sim/symmetry/classes.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/pod_testing.h"
+
+namespace tpusim::sim {
+namespace {
+
+using namespace tpusim::testing;  // NOLINT: the vocabulary of these tests
+
+// Every device runs one body that sends over route 0.
+isa::PodProgram Exchange(const configs::Config& config,
+                         const std::vector<std::pair<int32_t, int32_t>>& pairs) {
+  isa::Rdma rdma;
+  rdma.bytes = Bytes(1000);
+  isa::PodProgram program = MakeProgram({Share(rdma)});
+  program.program_of_device.assign(static_cast<size_t>(config.devices()), 0);
+  program.routes = {RouteBetween(config, pairs)};
+  return program;
+}
+
+std::vector<std::pair<int32_t, int32_t>> Ring(int32_t n) {
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  for (int32_t d = 0; d < n; ++d) pairs.emplace_back(d, (d + 1) % n);
+  return pairs;
+}
+
+TEST(Classes, AllChipsOfARingAreEqual) {
+  const configs::Config config = TestConfig({8, 1, 1}, {true, false, false});
+  const Classes classes = FindClasses(config, Exchange(config, Ring(8)), {});
+  EXPECT_EQ(classes.devices.classes(), 1);
+  EXPECT_EQ(classes.devices.Copies(5), 8);
+  EXPECT_EQ(classes.devices.Representative(5), 0);
+  EXPECT_EQ(classes.links.classes(), 2);  // x+ and x-
+  EXPECT_EQ(classes.chips.classes(), 1);
+}
+
+TEST(Classes, OnALineEveryPositionIsDifferent) {
+  // 3 -> 0 goes back over all x- links, each chip at another distance from the end.
+  const configs::Config config = TestConfig({4, 1, 1});
+  const Classes classes = FindClasses(config, Exchange(config, Ring(4)), {});
+  EXPECT_EQ(classes.devices.classes(), 4);
+}
+
+TEST(Classes, ParallelLinesAreEqual) {
+  // 4 x 4 with rings along y; everybody sends along x, which is a line: four
+  // classes of four.
+  const configs::Config config = TestConfig({4, 4, 1}, {false, true, false});
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  for (int32_t y = 0; y < 4; ++y) {
+    for (int32_t x = 0; x < 4; ++x) pairs.emplace_back(4 * y + x, 4 * y + (x + 1) % 4);
+  }
+  const Classes classes = FindClasses(config, Exchange(config, pairs), {});
+  EXPECT_EQ(classes.devices.classes(), 4);
+  EXPECT_EQ(classes.devices.size, std::vector<int64_t>(4, 4));
+}
+
+TEST(Classes, AStragglerSplitsARingByDistance) {
+  // Messages go one way round: 8 different distances to chip 3.
+  const configs::Config config = TestConfig({8, 1, 1}, {true, false, false});
+  const Impairments slow{.chips = {{3, 0.5}}, .links = {}};
+  const Classes classes = FindClasses(config, Exchange(config, Ring(8)), slow);
+  EXPECT_EQ(classes.devices.classes(), 8);
+  // Without messages only the straggler is different.
+  EXPECT_EQ(FindClasses(config, MakeProgram(std::vector<isa::SharedBody>(8, Share())), slow)
+                .devices.classes(),
+            8);  // eight distinct programs
+  isa::PodProgram silent = MakeProgram({Share(Compute(10))});
+  silent.program_of_device.assign(8, 0);
+  EXPECT_EQ(FindClasses(config, silent, slow).devices.classes(), 2);
+}
+
+TEST(Classes, ADegradedLinkSplitsThoseWhoUseIt) {
+  // Pairs (0,1), (2,3), (4,5), (6,7) send to each other over one hop; the link
+  // 2:x+ is degraded: chips 2 and 3 differ from the rest, and from each other.
+  const configs::Config config = TestConfig({8, 1, 1});
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  for (int32_t d = 0; d < 8; ++d) pairs.emplace_back(d, d ^ 1);
+  const isa::PodProgram program = Exchange(config, pairs);
+  // Even chips send over x+, odd ones over x-.
+  EXPECT_EQ(FindClasses(config, program, {}).devices.classes(), 2);
+  const Impairments degraded{.chips = {}, .links = {{{2, configs::Direction::kXPlus}, 0.5}}};
+  const Classes classes = FindClasses(config, program, degraded);
+  EXPECT_EQ(classes.devices.classes(), 4);
+  EXPECT_EQ(classes.devices.Copies(2), 1);
+  EXPECT_EQ(classes.devices.Copies(0), 3);
+}
+
+TEST(Classes, UnfoldedIsEverybodyAlone) {
+  const configs::Config config = TestConfig({4, 2, 1});
+  const Classes classes = Unfolded(config);
+  EXPECT_EQ(classes.devices.classes(), 8);
+  // x: 3 pairs per row, two rows, two directions; y: 4 pairs, two directions.
+  EXPECT_EQ(classes.links.classes(), 12 + 8);
+  EXPECT_EQ(classes.chips.classes(), 8);
+}
+
+}  // namespace
+}  // namespace tpusim::sim

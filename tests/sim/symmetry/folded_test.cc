@@ -1,0 +1,278 @@
+// A folded run gives what the unfolded one gives, on random pods and programs.
+//
+// SystemC runs one simulation per process, so each runs in a child that writes
+// its results into a pipe.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
+#include "sim/symmetry/classes.h"
+#include "tests/sim/pod_testing.h"
+
+namespace tpusim::sim {
+namespace {
+
+using namespace tpusim::testing;  // NOLINT: the vocabulary of these tests
+
+// Times, then bytes; empty if the run failed.
+struct Figures {
+  std::vector<int64_t> times, bytes;
+};
+
+Figures FiguresOf(const Timeline& timeline) {
+  Figures figures;
+  figures.times.push_back(timeline.step_time.value());
+  for (const DeviceTotals& d : timeline.devices) {
+    for (const Picoseconds t : {d.finish, d.compute_busy, d.mxu_busy, d.vpu_busy}) {
+      figures.times.push_back(t.value());
+    }
+    figures.bytes.push_back(d.hbm_bytes.value());
+    for (int l = 0; l < configs::kDirections; ++l) {
+      figures.bytes.push_back(d.sent[l].value());
+      figures.bytes.push_back(d.received[l].value());
+    }
+  }
+  return figures;
+}
+
+void WriteAll(int file, const std::vector<int64_t>& values) {
+  const auto n = static_cast<int64_t>(values.size());
+  const auto put = [file](const void* data, size_t size) {
+    const char* at = static_cast<const char*>(data);
+    while (size > 0) {
+      const ssize_t written = write(file, at, size);
+      if (written <= 0) _exit(1);
+      at += written;
+      size -= static_cast<size_t>(written);
+    }
+  };
+  put(&n, sizeof n);
+  put(values.data(), values.size() * sizeof(int64_t));
+}
+
+std::vector<int64_t> ReadAll(int file) {
+  const auto get = [file](void* data, size_t size) {
+    char* at = static_cast<char*>(data);
+    while (size > 0) {
+      const ssize_t got = read(file, at, size);
+      if (got <= 0) return false;
+      at += got;
+      size -= static_cast<size_t>(got);
+    }
+    return true;
+  };
+  int64_t n = 0;
+  if (!get(&n, sizeof n)) return {};
+  std::vector<int64_t> values(static_cast<size_t>(n));
+  return get(values.data(), values.size() * sizeof(int64_t)) ? values : std::vector<int64_t>();
+}
+
+Figures InChild(const configs::Config& config, const isa::PodProgram& program,
+                const SimulationOptions& options) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    const absl::StatusOr<Timeline> timeline = Simulate(config, program, options);
+    if (!timeline.ok()) {
+      fmt::print(stderr, "{}\n", Message(timeline.status()));
+      _exit(1);
+    }
+    const Figures figures = FiguresOf(*timeline);
+    WriteAll(ends[1], figures.times);
+    WriteAll(ends[1], figures.bytes);
+    _exit(0);
+  }
+  close(ends[1]);
+  Figures figures;
+  figures.times = ReadAll(ends[0]);
+  figures.bytes = ReadAll(ends[0]);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  return figures;
+}
+
+struct Case {
+  configs::Config config;
+  isa::PodProgram program;
+  Impairments impairments;
+  std::string what;
+};
+
+class Generator {
+ public:
+  explicit Generator(uint32_t seed) : random_(seed) {}
+
+  Case Draw() {
+    Case c;
+    std::array<int64_t, 3> shape = {Pick({1, 2, 3, 4, 8}), Pick({1, 2, 4}), Pick({1, 1, 2})};
+    std::array<bool, 3> wrap;
+    for (int a = 0; a < 3; ++a) wrap[a] = shape[a] > 2 && Chance(2);
+    const int64_t per_chip = Chance(5) ? 2 : 1;
+    c.config = TestConfig(shape, wrap);
+    c.config.topology = configs::Topology(shape, wrap, per_chip);
+    c.what = fmt::format("{}x{}x{} wraps {}{}{}, {} per chip", shape[0], shape[1], shape[2],
+                         wrap[0], wrap[1], wrap[2], per_chip);
+    DrawProgram(c);
+    const configs::Topology& topology = c.config.topology;
+    if (Chance(4)) {
+      c.impairments.chips.push_back({Number(0, topology.chips() - 1), Chance(2) ? 0.8 : 0.5});
+    }
+    const std::vector<configs::Link> links = topology.AllLinks();
+    if (!links.empty() && Chance(4)) {
+      c.impairments.links.push_back(
+          {links[Number(0, static_cast<int64_t>(links.size()) - 1)], Chance(2) ? 0.5 : 0.25});
+    }
+    return c;
+  }
+
+ private:
+  // Everybody's work in a few phases; some phases only a part of the devices takes
+  // part in, so that there are several programs.
+  void DrawProgram(Case& c) {
+    const int64_t devices = c.config.devices();
+    std::vector<isa::Body> bodies(static_cast<size_t>(devices));
+    const int64_t phases = Number(1, 4);
+    int32_t flag = 0;
+    isa::PodProgram& program = c.program;
+    for (int64_t phase = 0; phase < phases; ++phase) {
+      switch (Number(0, 3)) {
+        case 0: {
+          const isa::Block block = Compute(Number(1, 3000));
+          const int64_t stride = Pick({1, 1, 2});
+          for (int64_t d = 0; d < devices; d += stride) bodies[d].push_back({block});
+          break;
+        }
+        case 1: {
+          isa::Kernel kernel;
+          kernel.grid = {{Number(1, 6), 1.0}};
+          kernel.windows = {Input(Number(1, 100'000), 1), Output(Number(1, 50'000), 1)};
+          kernel.block = Compute(Number(1, 100));
+          for (isa::Body& body : bodies) body.push_back({kernel});
+          break;
+        }
+        case 2: {
+          isa::HostDma dma{Chance(2), Bytes(Number(1, 1000))};
+          for (isa::Body& body : bodies) body.push_back({dma});
+          break;
+        }
+        default:
+          DrawExchange(c, bodies, flag++);
+          break;
+      }
+    }
+    program.flags = flag + 1;
+    program.tokens = flag + 1;
+    std::vector<std::pair<std::string, int32_t>> known;
+    for (const isa::Body& body : bodies) {
+      // Bodies that read the same are one program.
+      isa::PodProgram alone = MakeProgram({std::make_shared<const isa::Body>(body)});
+      const std::string text = isa::Disassemble(alone);
+      auto it = std::find_if(known.begin(), known.end(),
+                             [&](const auto& entry) { return entry.first == text; });
+      if (it == known.end()) {
+        known.emplace_back(text, static_cast<int32_t>(program.programs.size()));
+        program.programs.push_back(std::make_shared<const isa::Body>(body));
+        it = known.end() - 1;
+      }
+      program.program_of_device.push_back(it->second);
+    }
+  }
+
+  // A shift by a vector, or everybody to the first of their row; while a kernel
+  // runs, or alone.
+  void DrawExchange(Case& c, std::vector<isa::Body>& bodies, int32_t flag) {
+    const configs::Topology& topology = c.config.topology;
+    const int64_t per_chip = topology.devices_per_chip();
+    const bool gather = Chance(3);
+    configs::Coordinates by;
+    for (int a = 0; a < 3; ++a) by.at[a] = Number(0, topology.shape()[a] - 1);
+    std::vector<std::pair<int32_t, int32_t>> pairs;
+    std::vector<int64_t> arrivals(bodies.size(), 0);
+    for (int32_t d = 0; d < static_cast<int32_t>(bodies.size()); ++d) {
+      configs::Coordinates at = topology.At(d / per_chip);
+      for (int a = 0; a < 3; ++a) at.at[a] = (at.at[a] + by.at[a]) % topology.shape()[a];
+      if (gather) at.at[0] = 0;
+      const auto peer = static_cast<int32_t>(topology.ChipAt(at) * per_chip + d % per_chip);
+      pairs.emplace_back(d, peer);
+      ++arrivals[peer];
+    }
+    isa::Rdma rdma;
+    rdma.route = static_cast<int32_t>(c.program.routes.size());
+    rdma.bytes = Bytes(Number(1, 200'000));
+    rdma.arrival_flag = flag;
+    if (Chance(3)) rdma.reduce = isa::ReduceAdd{4, 1};
+    c.program.routes.push_back(RouteBetween(c.config, pairs));
+    c.program.routes.back().name = fmt::format("route {}", rdma.route);
+    const bool beside = Chance(2);
+    isa::Kernel kernel;
+    kernel.grid = {{Number(1, 8), 1.0}};
+    kernel.windows = {Input(Number(1, 100'000), 1)};
+    kernel.block = Compute(Number(1, 100));
+    for (size_t d = 0; d < bodies.size(); ++d) {
+      isa::Body exchange = MakeBody(rdma);
+      if (arrivals[d] > 0) exchange.push_back({isa::Wait{flag, arrivals[d]}});
+      if (beside) {
+        bodies[d].push_back({isa::Start{
+            {isa::StreamKind::kCollective, 0}, flag, std::make_shared<const isa::Body>(exchange)}});
+        bodies[d].push_back({kernel});
+        bodies[d].push_back({isa::Done{flag}});
+      } else {
+        bodies[d].insert(bodies[d].end(), exchange.begin(), exchange.end());
+      }
+    }
+  }
+
+  int64_t Number(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
+  }
+  bool Chance(int64_t in) { return Number(1, in) == 1; }
+  int64_t Pick(const std::vector<int64_t>& values) {
+    return values[Number(0, static_cast<int64_t>(values.size()) - 1)];
+  }
+
+  std::mt19937 random_;
+};
+
+// Ten slices of the same test, so that they run side by side.
+class Folded : public ::testing::TestWithParam<int> {};
+
+TEST_P(Folded, EqualsUnfolded) {
+  constexpr int kCases = 100;
+  int64_t folded_classes = 0;
+  for (int i = 0; i < kCases; ++i) {
+    const int seed = GetParam() * kCases + i;
+    const Case c = Generator(static_cast<uint32_t>(seed)).Draw();
+    SimulationOptions options;
+    options.impairments = c.impairments;
+    const Figures folded = InChild(c.config, c.program, options);
+    options.fold = false;
+    const Figures unfolded = InChild(c.config, c.program, options);
+    ASSERT_FALSE(unfolded.times.empty()) << "case " << seed << ": " << c.what;
+    ASSERT_EQ(folded.times.size(), unfolded.times.size()) << "case " << seed << ": " << c.what;
+    for (size_t t = 0; t < folded.times.size(); ++t) {
+      const int64_t tolerance = std::max<int64_t>(10, unfolded.times[t] / 1'000'000'000);
+      ASSERT_NEAR(static_cast<double>(folded.times[t]), static_cast<double>(unfolded.times[t]),
+                  static_cast<double>(tolerance))
+          << "case " << seed << ": " << c.what;
+    }
+    ASSERT_EQ(folded.bytes, unfolded.bytes) << "case " << seed << ": " << c.what;
+    folded_classes +=
+        FindClasses(c.config, c.program, c.impairments).devices.classes() < c.config.devices();
+  }
+  // Not vacuous: most cases have something to fold.
+  EXPECT_GT(folded_classes, kCases / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(RandomCases, Folded, ::testing::Range(0, 10));
+
+}  // namespace
+}  // namespace tpusim::sim
