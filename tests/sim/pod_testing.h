@@ -124,7 +124,8 @@ inline isa::Route RouteBetween(const configs::Config& config,
   route.from.resize(static_cast<size_t>(config.devices()));
   for (const auto& [from, to] : pairs) {
     route.from[from].peer = to;
-    route.from[from].links = config.topology.Route(from, to);
+    const int64_t per_chip = config.topology.devices_per_chip();
+    route.from[from].links = config.topology.Route(from / per_chip, to / per_chip);
   }
   return route;
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <map>
 #include <random>
 
 #include "sim/symmetry/classes.h"
@@ -140,6 +140,7 @@ class Generator {
   void DrawProgram(Case& c) {
     const int64_t devices = c.config.devices();
     std::vector<isa::Body> bodies(static_cast<size_t>(devices));
+    keys_.assign(bodies.size(), "");
     const int64_t phases = Number(1, 4);
     int32_t flag = 0;
     isa::PodProgram& program = c.program;
@@ -148,7 +149,10 @@ class Generator {
         case 0: {
           const isa::Block block = Compute(Number(1, 3000));
           const int64_t stride = Pick({1, 1, 2});
-          for (int64_t d = 0; d < devices; d += stride) bodies[d].push_back({block});
+          for (int64_t d = 0; d < devices; d += stride) {
+            bodies[d].push_back({block});
+            keys_[d] += fmt::format("block {} ", phase);
+          }
           break;
         }
         case 1: {
@@ -171,18 +175,12 @@ class Generator {
     }
     program.flags = flag + 1;
     program.tokens = flag + 1;
-    std::vector<std::pair<std::string, int32_t>> known;
-    for (const isa::Body& body : bodies) {
-      // Bodies that read the same are one program.
-      isa::PodProgram alone = MakeProgram({std::make_shared<const isa::Body>(body)});
-      const std::string text = isa::Disassemble(alone);
-      auto it = std::find_if(known.begin(), known.end(),
-                             [&](const auto& entry) { return entry.first == text; });
-      if (it == known.end()) {
-        known.emplace_back(text, static_cast<int32_t>(program.programs.size()));
-        program.programs.push_back(std::make_shared<const isa::Body>(body));
-        it = known.end() - 1;
-      }
+    // Phases are the same for all who take part; only waits differ, by arrivals.
+    std::map<std::string, int32_t> known;
+    for (size_t d = 0; d < bodies.size(); ++d) {
+      const auto [it, fresh] =
+          known.try_emplace(keys_[d], static_cast<int32_t>(program.programs.size()));
+      if (fresh) program.programs.push_back(std::make_shared<const isa::Body>(bodies[d]));
       program.program_of_device.push_back(it->second);
     }
   }
@@ -219,6 +217,7 @@ class Generator {
     kernel.block = Compute(Number(1, 100));
     for (size_t d = 0; d < bodies.size(); ++d) {
       isa::Body exchange = MakeBody(rdma);
+      keys_[d] += fmt::format("exchange {} {} ", flag, arrivals[d]);
       if (arrivals[d] > 0) exchange.push_back({isa::Wait{flag, arrivals[d]}});
       if (beside) {
         bodies[d].push_back({isa::Start{
@@ -240,6 +239,7 @@ class Generator {
   }
 
   std::mt19937 random_;
+  std::vector<std::string> keys_;  // per device, what its program consists of
 };
 
 // Ten slices of the same test, so that they run side by side.
