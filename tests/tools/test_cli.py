@@ -423,6 +423,21 @@ def test_two_runs_give_the_same_bytes(run, tmp_path, workload):
     assert files[0] == files[1]
 
 
+@pytest.mark.parametrize("how", ["allgather", "local", "collective"])
+def test_a_small_program_is_quick_and_light(binary, tmp_path, how):
+    """From file to report: a fifth of a second of one processor, 200 MB."""
+    if b"__asan_init" in pathlib.Path(binary).read_bytes():
+        pytest.skip("a sanitizer costs more")
+    command = [binary, "--config", SLICE, "--quiet", example(f"{how}_matmul_int32")]
+    command += ["--report", tmp_path / "r.json"]
+    process = subprocess.Popen(list(map(str, command)))
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert used.ru_utime + used.ru_stime < 0.2
+    assert used.ru_maxrss * 1024 < 200e6
+
+
 def test_summary_is_one_screen(run):
     done = run("--config", SLICE, example("allgather_matmul_int32"))
     assert done.returncode == 0, done.stderr
