@@ -56,11 +56,6 @@ class Builder {
   // `offset` is an s32[] (null = 0). A bound that is missing is not asked.
   hlo::Instruction* InRange(const hlo::Shape& shape, int64_t dim, hlo::Instruction* offset,
                             std::optional<int64_t> first, std::optional<int64_t> limit);
-  // A shard along `dim` of an array split over `axes` with `low` more elements
-  // in front, from the shards before it, and `high` more behind. Outside of the array
-  // they are zero. The shards are as large as `value`, padding included.
-  hlo::Instruction* Halo(hlo::Instruction* value, int64_t dim, const sharding::Axes& axes,
-                         int64_t low, int64_t high);
 
   hlo::Instruction* AllGather(hlo::Instruction* value, const sharding::Axes& axes, int64_t dim);
   hlo::Instruction* AllReduce(hlo::Instruction* value, const sharding::Axes& axes,

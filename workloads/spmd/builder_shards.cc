@@ -1,6 +1,4 @@
-// Shards whose sizes do not fit: padding, masks and halos.
-#include <algorithm>
-
+// Shards whose sizes do not fit: padding and masks.
 #include "configs/status_macros.h"
 #include "configs/units.h"
 #include "workloads/hlo/attributes.h"
@@ -84,52 +82,6 @@ Instruction* Builder::Mask(Instruction* value, int64_t dim, const Axes& axes, in
   Instruction* offset = Offset(axes, shape.dims[dim]);
   Instruction* real = InRange(shape, dim, offset, std::nullopt, size);
   return Add(Opcode::kSelect, shape, {real, value, Add(Opcode::kBroadcast, shape, {fill})});
-}
-
-Instruction* Builder::Halo(Instruction* value, int64_t dim, const Axes& axes, int64_t low,
-                           int64_t high) {
-  const int64_t shards = Product(axes), size = value->shape().dims[dim];
-  std::vector<Instruction*> parts;
-  // From `hops` shards away, the `count` elements at the end that is nearest.
-  // Who has no source receives zeros.
-  const auto fetch = [&](int64_t hops, int64_t count, bool from_before) {
-    Shape shape = value->shape();
-    shape.dims[dim] = count;
-    if (hops >= shards) {
-      parts.push_back(Add(Opcode::kBroadcast, shape, {Zero(shape.element_type)}));
-      return;
-    }
-    Instruction* sent = value;
-    if (count != size) {
-      sent = Add(Opcode::kSlice, shape, {value});
-      std::vector<hlo::SliceDim> dims;
-      for (int64_t extent : shape.dims) dims.push_back({0, extent, 1});
-      if (from_before) dims[dim] = {size - count, size, 1};
-      hlo::SetSlice(sent, dims);
-    }
-    std::vector<std::pair<int64_t, int64_t>> pairs;
-    for (const std::vector<int64_t>& group : sharding::ReplicaGroups(mesh_, axes)) {
-      for (int64_t i = 0; i + hops < shards; ++i) {
-        pairs.push_back(from_before ? std::pair(group[i], group[i + hops])
-                                    : std::pair(group[i + hops], group[i]));
-      }
-    }
-    std::sort(pairs.begin(), pairs.end());
-    parts.push_back(CollectivePermute(sent, pairs, axes));
-  };
-  for (int64_t hops = CeilDiv(low, size); hops >= 1; --hops) {
-    fetch(hops, std::min(size, low - (hops - 1) * size), true);
-  }
-  parts.push_back(value);
-  for (int64_t hops = 1; (hops - 1) * size < high; ++hops) {
-    fetch(hops, std::min(size, high - (hops - 1) * size), false);
-  }
-  if (parts.size() == 1) return value;
-  Shape shape = value->shape();
-  shape.dims[dim] = low + size + high;
-  Instruction* joined = Add(Opcode::kConcatenate, shape, parts);
-  hlo::SetDimensions(joined, {dim});
-  return joined;
 }
 
 }  // namespace tpusim::spmd

@@ -49,8 +49,7 @@ std::vector<char> LoneFactors(const ShardingRule& rule) {
   return lone;
 }
 
-// Of every reduction factor the axes by which all operands are split already. They
-// stay: to gather the operands instead can move less, but multiplies the work.
+// Of every reduction factor the axes by which all operands are split already.
 std::vector<Axes> AgreedSums(const ShardingRule& rule, const std::vector<Projection>& views,
                              size_t first_operand, const std::vector<char>& may_split) {
   std::vector<Axes> agreed(rule.factors.size());
@@ -111,7 +110,8 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
   for (size_t i = 0; i < operands.size(); ++i) {
     views.push_back(Project(*operands[i].sharding, rule.operands[i], rule.factors));
   }
-  const std::vector<Axes> agreed = AgreedSums(rule, views, results.size(), any);
+  std::vector<Axes> agreed(rule.factors.size());
+  if (rules.keep_sums) agreed = AgreedSums(rule, views, results.size(), any);
   std::vector<std::vector<Axes>> tried;
   std::optional<FactorChoice> best;
   int64_t best_shards = 0;

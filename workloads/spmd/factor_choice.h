@@ -31,6 +31,9 @@ struct FactorChoice {
 // What an op can do besides splitting pass-through factors.
 struct SplitRules {
   bool reductions = false;  // partial results may be combined afterwards
+  // Axes by which all operands are split along a reduction stay: to gather the
+  // operands instead may move less, but multiplies the op's work.
+  bool keep_sums = false;
   // Bytes that the op itself moves with the factors split like this; nullopt:
   // it cannot. Empty: permutation factors must be whole.
   std::function<std::optional<Bytes>(const std::vector<sharding::Axes>&)> own;

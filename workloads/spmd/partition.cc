@@ -132,7 +132,10 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   }
   const OpFamily& family = FamilyOf(global);
   const std::optional<Combiner> combiner = CombinerOf(global);
-  SplitRules splits{combiner.has_value(), {}};
+  SplitRules splits;
+  splits.reductions = combiner.has_value();
+  splits.keep_sums = global.opcode() == Opcode::kDot || global.opcode() == Opcode::kConvolution ||
+                     global.opcode() == Opcode::kRaggedDot || global.opcode() == Opcode::kReduce;
   if (family.own != nullptr) {
     splits.own = [&](const std::vector<sharding::Axes>& axes) {
       return family.own(global, rule, axes);

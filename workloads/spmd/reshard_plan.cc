@@ -20,6 +20,8 @@ using sharding::Sharding;
 
 // Beyond this many shardings in between, gather and slice.
 constexpr size_t kMaxStates = 4000;
+// Up to so many pieces of axes every sharding is looked at on the way.
+constexpr size_t kFewPieces = 3;
 
 // Axes of every dimension, all cut alike: pieces are equal or disjoint.
 using State = std::vector<Axes>;
@@ -143,6 +145,7 @@ class Planner {
   bool MayGain(const State& state, size_t d, const Axes& axes) const {
     const int64_t shards = Product(state[d]) * Product(axes);
     if (!Nested(shape_.dims[d], Product(state[d]), shards)) return false;
+    if (pieces_.size() <= kFewPieces) return true;
     Axes longer = state[d];
     longer.insert(longer.end(), axes.begin(), axes.end());
     return Begins(longer, to_[d]) || Product(to_[d]) % shards == 0;

@@ -1,0 +1,119 @@
+#include "workloads/spmd/partition.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/workloads/spmd/spmd_test_util.h"
+#include "workloads/hlo/attributes.h"
+
+namespace tpusim::spmd {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using sharding::Axes;
+using sharding::Sharding;
+
+const Axes kX = {{0, 1, 4}}, kY = {{1, 1, 2}}, kXY = {{0, 1, 4}, {1, 1, 2}};
+
+std::vector<const Instruction*> Find(const PartitionResult& result, Opcode opcode) {
+  std::vector<const Instruction*> found;
+  for (const Instruction* instruction : result.module->entry()->PostOrder()) {
+    if (instruction->opcode() == opcode) found.push_back(instruction);
+  }
+  return found;
+}
+
+PartitionResult Partitioned(const sharding::ShardedModule& sharded) {
+  auto result = Partition(sharded);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return *std::move(result);
+}
+
+TEST(Partition, ShardsOfElementwiseOps) {
+  SmallSharded m(MeshOf({4, 2}));
+  Instruction* p = m.Parameter(F32({8, 6}), Split({kX, kY}));
+  const PartitionResult result =
+      Partitioned(m.Return(m.Add(Opcode::kNegate, F32({8, 6}), {p}, Split({kX, kY}))));
+  EXPECT_EQ(result.module->entry()->root()->shape().dims, (std::vector<int64_t>{2, 3}));
+  EXPECT_TRUE(Find(result, Opcode::kPartitionId).empty());
+  EXPECT_TRUE(result.warnings.empty());
+}
+
+TEST(Partition, AConstraintIsAReshard) {
+  SmallSharded m(MeshOf({4, 2}));
+  Instruction* p = m.Parameter(F32({8, 8}), Split({kX, {}}));
+  const PartitionResult result = Partitioned(m.Return(m.Constraint(p, Split({{}, kX}))));
+  const auto moves = Find(result, Opcode::kAllToAll);
+  ASSERT_EQ(moves.size(), 1u);
+  EXPECT_EQ(hlo::ReplicaGroups(*moves[0], 8).value(),
+            (std::vector<std::vector<int64_t>>{{0, 2, 4, 6}, {1, 3, 5, 7}}));
+  EXPECT_EQ(hlo::FrontendAttribute(*moves[0], "tpusim.axes"), "X");
+  EXPECT_EQ(result.module->entry()->root()->shape().dims, (std::vector<int64_t>{8, 2}));
+}
+
+TEST(Partition, ASecondRequestSharesTheFirstReshard) {
+  SmallSharded m(MeshOf({4, 2}));
+  Instruction* p = m.Parameter(F32({8}), Split({kX}));
+  Instruction* a = m.Constraint(p, Split({{}}));
+  Instruction* b = m.Constraint(p, Split({{}}));
+  const PartitionResult result =
+      Partitioned(m.Return(m.Add(Opcode::kAdd, F32({8}), {a, b}, Split({{}}))));
+  EXPECT_EQ(Find(result, Opcode::kAllGather).size(), 1u);
+}
+
+TEST(Partition, ArgumentsAndResultsAreEven) {
+  SmallSharded m(MeshOf({4, 2}));
+  // Twelve over eight: X divides them, X and Y do not.
+  Instruction* p = m.Parameter(F32({12}), Split({kXY}));
+  const PartitionResult result =
+      Partitioned(m.Return(m.Add(Opcode::kNegate, F32({12}), {p}, Split({kXY}))));
+  ASSERT_EQ(result.parameter_shardings.size(), 1u);
+  EXPECT_EQ(result.parameter_shardings[0], Split({kX}));
+  EXPECT_EQ(result.result_shardings[0], Split({kX}));
+  EXPECT_EQ(result.module->entry()->parameters()[0]->shape().dims, (std::vector<int64_t>{3}));
+  EXPECT_EQ(result.module->entry()->root()->shape().dims, (std::vector<int64_t>{3}));
+}
+
+TEST(Partition, APaddedContractionIsMasked) {
+  SmallSharded m(MeshOf({4, 2}));
+  Instruction* p = m.Parameter(F32({6, 10}), Split({{}, {}}));
+  Instruction* q = m.Parameter(F32({10, 6}), Split({{}, {}}));
+  Instruction* a = m.Constraint(p, Split({{}, kX}));
+  Instruction* b = m.Constraint(q, Split({kX, {}}));
+  Instruction* dot = m.Add(Opcode::kDot, F32({6, 6}), {a, b}, Split({{}, {}}));
+  hlo::SetDotDims(dot, {{1}, {0}, {}, {}});
+  const PartitionResult result = Partitioned(m.Return(dot));
+  const auto dots = Find(result, Opcode::kDot);
+  ASSERT_EQ(dots.size(), 1u);
+  // Three of the ten columns; padding of both operands is replaced.
+  EXPECT_EQ(dots[0]->operand(0)->shape().dims, (std::vector<int64_t>{6, 3}));
+  EXPECT_EQ(dots[0]->operand(0)->opcode(), Opcode::kSelect);
+  EXPECT_EQ(dots[0]->operand(1)->opcode(), Opcode::kSelect);
+  EXPECT_EQ(Find(result, Opcode::kAllReduce).size(), 1u);
+}
+
+TEST(Partition, InvoluntaryGathersAreReported) {
+  SmallSharded m(MeshOf({6}));
+  const Axes half = {{0, 1, 2}}, third = {{0, 1, 3}};
+  Instruction* p = m.Parameter(F32({6}), Split({half}));
+  Instruction* moved = m.Constraint(p, Split({third}));
+  moved->mutable_attrs().mutable_metadata()->set_source_file("model.py");
+  moved->mutable_attrs().mutable_metadata()->set_source_line(7);
+  const PartitionResult result = Partitioned(m.Return(moved));
+  ASSERT_EQ(result.warnings.size(), 1u);
+  EXPECT_NE(result.warnings[0].find("model.py:7"), std::string::npos) << result.warnings[0];
+  EXPECT_NE(result.warnings[0].find("gathered in full"), std::string::npos);
+}
+
+TEST(Partition, ADeepProgram) {
+  // A hundred thousand operations, each the operand of the next.
+  SmallSharded m(MeshOf({4, 2}));
+  const Sharding split = Split({kX, {}});
+  Instruction* value = m.Parameter(F32({8, 8}), split);
+  for (int i = 0; i < 100000; ++i) value = m.Add(Opcode::kNegate, F32({8, 8}), {value}, split);
+  const PartitionResult result = Partitioned(m.Return(value));
+  EXPECT_EQ(result.module->entry()->size(), 100001u);
+}
+
+}  // namespace
+}  // namespace tpusim::spmd

@@ -1,0 +1,154 @@
+#include "workloads/spmd/reshard_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "configs/status_macros.h"
+#include "tests/workloads/spmd/spmd_test_util.h"
+
+namespace tpusim::spmd {
+namespace {
+
+using sharding::Axes;
+using sharding::Mesh;
+using sharding::Sharding;
+
+// f32[8,8], 256 bytes, unless a test says otherwise; X = 4, Y = 2.
+class ReshardPlanTest : public testing::Test {
+ protected:
+  std::string Plan(const Sharding& from, const Sharding& to) { return Plan(F32({8, 8}), from, to); }
+  std::string Plan(const hlo::Shape& shape, const Sharding& from, const Sharding& to) {
+    const auto plan = PlanReshard(shape, from, to, mesh_);
+    if (!plan.ok()) return Message(plan.status());
+    full_gather_ = plan->full_gather;
+    return ToString(*plan, mesh_);
+  }
+
+  Mesh mesh_ = MeshOf({4, 2});
+  Axes x_ = {{0, 1, 4}}, y_ = {{1, 1, 2}};
+  Axes xy_ = {{0, 1, 4}, {1, 1, 2}}, yx_ = {{1, 1, 2}, {0, 1, 4}};
+  bool full_gather_ = false;
+};
+
+TEST_F(ReshardPlanTest, EqualPlacementsNeedNothing) {
+  EXPECT_EQ(Plan(Split({x_, {}}), Split({x_, {}})), "");
+  // X cut in two pieces is X.
+  EXPECT_EQ(Plan(Split({x_, {}}), Split({{{0, 1, 2}, {0, 2, 2}}, {}})), "");
+}
+
+TEST_F(ReshardPlanTest, ReplicatedToSplitIsASlice) {
+  EXPECT_EQ(Plan(Split({{}, {}}), Split({x_, y_})), "slice to [{X}, {Y}]\n");
+}
+
+TEST_F(ReshardPlanTest, SplitToReplicatedIsAGather) {
+  // A shard has 64 bytes; three others arrive.
+  EXPECT_EQ(Plan(Split({x_, {}}), Split({{}, {}})), "all-gather 0 over X (192 bytes)\n");
+  EXPECT_FALSE(full_gather_);  // the program asked for it
+}
+
+TEST_F(ReshardPlanTest, OnlyMinorAxesAreGathered) {
+  // 256 / 8 = 32 bytes, one other.
+  EXPECT_EQ(Plan(Split({xy_, {}}), Split({x_, {}})), "all-gather 0 over Y (32 bytes)\n");
+}
+
+TEST_F(ReshardPlanTest, AxesMoveByAllToAll) {
+  // Three quarters of 64 bytes leave.
+  EXPECT_EQ(Plan(Split({x_, {}}), Split({{}, x_})), "all-to-all 0->1 over X (48 bytes)\n");
+}
+
+TEST_F(ReshardPlanTest, AnotherOrderIsAPermute) {
+  EXPECT_EQ(Plan(Split({xy_, {}}), Split({yx_, {}})),
+            "collective-permute to [{Y,X}, {}] (32 bytes)\n");
+}
+
+TEST_F(ReshardPlanTest, ExchangedAxesCostLessThanGathers) {
+  // Y to dimension 0 (1/2 of 32 bytes), X and Y to dimension 1 (7/8), Y to dimension 0 again:
+  // 16 + 28 + 16. With a gather of Y first (32), X moves 48 of 64: 80.
+  const auto plan = PlanReshard(F32({8, 8}), Split({x_, y_}), Split({y_, x_}), mesh_);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->bytes, Bytes(60));
+  EXPECT_FALSE(plan->full_gather);
+}
+
+TEST_F(ReshardPlanTest, PartialSumsAreScatteredWhereTheResultAsks) {
+  // 3/4 of 256 bytes.
+  EXPECT_EQ(Plan(Split({{}, {}}, x_), Split({x_, {}})), "reduce-scatter 0 over X (192 bytes)\n");
+  // Otherwise twice that.
+  EXPECT_EQ(Plan(Split({{}, {}}, x_), Split({{}, {}})), "all-reduce over X (384 bytes)\n");
+}
+
+TEST_F(ReshardPlanTest, SlicesComeBeforeSums) {
+  // 128 bytes are left to be added up.
+  EXPECT_EQ(Plan(Split({{}, {}}, x_), Split({y_, {}})),
+            "slice to [{Y}, {}] unreduced={X}\nall-reduce over X (192 bytes)\n");
+}
+
+TEST_F(ReshardPlanTest, SumsCannotBeUndone) {
+  EXPECT_NE(Plan(Split({{}, {}}), Split({{}, {}}, x_)).find("cannot become one"),
+            std::string::npos);
+}
+
+TEST_F(ReshardPlanTest, PiecesOfAnAxisMove) {
+  mesh_ = MeshOf({8});
+  // X = 8 used as 2 x 4; shards of 256 / 8 = 32 bytes, of which 3/4 leave.
+  EXPECT_EQ(Plan(Split({{{0, 1, 2}}, {{0, 2, 4}}}), Split({{{0, 1, 8}}, {}})),
+            "all-to-all 1->0 over X:(2)4 (24 bytes)\n");
+  EXPECT_EQ(Plan(Split({{{0, 1, 8}}, {}}), Split({{{0, 1, 2}}, {}})),
+            "all-gather 0 over X:(2)4 (96 bytes)\n");
+  EXPECT_EQ(Plan(Split({{{0, 1, 2}}, {}}), Split({{{0, 1, 8}}, {}})), "slice to [{X}, {}]\n");
+}
+
+TEST_F(ReshardPlanTest, PiecesThatDoNotNestAreGathered) {
+  mesh_ = MeshOf({6});
+  // Halves to thirds of six elements: the other half arrives, 12 bytes.
+  EXPECT_EQ(Plan(F32({6}), Split({{{0, 1, 2}}}), Split({{{0, 1, 3}}})),
+            "all-gather 0 over X:(1)2 (12 bytes)\nslice to [{X:(1)3}]\n");
+  EXPECT_TRUE(full_gather_);
+}
+
+TEST_F(ReshardPlanTest, UnevenShardsArePaddedToTheCeiling) {
+  // Ten elements over four: shards of 3, 12 bytes each.
+  EXPECT_EQ(Plan(F32({10}), Split({x_}), Split({{}})), "all-gather 0 over X (36 bytes)\n");
+  EXPECT_EQ(Plan(F32({10}), Split({{}}), Split({x_})), "slice to [{X}]\n");
+  // [10,8]: 3 x 8 x 4 = 96 bytes, of which 3/4 leave.
+  EXPECT_EQ(Plan(F32({10, 8}), Split({x_, {}}), Split({{}, x_})),
+            "all-to-all 0->1 over X (72 bytes)\n");
+  // The split dimension is padded too: [8,10] in shards of 2 x 10; what a device gets
+  // is 8 x 3. Moved are 3/4 of the 80 bytes before padding.
+  EXPECT_EQ(Plan(F32({8, 10}), Split({x_, {}}), Split({{}, x_})),
+            "all-to-all 0->1 over X (60 bytes)\n");
+}
+
+TEST_F(ReshardPlanTest, ShardsThatDoNotNestLeadOverTheWhole) {
+  EXPECT_TRUE(Nested(16, 4, 8));   // 4 = 2 x 2
+  EXPECT_FALSE(Nested(10, 4, 8));  // 3 against 2 x 2
+  EXPECT_TRUE(Nested(10, 1, 8));   // the whole is padded
+  // 12 bytes from three others.
+  EXPECT_EQ(Plan(F32({10}), Split({x_}), Split({xy_})),
+            "all-gather 0 over X (36 bytes)\nslice to [{X,Y}]\n");
+  EXPECT_TRUE(full_gather_);
+  // 8 bytes from seven others, not from the neighbour alone.
+  EXPECT_EQ(Plan(F32({10}), Split({xy_}), Split({x_})),
+            "all-gather 0 over X,Y (56 bytes)\nslice to [{X}]\n");
+  // Reduce-scatter over Y would need the same: X first, then sums of 12 bytes over Y.
+  EXPECT_EQ(Plan(F32({10}), Split({x_}, y_), Split({xy_})),
+            "all-reduce over Y (12 bytes)\nall-gather 0 over X (36 bytes)\nslice to [{X,Y}]\n");
+}
+
+TEST_F(ReshardPlanTest, MorePartsThanElements) {
+  // Three elements over eight: shards of one, the last five empty.
+  EXPECT_EQ(Plan(F32({3}), Split({xy_}), Split({{}})), "all-gather 0 over X,Y (28 bytes)\n");
+}
+
+TEST_F(ReshardPlanTest, PlansAreKept) {
+  ReshardPlans plans(mesh_);
+  const auto first = plans.Find(F32({8, 8}), Split({x_, {}}), Split({{}, x_}));
+  const auto again = plans.Find(F32({8, 8}), Split({x_, {}}), Split({{}, x_}));
+  const auto other = plans.Find(F32({8, 16}), Split({x_, {}}), Split({{}, x_}));
+  ASSERT_TRUE(first.ok() && again.ok() && other.ok());
+  EXPECT_EQ(*first, *again);
+  EXPECT_EQ((*first)->bytes, Bytes(48));
+  EXPECT_EQ((*other)->bytes, Bytes(96));
+}
+
+}  // namespace
+}  // namespace tpusim::spmd
