@@ -8,6 +8,7 @@ import pytest
 import tpusim
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
+from tpusim import wire
 
 
 def step(w: jax.Array, x: jax.Array) -> jax.Array:
@@ -163,3 +164,59 @@ def test_errors_of_the_block_come_through(path: pathlib.Path):
         _ = 1 / 0
     assert not path.exists()
     assert jitted_step(*arguments).shape == (8, 32)
+
+
+def test_pjit_with_explicit_shardings(path: pathlib.Path):
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+    rows, columns = NamedSharding(mesh, P("data")), NamedSharding(mesh, P(None, "model"))
+    sharded = jax.jit(step, in_shardings=(columns, rows), out_shardings=rows)
+    with tpusim.capture(path) as captured:
+        sharded(jnp.ones((16, 32)), jnp.ones((8, 16)))
+    assert captured.workload.name == "step"
+    # No argument says so, but the function does.
+    assert captured.workload.num_partitions == 8
+    assert captured.workload.mesh == (tpusim.MeshAxis("data", 4), tpusim.MeshAxis("model", 2))
+
+
+def replica_step(x: jax.Array) -> jax.Array:
+    """What each device does."""
+    return jax.lax.pmean(x * 2, "replica")
+
+
+def test_pmap(path: pathlib.Path):
+    parallel = jax.pmap(replica_step, axis_name="replica", donate_argnums=0)
+    expected = parallel(jnp.ones((8, 4)))
+    with tpusim.capture(path, function="replica_step") as captured:
+        parallel(jnp.ones((8, 4)))
+        pytest.fail("the call was not intercepted")
+    assert captured.workload.name == "replica_step"
+    assert captured.workload.mesh == (tpusim.MeshAxis("replica", 8),)
+    exported = tpusim.export(parallel, jnp.ones((8, 4)), path=None)
+    assert exported.num_partitions == 8
+    assert b"all-reduce" in exported.hlo_module
+    assert b"all-reduce" in captured.workload.hlo_module
+    assert jnp.array_equal(parallel(jnp.ones((8, 4))), expected)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_shard_map(jitted: bool, path: pathlib.Path):
+    mesh = jax.make_mesh((8,), ("replica",))
+    sharded = jax.shard_map(replica_step, mesh=mesh, in_specs=P("replica"), out_specs=P())
+    call = jax.jit(sharded) if jitted else sharded
+    with tpusim.capture(path, function="replica_step") as captured:
+        call(jax.device_put(jnp.ones((8, 4)), NamedSharding(mesh, P("replica"))))
+        pytest.fail("the call was not intercepted")
+    assert captured.workload.num_partitions == 8
+    assert b"all-reduce" in captured.workload.hlo_module
+
+
+def test_donation_is_in_the_module(path: pathlib.Path):
+    donating = jax.jit(step, donate_argnums=1, out_shardings=None)
+    w, x = jnp.ones((16, 16)), jnp.ones((16, 16))
+    for function, fields in ((donating, 1), (jitted_step, 0)):
+        with tpusim.capture(path) as captured:
+            function(w, x)
+        module = wire.parse(captured.workload.hlo_module)
+        # input_output_alias and buffer_donor: one entry, in one of them.
+        entries = [wire.all_bytes(wire.parse(wire.last_bytes(module, n)), 1) for n in (8, 18)]
+        assert sum(map(len, entries)) == fields

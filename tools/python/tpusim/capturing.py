@@ -7,6 +7,7 @@ instead of being executed, and the block ends there, as if the call had been its
         train()                     # builds a mesh, shards its arrays, calls train_step(...)
     print(captured.workload.name)
 
+A pmapped function counts as jitted, and so does a `shard_map` that is called outside of any jit.
 JAX's own helpers (`jax.numpy`, `jax.random`, ...) are jitted functions too and run as usual; so
 does, with `function="train_step"`, every function of another name. Calls below an outer jit, grad
 or vmap belong to the outer function. `f.lower(...)` counts as a call.
@@ -41,10 +42,10 @@ class _Stop(BaseException):
 class _Jitted:
     """Looks enough like the jitted function whose call was intercepted to be traced."""
 
-    def __init__(self, function: Callable[..., Any], info: Any):
+    def __init__(self, function: Callable[..., Any], info: Any, name: str):
         self._fun = function
         self._jit_info = info
-        self.__name__ = getattr(function, "__name__", "")
+        self.__name__ = name
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         return pjit.jit_trace(self, *args, **kwargs)
@@ -68,16 +69,17 @@ def capture(
     """
     captured = Captured()
     stop = _Stop()
-    # Every call that is not cached, and every explicit trace, comes through here.
+    # Every call that is not cached, and every explicit trace, comes through the first; every
+    # shard_map outside of a trace through the second.
     internals: Any = pjit
+    evaluation: Any = core.EvalTrace
     infer_params = internals._infer_params
+    process_shard_map = evaluation.process_shard_map
 
-    def intercept(fun: Callable[..., Any], info: Any, args: Any, kwargs: Any) -> Any:
-        if not _wanted(fun, function, args, kwargs):
-            return infer_params(fun, info, args, kwargs)
-        internals._infer_params = infer_params
-        workload = workload_of(
-            _Jitted(fun, info),
+    def take(jitted: Any, args: Any, kwargs: Any) -> None:
+        restore()
+        captured.workload = workload_of(
+            jitted,
             args,
             kwargs,
             config=config,
@@ -86,20 +88,37 @@ def capture(
             trip_counts=trip_counts,
             kernel_costs=kernel_costs,
         )
-        workload.save(path)
-        captured.workload = workload
+        captured.workload.save(path)
         raise stop
+
+    def intercept_jit(fun: Callable[..., Any], info: Any, args: Any, kwargs: Any) -> Any:
+        title = _title(fun)
+        if _wanted(title, function, args, kwargs):
+            take(_Jitted(fun, info, title), args, kwargs)
+        return infer_params(fun, info, args, kwargs)
+
+    def intercept_shard_map(trace: Any, primitive: Any, fun: Any, args: Any, **params: Any) -> Any:
+        title = params["debug_info"].func_name
+        if _wanted(title, function, args, {}):
+            sharded = jax.jit(lambda *args: list(primitive.bind(*args, subfuns=(fun,), **params)))
+            take(_Jitted(sharded._fun, sharded._jit_info, title), args, {})
+        return process_shard_map(trace, primitive, fun, args, **params)
+
+    def restore() -> None:
+        internals._infer_params = infer_params
+        evaluation.process_shard_map = process_shard_map
 
     # Functions called before the block are dispatched from C++ caches without asking Python.
     jax.clear_caches()
-    internals._infer_params = intercept
+    internals._infer_params = intercept_jit
+    evaluation.process_shard_map = intercept_shard_map
     try:
         yield captured
     except _Stop as reached:
         if reached is not stop:
             raise
     finally:
-        internals._infer_params = infer_params
+        restore()
     if captured.workload is None:
         what = f"of {function!r}" if function else "of a jitted function"
         raise CaptureError(
@@ -108,11 +127,23 @@ def capture(
         )
 
 
-def _wanted(fun: Callable[..., Any], name: str, args: Any, kwargs: Any) -> bool:
+def _title(fun: Callable[..., Any]) -> str:
+    """The name of a user's function; empty for one of JAX's own."""
     module = getattr(fun, "__module__", None) or ""
+    if module == "jax._src.pmap":
+        # A wrapper of what the user has pmapped, which it holds in its closure.
+        inner: Any = getattr(fun, "__wrapped__", fun)
+        for cell in inner.__closure__ or ():
+            info = getattr(cell.cell_contents, "debug_info", None)
+            if info is not None:
+                return str(info.func_name)
     if module.split(".")[0] in ("jax", "jaxlib"):
-        return False
-    if name and getattr(fun, "__name__", "") != name:
+        return ""
+    return getattr(fun, "__name__", None) or "function"
+
+
+def _wanted(title: str, name: str, args: Any, kwargs: Any) -> bool:
+    if not title or (name and title != name):
         return False
     if not core.trace_state_clean():
         return False

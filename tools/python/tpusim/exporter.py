@@ -6,6 +6,8 @@ made of forced CPU devices; either way a partition is one device in the mesh's f
 """
 
 import contextlib
+import dataclasses
+import fnmatch
 import os
 import pathlib
 import re
@@ -16,7 +18,7 @@ from typing import Any
 import jax
 from jax._src import source_info_util
 
-from tpusim import wire
+from tpusim import hlo, wire
 from tpusim.workload import DeviceCoordinates, KernelCost, MeshAxis, TripCount, Workload
 
 # Frames of this package are plumbing: operations are attributed to the user's lines.
@@ -24,6 +26,8 @@ source_info_util.register_exclusion(os.path.dirname(__file__))
 
 # Fields of HloModuleProto.
 _ID, _FRONTEND_ATTRIBUTES = 5, 19
+# What Pallas kernels become.
+_PALLAS_TARGET = b"tpu_custom_call"
 
 Coordinates = Sequence[Sequence[int]]
 KernelCosts = Mapping[str, Mapping[str, int]]
@@ -53,7 +57,8 @@ def export(
         slice's usual device order holds, unless the mesh is of real TPU devices.
       trip_counts: {loop name or glob: count} for loops that depend on data.
       kernel_costs: {kernel name or glob: {"flops": ..., "bytes_accessed": ..., "transcendentals":
-        ..., "remote_bytes": ...}} for opaque kernels, per call and device.
+        ..., "remote_bytes": ...}} for opaque kernels, per call and device. Pallas kernels that
+        bring a cost estimate need none, others are priced from their jaxprs.
       **keyword_arguments: passed on to `function`.
 
     Returns:
@@ -87,7 +92,8 @@ def workload_of(
 ) -> Workload:
     """`export` without the file; `jitted` is anything with a `trace` like that of `jax.jit`."""
     with _relative_source_paths():
-        lowered = jitted.trace(*arguments, **keyword_arguments).lower(lowering_platforms=("tpu",))
+        traced = jitted.trace(*arguments, **keyword_arguments)
+        lowered = traced.lower(lowering_platforms=("tpu",))
         module = _without_id(lowered.compiler_ir("hlo").as_serialized_hlo_module_proto())
     facts = lowered._lowering.compile_args
     shardings, partitions = facts["in_shardings"], facts["num_devices"]
@@ -103,7 +109,7 @@ def workload_of(
         ),
         argument_memory_kinds=_memory_kinds(shardings),
         trip_counts=_trip_counts(trip_counts or {}),
-        kernels=tuple(KernelCost(kernel, **cost) for kernel, cost in (kernel_costs or {}).items()),
+        kernels=_kernels(module, traced.jaxpr.jaxpr, kernel_costs or {}),
         jax_version=jax.__version__,
         config=config,
     )
@@ -156,6 +162,52 @@ def _trip_counts(counts: Mapping[str, int]) -> tuple[TripCount, ...]:
         if count < 0:
             raise ValueError(f"trip_counts: {loop!r} runs {count} times; give 0 or more")
     return tuple(TripCount(loop, int(count)) for loop, count in counts.items())
+
+
+def _kernels(module: bytes, jaxpr: Any, stated: KernelCosts) -> tuple[KernelCost, ...]:
+    """What is stated, then Pallas kernels without a cost estimate, priced and by instruction."""
+    costs = [KernelCost(kernel, **cost) for kernel, cost in stated.items()]
+    if _PALLAS_TARGET not in module:
+        return tuple(costs)
+    calls: list[tuple[str, str, tuple[tuple[int, ...], ...]]] = []
+    for computation in hlo.Module(module).computations.values():
+        for call in computation.instructions:
+            if wire.text(call.fields, 28).encode() != _PALLAS_TARGET:
+                continue
+            if '"cost_estimate"' in wire.text(call.fields, 43):
+                continue
+            if _state_by_kernel_name(call, stated, costs):
+                continue
+            shapes = [o.shape.dims for o in computation.operands(call)]
+            results = call.shape.tuple_shapes or (call.shape,)
+            calls.append((call.name, call.op_name, (*shapes, *(r.dims for r in results))))
+    if not calls:
+        return tuple(costs)
+    from tpusim import kernels  # Not needed, and not loaded, for most programs.
+
+    prices = kernels.assign(calls, list(kernels.priced_kernels(jaxpr)))
+    for name, op_name, _ in calls:
+        if name not in prices:
+            raise kernels.KernelError(
+                f"no pallas_call of the program looks like {name} ({op_name}); state its cost with "
+                f"kernel_costs={{'{name}': {{'flops': ..., 'bytes_accessed': ...}}}}"
+            )
+        costs.append(KernelCost(name, **dataclasses.asdict(prices[name])))
+    return tuple(costs)
+
+
+def _state_by_kernel_name(
+    call: hlo.Instruction, stated: KernelCosts, costs: list[KernelCost]
+) -> bool:
+    """Whether the user has said what this call costs; HLO itself does not name its kernel."""
+    kernel = call.op_name.removesuffix("/pallas_call").rpartition("/")[2]
+    for pattern, cost in stated.items():
+        if fnmatch.fnmatchcase(call.name, pattern):
+            return True
+        if fnmatch.fnmatchcase(kernel, pattern):
+            costs.append(KernelCost(call.name, **cost))
+            return True
+    return False
 
 
 def mesh_of(module: bytes) -> tuple[MeshAxis, ...]:

@@ -1,0 +1,245 @@
+"""Prices of Pallas kernels without a cost estimate, against numbers by hand."""
+
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+import tpusim
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from tpusim.kernels import KernelError
+
+
+def matmul_kernel(x, w, out, total):
+    """Accumulates over the last axis of the grid; writes the exponential of the sum."""
+
+    @pl.when(pl.program_id(2) == 0)
+    def _():
+        total[...] = jnp.zeros_like(total)
+
+    total[...] += jnp.dot(x[...], w[...], preferred_element_type=jnp.float32)
+
+    @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
+    def _():
+        out[...] = jnp.exp(total[...]).astype(out.dtype)
+
+
+def matmul(x: jax.Array, w: jax.Array, **options) -> jax.Array:
+    """Blocks of 128 x 128 of x [M, K], 128 x 256 of w [K, N]."""
+    (m, k), n = x.shape, w.shape[1]
+    return pl.pallas_call(
+        matmul_kernel,
+        grid=(m // 128, n // 256, k // 128),
+        in_specs=[
+            pl.BlockSpec((128, 128), lambda i, j, k: (i, k)),
+            pl.BlockSpec((128, 256), lambda i, j, k: (k, j)),
+        ],
+        out_specs=pl.BlockSpec((128, 256), lambda i, j, k: (i, j)),
+        out_shape=jax.ShapeDtypeStruct((m, n), jnp.bfloat16),
+        scratch_shapes=[pltpu.VMEM((128, 256), jnp.float32)],
+        name="matmul",
+        **options,
+    )(x, w)
+
+
+def struct(*shape: int, dtype=jnp.bfloat16) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def one_price(function, *arguments, **options) -> tpusim.KernelCost:
+    (kernel,) = tpusim.export(function, *arguments, path=None, **options).kernels
+    return kernel
+
+
+# x[512, 1024] @ w[1024, 512]: grid (4, 2, 8), 64 points.
+MATMUL_FLOPS = 64 * (2 * 128 * 256 * 128 + 128 * 256) + 8 * 128 * 256
+#              the product, the addition to the sum;    the conversion to bf16
+MATMUL_BYTES = 64 * 128 * 128 * 2 + 64 * 128 * 256 * 2 + 8 * 128 * 256 * 2
+#              both operands have another block at every point, the result at every eighth
+
+
+def test_grid_branches_and_blocks():
+    price = one_price(matmul, struct(512, 1024), struct(1024, 512))
+    assert re.fullmatch(r"pallas_call\.\d+", price.name)
+    assert price.flops == MATMUL_FLOPS
+    assert price.transcendentals == 8 * 128 * 256  # the last step of each sum
+    assert price.bytes_accessed == MATMUL_BYTES
+    assert price.remote_bytes == 0
+
+
+def test_one_call_of_a_shard_is_one_device():
+    mesh = AbstractMesh((4, 2), ("x", "y"))
+    sharded = jax.shard_map(
+        matmul, mesh=mesh, in_specs=(P("x"), P(None, "y")), out_specs=P("x", "y"), check_vma=False
+    )
+    arguments = (
+        jax.ShapeDtypeStruct((2048, 1024), jnp.bfloat16, sharding=NamedSharding(mesh, P("x"))),
+        jax.ShapeDtypeStruct(
+            (1024, 1024), jnp.bfloat16, sharding=NamedSharding(mesh, P(None, "y"))
+        ),
+    )
+    price = one_price(jax.jit(sharded), *arguments)
+    assert (price.flops, price.bytes_accessed) == (MATMUL_FLOPS, MATMUL_BYTES)
+
+
+def test_kernels_with_an_estimate_are_not_priced():
+    estimate = pl.CostEstimate(flops=1, transcendentals=2, bytes_accessed=3)
+    estimated = functools.partial(matmul, cost_estimate=estimate)
+    workload = tpusim.export(estimated, struct(512, 1024), struct(1024, 512), path=None)
+    assert workload.kernels == ()
+    assert b'"transcendentals":2' in workload.hlo_module
+
+
+def test_what_is_stated_wins():
+    arguments = struct(512, 1024), struct(1024, 512)
+    stated = {"flops": 7, "bytes_accessed": 8}
+    by_kernel = tpusim.export(matmul, *arguments, path=None, kernel_costs={"matmul": stated})
+    assert [(k.flops, k.bytes_accessed) for k in by_kernel.kernels] == [(7, 8), (7, 8)]
+    assert by_kernel.kernels[0].name == "matmul"
+    assert by_kernel.kernels[1].name.startswith("pallas_call.")
+    (by_call,) = tpusim.export(
+        matmul, *arguments, path=None, kernel_costs={"pallas_call*": stated}
+    ).kernels
+    assert (by_call.name, by_call.flops) == ("pallas_call*", 7)
+
+
+def test_calls_of_different_sizes_have_their_own_prices():
+    def twice(x, w):
+        return matmul(matmul(x, w), w)  # [128, 512] and then the same again
+
+    def different(x, w, v):
+        return matmul(matmul(x, w), v)
+
+    same = tpusim.export(twice, struct(128, 512), struct(512, 512), path=None).kernels
+    assert len(same) == 2
+    assert same[0].flops == same[1].flops
+    first, second = tpusim.export(
+        different, struct(128, 512), struct(512, 256), struct(256, 1024), path=None
+    ).kernels
+    # Grid (1, 1, 4), then (1, 4, 2).
+    assert first.flops == 4 * (2 * 128 * 256 * 128 + 128 * 256) + 128 * 256
+    assert second.flops == 8 * (2 * 128 * 256 * 128 + 128 * 256) + 4 * 128 * 256
+
+
+def test_uneven_blocks_and_blocks_that_stay():
+    def kernel(x, scale, out):
+        out[...] = x[...] * scale[...]
+
+    def scaled(x, scale):
+        return pl.pallas_call(
+            kernel,
+            grid=(3,),
+            in_specs=[
+                pl.BlockSpec((128, 128), lambda i: (i, 0)),
+                pl.BlockSpec((1, 128), lambda i: (0, 0)),
+            ],
+            out_specs=pl.BlockSpec((128, 128), lambda i: (i, 0)),
+            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        )(x, scale)
+
+    price = one_price(
+        scaled, struct(320, 128, dtype=jnp.float32), struct(1, 128, dtype=jnp.float32)
+    )
+    # 320 rows are two blocks and a half, in and out; the row of factors is fetched once.
+    assert price.bytes_accessed == 2 * 320 * 128 * 4 + 128 * 4
+    assert price.flops == 3 * 128 * 128
+
+
+def loop_kernel(x, out):
+    """Rows up to the own block's: a loop whose length is known from the grid."""
+
+    def body(i, total):
+        return total + jnp.tanh(x[pl.ds(i, 1), :])
+
+    block = pl.program_id(0)
+    zeros = jnp.zeros((1, 128), jnp.float32)
+    out[...] = lax.fori_loop(0, block + 1, body, zeros)[None]
+
+
+def test_loops_with_bounds_from_the_grid():
+    def looped(x):
+        return pl.pallas_call(
+            loop_kernel,
+            grid=(4,),
+            in_specs=[pl.BlockSpec((8, 128), lambda i: (0, 0))],
+            out_specs=pl.BlockSpec((1, 1, 128), lambda i: (i, 0, 0)),
+            out_shape=jax.ShapeDtypeStruct((4, 1, 128), jnp.float32),
+        )(x)
+
+    price = one_price(looped, struct(8, 128, dtype=jnp.float32))
+    # 1 + 2 + 3 + 4 turns.
+    assert (price.flops, price.transcendentals) == (10 * 128, 10 * 128)
+
+
+def copy_kernel(source, target, semaphore):
+    """No blocks: the kernel copies by itself, to the device after it."""
+    copy = pltpu.make_async_remote_copy(
+        source,
+        target,
+        semaphore.at[0],
+        semaphore.at[1],
+        device_id=(lax.axis_index("x") + 1) % 4,
+        device_id_type=pl.DeviceIdType.MESH,
+    )
+    copy.start()
+    copy.wait()
+
+
+def test_copies_to_other_devices():
+    mesh = AbstractMesh((4,), ("x",))
+
+    def shift(x):
+        return pl.pallas_call(
+            copy_kernel,
+            in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+            out_specs=pl.BlockSpec(memory_space=pl.ANY),
+            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+            scratch_shapes=[pltpu.SemaphoreType.DMA((2,))],
+            compiler_params=pltpu.CompilerParams(has_side_effects=True),
+        )(x)
+
+    sharded = jax.shard_map(shift, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    x = jax.ShapeDtypeStruct((32, 128), jnp.float32, sharding=NamedSharding(mesh, P("x")))
+    price = one_price(jax.jit(sharded), x)
+    # f32[8, 128] is read from HBM, sent, and written to HBM.
+    assert price.remote_bytes == 8 * 128 * 4
+    assert price.bytes_accessed == 2 * 8 * 128 * 4
+    assert price.flops == 0
+
+
+def test_loops_on_data_ask_for_the_cost():
+    def kernel(count, x, out):
+        out[...] = lax.fori_loop(0, count[0], lambda _, total: total * 2, x[...])
+
+    def repeated(count, x):
+        return pl.pallas_call(
+            kernel,
+            in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec(memory_space=pltpu.VMEM)],
+            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+            name="repeated",
+        )(count, x)
+
+    arguments = struct(1, dtype=jnp.int32), struct(8, 128, dtype=jnp.float32)
+    with pytest.raises(KernelError, match="'repeated' cannot be priced: a loop in it depends"):
+        tpusim.export(repeated, *arguments, path=None)
+    price = one_price(repeated, *arguments, kernel_costs={"pallas_call*": {"flops": 5}})
+    assert price.flops == 5
+
+
+def test_splash_attention_is_priced():
+    from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as kernel
+    from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+
+    heads, length, head = 4, 512, 128
+    mask = masks.MultiHeadMask([masks.FullMask((length, length)) for _ in range(heads)])
+    attention = kernel.make_splash_mha(mask=mask, head_shards=1, q_seq_shards=1)
+    price = one_price(lambda q, k, v: attention(q, k, v), *[struct(heads, length, head)] * 3)
+    products = 2 * 2 * heads * length * length * head
+    assert products < price.flops < 1.1 * products
+    # Two exponentials per key and query: of the score, and (in blocks of 128) to rescale.
+    assert price.transcendentals == 2 * heads * length * length
