@@ -58,9 +58,10 @@ absl::Status InlineCalls(hlo::Module* module) {
       }
       total += static_cast<int64_t>(call->called()[0]->size());
       if (total > kMaxInstructions) {
-        return UserError(fmt::format("inlining the program's calls gives more than {} instructions; "
-                                     "the last one was {}",
-                                     kMaxInstructions, call->Describe()));
+        return UserError(
+            fmt::format("inlining the program's calls gives more than {} instructions; "
+                        "the last one was {}",
+                        kMaxInstructions, call->Describe()));
       }
       // What is inlined takes the call's name scope.
       const hlo::pb::OpMetadata caller = call->attrs().metadata();
@@ -80,11 +81,11 @@ class Normaliser {
 
   absl::Status Run() {
     RETURN_IF_ERROR(CollectPartitioned());
-    for (Computation* computation : out_.partitioned) {
-      RETURN_IF_ERROR(RewriteMarkers(computation));
-      ForwardTuples(computation);
-      RETURN_IF_ERROR(RootTuple(computation));
-    }
+    for (Computation* computation : out_.partitioned) RETURN_IF_ERROR(RewriteMarkers(computation));
+    for (Computation* computation : out_.partitioned) ForwardTuples(computation);
+    // Before anything new is made, which may be where something removed was.
+    ForgetRemoved();
+    for (Computation* computation : out_.partitioned) RETURN_IF_ERROR(RootTuple(computation));
     RETURN_IF_ERROR(ConstrainResults());
     // Elsewhere (reducers, manual bodies) a sharding says nothing.
     for (Computation* computation : module_.computations()) {
@@ -93,10 +94,24 @@ class Normaliser {
       computation->RemoveDead();
     }
     module_.RemoveUnreachable();
+    ForgetRemoved();
     return absl::OkStatus();
   }
 
  private:
+  // What is known of instructions that are no longer there.
+  void ForgetRemoved() {
+    std::unordered_set<const Instruction*> present;
+    for (const Computation* computation : module_.computations()) {
+      for (const Instruction* instruction : computation->instructions()) {
+        present.insert(instruction);
+      }
+    }
+    std::erase_if(out_.annotations, [&](const auto& e) { return !present.contains(e.first); });
+    std::erase_if(out_.manual_regions, [&](const auto& e) { return !present.contains(e.first); });
+    std::erase_if(out_.constraints, [&](const auto* i) { return !present.contains(i); });
+  }
+
   const Mesh& mesh() const { return out_.mesh.mesh; }
 
   // Entry, loops, branches; a computation with two callers is copied, so that
@@ -131,6 +146,7 @@ class Normaliser {
     }
     Annotation& annotation = out_.annotations[instruction];
     annotation.reason = std::move(reason);
+    annotation.leaves.clear();
     for (size_t i = 0; i < leaves.size(); ++i) {
       if (static_cast<int64_t>(shardings[i].dims.size()) != leaves[i]->rank()) {
         return UserError(fmt::format("{}: sharding {} on a value of shape {}", marker.Describe(),
@@ -158,9 +174,10 @@ class Normaliser {
     bool any = false;
     for (const DecodedSharding& leaf : *decoded) {
       if (!leaf.manual.empty()) {
-        return NoRule(fmt::format("a manual sharding outside shard_map's own markers has no rule "
-                                  "(exported with the old partitioner?): {}",
-                                  from.Describe()));
+        return NoRule(
+            fmt::format("a manual sharding outside shard_map's own markers has no rule "
+                        "(exported with the old partitioner?): {}",
+                        from.Describe()));
       }
       annotation.leaves.emplace_back(leaf.known ? std::optional(leaf.sharding) : std::nullopt);
       any = any || leaf.known;
@@ -235,9 +252,10 @@ class Normaliser {
       const auto [marker, index] = Element(operand);
       if (!IsTarget(*marker, "xla.sdy.GlobalToLocalShape") ||
           (entry != nullptr && marker != entry)) {
-        return UserError(fmt::format("operand {} of {} does not come from the region's own "
-                                     "xla.sdy.GlobalToLocalShape",
-                                     operand->name(), call->Describe()));
+        return UserError(
+            fmt::format("operand {} of {} does not come from the region's own "
+                        "xla.sdy.GlobalToLocalShape",
+                        operand->name(), call->Describe()));
       }
       entry = marker;
       operands.push_back(marker->operand(index < 0 ? 0 : index));
@@ -252,9 +270,10 @@ class Normaliser {
     for (Instruction* user : users) {
       if (user->opcode() == Opcode::kGetTupleElement) continue;
       if (!IsTarget(*user, "xla.sdy.LocalToGlobalShape") || (exit != nullptr && user != exit)) {
-        return UserError(fmt::format("{} uses the result of {} outside its "
-                                     "xla.sdy.LocalToGlobalShape",
-                                     user->name(), call->Describe()));
+        return UserError(
+            fmt::format("{} uses the result of {} outside its "
+                        "xla.sdy.LocalToGlobalShape",
+                        user->name(), call->Describe()));
       }
       exit = user;
     }
@@ -281,8 +300,8 @@ class Normaliser {
           return UserError(fmt::format("{}: {} in_shardings", entry->Describe(), all.size()));
         }
         region.operands.push_back(all[index]);
-        RETURN_IF_ERROR(CheckShards(*entry, operands[i]->shape(), all[index],
-                                    call->operand(i)->shape()));
+        RETURN_IF_ERROR(
+            CheckShards(*entry, operands[i]->shape(), all[index], call->operand(i)->shape()));
       }
     }
     const std::vector<const hlo::Shape*> leaves = hlo::Leaves(exit->shape());
@@ -291,8 +310,7 @@ class Normaliser {
                                    region.results.size(), exit->shape().ToString()));
     }
     for (size_t i = 0; i < leaves.size(); ++i) {
-      RETURN_IF_ERROR(CheckShards(*exit, *leaves[i], region.results[i],
-                                  exit->operand(i)->shape()));
+      RETURN_IF_ERROR(CheckShards(*exit, *leaves[i], region.results[i], exit->operand(i)->shape()));
       const int64_t index = Element(exit->operand(i)).second;
       if (index >= 0) region.result_index.push_back(index);
     }
@@ -384,8 +402,7 @@ class Normaliser {
       element->mutable_attrs().set_tuple_index(static_cast<int64_t>(i));
       elements.push_back(element);
     }
-    computation->set_root(
-        computation->Add(Opcode::kTuple, root->shape(), elements, "tuple", root));
+    computation->set_root(computation->Add(Opcode::kTuple, root->shape(), elements, "tuple", root));
     return absl::OkStatus();
   }
 

@@ -100,7 +100,9 @@ def capture(
     def intercept_shard_map(trace: Any, primitive: Any, fun: Any, args: Any, **params: Any) -> Any:
         title = params["debug_info"].func_name
         if _wanted(title, function, args, {}):
-            sharded = jax.jit(lambda *args: list(primitive.bind(*args, subfuns=(fun,), **params)))
+            sharded: Any = jax.jit(
+                lambda *args: list(primitive.bind(*args, subfuns=(fun,), **params))
+            )
             take(_Jitted(sharded._fun, sharded._jit_info, title), args, {})
         return process_shard_map(trace, primitive, fun, args, **params)
 
