@@ -424,11 +424,26 @@ Computation* Module::CloneComputation(const Computation& source, std::string_vie
 
 namespace {
 
-// Inside a callee op_names start anew: "mul" called from "jit(f)/layer".
-void ContinueOpName(const std::string& outer, Instruction* inlined) {
-  const std::string& inner = inlined->op_name();
-  if (outer.empty() || inner.empty() || inner.compare(0, outer.size(), outer) == 0) return;
-  inlined->mutable_attrs().mutable_metadata()->set_op_name(outer + "/" + inner);
+// Inside a callee op_names start anew: "mul" called from "jit(f)/layer". What has
+// no source line of its own gets the call's.
+void ContinueMetadata(const pb::OpMetadata& caller, Instruction* inlined) {
+  pb::OpMetadata& metadata = *inlined->mutable_attrs().mutable_metadata();
+  const bool nowhere = metadata.stack_frame_id() == 0 && metadata.source_file().empty();
+  if (nowhere && metadata.op_name().empty()) {
+    metadata = caller;
+    return;
+  }
+  const std::string& outer = caller.op_name();
+  if (metadata.op_name().empty()) {
+    metadata.set_op_name(outer);
+  } else if (!outer.empty() && metadata.op_name().compare(0, outer.size(), outer) != 0) {
+    metadata.set_op_name(outer + "/" + metadata.op_name());
+  }
+  if (nowhere) {
+    metadata.set_stack_frame_id(caller.stack_frame_id());
+    metadata.set_source_file(caller.source_file());
+    metadata.set_source_line(caller.source_line());
+  }
 }
 
 // Whoever rewrites what these call expects it to have one caller.
@@ -471,8 +486,7 @@ Instruction* Module::Inline(Instruction* call, bool take_over) {
     if (take_over) names_.erase(from->name_);
     Instruction* to =
         caller->Add(from->opcode_, from->shape_, std::move(operands), from->name_, from);
-    if (to->op_name().empty()) *to->attrs_.mutable_metadata() = call->attrs_.metadata();
-    ContinueOpName(call->op_name(), to);
+    ContinueMetadata(call->attrs_.metadata(), to);
     for (const Instruction* before : from->control_predecessors_) {
       Instruction* mapped = map.at(before);
       if (before->opcode_ != Opcode::kParameter) to->AddControlPredecessor(mapped);
@@ -489,7 +503,9 @@ Instruction* Module::Inline(Instruction* call, bool take_over) {
   std::vector<Computation*> nested;
   TPUSIM_CHECK(CallOrder(owned, &nested), "computations call each other at " + callee.name_);
   for (Computation* computation : nested) {
-    for (Instruction* i : computation->instructions()) ContinueOpName(call->op_name(), i);
+    for (Instruction* i : computation->instructions()) {
+      ContinueMetadata(call->attrs_.metadata(), i);
+    }
   }
   // What had to come before the call comes before all of its body; what had to
   // come after it comes after its result.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
+#include <utility>
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
@@ -18,107 +18,7 @@ int64_t ProductOf(const auto& values) {
   return product;
 }
 
-// Joins neighbours that continue each other and drops digits of one step.
-std::vector<Digit> JoinedDigits(const std::vector<Digit>& digits) {
-  std::vector<Digit> joined;
-  for (const Digit& digit : digits) {
-    if (digit.size == 1) continue;
-    if (!joined.empty() && joined.back().stride == digit.stride * digit.size) {
-      joined.back() = {joined.back().size * digit.size, digit.stride};
-    } else {
-      joined.push_back(digit);
-    }
-  }
-  return joined;
-}
-
-// A list of devices as a mixed-radix number, if it is one.
-absl::StatusOr<std::vector<Digit>> DigitsOfList(std::vector<int64_t> list) {
-  std::vector<Digit> digits;  // minor to major while collecting
-  if (list.empty() || list[0] != 0) {
-    return UserError("the device list does not start with device 0");
-  }
-  while (list.size() > 1) {
-    const int64_t stride = list[1] - list[0];
-    size_t run = 1;
-    while (run < list.size() && list[run] == static_cast<int64_t>(run) * stride) ++run;
-    while (list.size() % run != 0) --run;
-    std::vector<int64_t> heads;
-    bool regular = run > 1;
-    for (size_t i = 0; regular && i < list.size(); i += run) {
-      heads.push_back(list[i]);
-      for (size_t j = 1; j < run; ++j) {
-        regular = regular && list[i + j] == list[i] + static_cast<int64_t>(j) * stride;
-      }
-    }
-    if (!regular || stride <= 0) {
-      return NoRule("a device list that no mesh of axes gives has no rule");
-    }
-    digits.push_back({static_cast<int64_t>(run), stride});
-    list = std::move(heads);
-  }
-  std::reverse(digits.begin(), digits.end());
-  return JoinedDigits(digits);
-}
-
-// Takes digits worth `size` steps from the front.
-absl::StatusOr<std::vector<Digit>> TakeDigits(std::vector<Digit>* digits, int64_t size) {
-  std::vector<Digit> taken;
-  while (size > 1) {
-    if (digits->empty()) return UserError("the tile dimensions exceed the devices");
-    Digit& front = digits->front();
-    if (size % front.size == 0) {
-      taken.push_back(front);
-      size /= front.size;
-      digits->erase(digits->begin());
-    } else if (front.size % size == 0) {
-      const int64_t rest = front.size / size;
-      taken.push_back({size, front.stride * rest});
-      front.size = rest;
-      size = 1;
-    } else {
-      return NoRule(fmt::format("{} tiles over device steps of {} have no rule", size, front.size));
-    }
-  }
-  return taken;
-}
-
 bool Tiled(const OpSharding& proto) { return proto.type() == OpSharding::OTHER; }
-
-absl::StatusOr<Axes> AxesOfDigit(const Digit& digit, const Mesh& mesh) {
-  Axes axes;
-  int64_t size = digit.size;
-  int64_t stride = mesh.size();  // of the axes passed so far
-  for (size_t i = 0; i < mesh.axes.size() && size > 1; ++i) {
-    // This axis covers strides [inner, stride).
-    const int64_t axis_size = mesh.axes[i].size;
-    const int64_t inner = stride / axis_size;
-    const int64_t low = std::max(inner, digit.stride);
-    const int64_t high = std::min(stride, digit.stride * size);
-    stride = inner;
-    if (high <= low) continue;
-    if (high % low != 0 || low % inner != 0 || (inner * axis_size) % high != 0) {
-      return NoRule(fmt::format("{} devices in steps of {} are no part of {}", digit.size,
-                                digit.stride, ToString(mesh)));
-    }
-    axes.push_back({static_cast<int32_t>(i), inner * axis_size / high, high / low});
-    size /= high / low;
-  }
-  if (size != 1) {
-    return NoRule(fmt::format("{} devices in steps of {} are no part of {}", digit.size,
-                              digit.stride, ToString(mesh)));
-  }
-  return Joined(axes);
-}
-
-absl::StatusOr<Axes> AxesOfDigits(const std::vector<Digit>& digits, const Mesh& mesh) {
-  Axes axes;
-  for (const Digit& digit : digits) {
-    ASSIGN_OR_RETURN(const Axes more, AxesOfDigit(digit, mesh));
-    axes = Concat(axes, more);
-  }
-  return axes;
-}
 
 Axes WholeMesh(const Mesh& mesh) {
   Axes axes;
@@ -165,42 +65,51 @@ absl::StatusOr<Mesh> MeshOfProto(const hlo::pb::MeshProto& proto) {
   return mesh;
 }
 
-absl::StatusOr<Axes> AxesOfProto(const auto& protos, const Mesh& mesh) {
+// `own` is the mesh that the references are to; `translated` are its axes in the
+// program's mesh, empty if it is that mesh.
+absl::StatusOr<Axes> AxesOfProto(const auto& protos, const Mesh& own,
+                                 const std::vector<Axes>& translated) {
   Axes axes;
   for (const auto& proto : protos) {
-    if (proto.mesh_axis_index() < 0 || proto.mesh_axis_index() >= mesh.axes.size()) {
-      return UserError(fmt::format("axis number {} of {}", proto.mesh_axis_index(),
-                                   ToString(mesh)));
+    if (proto.mesh_axis_index() < 0 ||
+        proto.mesh_axis_index() >= static_cast<int64_t>(own.axes.size())) {
+      return UserError(fmt::format("axis number {} of {}", proto.mesh_axis_index(), ToString(own)));
     }
-    AxisRef axis = FullAxis(mesh, static_cast<int32_t>(proto.mesh_axis_index()));
+    AxisRef axis = FullAxis(own, static_cast<int32_t>(proto.mesh_axis_index()));
     if (proto.has_sub_axis_info()) {
       const int64_t whole = axis.size;
       axis.pre_size = proto.sub_axis_info().pre_size();
       axis.size = proto.sub_axis_info().size();
       if (axis.pre_size <= 0 || axis.size <= 0 || axis.size > whole || axis.pre_size > whole ||
           whole % (axis.pre_size * axis.size) != 0) {
-        return UserError(fmt::format("piece ({}){} of an axis of size {}", axis.pre_size, axis.size,
-                                     whole));
+        return UserError(
+            fmt::format("piece ({}){} of an axis of size {}", axis.pre_size, axis.size, whole));
       }
     }
-    if (axis.size > 1) axes.push_back(axis);
+    ASSIGN_OR_RETURN(const Axes more, Translated(axis, translated));
+    axes = Concat(axes, more);
   }
-  return Joined(axes);
+  return axes;
 }
 
-absl::StatusOr<DecodedSharding> DecodeNamed(const hlo::pb::NamedShardingProto& proto,
-                                            int64_t rank, const Mesh& mesh) {
+absl::StatusOr<DecodedSharding> DecodeNamed(const hlo::pb::NamedShardingProto& proto, int64_t rank,
+                                            const Mesh& mesh) {
   ASSIGN_OR_RETURN(const Mesh own, MeshOfProto(proto.mesh()));
   DecodedSharding decoded;
   decoded.sharding = Replicated(rank);
   if (own.size() == 1 && (own.device_ids.empty() || mesh.size() == 1)) return decoded;
+  std::vector<Axes> translated;
   if (own != mesh) {
-    return UserError(fmt::format("a sharding over {} in a program over {}", ToString(own),
-                                 ToString(mesh)));
+    ASSIGN_OR_RETURN(translated, AxesInMesh(own, mesh));
   }
-  ASSIGN_OR_RETURN(decoded.manual, AxesOfProto(proto.manual_axes(), mesh));
-  ASSIGN_OR_RETURN(decoded.sharding.replicated, AxesOfProto(proto.replicated_axes(), mesh));
-  ASSIGN_OR_RETURN(decoded.sharding.unreduced, AxesOfProto(proto.unreduced_axes(), mesh));
+  if (proto.unreduced_axes_size() > 0 && proto.reduction_op() != 0) {
+    return NoRule("a value left unreduced under max or min has no rule");
+  }
+  ASSIGN_OR_RETURN(decoded.manual, AxesOfProto(proto.manual_axes(), own, translated));
+  ASSIGN_OR_RETURN(decoded.sharding.replicated,
+                   AxesOfProto(proto.replicated_axes(), own, translated));
+  ASSIGN_OR_RETURN(decoded.sharding.unreduced,
+                   AxesOfProto(proto.unreduced_axes(), own, translated));
   if (proto.dim_shardings_size() == 0) return decoded;
   if (proto.dim_shardings_size() != rank) {
     return UserError(fmt::format("a named sharding of {} dimensions on a value of {}",
@@ -208,14 +117,13 @@ absl::StatusOr<DecodedSharding> DecodeNamed(const hlo::pb::NamedShardingProto& p
   }
   for (int64_t i = 0; i < rank; ++i) {
     ASSIGN_OR_RETURN(decoded.sharding.dims[i].axes,
-                     AxesOfProto(proto.dim_shardings(i).axes(), mesh));
+                     AxesOfProto(proto.dim_shardings(i).axes(), own, translated));
     decoded.sharding.dims[i].open = !proto.dim_shardings(i).is_closed();
   }
   return decoded;
 }
 
-absl::StatusOr<DecodedSharding> DecodeOne(const OpSharding& proto, int64_t rank,
-                                          const Mesh& mesh) {
+absl::StatusOr<DecodedSharding> DecodeOne(const OpSharding& proto, int64_t rank, const Mesh& mesh) {
   if (proto.has_named_sharding()) return DecodeNamed(proto.named_sharding(), rank, mesh);
   DecodedSharding decoded;
   decoded.sharding = Replicated(rank);
@@ -233,8 +141,9 @@ absl::StatusOr<DecodedSharding> DecodeOne(const OpSharding& proto, int64_t rank,
       return decoded;
     case OpSharding::MAXIMAL:
       if (mesh.size() == 1) return decoded;
-      return NoRule("a value placed on one device only (maximal sharding) has no rule; give it a "
-                    "NamedSharding over the mesh");
+      return NoRule(
+          "a value placed on one device only (maximal sharding) has no rule; give it a "
+          "NamedSharding over the mesh");
     case OpSharding::OTHER:
       break;
     default:
@@ -246,15 +155,16 @@ absl::StatusOr<DecodedSharding> DecodeOne(const OpSharding& proto, int64_t rank,
   ASSIGN_OR_RETURN(const auto digits, TileDigits(proto, positions));
   const int64_t devices = ProductOf(proto.tile_assignment_dimensions());
   if (devices != mesh.size()) {
-    return UserError(fmt::format("a sharding over {} devices in a program over {}", devices,
-                                 ToString(mesh)));
+    return UserError(
+        fmt::format("a sharding over {} devices in a program over {}", devices, ToString(mesh)));
   }
   const int64_t subgroups =
       proto.replicate_on_last_tile_dim() ? 1 : static_cast<int64_t>(proto.last_tile_dims_size());
   if (static_cast<int64_t>(digits.size()) != rank + subgroups) {
-    return UserError(fmt::format("a sharding of {} tile dimensions ({} of them subgroups) on a "
-                                 "value of {} dimensions",
-                                 digits.size(), subgroups, rank));
+    return UserError(
+        fmt::format("a sharding of {} tile dimensions ({} of them subgroups) on a "
+                    "value of {} dimensions",
+                    digits.size(), subgroups, rank));
   }
   for (int64_t i = 0; i < rank; ++i) {
     ASSIGN_OR_RETURN(decoded.sharding.dims[i].axes, AxesOfDigits(digits[i], mesh));
@@ -296,22 +206,27 @@ std::vector<const OpSharding*> AllShardings(const hlo::Module& module) {
   return found;
 }
 
+// The first mesh with axes is the program's; others must be other views of the
+// same devices.
 absl::Status MeshFromShardy(const std::string& text, MeshTable* table) {
   ASSIGN_OR_RETURN(table->sdy, ParseMeshes(text));
   const NamedMesh* chosen = nullptr;
   for (const NamedMesh& named : table->sdy) {
-    if (named.maximal || named.mesh.axes.empty()) continue;
-    if (chosen == nullptr || chosen->mesh.size() == 1) {
-      chosen = &named;
-    } else if (named.mesh != chosen->mesh && named.mesh.size() != 1) {
-      return NoRule(fmt::format(
-          "xla.sdy.meshes has two meshes, @{} = {} and @{} = {}; a program over several meshes has "
-          "no rule",
-          chosen->name, ToString(chosen->mesh), named.name, ToString(named.mesh)));
-    }
+    if (named.maximal || named.mesh.size() == 1) continue;
+    if (chosen == nullptr) chosen = &named;
   }
-  if (chosen != nullptr) table->mesh = chosen->mesh;
   table->source = "xla.sdy.meshes";
+  if (chosen == nullptr) return absl::OkStatus();
+  table->mesh = chosen->mesh;
+  for (const NamedMesh& named : table->sdy) {
+    if (named.maximal || named.mesh.size() == 1 || named.mesh == table->mesh) continue;
+    const auto translated = AxesInMesh(named.mesh, table->mesh);
+    if (translated.ok()) continue;
+    return NoRule(
+        fmt::format("xla.sdy.meshes has two meshes that do not go together, @{} and @{}: "
+                    "{}",
+                    chosen->name, named.name, Message(translated.status())));
+  }
   return absl::OkStatus();
 }
 
@@ -390,28 +305,56 @@ absl::StatusOr<std::vector<std::vector<Digit>>> TileDigits(const OpSharding& pro
   return result;
 }
 
-absl::StatusOr<Mesh> FactorMesh(const std::vector<std::vector<std::vector<Digit>>>& assignments,
-                                int64_t devices) {
-  std::set<int64_t> cuts = {1, devices};
-  for (const auto& assignment : assignments) {
-    for (const auto& tile : assignment) {
-      for (const Digit& digit : tile) {
-        cuts.insert(digit.stride);
-        cuts.insert(digit.stride * digit.size);
+namespace {
+
+// The coarsest axes that all tile assignments are made of. Device lists that are
+// no such thing are one as soon as one of them is taken for the order of devices.
+absl::StatusOr<Mesh> MeshFromTiles(const std::vector<const OpSharding*>& shardings) {
+  int64_t devices = 1;
+  std::vector<const OpSharding*> tiled;
+  for (const OpSharding* proto : shardings) {
+    if (!Tiled(*proto) || proto->has_named_sharding()) continue;
+    const int64_t size = ProductOf(proto->tile_assignment_dimensions());
+    if (devices != 1 && size != devices) {
+      return UserError(
+          fmt::format("the program has shardings over {} and over {} devices", devices, size));
+    }
+    devices = size;
+    tiled.push_back(proto);
+  }
+  if (devices <= 1) return Mesh();
+  std::vector<int64_t> order;      // device at each position; empty: their own
+  std::vector<int64_t> positions;  // the reverse
+  while (true) {
+    std::vector<std::vector<std::vector<Digit>>> assignments;
+    absl::Status failure = absl::OkStatus();
+    const OpSharding* culprit = nullptr;
+    for (const OpSharding* proto : tiled) {
+      auto digits = TileDigits(*proto, positions);
+      if (!digits.ok()) {
+        failure = digits.status();
+        culprit = proto;
+        break;
       }
+      assignments.push_back(*std::move(digits));
+    }
+    if (failure.ok()) {
+      ASSIGN_OR_RETURN(Mesh mesh, FactorMesh(assignments, devices));
+      mesh.device_ids = order;
+      return mesh;
+    }
+    const auto& list = culprit->tile_assignment_devices();
+    if (!order.empty() || list.size() != devices) return failure;
+    order.assign(list.begin(), list.end());
+    positions.assign(devices, -1);
+    for (int64_t i = 0; i < devices; ++i) {
+      if (order[i] < 0 || order[i] >= devices || positions[order[i]] >= 0) return failure;
+      positions[order[i]] = i;
     }
   }
-  Mesh mesh;
-  for (auto it = cuts.rbegin(); std::next(it) != cuts.rend(); ++it) {
-    if (*it % *std::next(it) != 0) {
-      return NoRule(fmt::format(
-          "the shardings of the program cut its {} devices at {} and at {}, which no mesh has both",
-          devices, *it, *std::next(it)));
-    }
-    mesh.axes.push_back({fmt::format("axis_{}", mesh.axes.size()), *it / *std::next(it)});
-  }
-  return mesh;
 }
+
+}  // namespace
 
 absl::StatusOr<MeshTable> FindMesh(const hlo::Module& module, int64_t num_partitions) {
   MeshTable table;
@@ -422,35 +365,24 @@ absl::StatusOr<MeshTable> FindMesh(const hlo::Module& module, int64_t num_partit
   if (table.mesh.size() == 1) {
     for (const OpSharding* proto : shardings) {
       if (!proto->has_named_sharding()) continue;
-      ASSIGN_OR_RETURN(const Mesh mesh, MeshOfProto(proto->named_sharding().mesh()));
+      const auto& named = proto->named_sharding();
+      ASSIGN_OR_RETURN(const Mesh mesh, MeshOfProto(named.tuple_shardings_size() > 0
+                                                        ? named.tuple_shardings(0).mesh()
+                                                        : named.mesh()));
       if (mesh.size() == 1) continue;
       if (table.mesh.size() > 1 && mesh != table.mesh) {
-        return NoRule(fmt::format("shardings over {} and over {}; a program over several meshes "
-                                  "has no rule",
-                                  ToString(table.mesh), ToString(mesh)));
+        return NoRule(
+            fmt::format("shardings over {} and over {}; a program over several meshes "
+                        "has no rule",
+                        ToString(table.mesh), ToString(mesh)));
       }
       table.mesh = mesh;
       table.source = "named shardings";
     }
   }
   if (table.mesh.size() == 1) {
-    std::vector<std::vector<std::vector<Digit>>> assignments;
-    int64_t devices = 1;
-    for (const OpSharding* proto : shardings) {
-      if (!Tiled(*proto) || proto->has_named_sharding()) continue;
-      ASSIGN_OR_RETURN(auto digits, TileDigits(*proto, {}));
-      const int64_t size = ProductOf(proto->tile_assignment_dimensions());
-      if (devices != 1 && size != devices) {
-        return UserError(fmt::format("the program has shardings over {} and over {} devices",
-                                     devices, size));
-      }
-      devices = size;
-      assignments.push_back(std::move(digits));
-    }
-    if (devices > 1) {
-      ASSIGN_OR_RETURN(table.mesh, FactorMesh(assignments, devices));
-      table.source = "tile assignments";
-    }
+    ASSIGN_OR_RETURN(table.mesh, MeshFromTiles(shardings));
+    if (table.mesh.size() > 1) table.source = "tile assignments";
   }
   if (num_partitions > 1 && table.mesh.size() == 1) {
     // Nothing in the program is sharded: everybody computes the same.
@@ -458,10 +390,11 @@ absl::StatusOr<MeshTable> FindMesh(const hlo::Module& module, int64_t num_partit
     table.source = "number of partitions";
   }
   if (num_partitions != 0 && num_partitions != table.mesh.size()) {
-    return UserError(fmt::format(
-        "the workload says {} partitions, but {} has {} ({}); export it again, or remove one of the "
-        "two",
-        num_partitions, table.source, table.mesh.size(), ToString(table.mesh)));
+    return UserError(
+        fmt::format("the workload says {} partitions, but {} has {} ({}); export it again, or "
+                    "remove one of the "
+                    "two",
+                    num_partitions, table.source, table.mesh.size(), ToString(table.mesh)));
   }
   return table;
 }
@@ -470,13 +403,28 @@ absl::StatusOr<std::vector<DecodedSharding>> DecodeOpSharding(const OpSharding& 
                                                               const hlo::Shape& shape,
                                                               const Mesh& mesh) {
   const std::vector<const hlo::Shape*> leaves = hlo::Leaves(shape);
+  if (proto.named_sharding().tuple_shardings_size() > 0) {
+    if (static_cast<size_t>(proto.named_sharding().tuple_shardings_size()) != leaves.size()) {
+      return UserError(fmt::format("a tuple of {} shardings on {}",
+                                   proto.named_sharding().tuple_shardings_size(),
+                                   shape.ToString()));
+    }
+    std::vector<DecodedSharding> named;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      ASSIGN_OR_RETURN(DecodedSharding one,
+                       DecodeNamed(proto.named_sharding().tuple_shardings(static_cast<int>(i)),
+                                   leaves[i]->rank(), mesh));
+      named.push_back(std::move(one));
+    }
+    return named;
+  }
   std::vector<const OpSharding*> protos;
   if (proto.type() == OpSharding::TUPLE) {
     for (const OpSharding& leaf : proto.tuple_shardings()) protos.push_back(&leaf);
     // XLA writes one replicated entry for an empty tuple.
     if (protos.size() != leaves.size() && !leaves.empty()) {
-      return UserError(fmt::format("a tuple of {} shardings on {}", protos.size(),
-                                   shape.ToString()));
+      return UserError(
+          fmt::format("a tuple of {} shardings on {}", protos.size(), shape.ToString()));
     }
   } else {
     protos.assign(leaves.size(), &proto);

@@ -15,16 +15,17 @@
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/sharding/axes.h"
-#include "workloads/sharding/shardy_parser.h"
+#include "workloads/sharding/digits.h"
 #include "workloads/sharding/sharding.h"
+#include "workloads/sharding/shardy_parser.h"
 
 namespace tpusim::sharding {
 
 // The program's one mesh and the names that the file has for it.
 struct MeshTable {
-  Mesh mesh;                    // no axes: one device
-  std::vector<NamedMesh> sdy;   // xla.sdy.meshes
-  std::string source;           // where the mesh came from, for messages
+  Mesh mesh;                   // no axes: one device
+  std::vector<NamedMesh> sdy;  // xla.sdy.meshes
+  std::string source;          // where the mesh came from, for messages
 };
 
 // From xla.sdy.meshes, else from V3 meshes, else factored from all tile
@@ -45,21 +46,10 @@ absl::StatusOr<std::vector<DecodedSharding>> DecodeOpSharding(const hlo::pb::OpS
                                                               const hlo::Shape& shape,
                                                               const Mesh& mesh);
 
-// A run in a list of devices: `size` steps of `stride` devices.
-struct Digit {
-  int64_t size = 1;
-  int64_t stride = 1;
-  bool operator==(const Digit&) const = default;
-};
 // Per tile dimension its digits, major to minor. The devices in positions of
 // the mesh: `positions[partition]`, empty = iota.
 absl::StatusOr<std::vector<std::vector<Digit>>> TileDigits(const hlo::pb::OpSharding& proto,
                                                            const std::vector<int64_t>& positions);
-// The mesh axis_0, axis_1, ... of `devices` devices whose axes are the
-// coarsest that all digits are made of.
-absl::StatusOr<Mesh> FactorMesh(const std::vector<std::vector<std::vector<Digit>>>& assignments,
-                                int64_t devices);
-
 }  // namespace tpusim::sharding
 
 #endif  // TPUSIM_WORKLOADS_SHARDING_DECODE_H_

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <utility>
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/attributes.h"
+#include "workloads/sharding/constants.h"
+#include "workloads/sharding/markers.h"
+#include "workloads/sharding/regions.h"
 
 namespace tpusim::sharding {
 namespace {
@@ -17,61 +22,35 @@ using hlo::Opcode;
 // Calls that share callees can multiply; nobody writes such a program.
 constexpr int64_t kMaxInstructions = 4 << 20;
 
-constexpr char kSharding[] = "xla.sdy.sharding";
-constexpr char kInShardings[] = "xla.sdy.in_shardings";
-constexpr char kOutShardings[] = "xla.sdy.out_shardings";
-constexpr char kManualAxes[] = "xla.sdy.manual_axes";
-
-bool IsTarget(const Instruction& instruction, std::string_view target) {
-  return instruction.opcode() == Opcode::kCustomCall &&
-         instruction.attrs().custom_call_target() == target;
-}
-
-// The kind of computation that XLA's round trip through HLO keeps out of line.
-bool IsManualCall(const Instruction& call) {
-  return call.opcode() == Opcode::kCall && call.called().size() == 1 &&
-         call.called()[0]->name().find("xla.sdy.manual_computation_body") != std::string::npos;
-}
-
 bool CallsItsOwn(Opcode opcode) {
   return opcode == Opcode::kWhile || opcode == Opcode::kConditional || opcode == Opcode::kCall;
 }
 
-absl::Status In(const Instruction& instruction, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      fmt::format("{}: {}", instruction.Describe(), Message(status)));
+bool FullyClosed(const Sharding& sharding) {
+  return std::none_of(sharding.dims.begin(), sharding.dims.end(),
+                      [](const DimSharding& dim) { return dim.open; });
 }
 
-std::string At(const Instruction& instruction) {
-  const std::string source = instruction.SourceLocation();
-  return source.empty() ? instruction.name() : source;
-}
-
-absl::Status InlineCalls(hlo::Module* module) {
-  int64_t total = 0;
-  for (Computation* computation : module->PostOrder()) {
-    for (Instruction* call : computation->instructions()) {
-      if (call->opcode() != Opcode::kCall || IsManualCall(*call)) continue;
-      if (call->called().size() != 1) {
-        return UserError("a call of no computation: " + call->Describe());
+// Instructions that the program has once all calls are inlined.
+absl::Status CheckInlinedSize(const hlo::Module& module) {
+  std::unordered_map<const Computation*, int64_t> sizes;
+  for (const Computation* computation : module.PostOrder()) {
+    int64_t& size = sizes[computation];
+    for (const Instruction* instruction : computation->instructions()) {
+      ++size;
+      if (!CallsItsOwn(instruction->opcode())) continue;
+      if (instruction->opcode() == Opcode::kCall && instruction->called().size() != 1) {
+        return UserError("a call of no computation: " + instruction->Describe());
       }
-      total += static_cast<int64_t>(call->called()[0]->size());
-      if (total > kMaxInstructions) {
+      for (const Computation* called : instruction->called()) size += sizes.at(called);
+      if (size > kMaxInstructions) {
         return UserError(
-            fmt::format("inlining the program's calls gives more than {} instructions; "
-                        "the last one was {}",
-                        kMaxInstructions, call->Describe()));
+            fmt::format("inlining the program's calls gives more than {} instructions; the last "
+                        "one was {}",
+                        kMaxInstructions, instruction->Describe()));
       }
-      // What is inlined takes the call's name scope.
-      const hlo::pb::OpMetadata caller = call->attrs().metadata();
-      const size_t before = computation->size() - 1;
-      module->InlineCall(call);
-      const std::vector<Instruction*> all = computation->instructions();
-      for (size_t i = before; i < all.size(); ++i) PrefixOpNames(all[i], caller);
     }
   }
-  module->RemoveUnreachable();
   return absl::OkStatus();
 }
 
@@ -80,103 +59,111 @@ class Normaliser {
   explicit Normaliser(NormalisedModule* out) : out_(*out), module_(*out->module) {}
 
   absl::Status Run() {
-    RETURN_IF_ERROR(CollectPartitioned());
-    for (Computation* computation : out_.partitioned) RETURN_IF_ERROR(RewriteMarkers(computation));
-    for (Computation* computation : out_.partitioned) ForwardTuples(computation);
-    // Before anything new is made, which may be where something removed was.
-    ForgetRemoved();
-    for (Computation* computation : out_.partitioned) RETURN_IF_ERROR(RootTuple(computation));
+    out_.partitioned = {module_.entry()};
+    partitioned_[module_.entry()] = {};
+    for (size_t i = 0; i < out_.partitioned.size(); ++i) {
+      Computation* computation = out_.partitioned[i];
+      CollectCalled(computation);
+      RETURN_IF_ERROR(RewriteMarkers(computation));
+      ForwardTuples(computation);
+      RETURN_IF_ERROR(RootTuple(computation));
+    }
     RETURN_IF_ERROR(ConstrainResults());
+    for (Computation* computation : out_.partitioned) {
+      ConstrainFlows(computation);
+      ConstrainChains(computation);
+    }
     // Elsewhere (reducers, manual bodies) a sharding says nothing.
     for (Computation* computation : module_.computations()) {
       if (!partitioned_.contains(computation)) DropMarkers(computation);
       for (Instruction* instruction : computation->instructions()) StripAttributes(instruction);
-      computation->RemoveDead();
+      Sweep(computation);
     }
-    module_.RemoveUnreachable();
-    ForgetRemoved();
+    DropUnreachable();
+    if (mesh().size() > 1) {
+      for (Computation* computation : out_.partitioned) {
+        SplitConstants(computation, &out_.constant_copies);
+      }
+    }
     return absl::OkStatus();
   }
 
  private:
-  // What is known of instructions that are no longer there.
-  void ForgetRemoved() {
-    std::unordered_set<const Instruction*> present;
-    for (const Computation* computation : module_.computations()) {
-      for (const Instruction* instruction : computation->instructions()) {
-        present.insert(instruction);
-      }
-    }
-    std::erase_if(out_.annotations, [&](const auto& e) { return !present.contains(e.first); });
-    std::erase_if(out_.manual_regions, [&](const auto& e) { return !present.contains(e.first); });
-    std::erase_if(out_.constraints, [&](const auto* i) { return !present.contains(i); });
-  }
-
   const Mesh& mesh() const { return out_.mesh.mesh; }
 
-  // Entry, loops, branches; a computation with two callers is copied, so that
-  // each caller can have its own shardings.
-  absl::Status CollectPartitioned() {
-    out_.partitioned = {module_.entry()};
-    partitioned_ = {module_.entry()};
-    for (size_t i = 0; i < out_.partitioned.size(); ++i) {
-      for (Instruction* instruction : out_.partitioned[i]->PostOrder()) {
-        if (instruction->opcode() != Opcode::kWhile &&
-            instruction->opcode() != Opcode::kConditional) {
-          continue;
-        }
-        std::vector<Computation*> called = instruction->called();
-        for (Computation*& callee : called) {
-          if (partitioned_.contains(callee)) callee = module_.CloneComputation(*callee);
-          partitioned_.insert(callee);
-          out_.partitioned.push_back(callee);
-        }
-        instruction->set_called(called);
-      }
-    }
-    return absl::OkStatus();
+  void Forget(const Instruction* instruction) {
+    out_.annotations.erase(instruction);
+    out_.constraints.erase(instruction);
+    out_.manual_regions.erase(instruction);
+    out_.sharding_groups.erase(instruction);
+    out_.barriers.erase(instruction);
   }
 
-  absl::Status Annotate(const Instruction* instruction, const std::vector<Sharding>& shardings,
-                        std::string reason, const Instruction& marker) {
-    const std::vector<const hlo::Shape*> leaves = hlo::Leaves(instruction->shape());
-    if (shardings.size() != leaves.size()) {
-      return UserError(fmt::format("{}: {} shardings for {}", marker.Describe(), shardings.size(),
-                                   instruction->shape().ToString()));
+  // Removes what is dead, and what is known of it: something new may be made
+  // where it was.
+  void Sweep(Computation* computation) {
+    const std::vector<Instruction*> before = computation->instructions();
+    if (computation->RemoveDead() == 0) return;
+    const std::vector<Instruction*> after = computation->instructions();
+    const std::unordered_set<const Instruction*> present(after.begin(), after.end());
+    for (const Instruction* instruction : before) {
+      if (!present.contains(instruction)) Forget(instruction);
     }
-    Annotation& annotation = out_.annotations[instruction];
-    annotation.reason = std::move(reason);
-    annotation.leaves.clear();
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      if (static_cast<int64_t>(shardings[i].dims.size()) != leaves[i]->rank()) {
-        return UserError(fmt::format("{}: sharding {} on a value of shape {}", marker.Describe(),
-                                     ToString(shardings[i], mesh()), leaves[i]->ToString()));
-      }
-      annotation.leaves.emplace_back(shardings[i]);
-    }
-    return absl::OkStatus();
   }
 
-  // What an instruction's own attributes say, Shardy's text first: the other
-  // encoding has no open dimensions, priorities or names.
-  absl::Status ReadAnnotation(const Instruction& from, const Instruction* to,
-                              const std::string& reason) {
-    if (const auto text = hlo::FrontendAttribute(from, kSharding)) {
-      auto shardings = ParseShardings(*text, mesh(), out_.mesh.sdy);
-      if (!shardings.ok()) return In(from, shardings.status());
-      return Annotate(to, *shardings, reason, from);
+  // Computations that only dead loops, branches and regions called.
+  void DropUnreachable() {
+    const std::vector<Computation*> before = module_.computations();
+    std::vector<std::vector<Instruction*>> held;
+    for (Computation* computation : before) held.push_back(computation->instructions());
+    module_.RemoveUnreachable();
+    const std::vector<Computation*> after = module_.computations();
+    const std::unordered_set<const Computation*> present(after.begin(), after.end());
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (present.contains(before[i])) continue;
+      for (const Instruction* instruction : held[i]) Forget(instruction);
+      out_.region_of.erase(before[i]);
     }
-    if (!from.attrs().has_sharding()) return absl::OkStatus();
-    auto decoded = DecodeOpSharding(from.attrs().sharding(), to->shape(), mesh());
-    if (!decoded.ok()) return In(from, decoded.status());
+    std::erase_if(out_.partitioned,
+                  [&](const Computation* computation) { return !present.contains(computation); });
+  }
+
+  // Loops and branches; a computation with two callers is copied, so that each
+  // caller can have its own shardings.
+  void CollectCalled(Computation* computation) {
+    const Axes manual = partitioned_.at(computation);
+    for (Instruction* instruction : computation->PostOrder()) {
+      if (instruction->opcode() == Opcode::kWhile ||
+          instruction->opcode() == Opcode::kConditional) {
+        Adopt(instruction, manual);
+      }
+    }
+  }
+
+  void Adopt(Instruction* caller, const Axes& manual) {
+    std::vector<Computation*> called = caller->called();
+    for (Computation*& callee : called) {
+      if (partitioned_.contains(callee)) callee = module_.CloneComputation(*callee);
+      partitioned_[callee] = manual;
+      out_.partitioned.push_back(callee);
+    }
+    caller->set_called(called);
+  }
+
+  // What an instruction's own attributes say becomes an annotation of `to`.
+  absl::Status ReadAnnotation(const Instruction& from, const Instruction* to, std::string reason) {
+    ASSIGN_OR_RETURN(const auto said, SaidBy(from, to->shape(), out_.mesh));
+    if (!said) return absl::OkStatus();
+    const Axes& manual = partitioned_.at(to->parent());
     Annotation annotation;
-    annotation.reason = reason;
+    annotation.reason = std::move(reason);
     bool any = false;
-    for (const DecodedSharding& leaf : *decoded) {
-      if (!leaf.manual.empty()) {
+    for (const DecodedSharding& leaf : *said) {
+      for (const AxisRef& axis : leaf.manual) {
+        if (Overlap(manual, axis)) continue;
         return NoRule(
-            fmt::format("a manual sharding outside shard_map's own markers has no rule "
-                        "(exported with the old partitioner?): {}",
+            fmt::format("a manual sharding outside shard_map's own markers has no rule: "
+                        "{}",
                         from.Describe()));
       }
       annotation.leaves.emplace_back(leaf.known ? std::optional(leaf.sharding) : std::nullopt);
@@ -191,169 +178,74 @@ class Normaliser {
         !hlo::SameDims(marker->operand(0)->shape(), marker->shape())) {
       return NoRule("a sharding constraint of several values has no rule: " + marker->Describe());
     }
+    const bool is_result = IsTarget(*marker, kResultConstraint);
     Instruction* copy = marker->parent()->Add(Opcode::kCopy, marker->shape(), {marker->operand(0)},
                                               marker->name(), marker);
-    RETURN_IF_ERROR(ReadAnnotation(*marker, copy, "constraint at " + At(*marker)));
-    // GSPMD's form of open dimensions: backend_config "unspecified_dims=[0,2]".
-    const std::string& config = marker->attrs().backend_config();
-    if (const auto it = out_.annotations.find(copy);
-        it != out_.annotations.end() && config.starts_with("unspecified_dims=[")) {
-      size_t at = config.find('[') + 1;
-      while (at < config.size() && std::isdigit(static_cast<unsigned char>(config[at]))) {
-        size_t dim = 0;
-        while (at < config.size() && std::isdigit(static_cast<unsigned char>(config[at]))) {
-          dim = std::min<size_t>(dim * 10 + (config[at++] - '0'), 1 << 20);
-        }
-        auto& leaf = it->second.leaves[0];
-        if (leaf.has_value() && dim < leaf->dims.size()) leaf->dims[dim].open = true;
-        ++at;
-      }
+    RETURN_IF_ERROR(ReadAnnotation(
+        *marker, copy, (is_result ? "result sharding at " : "constraint at ") + At(*marker)));
+    // The older partitioner's form of a sharding group.
+    if (marker->attrs().sharding().is_shard_group()) {
+      out_.constraints.insert(copy);
+      out_.sharding_groups[copy] = marker->attrs().sharding().shard_group_id();
     }
-    if (out_.annotations.contains(copy)) out_.constraints.insert(copy);
-    marker->ReplaceAllUsesWith(copy);
-    marker->parent()->Remove(marker);
+    if (const auto it = out_.annotations.find(copy); it != out_.annotations.end()) {
+      out_.constraints.insert(copy);
+      it->second.is_result = is_result && marker->parent() == module_.entry();
+    }
+    Retire(marker, copy);
     return absl::OkStatus();
   }
 
-  // The value itself and which element of a tuple it is (-1: no tuple).
-  static std::pair<Instruction*, int64_t> Element(Instruction* value) {
-    if (value->opcode() != Opcode::kGetTupleElement) return {value, -1};
-    return {value->operand(0), value->attrs().tuple_index()};
+  absl::Status RewriteGroup(Instruction* marker) {
+    const auto text = hlo::FrontendAttribute(*marker, kShardingGroupId);
+    if (!text || text->empty() || !std::isdigit(static_cast<unsigned char>((*text)[0]))) {
+      return UserError(fmt::format("{} has no {}", marker->Describe(), kShardingGroupId));
+    }
+    Instruction* member = marker->operand(0);
+    // Elements of tuples have no place of their own.
+    if (member->opcode() == Opcode::kGetTupleElement) {
+      Instruction* copy =
+          member->parent()->Add(Opcode::kCopy, member->shape(), {member}, member->name(), member);
+      member->ReplaceAllUsesWith(copy);
+      out_.constraints.insert(copy);
+      member = copy;
+    }
+    out_.sharding_groups[member] = std::strtoll(text->c_str(), nullptr, 10);
+    Retire(marker, hlo::SameDims(marker->shape(), member->shape()) ? member : nullptr);
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<Sharding>> Shardings(const Instruction& marker, const char* key) {
-    const auto text = hlo::FrontendAttribute(marker, key);
-    if (!text) return UserError(fmt::format("{} has no {}", marker.Describe(), key));
-    auto shardings = ParseShardings(*text, mesh(), out_.mesh.sdy);
-    if (!shardings.ok()) return In(marker, shardings.status());
-    return shardings;
-  }
-
-  // The shapes of a region's boundary: every shard as large as the body says.
-  absl::Status CheckShards(const Instruction& marker, const hlo::Shape& global,
-                           const Sharding& sharding, const hlo::Shape& local) {
-    bool fits = static_cast<int64_t>(sharding.dims.size()) == global.rank() &&
-                global.rank() == local.rank();
-    for (int64_t d = 0; fits && d < global.rank(); ++d) {
-      fits = local.dims[d] * sharding.Shards(d) == global.dims[d];
-    }
-    if (fits) return absl::OkStatus();
-    return UserError(fmt::format("{}: {} sharded {} is not made of shards {}", marker.Describe(),
-                                 global.ToString(), ToString(sharding, mesh()), local.ToString()));
-  }
-
-  absl::Status RewriteRegion(Instruction* call) {
-    Computation* computation = call->parent();
-    ManualRegion region;
-    // Operands: elements of what GlobalToLocalShape gives.
-    Instruction* entry = nullptr;
-    std::vector<Instruction*> operands;
-    for (Instruction* operand : call->operands()) {
-      const auto [marker, index] = Element(operand);
-      if (!IsTarget(*marker, "xla.sdy.GlobalToLocalShape") ||
-          (entry != nullptr && marker != entry)) {
-        return UserError(
-            fmt::format("operand {} of {} does not come from the region's own "
-                        "xla.sdy.GlobalToLocalShape",
-                        operand->name(), call->Describe()));
-      }
-      entry = marker;
-      operands.push_back(marker->operand(index < 0 ? 0 : index));
-    }
-    // Results: all go to one LocalToGlobalShape.
-    Instruction* exit = nullptr;
-    std::vector<Instruction*> users = call->users();
-    for (Instruction* user : std::vector<Instruction*>(users)) {
-      if (user->opcode() != Opcode::kGetTupleElement) continue;
-      users.insert(users.end(), user->users().begin(), user->users().end());
-    }
-    for (Instruction* user : users) {
-      if (user->opcode() == Opcode::kGetTupleElement) continue;
-      if (!IsTarget(*user, "xla.sdy.LocalToGlobalShape") || (exit != nullptr && user != exit)) {
-        return UserError(
-            fmt::format("{} uses the result of {} outside its "
-                        "xla.sdy.LocalToGlobalShape",
-                        user->name(), call->Describe()));
-      }
-      exit = user;
-    }
-    if (exit == nullptr) {
-      return NoRule("a shard_map without results has no rule: " + call->Describe());
-    }
-    ASSIGN_OR_RETURN(region.results, Shardings(*exit, kOutShardings));
-    const auto axes_text = hlo::FrontendAttribute(*exit, kManualAxes);
-    if (!axes_text) return UserError(exit->Describe() + " has no " + kManualAxes);
-    auto manual = ParseManualAxes(*axes_text, mesh());
-    if (!manual.ok()) return In(*exit, manual.status());
-    region.manual_axes = *manual;
-    if (Product(region.manual_axes) != mesh().size()) {
-      return NoRule(fmt::format(
-          "shard_map over some axes of the mesh ({} of {}) while the others stay automatic has no "
-          "rule; name all axes in its specs: {}",
-          ToString(region.manual_axes, mesh()), ToString(mesh()), call->Describe()));
-    }
-    if (entry != nullptr) {
-      ASSIGN_OR_RETURN(const std::vector<Sharding> all, Shardings(*entry, kInShardings));
-      for (size_t i = 0; i < operands.size(); ++i) {
-        const int64_t index = std::max<int64_t>(Element(call->operand(i)).second, 0);
-        if (index >= static_cast<int64_t>(all.size())) {
-          return UserError(fmt::format("{}: {} in_shardings", entry->Describe(), all.size()));
-        }
-        region.operands.push_back(all[index]);
-        RETURN_IF_ERROR(
-            CheckShards(*entry, operands[i]->shape(), all[index], call->operand(i)->shape()));
-      }
-    }
-    const std::vector<const hlo::Shape*> leaves = hlo::Leaves(exit->shape());
-    if (region.results.size() != leaves.size() || exit->operands().size() != leaves.size()) {
-      return UserError(fmt::format("{}: {} out_shardings for {}", exit->Describe(),
-                                   region.results.size(), exit->shape().ToString()));
-    }
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      RETURN_IF_ERROR(CheckShards(*exit, *leaves[i], region.results[i], exit->operand(i)->shape()));
-      const int64_t index = Element(exit->operand(i)).second;
-      if (index >= 0) region.result_index.push_back(index);
-    }
-
-    Instruction* global =
-        computation->Add(Opcode::kCall, exit->shape(), operands, call->name(), call);
-    global->set_called(call->called());
-    RETURN_IF_ERROR(Annotate(global, region.results, "out_specs of " + At(*call), *exit));
-    out_.manual_regions[global] = std::move(region);
-    exit->ReplaceAllUsesWith(global);
-    // Users before what they use.
-    std::vector<Instruction*> markers = {exit};
-    const auto append = [&](const std::vector<Instruction*>& more) {
-      for (Instruction* marker : more) {
-        if (std::find(markers.begin(), markers.end(), marker) == markers.end()) {
-          markers.push_back(marker);
-        }
-      }
+  absl::Status RewriteBarrier(Instruction* marker) {
+    const std::string text = hlo::FrontendAttribute(*marker, kAllowedDirection).value_or("NONE");
+    const auto says = [&](std::string_view word, char number) {
+      return text.find(word) != std::string::npos || text == std::string(1, number);
     };
-    append(call->users());
-    append({call});
-    if (entry != nullptr) {
-      append(entry->users());
-      append({entry});
-    }
-    for (Instruction* marker : markers) {
-      if (marker->users().empty() && !marker->IsRoot()) computation->Remove(marker);
-    }
+    Instruction* copy = marker->parent()->Add(Opcode::kCopy, marker->shape(), {marker->operand(0)},
+                                              marker->name(), marker);
+    out_.constraints.insert(copy);
+    out_.barriers[copy] = says("FORWARD", '1')    ? Flow::kForward
+                          : says("BACKWARD", '2') ? Flow::kBackward
+                          : says("BOTH", '3')     ? Flow::kBoth
+                                                  : Flow::kNone;
+    Retire(marker, copy);
     return absl::OkStatus();
   }
 
   absl::Status RewriteMarkers(Computation* computation) {
-    const std::vector<Instruction*> order = computation->PostOrder();
+    const Axes manual = partitioned_.at(computation);
     if (computation == module_.entry()) RETURN_IF_ERROR(ReadRootSharding());
-    std::unordered_set<const Instruction*> before;
-    for (Instruction* instruction : order) {
-      if (instruction->opcode() == Opcode::kCall) before.insert(instruction);
-    }
     // Regions first: they remove the markers around them.
-    for (const Instruction* call : before) TPUSIM_CHECK(IsManualCall(*call), call->name());
-    for (Instruction* instruction : order) {
-      if (before.contains(instruction)) RETURN_IF_ERROR(RewriteRegion(instruction));
+    bool regions = false;
+    for (Instruction* instruction : computation->PostOrder()) {
+      if (instruction->opcode() != Opcode::kCall) continue;
+      ASSIGN_OR_RETURN(Instruction * call, RewriteRegion(instruction, manual, &out_));
+      regions = true;
+      const ManualRegion& region = out_.manual_regions.at(call);
+      if (!region.partitioned) continue;
+      Adopt(call, Concat(manual, region.manual_axes));
+      out_.region_of[call->called()[0]] = call;
     }
+    if (regions) Sweep(computation);
     for (Instruction* instruction : computation->PostOrder()) {
       if (instruction->opcode() != Opcode::kCustomCall) {
         // A region's result has its annotation already.
@@ -366,20 +258,26 @@ class Normaliser {
         continue;
       }
       const std::string& target = instruction->attrs().custom_call_target();
-      if (target == "Sharding" || target == "xla.sdy.FuncResultSharding") {
+      if (target == kConstraint || target == kResultConstraint) {
         RETURN_IF_ERROR(RewriteConstraint(instruction));
-      } else if (target == "xla.sdy.PropagationBarrier" || target == "xla.sdy.ShardingGroup") {
-        if (!instruction->users().empty() || instruction->IsRoot()) {
-          instruction->ReplaceAllUsesWith(instruction->operand(0));
-        }
-        computation->Remove(instruction);
+      } else if (target == kGroupMarker) {
+        RETURN_IF_ERROR(RewriteGroup(instruction));
+      } else if (target == kBarrierMarker) {
+        RETURN_IF_ERROR(RewriteBarrier(instruction));
+      } else if (target == kFullToShard || target == kShardToFull || target == kGlobalToLocal ||
+                 target == kLocalToGlobal) {
+        return NoRule(fmt::format("{} without a call of a shard_map body has no rule: {}", target,
+                                  instruction->Describe()));
+      } else {
+        RETURN_IF_ERROR(ReadAnnotation(*instruction, instruction, "as the program says"));
       }
     }
+    Sweep(computation);
     return absl::OkStatus();
   }
 
   // get-tuple-element(tuple(...), i) -> operand i
-  static void ForwardTuples(Computation* computation) {
+  void ForwardTuples(Computation* computation) {
     for (Instruction* element : computation->PostOrder()) {
       if (element->opcode() != Opcode::kGetTupleElement ||
           element->operand(0)->opcode() != Opcode::kTuple) {
@@ -387,7 +285,7 @@ class Normaliser {
       }
       element->ReplaceAllUsesWith(element->operand(0)->operand(element->attrs().tuple_index()));
     }
-    computation->RemoveDead();
+    Sweep(computation);
   }
 
   // Roots of tuple shape become tuple instructions, so that each element can be
@@ -410,7 +308,7 @@ class Normaliser {
   absl::Status ReadRootSharding() {
     const Instruction* root = module_.entry()->root();
     if (root->opcode() == Opcode::kCustomCall || root->opcode() == Opcode::kParameter ||
-        IsManualCall(*root)) {
+        IsRegionCall(*root)) {
       return absl::OkStatus();
     }
     Instruction* holder = module_.entry()->root();
@@ -432,7 +330,7 @@ class Normaliser {
         return value;
       }
       Instruction* copy = entry->Add(Opcode::kCopy, value->shape(), {value}, value->name(), value);
-      out_.annotations[copy] = {{root_annotation_.leaves[leaf]}, "result sharding"};
+      out_.annotations[copy] = {{root_annotation_.leaves[leaf]}, "result sharding", true};
       out_.constraints.insert(copy);
       return copy;
     };
@@ -450,23 +348,120 @@ class Normaliser {
     return absl::OkStatus();
   }
 
-  static void DropMarkers(Computation* computation) {
-    for (Instruction* instruction : computation->PostOrder()) {
-      if (!IsTarget(*instruction, "Sharding") &&
-          !IsTarget(*instruction, "xla.sdy.FuncResultSharding") &&
-          !IsTarget(*instruction, "xla.sdy.PropagationBarrier")) {
+  const Annotation* Constraint(const Instruction* copy) const {
+    const auto said = out_.annotations.find(copy);
+    return out_.constraints.contains(copy) && said != out_.annotations.end() ? &said->second
+                                                                             : nullptr;
+  }
+
+  // XLA's order of a computation: operands first, from the root on.
+  static std::unordered_map<const Instruction*, size_t> DepthFirst(const Computation& computation) {
+    std::unordered_map<const Instruction*, size_t> position;
+    std::unordered_set<const Instruction*> seen = {computation.root()};
+    std::vector<std::pair<const Instruction*, size_t>> stack = {{computation.root(), 0}};
+    while (!stack.empty()) {
+      auto& [instruction, next] = stack.back();
+      if (next == instruction->operands().size()) {
+        const size_t at = position.size();
+        position[instruction] = at;
+        stack.pop_back();
         continue;
       }
-      instruction->ReplaceAllUsesWith(instruction->operand(0));
-      computation->Remove(instruction);
+      const Instruction* operand = instruction->operand(next++);
+      if (seen.insert(operand).second) stack.emplace_back(operand, 0);
+    }
+    return position;
+  }
+
+  // A value of which the program says nothing but a chain of constraints, each
+  // the only use of the one before: who uses the value later means the last one.
+  void ConstrainChains(Computation* computation) {
+    const std::vector<Instruction*> order = computation->PostOrder();
+    std::unordered_map<const Instruction*, size_t> position;
+    const auto constrains = [&](const Instruction* user) {
+      const Annotation* said = Constraint(user);
+      return (said != nullptr && !said->is_result) || out_.manual_regions.contains(user);
+    };
+    for (Instruction* head : order) {
+      const Annotation* said = Constraint(head);
+      if (said == nullptr || said->is_result) continue;
+      Instruction* value = head->operand(0);
+      if (Constraint(value) != nullptr || out_.annotations.contains(value)) continue;
+      const auto chained = [&](const Instruction* from) -> Instruction* {
+        if (from->users().size() != 1) return nullptr;
+        Instruction* next = from->users()[0];
+        const Annotation* next_said = Constraint(next);
+        return next_said != nullptr && !next_said->is_result ? next : nullptr;
+      };
+      Instruction* tail = head;
+      while (Instruction* next = chained(tail)) tail = next;
+      if (tail == head) continue;
+      const auto& users = value->users();
+      if (std::any_of(users.begin(), users.end(),
+                      [&](const Instruction* user) { return user != head && constrains(user); }) ||
+          std::any_of(tail->users().begin(), tail->users().end(), constrains)) {
+        continue;
+      }
+      if (position.empty()) position = DepthFirst(*computation);
+      for (Instruction* user : std::vector<Instruction*>(users)) {
+        if (user == head || user->IsRoot() || position[user] < position[tail]) continue;
+        for (size_t i = 0; i < user->operands().size(); ++i) {
+          if (user->operand(i) == value) user->ReplaceOperand(i, tail);
+        }
+      }
+    }
+  }
+
+  // A value that flows in from a loop or branch has one sharding in all places
+  // that it flows to. A closed constraint on it binds only the users here: they
+  // all take the constrained value.
+  void ConstrainFlows(Computation* computation) {
+    for (Instruction* copy : computation->PostOrder()) {
+      const auto said = out_.annotations.find(copy);
+      if (!out_.constraints.contains(copy) || said == out_.annotations.end() ||
+          said->second.is_result || !said->second.leaves[0] ||
+          !FullyClosed(*said->second.leaves[0])) {
+        continue;
+      }
+      Instruction* value = copy->operand(0);
+      const Instruction* source = value;
+      while (source->opcode() == Opcode::kGetTupleElement) source = source->operand(0);
+      const bool flows = source->opcode() == Opcode::kWhile ||
+                         source->opcode() == Opcode::kConditional ||
+                         source->opcode() == Opcode::kOptBarrier ||
+                         (source->opcode() == Opcode::kParameter && computation != module_.entry());
+      if (!flows || out_.annotations.contains(value)) continue;
+      bool agreed = true;
+      for (const Instruction* user : value->users()) {
+        const auto other = out_.annotations.find(user);
+        if (out_.constraints.contains(user) && other != out_.annotations.end()) {
+          agreed = agreed && other->second.leaves[0] == said->second.leaves[0];
+        } else if (const auto region = out_.manual_regions.find(user);
+                   region != out_.manual_regions.end()) {
+          for (size_t i = 0; i < user->operands().size(); ++i) {
+            agreed = agreed && (user->operand(i) != value ||
+                                region->second.operands[i] == *said->second.leaves[0]);
+          }
+        }
+      }
+      if (agreed) value->ReplaceAllUsesWith(copy);
+    }
+  }
+
+  static void DropMarkers(Computation* computation) {
+    for (Instruction* instruction : computation->instructions()) {
+      if (IsTarget(*instruction, kConstraint) || IsTarget(*instruction, kResultConstraint) ||
+          IsTarget(*instruction, kBarrierMarker) || IsTarget(*instruction, kGroupMarker)) {
+        Retire(instruction, instruction->operand(0));
+      }
     }
   }
 
   static void StripAttributes(Instruction* instruction) {
     hlo::pb::HloInstructionProto& attrs = instruction->mutable_attrs();
     attrs.clear_sharding();
-    for (const char* key : {kSharding, kInShardings, kOutShardings, kManualAxes, "inlineable",
-                            "xla.sdy.sharding_rule"}) {
+    for (const char* key : {kShardingAttribute, kInShardings, kOutShardings, kManualAxes,
+                            "inlineable", "xla.sdy.sharding_rule"}) {
       hlo::RemoveFrontendAttribute(instruction, key);
     }
     if (attrs.frontend_attributes().map().empty()) attrs.clear_frontend_attributes();
@@ -474,7 +469,7 @@ class Normaliser {
 
   NormalisedModule& out_;
   hlo::Module& module_;
-  std::unordered_set<const Computation*> partitioned_;
+  std::unordered_map<const Computation*, Axes> partitioned_;  // the manual axes around each
   Annotation root_annotation_;
 };
 
@@ -514,7 +509,9 @@ absl::StatusOr<NormalisedModule> Normalise(const hlo::Module& module, int64_t nu
   NormalisedModule normalised;
   ASSIGN_OR_RETURN(normalised.mesh, FindMesh(module, num_partitions));
   normalised.module = module.Clone();
-  RETURN_IF_ERROR(InlineCalls(normalised.module.get()));
+  RETURN_IF_ERROR(CheckInlinedSize(*normalised.module));
+  normalised.module->InlineCalls([](const Instruction& call) { return !IsRegionCall(call); });
+  normalised.module->RemoveUnreachable();
   RETURN_IF_ERROR(Normaliser(&normalised).Run());
   return normalised;
 }

@@ -16,7 +16,9 @@
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir.h"
+#include "workloads/sharding/constants.h"
 #include "workloads/sharding/decode.h"
+#include "workloads/sharding/factor_propagation.h"
 #include "workloads/sharding/propagate.h"
 
 namespace tpusim::sharding {
@@ -24,6 +26,7 @@ namespace tpusim::sharding {
 struct Annotation {
   std::vector<std::optional<Sharding>> leaves;
   std::string reason;
+  bool is_result = false;  // of the program: ties, but does not tell what it is made of
 };
 
 struct NormalisedModule {
@@ -35,6 +38,13 @@ struct NormalisedModule {
   std::unordered_map<const hlo::Instruction*, Annotation> annotations;
   std::unordered_set<const hlo::Instruction*> constraints;
   std::unordered_map<const hlo::Instruction*, ManualRegion> manual_regions;
+  // The call of a region whose body is partitioned.
+  std::unordered_map<const hlo::Computation*, const hlo::Instruction*> region_of;
+  // Values that must be sharded alike: value -> number of its group.
+  std::unordered_map<const hlo::Instruction*, int64_t> sharding_groups;
+  // Copies over which axes flow one way only, or not at all.
+  std::unordered_map<const hlo::Instruction*, Flow> barriers;
+  ConstantCopies constant_copies;
 };
 
 absl::StatusOr<NormalisedModule> Normalise(const hlo::Module& module, int64_t num_partitions);

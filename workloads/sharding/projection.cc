@@ -48,6 +48,60 @@ Projection Project(const Sharding& sharding, const TensorFactors& tensor,
   return projection;
 }
 
+void FillView(const Sharding& sharding, const TensorFactors& tensor,
+              const std::vector<Factor>& factors, TensorView* view) {
+  view->factors.resize(factors.size());
+  for (FactorView& factor : view->factors) {
+    factor.present = factor.closed = factor.minor_most = false;
+    factor.axes.clear();
+    factor.overflow.clear();
+  }
+  view->pinned.assign(sharding.replicated.begin(), sharding.replicated.end());
+  view->pinned.insert(view->pinned.end(), sharding.unreduced.begin(), sharding.unreduced.end());
+  for (size_t d = 0; d < tensor.size(); ++d) {
+    const DimSharding& dim = sharding.dims[d];
+    if (tensor[d].empty()) {  // of size 1
+      view->pinned.insert(view->pinned.end(), dim.axes.begin(), dim.axes.end());
+      continue;
+    }
+    Axes left = dim.axes;
+    bool overflowed = false;
+    for (size_t i = 0; i < tensor[d].size(); ++i) {
+      FactorView& factor = view->factors[tensor[d][i]];
+      factor.present = true;
+      factor.minor_most = i + 1 == tensor[d].size();
+      factor.closed = !dim.open || overflowed;
+      if (overflowed || left.empty()) continue;
+      if (factor.minor_most) {
+        factor.axes = std::move(left);
+        break;
+      }
+      const int64_t size = factors[tensor[d][i]].size;
+      factor.axes = TakeFactor(left, size);
+      if (!left.empty() && Product(factor.axes) != size) {
+        factor.overflow = left;
+        overflowed = true;
+      }
+    }
+  }
+}
+
+Axes DimAxes(const TensorView& view, const std::vector<int32_t>& dim,
+             const std::vector<Factor>& factors) {
+  Axes axes;
+  for (int32_t f : dim) {
+    const FactorView& factor = view.factors[f];
+    axes.insert(axes.end(), factor.axes.begin(), factor.axes.end());
+    if (!factor.overflow.empty()) {
+      axes.insert(axes.end(), factor.overflow.begin(), factor.overflow.end());
+      break;
+    }
+    // What follows would be strided.
+    if (Product(factor.axes) < factors[f].size) break;
+  }
+  return Joined(axes);
+}
+
 Sharding FromFactors(const std::vector<Axes>& axes, const TensorFactors& tensor,
                      const std::vector<Factor>& factors, bool* exact) {
   Sharding sharding = Replicated(static_cast<int64_t>(tensor.size()));

@@ -21,6 +21,25 @@ struct Projection {
 Projection Project(const Sharding& sharding, const TensorFactors& tensor,
                    const std::vector<Factor>& factors);
 
+// The same with what propagation must know besides.
+struct FactorView {
+  bool present = false;     // the tensor has the factor
+  bool closed = false;      // no axes may be added
+  bool minor_most = false;  // of its dimension: may be split unevenly
+  Axes axes;
+  Axes overflow;  // behind this factor in its dimension, where no factor follows them
+};
+struct TensorView {
+  std::vector<FactorView> factors;  // one per factor of the rule
+  Axes pinned;                      // must not be used: replicated, unreduced, of no factor
+};
+// `view` is overwritten; keeping it saves allocations.
+void FillView(const Sharding& sharding, const TensorFactors& tensor,
+              const std::vector<Factor>& factors, TensorView* view);
+// The axes of one dimension according to a view.
+Axes DimAxes(const TensorView& view, const std::vector<int32_t>& dim,
+             const std::vector<Factor>& factors);
+
 // The tensor's sharding if every factor is split by `axes[factor]`. A minor
 // factor counts only behind fully split major ones, else its shard would not be
 // one block; `exact` (optional) says whether all axes could be expressed.

@@ -1,16 +1,16 @@
 #include "workloads/sharding/propagate.h"
 
 #include <algorithm>
-#include <deque>
+#include <numeric>
 #include <set>
+#include <unordered_set>
+#include <utility>
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/attributes.h"
 #include "workloads/sharding/normalise.h"
-#include "workloads/sharding/projection.h"
+#include "workloads/sharding/propagation_graph.h"
 #include "workloads/sharding/rolls.h"
-#include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding {
 namespace {
@@ -19,451 +19,472 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// One sharding that is looked for. Several HLO values may be one node: a tuple's
-// element and what it was made of, a loop's result and its body's parameter.
-struct Node {
-  hlo::Shape shape;
-  Sharding sharding;
-  std::string reason;
-  std::vector<int32_t> ops;  // that it takes part in
-};
-
-struct Op {
-  ShardingRule rule;
-  std::vector<int32_t> tensors;  // nodes: operands, then results
-  size_t num_operands = 0;
-  std::string name;
-  RulePriority priority = RulePriority::kGeneral;
-  bool single_use = false;
-};
-
 // The order in which ops come to speak; every step includes those before it.
 enum Step { kSingleUse, kAnyUse, kPassThroughFactors, kNotBroadcast, kEverything, kNumSteps };
+constexpr const char* kStepNames[] = {"single-use ops that keep dimensions",
+                                      "ops that keep dimensions", "pass-through dimensions",
+                                      "all but broadcasts forward", "all ops"};
 
-// Which tensors of an op may change in a step.
-struct Direction {
-  bool forward = false, backward = false;
+// What an op may do in a step: which way its pass-through factors flow, and
+// which way the others. `rank` grows whenever it may do more.
+struct Permission {
+  Flow passing = Flow::kNone, other = Flow::kNone;
+  int8_t rank = 0;
 };
 
-Direction DirectionIn(const Op& op, int step) {
+Permission PermissionIn(const Op& op, int step) {
+  const bool early = step >= kAnyUse || op.single_use;
   switch (op.priority) {
     case RulePriority::kElementwise:
-      return step >= kAnyUse || op.single_use ? Direction{true, true} : Direction{};
+      if (!early) return {};
+      if (op.barrier) return {*op.barrier, *op.barrier, 1};
+      return {Flow::kBoth, Flow::kBoth, 1};
     case RulePriority::kForwardFirst:
-      if (step >= kPassThroughFactors) return {true, true};
-      return {step >= kAnyUse || op.single_use, false};
+      if (step >= kNotBroadcast) return {Flow::kBoth, Flow::kBoth, 3};
+      if (step >= kPassThroughFactors) return {Flow::kBoth, Flow::kForward, 2};
+      return early ? Permission{Flow::kForward, Flow::kForward, 1} : Permission{};
     case RulePriority::kBackwardFirst:
-      return {step >= kEverything, step >= kPassThroughFactors};
+      if (step >= kEverything) return {Flow::kBoth, Flow::kBoth, 3};
+      if (step >= kNotBroadcast) return {Flow::kBackward, Flow::kBackward, 2};
+      return step >= kPassThroughFactors ? Permission{Flow::kBackward, Flow::kNone, 1}
+                                         : Permission{};
     case RulePriority::kGeneral:
-      return {step >= kPassThroughFactors, step >= kPassThroughFactors};
+      if (step >= kNotBroadcast) {
+        return {Flow::kBoth, Flow::kBoth, static_cast<int8_t>(op.only_passes ? 1 : 2)};
+      }
+      return step >= kPassThroughFactors ? Permission{Flow::kBoth, Flow::kNone, 1} : Permission{};
   }
   return {};
 }
 
 class Propagation {
  public:
-  explicit Propagation(const NormalisedModule& in) : in_(in) {}
-
-  absl::Status Build() {
-    for (const Computation* computation : in_.partitioned) {
-      for (const Instruction* instruction : computation->PostOrder()) {
-        RETURN_IF_ERROR(AddInstruction(instruction));
-      }
-    }
-    // Both ends of a carry are known only now.
-    for (const Computation* computation : in_.partitioned) {
-      for (const Instruction* instruction : computation->PostOrder()) AddCarries(instruction);
-    }
-    for (size_t i = 0; i < ops_.size(); ++i) {
-      for (int32_t node : ops_[i].tensors) {
-        std::vector<int32_t>& list = nodes_[node].ops;
-        if (list.empty() || list.back() != static_cast<int32_t>(i)) {
-          list.push_back(static_cast<int32_t>(i));
-        }
-      }
-    }
-    return absl::OkStatus();
-  }
+  Propagation(PropagationGraph* graph, bool basic_first)
+      : graph_(*graph), basic_first_(basic_first) {}
 
   void Run() {
     std::set<int32_t> priorities = {0};
-    for (const Node& node : nodes_) {
+    for (const Node& node : graph_.nodes) {
       for (const DimSharding& dim : node.sharding.dims) priorities.insert(dim.priority);
     }
+    several_priorities_ = priorities.size() > 1;
+    done_.resize(graph_.ops.size());
+    waiting_.resize(graph_.ops.size());
     for (int32_t priority : priorities) {
       priority_ = priority;
-      for (int step = 0; step < kNumSteps; ++step) {
-        for (bool aggressive : {false, true}) Fixpoint(step, aggressive);
+      std::fill(done_.begin(), done_.end(), -1);
+      for (step_ = 0; step_ < kNumSteps; ++step_) {
+        for (bool aggressive : {false, true}) {
+          if (!aggressive && !basic_first_) continue;
+          aggressive_ = aggressive;
+          Round();
+        }
       }
-    }
-  }
-
-  void Finish(ShardedModule* out) {
-    for (Node& node : nodes_) {
-      for (DimSharding& dim : node.sharding.dims) {
-        dim.open = false;
-        dim.priority = 0;
-        dim.axes = Joined(dim.axes);
-      }
-      node.sharding.replicated.clear();
-      if (node.reason.empty()) node.reason = "nothing shards it";
-    }
-    for (const auto& [instruction, list] : values_) {
-      ValueSharding value;
-      for (int32_t node : list) {
-        value.leaves.push_back(nodes_[node].sharding);
-        if (value.reason.empty()) value.reason = nodes_[node].reason;
-      }
-      out->shardings[instruction] = std::move(value);
     }
   }
 
  private:
-  int32_t NewNode(const hlo::Shape& shape) {
-    Node node;
-    node.shape = shape;
-    node.sharding = Replicated(shape.rank());
-    for (DimSharding& dim : node.sharding.dims) dim.open = true;
-    nodes_.push_back(std::move(node));
-    return static_cast<int32_t>(nodes_.size()) - 1;
-  }
-
-  std::vector<int32_t> NewNodes(const hlo::Shape& shape) {
-    std::vector<int32_t> list;
-    for (const hlo::Shape* leaf : hlo::Leaves(shape)) list.push_back(NewNode(*leaf));
-    return list;
-  }
-
-  int32_t FixedNode(const hlo::Shape& shape, const Sharding& sharding, std::string reason) {
-    const int32_t node = NewNode(shape);
-    nodes_[node].sharding = sharding;
-    nodes_[node].reason = std::move(reason);
-    return node;
-  }
-
-  // An op that keeps a value as it is: reshards are allowed, not wanted.
-  void AddIdentity(int32_t from, int32_t to, std::string name) {
-    Op op;
-    const hlo::Shape& shape = nodes_[from].shape;
-    op.rule.operands.emplace_back(shape.rank());
-    op.rule.results.emplace_back(shape.rank());
-    for (int64_t d = 0; d < shape.rank(); ++d) {
-      rules::Tie(op.rule, shape.dims[d], FactorKind::kPassThrough,
-                 {&op.rule.operands[0][d], &op.rule.results[0][d]});
+  // Every op once, in program order; an op whose tensors changed since comes
+  // again, before the others.
+  void Round() {
+    std::fill(waiting_.begin(), waiting_.end(), 1);
+    for (size_t i = 0; i < graph_.ops.size(); ++i) {
+      if (graph_.ops[i].is_result) Take(static_cast<int32_t>(i));
     }
-    op.tensors = {from, to};
-    op.num_operands = 1;
-    op.name = std::move(name);
-    op.priority = RulePriority::kElementwise;
-    op.single_use = true;
-    ops_.push_back(std::move(op));
+    for (size_t i = 0; i < graph_.ops.size(); ++i) {
+      if (waiting_[i] == 0) continue;
+      Take(static_cast<int32_t>(i));
+    }
   }
 
-  absl::Status AddInstruction(const Instruction* instruction) {
-    if (values_.contains(instruction)) return absl::OkStatus();  // a loop's parameter
-    std::vector<int32_t>& list = values_[instruction];
-    switch (instruction->opcode()) {
-      case Opcode::kTuple:
-        for (const Instruction* operand : instruction->operands()) {
-          const std::vector<int32_t>& more = values_.at(operand);
-          list.insert(list.end(), more.begin(), more.end());
-        }
-        return absl::OkStatus();
-      case Opcode::kGetTupleElement: {
-        size_t first = 0;
-        const hlo::Shape& tuple = instruction->operand(0)->shape();
-        const int64_t index = instruction->attrs().tuple_index();
-        for (int64_t i = 0; i < index; ++i) first += hlo::Leaves(tuple.tuple[i]).size();
-        const auto begin = values_.at(instruction->operand(0)).begin() + first;
-        list.assign(begin, begin + hlo::Leaves(instruction->shape()).size());
-        return absl::OkStatus();
-      }
-      case Opcode::kOptBarrier:
-        list = values_.at(instruction->operand(0));
-        return absl::OkStatus();
-      case Opcode::kWhile:
-        list = NewNodes(instruction->shape());
-        for (const Computation* called : instruction->called()) {
-          values_[called->parameters()[0]] = list;
-        }
-        return absl::OkStatus();
-      default:
-        break;
+  void Take(int32_t index) {
+    stack_.push_back(index);
+    while (!stack_.empty()) {
+      const int32_t next = stack_.back();
+      stack_.pop_back();
+      waiting_[next] = 0;
+      Visit(next);
     }
-    list = NewNodes(instruction->shape());
-    if (const auto it = in_.annotations.find(instruction); it != in_.annotations.end()) {
-      for (size_t i = 0; i < list.size(); ++i) {
-        if (!it->second.leaves[i].has_value()) continue;
-        nodes_[list[i]].sharding = *it->second.leaves[i];
-        nodes_[list[i]].reason = it->second.reason;
+  }
+
+  void Notify(int32_t node, int32_t by) {
+    const std::vector<int32_t>& ops = graph_.nodes[node].ops;
+    // The first user speaks first; the op that makes the value, last.
+    const auto wake = [&](int32_t op) {
+      if (op == by) return;
+      done_[op] = -1;
+      if (waiting_[op] != 0) return;
+      waiting_[op] = 1;
+      stack_.push_back(op);
+    };
+    if (!ops.empty()) wake(ops[0]);
+    for (size_t i = ops.size(); i-- > 1;) wake(ops[i]);
+  }
+
+  bool AnySharded(const Op& op) const {
+    for (const TensorRef& ref : op.tensors) {
+      for (const DimSharding& dim : graph_.nodes[ref.node].sharding.dims) {
+        if (!dim.axes.empty()) return true;
       }
     }
-    if (instruction->opcode() == Opcode::kParameter) return absl::OkStatus();
-    if (instruction->opcode() == Opcode::kConditional) return absl::OkStatus();  // AddCarries
-    if (const auto it = in_.manual_regions.find(instruction); it != in_.manual_regions.end()) {
-      for (size_t i = 0; i < it->second.operands.size(); ++i) {
-        const Instruction* operand = instruction->operand(i);
-        const int32_t wanted =
-            FixedNode(operand->shape(), it->second.operands[i],
-                      fmt::format("in_specs[{}] of {}", i, instruction->name()));
-        AddIdentity(values_.at(operand)[0], wanted, instruction->name());
-      }
-      return absl::OkStatus();
-    }
-    if (in_.mesh.mesh.size() == 1) return absl::OkStatus();
-    Op op;
-    ASSIGN_OR_RETURN(op.rule, RuleFor(*instruction));
-    for (const Instruction* operand : instruction->operands()) {
-      TPUSIM_CHECK(values_.at(operand).size() == 1, "tuple operand of " + instruction->Describe());
-      op.tensors.push_back(values_.at(operand)[0]);
-    }
-    op.num_operands = op.tensors.size();
-    op.tensors.insert(op.tensors.end(), list.begin(), list.end());
-    op.name = instruction->name();
-    op.priority = PriorityOf(instruction->opcode());
-    op.single_use = instruction->users().size() <= 1;
-    // A value asked to stay unreduced: what makes the partial sums leaves them.
-    if (in_.constraints.contains(instruction)) {
-      Node& from = nodes_[op.tensors[0]];
-      const Sharding& to = nodes_[list[0]].sharding;
-      if (!to.unreduced.empty() && from.reason.empty() &&
-          instruction->operand(0)->users().size() == 1) {
-        from.sharding = to;
-        from.reason = nodes_[list[0]].reason;
-      }
-    }
-    ops_.push_back(std::move(op));
-    return absl::OkStatus();
+    return false;
   }
 
-  void AddCarries(const Instruction* instruction) {
-    if (instruction->opcode() == Opcode::kWhile) {
-      const std::vector<int32_t>& carry = values_.at(instruction);
-      const std::vector<int32_t>& init = values_.at(instruction->operand(0));
-      const std::vector<int32_t>& next = values_.at(instruction->called()[0]->root());
-      for (size_t i = 0; i < carry.size(); ++i) {
-        AddIdentity(init[i], carry[i], "the initial value of " + instruction->name());
-        if (next[i] != carry[i]) AddIdentity(next[i], carry[i], "the body of " + instruction->name());
+  const TensorFactors& Factors(const Op& op, size_t t) const {
+    return t < static_cast<size_t>(op.num_operands) ? op.rule->operands[t]
+                                                    : op.rule->results[t - op.num_operands];
+  }
+
+  // The tensor as this round sees it: dimensions of later priorities are whole,
+  // closed, and their axes nobody else's.
+  void FillTensor(const Op& op, size_t t) {
+    const TensorRef& ref = op.tensors[t];
+    const Node& node = graph_.nodes[ref.node];
+    TensorView* view = &view_.tensors[t];
+    if (!ref.inside && !several_priorities_) {
+      FillView(node.sharding, Factors(op, t), op.rule->factors, view);
+    } else {
+      Sharding sharding = graph_.Seen(ref);
+      for (DimSharding& dim : sharding.dims) {
+        if (dim.priority <= priority_) continue;
+        sharding.replicated.insert(sharding.replicated.end(), dim.axes.begin(), dim.axes.end());
+        dim.axes.clear();
+        dim.open = false;
       }
-    } else if (instruction->opcode() == Opcode::kConditional) {
-      const std::vector<int32_t>& result = values_.at(instruction);
-      for (size_t b = 0; b < instruction->called().size(); ++b) {
-        const Computation* branch = instruction->called()[b];
-        const std::vector<int32_t>& operand = values_.at(instruction->operand(b + 1));
-        const std::vector<int32_t>& parameter = values_.at(branch->parameters()[0]);
-        const std::vector<int32_t>& root = values_.at(branch->root());
-        const std::string name = fmt::format("branch {} of {}", b, instruction->name());
-        for (size_t i = 0; i < operand.size(); ++i) AddIdentity(operand[i], parameter[i], name);
-        for (size_t i = 0; i < root.size(); ++i) AddIdentity(root[i], result[i], name);
-      }
+      FillView(sharding, Factors(op, t), op.rule->factors, view);
     }
+    const Axes& manual = graph_.contexts[op.context];
+    if (ref.inside) view->pinned.insert(view->pinned.end(), manual.begin(), manual.end());
   }
 
-  void Fixpoint(int step, bool aggressive) {
-    std::deque<int32_t> work;
-    std::vector<char> queued(ops_.size(), 1);
-    for (size_t i = 0; i < ops_.size(); ++i) work.push_back(static_cast<int32_t>(i));
-    while (!work.empty()) {
-      const int32_t index = work.front();
-      work.pop_front();
-      queued[index] = 0;
-      for (int32_t node : Visit(ops_[index], step, aggressive)) {
-        for (int32_t op : nodes_[node].ops) {
-          if (queued[op]) continue;
-          queued[op] = 1;
-          work.push_back(op);
-        }
-      }
+  void Visit(int32_t index) {
+    const Op& op = graph_.ops[index];
+    const Permission permission = PermissionIn(op, step_);
+    // An op that had the same say and changed nothing has nothing new to say.
+    const int8_t say = static_cast<int8_t>(permission.rank * 2 + (aggressive_ ? 1 : 0));
+    if (permission.rank == 0 || done_[index] >= say) return;
+    done_[index] = say;
+    if (!AnySharded(op)) return;
+    const std::vector<Factor>& factors = op.rule->factors;
+    flow_.resize(factors.size());
+    for (size_t f = 0; f < factors.size(); ++f) {
+      const bool passes = factors[f].kind == FactorKind::kPassThrough;
+      flow_[f] = factors[f].blocked ? Flow::kNone : passes ? permission.passing : permission.other;
     }
-  }
-
-  // The tensor as this round sees it: dimensions of later priorities are silent.
-  Projection Visible(const Node& node, const TensorFactors& tensor, const Op& op) const {
-    Sharding sharding = node.sharding;
-    Axes silent;
-    for (DimSharding& dim : sharding.dims) {
-      if (dim.priority <= priority_) continue;
-      silent = Concat(silent, dim.axes);
-      dim.axes.clear();
-    }
-    Projection projection = Project(sharding, tensor, op.rule.factors);
-    projection.overflow = Concat(projection.overflow, silent);
-    return projection;
-  }
-
-  const TensorFactors& Tensor(const Op& op, size_t t) const {
-    return t < op.num_operands ? op.rule.operands[t] : op.rule.results[t - op.num_operands];
-  }
-
-  // One op's factors, one after the other. Returns the nodes that changed.
-  std::vector<int32_t> Visit(const Op& op, int step, bool aggressive) {
-    const Direction direction = DirectionIn(op, step);
-    if (!direction.forward && !direction.backward) return {};
-    std::vector<Projection> view;
+    view_.tensors.resize(op.tensors.size());
+    view_.num_operands = op.num_operands;
+    view_.elementwise =
+        op.instruction != nullptr && op.kind == OpKind::kHlo &&
+        (hlo::IsElementwise(op.instruction->opcode()) || op.instruction->opcode() == Opcode::kCopy);
+    for (size_t t = 0; t < op.tensors.size(); ++t) FillTensor(op, t);
+    const std::vector<bool> changed = aggressive_ ? PropagateAggressive(factors, flow_, view_)
+                                                  : PropagateBasic(factors, flow_, view_);
     for (size_t t = 0; t < op.tensors.size(); ++t) {
-      view.push_back(Visible(nodes_[op.tensors[t]], Tensor(op, t), op));
+      if (changed[t]) Store(index, t);
     }
-    std::vector<int32_t> changed;
-    for (size_t f = 0; f < op.rule.factors.size(); ++f) {
-      const Factor& factor = op.rule.factors[f];
-      if (factor.kind == FactorKind::kNeedReplication) continue;
-      if (factor.kind != FactorKind::kPassThrough && step < kNotBroadcast) continue;
-      const auto [source, axes] = Choose(op, view, f, aggressive);
-      if (source < 0) continue;
-      for (size_t t = 0; t < op.tensors.size(); ++t) {
-        const bool is_operand = t < op.num_operands;
-        if (is_operand ? !direction.backward : !direction.forward) continue;
-        if (!Extend(op, t, f, axes, view[t])) continue;
-        Node& node = nodes_[op.tensors[t]];
-        if (node.reason.empty()) {
-          node.reason = source < static_cast<int32_t>(op.num_operands)
-                            ? fmt::format("from operand {} of {}", source, op.name)
-                            : fmt::format("from the result of {}", op.name);
-          if (op.name.find(' ') != std::string::npos) node.reason = "from " + op.name;
-        }
-        changed.push_back(op.tensors[t]);
-        // The same value may be an operand twice.
-        for (size_t other = 0; other < op.tensors.size(); ++other) {
-          if (other != t && op.tensors[other] == op.tensors[t]) {
-            view[other] = Visible(node, Tensor(op, other), op);
-          }
-        }
+  }
+
+  void Store(int32_t index, size_t t) {
+    const Op& op = graph_.ops[index];
+    const TensorRef& ref = op.tensors[t];
+    // The same value in another place of the op has been stored already.
+    for (size_t before = 0; before < t; ++before) {
+      if (op.tensors[before].node == ref.node && stored_ == index) {
+        done_[index] = -1;
+        if (waiting_[index] == 0) stack_.push_back(index), waiting_[index] = 1;
+        return;
       }
     }
-    return changed;
-  }
-
-  static bool Has(const TensorFactors& tensor, size_t factor) {
-    for (const std::vector<int32_t>& dim : tensor) {
-      if (std::find(dim.begin(), dim.end(), static_cast<int32_t>(factor)) != dim.end()) return true;
-    }
-    return false;
-  }
-
-  // The axes that a factor should have, and the tensor that says so; -1 if none.
-  // Basic: what all tensors agree on, and nothing that is in use for another
-  // factor anywhere. Aggressive: the tensor with the most shards, then the
-  // largest one, wins.
-  std::pair<int32_t, Axes> Choose(const Op& op, const std::vector<Projection>& view, size_t f,
-                                  bool aggressive) const {
-    int32_t source = -1;
-    Axes best;
-    int64_t best_bytes = 0;
-    for (size_t t = 0; t < view.size(); ++t) {
-      const Axes& axes = view[t].axes[f];
-      const int64_t bytes = nodes_[op.tensors[t]].shape.ByteSize().value();
-      const int64_t shards = Product(axes), best_shards = Product(best);
-      if (axes.empty() || shards < best_shards || (shards == best_shards && bytes <= best_bytes)) {
-        continue;
-      }
-      source = static_cast<int32_t>(t);
-      best = axes;
-      best_bytes = bytes;
-    }
-    if (source < 0 || aggressive) return {source, best};
-    for (const Projection& projection : view) {
-      const Axes& axes = projection.axes[f];
-      if (!IsPrefix(axes, best)) best = CommonPrefix(best, axes);
-      for (size_t g = 0; g < op.rule.factors.size(); ++g) {
-        if (g != f) best = BeforeOverlap(best, projection.axes[g]);
-      }
-      best = BeforeOverlap(best, projection.overflow);
-    }
-    return {best.empty() ? -1 : source, best};
-  }
-
-  static Axes BeforeOverlap(const Axes& axes, const Axes& used) {
-    Axes kept;
-    for (const AxisRef& axis : axes) {
-      if (Overlap(used, axis)) break;
-      kept.push_back(axis);
-    }
-    return kept;
-  }
-
-  // Extends factor f of tensor t towards `wanted` as far as the tensor allows.
-  bool Extend(const Op& op, size_t t, size_t f, const Axes& wanted, Projection& view) {
-    const TensorFactors& tensor = Tensor(op, t);
-    if (!Has(tensor, f) || view.axes[f] == wanted || !IsPrefix(view.axes[f], wanted)) return false;
-    Node& node = nodes_[op.tensors[t]];
+    Node& node = graph_.nodes[ref.node];
+    const TensorFactors& tensor = Factors(op, t);
+    bool any = false;
     for (size_t d = 0; d < tensor.size(); ++d) {
-      const DimSharding& dim = node.sharding.dims[d];
-      for (size_t i = 0; i < tensor[d].size(); ++i) {
-        if (tensor[d][i] != static_cast<int32_t>(f)) {
-          // Minor factors only behind full ones.
-          if (Product(view.axes[tensor[d][i]]) != op.rule.factors[tensor[d][i]].size) break;
-          continue;
+      DimSharding& dim = node.sharding.dims[d];
+      if (tensor[d].empty() || !dim.open || dim.priority > priority_) continue;
+      Axes axes = DimAxes(view_.tensors[t], tensor[d], op.rule->factors);
+      if (ref.inside) axes = Concat(node.manual[d], axes);
+      if (axes == dim.axes || Product(axes) <= Product(dim.axes)) continue;
+      dim.axes = std::move(axes);
+      any = true;
+    }
+    if (!any) return;
+    stored_ = index;
+    if (node.from_op < 0) {
+      node.from_op = index;
+      node.from_tensor = Source(op, t);
+      node.step = static_cast<int8_t>(step_);
+      node.aggressive = aggressive_;
+      node.priority = priority_;
+    }
+    Notify(ref.node, index);
+  }
+
+  // Where a tensor's new axes are from: the first other tensor that had axes.
+  int32_t Source(const Op& op, size_t t) const {
+    for (size_t f = 0; f < op.rule->factors.size(); ++f) {
+      if (view_.tensors[t].factors[f].axes.empty()) continue;
+      for (size_t s = 0; s < op.tensors.size(); ++s) {
+        const Node& node = graph_.nodes[op.tensors[s].node];
+        const bool had = node.annotated || node.from_op >= 0;
+        if (s != t && had && op.tensors[s].node != op.tensors[t].node &&
+            !view_.tensors[s].factors[f].axes.empty()) {
+          return static_cast<int32_t>(s);
         }
-        if (!dim.open || dim.priority > priority_) return false;
-        Axes axes = view.axes[f];
-        for (const AxisRef& axis : AfterPrefix(view.axes[f], wanted)) {
-          if (Overlap(node.sharding.replicated, axis) || Overlap(node.sharding.unreduced, axis) ||
-              Overlap(view.overflow, axis) || UsedElsewhere(view, f, axis) ||
-              op.rule.factors[f].size % (Product(axes) * axis.size) != 0) {
-            break;
-          }
-          axes = Concat(axes, {axis});
-        }
-        if (axes == view.axes[f]) return false;
-        const Axes old = view.axes[f];
-        view.axes[f] = axes;
-        Axes all;
-        for (int32_t g : tensor[d]) all = Concat(all, view.axes[g]);
-        // Axes beyond the factors stay where they are: nothing to extend then.
-        if (!IsPrefix(dim.axes, all)) {
-          view.axes[f] = old;
-          return false;
-        }
-        node.sharding.dims[d].axes = all;
-        return true;
       }
     }
-    return false;
+    return -1;
   }
 
-  static bool UsedElsewhere(const Projection& view, size_t f, const AxisRef& axis) {
-    for (size_t g = 0; g < view.axes.size(); ++g) {
-      if (g != f && Overlap(view.axes[g], axis)) return true;
-    }
-    return false;
-  }
-
-  const NormalisedModule& in_;
-  std::vector<Node> nodes_;
-  std::vector<Op> ops_;
-  std::unordered_map<const Instruction*, std::vector<int32_t>> values_;
+  PropagationGraph& graph_;
+  OpView view_;  // of the op at hand
+  std::vector<Flow> flow_;
+  std::vector<int8_t> done_;  // what an op has said since its tensors changed
+  std::vector<char> waiting_;
+  std::vector<int32_t> stack_;
   int32_t priority_ = 0;
+  int step_ = 0;
+  int32_t stored_ = -1;
+  bool aggressive_ = false;
+  const bool basic_first_;
+  bool several_priorities_ = false;
+};
+
+// "operand 0 of %dot.1 (pass-through dimensions)"
+std::string Why(const PropagationGraph& graph, const Node& node, size_t node_index) {
+  if (node.from_op < 0) return node.reason.empty() ? "nothing shards it" : node.reason;
+  const Op& op = graph.ops[node.from_op];
+  std::string text;
+  const std::string& name = op.instruction->name();
+  bool receives_as_result = false;
+  for (size_t t = op.num_operands; t < op.tensors.size(); ++t) {
+    receives_as_result =
+        receives_as_result || op.tensors[t].node == static_cast<int32_t>(node_index);
+  }
+  switch (op.kind) {
+    case OpKind::kHlo:
+      if (op.instruction->opcode() == Opcode::kCopy && !receives_as_result) {
+        text = fmt::format("its user {}", name);
+      } else if (node.from_tensor < 0) {
+        text = name;
+      } else if (node.from_tensor < op.num_operands) {
+        const Instruction* operand = op.instruction->operand(node.from_tensor);
+        text = receives_as_result
+                   ? fmt::format("operand {} ({})", node.from_tensor, operand->name())
+                   : fmt::format("{}, operand {} of {}", operand->name(), node.from_tensor, name);
+      } else {
+        text = fmt::format("the result of {}", name);
+      }
+      break;
+    case OpKind::kLoopCarry:
+      text = fmt::format("element {} of the carry of {}", op.index, name);
+      break;
+    case OpKind::kBranchResult:
+      text = fmt::format("result {} of the branches of {}", op.index, name);
+      break;
+    case OpKind::kRegionOperand:
+      text = fmt::format("operand {} of {}", op.index, name);
+      break;
+    case OpKind::kRegionResult:
+      text = fmt::format("result {} of {}", op.index, name);
+      break;
+  }
+  std::string said = node.reason.empty() ? "" : node.reason + ", then ";
+  text = fmt::format("{}from {}; step {} ({}{})", said, text, static_cast<int>(node.step),
+                     kStepNames[node.step], node.aggressive ? "" : ", without conflicts");
+  if (node.priority > 0) text += fmt::format(", user priority p{}", node.priority);
+  return text;
+}
+
+// What a result of the program can have: whole axes that divide the dimension.
+// What the program asked for stays.
+Sharding ForResult(const Sharding& sharding, const hlo::Shape& shape, const Mesh& mesh) {
+  Sharding result = sharding;
+  for (size_t d = 0; d < result.dims.size(); ++d) {
+    if (!result.dims[d].open) continue;
+    Axes kept;
+    int64_t left = shape.dims[d];
+    for (const AxisRef& axis : Joined(result.dims[d].axes)) {
+      if (axis != FullAxis(mesh, axis.axis) || left % axis.size != 0) break;
+      kept.push_back(axis);
+      left /= axis.size;
+    }
+    result.dims[d].axes = std::move(kept);
+  }
+  return result;
+}
+
+class Finisher {
+ public:
+  Finisher(NormalisedModule* in, PropagationGraph* graph) : in_(*in), graph_(*graph) {}
+
+  absl::StatusOr<ShardedModule> Finish() {
+    ShardedModule out;
+    FinishRoots(&out);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      why_.push_back(Why(graph_, graph_.nodes[n], n));
+    }
+    out.shardings.reserve(graph_.values().size());
+    for (const auto& [instruction, refs] : graph_.values()) {
+      ValueSharding& value = out.shardings[instruction];
+      value.leaves.reserve(refs.size());
+      for (const TensorRef& ref : refs) value.leaves.push_back(Final(graph_.Seen(ref)));
+      value.reason = refs.empty() ? "" : why_[refs[0].node];
+    }
+    for (auto& [copy, sharding, reason] : copies_) {
+      out.shardings[copy] = {{Final(std::move(sharding))}, std::move(reason)};
+      in_.constraints.insert(copy);
+    }
+    for (const auto& [tuple, refs] : tuples_) {
+      ValueSharding& value = out.shardings[tuple];
+      value.leaves.clear();
+      for (const Instruction* operand : tuple->operands()) {
+        const ValueSharding& part = out.shardings.at(operand);
+        value.leaves.insert(value.leaves.end(), part.leaves.begin(), part.leaves.end());
+        value.reason = part.reason;
+      }
+    }
+    // Copies of constants that nothing tells apart any more.
+    JoinConstants(in_.constant_copies, [&](const Instruction& a, const Instruction& b) {
+      return SamePlacement(out.shardings.at(&a).leaves[0], out.shardings.at(&b).leaves[0]);
+    });
+    if (!in_.constant_copies.empty()) {
+      for (size_t i = in_.constant_copies.size(); i-- > 0;) {
+        Instruction* copy = in_.constant_copies[i].first;
+        if (copy->users().empty() && !copy->IsRoot()) out.shardings.erase(copy);
+      }
+      for (Computation* computation : in_.partitioned) computation->RemoveDead();
+    }
+    for (auto& [call, region] : in_.manual_regions) {
+      for (size_t i = 0; region.partitioned && i < region.operands.size(); ++i) {
+        const Instruction* parameter = region_parameters_(call, i);
+        region.operands[i] = Final(graph_.Seen({graph_.Values(parameter)[0].node, false}));
+      }
+      for (size_t i = 0; region.partitioned && i < region.results.size(); ++i) {
+        region.results[i] = Final(graph_.Seen(graph_.Values(call)[i]));
+      }
+    }
+    out.module = std::move(in_.module);
+    out.mesh = in_.mesh.mesh;
+    out.num_partitions = out.mesh.size();
+    out.constraints = std::move(in_.constraints);
+    out.manual_regions = std::move(in_.manual_regions);
+    return out;
+  }
+
+ private:
+  static const Instruction* region_parameters_(const Instruction* call, size_t i) {
+    return call->called()[0]->parameters()[i];
+  }
+
+  static Sharding Final(Sharding sharding) {
+    for (DimSharding& dim : sharding.dims) {
+      dim.open = false;
+      dim.priority = 0;
+      dim.axes = Joined(dim.axes);
+    }
+    sharding.replicated.clear();
+    return sharding;
+  }
+
+  // Results of the program and of regions that must differ from the values that
+  // they are made of become copies.
+  void FinishRoots(ShardedModule* out) {
+    (void)out;
+    FinishRoot(in_.module->entry(), [&](size_t, const TensorRef& ref, const hlo::Shape& shape) {
+      return ForResult(graph_.Seen(ref), shape, in_.mesh.mesh);
+    });
+    for (const Computation* computation : in_.partitioned) {
+      const auto it = in_.region_of.find(computation);
+      if (it == in_.region_of.end()) continue;
+      const Instruction* call = it->second;
+      const ManualRegion& region = in_.manual_regions.at(call);
+      std::vector<int64_t> result_of(hlo::Leaves(computation->root()->shape()).size(), -1);
+      for (size_t i = 0; i < region.results.size(); ++i) {
+        result_of[region.result_index.empty() ? 0 : region.result_index[i]] =
+            static_cast<int64_t>(i);
+      }
+      FinishRoot(const_cast<Computation*>(computation),
+                 [&](size_t leaf, const TensorRef& ref, const hlo::Shape&) {
+                   if (result_of[leaf] < 0) return graph_.Seen(ref);
+                   return graph_.Seen({graph_.Values(call)[result_of[leaf]].node, true});
+                 });
+    }
+  }
+
+  template <typename Wanted>
+  void FinishRoot(Computation* computation, Wanted wanted) {
+    Instruction* root = computation->root();
+    const auto copy = [&](Instruction* value, size_t leaf) -> Instruction* {
+      const TensorRef ref = graph_.Values(value)[0];
+      const Sharding sharding = wanted(leaf, ref, value->shape());
+      if (SamePlacement(sharding, graph_.Seen(ref))) return value;
+      Instruction* made =
+          computation->Add(Opcode::kCopy, value->shape(), {value}, value->name(), value);
+      copies_.push_back({made, sharding, "result of the program or region"});
+      return made;
+    };
+    if (root->shape().IsArray()) {
+      computation->set_root(copy(root, 0));
+      return;
+    }
+    if (root->opcode() != Opcode::kTuple) return;
+    size_t leaf = 0;
+    bool any = false;
+    for (size_t i = 0; i < root->operands().size(); ++i) {
+      Instruction* value = root->operand(i);
+      if (value->shape().IsArray()) {
+        Instruction* made = copy(value, leaf++);
+        if (made != value) root->ReplaceOperand(i, made), any = true;
+      } else {
+        leaf += hlo::Leaves(value->shape()).size();
+      }
+    }
+    if (any) tuples_.emplace_back(root, 0);
+  }
+
+  struct Copy {
+    Instruction* copy;
+    Sharding sharding;
+    std::string reason;
+  };
+  NormalisedModule& in_;
+  PropagationGraph& graph_;
+  std::vector<Copy> copies_;
+  std::vector<std::pair<const Instruction*, int>> tuples_;  // whose elements became copies
+  std::vector<std::string> why_;
 };
 
 }  // namespace
 
-absl::StatusOr<ShardedModule> ShardModule(const hlo::Module& module, int64_t num_partitions) {
+absl::StatusOr<ShardedModule> ShardModule(const hlo::Module& module, int64_t num_partitions,
+                                          const PropagationOptions& options) {
   ASSIGN_OR_RETURN(NormalisedModule normalised, Normalise(module, num_partitions));
   if (normalised.mesh.mesh.size() > 1) {
+    std::unordered_set<const Instruction*> copies;
+    for (const auto& [copy, original] : normalised.constant_copies) {
+      copies.insert(copy);
+      copies.insert(original);
+    }
     for (Computation* computation : normalised.partitioned) {
       FindRolls(computation, [&](const Instruction* instruction) {
-        return normalised.annotations.contains(instruction);
+        return normalised.annotations.contains(instruction) ||
+               normalised.constraints.contains(instruction) || copies.contains(instruction);
       });
     }
   }
-  Propagation propagation(normalised);
-  RETURN_IF_ERROR(propagation.Build());
-  propagation.Run();
-  ShardedModule sharded;
-  propagation.Finish(&sharded);
-  sharded.module = std::move(normalised.module);
-  sharded.mesh = normalised.mesh.mesh;
-  sharded.num_partitions = sharded.mesh.size();
-  sharded.constraints = std::move(normalised.constraints);
-  sharded.manual_regions = std::move(normalised.manual_regions);
-  return sharded;
+  PropagationGraph graph(normalised);
+  RETURN_IF_ERROR(graph.Build());
+  Propagation(&graph, options.basic_first).Run();
+  return Finisher(&normalised, &graph).Finish();
 }
 
 std::string ToString(const ShardedModule& sharded) {
-  std::string text = fmt::format("module {} over {}\n", sharded.module->name(),
-                                 ToString(sharded.mesh));
+  std::string text =
+      fmt::format("module {} over {}\n", sharded.module->name(), ToString(sharded.mesh));
   for (const Computation* computation : sharded.module->computations()) {
-    if (computation->root() == nullptr || !sharded.shardings.contains(computation->root())) continue;
+    if (computation->root() == nullptr || !sharded.shardings.contains(computation->root())) {
+      continue;
+    }
     text += fmt::format("\n{}{} {{\n", computation == sharded.module->entry() ? "ENTRY " : "",
                         computation->name());
     for (const Instruction* instruction : computation->PostOrder()) {

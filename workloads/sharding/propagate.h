@@ -30,6 +30,11 @@ struct ManualRegion {
   // Element of the body's root tuple that is result i; empty if it is no tuple.
   std::vector<int64_t> result_index;
   Axes manual_axes;
+  // Some axes of the mesh are left to the compiler: the body's values have
+  // shardings over them and it is partitioned like any computation, after which
+  // its parameters and results are shards of `operands` and `results`. Else the
+  // body says what a device does.
+  bool partitioned = false;
 };
 
 struct ShardedModule {
@@ -44,10 +49,17 @@ struct ShardedModule {
   std::unordered_map<const hlo::Instruction*, ManualRegion> manual_regions;
 };
 
+struct PropagationOptions {
+  // In every step first what conflicts with nothing, then the rest. XLA's default
+  // is to resolve conflicts as it meets them, and so is ours.
+  bool basic_first = false;
+};
+
 // `num_partitions` 0 = take it from the module. Errors: two sources disagree on
 // the number of partitions, an encoding that does not parse, an op without a
 // sharding rule (named, with source line).
-absl::StatusOr<ShardedModule> ShardModule(const hlo::Module& module, int64_t num_partitions);
+absl::StatusOr<ShardedModule> ShardModule(const hlo::Module& module, int64_t num_partitions,
+                                          const PropagationOptions& options = {});
 
 // HLO text with `sharding=[{X}, {}]` and the reason behind every value.
 std::string ToString(const ShardedModule& sharded);

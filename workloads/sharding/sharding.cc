@@ -72,9 +72,9 @@ std::string ToString(const Sharding& sharding, const Mesh& mesh) {
 }
 
 hlo::Shape ShardShape(const hlo::Shape& shape, const Sharding& sharding) {
-  TPUSIM_CHECK(sharding.dims.size() == shape.dims.size(),
-               fmt::format("sharding of {} dimensions on {}", sharding.dims.size(),
-                           shape.ToString()));
+  TPUSIM_CHECK(
+      sharding.dims.size() == shape.dims.size(),
+      fmt::format("sharding of {} dimensions on {}", sharding.dims.size(), shape.ToString()));
   hlo::Shape shard = shape;
   for (size_t i = 0; i < shape.dims.size(); ++i) {
     shard.dims[i] = CeilDiv(shape.dims[i], sharding.Shards(i));

@@ -66,7 +66,7 @@ Sharding Replicated(int64_t rank);
 // pinned or prioritised.
 bool SamePlacement(const Sharding& a, const Sharding& b);
 
-std::string ToString(const Mesh& mesh);                          // mesh['X'=2,'Y'=4]
+std::string ToString(const Mesh& mesh);                            // mesh['X'=2,'Y'=4]
 std::string ToString(const Sharding& sharding, const Mesh& mesh);  // [{X}, {Y,?}] unreduced={Z}
 // Shape of one device's shard: every sharded dimension divided, rounded up.
 hlo::Shape ShardShape(const hlo::Shape& shape, const Sharding& sharding);

@@ -6,6 +6,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/sharding/digits.h"
 
 namespace tpusim::sharding {
 namespace {
@@ -134,7 +135,14 @@ absl::StatusOr<NamedMesh> MeshBody(Parser& parser) {
   return result;
 }
 
-absl::StatusOr<AxisRef> Axis(Parser& parser, const Mesh& mesh) {
+// The mesh that axis names are of, and its axes in the program's mesh.
+struct Scope {
+  Mesh own;
+  std::vector<Axes> translated;  // empty: it is the program's mesh
+};
+
+absl::StatusOr<Axes> AxisIn(Parser& parser, const Scope& scope) {
+  const Mesh& mesh = scope.own;
   ASSIGN_OR_RETURN(const std::string name, parser.Quoted());
   const auto it = std::find_if(mesh.axes.begin(), mesh.axes.end(),
                                [&](const MeshAxis& axis) { return axis.name == name; });
@@ -147,32 +155,44 @@ absl::StatusOr<AxisRef> Axis(Parser& parser, const Mesh& mesh) {
     ASSIGN_OR_RETURN(axis.pre_size, parser.Integer());
     RETURN_IF_ERROR(parser.Expect(")"));
     ASSIGN_OR_RETURN(axis.size, parser.Integer());
-    if (axis.pre_size <= 0 || axis.size <= 0 || axis.pre_size > it->size ||
-        axis.size > it->size || it->size % (axis.pre_size * axis.size) != 0) {
+    if (axis.pre_size <= 0 || axis.size <= 0 || axis.pre_size > it->size || axis.size > it->size ||
+        it->size % (axis.pre_size * axis.size) != 0) {
       return parser.Error(fmt::format("sizes that divide \"{}\"={}", name, it->size));
     }
   }
-  return axis;
+  return Translated(axis, scope.translated);
 }
 
-absl::Status AxisList(Parser& parser, const Mesh& mesh, Axes* axes, bool* open) {
+absl::Status AxisList(Parser& parser, const Scope& scope, Axes* axes, bool* open) {
   RETURN_IF_ERROR(parser.Expect("{"));
   const auto one_ref = [&]() -> absl::Status {
     if (open != nullptr && parser.Accept("?")) {
       *open = true;
       return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(const AxisRef axis, Axis(parser, mesh));
-    if (axis.size > 1) axes->push_back(axis);
+    ASSIGN_OR_RETURN(const Axes more, AxisIn(parser, scope));
+    axes->insert(axes->end(), more.begin(), more.end());
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(parser.List("}", one_ref));
   return absl::OkStatus();
 }
 
-// The mesh that a sharding names: `mesh` itself or one without axes.
-absl::StatusOr<Mesh> MeshOf(Parser& parser, const Mesh& mesh,
-                            const std::vector<NamedMesh>& table) {
+absl::StatusOr<Scope> ScopeOf(const Mesh& own, const Mesh& program) {
+  Scope scope;
+  scope.own = own;
+  if (own.size() == 1) {
+    // One device: its axes split nothing.
+    scope.translated.assign(own.axes.size(), {});
+  } else if (own != program) {
+    ASSIGN_OR_RETURN(scope.translated, AxesInMesh(own, program));
+  }
+  return scope;
+}
+
+// The mesh that a sharding names or spells out.
+absl::StatusOr<Scope> MeshOf(Parser& parser, const Mesh& mesh,
+                             const std::vector<NamedMesh>& table) {
   NamedMesh named;
   if (parser.Accept("@")) {
     ASSIGN_OR_RETURN(const std::string name, parser.Name());
@@ -188,28 +208,24 @@ absl::StatusOr<Mesh> MeshOf(Parser& parser, const Mesh& mesh,
     ASSIGN_OR_RETURN(named, MeshBody(parser));
   }
   if (named.maximal) {
-    if (mesh.size() == 1) return Mesh{};
-    return NoRule("a value placed on one device only (maximal sharding) has no rule; give it a "
-                  "NamedSharding over the mesh");
+    if (mesh.size() == 1) return Scope{};
+    return NoRule(
+        "a value placed on one device only (maximal sharding) has no rule; give it a "
+        "NamedSharding over the mesh");
   }
-  if (named.mesh.size() == 1) return named.mesh;
-  if (named.mesh != mesh) {
-    return parser.Error(fmt::format("the program's mesh {}, not {}", ToString(mesh),
-                                    ToString(named.mesh)));
-  }
-  return mesh;
+  return ScopeOf(named.mesh, mesh);
 }
 
 // The inside of sharding<...>, after "<".
 absl::StatusOr<Sharding> ShardingBody(Parser& parser, const Mesh& program_mesh,
                                       const std::vector<NamedMesh>& table) {
   Sharding sharding;
-  ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(parser, program_mesh, table));
+  ASSIGN_OR_RETURN(const Scope scope, MeshOf(parser, program_mesh, table));
   RETURN_IF_ERROR(parser.Expect(","));
   RETURN_IF_ERROR(parser.Expect("["));
   const auto one_dim = [&]() -> absl::Status {
     DimSharding dim;
-    RETURN_IF_ERROR(AxisList(parser, mesh, &dim.axes, &dim.open));
+    RETURN_IF_ERROR(AxisList(parser, scope, &dim.axes, &dim.open));
     dim.axes = Joined(dim.axes);
     if (parser.Accept("p")) {
       ASSIGN_OR_RETURN(const int64_t priority, parser.Integer());
@@ -222,14 +238,14 @@ absl::StatusOr<Sharding> ShardingBody(Parser& parser, const Mesh& program_mesh,
   while (parser.Accept(",")) {
     if (parser.Accept("replicated")) {
       RETURN_IF_ERROR(parser.Expect("="));
-      RETURN_IF_ERROR(AxisList(parser, mesh, &sharding.replicated, nullptr));
+      RETURN_IF_ERROR(AxisList(parser, scope, &sharding.replicated, nullptr));
     } else if (parser.Accept("unreduced")) {
       RETURN_IF_ERROR(parser.Expect("="));
       parser.Accept("sum");
       if (parser.Accept("max") || parser.Accept("min")) {
         return NoRule("a value left unreduced under max or min has no rule");
       }
-      RETURN_IF_ERROR(AxisList(parser, mesh, &sharding.unreduced, nullptr));
+      RETURN_IF_ERROR(AxisList(parser, scope, &sharding.unreduced, nullptr));
     } else {
       return parser.Error("replicated= or unreduced=");
     }
@@ -304,15 +320,31 @@ absl::StatusOr<std::vector<Sharding>> ParseShardings(std::string_view text, cons
   return shardings;
 }
 
-absl::StatusOr<Axes> ParseManualAxes(std::string_view text, const Mesh& mesh) {
-  Parser parser(text);
-  Axes axes;
-  RETURN_IF_ERROR(parser.Expect("#sdy<"));
-  RETURN_IF_ERROR(parser.Expect("manual_axes"));
-  RETURN_IF_ERROR(AxisList(parser, mesh, &axes, nullptr));
-  RETURN_IF_ERROR(parser.Expect(">"));
-  RETURN_IF_ERROR(parser.ExpectEnd());
-  return axes;
+absl::StatusOr<Axes> ParseManualAxes(std::string_view text, const Mesh& mesh,
+                                     const std::vector<NamedMesh>& table) {
+  // The text does not say which mesh: the program's, else one that has the axes.
+  std::vector<const Mesh*> candidates = {&mesh};
+  for (const NamedMesh& named : table) {
+    if (!named.maximal && named.mesh != mesh) candidates.push_back(&named.mesh);
+  }
+  absl::StatusOr<Axes> first = Axes();
+  for (const Mesh* candidate : candidates) {
+    const auto parse = [&]() -> absl::StatusOr<Axes> {
+      Parser parser(text);
+      Axes axes;
+      ASSIGN_OR_RETURN(const Scope scope, ScopeOf(*candidate, mesh));
+      RETURN_IF_ERROR(parser.Expect("#sdy<"));
+      RETURN_IF_ERROR(parser.Expect("manual_axes"));
+      RETURN_IF_ERROR(AxisList(parser, scope, &axes, nullptr));
+      RETURN_IF_ERROR(parser.Expect(">"));
+      RETURN_IF_ERROR(parser.ExpectEnd());
+      return axes;
+    };
+    absl::StatusOr<Axes> axes = parse();
+    if (axes.ok() || candidate == candidates.front()) first = std::move(axes);
+    if (first.ok()) return first;
+  }
+  return first;
 }
 
 }  // namespace tpusim::sharding

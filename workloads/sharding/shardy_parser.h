@@ -5,8 +5,8 @@
 //   per value #sdy.sharding_per_value<[<@mesh, [...]>, ...]>
 //   axes      #sdy<manual_axes{"x"}>
 //
-// Axes are given as axes of one mesh, the program's; the table says which of
-// the file's names mean it.
+// Axes are given as axes of one mesh, the program's; other meshes in the table
+// are other views of the same devices.
 #ifndef TPUSIM_WORKLOADS_SHARDING_SHARDY_PARSER_H_
 #define TPUSIM_WORKLOADS_SHARDING_SHARDY_PARSER_H_
 
@@ -36,7 +36,8 @@ absl::StatusOr<Sharding> ParseSharding(std::string_view text, const Mesh& mesh,
 // Either form: one sharding, or one per value.
 absl::StatusOr<std::vector<Sharding>> ParseShardings(std::string_view text, const Mesh& mesh,
                                                      const std::vector<NamedMesh>& table);
-absl::StatusOr<Axes> ParseManualAxes(std::string_view text, const Mesh& mesh);
+absl::StatusOr<Axes> ParseManualAxes(std::string_view text, const Mesh& mesh,
+                                     const std::vector<NamedMesh>& table);
 
 }  // namespace tpusim::sharding
 

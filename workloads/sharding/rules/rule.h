@@ -34,6 +34,9 @@ enum class FactorKind {
 struct Factor {
   int64_t size = 1;
   FactorKind kind = FactorKind::kPassThrough;
+  // Tensors that share the factor need not be split alike. A factor that needs
+  // replication is propagated unless blocked: whole for the op, split around it.
+  bool blocked = false;
   bool operator==(const Factor&) const = default;
 };
 

@@ -54,7 +54,10 @@ absl::StatusOr<Instruction*> Partitioner::PartitionManualRegion(const Instructio
                                                   Only(*operand), region.operands[i]));
     operands.push_back(local);
   }
-  Computation* body = builder_->module()->CloneComputation(*global.called()[0]);
+  // A body that leaves axes to the compiler is partitioned already.
+  Computation* body = region.partitioned
+                          ? computations_.at(global.called()[0])
+                          : builder_->module()->CloneComputation(*global.called()[0]);
   const hlo::Shape shape = body->root()->shape();
   Instruction* call = builder_->Add(Opcode::kCall, shape, std::move(operands), global.name());
   call->set_called({body});

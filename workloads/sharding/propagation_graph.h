@@ -1,0 +1,112 @@
+// What propagation works on: values that may be split, and ops between them.
+//
+// A node is one sharding that is looked for. Several HLO values may be one node:
+// an element of a tuple and what the tuple was made of, a loop's result and the
+// parameters of its body and condition, a branch's parameter and its operand.
+// An op ties nodes by a factor rule. Besides the HLO ops there are edges, which
+// tie one value to the values that it may come from: a loop's carry to the
+// initial value and to what the body returns, a conditional's result to what
+// the branches return, the boundary of a manual region.
+#ifndef TPUSIM_WORKLOADS_SHARDING_PROPAGATION_GRAPH_H_
+#define TPUSIM_WORKLOADS_SHARDING_PROPAGATION_GRAPH_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/sharding/axes.h"
+#include "workloads/sharding/factor_propagation.h"
+#include "workloads/sharding/normalise.h"
+#include "workloads/sharding/rules/rule.h"
+
+namespace tpusim::sharding {
+
+// A node as seen from outside or inside of the manual region whose boundary it
+// is: inside, its manual axes are gone and its dimensions are those of a shard.
+struct TensorRef {
+  int32_t node = 0;
+  bool inside = false;
+  bool operator==(const TensorRef&) const = default;
+};
+
+struct Node {
+  Sharding sharding;
+  std::vector<Axes> manual;  // per dimension, of a boundary: its leading manual axes
+  std::vector<int32_t> ops;  // that it takes part in: the op that makes it, then users
+  int32_t uses = 0;          // operand slots
+  bool annotated = false;    // the program says something
+  std::string reason;        // why it is as it is, if the program says so
+  // Otherwise: the op, its tensor that had the axes, and when.
+  int32_t from_op = -1, from_tensor = -1;
+  int32_t priority = 0;
+  int8_t step = 0;
+  bool aggressive = false;
+};
+
+enum class OpKind : uint8_t { kHlo, kLoopCarry, kBranchResult, kRegionOperand, kRegionResult };
+
+struct Op {
+  std::shared_ptr<const ShardingRule> rule;
+  std::vector<TensorRef> tensors;  // operands, then results
+  int32_t num_operands = 0;
+  const hlo::Instruction* instruction = nullptr;  // the op, or whose edge it is
+  int32_t index = 0;                              // of an edge: which element
+  OpKind kind = OpKind::kHlo;
+  RulePriority priority = RulePriority::kGeneral;
+  std::optional<Flow> barrier;  // the only way that axes may go
+  bool single_use = false;      // no operand (scalars aside) has another use
+  bool only_passes = true;      // every factor passes through
+  bool is_result = false;       // makes a result of the program
+  int32_t context = 0;          // which manual axes are out of reach
+};
+
+class PropagationGraph {
+ public:
+  explicit PropagationGraph(const NormalisedModule& in) : in_(in) {}
+  // Error: an op without a rule.
+  absl::Status Build();
+
+  std::vector<Node> nodes;
+  std::vector<Op> ops;         // in program order, loop bodies behind their loops
+  std::vector<Axes> contexts;  // manual axes of regions; 0 = none
+  const std::vector<TensorRef>& Values(const hlo::Instruction* instruction) const {
+    return values_.at(instruction);
+  }
+  const std::unordered_map<const hlo::Instruction*, std::vector<TensorRef>>& values() const {
+    return values_;
+  }
+  // The sharding as it stands in the module.
+  Sharding Seen(const TensorRef& ref) const;
+
+ private:
+  int32_t NewNode(int64_t rank, int32_t context);
+  std::vector<TensorRef> NewNodes(const hlo::Instruction* instruction, int32_t context);
+  void AddEdge(const hlo::Shape& shape, std::vector<TensorRef> from, TensorRef to, OpKind kind,
+               const hlo::Instruction* instruction, int32_t index, int32_t context);
+  absl::Status AddInstruction(const hlo::Instruction* instruction, int32_t context);
+  void AddRegionParameters(const hlo::Instruction* call, int32_t context);
+  // Once the computations that it calls are known.
+  void AddFlow(const hlo::Instruction* instruction, int32_t context);
+  absl::StatusOr<std::shared_ptr<const ShardingRule>> Rule(const hlo::Instruction& instruction);
+  void ApplyConstraints();
+  void Use(const std::vector<TensorRef>& refs) {
+    for (const TensorRef& ref : refs) ++nodes[ref.node].uses;
+  }
+  int32_t Context(const hlo::Instruction* call, int32_t outer);
+
+  const NormalisedModule& in_;
+  std::unordered_map<const hlo::Instruction*, std::vector<TensorRef>> values_;
+  std::unordered_map<int64_t, int32_t> groups_;  // sharding group -> node
+  std::map<std::vector<int64_t>, std::shared_ptr<const ShardingRule>> elementwise_;
+};
+
+}  // namespace tpusim::sharding
+
+#endif  // TPUSIM_WORKLOADS_SHARDING_PROPAGATION_GRAPH_H_
