@@ -468,7 +468,8 @@ absl::StatusOr<ShardedModule> ShardModule(const hlo::Module& module, int64_t num
     for (Computation* computation : normalised.partitioned) {
       FindRolls(computation, [&](const Instruction* instruction) {
         return normalised.annotations.contains(instruction) ||
-               normalised.constraints.contains(instruction) || copies.contains(instruction);
+               normalised.constraints.contains(instruction) ||
+               normalised.sharding_groups.contains(instruction) || copies.contains(instruction);
       });
     }
   }
