@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "tools/tpusim/pipeline.h"
 #include "workloads/compile.h"
 #include "workloads/hlo/import.h"
+#include "workloads/sharding/propagate.h"
 
 namespace {
 
@@ -45,6 +47,54 @@ void Import(benchmark::State& state, const std::string& program) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(OrDie(tpusim::hlo::ImportFile(File(program))));
   }
+}
+
+// A perceptron of many layers on a 4x2 mesh, about `instructions` of them: per
+// layer a product, a bias, a sum and an activation, weights split over y.
+std::unique_ptr<tpusim::hlo::Module> DeepModule(int64_t instructions) {
+  using tpusim::hlo::Instruction;
+  using tpusim::hlo::Opcode;
+  auto module = std::make_unique<tpusim::hlo::Module>("deep");
+  (*module->mutable_fields().mutable_frontend_attributes()->mutable_map())["xla.sdy.meshes"] =
+      R"({mesh = #sdy.mesh<["x"=4, "y"=2]>})";
+  tpusim::hlo::Computation* main = module->AddComputation("main");
+  module->set_entry(main);
+  const auto f32 = [](std::vector<int64_t> dims) {
+    return tpusim::hlo::MakeShape(tpusim::hlo::PrimitiveType::kF32, std::move(dims));
+  };
+  const auto parameter = [&](std::vector<int64_t> dims, const std::string& sharding) {
+    Instruction* p = main->AddParameter(main->num_parameters(), f32(std::move(dims)), "p");
+    (*p->mutable_attrs().mutable_frontend_attributes()->mutable_map())["xla.sdy.sharding"] =
+        "#sdy.sharding<@mesh, " + sharding + ">";
+    return p;
+  };
+  Instruction* value = parameter({64, 128}, R"([{"x"}, {}])");
+  Instruction* weights = parameter({128, 128}, R"([{}, {"y"}])");
+  Instruction* bias = parameter({128}, R"([{"y"}])");
+  while (static_cast<int64_t>(main->size()) < instructions) {
+    Instruction* product = main->Add(Opcode::kDot, f32({64, 128}), {value, weights});
+    auto& dims = *product->mutable_attrs().mutable_dot_dimension_numbers();
+    dims.add_lhs_contracting_dimensions(1);
+    dims.add_rhs_contracting_dimensions(0);
+    Instruction* wide = main->Add(Opcode::kBroadcast, f32({64, 128}), {bias});
+    wide->mutable_attrs().add_dimensions(1);
+    Instruction* sum = main->Add(Opcode::kAdd, f32({64, 128}), {product, wide});
+    value = main->Add(Opcode::kTanh, f32({64, 128}), {sum});
+  }
+  main->set_root(value);
+  return module;
+}
+
+// Shardings of a whole program; a time per instruction that does not depend on
+// how many there are is what the counter shows.
+void Shard(benchmark::State& state) {
+  const auto module = DeepModule(state.range(0));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(OrDie(tpusim::sharding::ShardModule(*module, 8)));
+  }
+  state.counters["ns_per_instruction"] = benchmark::Counter(
+      static_cast<double>(state.range(0)) * 1e-9,
+      benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 void Compile(benchmark::State& state, const std::string& program) {
@@ -127,6 +177,10 @@ int main(int argc, char** argv) {
         ->UseManualTime()
         ->Iterations(10);
   }
+  benchmark::RegisterBenchmark("shard", Shard)
+      ->RangeMultiplier(10)
+      ->Range(1000, 100000)
+      ->Unit(benchmark::kMillisecond);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

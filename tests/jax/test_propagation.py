@@ -232,7 +232,7 @@ STEPS: dict[str, Step] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(60))
 def test_random_program(seed: int, binary: str, tmp_path: pathlib.Path):
     program = Program(seed)
     compare(binary, jax.jit(program), program.arguments, tmp_path)

@@ -132,7 +132,7 @@ class Normaliser {
   // caller can have its own shardings.
   void CollectCalled(Computation* computation) {
     const Axes manual = partitioned_.at(computation);
-    for (Instruction* instruction : computation->PostOrder()) {
+    for (Instruction* instruction : computation->instructions()) {
       if (instruction->opcode() == Opcode::kWhile ||
           instruction->opcode() == Opcode::kConditional) {
         Adopt(instruction, manual);
@@ -376,6 +376,7 @@ class Normaliser {
   // A value of which the program says nothing but a chain of constraints, each
   // the only use of the one before: who uses the value later means the last one.
   void ConstrainChains(Computation* computation) {
+    if (out_.constraints.empty()) return;
     const std::vector<Instruction*> order = computation->PostOrder();
     std::unordered_map<const Instruction*, size_t> position;
     const auto constrains = [&](const Instruction* user) {
@@ -416,6 +417,7 @@ class Normaliser {
   // that it flows to. A closed constraint on it binds only the users here: they
   // all take the constrained value.
   void ConstrainFlows(Computation* computation) {
+    if (out_.constraints.empty()) return;
     for (Instruction* copy : computation->PostOrder()) {
       const auto said = out_.annotations.find(copy);
       if (!out_.constraints.contains(copy) || said == out_.annotations.end() ||
