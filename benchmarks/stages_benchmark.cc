@@ -92,8 +92,8 @@ void Shard(benchmark::State& state) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(OrDie(tpusim::sharding::ShardModule(*module, 8)));
   }
-  state.counters["ns_per_instruction"] = benchmark::Counter(
-      static_cast<double>(state.range(0)) * 1e-9,
+  state.counters["seconds_per_instruction"] = benchmark::Counter(
+      static_cast<double>(state.range(0)),
       benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 

@@ -12,33 +12,33 @@ namespace {
 // Prefix of computation names in the set of taken names.
 constexpr std::string_view kComputations = "computation ";
 
+enum class Visited : char { kNo, kOpen, kDone };
+
 // Depth-first, dependencies first, without recursion. `roots` are visited in
-// order; `next(node, i)` is the i-th dependency or nullptr behind the last.
-// False: there is a cycle.
-template <typename Node, typename Next>
-bool DepthFirst(const std::vector<Node*>& roots, Next next, std::vector<Node*>* order) {
-  enum class State { kOpen, kDone };
-  std::unordered_map<const Node*, State> states;
-  states.reserve(roots.size());
+// order; `next(node, i)` is the i-th dependency or nullptr behind the last;
+// `visited(node)` is where the node's state is kept. False: there is a cycle.
+template <typename Node, typename Next, typename State>
+bool DepthFirst(const std::vector<Node*>& roots, Next next, State visited,
+                std::vector<Node*>* order) {
   std::vector<std::pair<Node*, size_t>> stack;
   for (Node* root : roots) {
-    if (!states.emplace(root, State::kOpen).second) continue;
+    if (visited(root) != Visited::kNo) continue;
+    visited(root) = Visited::kOpen;
     stack.emplace_back(root, 0);
     while (!stack.empty()) {
       auto& [node, index] = stack.back();
       Node* dependency = next(*node, index++);
       if (dependency == nullptr) {
-        states[node] = State::kDone;
+        visited(node) = Visited::kDone;
         order->push_back(node);
         stack.pop_back();
         continue;
       }
-      const auto [it, inserted] = states.emplace(dependency, State::kOpen);
-      if (inserted) {
-        stack.emplace_back(dependency, 0);
-      } else if (it->second == State::kOpen) {
-        return false;
-      }
+      Visited& state = visited(dependency);
+      if (state == Visited::kOpen) return false;
+      if (state == Visited::kDone) continue;
+      state = Visited::kOpen;
+      stack.emplace_back(dependency, 0);
     }
   }
   return true;
@@ -56,6 +56,7 @@ std::vector<Computation*> CalledBy(const Computation& computation) {
 
 bool CallOrder(const std::vector<Computation*>& roots, std::vector<Computation*>* order) {
   std::unordered_map<const Computation*, std::vector<Computation*>> called;
+  std::unordered_map<const Computation*, Visited> visited;
   return DepthFirst<Computation>(
       roots,
       [&](const Computation& computation, size_t i) -> Computation* {
@@ -63,12 +64,7 @@ bool CallOrder(const std::vector<Computation*>& roots, std::vector<Computation*>
         if (it == called.end()) it = called.emplace(&computation, CalledBy(computation)).first;
         return i < it->second.size() ? it->second[i] : nullptr;
       },
-      order);
-}
-
-void AddUser(std::vector<Instruction*>& users, Instruction* user) {
-  // Users are mostly added in a row, so look from the back.
-  if (std::find(users.rbegin(), users.rend(), user) == users.rend()) users.push_back(user);
+      [&](const Computation* computation) -> Visited& { return visited[computation]; }, order);
 }
 
 bool SideEffectOf(const Instruction& instruction) {
@@ -98,21 +94,27 @@ void Instruction::ReplaceOperand(size_t i, Instruction* with) {
   TPUSIM_CHECK(with->parent_ == parent_, with->name_ + " is not in the computation of " + name_);
   Instruction* old = operands_[i];
   if (old == with) return;
+  const bool is_user = std::find(operands_.begin(), operands_.end(), with) != operands_.end();
   operands_[i] = with;
   if (std::find(operands_.begin(), operands_.end(), old) == operands_.end()) {
     std::erase(old->users_, this);
   }
-  AddUser(with->users_, this);
+  if (!is_user) with->users_.push_back(this);
 }
 
 void Instruction::ReplaceAllUsesWith(Instruction* with) {
   TPUSIM_CHECK(with->parent_ == parent_, with->name_ + " is not in the computation of " + name_);
   if (with == this) return;
-  for (Instruction* user : std::vector<Instruction*>(users_)) {
-    if (user == with) continue;  // `with` was computed from this
-    for (size_t i = 0; i < user->operands_.size(); ++i) {
-      if (user->operands_[i] == this) user->ReplaceOperand(i, with);
+  const std::vector<Instruction*> users = std::exchange(users_, {});
+  for (Instruction* user : users) {
+    if (user == with) {  // `with` was computed from this
+      users_.push_back(user);
+      continue;
     }
+    auto& operands = user->operands_;
+    const bool is_user = std::find(operands.begin(), operands.end(), with) != operands.end();
+    std::replace(operands.begin(), operands.end(), this, with);
+    if (!is_user) with->users_.push_back(user);
   }
   if (parent_->root() == this) parent_->set_root(with);
 }
@@ -185,7 +187,9 @@ Instruction* Computation::Add(Opcode opcode, Shape shape, std::vector<Instructio
   for (Instruction* operand : instruction->operands_) {
     TPUSIM_CHECK(operand != nullptr && operand->parent_ == this,
                  fmt::format("operand of {} is not in {}", instruction->name_, name_));
-    AddUser(operand->users_, instruction);
+    // An operand that occurs twice has just been told.
+    auto& users = operand->users_;
+    if (users.empty() || users.back() != instruction) users.push_back(instruction);
   }
   instructions_.push_back(std::move(owned));
   return instruction;
@@ -257,15 +261,29 @@ std::vector<Instruction*> Computation::instructions() const {
 
 bool Computation::TopologicalOrder(std::vector<Instruction*>* order) const {
   order->reserve(instructions_.size());
+  const auto next = [](const Instruction& instruction, size_t i) -> Instruction* {
+    const auto& operands = instruction.operands();
+    if (i < operands.size()) return operands[i];
+    const auto& control = instruction.control_predecessors();
+    return i - operands.size() < control.size() ? control[i - operands.size()] : nullptr;
+  };
+  // Ids grow in creation order; where they are dense, a table beats a hash.
+  const int64_t first = instructions_.empty() ? 0 : instructions_.front()->id_;
+  const int64_t span = instructions_.empty() ? 0 : instructions_.back()->id_ - first + 1;
+  if (span <= 64 * static_cast<int64_t>(instructions_.size())) {
+    std::vector<Visited> visited(span, Visited::kNo);
+    return DepthFirst<Instruction>(
+        instructions(), next,
+        [&](const Instruction* instruction) -> Visited& {
+          return visited[instruction->id_ - first];
+        },
+        order);
+  }
+  std::unordered_map<const Instruction*, Visited> visited;
+  visited.reserve(instructions_.size());
   return DepthFirst<Instruction>(
-      instructions(),
-      [](const Instruction& instruction, size_t i) -> Instruction* {
-        const auto& operands = instruction.operands();
-        if (i < operands.size()) return operands[i];
-        const auto& control = instruction.control_predecessors();
-        return i - operands.size() < control.size() ? control[i - operands.size()] : nullptr;
-      },
-      order);
+      instructions(), next,
+      [&](const Instruction* instruction) -> Visited& { return visited[instruction]; }, order);
 }
 
 std::vector<Instruction*> Computation::PostOrder() const {
