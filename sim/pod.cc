@@ -68,6 +68,7 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
         .device = device,
         .index_on_chip = static_cast<int32_t>(index),
         .copies = classes.devices.Copies(device),
+        .every_step = context.every_step,
         .params = params_,
         .program = context.program,
         .stream_ids = context.stream_ids,
@@ -82,7 +83,7 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
 
 Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
          const isa::PodProgram& program, const Impairments& impairments, const Classes& classes,
-         Recorder& recorder)
+         bool every_step, Recorder& recorder)
     : sc_module(name),
       config_(config),
       classes_(classes),
@@ -93,6 +94,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       .program = program,
       .impairments = impairments,
       .classes = classes,
+      .every_step = every_step,
       .stream_ids = stream_ids_,
       .fluid = fluid_,
       .fabric = fabric_,

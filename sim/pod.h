@@ -40,6 +40,7 @@ struct PodContext {
   const isa::PodProgram& program;
   const Impairments& impairments;
   const Classes& classes;
+  bool every_step = false;
   const std::vector<isa::StreamId>& stream_ids;
   chip::Fluid& fluid;
   const ici::Fabric& fabric;
@@ -70,7 +71,7 @@ class Pod : public sc_core::sc_module {
   // The program must have been verified (isa/verify.h); everything must outlive
   // the pod.
   Pod(sc_core::sc_module_name name, const configs::Config& config, const isa::PodProgram& program,
-      const Impairments& impairments, const Classes& classes, Recorder& recorder);
+      const Impairments& impairments, const Classes& classes, bool every_step, Recorder& recorder);
 
   // The device itself, or the one that represents it.
   chip::Device& device(int32_t id) { return *devices_[id]; }

@@ -33,7 +33,7 @@ absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodP
   const Classes classes =
       options.fold ? FindClasses(config, program, options.impairments) : Unfolded(config);
   Recorder recorder(config, program, classes, options.record_devices);
-  Pod pod("pod", config, program, options.impairments, classes, recorder);
+  Pod pod("pod", config, program, options.impairments, classes, options.every_step, recorder);
   sc_core::sc_start();  // until nothing is left to happen, or a fault
   RETURN_IF_ERROR(pod.fault());
   RETURN_IF_ERROR(CheckFinished(pod, program));

@@ -23,6 +23,9 @@ struct SimulationOptions {
   // Simulate one device, link and host link of every class (symmetry/classes.h).
   // The result is the same; off simulates every one.
   bool fold = true;
+  // Execute every step of every kernel, or run those that repeat as one
+  // (chip/tensor_core.h).
+  bool every_step = true;
   Impairments impairments;
 };
 

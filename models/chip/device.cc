@@ -39,7 +39,7 @@ Device::Device(const DeviceContext& context)
       xlu_(NameOf("xlu", context).c_str(), context.params),
       dma_(NameOf("dma", context).c_str(), context.fluid, hbm_, context.params, context.probe),
       tensor_core_(NameOf("tensor_core", context).c_str(), context.params,
-                   {mxu_, vpu_, xlu_, vmem_, dma_}, context.probe),
+                   {mxu_, vpu_, xlu_, vmem_, dma_}, context.every_step, context.probe),
       flags_(context.program.flags),
       tokens_(context.program.tokens) {
   const DeviceParts parts{

@@ -13,9 +13,6 @@ int TouchesHbm(const Transfer& transfer) {
   return (transfer.from == isa::MemorySpace::kHbm) + (transfer.to == isa::MemorySpace::kHbm);
 }
 
-}  // namespace
-namespace {
-
 // A copy inside VMEM is loads and stores of whole registers.
 double VmemCopyRate(const configs::ChipParams& params) {
   const configs::VpuParams& vpu = params.vpu;
@@ -42,7 +39,31 @@ int32_t Dma::OpenChannel() {
 }
 
 void Dma::Issue(int32_t channel, const Transfer& transfer) {
-  channels_[channel].queue.push_back({transfer, Now() + start_latency_});
+  channels_[channel].queue.push_back(
+      {transfer, Now() + start_latency_, static_cast<double>(transfer.bytes.value())});
+  Serve(channel);
+}
+
+void Dma::IssueBulk(int32_t channel, const Transfer& transfer, double bytes, Picoseconds until) {
+  channels_[channel].queue.push_back({transfer, Now(), bytes, until});
+  Serve(channel);
+}
+
+std::vector<Outstanding> Dma::OutstandingOf(int32_t index) {
+  const Channel& channel = channels_[index];
+  const Picoseconds now = Now();
+  std::vector<Outstanding> outstanding;
+  for (const Queued& queued : channel.queue) {
+    outstanding.push_back(
+        {queued.transfer, queued.bytes, std::max(Picoseconds(0), queued.ready - now)});
+  }
+  if (channel.moving) outstanding.front().bytes = fluid_.Remaining(channel.flow);
+  return outstanding;
+}
+
+void Dma::Resume(int32_t channel, const Outstanding& outstanding) {
+  channels_[channel].queue.push_back(
+      {outstanding.transfer, Now() + outstanding.wait, outstanding.bytes});
   Serve(channel);
 }
 
@@ -58,14 +79,16 @@ void Dma::Serve(int32_t index) {
   }
   channel.moving = true;
   channel.began = now;
-  const double bytes = static_cast<double>(front.transfer.bytes.value());
+  double rate = hbm_.rate().value();
+  if (front.until > now) rate = std::min(rate, front.bytes / ToSeconds(front.until - now));
   const int touches_hbm = TouchesHbm(front.transfer);
   if (touches_hbm == 0) {
-    fluid_.Start(bytes, vmem_copy_rate_, {}, this, static_cast<uint64_t>(index));
+    channel.flow =
+        fluid_.Start(front.bytes, vmem_copy_rate_, {}, this, static_cast<uint64_t>(index));
     return;
   }
   const std::array<flow::Use, 1> uses = {{{hbm_.resource(), static_cast<double>(touches_hbm)}}};
-  fluid_.Start(bytes, hbm_.rate().value(), uses, this, static_cast<uint64_t>(index));
+  channel.flow = fluid_.Start(front.bytes, rate, uses, this, static_cast<uint64_t>(index));
 }
 
 void Dma::DelayEnded(uint64_t channel) {

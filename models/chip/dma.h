@@ -45,6 +45,13 @@ struct Transfer {
   int64_t step = -1;
 };
 
+// A transfer that was issued and has not ended.
+struct Outstanding {
+  Transfer transfer;
+  double bytes = 0;     // yet to move
+  Picoseconds wait{0};  // from now until its data may begin; 0 if it is moving
+};
+
 class Dma : public sc_core::sc_module, public FlowListener, public DelayListener {
  public:
   Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm, const configs::ChipParams& params,
@@ -54,19 +61,31 @@ class Dma : public sc_core::sc_module, public FlowListener, public DelayListener
   int32_t OpenChannel();
   void Issue(int32_t channel, const Transfer& transfer);
 
+  // For whoever summarises many transfers as one (tensor_core.h). The bulk starts
+  // when the channel is free, without a latency, and moves `bytes` evenly until
+  // `until` if HBM has that much to give; `transfer` says what the books get.
+  void IssueBulk(int32_t channel, const Transfer& transfer, double bytes, Picoseconds until);
+  // In the order of issue.
+  std::vector<Outstanding> OutstandingOf(int32_t channel);
+  // Goes on with what was outstanding once, as if no time had passed since.
+  void Resume(int32_t channel, const Outstanding& outstanding);
+
   void FlowEnded(uint64_t channel) override;
   void DelayEnded(uint64_t channel) override;
 
  private:
   struct Queued {
     Transfer transfer;
-    Picoseconds ready;  // issue + start latency
+    Picoseconds ready;      // issue + start latency
+    double bytes = 0;       // to move
+    Picoseconds until{-1};  // a bulk's
   };
   struct Channel {
     std::vector<Queued> queue;  // front = the one being served; short
     bool moving = false;        // the front's data moves
     bool delayed = false;       // the front waits for its start latency
     Picoseconds began;          // of the moving one
+    flow::FlowId flow;
   };
   void Serve(int32_t channel);
 

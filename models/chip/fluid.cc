@@ -16,8 +16,8 @@ Fluid::Fluid(sc_core::sc_module_name name) : sc_module(name) {
   dont_initialize();
 }
 
-void Fluid::Start(double bytes, double rate_cap, std::span<const flow::Use> uses,
-                  FlowListener* listener, uint64_t tag) {
+flow::FlowId Fluid::Start(double bytes, double rate_cap, std::span<const flow::Use> uses,
+                          FlowListener* listener, uint64_t tag) {
   uint32_t slot;
   if (free_.empty()) {
     slot = static_cast<uint32_t>(active_.size());
@@ -28,8 +28,14 @@ void Fluid::Start(double bytes, double rate_cap, std::span<const flow::Use> uses
   }
   active_[slot] = {listener, tag};
   ++events_;
-  network_.Start(Now(), bytes, rate_cap, uses, slot);
+  const flow::FlowId id = network_.Start(Now(), bytes, rate_cap, uses, slot);
   Changed();
+  return id;
+}
+
+double Fluid::Remaining(flow::FlowId id) {
+  network_.Solve(Now());
+  return network_.IsActive(id) ? network_.Remaining(id) : 0;
 }
 
 void Fluid::Changed() {

@@ -44,8 +44,10 @@ class Fluid : public sc_core::sc_module {
   const flow::Network& network() const { return network_; }
 
   // Starts a flow now. An amount of zero ends in this instant.
-  void Start(double bytes, double rate_cap, std::span<const flow::Use> uses, FlowListener* listener,
-             uint64_t tag);
+  flow::FlowId Start(double bytes, double rate_cap, std::span<const flow::Use> uses,
+                     FlowListener* listener, uint64_t tag);
+  // Bytes that have yet to move, now.
+  double Remaining(flow::FlowId id);
 
   // Flow starts and ends so far.
   int64_t events() const { return events_; }

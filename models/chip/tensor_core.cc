@@ -8,10 +8,16 @@
 #include "models/timing/kernel_timing.h"
 
 namespace tpusim::chip {
+namespace {
+
+// Kernels of so few steps have none that repeat (timing/kernel_time.cc).
+constexpr int64_t kFewSteps = 5;
+
+}  // namespace
 
 TensorCore::TensorCore(sc_core::sc_module_name name, const configs::ChipParams& params,
-                       const TensorCoreParts& parts, Probe& probe)
-    : sc_module(name), params_(params), parts_(parts), probe_(probe) {
+                       const TensorCoreParts& parts, bool every_step, Probe& probe)
+    : sc_module(name), params_(params), parts_(parts), every_step_(every_step), probe_(probe) {
   SC_HAS_PROCESS(TensorCore);
   SC_METHOD(TimerFired);
   sensitive << timer_;
@@ -26,13 +32,16 @@ void TensorCore::Measure(const isa::Block& block, Picoseconds total) {
   block_xlu_ = std::min(total, parts_.xlu.TimeOf(block.xlu));
 }
 
-void TensorCore::Begin(int64_t step, double fraction) {
-  const Picoseconds total = timing::Scaled(block_total_, fraction);
-  const Picoseconds mxu = timing::Scaled(block_mxu_, fraction);
-  const Picoseconds vpu = timing::Scaled(block_vpu_, fraction);
+// So many blocks from now on, in `total`.
+void TensorCore::Begin(int64_t step, double blocks, Picoseconds total) {
+  // Partial blocks are rounded one by one in `total`, together here.
+  const auto busy = [&](Picoseconds block) {
+    return std::min(total, timing::Scaled(block, blocks));
+  };
+  const Picoseconds mxu = busy(block_mxu_), vpu = busy(block_vpu_);
   parts_.mxu.Occupy(mxu);
   parts_.vpu.Occupy(vpu);
-  parts_.xlu.Occupy(timing::Scaled(block_xlu_, fraction));
+  parts_.xlu.Occupy(busy(block_xlu_));
   probe_.BlockBegan(op_, step, mxu, vpu, total);
   timer_.notify(ScTime(total));
 }
@@ -43,7 +52,7 @@ void TensorCore::Run(const isa::Block& block, int32_t op, WorkListener* listener
   op_ = op;
   Measure(block, ToTime(timing::TimeBlock(params_, block).total, params_.clock));
   phase_ = Phase::kBlock;
-  Begin(-1, 1);
+  Begin(-1, 1, block_total_);
 }
 
 absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t channel,
@@ -57,6 +66,12 @@ absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t chan
   kernel_ = &kernel;
   Measure(kernel.block, timing::StepTime(params_, kernel.block));
   steps_.Reset(kernel);
+  next_run_ = 0;
+  const auto [runs, fresh] = runs_.try_emplace(&kernel);
+  if (fresh && !every_step_ && steps_.steps() > kFewSteps) {
+    runs->second = timing::SteadyRuns(params_, kernel);
+  }
+  kernel_runs_ = &runs->second;
   issued_ = ended_ = 0;
   fetch_.fill(0);
   output_count_ = 0;
@@ -106,6 +121,10 @@ void TensorCore::TimerFired() {
     case Phase::kStep:
       EndStep();
       return;
+    case Phase::kSteady:
+      phase_ = Phase::kSteadyData;
+      TryEndSteady();
+      return;
     default:
       TPUSIM_CHECK(false, "a TensorCore's timer fired while nothing ran");
   }
@@ -130,7 +149,8 @@ void TensorCore::Reach(int64_t step) {
 void TensorCore::TryStep() {
   if (ended_ < needed_) return;
   phase_ = Phase::kStep;
-  Begin(step_, steps_.At(step_).fraction);
+  const double fraction = steps_.At(step_).fraction;
+  Begin(step_, fraction, timing::Scaled(block_total_, fraction));
 }
 
 void TensorCore::EndStep() {
@@ -152,7 +172,64 @@ void TensorCore::EndStep() {
   }
   Issue(steps_.At(step_ + 1).fetch_single, step_ + 1, /*write=*/false);
   Issue(steps_.At(step_ + 2).fetch_double, step_ + 2, /*write=*/false);
-  Reach(step_ + 1);
+  if (!BeginSteady(step_ + 1)) Reach(step_ + 1);
+}
+
+bool TensorCore::BeginSteady(int64_t step) {
+  if (next_run_ == kernel_runs_->size() || (*kernel_runs_)[next_run_].from != step) return false;
+  const timing::SteadyRun& run = (*kernel_runs_)[next_run_++];
+  outstanding_ = parts_.dma.OutstandingOf(channel_);
+  double remaining = 0;
+  Bytes issued(0);
+  for (const Outstanding& o : outstanding_) {
+    remaining += o.bytes;
+    issued += o.transfer.bytes;
+  }
+  // What is outstanding now moves during the run, and as much will be outstanding
+  // at its end. The books take a transfer when it ends.
+  if (run.bytes < issued) return false;  // too much for so short a run: step by step
+  const double moving = static_cast<double>(run.bytes.value()) - remaining;
+  if (moving > 0) {
+    Transfer bulk;
+    bulk.bytes = run.bytes - issued;
+    bulk.listener = this;
+    bulk.tag = ++issued_;
+    bulk.op = op_;
+    bulk.step = step;
+    parts_.dma.IssueBulk(channel_, bulk, moving, Now() + run.duration);
+  }
+  needed_ = issued_;
+  phase_ = Phase::kSteady;
+  step_ = step;
+  Begin(step, run.blocks, run.duration);
+  return true;
+}
+
+void TensorCore::TryEndSteady() {
+  if (ended_ < needed_) return;
+  const int64_t steps = (*kernel_runs_)[next_run_ - 1].steps;
+  // Everybody who waited for an outstanding transfer waits for its successor.
+  const auto successor = [this](uint64_t sequence) -> uint64_t {
+    for (size_t n = 0; n < outstanding_.size(); ++n) {
+      if (outstanding_[n].transfer.tag == sequence) return needed_ + n + 1;
+    }
+    return 0;
+  };
+  std::array<uint64_t, 4> fetch{};
+  for (int64_t ahead = 0; ahead < 2; ++ahead) {
+    fetch[(step_ + steps + ahead) & 3] = successor(fetch_[(step_ + ahead) & 3]);
+  }
+  fetch_ = fetch;
+  for (size_t i = 0; i < output_count_; ++i) {
+    for (uint64_t& sequence : outputs_[i].write_back) sequence = successor(sequence);
+  }
+  for (Outstanding& o : outstanding_) {
+    o.transfer.tag = ++issued_;
+    o.transfer.step += steps;
+    parts_.dma.Resume(channel_, o);
+  }
+  steps_.Seek(step_ + steps);
+  Reach(step_ + steps);
 }
 
 void TensorCore::TryEnd() {
@@ -167,6 +244,7 @@ void TensorCore::TransferEnded(uint64_t sequence) {
   TPUSIM_CHECK(sequence == ended_ + 1, "transfers of a kernel ended out of order");
   ended_ = sequence;
   if (phase_ == Phase::kWaitData) TryStep();
+  if (phase_ == Phase::kSteadyData) TryEndSteady();
   if (phase_ == Phase::kDrain) TryEnd();
 }
 

@@ -4,6 +4,14 @@
 // each, and the core for as long as the fullest takes. A kernel is the pipeline
 // of timing/kernel_steps.h. Who asks for work and when is the business of a stream.
 //
+// Steps of a kernel that repeat can be run as one: where the replay of the kernel
+// alone passes over steps (timing::SteadyRuns), the core computes for as long as
+// they take alone, while one bulk transfer moves their bytes; then it goes on step
+// by step, with the transfers outstanding that were outstanding before. Alone, a
+// kernel takes exactly as long as with every step. In company the bulk gets its
+// share of HBM, but what slows single transfers between their latencies is not
+// seen.
+//
 // One timed notification is pending while a block (or a kernel's launch) runs,
 // none while the core waits for data.
 #ifndef TPUSIM_MODELS_CHIP_TENSOR_CORE_H_
@@ -12,6 +20,7 @@
 #include <array>
 #include <cstdint>
 #include <systemc>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +33,7 @@
 #include "models/chip/xlu.h"
 #include "models/isa/program.h"
 #include "models/timing/kernel_steps.h"
+#include "models/timing/kernel_time.h"
 
 namespace tpusim::chip {
 
@@ -47,7 +57,7 @@ struct TensorCoreParts {
 class TensorCore : public sc_core::sc_module, public TransferListener {
  public:
   TensorCore(sc_core::sc_module_name name, const configs::ChipParams& params,
-             const TensorCoreParts& parts, Probe& probe);
+             const TensorCoreParts& parts, bool every_step, Probe& probe);
 
   // The core must be idle. The listener is called at the end, once; the kernel
   // must live until then. Transfers go through `channel` of the DMA engine.
@@ -59,7 +69,7 @@ class TensorCore : public sc_core::sc_module, public TransferListener {
   void TransferEnded(uint64_t sequence) override;
 
  private:
-  enum class Phase { kIdle, kBlock, kLaunch, kStep, kWaitData, kDrain };
+  enum class Phase { kIdle, kBlock, kLaunch, kStep, kWaitData, kSteady, kSteadyData, kDrain };
   struct OutputState {
     uint32_t moves_with = 0;
     int32_t buffers = 1;
@@ -68,16 +78,19 @@ class TensorCore : public sc_core::sc_module, public TransferListener {
   };
 
   void TimerFired();
-  void Begin(int64_t step, double fraction);
+  void Begin(int64_t step, double blocks, Picoseconds total);
   void Issue(Bytes bytes, int64_t step, bool write);
   void Reach(int64_t step);  // the step is next: find out what it waits for
   void TryStep();
   void EndStep();
+  bool BeginSteady(int64_t step);
+  void TryEndSteady();
   void TryEnd();
   void Measure(const isa::Block& block, Picoseconds total);
 
   const configs::ChipParams& params_;
   const TensorCoreParts parts_;
+  const bool every_step_;
   Probe& probe_;
   sc_core::sc_event timer_;
 
@@ -100,6 +113,13 @@ class TensorCore : public sc_core::sc_module, public TransferListener {
   uint64_t needed_ = 0;              // the step may start when this one has ended
   std::array<uint64_t, 4> fetch_{};  // last fetch of each of the next steps
   Bytes windows_{0};
+
+  // Steady runs, per kernel when it first runs; those of the running one from
+  // next_run_ on are still to come.
+  std::unordered_map<const isa::Kernel*, std::vector<timing::SteadyRun>> runs_;
+  const std::vector<timing::SteadyRun>* kernel_runs_ = nullptr;
+  size_t next_run_ = 0;
+  std::vector<Outstanding> outstanding_;  // when the steady run began
 };
 
 }  // namespace tpusim::chip

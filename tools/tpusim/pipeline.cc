@@ -159,6 +159,10 @@ void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
                  "Simulate one of all chips that do the same (default), or every one")
       ->type_name("on|off")
       ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--detail", flags.detail,
+                 "Execute every step of a kernel (default), or run those that repeat as one")
+      ->type_name("tile|kernel")
+      ->check(CLI::IsMember({"kernel", "tile"}));
   app.add_option("--slow", flags.slow,
                  "A straggler: the clock of a chip runs at this share, "
                  "such as chip=3:0.8")
@@ -175,6 +179,7 @@ absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags&
   sim::SimulationOptions options;
   options.record_devices = record_devices;
   options.fold = flags.fold == "on";
+  options.every_step = flags.detail == "tile";
   for (const std::string& text : flags.slow) {
     ASSIGN_OR_RETURN(const sim::SlowChip slow, sim::ParseSlowChip(text, prepared.config));
     options.impairments.chips.push_back(slow);

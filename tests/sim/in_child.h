@@ -1,0 +1,111 @@
+// Several simulations in one test.
+//
+// SystemC runs one simulation per process, so each runs in a child that writes
+// its results into a pipe.
+#ifndef TPUSIM_TESTS_SIM_IN_CHILD_H_
+#define TPUSIM_TESTS_SIM_IN_CHILD_H_
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "sim/simulate.h"
+
+namespace tpusim::testing {
+
+using sim::DeviceTotals;
+using sim::SimulationOptions;
+using sim::Timeline;
+
+// Times, then bytes; empty if the run failed.
+struct Figures {
+  std::vector<int64_t> times, bytes;
+  int64_t events = 0;
+};
+
+inline Figures FiguresOf(const Timeline& timeline) {
+  Figures figures;
+  figures.times.push_back(timeline.step_time.value());
+  for (const DeviceTotals& d : timeline.devices) {
+    for (const Picoseconds t : {d.finish, d.compute_busy, d.mxu_busy, d.vpu_busy}) {
+      figures.times.push_back(t.value());
+    }
+    figures.bytes.push_back(d.hbm_bytes.value());
+    for (int l = 0; l < configs::kDirections; ++l) {
+      figures.bytes.push_back(d.sent[l].value());
+      figures.bytes.push_back(d.received[l].value());
+    }
+  }
+  return figures;
+}
+
+inline void WriteAll(int file, const std::vector<int64_t>& values) {
+  const auto n = static_cast<int64_t>(values.size());
+  const auto put = [file](const void* data, size_t size) {
+    const char* at = static_cast<const char*>(data);
+    while (size > 0) {
+      const ssize_t written = write(file, at, size);
+      if (written <= 0) _exit(1);
+      at += written;
+      size -= static_cast<size_t>(written);
+    }
+  };
+  put(&n, sizeof n);
+  put(values.data(), values.size() * sizeof(int64_t));
+}
+
+inline std::vector<int64_t> ReadAll(int file) {
+  const auto get = [file](void* data, size_t size) {
+    char* at = static_cast<char*>(data);
+    while (size > 0) {
+      const ssize_t got = read(file, at, size);
+      if (got <= 0) return false;
+      at += got;
+      size -= static_cast<size_t>(got);
+    }
+    return true;
+  };
+  int64_t n = 0;
+  if (!get(&n, sizeof n)) return {};
+  std::vector<int64_t> values(static_cast<size_t>(n));
+  return get(values.data(), values.size() * sizeof(int64_t)) ? values : std::vector<int64_t>();
+}
+
+inline Figures InChild(const configs::Config& config, const isa::PodProgram& program,
+                       const SimulationOptions& options) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    const absl::StatusOr<Timeline> timeline = sim::Simulate(config, program, options);
+    if (!timeline.ok()) {
+      fmt::print(stderr, "{}\n", Message(timeline.status()));
+      _exit(1);
+    }
+    const Figures figures = FiguresOf(*timeline);
+    WriteAll(ends[1], figures.times);
+    WriteAll(ends[1], figures.bytes);
+    WriteAll(ends[1], {timeline->events});
+    _exit(0);
+  }
+  close(ends[1]);
+  Figures figures;
+  figures.times = ReadAll(ends[0]);
+  figures.bytes = ReadAll(ends[0]);
+  for (const int64_t events : ReadAll(ends[0])) figures.events = events;
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  return figures;
+}
+
+}  // namespace tpusim::testing
+
+#endif  // TPUSIM_TESTS_SIM_IN_CHILD_H_
