@@ -6,7 +6,7 @@ of the results. JAX runs it on one device, without constraints, so that nobody e
 part of the answer; only a shard_map runs on the mesh.
 
 `MAKERS` has one entry per kind of operation; a maker looks at the values that exist, picks operands
-and returns a step, or None if nothing fits.
+and returns a step, or None if nothing fits. More of them are in `random_operations`.
 
     python tests/jax/random_programs.py --seeds 0:1000     # a long run; names every seed that fails
     python tests/jax/random_programs.py --seeds 17 --show  # one program, written out
@@ -45,6 +45,7 @@ import tpusim
 from jax import lax
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = "v5e-4x2"
 MESHES = ({"x": 8}, {"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 2, "y": 2, "z": 2})
 DTYPES = (jnp.float32, jnp.bfloat16, jnp.int32, jnp.bool_)
@@ -702,4 +703,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    # The module of this name, not this script: it is the one that the operations register with.
+    from random_operations import random_programs
+
+    sys.exit(random_programs.main(sys.argv[1:]))

@@ -40,6 +40,18 @@ TEST(WindowTest, UnevenBlocksEndWhereTheArrayEnds) {
   EXPECT_EQ(ReceivedElements({0, kFour, 30, 8, 8, 0, 10}), 2);
 }
 
+TEST(WindowTest, CyclicWindowsHaveNoEnds) {
+  // Three rows on: the last device's come from the first one.
+  Window window{0, kFour, 32, 8, 8, 3, 8};
+  window.cyclic = true;
+  EXPECT_EQ(ReceivedElements(window), 3);
+  // 32 on is where it began; 8 on is the whole block of the next one.
+  window.offset = 32;
+  EXPECT_EQ(ReceivedElements(window), 0);
+  window.offset = 8;
+  EXPECT_EQ(ReceivedElements(window), 8);
+}
+
 TEST(SpatialWindowTest, StrideAndPadding) {
   // 16 elements, window 3, stride 2, padding 1 before: 8 positions, 2 per device,
   // which cover [4 i - 1, 4 i + 4).
