@@ -32,7 +32,6 @@ NONE, REDUCE, GATHER, PERMUTE, EXCHANGE, SCATTER = (
     frozenset({"all-to-all"}),
     frozenset({"reduce-scatter"}),
 )
-ANY = None  # depends on what propagation makes of uneven shards
 KINDS = REDUCE | GATHER | PERMUTE | EXCHANGE | SCATTER
 
 f32, bf16, s32, u32 = jnp.float32, jnp.bfloat16, jnp.int32, jnp.uint32
@@ -46,7 +45,7 @@ class Case:
     function: Callable[..., Any]
     arguments: list[tuple[Any, ...]]  # shape, type, spec; integers: limits [low, high)
     results: tuple[P, ...]
-    collectives: frozenset[str] | None
+    collectives: frozenset[str]
 
 
 CASES: list[Case] = []
@@ -125,9 +124,9 @@ case("pad_interior_shifted", lambda c, a: lax.pad(a, 7, [(-1, 6, 2), (0, 0, 0)])
      [((17, 8), s32, P())], P(), NONE)
 case("pad_one", lambda c, a: lax.pad(a, 7, [(3, 4, 0), (0, 0, 0)]), [((1, 8), s32, P())], X, NONE)
 case("pad_uneven", lambda c, a: c(lax.pad(c(a, X), 7, [(2, 1, 0)]), X)[:12],
-     [((10,), s32, P())], X, ANY)
+     [((10,), s32, P())], X, PERMUTE)
 case("reverse", lambda c, a: a[::-1], [((16, 8), f32, X)], X, PERMUTE)
-case("reverse_uneven", lambda c, a: c(c(a, X)[::-1], X)[:8], [((10, 8), s32, P())], X, ANY)
+case("reverse_uneven", lambda c, a: c(c(a, X)[::-1], X)[:8], [((10, 8), s32, P())], X, PERMUTE)
 case("reverse_both", lambda c, a: a[::-1, ::-1], [((16, 8), f32, XY)], XY, PERMUTE)
 case("concatenate_kept", lambda c, a, b: jnp.concatenate([a, b], 1), [((16, 8), f32, X)] * 2, X,
      NONE)
@@ -140,12 +139,12 @@ case("roll", lambda c, a: jnp.roll(a, 1, 0), [((16, 8), f32, XY)], XY, PERMUTE)
 case("roll_back", lambda c, a: jnp.roll(a, -3, 0), [((32, 8), f32, XY)], XY, PERMUTE)
 case("roll_far", lambda c, a: jnp.roll(a, 21, 0), [((32, 8), f32, XY)], XY, PERMUTE)
 case("roll_both", lambda c, a: jnp.roll(a, (2, 5), (0, 1)), [((16, 8), f32, XY)], XY, PERMUTE)
-case("roll_uneven", lambda c, a: jnp.roll(c(a, X), 2, 0), [((14, 8), s32, P())], P(), ANY)
+case("roll_uneven", lambda c, a: jnp.roll(c(a, X), 2, 0), [((14, 8), s32, P())], P(), GATHER)
 case("roll_whole", lambda c, a: jnp.roll(a, 3, 1), [((16, 8), f32, X)], X, NONE)
 case("pad_wrapped", lambda c, a: jnp.pad(a, ((2, 2), (0, 0)), mode="wrap"), [((28, 4), s32, X)], X,
      PERMUTE)
 case("diff_of_shards", lambda c, a: jnp.pad(c(a[1:] - a[:-1], X), ((1, 0), (0, 0))),
-     [((32, 4), f32, X)], X, ANY)
+     [((32, 4), f32, X)], X, PERMUTE)
 # ---- dynamic slices ----------------------------------------------------------------------------
 case("dynamic_slice_kept", lambda c, a, i: lax.dynamic_slice(a, (0, i), (16, 2)),
      [((16, 8), f32, X), index(8)], X, NONE)
@@ -236,7 +235,7 @@ case("conv_dilated", conv(rhs=(2, 2)), [(IMAGE, f32, P(None, "x")), (KERNEL, f32
 case("conv_transposed", conv(padding=((1, 2), (1, 2)), lhs=(2, 2)),
      [(IMAGE, f32, P(None, "x")), (KERNEL, f32, P())], P(None, "x"), PERMUTE)
 case("conv_uneven", lambda c, a, k: c(conv()(c, c(a, P(None, "x")), k), P(None, "x"))[:, :12],
-     [((2, 14, 6, 4), s32, P()), (KERNEL, s32, P())], P(None, "x"), ANY)
+     [((2, 14, 6, 4), s32, P()), (KERNEL, s32, P())], P(None, "x"), PERMUTE)
 case("conv_grouped", conv(groups=4),
      [((8, 16, 12, 8), f32, P(None, None, None, "x")),
       ((3, 3, 2, 16), f32, P(None, None, None, "x"))],
@@ -372,5 +371,4 @@ def test_operation(case: Case, binary: str, tmp_path: pathlib.Path):
     kept = sorted(real.lower(*real_structs)._lowering.compile_args["kept_var_idx"])
     expected = [split(np.asarray(v), spec) for v, spec in zip(whole, case.results, strict=True)]
     oracle.check(oracle.run(module, [inputs[k] for k in kept]), expected, {"float32": 1e-4})
-    if case.collectives is not None:
-        assert collectives_of(module) == case.collectives, done.stderr
+    assert collectives_of(module) == case.collectives, done.stderr
