@@ -112,6 +112,7 @@ case("slice_uneven", lambda c, a: c(a[1:], X) - c(a[:-1], X), [((32, 3), s32, X)
      PERMUTE | GATHER)
 case("slice_strided", lambda c, a: a[1::2], [((32, 3), f32, X)], X, NONE)
 case("slice_strided_3", lambda c, a: a[2:26:3], [((32, 3), f32, X)], X, PERMUTE)
+case("slice_halves", lambda c, a: a[:16] + a[16:] * 2, [((32, 3), f32, X)], X, PERMUTE)
 case("slice_one", lambda c, a: a[5], [((16, 6), f32, X)], P(), REDUCE)
 case("slice_one_bool", lambda c, a: (a > 0)[5], [((16, 6), f32, X)], P(), REDUCE)
 case("pad_edges", lambda c, a: lax.pad(a, jnp.float32(2), [(3, 5, 0), (0, 0, 0)]),
@@ -132,6 +133,8 @@ case("concatenate_kept", lambda c, a, b: jnp.concatenate([a, b], 1), [((16, 8), 
      NONE)
 case("concatenate_long", lambda c, a, b: jnp.concatenate([a, b]),
      [((32, 8), f32, X), ((4, 8), f32, X)], X, PERMUTE)
+case("concatenate_halves", lambda c, a, b: jnp.concatenate([a, b]), [((32, 8), f32, XY)] * 2, XY,
+     PERMUTE)
 case("concatenate_rows", lambda c, a, b: jnp.concatenate([a[:1], b, a[1:2]]),
      [((4, 8), f32, P()), ((30, 8), f32, P())], X, NONE)
 case("stack", lambda c, a, b: jnp.stack([a, b]), [((16,), f32, X)] * 2, P(None, "x"), NONE)

@@ -30,9 +30,11 @@ TEST(WindowTest, HalosOverSeveralBlocks) {
 }
 
 TEST(WindowTest, ShrinkingBlocksDrift) {
-  // The first half in blocks of 4: device i wants [4 i, 4 i + 4), which begins 4 i
-  // before its own block: the range is [-12, 4), of which 12 are others'.
-  EXPECT_EQ(ReceivedElements({0, kFour, 32, 8, 4, 0, 4}), 12);
+  // The first half in blocks of 4: device i wants [4 i, 4 i + 4), which devices 0, 0, 1, 1
+  // have: half a block from the neighbour, and half a block from two away.
+  EXPECT_EQ(ReceivedElements({0, kFour, 32, 8, 4, 0, 4}), 8);
+  // The second half: devices 2, 2, 3 and 3.
+  EXPECT_EQ(ReceivedElements({0, kFour, 32, 8, 4, 16, 4}), 8);
 }
 
 TEST(WindowTest, UnevenBlocksEndWhereTheArrayEnds) {

@@ -1,6 +1,7 @@
 #include "workloads/spmd/ops/window.h"
 
 #include <algorithm>
+#include <map>
 
 #include "workloads/hlo/attributes.h"
 #include "workloads/spmd/ops/emit.h"
@@ -10,6 +11,7 @@ namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
+using sharding::Axes;
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
@@ -67,19 +69,119 @@ bool IsOwn(const Window& w, const Piece& piece) {
   return w.cyclic ? piece.hops % Product(w.axes) == 0 : piece.hops == 0;
 }
 
-}  // namespace
+// The same, exactly: where windows drift against the blocks, no two devices find
+// the same part of a neighbour's block.
+struct Share {
+  int64_t hops = 0, width = 0;        // the most that any device receives
+  std::vector<int64_t> receivers;     // shard numbers
+  std::vector<int64_t> start, place;  // in the sender's block, in the receiver's window
+};
 
-int64_t ReceivedElements(const Window& window) {
+std::vector<Share> SharesOf(const Window& w) {
+  const int64_t shards = Product(w.axes);
+  std::map<int64_t, Share> by_hops;
+  const auto for_parts = [&](const auto& visit) {
+    for (int64_t i = 0; i < shards; ++i) {
+      const int64_t begin = std::max<int64_t>(w.step * i + w.offset, 0);
+      const int64_t end = std::min(w.step * i + w.offset + w.width, w.size);
+      for (int64_t source = begin / w.block; begin < end && source * w.block < end; ++source) {
+        visit(i, source, std::max(begin, source * w.block), std::min(end, (source + 1) * w.block));
+      }
+    }
+  };
+  for_parts([&](int64_t i, int64_t source, int64_t begin, int64_t end) {
+    Share& share = by_hops[source - i];
+    share.hops = source - i;
+    share.width = std::max(share.width, end - begin);
+    share.receivers.push_back(i);
+    share.start.resize(shards);
+    share.place.resize(shards);
+  });
+  for_parts([&](int64_t i, int64_t source, int64_t begin, int64_t) {
+    Share& share = by_hops.at(source - i);
+    share.start[source] = std::min(begin - source * w.block, w.block - share.width);
+    share.place[i] = source * w.block + share.start[source] - (w.step * i + w.offset);
+  });
+  std::vector<Share> shares;
+  for (auto& [hops, share] : by_hops) shares.push_back(std::move(share));
+  return shares;
+}
+
+int64_t ReceivedElements(const std::vector<Share>& shares) {
   int64_t elements = 0;
-  for (const Piece& piece : PiecesOf(window).list) {
-    if (!IsOwn(window, piece) && !piece.receivers.empty()) elements += piece.end - piece.begin;
+  for (const Share& share : shares) elements += share.hops == 0 ? 0 : share.width;
+  return elements;
+}
+
+int64_t ReceivedElements(const Window& w, const Pieces& pieces) {
+  int64_t elements = 0;
+  for (const Piece& piece : pieces.list) {
+    if (!IsOwn(w, piece) && !piece.receivers.empty()) elements += piece.end - piece.begin;
   }
   return elements;
 }
 
-Instruction* Fetch(Builder& builder, Instruction* value, const Window& w, Instruction* fill) {
+// Whether it pays to look up who needs what.
+bool Exact(const Window& w, const Pieces& pieces) {
+  return w.step != w.block && !w.cyclic &&
+         ReceivedElements(SharesOf(w)) < ReceivedElements(w, pieces);
+}
+
+// From the device `hops` shards further on, to every receiver.
+Instruction* Permuted(Builder& builder, Instruction* value, const Window& w, int64_t hops,
+                      const std::vector<int64_t>& receivers) {
   const int64_t shards = Product(w.axes);
-  const Pieces pieces = PiecesOf(w);
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (const std::vector<int64_t>& group : sharding::ReplicaGroups(builder.mesh(), w.axes)) {
+    for (int64_t i : receivers) {
+      pairs.emplace_back(group[((i + hops) % shards + shards) % shards], group[i]);
+    }
+  }
+  std::sort(pairs.begin(), pairs.end());
+  return builder.CollectivePermute(value, pairs, w.axes);
+}
+
+// s32[]: the entry of this device's shard number.
+Instruction* Entry(Builder& builder, const Axes& axes, const std::vector<int64_t>& table) {
+  Instruction* all = hlo::AddLiteral(builder.computation(),
+                                     hlo::MakeIntVectorLiteral(hlo::PrimitiveType::kS32, table));
+  return builder.Reshape(DynamicSliceDim(builder, all, 0, builder.Coordinate(axes), 1), {});
+}
+
+// Every share goes to its place in the window, as far as the window has it from that device.
+Instruction* FetchShares(Builder& builder, Instruction* value, const Window& w) {
+  Instruction* zero = builder.Zero(value->shape().element_type);
+  hlo::Shape shape = value->shape();
+  shape.dims[w.dim] = w.width;
+  Instruction* result = nullptr;
+  for (const Share& share : SharesOf(w)) {
+    Instruction* part =
+        DynamicSliceDim(builder, value, w.dim, Entry(builder, w.axes, share.start), share.width);
+    if (share.hops != 0) part = Permuted(builder, part, w, share.hops, share.receivers);
+    hlo::Shape wide = shape;
+    wide.dims[w.dim] += 2 * share.width;
+    std::vector<Instruction*> operands(shape.rank() + 2,
+                                       builder.Constant(hlo::PrimitiveType::kS32, 0));
+    operands[0] = Spread(builder, zero, wide.dims);
+    operands[1] = part;
+    operands[w.dim + 2] = Plus(builder, Entry(builder, w.axes, share.place), share.width);
+    part = builder.Add(Opcode::kDynamicUpdateSlice, wide, operands);
+    part = SliceDim(builder, part, w.dim, share.width, share.width + w.width);
+    if (result != nullptr) {
+      // Where the window is in the sender's block: i + hops, if i is this device.
+      Instruction* from_block =
+          Plus(builder, builder.Offset(w.axes, w.step - w.block), w.offset - share.hops * w.block);
+      part = Select(builder, builder.InRange(shape, w.dim, from_block, 0, w.block), part, result);
+    }
+    result = part;
+  }
+  return result;
+}
+
+// One range for all, from the start of the own block.
+Instruction* FetchRange(Builder& builder, Instruction* value, const Window& w,
+                        const Pieces& pieces) {
+  const int64_t shards = Product(w.axes);
   Instruction* zero = builder.Zero(value->shape().element_type);
   hlo::Shape shape = value->shape();
   std::vector<Instruction*> parts;
@@ -90,16 +192,7 @@ Instruction* Fetch(Builder& builder, Instruction* value, const Window& w, Instru
       continue;
     }
     Instruction* part = SliceDim(builder, value, w.dim, piece.begin, piece.end);
-    if (!IsOwn(w, piece)) {
-      std::vector<std::pair<int64_t, int64_t>> pairs;
-      for (const std::vector<int64_t>& group : sharding::ReplicaGroups(builder.mesh(), w.axes)) {
-        for (int64_t i : piece.receivers) {
-          pairs.emplace_back(group[((i + piece.hops) % shards + shards) % shards], group[i]);
-        }
-      }
-      std::sort(pairs.begin(), pairs.end());
-      part = builder.CollectivePermute(part, pairs, w.axes);
-    }
+    if (!IsOwn(w, piece)) part = Permuted(builder, part, w, piece.hops, piece.receivers);
     parts.push_back(part);
   }
   Instruction* joined = nullptr;
@@ -131,6 +224,22 @@ Instruction* Fetch(Builder& builder, Instruction* value, const Window& w, Instru
       joined = DynamicSliceDim(builder, joined, w.dim, start, w.width);
     }
   }
+  return joined;
+}
+
+}  // namespace
+
+int64_t ReceivedElements(const Window& window) {
+  const Pieces pieces = PiecesOf(window);
+  return Exact(window, pieces) ? ReceivedElements(SharesOf(window))
+                               : ReceivedElements(window, pieces);
+}
+
+Instruction* Fetch(Builder& builder, Instruction* value, const Window& w, Instruction* fill) {
+  const Pieces pieces = PiecesOf(w);
+  const int64_t shards = Product(w.axes);
+  Instruction* joined =
+      Exact(w, pieces) ? FetchShares(builder, value, w) : FetchRange(builder, value, w, pieces);
   if (fill == nullptr || w.cyclic) return joined;
   const bool before = w.offset < 0 || w.offset + w.step * (shards - 1) < 0;
   const bool behind = std::max(w.offset, w.offset + w.step * (shards - 1)) + w.width > w.size;

@@ -5,7 +5,8 @@
 // convolutions and windows of all kinds come down to this. A device receives
 // from its neighbours what it lacks, by collective-permutes: one for every
 // distance at which any device finds something. Seen from the start of its own
-// block, every device receives the same range, so that it is one program.
+// block, every device receives the same range, so that it is one program; if that
+// is more than it needs, tables say which part of a block goes where.
 #ifndef TPUSIM_WORKLOADS_SPMD_OPS_WINDOW_H_
 #define TPUSIM_WORKLOADS_SPMD_OPS_WINDOW_H_
 
