@@ -18,6 +18,7 @@
 #include "workloads/passes/fuse.h"
 #include "workloads/passes/layout.h"
 #include "workloads/passes/memory.h"
+#include "workloads/passes/placement.h"
 #include "workloads/passes/schedule.h"
 #include "workloads/passes/simplify.h"
 #include "workloads/passes/sink_initializers.h"
@@ -185,6 +186,18 @@ class TripCounts {
   std::vector<std::string> assumptions_;
 };
 
+// The user's word first, then the exporter's.
+std::vector<lowering::StatedCost> CustomCosts(const tpusim::Workload& workload,
+                                              const CompileOptions& options) {
+  std::vector<lowering::StatedCost> costs = options.kernel_costs;
+  for (const tpusim::KernelCost& kernel : workload.kernels()) {
+    costs.push_back({kernel.name(),
+                     {Flops(kernel.flops()), Flops(kernel.transcendentals()),
+                      Bytes(kernel.bytes_accessed())}});
+  }
+  return costs;
+}
+
 }  // namespace
 
 std::vector<std::string> PassNames() {
@@ -230,6 +243,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   const passes::Target target(config);
   result.optimized = std::move(partitioned.module);
   hlo::Module& module = *result.optimized;
+  RETURN_IF_ERROR(passes::AssignMemorySpaces(
+      module, {workload.argument_memory_kinds().begin(), workload.argument_memory_kinds().end()}));
+  lowering::StateCustomCosts(module, CustomCosts(workload, options));
   for (const Pass& pass : kPipeline) {
     RETURN_IF_ERROR(pass.run(module, target));
     if (wants_dump(pass.name)) result.dumps.emplace_back(pass.name, hlo::ToString(module));
@@ -248,7 +264,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
   ASSIGN_OR_RETURN(
       result.program,
-      lowering::Lower({&module, &memory, placement.device_of_partition, trips}, target));
+      lowering::Lower({&module, &memory, placement.device_of_partition, trips, options.branches},
+                      target));
   isa::ProgramInfo& info = result.program.info;
   info.module_name = workload.name().empty() ? module.name() : workload.name();
   info.partitions = sharded.num_partitions;
@@ -258,7 +275,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   for (size_t n = 0; n < memory.live_at_peak.size() && n < 10; ++n) {
     info.largest_live.push_back(info.buffers[memory.live_at_peak[n]]);
   }
-  info.assumptions = trip_counts.assumptions();
+  const std::vector<std::string> trips_assumed = trip_counts.assumptions();
+  info.assumptions.insert(info.assumptions.begin(), trips_assumed.begin(), trips_assumed.end());
   for (std::string& warning : trip_counts.Unused()) result.warnings.push_back(std::move(warning));
   info.warnings = result.warnings;
   return result;

@@ -18,6 +18,7 @@
 #include "models/isa/program.h"
 #include "workloads/hlo/import.h"
 #include "workloads/hlo/ir.h"
+#include "workloads/lowering/custom_cost.h"
 
 namespace tpusim::workloads {
 
@@ -26,6 +27,10 @@ enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kStreams };
 struct CompileOptions {
   // --trip-count LOOP=N; LOOP is a while's name or a glob. First match wins.
   std::vector<std::pair<std::string, int64_t>> trip_counts;
+  // --branch NAME=k or NAME=longest; NAME is a conditional's name or a glob.
+  std::vector<std::pair<std::string, std::string>> branches;
+  // --kernel-cost NAME=FLOPS,BYTES of custom calls; before what the workload says.
+  std::vector<lowering::StatedCost> kernel_costs;
   // --device-order: "" = the rule, "ids" = partition i on device i, or an
   // explicit list of device ids.
   std::string device_order;

@@ -44,6 +44,50 @@ std::string CheckTripCount(const std::string& text) {
   return fmt::format("\"{}\" is not LOOP=N, such as 'while.3=10' or '*=4'", text);
 }
 
+// NAME=k or NAME=longest.
+bool ParseBranch(const std::string& text, std::pair<std::string, std::string>* parsed) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) return false;
+  *parsed = {text.substr(0, equals), text.substr(equals + 1)};
+  return parsed->second == "longest" ||
+         parsed->second.find_first_not_of("0123456789") == std::string::npos;
+}
+
+std::string CheckBranch(const std::string& text) {
+  std::pair<std::string, std::string> ignored;
+  if (ParseBranch(text, &ignored)) return "";
+  return fmt::format("\"{}\" is not NAME=k or NAME=longest, such as 'conditional.3=1'", text);
+}
+
+// NAME=FLOPS,BYTES
+bool ParseKernelCost(const std::string& text, lowering::StatedCost* parsed) {
+  const size_t equals = text.rfind('=');
+  const size_t comma = text.rfind(',');
+  if (equals == std::string::npos || equals == 0 || comma == std::string::npos || comma < equals) {
+    return false;
+  }
+  parsed->name = text.substr(0, equals);
+  double flops = 0, bytes = 0;  // 1e12 is easier to write than its digits
+  try {
+    size_t used = 0;
+    flops = std::stod(text.substr(equals + 1, comma - equals - 1), &used);
+    if (used != comma - equals - 1) return false;
+    bytes = std::stod(text.substr(comma + 1), &used);
+    if (used != text.size() - comma - 1) return false;
+  } catch (const std::exception&) {
+    return false;
+  }
+  if (!(flops >= 0 && flops < 9e18 && bytes >= 0 && bytes < 9e18)) return false;
+  parsed->cost = {Flops(static_cast<int64_t>(flops)), Flops(0), Bytes(static_cast<int64_t>(bytes))};
+  return true;
+}
+
+std::string CheckKernelCost(const std::string& text) {
+  lowering::StatedCost ignored;
+  if (ParseKernelCost(text, &ignored)) return "";
+  return fmt::format("\"{}\" is not NAME=FLOPS,BYTES, such as 'flash*=2.2e9,1.6e7'", text);
+}
+
 }  // namespace
 
 std::string NameOf(const std::string& file) {
@@ -66,6 +110,17 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
       ->type_name("LOOP=N")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckTripCount, ""));
+  app.add_option("--branch", flags.branches,
+                 "Which branch a conditional takes whose predicate is data (default: the longest); "
+                 "NAME may be a glob")
+      ->type_name("NAME=K|longest")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckBranch, ""));
+  app.add_option("--kernel-cost", flags.kernel_costs,
+                 "What one call of an opaque kernel (custom call) costs; NAME may be a glob")
+      ->type_name("NAME=FLOPS,BYTES")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckKernelCost, ""));
   app.add_option("--device-order", flags.device_order,
                  "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
                  "coordinates, else JAX's make_mesh order)")
@@ -80,6 +135,16 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
     std::pair<std::string, int64_t> parsed;
     TPUSIM_CHECK(ParseTripCount(text, &parsed), "the parser lets no other form through");
     options.trip_counts.push_back(std::move(parsed));
+  }
+  for (const std::string& text : flags.branches) {
+    std::pair<std::string, std::string> parsed;
+    TPUSIM_CHECK(ParseBranch(text, &parsed), "the parser lets no other form through");
+    options.branches.push_back(std::move(parsed));
+  }
+  for (const std::string& text : flags.kernel_costs) {
+    lowering::StatedCost parsed;
+    TPUSIM_CHECK(ParseKernelCost(text, &parsed), "the parser lets no other form through");
+    options.kernel_costs.push_back(std::move(parsed));
   }
   options.device_order = flags.device_order;
   return options;

@@ -24,7 +24,8 @@ namespace tpusim::tools {
 // What the flags say about one program on one slice.
 struct ProgramFlags {
   std::vector<std::string> overrides;    // --set NAME=VALUE
-  std::vector<std::string> trip_counts;  // --trip-count LOOP=N, checked by the parser
+  std::vector<std::string> trip_counts;
+  std::vector<std::string> branches, kernel_costs;  // --trip-count LOOP=N, checked by the parser
   std::string device_order;              // --device-order
   bool quiet = false;
   bool verbose = false;

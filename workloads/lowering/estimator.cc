@@ -10,6 +10,7 @@
 #include "workloads/lowering/instruction_class.h"
 #include "workloads/lowering/kernels/kernels.h"
 #include "workloads/lowering/lower.h"
+#include "workloads/lowering/transfers.h"
 
 namespace tpusim::lowering {
 
@@ -18,8 +19,8 @@ passes::LatencyEstimator MakeEstimator(
     std::function<absl::StatusOr<int64_t>(const hlo::Instruction&)> trips) {
   passes::LatencyEstimator estimator;
   estimator.trips = std::move(trips);
-  estimator.busy = [&target, device_of_partition](
-                       const hlo::Instruction& i) -> absl::StatusOr<Picoseconds> {
+  estimator.busy = [&target,
+                    device_of_partition](const hlo::Instruction& i) -> absl::StatusOr<Picoseconds> {
     ASSIGN_OR_RETURN(const InstructionClass c, Classify(i));
     switch (c) {
       case InstructionClass::kScalar:
@@ -34,12 +35,21 @@ passes::LatencyEstimator MakeEstimator(
                          EstimateCollective(target.config(), request));
         return info.expected;
       }
+      case InstructionClass::kTransfer: {
+        ASSIGN_OR_RETURN(const isa::Body transfer, TransferOf(i, target));
+        return TimeOfTransfer(target.chip(), transfer);
+      }
       default:
         return Picoseconds(0);
     }
   };
-  estimator.in_flight = [&target, device_of_partition](
-                            const hlo::Instruction& start) -> absl::StatusOr<Picoseconds> {
+  estimator.in_flight =
+      [&target, device_of_partition](const hlo::Instruction& start) -> absl::StatusOr<Picoseconds> {
+    ASSIGN_OR_RETURN(const InstructionClass c, Classify(start));
+    if (c == InstructionClass::kCopyStart) {
+      ASSIGN_OR_RETURN(const isa::Body transfer, TransferOf(start, target));
+      return TimeOfTransfer(target.chip(), transfer);
+    }
     ASSIGN_OR_RETURN(const CollectiveRequest request, RequestOf(start, device_of_partition));
     ASSIGN_OR_RETURN(const isa::CollectiveInfo info, EstimateCollective(target.config(), request));
     return info.expected;

@@ -7,6 +7,9 @@
 #include "configs/status_macros.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/opcode.h"
+#include "workloads/lowering/transfers.h"
+#include "workloads/passes/placement.h"
+#include "workloads/passes/sink_initializers.h"
 #include "workloads/passes/sink_initializers.h"
 
 namespace tpusim::lowering {
@@ -23,25 +26,56 @@ absl::StatusOr<InstructionClass> Classify(const Instruction& i) {
     case Opcode::kConstant:
     case Opcode::kOptBarrier:
     case Opcode::kAfterAll:
+    case Opcode::kAddDependency:
+    case Opcode::kDomain:
+    case Opcode::kAsyncUpdate:
       return InstructionClass::kNothing;
     case Opcode::kPartitionId:
     case Opcode::kReplicaId:
+    case Opcode::kGetDimensionSize:
       return InstructionClass::kScalar;
     case Opcode::kWhile:
       return InstructionClass::kLoop;
+    case Opcode::kConditional:
+      return InstructionClass::kBranch;
+    case Opcode::kCall:
+      return InstructionClass::kCall;
     case Opcode::kAllReduce:
     case Opcode::kAllGather:
     case Opcode::kReduceScatter:
     case Opcode::kAllToAll:
+    case Opcode::kRaggedAllToAll:
     case Opcode::kCollectivePermute:
       return InstructionClass::kCollective;
+    case Opcode::kAllReduceStart:
+    case Opcode::kAllGatherStart:
     case Opcode::kCollectivePermuteStart:
       return InstructionClass::kStart;
+    case Opcode::kAsyncStart:
+      return hlo::IsCollective(WrappedBy(i).opcode()) ? InstructionClass::kStart
+                                                      : InstructionClass::kCopyStart;
+    case Opcode::kCopyStart:
+      return InstructionClass::kCopyStart;
+    case Opcode::kAllReduceDone:
+    case Opcode::kAllGatherDone:
     case Opcode::kCollectivePermuteDone:
+    case Opcode::kAsyncDone:
+    case Opcode::kCopyDone:
       return InstructionClass::kDone;
+    case Opcode::kCustomCall:
+      // Reserves memory and leaves it as it is.
+      if (i.attrs().custom_call_target() == passes::kAllocateBuffer) {
+        return InstructionClass::kNothing;
+      }
+      return passes::PlacementOf(i) ? InstructionClass::kTransfer : InstructionClass::kKernel;
     case Opcode::kFusion:
     case Opcode::kDot:
+    case Opcode::kRaggedDot:
+    case Opcode::kConvolution:
     case Opcode::kReduce:
+    case Opcode::kReduceWindow:
+    case Opcode::kSelectAndScatter:
+    case Opcode::kMap:
     case Opcode::kBroadcast:
     case Opcode::kIota:
     case Opcode::kReshape:
@@ -53,13 +87,16 @@ absl::StatusOr<InstructionClass> Classify(const Instruction& i) {
     case Opcode::kConcatenate:
     case Opcode::kReverse:
     case Opcode::kCopy:
+    case Opcode::kBitcastConvert:
+    case Opcode::kGather:
+    case Opcode::kScatter:
+    case Opcode::kSort:
+    case Opcode::kTopk:
+    case Opcode::kRngBitGenerator:
+    case Opcode::kFft:
+    case Opcode::kCholesky:
+    case Opcode::kTriangularSolve:
       return InstructionClass::kKernel;
-    case Opcode::kCustomCall:
-      // Reserves memory and leaves it as it is.
-      if (i.attrs().custom_call_target() == passes::kAllocateBuffer) {
-        return InstructionClass::kNothing;
-      }
-      break;
     default:
       break;
   }
@@ -80,10 +117,11 @@ isa::Block ScalarBlock(const Instruction& i) {
   return block;
 }
 
-absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& i,
+absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& instruction,
                                             const std::vector<int64_t>& device_of_partition) {
+  const Instruction& i = WrappedBy(instruction);
   CollectiveRequest request;
-  request.name = i.name();
+  request.name = instruction.name();
   request.axes = hlo::FrontendAttribute(i, "tpusim.axes").value_or("");
   const auto devices = static_cast<int64_t>(device_of_partition.size());
   const auto device = [&](int64_t partition) -> absl::StatusOr<int64_t> {
@@ -93,15 +131,36 @@ absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& i,
     }
     return device_of_partition[static_cast<size_t>(partition)];
   };
-  for (const Instruction* operand : i.operands()) request.operand_bytes += operand->shape().ByteSize();
-  const hlo::Shape& shape = i.operand(0)->shape();
+  for (const Instruction* operand : i.operands()) {
+    request.operand_bytes += operand->shape().ByteSize();
+    // The other operands of a ragged all-to-all are the result's buffer and sizes.
+    if (i.opcode() == Opcode::kRaggedAllToAll) break;
+  }
+  const hlo::Shape& shape = *hlo::Leaves(i.operand(0)->shape())[0];
   request.element_bytes = std::max<int64_t>(1, hlo::BitWidth(shape.element_type) / 8);
   switch (i.opcode()) {
-    case Opcode::kAllReduce: request.kind = CollectiveKind::kAllReduce; break;
-    case Opcode::kAllGather: request.kind = CollectiveKind::kAllGather; break;
-    case Opcode::kReduceScatter: request.kind = CollectiveKind::kReduceScatter; break;
-    case Opcode::kAllToAll: request.kind = CollectiveKind::kAllToAll; break;
-    default: request.kind = CollectiveKind::kPermute; break;
+    case Opcode::kAllReduce:
+    case Opcode::kAllReduceStart:
+      request.kind = CollectiveKind::kAllReduce;
+      break;
+    case Opcode::kAllGather:
+    case Opcode::kAllGatherStart:
+      request.kind = CollectiveKind::kAllGather;
+      break;
+    case Opcode::kReduceScatter:
+      request.kind = CollectiveKind::kReduceScatter;
+      break;
+    case Opcode::kAllToAll:
+    case Opcode::kRaggedAllToAll:
+      request.kind = CollectiveKind::kAllToAll;
+      break;
+    case Opcode::kCollectivePermute:
+    case Opcode::kCollectivePermuteStart:
+      request.kind = CollectiveKind::kPermute;
+      break;
+    default:
+      return NoRule(fmt::format("no rule to execute {}: '{}' is not supported", i.Describe(),
+                                hlo::OpcodeName(i.opcode())));
   }
   if (request.kind == CollectiveKind::kPermute) {
     for (const auto& pair : i.attrs().source_target_pairs()) {
@@ -125,6 +184,8 @@ absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& i,
 std::string CategoryOf(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kDot:
+    case Opcode::kRaggedDot:
+    case Opcode::kConvolution:
       return "convolution fusion";
     case Opcode::kFusion:
       if (i.attrs().fusion_kind() == "kOutput") return "convolution fusion";
@@ -133,9 +194,6 @@ std::string CategoryOf(const Instruction& i) {
     case Opcode::kCopy:
     case Opcode::kReshape:
       return "data formatting";
-    case Opcode::kCollectivePermuteStart:
-    case Opcode::kCollectivePermuteDone:
-      return std::string(hlo::OpcodeName(i.opcode()));
     default:
       return hlo::IsElementwise(i.opcode()) ? "non-fusion elementwise"
                                             : std::string(hlo::OpcodeName(i.opcode()));

@@ -18,9 +18,13 @@ enum class InstructionClass {
   kScalar,      // index arithmetic on the scalar core
   kKernel,      // a tiled kernel on the TensorCore
   kCollective,  // synchronous
-  kStart,       // asynchronous pair
-  kDone,
+  kStart,       // asynchronous pair around a collective
+  kCopyStart,   // ... around a copy between memories
+  kDone,        // of either
+  kTransfer,    // a value placed in another memory, waited for
   kLoop,
+  kBranch,  // conditional
+  kCall,
 };
 
 // Error (no rule): an op that cannot be executed, named with its source line.

@@ -9,12 +9,17 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/cost.h"
 #include "workloads/hlo/opcode.h"
+#include "workloads/lowering/branches.h"
 #include "workloads/lowering/collective.h"
+#include "workloads/lowering/custom_cost.h"
 #include "workloads/lowering/instruction_class.h"
 #include "workloads/lowering/kernels/kernels.h"
+#include "workloads/lowering/kernels/product.h"
+#include "workloads/lowering/transfers.h"
 #include "workloads/passes/control.h"
 
 namespace tpusim::lowering {
@@ -30,9 +35,18 @@ bool IsRecomputation(const Instruction& i) {
   return i.op_name().find("rematted_computation") != std::string::npos;
 }
 
-const Instruction* DotIn(const Instruction& i) {
-  if (i.opcode() == Opcode::kDot) return &i;
-  return i.opcode() == Opcode::kFusion ? ViewKernel(i).FindMember(Opcode::kDot) : nullptr;
+const Instruction* ProductIn(const Instruction& i) {
+  if (IsProduct(i.opcode())) return &i;
+  return i.opcode() == Opcode::kFusion ? ViewKernel(i).FindMember(IsProduct) : nullptr;
+}
+
+absl::StatusOr<hlo::Cost> CostOfKernel(const Instruction& i) {
+  if (i.opcode() != Opcode::kCustomCall || IsTopKCall(i)) return hlo::CostOf(i);
+  ASSIGN_OR_RETURN(const CustomCost custom, CustomCostOf(i));
+  hlo::Cost cost;
+  cost.flops = custom.flops;
+  cost.transcendentals = custom.transcendentals;
+  return cost;
 }
 
 class Lowering {
@@ -47,20 +61,25 @@ class Lowering {
     }
     RETURN_IF_ERROR(PrepareOps());
 
-    // Devices by the roles they play, in device order.
+    RETURN_IF_ERROR(DecideBranches());
+
+    // Devices by the roles they play and the branches they take, in device order.
     std::map<std::vector<int32_t>, int32_t> program_of_roles;
     program_.program_of_device.assign(static_cast<size_t>(config.devices()), -1);
-    std::vector<bool> used(static_cast<size_t>(config.devices()), false);
-    for (int64_t d : input_.device_of_partition) used[static_cast<size_t>(d)] = true;
-    for (size_t device = 0; device < used.size(); ++device) {
-      if (!used[device]) {
+    std::vector<int64_t> partition_of(static_cast<size_t>(config.devices()), -1);
+    for (size_t p = 0; p < input_.device_of_partition.size(); ++p) {
+      partition_of[static_cast<size_t>(input_.device_of_partition[p])] = static_cast<int64_t>(p);
+    }
+    for (size_t device = 0; device < partition_of.size(); ++device) {
+      if (partition_of[device] < 0) {
         program_.program_of_device[device] = IdleProgram();
         continue;
       }
       std::vector<int32_t> roles;
       for (const Collective& c : collectives_) roles.push_back(c.lowered.role_of_device[device]);
-      const auto [it, fresh] = program_of_roles.try_emplace(
-          roles, static_cast<int32_t>(program_.programs.size()));
+      for (const Branch& b : branches_) roles.push_back(b.taken[partition_of[device]]);
+      const auto [it, fresh] =
+          program_of_roles.try_emplace(roles, static_cast<int32_t>(program_.programs.size()));
       if (fresh) {
         program_.programs.push_back(ProgramFor(roles));
       }
@@ -73,16 +92,23 @@ class Lowering {
  private:
   struct Collective {
     LoweredCollective lowered;
-    int32_t op = -1;      // label on the collective stream
+    int32_t op = -1;  // label on the collective stream
     int32_t token = -1;
     int32_t stream = 0;
   };
+  struct Branch {
+    const Instruction* conditional = nullptr;
+    std::vector<int32_t> taken;  // by partition
+  };
   struct Op {
     InstructionClass what = InstructionClass::kNothing;
-    int32_t op = -1;  // label on the main stream
+    int32_t op = -1;          // label on the main stream
     int32_t collective = -1;  // index into collectives_
+    int32_t branch = -1;      // index into branches_
     int64_t trips = 0;
+    Picoseconds time{0};  // of itself, without what it calls
     isa::Kernel kernel;
+    isa::Body transfer;
     timing::KernelTraffic traffic;
   };
 
@@ -97,6 +123,25 @@ class Lowering {
           case InstructionClass::kKernel: {
             ASSIGN_OR_RETURN(op.kernel, BuildKernel(*i, target_));
             op.traffic = timing::TrafficOf(op.kernel);
+            op.time = timing::KernelTime(target_.chip(), op.kernel);
+            break;
+          }
+          case InstructionClass::kTransfer: {
+            ASSIGN_OR_RETURN(op.transfer, TransferOf(*i, target_));
+            // Where it is already, it is only renamed.
+            if (op.transfer.empty()) op.what = InstructionClass::kNothing;
+            op.time = TimeOfTransfer(target_.chip(), op.transfer);
+            break;
+          }
+          case InstructionClass::kCopyStart: {
+            ASSIGN_OR_RETURN(isa::Body transfer, TransferOf(*i, target_));
+            op.time = TimeOfTransfer(target_.chip(), transfer);
+            AddTransfer(*i, std::move(transfer), op, stream++ % kStreams);
+            break;
+          }
+          case InstructionClass::kBranch: {
+            op.branch = static_cast<int32_t>(branches_.size());
+            branches_.push_back({i, {}});
             break;
           }
           case InstructionClass::kLoop: {
@@ -107,6 +152,7 @@ class Lowering {
           case InstructionClass::kStart: {
             const bool async = op.what == InstructionClass::kStart;
             RETURN_IF_ERROR(AddCollective(*i, op, async ? stream++ % kStreams : 0));
+            op.time = collectives_[op.collective].lowered.info.expected;
             break;
           }
           default:
@@ -130,22 +176,98 @@ class Lowering {
     Collective c;
     ASSIGN_OR_RETURN(c.lowered, LowerCollective(target_.config(), request, program_));
     isa::OpInfo info = InfoOf(i);
-    if (hlo::IsAsyncStart(i.opcode())) {
-      // On the collective stream the whole transfer runs, not just its start.
-      const std::string suffix = "-start";
-      const size_t at = info.name.rfind(suffix);
-      if (at != std::string::npos) info.name.erase(at, suffix.size());
-      info.category = "collective-permute";
-      info.is_async = true;
-    }
+    if (hlo::IsAsyncStart(i.opcode())) WholeOf(i, info);
     info.collective = static_cast<int32_t>(program_.info.collectives.size());
     program_.info.collectives.push_back(c.lowered.info);
+    Add(std::move(c), std::move(info), op, stream);
+    const bool ragged = WrappedBy(i).opcode() == Opcode::kRaggedAllToAll;
+    if (ragged) {
+      program_.info.assumptions.push_back(
+          fmt::format("{} sends equal parts to everybody: its sizes are data", i.Describe()));
+    }
+    return absl::OkStatus();
+  }
+
+  // A copy beside the main stream, the same on every device.
+  void AddTransfer(const Instruction& i, isa::Body transfer, Op& op, int32_t stream) {
+    Collective c;
+    c.lowered.bodies.push_back(std::make_shared<const isa::Body>(std::move(transfer)));
+    c.lowered.role_of_device.assign(static_cast<size_t>(target_.config().devices()), 0);
+    isa::OpInfo info = InfoOf(i);
+    WholeOf(i, info);
+    Add(std::move(c), std::move(info), op, stream);
+  }
+
+  // On its own stream the whole transfer runs, not just its start.
+  static void WholeOf(const Instruction& i, isa::OpInfo& info) {
+    const std::string suffix = "-start";
+    const size_t at = info.name.rfind(suffix);
+    if (at != std::string::npos) info.name.erase(at, suffix.size());
+    info.category = std::string(hlo::OpcodeName(WrappedBy(i).opcode()));
+    if (info.category.ends_with(suffix)) info.category.erase(info.category.size() - suffix.size());
+    info.is_async = true;
+  }
+
+  void Add(Collective c, isa::OpInfo info, Op& op, int32_t stream) {
     c.op = static_cast<int32_t>(program_.info.ops.size());
     program_.info.ops.push_back(std::move(info));
     c.token = static_cast<int32_t>(collectives_.size());
     c.stream = stream;
     op.collective = static_cast<int32_t>(collectives_.size());
     collectives_.push_back(std::move(c));
+  }
+
+  // Branches by partition, once the lengths of all computations are known.
+  absl::Status DecideBranches() {
+    if (branches_.empty()) return absl::OkStatus();
+    std::unordered_map<const Computation*, Picoseconds> lengths;
+    const std::vector<Computation*> computations = passes::ControlComputations(*input_.module);
+    for (auto c = computations.rbegin(); c != computations.rend(); ++c) {
+      Picoseconds sum(0);
+      for (const Instruction* i : (*c)->Order()) {
+        const Op& op = ops_.at(i);
+        sum += op.time;
+        if (op.what == InstructionClass::kBranch) sum += lengths.at(LongestBranch(*i, lengths));
+        if (op.what == InstructionClass::kCall) sum += lengths.at(i->called()[0]);
+        if (op.what == InstructionClass::kLoop) {
+          for (const Computation* inner : i->called()) sum += lengths.at(inner) * op.trips;
+        }
+      }
+      lengths[*c] = sum;
+    }
+    for (Branch& branch : branches_) RETURN_IF_ERROR(DecideBranch(branch, lengths));
+    return absl::OkStatus();
+  }
+
+  static const Computation* LongestBranch(
+      const Instruction& conditional,
+      const std::unordered_map<const Computation*, Picoseconds>& lengths) {
+    const Computation* longest = conditional.called()[0];
+    for (const Computation* c : conditional.called()) {
+      if (lengths.at(c) > lengths.at(longest)) longest = c;
+    }
+    return longest;
+  }
+
+  absl::Status DecideBranch(Branch& branch,
+                            const std::unordered_map<const Computation*, Picoseconds>& lengths) {
+    const Instruction& i = *branch.conditional;
+    const Computation* longest = LongestBranch(i, lengths);
+    const auto index = static_cast<int32_t>(
+        std::find(i.called().begin(), i.called().end(), longest) - i.called().begin());
+    bool assumed = false, stated = false;
+    for (size_t p = 0; p < input_.device_of_partition.size(); ++p) {
+      ASSIGN_OR_RETURN(const BranchChoice choice,
+                       ChooseBranch(i, static_cast<int64_t>(p), input_.branches));
+      branch.taken.push_back(choice.taken.value_or(index));
+      assumed = assumed || !choice.taken;
+      stated = stated || choice.stated;
+    }
+    if (assumed || stated) {
+      program_.info.assumptions.push_back(
+          fmt::format("{} takes branch {}{}", i.Describe(), branch.taken.front(),
+                      stated ? ", as stated" : ", the longest: its predicate is data"));
+    }
     return absl::OkStatus();
   }
 
@@ -162,7 +284,7 @@ class Lowering {
   absl::StatusOr<int32_t> AddOp(const Instruction& i, const Op& op) {
     isa::OpInfo info = InfoOf(i);
     if (op.what == InstructionClass::kKernel) {
-      ASSIGN_OR_RETURN(const hlo::Cost cost, hlo::CostOf(i));
+      ASSIGN_OR_RETURN(const hlo::Cost cost, CostOfKernel(i));
       info.flops = cost.flops;
       info.model_flops = IsRecomputation(i) ? Flops(0) : cost.flops;
       info.hbm_bytes = op.traffic.read + op.traffic.written;
@@ -202,8 +324,7 @@ class Lowering {
     }
   }
 
-  void AppendInstruction(const Instruction& i, const std::vector<int32_t>& roles,
-                         isa::Body& body) {
+  void AppendInstruction(const Instruction& i, const std::vector<int32_t>& roles, isa::Body& body) {
     const Op& op = ops_.at(&i);
     if (op.what == InstructionClass::kNothing) return;
     if (op.what == InstructionClass::kScalar) {
@@ -221,10 +342,28 @@ class Lowering {
         }
         break;
       case InstructionClass::kStart:
+      case InstructionClass::kCopyStart:
         AppendStart(op.collective, roles, body);
         break;
+      case InstructionClass::kTransfer:
+        body.insert(body.end(), op.transfer.begin(), op.transfer.end());
+        break;
+      case InstructionClass::kBranch: {
+        isa::Branch branch;
+        branch.taken = roles[collectives_.size() + static_cast<size_t>(op.branch)];
+        for (const Computation* c : i.called()) {
+          isa::Body inner;
+          AppendComputation(*c, roles, inner);
+          branch.bodies.push_back(std::make_shared<const isa::Body>(std::move(inner)));
+        }
+        Add(body, std::move(branch));
+        break;
+      }
+      case InstructionClass::kCall:
+        AppendComputation(*i.called()[0], roles, body);
+        break;
       case InstructionClass::kDone: {
-        const int32_t collective = ops_.at(i.operand(0)).collective;
+        const int32_t collective = ops_.at(&StartOf(i)).collective;
         if (roles[collective] >= 0) Add(body, isa::Done{collectives_[collective].token});
         break;
       }
@@ -265,18 +404,23 @@ class Lowering {
       const Op& op = ops_.at(i);
       if (op.what == InstructionClass::kLoop) {
         RETURN_IF_ERROR(SumTotals(*i->called()[0], times * op.trips));
+      } else if (op.what == InstructionClass::kCall) {
+        RETURN_IF_ERROR(SumTotals(*i->called()[0], times));
+      } else if (op.what == InstructionClass::kBranch) {
+        // What partition 0 does stands for all.
+        const int32_t taken = branches_[op.branch].taken.front();
+        RETURN_IF_ERROR(SumTotals(*i->called()[taken], times));
       }
       if (op.what != InstructionClass::kKernel) continue;
       const isa::OpInfo& o = info.ops[op.op];
       info.hardware_flops += o.flops * times;
       info.model_flops += o.model_flops * times;
       info.hbm_bytes += o.hbm_bytes * times;
-      if (const Instruction* dot = DotIn(*i)) {
+      if (const Instruction* dot = ProductIn(*i)) {
         ASSIGN_OR_RETURN(const hlo::Cost cost, hlo::CostOf(*dot));
-        const double passes =
-            timing::FormatPasses(target_.chip().mxu, op.kernel.block.mxu.format);
-        info.mxu_flops += Flops(std::llround(static_cast<double>(cost.flops.value()) * passes)) *
-                          times;
+        const double passes = timing::FormatPasses(target_.chip().mxu, op.kernel.block.mxu.format);
+        info.mxu_flops +=
+            Flops(std::llround(static_cast<double>(cost.flops.value()) * passes)) * times;
       }
     }
     return absl::OkStatus();
@@ -290,6 +434,7 @@ class Lowering {
   isa::PodProgram program_;
   std::unordered_map<const Instruction*, Op> ops_;
   std::vector<Collective> collectives_;
+  std::vector<Branch> branches_;
   std::map<std::pair<int32_t, int32_t>, isa::SharedBody> labelled_;
   int32_t idle_ = -1;
 };

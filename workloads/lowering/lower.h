@@ -7,8 +7,8 @@
 // operation it comes from.
 //
 // Devices differ only in the roles they play in collectives (the end of a line
-// does less than its middle), so one program is made per distinct combination of
-// roles.
+// does less than its middle) and in the branches that they take, so one program
+// is made per distinct combination of these.
 #ifndef TPUSIM_WORKLOADS_LOWERING_LOWER_H_
 #define TPUSIM_WORKLOADS_LOWERING_LOWER_H_
 
@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"
 #include "workloads/hlo/ir.h"
+#include "workloads/lowering/branches.h"
 #include "workloads/passes/memory.h"
 #include "workloads/passes/schedule.h"
 #include "workloads/passes/target.h"
@@ -26,10 +27,11 @@
 namespace tpusim::lowering {
 
 struct LoweringInput {
-  const hlo::Module* module = nullptr;       // scheduled
+  const hlo::Module* module = nullptr;  // scheduled
   const passes::MemoryPlan* memory = nullptr;
   std::vector<int64_t> device_of_partition;
   std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;
+  StatedBranches branches;
 };
 
 // Fills programs, routes, flags, tokens and the program's ops, collectives,

@@ -36,9 +36,9 @@ bool IsIndexTransform(Opcode op) {
 }
 
 Role RoleOf(const Instruction& i) {
-  if (i.opcode() == Opcode::kReduce) return i.shape().IsArray() ? Role::kReduce : Role::kNone;
+  if (i.opcode() == Opcode::kReduce) return Role::kReduce;  // also of several arrays
   if (!i.shape().IsArray()) return Role::kNone;
-  if (i.opcode() == Opcode::kDot) return Role::kDot;
+  if (i.opcode() == Opcode::kDot || i.opcode() == Opcode::kConvolution) return Role::kDot;
   if (i.opcode() == Opcode::kDynamicUpdateSlice) return Role::kUpdate;
   if (i.shape().IsScalar()) {
     return i.opcode() == Opcode::kConstant ? Role::kCheap : Role::kNone;
@@ -215,7 +215,7 @@ class FusionBuilder {
   // The dot names a kernel that has one, otherwise the root does.
   const Instruction* NamingMember() const {
     for (const Instruction* i : group_.members) {
-      if (i->opcode() == Opcode::kDot) return i;
+      if (i->opcode() == Opcode::kDot || i->opcode() == Opcode::kConvolution) return i;
     }
     return group_.root;
   }

@@ -8,6 +8,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/opcode.h"
+#include "workloads/passes/placement.h"
 
 namespace tpusim::passes {
 namespace {
@@ -73,21 +74,63 @@ class Planner {
     std::vector<const Shape*> leaves;
     AppendLeaves(i.shape(), leaves);
     LeafBuffers buffers;
-    for (const Shape* leaf : leaves) {
-      const Bytes bytes = target_.PaddedSize(*leaf);
-      if (bytes == Bytes(0)) {
-        buffers.push_back(kNoBuffer);
-        continue;
-      }
-      buffers.push_back(static_cast<int32_t>(plan_.buffers.size()));
-      plan_.buffers.push_back({i.name(), leaf->ToString(), bytes});
-    }
+    for (const Shape* leaf : leaves) buffers.push_back(NewBuffer(i, *leaf));
     return buffers;
+  }
+
+  int32_t NewBuffer(const Instruction& i, const Shape& leaf) {
+    const bool in_vmem = leaf.IsArray() && leaf.layout.memory_space == hlo::kVmemSpace;
+    const Bytes bytes = OnHost(leaf) || in_vmem ? Bytes(0) : target_.PaddedSize(leaf);
+    if (bytes == Bytes(0)) return kNoBuffer;
+    plan_.buffers.push_back({i.name(), leaf.ToString(), bytes});
+    return static_cast<int32_t>(plan_.buffers.size()) - 1;
+  }
+
+  // Which element of a start's tuple is the result; the one other array element
+  // names the operand, the rest are flags.
+  static int64_t ResultElement(const Instruction& start) {
+    return start.opcode() == Opcode::kCopyStart ? 0 : 1;
+  }
+
+  LeafBuffers StartBuffers(const Instruction& i,
+                           const std::unordered_map<const Instruction*, LeafBuffers>& known,
+                           LeafBuffers& fresh) {
+    const Shape& shape = i.shape();
+    const int64_t result = ResultElement(i);
+    const int64_t first = LeafOffset(shape, result), count = LeafCount(shape.tuple[result]);
+    LeafBuffers all(static_cast<size_t>(LeafCount(shape)), kNoBuffer);
+    std::vector<const Shape*> leaves;
+    AppendLeaves(shape.tuple[result], leaves);
+    for (int64_t n = 0; n < count; ++n) {
+      const int32_t buffer = NewBuffer(i, *leaves[n]);
+      all[first + n] = buffer;
+      fresh.push_back(buffer);
+    }
+    // What is being read must stay.
+    LeafBuffers operands;
+    for (const Instruction* o : i.operands()) {
+      operands.insert(operands.end(), known.at(o).begin(), known.at(o).end());
+    }
+    const int64_t at = LeafOffset(shape, 1 - result);
+    const int64_t named = std::min<int64_t>(LeafCount(shape.tuple[1 - result]),
+                                            static_cast<int64_t>(operands.size()));
+    for (int64_t n = 0; n < named; ++n) all[at + n] = operands[n];
+    return all;
+  }
+
+  LeafBuffers ResultOfStart(const Instruction& operand, const LeafBuffers& all) {
+    const Instruction* start = &operand;
+    while (start->opcode() == Opcode::kAsyncUpdate) start = start->operand(0);
+    const int64_t result = ResultElement(*start);
+    const int64_t first = LeafOffset(start->shape(), result);
+    return LeafBuffers(all.begin() + first,
+                       all.begin() + first + LeafCount(start->shape().tuple[result]));
   }
 
   // Operand whose buffer an update in place keeps, or -1.
   static int InPlaceOperand(const Instruction& i) {
     if (i.opcode() == Opcode::kDynamicUpdateSlice) return 0;
+    if (i.opcode() == Opcode::kScatter && i.shape().IsArray()) return 0;
     if (i.opcode() != Opcode::kFusion) return -1;
     const Instruction* root = i.called()[0]->root();
     if (root->opcode() != Opcode::kDynamicUpdateSlice) return -1;
@@ -118,15 +161,22 @@ class Planner {
       case Opcode::kOptBarrier:
       case Opcode::kWhile:
         return known.at(i.operand(0));
-      case Opcode::kCollectivePermuteStart: {
-        fresh = NewBuffers(i);
-        // Element 0 is the source itself; the flags are not in HBM.
-        LeafBuffers all = {known.at(i.operand(0))[0], fresh[1], kNoBuffer, kNoBuffer};
-        fresh = {all[1]};
-        return all;
-      }
+      case Opcode::kAddDependency:
+      case Opcode::kDomain:
+      case Opcode::kAsyncUpdate:
+        return known.at(i.operand(0));
+      case Opcode::kCollectivePermuteStart:
+      case Opcode::kAllGatherStart:
+      case Opcode::kCopyStart:
+      case Opcode::kAsyncStart:
+        return StartBuffers(i, known, fresh);
       case Opcode::kCollectivePermuteDone:
-        return {known.at(i.operand(0))[1]};
+      case Opcode::kAllGatherDone:
+      case Opcode::kAsyncDone:
+      case Opcode::kCopyDone:
+        return ResultOfStart(*i.operand(0), known.at(i.operand(0)));
+      case Opcode::kAllReduceDone:
+        return known.at(i.operand(0));
       default:
         break;
     }
@@ -171,6 +221,14 @@ class Planner {
       const Instruction& i = *order[n];
       if (i.opcode() == Opcode::kWhile) {
         for (const Computation* c : i.called()) Visit(*c, {of.at(&i)});
+      } else if (i.opcode() == Opcode::kConditional) {
+        for (size_t b = 0; b < i.called().size(); ++b) {
+          Visit(*i.called()[b], {of.at(i.operand(b + 1))});
+        }
+      } else if (i.opcode() == Opcode::kCall) {
+        std::vector<LeafBuffers> arguments;
+        for (const Instruction* o : i.operands()) arguments.push_back(of.at(o));
+        Visit(*i.called()[0], arguments);
       }
       for (int32_t b : memory.free_after[n]) {
         live_.erase(b);

@@ -31,6 +31,13 @@ struct Node {
   std::vector<int> successors;
 };
 
+// The start behind a done, past updates.
+const Instruction& StartOf(const Instruction& done) {
+  const Instruction* i = done.operand(0);
+  while (i->opcode() == Opcode::kAsyncUpdate) i = i->operand(0);
+  return *i;
+}
+
 class ListScheduler {
  public:
   ListScheduler(const LatencyEstimator& estimator,
@@ -83,6 +90,12 @@ class ListScheduler {
   }
 
   absl::StatusOr<Picoseconds> BusyTime(const Instruction& i) const {
+    if (i.opcode() == Opcode::kCall) return lengths_.at(i.called()[0]);
+    if (i.opcode() == Opcode::kConditional) {
+      Picoseconds longest(0);
+      for (const Computation* c : i.called()) longest = std::max(longest, lengths_.at(c));
+      return longest;
+    }
     if (i.opcode() != Opcode::kWhile) return estimator_.busy(i);
     ASSIGN_OR_RETURN(const int64_t trips, estimator_.trips(i));
     return lengths_.at(i.called()[0]) * trips;
@@ -91,7 +104,7 @@ class ListScheduler {
   void MakeReady(const Node& node) {
     const Instruction& i = *node.instruction;
     if (hlo::IsAsyncDone(i.opcode())) {
-      dones_.insert({arrival_.at(i.operand(0)), node.position});
+      dones_.insert({arrival_.at(&StartOf(i)), node.position});
     } else if (hlo::IsAsyncStart(i.opcode())) {
       starts_.insert(node.position);
     } else if (node.busy == Picoseconds(0)) {
@@ -115,7 +128,7 @@ class ListScheduler {
     const Node& node = nodes_[position];
     const Instruction& i = *node.instruction;
     if (hlo::IsAsyncDone(i.opcode())) {
-      const Picoseconds arrival = arrival_.at(i.operand(0));
+      const Picoseconds arrival = arrival_.at(&StartOf(i));
       dones_.erase({arrival, position});
       now_ = std::max(now_, arrival);
       --in_flight_count_;

@@ -6,16 +6,22 @@ namespace tpusim::passes {
 
 std::vector<int64_t> Target::TileOf(const hlo::Shape& array) const {
   const int64_t lanes = chip().vpu.lanes, sublanes = chip().vpu.sublanes;
-  if (array.dims.empty()) return {lanes};
+  // Elements that share the 32 bits of one lane: rows of narrow types come
+  // together, T(8,128)(2,1) and T(32,128)(4,1).
+  const int64_t bits = hlo::BitWidth(array.element_type);
+  const int64_t packing = bits > 0 && bits < 32 ? 32 / bits : 1;
+  if (array.dims.empty()) return {lanes * std::min<int64_t>(packing, 2)};
   if (array.rank() == 1) {
     // T(128), T(256), T(512), T(1024): one row of lanes up to a whole register.
-    int64_t tile = lanes;
+    int64_t tile = lanes * packing;
     while (tile < array.dims[0] && tile < lanes * sublanes) tile *= 2;
     return {tile};
   }
   const int64_t second = array.dims[array.dims.size() - 2];
-  int64_t rows = 1;
-  while (rows < second && rows < sublanes) rows *= 2;
+  // 16-bit rows in eights, 8-bit rows in up to 32, 4-bit rows in up to 64.
+  const int64_t most = packing > 2 ? sublanes * packing : sublanes;
+  int64_t rows = packing;
+  while (rows < second && rows < most) rows *= 2;
   return {rows, lanes};
 }
 

@@ -12,6 +12,7 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/opcode.h"
 #include "workloads/lowering/kernels/kernels.h"
+#include "workloads/lowering/kernels/product.h"
 #include "workloads/lowering/kernels/tile_search.h"
 #include "workloads/lowering/kernels/vector_cost.h"
 
@@ -22,75 +23,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::PrimitiveType;
 using hlo::Shape;
-
-// The product as the arrays see it: batch x [m,k] x [k,n].
-struct Product {
-  int64_t batch = 1, m = 1, k = 1, n = 1;
-  isa::NumberFormat format = isa::NumberFormat::kBf16;
-};
-
-template <typename Dims>
-bool Contains(const Dims& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
-
-std::optional<isa::NumberFormat> FormatOf(PrimitiveType type,
-                                          const hlo::pb::PrecisionConfig& precision) {
-  switch (type) {
-    case PrimitiveType::kBf16:
-      return isa::NumberFormat::kBf16;
-    case PrimitiveType::kF32: {
-      int highest = 0;
-      for (int p : precision.operand_precision()) highest = std::max(highest, p);
-      if (highest == 0) return isa::NumberFormat::kF32;
-      return highest == 1 ? isa::NumberFormat::kF32High : isa::NumberFormat::kF32Highest;
-    }
-    case PrimitiveType::kS8:
-    case PrimitiveType::kU8:
-      return isa::NumberFormat::kInt8;
-    case PrimitiveType::kS4:
-    case PrimitiveType::kU4:
-      return isa::NumberFormat::kInt4;
-    case PrimitiveType::kS32:
-    case PrimitiveType::kU32:
-      return isa::NumberFormat::kInt32;
-    default:
-      return std::nullopt;
-  }
-}
-
-absl::StatusOr<Product> ProductOf(const Instruction& dot) {
-  const auto& dims = dot.attrs().dot_dimension_numbers();
-  const Shape& lhs = dot.operand(0)->shape();
-  const Shape& rhs = dot.operand(1)->shape();
-  Product p;
-  for (int64_t d = 0; d < lhs.rank(); ++d) {
-    if (Contains(dims.lhs_batch_dimensions(), d)) {
-      p.batch *= lhs.dims[d];
-    } else if (Contains(dims.lhs_contracting_dimensions(), d)) {
-      p.k *= lhs.dims[d];
-    } else {
-      p.m *= lhs.dims[d];
-    }
-  }
-  for (int64_t d = 0; d < rhs.rank(); ++d) {
-    if (!Contains(dims.rhs_batch_dimensions(), d) &&
-        !Contains(dims.rhs_contracting_dimensions(), d)) {
-      p.n *= rhs.dims[d];
-    }
-  }
-  // The wider operand decides.
-  const PrimitiveType type = hlo::BitWidth(lhs.element_type) >= hlo::BitWidth(rhs.element_type)
-                                 ? lhs.element_type
-                                 : rhs.element_type;
-  const auto format = FormatOf(type, dot.attrs().precision_config());
-  if (!format) {
-    return NoRule(fmt::format("no kernel for {}: the matrix unit has no rule for {} operands",
-                              dot.Describe(), hlo::PrimitiveTypeName(type)));
-  }
-  p.format = *format;
-  return p;
-}
 
 // Bytes of a rows x columns window, in whole tiles.
 Bytes TileBytes(const passes::Target& target, PrimitiveType type, int64_t batch, int64_t rows,
@@ -145,17 +77,18 @@ class DotKernelBuilder {
 
     isa::Kernel kernel;
     kernel.grid = {{p_.batch, 1.0}, n_outer ? n.dim : m.dim, n_outer ? m.dim : n.dim, k.dim};
-    const double lhs_elements = static_cast<double>(p_.batch * p_.m * p_.k);
-    const double rhs_elements = static_cast<double>(p_.batch * p_.k * p_.n);
+    const double lhs_elements = static_cast<double>(p_.batch * p_.m * p_.k) * p_.lhs_density;
+    const double rhs_elements = static_cast<double>(p_.batch * p_.k * p_.n) * p_.rhs_density;
     const double out_elements = static_cast<double>(p_.batch * p_.m * p_.n);
     for (int i : sides_.lhs) {
-      AddInput(kernel, i, lhs_elements, m.block, k.block, b_bit | m_bit | k_bit);
+      AddInput(kernel, i, lhs_elements, m.block, k.block, b_bit | m_bit | k_bit,
+               p_.lhs_density * HaloFactor(m.block));
     }
     for (int i : sides_.rhs) {
-      AddInput(kernel, i, rhs_elements, k.block, n.block, b_bit | k_bit | n_bit);
+      AddInput(kernel, i, rhs_elements, k.block, n.block, b_bit | k_bit | n_bit, p_.rhs_density);
     }
     for (int i : sides_.epilogue) {
-      AddInput(kernel, i, out_elements, m.block, n.block, b_bit | m_bit | n_bit);
+      AddInput(kernel, i, out_elements, m.block, n.block, b_bit | m_bit | n_bit, 1);
     }
     isa::Window out;
     out.kind = isa::WindowKind::kOutput;
@@ -181,15 +114,24 @@ class DotKernelBuilder {
     return input.inside == dot_.operand(0) || input.inside == dot_.operand(1);
   }
 
+  // Input rows of a block of a convolution, over those that would do without halo.
+  double HaloFactor(int64_t m_block) const {
+    if (p_.halo_rows == 0 || m_block >= p_.m) return 1;
+    const double rows =
+        std::max(1.0, static_cast<double>(m_block) / static_cast<double>(p_.row_elements));
+    return 1 + static_cast<double>(p_.halo_rows) / rows;
+  }
+
   void AddInput(isa::Kernel& kernel, int index, double covered, int64_t rows, int64_t columns,
-                uint32_t moves_with) const {
+                uint32_t moves_with, double density) const {
     const KernelInput& input = view_.inputs[index];
     if (!input.reads) return;
     isa::Window w;
     w.operand = input.value->name();
     const double elements = static_cast<double>(input.accessed.ElementCount());
-    if (elements >= covered) {
-      w.bytes = TileBytes(target_, input.accessed.element_type, 1, rows, columns);
+    if (elements >= covered * (1 - 1e-9) || density != 1) {
+      const Bytes tile = TileBytes(target_, input.accessed.element_type, 1, rows, columns);
+      w.bytes = Bytes(std::llround(static_cast<double>(tile.value()) * density));
       w.rows = rows;
       w.moves_with = moves_with;
     } else {
@@ -213,16 +155,17 @@ class DotKernelBuilder {
   isa::Block BlockOf(int64_t m, int64_t n, int64_t k, int64_t steps) const {
     const configs::ChipParams& chip = target_.chip();
     isa::Block block;
-    block.mxu = {m, k, n, p_.format, 1};
+    block.mxu = {m, k, n, p_.format, p_.repeats};
     const int64_t sublanes = chip.vpu.sublanes, lanes = chip.vpu.lanes;
-    const auto passes = static_cast<int64_t>(
-        std::ceil(std::max(1.0, timing::FormatPasses(chip.mxu, p_.format))));
+    const auto passes =
+        static_cast<int64_t>(std::ceil(std::max(1.0, timing::FormatPasses(chip.mxu, p_.format)))) *
+        p_.repeats;
     // Every pass of every weight tile pops a register of results per 8 rows and
     // 128 columns, which is added to the partial sum in VMEM.
-    const int64_t pops = CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows) *
-                         passes;
-    const int64_t feeds = CeilDiv(m, sublanes) * CeilDiv(k, chip.mxu.rows) *
-                          CeilDiv(n, chip.mxu.columns) * passes;
+    const int64_t pops =
+        CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows) * passes;
+    const int64_t feeds =
+        CeilDiv(m, sublanes) * CeilDiv(k, chip.mxu.rows) * CeilDiv(n, chip.mxu.columns) * passes;
     const auto per_step = [&](double work) {
       return static_cast<int64_t>(std::ceil(work / static_cast<double>(steps)));
     };
@@ -245,9 +188,9 @@ class DotKernelBuilder {
 }  // namespace
 
 absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const passes::Target& target) {
-  const Instruction* dot = view.FindMember(Opcode::kDot);
+  const Instruction* dot = view.FindMember(IsProduct);
   TPUSIM_CHECK(dot != nullptr, "a dot kernel without a dot");
-  ASSIGN_OR_RETURN(const Product product, ProductOf(*dot));
+  ASSIGN_OR_RETURN(const Product product, ProductOf(*dot, target));
   DotKernelBuilder builder(view, target, *dot, product);
   RETURN_IF_ERROR(builder.SumVectorWork());
 

@@ -5,6 +5,8 @@
 #include <unordered_set>
 
 #include "workloads/hlo/opcode.h"
+#include "workloads/lowering/kernels/index_cost.h"
+#include "workloads/lowering/kernels/product.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -13,27 +15,93 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-// The part of `value` that its users touch, given that all users are inside.
-void NoteAccess(const Instruction& value, const std::unordered_set<const Instruction*>& members,
-                Shape& largest, bool& reads) {
+using Members = std::unordered_set<const Instruction*>;
+
+// How one use of a value touches it.
+struct Touch {
+  Shape shape;
+  bool reads = true;
+  const Instruction* indexed_by = nullptr;
+};
+
+Touch TouchOf(const Instruction& value, const Instruction& user) {
+  const bool first = user.operand(0) == &value;
+  switch (user.opcode()) {
+    case Opcode::kDynamicUpdateSlice:
+      if (first) return {{}, false, nullptr};
+      break;
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+      if (first) return {user.shape(), true, nullptr};
+      break;
+    case Opcode::kGather:
+      if (first) return {user.shape(), true, &user};
+      break;
+    case Opcode::kScatter: {
+      const size_t n = user.operands().size() / 2;
+      for (size_t k = 0; k < n; ++k) {
+        if (user.operand(k) != &value) continue;
+        // Overwritten unseen, or read, combined and written back.
+        if (ScatterOverwrites(user)) return {{}, false, nullptr};
+        return {user.operand(n + 1 + k)->shape(), true, &user};
+      }
+      break;
+    }
+    default:
+      break;
+  }
+  return {value.shape(), true, nullptr};
+}
+
+// The largest part of `value` that its users inside touch.
+void NoteAccess(const Instruction& value, const Members& members, KernelInput& input) {
   for (const Instruction* user : value.users()) {
     if (!members.contains(user)) continue;
     if (user->opcode() == Opcode::kBitcast) {
-      NoteAccess(*user, members, largest, reads);
+      NoteAccess(*user, members, input);
       continue;
     }
-    const bool updated_in_place =
-        user->opcode() == Opcode::kDynamicUpdateSlice && user->operand(0) == &value;
-    if (updated_in_place) continue;
-    reads = true;
-    const bool sliced =
-        user->operand(0) == &value &&
-        (user->opcode() == Opcode::kSlice || user->opcode() == Opcode::kDynamicSlice);
-    const Shape& touched = sliced ? user->shape() : value.shape();
-    if (largest.element_type == hlo::PrimitiveType::kInvalid ||
-        touched.ElementCount() > largest.ElementCount()) {
-      largest = touched;
+    const Touch touch = TouchOf(value, *user);
+    if (!touch.reads) continue;
+    input.reads = true;
+    if (input.accessed.element_type == hlo::PrimitiveType::kInvalid ||
+        touch.shape.ElementCount() > input.accessed.ElementCount()) {
+      input.accessed = touch.shape;
+      input.indexed_by = touch.indexed_by;
     }
+  }
+}
+
+KernelOutput OutputOf(const Instruction& value) {
+  const Instruction* made = &value;
+  while (made->opcode() == Opcode::kBitcast) made = made->operand(0);
+  if (made->opcode() == Opcode::kDynamicUpdateSlice) {
+    return {&value, made->operand(1)->shape(), nullptr};
+  }
+  if (made->opcode() == Opcode::kScatter && made->shape().IsArray()) {
+    return {&value, made->operand(2)->shape(), made};
+  }
+  return {&value, value.shape(), nullptr};
+}
+
+void AppendOutputs(const Instruction& root, std::vector<KernelOutput>& outputs) {
+  if (root.opcode() == Opcode::kTuple) {
+    for (const Instruction* element : root.operands()) AppendOutputs(*element, outputs);
+    return;
+  }
+  if (root.shape().IsArray()) {
+    outputs.push_back(OutputOf(root));
+    return;
+  }
+  const std::vector<const Shape*> leaves = hlo::Leaves(root.shape());
+  for (size_t n = 0; n < leaves.size(); ++n) {
+    if (!leaves[n]->IsArray()) continue;
+    KernelOutput output{&root, *leaves[n], nullptr};
+    if (root.opcode() == Opcode::kScatter) {
+      output.written = root.operand(leaves.size() + 1 + n)->shape();
+      output.indexed_by = &root;
+    }
+    outputs.push_back(output);
   }
 }
 
@@ -42,6 +110,13 @@ void NoteAccess(const Instruction& value, const std::unordered_set<const Instruc
 const Instruction* KernelView::FindMember(Opcode opcode) const {
   for (const Instruction* m : members) {
     if (m->opcode() == opcode) return m;
+  }
+  return nullptr;
+}
+
+const Instruction* KernelView::FindMember(const std::function<bool(Opcode)>& wanted) const {
+  for (const Instruction* m : members) {
+    if (wanted(m->opcode())) return m;
   }
   return nullptr;
 }
@@ -60,7 +135,7 @@ KernelView ViewKernel(const Instruction& instruction) {
     view.root = &instruction;
     view.members = {&instruction};
   }
-  const std::unordered_set<const Instruction*> members(view.members.begin(), view.members.end());
+  const Members members(view.members.begin(), view.members.end());
   std::vector<Instruction*> parameters;
   if (fused) parameters = instruction.called()[0]->parameters();
   for (size_t n = 0; n < instruction.operands().size(); ++n) {
@@ -71,10 +146,11 @@ KernelView ViewKernel(const Instruction& instruction) {
                                     [&](const KernelInput& i) { return i.inside == input.inside; });
     if (listed) continue;  // add(x, x) reads x once
     input.reads = false;
-    NoteAccess(*input.inside, members, input.accessed, input.reads);
+    NoteAccess(*input.inside, members, input);
     if (!input.reads) input.accessed = hlo::MakeShape(input.value->shape().element_type, {0});
     view.inputs.push_back(std::move(input));
   }
+  AppendOutputs(*view.root, view.outputs);
   return view;
 }
 
@@ -82,7 +158,7 @@ std::vector<int> InputsBehind(const KernelView& view, const Instruction& member,
   std::vector<const Instruction*> work = {member.operand(index)};
   std::unordered_set<const Instruction*> seen;
   std::set<int> found;
-  const std::unordered_set<const Instruction*> members(view.members.begin(), view.members.end());
+  const Members members(view.members.begin(), view.members.end());
   while (!work.empty()) {
     const Instruction* i = work.back();
     work.pop_back();
@@ -90,10 +166,24 @@ std::vector<int> InputsBehind(const KernelView& view, const Instruction& member,
     for (size_t n = 0; n < view.inputs.size(); ++n) {
       if (view.inputs[n].inside == i) found.insert(static_cast<int>(n));
     }
-    if (!members.contains(i) || i->opcode() == Opcode::kDot) continue;
+    if (!members.contains(i) || IsProduct(i->opcode())) continue;
     work.insert(work.end(), i->operands().begin(), i->operands().end());
   }
   return {found.begin(), found.end()};
+}
+
+Bytes BytesOf(const KernelInput& input, const passes::Target& target) {
+  if (!input.reads) return Bytes(0);
+  if (input.indexed_by == nullptr) return target.PaddedSize(input.accessed);
+  const Bytes touched = input.indexed_by->opcode() == Opcode::kGather
+                            ? AccessOfGather(*input.indexed_by, target).Total()
+                            : AccessOfScatter(*input.indexed_by, target).Total();
+  return touched;
+}
+
+Bytes BytesOf(const KernelOutput& output, const passes::Target& target) {
+  return output.indexed_by == nullptr ? target.PaddedSize(output.written)
+                                      : AccessOfScatter(*output.indexed_by, target).Total();
 }
 
 int64_t VectorRegisters(const passes::Target& target, const Shape& shape) {
@@ -102,7 +192,8 @@ int64_t VectorRegisters(const passes::Target& target, const Shape& shape) {
   // Sub-32-bit elements are computed on in 32-bit lanes.
   Shape wide = shape;
   wide.element_type = hlo::PrimitiveType::kF32;
-  return CeilDiv(target.PaddedSize(wide).value(), vpu.sublanes * vpu.lanes * 4);
+  const int64_t words = std::max<int64_t>(1, hlo::BitWidth(shape.element_type) / 32);
+  return words * CeilDiv(target.PaddedSize(wide).value(), vpu.sublanes * vpu.lanes * 4);
 }
 
 }  // namespace tpusim::lowering

@@ -2,6 +2,7 @@
 #ifndef TPUSIM_WORKLOADS_LOWERING_KERNELS_KERNEL_VIEW_H_
 #define TPUSIM_WORKLOADS_LOWERING_KERNELS_KERNEL_VIEW_H_
 
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -19,24 +20,40 @@ struct KernelInput {
   // take out of it. Zero when it is only overwritten in place.
   hlo::Shape accessed;
   bool reads = true;
+  // The gather or scatter that picks `accessed` by index, or null.
+  const hlo::Instruction* indexed_by = nullptr;
+};
+
+// A result: one for an array, one per element of a tuple.
+struct KernelOutput {
+  const hlo::Instruction* value = nullptr;       // what computes it
+  hlo::Shape written;                            // an update in place writes only the update
+  const hlo::Instruction* indexed_by = nullptr;  // the scatter that writes it
 };
 
 struct KernelView {
-  const hlo::Instruction* instruction = nullptr;      // fusion or single instruction
-  const hlo::Instruction* root = nullptr;             // what makes the result
-  std::vector<const hlo::Instruction*> members;       // operands first; no parameters
+  const hlo::Instruction* instruction = nullptr;  // fusion or single instruction
+  const hlo::Instruction* root = nullptr;         // what makes the result
+  std::vector<const hlo::Instruction*> members;   // operands first; no parameters
   std::vector<KernelInput> inputs;
+  std::vector<KernelOutput> outputs;
 
   const hlo::Instruction* FindMember(hlo::Opcode opcode) const;  // first, or null
+  const hlo::Instruction* FindMember(const std::function<bool(hlo::Opcode)>& wanted) const;
 };
 
 KernelView ViewKernel(const hlo::Instruction& instruction);
 
+// Bytes that come from (go to) memory for it, in whole tiles or DMA granules.
+Bytes BytesOf(const KernelInput& input, const passes::Target& target);
+Bytes BytesOf(const KernelOutput& output, const passes::Target& target);
+
 // Inputs that reach `member` through its operand `index` without passing
-// through another dot, as indices into view.inputs, ascending.
+// through another product, as indices into view.inputs, ascending.
 std::vector<int> InputsBehind(const KernelView& view, const hlo::Instruction& member, int index);
 
-// Whole vector registers that an array takes: the last two dimensions in tiles.
+// Whole 32-bit vector registers that an array takes: the last two dimensions in
+// tiles, two registers for 64-bit and complex elements.
 int64_t VectorRegisters(const passes::Target& target, const hlo::Shape& shape);
 
 }  // namespace tpusim::lowering

@@ -20,8 +20,18 @@ namespace tpusim::lowering {
 absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
                                         const passes::Target& target);
 
-// Kernels around one dot (dot_kernel.cc) and all others (loop_kernel.cc).
+// ---- One per family, each in a file of its own --------------------------------
+
+// Around one product: dots, ragged dots, convolutions, with what is fused to them.
 absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const passes::Target& target);
+// Sorting and the k largest.
+absl::StatusOr<isa::Kernel> BuildSortKernel(const KernelView& view, const passes::Target& target);
+// Factorisations, triangular systems and Fourier transforms.
+absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
+                                               const passes::Target& target);
+// Opaque kernels with a stated cost.
+absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view, const passes::Target& target);
+// All others: elementwise, reductions, slices, copies, gathers, random numbers.
 absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const passes::Target& target);
 
 }  // namespace tpusim::lowering

@@ -20,12 +20,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-// What is written: an update in place writes only the update.
-const Shape& WrittenShape(const KernelView& view) {
-  return view.root->opcode() == Opcode::kDynamicUpdateSlice ? view.root->operand(1)->shape()
-                                                            : view.root->shape();
-}
-
 // Arrays below one register row per step cannot be cut; they stay whole.
 constexpr int64_t kWholeBytes = 32 * kKiB;
 
@@ -48,16 +42,19 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const passes
     ASSIGN_OR_RETURN(const VectorWork one, VectorWorkOf(*m, target));
     work += one;
   }
-  const Shape& written = WrittenShape(view);
-  double load = 0, store = static_cast<double>(VectorRegisters(target, written));
-  Bytes largest = target.PaddedSize(written);
-  for (const KernelInput& input : view.inputs) {
-    if (!input.reads) continue;
-    work.valu += RepackWork(input.accessed, target);
-    load += static_cast<double>(VectorRegisters(target, input.accessed));
-    largest = std::max(largest, target.PaddedSize(input.accessed));
+  work.latency = std::max(work.latency, static_cast<double>(target.chip().vpu.latency_cycles));
+  Bytes largest(1);
+  for (const KernelOutput& output : view.outputs) {
+    work.valu += RepackWork(output.written, target);
+    work.store += static_cast<double>(VectorRegisters(target, output.written));
+    largest = std::max(largest, BytesOf(output, target));
   }
-  work.valu += RepackWork(written, target);
+  for (const KernelInput& input : view.inputs) {
+    if (!input.reads || !input.accessed.IsArray()) continue;
+    work.valu += RepackWork(input.accessed, target);
+    work.load += static_cast<double>(VectorRegisters(target, input.accessed));
+    largest = std::max(largest, BytesOf(input, target));
+  }
 
   const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
   constexpr int64_t kMaxSteps = 1 << 16;
@@ -68,21 +65,16 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const passes
     kernel.grid = {{parts, 1.0}};
     for (const KernelInput& input : view.inputs) {
       if (!input.reads) continue;
-      kernel.windows.push_back(MakeWindow(isa::WindowKind::kInput,
-                                          target.PaddedSize(input.accessed), parts,
-                                          input.value->name()));
+      kernel.windows.push_back(
+          MakeWindow(isa::WindowKind::kInput, BytesOf(input, target), parts, input.value->name()));
     }
-    kernel.windows.push_back(MakeWindow(isa::WindowKind::kOutput, target.PaddedSize(written), parts,
-                                        view.instruction->name()));
-    const auto per_step = [&](double total) {
-      return static_cast<int64_t>(std::ceil(total / static_cast<double>(parts)));
-    };
-    kernel.block.valu = per_step(work.valu);
-    kernel.block.eup = per_step(work.eup);
-    kernel.block.xlu = per_step(work.xlu);
-    kernel.block.load = per_step(load);
-    kernel.block.store = per_step(store);
-    kernel.block.latency = Cycles(target.chip().vpu.latency_cycles);
+    for (const KernelOutput& output : view.outputs) {
+      kernel.windows.push_back(MakeWindow(isa::WindowKind::kOutput, BytesOf(output, target), parts,
+                                          view.instruction->name()));
+    }
+    kernel.block = BlockOf(work, parts);
+    // The latency of a chain is paid in every step.
+    kernel.block.latency = std::max(kernel.block.latency, Cycles(target.chip().vpu.latency_cycles));
     fastest.Offer(kernel, Bytes(0));
   }
   if (!fastest.best()) {
@@ -90,17 +82,6 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const passes
                                  view.instruction->Describe(), target.ScopedVmem().value()));
   }
   return *fastest.best();
-}
-
-absl::StatusOr<isa::Kernel> BuildKernel(const Instruction& instruction,
-                                        const passes::Target& target) {
-  if (!instruction.shape().IsArray()) {
-    return NoRule(fmt::format("no kernel for {}: op '{}' with a tuple result has no kernel rule",
-                              instruction.Describe(), hlo::OpcodeName(instruction.opcode())));
-  }
-  const KernelView view = ViewKernel(instruction);
-  return view.FindMember(Opcode::kDot) != nullptr ? BuildDotKernel(view, target)
-                                                  : BuildLoopKernel(view, target);
 }
 
 }  // namespace tpusim::lowering

@@ -2,169 +2,151 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/opcode.h"
+#include "workloads/lowering/custom_cost.h"
 #include "workloads/lowering/kernels/kernel_view.h"
+#include "workloads/lowering/kernels/product.h"
 
 namespace tpusim::lowering {
-namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Operations per vector register of results. The classes are those of the
-// Pallas TPU documentation: add, subtract, multiply, min/max, select, compare,
-// shifts, bit operations and casts are one VALU operation; exp, tanh, log,
-// reciprocal and roots go through the transcendental unit with a few VALU
-// operations around it (range reduction, a Newton step, a blend); sine and
-// cosine are polynomial sequences on the VALUs.
-struct PerRegister {
-  double valu = 0, eup = 0, xlu = 0;
-};
-
-std::optional<PerRegister> ElementwiseCost(const Instruction& i) {
-  const bool integer = hlo::IsIntegral(i.shape().element_type);
-  switch (i.opcode()) {
-    case Opcode::kAbs:
-    case Opcode::kAdd:
-    case Opcode::kSubtract:
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-    case Opcode::kNegate:
-    case Opcode::kAnd:
-    case Opcode::kOr:
-    case Opcode::kXor:
-    case Opcode::kNot:
-    case Opcode::kShiftLeft:
-    case Opcode::kShiftRightArithmetic:
-    case Opcode::kShiftRightLogical:
-    case Opcode::kCompare:
-    case Opcode::kSelect:
-    case Opcode::kConvert:
-    case Opcode::kBitcastConvert:
-    case Opcode::kIsFinite:
-    case Opcode::kCopy:
-      return PerRegister{1, 0, 0};
-    case Opcode::kMultiply:
-      // A 32-bit integer product is put together from 16-bit halves.
-      return PerRegister{integer ? 4.0 : 1.0, 0, 0};
-    case Opcode::kClamp:
-    case Opcode::kSign:
-    case Opcode::kFloor:
-    case Opcode::kCeil:
-    case Opcode::kRoundNearestAfz:
-    case Opcode::kRoundNearestEven:
-      return PerRegister{2, 0, 0};
-    case Opcode::kExponential:
-    case Opcode::kTanh:
-    case Opcode::kLog:
-    case Opcode::kLogistic:
-      return PerRegister{2, 1, 0};
-    case Opcode::kExponentialMinusOne:
-    case Opcode::kLogPlusOne:
-    case Opcode::kRsqrt:
-    case Opcode::kSqrt:
-    case Opcode::kCbrt:
-      return PerRegister{4, 1, 0};
-    case Opcode::kDivide:
-    case Opcode::kRemainder:
-      // Reciprocal, one Newton step, multiply; integers go through floats twice.
-      return PerRegister{integer ? 12.0 : 4.0, integer ? 2.0 : 1.0, 0};
-    case Opcode::kPower:
-    case Opcode::kAtan2:
-    case Opcode::kErf:
-      return PerRegister{12, 2, 0};
-    case Opcode::kSine:
-    case Opcode::kCosine:
-    case Opcode::kTan:
-      return PerRegister{24, 0, 0};
-    default:
-      return std::nullopt;
-  }
+VectorWork& VectorWork::operator+=(const VectorWork& other) {
+  valu += other.valu;
+  eup += other.eup;
+  xlu += other.xlu;
+  load += other.load;
+  store += other.store;
+  scalar += other.scalar;
+  latency += other.latency;
+  return *this;
 }
 
-// Sum (or maximum ...) over some dimensions. Every register of input is added
-// once. Where the lane dimension goes, each remaining register of partial
-// results needs one pass through the cross-lane unit and `sublanes` pops that
-// are added up; where the sublane dimension goes, three rotate-and-add steps.
-VectorWork ReduceWork(const Instruction& reduce, const passes::Target& target) {
+VectorWork VectorWork::operator*(double times) const {
+  VectorWork work = *this;
+  work.valu *= times;
+  work.eup *= times;
+  work.xlu *= times;
+  work.load *= times;
+  work.store *= times;
+  work.scalar *= times;
+  work.latency *= times;
+  return work;
+}
+
+isa::Block BlockOf(const VectorWork& work, int64_t steps) {
+  const auto per_step = [steps](double total) {
+    return static_cast<int64_t>(std::ceil(total / static_cast<double>(steps) - 1e-9));
+  };
+  isa::Block block;
+  block.valu = per_step(work.valu);
+  block.eup = per_step(work.eup);
+  block.xlu = per_step(work.xlu);
+  block.load = per_step(work.load);
+  block.store = per_step(work.store);
+  block.scalar = Cycles(per_step(work.scalar));
+  block.latency = Cycles(per_step(work.latency));
+  return block;
+}
+
+// Philox-4x32-10: 10 rounds of 2 high and 2 low products, 4 xors and 2 key
+// additions for 4 words. Threefry-2x32-20: 20 rounds of an addition, a rotation
+// (2 shifts and an or) and a xor, and 5 key injections of 3 additions, for 2
+// words. (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11.)
+VectorWork RandomWork(const Instruction& generator, const passes::Target& target) {
+  constexpr double kHigh = 6, kLow = 4;  // as kMulhi and the integer kMultiply
+  constexpr double kPhilox = 10 * (2 * kHigh + 2 * kLow + 4 + 2) / 4;
+  constexpr double kThreefry = (20 * (1 + 3 + 1) + 5 * 3) / 2.0;
+  const bool threefry = generator.attrs().rng_algorithm() == hlo::pb::RNG_THREE_FRY;
   VectorWork work;
-  const hlo::Shape& input = reduce.operand(0)->shape();
-  const double in = static_cast<double>(VectorRegisters(target, input));
-  work.valu = in;
-  bool lanes = false, sublanes = false;
-  int64_t kept_rows = 1;
-  for (int64_t d = 0; d < input.rank(); ++d) {
-    const auto& dims = reduce.attrs().dimensions();
-    const bool reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
-    if (reduced && d == input.rank() - 1) lanes = true;
-    if (reduced && d == input.rank() - 2) sublanes = true;
-    if (!reduced && d != input.rank() - 1) kept_rows *= input.dims[d];
-  }
-  const double pops = static_cast<double>(target.chip().vpu.sublanes);
-  if (lanes) {
-    const double partial = std::ceil(static_cast<double>(kept_rows) / pops);
-    work.xlu += partial * (1 + pops);
-    work.valu += partial * pops;
-  } else if (sublanes) {
-    const double partial = static_cast<double>(VectorRegisters(target, reduce.shape()));
-    work.xlu += 3 * partial;
-    work.valu += 3 * partial;
+  for (const hlo::Shape* leaf : hlo::Leaves(generator.shape())) {
+    const double words = static_cast<double>(CeilDiv(leaf->ByteSize().value(), 4));
+    const double registers = std::ceil(
+        words / static_cast<double>(target.chip().vpu.sublanes * target.chip().vpu.lanes));
+    work.valu += (threefry ? kThreefry : kPhilox) * registers;
   }
   return work;
 }
 
-}  // namespace
-
 absl::StatusOr<VectorWork> VectorWorkOf(const Instruction& i, const passes::Target& target) {
-  const double registers = static_cast<double>(VectorRegisters(target, i.shape()));
   if (const auto cost = ElementwiseCost(i)) {
-    return VectorWork{cost->valu * registers, cost->eup * registers, cost->xlu * registers};
+    return *cost * static_cast<double>(VectorRegisters(target, i.shape()));
   }
   switch (i.opcode()) {
     case Opcode::kConstant:
     case Opcode::kBitcast:
     case Opcode::kParameter:
-    case Opcode::kDot:  // its vector work is counted with the product itself
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kOptBarrier:
       return VectorWork{};
-    case Opcode::kIota:
-      return VectorWork{registers, 0, 0};
-    case Opcode::kBroadcast: {
-      // A value from the lanes of one register needs a rotation to reach the
-      // others; one from whole rows or a scalar is a splat.
-      const auto& dims = i.attrs().dimensions();
-      const bool across_lanes = i.operand(0)->shape().rank() > 0 &&
-                                std::find(dims.begin(), dims.end(), i.shape().rank() - 1) ==
-                                    dims.end();
-      const double source = static_cast<double>(VectorRegisters(target, i.operand(0)->shape()));
-      return VectorWork{across_lanes ? registers : 0, 0, across_lanes ? source : 0};
+    case Opcode::kDot:
+    case Opcode::kRaggedDot:
+    case Opcode::kConvolution:
+      // On the arrays, the vector work of a product is counted with it.
+      return RunsOnVectorUnits(i) ? MultiplyAddWork(i, target) : VectorWork{};
+    case Opcode::kIota: {
+      VectorWork work;
+      work.valu = static_cast<double>(VectorRegisters(target, i.shape()));
+      return work;
     }
+    case Opcode::kBroadcast:
     case Opcode::kSlice:
     case Opcode::kDynamicSlice:
     case Opcode::kDynamicUpdateSlice:
     case Opcode::kPad:
-    case Opcode::kConcatenate: {
-      // Moves with a select at the seams.
-      const double moved =
-          i.opcode() == Opcode::kDynamicUpdateSlice
-              ? static_cast<double>(VectorRegisters(target, i.operand(1)->shape()))
-              : registers;
-      return VectorWork{moved, 0, 0};
-    }
+    case Opcode::kConcatenate:
     case Opcode::kReshape:
     case Opcode::kTranspose:
     case Opcode::kReverse:
-      return VectorWork{0, 0, registers};
+      return MoveWork(i, target);
+    case Opcode::kMap: {
+      ASSIGN_OR_RETURN(const VectorWork call, CallCost(*i.called()[0]));
+      return call * static_cast<double>(VectorRegisters(target, i.shape()));
+    }
+    case Opcode::kFusion: {
+      // A fusion inside a fusion.
+      VectorWork work;
+      for (const Instruction* inner : i.called()[0]->PostOrder()) {
+        ASSIGN_OR_RETURN(const VectorWork one, VectorWorkOf(*inner, target));
+        work += one;
+      }
+      return work;
+    }
     case Opcode::kReduce:
       return ReduceWork(i, target);
+    case Opcode::kReduceWindow:
+      return ReduceWindowWork(i, target);
+    case Opcode::kSelectAndScatter:
+      return SelectAndScatterWork(i, target);
+    case Opcode::kGather:
+      return GatherWork(i, target);
+    case Opcode::kScatter:
+      return ScatterWork(i, target);
+    case Opcode::kSort:
+      return SortWork(i, target);
+    case Opcode::kTopk:
+      return TopKWork(i, i.attrs().k(), target);
+    case Opcode::kCustomCall:
+      if (IsPartialReduceCall(i)) {
+        // Compare, keep the better value and its position.
+        VectorWork work;
+        work.valu = 3 * static_cast<double>(VectorRegisters(target, i.operand(0)->shape()));
+        return work;
+      }
+      if (!IsTopKCall(i)) break;
+      return TopKWork(i, hlo::Leaves(i.shape())[0]->dims.back(), target);
+    case Opcode::kRngBitGenerator:
+      return RandomWork(i, target);
     default:
-      return NoRule(fmt::format("no kernel for {}: op '{}' has no vector cost rule", i.Describe(),
-                                hlo::OpcodeName(i.opcode())));
+      break;
   }
+  return NoRule(fmt::format("no kernel for {}: op '{}' has no vector cost rule", i.Describe(),
+                            hlo::OpcodeName(i.opcode())));
 }
 
 double RepackWork(const hlo::Shape& shape, const passes::Target& target) {

@@ -1,0 +1,226 @@
+// Branches, placements, asynchronous copies: what the lowering makes of them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "configs/config.h"
+#include "tests/workloads/hlo/hlo_test_util.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/lowering/branches.h"
+#include "workloads/lowering/instruction_class.h"
+#include "workloads/lowering/lower.h"
+#include "workloads/lowering/scalar_value.h"
+#include "workloads/lowering/transfers.h"
+#include "workloads/passes/memory.h"
+#include "workloads/passes/placement.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using hlo::F32;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::PrimitiveType;
+using hlo::S32;
+
+Instruction* PartitionId(hlo::TestModule& m) {
+  return m.Add(Opcode::kPartitionId, hlo::MakeScalarShape(PrimitiveType::kU32), {});
+}
+
+Instruction* Conditional(hlo::TestModule& m, Instruction* selector, Instruction* x) {
+  std::vector<hlo::Computation*> branches;
+  for (Opcode op : {Opcode::kSine, Opcode::kNegate}) {
+    hlo::Computation* c = m.module().AddComputation("branch");
+    Instruction* p = hlo::TestModule::Param(c, x->shape());
+    hlo::TestModule::Add(c, op, x->shape(), {p});
+    branches.push_back(c);
+  }
+  Instruction* conditional = m.Add(Opcode::kConditional, x->shape(), {selector, x, x});
+  conditional->set_called(branches);
+  return conditional;
+}
+
+TEST(ScalarValueTest, FollowsThePartitionId) {
+  hlo::TestModule m;
+  Instruction* id = PartitionId(m);
+  Instruction* four = hlo::AddIntConstant(m.entry(), PrimitiveType::kU32, 4);
+  const hlo::Shape u32 = hlo::MakeScalarShape(PrimitiveType::kU32);
+  Instruction* row = m.Add(Opcode::kDivide, u32, {id, four});
+  Instruction* column = m.Add(Opcode::kRemainder, u32, {id, four});
+  Instruction* first = m.Add(Opcode::kCompare, hlo::Pred(), {row, column});
+  first->mutable_attrs().set_comparison_direction("EQ");
+  EXPECT_EQ(ScalarValue(*row, 6), 1);
+  EXPECT_EQ(ScalarValue(*column, 6), 2);
+  EXPECT_EQ(ScalarValue(*first, 5), 1);
+  EXPECT_EQ(ScalarValue(*first, 6), 0);
+  EXPECT_EQ(ScalarValue(*m.Param(S32({})), 0), std::nullopt);
+}
+
+TEST(ScalarValueTest, LooksUpTables) {
+  hlo::TestModule m;
+  Instruction* table = m.Add(Opcode::kConstant, S32({4}), {});
+  *table->mutable_attrs().mutable_literal() =
+      hlo::MakeIntVectorLiteral(PrimitiveType::kS32, {7, 5, 3, 1});
+  Instruction* entry = m.Add(Opcode::kDynamicSlice, S32({1}), {table, PartitionId(m)});
+  Instruction* scalar = m.Add(Opcode::kReshape, S32({}), {entry});
+  EXPECT_EQ(ScalarValue(*scalar, 2), 3);
+  // Starts are clamped to the table.
+  EXPECT_EQ(ScalarValue(*scalar, 9), 1);
+}
+
+TEST(BranchesTest, StatedThenEvaluatedThenLongest) {
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({1024, 1024}));
+  Instruction* one = hlo::AddIntConstant(m.entry(), PrimitiveType::kU32, 1);
+  Instruction* below = m.Add(Opcode::kCompare, hlo::Pred(), {PartitionId(m), one});
+  below->mutable_attrs().set_comparison_direction("LT");
+  Instruction* by_id = Conditional(m, below, x);
+  // True takes the first branch.
+  EXPECT_EQ(ChooseBranch(*by_id, 0, {}).value().taken, 0);
+  EXPECT_EQ(ChooseBranch(*by_id, 3, {}).value().taken, 1);
+  EXPECT_EQ(ChooseBranch(*by_id, 3, {{"cond*", "0"}}).value().taken, 0);
+  Instruction* by_data = Conditional(m, m.Param(S32({})), x);
+  EXPECT_EQ(ChooseBranch(*by_data, 0, {}).value().taken, std::nullopt);
+  EXPECT_THAT(Message(ChooseBranch(*by_data, 0, {{"*", "2"}}).status()),
+              ::testing::HasSubstr("has branches 0 to 1"));
+}
+
+isa::PodProgram LowerOn(hlo::TestModule& m, const std::string& slice, int64_t partitions) {
+  const configs::Config config = configs::LoadConfig(slice, {}).value();
+  const passes::Target target(config);
+  const passes::MemoryPlan memory = passes::PlanMemory(m.module(), target).value();
+  LoweringInput input;
+  input.module = &m.module();
+  input.memory = &memory;
+  for (int64_t p = 0; p < partitions; ++p) input.device_of_partition.push_back(p);
+  input.trips = [](const Instruction&) -> absl::StatusOr<int64_t> { return 1; };
+  return Lower(input, target).value();
+}
+
+template <typename Kind>
+std::vector<Kind> Find(const isa::Body& body) {
+  std::vector<Kind> found;
+  for (const isa::Instruction& i : body) {
+    if (const auto* kind = std::get_if<Kind>(&i.kind)) found.push_back(*kind);
+    if (const auto* start = std::get_if<isa::Start>(&i.kind)) {
+      const std::vector<Kind> inside = Find<Kind>(*start->body);
+      found.insert(found.end(), inside.begin(), inside.end());
+    }
+  }
+  return found;
+}
+
+TEST(LowerTest, DevicesTakeTheirOwnBranch) {
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({1024, 1024}));
+  Instruction* one = hlo::AddIntConstant(m.entry(), PrimitiveType::kU32, 1);
+  Instruction* below = m.Add(Opcode::kCompare, hlo::Pred(), {PartitionId(m), one});
+  below->mutable_attrs().set_comparison_direction("LT");
+  Conditional(m, below, x);
+  const isa::PodProgram program = LowerOn(m, "v5e-2x2", 4);
+  // Partition 0 runs another program than the three others.
+  ASSERT_EQ(program.programs.size(), 2U);
+  EXPECT_EQ(Find<isa::Branch>(*program.programs[program.program_of_device[0]])[0].taken, 0);
+  EXPECT_EQ(Find<isa::Branch>(*program.programs[program.program_of_device[3]])[0].taken, 1);
+  EXPECT_TRUE(program.info.assumptions.empty());
+}
+
+TEST(LowerTest, TheLongestBranchIsAssumedAndSaid) {
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({1024, 1024}));
+  Conditional(m, m.Param(S32({})), x);
+  const isa::PodProgram program = LowerOn(m, "v5e-1x1", 1);
+  // The sine.
+  EXPECT_EQ(Find<isa::Branch>(*program.programs[0])[0].taken, 0);
+  EXPECT_THAT(program.info.assumptions,
+              ::testing::ElementsAre(::testing::HasSubstr("takes branch 0, the longest")));
+}
+
+TEST(LowerTest, PlacementsCrossPcieOnlyWhenTheMemoryChanges) {
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({1024, 1024}));
+  const auto place = [&](Instruction* value, const char* target) {
+    Instruction* call = m.Add(Opcode::kCustomCall, F32({1024, 1024}), {value});
+    call->mutable_attrs().set_custom_call_target(target);
+    return call;
+  };
+  Instruction* there = place(x, "MoveToHost");
+  Instruction* back = place(there, "MoveToDevice");
+  place(back, "MoveToDevice");  // is there already
+  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), {}).ok());
+  EXPECT_TRUE(passes::OnHost(there->shape()));
+  EXPECT_FALSE(passes::OnHost(back->shape()));
+  const isa::PodProgram program = LowerOn(m, "v5e-1x1", 1);
+  const std::vector<isa::HostDma> moves = Find<isa::HostDma>(*program.programs[0]);
+  ASSERT_EQ(moves.size(), 2U);
+  EXPECT_TRUE(moves[0].to_host);
+  EXPECT_FALSE(moves[1].to_host);
+  EXPECT_EQ(moves[0].bytes, Bytes(4 * kMiB));
+}
+
+TEST(LowerTest, HostArgumentsTakeNoHbm) {
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({1024, 1024}));
+  Instruction* call = m.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("annotate_device_placement");
+  hlo::SetFrontendAttribute(call, "_xla_buffer_placement", "device");
+  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), {"pinned_host"}).ok());
+  const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
+  const passes::Target target(config);
+  EXPECT_EQ(passes::PlanMemory(m.module(), target).value().peak, Bytes(4 * kMiB));
+  EXPECT_EQ(Find<isa::HostDma>(*LowerOn(m, "v5e-1x1", 1).programs[0]).size(), 1U);
+  EXPECT_FALSE(passes::AssignMemorySpaces(m.module(), {"device", "device"}).ok());
+}
+
+TEST(LowerTest, AsynchronousCopiesRunBesideTheMainStream) {
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({1024, 1024}));
+  hlo::Shape vmem = F32({1024, 1024});
+  vmem.layout.memory_space = hlo::kVmemSpace;
+  Instruction* start = m.Add(
+      Opcode::kCopyStart,
+      hlo::MakeTupleShape({vmem, x->shape(), hlo::MakeScalarShape(PrimitiveType::kU32)}), {x});
+  Instruction* work = m.Add(Opcode::kSine, F32({1024, 1024}), {x});
+  Instruction* done = m.Add(Opcode::kCopyDone, vmem, {start});
+  m.Add(Opcode::kAdd, F32({1024, 1024}), {work, done});
+  const isa::PodProgram program = LowerOn(m, "v5e-1x1", 1);
+  const std::vector<isa::Dma> copies = Find<isa::Dma>(*program.programs[0]);
+  ASSERT_EQ(copies.size(), 1U);
+  EXPECT_EQ(copies[0].to, isa::MemorySpace::kVmem);
+  EXPECT_EQ(copies[0].bytes, Bytes(4 * kMiB));
+  EXPECT_EQ(Find<isa::Done>(*program.programs[0]).size(), 1U);
+}
+
+TEST(LowerTest, CallsRunTheirBody) {
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({1024, 1024}));
+  hlo::Computation* c = m.module().AddComputation("callee");
+  hlo::TestModule::Add(c, Opcode::kSine, x->shape(), {hlo::TestModule::Param(c, x->shape())});
+  Instruction* call = m.Add(Opcode::kCall, x->shape(), {x});
+  call->set_called({c});
+  EXPECT_EQ(Find<isa::Kernel>(*LowerOn(m, "v5e-1x1", 1).programs[0]).size(), 1U);
+}
+
+TEST(ClassifyTest, StartsOfCollectivesAndCopies) {
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({64, 128}));
+  hlo::Computation* inner = m.module().AddComputation("inner");
+  Instruction* p = hlo::TestModule::Param(inner, x->shape());
+  hlo::TestModule::Add(inner, Opcode::kReduceScatter, F32({16, 128}), {p});
+  Instruction* start = m.Add(Opcode::kAsyncStart, hlo::MakeTupleShape({x->shape()}), {x});
+  start->set_called({inner});
+  EXPECT_EQ(Classify(*start).value(), InstructionClass::kStart);
+  EXPECT_EQ(RequestOf(*start, {0, 1, 2, 3}).value().kind, CollectiveKind::kReduceScatter);
+  hlo::Computation* slice = m.module().AddComputation("slice");
+  hlo::TestModule::Add(slice, Opcode::kSlice, F32({16, 128}),
+                       {hlo::TestModule::Param(slice, x->shape())});
+  start->set_called({slice});
+  EXPECT_EQ(Classify(*start).value(), InstructionClass::kCopyStart);
+  EXPECT_THAT(Message(Classify(*m.Add(Opcode::kSend, F32({}), {x, x})).status()),
+              ::testing::HasSubstr("op 'send' is not supported"));
+}
+
+}  // namespace
+}  // namespace tpusim::lowering

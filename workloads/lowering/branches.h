@@ -1,0 +1,34 @@
+// Which branch of a conditional a device takes.
+//
+// What the user states wins. Otherwise a predicate that depends on nothing but
+// the partition id is evaluated, device by device. Anything else is data: then
+// the longest branch is assumed, and the assumption is listed.
+#ifndef TPUSIM_WORKLOADS_LOWERING_BRANCHES_H_
+#define TPUSIM_WORKLOADS_LOWERING_BRANCHES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workloads/hlo/ir.h"
+
+namespace tpusim::lowering {
+
+// "NAME=k" or "NAME=longest"; NAME is a conditional's name or a glob.
+using StatedBranches = std::vector<std::pair<std::string, std::string>>;
+
+struct BranchChoice {
+  std::optional<int32_t> taken;  // nullopt: the longest
+  bool stated = false;           // by the user
+};
+
+// Error: a stated branch that the conditional does not have.
+absl::StatusOr<BranchChoice> ChooseBranch(const hlo::Instruction& conditional, int64_t partition,
+                                          const StatedBranches& stated);
+
+}  // namespace tpusim::lowering
+
+#endif  // TPUSIM_WORKLOADS_LOWERING_BRANCHES_H_

@@ -1,0 +1,100 @@
+#include "workloads/lowering/custom_cost.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/opcode.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+constexpr char kStated[] = "tpusim.kernel_cost";  // "flops,transcendentals,bytes"
+
+// The last part of "jit(f)/layer/flash_attention".
+std::string LastOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+// An integer that JSON may also hold as text; 0 if it is missing.
+int64_t Number(const nlohmann::json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end()) return 0;
+  if (it->is_number()) return it->get<int64_t>();
+  if (!it->is_string()) return 0;
+  return std::strtoll(it->get_ref<const std::string&>().c_str(), nullptr, 10);
+}
+
+std::optional<CustomCost> EstimateInside(const Instruction& call) {
+  const nlohmann::json config =
+      nlohmann::json::parse(call.attrs().backend_config(), nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object()) return std::nullopt;
+  const auto custom = config.find("custom_call_config");
+  if (custom == config.end() || !custom->is_object()) return std::nullopt;
+  const auto estimate = custom->find("cost_estimate");
+  if (estimate == custom->end() || !estimate->is_object()) return std::nullopt;
+  CustomCost cost;
+  cost.flops = Flops(Number(*estimate, "flops"));
+  cost.transcendentals = Flops(Number(*estimate, "transcendentals"));
+  cost.bytes = Bytes(Number(*estimate, "bytes_accessed"));
+  return cost;
+}
+
+}  // namespace
+
+absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
+  if (const auto stated = hlo::FrontendAttribute(call, kStated)) {
+    long long flops = 0, transcendentals = 0, bytes = 0;
+    if (std::sscanf(stated->c_str(), "%lld,%lld,%lld", &flops, &transcendentals, &bytes) == 3) {
+      return CustomCost{Flops(flops), Flops(transcendentals), Bytes(bytes)};
+    }
+  }
+  if (const auto estimate = EstimateInside(call)) return *estimate;
+  return NoRule(
+      fmt::format("no kernel for {}: custom call to '{}' has no cost; state it with --kernel-cost "
+                  "{}=FLOPS,BYTES",
+                  call.Describe(), call.attrs().custom_call_target(), call.name()));
+}
+
+void StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs) {
+  if (costs.empty()) return;
+  for (hlo::Computation* computation : module.computations()) {
+    for (Instruction* i : computation->instructions()) {
+      if (i->opcode() != Opcode::kCustomCall) continue;
+      const std::string kernel = hlo::FrontendAttribute(*i, "kernel_name").value_or("");
+      for (const StatedCost& stated : costs) {
+        const auto matches = [&](const std::string& name) {
+          return !name.empty() && fnmatch(stated.name.c_str(), name.c_str(), 0) == 0;
+        };
+        if (!matches(i->name()) && !matches(kernel) && !matches(LastOf(i->op_name()))) continue;
+        hlo::SetFrontendAttribute(
+            i, kStated,
+            fmt::format("{},{},{}", stated.cost.flops.value(), stated.cost.transcendentals.value(),
+                        stated.cost.bytes.value()));
+        break;
+      }
+    }
+  }
+}
+
+bool IsTopKCall(const Instruction& i) {
+  if (i.opcode() != Opcode::kCustomCall) return false;
+  const std::string& target = i.attrs().custom_call_target();
+  return target == "TopK" || target == "ApproxTopK";
+}
+
+bool IsPartialReduceCall(const Instruction& i) {
+  return i.opcode() == Opcode::kCustomCall && i.attrs().custom_call_target() == "PartialReduce";
+}
+
+}  // namespace tpusim::lowering

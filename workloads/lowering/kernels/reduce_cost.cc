@@ -1,0 +1,153 @@
+// Reductions: over whole dimensions and over windows.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/lowering/kernels/kernel_view.h"
+#include "workloads/lowering/kernels/vector_cost.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using hlo::Instruction;
+
+int64_t CeilLog2(int64_t n) {
+  return n <= 1 ? 0 : static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(n - 1)));
+}
+
+// Operands that are reduced together: argmax reduces values and their indices.
+int64_t ArraysOf(const Instruction& i) { return static_cast<int64_t>(i.operands().size()) / 2; }
+
+}  // namespace
+
+// Every register of input is combined once. Where the lane dimension goes, each
+// remaining register of partial results needs one pass through the cross-lane
+// unit and `sublanes` pops that are combined; where the sublane dimension goes,
+// three rotate-and-combine steps.
+absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const passes::Target& target) {
+  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*reduce.called()[0]));
+  const hlo::Shape& input = reduce.operand(0)->shape();
+  VectorWork work = call * static_cast<double>(VectorRegisters(target, input));
+  bool lanes = false, sublanes = false;
+  int64_t kept_rows = 1, kept = 1;
+  const std::vector<int64_t> dims = hlo::Dimensions(reduce);
+  for (int64_t d = 0; d < input.rank(); ++d) {
+    const bool reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
+    if (reduced && d == input.rank() - 1) lanes = true;
+    if (reduced && d == input.rank() - 2) sublanes = true;
+    if (!reduced && d != input.rank() - 1) kept_rows *= input.dims[d];
+    if (!reduced) kept *= input.dims[d];
+  }
+  const double arrays = static_cast<double>(ArraysOf(reduce));
+  const configs::VpuParams& vpu = target.chip().vpu;
+  const double pops = static_cast<double>(vpu.sublanes);
+  if (lanes) {
+    const double partial = std::ceil(static_cast<double>(kept_rows) / pops);
+    work.xlu += arrays * partial * (1 + pops);
+    work += call * (partial * pops);
+  } else if (sublanes) {
+    const double steps =
+        static_cast<double>(std::bit_width(static_cast<uint64_t>(vpu.sublanes - 1)));
+    const double partial = std::ceil(static_cast<double>(kept) / static_cast<double>(vpu.lanes));
+    work.xlu += arrays * steps * partial;
+    work += call * (steps * partial);
+  }
+  return work;
+}
+
+// A row by a matrix: every register of the matrix is multiplied by the element of
+// the row that belongs to its sublanes (or lanes) and added; what a register holds
+// of one result is reduced at the end. A convolution of single features: every
+// register of results, once per tap.
+VectorWork MultiplyAddWork(const Instruction& product, const passes::Target& target) {
+  const configs::VpuParams& vpu = target.chip().vpu;
+  VectorWork work;
+  if (product.opcode() == hlo::Opcode::kConvolution) {
+    double taps = 1;
+    bool shifted = false;
+    for (const hlo::WindowDim& w : hlo::GetWindow(product)) {
+      taps *= static_cast<double>(w.size);
+      shifted = shifted || w.size > 1;
+    }
+    const double registers = static_cast<double>(VectorRegisters(target, product.shape()));
+    work.valu = 2 * taps * registers;
+    work.load = taps * registers;
+    // Neighbours along the sublanes come by rotation.
+    if (shifted) work.xlu = taps * registers;
+    return work;
+  }
+  const hlo::Shape &lhs = product.operand(0)->shape(), &rhs = product.operand(1)->shape();
+  const hlo::Shape& larger = lhs.ElementCount() > rhs.ElementCount() ? lhs : rhs;
+  const double results = static_cast<double>(VectorRegisters(target, product.shape()));
+  work.valu = 2 * static_cast<double>(VectorRegisters(target, larger));
+  const double steps = static_cast<double>(std::bit_width(static_cast<uint64_t>(vpu.sublanes - 1)));
+  work.valu += steps * results;
+  work.xlu = steps * results;
+  return work;
+}
+
+// A window of w combines w - 1 neighbours of every result; doubling (combine
+// windows of 1 to 2 to 4 ... and then the pieces that make w) needs at most
+// 2 log2(w) combinations of shifted copies. Cumulative sums are windows of the
+// whole extent, where the padding makes log2 suffice. A shift along lanes or
+// sublanes goes through the cross-lane unit.
+absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const passes::Target& target) {
+  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*i.called()[0]));
+  const hlo::Shape& input = i.operand(0)->shape();
+  const hlo::Shape& result = *hlo::Leaves(i.shape())[0];
+  const double arrays = static_cast<double>(ArraysOf(i));
+  const std::vector<hlo::WindowDim> window = hlo::GetWindow(i);
+  VectorWork work;
+  // Dimension by dimension, outermost first: what is left shrinks with strides.
+  hlo::Shape shape = input;
+  for (int64_t d = 0; d < input.rank(); ++d) {
+    const hlo::WindowDim& w = window[d];
+    const bool cumulative =
+        w.size >= input.dims[d] && w.stride == 1 && w.size > 1 && result.dims[d] == input.dims[d];
+    const int64_t doubling = cumulative ? CeilLog2(w.size) : 2 * CeilLog2(w.size);
+    const double combinations = static_cast<double>(std::min(w.size - 1, doubling));
+    shape.dims[d] = w.stride == 1 ? std::max(input.dims[d], result.dims[d]) : result.dims[d];
+    const double registers = static_cast<double>(VectorRegisters(target, shape));
+    work += call * (combinations * registers);
+    if (d >= input.rank() - 2) work.xlu += arrays * combinations * registers;
+    // Each round reads what the one before wrote.
+    work.load += arrays * combinations * registers;
+    work.store += arrays * combinations * registers;
+  }
+  // A window of one element is a copy.
+  work.valu += static_cast<double>(VectorRegisters(target, result));
+  return work;
+}
+
+// The gradient of a pooling window: every element of the window is compared with
+// the best so far (and its position kept), then every position adds the source
+// where it won.
+absl::StatusOr<VectorWork> SelectAndScatterWork(const Instruction& i,
+                                                const passes::Target& target) {
+  ASSIGN_OR_RETURN(const VectorWork select, CallCost(*i.called()[0]));
+  ASSIGN_OR_RETURN(const VectorWork scatter, CallCost(*i.called()[1]));
+  const hlo::Shape& source = i.operand(1)->shape();
+  double elements = 1;
+  double minor = 1;
+  const std::vector<hlo::WindowDim> window = hlo::GetWindow(i);
+  for (size_t d = 0; d < window.size(); ++d) {
+    elements *= static_cast<double>(window[d].size);
+    if (d + 2 >= window.size()) minor *= static_cast<double>(window[d].size);
+  }
+  const double registers = static_cast<double>(VectorRegisters(target, source));
+  VectorWork work = select * (elements * registers);
+  work.valu += 2 * elements * registers;  // keep the value and its position
+  work += scatter * (elements * registers);
+  work.valu += 2 * elements * registers;  // is it the winner: compare, mask
+  // Shifts along lanes and sublanes, there and back.
+  if (minor > 1) work.xlu += 2 * elements * registers;
+  work.load += 2 * elements * registers;
+  work.store += elements * registers;
+  return work;
+}
+
+}  // namespace tpusim::lowering

@@ -1,0 +1,156 @@
+#include "workloads/lowering/scalar_value.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/opcode.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using Value = std::optional<int64_t>;
+
+// Deeper expressions are data for all we care.
+constexpr int kMaxDepth = 64;
+
+class Evaluator {
+ public:
+  explicit Evaluator(int64_t partition) : partition_(partition) {}
+
+  // The only element of `i`, or element `index` of it.
+  Value Of(const Instruction& i, int64_t index = 0) {
+    if (depth_ >= kMaxDepth || !i.shape().IsArray()) return std::nullopt;
+    ++depth_;
+    const Value value = Compute(i, index);
+    --depth_;
+    return value;
+  }
+
+ private:
+  Value Compute(const Instruction& i, int64_t index) {
+    switch (i.opcode()) {
+      case Opcode::kPartitionId:
+        return partition_;
+      case Opcode::kReplicaId:
+        return 0;
+      case Opcode::kConstant: {
+        const auto elements = hlo::IntElements(i.attrs().literal());
+        if (!elements || index >= static_cast<int64_t>(elements->size())) return std::nullopt;
+        return (*elements)[static_cast<size_t>(index)];
+      }
+      case Opcode::kIota:
+        return i.shape().rank() == 1 ? Value(index) : std::nullopt;
+      case Opcode::kBroadcast:
+        return i.operand(0)->shape().ElementCount() == 1 ? Of(*i.operand(0)) : std::nullopt;
+      case Opcode::kReshape:
+      case Opcode::kBitcast:
+      case Opcode::kCopy:
+      case Opcode::kConvert:
+      case Opcode::kOptBarrier:
+        return Of(*i.operand(0), index);
+      case Opcode::kSlice:
+        if (i.shape().rank() != 1) return std::nullopt;
+        return Of(*i.operand(0), hlo::GetSlice(i)[0].start + index * hlo::GetSlice(i)[0].stride);
+      case Opcode::kDynamicSlice: {
+        if (i.shape().rank() != 1) return std::nullopt;
+        const Value start = Of(*i.operand(1));
+        if (!start) return start;
+        const int64_t most = i.operand(0)->shape().dims[0] - i.shape().dims[0];
+        return Of(*i.operand(0), std::clamp<int64_t>(*start, 0, most) + index);
+      }
+      case Opcode::kFusion: {
+        callers_.push_back(&i);
+        const Value value = Of(*i.called()[0]->root(), index);
+        callers_.pop_back();
+        return value;
+      }
+      case Opcode::kParameter: {
+        if (callers_.empty() || callers_.back()->called()[0] != i.parent()) return std::nullopt;
+        const Instruction* caller = callers_.back();
+        callers_.pop_back();
+        const Value value = Of(*caller->operand(i.attrs().parameter_number()), index);
+        callers_.push_back(caller);
+        return value;
+      }
+      case Opcode::kSelect: {
+        const Value choice = Of(*i.operand(0), i.operand(0)->shape().IsScalar() ? 0 : index);
+        if (!choice) return choice;
+        return Of(*i.operand(*choice != 0 ? 1 : 2), index);
+      }
+      case Opcode::kNot: {
+        const Value a = Of(*i.operand(0), index);
+        if (!a) return a;
+        return i.shape().element_type == hlo::PrimitiveType::kPred ? Value(*a == 0) : Value(~*a);
+      }
+      default:
+        return i.operands().size() == 2 ? Binary(i, index) : std::nullopt;
+    }
+  }
+
+  Value Binary(const Instruction& i, int64_t index) {
+    if (!hlo::IsElementwise(i.opcode())) return std::nullopt;
+    const Value left = Of(*i.operand(0), index);
+    if (!left) return left;
+    const Value right = Of(*i.operand(1), index);
+    if (!right) return right;
+    const int64_t a = *left, b = *right;
+    switch (i.opcode()) {
+      case Opcode::kAdd:
+        return a + b;
+      case Opcode::kSubtract:
+        return a - b;
+      case Opcode::kMultiply:
+        return a * b;
+      case Opcode::kDivide:
+        return b == 0 ? std::nullopt : Value(a / b);
+      case Opcode::kRemainder:
+        return b == 0 ? std::nullopt : Value(a % b);
+      case Opcode::kMaximum:
+        return std::max(a, b);
+      case Opcode::kMinimum:
+        return std::min(a, b);
+      case Opcode::kAnd:
+        return a & b;
+      case Opcode::kOr:
+        return a | b;
+      case Opcode::kXor:
+        return a ^ b;
+      case Opcode::kShiftLeft:
+        return b < 0 || b > 62 ? std::nullopt : Value(a << b);
+      case Opcode::kShiftRightLogical:
+      case Opcode::kShiftRightArithmetic:
+        return b < 0 || b > 62 || a < 0 ? std::nullopt : Value(a >> b);
+      case Opcode::kCompare: {
+        const std::string& direction = i.attrs().comparison_direction();
+        if (direction == "EQ") return a == b;
+        if (direction == "NE") return a != b;
+        if (direction == "LT") return a < b;
+        if (direction == "LE") return a <= b;
+        if (direction == "GT") return a > b;
+        if (direction == "GE") return a >= b;
+        return std::nullopt;
+      }
+      default:
+        return std::nullopt;
+    }
+  }
+
+  int64_t partition_;
+  int depth_ = 0;
+  std::vector<const Instruction*> callers_;  // fusions entered
+};
+
+}  // namespace
+
+std::optional<int64_t> ScalarValue(const Instruction& value, int64_t partition) {
+  const auto type = value.shape().element_type;
+  if (!value.shape().IsArray() || (!hlo::IsIntegral(type) && type != hlo::PrimitiveType::kPred)) {
+    return std::nullopt;
+  }
+  return Evaluator(partition).Of(value);
+}
+
+}  // namespace tpusim::lowering

@@ -1,0 +1,105 @@
+#include "workloads/lowering/transfers.h"
+
+#include <fmt/format.h>
+
+#include <variant>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
+#include "workloads/hlo/opcode.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+
+isa::MemorySpace SpaceOf(const Shape& shape) {
+  switch (shape.layout.memory_space) {
+    case hlo::kVmemSpace:
+      return isa::MemorySpace::kVmem;
+    case hlo::kHostSpace:
+      return isa::MemorySpace::kHost;
+    default:
+      return isa::MemorySpace::kHbm;
+  }
+}
+
+isa::Body Move(const Shape& from, const Shape& to, const Shape& moved,
+               const passes::Target& target) {
+  const isa::MemorySpace source = SpaceOf(from), destination = SpaceOf(to);
+  const Bytes bytes = target.PaddedSize(moved);
+  isa::Body body;
+  const bool to_host = destination == isa::MemorySpace::kHost;
+  const bool from_host = source == isa::MemorySpace::kHost;
+  if (to_host != from_host) {
+    body.push_back({isa::HostDma{to_host, bytes}});
+  } else if (!to_host) {
+    isa::Dma dma;
+    dma.from = source;
+    dma.to = destination;
+    dma.bytes = bytes;
+    // HBM to HBM is read and written.
+    if (source == destination) {
+      dma.to = isa::MemorySpace::kVmem;
+      body.push_back({dma});
+      dma.from = isa::MemorySpace::kVmem;
+      dma.to = isa::MemorySpace::kHbm;
+    }
+    body.push_back({dma});
+  }
+  return body;
+}
+
+}  // namespace
+
+const Instruction& WrappedBy(const Instruction& start) {
+  return start.opcode() == Opcode::kAsyncStart ? *start.called()[0]->root() : start;
+}
+
+const Instruction& StartOf(const Instruction& done) {
+  const Instruction* i = done.operand(0);
+  while (i->opcode() == Opcode::kAsyncUpdate) i = i->operand(0);
+  return *i;
+}
+
+absl::StatusOr<isa::Body> TransferOf(const Instruction& i, const passes::Target& target) {
+  if (i.opcode() == Opcode::kCustomCall) {
+    // A placement: where the value is already, nothing moves.
+    const Shape &from = i.operand(0)->shape(), &to = i.shape();
+    return SpaceOf(from) == SpaceOf(to) ? isa::Body{} : Move(from, to, to, target);
+  }
+  if (i.opcode() == Opcode::kCopyStart) {
+    const Shape& to = i.shape().IsTuple() ? i.shape().tuple[0] : i.shape();
+    return Move(i.operand(0)->shape(), to, to, target);
+  }
+  const Instruction& inner = WrappedBy(i);
+  switch (inner.opcode()) {
+    case Opcode::kCopy:
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+      return Move(i.operand(0)->shape(), inner.shape(), inner.shape(), target);
+    case Opcode::kDynamicUpdateSlice:
+      return Move(inner.operand(1)->shape(), inner.shape(), inner.operand(1)->shape(), target);
+    default:
+      return NoRule(fmt::format("no rule to execute {}: an asynchronous '{}' is not supported",
+                                i.Describe(), hlo::OpcodeName(inner.opcode())));
+  }
+}
+
+Picoseconds TimeOfTransfer(const configs::ChipParams& chip, const isa::Body& transfer) {
+  Picoseconds total(0);
+  for (const isa::Instruction& step : transfer) {
+    if (const auto* dma = std::get_if<isa::Dma>(&step.kind)) {
+      total += chip.dma.start_latency +
+               FromSeconds(static_cast<double>(dma->bytes.value()) / timing::HbmRate(chip).value());
+    } else if (const auto* host = std::get_if<isa::HostDma>(&step.kind)) {
+      total += chip.host.pcie_latency + FromSeconds(static_cast<double>(host->bytes.value()) /
+                                                    chip.host.pcie_bytes_per_second.value());
+    }
+  }
+  return total;
+}
+
+}  // namespace tpusim::lowering

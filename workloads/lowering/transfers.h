@@ -1,0 +1,29 @@
+// Copies between the memories of one device: HBM, VMEM and the host's.
+#ifndef TPUSIM_WORKLOADS_LOWERING_TRANSFERS_H_
+#define TPUSIM_WORKLOADS_LOWERING_TRANSFERS_H_
+
+#include "absl/status/statusor.h"
+#include "configs/chip.h"
+#include "models/isa/program.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/passes/target.h"
+
+namespace tpusim::lowering {
+
+// What a copy-start, an async-start around a copy or slice, or a placement moves;
+// an empty body if it stays in the same memory of the device.
+// Error (no rule): an async-start around something else.
+absl::StatusOr<isa::Body> TransferOf(const hlo::Instruction& instruction,
+                                     const passes::Target& target);
+
+// Alone on its chip.
+Picoseconds TimeOfTransfer(const configs::ChipParams& chip, const isa::Body& transfer);
+
+// The operation that an async-start wraps; the instruction itself otherwise.
+const hlo::Instruction& WrappedBy(const hlo::Instruction& start);
+// The start behind a done, past updates.
+const hlo::Instruction& StartOf(const hlo::Instruction& done);
+
+}  // namespace tpusim::lowering
+
+#endif  // TPUSIM_WORKLOADS_LOWERING_TRANSFERS_H_
