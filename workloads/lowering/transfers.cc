@@ -7,6 +7,7 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/opcode.h"
+#include "workloads/lowering/kernels/kernel_view.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -14,17 +15,6 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
-
-isa::MemorySpace SpaceOf(const Shape& shape) {
-  switch (shape.layout.memory_space) {
-    case hlo::kVmemSpace:
-      return isa::MemorySpace::kVmem;
-    case hlo::kHostSpace:
-      return isa::MemorySpace::kHost;
-    default:
-      return isa::MemorySpace::kHbm;
-  }
-}
 
 isa::Body Move(const Shape& from, const Shape& to, const Shape& moved,
                const passes::Target& target) {

@@ -96,6 +96,7 @@ class DotKernelBuilder {
     out.rows = m.block;
     out.moves_with = b_bit | m_bit | n_bit;
     out.operand = view_.instruction->name();
+    out.space = view_.outputs.empty() ? isa::MemorySpace::kHbm : view_.outputs[0].space;
     kernel.windows.push_back(out);
     FitBuffers(kernel);
 
@@ -128,6 +129,7 @@ class DotKernelBuilder {
     if (!input.reads) return;
     isa::Window w;
     w.operand = input.value->name();
+    w.space = input.space;
     const double elements = static_cast<double>(input.accessed.ElementCount());
     if (elements >= covered * (1 - 1e-9) || density != 1) {
       const Bytes tile = TileBytes(target_, input.accessed.element_type, 1, rows, columns);

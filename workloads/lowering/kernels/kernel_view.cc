@@ -146,11 +146,17 @@ KernelView ViewKernel(const Instruction& instruction) {
                                     [&](const KernelInput& i) { return i.inside == input.inside; });
     if (listed) continue;  // add(x, x) reads x once
     input.reads = false;
+    input.space = SpaceOf(input.value->shape());
     NoteAccess(*input.inside, members, input);
     if (!input.reads) input.accessed = hlo::MakeShape(input.value->shape().element_type, {0});
     view.inputs.push_back(std::move(input));
   }
   AppendOutputs(*view.root, view.outputs);
+  // The outside knows where results go.
+  const std::vector<const Shape*> leaves = hlo::Leaves(instruction.shape());
+  for (size_t n = 0; n < std::min(leaves.size(), view.outputs.size()); ++n) {
+    view.outputs[n].space = SpaceOf(*leaves[n]);
+  }
   return view;
 }
 
@@ -170,6 +176,18 @@ std::vector<int> InputsBehind(const KernelView& view, const Instruction& member,
     work.insert(work.end(), i->operands().begin(), i->operands().end());
   }
   return {found.begin(), found.end()};
+}
+
+isa::MemorySpace SpaceOf(const Shape& shape) {
+  if (!shape.IsArray()) return isa::MemorySpace::kHbm;
+  switch (shape.layout.memory_space) {
+    case hlo::kVmemSpace:
+      return isa::MemorySpace::kVmem;
+    case hlo::kHostSpace:
+      return isa::MemorySpace::kHost;
+    default:
+      return isa::MemorySpace::kHbm;
+  }
 }
 
 Bytes BytesOf(const KernelInput& input, const passes::Target& target) {

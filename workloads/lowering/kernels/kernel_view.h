@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "configs/units.h"
+#include "models/isa/program.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/passes/target.h"
 
@@ -20,6 +21,7 @@ struct KernelInput {
   // take out of it. Zero when it is only overwritten in place.
   hlo::Shape accessed;
   bool reads = true;
+  isa::MemorySpace space = isa::MemorySpace::kHbm;
   // The gather or scatter that picks `accessed` by index, or null.
   const hlo::Instruction* indexed_by = nullptr;
 };
@@ -29,6 +31,7 @@ struct KernelOutput {
   const hlo::Instruction* value = nullptr;       // what computes it
   hlo::Shape written;                            // an update in place writes only the update
   const hlo::Instruction* indexed_by = nullptr;  // the scatter that writes it
+  isa::MemorySpace space = isa::MemorySpace::kHbm;
 };
 
 struct KernelView {
@@ -43,6 +46,9 @@ struct KernelView {
 };
 
 KernelView ViewKernel(const hlo::Instruction& instruction);
+
+// Where an array lives, from its layout.
+isa::MemorySpace SpaceOf(const hlo::Shape& shape);
 
 // Bytes that come from (go to) memory for it, in whole tiles or DMA granules.
 Bytes BytesOf(const KernelInput& input, const passes::Target& target);

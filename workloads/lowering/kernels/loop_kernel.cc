@@ -23,9 +23,11 @@ using hlo::Shape;
 // Arrays below one register row per step cannot be cut; they stay whole.
 constexpr int64_t kWholeBytes = 32 * kKiB;
 
-isa::Window MakeWindow(isa::WindowKind kind, Bytes bytes, int64_t parts, std::string operand) {
+isa::Window MakeWindow(isa::WindowKind kind, Bytes bytes, int64_t parts, std::string operand,
+                       isa::MemorySpace space) {
   isa::Window w;
   w.kind = kind;
+  w.space = space;
   w.operand = std::move(operand);
   const bool moves = parts > 1 && bytes.value() > kWholeBytes;
   w.bytes = moves ? Bytes(CeilDiv(bytes.value(), parts)) : bytes;
@@ -66,11 +68,11 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const passes
     for (const KernelInput& input : view.inputs) {
       if (!input.reads) continue;
       kernel.windows.push_back(
-          MakeWindow(isa::WindowKind::kInput, BytesOf(input, target), parts, input.value->name()));
+          MakeWindow(isa::WindowKind::kInput, BytesOf(input, target), parts, input.value->name(), input.space));
     }
     for (const KernelOutput& output : view.outputs) {
       kernel.windows.push_back(MakeWindow(isa::WindowKind::kOutput, BytesOf(output, target), parts,
-                                          view.instruction->name()));
+                                          view.instruction->name(), output.space));
     }
     kernel.block = BlockOf(work, parts);
     // The latency of a chain is paid in every step.

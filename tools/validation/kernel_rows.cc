@@ -1,0 +1,437 @@
+// Predicts kernels that the TPU compiler printed: JSON lines in, JSON lines out.
+//
+//   tpusim_kernel_rows --config v5e-1x1 [--set NAME=VALUE]... < rows.jsonl
+//
+// A row (validation/kernels/README.md) says what a fusion contains: operand and
+// result types, products, and how many elements its other operations have. From
+// these a fusion is built, lowered and timed as any other; the tiles are those of
+// our own search. Conventions of the comparison that the machine model does not
+// share are switches:
+//
+//   --wide-elements   HBM elements of less than 4 bytes count as 4 bytes in loop
+//                     fusions, copies and results
+//   --vmem-as-hbm     operands of loop fusions in VMEM cost what HBM operands cost
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "configs/config.h"
+#include "configs/status_macros.h"
+#include "models/timing/kernel_time.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/lowering/kernels/kernels.h"
+#include "workloads/lowering/kernels/tile_search.h"
+
+namespace tpusim {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::PrimitiveType;
+using hlo::Shape;
+using Json = nlohmann::ordered_json;
+
+struct Conventions {
+  bool wide_elements = false;
+  bool vmem_as_hbm = false;
+};
+
+bool IsNarrow(const Shape& shape) {
+  const int64_t bits = hlo::BitWidth(shape.element_type);
+  return bits > 0 && bits < 32;
+}
+
+// ["bf16", [1024, 64], "1,0:T(8,128)(2,1)S(1)", "VMEM"] -> physical dimensions,
+// major first.
+struct Operand {
+  Shape logical, physical;
+  bool fast = false;  // VMEM, CMEM, SMEM: not HBM
+};
+
+Operand ParseOperand(const Json& json) {
+  Operand operand;
+  const auto type = hlo::PrimitiveTypeFromName(json[0].get<std::string>());
+  operand.logical = hlo::MakeShape(type.value_or(PrimitiveType::kF32),
+                                   json[1].get<std::vector<int64_t>>());
+  operand.physical = operand.logical;
+  const std::string layout = json[2].get<std::string>();
+  std::vector<int64_t> minor_to_major;
+  for (size_t at = 0; at < layout.size() && layout[at] != ':'; ++at) {
+    if (std::isdigit(static_cast<unsigned char>(layout[at])) == 0) continue;
+    minor_to_major.push_back(layout[at] - '0');
+  }
+  const size_t rank = operand.logical.dims.size();
+  if (minor_to_major.size() == rank) {
+    for (size_t d = 0; d < rank; ++d) {
+      operand.physical.dims[rank - 1 - d] = operand.logical.dims[minor_to_major[d]];
+    }
+  }
+  operand.fast = json.size() > 3 && json[3].get<std::string>() != "HBM";
+  return operand;
+}
+
+class RowBuilder {
+ public:
+  RowBuilder(const Json& row, const Conventions& conventions)
+      : row_(row), conventions_(conventions), module_("row") {
+    inner_ = module_.AddComputation("fused");
+    entry_ = module_.AddComputation("main");
+    module_.set_entry(entry_);
+  }
+
+  absl::StatusOr<const Instruction*> Build() {
+    const bool product = !row_["convs"].empty();
+    for (const Json& input : row_["inputs"]) AddInput(ParseOperand(input), product);
+    Instruction* value = nullptr;
+    if (product) {
+      ASSIGN_OR_RETURN(value, BuildProduct(row_["convs"][0]));
+    }
+    for (const auto& [name, counts] : row_["ops"].items()) {
+      if (name == "convolution") continue;
+      Instruction* made = AddOps(name, counts[0].get<int64_t>(), counts[1].get<int64_t>(), product);
+      if (made != nullptr && value == nullptr) value = made;
+    }
+    return Finish(value);
+  }
+
+ private:
+  void AddInput(Operand operand, bool product) {
+    Shape shape = product ? operand.logical : operand.physical;
+    const bool in_hbm = !operand.fast || (!product && conventions_.vmem_as_hbm);
+    if (!product && conventions_.wide_elements && in_hbm && IsNarrow(shape)) {
+      shape.element_type = PrimitiveType::kS32;
+    }
+    if (!in_hbm) shape.layout.memory_space = hlo::kVmemSpace;
+    const auto number = static_cast<int64_t>(parameters_.size());
+    outer_.push_back(entry_->AddParameter(number, shape, "p"));
+    parameters_.push_back(inner_->AddParameter(number, shape, "p"));
+    operands_.push_back(std::move(operand));
+  }
+
+  // "0bf_0oi->0bf"; digits are batch dimensions unless the row says convolution.
+  absl::StatusOr<Instruction*> BuildProduct(const Json& conv) {
+    const std::string labels = conv["dim_labels"].get<std::string>();
+    const size_t first = labels.find('_'), second = labels.find("->");
+    const std::string lhs = labels.substr(0, first);
+    const std::string rhs = labels.substr(first + 1, second - first - 1);
+    const Shape left = ParseOperand(conv["lhs"]).logical, right = ParseOperand(conv["rhs"]).logical;
+    const Shape out = ParseOperand(conv["out"]).logical;
+    Instruction* a = FindParameter(left);
+    Instruction* b = FindParameter(right, a);
+    if (a == nullptr || b == nullptr) {
+      return UserError("an operand of the product is made inside the fusion");
+    }
+    if (row_["family"] == "conv") return BuildConvolution(conv, a, b, out, lhs, rhs);
+    Instruction* dot = inner_->Add(Opcode::kDot, out, {a, b}, "dot");
+    hlo::DotDims dims;
+    for (size_t d = 0; d < lhs.size(); ++d) {
+      if (lhs[d] == 'f') dims.lhs_contracting.push_back(static_cast<int64_t>(d));
+      if (std::isdigit(static_cast<unsigned char>(lhs[d])) != 0) {
+        dims.lhs_batch.push_back(static_cast<int64_t>(d));
+        dims.rhs_batch.push_back(static_cast<int64_t>(rhs.find(lhs[d])));
+      }
+    }
+    dims.rhs_contracting.push_back(static_cast<int64_t>(rhs.find('i')));
+    hlo::SetDotDims(dot, dims);
+    const Json precision = row_["meta"].value("prec", Json());
+    const std::string p = precision.is_string() ? precision.get<std::string>() : "";
+    if (p == "high" || p == "highest") {
+      for (int n = 0; n < 2; ++n) {
+        dot->mutable_attrs().mutable_precision_config()->add_operand_precision(
+            p == "high" ? hlo::pb::PrecisionConfig::HIGH : hlo::pb::PrecisionConfig::HIGHEST);
+      }
+    }
+    return dot;
+  }
+
+  Instruction* BuildConvolution(const Json& conv, Instruction* a, Instruction* b, const Shape& out,
+                                const std::string& lhs, const std::string& rhs) {
+    Instruction* c = inner_->Add(Opcode::kConvolution, out, {a, b}, "convolution");
+    auto* n = c->mutable_attrs().mutable_convolution_dimension_numbers();
+    const std::string labels = conv["dim_labels"].get<std::string>();
+    const std::string result = labels.substr(labels.find("->") + 2);
+    n->set_input_batch_dimension(static_cast<int64_t>(lhs.find('b')));
+    n->set_input_feature_dimension(static_cast<int64_t>(lhs.find('f')));
+    n->set_kernel_input_feature_dimension(static_cast<int64_t>(rhs.find('i')));
+    n->set_kernel_output_feature_dimension(static_cast<int64_t>(rhs.find('o')));
+    n->set_output_batch_dimension(static_cast<int64_t>(result.find('b')));
+    n->set_output_feature_dimension(static_cast<int64_t>(result.find('f')));
+    std::vector<hlo::WindowDim> window;
+    for (char digit = '0'; lhs.find(digit) != std::string::npos; ++digit) {
+      const auto in = static_cast<int64_t>(lhs.find(digit));
+      const auto k = static_cast<int64_t>(rhs.find(digit));
+      const auto o = static_cast<int64_t>(result.find(digit));
+      n->add_input_spatial_dimensions(in);
+      n->add_kernel_spatial_dimensions(k);
+      n->add_output_spatial_dimensions(o);
+      hlo::WindowDim dim;
+      dim.size = b->shape().dims[k];
+      dim.stride = CeilDiv(a->shape().dims[in], out.dims[o]);
+      window.push_back(dim);
+    }
+    hlo::SetWindow(c, window);
+    return c;
+  }
+
+  Instruction* FindParameter(const Shape& shape, const Instruction* other = nullptr) {
+    for (Instruction* p : parameters_) {
+      if (p != other && hlo::SameDims(p->shape(), shape)) return p;
+    }
+    // Reshaped on its way in.
+    for (Instruction* p : parameters_) {
+      if (p != other && p->shape().ElementCount() == shape.ElementCount()) {
+        return inner_->Add(Opcode::kBitcast, shape, {p}, "bitcast");
+      }
+    }
+    // x times x.
+    return other != nullptr && hlo::SameDims(other->shape(), shape)
+               ? const_cast<Instruction*>(other)
+               : nullptr;
+  }
+
+  // A shape with so many elements: that of a result or operand, else rows of lanes.
+  Shape ShapeOf(int64_t elements) const {
+    for (const Json& output : row_["outputs"]) {
+      const Operand o = ParseOperand(output);
+      if (o.physical.ElementCount() == elements) return Wide(o.physical);
+    }
+    for (const Operand& o : operands_) {
+      if (o.physical.ElementCount() == elements) return Wide(o.physical);
+    }
+    return hlo::MakeShape(PrimitiveType::kF32, {CeilDiv(elements, 128), 128});
+  }
+  static Shape Wide(Shape shape) {
+    shape.element_type = PrimitiveType::kF32;
+    return shape;
+  }
+
+  Instruction* Any() {
+    if (!parameters_.empty()) return parameters_.front();
+    if (scalar_ == nullptr) scalar_ = hlo::AddConstant(inner_, PrimitiveType::kF32, 0);
+    return scalar_;
+  }
+
+  Instruction* AddOps(const std::string& name, int64_t count, int64_t elements, bool product) {
+    const auto opcode = hlo::OpcodeFromName(name);
+    if (!opcode) return nullptr;
+    const int64_t each = CeilDiv(elements, std::max<int64_t>(1, count));
+    Instruction* last = nullptr;
+    for (int64_t n = 0; n < count; ++n) {
+      switch (*opcode) {
+        case Opcode::kReduce:
+          if (!product) {
+            last = AddReduce();
+            break;
+          }
+          last = inner_->Add(Opcode::kAdd, ShapeOf(each), {Any(), Any()}, "reduce");
+          break;
+        case Opcode::kBroadcast:
+        case Opcode::kBitcast:
+        case Opcode::kConstant:
+          break;
+        case Opcode::kSlice:
+        case Opcode::kDynamicSlice:
+          last = inner_->Add(Opcode::kSlice, SliceShape(each), {Largest()}, "slice");
+          hlo::SetSlice(last, std::vector<hlo::SliceDim>(last->shape().dims.size()));
+          break;
+        case Opcode::kCopy:
+        case Opcode::kTranspose:
+        case Opcode::kReshape:
+          last = AddCopy(each);
+          break;
+        case Opcode::kIota:
+          last = inner_->Add(Opcode::kIota, ShapeOf(each), {}, "iota");
+          break;
+        default: {
+          if (!hlo::IsElementwise(*opcode)) {
+            last = inner_->Add(Opcode::kCopy, ShapeOf(each), {Any()}, "moved");
+            break;
+          }
+          const std::vector<Instruction*> operands(
+              static_cast<size_t>(std::max(1, hlo::OpcodeArity(*opcode))), Any());
+          last = inner_->Add(*opcode, ShapeOf(each), operands, name);
+        }
+      }
+    }
+    return last;
+  }
+
+  Instruction* Largest() {
+    Instruction* largest = Any();
+    for (Instruction* p : parameters_) {
+      if (p->shape().ElementCount() > largest->shape().ElementCount()) largest = p;
+    }
+    return largest;
+  }
+
+  Shape SliceShape(int64_t elements) {
+    Shape shape = ShapeOf(elements);
+    shape.element_type = Largest()->shape().element_type;
+    return shape;
+  }
+
+  Instruction* AddReduce() {
+    const Shape in = Largest()->shape();
+    const Operand out = ParseOperand(row_["outputs"][0]);
+    std::vector<int64_t> reduced, kept;
+    size_t next = 0;
+    for (size_t d = 0; d < in.dims.size(); ++d) {
+      if (next < out.physical.dims.size() && out.physical.dims[next] == in.dims[d] &&
+          (in.dims.size() - d > out.physical.dims.size() - next || reduced.size() > 0 ||
+           in.dims.size() == out.physical.dims.size())) {
+        ++next;
+        kept.push_back(in.dims[d]);
+      } else {
+        reduced.push_back(static_cast<int64_t>(d));
+      }
+    }
+    hlo::Computation* add = module_.AddComputation("add");
+    const Shape scalar = hlo::MakeScalarShape(PrimitiveType::kF32);
+    Instruction* a = add->AddParameter(0, scalar, "a");
+    Instruction* b = add->AddParameter(1, scalar, "b");
+    add->set_root(add->Add(Opcode::kAdd, scalar, {a, b}));
+    if (scalar_ == nullptr) scalar_ = hlo::AddConstant(inner_, PrimitiveType::kF32, 0);
+    Instruction* reduce = inner_->Add(Opcode::kReduce, hlo::MakeShape(PrimitiveType::kF32, kept),
+                                      {Largest(), scalar_}, "reduce");
+    hlo::SetDimensions(reduce, reduced);
+    reduce->set_called({add});
+    return reduce;
+  }
+
+  // A copy to another layout is a transposition of physical dimensions.
+  Instruction* AddCopy(int64_t elements) {
+    const Operand out = ParseOperand(row_["outputs"][0]);
+    const bool turns = !operands_.empty() && operands_[0].logical.dims == out.logical.dims &&
+                       !out.physical.dims.empty() &&
+                       operands_[0].physical.dims.back() != out.physical.dims.back();
+    if (!turns) return inner_->Add(Opcode::kCopy, ShapeOf(elements), {Any()}, "copy");
+    Instruction* t = inner_->Add(Opcode::kTranspose, Wide(out.physical), {Any()}, "transpose");
+    std::vector<int64_t> dims(out.physical.dims.size());
+    for (size_t d = 0; d < dims.size(); ++d) dims[d] = static_cast<int64_t>(dims.size() - 1 - d);
+    hlo::SetDimensions(t, dims);
+    return t;
+  }
+
+  const Instruction* Finish(Instruction* value) {
+    std::vector<Instruction*> results;
+    std::vector<Shape> shapes;
+    const bool product = !row_["convs"].empty();
+    for (const Json& output : row_["outputs"]) {
+      const Operand o = ParseOperand(output);
+      Shape shape = product ? o.logical : o.physical;
+      if (o.fast) shape.layout.memory_space = hlo::kVmemSpace;
+      if (!o.fast && conventions_.wide_elements && IsNarrow(shape)) {
+        shape.element_type = PrimitiveType::kS32;
+      }
+      Instruction* from = value != nullptr && results.empty() ? value : Any();
+      results.push_back(inner_->Add(Opcode::kBitcast, shape, {from}, "result"));
+      shapes.push_back(shape);
+    }
+    Instruction* root = results[0];
+    if (results.size() > 1) {
+      root = inner_->Add(Opcode::kTuple, hlo::MakeTupleShape(shapes), results, "results");
+    }
+    inner_->set_root(root);
+    Instruction* fusion = entry_->Add(Opcode::kFusion, root->shape(), outer_, "fusion");
+    fusion->set_called({inner_});
+    entry_->set_root(fusion);
+    return fusion;
+  }
+
+  const Json& row_;
+  const Conventions conventions_;
+  hlo::Module module_;
+  hlo::Computation* inner_ = nullptr;
+  hlo::Computation* entry_ = nullptr;
+  std::vector<Operand> operands_;
+  std::vector<Instruction*> outer_, parameters_;
+  Instruction* scalar_ = nullptr;
+};
+
+// The single-operation programs let the compiler fetch one operand into VMEM
+// before the kernel starts: the largest that fits beside the kernel's windows.
+void PredictSpaces(Json& row, const passes::Target& target) {
+  Json* best = nullptr;
+  Bytes most(0);
+  const Bytes room = target.chip().vmem.bytes - target.chip().vmem.scoped_bytes;
+  for (Json& input : row["inputs"]) {
+    input[3] = "HBM";
+    const Bytes size = target.PaddedSize(ParseOperand(input).physical);
+    if (size > most && size <= room) {
+      best = &input;
+      most = size;
+    }
+  }
+  if (row["prefetch"].get<bool>() && best != nullptr) (*best)[3] = "VMEM";
+}
+
+Json Predict(Json row, const passes::Target& target, const Conventions& conventions) {
+  Json result;
+  const bool predict = row.value("predict_spaces", false);
+  if (predict) {
+    std::vector<bool> given, predicted;
+    for (const Json& input : row["inputs"]) given.push_back(ParseOperand(input).fast);
+    PredictSpaces(row, target);
+    for (const Json& input : row["inputs"]) predicted.push_back(ParseOperand(input).fast);
+    result["spaces_agree"] = given == predicted;
+  }
+  RowBuilder builder(row, conventions);
+  const auto instruction = builder.Build();
+  if (!instruction.ok()) {
+    result["error"] = Message(instruction.status());
+    return result;
+  }
+  const auto kernel = lowering::BuildKernel(**instruction, target);
+  if (!kernel.ok()) {
+    result["error"] = Message(kernel.status());
+    return result;
+  }
+  const Picoseconds time = timing::KernelTime(target.chip(), *kernel);
+  result["cycles"] = ToSeconds(time) * target.chip().clock.value();
+  std::vector<int64_t> grid;
+  for (const isa::GridDim& d : kernel->grid) grid.push_back(d.count);
+  result["grid"] = grid;
+  result["mxu"] = {kernel->block.mxu.m, kernel->block.mxu.k, kernel->block.mxu.n};
+  result["vmem_bytes"] = lowering::WindowBytes(*kernel).value();
+  return result;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Predicts kernels that the TPU compiler printed");
+  std::string config_name;
+  std::vector<std::string> overrides;
+  Conventions conventions;
+  app.add_option("--config", config_name)->required();
+  app.add_option("--set", overrides)->allow_extra_args(false);
+  app.add_flag("--wide-elements", conventions.wide_elements);
+  app.add_flag("--vmem-as-hbm", conventions.vmem_as_hbm);
+  CLI11_PARSE(app, argc, argv);
+  const auto config = configs::LoadConfig(config_name, overrides);
+  if (!config.ok()) {
+    std::cerr << Message(config.status()) << "\n";
+    return 1;
+  }
+  const passes::Target target(*config);
+  for (std::string line; std::getline(std::cin, line);) {
+    Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!row.is_object()) {
+      std::cerr << "not a JSON object: " << line.substr(0, 80) << "\n";
+      return 1;
+    }
+    std::cout << Predict(std::move(row), target, conventions).dump() << "\n";
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tpusim
+
+int main(int argc, char** argv) { return tpusim::Main(argc, argv); }
