@@ -59,8 +59,8 @@ struct Operand {
 Operand ParseOperand(const Json& json) {
   Operand operand;
   const auto type = hlo::PrimitiveTypeFromName(json[0].get<std::string>());
-  operand.logical = hlo::MakeShape(type.value_or(PrimitiveType::kF32),
-                                   json[1].get<std::vector<int64_t>>());
+  operand.logical =
+      hlo::MakeShape(type.value_or(PrimitiveType::kF32), json[1].get<std::vector<int64_t>>());
   operand.physical = operand.logical;
   const std::string layout = json[2].get<std::string>();
   std::vector<int64_t> minor_to_major;

@@ -61,7 +61,9 @@ class DotKernelBuilder {
       if (InputFeedsArraysDirectly(input)) continue;
       vector_.valu += RepackWork(input.accessed, target_);
     }
-    vector_.valu += RepackWork(view_.root->shape(), target_);
+    for (const KernelOutput& output : view_.outputs) {
+      vector_.valu += RepackWork(output.written, target_);
+    }
     return absl::OkStatus();
   }
 
@@ -90,18 +92,13 @@ class DotKernelBuilder {
     for (int i : sides_.epilogue) {
       AddInput(kernel, i, out_elements, m.block, n.block, b_bit | m_bit | n_bit, 1);
     }
-    isa::Window out;
-    out.kind = isa::WindowKind::kOutput;
-    out.bytes = TileBytes(target_, view_.root->shape().element_type, 1, m.block, n.block);
-    out.rows = m.block;
-    out.moves_with = b_bit | m_bit | n_bit;
-    out.operand = view_.instruction->name();
-    out.space = view_.outputs.empty() ? isa::MemorySpace::kHbm : view_.outputs[0].space;
-    kernel.windows.push_back(out);
+    for (const KernelOutput& output : view_.outputs) {
+      AddOutput(kernel, output, out_elements, m.block, n.block, b_bit | m_bit | n_bit);
+    }
     FitBuffers(kernel);
 
     // Partial sums of a split K stay in VMEM, 32 bits wide.
-    scratch = k.dim.count > 1 && hlo::BitWidth(view_.root->shape().element_type) < 32
+    scratch = k.dim.count > 1 && hlo::BitWidth(view_.outputs[0].written.element_type) < 32
                   ? TileBytes(target_, PrimitiveType::kF32, 1, m.block, n.block)
                   : Bytes(0);
     kernel.block = BlockOf(m.block, n.block, k.block, kernel.Steps());
@@ -139,6 +136,24 @@ class DotKernelBuilder {
     } else {
       // Broadcast on its way in: small, fetched once.
       w.bytes = target_.PaddedSize(input.accessed);
+    }
+    kernel.windows.push_back(w);
+  }
+
+  void AddOutput(isa::Kernel& kernel, const KernelOutput& output, double covered, int64_t rows,
+                 int64_t columns, uint32_t moves_with) const {
+    isa::Window w;
+    w.kind = isa::WindowKind::kOutput;
+    w.operand = view_.instruction->name();
+    w.space = output.space;
+    const double elements = static_cast<double>(output.written.ElementCount());
+    if (elements >= covered * (1 - 1e-9)) {
+      w.bytes = TileBytes(target_, output.written.element_type, 1, rows, columns);
+      w.rows = rows;
+      w.moves_with = moves_with;
+    } else {
+      // Reduced on its way out: small, written once.
+      w.bytes = target_.PaddedSize(output.written);
     }
     kernel.windows.push_back(w);
   }

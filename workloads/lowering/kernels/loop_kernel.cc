@@ -67,8 +67,8 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const passes
     kernel.grid = {{parts, 1.0}};
     for (const KernelInput& input : view.inputs) {
       if (!input.reads) continue;
-      kernel.windows.push_back(
-          MakeWindow(isa::WindowKind::kInput, BytesOf(input, target), parts, input.value->name(), input.space));
+      kernel.windows.push_back(MakeWindow(isa::WindowKind::kInput, BytesOf(input, target), parts,
+                                          input.value->name(), input.space));
     }
     for (const KernelOutput& output : view.outputs) {
       kernel.windows.push_back(MakeWindow(isa::WindowKind::kOutput, BytesOf(output, target), parts,

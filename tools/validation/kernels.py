@@ -1,0 +1,122 @@
+"""Our kernels against the TPU compiler's own cycle estimates.
+
+Every row of validation/kernels/estimates.jsonl.gz is built as a fusion, tiled by
+our own search and timed; the error is relative to the estimate. Medians per
+family and chip, for the rows that may calibrate and for the programs held out.
+
+    python tools/validation/kernels.py --binary build/tools/validation/tpusim_kernel_rows
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import gzip
+import hashlib
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "validation" / "kernels" / "estimates.jsonl.gz"
+SLICES = {"v4": "v4-2x2x1", "v5e": "v5e-1x1", "v5p": "v5p-2x2x1", "v6e": "v6e-1x1"}
+SLICES["v7x"] = "v7x-2x2x1"
+GROUPS = {"mm": "matmul", "bmm": "matmul", "mmf": "matmul"}
+
+
+def held_out(program: str) -> bool:
+    """Decided once, before anything was fitted."""
+    return int(hashlib.sha256(program.encode()).hexdigest(), 16) % 3 == 0
+
+
+def load() -> list[dict]:
+    with gzip.open(DATA, "rt") as file:
+        rows = [json.loads(line) for line in file]
+    kernels = collections.Counter((r["chip"], r["program"], r["prefetch"]) for r in rows)
+    for row in rows:
+        alone = kernels[row["chip"], row["program"], row["prefetch"]] == 1
+        # Where the kernel is the whole program, its operands are arguments, and
+        # which of them sits in VMEM is predicted. Else it depends on its
+        # neighbours, which the row does not show.
+        row["predict_spaces"] = bool(row["convs"]) and alone
+    return rows
+
+
+def predict(binary: str, chip: str, rows: list[dict], extra: list[str]) -> list[dict]:
+    command = [binary, "--config", SLICES[chip], "--wide-elements", *extra]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def family_of(row: dict) -> str:
+    if row["family"] == "mm" and not row["convs"]:
+        return "row by matrix"
+    return GROUPS.get(row["family"], row["family"])
+
+
+def summarize(pairs: list[tuple[dict, dict]]) -> dict[str, dict[str, float]]:
+    by_family: dict[str, list[float]] = collections.defaultdict(list)
+    for row, result in pairs:
+        if "error" in result:
+            continue
+        by_family[family_of(row)].append(result["cycles"] / row["cycles"] - 1)
+    return {
+        family: {
+            "n": len(errors),
+            "median": statistics.median(abs(e) for e in errors),
+            "p90": sorted(abs(e) for e in errors)[int(0.9 * (len(errors) - 1))],
+            "bias": statistics.median(errors),
+        }
+        for family, errors in sorted(by_family.items())
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", required=True, help="tpusim_kernel_rows")
+    parser.add_argument("--chips", default="v5e,v5p,v4,v6e,v7x")
+    parser.add_argument("--held-out", action="store_true", help="also score the programs held out")
+    parser.add_argument("--worst", type=int, default=0, help="list so many rows per chip")
+    parser.add_argument("--family", help="only this family")
+    args, extra = parser.parse_known_args()
+    rows = load()
+    for chip in args.chips.split(","):
+        mine = [r for r in rows if r["chip"] == chip and args.family in (None, family_of(r))]
+        if not args.held_out:
+            mine = [r for r in mine if not held_out(r["program"])]
+        pairs = list(zip(mine, predict(args.binary, chip, mine, extra), strict=True))
+        sets = [("calibration", [p for p in pairs if not held_out(p[0]["program"])])]
+        if args.held_out:
+            sets.append(("held out", [p for p in pairs if held_out(p[0]["program"])]))
+        for name, chosen in sets:
+            print(f"{chip}, {name}")
+            for family, s in summarize(chosen).items():
+                print(
+                    f"  {family:14} n {s['n']:4}  median {100 * s['median']:6.1f} %"
+                    f"  p90 {100 * s['p90']:6.1f} %  bias {100 * s['bias']:+6.1f} %"
+                )
+            failed = [(r, p) for r, p in chosen if "error" in p]
+            if failed:
+                print(f"  not predicted: {len(failed)}, such as {failed[0][1]['error']}")
+            spaces = [p["spaces_agree"] for _, p in chosen if "spaces_agree" in p]
+            if spaces:
+                print(f"  memory spaces as the compiler: {sum(spaces)} of {len(spaces)}")
+        if args.worst:
+            ok = [(r, p) for r, p in sets[0][1] if "error" not in p]
+            ok.sort(key=lambda rp: -abs(rp[1]["cycles"] / rp[0]["cycles"] - 1))
+            for row, p in ok[: args.worst]:
+                print(
+                    f"  {100 * (p['cycles'] / row['cycles'] - 1):+7.1f} % {row['program']}"
+                    f" {'prefetch' if row['prefetch'] else ''} {row['opcode']}"
+                    f" {row['cycles']} -> {p['cycles']:.0f}, {row['iteration_bounds']} ->"
+                    f" {p['grid']} {[(i[0], i[1], i[3]) for i in row['inputs']]}"
+                )
+
+
+if __name__ == "__main__":
+    main()
