@@ -14,6 +14,7 @@ import collections
 import gzip
 import hashlib
 import json
+import math
 import pathlib
 import statistics
 import subprocess
@@ -32,6 +33,7 @@ def held_out(program: str) -> bool:
 
 
 def load() -> list[dict]:
+    """Rows of the data file, each with whether its memory spaces are predicted."""
     with gzip.open(DATA, "rt") as file:
         rows = [json.loads(line) for line in file]
     kernels = collections.Counter((r["chip"], r["program"], r["prefetch"]) for r in rows)
@@ -45,6 +47,7 @@ def load() -> list[dict]:
 
 
 def predict(binary: str, chip: str, rows: list[dict], extra: list[str]) -> list[dict]:
+    """What our lowering makes of the rows, in their order."""
     command = [binary, "--config", SLICES[chip], "--wide-elements", *extra]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
@@ -54,12 +57,14 @@ def predict(binary: str, chip: str, rows: list[dict], extra: list[str]) -> list[
 
 
 def family_of(row: dict) -> str:
+    """Families as they are scored."""
     if row["family"] == "mm" and not row["convs"]:
         return "row by matrix"
     return GROUPS.get(row["family"], row["family"])
 
 
 def summarize(pairs: list[tuple[dict, dict]]) -> dict[str, dict[str, float]]:
+    """Relative errors by family."""
     by_family: dict[str, list[float]] = collections.defaultdict(list)
     for row, result in pairs:
         if "error" in result:
@@ -69,7 +74,7 @@ def summarize(pairs: list[tuple[dict, dict]]) -> dict[str, dict[str, float]]:
         family: {
             "n": len(errors),
             "median": statistics.median(abs(e) for e in errors),
-            "p90": sorted(abs(e) for e in errors)[int(0.9 * (len(errors) - 1))],
+            "p90": sorted(abs(e) for e in errors)[math.ceil(0.9 * len(errors)) - 1],
             "bias": statistics.median(errors),
         }
         for family, errors in sorted(by_family.items())
@@ -77,6 +82,7 @@ def summarize(pairs: list[tuple[dict, dict]]) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", required=True, help="tpusim_kernel_rows")
     parser.add_argument("--chips", default="v5e,v5p,v4,v6e,v7x")

@@ -26,8 +26,8 @@ TEST(Memory, BuffersArePaddedToTiles) {
   // f32[16,64]: 16 rows x 128 lanes x 4 bytes = 8 KiB, as the TPU compiler sizes it.
   SmallModule m;
   EXPECT_EQ(m.target().PaddedSize(MakeShape(PrimitiveType::kF32, {16, 64})), Bytes(8 * kKiB));
-  // bf16[1,128] takes a tile of one row.
-  EXPECT_EQ(m.target().PaddedSize(MakeShape(PrimitiveType::kBf16, {1, 128})), Bytes(256));
+  // One row of bf16 shares its 32-bit words with a second one: T(2,128)(2,1).
+  EXPECT_EQ(m.target().PaddedSize(MakeShape(PrimitiveType::kBf16, {1, 128})), Bytes(512));
 }
 
 TEST(Memory, WhatDoesNotFitSaysByHowMuch) {
