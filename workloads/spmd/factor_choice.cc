@@ -67,6 +67,19 @@ std::vector<Axes> AgreedSums(const ShardingRule& rule, const std::vector<Project
   return agreed;
 }
 
+// To bring an operand to a sharding, from the nearest form of it.
+absl::StatusOr<Bytes> BytesTo(const TensorPlacement& operand, const sharding::Sharding& wanted,
+                              ReshardPlans& plans) {
+  if (operand.filled) return Bytes(0);
+  ASSIGN_OR_RETURN(const ReshardPlan* plan, plans.Find(*operand.shape, *operand.sharding, wanted));
+  Bytes bytes = plan->bytes;
+  for (const sharding::Sharding& other : operand.others) {
+    const auto found = plans.Find(*operand.shape, other, wanted);
+    if (found.ok()) bytes = std::min(bytes, (*found)->bytes);
+  }
+  return bytes;
+}
+
 // Drops splits of minor factors behind major ones that are not fully split.
 void MakeExpressible(const ShardingRule& rule, std::vector<Axes>& axes) {
   for (bool again = true; again;) {
@@ -139,10 +152,8 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     }
     for (size_t i = 0; i < operands.size(); ++i) {
       choice.operands.push_back(FromFactors(axes, rule.operands[i], rule.factors));
-      ASSIGN_OR_RETURN(
-          const ReshardPlan* plan,
-          plans.Find(*operands[i].shape, *operands[i].sharding, choice.operands.back()));
-      choice.bytes += plan->bytes;
+      ASSIGN_OR_RETURN(const Bytes bytes, BytesTo(operands[i], choice.operands.back(), plans));
+      choice.bytes += bytes;
     }
     for (size_t i = 0; i < results.size(); ++i) {
       choice.results.push_back(FromFactors(axes, rule.results[i], rule.factors));

@@ -19,6 +19,8 @@ namespace tpusim::spmd {
 struct TensorPlacement {
   const hlo::Shape* shape = nullptr;
   const sharding::Sharding* sharding = nullptr;
+  std::vector<sharding::Sharding> others = {};  // that it exists in as well
+  bool filled = false;                          // any device can make any part of it
 };
 
 struct FactorChoice {

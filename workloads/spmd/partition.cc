@@ -62,34 +62,66 @@ void Partitioner::Warn(std::string warning) {
   if (std::find(list.begin(), list.end(), warning) == list.end()) list.push_back(warning);
 }
 
+// A scalar everywhere is made again instead of moved.
+bool IsFilled(const Instruction* value) {
+  return value->opcode() == Opcode::kBroadcast && value->operand(0)->shape().IsScalar();
+}
+
+std::vector<Sharding> Partitioner::OtherForms(const Instruction* value) const {
+  const auto first = first_form_.find(value);
+  const auto it = forms_.find(first == first_form_.end() ? value : first->second);
+  std::vector<Sharding> others;
+  if (it == forms_.end()) return others;
+  for (const Form& form : it->second) {
+    if (form.value != value) others.push_back(form.sharding);
+  }
+  return others;
+}
+
 absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo::Shape& global,
                                                   const Sharding& from, const Sharding& to,
                                                   const RegionMaker& region) {
   if (SamePlacement(from, to)) return value;
-  Instruction*& cached = resharded_[{value, ToString(to, in_.mesh)}];
-  if (cached != nullptr) return cached;
-  auto found = plans_.Find(global, from, to);
-  if (!found.ok()) {
-    return absl::Status(found.status().code(), fmt::format("{}: {}", builder_->source()->Describe(),
-                                                           Message(found.status())));
+  const auto first = first_form_.find(value);
+  const Instruction* key = first == first_form_.end() ? value : first->second;
+  std::vector<Form>& forms = forms_[key];
+  if (forms.empty()) forms.push_back({from, value});
+  for (const Form& form : forms) {
+    if (SamePlacement(form.sharding, to)) return form.value;
   }
-  const ReshardPlan* plan = *found;
-  // A value that is the same everywhere is made again instead of moved.
-  if (value->opcode() == Opcode::kBroadcast && value->operand(0)->shape().IsScalar() &&
-      from.unreduced.empty()) {
-    cached = builder_->Add(Opcode::kBroadcast, ShardShape(global, to), {value->operand(0)});
-    return cached;
+  const auto keep = [&](Instruction* made) {
+    forms.push_back({to, made});
+    first_form_[made] = key;
+    return made;
+  };
+  if (IsFilled(value) && from.unreduced.empty() && to.unreduced.empty()) {
+    return keep(builder_->Add(Opcode::kBroadcast, ShardShape(global, to), {value->operand(0)}));
+  }
+  const ReshardPlan* plan = nullptr;
+  const Form* source = nullptr;
+  absl::Status failure = absl::OkStatus();
+  for (const Form& form : forms) {
+    auto found = plans_.Find(global, form.sharding, to);
+    if (!found.ok()) {
+      failure = found.status();
+    } else if (plan == nullptr || (*found)->bytes < plan->bytes) {
+      plan = *found;
+      source = &form;
+    }
+  }
+  if (plan == nullptr) {
+    return absl::Status(failure.code(),
+                        fmt::format("{}: {}", builder_->source()->Describe(), Message(failure)));
   }
   if (plan->full_gather) {
     Warn(
         fmt::format("{}: {} is gathered in full on every device to get from {} to {}; a sharding "
                     "constraint before it may avoid that",
-                    builder_->source()->Describe(), global.ToString(), ToString(from, in_.mesh),
-                    ToString(to, in_.mesh)));
+                    builder_->source()->Describe(), global.ToString(),
+                    ToString(source->sharding, in_.mesh), ToString(to, in_.mesh)));
   }
   const RegionMaker sum = [&] { return builder_->BinaryRegion(Opcode::kAdd, global.element_type); };
-  cached = CarryOut(*builder_, value, global, *plan, region ? region : sum);
-  return cached;
+  return keep(CarryOut(*builder_, source->value, global, *plan, region ? region : sum));
 }
 
 absl::StatusOr<Instruction*> Partitioner::ReshardTuple(Instruction* value, const hlo::Shape& global,
@@ -125,10 +157,12 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   const std::vector<const hlo::Shape*> leaves = hlo::Leaves(global.shape());
   std::vector<TensorPlacement> operand_places, result_places;
   for (const Instruction* operand : global.operands()) {
-    operand_places.push_back({&operand->shape(), &Only(*operand)});
+    const Instruction* local = local_.at(operand);
+    operand_places.push_back(
+        {&operand->shape(), &Only(*operand), OtherForms(local), IsFilled(local)});
   }
   for (size_t i = 0; i < leaves.size(); ++i) {
-    result_places.push_back({leaves[i], &Leaves(global)[i]});
+    result_places.push_back({leaves[i], &Leaves(global)[i], {}, false});
   }
   const OpFamily& family = FamilyOf(global);
   const std::optional<Combiner> combiner = CombinerOf(global);

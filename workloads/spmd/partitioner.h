@@ -2,7 +2,6 @@
 #ifndef TPUSIM_WORKLOADS_SPMD_PARTITIONER_H_
 #define TPUSIM_WORKLOADS_SPMD_PARTITIONER_H_
 
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -33,12 +32,14 @@ class Partitioner {
   absl::StatusOr<hlo::Instruction*> PartitionConditional(const hlo::Instruction& global);
   absl::StatusOr<hlo::Instruction*> PartitionManualRegion(const hlo::Instruction& global);
 
-  // The shard of `value` under another sharding. What was asked for before is
-  // shared.
+  // The shard of `value` under another sharding, from whichever form of it that
+  // exists already is nearest. What was asked for before is shared.
   absl::StatusOr<hlo::Instruction*> Reshard(hlo::Instruction* value, const hlo::Shape& global,
                                             const sharding::Sharding& from,
                                             const sharding::Sharding& to,
                                             const RegionMaker& region = {});
+  // The other shardings that a value exists in.
+  std::vector<sharding::Sharding> OtherForms(const hlo::Instruction* value) const;
   // Leaf by leaf.
   absl::StatusOr<hlo::Instruction*> ReshardTuple(hlo::Instruction* value, const hlo::Shape& global,
                                                  const std::vector<sharding::Sharding>& from,
@@ -60,7 +61,13 @@ class Partitioner {
   // The loop or conditional that calls a computation, and as which of its callees.
   std::unordered_map<const hlo::Computation*, std::pair<const hlo::Instruction*, size_t>> callers_;
   std::unordered_map<const hlo::Instruction*, hlo::Instruction*> local_;
-  std::map<std::pair<const hlo::Instruction*, std::string>, hlo::Instruction*> resharded_;
+  // The same value under several shardings; the first one is what was computed.
+  struct Form {
+    sharding::Sharding sharding;
+    hlo::Instruction* value = nullptr;
+  };
+  std::unordered_map<const hlo::Instruction*, std::vector<Form>> forms_;
+  std::unordered_map<const hlo::Instruction*, const hlo::Instruction*> first_form_;
   ReshardPlans plans_;
   Builder* builder_ = nullptr;  // of the computation at hand
 };

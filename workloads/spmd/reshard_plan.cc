@@ -56,6 +56,20 @@ int64_t BytesOfShard(const hlo::Shape& shape, const State& state) {
   return shard.ByteSize().value();
 }
 
+// Cuts a piece of size `minor` off every axis that is larger.
+void CutOff(Axes& axes, int64_t minor) {
+  Axes cut;
+  for (const AxisRef& axis : axes) {
+    if (axis.size > minor && axis.size % minor == 0) {
+      cut.push_back({axis.axis, axis.pre_size, axis.size / minor});
+      cut.push_back({axis.axis, axis.pre_size * axis.size / minor, minor});
+    } else {
+      cut.push_back(axis);
+    }
+  }
+  axes = std::move(cut);
+}
+
 Sharding ToSharding(const State& state, const Axes& unreduced) {
   Sharding result = sharding::Replicated(static_cast<int64_t>(state.size()));
   for (size_t d = 0; d < state.size(); ++d) result.dims[d].axes = sharding::Joined(state[d]);
@@ -249,6 +263,13 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
   std::vector<Axes*> lists = {&unreduced, &kept};
   for (State* list : {&state, &target}) {
     for (Axes& axes : *list) lists.push_back(&axes);
+  }
+  // Two shards of one device become four of others: the axes that stand for the
+  // factor of two, so that it is sliced off before the rest moves, or gathered after.
+  for (size_t d = 0; d < state.size(); ++d) {
+    const int64_t have = Product(state[d]), want = Product(target[d]);
+    if (want > have && want % have == 0 && have > 1) CutOff(target[d], want / have);
+    if (have > want && have % want == 0 && want > 1) CutOff(state[d], have / want);
   }
   const bool nested = sharding::CutAlike(lists);
   for (const AxisRef& axis : kept) {

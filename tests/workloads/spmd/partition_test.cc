@@ -61,6 +61,19 @@ TEST(Partition, ASecondRequestSharesTheFirstReshard) {
   EXPECT_EQ(Find(result, Opcode::kAllGather).size(), 1u);
 }
 
+TEST(Partition, TheNearestFormIsTheSource) {
+  // Replicated, then split, then replicated again: nothing moves.
+  SmallSharded m(MeshOf({4, 2}));
+  Instruction* p = m.Parameter(F32({8}), Split({{}}));
+  Instruction* split = m.Constraint(p, Split({kX}));
+  Instruction* whole = m.Constraint(split, Split({{}}));
+  Instruction* twice = m.Add(Opcode::kNegate, F32({8}), {split}, Split({kX}));
+  Instruction* sum = m.Add(Opcode::kAdd, F32({8}), {twice, whole}, Split({kX}));
+  const PartitionResult result = Partitioned(m.Return(sum));
+  EXPECT_TRUE(Find(result, Opcode::kAllGather).empty());
+  EXPECT_EQ(Find(result, Opcode::kDynamicSlice).size(), 1u);
+}
+
 TEST(Partition, ArgumentsAndResultsAreEven) {
   SmallSharded m(MeshOf({4, 2}));
   // Twelve over eight: X divides them, X and Y do not.

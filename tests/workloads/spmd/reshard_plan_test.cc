@@ -61,11 +61,11 @@ TEST_F(ReshardPlanTest, AnotherOrderIsAPermute) {
 }
 
 TEST_F(ReshardPlanTest, ExchangedAxesCostLessThanGathers) {
-  // Y to dimension 0 (1/2 of 32 bytes), X and Y to dimension 1 (7/8), Y to dimension 0 again:
-  // 16 + 28 + 16. With a gather of Y first (32), X moves 48 of 64: 80.
+  // The minor half of X to dimension 1 (1/2 of 32 bytes): then both have as many shards as
+  // wanted, and change devices (32). With a gather of Y first (32), X moves 48 of 64: 80.
   const auto plan = PlanReshard(F32({8, 8}), Split({x_, y_}), Split({y_, x_}), mesh_);
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->bytes, Bytes(60));
+  EXPECT_EQ(plan->bytes, Bytes(48));
   EXPECT_FALSE(plan->full_gather);
 }
 
@@ -95,6 +95,12 @@ TEST_F(ReshardPlanTest, PiecesOfAnAxisMove) {
   EXPECT_EQ(Plan(Split({{{0, 1, 8}}, {}}), Split({{{0, 1, 2}}, {}})),
             "all-gather 0 over X:(2)4 (96 bytes)\n");
   EXPECT_EQ(Plan(Split({{{0, 1, 2}}, {}}), Split({{{0, 1, 8}}, {}})), "slice to [{X}, {}]\n");
+}
+
+TEST_F(ReshardPlanTest, TheFactorBetweenTwoAxesIsSlicedFirst) {
+  // Halves over Y to quarters over X: a quarter of 256 bytes moves, not a half.
+  EXPECT_EQ(Plan(Split({y_, {}}), Split({x_, {}})),
+            "slice to [{Y,X:(1)2}, {}]\ncollective-permute to [{X}, {}] (64 bytes)\n");
 }
 
 TEST_F(ReshardPlanTest, PiecesThatDoNotNestAreGathered) {
