@@ -118,6 +118,7 @@ void DeviceRecorder::TransferEnded(int32_t channel, int32_t op, int64_t step, Pi
 }
 
 void DeviceRecorder::HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) {
+  AddHbm(op, bytes);
   if (shown_.empty()) return;
   Span span;
   span.track = Track::kHost;
