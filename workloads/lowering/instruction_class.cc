@@ -10,14 +10,39 @@
 #include "workloads/lowering/transfers.h"
 #include "workloads/passes/placement.h"
 #include "workloads/passes/sink_initializers.h"
-#include "workloads/passes/sink_initializers.h"
 
 namespace tpusim::lowering {
 
 using hlo::Instruction;
 using hlo::Opcode;
 
+namespace {
+
+// Which part of an array on the host is meant: whoever moves it moves that part.
+bool IsHostView(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kFusion: {
+      const std::vector<Instruction*> members = i.called()[0]->instructions();
+      return std::all_of(members.begin(), members.end(), [](const Instruction* m) {
+        return m->opcode() == Opcode::kParameter || m->opcode() == Opcode::kConstant ||
+               m->opcode() == Opcode::kBitcast || IsHostView(*m);
+      });
+    }
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 absl::StatusOr<InstructionClass> Classify(const Instruction& i) {
+  if (passes::OnHost(i.shape())) {
+    if (IsHostView(i)) return InstructionClass::kNothing;
+    if (i.opcode() == Opcode::kDynamicUpdateSlice) return InstructionClass::kTransfer;
+  }
   switch (i.opcode()) {
     case Opcode::kParameter:
     case Opcode::kTuple:

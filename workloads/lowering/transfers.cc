@@ -60,6 +60,9 @@ absl::StatusOr<isa::Body> TransferOf(const Instruction& i, const passes::Target&
     const Shape &from = i.operand(0)->shape(), &to = i.shape();
     return SpaceOf(from) == SpaceOf(to) ? isa::Body{} : Move(from, to, to, target);
   }
+  if (i.opcode() == Opcode::kDynamicUpdateSlice) {
+    return Move(i.operand(1)->shape(), i.shape(), i.operand(1)->shape(), target);
+  }
   if (i.opcode() == Opcode::kCopyStart) {
     const Shape& to = i.shape().IsTuple() ? i.shape().tuple[0] : i.shape();
     return Move(i.operand(0)->shape(), to, to, target);

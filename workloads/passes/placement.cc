@@ -58,6 +58,10 @@ void Visit(Instruction* i) {
     case Opcode::kBitcast:
     case Opcode::kReshape:
     case Opcode::kOptBarrier:
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+    case Opcode::kDynamicUpdateSlice:
+      // A part of what lives on the host is there too.
     case Opcode::kCopyDone:
       TakeSpaces(i, i->opcode() == Opcode::kCopyDone && i->operand(0)->shape().IsTuple()
                         ? i->operand(0)->shape().tuple[0]

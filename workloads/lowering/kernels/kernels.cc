@@ -1,5 +1,8 @@
 #include "workloads/lowering/kernels/kernels.h"
 
+#include <fmt/format.h>
+
+#include "configs/status_macros.h"
 #include "workloads/hlo/opcode.h"
 #include "workloads/lowering/custom_cost.h"
 #include "workloads/lowering/kernels/product.h"
@@ -11,6 +14,14 @@ using hlo::Opcode;
 absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
                                         const passes::Target& target) {
   const KernelView view = ViewKernel(instruction);
+  for (const KernelInput& input : view.inputs) {
+    if (input.reads && SpaceOf(input.value->shape()) == isa::MemorySpace::kHost) {
+      return NoRule(
+          fmt::format("no rule to execute {}: it computes on {}, which is in host memory; "
+                      "move it to the device first (jax.device_put)",
+                      instruction.Describe(), input.value->name()));
+    }
+  }
   if (instruction.opcode() == Opcode::kCustomCall) {
     if (IsTopKCall(instruction)) return BuildSortKernel(view, target);
     return IsPartialReduceCall(instruction) ? BuildLoopKernel(view, target)
