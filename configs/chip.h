@@ -47,6 +47,7 @@ struct VpuParams {
   int64_t xlu_count = 2;
   double eup_cycles_per_vreg = 1;
   double xlu_cycles_per_vreg = 1;
+  double reduce_cycles_per_vreg = 0;  // chain of a reduction that nothing hides
   int64_t latency_cycles = 2;
 };
 
@@ -63,13 +64,17 @@ struct HbmParams {
 };
 
 struct DmaParams {
-  Picoseconds start_latency;  // issue to first byte
+  Picoseconds start_latency;        // issue of a read to its first byte
+  Picoseconds write_start_latency;  // ... of a write
+  Picoseconds turnaround;           // last byte of a transfer to the first of a read behind it
   Bytes granule;
   int64_t issue_cycles = 1;  // scalar slots taken by one issue
 };
 
 struct TensorCoreParams {
   Picoseconds kernel_launch;       // fixed cost of starting one kernel
+  Picoseconds product_window;      // ... and per HBM window of a matrix product
+  int64_t loop_buffers = 2;        // input buffers of kernels without a product
   Picoseconds grid_step_overhead;  // scalar work of one pipelined grid step
 };
 

@@ -255,6 +255,14 @@ absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& w
   if (!description.empty()) file.chip.description = description;
 
   for (size_t i = 0; i < file.provenance.size(); ++i) {
+    const Parameter& parameter = ChipParameters()[i];
+    if (file.provenance[i].source.empty() && !parameter.fallback.empty()) {
+      const Parameter* other = FindParameter(parameter.fallback);
+      parameter.set(file.chip,
+                    other != nullptr ? other->get(file.chip) : std::stod(parameter.fallback));
+      file.provenance[i].source =
+          other != nullptr ? "default: as " + other->path : "default: none known";
+    }
     if (file.provenance[i].source.empty()) {
       return UserError(fmt::format("{}: {} is missing; give it, or name a \"base\" chip", where,
                                    ChipParameters()[i].path));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <type_traits>
+#include <utility>
 
 #include "configs/status_macros.h"
 
@@ -49,6 +50,7 @@ constexpr Range kFlops = {1e6, 1e19};
 constexpr Range kTime = {0, 1e9};  // up to a second
 constexpr Range kShare = {0.01, 1};
 constexpr Range kPasses = {0.01, 1000};
+constexpr Range kCyclesOrNone = {0, 1e6};
 constexpr Range kPerCycle = {0.001, 1e6};
 
 #define ROW(path, unit, range, member, description)                                    \
@@ -89,6 +91,7 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.vpu.xlu_count", "count", kCount, vpu.xlu_count, "cross-lane units"),
       ROW("chip.vpu.eup_cycles_per_vreg", "cycles", kPerCycle, vpu.eup_cycles_per_vreg, "cycles of one transcendental on a register"),
       ROW("chip.vpu.xlu_cycles_per_vreg", "cycles", kPerCycle, vpu.xlu_cycles_per_vreg, "cycles of one cross-lane operation on a register, per unit"),
+      ROW("chip.vpu.reduce_cycles_per_vreg", "cycles", kCyclesOrNone, vpu.reduce_cycles_per_vreg, "cycles per register reduced that nothing hides"),
       ROW("chip.vpu.latency_cycles", "cycles", kCountOrNone, vpu.latency_cycles, "operand to result of a vector ALU"),
       ROW("chip.vmem.bytes", "bytes", kBytes, vmem.bytes, "capacity per core"),
       ROW("chip.vmem.scoped_bytes", "bytes", kBytes, vmem.scoped_bytes, "budget for the windows of one kernel"),
@@ -97,9 +100,13 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.hbm.bytes_per_second", "bytes_per_second", kRate, hbm.bytes_per_second, "peak per device, reads and writes together"),
       ROW("chip.hbm.efficiency", "ratio", kShare, hbm.efficiency, "sustained share of the peak in large transfers"),
       ROW("chip.dma.start_latency_ns", "ns", kTime, dma.start_latency, "issue to first byte"),
+      ROW("chip.dma.write_start_latency_ns", "ns", kTime, dma.write_start_latency, "... of a transfer to HBM; like one from HBM if not given"),
+      ROW("chip.dma.turnaround_ns", "ns", kTime, dma.turnaround, "from the last byte of one transfer to the first of a read of the same stream"),
       ROW("chip.dma.granule_bytes", "bytes", kBytes, dma.granule, "smallest unit moved"),
       ROW("chip.dma.issue_cycles", "cycles", kCountOrNone, dma.issue_cycles, "scalar cycles taken by one issue"),
       ROW("chip.tensor_core.kernel_launch_ns", "ns", kTime, tensor_core.kernel_launch, "fixed cost of one kernel, beside the latency of its first DMA"),
+      ROW("chip.tensor_core.product_window_ns", "ns", kTime, tensor_core.product_window, "fixed cost of one kernel around a matrix product, per operand and result in HBM"),
+      ROW("chip.tensor_core.loop_buffers", "count", kCount, tensor_core.loop_buffers, "buffers per input window of a kernel without a matrix product"),
       ROW("chip.tensor_core.grid_step_overhead_ns", "ns", kTime, tensor_core.grid_step_overhead, "scalar work of one grid step of a compiler-made kernel"),
       ROW("ici.links", "count", kCountOrNone, ici.links, "links per chip"),
       ROW("ici.link_bytes_per_second", "bytes_per_second", kRate, ici.link_bytes_per_second, "one way, per link, nominal"),
@@ -128,8 +135,29 @@ std::string DefinitionName(const Parameter& parameter) {
 
 }  // namespace
 
+namespace {
+
+// What a chip file may leave out, and what holds then.
+constexpr std::pair<const char*, const char*> kFallbacks[] = {
+    {"chip.dma.write_start_latency_ns", "chip.dma.start_latency_ns"},
+    {"chip.dma.turnaround_ns", "0"},
+    {"chip.tensor_core.product_window_ns", "0"},
+    {"chip.tensor_core.loop_buffers", "2"},
+    {"chip.vpu.reduce_cycles_per_vreg", "0"},
+};
+
+}  // namespace
+
 const std::vector<Parameter>& ChipParameters() {
-  static const auto* table = new std::vector<Parameter>(MakeTable());
+  static const auto* table = [] {
+    auto* made = new std::vector<Parameter>(MakeTable());
+    for (Parameter& parameter : *made) {
+      for (const auto& [path, fallback] : kFallbacks) {
+        if (parameter.path == path) parameter.fallback = fallback;
+      }
+    }
+    return made;
+  }();
   return *table;
 }
 

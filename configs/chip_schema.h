@@ -26,6 +26,9 @@ struct Parameter {
   bool integer = false;
   double (*get)(const ChipParams&) = nullptr;  // in `unit`
   void (*set)(ChipParams&, double) = nullptr;
+  // Where a file does not have it: a number, or the path of the parameter whose
+  // value it takes. Empty: files must have it.
+  std::string fallback = {};
 };
 
 // In the order of chip.h.

@@ -30,6 +30,8 @@ Dma::Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm,
       hbm_(hbm),
       probe_(probe),
       start_latency_(params.dma.start_latency),
+      write_start_latency_(params.dma.write_start_latency),
+      turnaround_(params.dma.turnaround),
       vmem_copy_rate_(VmemCopyRate(params)),
       delays_("delays", this) {}
 
@@ -39,8 +41,10 @@ int32_t Dma::OpenChannel() {
 }
 
 void Dma::Issue(int32_t channel, const Transfer& transfer) {
+  const bool write = transfer.to == isa::MemorySpace::kHbm;
+  const Picoseconds latency = write ? write_start_latency_ : start_latency_;
   channels_[channel].queue.push_back(
-      {transfer, Now() + start_latency_, static_cast<double>(transfer.bytes.value())});
+      {transfer, Now() + latency, static_cast<double>(transfer.bytes.value())});
   Serve(channel);
 }
 
@@ -57,6 +61,12 @@ std::vector<Outstanding> Dma::OutstandingOf(int32_t index) {
     outstanding.push_back(
         {queued.transfer, queued.bytes, std::max(Picoseconds(0), queued.ready - now)});
   }
+  if (!outstanding.empty()) {
+    // What it waits for is counted; it does not wait for a turnaround again.
+    Outstanding& front = outstanding.front();
+    if (!channel.moving) front.wait = std::max(Picoseconds(0), ReadyAt(channel) - now);
+    front.transfer.follows = false;
+  }
   if (channel.moving) outstanding.front().bytes = fluid_.Remaining(channel.flow);
   return outstanding;
 }
@@ -67,14 +77,21 @@ void Dma::Resume(int32_t channel, const Outstanding& outstanding) {
   Serve(channel);
 }
 
+Picoseconds Dma::ReadyAt(const Channel& channel) {
+  const Queued& front = channel.queue.front();
+  const bool turns = front.transfer.follows && front.transfer.to != isa::MemorySpace::kHbm;
+  return turns ? std::max(front.ready, channel.free) : front.ready;
+}
+
 void Dma::Serve(int32_t index) {
   Channel& channel = channels_[index];
   if (channel.moving || channel.delayed || channel.queue.empty()) return;
   const Queued& front = channel.queue.front();
   const Picoseconds now = Now();
-  if (front.ready > now) {
+  const Picoseconds ready = ReadyAt(channel);
+  if (ready > now) {
     channel.delayed = true;
-    delays_.Push(front.ready, static_cast<uint64_t>(index));
+    delays_.Push(ready, static_cast<uint64_t>(index));
     return;
   }
   channel.moving = true;
@@ -101,6 +118,7 @@ void Dma::FlowEnded(uint64_t index) {
   const Transfer done = channel.queue.front().transfer;
   channel.queue.erase(channel.queue.begin());
   channel.moving = false;
+  channel.free = Now() + turnaround_;
   probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, channel.began, done.bytes,
                        done.bytes * TouchesHbm(done));
   Serve(static_cast<int32_t>(index));

@@ -5,7 +5,8 @@
 // DMAs that one stream happens to have outstanding. For transfer X of a channel,
 // issued at time i(X):
 //
-//   data begins   b(X) = max(i(X) + start latency, e(X - 1))
+//   data begins   b(X) = max(i(X) + start latency, e(X - 1) + turnaround)
+//                 (a write has a start latency of its own and no turnaround)
 //   data ends     e(X) = b(X) + time of the flow
 //
 // so that the start latency of a queued transfer passes while the one before it
@@ -43,6 +44,7 @@ struct Transfer {
   uint64_t tag = 0;
   int32_t op = -1;  // for the probe
   int64_t step = -1;
+  bool follows = false;  // another transfer of the same kernel
 };
 
 // A transfer that was issued and has not ended.
@@ -85,14 +87,19 @@ class Dma : public sc_core::sc_module, public FlowListener, public DelayListener
     bool moving = false;        // the front's data moves
     bool delayed = false;       // the front waits for its start latency
     Picoseconds began;          // of the moving one
+    Picoseconds free;           // last end and the turnaround
     flow::FlowId flow;
   };
+  // When the front's data may begin.
+  static Picoseconds ReadyAt(const Channel& channel);
   void Serve(int32_t channel);
 
   Fluid& fluid_;
   const Hbm& hbm_;
   Probe& probe_;
   const Picoseconds start_latency_;
+  const Picoseconds write_start_latency_;
+  const Picoseconds turnaround_;
   const double vmem_copy_rate_;
   std::vector<Channel> channels_;
   DelayQueue delays_;

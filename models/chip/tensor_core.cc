@@ -87,7 +87,7 @@ absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t chan
     output.write_back.assign(static_cast<size_t>(window.buffers), 0);
   }
   phase_ = Phase::kLaunch;
-  timer_.notify(ScTime(params_.tensor_core.kernel_launch));
+  timer_.notify(ScTime(timing::LaunchTime(params_, kernel)));
   return absl::OkStatus();
 }
 
@@ -96,6 +96,7 @@ void TensorCore::Issue(Bytes bytes, int64_t step, bool write) {
   Transfer transfer;
   transfer.bytes = bytes;
   transfer.listener = this;
+  transfer.follows = issued_ > 0;
   transfer.tag = ++issued_;
   transfer.op = op_;
   transfer.step = step;

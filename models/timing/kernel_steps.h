@@ -17,9 +17,11 @@
 // through the stream's DMA channel, which serves them one at a time in the order
 // of issue (dma.h):
 //
-//   e(X) = max(i(X) + start latency, e(previous X)) + bytes(X) / HBM rate
+//   e(X) = max(i(X) + start latency, e(previous X) + turnaround) + bytes(X) / HBM rate
 //
-// With T the start of the kernel and L = tensor_core.kernel_launch:
+// (writes have a start latency of their own and no turnaround).
+//
+// With T the start of the kernel and L = LaunchTime:
 //
 //   at T + L      issue F(0) = F1(0) and F2(0) in one transfer, then F2(1)
 //   at end(s)     issue W(s), then F1(s+1), then F2(s+2), in this order

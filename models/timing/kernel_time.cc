@@ -39,7 +39,7 @@ class Replay {
   const std::vector<SteadyRun>& runs() const { return runs_; }
 
   Picoseconds Run() {
-    end_ = chip_.tensor_core.kernel_launch;
+    end_ = LaunchTime(chip_, kernel_);
     Fetch(steps_.At(0).fetch_single + steps_.At(0).fetch_double, 0);
     Fetch(steps_.At(1).fetch_double, 1);
     for (int64_t step = 0; step < steps_.steps(); ++step) {
@@ -51,12 +51,15 @@ class Replay {
 
  private:
   // Data of the transfer end at the returned time. Issued at end_.
-  Picoseconds Move(Bytes bytes) {
-    channel_ = std::max(end_ + chip_.dma.start_latency, channel_) + TransferTime(bytes, rate_);
+  Picoseconds Move(Bytes bytes, Picoseconds latency, Picoseconds gap) {
+    channel_ = std::max(end_ + latency, channel_ + gap) + TransferTime(bytes, rate_);
     return channel_;
   }
   void Fetch(Bytes bytes, int64_t step) {
-    if (bytes > Bytes(0)) fetched_[step & 1] = std::max(fetched_[step & 1], Move(bytes));
+    if (bytes == Bytes(0)) return;
+    // Nothing is before the first transfer.
+    const Picoseconds gap = channel_ > Picoseconds(0) ? chip_.dma.turnaround : Picoseconds(0);
+    fetched_[step & 1] = std::max(fetched_[step & 1], Move(bytes, chip_.dma.start_latency, gap));
   }
 
   void RunStep(int64_t step) {
@@ -76,7 +79,7 @@ class Replay {
 
     const bool last = step + 1 == steps_.steps();
     if (const Bytes write = steps_.At(step).write; write > Bytes(0)) {
-      const Picoseconds written = Move(write);
+      const Picoseconds written = Move(write, chip_.dma.write_start_latency, Picoseconds(0));
       const uint32_t leaving = last ? ~0U : steps_.At(step + 1).changed;
       for (Output& output : outputs_) {
         if (last || (output.moves_with & leaving) != 0) output.Current() = written;
@@ -93,7 +96,9 @@ class Replay {
       return std::max<int64_t>((t - end_).value(), 0);
     };
     state.clear();
-    state.push_back(std::max((channel_ - end_ - chip_.dma.start_latency).value(), int64_t{0}));
+    const Picoseconds soonest =
+        std::min(chip_.dma.start_latency - chip_.dma.turnaround, chip_.dma.write_start_latency);
+    state.push_back(std::max(channel_ - end_, soonest).value());
     state.push_back(relative(fetched_[step & 1]));
     state.push_back(relative(fetched_[(step + 1) & 1]));
     for (Output& output : outputs_) {
@@ -200,7 +205,7 @@ Picoseconds KernelTimeBound(const configs::ChipParams& chip, const isa::Kernel& 
   const double data =
       static_cast<double>((traffic.read + traffic.written).value()) / HbmRate(chip).value();
   // A picosecond per step for what the replay rounds.
-  return chip.tensor_core.kernel_launch + FromSeconds(std::max(compute, data)) -
+  return LaunchTime(chip, kernel) + FromSeconds(std::max(compute, data)) -
          Picoseconds(kernel.Steps());
 }
 

@@ -112,6 +112,15 @@ Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block) {
   return ToTime(TimeBlock(chip, block).total, chip.clock) + chip.tensor_core.grid_step_overhead;
 }
 
+Picoseconds LaunchTime(const configs::ChipParams& chip, const isa::Kernel& kernel) {
+  Picoseconds launch = chip.tensor_core.kernel_launch;
+  if (kernel.block.mxu.m == 0) return launch;
+  for (const isa::Window& w : kernel.windows) {
+    if (w.space == isa::MemorySpace::kHbm) launch += chip.tensor_core.product_window;
+  }
+  return launch;
+}
+
 KernelTraffic TrafficOf(const isa::Kernel& kernel) {
   KernelTraffic traffic;
   for (const isa::Window& w : kernel.windows) {

@@ -31,6 +31,10 @@ BytesPerSecond HbmRate(const configs::ChipParams& chip);
 // Time of one grid step's block including the step's scalar overhead.
 Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block);
 
+// From the start of a kernel to its first DMA: the launch, and for a kernel
+// around a product the set-up of its windows, one after the other.
+Picoseconds LaunchTime(const configs::ChipParams& chip, const isa::Kernel& kernel);
+
 // HBM bytes that a kernel moves (inputs re-fetched as the grid revisits them).
 struct KernelTraffic {
   Bytes read{0}, written{0};

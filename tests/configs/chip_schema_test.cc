@@ -127,7 +127,9 @@ TEST(ChipsTest, EveryValueOfABuiltInChipHasUnitAndSource) {
     for (const Parameter& p : ChipParameters()) {
       std::string pointer = "/" + p.path;
       std::replace(pointer.begin(), pointer.end(), '.', '/');
-      const nlohmann::json entry = json.at(nlohmann::json::json_pointer(pointer));
+      const nlohmann::json::json_pointer at(pointer);
+      if (!p.fallback.empty() && !json.contains(at)) continue;
+      const nlohmann::json entry = json.at(at);
       EXPECT_EQ(entry.at("unit"), p.unit) << name << " " << p.path;
       EXPECT_GE(entry.at("source").get<std::string>().size(), 5u) << name << " " << p.path;
     }

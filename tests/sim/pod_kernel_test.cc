@@ -188,9 +188,11 @@ int64_t Replay(const configs::ChipParams& chip, const isa::Kernel& kernel) {
   };
 
   int64_t channel = 0;  // end of the last transfer
-  const auto transfer = [&](int64_t issue, int64_t amount) {
+  const auto transfer = [&](int64_t issue, int64_t amount, bool write = false) {
     if (amount == 0) return int64_t{0};
-    channel = std::max(issue + chip.dma.start_latency.value(), channel) + amount;  // 1 ps a byte
+    const Picoseconds latency = write ? chip.dma.write_start_latency : chip.dma.start_latency;
+    const int64_t gap = write || channel == 0 ? 0 : chip.dma.turnaround.value();
+    channel = std::max(issue + latency.value(), channel + gap) + amount;  // 1 ps a byte
     return channel;
   };
   std::vector<int64_t> fetched(static_cast<size_t>(steps) + 2, 0);
@@ -220,7 +222,7 @@ int64_t Replay(const configs::ChipParams& chip, const isa::Kernel& kernel) {
       leaving += bytes(window, s);
       leavers.push_back(w);
     }
-    const int64_t out = transfer(end, leaving);
+    const int64_t out = transfer(end, leaving, /*write=*/true);
     for (const size_t w : leavers) written[w].push_back(out);
     if (s + 1 < steps) {
       fetched[s + 1] = std::max(fetched[s + 1], transfer(end, fetch(s + 1, false)));
@@ -230,7 +232,7 @@ int64_t Replay(const configs::ChipParams& chip, const isa::Kernel& kernel) {
   return std::max(end, channel);
 }
 
-TEST(PodKernel, RandomKernelsFollowTheRecurrence) {
+void CheckRandomKernels(configs::Config config) {
   std::mt19937 random(1);
   const auto draw = [&](int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
@@ -256,7 +258,6 @@ TEST(PodKernel, RandomKernelsFollowTheRecurrence) {
     kernel.block = Compute(draw(0, 2000));
     kernels.push_back(kernel);
   }
-  configs::Config config = TestConfig();
   config.chip.vmem.bytes = Bytes(100'000'000);
   isa::PodProgram program = MakeProgram({nullptr});
   isa::Body body;
@@ -282,6 +283,49 @@ TEST(PodKernel, RandomKernelsFollowTheRecurrence) {
   // The compiler's count rounds a window's bytes once, the machine each time.
   EXPECT_NEAR(static_cast<double>(timeline.devices[0].hbm_bytes.value()), static_cast<double>(hbm),
               1e-5 * static_cast<double>(hbm));
+}
+
+TEST(PodKernel, RandomKernelsFollowTheRecurrence) { CheckRandomKernels(TestConfig()); }
+
+TEST(PodKernel, RandomKernelsWithATurnaround) {
+  configs::Config config = TestConfig();
+  config.chip.dma.turnaround = Nanoseconds(300);
+  config.chip.dma.write_start_latency = Nanoseconds(100);
+  CheckRandomKernels(config);
+}
+
+TEST(PodKernel, ReadsWaitForTheTurnaround) {
+  // F0 2.5-3.5; F1 is issued at 2.0 and waits 0.7 after F0: 4.2-5.2. Step 0
+  // 3.5-3.6, step 1 5.2-5.3.
+  configs::Config config = TestConfig();
+  config.chip.dma.turnaround = Nanoseconds(700);
+  isa::Kernel kernel;
+  kernel.grid = {{2, 1.0}};
+  kernel.windows = {Input(1'000'000, 1)};
+  kernel.block = Compute(100);
+  EXPECT_EQ(MustSimulate(config, MakeProgram({Share(kernel)})).step_time, Nanoseconds(5300));
+}
+
+TEST(PodKernel, WritesHaveALatencyOfTheirOwn) {
+  // Step 0 2.0-3.0, its write starts 0.1 later: 3.1-3.6.
+  configs::Config config = TestConfig();
+  config.chip.dma.write_start_latency = Nanoseconds(100);
+  isa::Kernel kernel;
+  kernel.windows = {Output(500'000, 0)};
+  kernel.block = Compute(1000);
+  EXPECT_EQ(MustSimulate(config, MakeProgram({Share(kernel)})).step_time, Nanoseconds(3600));
+}
+
+TEST(PodKernel, ProductsSetUpTheirWindows) {
+  // Two windows in HBM and one in VMEM: 2.0 + 2 x 0.4, fetch 0.5 + 1, a product of
+  // 128 rows on one array 0.128, nothing written.
+  configs::Config config = TestConfig();
+  config.chip.tensor_core.product_window = Nanoseconds(400);
+  isa::Kernel kernel;
+  kernel.windows = {Input(500'000, 0), Input(500'000, 0), Input(500'000, 0)};
+  kernel.windows[2].space = isa::MemorySpace::kVmem;
+  kernel.block.mxu = {128, 128, 128, isa::NumberFormat::kBf16, 1};
+  EXPECT_EQ(MustSimulate(config, MakeProgram({Share(kernel)})).step_time, Nanoseconds(4428));
 }
 
 // Time per step of a long kernel in which every step moves and computes alike.

@@ -55,7 +55,7 @@ inline configs::ChipParams TestChip() {
   chip.hbm.bytes = Bytes(1'000'000'000);
   chip.hbm.reserved_bytes = Bytes(100'000'000);
   chip.hbm.bytes_per_second = BytesPerSecond(1e12);
-  chip.dma.start_latency = Nanoseconds(500);
+  chip.dma.start_latency = chip.dma.write_start_latency = Nanoseconds(500);
   chip.tensor_core.kernel_launch = Microseconds(2);
   chip.ici.links = 4;
   chip.ici.link_bytes_per_second = BytesPerSecond(1e11);

@@ -106,9 +106,6 @@ class RowBuilder {
   void AddInput(Operand operand, bool product) {
     Shape shape = product ? operand.logical : operand.physical;
     const bool in_hbm = !operand.fast || (!product && conventions_.vmem_as_hbm);
-    if (!product && conventions_.wide_elements && in_hbm && IsNarrow(shape)) {
-      shape.element_type = PrimitiveType::kS32;
-    }
     if (!in_hbm) shape.layout.memory_space = hlo::kVmemSpace;
     const auto number = static_cast<int64_t>(parameters_.size());
     outer_.push_back(entry_->AddParameter(number, shape, "p"));
@@ -143,7 +140,7 @@ class RowBuilder {
     hlo::SetDotDims(dot, dims);
     const Json precision = row_["meta"].value("prec", Json());
     const std::string p = precision.is_string() ? precision.get<std::string>() : "";
-    if (p == "high" || p == "highest") {
+    if (p == "high" || p == "hi") {
       for (int n = 0; n < 2; ++n) {
         dot->mutable_attrs().mutable_precision_config()->add_operand_precision(
             p == "high" ? hlo::pb::PrecisionConfig::HIGH : hlo::pb::PrecisionConfig::HIGHEST);
@@ -328,9 +325,6 @@ class RowBuilder {
       const Operand o = ParseOperand(output);
       Shape shape = product ? o.logical : o.physical;
       if (o.fast) shape.layout.memory_space = hlo::kVmemSpace;
-      if (!o.fast && conventions_.wide_elements && IsNarrow(shape)) {
-        shape.element_type = PrimitiveType::kS32;
-      }
       Instruction* from = value != nullptr && results.empty() ? value : Any();
       results.push_back(inner_->Add(Opcode::kBitcast, shape, {from}, "result"));
       shapes.push_back(shape);
@@ -339,11 +333,36 @@ class RowBuilder {
     if (results.size() > 1) {
       root = inner_->Add(Opcode::kTuple, hlo::MakeTupleShape(shapes), results, "results");
     }
+    if (row_["opcode"] != "fusion" && results.size() == 1 && value != nullptr) {
+      if (const Instruction* lone = Lone(*value, shapes[0])) return lone;
+    }
     inner_->set_root(root);
     Instruction* fusion = entry_->Add(Opcode::kFusion, root->shape(), outer_, "fusion");
     fusion->set_called({inner_});
     entry_->set_root(fusion);
     return fusion;
+  }
+
+  // The operation by itself, outside of a fusion; null if it has inner operands.
+  const Instruction* Lone(const Instruction& value, const Shape& shape) {
+    std::vector<Instruction*> operands;
+    for (const Instruction* o : value.operands()) {
+      if (o->opcode() == Opcode::kParameter) {
+        operands.push_back(outer_[o->attrs().parameter_number()]);
+      } else if (o->opcode() == Opcode::kConstant) {
+        operands.push_back(hlo::AddConstant(entry_, PrimitiveType::kF32, 0));
+      } else {
+        return nullptr;
+      }
+    }
+    // A binary operation reads all operands of the row.
+    if (hlo::IsElementwise(value.opcode())) {
+      for (size_t n = 0; n < std::min(operands.size(), outer_.size()); ++n) operands[n] = outer_[n];
+    }
+    Instruction* lone = entry_->Add(value.opcode(), shape, operands, "lone", &value);
+    lone->set_called(value.called());
+    entry_->set_root(lone);
+    return lone;
   }
 
   const Json& row_;
@@ -355,6 +374,26 @@ class RowBuilder {
   std::vector<Instruction*> outer_, parameters_;
   Instruction* scalar_ = nullptr;
 };
+
+// Counts HBM elements of less than 4 bytes as 4 bytes, as the estimates do: in
+// loop fusions and copies all of them, in products the results.
+void Widen(const Instruction& fusion, bool product, isa::Kernel& kernel) {
+  std::vector<const Shape*> results = hlo::Leaves(fusion.shape());
+  size_t result = 0;
+  for (isa::Window& w : kernel.windows) {
+    const Shape* shape = nullptr;
+    if (w.kind == isa::WindowKind::kOutput) {
+      shape = result < results.size() ? results[result++] : nullptr;
+    } else if (!product) {
+      for (const Instruction* operand : fusion.operands()) {
+        if (operand->name() == w.operand) shape = &operand->shape();
+      }
+    }
+    if (shape != nullptr && IsNarrow(*shape)) {
+      w.bytes = Bytes(w.bytes.value() * 32 / hlo::BitWidth(shape->element_type));
+    }
+  }
+}
 
 // The single-operation programs let the compiler fetch one operand into VMEM
 // before the kernel starts: the largest that fits beside the kernel's windows.
@@ -389,11 +428,12 @@ Json Predict(Json row, const passes::Target& target, const Conventions& conventi
     result["error"] = Message(instruction.status());
     return result;
   }
-  const auto kernel = lowering::BuildKernel(**instruction, target);
+  auto kernel = lowering::BuildKernel(**instruction, target);
   if (!kernel.ok()) {
     result["error"] = Message(kernel.status());
     return result;
   }
+  if (conventions.wide_elements) Widen(**instruction, !row["convs"].empty(), *kernel);
   const Picoseconds time = timing::KernelTime(target.chip(), *kernel);
   result["cycles"] = ToSeconds(time) * target.chip().clock.value();
   std::vector<int64_t> grid;

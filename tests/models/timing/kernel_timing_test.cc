@@ -22,11 +22,11 @@ TEST(TimeBlock, WeightTilesAreSharedByTheArrays) {
 }
 
 TEST(TimeBlock, FewRowsWaitForTheWeights) {
-  // 8 rows stream in 8 cycles, but the next weight tile takes 128 to load: 4 tiles
-  // on four arrays take 128 cycles.
+  // 8 rows stream in 8 cycles, but the next weight tile takes 128 / 4 to load: 4
+  // tiles on four arrays take 32 cycles.
   isa::Block block;
   block.mxu = {8, 128, 512, isa::NumberFormat::kBf16, 1};
-  EXPECT_EQ(TimeBlock(V5e(), block).mxu, Cycles(128));
+  EXPECT_EQ(TimeBlock(V5e(), block).mxu, Cycles(32));
 }
 
 TEST(TimeBlock, TheFullestSlotDecides) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
@@ -27,7 +28,10 @@ using hlo::Shape;
 // Bytes of a rows x columns window, in whole tiles.
 Bytes TileBytes(const passes::Target& target, PrimitiveType type, int64_t batch, int64_t rows,
                 int64_t columns) {
-  return target.PaddedSize(hlo::MakeShape(type, {rows, columns})) * batch;
+  // Narrow arrays lie with their long side along the lanes.
+  return std::min(target.PaddedSize(hlo::MakeShape(type, {rows, columns})),
+                  target.PaddedSize(hlo::MakeShape(type, {columns, rows}))) *
+         batch;
 }
 
 // Grid dimensions, outermost first. K is innermost, so that partial sums stay.
@@ -39,11 +43,13 @@ struct Sides {
 
 class DotKernelBuilder {
  public:
+  // `weights` is the operand that stays in the arrays: 1, or 0 for the transposed
+  // product.
   DotKernelBuilder(const KernelView& view, const passes::Target& target, const Instruction& dot,
-                   const Product& product)
+                   const Product& product, int weights)
       : view_(view), target_(target), dot_(dot), p_(product) {
-    sides_.lhs = InputsBehind(view, dot, 0);
-    sides_.rhs = InputsBehind(view, dot, 1);
+    sides_.lhs = InputsBehind(view, dot, 1 - weights);
+    sides_.rhs = InputsBehind(view, dot, weights);
     std::set<int> used(sides_.lhs.begin(), sides_.lhs.end());
     used.insert(sides_.rhs.begin(), sides_.rhs.end());
     for (int n = 0; n < static_cast<int>(view.inputs.size()); ++n) {
@@ -67,18 +73,19 @@ class DotKernelBuilder {
     return absl::OkStatus();
   }
 
-  isa::Kernel Build(int64_t m_count, int64_t n_count, int64_t k_count, bool n_outer,
-                    Bytes& scratch) const {
+  isa::Kernel Build(int64_t batch_count, int64_t m_count, int64_t n_count, int64_t k_count,
+                    bool n_outer, Bytes& scratch) const {
     const configs::MxuParams& mxu = target_.chip().mxu;
     const Split m = SplitExtent(p_.m, target_.chip().vpu.sublanes, m_count);
     const Split n = SplitExtent(p_.n, mxu.columns, n_count);
     const Split k = SplitExtent(p_.k, mxu.rows, k_count);
+    const Split b = SplitExtent(p_.batch, 1, batch_count);
     const uint32_t m_bit = 1U << (n_outer ? kInner : kOuter);
     const uint32_t n_bit = 1U << (n_outer ? kOuter : kInner);
     const uint32_t k_bit = 1U << kContract, b_bit = 1U << kBatch;
 
     isa::Kernel kernel;
-    kernel.grid = {{p_.batch, 1.0}, n_outer ? n.dim : m.dim, n_outer ? m.dim : n.dim, k.dim};
+    kernel.grid = {b.dim, n_outer ? n.dim : m.dim, n_outer ? m.dim : n.dim, k.dim};
     const double lhs_elements = static_cast<double>(p_.batch * p_.m * p_.k) * p_.lhs_density;
     const double rhs_elements = static_cast<double>(p_.batch * p_.k * p_.n) * p_.rhs_density;
     const double out_elements = static_cast<double>(p_.batch * p_.m * p_.n);
@@ -95,13 +102,16 @@ class DotKernelBuilder {
     for (const KernelOutput& output : view_.outputs) {
       AddOutput(kernel, output, out_elements, m.block, n.block, b_bit | m_bit | n_bit);
     }
+    for (isa::Window& w : kernel.windows) {
+      if ((w.moves_with & b_bit) != 0) w.bytes = w.bytes * b.block;
+    }
     FitBuffers(kernel);
 
     // Partial sums of a split K stay in VMEM, 32 bits wide.
     scratch = k.dim.count > 1 && hlo::BitWidth(view_.outputs[0].written.element_type) < 32
-                  ? TileBytes(target_, PrimitiveType::kF32, 1, m.block, n.block)
+                  ? TileBytes(target_, PrimitiveType::kF32, b.block, m.block, n.block)
                   : Bytes(0);
-    kernel.block = BlockOf(m.block, n.block, k.block, kernel.Steps());
+    kernel.block = BlockOf(b.block, m.block, n.block, k.block, kernel.Steps());
     return kernel;
   }
 
@@ -169,10 +179,10 @@ class DotKernelBuilder {
     }
   }
 
-  isa::Block BlockOf(int64_t m, int64_t n, int64_t k, int64_t steps) const {
+  isa::Block BlockOf(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t steps) const {
     const configs::ChipParams& chip = target_.chip();
     isa::Block block;
-    block.mxu = {m, k, n, p_.format, p_.repeats};
+    block.mxu = {m, k, n, p_.format, batch * p_.repeats};
     const int64_t sublanes = chip.vpu.sublanes, lanes = chip.vpu.lanes;
     const auto passes =
         static_cast<int64_t>(std::ceil(std::max(1.0, timing::FormatPasses(chip.mxu, p_.format)))) *
@@ -180,9 +190,9 @@ class DotKernelBuilder {
     // Every pass of every weight tile pops a register of results per 8 rows and
     // 128 columns, which is added to the partial sum in VMEM.
     const int64_t pops =
-        CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows) * passes;
-    const int64_t feeds =
-        CeilDiv(m, sublanes) * CeilDiv(k, chip.mxu.rows) * CeilDiv(n, chip.mxu.columns) * passes;
+        CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows) * passes * batch;
+    const int64_t feeds = CeilDiv(m, sublanes) * CeilDiv(k, chip.mxu.rows) *
+                          CeilDiv(n, chip.mxu.columns) * passes * batch;
     const auto per_step = [&](double work) {
       return static_cast<int64_t>(std::ceil(work / static_cast<double>(steps)));
     };
@@ -190,7 +200,7 @@ class DotKernelBuilder {
     block.eup = per_step(vector_.eup);
     block.xlu = per_step(vector_.xlu);
     block.load = feeds + pops;
-    block.store = CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows);
+    block.store = CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows) * batch;
     return block;
   }
 
@@ -202,32 +212,58 @@ class DotKernelBuilder {
   VectorWork vector_;
 };
 
+// Steps over a batch: whole, halves, quarters ... and one by one.
+std::vector<int64_t> BatchCounts(int64_t batch) {
+  std::vector<int64_t> counts;
+  for (int64_t count = 1; count < batch; count *= 2) counts.push_back(count);
+  counts.push_back(batch);
+  return counts;
+}
+
+// Offers every grid that may win.
+void Search(const DotKernelBuilder& builder, const Product& product, const passes::Target& target,
+            FastestKernel& fastest) {
+  // More tiles than this along one dimension never win before VMEM is used.
+  constexpr int64_t kMaxTiles = 64;
+  const configs::MxuParams& mxu = target.chip().mxu;
+  for (int64_t limit = kMaxTiles; !fastest.best() && limit <= kMaxTiles * 4096; limit *= 16) {
+    const std::vector<int64_t> rows =
+        CandidateCounts(CeilDiv(product.m, target.chip().vpu.sublanes), limit);
+    const std::vector<int64_t> contract = CandidateCounts(CeilDiv(product.k, mxu.rows), limit);
+    for (int64_t batch : BatchCounts(product.batch)) {
+      for (int64_t n : CandidateCounts(CeilDiv(product.n, mxu.columns), limit)) {
+        for (int64_t m : rows) {
+          for (int64_t k : contract) {
+            for (bool n_outer : {true, false}) {
+              if (!n_outer && (m == 1 || n == 1)) continue;  // the same grid
+              Bytes scratch(0);
+              const isa::Kernel kernel = builder.Build(batch, m, n, k, n_outer, scratch);
+              fastest.Offer(kernel, scratch);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const passes::Target& target) {
   const Instruction* dot = view.FindMember(IsProduct);
   TPUSIM_CHECK(dot != nullptr, "a dot kernel without a dot");
   ASSIGN_OR_RETURN(const Product product, ProductOf(*dot, target));
-  DotKernelBuilder builder(view, target, *dot, product);
-  RETURN_IF_ERROR(builder.SumVectorWork());
-
-  // More tiles than this along one dimension never win before VMEM is used.
-  constexpr int64_t kMaxTiles = 64;
-  const configs::MxuParams& mxu = target.chip().mxu;
   FastestKernel fastest(target);
-  for (int64_t limit = kMaxTiles; !fastest.best() && limit <= kMaxTiles * 4096; limit *= 16) {
-    for (int64_t n : CandidateCounts(CeilDiv(product.n, mxu.columns), limit)) {
-      for (int64_t m : CandidateCounts(CeilDiv(product.m, target.chip().vpu.sublanes), limit)) {
-        for (int64_t k : CandidateCounts(CeilDiv(product.k, mxu.rows), limit)) {
-          for (bool n_outer : {true, false}) {
-            if (!n_outer && (m == 1 || n == 1)) continue;  // the same grid
-            Bytes scratch(0);
-            const isa::Kernel kernel = builder.Build(m, n, k, n_outer, scratch);
-            fastest.Offer(kernel, scratch);
-          }
-        }
-      }
-    }
+  DotKernelBuilder builder(view, target, *dot, product, /*weights=*/1);
+  RETURN_IF_ERROR(builder.SumVectorWork());
+  Search(builder, product, target, fastest);
+  // Few columns leave most of an array idle; then the left side may be the weights.
+  if (dot->opcode() == Opcode::kDot && product.n < target.chip().mxu.columns) {
+    Product turned = product;
+    std::swap(turned.m, turned.n);
+    DotKernelBuilder other(view, target, *dot, turned, /*weights=*/0);
+    RETURN_IF_ERROR(other.SumVectorWork());
+    Search(other, turned, target, fastest);
   }
   if (!fastest.best()) {
     return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",

@@ -24,7 +24,7 @@ using hlo::Shape;
 constexpr int64_t kWholeBytes = 32 * kKiB;
 
 isa::Window MakeWindow(isa::WindowKind kind, Bytes bytes, int64_t parts, std::string operand,
-                       isa::MemorySpace space) {
+                       isa::MemorySpace space, int64_t buffers) {
   isa::Window w;
   w.kind = kind;
   w.space = space;
@@ -32,8 +32,50 @@ isa::Window MakeWindow(isa::WindowKind kind, Bytes bytes, int64_t parts, std::st
   const bool moves = parts > 1 && bytes.value() > kWholeBytes;
   w.bytes = moves ? Bytes(CeilDiv(bytes.value(), parts)) : bytes;
   w.moves_with = moves ? 1U : 0U;
-  w.buffers = moves ? 2 : 1;
+  w.buffers = moves ? static_cast<int32_t>(buffers) : 1;
   return w;
+}
+
+// A single elementwise operation or reduction that nothing was fused to. The TPU
+// compiler does not search for its tiles: it runs whole if operands and results
+// take no more than a third of what windows may use, else in windows of 128
+// registers of the largest array.
+bool IsLone(const KernelView& view) {
+  if (view.instruction->opcode() == Opcode::kFusion) return false;
+  int work = 0;
+  for (const Instruction* m : view.members) {
+    switch (m->opcode()) {
+      case Opcode::kBitcast:
+      case Opcode::kConstant:
+        continue;
+      case Opcode::kReduce:
+      case Opcode::kSlice:
+      case Opcode::kIota:
+      case Opcode::kPad:
+        break;
+      default:
+        if (!hlo::IsElementwise(m->opcode()) || m->opcode() == Opcode::kCopy) return false;
+    }
+    ++work;
+  }
+  return work == 1;
+}
+
+int64_t LoneSteps(const KernelView& view, const passes::Target& target) {
+  constexpr int64_t kRegisters = 128;
+  int64_t largest = 0;
+  Bytes all(0);
+  for (const KernelInput& input : view.inputs) {
+    if (!input.reads || !input.accessed.IsArray()) continue;
+    all += BytesOf(input, target);
+    largest = std::max(largest, VectorRegisters(target, input.accessed));
+  }
+  for (const KernelOutput& output : view.outputs) {
+    all += BytesOf(output, target);
+    largest = std::max(largest, VectorRegisters(target, output.written));
+  }
+  if (all * 3 <= target.ScopedVmem()) return 1;
+  return std::max<int64_t>(1, CeilDiv(largest, kRegisters));
 }
 
 }  // namespace
@@ -60,19 +102,22 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const passes
 
   const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
   constexpr int64_t kMaxSteps = 1 << 16;
+  std::vector<int64_t> counts =
+      CandidateCounts(std::max<int64_t>(1, CeilDiv(largest.value(), register_bytes)), kMaxSteps);
+  if (IsLone(view)) counts = {LoneSteps(view, target)};
   FastestKernel fastest(target);
-  for (int64_t parts :
-       CandidateCounts(std::max<int64_t>(1, CeilDiv(largest.value(), register_bytes)), kMaxSteps)) {
+  for (int64_t parts : counts) {
     isa::Kernel kernel;
     kernel.grid = {{parts, 1.0}};
     for (const KernelInput& input : view.inputs) {
       if (!input.reads) continue;
       kernel.windows.push_back(MakeWindow(isa::WindowKind::kInput, BytesOf(input, target), parts,
-                                          input.value->name(), input.space));
+                                          input.value->name(), input.space,
+                                          target.chip().tensor_core.loop_buffers));
     }
     for (const KernelOutput& output : view.outputs) {
       kernel.windows.push_back(MakeWindow(isa::WindowKind::kOutput, BytesOf(output, target), parts,
-                                          view.instruction->name(), output.space));
+                                          view.instruction->name(), output.space, 2));
     }
     kernel.block = BlockOf(work, parts);
     // The latency of a chain is paid in every step.

@@ -31,7 +31,9 @@ int64_t ArraysOf(const Instruction& i) { return static_cast<int64_t>(i.operands(
 absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const passes::Target& target) {
   ASSIGN_OR_RETURN(const VectorWork call, CallCost(*reduce.called()[0]));
   const hlo::Shape& input = reduce.operand(0)->shape();
-  VectorWork work = call * static_cast<double>(VectorRegisters(target, input));
+  const double registers = static_cast<double>(VectorRegisters(target, input));
+  VectorWork work = call * registers;
+  work.latency = registers * target.chip().vpu.reduce_cycles_per_vreg;
   bool lanes = false, sublanes = false;
   int64_t kept_rows = 1, kept = 1;
   const std::vector<int64_t> dims = hlo::Dimensions(reduce);
