@@ -44,27 +44,13 @@ bool DepthFirst(const std::vector<Node*>& roots, Next next, State visited,
   return true;
 }
 
-// The i-th computation that `computation` calls, over its instructions; `flat`
-// is filled on first use.
+// Every computation that `computation` calls, over its instructions.
 std::vector<Computation*> CalledBy(const Computation& computation) {
   std::vector<Computation*> called;
   for (const Instruction* instruction : computation.instructions()) {
     called.insert(called.end(), instruction->called().begin(), instruction->called().end());
   }
   return called;
-}
-
-bool CallOrder(const std::vector<Computation*>& roots, std::vector<Computation*>* order) {
-  std::unordered_map<const Computation*, std::vector<Computation*>> called;
-  std::unordered_map<const Computation*, Visited> visited;
-  return DepthFirst<Computation>(
-      roots,
-      [&](const Computation& computation, size_t i) -> Computation* {
-        auto it = called.find(&computation);
-        if (it == called.end()) it = called.emplace(&computation, CalledBy(computation)).first;
-        return i < it->second.size() ? it->second[i] : nullptr;
-      },
-      [&](const Computation* computation) -> Visited& { return visited[computation]; }, order);
 }
 
 bool SideEffectOf(const Instruction& instruction) {
@@ -85,7 +71,26 @@ bool SideEffectOf(const Instruction& instruction) {
   }
 }
 
+// The last ones go first more often than not.
+void EraseUser(std::vector<Instruction*>& users, const Instruction* user) {
+  const auto it = std::find(users.rbegin(), users.rend(), user);
+  if (it != users.rend()) users.erase(std::next(it).base());
+}
+
 }  // namespace
+
+bool CalleesFirst(const std::vector<Computation*>& roots, std::vector<Computation*>* order) {
+  std::unordered_map<const Computation*, std::vector<Computation*>> called;
+  std::unordered_map<const Computation*, Visited> visited;
+  return DepthFirst<Computation>(
+      roots,
+      [&](const Computation& computation, size_t i) -> Computation* {
+        auto it = called.find(&computation);
+        if (it == called.end()) it = called.emplace(&computation, CalledBy(computation)).first;
+        return i < it->second.size() ? it->second[i] : nullptr;
+      },
+      [&](const Computation* computation) -> Visited& { return visited[computation]; }, order);
+}
 
 // ---- Instruction -----------------------------------------------------------
 
@@ -97,7 +102,7 @@ void Instruction::ReplaceOperand(size_t i, Instruction* with) {
   const bool is_user = std::find(operands_.begin(), operands_.end(), with) != operands_.end();
   operands_[i] = with;
   if (std::find(operands_.begin(), operands_.end(), old) == operands_.end()) {
-    std::erase(old->users_, this);
+    EraseUser(old->users_, this);
   }
   if (!is_user) with->users_.push_back(this);
 }
@@ -132,7 +137,7 @@ bool Instruction::HasSideEffect() const {
   if (SideEffectOf(*this)) return true;
   if (called_.empty()) return false;
   std::vector<Computation*> reached;
-  if (!CallOrder(called_, &reached)) return true;  // a cycle is the verifier's business
+  if (!CalleesFirst(called_, &reached)) return true;  // a cycle is the verifier's business
   for (const Computation* computation : reached) {
     for (const Instruction* instruction : computation->instructions()) {
       if (SideEffectOf(*instruction)) return true;
@@ -191,8 +196,19 @@ Instruction* Computation::Add(Opcode opcode, Shape shape, std::vector<Instructio
     auto& users = operand->users_;
     if (users.empty() || users.back() != instruction) users.push_back(instruction);
   }
-  instructions_.push_back(std::move(owned));
+  Append(std::move(owned));
   return instruction;
+}
+
+void Computation::Append(std::unique_ptr<Instruction> instruction) {
+  instruction->slot_ = instructions_.size();
+  instructions_.push_back(std::move(instruction));
+  ++live_;
+}
+
+void Computation::Compact() {
+  std::erase(instructions_, nullptr);
+  for (size_t i = 0; i < instructions_.size(); ++i) instructions_[i]->slot_ = i;
 }
 
 Instruction* Computation::AddParameter(int64_t number, Shape shape, std::string_view name_hint) {
@@ -208,18 +224,18 @@ void Computation::Remove(Instruction* instruction) {
   TPUSIM_CHECK(instruction != root_, instruction->name_ + " is the root");
   TPUSIM_CHECK(instruction->num_control_successors_ == 0,
                instruction->name_ + " still has control successors");
-  for (Instruction* operand : instruction->operands_) std::erase(operand->users_, instruction);
+  for (Instruction* operand : instruction->operands_) EraseUser(operand->users_, instruction);
   for (Instruction* before : instruction->control_predecessors_) --before->num_control_successors_;
   std::erase(schedule_, instruction);
-  // Ids grow in creation order.
-  const auto it = std::lower_bound(
-      instructions_.begin(), instructions_.end(), instruction->id_,
-      [](const std::unique_ptr<Instruction>& a, int64_t id) { return a->id_ < id; });
-  TPUSIM_CHECK(it != instructions_.end() && it->get() == instruction, instruction->name_);
-  instructions_.erase(it);
+  const size_t slot = instruction->slot_;
+  TPUSIM_CHECK(instructions_[slot].get() == instruction, instruction->name_);
+  instructions_[slot].reset();
+  --live_;
+  if (instructions_.size() > 2 * live_ + 16) Compact();
 }
 
 int64_t Computation::RemoveDead() {
+  Compact();
   std::unordered_set<const Instruction*> live;
   std::vector<Instruction*> work;
   const auto mark = [&](Instruction* instruction) {
@@ -248,42 +264,36 @@ int64_t Computation::RemoveDead() {
     }
   }
   std::erase_if(schedule_, dead);
-  std::erase_if(instructions_, [&](const auto& instruction) { return dead(instruction.get()); });
+  for (auto& instruction : instructions_) {
+    if (dead(instruction.get())) instruction.reset();
+  }
+  Compact();
+  live_ = instructions_.size();
   return static_cast<int64_t>(before - instructions_.size());
 }
 
 std::vector<Instruction*> Computation::instructions() const {
   std::vector<Instruction*> result;
-  result.reserve(instructions_.size());
-  for (const auto& instruction : instructions_) result.push_back(instruction.get());
+  result.reserve(live_);
+  for (const auto& instruction : instructions_) {
+    if (instruction != nullptr) result.push_back(instruction.get());
+  }
   return result;
 }
 
 bool Computation::TopologicalOrder(std::vector<Instruction*>* order) const {
-  order->reserve(instructions_.size());
-  const auto next = [](const Instruction& instruction, size_t i) -> Instruction* {
-    const auto& operands = instruction.operands();
-    if (i < operands.size()) return operands[i];
-    const auto& control = instruction.control_predecessors();
-    return i - operands.size() < control.size() ? control[i - operands.size()] : nullptr;
-  };
-  // Ids grow in creation order; where they are dense, a table beats a hash.
-  const int64_t first = instructions_.empty() ? 0 : instructions_.front()->id_;
-  const int64_t span = instructions_.empty() ? 0 : instructions_.back()->id_ - first + 1;
-  if (span <= 64 * static_cast<int64_t>(instructions_.size())) {
-    std::vector<Visited> visited(span, Visited::kNo);
-    return DepthFirst<Instruction>(
-        instructions(), next,
-        [&](const Instruction* instruction) -> Visited& {
-          return visited[instruction->id_ - first];
-        },
-        order);
-  }
-  std::unordered_map<const Instruction*, Visited> visited;
-  visited.reserve(instructions_.size());
+  order->reserve(live_);
+  std::vector<Visited> visited(instructions_.size(), Visited::kNo);
   return DepthFirst<Instruction>(
-      instructions(), next,
-      [&](const Instruction* instruction) -> Visited& { return visited[instruction]; }, order);
+      instructions(),
+      [](const Instruction& instruction, size_t i) -> Instruction* {
+        const auto& operands = instruction.operands();
+        if (i < operands.size()) return operands[i];
+        const auto& control = instruction.control_predecessors();
+        return i - operands.size() < control.size() ? control[i - operands.size()] : nullptr;
+      },
+      [&](const Instruction* instruction) -> Visited& { return visited[instruction->slot_]; },
+      order);
 }
 
 std::vector<Instruction*> Computation::PostOrder() const {
@@ -295,7 +305,9 @@ std::vector<Instruction*> Computation::PostOrder() const {
 std::vector<Instruction*> Computation::parameters() const {
   std::vector<Instruction*> result;
   for (const auto& instruction : instructions_) {
-    if (instruction->opcode_ == Opcode::kParameter) result.push_back(instruction.get());
+    if (instruction != nullptr && instruction->opcode_ == Opcode::kParameter) {
+      result.push_back(instruction.get());
+    }
   }
   std::stable_sort(result.begin(), result.end(), [](const Instruction* a, const Instruction* b) {
     return a->attrs_.parameter_number() < b->attrs_.parameter_number();
@@ -313,7 +325,7 @@ Module::Module(std::string name) : name_(std::move(name)) {}
 
 Computation* Module::AddComputation(std::string_view name_hint) {
   auto computation = std::make_unique<Computation>();
-  computation->name_ = UniqueNameIn(kComputations, name_hint.empty() ? "computation" : name_hint);
+  computation->name_ = UniqueComputationName(name_hint.empty() ? "computation" : name_hint);
   computation->parent_ = this;
   computations_.push_back(std::move(computation));
   return computations_.back().get();
@@ -327,7 +339,7 @@ std::vector<Computation*> Module::computations() const {
 }
 
 bool Module::TopologicalOrder(std::vector<Computation*>* order) const {
-  return CallOrder(computations(), order);
+  return CalleesFirst(computations(), order);
 }
 
 std::vector<Computation*> Module::PostOrder() const {
@@ -339,10 +351,14 @@ std::vector<Computation*> Module::PostOrder() const {
 void Module::RemoveUnreachable() {
   TPUSIM_CHECK(entry_ != nullptr, "no entry computation");
   std::vector<Computation*> order;
-  TPUSIM_CHECK(CallOrder({entry_}, &order), "computations of " + name_ + " call each other");
+  TPUSIM_CHECK(CalleesFirst({entry_}, &order), "computations of " + name_ + " call each other");
   const std::unordered_set<const Computation*> reachable(order.begin(), order.end());
   std::erase_if(computations_,
                 [&](const auto& computation) { return !reachable.contains(computation.get()); });
+}
+
+std::string Module::UniqueComputationName(std::string_view hint) {
+  return UniqueNameIn(kComputations, hint);
 }
 
 std::string Module::UniqueNameIn(std::string_view space, std::string_view hint) {
@@ -362,212 +378,6 @@ std::string Module::UniqueNameIn(std::string_view space, std::string_view hint) 
     name = fmt::format("{}.{}", hint, ++suffix);
   } while (!take(name));
   return name;
-}
-
-Computation* Module::CopyInto(const Computation& source, std::string name,
-                              const std::unordered_map<const Computation*, Computation*>& copies,
-                              bool keep_names) {
-  auto owned = std::make_unique<Computation>();
-  Computation* copy = owned.get();
-  computations_.push_back(std::move(owned));
-  copy->name_ = std::move(name);
-  copy->parent_ = this;
-  copy->attrs_ = source.attrs_;
-  std::unordered_map<const Instruction*, Instruction*> map;
-  map.reserve(source.instructions_.size());
-  // Instructions first, edges after: creation order may have users first.
-  for (const auto& from : source.instructions_) {
-    auto to = std::make_unique<Instruction>();
-    to->opcode_ = from->opcode_;
-    to->name_ = keep_names ? from->name_ : UniqueName(from->name_);
-    to->id_ = keep_names ? from->id_ : next_id_++;
-    to->shape_ = from->shape_;
-    to->parent_ = copy;
-    to->attrs_ = from->attrs_;
-    to->num_control_successors_ = from->num_control_successors_;
-    for (const Computation* called : from->called_) to->called_.push_back(copies.at(called));
-    map.emplace(from.get(), to.get());
-    copy->instructions_.push_back(std::move(to));
-  }
-  const auto mapped = [&](const std::vector<Instruction*>& list) {
-    std::vector<Instruction*> result;
-    result.reserve(list.size());
-    for (const Instruction* instruction : list) result.push_back(map.at(instruction));
-    return result;
-  };
-  for (const auto& from : source.instructions_) {
-    Instruction* to = map.at(from.get());
-    to->operands_ = mapped(from->operands_);
-    to->users_ = mapped(from->users_);
-    to->control_predecessors_ = mapped(from->control_predecessors_);
-  }
-  copy->schedule_ = mapped(source.schedule_);
-  if (source.root_ != nullptr) copy->root_ = map.at(source.root_);
-  return copy;
-}
-
-std::unique_ptr<Module> Module::Clone() const {
-  auto clone = std::make_unique<Module>(name_);
-  clone->fields_ = fields_;
-  clone->names_ = names_;
-  clone->next_suffix_ = next_suffix_;
-  clone->next_id_ = next_id_;
-  std::unordered_map<const Computation*, Computation*> copies;
-  for (const Computation* computation : PostOrder()) {
-    copies[computation] = clone->CopyInto(*computation, computation->name_, copies, true);
-  }
-  // Creation order, as in the original.
-  std::unordered_map<const Computation*, size_t> position;
-  for (size_t i = 0; i < computations_.size(); ++i) position[copies[computations_[i].get()]] = i;
-  std::sort(clone->computations_.begin(), clone->computations_.end(),
-            [&](const auto& a, const auto& b) { return position[a.get()] < position[b.get()]; });
-  if (entry_ != nullptr) clone->entry_ = copies.at(entry_);
-  return clone;
-}
-
-Computation* Module::CloneComputation(const Computation& source, std::string_view name_hint) {
-  std::vector<Computation*> order;
-  TPUSIM_CHECK(CallOrder({const_cast<Computation*>(&source)}, &order),
-               "computations call each other at " + source.name_);
-  std::unordered_map<const Computation*, Computation*> copies;
-  for (const Computation* computation : order) {
-    const bool top = computation == &source && !name_hint.empty();
-    copies[computation] = CopyInto(
-        *computation,
-        UniqueNameIn(kComputations, top ? name_hint : std::string_view(computation->name_)), copies,
-        false);
-  }
-  return copies.at(&source);
-}
-
-namespace {
-
-// Inside a callee op_names start anew: "mul" called from "jit(f)/layer". What has
-// no source line of its own gets the call's.
-void ContinueMetadata(const pb::OpMetadata& caller, Instruction* inlined) {
-  pb::OpMetadata& metadata = *inlined->mutable_attrs().mutable_metadata();
-  const bool nowhere = metadata.stack_frame_id() == 0 && metadata.source_file().empty();
-  if (nowhere && metadata.op_name().empty()) {
-    metadata = caller;
-    return;
-  }
-  const std::string& outer = caller.op_name();
-  if (metadata.op_name().empty()) {
-    metadata.set_op_name(outer);
-  } else if (!outer.empty() && metadata.op_name().compare(0, outer.size(), outer) != 0) {
-    metadata.set_op_name(outer + "/" + metadata.op_name());
-  }
-  if (nowhere) {
-    metadata.set_stack_frame_id(caller.stack_frame_id());
-    metadata.set_source_file(caller.source_file());
-    metadata.set_source_line(caller.source_line());
-  }
-}
-
-// Whoever rewrites what these call expects it to have one caller.
-bool OwnsCallees(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-    case Opcode::kCall:
-    case Opcode::kFusion:
-    case Opcode::kAsyncStart:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
-// With `take_over` the callee gives away its names and callees, which is only
-// right if nobody else calls it and it is removed afterwards.
-Instruction* Module::Inline(Instruction* call, bool take_over) {
-  TPUSIM_CHECK(call->opcode_ == Opcode::kCall && call->called_.size() == 1, call->name_);
-  Computation* caller = call->parent_;
-  const Computation& callee = *call->called_[0];
-  std::unordered_map<const Computation*, Computation*> copies;
-  std::unordered_map<const Instruction*, Instruction*> map;
-  std::vector<Instruction*> inlined;
-  std::vector<Computation*> owned;  // bodies and branches inside
-  for (const Instruction* from : callee.PostOrder()) {
-    if (from->opcode_ == Opcode::kParameter) {
-      const int64_t number = from->attrs_.parameter_number();
-      TPUSIM_CHECK(number >= 0 && number < static_cast<int64_t>(call->operands_.size()),
-                   call->name_);
-      map[from] = call->operands_[number];
-      continue;
-    }
-    std::vector<Instruction*> operands;
-    operands.reserve(from->operands_.size());
-    for (const Instruction* operand : from->operands_) operands.push_back(map.at(operand));
-    if (take_over) names_.erase(from->name_);
-    Instruction* to =
-        caller->Add(from->opcode_, from->shape_, std::move(operands), from->name_, from);
-    ContinueMetadata(call->attrs_.metadata(), to);
-    for (const Instruction* before : from->control_predecessors_) {
-      Instruction* mapped = map.at(before);
-      if (before->opcode_ != Opcode::kParameter) to->AddControlPredecessor(mapped);
-    }
-    for (Computation* called : from->called_) {
-      const bool copy = !take_over && OwnsCallees(from->opcode_);
-      if (copy && !copies.contains(called)) copies[called] = CloneComputation(*called);
-      to->called_.push_back(copy ? copies.at(called) : called);
-      if (OwnsCallees(from->opcode_)) owned.push_back(to->called_.back());
-    }
-    map[from] = to;
-    inlined.push_back(to);
-  }
-  std::vector<Computation*> nested;
-  TPUSIM_CHECK(CallOrder(owned, &nested), "computations call each other at " + callee.name_);
-  for (Computation* computation : nested) {
-    for (Instruction* i : computation->instructions()) {
-      ContinueMetadata(call->attrs_.metadata(), i);
-    }
-  }
-  // What had to come before the call comes before all of its body; what had to
-  // come after it comes after its result.
-  Instruction* result = map.at(callee.root());
-  for (Instruction* before : call->control_predecessors_) {
-    for (Instruction* to : inlined) to->AddControlPredecessor(before);
-  }
-  if (call->num_control_successors_ > 0) {
-    for (const auto& after : caller->instructions_) {
-      auto& list = after->control_predecessors_;
-      if (std::erase(list, call) == 0) continue;
-      --call->num_control_successors_;
-      for (Instruction* to : inlined) after->AddControlPredecessor(to);
-    }
-  }
-  caller->schedule_.clear();
-  call->ReplaceAllUsesWith(result);
-  caller->Remove(call);
-  return result;
-}
-
-Instruction* Module::InlineCall(Instruction* call) { return Inline(call, false); }
-
-int64_t Module::InlineCalls(const std::function<bool(const Instruction&)>& wanted) {
-  // Callees first, so that what is inlined holds no wanted call any more.
-  const std::vector<Computation*> order = PostOrder();
-  std::unordered_map<const Computation*, int64_t> callers;
-  for (const Computation* computation : order) {
-    for (const Computation* called : CalledBy(*computation)) ++callers[called];
-  }
-  std::unordered_set<const Computation*> emptied;
-  int64_t count = 0;
-  for (Computation* computation : order) {
-    for (Instruction* call : computation->PostOrder()) {
-      if (call->opcode_ != Opcode::kCall || !wanted(*call)) continue;
-      Computation* callee = call->called_[0];
-      const bool last = --callers[callee] == 0 && callee != entry_;
-      Inline(call, last);
-      if (last) emptied.insert(callee);
-      ++count;
-    }
-  }
-  std::erase_if(computations_, [&](const auto& c) { return emptied.contains(c.get()); });
-  return count;
 }
 
 }  // namespace tpusim::hlo

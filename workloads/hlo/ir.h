@@ -77,6 +77,7 @@ class Instruction {
   std::vector<Instruction*> users_;
   std::vector<Computation*> called_;
   std::vector<Instruction*> control_predecessors_;
+  size_t slot_ = 0;  // in the parent's instructions_
   int64_t num_control_successors_ = 0;
   pb::HloInstructionProto attrs_;
 };
@@ -102,7 +103,7 @@ class Computation {
 
   // In creation order; may contain instructions whose operands come later.
   std::vector<Instruction*> instructions() const;
-  size_t size() const { return instructions_.size(); }
+  size_t size() const { return live_; }
   // Operands and control predecessors before users; by creation order where
   // free. Not recursive.
   std::vector<Instruction*> PostOrder() const;
@@ -125,11 +126,20 @@ class Computation {
   friend class Module;
   std::string name_;
   Module* parent_ = nullptr;
+  void Append(std::unique_ptr<Instruction> instruction);
+  void Compact();
+  // Removed ones leave a null behind until enough of them have gathered: taking
+  // instructions out one by one stays linear.
   std::vector<std::unique_ptr<Instruction>> instructions_;
+  size_t live_ = 0;
   Instruction* root_ = nullptr;
   std::vector<Instruction*> schedule_;
   pb::HloComputationProto attrs_;
 };
+
+// What `roots` reach through calls, themselves included, callees before callers.
+// False: computations call each other in a circle. Not recursive.
+bool CalleesFirst(const std::vector<Computation*>& roots, std::vector<Computation*>* order);
 
 class Module {
  public:
@@ -159,10 +169,15 @@ class Module {
   // that took its place. op_names of the body continue that of the call. Loop
   // bodies, branches and callees inside are copied too, reducers are shared.
   Instruction* InlineCall(Instruction* call);
-  // Inlines every call for which `wanted` holds, innermost first. The last call
-  // of a computation takes over its instructions with their names, and the
-  // emptied computations go. Returns how many calls went.
+  // Inlines every call for which `wanted` holds, also those inside what is
+  // inlined. The last call of a computation takes over its instructions with
+  // their names, and the emptied computations go. Returns how many calls went.
+  // Takes time in proportion to the result, however deep calls are nested; ask
+  // InlinedSize() first, because calls that call twice each double it.
   int64_t InlineCalls(const std::function<bool(const Instruction&)>& wanted);
+  // Instructions of the module after InlineCalls(wanted), copies of loop bodies
+  // included; at most 2^62.
+  int64_t InlinedSize(const std::function<bool(const Instruction&)>& wanted) const;
 
   // Module-level fields other than computations and names: aliases, donors,
   // frontend attributes, stack frames, as in the file.
@@ -177,7 +192,8 @@ class Module {
   friend class Computation;
   // Names of instructions and of computations are apart: `space` is a prefix.
   std::string UniqueNameIn(std::string_view space, std::string_view hint);
-  Instruction* Inline(Instruction* call, bool take_over);
+  std::string UniqueComputationName(std::string_view hint);
+  class Inliner;
   Computation* CopyInto(const Computation& source, std::string name,
                         const std::unordered_map<const Computation*, Computation*>& copies,
                         bool keep_names);

@@ -55,6 +55,13 @@ std::string Quoted(const std::string& text) {
   return quoted + "\"";
 }
 
+// Names of enumerators, as HLO writes them.
+std::string Lower(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return name;
+}
+
 std::string FrontendText(const pb::FrontendAttributes& attributes) {
   // Sorted: a protobuf map has no order of its own.
   const std::map<std::string, std::string> sorted(attributes.map().begin(), attributes.map().end());
@@ -249,6 +256,61 @@ void AddOpAttributes(const Instruction& i, AttributeList* out) {
       out->Add("exponent_bits", std::to_string(a.exponent_bits()));
       out->Add("mantissa_bits", std::to_string(a.mantissa_bits()));
       break;
+    case Opcode::kRng:
+      out->Add("distribution", Lower(pb::RandomDistribution_Name(a.distribution())));
+      break;
+    case Opcode::kCholesky:
+      out->Add("lower", a.cholesky_options().lower() ? "true" : "false");
+      break;
+    case Opcode::kTriangularSolve: {
+      const pb::TriangularSolveOptions& options = a.triangular_solve_options();
+      out->AddIf(options.left_side(), "left_side");
+      out->AddIf(options.lower(), "lower");
+      out->AddIf(options.unit_diagonal(), "unit_diagonal");
+      out->Add("transpose_a", pb::TriangularSolveOptions::Transpose_Name(options.transpose_a()));
+      break;
+    }
+    case Opcode::kDomain:
+      out->Add("domain", fmt::format("{{kind=\"sharding\", entry={}, exit={}}}",
+                                     ShardingText(a.domain_entry_sharding()),
+                                     ShardingText(a.domain_exit_sharding())));
+      break;
+    case Opcode::kInfeed:
+      if (!a.infeed_config().empty()) out->Add("infeed_config", Quoted(a.infeed_config()));
+      break;
+    case Opcode::kOutfeed:
+      if (!a.outfeed_config().empty()) out->Add("outfeed_config", Quoted(a.outfeed_config()));
+      break;
+    case Opcode::kSend:
+    case Opcode::kSendDone:
+    case Opcode::kRecv:
+    case Opcode::kRecvDone:
+      out->AddIf(a.is_host_transfer(), "is_host_transfer");
+      break;
+    case Opcode::kCopyStart:
+      if (a.optional_cross_program_prefetch_index_case() ==
+          pb::HloInstructionProto::kCrossProgramPrefetchIndex) {
+        out->Add("cross_program_prefetch_index", std::to_string(a.cross_program_prefetch_index()));
+      }
+      break;
+    case Opcode::kAsyncStart:
+      if (!a.async_execution_thread().empty()) {
+        out->Add("async_execution_thread", Quoted(a.async_execution_thread()));
+      }
+      break;
+    case Opcode::kCollectivePermute:
+    case Opcode::kCollectivePermuteStart:
+      out->AddListIfAny("slice_sizes", a.dynamic_slice_sizes());
+      break;
+    case Opcode::kBatchNormGrad:
+    case Opcode::kBatchNormInference:
+    case Opcode::kBatchNormTraining:
+      out->Add("epsilon", fmt::format("{:g}", a.epsilon()));
+      out->Add("feature_index", std::to_string(a.feature_index()));
+      break;
+    case Opcode::kRngGetAndUpdateState:
+      out->Add("delta", std::to_string(a.delta()));
+      break;
     case Opcode::kRngBitGenerator:
       out->Add("algorithm", pb::RandomAlgorithm_Name(a.rng_algorithm()));
       break;
@@ -265,7 +327,8 @@ void AddOpAttributes(const Instruction& i, AttributeList* out) {
     default:
       break;
   }
-  if (i.opcode() == Opcode::kDot || i.opcode() == Opcode::kRaggedDot) {
+  if (i.opcode() == Opcode::kDot || i.opcode() == Opcode::kRaggedDot ||
+      i.opcode() == Opcode::kScaledDot) {
     const DotDims dims = GetDotDims(i);
     out->AddListIfAny("lhs_batch_dims", dims.lhs_batch);
     out->AddList("lhs_contracting_dims", dims.lhs_contracting);
@@ -311,10 +374,8 @@ std::string PrecisionText(const pb::PrecisionConfig& config) {
   bool any = false;
   for (int p : config.operand_precision()) {
     any |= p != pb::PrecisionConfig::DEFAULT;
-    std::string name =
-        pb::PrecisionConfig::Precision_Name(static_cast<pb::PrecisionConfig::Precision>(p));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    const std::string name =
+        Lower(pb::PrecisionConfig::Precision_Name(static_cast<pb::PrecisionConfig::Precision>(p)));
     names.push_back(name.empty() ? std::to_string(p) : name);
   }
   return any ? fmt::format("{{{}}}", fmt::join(names, ",")) : "";

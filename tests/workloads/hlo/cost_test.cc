@@ -195,8 +195,8 @@ TEST_F(CostTest, NoRule) {
   EXPECT_EQ(Message(status),
             "custom-call (k.py:7): custom call to 'tpu_custom_call' has no cost; give it with "
             "--kernel-cost custom-call=FLOPS,BYTES");
-  EXPECT_EQ(Message(CostOf(*Op(Opcode::kInfeed, F32({4}), {call})).status()),
-            "infeed: no cost rule for infeed");
+  EXPECT_EQ(Message(CostOf(*Op(Opcode::kScan, F32({4}), {call})).status()),
+            "scan: no cost rule for scan");
 }
 
 TEST_F(CostTest, EveryExportedInstructionHasARule) {
