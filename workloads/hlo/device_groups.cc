@@ -35,7 +35,22 @@ absl::StatusOr<Groups> Split(const std::vector<int64_t>& devices, int64_t num_gr
   return groups;
 }
 
-absl::StatusOr<Groups> FromIota(const pb::IotaReplicaGroupListProto& proto) {
+// Before a short text becomes a long list: no device comes twice.
+absl::Status CheckCount(const std::vector<int64_t>& sizes, int64_t num_partitions) {
+  int64_t devices = 1;
+  for (int64_t size : sizes) {
+    if (size < 1 || size > num_partitions / devices) {
+      return UserError(
+          fmt::format("an array [{}] of {} devices", fmt::join(sizes, ","), num_partitions));
+    }
+    devices *= size;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Groups> FromIota(const pb::IotaReplicaGroupListProto& proto,
+                                int64_t num_partitions) {
+  RETURN_IF_ERROR(CheckCount(ToVector(proto.iota_reshape_dims()), num_partitions));
   ASSIGN_OR_RETURN(
       const std::vector<int64_t> devices,
       TransposedIota(ToVector(proto.iota_reshape_dims()), ToVector(proto.iota_transpose_perm())));
@@ -58,7 +73,11 @@ absl::StatusOr<std::vector<int64_t>> MeshDevices(const pb::MeshProto& mesh, int6
 
 // The mesh's axes are split where a sub-axis begins or ends; then every
 // (sub-)axis of the groups is a run of whole factors.
-absl::StatusOr<Groups> FromMeshAxes(const pb::MeshAxesReplicaGroupListProto& proto) {
+absl::StatusOr<Groups> FromMeshAxes(const pb::MeshAxesReplicaGroupListProto& proto,
+                                    int64_t num_partitions) {
+  std::vector<int64_t> axis_sizes;
+  for (const auto& axis : proto.mesh().axes()) axis_sizes.push_back(axis.size());
+  RETURN_IF_ERROR(CheckCount(axis_sizes, num_partitions));
   const int num_axes = proto.mesh().axes_size();
   std::vector<std::vector<int64_t>> cuts(num_axes);  // cumulative sizes from the major side
   int64_t size = 1;
@@ -130,14 +149,16 @@ Groups FromList(const google::protobuf::RepeatedPtrField<pb::ReplicaGroup>& list
   return groups;
 }
 
-absl::StatusOr<Groups> Decode(const pb::HloInstructionProto& attrs) {
-  if (attrs.has_iota_collective_device_list()) return FromIota(attrs.iota_collective_device_list());
+absl::StatusOr<Groups> Decode(const pb::HloInstructionProto& attrs, int64_t num_partitions) {
+  if (attrs.has_iota_collective_device_list())
+    return FromIota(attrs.iota_collective_device_list(), num_partitions);
   if (attrs.has_mesh_axes_replica_group_list()) {
-    return FromMeshAxes(attrs.mesh_axes_replica_group_list());
+    return FromMeshAxes(attrs.mesh_axes_replica_group_list(), num_partitions);
   }
   if (attrs.has_collective_device_list()) {
     const pb::CollectiveDeviceListProto& list = attrs.collective_device_list();
-    if (list.has_iota_replica_group_list()) return FromIota(list.iota_replica_group_list());
+    if (list.has_iota_replica_group_list())
+      return FromIota(list.iota_replica_group_list(), num_partitions);
     return FromList(list.replica_groups());
   }
   return FromList(attrs.replica_groups());
@@ -161,7 +182,7 @@ absl::StatusOr<Groups> Expand(const Instruction& collective, int64_t num_partiti
   if (num_partitions < 1 || num_partitions > kMaxDevices) {
     return UserError(fmt::format("{} partitions", num_partitions));
   }
-  ASSIGN_OR_RETURN(Groups groups, Decode(collective.attrs()));
+  ASSIGN_OR_RETURN(Groups groups, Decode(collective.attrs(), num_partitions));
   if (groups.size() == 1 && groups[0].empty()) groups.clear();
   const bool only_replica_0 = groups.size() == 1 && groups[0] == std::vector<int64_t>{0};
   const bool all_partitions = IdsAreReplicasOfAllPartitions(collective);

@@ -31,14 +31,14 @@ bool IsSparse(const pb::HloInstructionProto& proto) {
 
 class Builder {
  public:
-  explicit Builder(const pb::HloModuleProto& proto) : proto_(proto) {}
+  explicit Builder(pb::HloModuleProto* proto) : proto_(*proto) {}
 
   absl::StatusOr<std::unique_ptr<Module>> Build() {
     module_ = std::make_unique<Module>(proto_.name().empty() ? "module" : proto_.name());
     pb::HloModuleProto& fields = module_->mutable_fields();
     CopyModuleFields(&fields);
-    for (const pb::HloComputationProto& computation : proto_.computations()) {
-      RETURN_IF_ERROR(AddComputation(computation));
+    for (pb::HloComputationProto& computation : *proto_.mutable_computations()) {
+      RETURN_IF_ERROR(AddComputation(&computation));
     }
     RETURN_IF_ERROR(SetEntry());
     RETURN_IF_ERROR(SetSchedules());
@@ -48,19 +48,21 @@ class Builder {
 
  private:
   void CopyModuleFields(pb::HloModuleProto* fields) {
-    // Through a copy that goes away: a cleared message keeps its memory, and the
-    // computations are most of it.
-    pb::HloModuleProto copy = proto_;
-    copy.clear_computations();
-    copy.clear_name();
-    copy.clear_entry_computation_name();
-    copy.clear_entry_computation_id();
-    copy.clear_schedule();
-    copy.clear_payloads();
-    *fields = copy;
+    // The rest of the file, and no memory of the computations: a cleared field
+    // would keep it.
+    google::protobuf::RepeatedPtrField<pb::HloComputationProto> computations;
+    computations.Swap(proto_.mutable_computations());
+    *fields = proto_;
+    computations.Swap(proto_.mutable_computations());
+    fields->clear_name();
+    fields->clear_entry_computation_name();
+    fields->clear_entry_computation_id();
+    fields->clear_schedule();
+    fields->clear_payloads();
   }
 
-  absl::Status AddComputation(const pb::HloComputationProto& proto) {
+  absl::Status AddComputation(pb::HloComputationProto* computation_proto) {
+    pb::HloComputationProto& proto = *computation_proto;
     Computation* computation = module_->AddComputation(proto.name());
     if (!computations_.emplace(proto.id(), computation).second) {
       return UserError(fmt::format("two computations have the id {}: the second is {}", proto.id(),
@@ -71,13 +73,13 @@ class Builder {
     attrs.GetReflection()->MutableUnknownFields(&attrs)->MergeFrom(
         proto.GetReflection()->GetUnknownFields(proto));
     auto& instructions = instructions_[computation];
-    for (const pb::HloInstructionProto& instruction : proto.instructions()) {
+    for (pb::HloInstructionProto& instruction : *proto.mutable_instructions()) {
+      const std::string name = instruction.name();
       const absl::Status status =
-          AddInstruction(instruction, proto.id(), computation, &instructions);
+          AddInstruction(&instruction, proto.id(), computation, &instructions);
       if (!status.ok()) {
-        return absl::Status(status.code(),
-                            fmt::format("instruction {} of computation {}: {}", instruction.name(),
-                                        proto.name(), Message(status)));
+        return absl::Status(status.code(), fmt::format("instruction {} of computation {}: {}", name,
+                                                       proto.name(), Message(status)));
       }
     }
     const auto root = instructions.find(LocalKey(proto.root_id(), proto.id()));
@@ -89,9 +91,10 @@ class Builder {
     return absl::OkStatus();
   }
 
-  absl::Status AddInstruction(const pb::HloInstructionProto& proto, int64_t computation_id,
+  absl::Status AddInstruction(pb::HloInstructionProto* instruction_proto, int64_t computation_id,
                               Computation* computation,
                               std::unordered_map<int64_t, Instruction*>* by_id) {
+    pb::HloInstructionProto& proto = *instruction_proto;
     std::optional<Opcode> opcode = OpcodeFromName(proto.opcode());
     const auto old_direction = OldCompareDirection(proto.opcode());
     if (old_direction.has_value()) opcode = Opcode::kCompare;
@@ -129,14 +132,14 @@ class Builder {
       called.push_back(it->second);
     }
     instruction->set_called(std::move(called));
-    return SetAttributes(proto, old_direction, instruction);
+    return SetAttributes(std::move(proto), old_direction, instruction);
   }
 
-  absl::Status SetAttributes(const pb::HloInstructionProto& proto,
+  absl::Status SetAttributes(pb::HloInstructionProto proto,
                              std::optional<std::string_view> old_direction,
                              Instruction* instruction) {
     pb::HloInstructionProto& attrs = instruction->mutable_attrs();
-    attrs = proto;
+    attrs = std::move(proto);
     attrs.clear_name();
     attrs.clear_opcode();
     attrs.clear_shape();
@@ -204,7 +207,7 @@ class Builder {
     return absl::OkStatus();
   }
 
-  const pb::HloModuleProto& proto_;
+  pb::HloModuleProto& proto_;  // taken apart while the module grows
   std::unique_ptr<Module> module_;
   std::unordered_map<int64_t, Computation*> computations_;
   std::unordered_map<const Computation*, std::unordered_map<int64_t, Instruction*>> instructions_;
@@ -212,8 +215,8 @@ class Builder {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Module>> FromProto(const pb::HloModuleProto& proto) {
-  return Builder(proto).Build();
+absl::StatusOr<std::unique_ptr<Module>> FromProto(pb::HloModuleProto proto) {
+  return Builder(&proto).Build();
 }
 
 }  // namespace tpusim::hlo

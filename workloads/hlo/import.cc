@@ -21,6 +21,8 @@ namespace tpusim::hlo {
 namespace {
 
 constexpr std::string_view kWorkloadFormat = "tpusim.workload/1";
+// Messages inside messages: protobuf's default. Parsing takes stack for each.
+constexpr int kMaxNesting = 100;
 constexpr int64_t kMaxFileBytes = (int64_t{1} << 31) - 1;  // protobuf's own limit
 // Modules compress 5- to 30-fold. More than this is a bomb, or zeros that would
 // not fit the machine anyway.
@@ -144,6 +146,29 @@ WireScan ScanWire(const std::string& bytes) {
   return scan;
 }
 
+template <typename Message>
+bool Parse(const std::string& bytes, Message* message, int recursion_limit = kMaxNesting) {
+  // Its complaints would be about guesses of ours.
+  const google::protobuf::LogSilencer silence;
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
+  in.SetRecursionLimit(recursion_limit);
+  return message->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
+}
+
+// At least one instruction with an opcode as XLA writes them: bytes of another
+// message can decode as an empty module.
+bool HoldsModule(const pb::HloModuleProto& module) {
+  for (const auto& computation : module.computations()) {
+    for (const auto& instruction : computation.instructions()) {
+      const std::string& opcode = instruction.opcode();
+      return !opcode.empty() &&
+             opcode.find_first_not_of("abcdefghijklmnopqrstuvwxyz-0123456789") == std::string::npos;
+    }
+  }
+  return false;
+}
+
 // What the bytes look like, when no container fits.
 std::string Diagnose(const std::string& bytes) {
   for (const Magic& magic : kMagics) {
@@ -162,6 +187,9 @@ std::string Diagnose(const std::string& bytes) {
   if (bytes.find("ML\xefR") != std::string::npos) {
     return "this is a StableHLO artifact (jax.export)";
   }
+  if (pb::HloModuleProto module; Parse(bytes, &module, 10 * kMaxNesting + 100)) {
+    if (HoldsModule(module)) return "its messages (tuple shapes?) are nested too deeply";
+  }
   const WireScan scan = ScanWire(bytes);
   if (!scan.valid) return "these bytes are no protocol buffer";
   if (scan.only_field_1 && scan.messages_in_field_1 > 1) {
@@ -173,28 +201,6 @@ std::string Diagnose(const std::string& bytes) {
                : "these bytes are no protocol buffer";
   }
   return "this protocol buffer holds no HLO computation";
-}
-
-template <typename Message>
-bool Parse(const std::string& bytes, Message* message) {
-  // Its complaints would be about guesses of ours.
-  const google::protobuf::LogSilencer silence;
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                            static_cast<int>(bytes.size()));
-  return message->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
-}
-
-// At least one instruction with an opcode as XLA writes them: bytes of another
-// message can decode as an empty module.
-bool HoldsModule(const pb::HloModuleProto& module) {
-  for (const auto& computation : module.computations()) {
-    for (const auto& instruction : computation.instructions()) {
-      const std::string& opcode = instruction.opcode();
-      return !opcode.empty() &&
-             opcode.find_first_not_of("abcdefghijklmnopqrstuvwxyz-0123456789") == std::string::npos;
-    }
-  }
-  return false;
 }
 
 // The bare containers, in an order in which the first that fits is right.
@@ -285,7 +291,7 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes) {
   } else if (out.workload.Clear(); !ParseContainer(bytes, &module, &out)) {
     return UserError(fmt::format("{}; {}", Diagnose(bytes), kWhatToDo));
   }
-  ASSIGN_OR_RETURN(out.module, FromProto(module));
+  ASSIGN_OR_RETURN(out.module, FromProto(std::move(module)));
   return out;
 }
 

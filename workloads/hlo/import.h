@@ -32,8 +32,9 @@ struct ImportedWorkload {
 absl::StatusOr<ImportedWorkload> Import(const std::string& bytes, const std::string& file);
 absl::StatusOr<ImportedWorkload> ImportFile(const std::string& file);
 
-// Builds and verifies a module from its wire message.
-absl::StatusOr<std::unique_ptr<Module>> FromProto(const pb::HloModuleProto& proto);
+// Builds and verifies a module from its wire message. Move the message in where
+// it is not needed any more: its attributes move on into the module.
+absl::StatusOr<std::unique_ptr<Module>> FromProto(pb::HloModuleProto proto);
 // The wire message of a module; ids are written in XLA's 64-bit form.
 pb::HloModuleProto ToProto(const Module& module);
 // The same bytes for the same message: protobuf's own order of map entries

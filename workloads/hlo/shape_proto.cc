@@ -14,6 +14,8 @@ namespace {
 // below what could overflow when sizes are added and multiplied.
 constexpr int64_t kMaxElements = int64_t{1} << 48;
 constexpr int64_t kMaxBytes = int64_t{1} << 58;
+// What works on tuples does so recursively. Programs nest a few deep.
+constexpr int kMaxTupleDepth = 64;
 
 absl::Status LayoutFromProto(const pb::LayoutProto& proto, Shape* shape) {
   Layout& layout = shape->layout;
@@ -42,9 +44,10 @@ absl::Status LayoutFromProto(const pb::LayoutProto& proto, Shape* shape) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<Shape> ShapeFromProto(const pb::ShapeProto& proto) {
+absl::StatusOr<Shape> Convert(const pb::ShapeProto& proto, int depth) {
+  if (depth > kMaxTupleDepth) {
+    return UserError(fmt::format("tuples nested more than {} deep", kMaxTupleDepth));
+  }
   Shape shape;
   const int type = proto.element_type();
   if (type <= 0 || type > static_cast<int>(PrimitiveType::kF6E2M3Fn)) {
@@ -56,7 +59,7 @@ absl::StatusOr<Shape> ShapeFromProto(const pb::ShapeProto& proto) {
     shape.tuple.reserve(proto.tuple_shapes_size());
     int64_t bytes = 0;
     for (const pb::ShapeProto& element : proto.tuple_shapes()) {
-      ASSIGN_OR_RETURN(Shape converted, ShapeFromProto(element));
+      ASSIGN_OR_RETURN(Shape converted, Convert(element, depth + 1));
       bytes += converted.ByteSize().value();
       if (bytes > kMaxBytes) return UserError("tuple of more than 2^58 bytes");
       shape.tuple.push_back(std::move(converted));
@@ -83,6 +86,10 @@ absl::StatusOr<Shape> ShapeFromProto(const pb::ShapeProto& proto) {
   RETURN_IF_ERROR(LayoutFromProto(proto.layout(), &shape));
   return shape;
 }
+
+}  // namespace
+
+absl::StatusOr<Shape> ShapeFromProto(const pb::ShapeProto& proto) { return Convert(proto, 0); }
 
 pb::ShapeProto ShapeToProto(const Shape& shape) {
   pb::ShapeProto proto;

@@ -1,0 +1,58 @@
+#include "exercise.h"
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/cost.h"
+#include "workloads/hlo/import.h"
+
+namespace tpusim::fuzz {
+namespace {
+
+// Calls that call twice double; beyond this the compiler refuses as well.
+constexpr int64_t kMaxInlined = 10000;
+
+bool Always(const hlo::Instruction&) { return true; }
+
+void Read(const hlo::Module& module) {
+  TPUSIM_CHECK(!hlo::ToString(module).empty(), "no text");
+  for (const hlo::Computation* computation : module.computations()) {
+    for (const hlo::Instruction* i : computation->instructions()) {
+      if (!hlo::CostOf(*i).ok()) continue;
+      hlo::TripCount(*i);
+      if (hlo::IsCollective(i->opcode())) hlo::ReplicaGroups(*i, 8).ok();
+    }
+  }
+}
+
+void Rewrite(const hlo::Module& module) {
+  const std::string once = hlo::SerializeDeterministic(hlo::ToProto(module));
+  const auto again = hlo::FromProto(hlo::ToProto(module));
+  TPUSIM_CHECK(again.ok(), Message(again.status()));
+  TPUSIM_CHECK(hlo::SerializeDeterministic(hlo::ToProto(**again)) == once, "another module");
+  const auto clone = module.Clone();
+  TPUSIM_CHECK(hlo::SerializeDeterministic(hlo::ToProto(*clone)) == once, "another clone");
+  if (clone->InlinedSize(Always) > kMaxInlined) return;
+  clone->InlineCalls(Always);
+  clone->RemoveUnreachable();
+  const absl::Status inlined = hlo::Verify(*clone);
+  TPUSIM_CHECK(inlined.ok(), Message(inlined));
+  for (hlo::Computation* computation : clone->computations()) computation->RemoveDead();
+  const absl::Status swept = hlo::Verify(*clone);
+  TPUSIM_CHECK(swept.ok(), Message(swept));
+}
+
+}  // namespace
+
+bool Exercise(const std::string& bytes) {
+  const auto imported = hlo::Import(bytes, "fuzz.pb");
+  if (!imported.ok()) {
+    const std::string message = Message(imported.status());
+    TPUSIM_CHECK(message.size() > 9 && message.compare(0, 9, "fuzz.pb: ") == 0, message);
+    return false;
+  }
+  Read(*imported->module);
+  Rewrite(*imported->module);
+  return true;
+}
+
+}  // namespace tpusim::fuzz

@@ -1,0 +1,72 @@
+// The fuzzers' work without libFuzzer: every file as it is, then the same
+// mutations of it in every run.
+//
+//   fuzz_replay [--mutations N] FILE_OR_FOLDER...
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "exercise.h"
+#include "mutate.h"
+
+namespace {
+
+// Each mutation of a larger one takes longer than it teaches.
+constexpr uintmax_t kMaxBytes = 20000;
+
+std::vector<std::string> Files(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    if (!std::filesystem::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      if (entry.is_regular_file()) files.push_back(entry.path().string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> paths(argv + 1, argv + argc);
+  int64_t mutations = 0;
+  if (paths.size() >= 2 && paths[0] == "--mutations") {
+    mutations = std::atoll(paths[1].c_str());
+    paths.erase(paths.begin(), paths.begin() + 2);
+  }
+  int64_t inputs = 0, accepted = 0;
+  const auto run = [&](const std::string& bytes) {
+    ++inputs;
+    accepted += tpusim::fuzz::Exercise(bytes) ? 1 : 0;
+  };
+  for (const std::string& file : Files(paths)) {
+    std::ifstream in(file, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    run(bytes);
+    if (bytes.empty() || bytes.size() > kMaxBytes) continue;
+    // Seeded by its name, so that a new file does not change the others' mutations.
+    uint64_t seed = 1469598103934665603u;  // FNV-1a
+    for (char c : std::filesystem::path(file).filename().string()) {
+      seed = (seed ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    }
+    tpusim::fuzz::Random random(seed);
+    for (int64_t n = 0; n < mutations; ++n) {
+      run(n % 4 == 0 ? tpusim::fuzz::MutateBytes(bytes, &random)
+                     : tpusim::fuzz::MutateMessage(bytes, &random));
+    }
+  }
+  fmt::print("{} inputs, {} accepted\n", inputs, accepted);
+  // Something must get past the checks, something must not.
+  return accepted > 0 && (mutations == 0 || accepted < inputs) ? 0 : 1;
+}
