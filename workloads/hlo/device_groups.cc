@@ -41,7 +41,7 @@ absl::Status CheckCount(const std::vector<int64_t>& sizes, int64_t num_partition
   for (int64_t size : sizes) {
     if (size < 1 || size > num_partitions / devices) {
       return UserError(
-          fmt::format("an array [{}] of {} devices", fmt::join(sizes, ","), num_partitions));
+          fmt::format("device array [{}] for {} devices", fmt::join(sizes, ","), num_partitions));
     }
     devices *= size;
   }
