@@ -19,7 +19,7 @@ void Read(const hlo::Module& module) {
     for (const hlo::Instruction* i : computation->instructions()) {
       if (!hlo::CostOf(*i).ok()) continue;
       hlo::TripCount(*i);
-      if (hlo::IsCollective(i->opcode())) hlo::ReplicaGroups(*i, 8).ok();
+      if (hlo::IsCollective(i->opcode())) (void)hlo::ReplicaGroups(*i, 8);
     }
   }
 }

@@ -116,6 +116,9 @@ class Mutator {
   }
 
   void CopyInto(Message* to) {
+    // Making `to` may have taken another member of a oneof away.
+    all_.clear();
+    Collect(&root_);
     const Message* like = Like(*to);
     if (like == nullptr || like->ByteSizeLong() > 2000) return;
     // It may lie inside `to`, or `to` inside it.
