@@ -46,8 +46,6 @@ REASONS: dict[str, str] = {
     "are computed in shares and gathered",
     "reshards_explicit": "partial sums are scattered, and axes exchanged by all-to-alls; XLA has "
     "an all-reduce, an all-to-all and a permute",
-    "residual_mlp_train_scan_*_parallel": "a weight gradient is left in shares, and with it the "
-    "new weights and moments, which are gathered in the end; XLA sums the gradient whole",
     "*_two_dimensional": "reduce-scatters where XLA has an all-reduce and a slice; biases change "
     "their axis in shares, which are then gathered",
     "language_model_train_data_parallel": "gradients of looked-up rows are gathered and added up "
