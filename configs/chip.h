@@ -56,6 +56,19 @@ struct VmemParams {
   Bytes scoped_bytes;  // budget for the windows of one kernel
 };
 
+// On-chip memory beside VMEM, shared by the cores of a chip (v4 and v4i).
+struct CmemParams {
+  Bytes bytes;  // per chip; 0: there is none
+};
+
+// Small cores beside the TensorCores, for embeddings and off-loaded collectives.
+struct SparseCoreParams {
+  int64_t count = 0;  // per chip; 0: there are none
+  int64_t tiles = 0;  // vector subcores of one SparseCore
+  int64_t lanes = 0;  // of one tile
+  Bytes tile_bytes;   // memory of one tile
+};
+
 struct HbmParams {
   Bytes bytes;                      // per device
   Bytes reserved_bytes;             // runtime reserve, not usable by a program
@@ -79,10 +92,11 @@ struct TensorCoreParams {
 };
 
 struct IciParams {
-  int64_t links = 0;                     // links per chip
-  BytesPerSecond link_bytes_per_second;  // one way, nominal
-  double wrapped_efficiency = 1;         // effective rate / nominal on a wrapped axis
-  double unwrapped_efficiency = 1;       // ... on an axis without wrap-around
+  int64_t links = 0;                           // links per chip
+  BytesPerSecond link_bytes_per_second;        // one way, nominal
+  BytesPerSecond die_to_die_bytes_per_second;  // one way, between the devices of a chip
+  double wrapped_efficiency = 1;               // effective rate / nominal on a wrapped axis
+  double unwrapped_efficiency = 1;             // ... on an axis without wrap-around
   Picoseconds hop_latency;
   Picoseconds launch;   // fixed cost of one collective
   Bytes reduce_window;  // sub-chunk of a pipelined reduce-add
@@ -100,6 +114,7 @@ struct HostParams {
 // without optical switches only have the cables of the full pod.
 enum class WrapRule {
   kNever,
+  kFullPod,       // all axes wrap iff the slice is the full pod
   kAxisLength16,  // an axis wraps iff its length is 16
   kWholeCubes4,   // all axes wrap iff every length is a multiple of 4
 };
@@ -108,8 +123,11 @@ enum class WrapRule {
 // decision of the provider, and a slice that does not exist must not simulate.
 struct SliceRules {
   int64_t axes = 0;                        // 2 or 3
-  std::array<int64_t, 3> max = {1, 1, 1};  // the full pod
+  std::array<int64_t, 3> max = {1, 1, 1};  // longest axes; on 2D chips the full pod
   WrapRule wrap = WrapRule::kNever;
+  // Whether n x n x 2n and n x 2n x 2n cube slices also come as twisted tori
+  // ("4x4x8_twisted"), whose short axes wrap with a shift along the long ones.
+  bool twisted = false;
   std::vector<std::string> slices;  // "4x2", x first
 };
 
@@ -117,15 +135,26 @@ struct SliceRules {
 // general axis assignment because the order walks along links.
 struct TrayOrder {
   int64_t devices = 0;
-  std::array<int64_t, 3> shape = {0, 0, 0};  // zeros: any box of so many devices
-  bool one_axis_only = false;                // only if one mesh axis spans the box
-  std::vector<int64_t> order;                // positions in the x-minor numbering of the box
+  std::array<int64_t, 3> shape = {0, 0, 0};   // zeros: any box of so many devices
+  std::array<int64_t, 3> within = {0, 0, 0};  // zeros: any; else the box must fit in this
+  bool one_axis_only = false;                 // only if one mesh axis spans the box
+  // Only if the last mesh axis is one tray; then any number of trays, each in
+  // this order.
+  bool last_axis_only = false;
+  int64_t repeats = 1;  // applies to 1 .. repeats trays, each in this order
+  // Positions count chips of the box, x minor, or entries of JAX's own list of
+  // devices: host by host, the devices of a chip side by side.
+  bool listed = false;
+  std::vector<int64_t> order;
 };
 
 struct DeviceOrderRules {
   // JAX numbers devices host by host; a mesh of fewer devices takes the first.
   std::array<int64_t, 3> enumeration_tile = {1, 1, 1};
   bool splits_physical_axes = false;  // make_mesh may split an axis of the torus
+  // Without a tray: JAX's list of devices as it is, instead of whole axes of
+  // the torus per mesh axis.
+  bool listed = false;
   std::vector<TrayOrder> trays;
 };
 
@@ -139,9 +168,11 @@ struct ChipParams {
   MxuParams mxu;
   VpuParams vpu;
   VmemParams vmem;
+  CmemParams cmem;
   HbmParams hbm;
   DmaParams dma;
   TensorCoreParams tensor_core;
+  SparseCoreParams sparse_core;
   IciParams ici;
   HostParams host;
   SliceRules slices;
@@ -150,7 +181,10 @@ struct ChipParams {
   // Peak of the arrays by their own geometry, per device:
   // 2 * rows * columns * count * rows per cycle * clock, over cores of a device.
   FlopsPerSecond MxuPeak() const;
+  // 2 on a megacore: one device whose two cores share every kernel.
   int64_t CoresPerDevice() const { return tensor_cores / devices; }
+  // Arrays that one product can use.
+  int64_t MxusPerDevice() const { return mxu.count * CoresPerDevice(); }
 };
 
 }  // namespace tpusim::configs

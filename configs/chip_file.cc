@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 
 #include "configs/chip_schema.h"
 #include "configs/embedded_chips.h"
@@ -129,8 +131,30 @@ absl::Status CheckKeys(const Json& json, const std::vector<std::string>& known,
   return absl::OkStatus();
 }
 
+absl::Status ReadFlag(const Json& json, const std::string& key, const std::string& where,
+                      bool* flag) {
+  if (!json.contains(key)) return absl::OkStatus();
+  if (!json[key].is_boolean()) {
+    return UserError(fmt::format("{}.{} must be true or false", where, key));
+  }
+  *flag = json[key].get<bool>();
+  return absl::OkStatus();
+}
+
+// A field with two possible words.
+absl::Status ReadChoice(const Json& json, const std::string& key, const std::string& no,
+                        const std::string& yes, const std::string& where, bool* flag) {
+  if (!json.contains(key)) return absl::OkStatus();
+  if (json[key] != no && json[key] != yes) {
+    return UserError(fmt::format("{}.{} must be {} or {}", where, key, no, yes));
+  }
+  *flag = json[key] == yes;
+  return absl::OkStatus();
+}
+
 absl::Status ReadSlices(const Json& json, const std::string& where, SliceRules* rules) {
-  RETURN_IF_ERROR(CheckKeys(json, {"axes", "max", "wrap", "slices", "source", "note"}, where));
+  RETURN_IF_ERROR(
+      CheckKeys(json, {"axes", "max", "wrap", "twisted", "slices", "source", "note"}, where));
   if (json.contains("axes")) {
     if (json["axes"] != 2 && json["axes"] != 3) return UserError(where + ".axes must be 2 or 3");
     rules->axes = json["axes"].get<int64_t>();
@@ -141,14 +165,17 @@ absl::Status ReadSlices(const Json& json, const std::string& where, SliceRules* 
   if (json.contains("wrap")) {
     if (json["wrap"] == "never") {
       rules->wrap = WrapRule::kNever;
+    } else if (json["wrap"] == "full_pod") {
+      rules->wrap = WrapRule::kFullPod;
     } else if (json["wrap"] == "axis_length_16") {
       rules->wrap = WrapRule::kAxisLength16;
     } else if (json["wrap"] == "whole_cubes_of_4") {
       rules->wrap = WrapRule::kWholeCubes4;
     } else {
-      return UserError(where + ".wrap must be never, axis_length_16 or whole_cubes_of_4");
+      return UserError(where + ".wrap must be never, full_pod, axis_length_16 or whole_cubes_of_4");
     }
   }
+  RETURN_IF_ERROR(ReadFlag(json, "twisted", where, &rules->twisted));
   if (!json.contains("slices")) return absl::OkStatus();
   if (!json["slices"].is_array()) return UserError(where + ".slices must be a list");
   rules->slices.clear();
@@ -171,15 +198,23 @@ absl::Status ReadSlices(const Json& json, const std::string& where, SliceRules* 
 
 absl::StatusOr<TrayOrder> ReadTray(const Json& json, const std::string& where) {
   TrayOrder tray;
-  RETURN_IF_ERROR(CheckKeys(json, {"shape", "one_axis_only", "order"}, where));
+  RETURN_IF_ERROR(CheckKeys(
+      json, {"shape", "within", "one_axis_only", "last_axis_only", "repeats", "numbering", "order"},
+      where));
   if (json.contains("shape")) {
     ASSIGN_OR_RETURN(tray.shape, ReadLengths(json["shape"], where + ".shape"));
   }
-  if (json.contains("one_axis_only")) {
-    if (!json["one_axis_only"].is_boolean()) {
-      return UserError(where + ".one_axis_only must be true or false");
+  if (json.contains("within")) {
+    ASSIGN_OR_RETURN(tray.within, ReadLengths(json["within"], where + ".within"));
+  }
+  RETURN_IF_ERROR(ReadFlag(json, "one_axis_only", where, &tray.one_axis_only));
+  RETURN_IF_ERROR(ReadFlag(json, "last_axis_only", where, &tray.last_axis_only));
+  RETURN_IF_ERROR(ReadChoice(json, "numbering", "chips", "listed", where, &tray.listed));
+  if (json.contains("repeats")) {
+    if (!json["repeats"].is_number_integer() || json["repeats"].get<int64_t>() < 1) {
+      return UserError(where + ".repeats must be a whole number of at least 1");
     }
-    tray.one_axis_only = json["one_axis_only"].get<bool>();
+    tray.repeats = json["repeats"].get<int64_t>();
   }
   if (!json.contains("order") || !json["order"].is_array()) {
     return UserError(where + ".order must be a list");
@@ -199,17 +234,14 @@ absl::StatusOr<TrayOrder> ReadTray(const Json& json, const std::string& where) {
 
 absl::Status ReadDeviceOrder(const Json& json, const std::string& where, DeviceOrderRules* rules) {
   RETURN_IF_ERROR(CheckKeys(
-      json, {"enumeration_tile", "splits_physical_axes", "trays", "source", "note"}, where));
+      json, {"enumeration_tile", "splits_physical_axes", "general", "trays", "source", "note"},
+      where));
   if (json.contains("enumeration_tile")) {
     ASSIGN_OR_RETURN(rules->enumeration_tile,
                      ReadLengths(json["enumeration_tile"], where + ".enumeration_tile"));
   }
-  if (json.contains("splits_physical_axes")) {
-    if (!json["splits_physical_axes"].is_boolean()) {
-      return UserError(where + ".splits_physical_axes must be true or false");
-    }
-    rules->splits_physical_axes = json["splits_physical_axes"].get<bool>();
-  }
+  RETURN_IF_ERROR(ReadFlag(json, "splits_physical_axes", where, &rules->splits_physical_axes));
+  RETURN_IF_ERROR(ReadChoice(json, "general", "torus", "listed", where, &rules->listed));
   if (!json.contains("trays")) return absl::OkStatus();
   if (!json["trays"].is_array()) return UserError(where + ".trays must be a list");
   rules->trays.clear();
@@ -293,6 +325,21 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
+// What the chips are called elsewhere.
+std::string OtherName(std::string name) {
+  static const std::map<std::string, std::string> kNames = {
+      {"7", "v7x"},         {"7x", "v7x"},     {"ironwood", "v7x"}, {"tpu7", "v7x"},
+      {"tpu7x", "v7x"},     {"tpu8i", "8i"},   {"tpu8t", "8t"},     {"trillium", "v6e"},
+      {"v4 lite", "v4i"},   {"v4lite", "v4i"}, {"v5 lite", "v5e"},  {"v5lite", "v5e"},
+      {"v5litepod", "v5e"}, {"v5", "v5e"},     {"v6", "v6e"},       {"v6 lite", "v6e"},
+      {"v6lite", "v6e"},    {"v7", "v7x"},     {"v8i", "8i"},       {"v8t", "8t"},
+  };
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto found = kNames.find(name);
+  return found == kNames.end() ? "" : found->second;
+}
+
 absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder, int depth) {
   if (IsJsonPath(name)) {
     const std::string path = (std::filesystem::path(folder) / name).lexically_normal().string();
@@ -304,9 +351,9 @@ absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& 
     if (chip.name == name) return ParseChipAt(chip.json, name + ".json", "", depth);
     names.emplace_back(chip.name);
   }
-  return UserError(
-      fmt::format("unknown chip \"{}\"; the nearest is {} (chips: {}; or a path ending in .json)",
-                  name, Nearest(name, names), Join(names, ", ")));
+  return UserError(fmt::format(
+      "unknown chip \"{}\"; the nearest is {} (chips: {}; or a path ending in .json)", name,
+      OtherName(name).empty() ? Nearest(name, names) : OtherName(name), Join(names, ", ")));
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ constexpr Range kCountOrNone = {0, 1 << 20};
 constexpr Range kBytes = {1, 1e15};
 constexpr Range kBytesOrNone = {0, 1e15};
 constexpr Range kRate = {1, 1e18};
+constexpr Range kRateOrNone = {0, 1e18};
 constexpr Range kClock = {1e6, 1e11};
 constexpr Range kFlops = {1e6, 1e19};
 constexpr Range kTime = {0, 1e9};  // up to a second
@@ -95,6 +96,7 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.vpu.latency_cycles", "cycles", kCountOrNone, vpu.latency_cycles, "operand to result of a vector ALU"),
       ROW("chip.vmem.bytes", "bytes", kBytes, vmem.bytes, "capacity per core"),
       ROW("chip.vmem.scoped_bytes", "bytes", kBytes, vmem.scoped_bytes, "budget for the windows of one kernel"),
+      ROW("chip.cmem.bytes", "bytes", kBytesOrNone, cmem.bytes, "on-chip memory beside VMEM, per chip; 0 if there is none"),
       ROW("chip.hbm.bytes", "bytes", kBytes, hbm.bytes, "capacity per device"),
       ROW("chip.hbm.reserved_bytes", "bytes", kBytesOrNone, hbm.reserved_bytes, "kept by the runtime, not usable by a program"),
       ROW("chip.hbm.bytes_per_second", "bytes_per_second", kRate, hbm.bytes_per_second, "peak per device, reads and writes together"),
@@ -108,8 +110,13 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.tensor_core.product_window_ns", "ns", kTime, tensor_core.product_window, "fixed cost of one kernel around a matrix product, per operand and result in HBM"),
       ROW("chip.tensor_core.loop_buffers", "count", kCount, tensor_core.loop_buffers, "buffers per input window of a kernel without a matrix product"),
       ROW("chip.tensor_core.grid_step_overhead_ns", "ns", kTime, tensor_core.grid_step_overhead, "scalar work of one grid step of a compiler-made kernel"),
+      ROW("chip.sparse_core.count", "count", kCountOrNone, sparse_core.count, "SparseCores per chip"),
+      ROW("chip.sparse_core.tiles", "count", kCountOrNone, sparse_core.tiles, "vector subcores of one SparseCore"),
+      ROW("chip.sparse_core.lanes", "count", kCountOrNone, sparse_core.lanes, "lanes of one tile"),
+      ROW("chip.sparse_core.tile_bytes", "bytes", kBytesOrNone, sparse_core.tile_bytes, "memory of one tile"),
       ROW("ici.links", "count", kCountOrNone, ici.links, "links per chip"),
       ROW("ici.link_bytes_per_second", "bytes_per_second", kRate, ici.link_bytes_per_second, "one way, per link, nominal"),
+      ROW("ici.die_to_die_bytes_per_second", "bytes_per_second", kRateOrNone, ici.die_to_die_bytes_per_second, "one way, between the devices of a chip; 0 if it has one"),
       ROW("ici.wrapped_efficiency", "ratio", kShare, ici.wrapped_efficiency, "reached share of the nominal rate on a ring"),
       ROW("ici.unwrapped_efficiency", "ratio", kShare, ici.unwrapped_efficiency, "reached share of the nominal rate on a line"),
       ROW("ici.hop_latency_ns", "ns", kTime, ici.hop_latency, "one link and router"),
@@ -252,7 +259,8 @@ std::string ChipJsonSchema() {
       {"properties",
        {{"axes", {{"type", "integer"}, {"minimum", 2}, {"maximum", 3}}},
         {"max", lengths},
-        {"wrap", {{"enum", {"never", "axis_length_16", "whole_cubes_of_4"}}}},
+        {"wrap", {{"enum", {"never", "full_pod", "axis_length_16", "whole_cubes_of_4"}}}},
+        {"twisted", {{"type", "boolean"}}},
         {"slices",
          {{"type", "array"},
           {"items", {{"type", "string"}, {"pattern", "^[0-9]+x[0-9]+(x[0-9]+)?$"}}}}},
@@ -265,6 +273,7 @@ std::string ChipJsonSchema() {
       {"properties",
        {{"enumeration_tile", lengths},
         {"splits_physical_axes", {{"type", "boolean"}}},
+        {"general", {{"enum", {"torus", "listed"}}}},
         {"trays",
          {{"type", "array"},
           {"items",
@@ -273,6 +282,10 @@ std::string ChipJsonSchema() {
             {"required", {"order"}},
             {"properties",
              {{"shape", lengths},
+              {"within", lengths},
+              {"last_axis_only", {{"type", "boolean"}}},
+              {"repeats", {{"type", "integer"}, {"minimum", 1}}},
+              {"numbering", {{"enum", {"chips", "listed"}}}},
               {"one_axis_only", {{"type", "boolean"}}},
               {"order",
                {{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}}}}}}}}},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -65,7 +66,8 @@ std::string Examples() {
   std::vector<std::string> examples;
   for (const std::string& chip : ChipNames()) {
     const std::vector<std::string> slices = SliceNames(chip);
-    if (!slices.empty()) examples.push_back(chip + "-" + slices[slices.size() / 2]);
+    if (slices.size() > 1)
+      examples.push_back(chip + "-" + slices[std::min<size_t>(4, slices.size() - 1)]);
   }
   return Join(examples, ", ");
 }
@@ -82,8 +84,10 @@ absl::StatusOr<Request> FromText(const std::string& text) {
       return UserError(fmt::format("--config {}: write CHIP-SLICE, such as {}, or a JSON file",
                                    text.empty() ? "\"\"" : text, Examples()));
     }
+    SliceRules rules;
+    rules.slices = slices;
     return UserError(fmt::format("--config {}: no slice given; write {}-SLICE with one of {}", text,
-                                 text, Join(slices, ", ")));
+                                 text, SliceList(rules)));
   }
   return Request{text.substr(0, dash), "", text.substr(dash + 1), {}};
 }
@@ -161,8 +165,9 @@ absl::StatusOr<Config> LoadConfig(const std::string& text,
     WarnAboutPeak(&config);
   }
   ASSIGN_OR_RETURN(config.topology, MakeSlice(config.chip, request->slice));
-  config.name =
-      config.chip.name + "-" + ShapeName(config.topology.shape(), config.chip.slices.axes);
+  config.name = config.chip.name + "-" +
+                ShapeName(config.topology.shape(), config.chip.slices.axes) +
+                (config.topology.twisted() ? "_twisted" : "");
   return config;
 }
 

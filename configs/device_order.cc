@@ -59,26 +59,79 @@ std::optional<Shape> CompactBox(const Shape& slice, int64_t count) {
   return best;
 }
 
-// Positions, x minor, in the order of the tray.
-std::vector<std::vector<int64_t>> TrayCoordinates(const TrayOrder& tray, const Shape& box) {
-  std::vector<std::vector<int64_t>> result;
-  for (int64_t position : tray.order) {
-    result.push_back({position % box[0], position / box[0] % box[1], position / (box[0] * box[1])});
+// The first `count` entries of JAX's list of devices: tile by tile, the chips
+// of a tile x minor, the devices of a chip side by side.
+std::vector<int64_t> FirstListed(const Topology& topology, const Shape& wanted_tile,
+                                 int64_t count) {
+  const Shape& slice = topology.shape();
+  Shape tile;
+  Shape tiles;
+  for (int axis = 0; axis < kMaxAxes; ++axis) {
+    tile[axis] = std::min(wanted_tile[axis], slice[axis]);
+    if (slice[axis] % tile[axis] != 0) tile[axis] = 1;
+    tiles[axis] = slice[axis] / tile[axis];
+  }
+  const int64_t cores = topology.devices_per_chip();
+  std::vector<int64_t> result;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t within = i / cores % Volume(tile);
+    int64_t which = i / cores / Volume(tile);
+    Coordinates c;
+    for (int axis = 0; axis < kMaxAxes; ++axis) {
+      c.at[axis] = which % tiles[axis] * tile[axis] + within % tile[axis];
+      which /= tiles[axis];
+      within /= tile[axis];
+    }
+    result.push_back(topology.ChipAt(c) * cores + i % cores);
   }
   return result;
 }
 
-const TrayOrder* FindTray(const DeviceOrderRules& rules, const Shape& box,
+// The devices of a box at the origin, x minor, those of a chip side by side.
+std::vector<int64_t> BoxDevices(const Topology& topology, const Shape& box) {
+  const int64_t cores = topology.devices_per_chip();
+  std::vector<int64_t> result;
+  for (int64_t i = 0; i < Volume(box) * cores; ++i) {
+    const int64_t chip = i / cores;
+    const Coordinates c = {{chip % box[0], chip / box[0] % box[1], chip / (box[0] * box[1])}};
+    result.push_back(topology.ChipAt(c) * cores + i % cores);
+  }
+  return result;
+}
+
+bool Fits(const Shape& box, const Shape& frame) {
+  return box[0] <= frame[0] && box[1] <= frame[1] && box[2] <= frame[2];
+}
+
+const TrayOrder* FindTray(const DeviceOrderRules& rules, const std::optional<Shape>& box,
                           const std::vector<int64_t>& mesh, int64_t partitions) {
+  constexpr Shape kAny = {0, 0, 0};
   for (const TrayOrder& tray : rules.trays) {
-    const bool any_shape = tray.shape == Shape{0, 0, 0};
-    if (tray.devices != partitions || (!any_shape && tray.shape != box)) continue;
+    if (partitions % tray.devices != 0) continue;
+    if (tray.last_axis_only ? mesh.empty() || mesh.back() != tray.devices
+                            : partitions / tray.devices > tray.repeats) {
+      continue;
+    }
+    if (tray.shape != kAny && (!box || tray.shape != *box)) continue;
+    if (tray.within != kAny && (!box || !Fits(*box, tray.within))) continue;
     if (tray.one_axis_only && std::find(mesh.begin(), mesh.end(), partitions) == mesh.end()) {
       continue;
     }
+    if (!tray.listed && !box) continue;
     return &tray;
   }
   return nullptr;
+}
+
+// The devices, tray after tray, each in the order of the tray.
+std::vector<int64_t> InTrays(const TrayOrder& tray, const std::vector<int64_t>& devices) {
+  std::vector<int64_t> result;
+  for (size_t start = 0; start < devices.size(); start += tray.order.size()) {
+    for (int64_t position : tray.order) {
+      result.push_back(devices[start + static_cast<size_t>(position)]);
+    }
+  }
+  return result;
 }
 
 absl::StatusOr<int64_t> Partitions(const std::vector<int64_t>& mesh, const Config& config) {
@@ -114,34 +167,53 @@ absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
   ASSIGN_OR_RETURN(const int64_t partitions, Partitions(mesh_shape, config));
   const std::string mesh = fmt::format("{}", fmt::join(mesh_shape, "x"));
 
+  const auto done = [&](std::vector<int64_t> devices, std::string_view how,
+                        std::string_view where) {
+    TPUSIM_CHECK(static_cast<int64_t>(devices.size()) == partitions, "one device per partition");
+    if (rule != nullptr) *rule = fmt::format("make_mesh order of mesh {}: {}{}", mesh, how, where);
+    return devices;
+  };
+  const auto listed = [&] { return FirstListed(topology, rules.enumeration_tile, partitions); };
+  const int64_t idle = topology.devices() - partitions;
+
+  // One device of a chip of several, or a chip that takes JAX's list as it is:
+  // no box needed.
   std::optional<Shape> box = topology.shape();
   std::string where;
-  if (partitions < topology.devices()) {
-    if (partitions % cores != 0) {
-      return UserError(
-          fmt::format("{} partitions do not fill chips of {} devices; state the device "
-                      "order",
-                      partitions, cores));
+  if (idle > 0) {
+    where = fmt::format("; {} devices idle", idle);
+    if (partitions == 1 && cores > 1) return done(listed(), "the first device", where);
+    box = std::nullopt;
+    if (partitions % cores == 0) {
+      box = BoxOfFirst(topology.shape(), rules.enumeration_tile, partitions / cores);
+      if (!box) box = CompactBox(topology.shape(), partitions / cores);
     }
-    box = BoxOfFirst(topology.shape(), rules.enumeration_tile, partitions / cores);
-    if (!box) box = CompactBox(topology.shape(), partitions / cores);
-    if (!box) {
-      return UserError(fmt::format(
-          "{} of the {} devices of {} do not form a box; take a mesh that does, or state the "
-          "device order",
-          partitions, topology.devices(), config.name));
+    if (box) {
+      where = fmt::format(", on the {} chips at the origin; {} devices idle", ShapeName(*box, axes),
+                          idle);
     }
-    where = fmt::format(", on the {} chips at the origin; {} devices idle", ShapeName(*box, axes),
-                        topology.devices() - partitions);
+  }
+  if (const TrayOrder* tray = FindTray(rules, box, mesh_shape, partitions)) {
+    return done(InTrays(*tray, tray->listed ? listed() : BoxDevices(topology, *box)),
+                partitions == tray->devices
+                    ? fmt::format("the fixed order of JAX for {} devices", partitions)
+                    : fmt::format("the fixed order of JAX for each {} devices", tray->devices),
+                where);
+  }
+  if (rules.listed) return done(listed(), "JAX's list of devices as it is", where);
+  if (!box) {
+    return UserError(
+        partitions % cores != 0
+            ? fmt::format("{} partitions do not fill chips of {} devices; state the device order",
+                          partitions, cores)
+            : fmt::format("{} of the {} devices of {} do not form a box; take a mesh that does, or "
+                          "state the device order",
+                          partitions, topology.devices(), config.name));
   }
 
   std::vector<std::vector<int64_t>> coordinates;
   std::string how;
-  if (const TrayOrder* tray =
-          cores == 1 ? FindTray(rules, *box, mesh_shape, partitions) : nullptr) {
-    coordinates = TrayCoordinates(*tray, *box);
-    how = fmt::format("the fixed order of JAX for {} devices", partitions);
-  } else {
+  {
     std::vector<int64_t> physical(box->begin(), box->end());
     if (cores > 1) physical.push_back(cores);
     std::optional<MeshAssignment> assignment = AssignWholeAxes(physical, mesh_shape);
@@ -167,9 +239,7 @@ absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
     const int64_t chip = topology.ChipAt({{at[0], at[1], at[2]}});
     devices.push_back(chip * cores + (at.size() > 3 ? at[3] : 0));
   }
-  TPUSIM_CHECK(static_cast<int64_t>(devices.size()) == partitions, "one device per partition");
-  if (rule != nullptr) *rule = fmt::format("make_mesh order of mesh {}: {}{}", mesh, how, where);
-  return devices;
+  return done(std::move(devices), how, where);
 }
 
 }  // namespace tpusim::configs

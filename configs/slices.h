@@ -1,4 +1,5 @@
-// Slice names: "4x2" is 4 chips in x and 2 in y.
+// Slice names: "4x2" is 4 chips in x and 2 in y; "4x4x8_twisted" is the twisted
+// torus of that shape, where the chip offers it.
 #ifndef TPUSIM_CONFIGS_SLICES_H_
 #define TPUSIM_CONFIGS_SLICES_H_
 
@@ -19,6 +20,12 @@ bool ParseShape(std::string_view text, std::array<int64_t, kMaxAxes>* shape);
 
 // {4, 2, 1} with 2 axes is "4x2".
 std::string ShapeName(const std::array<int64_t, kMaxAxes>& shape, int64_t axes);
+
+// The slice of these rules that is most like the shape, which is none of them.
+std::string NearestSlice(const SliceRules& rules, const std::array<int64_t, kMaxAxes>& shape);
+
+// Those that exist, for a message: all, or the first and the number of all.
+std::string SliceList(const SliceRules& rules);
 
 // The wired slice. Error, with the slices that exist, when this one does not.
 absl::StatusOr<Topology> MakeSlice(const ChipParams& chip, std::string_view text);

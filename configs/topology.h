@@ -6,6 +6,11 @@
 // named by the chip that it leaves and its direction: chip 3's `x+`. Chip ids
 // run x minor: id = x + X * (y + Y * z).
 //
+// A twisted torus closes its short axes with a shift: leaving chip (A-1, y, z)
+// of an A x A x 2A slice in x+ leads to (0, y, z + A). Every chip keeps its six
+// links and all chips look alike, but walking along a twisted axis comes back to
+// the start only after more than one round, so that axis is no ring.
+//
 // Routes are dimension ordered (x, then y, then z), each axis the shorter way
 // round; the two ways of an even ring's antipode tie, and the tie is answered
 // by `RouteTie` of the caller, never by chip id, so that symmetric chips stay
@@ -31,6 +36,9 @@ struct Coordinates {
   auto operator<=>(const Coordinates&) const = default;
 };
 
+// twist[a][b]: how far axis b moves when a route leaves axis a at its upper end.
+using Twist = std::array<std::array<int64_t, kMaxAxes>, kMaxAxes>;
+
 enum class Direction : int { kXPlus, kXMinus, kYPlus, kYMinus, kZPlus, kZMinus };
 inline constexpr int kDirections = 6;
 std::string_view DirectionName(Direction d);  // "x+"
@@ -50,15 +58,19 @@ struct Link {
 class Topology {
  public:
   Topology() = default;
-  // `wrap[a]` says whether axis a closes into a ring.
+  // `wrap[a]` says whether axis a closes; only axes that do may be twisted.
   Topology(std::array<int64_t, kMaxAxes> shape, std::array<bool, kMaxAxes> wrap,
-           int64_t devices_per_chip);
+           int64_t devices_per_chip, const Twist& twist = {});
 
   int64_t chips() const { return shape_[0] * shape_[1] * shape_[2]; }
   int64_t devices() const { return chips() * devices_per_chip_; }
   int64_t devices_per_chip() const { return devices_per_chip_; }
   const std::array<int64_t, kMaxAxes>& shape() const { return shape_; }
-  bool wraps(int axis) const { return wrap_[axis]; }
+  // Whether the chips along the axis form a ring. A twisted axis has links at
+  // its ends, too, but they lead elsewhere.
+  bool wraps(int axis) const { return wrap_[axis] && !IsTwisted(axis); }
+  bool IsTwisted(int axis) const { return twist_[axis] != Twist::value_type{}; }
+  bool twisted() const { return twist_ != Twist{}; }
 
   int64_t ChipAt(const Coordinates& c) const;
   Coordinates At(int64_t chip) const;
@@ -75,8 +87,12 @@ class Topology {
   std::vector<Link> Route(int64_t from, int64_t to, RouteTie tie = RouteTie::kPlus) const;
 
  private:
+  // Signed number of links along each axis of the route, + upwards.
+  std::array<int64_t, kMaxAxes> Steps(int64_t from, int64_t to, RouteTie tie) const;
+
   std::array<int64_t, kMaxAxes> shape_ = {1, 1, 1};
   std::array<bool, kMaxAxes> wrap_ = {false, false, false};
+  Twist twist_ = {};
   int64_t devices_per_chip_ = 1;
 };
 
@@ -87,8 +103,14 @@ struct AppliedOverride {
   double after = 0;
 };
 
-// Which axes of a slice of this shape close into rings, by the chip's rule.
-std::array<bool, kMaxAxes> WrapsOf(WrapRule rule, const std::array<int64_t, kMaxAxes>& shape);
+// Which axes of a slice of this shape close, by the chip's rule.
+std::array<bool, kMaxAxes> WrapsOf(const SliceRules& rules,
+                                   const std::array<int64_t, kMaxAxes>& shape);
+
+// The twist of a cube slice n x n x 2n (both short axes shift the long one by n)
+// or n x 2n x 2n (the short axis shifts both long ones by n); all zero for any
+// other shape, which has no twisted form.
+Twist TwistOf(const std::array<int64_t, kMaxAxes>& shape);
 
 // A parsed --config: chip parameters, slice, and where everything came from.
 struct Config {
@@ -100,6 +122,12 @@ struct Config {
 
   int64_t devices() const { return topology.devices(); }
 };
+
+// Which host, counted x minor over the slice, a chip is attached to. Chips of a
+// host form a box (turned if only so it fits); a slice smaller than a host has
+// one host to itself.
+int64_t HostOf(const Config& config, int64_t chip);
+int64_t HostCount(const Config& config);
 
 // The device that JAX's make_mesh would put at each position of a logical mesh
 // of this shape on this slice: result[partition] = device id. Device id =

@@ -16,8 +16,8 @@ int TouchesHbm(const Transfer& transfer) {
 // A copy inside VMEM is loads and stores of whole registers.
 double VmemCopyRate(const configs::ChipParams& params) {
   const configs::VpuParams& vpu = params.vpu;
-  return static_cast<double>(std::min(vpu.load_slots, vpu.store_slots) * vpu.sublanes * vpu.lanes *
-                             4) *
+  return static_cast<double>(params.CoresPerDevice() * std::min(vpu.load_slots, vpu.store_slots) *
+                             vpu.sublanes * vpu.lanes * 4) *
          params.clock.value();
 }
 

@@ -59,8 +59,8 @@ Picoseconds LocalCopy(const configs::ChipParams& chip, isa::MemorySpace space, B
                       int64_t passes) {
   if (space == isa::MemorySpace::kVmem) {
     const configs::VpuParams& vpu = chip.vpu;
-    const int64_t per_cycle =
-        std::min(vpu.load_slots, vpu.store_slots) * vpu.sublanes * vpu.lanes * 4;
+    const int64_t per_cycle = chip.CoresPerDevice() * std::min(vpu.load_slots, vpu.store_slots) *
+                              vpu.sublanes * vpu.lanes * 4;
     return chip.dma.start_latency +
            TransferTime(bytes, BytesPerSecond(static_cast<double>(per_cycle) * chip.clock.value()));
   }

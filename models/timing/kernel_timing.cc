@@ -20,9 +20,12 @@ int64_t CeilToInt(double x) { return static_cast<int64_t>(std::ceil(x - 1e-9)); 
 // rows (and pushes the weights) once per pass; a format with less than one pass
 // per product packs several rows into one.
 //
-// The core's arrays share the work either by weight tiles or by rows, whichever
-// is shorter: few tiles and many rows want the second.
-int64_t MxuSteadyCycles(const configs::MxuParams& mxu, const isa::MxuWork& work) {
+// The device's arrays, on a megacore those of both cores, share the work either
+// by weight tiles or by rows, whichever is shorter: few tiles and many rows
+// want the second.
+int64_t MxuSteadyCycles(const configs::ChipParams& chip, const isa::MxuWork& work) {
+  const configs::MxuParams& mxu = chip.mxu;
+  const int64_t arrays = chip.MxusPerDevice();
   const double passes = FormatPasses(mxu, work.format);
   const int64_t tiles = work.batch * CeilDiv(work.k, mxu.rows) * CeilDiv(work.n, mxu.columns);
   const double load = static_cast<double>(mxu.rows) / mxu.weight_rows_per_cycle;
@@ -32,8 +35,8 @@ int64_t MxuSteadyCycles(const configs::MxuParams& mxu, const isa::MxuWork& work)
     // are narrower too. More passes repeat both.
     return passes * std::max(stream, load);
   };
-  const double by_tiles = static_cast<double>(CeilDiv(tiles, mxu.count)) * tile_cycles(work.m);
-  const double by_rows = static_cast<double>(tiles) * tile_cycles(CeilDiv(work.m, mxu.count));
+  const double by_tiles = static_cast<double>(CeilDiv(tiles, arrays)) * tile_cycles(work.m);
+  const double by_rows = static_cast<double>(tiles) * tile_cycles(CeilDiv(work.m, arrays));
   return CeilToInt(std::min(by_tiles, by_rows));
 }
 
@@ -85,12 +88,14 @@ double FormatPasses(const configs::MxuParams& mxu, isa::NumberFormat format) {
 BlockCycles TimeBlock(const configs::ChipParams& chip, const isa::Block& block) {
   BlockCycles cycles;
   if (block.mxu.m > 0) {
-    cycles.mxu = Cycles(MxuSteadyCycles(chip.mxu, block.mxu));
+    cycles.mxu = Cycles(MxuSteadyCycles(chip, block.mxu));
     // The first weight tile is pushed while the block before drains; nothing
     // hides the way of the last row through the array.
     cycles.mxu_fill = Cycles(chip.mxu.result_latency_cycles);
   }
   const configs::VpuParams& vpu = chip.vpu;
+  // The cores of a megacore halve the vector work of a block too.
+  const double cores = static_cast<double>(chip.CoresPerDevice());
   const double fullest =
       std::max({static_cast<double>(block.valu) / static_cast<double>(vpu.alus_per_lane),
                 static_cast<double>(block.eup) * vpu.eup_cycles_per_vreg /
@@ -99,7 +104,7 @@ BlockCycles TimeBlock(const configs::ChipParams& chip, const isa::Block& block) 
                     static_cast<double>(vpu.xlu_count),
                 static_cast<double>(block.load) / static_cast<double>(vpu.load_slots),
                 static_cast<double>(block.store) / static_cast<double>(vpu.store_slots)});
-  cycles.vpu = Cycles(CeilToInt(fullest));
+  cycles.vpu = Cycles(CeilToInt(fullest / cores));
   cycles.total = std::max({cycles.mxu, cycles.vpu, block.scalar}) + cycles.mxu_fill + block.latency;
   return cycles;
 }

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -118,6 +120,90 @@ TEST(ChipSchemaTest, SchemaHasExactlyTheParametersOfTheTable) {
     EXPECT_EQ(entry.at("properties").at("unit").at("const"), p.unit) << p.path;
     EXPECT_EQ(entry.at("properties").at("value").at("maximum"), p.maximum) << p.path;
   }
+}
+
+// Why `json` does not match `schema`, or "". Knows the keywords that our schema
+// uses, and fails on any other.
+std::string Mismatch(const nlohmann::json& schema, const nlohmann::json& json,
+                     const nlohmann::json& root, const std::string& at) {
+  const auto number = [](const nlohmann::json& j) { return j.get<double>(); };
+  for (const auto& [keyword, rule] : schema.items()) {
+    bool good = true;
+    if (keyword == "$ref") {
+      const std::string pointer = rule.get<std::string>().substr(1);
+      const std::string why =
+          Mismatch(root.at(nlohmann::json::json_pointer(pointer)), json, root, at);
+      if (!why.empty()) return why;
+    } else if (keyword == "anyOf") {
+      good = std::any_of(rule.begin(), rule.end(), [&](const nlohmann::json& option) {
+        return Mismatch(option, json, root, at).empty();
+      });
+    } else if (keyword == "type") {
+      const std::string type = rule.get<std::string>();
+      good = type == "object"    ? json.is_object()
+             : type == "array"   ? json.is_array()
+             : type == "string"  ? json.is_string()
+             : type == "boolean" ? json.is_boolean()
+             : type == "integer" ? json.is_number() && std::floor(number(json)) == number(json)
+                                 : type == "number" && json.is_number();
+    } else if (keyword == "properties") {
+      for (const auto& [key, child] : rule.items()) {
+        if (!json.is_object() || !json.contains(key)) continue;
+        const std::string why = Mismatch(child, json[key], root, at + "/" + key);
+        if (!why.empty()) return why;
+      }
+    } else if (keyword == "additionalProperties") {
+      if (!json.is_object()) continue;
+      for (const auto& [key, unused] : json.items()) {
+        if (!schema.at("properties").contains(key)) return at + ": unknown " + key;
+      }
+    } else if (keyword == "required") {
+      for (const nlohmann::json& key : rule) good = good && json.contains(key.get<std::string>());
+    } else if (keyword == "items") {
+      for (const nlohmann::json& item : json) {
+        const std::string why = Mismatch(rule, item, root, at + "[]");
+        if (!why.empty()) return why;
+      }
+    } else if (keyword == "enum") {
+      good = std::find(rule.begin(), rule.end(), json) != rule.end();
+    } else if (keyword == "const") {
+      good = json == rule;
+    } else if (keyword == "minimum") {
+      good = !json.is_number() || number(json) >= number(rule);
+    } else if (keyword == "maximum") {
+      good = !json.is_number() || number(json) <= number(rule);
+    } else if (keyword == "minItems") {
+      good = json.size() >= rule.get<size_t>();
+    } else if (keyword == "maxItems") {
+      good = json.size() <= rule.get<size_t>();
+    } else if (keyword == "minLength") {
+      good = !json.is_string() || json.get<std::string>().size() >= rule.get<size_t>();
+    } else if (keyword == "pattern") {
+      good = !json.is_string() ||
+             std::regex_search(json.get<std::string>(), std::regex(rule.get<std::string>()));
+    } else if (keyword != "$schema" && keyword != "$defs" && keyword != "title" &&
+               keyword != "description") {
+      return at + ": no check for the keyword " + keyword;
+    }
+    if (!good) return at + ": " + keyword + " " + rule.dump();
+  }
+  return "";
+}
+
+TEST(ChipsTest, BuiltInFilesMatchTheSchema) {
+  const auto schema = nlohmann::json::parse(ChipJsonSchema());
+  for (const std::string& name : ChipNames()) {
+    const std::string path = std::string(TPUSIM_SOURCE_DIR) + "/configs/chips/" + name + ".json";
+    EXPECT_EQ(Mismatch(schema, nlohmann::json::parse(ReadText(path)), schema, name), "");
+  }
+  // The check itself notices a wrong unit, a missing source, a stray field.
+  auto wrong =
+      nlohmann::json::parse(R"({"ici": {"launch_ns": {"value": 5, "unit": "us", "source": "x"}}})");
+  EXPECT_THAT(Mismatch(schema, wrong, schema, ""), HasSubstr("/ici/launch_ns: anyOf"));
+  wrong = nlohmann::json::parse(R"({"ici": {"links": {"value": 5, "unit": "count"}}})");
+  EXPECT_THAT(Mismatch(schema, wrong, schema, ""), HasSubstr("/ici/links: anyOf"));
+  wrong = nlohmann::json::parse(R"({"icy": {}})");
+  EXPECT_EQ(Mismatch(schema, wrong, schema, ""), ": unknown icy");
 }
 
 TEST(ChipsTest, EveryValueOfABuiltInChipHasUnitAndSource) {

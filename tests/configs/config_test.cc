@@ -62,7 +62,8 @@ TEST(LoadConfigTest, ATrailingAxisOfOneIsTheSameSlice) {
 
 TEST(LoadConfigTest, SlicesThatDoNotExistListTheOnesThatDo) {
   EXPECT_EQ(Error("v5e-3x5"),
-            "v5e has no slice 3x5; slices that exist: 1x1, 2x2, 2x4, 4x2, 4x4, 4x8, 8x4, 8x8, "
+            "v5e has no slice 3x5; the nearest is 4x4; slices that exist: 1x1, 2x2, 2x4, 4x2, 4x4, "
+            "4x8, 8x4, 8x8, "
             "8x16, 16x8, 16x16");
   EXPECT_THAT(Error("v5e-4x2x2"), HasSubstr("no slice 4x2x2"));
   for (const char* text : {"v5e-8", "v5e-", "v5e-4x", "v5e-x2", "v5e-4x-2", "v5e-0x2", "v5e-4*2",
@@ -74,7 +75,7 @@ TEST(LoadConfigTest, SlicesThatDoNotExistListTheOnesThatDo) {
 TEST(LoadConfigTest, UnknownChipsNameTheNearest) {
   EXPECT_THAT(Error("v5f-4x2"), HasSubstr("unknown chip \"v5f\"; the nearest is v5e"));
   EXPECT_THAT(Error("v5e"), HasSubstr("no slice given"));
-  EXPECT_THAT(Error(""), HasSubstr("write CHIP-SLICE, such as v5e-"));
+  EXPECT_THAT(Error(""), HasSubstr("write CHIP-SLICE, such as v2-"));
   EXPECT_THAT(Error("2x(v5e-16x16)"), HasSubstr("several slices are not supported"));
 }
 

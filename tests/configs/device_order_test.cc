@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "configs/config.h"
@@ -59,39 +60,112 @@ TEST(DeviceOrderTest, AWholePodAsOneAxisRunsYMinor) {
   for (int64_t i = 0; i < 256; ++i) EXPECT_EQ(order[i], i / 16 + 16 * (i % 16));
 }
 
-// Every mesh of one and two axes on every slice, as JAX itself answered.
+// 64-bit FNV-1a over the ids in decimal, each with a space behind it.
+uint64_t Hash(const std::vector<int64_t>& ids) {
+  uint64_t value = 0xcbf29ce484222325;
+  for (int64_t id : ids) {
+    for (char c : std::to_string(id) + " ") {
+      value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    }
+  }
+  return value;
+}
+
+// Meshes of one to three axes on slices of every chip, as JAX itself answered.
 TEST(DeviceOrderTest, AgreesWithJax) {
-  std::ifstream in(std::string(TPUSIM_SOURCE_DIR) + "/tests/configs/data/v5e_device_order.txt");
-  int cases = 0;
+  std::ifstream in(std::string(TPUSIM_SOURCE_DIR) + "/tests/configs/data/device_order.txt");
+  std::map<std::string, int> answered, refused;
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("#")) continue;
     std::istringstream fields(line);
-    std::string slice, mesh_text;
-    fields >> slice >> mesh_text;
+    std::string chip, slice, mesh_text, first;
+    fields >> chip >> slice >> mesh_text >> first;
     std::replace(mesh_text.begin(), mesh_text.end(), 'x', ' ');
     std::istringstream sizes(mesh_text);
-    std::vector<int64_t> mesh, expected;
+    std::vector<int64_t> mesh;
     for (int64_t v; sizes >> v;) mesh.push_back(v);
+    const Config config = LoadConfig(chip + "-" + slice, {}).value();
+    std::string rule;
+    const auto order = DeviceOrder(config, mesh, &rule);
+    if (first == "refused") {
+      // There is an order all the same, if create_device_mesh has one on request.
+      ++refused[chip];
+      if (order.ok()) {
+        EXPECT_THAT(rule, HasSubstr("which make_mesh refuses")) << line;
+      }
+      continue;
+    }
+    ++answered[chip];
+    ASSERT_TRUE(order.ok()) << line << ": " << Message(order.status());
+    if (first == "=") {
+      uint64_t hash = 0;
+      fields >> hash;
+      EXPECT_EQ(Hash(*order), hash) << line;
+      continue;
+    }
+    std::vector<int64_t> expected = {std::stoll(first)};
     for (int64_t v; fields >> v;) expected.push_back(v);
-    EXPECT_THAT(Order("v5e-" + slice, mesh), ElementsAreArray(expected)) << line;
-    ++cases;
+    EXPECT_THAT(*order, ElementsAreArray(expected)) << line;
   }
-  EXPECT_EQ(cases, 86);
+  EXPECT_EQ(answered, (std::map<std::string, int>{{"v2", 66},
+                                                  {"v3", 58},
+                                                  {"v4", 72},
+                                                  {"v4i", 6},
+                                                  {"v5e", 143},
+                                                  {"v5p", 61},
+                                                  {"v6e", 77},
+                                                  {"v7x", 138}}));
+  EXPECT_EQ(refused,
+            (std::map<std::string, int>{{"v4", 44}, {"v5p", 40}, {"v6e", 66}, {"v7x", 19}}));
 }
 
 TEST(DeviceOrderTest, EveryOrderIsAPermutation) {
-  for (const std::string& slice : SliceNames("v5e")) {
-    const std::string name = "v5e-" + slice;
-    const int64_t devices = LoadConfig(name, {})->devices();
-    for (const std::vector<int64_t>& mesh :
-         {std::vector<int64_t>{devices},
-          {1, devices, 1},
-          {devices / std::min<int64_t>(devices, 2), std::min<int64_t>(devices, 2)}}) {
-      std::vector<int64_t> order = Order(name, mesh);
-      std::sort(order.begin(), order.end());
-      for (int64_t i = 0; i < devices; ++i) ASSERT_EQ(order[i], i) << name;
+  for (const std::string& chip : ChipNames()) {
+    for (const std::string& slice : SliceNames(chip)) {
+      const std::string name = chip + "-" + slice;
+      const int64_t devices = LoadConfig(name, {})->devices();
+      if (devices > 1024) continue;
+      for (const std::vector<int64_t>& mesh :
+           {std::vector<int64_t>{devices},
+            {1, devices, 1},
+            {devices / std::min<int64_t>(devices, 2), std::min<int64_t>(devices, 2)}}) {
+        std::vector<int64_t> order = Order(name, mesh);
+        std::sort(order.begin(), order.end());
+        for (int64_t i = 0; i < devices; ++i) ASSERT_EQ(order[i], i) << name;
+      }
     }
   }
+}
+
+TEST(DeviceOrderTest, TwoDevicesPerChip) {
+  // A tray of four chips 0 1 / 2 3, each with devices 2c and 2c + 1, walked
+  // round the square: chips 0 1 3 2. Both generations that have it agree.
+  std::string rule;
+  EXPECT_THAT(Order("v3-2x2", {4, 2}, &rule), ElementsAre(0, 1, 2, 3, 6, 7, 4, 5));
+  EXPECT_THAT(rule, HasSubstr("the fixed order of JAX for 8 devices"));
+  EXPECT_THAT(Order("v7x-2x2x2", {16}, &rule),
+              ElementsAre(0, 1, 2, 3, 6, 7, 4, 5, 8, 9, 10, 11, 14, 15, 12, 13));
+  EXPECT_THAT(rule, HasSubstr("for each 8 devices"));
+  // The first hosts of a v3-4x4 are the chips 0 1 4 5 and 2 3 6 7.
+  EXPECT_THAT(Order("v3-4x4", {2, 2}, &rule), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Order("v3-4x4", {16, 1}, &rule),
+              ElementsAre(0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15));
+  EXPECT_THAT(rule, HasSubstr("JAX's list of devices as it is"));
+  // One device, and one that fills no chip.
+  EXPECT_THAT(Order("v7x-2x2x1", {1}, &rule), ElementsAre(0));
+  EXPECT_THAT(rule, HasSubstr("the first device; 7 devices idle"));
+  EXPECT_THAT(Error("v7x-2x2x1", {3}), HasSubstr("3 partitions do not fill chips of 2 devices"));
+}
+
+TEST(DeviceOrderTest, MegacoreChipsAreOneDevice) {
+  // 16 x 4 on 4x4x4: the last axis is x, the first y and z with z minor.
+  const std::vector<int64_t> order = Order("v5p-4x4x4", {16, 4});
+  for (int64_t i = 0; i < 64; ++i) {
+    const int64_t x = i % 4, z = i / 4 % 4, y = i / 16;
+    EXPECT_EQ(order[i], x + 4 * (y + 4 * z));
+  }
+  // No fixed order for 2x2x2: z minor, then y.
+  EXPECT_THAT(Order("v5p-2x2x2", {8}), ElementsAre(0, 4, 2, 6, 1, 5, 3, 7));
 }
 
 TEST(DeviceOrderTest, FewerPartitionsTakeABoxAtTheOrigin) {

@@ -144,17 +144,124 @@ TEST(RouteTest, UniformTrafficLoadsARingOfFiveEvenly) {
   for (const auto& [link, count] : load) EXPECT_EQ(count, 3);
 }
 
+SliceRules Rules(WrapRule wrap) {
+  SliceRules rules;
+  rules.wrap = wrap;
+  return rules;
+}
+
 TEST(WrapsOfTest, LitePodsWrapOnlyAtSixteen) {
-  EXPECT_THAT(WrapsOf(WrapRule::kAxisLength16, {8, 16, 1}), ElementsAre(false, true, false));
-  EXPECT_THAT(WrapsOf(WrapRule::kAxisLength16, {16, 16, 1}), ElementsAre(true, true, false));
-  EXPECT_THAT(WrapsOf(WrapRule::kAxisLength16, {4, 8, 1}), ElementsAre(false, false, false));
+  const SliceRules rules = Rules(WrapRule::kAxisLength16);
+  EXPECT_THAT(WrapsOf(rules, {8, 16, 1}), ElementsAre(false, true, false));
+  EXPECT_THAT(WrapsOf(rules, {16, 16, 1}), ElementsAre(true, true, false));
+  EXPECT_THAT(WrapsOf(rules, {4, 8, 1}), ElementsAre(false, false, false));
 }
 
 TEST(WrapsOfTest, CubesWrapAllAxesOrNone) {
-  EXPECT_THAT(WrapsOf(WrapRule::kWholeCubes4, {2, 4, 4}), ElementsAre(false, false, false));
-  EXPECT_THAT(WrapsOf(WrapRule::kWholeCubes4, {4, 4, 4}), ElementsAre(true, true, true));
-  EXPECT_THAT(WrapsOf(WrapRule::kWholeCubes4, {4, 8, 16}), ElementsAre(true, true, true));
-  EXPECT_THAT(WrapsOf(WrapRule::kNever, {16, 16, 16}), ElementsAre(false, false, false));
+  const SliceRules rules = Rules(WrapRule::kWholeCubes4);
+  EXPECT_THAT(WrapsOf(rules, {2, 4, 4}), ElementsAre(false, false, false));
+  EXPECT_THAT(WrapsOf(rules, {4, 4, 4}), ElementsAre(true, true, true));
+  EXPECT_THAT(WrapsOf(rules, {4, 8, 16}), ElementsAre(true, true, true));
+  EXPECT_THAT(WrapsOf(Rules(WrapRule::kNever), {16, 16, 16}), ElementsAre(false, false, false));
+}
+
+TEST(WrapsOfTest, FirstPodsAreToriOnlyAsAWhole) {
+  SliceRules rules = Rules(WrapRule::kFullPod);
+  rules.max = {32, 32, 1};
+  EXPECT_THAT(WrapsOf(rules, {16, 32, 1}), ElementsAre(false, false, false));
+  EXPECT_THAT(WrapsOf(rules, {32, 32, 1}), ElementsAre(true, true, true));
+}
+
+Topology Twisted(const std::array<int64_t, 3>& shape) {
+  return Topology(shape, {true, true, true}, 1, TwistOf(shape));
+}
+
+TEST(TwistTest, ShortAxesShiftTheLongOnes) {
+  // 4x4x8: both short axes shift z by 4. 4x8x8: x shifts y and z by 4.
+  EXPECT_EQ(TwistOf({4, 4, 8}), (Twist{{{0, 0, 4}, {0, 0, 4}, {0, 0, 0}}}));
+  EXPECT_EQ(TwistOf({4, 8, 8}), (Twist{{{0, 4, 4}, {0, 0, 0}, {0, 0, 0}}}));
+  EXPECT_EQ(TwistOf({4, 4, 4}), Twist{});
+  EXPECT_EQ(TwistOf({4, 4, 12}), Twist{});
+  const Topology t = Twisted({4, 4, 8});
+  EXPECT_TRUE(t.twisted());
+  EXPECT_FALSE(t.wraps(0));
+  EXPECT_FALSE(t.wraps(1));
+  EXPECT_TRUE(t.wraps(2));
+  // Out of x = 3 upwards at z = 1: x = 0, z = 5; and back.
+  EXPECT_EQ(t.Neighbour(t.ChipAt({{3, 2, 1}}), D::kXPlus), t.ChipAt({{0, 2, 5}}));
+  EXPECT_EQ(t.Neighbour(t.ChipAt({{0, 2, 5}}), D::kXMinus), t.ChipAt({{3, 2, 1}}));
+  EXPECT_EQ(t.Neighbour(t.ChipAt({{2, 0, 7}}), D::kYMinus), t.ChipAt({{2, 3, 3}}));
+  EXPECT_EQ(t.Neighbour(t.ChipAt({{0, 0, 7}}), D::kZPlus), t.ChipAt({{0, 0, 0}}));
+}
+
+// Hops from chip 0 by breadth-first search over the links.
+std::vector<int64_t> SearchedHops(const Topology& t, int64_t from) {
+  std::vector<int64_t> hops(t.chips(), -1);
+  std::vector<int64_t> queue = {from};
+  hops[from] = 0;
+  for (size_t i = 0; i < queue.size(); ++i) {
+    for (int d = 0; d < kDirections; ++d) {
+      const int64_t next = t.Neighbour(queue[i], static_cast<D>(d));
+      if (hops[next] >= 0) continue;
+      hops[next] = hops[queue[i]] + 1;
+      queue.push_back(next);
+    }
+  }
+  return hops;
+}
+
+TEST(TwistTest, RoutesAreShortestAndAlikeFromEveryChip) {
+  for (const std::array<int64_t, 3>& shape :
+       {std::array<int64_t, 3>{4, 4, 8}, {4, 8, 8}, {8, 8, 16}}) {
+    const Topology t = Twisted(shape);
+    std::map<int64_t, int> from_origin;
+    for (int64_t hops : SearchedHops(t, 0)) ++from_origin[hops];
+    for (int64_t from = 0; from < t.chips(); from += shape[0] == 8 ? 171 : 1) {
+      const std::vector<int64_t> hops = SearchedHops(t, from);
+      std::map<int64_t, int> histogram;
+      for (int64_t to = 0; to < t.chips(); ++to) {
+        ++histogram[hops[to]];
+        for (const auto tie : {Topology::RouteTie::kPlus, Topology::RouteTie::kMinus}) {
+          const std::vector<Link> route = t.Route(from, to, tie);
+          ASSERT_EQ(static_cast<int64_t>(route.size()), hops[to]) << from << " " << to;
+          ASSERT_EQ(t.Distance(from, to), hops[to]);
+        }
+      }
+      EXPECT_EQ(histogram, from_origin);
+    }
+  }
+}
+
+TEST(TwistTest, UniformTrafficLoadsAllLinksOfAnAxisAlikeAndLessThanUntwisted) {
+  // 4x8x8: z and y of the plain torus carry 8 chips' worth of halves: of 256
+  // destinations a route crosses 2 links in z on average, so that each of the
+  // 2 z links of a chip carries 256 * 2 / 2 = 256 of one chip's routes' links.
+  const auto busiest = [](const Topology& t) {
+    std::map<Link, int64_t> load;
+    for (int64_t from = 0; from < t.chips(); ++from) {
+      for (int64_t to = 0; to < t.chips(); ++to) {
+        for (const auto tie : {Topology::RouteTie::kPlus, Topology::RouteTie::kMinus}) {
+          for (const Link& link : t.Route(from, to, tie)) ++load[link];
+        }
+      }
+    }
+    std::map<D, std::pair<int64_t, int64_t>> per_direction;
+    int64_t most = 0;
+    for (const auto& [link, count] : load) {
+      auto& [low, high] = per_direction.try_emplace(link.direction, count, count).first->second;
+      low = std::min(low, count);
+      high = std::max(high, count);
+      most = std::max(most, count);
+    }
+    for (const auto& [direction, range] : per_direction) {
+      EXPECT_EQ(range.first, range.second) << DirectionName(direction);
+    }
+    return most;
+  };
+  const int64_t plain = busiest(Topology({4, 8, 8}, {true, true, true}, 1));
+  // Two routes, one per tie, to each of 256 chips: 2 * 256 * 2 hops / 2 links.
+  EXPECT_EQ(plain, 512);
+  EXPECT_LT(busiest(Twisted({4, 8, 8})), plain);
 }
 
 TEST(TopologyDeathTest, BrokenInvariantsAbort) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -9,8 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "configs/chip_file.h"
 #include "configs/config.h"
-#include "configs/names.h"
+#include "configs/slices.h"
 #include "configs/status_macros.h"
 #include "sim/results/text.h"
 #include "tools/tpusim/command.h"
@@ -26,20 +28,117 @@ struct ConfigsFlags {
   bool verbose = false;
 };
 
-std::string List() {
-  std::string text = "chip   slices (--config CHIP-SLICE)\n";
-  for (const std::string& chip : configs::ChipNames()) {
-    text += fmt::format("{:<6} {}\n", chip, configs::Join(configs::SliceNames(chip), " "));
+// Words, broken into lines of at most kColumns that start with `indent`.
+std::string Paragraph(std::string_view first, std::string_view indent,
+                      const std::vector<std::string>& words) {
+  std::string text, line(first);
+  bool empty = true;
+  for (const std::string& word : words) {
+    if (!empty && line.size() + 1 + word.size() > kColumns) {
+      text += line + "\n";
+      line = indent;
+      empty = true;
+    }
+    line += (empty ? "" : " ") + word;
+    empty = false;
   }
-  return text + "\n`tpusim configs CHIP` shows the parameters of a chip.\n";
+  return text + line + "\n";
+}
+
+// "16x16*": every axis is a ring; "8x16+": some are.
+std::vector<std::string> MarkedSlices(const configs::ChipParams& chip) {
+  std::vector<std::string> marked;
+  for (const std::string& slice : chip.slices.slices) {
+    std::array<int64_t, configs::kMaxAxes> shape;
+    TPUSIM_CHECK(configs::ParseShape(slice, &shape), "the loader checked the slices");
+    const auto wraps = configs::WrapsOf(chip.slices, shape);
+    int long_axes = 0, rings = 0;
+    for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
+      if (shape[axis] == 1) continue;
+      ++long_axes;
+      if (wraps[axis]) ++rings;
+    }
+    marked.push_back(slice + (rings == 0 ? "" : rings == long_axes ? "*" : "+"));
+  }
+  return marked;
+}
+
+absl::StatusOr<std::string> List() {
+  std::string text = "chip   slices (--config CHIP-SLICE; * all axes are rings, + some are)\n";
+  for (const std::string& name : configs::ChipNames()) {
+    ASSIGN_OR_RETURN(const configs::ChipFile file, configs::LoadChip(name, ""));
+    text += Paragraph(fmt::format("{:<6} ", name), "       ", MarkedSlices(file.chip));
+  }
+  return text +
+         "\nA twisted torus is CHIP-SLICE_twisted: v4 and v5p, n x n x 2n and n x 2n x 2n.\n"
+         "`tpusim configs CHIP` shows a chip: what it is made of, and where each figure is from.\n";
 }
 
 // "v5e", of "v5e-4x2" as well.
 std::string ChipOf(const std::string& name) {
   const std::vector<std::string> chips = configs::ChipNames();
-  const std::string chip = name.substr(0, name.rfind('-'));
+  const std::string chip = name.substr(0, name.find('-'));
   const bool slice_given = std::find(chips.begin(), chips.end(), chip) != chips.end();
   return slice_given ? chip : name;
+}
+
+std::string_view WrapText(configs::WrapRule rule) {
+  switch (rule) {
+    case configs::WrapRule::kNever:
+      return "no axis wraps";
+    case configs::WrapRule::kFullPod:
+      return "both axes wrap, of the full pod only";
+    case configs::WrapRule::kAxisLength16:
+      return "an axis wraps if it is 16 long";
+    case configs::WrapRule::kWholeCubes4:
+      return "all axes wrap if every one is a multiple of 4";
+  }
+  return "";
+}
+
+// What the figures amount to.
+std::string Portrait(const configs::ChipParams& chip) {
+  const double peak = chip.MxuPeak().value() * static_cast<double>(chip.devices) / 1e12;
+  const configs::MxuParams& mxu = chip.mxu;
+  const std::string devices =
+      chip.devices > 1 ? fmt::format("{} devices of one TensorCore", chip.devices)
+      : chip.tensor_cores > 1
+          ? fmt::format("one device, a megacore of {} TensorCores", chip.tensor_cores)
+          : "one device, one TensorCore";
+  std::string text = fmt::format("{}: {}\n", chip.name, chip.description);
+  text +=
+      fmt::format("  a chip   {}; {} arrays of {}x{}, {:g} GHz\n", devices,
+                  mxu.count * chip.tensor_cores, mxu.rows, mxu.columns, chip.clock.value() / 1e9);
+  text += fmt::format(
+      "  peak     the arrays make {:.4g} TFLOP/s in bf16, {:.4g} int8, {:.4g} int4, {:.4g} fp8, "
+      "{:.4g} f32\n",
+      peak, peak / mxu.passes_int8, peak / mxu.passes_int4, peak / mxu.passes_fp8,
+      peak / mxu.passes_f32_highest);
+  text += fmt::format(
+      "  HBM      {:.6g} GiB per device, {:.6g} usable, {:.4g} GB/s; {:.3g} bf16 FLOP per byte\n",
+      static_cast<double>(chip.hbm.bytes.value()) / kGiB,
+      static_cast<double>((chip.hbm.bytes - chip.hbm.reserved_bytes).value()) / kGiB,
+      chip.hbm.bytes_per_second.value() / 1e9,
+      chip.MxuPeak().value() / chip.hbm.bytes_per_second.value());
+  text += fmt::format("  network  {} links of {:g} GB/s each way; {}{}; {}x{}x{} chips a host\n",
+                      chip.ici.links, chip.ici.link_bytes_per_second.value() / 1e9,
+                      WrapText(chip.slices.wrap), chip.slices.twisted ? "; twisted tori" : "",
+                      chip.host.chips_x, chip.host.chips_y, chip.host.chips_z);
+  std::vector<std::string> slices = MarkedSlices(chip);
+  if (slices.size() > 14) {
+    slices = {fmt::format("{} of them:", slices.size()),
+              slices[0],
+              slices[1],
+              slices[2],
+              slices[3],
+              slices[4],
+              slices[5],
+              slices[6],
+              slices[7],
+              "...",
+              slices.back()};
+  }
+  return text + Paragraph("  slices   ", "           ", slices);
 }
 
 // "819 GB/s" for 8.19e11 bytes_per_second; "" where the plain number says it.
@@ -57,9 +156,33 @@ std::string Readable(const configs::ParameterInfo& parameter) {
   return "";
 }
 
+// Parameters that share a row of the short form: what their names begin with,
+// "host.chips_", and which row it is; empty for one with a row of its own.
+std::pair<std::string, int> RowOf(const std::string& path) {
+  for (const std::string_view prefix : {"chip.mxu.passes_", "chip.sparse_core.", "host.chips_"}) {
+    if (!path.starts_with(prefix)) continue;
+    const bool wide = path.find("f32") != std::string::npos || path.ends_with("bf16");
+    return {std::string(prefix), wide ? 1 : 2};
+  }
+  return {};
+}
+
 std::string Short(const std::vector<configs::ParameterInfo>& parameters) {
   std::vector<std::vector<std::string>> rows = {{"parameter", "value", "<unit", "<source"}};
+  std::pair<std::string, int> shared;  // the row that the last parameter went to
   for (const configs::ParameterInfo& p : parameters) {
+    const std::pair<std::string, int> row = RowOf(p.path);
+    const std::string name = p.path.substr(row.first.size());
+    if (!row.first.empty() && row == shared) {
+      rows.back()[1] += " " + p.value;
+      rows.back()[2] += " " + name;
+      continue;
+    }
+    shared = row;
+    if (!row.first.empty()) {
+      rows.push_back({row.first + "*", p.value, name, p.source});
+      continue;
+    }
     const std::string readable = Readable(p);
     rows.push_back(
         {p.path, p.value, readable.empty() ? p.unit : p.unit + " = " + readable, p.source});
@@ -79,13 +202,22 @@ std::string Long(const std::vector<configs::ParameterInfo>& parameters) {
 }
 
 absl::Status Configs(const ConfigsFlags& flags) {
-  if (flags.name.empty()) return PrintResult(List());
+  if (flags.name.empty()) {
+    ASSIGN_OR_RETURN(const std::string list, List());
+    return PrintResult(list);
+  }
   const std::string chip = ChipOf(flags.name);
   ASSIGN_OR_RETURN(const std::vector<configs::ParameterInfo> parameters,
                    configs::DescribeChip(chip));
-  std::string text = flags.verbose ? Long(parameters) : Short(parameters);
-  text += fmt::format("\nslices: {}\n", configs::Join(configs::SliceNames(chip), " "));
-  if (!flags.verbose) text += "--verbose adds full sources and notes.\n";
+  ASSIGN_OR_RETURN(const configs::ChipFile file, configs::LoadChip(chip, ""));
+  std::string text = Portrait(file.chip) + "\n";
+  text += flags.verbose ? Long(parameters) : Short(parameters);
+  if (flags.verbose) {
+    text += "\n" + Paragraph("slices ", "  ", MarkedSlices(file.chip));
+    text += "* all axes are rings, + some are\n";
+  } else {
+    text += "--verbose adds full sources, notes on conflicts between them, and all slices.\n";
+  }
   return PrintResult(text);
 }
 

@@ -80,6 +80,9 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
   if (below("chip.mxu.") && uses.formats.empty()) return "the program has no matrix product";
   if (below("chip.vpu.eup_") && !uses.eup) return "the program has no transcendental function";
   if (below("chip.vpu.xlu_") && !uses.xlu) return "the program moves nothing across lanes";
+  if (below("chip.cmem.") || below("chip.sparse_core.") || below("ici.die_to_die_")) {
+    return "no part of the model uses it so far";
+  }
   if (below("ici.") && !uses.remote) return "the program sends nothing to another chip";
   if (path == "ici.reduce_window_bytes" && !uses.reduces) return "nothing is added up on arrival";
   if (below("host.pcie") && !uses.host) return "the program moves nothing to or from the host";
