@@ -115,6 +115,8 @@ TEST(CollectiveBoundTest, AGroupOfOneHasNone) {
 
 TEST(CollectiveTimingTest, LocalCopiesReadAndWrite) {
   configs::ChipParams chip;
+  chip.tensor_cores = 1;
+  chip.devices = 1;
   chip.clock = Hertz(1e9);
   chip.hbm.bytes_per_second = BytesPerSecond(2e9);
   chip.hbm.efficiency = 0.5;
@@ -125,6 +127,9 @@ TEST(CollectiveTimingTest, LocalCopiesReadAndWrite) {
   EXPECT_EQ(LocalCopy(chip, isa::MemorySpace::kHbm, Bytes(1000), 1), Nanoseconds(1100));
   // One register of 4096 B per cycle.
   EXPECT_EQ(LocalCopy(chip, isa::MemorySpace::kVmem, Bytes(40960), 2), Nanoseconds(110));
+  // The two cores of a megacore copy half each.
+  chip.tensor_cores = 2;
+  EXPECT_EQ(LocalCopy(chip, isa::MemorySpace::kVmem, Bytes(40960), 2), Nanoseconds(105));
 }
 
 }  // namespace

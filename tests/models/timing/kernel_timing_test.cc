@@ -42,6 +42,28 @@ TEST(TimeBlock, TheFullestSlotDecides) {
   EXPECT_EQ(TimeBlock(chip, block).vpu, Cycles(1000));
 }
 
+TEST(TimeBlock, BothCoresOfAMegacoreShareABlock) {
+  // The 32 tiles above on 2 x 4 arrays: 4 each of 512 rows, 2048 cycles. 4096
+  // vector operations on 2 x 4 ALUs: 512.
+  const configs::ChipParams chip = configs::LoadConfig("v5p-1x1x1", {}).value().chip;
+  isa::Block block;
+  block.mxu = {512, 2048, 256, isa::NumberFormat::kBf16, 1};
+  block.valu = 4096;
+  EXPECT_EQ(TimeBlock(chip, block).mxu, Cycles(2048));
+  EXPECT_EQ(TimeBlock(chip, block).vpu, Cycles(512));
+}
+
+TEST(TimeBlock, LargeArraysTakeTwoRowsPerCycle) {
+  // v6e: [512,2048] x [2048,256] is 8 tiles of 256x256, 4 for each of two arrays,
+  // 256 cycles each for 512 rows: 1024, a quarter of v5e's.
+  const configs::ChipParams chip = configs::LoadConfig("v6e-1x1", {}).value().chip;
+  isa::Block block;
+  block.mxu = {512, 2048, 256, isa::NumberFormat::kBf16, 1};
+  EXPECT_EQ(TimeBlock(chip, block).mxu, Cycles(1024));
+  block.mxu.format = isa::NumberFormat::kInt8;
+  EXPECT_EQ(TimeBlock(chip, block).mxu, Cycles(512));
+}
+
 isa::Window HbmWindow(isa::WindowKind kind, int64_t bytes, uint32_t moves_with) {
   isa::Window w;
   w.kind = kind;
