@@ -41,7 +41,13 @@ const Instruction* ProductIn(const Instruction& i) {
 }
 
 absl::StatusOr<hlo::Cost> CostOfKernel(const Instruction& i) {
-  if (i.opcode() != Opcode::kCustomCall || IsTopKCall(i)) return hlo::CostOf(i);
+  if (i.opcode() != Opcode::kCustomCall) return hlo::CostOf(i);
+  if (IsTopKCall(i) || IsPartialReduceCall(i)) {
+    // A comparison per candidate; the sorting network is the kernel's affair.
+    hlo::Cost compared;
+    compared.flops = Flops(hlo::Leaves(i.operand(0)->shape())[0]->ElementCount());
+    return compared;
+  }
   ASSIGN_OR_RETURN(const CustomCost custom, CustomCostOf(i));
   hlo::Cost cost;
   cost.flops = custom.flops;

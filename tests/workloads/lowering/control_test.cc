@@ -203,6 +203,18 @@ TEST(LowerTest, CallsRunTheirBody) {
   EXPECT_EQ(Find<isa::Kernel>(*LowerOn(m, "v5e-1x1", 1).programs[0]).size(), 1U);
 }
 
+TEST(LowerTest, TopKCallsNeedNoStatedCost) {
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({8, 1024}));
+  Instruction* top =
+      m.Add(Opcode::kCustomCall, hlo::MakeTupleShape({F32({8, 4}), S32({8, 4})}), {x});
+  top->mutable_attrs().set_custom_call_target("TopK");
+  const isa::PodProgram program = LowerOn(m, "v5e-1x1", 1);
+  ASSERT_EQ(Find<isa::Kernel>(*program.programs[0]).size(), 1U);
+  // One comparison per candidate.
+  EXPECT_EQ(program.info.hardware_flops, Flops(8 * 1024));
+}
+
 TEST(ClassifyTest, StartsOfCollectivesAndCopies) {
   hlo::TestModule m;
   Instruction* x = m.Param(F32({64, 128}));
