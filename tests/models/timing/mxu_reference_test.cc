@@ -142,6 +142,7 @@ class Array {
 
 configs::ChipParams ChipWithArray(int64_t rows, int64_t columns, int64_t rate) {
   configs::ChipParams chip;
+  chip.tensor_cores = chip.devices = 1;
   chip.mxu.count = 1;
   chip.mxu.rows = rows;
   chip.mxu.columns = columns;
