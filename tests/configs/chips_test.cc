@@ -77,6 +77,14 @@ TEST(ChipsTest, NarrowFormatsReachTheirPeaks) {
   EXPECT_EQ(Chip("v7x").mxu.passes_int8, 1);
 }
 
+TEST(ChipsTest, DmaLatenciesDifferByDirectionWhereTheyAreKnown) {
+  EXPECT_EQ(Chip("v5p").dma.start_latency, Nanoseconds(667));
+  EXPECT_EQ(Chip("v5p").dma.write_start_latency, Nanoseconds(624));
+  EXPECT_EQ(Chip("v7x").dma.write_start_latency, Nanoseconds(594));
+  // Not given: as in the other direction.
+  EXPECT_EQ(Chip("v4").dma.write_start_latency, Chip("v4").dma.start_latency);
+}
+
 TEST(ChipsTest, CoresDevicesAndMegacore) {
   struct Expected {
     const char* chip;
