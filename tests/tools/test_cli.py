@@ -704,9 +704,13 @@ def test_a_chip_fits_on_one_screen(run, chip):
     assert max(map(len, lines)) <= 120
     assert lines[0].startswith(f"{chip}: ")
     # Every row has a unit and a source.
-    rows = lines[lines.index("") + 1 : -1]
+    rows = [row for row in lines[lines.index("") + 1 : -1] if "more parameters" not in row]
     assert rows[0].split() == ["parameter", "value", "unit", "source"]
     assert all(len(re.split(r" {2,}", row.strip())) >= 4 for row in rows[1:])
+    # What has its default is counted, and shown with the others on request.
+    counted = re.search(r"^(\d+) more parameters have their defaults", shown, re.MULTILINE)
+    everything = run("configs", chip, "--verbose").stdout
+    assert everything.count("source: default:") == (int(counted[1]) if counted else 0)
 
 
 def test_configs_lists_every_chip_with_its_rings(run):

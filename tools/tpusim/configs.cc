@@ -167,10 +167,16 @@ std::pair<std::string, int> RowOf(const std::string& path) {
   return {};
 }
 
+// No file gives the parameter: there is nothing to tell but its default.
+bool IsDefault(const configs::ParameterInfo& parameter) {
+  return parameter.source.starts_with("default:");
+}
+
 std::string Short(const std::vector<configs::ParameterInfo>& parameters) {
   std::vector<std::vector<std::string>> rows = {{"parameter", "value", "<unit", "<source"}};
   std::pair<std::string, int> shared;  // the row that the last parameter went to
   for (const configs::ParameterInfo& p : parameters) {
+    if (IsDefault(p)) continue;
     const std::pair<std::string, int> row = RowOf(p.path);
     const std::string name = p.path.substr(row.first.size());
     if (!row.first.empty() && row == shared) {
@@ -216,6 +222,8 @@ absl::Status Configs(const ConfigsFlags& flags) {
     text += "\n" + Paragraph("slices ", "  ", MarkedSlices(file.chip));
     text += "* all axes are rings, + some are\n";
   } else {
+    const auto defaults = std::count_if(parameters.begin(), parameters.end(), IsDefault);
+    if (defaults > 0) text += fmt::format("{} more parameters have their defaults.\n", defaults);
     text += "--verbose adds full sources, notes on conflicts between them, and all slices.\n";
   }
   return PrintResult(text);
