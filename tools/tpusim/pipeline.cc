@@ -172,8 +172,9 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
     const std::string named = imported.workload.config();
     if (named.empty()) {
       return UserError(fmt::format(
-          "{} names no slice: give one with --config, such as --config {}-{}", file,
-          configs::ChipNames().front(), configs::SliceNames(configs::ChipNames().front()).back()));
+          "{} names no slice: give one with --config, such as --config v5e-4x2 (`tpusim configs` "
+          "lists all)",
+          file));
     }
     absl::StatusOr<configs::Config> loaded = configs::LoadConfig(named, flags.overrides);
     if (!loaded.ok()) {
