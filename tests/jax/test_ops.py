@@ -124,10 +124,11 @@ case("pad_interior", lambda c, a: lax.pad(a, 7, [(1, 0, 1), (0, 0, 0)]), [((16, 
 case("pad_interior_shifted", lambda c, a: lax.pad(a, 7, [(-1, 6, 2), (0, 0, 0)]),
      [((17, 8), s32, P())], P(), NONE)
 case("pad_one", lambda c, a: lax.pad(a, 7, [(3, 4, 0), (0, 0, 0)]), [((1, 8), s32, P())], X, NONE)
-case("pad_uneven", lambda c, a: c(lax.pad(c(a, X), 7, [(2, 1, 0)]), X)[:12],
+case("pad_uneven", lambda c, a: c(lax.pad(c(a, X) + 1, 7, [(2, 1, 0)]), X)[:12],
      [((10,), s32, P())], X, PERMUTE)
 case("reverse", lambda c, a: a[::-1], [((16, 8), f32, X)], X, PERMUTE)
-case("reverse_uneven", lambda c, a: c(c(a, X)[::-1], X)[:8], [((10, 8), s32, P())], X, PERMUTE)
+case("reverse_uneven", lambda c, a: c((c(a, X) + 1)[::-1], X)[:8],
+     [((10, 8), s32, P())], X, PERMUTE)
 case("reverse_both", lambda c, a: a[::-1, ::-1], [((16, 8), f32, XY)], XY, PERMUTE)
 case("concatenate_kept", lambda c, a, b: jnp.concatenate([a, b], 1), [((16, 8), f32, X)] * 2, X,
      NONE)
@@ -142,7 +143,7 @@ case("roll", lambda c, a: jnp.roll(a, 1, 0), [((16, 8), f32, XY)], XY, PERMUTE)
 case("roll_back", lambda c, a: jnp.roll(a, -3, 0), [((32, 8), f32, XY)], XY, PERMUTE)
 case("roll_far", lambda c, a: jnp.roll(a, 21, 0), [((32, 8), f32, XY)], XY, PERMUTE)
 case("roll_both", lambda c, a: jnp.roll(a, (2, 5), (0, 1)), [((16, 8), f32, XY)], XY, PERMUTE)
-case("roll_uneven", lambda c, a: jnp.roll(c(a, X), 2, 0), [((14, 8), s32, P())], P(), GATHER)
+case("roll_uneven", lambda c, a: jnp.roll(c(a, X) + 1, 2, 0), [((14, 8), s32, P())], P(), GATHER)
 case("roll_whole", lambda c, a: jnp.roll(a, 3, 1), [((16, 8), f32, X)], X, NONE)
 case("pad_wrapped", lambda c, a: jnp.pad(a, ((2, 2), (0, 0)), mode="wrap"), [((28, 4), s32, X)], X,
      PERMUTE)
@@ -157,7 +158,7 @@ case("dynamic_slice_clamped", lambda c, a, i: lax.dynamic_slice(a, (i, 0), (6, 8
      [((16, 8), s32, XY), index(40, low=-20)], P(None, "y"), REDUCE)
 case("dynamic_slice_two", lambda c, a, i: lax.dynamic_slice(a, (i, i), (3, 1)),
      [((16, 8), s32, XY), index(8)], P(), REDUCE)
-case("dynamic_slice_uneven", lambda c, a, i: lax.dynamic_slice(c(a, X), (i, 0), (5, 8)),
+case("dynamic_slice_uneven", lambda c, a, i: lax.dynamic_slice(c(a, X) + 1, (i, 0), (5, 8)),
      [((14, 8), s32, P()), index(14)], P(), REDUCE)
 case("cache_one", lambda c, a, u, i: lax.dynamic_update_slice(a, u, (0, i, 0)),
      [((4, 16, 8), f32, P(None, "x", "y")), ((4, 1, 8), f32, P(None, None, "y")), index(16)],
@@ -179,7 +180,8 @@ case("embedding_columns", lambda c, t, i: t[i],
      [((32, 8), f32, Y), ((4, 6), s32, X, 0, 32)], P("x", None, "y"), NONE)
 case("embedding_both", lambda c, t, i: t[i],
      [((32, 8), f32, P("y")), ((4, 6), s32, X, 0, 32)], X, REDUCE)
-case("embedding_uneven", lambda c, t, i: c(t, X)[i], [((30, 8), s32, P()), ((5,), s32, P(), 0, 30)],
+case("embedding_uneven", lambda c, t, i: (c(t, X) + 1)[i],
+     [((30, 8), s32, P()), ((5,), s32, P(), 0, 30)],
      P(), REDUCE)
 case("embedding_filled", lambda c, t, i: jnp.take(t, i, 0, mode="fill", fill_value=9),
      [((256, 8), s32, X), IDS], P(), REDUCE)
@@ -237,7 +239,7 @@ case("conv_dilated", conv(rhs=(2, 2)), [(IMAGE, f32, P(None, "x")), (KERNEL, f32
      P(None, "x"), PERMUTE)
 case("conv_transposed", conv(padding=((1, 2), (1, 2)), lhs=(2, 2)),
      [(IMAGE, f32, P(None, "x")), (KERNEL, f32, P())], P(None, "x"), PERMUTE)
-case("conv_uneven", lambda c, a, k: c(conv()(c, c(a, P(None, "x")), k), P(None, "x"))[:, :12],
+case("conv_uneven", lambda c, a, k: c(conv()(c, c(a, P(None, "x")) + 1, k), P(None, "x"))[:, :12],
      [((2, 14, 6, 4), s32, P()), (KERNEL, s32, P())], P(None, "x"), PERMUTE)
 case("conv_grouped", conv(groups=4),
      [((8, 16, 12, 8), f32, P(None, None, None, "x")),
@@ -275,7 +277,8 @@ case("pool_gradient_overlapping",
      lambda c, a, g: jax.vjp(lambda a: pool(3, 2, "SAME")(c, a), a)[1](g)[0],
      [(IMAGE, f32, P("y", "x")), ((8, 8, 6, 4), f32, P("y", "x"))], P("y", "x"), PERMUTE)
 case("cumsum", lambda c, a: jnp.cumsum(a, 0), [((32, 4), f32, X)], X, GATHER)
-case("cumsum_uneven", lambda c, a: c(jnp.cumsum(c(a, X), 0), X), [((30, 4), s32, P())], P(), GATHER)
+case("cumsum_uneven", lambda c, a: c(jnp.cumsum(c(a, X) + 1, 0), X),
+     [((30, 4), s32, P())], P(), GATHER)
 case("cummax_reverse", lambda c, a: lax.cummax(a, 0, reverse=True), [((32, 4), f32, XY)], XY,
      GATHER)
 case("cumsum_other", lambda c, a: jnp.cumsum(a, 1), [((32, 4), f32, X)], X, NONE)
@@ -290,7 +293,8 @@ case("sort_split", lambda c, a: jnp.sort(a, 0), [((16, 8), f32, X)], X, EXCHANGE
 case("top_k_rows", lambda c, a: tuple(lax.top_k(a, 3)), [((16, 8), f32, X)], (X, X), NONE)
 case("top_k_split", lambda c, a: tuple(lax.top_k(a, 3)), [((16, 64), f32, P(None, "x"))],
      (P(), P()), GATHER)
-case("top_k_uneven", lambda c, a: tuple(lax.top_k(c(a, P(None, "x")), 3)), [((16, 30), s32, P())],
+case("top_k_uneven", lambda c, a: tuple(lax.top_k(c(a, P(None, "x")) + 1, 3)),
+     [((16, 30), s32, P())],
      (P(), P()), GATHER)
 case("fft", lambda c, a: jnp.abs(jnp.fft.fft(a)), [((16, 8), f32, X)], X, NONE)
 case("rfft", lambda c, a: jnp.abs(jnp.fft.rfft(a)), [((16, 8), f32, X)], X, NONE)
