@@ -19,14 +19,15 @@
 #include "workloads/hlo/import.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/lowering/custom_cost.h"
+#include "workloads/trip_counts.h"
 
 namespace tpusim::workloads {
 
 enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kStreams };
 
 struct CompileOptions {
-  // --trip-count LOOP=N; LOOP is a while's name or a glob. First match wins.
-  std::vector<std::pair<std::string, int64_t>> trip_counts;
+  // --trip-count LOOP=N.
+  StatedTripCounts trip_counts;
   // --branch NAME=k or NAME=longest; NAME is a conditional's name or a glob.
   std::vector<std::pair<std::string, std::string>> branches;
   // --kernel-cost NAME=FLOPS,BYTES of custom calls; before what the workload says.

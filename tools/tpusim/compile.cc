@@ -105,12 +105,7 @@ absl::Status Compile(const CompileFlags& flags) {
 Command AddCompile(CLI::App& parent) {
   auto flags = std::make_shared<CompileFlags>();
   CLI::App* app = parent.add_subcommand("compile", "Print the program after a compiler stage");
-  app->add_option("workload", flags->workload, "What tpusim.export wrote, or any HLO proto")
-      ->type_name("WORKLOAD.pb")
-      ->required();
-  app->add_option("-c,--config", flags->config,
-                  "The slice, such as v5e-4x2, or a JSON file (default: the workload's)")
-      ->type_name("CONFIG");
+  AddWorkloadFlags(*app, flags->workload, flags->config);
   CLI::Option* emit = app->add_option_function<std::string>(
       "--emit",
       [flags](const std::string& name) {

@@ -100,6 +100,15 @@ std::string NameOf(const std::string& file) {
   return name;
 }
 
+void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config) {
+  app.add_option("workload", workload, "What tpusim.export wrote, or any HLO proto")
+      ->type_name("WORKLOAD.pb")
+      ->required();
+  app.add_option("-c,--config", config,
+                 "The slice, such as v5e-4x2, or a JSON file (default: the workload's)")
+      ->type_name("CONFIG");
+}
+
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
   app.add_option("--set", flags.overrides,
                  "Override a parameter; `tpusim configs CHIP` lists their names")

@@ -21,12 +21,17 @@
 
 namespace tpusim::tools {
 
+// Registers the one workload and the one slice of a subcommand; the strings must
+// live as long as the parser.
+void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config);
+
 // What the flags say about one program on one slice.
 struct ProgramFlags {
-  std::vector<std::string> overrides;    // --set NAME=VALUE
-  std::vector<std::string> trip_counts;
-  std::vector<std::string> branches, kernel_costs;  // --trip-count LOOP=N, checked by the parser
-  std::string device_order;              // --device-order
+  std::vector<std::string> overrides;     // --set NAME=VALUE
+  std::vector<std::string> trip_counts;   // --trip-count LOOP=N, checked by the parser
+  std::vector<std::string> branches;      // --branch NAME=k, checked too
+  std::vector<std::string> kernel_costs;  // --kernel-cost NAME=FLOPS,BYTES, checked too
+  std::string device_order;               // --device-order
   bool quiet = false;
   bool verbose = false;
 };

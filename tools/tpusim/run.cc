@@ -120,12 +120,7 @@ absl::Status Run(const RunFlags& flags) {
 Command AddRun(CLI::App& parent) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* app = parent.add_subcommand("run", "Simulate one step and print a summary");
-  app->add_option("workload", flags->workload, "What tpusim.export wrote, or any HLO proto")
-      ->type_name("WORKLOAD.pb")
-      ->required();
-  app->add_option("-c,--config", flags->config,
-                  "The slice, such as v5e-4x2, or a JSON file (default: the workload's)")
-      ->type_name("CONFIG");
+  AddWorkloadFlags(*app, flags->workload, flags->config);
   CLI::Option* trace =
       app->add_option("--trace", flags->trace, "Write a Perfetto trace")->type_name("FILE");
   app->add_option("--trace-chips", flags->trace_chips,

@@ -24,6 +24,10 @@ struct Cost {
 absl::StatusOr<Cost> CostOf(const Instruction& instruction);
 absl::StatusOr<Cost> CostOf(const Computation& computation);
 
+// The cost that a Pallas kernel carries in its backend_config. nullopt: none, one
+// that cannot be read, or one without flops and bytes, which says nothing.
+std::optional<Cost> CarriedCost(const Instruction& custom_call);
+
 // Trip count of a while loop from its condition, body and initial value, or
 // from known_trip_count. nullopt: depends on data.
 std::optional<int64_t> TripCount(const Instruction& while_instruction);

@@ -7,10 +7,55 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/cost.h"
 #include "workloads/hlo/cost_rules.h"
 
-namespace tpusim::hlo::cost_rules {
+namespace tpusim::hlo {
+namespace {
+
+// A non-negative integer of a cost estimate; 64-bit integers are strings in JSON.
+std::optional<int64_t> Figure(const nlohmann::json& estimate, const char* key) {
+  const auto it = estimate.find(key);
+  if (it == estimate.end()) return 0;  // proto JSON leaves zeros out
+  if (it->is_number_unsigned()) {
+    return static_cast<int64_t>(
+        std::min<uint64_t>(it->get<uint64_t>(), std::numeric_limits<int64_t>::max()));
+  }
+  if (!it->is_string()) return std::nullopt;
+  const std::string& text = it->get_ref<const std::string&>();
+  if (text.empty() || text.size() > 18 ||
+      text.find_first_not_of("0123456789") != std::string::npos) {
+    return std::nullopt;
+  }
+  return std::stoll(text);
+}
+
+}  // namespace
+
+// Pallas: {"custom_call_config": {"cost_estimate": {"flops": "8", "transcendentals":
+// "1", "bytes_accessed": "64"}}}. Bytes that exceed the result are read.
+std::optional<Cost> CarriedCost(const Instruction& i) {
+  const auto json =
+      nlohmann::json::parse(i.attrs().backend_config(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  const auto config = json.find("custom_call_config");
+  if (config == json.end() || !config->is_object()) return std::nullopt;
+  const auto estimate = config->find("cost_estimate");
+  if (estimate == config->end() || !estimate->is_object() || estimate->empty()) {
+    return std::nullopt;
+  }
+  const auto flops = Figure(*estimate, "flops");
+  const auto transcendentals = Figure(*estimate, "transcendentals");
+  const auto bytes = Figure(*estimate, "bytes_accessed");
+  if (!flops.has_value() || !transcendentals.has_value() || !bytes.has_value()) {
+    return std::nullopt;
+  }
+  if (*flops == 0 && *bytes == 0) return std::nullopt;
+  const int64_t written = std::min(*bytes, i.shape().ByteSize().value());
+  return Cost{Flops(*flops), Flops(*transcendentals), Bytes(*bytes - written), Bytes(written)};
+}
+
+namespace cost_rules {
 namespace {
 
 enum class Target {
@@ -46,45 +91,6 @@ constexpr TargetRow kTargets[] = {
     {"LuDecomposition", Target::kLu},
 };
 
-// A non-negative integer of a cost estimate; 64-bit integers are strings in JSON.
-std::optional<int64_t> Figure(const nlohmann::json& estimate, const char* key) {
-  const auto it = estimate.find(key);
-  if (it == estimate.end()) return 0;  // proto JSON leaves zeros out
-  if (it->is_number_unsigned()) {
-    return static_cast<int64_t>(
-        std::min<uint64_t>(it->get<uint64_t>(), std::numeric_limits<int64_t>::max()));
-  }
-  if (!it->is_string()) return std::nullopt;
-  const std::string& text = it->get_ref<const std::string&>();
-  if (text.empty() || text.size() > 18 ||
-      text.find_first_not_of("0123456789") != std::string::npos) {
-    return std::nullopt;
-  }
-  return std::stoll(text);
-}
-
-// Pallas: {"custom_call_config": {"cost_estimate": {"flops": "8", "transcendentals":
-// "1", "bytes_accessed": "64"}}}. Bytes that exceed the result are read.
-std::optional<Cost> Estimate(const Instruction& i) {
-  const auto json =
-      nlohmann::json::parse(i.attrs().backend_config(), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return std::nullopt;
-  const auto config = json.find("custom_call_config");
-  if (config == json.end() || !config->is_object()) return std::nullopt;
-  const auto estimate = config->find("cost_estimate");
-  if (estimate == config->end() || !estimate->is_object() || estimate->empty()) {
-    return std::nullopt;
-  }
-  const auto flops = Figure(*estimate, "flops");
-  const auto transcendentals = Figure(*estimate, "transcendentals");
-  const auto bytes = Figure(*estimate, "bytes_accessed");
-  if (!flops.has_value() || !transcendentals.has_value() || !bytes.has_value()) {
-    return std::nullopt;
-  }
-  const int64_t written = std::min(*bytes, i.shape().ByteSize().value());
-  return Cost{Flops(*flops), Flops(*transcendentals), Bytes(*bytes - written), Bytes(written)};
-}
-
 Result NoCost(const Instruction& i) {
   return NoRule(
       fmt::format("{}: custom call to '{}' has no cost; give it with --kernel-cost {}=FLOPS,BYTES",
@@ -109,7 +115,7 @@ Result Factorisation(const Instruction& i, Target target) {
 }  // namespace
 
 Result CustomCall(const Instruction& i, const CalleeCosts&) {
-  if (const auto estimate = Estimate(i)) return *estimate;
+  if (const auto carried = CarriedCost(i)) return *carried;
   const std::string& name = i.attrs().custom_call_target();
   const auto* row = std::find_if(std::begin(kTargets), std::end(kTargets),
                                  [&](const TargetRow& r) { return r.name == name; });
@@ -130,4 +136,5 @@ Result CustomCall(const Instruction& i, const CalleeCosts&) {
   }
 }
 
-}  // namespace tpusim::hlo::cost_rules
+}  // namespace cost_rules
+}  // namespace tpusim::hlo

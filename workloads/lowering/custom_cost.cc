@@ -4,12 +4,10 @@
 #include <fnmatch.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <nlohmann/json.hpp>
-#include <optional>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/attributes.h"
+#include "workloads/hlo/cost.h"
 #include "workloads/hlo/opcode.h"
 
 namespace tpusim::lowering {
@@ -26,30 +24,6 @@ std::string LastOf(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
-// An integer that JSON may also hold as text; 0 if it is missing.
-int64_t Number(const nlohmann::json& object, const char* key) {
-  const auto it = object.find(key);
-  if (it == object.end()) return 0;
-  if (it->is_number()) return it->get<int64_t>();
-  if (!it->is_string()) return 0;
-  return std::strtoll(it->get_ref<const std::string&>().c_str(), nullptr, 10);
-}
-
-std::optional<CustomCost> EstimateInside(const Instruction& call) {
-  const nlohmann::json config =
-      nlohmann::json::parse(call.attrs().backend_config(), nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object()) return std::nullopt;
-  const auto custom = config.find("custom_call_config");
-  if (custom == config.end() || !custom->is_object()) return std::nullopt;
-  const auto estimate = custom->find("cost_estimate");
-  if (estimate == custom->end() || !estimate->is_object()) return std::nullopt;
-  CustomCost cost;
-  cost.flops = Flops(Number(*estimate, "flops"));
-  cost.transcendentals = Flops(Number(*estimate, "transcendentals"));
-  cost.bytes = Bytes(Number(*estimate, "bytes_accessed"));
-  return cost;
-}
-
 }  // namespace
 
 absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
@@ -59,7 +33,10 @@ absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
       return CustomCost{Flops(flops), Flops(transcendentals), Bytes(bytes)};
     }
   }
-  if (const auto estimate = EstimateInside(call)) return *estimate;
+  if (const auto carried = hlo::CarriedCost(call)) {
+    return CustomCost{carried->flops, carried->transcendentals,
+                      carried->bytes_read + carried->bytes_written};
+  }
   return NoRule(
       fmt::format("no kernel for {}: custom call to '{}' has no cost; state it with --kernel-cost "
                   "{}=FLOPS,BYTES",

@@ -39,9 +39,17 @@ passes::LatencyEstimator MakeEstimator(
         ASSIGN_OR_RETURN(const isa::Body transfer, TransferOf(i, target));
         return TimeOfTransfer(target.chip(), transfer);
       }
-      default:
+      case InstructionClass::kNothing:
+      case InstructionClass::kStart:  // what it starts runs on another stream
+      case InstructionClass::kCopyStart:
+      case InstructionClass::kDone:
         return Picoseconds(0);
+      case InstructionClass::kLoop:
+      case InstructionClass::kBranch:
+      case InstructionClass::kCall:
+        break;
     }
+    TPUSIM_CHECK(false, "the scheduler adds up called computations itself");
   };
   estimator.in_flight =
       [&target, device_of_partition](const hlo::Instruction& start) -> absl::StatusOr<Picoseconds> {

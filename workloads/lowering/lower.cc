@@ -409,7 +409,9 @@ class Lowering {
     for (const Instruction* i : computation.Order()) {
       const Op& op = ops_.at(i);
       if (op.what == InstructionClass::kLoop) {
-        RETURN_IF_ERROR(SumTotals(*i->called()[0], times * op.trips));
+        for (const Computation* inner : i->called()) {
+          RETURN_IF_ERROR(SumTotals(*inner, times * op.trips));
+        }
       } else if (op.what == InstructionClass::kCall) {
         RETURN_IF_ERROR(SumTotals(*i->called()[0], times));
       } else if (op.what == InstructionClass::kBranch) {

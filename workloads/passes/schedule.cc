@@ -23,11 +23,11 @@ constexpr int kMaxInFlight = 5;
 
 struct Node {
   Instruction* instruction = nullptr;
-  int position = 0;              // in the original order
-  int waiting_for = 0;           // operands and control predecessors not yet placed
+  int position = 0;     // in the original order
+  int waiting_for = 0;  // operands and control predecessors not yet placed
   Picoseconds busy{0};
-  Picoseconds in_flight{0};      // starts only
-  Picoseconds height{0};         // longest way from the start of this to the end
+  Picoseconds in_flight{0};  // starts only
+  Picoseconds height{0};     // longest way from the start of this to the end
   std::vector<int> successors;
 };
 
@@ -98,7 +98,9 @@ class ListScheduler {
     }
     if (i.opcode() != Opcode::kWhile) return estimator_.busy(i);
     ASSIGN_OR_RETURN(const int64_t trips, estimator_.trips(i));
-    return lengths_.at(i.called()[0]) * trips;
+    Picoseconds once(0);  // body and condition
+    for (const Computation* c : i.called()) once += lengths_.at(c);
+    return once * trips;
   }
 
   void MakeReady(const Node& node) {
@@ -153,8 +155,8 @@ class ListScheduler {
   Picoseconds now_{0};
   int in_flight_count_ = 0;
   std::set<int> free_, starts_;
-  std::set<std::pair<int64_t, int>> compute_;          // (-height, position)
-  std::set<std::pair<Picoseconds, int>> dones_;        // (arrival, position)
+  std::set<std::pair<int64_t, int>> compute_;    // (-height, position)
+  std::set<std::pair<Picoseconds, int>> dones_;  // (arrival, position)
   std::unordered_map<const Instruction*, Picoseconds> arrival_;
 };
 

@@ -25,7 +25,8 @@ namespace tpusim::passes {
 // What the scheduler believes about durations. The lowering provides it, from
 // the same kernels and collective algorithms that it will emit.
 struct LatencyEstimator {
-  // How long the main stream is busy with an instruction (not: while).
+  // How long the main stream is busy with an instruction (not:
+  // while, conditional, call, whose computations are added up).
   std::function<absl::StatusOr<Picoseconds>(const hlo::Instruction&)> busy;
   // From a start to the earliest done without a stall.
   std::function<absl::StatusOr<Picoseconds>(const hlo::Instruction& start)> in_flight;

@@ -8,6 +8,7 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/attributes.h"
+#include "workloads/hlo/forward_tuples.h"
 #include "workloads/sharding/constants.h"
 #include "workloads/sharding/markers.h"
 #include "workloads/sharding/regions.h"
@@ -65,7 +66,8 @@ class Normaliser {
       Computation* computation = out_.partitioned[i];
       CollectCalled(computation);
       RETURN_IF_ERROR(RewriteMarkers(computation));
-      ForwardTuples(computation);
+      hlo::ForwardTuples(*computation);
+      Sweep(computation);
       RETURN_IF_ERROR(RootTuple(computation));
     }
     RETURN_IF_ERROR(ConstrainResults());
@@ -274,18 +276,6 @@ class Normaliser {
     }
     Sweep(computation);
     return absl::OkStatus();
-  }
-
-  // get-tuple-element(tuple(...), i) -> operand i
-  void ForwardTuples(Computation* computation) {
-    for (Instruction* element : computation->PostOrder()) {
-      if (element->opcode() != Opcode::kGetTupleElement ||
-          element->operand(0)->opcode() != Opcode::kTuple) {
-        continue;
-      }
-      element->ReplaceAllUsesWith(element->operand(0)->operand(element->attrs().tuple_index()));
-    }
-    Sweep(computation);
   }
 
   // Roots of tuple shape become tuple instructions, so that each element can be

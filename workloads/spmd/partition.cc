@@ -5,6 +5,7 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/attributes.h"
+#include "workloads/hlo/forward_tuples.h"
 #include "workloads/sharding/projection.h"
 #include "workloads/spmd/factor_choice.h"
 #include "workloads/spmd/ops/local_op.h"
@@ -291,17 +292,6 @@ absl::Status Partitioner::PartitionComputation(const Computation& global) {
   return absl::OkStatus();
 }
 
-// get-tuple-element(tuple(...), i) -> operand i, which inlined bodies are full of.
-void ForwardTuples(Computation* computation) {
-  for (Instruction* element : computation->PostOrder()) {
-    if (element->opcode() != Opcode::kGetTupleElement ||
-        element->operand(0)->opcode() != Opcode::kTuple) {
-      continue;
-    }
-    element->ReplaceAllUsesWith(element->operand(0)->operand(element->attrs().tuple_index()));
-  }
-}
-
 // Channels get their numbers, and every group the form that all readers know.
 absl::Status Partitioner::FinishCollectives() {
   int64_t channel = 0;
@@ -384,7 +374,7 @@ absl::StatusOr<PartitionResult> Partitioner::Run() {
   }
   result_.module->RemoveUnreachable();
   for (Computation* computation : result_.module->computations()) {
-    ForwardTuples(computation);
+    hlo::ForwardTuples(*computation);
     computation->RemoveDead();
   }
   result_.module->RemoveUnreachable();

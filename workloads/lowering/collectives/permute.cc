@@ -120,7 +120,9 @@ isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveR
                                                   ends.copies[device] ? 2 : 1));
   }
   isa::CollectiveInfo info;
-  info.algorithm = messages.empty() ? "local copy" : "direct over minimum-hop routes";
+  info.algorithm = !messages.empty()       ? "direct over minimum-hop routes"
+                   : request.pairs.empty() ? "zeros for all"
+                                           : "local copy";
   info.group_size = LargestGroup(config, request);
   info.expected = ici.launch + slowest;
   info.bound = timing::PermuteBound(request.operand_bytes, fewest_ways, total_hops,

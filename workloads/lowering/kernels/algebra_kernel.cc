@@ -33,6 +33,22 @@ double ColumnLatency(const configs::VpuParams& vpu) {
   return 4 * alu + vpu.eup_cycles_per_vreg + 2 * vpu.xlu_cycles_per_vreg;
 }
 
+// `columns` one after the other, each an update of a panel of `rows` x `width`
+// below its diagonal: half the rows on average.
+VectorWork ColumnByColumn(double columns, int64_t rows, int64_t width,
+                          const configs::VpuParams& vpu) {
+  const double registers =
+      static_cast<double>(CeilDiv(rows, vpu.sublanes) * CeilDiv(width, vpu.lanes)) / 2;
+  VectorWork work;
+  work.valu = 2 * columns * registers;
+  work.load = columns * registers;
+  work.store = columns * registers;
+  work.eup = columns;
+  work.xlu = 2 * columns;
+  work.latency = columns * ColumnLatency(vpu);
+  return work;
+}
+
 int64_t Batches(const Shape& shape) {
   int64_t n = 1;
   for (int64_t d = 0; d + 2 < shape.rank(); ++d) n *= shape.dims[d];
@@ -54,15 +70,7 @@ Algebra CholeskyOf(const Instruction& i, const passes::Target& target) {
   Algebra algebra;
   algebra.batch = Batches(a);
   const double columns = static_cast<double>(n) * static_cast<double>(algebra.batch);
-  // A column updates its panel below the diagonal: half the rows on average.
-  const double registers =
-      static_cast<double>(CeilDiv(n, chip.vpu.sublanes) * CeilDiv(panel, chip.vpu.lanes)) / 2;
-  algebra.work.valu = 2 * columns * registers;
-  algebra.work.load = columns * registers;
-  algebra.work.store = columns * registers;
-  algebra.work.eup = columns;
-  algebra.work.xlu = 2 * columns;
-  algebra.work.latency = columns * ColumnLatency(chip.vpu);
+  algebra.work = ColumnByColumn(columns, n, panel, chip.vpu);
   if (panels > 1) {
     // What is left after panel p is [r,panel] x [panel,r] with r = n - p panel; the
     // sum of r^2 is a third of panels n^2.
@@ -83,14 +91,7 @@ Algebra TriangularSolveOf(const Instruction& i, const passes::Target& target) {
   algebra.batch = Batches(a);
   // The diagonal blocks are inverted column by column ...
   const double columns = static_cast<double>(n) * static_cast<double>(algebra.batch);
-  const double registers =
-      static_cast<double>(CeilDiv(panel, chip.vpu.sublanes) * CeilDiv(panel, chip.vpu.lanes)) / 2;
-  algebra.work.valu = 2 * columns * registers;
-  algebra.work.load = columns * registers;
-  algebra.work.store = columns * registers;
-  algebra.work.eup = columns;
-  algebra.work.xlu = 2 * columns;
-  algebra.work.latency = columns * ColumnLatency(chip.vpu);
+  algebra.work = ColumnByColumn(columns, panel, panel, chip.vpu);
   // ... and the rest are products with the lower half of the matrix.
   algebra.mxu = {others, panel, CeilDiv(n + panel, 2), isa::NumberFormat::kF32Highest,
                  CeilDiv(n, panel) * algebra.batch};

@@ -330,6 +330,20 @@ TEST_F(KernelFamilies, PallasKernelsBringTheirEstimate) {
   EXPECT_EQ(cost.bytes, Bytes(30));
 }
 
+TEST_F(KernelFamilies, AnEstimateThatSaysNothingIsNone) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  for (const std::string estimate :
+       {R"({})", R"({"transcendentals":5})", R"({"flops":0,"bytes_accessed":"0"})",
+        R"({"flops":"many","bytes_accessed":30})"}) {
+    call->mutable_attrs().set_backend_config(R"({"custom_call_config":{"cost_estimate":)" +
+                                             estimate + "}}");
+    EXPECT_THAT(Message(CustomCostOf(*call).status()), ::testing::HasSubstr("--kernel-cost"))
+        << estimate;
+  }
+}
+
 TEST_F(KernelFamilies, ComplexProductsAreFourRealOnes) {
   const Shape c64 = MakeShape(PrimitiveType::kC64, {256, 256});
   Instruction* dot = m_.Add(Opcode::kDot, c64, {m_.Param(c64), m_.Param(c64)});

@@ -1,0 +1,234 @@
+"""What every kind of bad input is told: one line, exit code 1, nothing half-written."""
+
+import gzip
+import os
+import pathlib
+import random
+import re
+import subprocess
+
+import jax
+import jax.numpy as jnp
+import pytest
+import tpusim
+
+from tests.tools.command_line import SLICE, example, line_of, outputs
+
+
+def test_missing_file(rejects, tmp_path):
+    message = rejects("--config", SLICE, tmp_path / "no.pb", *outputs(tmp_path))
+    assert "no.pb" in message
+    assert "No such file" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("empty.pb", b"", "empty"),
+        ("text.pb", b"HloModule m\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n", "HLO text"),
+        ("mlir.pb", b"module @jit_f {\n  func.func public @main() {\n  }\n}\n", "StableHLO"),
+        ("json.pb", b'{"traceEvents": []}', "JSON"),
+        ("image.pb", b"\x89PNG\r\n\x1a\n" + bytes(64), ""),
+        ("damaged.pb.gz", gzip.compress(bytes(range(256)) * 40)[:60], "gzip"),
+        ("zeros.pb", bytes(4096), ""),
+    ],
+)
+def test_other_formats(rejects, tmp_path, name, content, says):
+    path = tmp_path / name
+    path.write_bytes(content)
+    message = rejects("--config", SLICE, path, *outputs(tmp_path))
+    assert name in message
+    assert says in message
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_truncated_file(rejects, tmp_path, share):
+    whole = example("collective_matmul_int32").read_bytes()
+    path = tmp_path / "cut.pb"
+    path.write_bytes(whole[: int(len(whole) * share)])
+    assert "cut.pb" in rejects("--config", SLICE, path, *outputs(tmp_path))
+
+
+def test_random_bytes(rejects, tmp_path):
+    path = tmp_path / "noise.pb"
+    generator = random.Random(1)
+    for length in (1, 20, 4000):
+        path.write_bytes(generator.randbytes(length))
+        assert "noise.pb" in rejects("--config", SLICE, path)
+
+
+def test_a_directory(rejects, tmp_path):
+    assert "directory" in rejects("--config", SLICE, tmp_path)
+
+
+def test_flipped_bytes_never_crash(run, tmp_path):
+    """Damage that still parses may simulate or be refused, in one line."""
+    whole = bytearray(example("matmul_square").read_bytes())
+    path = tmp_path / "damaged.pb"
+    generator = random.Random(2)
+    for _ in range(40):
+        damaged = bytearray(whole)
+        for _ in range(generator.randrange(1, 4)):
+            damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+        path.write_bytes(damaged)
+        done = run("--config", SLICE, "--quiet", path)
+        assert done.returncode in (0, 1), (done.returncode, done.stderr)
+        assert done.stderr.count("\n") == done.returncode
+
+
+def test_more_partitions_than_devices(rejects, tmp_path):
+    message = rejects("--config", "v5e-2x2", example("matmul_square"), *outputs(tmp_path))
+    assert "8 partitions" in message
+    assert "v5e-2x2" in message
+    assert "4 devices" in message
+
+
+def test_op_without_a_rule(rejects, tmp_path):
+    def transform(x):
+        return jnp.linalg.eigh(x)  # the op without a rule
+
+    path = tmp_path / "eigh.pb"
+    tpusim.export(transform, jax.ShapeDtypeStruct((256, 256), jnp.float32), path=path)
+    message = rejects("--config", "v5e-1x1", path, *outputs(tmp_path))
+    assert "Eigh" in message
+    assert f"test_bad_input.py:{line_of('the op without a rule', __file__)}" in message
+
+
+def test_tensor_that_does_not_fit(rejects, tmp_path):
+    def scale(x):
+        return x * 2
+
+    path = tmp_path / "large.pb"
+    # 2^33 bf16 are 16384 MiB; argument and result on the 16384 - 256 that are usable.
+    tpusim.export(scale, jax.ShapeDtypeStruct((2**16, 2**17), jnp.bfloat16), path=path)
+    message = rejects("--config", "v5e-1x1", path, *outputs(tmp_path))
+    assert "HBM" in message
+    assert "16640.0 MiB more" in message, "by how much: 2 * 16384 - 16128"
+    assert message.count("bf16[65536,131072] 16384.0 MiB") == 2, "the largest buffers"
+
+
+@pytest.fixture(scope="module")
+def data_dependent_loop(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    def power(x):
+        return jax.lax.while_loop(  # stops when it is large
+            lambda y: jnp.sum(y) < 1e6, lambda y: y @ y, x
+        )
+
+    path = tmp_path_factory.mktemp("loop") / "loop.pb"
+    tpusim.export(power, jax.ShapeDtypeStruct((256, 256), jnp.bfloat16), path=path)
+    return path
+
+
+def test_loop_without_trip_count(rejects, report_of, data_dependent_loop, tmp_path):
+    on = ("--config", "v5e-1x1")
+    message = rejects(*on, data_dependent_loop, *outputs(tmp_path))
+    assert "while" in message
+    assert "--trip-count" in message
+    assert "test_bad_input.py:" in message
+    few = report_of(data_dependent_loop, *on, "--trip-count", "*=2")
+    many = report_of(data_dependent_loop, *on, "--trip-count", "while*=20")
+    assert many["flops"] > 9 * few["flops"]
+    assert many["step_time_ns"] > 5 * few["step_time_ns"]
+    assert any("2" in a and "while" in a for a in few["assumptions"])
+
+
+def test_trip_count_without_a_loop_is_a_warning(run, data_dependent_loop):
+    done = run("--config", SLICE, example("psum"), "--trip-count", "while.7=3")
+    assert done.returncode == 0
+    warning = "tpusim: warning: trip count while.7=3 has no effect: the program has no loop\n"
+    assert done.stderr == warning
+    stated = ("--trip-count", "*=2", "--trip-count", "loop=3")
+    done = run("--config", "v5e-1x1", data_dependent_loop, *stated)
+    assert done.returncode == 0
+    assert re.search(r"loop=3 has no effect: its loops are while\.\d+$", done.stderr.strip())
+
+
+def test_trip_count_can_be_in_the_workload(report_of, data_dependent_loop, tmp_path):
+    import dataclasses
+
+    workload = tpusim.Workload.from_bytes(data_dependent_loop.read_bytes())
+    stated = dataclasses.replace(workload, trip_counts=(tpusim.TripCount("*", 2),))
+    path = tmp_path / "stated.pb"
+    path.write_bytes(stated.to_bytes())
+    on = ("--config", "v5e-1x1")
+    expected = report_of(data_dependent_loop, *on, "--trip-count", "*=2")["step_time_ns"]
+    assert report_of(path, *on)["step_time_ns"] == expected
+
+
+def test_slice_that_does_not_exist(rejects, tmp_path):
+    message = rejects("--config", "v5e-3x5", example("matmul_square"), *outputs(tmp_path))
+    assert "v5e-3x5" in message or "3x5" in message
+    for valid in ("4x2", "16x16"):
+        assert valid in message
+
+
+def test_unknown_chip(rejects):
+    message = rejects("--config", "v5ee-4x2", example("matmul_square"))
+    assert "v5ee" in message
+    assert re.search(r"\bv5e\b", message)
+
+
+def test_unknown_setting(rejects, tmp_path):
+    message = rejects(
+        "--config", SLICE, "--set", "chip.hbm.byte_per_second=1e12", example("matmul_square")
+    )
+    assert "chip.hbm.byte_per_second" in message
+    assert "chip.hbm.bytes_per_second" in message
+    assert "nearest is chip.hbm." in rejects("--set", "hbm=3", "-c", SLICE, example("psum"))
+    for bad in ("chip.hbm.bytes_per_second", "chip.hbm.bytes_per_second=fast", "ici.links=-1"):
+        message = rejects("--config", SLICE, "--set", bad, example("matmul_square"))
+        assert bad.split("=")[0] in message
+
+
+def test_no_configuration_at_all(rejects, tmp_path):
+    workload = tpusim.Workload.from_bytes(example("matmul_square").read_bytes())
+    path = tmp_path / "bare.pb"
+    path.write_bytes(workload.hlo_module)
+    assert "--config v5e-" in rejects(path)
+
+
+def test_bad_device_order(rejects):
+    for order in ("0,1,2", "0,0,1,2,3,4,5,6", "0,1,2,3,4,5,6,8", "sideways"):
+        message = rejects("--config", SLICE, "--device-order", order, example("matmul_square"))
+        assert "device" in message
+
+
+@pytest.mark.parametrize("flag", ["--report", "--trace"])
+@pytest.mark.parametrize("path", ["no/such/folder/out", "/proc/out", "."])
+def test_unwritable_output(rejects, flag, path):
+    message = rejects("--config", SLICE, example("matmul_square"), flag, path)
+    assert flag in message
+    assert path in message
+
+
+def test_unwritable_output_of_compile(rejects):
+    message = rejects("compile", "--config", SLICE, example("psum"), "-o", "no/such/out.txt")
+    assert "no/such/out.txt" in message
+
+
+def test_the_workload_is_never_overwritten(rejects, tmp_path):
+    path = tmp_path / "w.pb"
+    path.write_bytes(example("psum").read_bytes())
+    rejects("--config", SLICE, path, "--report", path)
+    rejects("--config", SLICE, path, "--report", "a", "--trace", "a")
+    assert path.read_bytes() == example("psum").read_bytes()
+
+
+def test_a_failed_run_leaves_earlier_results_alone(rejects, tmp_path):
+    (tmp_path / "r.json").write_text("earlier")
+    rejects("--config", "v5e-2x2", example("matmul_square"), "--report", tmp_path / "r.json")
+    assert (tmp_path / "r.json").read_text() == "earlier"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_full_stdout(binary):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [binary, "--config", SLICE, str(example("psum"))],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "cannot write to stdout" in done.stderr

@@ -1,0 +1,176 @@
+"""Summary and report."""
+
+import gzip
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import tpusim
+
+from tests.tools.command_line import EXAMPLES, SLICE, example, outputs
+
+FIELDS = {
+    "schema": str,
+    "workload": str,
+    "config": str,
+    "step_time_ns": float,
+    "bound_ns": dict,
+    "mfu": float,
+    "hfu": float,
+    "flops": int,
+    "exposed_communication_ns": float,
+    "hidden_communication_ns": float,
+    "peak_hbm_bytes": int,
+    "usable_hbm_bytes": int,
+    "devices": int,
+    "chips": int,
+    "chip_classes": int,
+    "events": int,
+    "ops": list,
+    "scopes": list,
+    "collectives": list,
+    "links": list,
+    "assumptions": list,
+    "warnings": list,
+}
+ROWS = {
+    "ops": "name category scope count total_ns flops hbm_bytes engine source",
+    "scopes": "scope total_ns exposed_communication_ns flops",
+    "collectives": "name kind bytes group_size axes algorithm count total_ns exposed_ns "
+    "expected_ns bound_ns",
+    "links": "chip direction bytes utilization",
+}
+
+
+def test_report(report_of):
+    report = report_of("allgather_matmul_int32", "--config", SLICE)
+    assert list(report) == list(FIELDS)
+    for field, kind in FIELDS.items():
+        assert isinstance(report[field], kind), field
+    for field, columns in ROWS.items():
+        assert report[field], field
+        for row in report[field]:
+            assert list(row) == columns.split(), field
+    assert report["schema"] == "tpusim.report/1"
+    assert report["workload"] == "allgather_matmul_int32"
+    assert report["config"] == SLICE
+    assert set(report["bound_ns"]) == {"compute", "hbm", "ici", "host", "dcn"}
+    assert report["chips"] == report["devices"] == 8
+    # 2 * 512 * 2048 * 2048 on each device, beside little else.
+    assert report["flops"] == pytest.approx(2 * 512 * 2048 * 2048, rel=0.01)
+    assert report["step_time_ns"] >= max(report["bound_ns"].values())
+    # A 4x2 box has 3*2 links in x and 4 in y, both ways.
+    assert len(report["links"]) == 2 * (3 * 2 + 4)
+    (gather,) = report["collectives"]
+    assert gather["kind"] == "all-gather"
+    assert gather["group_size"] == 4
+    assert gather["bytes"] == 512 * 2048 * 4
+    assert gather["bound_ns"] <= gather["expected_ns"]
+
+
+@pytest.mark.parametrize(
+    "workload",
+    ["collective_matmul_int32", "collective_matmul_unrolled_bf16", "mlp_scan_8_layers", "psum"],
+)
+def test_two_runs_give_the_same_bytes(run, tmp_path, workload):
+    files = []
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        done = run(
+            *("--config", SLICE, example(workload), "--quiet"),
+            *outputs(folder),
+            *("--trace-chips", "all", "--trace-totals", folder / "totals.json"),
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == done.stderr == ""
+        files.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert set(files[0]) == {"r.json", "t.pftrace", "totals.json"}
+    assert files[0] == files[1]
+
+
+@pytest.mark.parametrize("how", ["allgather", "local", "collective"])
+def test_a_small_program_is_quick_and_light(binary, tmp_path, how):
+    """From file to report: a fifth of a second of one processor, 200 MB."""
+    if b"__asan_init" in pathlib.Path(binary).read_bytes():
+        pytest.skip("a sanitizer costs more")
+    command = [binary, "--config", SLICE, "--quiet", example(f"{how}_matmul_int32")]
+    command += ["--report", tmp_path / "r.json"]
+    # A small parent, as the peak of a child is never below that of what it was forked from.
+    measure = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN); "
+        "print(used.ru_utime + used.ru_stime, used.ru_maxrss)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", measure, *map(str, command)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, kibibytes = map(float, done.stdout.split())
+    assert seconds < 0.2
+    assert kibibytes * 1024 < 200e6
+
+
+def test_summary_is_one_screen(run):
+    done = run("--config", SLICE, example("allgather_matmul_int32"))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 100
+    for word in ("step time", "bound by", "MFU", "exposed", "hidden", "peak", "all-gather"):
+        assert word in done.stdout
+    assert done.stdout == run("run", "-c", SLICE, example("allgather_matmul_int32")).stdout
+
+
+def test_slice_from_the_workload(report_of):
+    report = report_of("psum")
+    named = tpusim.Workload.from_bytes(example("psum").read_bytes()).config
+    assert report["config"] == named
+    assert any("--config" in a and named in a for a in report["assumptions"])
+    assert not any("--config" in a for a in report_of("psum", "-c", named)["assumptions"])
+
+
+def test_containers(report_of, tmp_path):
+    """The same program bare, and gzipped, is the same step."""
+    on = ("--config", SLICE, "--device-order", "ids")
+    data = example("matmul_square").read_bytes()
+    expected = report_of("matmul_square", *on)["step_time_ns"]
+    for name, content in (
+        ("bare.pb", tpusim.Workload.from_bytes(data).hlo_module),
+        ("packed.pb.gz", gzip.compress(data)),
+    ):
+        (tmp_path / name).write_bytes(content)
+        assert report_of(tmp_path / name, *on)["step_time_ns"] == expected
+
+
+def test_trace_chips(run, tmp_path):
+    def chips(*options: object) -> set[str]:
+        totals = tmp_path / "totals.json"
+        done = run(
+            *("--config", SLICE, example("psum"), "--quiet", "--trace", tmp_path / "t.pftrace"),
+            *("--trace-totals", totals, *options),
+        )
+        assert done.returncode == 0, done.stderr
+        return set(re.findall(r"chip (\d+)", totals.read_text()))
+
+    assert chips("--trace-chips", "all") == set("01234567")
+    assert chips("--trace-chips", "3,0") == set("03")
+    assert len(chips()) >= 1
+    done = run("--config", SLICE, example("psum"), "--trace", "t", "--trace-chips", "8")
+    assert done.returncode == 1
+    assert "chips 0 to 7" in done.stderr
+
+
+def test_readme_shows_what_is_printed(run):
+    """The example output of the README is the output of today."""
+    readme = (EXAMPLES.parents[1] / "README.md").read_text()
+    example_output = r"^    \$ build/tpusim (.*)\n((?:    .*\n|\n)+)"
+    command, shown = re.search(example_output, readme, re.MULTILINE).groups()
+    shown = "".join(line.removeprefix("    ") for line in shown.splitlines(keepends=True))
+    options = command.split()
+    done = run(*options[:-1], EXAMPLES.parents[1] / options[-1])
+    assert shown.strip() == done.stdout.strip(), "paste the new output into README.md"
