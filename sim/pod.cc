@@ -121,8 +121,8 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
   for (int64_t d = 0; d < config.devices(); ++d) {
     devices_[d] = devices_[classes.devices.Representative(d)];
     chip::Device& device = *devices_[d];
-    fabric_.devices.push_back(
-        {&device.hbm(), &device.vpu(), &device.flags(), classes.devices.Copies(d)});
+    fabric_.devices.push_back({&device.hbm(), &device.vpu(), &device.flags(), device.die_link(),
+                               classes.devices.Copies(d)});
   }
   for (size_t l = 0; l < fabric_.links.size(); ++l) {
     if (classes.links.class_of[l] < 0) continue;

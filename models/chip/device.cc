@@ -42,6 +42,10 @@ Device::Device(const DeviceContext& context)
                    {mxu_, vpu_, xlu_, vmem_, dma_}, context.every_step, context.probe),
       flags_(context.program.flags),
       tokens_(context.program.tokens) {
+  if (context.params.devices > 1) {
+    die_link_ = std::make_unique<DieLink>(NameOf("die_link", context).c_str(), context.fluid,
+                                          context.params);
+  }
   const DeviceParts parts{
       .device = id_,
       .copies = context.copies,

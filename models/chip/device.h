@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "models/chip/die_link.h"
 #include "models/chip/stream.h"
 
 namespace tpusim::chip {
@@ -41,6 +42,7 @@ class Device {
   Mxu& mxu() { return mxu_; }
   Vpu& vpu() { return vpu_; }
   SyncFlags& flags() { return flags_; }
+  const DieLink* die_link() const { return die_link_.get(); }  // null: alone on its chip
   const std::vector<Stream*>& streams() const { return streams_; }
   Stream& main_stream() { return *streams_.front(); }
 
@@ -54,6 +56,7 @@ class Device {
   Dma dma_;
   TensorCore tensor_core_;
   SyncFlags flags_;
+  std::unique_ptr<DieLink> die_link_;
   Tokens tokens_;
   std::vector<std::unique_ptr<Stream>> owned_streams_;
   std::vector<Stream*> streams_;

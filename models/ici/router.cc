@@ -76,6 +76,10 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
     link.Sent(rdma.bytes, source.copies);
     uses_.push_back({link.resource(), senders / static_cast<double>(link.copies())});
   }
+  if (route.links.empty() && route.peer != device) {
+    TPUSIM_CHECK(source.die_link != nullptr, "a chip of one device has no way to another");
+    uses_.push_back({source.die_link->resource(), 1});
+  }
   if (rdma.from == isa::MemorySpace::kHbm) uses_.push_back({source.hbm->resource(), 1});
   if (rdma.to == isa::MemorySpace::kHbm) {
     uses_.push_back(
@@ -98,7 +102,7 @@ void Router::FlowEnded(uint64_t slot) {
   for (const configs::Link& id : record.route->links) LinkOf(id).Received(rdma.bytes, senders);
   record.end = chip::Now();
   record.arrival =
-      record.end + params_.ici.hop_latency * static_cast<int64_t>(record.route->links.size());
+      record.end + params_.ici.hop_latency * isa::Crossings(record.source, *record.route);
   if (rdma.reduce) {
     record.arrival +=
         timing::ReduceTail(params_, *rdma.reduce, rdma.bytes, rdma.to == isa::MemorySpace::kHbm);
@@ -116,8 +120,7 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
   pending.record = RdmaRecord{};
   pending.record.source = device;
   pending.record.destination = route.peer;
-  const auto hops = static_cast<int64_t>(route.links.size());
-  arrivals_.Push(chip::Now() + params_.ici.hop_latency * hops, slot);
+  arrivals_.Push(chip::Now() + params_.ici.hop_latency * isa::Crossings(device, route), slot);
 }
 
 void Router::DelayEnded(uint64_t slot) {

@@ -3,7 +3,8 @@
 //
 // A remote DMA is one flow through everything that it occupies at once:
 //
-//   every link of its route     weight 1
+//   every link of its route     weight 1; between two devices of one chip, whose
+//                               route has none, the sender's way to its chip
 //   HBM of the sender           weight 1, if it reads from there
 //   HBM of the receiver         weight 1, if it writes there; 2 if it adds (the
 //                               partial sum is read and the sum written)
@@ -17,7 +18,8 @@
 //                      (timing::ReduceTail; 0 if nothing is added)
 //
 // The hop latency is measured from issue to arrival of small messages and
-// contains the DMA's start. A signal is all latency: hops x hop latency.
+// contains the DMA's start. A signal is all latency: hops x hop latency. The way
+// between two devices of a chip counts as one hop; nothing is published of its latency.
 //
 // Resources and flags of other chips are reached through the Fabric, which knows
 // every device and every router of the pod.
@@ -33,6 +35,7 @@
 #include "configs/chip.h"
 #include "configs/topology.h"
 #include "models/chip/delay_queue.h"
+#include "models/chip/die_link.h"
 #include "models/chip/fluid.h"
 #include "models/chip/hbm.h"
 #include "models/chip/network_port.h"
@@ -71,7 +74,8 @@ struct Fabric {
     chip::Hbm* hbm = nullptr;
     chip::Vpu* vpu = nullptr;
     chip::SyncFlags* flags = nullptr;
-    int64_t copies = 1;  // devices that these modules stand for
+    const chip::DieLink* die_link = nullptr;  // null where a chip is one device
+    int64_t copies = 1;                       // devices that these modules stand for
   };
   std::vector<Endpoint> devices;
   // By chip x directions + direction; null where there is none.

@@ -82,7 +82,7 @@ struct Window {
   int64_t rows = 1;                       // contiguous runs that one transfer has
   uint32_t moves_with = 0;
   int32_t buffers = 2;
-  std::string operand;                    // HLO name, for the disassembly
+  std::string operand;  // HLO name, for the disassembly
 };
 
 // Steps `count` times; the last index covers `last_fraction` of a full block.
@@ -202,17 +202,23 @@ struct RouteEnd {
   int32_t peer = -1;  // device
   std::vector<configs::Link> links;
 };
+// How often a transfer of this device is handed on: by every link of the route, or
+// once between two devices of a chip. Each costs the latency of a hop.
+inline int64_t Crossings(int64_t device, const RouteEnd& end) {
+  if (end.links.empty()) return end.peer == device ? 0 : 1;
+  return static_cast<int64_t>(end.links.size());
+}
 struct Route {
-  std::string name;             // "ring x+"
-  std::vector<RouteEnd> from;   // per source device
+  std::string name;            // "ring x+"
+  std::vector<RouteEnd> from;  // per source device
 };
 
 struct PodProgram {
-  std::vector<SharedBody> programs;         // tensor_core[0] of each distinct program
-  std::vector<int32_t> program_of_device;   // indexed by device id
+  std::vector<SharedBody> programs;        // tensor_core[0] of each distinct program
+  std::vector<int32_t> program_of_device;  // indexed by device id
   std::vector<Route> routes;
-  int32_t flags = 0;                        // flags per device
-  int32_t tokens = 0;                       // tokens per device
+  int32_t flags = 0;   // flags per device
+  int32_t tokens = 0;  // tokens per device
   ProgramInfo info;
 
   int64_t devices() const { return static_cast<int64_t>(program_of_device.size()); }

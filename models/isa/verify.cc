@@ -69,12 +69,6 @@ class Verifier {
           return Bad(fmt::format("route '{}' from device {} ends at chip {}, not at device {}",
                                  route.name, device, chip, end.peer));
         }
-        if (end.links.empty() && end.peer != device) {
-          return NoRule(fmt::format(
-              "route '{}': transfers between two devices of one chip (device {} to {}) have no "
-              "rule: their rate is not among the chip's parameters",
-              route.name, device, end.peer));
-        }
       }
     }
     return absl::OkStatus();

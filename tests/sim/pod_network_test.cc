@@ -70,6 +70,21 @@ TEST(PodNetwork, OneHop) {
   EXPECT_EQ(timeline.events, 5);
 }
 
+TEST(PodNetwork, DevicesOfAChipExchangeWithoutItsLinks) {
+  // 100 kB at 10 ps a byte leave each device in 1 and arrive a hop later; over the
+  // link of 20 ps a byte they would take 2.
+  const configs::Config config = WithDevicesPerChip(Line(2), 2);
+  const isa::SharedBody both = Share(Send(0, 100'000, 0, 1), isa::Wait{0, 1}, isa::Wait{1, 1});
+  isa::PodProgram program = MakeProgram({both, both, nullptr, nullptr});
+  program.routes = {RouteBetween(config, {{0, 1}, {1, 0}})};
+  const Timeline timeline = MustSimulate(config, program);
+  EXPECT_EQ(timeline.devices[0].finish, Microseconds(2));
+  EXPECT_EQ(timeline.devices[1].finish, Microseconds(2));
+  EXPECT_EQ(timeline.devices[0].sent[kXPlus], Bytes(0));
+  // Read at one end and written at the other, both ways.
+  EXPECT_EQ(timeline.devices[0].hbm_bytes, Bytes(200'000));
+}
+
 TEST(PodNetwork, ThreeHopsAddLatencyOnly) {
   const configs::Config config = Line(4);
   isa::PodProgram program =

@@ -60,6 +60,7 @@ inline configs::ChipParams TestChip() {
   chip.ici.links = 4;
   chip.ici.link_bytes_per_second = BytesPerSecond(1e11);
   chip.ici.unwrapped_efficiency = 0.5;
+  chip.ici.die_to_die_bytes_per_second = BytesPerSecond(1e11);
   chip.ici.hop_latency = Microseconds(1);
   chip.ici.reduce_window = Bytes(1000);
   chip.host.pcie_bytes_per_second = BytesPerSecond(1e10);
@@ -74,6 +75,15 @@ inline configs::Config TestConfig(std::array<int64_t, 3> shape = {1, 1, 1},
   config.name = "test";
   config.chip = TestChip();
   config.topology = configs::Topology(shape, wrap, 1);
+  return config;
+}
+
+// The same slice with chips of several devices.
+inline configs::Config WithDevicesPerChip(configs::Config config, int64_t devices) {
+  const configs::Topology& chips = config.topology;
+  config.chip.devices = config.chip.tensor_cores = devices;
+  config.topology =
+      configs::Topology(chips.shape(), {chips.wraps(0), chips.wraps(1), chips.wraps(2)}, devices);
   return config;
 }
 

@@ -18,6 +18,7 @@ using ::testing::IsEmpty;
 // A device that runs this body, in a loop so that the walk has to descend.
 isa::PodProgram Program(isa::Body body) {
   isa::PodProgram program;
+  program.routes = {{"to device 1", {{1, {}}}}};  // on its chip
   isa::Loop loop{2, std::make_shared<const isa::Body>(std::move(body))};
   program.programs = {std::make_shared<const isa::Body>(isa::Body{{loop}})};
   program.program_of_device = {0};
@@ -55,11 +56,21 @@ TEST(UnusedOverridesTest, LinksWithoutTransfers) {
   const isa::PodProgram quiet = Program({Product(isa::NumberFormat::kBf16)});
   EXPECT_THAT(Unused("v5e-4x2", {"ici.hop_latency_ns=500"}, quiet),
               ElementsAre("--set ici.hop_latency_ns has no effect: the program sends nothing to "
-                          "another chip"));
+                          "another device"));
   const isa::PodProgram sends = Program({{isa::Rdma{}}});
   EXPECT_THAT(Unused("v5e-4x2", {"ici.hop_latency_ns=500"}, sends), IsEmpty());
   EXPECT_THAT(Unused("v5e-4x2", {"chip.mxu.rows=256"}, sends),
               ElementsAre("--set chip.mxu.rows has no effect: the program has no matrix product"));
+}
+
+TEST(UnusedOverridesTest, TheWayBetweenDevicesOfAChip) {
+  const std::vector<std::string> set = {"ici.die_to_die_bytes_per_second=1e11"};
+  isa::PodProgram sends = Program({{isa::Rdma{}}});
+  EXPECT_THAT(Unused("v7x-2x2x1", set, sends), IsEmpty());
+  sends.routes[0].from = {{2, {{0, configs::Direction::kXPlus}}}};
+  EXPECT_THAT(Unused("v7x-2x2x1", set, sends),
+              ElementsAre("--set ici.die_to_die_bytes_per_second has no effect: no device sends "
+                          "anything to another of its chip"));
 }
 
 TEST(UnusedOverridesTest, EfficiencyOfAxesThatTheSliceHasNot) {

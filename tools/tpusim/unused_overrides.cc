@@ -12,14 +12,15 @@ namespace {
 struct Uses {
   std::set<isa::NumberFormat> formats;  // of matrix products
   bool eup = false, xlu = false;
-  bool remote = false;   // anything sent to another chip
-  bool reduces = false;  // reduce-adds on arrival
+  bool remote = false;    // anything sent to another device
+  bool own_chip = false;  // ... of the same chip
+  bool reduces = false;   // reduce-adds on arrival
   bool host = false;
 };
 
 class Walker {
  public:
-  explicit Walker(Uses& uses) : uses_(uses) {}
+  Walker(const isa::PodProgram& program, Uses& uses) : program_(program), uses_(uses) {}
 
   // Bodies are shared, each is looked at once.
   void Visit(const isa::SharedBody& body) {
@@ -35,6 +36,7 @@ class Walker {
   void operator()(const isa::Kernel& kernel) { (*this)(kernel.block); }
   void operator()(const isa::Rdma& rdma) {
     uses_.remote = true;
+    uses_.own_chip |= StaysOnChip(program_.routes[rdma.route]);
     uses_.reduces |= rdma.reduce.has_value();
   }
   void operator()(const isa::HostDma&) { uses_.host = true; }
@@ -47,6 +49,16 @@ class Walker {
   void operator()(const Other&) {}
 
  private:
+  static bool StaysOnChip(const isa::Route& route) {
+    for (size_t device = 0; device < route.from.size(); ++device) {
+      const isa::RouteEnd& end = route.from[device];
+      if (end.peer >= 0 && end.peer != static_cast<int64_t>(device) && end.links.empty())
+        return true;
+    }
+    return false;
+  }
+
+  const isa::PodProgram& program_;
   Uses& uses_;
   std::set<const isa::Body*> seen_;  // looked up, never iterated
 };
@@ -80,10 +92,13 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
   if (below("chip.mxu.") && uses.formats.empty()) return "the program has no matrix product";
   if (below("chip.vpu.eup_") && !uses.eup) return "the program has no transcendental function";
   if (below("chip.vpu.xlu_") && !uses.xlu) return "the program moves nothing across lanes";
-  if (below("chip.cmem.") || below("chip.sparse_core.") || below("ici.die_to_die_")) {
+  if (below("chip.cmem.") || below("chip.sparse_core.")) {
     return "no part of the model uses it so far";
   }
-  if (below("ici.") && !uses.remote) return "the program sends nothing to another chip";
+  if (below("ici.") && !uses.remote) return "the program sends nothing to another device";
+  if (path == "ici.die_to_die_bytes_per_second" && !uses.own_chip) {
+    return "no device sends anything to another of its chip";
+  }
   if (path == "ici.reduce_window_bytes" && !uses.reduces) return "nothing is added up on arrival";
   if (below("host.pcie") && !uses.host) return "the program moves nothing to or from the host";
   if (below("host.")) return below("host.pcie") ? "" : "there is only one slice";
@@ -107,7 +122,7 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
 std::vector<std::string> UnusedOverrides(const configs::Config& config,
                                          const isa::PodProgram& program) {
   Uses uses;
-  Walker walker(uses);
+  Walker walker(program, uses);
   for (const isa::SharedBody& body : program.programs) walker.Visit(body);
   std::vector<std::string> warnings;
   for (const configs::AppliedOverride& override : config.overrides) {

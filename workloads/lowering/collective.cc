@@ -80,11 +80,12 @@ absl::Status CheckPairs(const configs::Config& config, const CollectiveRequest& 
 absl::Status Check(const configs::Config& config, const CollectiveRequest& request) {
   const std::string where =
       fmt::format("{}{}{}", KindName(request.kind), request.name.empty() ? "" : " ", request.name);
-  if (config.chip.devices != 1 || config.topology.devices_per_chip() != 1) {
-    return NoRule(
-        fmt::format("{}: no rule for collectives on {}, whose chips hold {} devices each "
-                    "(chips of one device only)",
-                    where, config.chip.name, config.topology.devices_per_chip()));
+  if (config.topology.devices_per_chip() > 1 &&
+      !(config.chip.ici.die_to_die_bytes_per_second.value() > 0)) {
+    return UserError(fmt::format(
+        "{}: chips of {} hold {} devices, but ici.die_to_die_bytes_per_second says nothing of the "
+        "way between them; give it in the chip's file or with --set",
+        where, config.chip.name, config.topology.devices_per_chip()));
   }
   if (request.operand_bytes < Bytes(0))
     return UserError(where + ": the operand has a negative size");
@@ -133,10 +134,7 @@ absl::StatusOr<Decision> Decide(const configs::Config& config, const CollectiveR
       info.algorithm = best.algorithm;
       info.expected = best.expected;
     }
-    for (const size_t g : form.groups) {
-      info.bound = std::max(
-          info.bound, BoundOf(request.kind, info.bytes, WiresOf(config, form, request.groups[g])));
-    }
+    info.bound = std::max(info.bound, BoundOf(config, request, form, info.bytes));
     decision.chosen.push_back(std::move(best));
   }
   return decision;

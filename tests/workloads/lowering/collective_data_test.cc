@@ -135,5 +135,23 @@ TEST(CollectiveDataTest, GroupsOfDifferentForms) {
   CheckAll(config, {{0, 1, 4, 5}, {12, 13, 14, 15}, {2, 7, 8, 10}});
 }
 
+TEST(CollectiveDataTest, ChipsOfTwoDevices) {
+  configs::Config config = *configs::LoadConfig("v7x-1x1x1", {});
+  for (const bool wraps : {false, true}) {
+    config.topology = configs::Topology({4, 2, 1}, {wraps, false, false}, 2);
+    for (const std::vector<int>& axes :
+         {std::vector{0}, {1}, {kCoreAxis}, {0, 1}, {0, kCoreAxis}, {0, 1, kCoreAxis}}) {
+      SCOPED_TRACE(testing::PrintToString(axes));
+      CheckAll(config, GroupsAlong(config.topology, axes));
+    }
+  }
+  config.topology = configs::Topology({2, 2, 2}, {false, false, false}, 2);
+  CheckAll(config, GroupsAlong(config.topology, {0, 1, 2, kCoreAxis}));
+  // No boxes: the two devices of a chip and one of its neighbour; one of each
+  // chip, but not the same.
+  CheckAll(config, {{0, 1, 2}, {4, 5, 6}});
+  CheckAll(config, {{0, 3, 4, 7}, {1, 2, 5, 6}});
+}
+
 }  // namespace
 }  // namespace tpusim::lowering

@@ -38,11 +38,17 @@ void Expand(const isa::Body& body, std::vector<const isa::Instruction*>& out) {
 class BodyInterpreter {
  public:
   BodyInterpreter(const configs::Config& config, const isa::PodProgram& program)
-      : config_(config), program_(program), resource_(config.devices() * configs::kDirections) {
+      : config_(config),
+        program_(program),
+        resource_(config.topology.chips() * configs::kDirections) {
     for (const configs::Link& link : config.topology.AllLinks()) {
       const bool wraps = config.topology.wraps(configs::AxisOf(link.direction));
       resource_[Index(link)] =
           network_.AddResource("link", timing::EffectiveLinkRate(config.chip.ici, wraps));
+    }
+    for (int64_t d = 0; d < config.devices() && config.topology.devices_per_chip() > 1; ++d) {
+      to_own_chip_.push_back(
+          network_.AddResource("die link", config.chip.ici.die_to_die_bytes_per_second));
     }
   }
 
@@ -110,8 +116,8 @@ class BodyInterpreter {
   }
 
   void FlowEnded(const Sent& sent) {
-    const int64_t hops = static_cast<int64_t>(sent.end->links.size());
-    const Picoseconds arrival = now_ + config_.chip.ici.hop_latency * hops;
+    const Picoseconds arrival =
+        now_ + config_.chip.ici.hop_latency * isa::Crossings(sent.source, *sent.end);
     events_.push({arrival.value(), sent.end->peer, sent.rdma->arrival_flag});
     if (sent.rdma->sent_flag >= 0) {
       ++devices_[sent.source].flags[sent.rdma->sent_flag];
@@ -142,13 +148,15 @@ class BodyInterpreter {
     const isa::RouteEnd& end = program_.routes[rdma.route].from[d];
     MustHold(end.peer >= 0);
     std::vector<flow::Use> uses;
-    int64_t at = d;
+    const int64_t per_chip = config_.topology.devices_per_chip();
+    int64_t at = d / per_chip;
     for (const configs::Link& link : end.links) {
       MustHold(link.chip == at);
       at = config_.topology.Neighbour(at, link.direction);
       uses.push_back({resource_[Index(link)], 1});
     }
-    MustHold(at == end.peer);
+    MustHold(at == end.peer / per_chip);
+    if (end.links.empty()) uses.push_back({to_own_chip_.at(d), 1});
     sent_.push_back({d, &rdma, &end});
     bytes_ += rdma.bytes.value();
     network_.Start(now_, static_cast<double>(rdma.bytes.value()), 1e18, uses, sent_.size() - 1);
@@ -161,7 +169,7 @@ class BodyInterpreter {
   const configs::Config& config_;
   const isa::PodProgram& program_;
   flow::Network network_;
-  std::vector<flow::ResourceId> resource_;
+  std::vector<flow::ResourceId> resource_, to_own_chip_;
   std::vector<Device> devices_;
   std::vector<Sent> sent_;
   // (time, device, flag; -1 wakes the device)
@@ -395,11 +403,13 @@ DataRun FollowData(const Plan& plan) { return DataInterpreter(plan).Run(); }
 
 std::vector<std::vector<int64_t>> GroupsAlong(const configs::Topology& topology,
                                               const std::vector<int>& axes) {
-  std::map<std::array<int64_t, configs::kMaxAxes>, std::vector<int64_t>> groups;
-  for (int64_t chip = 0; chip < topology.chips(); ++chip) {
-    auto rest = topology.At(chip).at;
+  const int64_t per_chip = topology.devices_per_chip();
+  std::map<Position, std::vector<int64_t>> groups;
+  for (int64_t device = 0; device < topology.devices(); ++device) {
+    const configs::Coordinates at = topology.At(device / per_chip);
+    Position rest = {at.at[0], at.at[1], at.at[2], device % per_chip};
     for (const int axis : axes) rest[axis] = 0;
-    groups[rest].push_back(chip);
+    groups[rest].push_back(device);
   }
   std::vector<std::vector<int64_t>> result;
   for (auto& [rest, group] : groups) result.push_back(std::move(group));

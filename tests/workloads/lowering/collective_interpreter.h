@@ -33,7 +33,8 @@ struct DataRun {
 // All members of one group, at every position of the plan's lanes.
 DataRun FollowData(const Plan& plan);
 
-// One group per line of the torus along `axes` (all members of the slice).
+// One group per line of the torus along `axes`, kCoreAxis among them if wanted (all
+// members of the slice).
 std::vector<std::vector<int64_t>> GroupsAlong(const configs::Topology& topology,
                                               const std::vector<int>& axes);
 

@@ -50,6 +50,18 @@ TEST(PermuteTest, ShiftAlongALineOfFourComesBackTheOtherWay) {
   EXPECT_NEAR(ToMicroseconds(lowered.info.bound), 23.302, 0.001);
 }
 
+TEST(PermuteTest, DevicesOfAChipSwapBesideALink) {
+  // v7x, 64 MiB at 5.4e11 B/s on the chip, and at 9e10 B/s over the two links between
+  // the chips (1,0) and (0,1). Launch is 11 us, a hop 1.
+  const configs::Config config = *configs::LoadConfig("v7x-2x2x1", {});
+  isa::PodProgram program;
+  const auto swap = Checked(config, Permute({{0, 1}, {1, 0}}, 64 * kMiB), program);
+  EXPECT_NEAR(ToMicroseconds(swap.info.bound), 124.28, 0.01);
+  EXPECT_NEAR(ToMicroseconds(swap.info.expected), 11 + 1 + 124.28, 0.01);
+  const auto both = Checked(config, Permute({{0, 1}, {1, 0}, {2, 4}, {4, 2}}, 64 * kMiB), program);
+  EXPECT_NEAR(ToMicroseconds(both.info.expected), 11 + 2 + 745.65, 0.01);
+}
+
 TEST(PermuteTest, ShiftRoundARingUsesTheRouteOfTheAxis) {
   const configs::Config config = V5e("16x16");
   std::vector<std::pair<int64_t, int64_t>> pairs;

@@ -91,6 +91,45 @@ TEST(CollectiveTimeTest, AllToAllOverARingIsAQuarterOfTheAllGather) {
               13.4 + 3172.99, 0.01);
 }
 
+// Two groups, one per core, over four chips of v7x: each link carries both.
+TEST(CollectiveTimeTest, PublishedAllGathersOfTwoGroupsThatShareTheirLinks) {
+  const configs::Config config = *configs::LoadConfig("v7x-2x2x1", {});
+  const struct {
+    int64_t shard;
+    double microseconds;  // tpu-recipes, microbenchmarks, all_gather.md
+  } published[] = {{256 * kKiB, 21.92},
+                   {kMiB, 48.7},
+                   {4 * kMiB, 155.4},
+                   {16 * kMiB, 576.0},
+                   {64 * kMiB, 2252.3}};
+  for (const auto& row : published) {
+    const CollectiveRequest request = Along(config, CollectiveKind::kAllGather, {0, 1}, row.shard);
+    EXPECT_NEAR(Microseconds(config, request) / row.microseconds, 1, 0.02) << row.shard;
+  }
+  // By hand, 64 MiB: three shards over two links that two groups share, in two
+  // colours one after the other: 11 + 2 + 3 * 2^26 / 90e9 = 2249.96 us.
+  EXPECT_NEAR(Microseconds(config, Along(config, CollectiveKind::kAllGather, {0, 1}, 64 * kMiB)),
+              2249.96, 0.01);
+}
+
+// Between the two devices of a chip of v7x: 5.4e11 B/s each way, one hop.
+TEST(CollectiveTimeTest, AChipOfTwoDevices) {
+  const configs::Config config = *configs::LoadConfig("v7x-2x2x1", {});
+  // 64 MiB shards: 11 + 1 + 2^26 / 5.4e11 = 12 + 124.28 us.
+  const CollectiveRequest inside =
+      Along(config, CollectiveKind::kAllGather, {kCoreAxis}, 64 * kMiB);
+  EXPECT_NEAR(Microseconds(config, inside), 136.28, 0.01);
+  EXPECT_EQ(EstimateCollective(config, inside)->algorithm, "line of 2 over cores");
+  EXPECT_NEAR(ToMicroseconds(EstimateCollective(config, inside)->bound), 124.28, 0.01);
+  // Over all eight: first among the chips, as above, then the other device's four
+  // shards, a colour's half at half the rate: 11 + 2 + 2236.96 + 1 + 4 * 124.28 us.
+  const CollectiveRequest all =
+      Along(config, CollectiveKind::kAllGather, {0, 1, kCoreAxis}, 64 * kMiB);
+  EXPECT_NEAR(Microseconds(config, all), 2748.06, 0.02);
+  // Every chip lacks six shards, which come over two links.
+  EXPECT_NEAR(ToMicroseconds(EstimateCollective(config, all)->bound), 6 * 67108864 / 180e3, 0.01);
+}
+
 struct SweepCase {
   const char* slice;
   std::vector<int> axes;
@@ -98,8 +137,14 @@ struct SweepCase {
 
 std::vector<SweepCase> Sweep() {
   std::vector<SweepCase> cases;
-  for (const char* slice : {"2x2", "4x2", "4x4", "8x8", "8x16", "16x16"}) {
+  for (const char* slice : {"v5e-2x2", "v5e-4x2", "v5e-4x4", "v5e-8x8", "v5e-8x16", "v5e-16x16"}) {
     for (const std::vector<int>& axes : {std::vector{0}, std::vector{1}, std::vector{0, 1}}) {
+      cases.push_back({slice, axes});
+    }
+  }
+  for (const char* slice : {"v7x-2x2x1", "v7x-4x4x4", "v3-4x4"}) {
+    for (const std::vector<int>& axes : {std::vector{0}, std::vector{kCoreAxis}, std::vector{0, 1},
+                                         std::vector{1, kCoreAxis}, std::vector{0, 1, kCoreAxis}}) {
       cases.push_back({slice, axes});
     }
   }
@@ -108,7 +153,7 @@ std::vector<SweepCase> Sweep() {
 
 TEST(CollectiveTimeTest, NothingIsExpectedBelowItsBound) {
   for (const SweepCase& c : Sweep()) {
-    const configs::Config config = V5e(c.slice);
+    const configs::Config config = *configs::LoadConfig(c.slice, {});
     for (const CollectiveKind kind : kGroupKinds) {
       for (int64_t bytes = kKiB; bytes <= 4 * kGiB; bytes *= 4) {
         const auto info = EstimateCollective(config, Along(config, kind, c.axes, bytes));
@@ -117,9 +162,10 @@ TEST(CollectiveTimeTest, NothingIsExpectedBelowItsBound) {
         EXPECT_GT(info->bound, Picoseconds(0));
         // Nor is the bound far below what is reached once latency does not matter.
         // Farthest off are all-reduces over lines: 1.5 V or more over a link against
-        // V over the cut, at 0.867 of the nominal rate.
+        // V over the cut, at 0.867 of the nominal rate; a little more where the
+        // devices of a chip exchange besides.
         if (bytes == 4 * kGiB) {
-          EXPECT_LE(Ratio(info->expected, info->bound), 2.5)
+          EXPECT_LE(Ratio(info->expected, info->bound), 2.7)
               << c.slice << " " << info->algorithm << " " << info->kind;
         }
       }
@@ -130,7 +176,7 @@ TEST(CollectiveTimeTest, NothingIsExpectedBelowItsBound) {
 // The bodies, all groups at once, against the closed form.
 TEST(CollectiveTimeTest, BodiesTakeTheirClosedForm) {
   for (const SweepCase& c : Sweep()) {
-    const configs::Config config = V5e(c.slice);
+    const configs::Config config = *configs::LoadConfig(c.slice, {});
     for (const CollectiveKind kind : kGroupKinds) {
       for (const int64_t bytes : {int64_t{4096}, kMiB, 64 * kMiB}) {
         isa::PodProgram program;

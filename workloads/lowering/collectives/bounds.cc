@@ -1,16 +1,27 @@
 // The wires of a group, for its physical bound.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "workloads/lowering/collectives/choice.h"
 
 namespace tpusim::lowering {
 namespace {
 
-// Inside a contiguous box the group uses its own links only.
+std::set<int64_t> ChipsOf(const configs::Config& config, const std::vector<int64_t>& group) {
+  std::set<int64_t> chips;
+  for (const int64_t device : group) chips.insert(device / config.topology.devices_per_chip());
+  return chips;
+}
+
+// Inside a contiguous box the group uses its own links only. The devices of a
+// chip count as one member: what they exchange crosses no link.
 timing::GroupWires BoxWires(const Box& box) {
   timing::GroupWires wires;
-  wires.n = box.members();
+  wires.n = 1;
+  for (const AxisRun& run : box.runs) wires.n *= run.axis == kCoreAxis ? 1 : run.n;
   for (const AxisRun& run : box.runs) {
+    if (run.axis == kCoreAxis) continue;
     const int64_t lanes = wires.n / run.n;
     wires.links += lanes * (run.ring ? 2 * run.n : 2 * (run.n - 1));
     wires.fewest_links += run.ring ? 2 : 1;
@@ -28,19 +39,26 @@ timing::GroupWires BoxWires(const Box& box) {
   return wires;
 }
 
-}  // namespace
-
 timing::GroupWires WiresOf(const configs::Config& config, const GroupForm& form,
                            const std::vector<int64_t>& group) {
   timing::GroupWires wires;
-  if (form.box && form.box->contiguous()) {
-    wires = BoxWires(*form.box);
-  } else {
-    // Routes may lead through chips of other groups; but what a member receives
-    // comes over one of its own links.
+  wires.nominal = config.chip.ici.link_bytes_per_second;
+  const std::set<int64_t> chips = ChipsOf(config, group);
+  if (chips.size() == 1) {
+    // Each device of the chip has one way in.
     wires.n = static_cast<int64_t>(group.size());
+    wires.links = wires.n;
+    wires.fewest_links = 1;
+    wires.nominal = config.chip.ici.die_to_die_bytes_per_second;
+  } else if (form.box && form.box->contiguous()) {
+    wires = BoxWires(*form.box);
+    wires.nominal = config.chip.ici.link_bytes_per_second;
+  } else {
+    // Routes may lead through chips of other groups; but what a chip receives
+    // comes over one of its own links.
+    wires.n = static_cast<int64_t>(chips.size());
     wires.fewest_links = configs::kDirections;
-    for (const int64_t chip : group) {
+    for (const int64_t chip : chips) {
       int64_t links = 0;
       for (int d = 0; d < configs::kDirections; ++d) {
         links += config.topology.HasLink(chip, static_cast<configs::Direction>(d)) ? 1 : 0;
@@ -49,7 +67,6 @@ timing::GroupWires WiresOf(const configs::Config& config, const GroupForm& form,
       wires.fewest_links = std::min(wires.fewest_links, links);
     }
   }
-  wires.nominal = config.chip.ici.link_bytes_per_second;
   return wires;
 }
 
@@ -67,6 +84,27 @@ Picoseconds BoundOf(CollectiveKind kind, Bytes v, const timing::GroupWires& wire
       break;
   }
   return Picoseconds(0);
+}
+
+}  // namespace
+
+Picoseconds BoundOf(const configs::Config& config, const CollectiveRequest& request,
+                    const GroupForm& form, Bytes v) {
+  // Groups of other devices of the same chips need the same wires.
+  std::map<std::set<int64_t>, int64_t> groups_on;
+  for (const std::vector<int64_t>& group : request.groups) ++groups_on[ChipsOf(config, group)];
+  Picoseconds bound(0);
+  for (const size_t g : form.groups) {
+    const std::vector<int64_t>& group = request.groups[g];
+    const timing::GroupWires wires = WiresOf(config, form, group);
+    int64_t times = groups_on.at(ChipsOf(config, group));
+    // Devices of one chip count as one member, which exchanges what all of them do.
+    if (request.kind == CollectiveKind::kAllToAll) {
+      times *= std::max<int64_t>(1, static_cast<int64_t>(group.size()) / wires.n);
+    }
+    bound = std::max(bound, BoundOf(request.kind, v * times, wires));
+  }
+  return bound;
 }
 
 }  // namespace tpusim::lowering

@@ -8,6 +8,16 @@
 namespace tpusim::lowering {
 namespace {
 
+// x, y, z of the chip, and which of its devices it is.
+Position PlaceOf(const configs::Topology& topology, int64_t device) {
+  const configs::Coordinates c = topology.At(device / topology.devices_per_chip());
+  return {c.at[0], c.at[1], c.at[2], device % topology.devices_per_chip()};
+}
+
+int64_t LengthOf(const configs::Topology& topology, int axis) {
+  return axis == kCoreAxis ? topology.devices_per_chip() : topology.shape()[axis];
+}
+
 // The run that these coordinates (sorted, at least two) form, if any.
 std::optional<AxisRun> FindRun(int axis, const std::vector<int64_t>& at, int64_t length,
                                bool wraps) {
@@ -36,6 +46,8 @@ int64_t Box::members() const {
   return product;
 }
 
+bool Box::SpansCores() const { return !runs.empty() && runs.back().axis == kCoreAxis; }
+
 bool Box::contiguous() const {
   return std::all_of(runs.begin(), runs.end(), [](const AxisRun& run) { return run.stride == 1; });
 }
@@ -55,16 +67,17 @@ bool SameForm(const Box& a, const Box& b) {
 }
 
 std::optional<Box> FindBox(const configs::Topology& topology, const std::vector<int64_t>& group) {
-  std::array<std::set<int64_t>, configs::kMaxAxes> coordinates;
+  std::array<std::set<int64_t>, kMaxLanes> coordinates;
   for (const int64_t device : group) {
-    const configs::Coordinates c = topology.At(device);
-    for (int axis = 0; axis < configs::kMaxAxes; ++axis) coordinates[axis].insert(c.at[axis]);
+    const Position at = PlaceOf(topology, device);
+    for (int axis = 0; axis < kMaxLanes; ++axis) coordinates[axis].insert(at[axis]);
   }
   Box box;
-  for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
+  for (int axis = 0; axis < kMaxLanes; ++axis) {
     if (coordinates[axis].size() < 2) continue;
     const std::vector<int64_t> sorted(coordinates[axis].begin(), coordinates[axis].end());
-    const auto run = FindRun(axis, sorted, topology.shape()[axis], topology.wraps(axis));
+    const bool wraps = axis != kCoreAxis && topology.wraps(axis);
+    const auto run = FindRun(axis, sorted, LengthOf(topology, axis), wraps);
     if (!run) return std::nullopt;
     box.runs.push_back(*run);
   }
@@ -74,12 +87,12 @@ std::optional<Box> FindBox(const configs::Topology& topology, const std::vector<
 }
 
 Position PositionIn(const configs::Topology& topology, const Box& box, int64_t device) {
-  const configs::Coordinates c = topology.At(device);
+  const Position place = PlaceOf(topology, device);
   Position position = {};
   for (size_t i = 0; i < box.runs.size(); ++i) {
     const AxisRun& run = box.runs[i];
-    const int64_t length = topology.shape()[run.axis];
-    position[i] = (c.at[run.axis] - run.first + length) % length / run.stride;
+    const int64_t length = LengthOf(topology, run.axis);
+    position[i] = (place[run.axis] - run.first + length) % length / run.stride;
   }
   return position;
 }

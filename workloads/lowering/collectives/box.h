@@ -1,5 +1,7 @@
 // Recognises groups that lie in the torus like a box: along each axis a run of
-// evenly spaced coordinates, and a member at every combination of them.
+// evenly spaced coordinates, and a member at every combination of them. On chips
+// of several devices the number of the device on its chip is a coordinate too:
+// the fourth axis, kCoreAxis, a line.
 #ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_BOX_H_
 #define TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_BOX_H_
 
@@ -24,10 +26,11 @@ struct AxisRun {
 };
 
 struct Box {
-  std::vector<AxisRun> runs;  // axes along which the group extends, x first
+  std::vector<AxisRun> runs;  // axes along which the group extends, x first, cores last
 
   int64_t members() const;
   bool contiguous() const;      // all strides are 1
+  bool SpansCores() const;      // some chips have several members
   std::string Extents() const;  // "4x2"
 };
 
@@ -40,7 +43,8 @@ std::optional<Box> FindBox(const configs::Topology& topology, const std::vector<
 Position PositionIn(const configs::Topology& topology, const Box& box, int64_t device);
 
 // The chips of a contiguous box as a cycle of neighbours, as positions in the
-// box; empty if there is none (an odd number of chips, or a single run). Among
+// box; empty if there is none (an odd number of chips, a single run, several
+// members on a chip). Among
 // 4x2: 00 10 20 30 31 21 11 01.
 std::vector<Position> HamiltonianCycle(const Box& box);
 

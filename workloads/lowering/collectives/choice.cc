@@ -19,10 +19,11 @@ using RouteTie = configs::Topology::RouteTie;
 // the TPU compiler uses by default (xla_jf_single_phase_ring_max_kib).
 constexpr Bytes kSinglePhaseLimit = Bytes(10 * kKiB);
 
-constexpr std::string_view kAxisNames[configs::kMaxAxes] = {"x", "y", "z"};
+constexpr std::string_view kAxisNames[kMaxLanes] = {"x", "y", "z", "cores"};
 
 // Lane along one run of a box. Chips that are not neighbours exchange over all
-// links between them, which they share with the groups in between.
+// links between them, which they share with the groups in between; and the
+// devices of a chip share its links.
 Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
               const GroupForm& form, size_t run_index) {
   const configs::Topology& topology = config.topology;
@@ -33,8 +34,13 @@ Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
   lane.axis = run.axis;
   lane.stride = run.stride;
   lane.hops = run.stride;
+  if (run.axis == kCoreAxis) {
+    lane.rate = config.chip.ici.die_to_die_bytes_per_second;
+    return lane;
+  }
   lane.rate = timing::EffectiveLinkRate(config.chip.ici, topology.wraps(run.axis));
-  if (run.stride == 1) return lane;  // disjoint groups have disjoint links
+  // Disjoint groups of chips have disjoint links.
+  if (run.stride == 1 && topology.devices_per_chip() == 1) return lane;
   LinkLoads loads(config);
   for (const int64_t offset : {run.stride, -run.stride}) {
     const isa::Route route = AxisRoute(topology, run.axis, offset);
@@ -43,7 +49,7 @@ Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
       for (const int64_t device : request.groups[g]) {
         const int64_t at = PositionIn(topology, box, device)[run_index];
         const bool at_end = offset > 0 ? at == run.n - 1 : at == 0;
-        if (run.ring || !at_end) loads.Add(route.from[device].links);
+        if (run.ring || !at_end) loads.Add(device, route.from[device]);
       }
     }
   }
@@ -57,8 +63,8 @@ Lane ListRing(const configs::Config& config, const std::vector<std::vector<int64
   for (const std::vector<int64_t>& list : lists) {
     for (size_t i = 0; i < list.size(); ++i) {
       const int64_t next = list[(i + 1) % list.size()];
-      loads.Add(config.topology.Route(list[i], next, RouteTie::kPlus));
-      loads.Add(config.topology.Route(next, list[i], RouteTie::kMinus));
+      loads.Add(list[i], RouteTo(config.topology, list[i], next, RouteTie::kPlus));
+      loads.Add(next, RouteTo(config.topology, next, list[i], RouteTie::kMinus));
     }
   }
   return {.shape = Lane::Shape::kRing,
@@ -73,7 +79,7 @@ Lane ScatteredLane(const configs::Config& config, const std::vector<std::vector<
     for (const int64_t from : list) {
       for (const int64_t to : list) {
         for (const RouteTie tie : {RouteTie::kPlus, RouteTie::kMinus}) {
-          loads.Add(config.topology.Route(from, to, tie));
+          loads.Add(from, RouteTo(config.topology, from, to, tie));
         }
       }
     }
@@ -159,15 +165,20 @@ void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& re
   }
   std::vector<int> order(lanes.size());
   std::iota(order.begin(), order.end(), 0);
-  const bool alike = std::all_of(lanes.begin(), lanes.end(),
+  // Colours take the axes of the torus in turns, and then all of them the way
+  // between the devices of a chip, of which each gets its part.
+  const size_t axes = lanes.size() - (form.box->SpansCores() ? 1 : 0);
+  const bool alike = std::all_of(lanes.begin(), lanes.begin() + static_cast<int64_t>(axes),
                                  [&](const Lane& lane) { return lane.SameSpeed(lanes[0]); });
-  if (alike) {
+  if (alike && axes > 1) {
     std::vector<std::vector<int>> rotated;
-    for (size_t i = 0; i < lanes.size(); ++i) {
+    for (size_t i = 0; i < axes; ++i) {
       rotated.push_back(order);
-      std::rotate(order.begin(), order.begin() + 1, order.end());
+      std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<int64_t>(axes));
     }
-    collector.Add(ManyLaneName(lanes, rotated, *form.box), lanes, rotated);
+    std::vector<Lane> shared = lanes;
+    if (axes < lanes.size()) shared.back().rate = lanes.back().rate / static_cast<double>(axes);
+    collector.Add(ManyLaneName(lanes, rotated, *form.box), shared, rotated);
   }
   do {
     collector.Add(ManyLaneName(lanes, {order}, *form.box), lanes, {order});
@@ -179,7 +190,9 @@ void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& re
   std::vector<std::vector<int64_t>> lists;
   for (const size_t g : form.groups) {
     const Box box = *FindBox(config.topology, request.groups[g]);
-    configs::Coordinates corner = config.topology.At(request.groups[g][0]);
+    const int64_t per_chip = config.topology.devices_per_chip();
+    const int64_t core = request.groups[g][0] % per_chip;
+    configs::Coordinates corner = config.topology.At(request.groups[g][0] / per_chip);
     std::vector<int64_t> list;
     for (const Position& position : cycle) {
       configs::Coordinates at = corner;
@@ -187,7 +200,7 @@ void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& re
         const AxisRun& run = box.runs[i];
         at.at[run.axis] = (run.first + position[i]) % config.topology.shape()[run.axis];
       }
-      list.push_back(config.topology.ChipAt(at));
+      list.push_back(config.topology.ChipAt(at) * per_chip + core);
     }
     lists.push_back(std::move(list));
   }

@@ -46,10 +46,10 @@ std::vector<Position> PositionsOf(const configs::Topology& topology, const Group
                                   const Candidate& candidate, size_t group_of_form,
                                   const std::vector<int64_t>& group);
 
-// What the physical bound of these groups is made of.
-timing::GroupWires WiresOf(const configs::Config& config, const GroupForm& form,
-                           const std::vector<int64_t>& group);
-Picoseconds BoundOf(CollectiveKind kind, Bytes v, const timing::GroupWires& wires);
+// What no algorithm can beat for the groups of the form, all at once, with `v` bytes
+// (V of the formulas in models/timing/collective_timing.h) each.
+Picoseconds BoundOf(const configs::Config& config, const CollectiveRequest& request,
+                    const GroupForm& form, Bytes v);
 
 }  // namespace tpusim::lowering
 

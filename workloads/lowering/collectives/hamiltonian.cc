@@ -29,7 +29,9 @@ std::vector<std::pair<int64_t, int64_t>> GridCycle(int64_t rows, int64_t columns
 }  // namespace
 
 std::vector<Position> HamiltonianCycle(const Box& box) {
-  if (box.runs.size() < 2 || !box.contiguous() || box.members() % 2 != 0) return {};
+  if (box.runs.size() < 2 || !box.contiguous() || box.SpansCores() || box.members() % 2 != 0) {
+    return {};
+  }
   // The dimension that is walked as rows must be even; a snake through two axes
   // is as long as their product.
   std::vector<Position> cycle;
@@ -37,7 +39,7 @@ std::vector<Position> HamiltonianCycle(const Box& box) {
     const bool x_rows = box.runs[0].n % 2 == 0;
     const int64_t rows = box.runs[x_rows ? 0 : 1].n;
     for (const auto& [row, column] : GridCycle(rows, box.members() / rows)) {
-      cycle.push_back(x_rows ? Position{row, column, 0} : Position{column, row, 0});
+      cycle.push_back(x_rows ? Position{row, column} : Position{column, row});
     }
     return cycle;
   }

@@ -15,11 +15,15 @@ constexpr int kMostPasses = 16;
 
 std::vector<int64_t> MinimumHopRing(const configs::Topology& topology,
                                     const std::vector<int64_t>& group) {
+  const int64_t per_chip = topology.devices_per_chip();
+  const auto distance = [&](int64_t a, int64_t b) {
+    return topology.Distance(a / per_chip, b / per_chip);
+  };
   std::vector<int64_t> left(group.begin() + 1, group.end());
   std::vector<int64_t> ring = {group.front()};
   while (!left.empty()) {
     const auto nearest = std::min_element(left.begin(), left.end(), [&](int64_t a, int64_t b) {
-      return topology.Distance(ring.back(), a) < topology.Distance(ring.back(), b);
+      return distance(ring.back(), a) < distance(ring.back(), b);
     });
     ring.push_back(*nearest);
     left.erase(nearest);
@@ -34,8 +38,7 @@ std::vector<int64_t> MinimumHopRing(const configs::Topology& topology,
         // Replaces i -> i+1 and j -> j+1 by i -> j and i+1 -> j+1.
         const int64_t a = ring[i], b = ring[i + 1], c = ring[j], d = ring[(j + 1) % n];
         if (d == a) continue;
-        if (topology.Distance(a, c) + topology.Distance(b, d) <
-            topology.Distance(a, b) + topology.Distance(c, d)) {
+        if (distance(a, c) + distance(b, d) < distance(a, b) + distance(c, d)) {
           std::reverse(ring.begin() + i + 1, ring.begin() + j + 1);
           improved = true;
         }

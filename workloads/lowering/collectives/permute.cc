@@ -16,7 +16,7 @@ using RouteTie = configs::Topology::RouteTie;
 // A message on its way: one route, or two that carry half each.
 struct Message {
   int64_t source = 0, target = 0;
-  std::vector<std::vector<configs::Link>> ways;
+  std::vector<isa::RouteEnd> ways;
   Bytes per_way;
 };
 
@@ -25,9 +25,10 @@ std::vector<Message> MessagesOf(const configs::Config& config, const CollectiveR
   std::vector<Message> messages;
   for (const auto& [source, target] : request.pairs) {
     if (source == target) continue;
-    Message message{source, target, {config.topology.Route(source, target, RouteTie::kPlus)}, {}};
-    std::vector<configs::Link> other = config.topology.Route(source, target, RouteTie::kMinus);
-    if (other != message.ways[0]) message.ways.push_back(std::move(other));
+    Message message{
+        source, target, {RouteTo(config.topology, source, target, RouteTie::kPlus)}, {}};
+    isa::RouteEnd other = RouteTo(config.topology, source, target, RouteTie::kMinus);
+    if (other.links != message.ways[0].links) message.ways.push_back(std::move(other));
     message.per_way =
         Bytes(CeilDiv(request.operand_bytes.value(), static_cast<int64_t>(message.ways.size())));
     messages.push_back(std::move(message));
@@ -54,18 +55,18 @@ isa::Route RouteOf(const configs::Topology& topology, const std::vector<Message>
                    size_t way) {
   isa::Route route;
   route.name = way == 0 ? "permutation" : "permutation, other way";
-  route.from.resize(topology.chips());
-  bool straight = true;
+  route.from.resize(topology.devices());
+  bool straight = topology.devices_per_chip() == 1;
   const std::vector<configs::Link>* first = nullptr;
   for (const Message& message : messages) {
     if (message.ways.size() <= way) continue;
-    const std::vector<configs::Link>& links = message.ways[way];
+    const std::vector<configs::Link>& links = message.ways[way].links;
     if (first == nullptr) first = &links;
     straight = straight && links.size() == first->size() &&
                std::all_of(links.begin(), links.end(), [&](const configs::Link& link) {
                  return link.direction == first->front().direction;
                });
-    route.from[message.source] = {static_cast<int32_t>(message.target), links};
+    route.from[message.source] = message.ways[way];
   }
   if (first == nullptr || !straight) return route;
   const configs::Direction direction = first->front().direction;
@@ -95,23 +96,25 @@ isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveR
   const std::vector<Message> messages = MessagesOf(config, request);
   LinkLoads loads(config);
   for (const Message& message : messages) {
-    for (const auto& links : message.ways) loads.Add(links, message.per_way.value());
+    for (const isa::RouteEnd& way : message.ways) {
+      loads.Add(message.source, way, message.per_way.value());
+    }
   }
   Picoseconds slowest(0);
   int64_t fewest_ways = 0, total_hops = 0;
+  bool on_chip = false;  // some message stays on its chip
   for (const Message& message : messages) {
-    for (const auto& links : message.ways) {
-      for (const configs::Link& link : links) {
-        const bool wraps = config.topology.wraps(configs::AxisOf(link.direction));
-        slowest = std::max(
-            slowest,
-            timing::DirectTransfers(Bytes(loads.On(link)), timing::EffectiveLinkRate(ici, wraps),
-                                    static_cast<int64_t>(links.size()), ici.hop_latency));
-      }
+    for (const isa::RouteEnd& way : message.ways) {
+      slowest = std::max(slowest, FromSeconds(loads.SecondsOn(message.source, way)) +
+                                      ici.hop_latency * isa::Crossings(message.source, way));
+    }
+    if (message.ways[0].links.empty()) {
+      on_chip = true;
+      continue;
     }
     const int64_t ways = static_cast<int64_t>(message.ways.size());
     fewest_ways = fewest_ways == 0 ? ways : std::min(fewest_ways, ways);
-    total_hops += static_cast<int64_t>(message.ways[0].size());
+    total_hops += static_cast<int64_t>(message.ways[0].links.size());
   }
   const Ends ends = EndsOf(config, request);
   for (int64_t device = 0; device < config.devices(); ++device) {
@@ -128,6 +131,10 @@ isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveR
   info.bound = timing::PermuteBound(request.operand_bytes, fewest_ways, total_hops,
                                     static_cast<int64_t>(config.topology.AllLinks().size()),
                                     ici.link_bytes_per_second);
+  if (on_chip) {
+    info.bound =
+        std::max(info.bound, TransferTime(request.operand_bytes, ici.die_to_die_bytes_per_second));
+  }
   return info;
 }
 

@@ -7,6 +7,7 @@
 
 #include "configs/status_macros.h"
 #include "models/timing/collective_timing.h"
+#include "workloads/lowering/collectives/steps.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -25,23 +26,39 @@ size_t IndexOf(const configs::Link& link) {
 
 }  // namespace
 
+isa::RouteEnd RouteTo(const configs::Topology& topology, int64_t from, int64_t to,
+                      configs::Topology::RouteTie tie) {
+  const int64_t per_chip = topology.devices_per_chip();
+  return {static_cast<int32_t>(to), topology.Route(from / per_chip, to / per_chip, tie)};
+}
+
 isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset) {
-  const configs::Direction direction = configs::MakeDirection(axis, offset > 0);
+  const int64_t per_chip = topology.devices_per_chip();
   const int64_t distance = offset > 0 ? offset : -offset;
   isa::Route route;
+  route.from.resize(topology.devices());
+  if (axis == kCoreAxis) {
+    route.name = fmt::format("core{:+d}", offset);
+    for (int64_t device = 0; device < topology.devices(); ++device) {
+      const int64_t core = device % per_chip + offset;
+      if (core >= 0 && core < per_chip)
+        route.from[device].peer = static_cast<int32_t>(device + offset);
+    }
+    return route;
+  }
+  const configs::Direction direction = configs::MakeDirection(axis, offset > 0);
   route.name = std::string(configs::DirectionName(direction));
   if (distance > 1) route.name += fmt::format("{}", distance);
-  route.from.resize(topology.chips());
-  for (int64_t chip = 0; chip < topology.chips(); ++chip) {
+  for (int64_t device = 0; device < topology.devices(); ++device) {
     isa::RouteEnd end;
-    int64_t at = chip;
+    int64_t at = device / per_chip;
     while (static_cast<int64_t>(end.links.size()) < distance && topology.HasLink(at, direction)) {
       end.links.push_back({at, direction});
       at = topology.Neighbour(at, direction);
     }
     if (static_cast<int64_t>(end.links.size()) < distance) continue;
-    end.peer = static_cast<int32_t>(at);
-    route.from[chip] = std::move(end);
+    end.peer = static_cast<int32_t>(at * per_chip + device % per_chip);
+    route.from[device] = std::move(end);
   }
   return route;
 }
@@ -51,12 +68,12 @@ isa::Route ListRoute(const configs::Topology& topology, std::string name,
                      configs::Topology::RouteTie tie) {
   isa::Route route;
   route.name = std::move(name);
-  route.from.resize(topology.chips());
+  route.from.resize(topology.devices());
   for (const std::vector<int64_t>& list : lists) {
     const int64_t n = static_cast<int64_t>(list.size());
     for (int64_t i = 0; i < n; ++i) {
       const int64_t peer = list[((i + offset) % n + n) % n];
-      route.from[list[i]] = {static_cast<int32_t>(peer), topology.Route(list[i], peer, tie)};
+      route.from[list[i]] = RouteTo(topology, list[i], peer, tie);
     }
   }
   return route;
@@ -71,16 +88,35 @@ int32_t AddRoute(isa::Route route, isa::PodProgram& program) {
 }
 
 LinkLoads::LinkLoads(const configs::Config& config)
-    : config_(&config), amounts_(config.topology.chips() * configs::kDirections, 0) {}
+    : config_(&config),
+      amounts_(config.topology.chips() * configs::kDirections + config.devices(), 0) {}
 
-void LinkLoads::Add(const std::vector<configs::Link>& links, int64_t amount) {
-  for (const configs::Link& link : links) amounts_[IndexOf(link)] += amount;
-  longest_ = std::max(longest_, static_cast<int64_t>(links.size()));
+std::vector<size_t> LinkLoads::CrossedBy(int64_t from, const isa::RouteEnd& end) const {
+  std::vector<size_t> crossed;
+  for (const configs::Link& link : end.links) crossed.push_back(IndexOf(link));
+  if (crossed.empty() && end.peer != from) {
+    crossed.push_back(config_->topology.chips() * configs::kDirections + from);
+  }
+  return crossed;
 }
 
-int64_t LinkLoads::On(const configs::Link& link) const { return amounts_[IndexOf(link)]; }
+void LinkLoads::Add(int64_t from, const isa::RouteEnd& end, int64_t amount) {
+  const std::vector<size_t> crossed = CrossedBy(from, end);
+  for (const size_t link : crossed) amounts_[link] += amount;
+  longest_ = std::max(longest_, static_cast<int64_t>(crossed.size()));
+}
+
+double LinkLoads::SecondsOn(int64_t from, const isa::RouteEnd& end) const {
+  double slowest = 0;
+  for (const size_t link : CrossedBy(from, end)) {
+    slowest = std::max(slowest, static_cast<double>(amounts_[link]) / RateOf(link).value());
+  }
+  return slowest;
+}
 
 BytesPerSecond LinkLoads::RateOf(size_t index) const {
+  const auto links = static_cast<size_t>(config_->topology.chips()) * configs::kDirections;
+  if (index >= links) return config_->chip.ici.die_to_die_bytes_per_second;
   const int axis = configs::AxisOf(static_cast<configs::Direction>(index % configs::kDirections));
   return timing::EffectiveLinkRate(config_->chip.ici, config_->topology.wraps(axis));
 }

@@ -11,8 +11,14 @@
 
 namespace tpusim::lowering {
 
-// "x+" or "x-4": from every chip, `offset` chips along an axis. Chips from which
-// that leads over the edge have no end.
+// From one device to another, over a minimum-hop route of the torus; between two
+// devices of one chip no link is crossed.
+isa::RouteEnd RouteTo(const configs::Topology& topology, int64_t from, int64_t to,
+                      configs::Topology::RouteTie tie);
+
+// "x+" or "x-4": from every device, `offset` chips along an axis to the device of
+// the same number, or along kCoreAxis to another device of the chip. Devices from
+// which that leads over the edge have no end.
 isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset);
 
 // From every member of each list to the one `offset` further on in it, cyclic,
@@ -30,23 +36,26 @@ class LinkLoads {
  public:
   explicit LinkLoads(const configs::Config& config);
 
-  void Add(const std::vector<configs::Link>& links, int64_t amount = 1);
-  // Amount on a link.
-  int64_t On(const configs::Link& link) const;
+  // A transfer of the device `from`.
+  void Add(int64_t from, const isa::RouteEnd& end, int64_t amount = 1);
+  // What the busiest link of such a transfer carries takes this long.
+  double SecondsOn(int64_t from, const isa::RouteEnd& end) const;
   // The smallest rate / amount over the loaded links: what one unit gets.
   BytesPerSecond Share() const;
   // The amount there, and the rate of that link.
   int64_t Busiest() const;
   BytesPerSecond BusiestRate() const;
-  // Links of the longest route added.
+  // Crossings of the longest route added.
   int64_t longest() const { return longest_; }
 
  private:
+  // Links by chip and direction, then what leaves each device for its own chip.
+  std::vector<size_t> CrossedBy(int64_t from, const isa::RouteEnd& end) const;
   size_t BusiestLink() const;
   BytesPerSecond RateOf(size_t index) const;
 
   const configs::Config* config_;
-  std::vector<int64_t> amounts_;  // by chip and direction
+  std::vector<int64_t> amounts_;
   int64_t longest_ = 0;
 };
 

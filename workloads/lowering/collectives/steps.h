@@ -24,7 +24,9 @@
 
 namespace tpusim::lowering {
 
-inline constexpr int kMaxLanes = configs::kMaxAxes;
+// The axes of the torus and, as one more, the devices of a chip.
+inline constexpr int kMaxLanes = configs::kMaxAxes + 1;
+inline constexpr int kCoreAxis = configs::kMaxAxes;
 using Position = std::array<int64_t, kMaxLanes>;
 
 // `count` coordinates from `first`, modulo the length of the lane.
