@@ -23,6 +23,7 @@ Command AddRun(CLI::App& parent);
 Command AddCompile(CLI::App& parent);
 Command AddCompare(CLI::App& parent);
 Command AddConfigs(CLI::App& parent);
+Command AddValidate(CLI::App& parent);
 
 inline constexpr int kExitUserError = 1;       // the workload or the configuration is at fault
 inline constexpr int kExitUsage = 2;           // the command line is

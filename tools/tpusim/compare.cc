@@ -25,16 +25,6 @@ struct CompareFlags {
   MachineFlags machine;
 };
 
-// One simulation, as the text that FromJson reads.
-absl::StatusOr<std::string> SimulateToText(const std::string& workload, const std::string& config,
-                                           const CompareFlags& flags) {
-  ASSIGN_OR_RETURN(const Prepared prepared,
-                   Prepare(workload, config, flags.program, CompileOptionsOf(flags.program)));
-  ASSIGN_OR_RETURN(const Simulated simulated,
-                   Simulate(prepared, flags.machine, /*record_devices=*/{}));
-  return results::ToJson(simulated.report, results::JsonDetail::kExchange);
-}
-
 // Files may hold programs of one name; then the files' names tell them apart.
 void TellApart(const std::vector<std::string>& files, std::vector<results::Report>& reports) {
   std::map<std::string, std::string> file_of;
@@ -54,7 +44,9 @@ absl::Status Compare(const CompareFlags& flags) {
   for (const std::string& workload : flags.workloads) {
     for (const std::string& config : configs) {
       files.push_back(workload);
-      tasks.push_back([&, workload, config] { return SimulateToText(workload, config, flags); });
+      tasks.push_back([&, workload, config] {
+        return SimulateToText(workload, config, flags.program, flags.machine);
+      });
     }
   }
   std::vector<results::Report> reports;

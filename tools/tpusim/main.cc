@@ -59,7 +59,7 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   const std::vector<Command> commands = {AddRun(app), AddCompile(app), AddCompare(app),
-                                         AddConfigs(app)};
+                                         AddConfigs(app), AddValidate(app)};
   if (argc < 2) {
     PrintError("no workload given; see tpusim --help");
     return kExitUsage;

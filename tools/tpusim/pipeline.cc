@@ -273,4 +273,13 @@ absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags&
   return simulated;
 }
 
+absl::StatusOr<std::string> SimulateToText(const std::string& workload, const std::string& config,
+                                           const ProgramFlags& program,
+                                           const MachineFlags& machine) {
+  ASSIGN_OR_RETURN(const Prepared prepared,
+                   Prepare(workload, config, program, CompileOptionsOf(program)));
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, machine, /*record_devices=*/{}));
+  return results::ToJson(simulated.report, results::JsonDetail::kExchange);
+}
+
 }  // namespace tpusim::tools

@@ -78,6 +78,11 @@ struct Simulated {
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
                                    const std::vector<int32_t>& record_devices);
 
+// Both, for a child: the report as the text that results::FromJson reads.
+absl::StatusOr<std::string> SimulateToText(const std::string& workload, const std::string& config,
+                                           const ProgramFlags& program,
+                                           const MachineFlags& machine);
+
 }  // namespace tpusim::tools
 
 #endif  // TPUSIM_TOOLS_TPUSIM_PIPELINE_H_

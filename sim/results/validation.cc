@@ -1,0 +1,260 @@
+#include "sim/results/validation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "configs/status_macros.h"
+#include "sim/results/text.h"
+
+namespace tpusim::results {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kStepTime[] = "step time";
+constexpr size_t kWidth = 132;
+
+struct RoleName {
+  Role role;
+  const char* name;
+};
+constexpr RoleName kRoles[] = {{Role::kCalibration, "calibration"},
+                               {Role::kValidation, "validation"},
+                               {Role::kUpperBound, "upper bound"}};
+
+std::string NameOf(Role role) {
+  for (const RoleName& r : kRoles) {
+    if (r.role == role) return r.name;
+  }
+  return "";
+}
+
+// Reads the fields of one object and remembers the first that is wrong.
+class Reader {
+ public:
+  Reader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) problem_ = where_ + " is not an object";
+  }
+
+  std::string Text(const char* key, bool required = true) {
+    const auto it = object_.is_object() ? object_.find(key) : object_.end();
+    if (!object_.is_object() || it == object_.end()) {
+      if (required) Complain(key, "is missing");
+      return "";
+    }
+    if (!it->is_string()) {
+      Complain(key, "is not a text");
+      return "";
+    }
+    return it->get<std::string>();
+  }
+
+  double Positive(const char* key) {
+    const auto it = object_.is_object() ? object_.find(key) : object_.end();
+    if (!object_.is_object() || it == object_.end() || !it->is_number() ||
+        !(it->get<double>() > 0 && it->get<double>() < 1e6)) {
+      Complain(key, "is not a number of seconds above 0");
+      return 1;
+    }
+    return it->get<double>();
+  }
+
+  Role RoleOf(const char* key) {
+    const std::string name = Text(key);
+    for (const RoleName& r : kRoles) {
+      if (name == r.name) return r.role;
+    }
+    Complain(key, "is none of calibration, validation, upper bound");
+    return Role::kValidation;
+  }
+
+  absl::Status status() const { return problem_.empty() ? absl::OkStatus() : UserError(problem_); }
+
+ private:
+  void Complain(const char* key, const char* what) {
+    if (problem_.empty()) problem_ = fmt::format("{}: \"{}\" {}", where_, key, what);
+  }
+
+  const Json& object_;
+  const std::string where_;
+  std::string problem_;
+};
+
+// "calibration", "validation A", "validation B", ...
+std::string ClassOf(const Measurement& m) {
+  if (m.role != Role::kValidation) return NameOf(m.role);
+  return "validation " + m.reproducibility;
+}
+
+struct Mean {
+  double sum = 0, worst = 0;
+  int64_t rows = 0;
+  std::string worst_id;
+};
+
+void AddErrors(const std::vector<Outcome>& outcomes, std::vector<std::string>& lines) {
+  std::map<std::tuple<std::string, std::string, std::string>, Mean> means;
+  for (const Outcome& o : outcomes) {
+    const Measurement& m = o.measurement;
+    if (m.role == Role::kUpperBound) continue;
+    for (const auto& [chip, kind] : {std::pair(m.chip, m.kind), {std::string("all"), "all"}}) {
+      Mean& mean = means[{chip == "all" ? "~" : chip, ClassOf(m), kind}];
+      const double error = std::abs(o.Error());
+      mean.sum += error;
+      ++mean.rows;
+      if (mean.rows == 1 || error > mean.worst) {
+        mean.worst = error;
+        mean.worst_id = m.id;
+      }
+    }
+  }
+  std::vector<std::vector<std::string>> table = {
+      {"chip", "<class", "<kind", "rows", "mean error", "worst", "<of"}};
+  for (const auto& [key, mean] : means) {
+    const auto& [chip, row_class, kind] = key;
+    table.push_back({chip == "~" ? "all" : chip, row_class, kind, fmt::format("{}", mean.rows),
+                     PercentText(mean.sum / static_cast<double>(mean.rows)),
+                     PercentText(mean.worst), mean.worst_id});
+  }
+  lines.emplace_back("Mean absolute errors");
+  for (std::string& line : TableLines(table, kWidth)) lines.push_back(std::move(line));
+}
+
+// By reason: which measurements of which chip wait for it.
+void AddPending(const std::vector<Pending>& pending, std::vector<std::string>& lines) {
+  if (pending.empty()) return;
+  std::vector<std::vector<std::string>> table = {{"pending", "<chip", "rows", "<because", "<ids"}};
+  std::vector<std::pair<std::string, std::string>> seen;  // reason and chip, as they come
+  for (const Pending& p : pending) {
+    if (std::find(seen.begin(), seen.end(), std::pair(p.why, p.chip)) != seen.end()) continue;
+    seen.emplace_back(p.why, p.chip);
+    int64_t rows = 0;
+    std::vector<std::string> ids;
+    for (const Pending& other : pending) {
+      if (other.why != p.why || other.chip != p.chip) continue;
+      ++rows;
+      // "V29 524288" is a point of V29.
+      const std::string id = other.id.substr(0, other.id.find(' '));
+      if (ids.empty() || ids.back() != id) ids.push_back(id);
+    }
+    table.push_back(
+        {"", p.chip, fmt::format("{}", rows), p.why, fmt::format("{}", fmt::join(ids, " "))});
+  }
+  lines.emplace_back();
+  for (std::string& line : TableLines(table, kWidth)) lines.push_back(std::move(line));
+}
+
+}  // namespace
+
+double Outcome::Error() const { return Ratio(simulated, measurement.measured) - 1; }
+
+absl::StatusOr<Measurements> ParseMeasurements(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || json.value("schema", Json()) != "tpusim.measurements/1") {
+    return UserError("no file of measurements: \"schema\" is not \"tpusim.measurements/1\"");
+  }
+  Measurements result;
+  const Json rows = json.value("measurements", Json());
+  if (!rows.is_array()) return UserError("\"measurements\" is not a list");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Reader reader(rows[i], fmt::format("measurement {}", i));
+    Measurement m;
+    m.id = reader.Text("id");
+    m.name = reader.Text("name");
+    m.chip = reader.Text("chip");
+    m.kind = reader.Text("kind");
+    m.workload = reader.Text("workload");
+    m.quantity = reader.Text("quantity");
+    m.measured = FromSeconds(reader.Positive("seconds"));
+    m.role = reader.RoleOf("role");
+    m.reproducibility = reader.Text("reproducibility");
+    m.source = reader.Text("source");
+    m.note = reader.Text("note", /*required=*/false);
+    RETURN_IF_ERROR(reader.status());
+    result.rows.push_back(std::move(m));
+  }
+  const Json pending = json.value("pending", Json::array());
+  if (!pending.is_array()) return UserError("\"pending\" is not a list");
+  for (size_t i = 0; i < pending.size(); ++i) {
+    Reader reader(pending[i], fmt::format("pending measurement {}", i));
+    Pending p{reader.Text("id"),       reader.Text("chip"), reader.Text("what"),
+              reader.Text("measured"), reader.Text("why"),  reader.Text("source")};
+    RETURN_IF_ERROR(reader.status());
+    result.pending.push_back(std::move(p));
+  }
+  return result;
+}
+
+absl::StatusOr<Picoseconds> QuantityOf(const Report& report, const Measurement& measurement) {
+  if (measurement.quantity == kStepTime) return report.step_time;
+  Picoseconds total(0);
+  int64_t count = 0;
+  for (const CollectiveReport& c : report.collectives) {
+    if (c.kind != measurement.quantity) continue;
+    total += c.total;
+    count += c.count;
+  }
+  if (count == 0) {
+    return UserError(
+        fmt::format("{}: \"quantity\" is \"{}\", but {} has no such collective; give "
+                    "\"{}\" or the kind of one that it has",
+                    measurement.id, measurement.quantity, measurement.workload, kStepTime));
+  }
+  return Picoseconds(total.value() / count);
+}
+
+std::string FormatValidation(const std::vector<Outcome>& outcomes,
+                             const std::vector<Pending>& pending) {
+  std::vector<std::string> lines;
+  std::vector<std::vector<std::string>> table = {
+      {"id", "<chip", "<class", "measured", "simulated", "error", "<what"}};
+  for (const Outcome& o : outcomes) {
+    const Measurement& m = o.measurement;
+    std::string error = fmt::format("{:+.1f}%", 100 * o.Error());
+    if (m.role == Role::kUpperBound) error = o.simulated > m.measured ? "EXCEEDED" : "below";
+    table.push_back({m.id, m.chip, ClassOf(m), TimeText(m.measured), TimeText(o.simulated), error,
+                     m.quantity == kStepTime ? m.name : m.name + ": " + m.quantity});
+  }
+  for (std::string& line : TableLines(table, kWidth)) lines.push_back(std::move(line));
+  lines.emplace_back();
+  AddErrors(outcomes, lines);
+  AddPending(pending, lines);
+  return fmt::format("{}\n", fmt::join(lines, "\n"));
+}
+
+std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pending>& pending) {
+  Json rows = Json::array();
+  for (const Outcome& o : outcomes) {
+    const Measurement& m = o.measurement;
+    rows.push_back({{"id", m.id},
+                    {"name", m.name},
+                    {"chip", m.chip},
+                    {"kind", m.kind},
+                    {"quantity", m.quantity},
+                    {"role", NameOf(m.role)},
+                    {"reproducibility", m.reproducibility},
+                    {"measured_ns", ToNanoseconds(m.measured)},
+                    {"simulated_ns", ToNanoseconds(o.simulated)},
+                    {"error", o.Error()},
+                    {"source", m.source},
+                    {"note", m.note}});
+  }
+  Json rest = Json::array();
+  for (const Pending& p : pending) {
+    rest.push_back({{"id", p.id},
+                    {"chip", p.chip},
+                    {"what", p.what},
+                    {"measured", p.measured},
+                    {"why", p.why},
+                    {"source", p.source}});
+  }
+  const Json json = {{"schema", "tpusim.validation/1"}, {"rows", rows}, {"pending", rest}};
+  return json.dump(1) + "\n";
+}
+
+}  // namespace tpusim::results

@@ -1,0 +1,70 @@
+// Simulated against measured: the rows of a file of measurements, what became of
+// them, and what that says of a chip.
+//
+// The file (schema "tpusim.measurements/1") lists measurements with the workload
+// that repeats each, and those that nothing repeats yet, with the reason. A row has
+// one of three roles, and only the second says how well the model predicts:
+//   calibration   a parameter of the chip was set by it
+//   validation    nothing was fitted to it
+//   upper bound   it contains more than the program, such as dispatch from the host
+#ifndef TPUSIM_SIM_RESULTS_VALIDATION_H_
+#define TPUSIM_SIM_RESULTS_VALIDATION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "sim/results/report.h"
+
+namespace tpusim::results {
+
+enum class Role { kCalibration, kValidation, kUpperBound };
+
+struct Measurement {
+  std::string id, name, chip;
+  std::string kind;      // "matmul", "collective", ...: what averages are taken over
+  std::string workload;  // relative to the file
+  std::string quantity;  // "step time", or a kind of collective: the time of one
+  Picoseconds measured;
+  Role role = Role::kValidation;
+  std::string reproducibility;  // "A": exact program and conditions are known, to "C"
+  std::string source, note;
+};
+
+// A measurement without a workload.
+struct Pending {
+  std::string id, chip, what, measured, why, source;
+};
+
+struct Measurements {
+  std::vector<Measurement> rows;
+  std::vector<Pending> pending;
+};
+
+// Error: not of the schema; says which row and field.
+absl::StatusOr<Measurements> ParseMeasurements(const std::string& json);
+
+struct Outcome {
+  Measurement measurement;
+  Picoseconds simulated;
+
+  // Relative to the measured value; negative: simulated faster.
+  double Error() const;
+};
+
+// The quantity of the measurement, out of the report of its workload. Error: the
+// report has none.
+absl::StatusOr<Picoseconds> QuantityOf(const Report& report, const Measurement& measurement);
+
+// Tables of the rows and of mean absolute errors by chip, kind and role, and what is
+// pending. An upper bound has no error, but is named if it is exceeded.
+std::string FormatValidation(const std::vector<Outcome>& outcomes,
+                             const std::vector<Pending>& pending);
+
+// Schema "tpusim.validation/1": the rows with simulated times and errors.
+std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pending>& pending);
+
+}  // namespace tpusim::results
+
+#endif  // TPUSIM_SIM_RESULTS_VALIDATION_H_

@@ -1,0 +1,72 @@
+"""`tpusim validate`: published measurements beside simulations, and the exports behind them."""
+
+import json
+import pathlib
+
+import pytest
+
+from validation.workloads import programs
+from workloads.examples import export_all
+
+VALIDATION = pathlib.Path(__file__).resolve().parents[2] / "validation"
+MEASUREMENTS = VALIDATION / "measurements.json"
+
+
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+def test_committed_exports_are_current(name):
+    exported = export_all.export(programs.PROGRAMS[name]).to_bytes()
+    committed = (VALIDATION / "workloads" / f"{name}.pb").read_bytes()
+    assert exported == committed, "run validation/workloads/programs.py and commit the result"
+
+
+def test_every_program_is_measured():
+    rows = json.loads(MEASUREMENTS.read_text())["measurements"]
+    used = {
+        pathlib.Path(r["workload"]).stem for r in rows if r["workload"].startswith("workloads/")
+    }
+    assert used == set(programs.PROGRAMS)
+    assert all((VALIDATION / r["workload"]).is_file() for r in rows)
+
+
+def test_validate(run, tmp_path):
+    done = run("validate", MEASUREMENTS, "--json", "v.json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "v.json").read_text())
+    assert result["schema"] == "tpusim.validation/1"
+    listed = json.loads(MEASUREMENTS.read_text())
+    assert [r["id"] for r in result["rows"]] == [r["id"] for r in listed["measurements"]]
+    assert len(result["pending"]) == len(listed["pending"])
+    for row in result["rows"]:
+        assert row["id"] in done.stdout
+        assert row["error"] == pytest.approx(row["simulated_ns"] / row["measured_ns"] - 1)
+
+    def errors(role, grade=""):
+        rows = [r for r in result["rows"] if r["role"] == role and r["reproducibility"] >= grade]
+        return [abs(r["error"]) for r in rows if not grade or r["reproducibility"] == grade]
+
+    # What the model promises; the figures are in docs/validation/measurements.md.
+    fitted, predicted = errors("calibration"), errors("validation", "A")
+    assert sum(fitted) / len(fitted) < 0.05
+    assert sum(predicted) / len(predicted) < 0.10
+    assert max(predicted) < 0.25
+    for row in result["rows"]:
+        assert row["role"] != "upper bound" or row["error"] < 0, row["id"]
+
+
+def test_validate_one_chip_with_another_parameter(run):
+    alone = run("validate", MEASUREMENTS, "--chip", "v7x")
+    assert "V24" in alone.stdout
+    assert "V02" not in alone.stdout
+    slower = run("validate", MEASUREMENTS, "--chip", "v7x", "--set", "ici.launch_ns=99000")
+    assert slower.stdout != alone.stdout
+
+
+def test_validate_rejects(rejects, tmp_path):
+    (tmp_path / "m.json").write_text("{}")
+    assert "m.json: no file of measurements" in rejects("validate", tmp_path / "m.json")
+    assert "no.json: cannot be read" in rejects("validate", tmp_path / "no.json")
+    assert "there are v2, v4, v5e" in rejects("validate", MEASUREMENTS, "--chip", "v9")
+    (tmp_path / "m.json").write_text(
+        MEASUREMENTS.read_text().replace("workloads/query_projection.pb", "gone.pb")
+    )
+    assert "V02: " in rejects("validate", tmp_path / "m.json", "--chip", "v2")

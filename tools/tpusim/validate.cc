@@ -1,0 +1,118 @@
+// tpusim validate: published measurements, simulated.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
+#include "sim/results/validation.h"
+#include "tools/tpusim/children.h"
+#include "tools/tpusim/command.h"
+#include "tools/tpusim/console.h"
+#include "tools/tpusim/outputs.h"
+#include "tools/tpusim/pipeline.h"
+
+namespace tpusim::tools {
+namespace {
+
+constexpr char kDefaultFile[] = "validation/measurements.json";
+
+struct ValidateFlags {
+  std::string file = kDefaultFile;
+  std::string json;
+  std::vector<std::string> chips;
+  ProgramFlags program;
+  MachineFlags machine;
+};
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return UserError(fmt::format(
+        "{}: cannot be read; name a file of measurements, such as {} of the source tree", path,
+        kDefaultFile));
+  }
+  return text.str();
+}
+
+// Rows of the chips that were asked for.
+absl::Status KeepChips(const std::vector<std::string>& chips, results::Measurements& all) {
+  if (chips.empty()) return absl::OkStatus();
+  std::set<std::string> known;
+  for (const results::Measurement& m : all.rows) known.insert(m.chip);
+  for (const std::string& chip : chips) {
+    if (known.contains(chip)) continue;
+    return UserError(fmt::format("--chip {}: nothing was measured on it; there are {}", chip,
+                                 fmt::join(known, ", ")));
+  }
+  const auto other = [&chips](const auto& row) {
+    return std::find(chips.begin(), chips.end(), row.chip) == chips.end();
+  };
+  std::erase_if(all.rows, other);
+  std::erase_if(all.pending, other);
+  return absl::OkStatus();
+}
+
+absl::Status Validate(const ValidateFlags& flags) {
+  RETURN_IF_ERROR(CheckOutputs({{"--json", flags.json}}, {flags.file}));
+  ASSIGN_OR_RETURN(const std::string text, ReadText(flags.file));
+  absl::StatusOr<results::Measurements> parsed = results::ParseMeasurements(text);
+  if (!parsed.ok()) return UserError(fmt::format("{}: {}", flags.file, Message(parsed.status())));
+  results::Measurements measurements = *std::move(parsed);
+  RETURN_IF_ERROR(KeepChips(flags.chips, measurements));
+
+  const std::filesystem::path folder = std::filesystem::path(flags.file).parent_path();
+  std::vector<Task> tasks;
+  for (const results::Measurement& m : measurements.rows) {
+    tasks.push_back([&flags, workload = (folder / m.workload).string()] {
+      return SimulateToText(workload, /*config=*/"", flags.program, flags.machine);
+    });
+  }
+  std::vector<results::Outcome> outcomes;
+  const std::vector<absl::StatusOr<std::string>> reports = InChildren(tasks, Processors());
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const results::Measurement& m = measurements.rows[i];
+    if (!reports[i].ok()) {
+      return absl::Status(reports[i].status().code(),
+                          fmt::format("{}: {}", m.id, Message(reports[i].status())));
+    }
+    ASSIGN_OR_RETURN(const results::Report report, results::FromJson(*reports[i]));
+    ASSIGN_OR_RETURN(const Picoseconds simulated, results::QuantityOf(report, m));
+    outcomes.push_back({m, simulated});
+  }
+  if (!flags.json.empty()) {
+    RETURN_IF_ERROR(
+        results::WriteFileAtomically(flags.json, results::ToJson(outcomes, measurements.pending)));
+  }
+  if (flags.program.quiet) return absl::OkStatus();
+  return PrintResult(results::FormatValidation(outcomes, measurements.pending));
+}
+
+}  // namespace
+
+Command AddValidate(CLI::App& parent) {
+  auto flags = std::make_shared<ValidateFlags>();
+  CLI::App* app =
+      parent.add_subcommand("validate", "Put published measurements beside simulations");
+  app->add_option("measurements", flags->file, "A file of measurements")
+      ->type_name("FILE.json")
+      ->capture_default_str();
+  app->add_option("--chip", flags->chips, "Only what was measured on this chip; may be repeated")
+      ->type_name("CHIP")
+      ->allow_extra_args(false);
+  app->add_option("--json", flags->json, "Write rows, errors and what is pending as JSON")
+      ->type_name("FILE");
+  AddProgramFlags(*app, flags->program);
+  AddMachineFlags(*app, flags->machine);
+  return {app, [flags] { return Validate(*flags); }};
+}
+
+}  // namespace tpusim::tools

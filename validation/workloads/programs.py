@@ -1,0 +1,179 @@
+"""The programs behind the published measurements; their exports are committed beside this file.
+
+    python validation/workloads/programs.py     writes all exports anew
+
+A program does what was measured and nothing else. `validation/measurements.json` says which
+measurement each belongs to; measurements of programs in `workloads/examples` use those.
+"""
+
+import functools
+import pathlib
+import sys
+from collections.abc import Callable
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python")]
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+from jax import lax  # noqa: E402
+from jax.sharding import PartitionSpec as P  # noqa: E402
+
+from workloads.examples.example import AnyMesh, Example, Program, array  # noqa: E402
+
+PROGRAMS: dict[str, Example] = {}
+
+
+def program(
+    name: str, mesh: dict[str, int], config: str
+) -> Callable[[Callable[[AnyMesh], Program]], Callable[[AnyMesh], Program]]:
+    """Registers a builder as the program of that name."""
+
+    def register(build: Callable[[AnyMesh], Program]) -> Callable[[AnyMesh], Program]:
+        PROGRAMS[name] = Example(name=name, mesh=mesh, config=config, build=build)
+        return build
+
+    return register
+
+
+ALONE = {"X": 1}
+
+
+def matmul(size: int, mesh: AnyMesh) -> Program:
+    """`jnp.matmul` of two square matrices in bf16."""
+    shape = (size, size)
+    arguments = (array(mesh, shape, jnp.bfloat16), array(mesh, shape, jnp.bfloat16))
+    return jax.jit(jnp.matmul), arguments
+
+
+for _size in (1024, 4096, 8192):
+    program(f"matmul_{_size}", ALONE, "v5e-1x1")(functools.partial(matmul, _size))
+
+
+@program("query_projection", ALONE, "v2-1x1")
+def query_projection(mesh: AnyMesh) -> Program:
+    """Activations by the query weights, heads before the sequence in the result."""
+
+    def project(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jnp.einsum("bsd,dhk->bhsk", x, w)
+
+    return jax.jit(project), (
+        array(mesh, (8, 1024, 8192), jnp.bfloat16),
+        array(mesh, (8192, 8, 256), jnp.bfloat16),
+    )
+
+
+def copy(size: int, mesh: AnyMesh) -> Program:
+    """Reads an array of `size` bytes and writes it elsewhere."""
+    return jax.jit(jnp.copy), (array(mesh, (size // 4096, 1024), jnp.float32),)
+
+
+for _size in (*(1 << n for n in range(21, 31)), 1 << 33):
+    program(f"copy_{_size}", ALONE, "v7x-1x1x1")(functools.partial(copy, _size))
+
+
+@program("take_rows", ALONE, "v7x-1x1x1")
+def take_rows(mesh: AnyMesh) -> Program:
+    """Four million rows of 512 bytes out of a table of 4096."""
+
+    def take(table: jax.Array, rows: jax.Array) -> jax.Array:
+        return jnp.take(table, rows, axis=0, mode="clip")
+
+    return jax.jit(take), (
+        array(mesh, (4096, 128), jnp.int32),
+        array(mesh, (4194304,), jnp.int32),
+    )
+
+
+def add(size: int, mesh: AnyMesh) -> Program:
+    """The sum of two square matrices in f16."""
+    shape = (size, size)
+    arguments = (array(mesh, shape, jnp.float16), array(mesh, shape, jnp.float16))
+    return jax.jit(jnp.add), arguments
+
+
+for _size in (64, 128, 256, 512, 1024):
+    program(f"add_{_size}", ALONE, "v4-1x1x1")(functools.partial(add, _size))
+
+
+def layer_norm(shape: tuple[int, int, int], mesh: AnyMesh) -> Program:
+    """Normalisation of the last dimension with scale and offset, in f16."""
+
+    def normalise(x: jax.Array, scale: jax.Array, offset: jax.Array) -> jax.Array:
+        mean = x.mean(axis=-1, keepdims=True)
+        variance = x.var(axis=-1, keepdims=True)
+        return (x - mean) * lax.rsqrt(variance + 1e-5) * scale + offset
+
+    vector = array(mesh, shape[-1:], jnp.float16)
+    return jax.jit(normalise), (array(mesh, shape, jnp.float16), vector, vector)
+
+
+for _shape in ((2, 128, 512), (2, 1024, 1536), (8, 1024, 512), (12, 1024, 3584)):
+    program("layer_norm_" + "x".join(map(str, _shape)), ALONE, "v4-1x1x1")(
+        functools.partial(layer_norm, _shape)
+    )
+
+
+def all_gather(axis: str, bytes_per_device: int, mesh: AnyMesh) -> Program:
+    """Every group along `axis` gathers f32 shards."""
+    rows = bytes_per_device // 4096
+
+    def gather(x: jax.Array) -> jax.Array:
+        return lax.all_gather(x, axis, tiled=True)
+
+    others = tuple(a for a in mesh.axis_names if a != axis)
+    sharded = jax.shard_map(
+        gather,
+        mesh=mesh,
+        in_specs=P((*others, axis), None),
+        out_specs=P(others or None, None),
+        check_vma=False,
+    )
+    return jax.jit(sharded), (
+        array(mesh, (mesh.size * rows, 1024), jnp.float32, (*others, axis), None),
+    )
+
+
+for _total in (1 << 19, 1 << 32):
+    program(f"all_gather_ring_{_total}", {"X": 8, "Y": 16}, "v5e-8x16")(
+        functools.partial(all_gather, "Y", _total // 16)
+    )
+for _shard in (1 << n for n in (18, 20, 22, 24, 26)):
+    program(f"all_gather_chips_{_shard}", {"chip": 4, "core": 2}, "v7x-2x2x1")(
+        functools.partial(all_gather, "chip", _shard)
+    )
+
+
+def all_reduce(bytes_per_device: int, mesh: AnyMesh) -> Program:
+    """Every group along X adds up arrays of this size."""
+    rows = bytes_per_device // (1 << 16)
+
+    def add_up(x: jax.Array) -> jax.Array:
+        return lax.psum(x, "X")
+
+    sharded = jax.shard_map(
+        add_up, mesh=mesh, in_specs=P(("Y", "Z", "X"), None), out_specs=P(("Y", "Z"), None)
+    )
+    shape = (mesh.size * rows, 1 << 15)
+    return jax.jit(sharded), (array(mesh, shape, jnp.bfloat16, ("Y", "Z", "X"), None),)
+
+
+for _size in (1 << n for n in (22, 24, 27, 30, 33, 35)):
+    program(f"all_reduce_axis_{_size}", {"X": 4, "Y": 4, "Z": 4}, "v5p-4x4x4")(
+        functools.partial(all_reduce, _size)
+    )
+
+
+def main() -> None:
+    """Exports all of PROGRAMS."""
+    from workloads.examples import export_all
+
+    for name, example in PROGRAMS.items():
+        workload = export_all.export(example)
+        workload.save(pathlib.Path(__file__).parent / f"{name}.pb")
+        print(f"{name}.pb: {len(workload.to_bytes())} bytes")
+
+
+if __name__ == "__main__":
+    main()
