@@ -116,15 +116,16 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
                                    options.device_order));
   TripCounts trip_counts(workload, options.trip_counts);
   const auto trips = [&trip_counts](const Instruction& loop) { return trip_counts(loop); };
-  RETURN_IF_ERROR(passes::Schedule(
-      module, target, lowering::MakeEstimator(target, placement.device_of_partition, trips)));
+  lowering::CollectiveLibrary collectives(config, placement.device_of_partition);
+  RETURN_IF_ERROR(
+      passes::Schedule(module, target, lowering::MakeEstimator(target, collectives, trips)));
   if (wants_dump(kSchedulePass)) result.dumps.emplace_back(kSchedulePass, hlo::ToString(module));
   if (options.until == Stage::kSchedule) return result;
 
   ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
-  ASSIGN_OR_RETURN(result.program, lowering::Lower({&module, &memory, placement.device_of_partition,
-                                                    trips, options.branches},
-                                                   target));
+  ASSIGN_OR_RETURN(
+      result.program,
+      lowering::Lower({&module, &memory, &collectives, trips, options.branches}, target));
   isa::ProgramInfo& info = result.program.info;
   info.module_name = workload.name().empty() ? module.name() : workload.name();
   info.partitions = sharded.num_partitions;

@@ -93,17 +93,22 @@ absl::Status Check(const configs::Config& config, const CollectiveRequest& reque
                                                   : CheckGroups(config, request, where);
 }
 
-// What the lowering decided, before any instruction.
-struct Decision {
+}  // namespace
+
+struct CollectiveDecision {
   isa::CollectiveInfo info;
-  bool local = false;  // nothing has to leave a chip
+  bool local = false;  // nothing has to leave a device
   std::vector<GroupForm> forms;
   std::vector<Candidate> chosen;  // per form
 };
 
-absl::StatusOr<Decision> Decide(const configs::Config& config, const CollectiveRequest& request) {
+const isa::CollectiveInfo& InfoOf(const CollectiveDecision& decision) { return decision.info; }
+
+absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
+    const configs::Config& config, const CollectiveRequest& request) {
   RETURN_IF_ERROR(Check(config, request));
-  Decision decision;
+  const auto decided = std::make_shared<CollectiveDecision>();
+  CollectiveDecision& decision = *decided;
   isa::CollectiveInfo& info = decision.info;
   const bool permute = request.kind == CollectiveKind::kPermute;
   const int64_t n = permute ? 0 : static_cast<int64_t>(request.groups[0].size());
@@ -122,7 +127,7 @@ absl::StatusOr<Decision> Decide(const configs::Config& config, const CollectiveR
   info.kind = std::string(KindName(request.kind));
   info.axes = request.axes;
   info.bytes = request.operand_bytes;
-  if (permute || decision.local) return decision;
+  if (permute || decision.local) return decided;
 
   info.group_size = n;
   if (request.kind == CollectiveKind::kAllGather) info.bytes = request.operand_bytes * n;
@@ -137,15 +142,11 @@ absl::StatusOr<Decision> Decide(const configs::Config& config, const CollectiveR
     info.bound = std::max(info.bound, BoundOf(config, request, form, info.bytes));
     decision.chosen.push_back(std::move(best));
   }
-  return decision;
+  return decided;
 }
 
-}  // namespace
-
-absl::StatusOr<LoweredCollective> LowerCollective(const configs::Config& config,
-                                                  const CollectiveRequest& request,
-                                                  isa::PodProgram& program) {
-  ASSIGN_OR_RETURN(const Decision decision, Decide(config, request));
+LoweredCollective LowerCollective(const configs::Config& config, const CollectiveRequest& request,
+                                  const CollectiveDecision& decision, isa::PodProgram& program) {
   Roles roles(config.chip, config.devices());
   FlagTable flags(program);
   if (decision.local) {
@@ -168,13 +169,8 @@ absl::StatusOr<LoweredCollective> LowerCollective(const configs::Config& config,
       AddBodies(config, request, decision.forms[i], decision.chosen[i], program, flags, roles);
     }
   }
-  return LoweredCollective{decision.info, roles.bodies(), roles.role_of_device()};
-}
-
-absl::StatusOr<isa::CollectiveInfo> EstimateCollective(const configs::Config& config,
-                                                       const CollectiveRequest& request) {
-  ASSIGN_OR_RETURN(const Decision decision, Decide(config, request));
-  return decision.info;
+  return {decision.info, roles.bodies(),
+          std::make_shared<const std::vector<int32_t>>(roles.role_of_device())};
 }
 
 }  // namespace tpusim::lowering

@@ -7,6 +7,7 @@
 #define TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,22 +37,24 @@ struct CollectiveRequest {
   isa::MemorySpace space = isa::MemorySpace::kHbm;
 };
 
+// Which algorithm, before any instruction.
+struct CollectiveDecision;
+// All that the scheduler's cost model needs.
+const isa::CollectiveInfo& InfoOf(const CollectiveDecision& decision);
+
+// Error (no rule): a group that no algorithm can serve, named.
+absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
+    const configs::Config& config, const CollectiveRequest& request);
+
 struct LoweredCollective {
   isa::CollectiveInfo info;
-  std::vector<isa::SharedBody> bodies;  // one per role
-  std::vector<int32_t> role_of_device;  // -1: takes no part
+  std::vector<isa::SharedBody> bodies;                         // one per role
+  std::shared_ptr<const std::vector<int32_t>> role_of_device;  // -1: takes no part
 };
 
 // Adds the routes and flags it needs to `program`. Equal routes are shared.
-// Error (no rule): a group that no algorithm can serve, named.
-absl::StatusOr<LoweredCollective> LowerCollective(const configs::Config& config,
-                                                  const CollectiveRequest& request,
-                                                  isa::PodProgram& program);
-
-// The expected time alone, for the scheduler's cost model: same choice of
-// algorithm, same closed form.
-absl::StatusOr<isa::CollectiveInfo> EstimateCollective(const configs::Config& config,
-                                                       const CollectiveRequest& request);
+LoweredCollective LowerCollective(const configs::Config& config, const CollectiveRequest& request,
+                                  const CollectiveDecision& decision, isa::PodProgram& program);
 
 }  // namespace tpusim::lowering
 

@@ -6,7 +6,6 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
-#include "workloads/lowering/collective.h"
 #include "workloads/lowering/instruction_class.h"
 #include "workloads/lowering/kernels/kernels.h"
 #include "workloads/lowering/lower.h"
@@ -15,12 +14,12 @@
 namespace tpusim::lowering {
 
 passes::LatencyEstimator MakeEstimator(
-    const passes::Target& target, std::vector<int64_t> device_of_partition,
+    const passes::Target& target, CollectiveLibrary& collectives,
     std::function<absl::StatusOr<int64_t>(const hlo::Instruction&)> trips) {
   passes::LatencyEstimator estimator;
   estimator.trips = std::move(trips);
   estimator.busy = [&target,
-                    device_of_partition](const hlo::Instruction& i) -> absl::StatusOr<Picoseconds> {
+                    &collectives](const hlo::Instruction& i) -> absl::StatusOr<Picoseconds> {
     ASSIGN_OR_RETURN(const InstructionClass c, Classify(i));
     switch (c) {
       case InstructionClass::kScalar:
@@ -30,9 +29,7 @@ passes::LatencyEstimator MakeEstimator(
         return timing::KernelTime(target.chip(), kernel);
       }
       case InstructionClass::kCollective: {
-        ASSIGN_OR_RETURN(const CollectiveRequest request, RequestOf(i, device_of_partition));
-        ASSIGN_OR_RETURN(const isa::CollectiveInfo info,
-                         EstimateCollective(target.config(), request));
+        ASSIGN_OR_RETURN(const isa::CollectiveInfo info, collectives.Estimate(i));
         return info.expected;
       }
       case InstructionClass::kTransfer: {
@@ -52,14 +49,13 @@ passes::LatencyEstimator MakeEstimator(
     TPUSIM_CHECK(false, "the scheduler adds up called computations itself");
   };
   estimator.in_flight =
-      [&target, device_of_partition](const hlo::Instruction& start) -> absl::StatusOr<Picoseconds> {
+      [&target, &collectives](const hlo::Instruction& start) -> absl::StatusOr<Picoseconds> {
     ASSIGN_OR_RETURN(const InstructionClass c, Classify(start));
     if (c == InstructionClass::kCopyStart) {
       ASSIGN_OR_RETURN(const isa::Body transfer, TransferOf(start, target));
       return TimeOfTransfer(target.chip(), transfer);
     }
-    ASSIGN_OR_RETURN(const CollectiveRequest request, RequestOf(start, device_of_partition));
-    ASSIGN_OR_RETURN(const isa::CollectiveInfo info, EstimateCollective(target.config(), request));
+    ASSIGN_OR_RETURN(const isa::CollectiveInfo info, collectives.Estimate(start));
     return info.expected;
   };
   return estimator;

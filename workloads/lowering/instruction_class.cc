@@ -142,12 +142,16 @@ isa::Block ScalarBlock(const Instruction& i) {
   return block;
 }
 
+std::string AxesOf(const Instruction& collective) {
+  return hlo::FrontendAttribute(collective, "tpusim.axes").value_or("");
+}
+
 absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& instruction,
                                             const std::vector<int64_t>& device_of_partition) {
   const Instruction& i = WrappedBy(instruction);
   CollectiveRequest request;
   request.name = instruction.name();
-  request.axes = hlo::FrontendAttribute(i, "tpusim.axes").value_or("");
+  request.axes = AxesOf(i);
   const auto devices = static_cast<int64_t>(device_of_partition.size());
   const auto device = [&](int64_t partition) -> absl::StatusOr<int64_t> {
     if (partition < 0 || partition >= devices) {

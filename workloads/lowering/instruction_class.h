@@ -33,6 +33,9 @@ absl::StatusOr<InstructionClass> Classify(const hlo::Instruction& instruction);
 // Work of the scalar core for one scalar instruction.
 isa::Block ScalarBlock(const hlo::Instruction& instruction);
 
+// Mesh axes over which a collective goes, for the report; may be empty.
+std::string AxesOf(const hlo::Instruction& collective);
+
 // The request behind a collective (or its start), on physical devices.
 absl::StatusOr<CollectiveRequest> RequestOf(const hlo::Instruction& instruction,
                                             const std::vector<int64_t>& device_of_partition);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -58,7 +59,10 @@ absl::StatusOr<hlo::Cost> CostOfKernel(const Instruction& i) {
 class Lowering {
  public:
   Lowering(const LoweringInput& input, const passes::Target& target)
-      : input_(input), target_(target) {}
+      : input_(input),
+        target_(target),
+        all_alike_(std::make_shared<const std::vector<int32_t>>(
+            static_cast<size_t>(target.config().devices()), 0)) {}
 
   absl::StatusOr<isa::PodProgram> Run() {
     const configs::Config& config = target_.config();
@@ -73,8 +77,9 @@ class Lowering {
     std::map<std::vector<int32_t>, int32_t> program_of_roles;
     program_.program_of_device.assign(static_cast<size_t>(config.devices()), -1);
     std::vector<int64_t> partition_of(static_cast<size_t>(config.devices()), -1);
-    for (size_t p = 0; p < input_.device_of_partition.size(); ++p) {
-      partition_of[static_cast<size_t>(input_.device_of_partition[p])] = static_cast<int64_t>(p);
+    for (size_t p = 0; p < input_.collectives->device_of_partition().size(); ++p) {
+      partition_of[static_cast<size_t>(input_.collectives->device_of_partition()[p])] =
+          static_cast<int64_t>(p);
     }
     for (size_t device = 0; device < partition_of.size(); ++device) {
       if (partition_of[device] < 0) {
@@ -82,7 +87,7 @@ class Lowering {
         continue;
       }
       std::vector<int32_t> roles;
-      for (const Collective& c : collectives_) roles.push_back(c.lowered.role_of_device[device]);
+      for (const Collective& c : collectives_) roles.push_back((*c.lowered.role_of_device)[device]);
       for (const Branch& b : branches_) roles.push_back(b.taken[partition_of[device]]);
       const auto [it, fresh] =
           program_of_roles.try_emplace(roles, static_cast<int32_t>(program_.programs.size()));
@@ -178,9 +183,8 @@ class Lowering {
   }
 
   absl::Status AddCollective(const Instruction& i, Op& op, int32_t stream) {
-    ASSIGN_OR_RETURN(const CollectiveRequest request, RequestOf(i, input_.device_of_partition));
     Collective c;
-    ASSIGN_OR_RETURN(c.lowered, LowerCollective(target_.config(), request, program_));
+    ASSIGN_OR_RETURN(c.lowered, input_.collectives->Lower(i, program_));
     isa::OpInfo info = InfoOf(i);
     if (hlo::IsAsyncStart(i.opcode())) WholeOf(i, info);
     info.collective = static_cast<int32_t>(program_.info.collectives.size());
@@ -198,7 +202,7 @@ class Lowering {
   void AddTransfer(const Instruction& i, isa::Body transfer, Op& op, int32_t stream) {
     Collective c;
     c.lowered.bodies.push_back(std::make_shared<const isa::Body>(std::move(transfer)));
-    c.lowered.role_of_device.assign(static_cast<size_t>(target_.config().devices()), 0);
+    c.lowered.role_of_device = all_alike_;
     isa::OpInfo info = InfoOf(i);
     WholeOf(i, info);
     Add(std::move(c), std::move(info), op, stream);
@@ -262,7 +266,7 @@ class Lowering {
     const auto index = static_cast<int32_t>(
         std::find(i.called().begin(), i.called().end(), longest) - i.called().begin());
     bool assumed = false, stated = false;
-    for (size_t p = 0; p < input_.device_of_partition.size(); ++p) {
+    for (size_t p = 0; p < input_.collectives->device_of_partition().size(); ++p) {
       ASSIGN_OR_RETURN(const BranchChoice choice,
                        ChooseBranch(i, static_cast<int64_t>(p), input_.branches));
       branch.taken.push_back(choice.taken.value_or(index));
@@ -439,6 +443,7 @@ class Lowering {
 
   const LoweringInput& input_;
   const passes::Target& target_;
+  const std::shared_ptr<const std::vector<int32_t>> all_alike_;  // a role for all devices
   isa::PodProgram program_;
   std::unordered_map<const Instruction*, Op> ops_;
   std::vector<Collective> collectives_;

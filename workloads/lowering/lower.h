@@ -20,6 +20,7 @@
 #include "models/isa/program.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/lowering/branches.h"
+#include "workloads/lowering/collective_library.h"
 #include "workloads/passes/memory.h"
 #include "workloads/passes/schedule.h"
 #include "workloads/passes/target.h"
@@ -29,7 +30,7 @@ namespace tpusim::lowering {
 struct LoweringInput {
   const hlo::Module* module = nullptr;  // scheduled
   const passes::MemoryPlan* memory = nullptr;
-  std::vector<int64_t> device_of_partition;
+  CollectiveLibrary* collectives = nullptr;  // knows where the partitions run
   std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;
   StatedBranches branches;
 };
@@ -38,9 +39,10 @@ struct LoweringInput {
 // buffers and totals; the caller adds what it knows itself (names, warnings).
 absl::StatusOr<isa::PodProgram> Lower(const LoweringInput& input, const passes::Target& target);
 
-// The scheduler's view of durations, from the same kernels and algorithms.
+// The scheduler's view of durations, from the same kernels and algorithms. The
+// library must live as long.
 passes::LatencyEstimator MakeEstimator(
-    const passes::Target& target, std::vector<int64_t> device_of_partition,
+    const passes::Target& target, CollectiveLibrary& collectives,
     std::function<absl::StatusOr<int64_t>(const hlo::Instruction&)> trips);
 
 }  // namespace tpusim::lowering

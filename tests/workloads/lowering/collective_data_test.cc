@@ -57,7 +57,7 @@ void CheckAll(const configs::Config& config, const std::vector<std::vector<int64
       isa::PodProgram whole = program;
       whole.programs = lowered->bodies;
       whole.programs.push_back(std::make_shared<const isa::Body>());  // takes no part
-      for (const int32_t role : lowered->role_of_device) {
+      for (const int32_t role : *lowered->role_of_device) {
         whole.program_of_device.push_back(role >= 0 ? role
                                                     : static_cast<int32_t>(lowered->bodies.size()));
       }

@@ -58,7 +58,7 @@ class BodyInterpreter {
     devices_.resize(config_.devices());
     for (int64_t d = 0; d < config_.devices(); ++d) {
       devices_[d].flags.resize(program_.flags);
-      const int32_t role = lowered.role_of_device[d];
+      const int32_t role = (*lowered.role_of_device)[d];
       if (role < 0) continue;
       for (int i = 0; i < rounds; ++i) Expand(*lowered.bodies[role], devices_[d].code);
       Step(d);

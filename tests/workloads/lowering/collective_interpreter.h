@@ -16,6 +16,21 @@
 
 namespace tpusim::lowering {
 
+// Decided and lowered in one go.
+inline absl::StatusOr<LoweredCollective> LowerCollective(const configs::Config& config,
+                                                         const CollectiveRequest& request,
+                                                         isa::PodProgram& program) {
+  const auto decision = DecideCollective(config, request);
+  if (!decision.ok()) return decision.status();
+  return LowerCollective(config, request, **decision, program);
+}
+inline absl::StatusOr<isa::CollectiveInfo> EstimateCollective(const configs::Config& config,
+                                                              const CollectiveRequest& request) {
+  const auto decision = DecideCollective(config, request);
+  if (!decision.ok()) return decision.status();
+  return InfoOf(**decision);
+}
+
 struct BodyRun {
   std::string problem;       // empty: everybody finished and every arrival was waited for
   Picoseconds time;          // of the last device

@@ -172,7 +172,7 @@ TEST(LoweringTest, ARingIsOneRoleAndABodyThatDoesNotGrow) {
       program);
   ASSERT_TRUE(lowered.ok());
   EXPECT_EQ(lowered->bodies.size(), 1u);
-  EXPECT_THAT(lowered->role_of_device, ::testing::Each(0));
+  EXPECT_THAT(*lowered->role_of_device, ::testing::Each(0));
   EXPECT_EQ(program.routes.size(), 4u);  // x+ x- y+ y-
   EXPECT_EQ(program.flags, 4);
   // Launch, and per phase and direction in time a loop and a halved step.
@@ -191,7 +191,7 @@ TEST(LoweringTest, ALineHasOneRolePerPosition) {
   ASSERT_TRUE(lowered.ok());
   EXPECT_EQ(lowered->bodies.size(), 8u);
   for (int64_t chip = 0; chip < 64; ++chip) {
-    EXPECT_EQ(lowered->role_of_device[chip], lowered->role_of_device[chip % 8]);
+    EXPECT_EQ((*lowered->role_of_device)[chip], (*lowered->role_of_device)[chip % 8]);
   }
 }
 
@@ -235,8 +235,8 @@ TEST(LoweringTest, DevicesOutsideTheGroupsTakeNoPart) {
   const auto lowered =
       LowerCollective(config, Request(CollectiveKind::kAllGather, {{4, 5, 6, 7}}, kMiB), program);
   ASSERT_TRUE(lowered.ok());
-  EXPECT_EQ(lowered->role_of_device[0], -1);
-  EXPECT_GE(lowered->role_of_device[5], 0);
+  EXPECT_EQ((*lowered->role_of_device)[0], -1);
+  EXPECT_GE((*lowered->role_of_device)[5], 0);
 }
 
 TEST(LoweringTest, AGroupOfOneIsALocalCopy) {

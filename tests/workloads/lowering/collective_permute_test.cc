@@ -97,9 +97,9 @@ TEST(PermuteTest, OpenChainFillsTheFirstWithZeros) {
   // The first sends and fills, the middle sends and waits, the last only waits;
   // all others fill.
   EXPECT_EQ(lowered.bodies.size(), 4u);
-  EXPECT_EQ(lowered.role_of_device[1], lowered.role_of_device[2]);
+  EXPECT_EQ((*lowered.role_of_device)[1], (*lowered.role_of_device)[2]);
   int fills = 0;
-  for (const isa::Instruction& instruction : *lowered.bodies[lowered.role_of_device[0]]) {
+  for (const isa::Instruction& instruction : *lowered.bodies[(*lowered.role_of_device)[0]]) {
     if (const auto* dma = std::get_if<isa::Dma>(&instruction.kind)) {
       ++fills;
       EXPECT_EQ(dma->from, isa::MemorySpace::kVmem);

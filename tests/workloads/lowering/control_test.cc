@@ -94,7 +94,10 @@ isa::PodProgram LowerOn(hlo::TestModule& m, const std::string& slice, int64_t pa
   LoweringInput input;
   input.module = &m.module();
   input.memory = &memory;
-  for (int64_t p = 0; p < partitions; ++p) input.device_of_partition.push_back(p);
+  std::vector<int64_t> device_of_partition;
+  for (int64_t p = 0; p < partitions; ++p) device_of_partition.push_back(p);
+  CollectiveLibrary collectives(config, device_of_partition);
+  input.collectives = &collectives;
   input.trips = [](const Instruction&) -> absl::StatusOr<int64_t> { return 1; };
   return Lower(input, target).value();
 }
@@ -191,6 +194,36 @@ TEST(LowerTest, AsynchronousCopiesRunBesideTheMainStream) {
   EXPECT_EQ(copies[0].to, isa::MemorySpace::kVmem);
   EXPECT_EQ(copies[0].bytes, Bytes(4 * kMiB));
   EXPECT_EQ(Find<isa::Done>(*program.programs[0]).size(), 1U);
+}
+
+TEST(LowerTest, EqualCollectivesShareRoutesAndNoFlags) {
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({1024, 1024}));
+  const auto gather = [&](Instruction* value, const hlo::Shape& shape) {
+    Instruction* i = m.Add(Opcode::kAllGather, shape, {value});
+    hlo::SetReplicaGroups(i, {{0, 1}, {2, 3}});
+    return i;
+  };
+  Instruction* first = gather(x, F32({2048, 1024}));
+  Instruction* second = gather(x, F32({2048, 1024}));
+  m.Add(Opcode::kAdd, F32({2048, 1024}), {first, second});
+  const isa::PodProgram program = LowerOn(m, "v5e-2x2", 4);
+  ASSERT_EQ(program.info.collectives.size(), 2U);
+  EXPECT_EQ(program.info.collectives[0].expected, program.info.collectives[1].expected);
+  const isa::Body& body = *program.programs[program.program_of_device[0]];
+  const std::vector<isa::Rdma> sends = Find<isa::Rdma>(body);
+  const std::vector<isa::Wait> waits = Find<isa::Wait>(body);
+  ASSERT_EQ(sends.size(), 2U);
+  EXPECT_EQ(sends[0].route, sends[1].route);
+  EXPECT_EQ(sends[0].bytes, sends[1].bytes);
+  // Half of the program's flags each, in the same places.
+  const int32_t half = program.flags / 2;
+  EXPECT_GT(half, 0);
+  EXPECT_EQ(sends[0].arrival_flag + half, sends[1].arrival_flag);
+  ASSERT_EQ(waits.size() % 2, 0U);
+  for (size_t i = 0; i < waits.size() / 2; ++i) {
+    EXPECT_EQ(waits[i].flag + half, waits[i + waits.size() / 2].flag);
+  }
 }
 
 TEST(LowerTest, CallsRunTheirBody) {

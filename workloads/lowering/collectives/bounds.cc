@@ -1,16 +1,19 @@
 // The wires of a group, for its physical bound.
 #include <algorithm>
 #include <map>
-#include <set>
+#include <vector>
 
 #include "workloads/lowering/collectives/choice.h"
 
 namespace tpusim::lowering {
 namespace {
 
-std::set<int64_t> ChipsOf(const configs::Config& config, const std::vector<int64_t>& group) {
-  std::set<int64_t> chips;
-  for (const int64_t device : group) chips.insert(device / config.topology.devices_per_chip());
+// In ascending order.
+std::vector<int64_t> ChipsOf(const configs::Config& config, const std::vector<int64_t>& group) {
+  std::vector<int64_t> chips = group;
+  for (int64_t& chip : chips) chip /= config.topology.devices_per_chip();
+  std::sort(chips.begin(), chips.end());
+  chips.erase(std::unique(chips.begin(), chips.end()), chips.end());
   return chips;
 }
 
@@ -43,7 +46,7 @@ timing::GroupWires WiresOf(const configs::Config& config, const GroupForm& form,
                            const std::vector<int64_t>& group) {
   timing::GroupWires wires;
   wires.nominal = config.chip.ici.link_bytes_per_second;
-  const std::set<int64_t> chips = ChipsOf(config, group);
+  const std::vector<int64_t> chips = ChipsOf(config, group);
   if (chips.size() == 1) {
     // Each device of the chip has one way in.
     wires.n = static_cast<int64_t>(group.size());
@@ -91,18 +94,23 @@ Picoseconds BoundOf(CollectiveKind kind, Bytes v, const timing::GroupWires& wire
 Picoseconds BoundOf(const configs::Config& config, const CollectiveRequest& request,
                     const GroupForm& form, Bytes v) {
   // Groups of other devices of the same chips need the same wires.
-  std::map<std::set<int64_t>, int64_t> groups_on;
-  for (const std::vector<int64_t>& group : request.groups) ++groups_on[ChipsOf(config, group)];
+  std::map<std::vector<int64_t>, int64_t> groups_on;
+  if (config.topology.devices_per_chip() > 1) {
+    for (const std::vector<int64_t>& group : request.groups) ++groups_on[ChipsOf(config, group)];
+  }
+  // All groups of a contiguous form have equal wires.
+  const bool alike = groups_on.empty() && form.box && form.box->contiguous();
   Picoseconds bound(0);
   for (const size_t g : form.groups) {
     const std::vector<int64_t>& group = request.groups[g];
     const timing::GroupWires wires = WiresOf(config, form, group);
-    int64_t times = groups_on.at(ChipsOf(config, group));
+    int64_t times = groups_on.empty() ? 1 : groups_on.at(ChipsOf(config, group));
     // Devices of one chip count as one member, which exchanges what all of them do.
     if (request.kind == CollectiveKind::kAllToAll) {
       times *= std::max<int64_t>(1, static_cast<int64_t>(group.size()) / wires.n);
     }
     bound = std::max(bound, BoundOf(request.kind, v * times, wires));
+    if (alike) break;
   }
   return bound;
 }

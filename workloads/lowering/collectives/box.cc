@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 namespace tpusim::lowering {
 namespace {
@@ -67,15 +66,17 @@ bool SameForm(const Box& a, const Box& b) {
 }
 
 std::optional<Box> FindBox(const configs::Topology& topology, const std::vector<int64_t>& group) {
-  std::array<std::set<int64_t>, kMaxLanes> coordinates;
+  std::array<std::vector<int64_t>, kMaxLanes> coordinates;
   for (const int64_t device : group) {
     const Position at = PlaceOf(topology, device);
-    for (int axis = 0; axis < kMaxLanes; ++axis) coordinates[axis].insert(at[axis]);
+    for (int axis = 0; axis < kMaxLanes; ++axis) coordinates[axis].push_back(at[axis]);
   }
   Box box;
   for (int axis = 0; axis < kMaxLanes; ++axis) {
-    if (coordinates[axis].size() < 2) continue;
-    const std::vector<int64_t> sorted(coordinates[axis].begin(), coordinates[axis].end());
+    std::vector<int64_t>& sorted = coordinates[axis];
+    std::sort(sorted.begin(), sorted.end());
+    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+    if (sorted.size() < 2) continue;
     const bool wraps = axis != kCoreAxis && topology.wraps(axis);
     const auto run = FindRun(axis, sorted, LengthOf(topology, axis), wraps);
     if (!run) return std::nullopt;

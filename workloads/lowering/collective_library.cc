@@ -1,0 +1,88 @@
+#include "workloads/lowering/collective_library.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <variant>
+
+#include "configs/status_macros.h"
+#include "workloads/lowering/instruction_class.h"
+#include "workloads/lowering/transfers.h"
+
+namespace tpusim::lowering {
+namespace {
+
+// Equal for collectives that differ in name and place only.
+std::string KeyOf(const hlo::Instruction& i) {
+  const hlo::pb::HloInstructionProto& attrs = i.attrs();
+  std::string key = fmt::format("{} ", static_cast<int>(i.opcode()));
+  for (const hlo::Instruction* operand : i.operands()) key += operand->shape().ToString() + " ";
+  const auto append = [&key](const auto& message) {
+    key += '|';
+    message.AppendToString(&key);
+  };
+  for (const auto& group : attrs.replica_groups()) append(group);
+  for (const auto& pair : attrs.source_target_pairs()) append(pair);
+  append(attrs.collective_device_list());
+  append(attrs.iota_collective_device_list());
+  append(attrs.mesh_axes_replica_group_list());
+  return key;
+}
+
+isa::SharedBody WithFlagsMoved(const isa::SharedBody& body, int32_t by) {
+  isa::Body moved = *body;
+  for (isa::Instruction& instruction : moved) {
+    if (auto* rdma = std::get_if<isa::Rdma>(&instruction.kind)) {
+      if (rdma->arrival_flag >= 0) rdma->arrival_flag += by;
+      if (rdma->sent_flag >= 0) rdma->sent_flag += by;
+    } else if (auto* wait = std::get_if<isa::Wait>(&instruction.kind)) {
+      wait->flag += by;
+    } else if (auto* signal = std::get_if<isa::Signal>(&instruction.kind)) {
+      signal->flag += by;
+    } else if (auto* loop = std::get_if<isa::Loop>(&instruction.kind)) {
+      loop->body = WithFlagsMoved(loop->body, by);
+    }
+  }
+  return std::make_shared<const isa::Body>(std::move(moved));
+}
+
+}  // namespace
+
+absl::StatusOr<CollectiveLibrary::Entry*> CollectiveLibrary::Find(
+    const hlo::Instruction& collective) {
+  const auto [it, fresh] = entries_.try_emplace(KeyOf(WrappedBy(collective)));
+  Entry& entry = it->second;
+  // An entry without a decision is one that failed before: it fails again, named anew.
+  if (entry.decision == nullptr) {
+    ASSIGN_OR_RETURN(entry.request, RequestOf(collective, device_of_partition_));
+    ASSIGN_OR_RETURN(entry.decision, DecideCollective(config_, entry.request));
+  }
+  return &entry;
+}
+
+absl::StatusOr<isa::CollectiveInfo> CollectiveLibrary::Estimate(
+    const hlo::Instruction& collective) {
+  ASSIGN_OR_RETURN(const Entry* entry, Find(collective));
+  return InfoOf(*entry->decision);
+}
+
+absl::StatusOr<LoweredCollective> CollectiveLibrary::Lower(const hlo::Instruction& collective,
+                                                           isa::PodProgram& program) {
+  ASSIGN_OR_RETURN(Entry * entry, Find(collective));
+  LoweredCollective result;
+  if (!entry->lowered) {
+    entry->first_flag = program.flags;
+    entry->lowered = LowerCollective(config_, entry->request, *entry->decision, program);
+    entry->flags = program.flags - entry->first_flag;
+    result = *entry->lowered;
+  } else {
+    result = *entry->lowered;
+    const int32_t by = program.flags - entry->first_flag;
+    program.flags += entry->flags;
+    for (isa::SharedBody& body : result.bodies) body = WithFlagsMoved(body, by);
+  }
+  result.info.axes = AxesOf(WrappedBy(collective));
+  return result;
+}
+
+}  // namespace tpusim::lowering

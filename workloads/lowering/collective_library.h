@@ -1,0 +1,52 @@
+// The collectives of one compilation, each kind of them lowered once.
+//
+// A program repeats a few collectives, layer after layer; on a large pod the
+// choice of an algorithm and the roles of all devices are worth remembering. What
+// differs between equal collectives is their flags, because both may be in flight.
+#ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_LIBRARY_H_
+#define TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_LIBRARY_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/config.h"
+#include "models/isa/program.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/lowering/collective.h"
+
+namespace tpusim::lowering {
+
+class CollectiveLibrary {
+ public:
+  CollectiveLibrary(const configs::Config& config, std::vector<int64_t> device_of_partition)
+      : config_(config), device_of_partition_(std::move(device_of_partition)) {}
+
+  const std::vector<int64_t>& device_of_partition() const { return device_of_partition_; }
+
+  // `collective` is one, or the start of one. Errors: as RequestOf, LowerCollective.
+  absl::StatusOr<isa::CollectiveInfo> Estimate(const hlo::Instruction& collective);
+  // Always into the same program, which owns the routes.
+  absl::StatusOr<LoweredCollective> Lower(const hlo::Instruction& collective,
+                                          isa::PodProgram& program);
+
+ private:
+  struct Entry {
+    CollectiveRequest request;
+    std::shared_ptr<const CollectiveDecision> decision;
+    std::optional<LoweredCollective> lowered;
+    int32_t first_flag = 0, flags = 0;  // that `lowered` uses
+  };
+  absl::StatusOr<Entry*> Find(const hlo::Instruction& collective);
+
+  const configs::Config& config_;
+  const std::vector<int64_t> device_of_partition_;
+  std::map<std::string, Entry> entries_;  // by what makes a collective
+};
+
+}  // namespace tpusim::lowering
+
+#endif  // TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_LIBRARY_H_
