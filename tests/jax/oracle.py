@@ -57,6 +57,8 @@ def run(module: bytes, inputs: PerDevice) -> PerDevice:
     assignment = _xla.DeviceAssignment.create(np.array([[d.id for d in devices]]))
     options.device_assignment = build.device_assignment = assignment
     build.debug_options.xla_backend_optimization_level = 0  # Half the time is otherwise LLVM's.
+    # What the module says is run: simplified, slices of slices read elsewhere (jaxlib 0.10.2).
+    build.debug_options.xla_disable_hlo_passes = "algsimp"
     executable = devices[0].client.compile_and_load(
         _to_stablehlo(module), _xla.DeviceList(tuple(devices)), options
     )

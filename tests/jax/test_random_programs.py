@@ -3,7 +3,7 @@
 import pathlib
 
 import pytest
-from random_operations import random_programs
+import random_programs
 
 # A longer run: python tests/jax/random_programs.py --seeds 0:1000
 SEEDS = range(40)

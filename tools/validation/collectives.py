@@ -2,6 +2,7 @@
 
     python tools/validation/collectives.py            # writes docs/validation/collectives.md
     python tools/validation/collectives.py moe --show # prints what differs, writes nothing
+    python tools/validation/collectives.py --random 1000:1200   # random programs, writes nothing
 
 Both partition the module that was lowered for TPU. `REASONS` explains the programs where tpusim
 sends more, or multiplies another amount.
@@ -9,6 +10,7 @@ sends more, or multiplies another amount.
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import fnmatch
 import os
@@ -115,6 +117,54 @@ def compare(example: Example, binary: str) -> Row:
     return Row(example.name, communication(hlo.Module(ours), mesh, trips), xla)
 
 
+def compare_random(seed: int, binary: str) -> Row | None:
+    """Both partitioners on the random program of a seed; None if XLA has no answer."""
+    import jax
+    import random_programs
+
+    program = random_programs.make(seed)
+    mesh = list(program.mesh.values())
+    concrete = program.concrete_mesh(program.explicit)
+    context = jax.set_mesh(concrete) if program.explicit else contextlib.nullcontext()
+    try:
+        with context, tempfile.TemporaryDirectory() as folder:
+            theirs = xla_partitioner.partition_function(*program.build(concrete), None)
+            ours = random_programs.partition(program, binary, pathlib.Path(folder))
+    except (random_programs.Unusable, RuntimeError):
+        return None
+    xla = communication(hlo.Module(theirs), mesh)
+    return Row(f"seed {seed}", communication(hlo.Module(ours), mesh), xla)
+
+
+def random_rows(seeds: range, binary: str) -> list[Row]:
+    """Of random programs, printing the dearer ones."""
+    rows = []
+    for seed in seeds:
+        row = compare_random(seed, binary)
+        if row is None or row.ours is None:
+            continue
+        rows.append(row)
+        if row.verdict == "dearer" or not row.same_flops:
+            print(
+                f"{row.name}: {row.verdict}, {row.ours.cost} link bytes, XLA {row.xla.cost}", end=""
+            )
+            print(f"; dot FLOPs {row.ours.dot_flops}, XLA {row.xla.dot_flops}", flush=True)
+            print("".join(f"    {line}\n" for line in differences(row)), end="")
+    return rows
+
+
+def summary(rows: Sequence[Row]) -> list[str]:
+    """How many are as cheap as XLA's, and multiply as much."""
+    good = [r for r in rows if r.verdict in ("equal", "same cost", "cheaper")]
+    flops = [r for r in rows if r.same_flops]
+    count = collections.Counter(row.verdict for row in rows)
+    return [
+        f"{len(rows)} programs: {', '.join(f'{n} {what}' for what, n in sorted(count.items()))}.",
+        f"Equal or cheaper: {100 * len(good) / len(rows):.1f} %.",
+        f"FLOPs of products per device within 1 % of XLA's: {len(flops)} of {len(rows)}.",
+    ]
+
+
 def kinds(sent: dict[tuple[str, Groups], int]) -> str:
     """Kinds with their bytes, such as "all-reduce 2.0 KiB"."""
     total: dict[str, int] = collections.defaultdict(int)
@@ -146,9 +196,6 @@ def differences(row: Row) -> list[str]:
 
 def report(rows: Sequence[Row]) -> str:
     """The page."""
-    good = [r for r in rows if r.verdict in ("equal", "same cost", "cheaper")]
-    flops = [r for r in rows if r.same_flops]
-    count = collections.Counter(row.verdict for row in rows)
     lines = [
         "# Collectives, compared with XLA's partitioner",
         "",
@@ -159,9 +206,7 @@ def report(rows: Sequence[Row]) -> str:
         "directed links of what has to cross them (`tools/validation/communication.py`); programs",
         "are ranked by it.",
         "",
-        f"{len(rows)} programs: {', '.join(f'{n} {what}' for what, n in sorted(count.items()))}.",
-        f"Equal or cheaper: {100 * len(good) / len(rows):.1f} %.",
-        f"FLOPs of products per device within 1 % of XLA's: {len(flops)} of {len(rows)}.",
+        *summary(rows),
         "",
         "| program | verdict | link bytes | XLA | collectives | XLA | dot FLOPs / XLA | why |",
         "|---|---|---:|---:|---|---|---:|---|",
@@ -203,9 +248,15 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("programs", nargs="*", help="parts of names; all programs if none")
     parser.add_argument("--show", action="store_true", help="print differences, write nothing")
+    parser.add_argument("--random", default="", help="seeds of random programs, FIRST:END")
     parser.add_argument("--output", default=str(REPORT))
     flags = parser.parse_args(argv)
     binary = os.environ.get("TPUSIM_BINARY", str(ROOT / "build" / "tpusim"))
+    if flags.random:
+        sys.path.append(str(ROOT / "tests" / "jax"))
+        first, _, end = flags.random.partition(":")
+        print("\n".join(summary(random_rows(range(int(first), int(end)), binary))))
+        return 0
     rows = []
     for name, example in sorted(EXAMPLES.items()):
         wanted = not flags.programs or any(part in name for part in flags.programs)

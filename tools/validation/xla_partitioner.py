@@ -22,7 +22,11 @@ _xla: Any = xla_client._xla
 
 def partition(example: Example, cache: pathlib.Path | None = None) -> bytes:
     """The HloModuleProto right after XLA's partitioner; kept in `cache` by its input."""
-    function, arguments = example(example.concrete_mesh(jax.devices()))
+    return partition_function(*example(example.concrete_mesh(jax.devices())), cache)
+
+
+def partition_function(function: Any, arguments: Any, cache: pathlib.Path | None) -> bytes:
+    """The same of any function and its arguments."""
     jitted = exporter.traceable(function)
     lowered = jitted.trace(*arguments).lower(lowering_platforms=("tpu",))
     code = mlir.module_to_bytecode(lowered.compiler_ir("stablehlo"))

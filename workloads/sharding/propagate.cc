@@ -319,6 +319,7 @@ class Finisher {
 
   absl::StatusOr<ShardedModule> Finish() {
     ShardedModule out;
+    NestBoundaries();
     FinishRoots(&out);
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       why_.push_back(Why(graph_, graph_.nodes[n], n));
@@ -384,6 +385,36 @@ class Finisher {
     }
     sharding.replicated.clear();
     return sharding;
+  }
+
+  // A region's part of a dimension that is split further inside of it: the shards must be
+  // even there, or they are none of the whole dimension. 18 elements over two manual shards
+  // of 9 and two more are 5 + 4, 5 + 4; four shards of 18 would be 5, 5, 5, 3.
+  void NestBoundaries() {
+    const auto nest = [&](Node& node, const hlo::Shape& whole) {
+      for (size_t d = 0; d < node.manual.size(); ++d) {
+        if (node.manual[d].empty()) continue;
+        Axes& axes = node.sharding.dims[d].axes;
+        axes = Joined(axes);
+        Axes kept = node.manual[d];
+        for (const AxisRef& axis : AfterPrefix(node.manual[d], axes)) {
+          if (whole.dims[d] % (Product(kept) * axis.size) != 0) break;
+          kept.push_back(axis);
+        }
+        axes = Joined(kept);
+      }
+    };
+    for (const auto& [call, region] : in_.manual_regions) {
+      if (!region.partitioned) continue;
+      for (size_t i = 0; i < region.operands.size(); ++i) {
+        nest(graph_.nodes[graph_.Values(region_parameters_(call, i))[0].node],
+             call->operand(i)->shape());
+      }
+      const std::vector<const hlo::Shape*> results = hlo::Leaves(call->shape());
+      for (size_t i = 0; i < region.results.size(); ++i) {
+        nest(graph_.nodes[graph_.Values(call)[i].node], *results[i]);
+      }
+    }
   }
 
   // Results of the program and of regions that must differ from the values that

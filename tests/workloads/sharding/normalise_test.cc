@@ -149,6 +149,24 @@ TEST(Regions, OtherAxesFlowThroughTheBody) {
   EXPECT_EQ(ToString(m.sharded().shardings.at(parameter).leaves[0], XY()), "[{}, {y}]");
 }
 
+// 20 over x are shards of 5, which y would split into 3 and 2: together they are no eight
+// shards of 20, so y stays out of that dimension. It may split shards of 6 into 3 and 3.
+TEST(Regions, AxesSplitAShardEvenlyOrNotAtAll) {
+  for (const int64_t shard : {5, 6}) {
+    ShardedTestModule m;
+    Instruction* a = m.Argument(F32({4 * shard}), "[{\"x\", \"y\"}]");
+    AddRegion(m, a, F32({shard}), "[{\"x\", ?}]", "{\"x\"}");
+    m.Shard();
+    const std::string wanted = shard == 5 ? "[{x}]" : "[{x,y}]";
+    EXPECT_EQ(m.OfRoot(), wanted);
+    const auto& [call, region] = *m.sharded().manual_regions.begin();
+    EXPECT_EQ(ToString(region.operands[0], XY()), wanted);
+    const Instruction* parameter = call->called()[0]->parameters()[0];
+    EXPECT_EQ(ToString(m.sharded().shardings.at(parameter).leaves[0], XY()),
+              shard == 5 ? "[{}]" : "[{y}]");
+  }
+}
+
 TEST(Regions, ShardsMustFit) {
   ShardedTestModule m;
   Instruction* a = m.Argument(F32({8, 8}), "[{}, {}]");
