@@ -86,12 +86,12 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
   const auto first = first_form_.find(value);
   const Instruction* key = first == first_form_.end() ? value : first->second;
   std::vector<Form>& forms = forms_[key];
-  if (forms.empty()) forms.push_back({from, value});
+  if (forms.empty()) forms.push_back({from, value, region});
   for (const Form& form : forms) {
     if (SamePlacement(form.sharding, to)) return form.value;
   }
   const auto keep = [&](Instruction* made) {
-    forms.push_back({to, made});
+    forms.push_back({to, made, forms[0].region});
     first_form_[made] = key;
     return made;
   };
@@ -122,7 +122,8 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
                     ToString(source->sharding, in_.mesh), ToString(to, in_.mesh)));
   }
   const RegionMaker sum = [&] { return builder_->BinaryRegion(Opcode::kAdd, global.element_type); };
-  return keep(CarryOut(*builder_, source->value, global, *plan, region ? region : sum));
+  const RegionMaker combine = region ? region : source->region ? source->region : sum;
+  return keep(CarryOut(*builder_, source->value, global, *plan, combine));
 }
 
 absl::StatusOr<Instruction*> Partitioner::ReshardTuple(Instruction* value, const hlo::Shape& global,
@@ -213,7 +214,7 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   }
   RegionMaker region;
   if (combiner) {
-    region = [&] { return builder_->BinaryRegion(combiner->opcode, combiner->type); };
+    region = [this, by = *combiner] { return builder_->BinaryRegion(by.opcode, by.type); };
   }
   return Reshard(local, global.shape(), choice.results[0], Only(global), region);
 }

@@ -65,6 +65,7 @@ class Partitioner {
   struct Form {
     sharding::Sharding sharding;
     hlo::Instruction* value = nullptr;
+    RegionMaker region;  // what combines partial results, if it is no sum
   };
   std::unordered_map<const hlo::Instruction*, std::vector<Form>> forms_;
   std::unordered_map<const hlo::Instruction*, const hlo::Instruction*> first_form_;

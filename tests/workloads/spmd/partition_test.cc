@@ -74,6 +74,30 @@ TEST(Partition, TheNearestFormIsTheSource) {
   EXPECT_EQ(Find(result, Opcode::kDynamicSlice).size(), 1u);
 }
 
+TEST(Partition, PartialMaximaStayMaxima) {
+  // The maxima of two columns of which every device has some rows, split over X and then
+  // wanted whole: 2 * 3/4 * 8 bytes from the partial results, 3 * 4 bytes from the split
+  // ones. Whichever is taken, no maxima are added up.
+  SmallSharded m(MeshOf({4, 2}));
+  Instruction* p = m.Parameter(F32({8, 2}), Split({kX, {}}));
+  Instruction* zero = m.Add(Opcode::kConstant, F32({}), {}, Split({}));
+  *zero->mutable_attrs().mutable_literal() = hlo::MakeScalarLiteral(hlo::PrimitiveType::kF32, 0);
+  Instruction* most = m.Add(Opcode::kReduce, F32({2}), {p, zero}, Split({kX}));
+  hlo::SetDimensions(most, {0});
+  hlo::Computation* region = most->parent()->parent()->AddComputation("max");
+  Instruction* a = region->AddParameter(0, F32({}), "a");
+  Instruction* b = region->AddParameter(1, F32({}), "b");
+  region->set_root(region->Add(Opcode::kMaximum, F32({}), {a, b}));
+  most->set_called({region});
+  const PartitionResult result = Partitioned(m.Return(m.Constraint(most, Split({{}}))));
+  std::vector<const Instruction*> sums = Find(result, Opcode::kAllReduce);
+  for (const Instruction* scatter : Find(result, Opcode::kReduceScatter)) sums.push_back(scatter);
+  ASSERT_FALSE(sums.empty());
+  for (const Instruction* sum : sums) {
+    EXPECT_EQ(sum->called()[0]->root()->opcode(), Opcode::kMaximum);
+  }
+}
+
 TEST(Partition, ArgumentsAndResultsAreEven) {
   SmallSharded m(MeshOf({4, 2}));
   // Twelve over eight: X divides them, X and Y do not.
