@@ -166,7 +166,7 @@ case("cache_one", lambda c, a, u, i: lax.dynamic_update_slice(a, u, (0, i, 0)),
 case("cache_many", lambda c, a, u, i: lax.dynamic_update_slice(a, u, (0, i, 0)),
      [((4, 16, 8), f32, P(None, "x")), ((4, 6, 8), f32, P()), index(40, low=-20)], P(None, "x"),
      NONE)
-case("cache_uneven", lambda c, a, u, i: lax.dynamic_update_slice(c(a, X), u, (i,)),
+case("cache_uneven", lambda c, a, u, i: lax.dynamic_update_slice(c(a, X), u, (i,)) * 2,
      [((14,), s32, P()), ((9,), s32, P()), index(14)], P(), GATHER)
 case("update_two", lambda c, a, u, i: lax.dynamic_update_slice(a, u, (i, i)),
      [((16, 8), f32, XY), ((3, 1), f32, P()), index(8)], XY, NONE)

@@ -6,8 +6,8 @@ import pytest
 import random_programs
 
 # A longer run: python tests/jax/random_programs.py --seeds 0:1000
-SEEDS = range(40)
-LONG_SEEDS = range(40, 400)
+SEEDS = range(80)
+LONG_SEEDS = range(80, 400)
 
 
 def verify(seed: int, binary: str, directory: pathlib.Path) -> None:

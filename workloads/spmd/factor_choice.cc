@@ -80,6 +80,22 @@ absl::StatusOr<Bytes> BytesTo(const TensorPlacement& operand, const sharding::Sh
   return bytes;
 }
 
+// To bring what the op gives to the result's sharding and to those that are asked of
+// the result at once.
+absl::StatusOr<Bytes> BytesFrom(const sharding::Sharding& made, const TensorPlacement& result,
+                                ReshardPlans& plans) {
+  ASSIGN_OR_RETURN(const ReshardPlan* plan, plans.Find(*result.shape, made, *result.sharding));
+  Bytes by_way = plan->bytes, directly(0);
+  for (const sharding::Sharding& wanted : result.wanted) {
+    const auto first = plans.Find(*result.shape, made, wanted);
+    const auto second = plans.Find(*result.shape, *result.sharding, wanted);
+    if (!first.ok() || !second.ok()) return plan->bytes;
+    directly += (*first)->bytes;
+    by_way += std::min((*first)->bytes, (*second)->bytes);
+  }
+  return result.used_as_is ? by_way : std::min(by_way, directly);
+}
+
 // Drops splits of minor factors behind major ones that are not fully split.
 void MakeExpressible(const ShardingRule& rule, std::vector<Axes>& axes) {
   for (bool again = true; again;) {
@@ -125,6 +141,13 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
   }
   std::vector<Axes> agreed(rule.factors.size());
   if (rules.keep_sums) agreed = AgreedSums(rule, views, results.size(), any);
+  int64_t least_shards = 1;
+  if (rules.keep_work && !results.empty()) {
+    std::vector<Axes> axes = agreed;
+    Fill(views[0], rule, whole_sums, lone, axes);
+    MakeExpressible(rule, axes);
+    for (const Axes& split : axes) least_shards *= Product(split);
+  }
   std::vector<std::vector<Axes>> tried;
   std::optional<FactorChoice> best;
   int64_t best_shards = 0;
@@ -150,6 +173,7 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
         partial = sharding::Concat(partial, axes[f]);
       }
     }
+    if (shards < least_shards) return absl::OkStatus();
     for (size_t i = 0; i < operands.size(); ++i) {
       choice.operands.push_back(FromFactors(axes, rule.operands[i], rule.factors));
       ASSIGN_OR_RETURN(const Bytes bytes, BytesTo(operands[i], choice.operands.back(), plans));
@@ -159,9 +183,8 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
       choice.results.push_back(FromFactors(axes, rule.results[i], rule.factors));
       choice.results.back().unreduced = partial;
       // Only part of what stays unreduced can be asked for.
-      ASSIGN_OR_RETURN(const ReshardPlan* plan,
-                       plans.Find(*results[i].shape, choice.results.back(), *results[i].sharding));
-      choice.bytes += plan->bytes;
+      ASSIGN_OR_RETURN(const Bytes bytes, BytesFrom(choice.results.back(), results[i], plans));
+      choice.bytes += bytes;
     }
     if (!best || choice.bytes < best->bytes ||
         (choice.bytes == best->bytes && shards > best_shards)) {
@@ -171,6 +194,12 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     return absl::OkStatus();
   };
   absl::Status failure = absl::OkStatus();
+  if (least_shards > 1) {
+    std::vector<Axes> axes = agreed;
+    Fill(views[0], rule, whole_sums, lone, axes);
+    const absl::Status status = consider(std::move(axes));
+    if (!status.ok()) failure = status;
+  }
   const auto attempt = [&](std::vector<Axes> axes) {
     if (best && best->bytes == Bytes(0)) return;
     absl::Status status = consider(std::move(axes));

@@ -21,6 +21,9 @@ struct TensorPlacement {
   const sharding::Sharding* sharding = nullptr;
   std::vector<sharding::Sharding> others = {};  // that it exists in as well
   bool filled = false;                          // any device can make any part of it
+  // Of a result: what it is brought to later, and whether it is used as it is, too.
+  std::vector<sharding::Sharding> wanted = {};
+  bool used_as_is = true;
 };
 
 struct FactorChoice {
@@ -36,6 +39,8 @@ struct SplitRules {
   // Axes by which all operands are split along a reduction stay: to gather the
   // operands instead may move less, but multiplies the op's work.
   bool keep_sums = false;
+  // The op's work is split at least as far as its result is.
+  bool keep_work = false;
   // Bytes that the op itself moves with the factors split like this; nullopt:
   // it cannot. Empty: permutation factors must be whole.
   std::function<std::optional<Bytes>(const std::vector<sharding::Axes>&)> own;

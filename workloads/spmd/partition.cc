@@ -166,12 +166,24 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   for (size_t i = 0; i < leaves.size(); ++i) {
     result_places.push_back({leaves[i], &Leaves(global)[i], {}, false});
   }
+  if (!global.shape().IsTuple() && !global.IsRoot() && !global.users().empty()) {
+    result_places[0].used_as_is = false;
+    for (const Instruction* user : global.users()) {
+      const bool constraint = user->opcode() == Opcode::kCopy && in_.constraints.contains(user);
+      if (!constraint) {
+        result_places[0].used_as_is = true;
+      } else if (result_places[0].wanted.size() < 4) {
+        result_places[0].wanted.push_back(Only(*user));
+      }
+    }
+  }
   const OpFamily& family = FamilyOf(global);
   const std::optional<Combiner> combiner = CombinerOf(global);
   SplitRules splits;
   splits.reductions = combiner.has_value();
   splits.keep_sums = global.opcode() == Opcode::kDot || global.opcode() == Opcode::kConvolution ||
                      global.opcode() == Opcode::kRaggedDot || global.opcode() == Opcode::kReduce;
+  splits.keep_work = global.opcode() == Opcode::kDot;
   if (family.own != nullptr) {
     splits.own = [&](const std::vector<sharding::Axes>& axes) {
       return family.own(global, rule, axes);

@@ -6,6 +6,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/attributes.h"
+#include "workloads/spmd/refit.h"
 
 namespace tpusim::spmd {
 namespace {
@@ -109,6 +110,14 @@ Instruction* CarryOut(Builder& builder, Instruction* value, const hlo::Shape& gl
       case ReshardKind::kCollectivePermute: {
         const auto pairs = PermutePairs(builder.mesh(), step.before, step.after);
         value = builder.CollectivePermute(value, pairs, AxesOfPairs(builder.mesh(), pairs));
+        break;
+      }
+      case ReshardKind::kRefit: {
+        const int64_t d = step.dim;
+        const auto refit = RefitOf(builder.mesh(), step.before.dims[d].axes,
+                                   step.after.dims[d].axes, global.dims[d]);
+        TPUSIM_CHECK(refit.has_value(), "a refit that the plan has not");
+        value = CarryOut(builder, value, d, *refit);
         break;
       }
       case ReshardKind::kAllReduce:

@@ -7,6 +7,7 @@
 #include "configs/status_macros.h"
 #include "configs/units.h"
 #include "fmt/format.h"
+#include "workloads/spmd/refit.h"
 
 namespace tpusim::spmd {
 namespace {
@@ -56,6 +57,13 @@ int64_t BytesOfShard(const hlo::Shape& shape, const State& state) {
   return shard.ByteSize().value();
 }
 
+// Bytes times links of an all-to-all of `bytes`, half of an axis away at most.
+int64_t ExchangeBytes(int64_t bytes, const Axes& axes) {
+  int64_t links = 0;
+  for (const AxisRef& axis : axes) links += axis.size;
+  return CeilDiv(bytes * links, int64_t{4});
+}
+
 // Cuts a piece of size `minor` off every axis that is larger.
 void CutOff(Axes& axes, int64_t minor) {
   Axes cut;
@@ -87,8 +95,8 @@ struct Move {
 
 class Planner {
  public:
-  Planner(const hlo::Shape& shape, State from, State to)
-      : shape_(shape), from_(std::move(from)), to_(std::move(to)) {
+  Planner(const Mesh& mesh, const hlo::Shape& shape, State from, State to)
+      : mesh_(mesh), shape_(shape), from_(std::move(from)), to_(std::move(to)) {
     for (const State* state : {&from_, &to_}) {
       for (const Axes& axes : *state) {
         for (const AxisRef& axis : axes) {
@@ -143,6 +151,35 @@ class Planner {
  private:
   int64_t ShardBytes(const State& state) const { return BytesOfShard(shape_, state); }
 
+  // Uneven shards of dimension d become those that are wanted.
+  void AddRefit(const State& state, size_t d, std::vector<Move>& moves) const {
+    const int64_t size = shape_.dims[d];
+    if (state[d] == to_[d] || state[d].empty() || to_[d].empty() ||
+        (size % Product(state[d]) == 0 && size % Product(to_[d]) == 0)) {
+      return;
+    }
+    State after = state;
+    after[d].clear();
+    for (const AxisRef& axis : to_[d]) {
+      if (Uses(after, axis)) return;
+    }
+    after[d] = to_[d];
+    const auto [it, fresh] = refits_.try_emplace({static_cast<int64_t>(d), state[d]}, -1);
+    if (fresh) {
+      if (const auto refit = RefitOf(mesh_, state[d], to_[d], size)) {
+        it->second = refit->element_links;
+      }
+    }
+    if (it->second < 0) return;
+    const int64_t line = ShardBytes(state) / CeilDiv(size, Product(state[d]));
+    moves.push_back({ReshardKind::kRefit,
+                     static_cast<int64_t>(d),
+                     -1,
+                     {},
+                     after,
+                     CeilDiv(line * it->second, mesh_.size())});
+  }
+
   // Of every `keep` that may be left of dimension d when its minor axes go.
   bool MayKeep(const State& state, size_t d, size_t keep) const {
     if (keep < CommonLength(state[d], to_[d])) {
@@ -188,9 +225,10 @@ class Planner {
           State moved = after;
           moved[t].insert(moved[t].end(), tail.begin(), tail.end());
           moves.push_back({ReshardKind::kAllToAll, static_cast<int64_t>(d), static_cast<int64_t>(t),
-                           tail, moved, bytes / n * (n - 1)});
+                           tail, moved, ExchangeBytes(bytes, tail)});
         }
       }
+      AddRefit(state, d, moves);
     }
     // Shards of one size may go anywhere: to the wanted devices, or so that the
     // axes to be gathered come last.
@@ -234,8 +272,11 @@ class Planner {
     return moves;
   }
 
+  const Mesh& mesh_;
   const hlo::Shape& shape_;
   State from_, to_;
+  // What a refit to the wanted shards moves; -1: there is none.
+  mutable std::map<std::pair<int64_t, Axes>, int64_t> refits_;
   Axes pieces_;
 };
 
@@ -369,7 +410,7 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
                    ToSharding(target, left()),
                    Bytes(0)});
   } else {
-    for (Move& move : Planner(shape, state, target).Shortest()) {
+    for (Move& move : Planner(mesh, shape, state, target).Shortest()) {
       ReshardStep step{
           move.kind,        sharding::Joined(move.axes), move.dim,
           move.to_dim,      ToSharding(state, left()),   ToSharding(move.after, left()),
@@ -431,6 +472,9 @@ std::string ToString(const ReshardPlan& plan, const Mesh& mesh) {
         break;
       case ReshardKind::kCollectivePermute:
         text += fmt::format("collective-permute to {}", ToString(step.after, mesh));
+        break;
+      case ReshardKind::kRefit:
+        text += fmt::format("refit {} to {}", step.dim, ToString(step.after, mesh));
         break;
       case ReshardKind::kAllReduce:
         text += fmt::format("all-reduce over {}", ToString(step.axes, mesh));

@@ -6,14 +6,19 @@
 //
 //   slice         a dimension gains axes that split nothing so far       free
 //   all-gather    a dimension loses its minor-most axes                  (n-1) v
-//   all-to-all    axes move from one dimension's minor end to another's  (n-1)/n v
+//   all-to-all    axes move from one dimension's minor end to another's  n/4 v
 //   permute       shards of one size change devices                      v
+//   refit         uneven shards of a dimension become others (refit.h)   what moves
+//
+// These are bytes times links, per device: on a ring of n an all-gather's shard
+// crosses n - 1 links, and what an all-to-all sends goes n/4 links far on average
+// (over several axes the sum of theirs).
 //
 // Uneven shards: the local size is the ceiling, what is too much at the end is
 // padding. A dimension of 10 over 4 has shards of 3, over 2 shards of 5: no shard
 // of the finer split lies within one of the coarser, so a slice or gather between the
-// two does not exist and the way leads over the whole dimension. Permutes do not
-// care; all-to-all and reduce-scatter pad what they split.
+// two does not exist and the way leads over the whole dimension, or a refit.
+// Permutes do not care; all-to-all and reduce-scatter pad what they split.
 //
 // (v = bytes of the shard before the step, n = devices of a group). Partial sums
 // go first: reduce-scatter ((n-1)/n v) where the wanted sharding continues a
@@ -41,6 +46,7 @@ enum class ReshardKind {
   kCollectivePermute,
   kAllReduce,
   kReduceScatter,
+  kRefit,
 };
 
 struct ReshardStep {

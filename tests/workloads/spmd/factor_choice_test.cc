@@ -89,10 +89,10 @@ TEST_F(FactorChoiceTest, WithoutACombinerReductionsAreWhole) {
       Choose(Matmul(8, 16, 8), {F32({8, 16}), F32({16, 8})}, {Split({{}, x_}), Split({x_, {}})},
              F32({8, 8}), Split({{}, {}}));
   EXPECT_EQ(choice.axes[1], none_);
-  // Rows over X: 3/4 of the left operand's 128 bytes move, three shards of 128 of the
+  // Rows over X: the left operand's 128 bytes move one link, three shards of 128 of the
   // right one arrive, and so do three of 64 of the result. Both gathered would be 768.
   EXPECT_EQ(choice.axes[0], x_);
-  EXPECT_EQ(choice.bytes, Bytes(96 + 384 + 192));
+  EXPECT_EQ(choice.bytes, Bytes(128 + 384 + 192));
 }
 
 TEST_F(FactorChoiceTest, AFactorAloneInItsDimensionMayBeUneven) {

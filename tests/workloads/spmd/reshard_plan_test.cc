@@ -51,8 +51,8 @@ TEST_F(ReshardPlanTest, OnlyMinorAxesAreGathered) {
 }
 
 TEST_F(ReshardPlanTest, AxesMoveByAllToAll) {
-  // Three quarters of 64 bytes leave.
-  EXPECT_EQ(Plan(Split({x_, {}}), Split({{}, x_})), "all-to-all 0->1 over X (48 bytes)\n");
+  // 64 bytes go a quarter of the ring of four far: one link.
+  EXPECT_EQ(Plan(Split({x_, {}}), Split({{}, x_})), "all-to-all 0->1 over X (64 bytes)\n");
 }
 
 TEST_F(ReshardPlanTest, AnotherOrderIsAPermute) {
@@ -89,9 +89,9 @@ TEST_F(ReshardPlanTest, SumsCannotBeUndone) {
 
 TEST_F(ReshardPlanTest, PiecesOfAnAxisMove) {
   mesh_ = MeshOf({8});
-  // X = 8 used as 2 x 4; shards of 256 / 8 = 32 bytes, of which 3/4 leave.
+  // X = 8 used as 2 x 4; shards of 256 / 8 = 32 bytes, which go one link far.
   EXPECT_EQ(Plan(Split({{{0, 1, 2}}, {{0, 2, 4}}}), Split({{{0, 1, 8}}, {}})),
-            "all-to-all 1->0 over X:(2)4 (24 bytes)\n");
+            "all-to-all 1->0 over X:(2)4 (32 bytes)\n");
   EXPECT_EQ(Plan(Split({{{0, 1, 8}}, {}}), Split({{{0, 1, 2}}, {}})),
             "all-gather 0 over X:(2)4 (96 bytes)\n");
   EXPECT_EQ(Plan(Split({{{0, 1, 2}}, {}}), Split({{{0, 1, 8}}, {}})), "slice to [{X}, {}]\n");
@@ -115,29 +115,30 @@ TEST_F(ReshardPlanTest, UnevenShardsArePaddedToTheCeiling) {
   // Ten elements over four: shards of 3, 12 bytes each.
   EXPECT_EQ(Plan(F32({10}), Split({x_}), Split({{}})), "all-gather 0 over X (36 bytes)\n");
   EXPECT_EQ(Plan(F32({10}), Split({{}}), Split({x_})), "slice to [{X}]\n");
-  // [10,8]: 3 x 8 x 4 = 96 bytes, of which 3/4 leave.
+  // [10,8]: 3 x 8 x 4 = 96 bytes, one link.
   EXPECT_EQ(Plan(F32({10, 8}), Split({x_, {}}), Split({{}, x_})),
-            "all-to-all 0->1 over X (72 bytes)\n");
+            "all-to-all 0->1 over X (96 bytes)\n");
   // The split dimension is padded too: [8,10] in shards of 2 x 10; what a device gets
-  // is 8 x 3. Moved are 3/4 of the 80 bytes before padding.
+  // is 8 x 3. Counted are the 80 bytes before padding.
   EXPECT_EQ(Plan(F32({8, 10}), Split({x_, {}}), Split({{}, x_})),
-            "all-to-all 0->1 over X (60 bytes)\n");
+            "all-to-all 0->1 over X (80 bytes)\n");
 }
 
-TEST_F(ReshardPlanTest, ShardsThatDoNotNestLeadOverTheWhole) {
+TEST_F(ReshardPlanTest, ShardsThatDoNotNestAreRefitted) {
   EXPECT_TRUE(Nested(16, 4, 8));   // 4 = 2 x 2
   EXPECT_FALSE(Nested(10, 4, 8));  // 3 against 2 x 2
   EXPECT_TRUE(Nested(10, 1, 8));   // the whole is padded
-  // 12 bytes from three others.
-  EXPECT_EQ(Plan(F32({10}), Split({x_}), Split({xy_})),
-            "all-gather 0 over X (36 bytes)\nslice to [{X,Y}]\n");
-  EXPECT_TRUE(full_gather_);
-  // 8 bytes from seven others, not from the neighbour alone.
-  EXPECT_EQ(Plan(F32({10}), Split({xy_}), Split({x_})),
-            "all-gather 0 over X,Y (56 bytes)\nslice to [{X}]\n");
-  // Reduce-scatter over Y would need the same: X first, then sums of 12 bytes over Y.
+  // Blocks [0,3) [3,6) [6,9) [9,10) become [0,2) [2,4) ... [8,10): device 1 lacks element 3,
+  // device 3 elements 6 and 7, device 4 element 9. Three pieces of two elements, one link
+  // each: 24 bytes over eight devices.
+  EXPECT_EQ(Plan(F32({10}), Split({x_}), Split({xy_})), "refit 0 to [{X,Y}] (3 bytes)\n");
+  EXPECT_FALSE(full_gather_);
+  // Back, every device lacks something: pieces of 2 over 6 links, of 2 over 4 and of 1
+  // over 3, 23 elements in all.
+  EXPECT_EQ(Plan(F32({10}), Split({xy_}), Split({x_})), "refit 0 to [{X}] (12 bytes)\n");
+  // Reduce-scatter over Y would need the same: sums of 12 bytes over Y first.
   EXPECT_EQ(Plan(F32({10}), Split({x_}, y_), Split({xy_})),
-            "all-reduce over Y (12 bytes)\nall-gather 0 over X (36 bytes)\nslice to [{X,Y}]\n");
+            "all-reduce over Y (12 bytes)\nrefit 0 to [{X,Y}] (3 bytes)\n");
 }
 
 TEST_F(ReshardPlanTest, MorePartsThanElements) {
@@ -152,8 +153,8 @@ TEST_F(ReshardPlanTest, PlansAreKept) {
   const auto other = plans.Find(F32({8, 16}), Split({x_, {}}), Split({{}, x_}));
   ASSERT_TRUE(first.ok() && again.ok() && other.ok());
   EXPECT_EQ(*first, *again);
-  EXPECT_EQ((*first)->bytes, Bytes(48));
-  EXPECT_EQ((*other)->bytes, Bytes(96));
+  EXPECT_EQ((*first)->bytes, Bytes(64));
+  EXPECT_EQ((*other)->bytes, Bytes(128));
 }
 
 }  // namespace

@@ -1,0 +1,86 @@
+// Refits, carried out on numbers.
+#include "workloads/spmd/refit.h"
+
+#include <gtest/gtest.h>
+
+#include "configs/units.h"
+#include "tests/workloads/spmd/spmd_test_util.h"
+
+namespace tpusim::spmd {
+namespace {
+
+using sharding::Axes;
+using sharding::Mesh;
+
+constexpr int64_t kPadding = -1;
+
+// Block of every position: element e is the number e.
+std::vector<std::vector<int64_t>> Blocks(const Mesh& mesh, const Axes& axes, int64_t size) {
+  const int64_t block = CeilDiv(size, Product(axes));
+  std::vector<std::vector<int64_t>> blocks;
+  for (int64_t p = 0; p < mesh.size(); ++p) {
+    std::vector<int64_t> elements;
+    for (int64_t i = 0; i < block; ++i) {
+      const int64_t e = ShardIndex(mesh, axes, p) * block + i;
+      elements.push_back(e < size ? e : kPadding);
+    }
+    blocks.push_back(std::move(elements));
+  }
+  return blocks;
+}
+
+// What devices have after all rounds; elements that no round gives are padding.
+std::vector<std::vector<int64_t>> Done(const std::vector<std::vector<int64_t>>& before,
+                                       const Refit& refit) {
+  std::vector<std::vector<int64_t>> after(before.size(),
+                                          std::vector<int64_t>(refit.block_after, kPadding));
+  for (size_t r = 0; r < refit.rounds.size(); ++r) {
+    const RefitRound& round = refit.rounds[r];
+    std::vector<std::pair<int64_t, int64_t>> pairs = round.pairs;
+    for (size_t p = 0; p < before.size() && r == 0; ++p) pairs.emplace_back(p, p);
+    for (const auto& [from, to] : pairs) {
+      for (int64_t i = round.low[to]; i < round.high[to]; ++i) {
+        const int64_t in_piece = i - round.place[to];
+        EXPECT_GE(in_piece, 0);
+        EXPECT_LT(in_piece, round.width);
+        after[to][i] = before[from][round.start[from] + in_piece];
+      }
+    }
+  }
+  return after;
+}
+
+TEST(Refit, GivesEveryDeviceWhatItWants) {
+  const Mesh mesh = MeshOf({4, 2});
+  const Axes x = {{0, 1, 4}}, y = {{1, 1, 2}}, half = {{0, 1, 2}};
+  const Axes xy = {x[0], y[0]}, yx = {y[0], x[0]};
+  int64_t found = 0;
+  for (const Axes& before : {x, y, xy, yx, half}) {
+    for (const Axes& after : {x, y, xy, yx, half}) {
+      for (int64_t size = 1; size <= 33; ++size) {
+        const auto refit = RefitOf(mesh, before, after, size);
+        if (!refit) continue;
+        ++found;
+        EXPECT_EQ(Done(Blocks(mesh, before, size), *refit), Blocks(mesh, after, size))
+            << size << " from " << ToString(before, mesh) << " to " << ToString(after, mesh);
+      }
+    }
+  }
+  EXPECT_GT(found, 500);
+}
+
+TEST(Refit, OneSenderAndOneReceiverPerRound) {
+  // 12 elements: halves over Y become [0,2) [2,4) ... over Y and X. Only the device with
+  // [6,8), the last of the first four, lacks it.
+  const Mesh mesh = MeshOf({4, 2});
+  const auto refit = RefitOf(mesh, {{1, 1, 2}}, {{1, 1, 2}, {0, 1, 4}}, 12);
+  ASSERT_TRUE(refit);
+  ASSERT_EQ(refit->rounds.size(), 2u);
+  // From the nearest device of the other half: x = 3, y = 1, one link away.
+  EXPECT_EQ(refit->rounds[1].pairs, (std::vector<std::pair<int64_t, int64_t>>{{7, 6}}));
+  EXPECT_EQ(refit->rounds[1].width, 2);
+  EXPECT_EQ(refit->element_links, 2);
+}
+
+}  // namespace
+}  // namespace tpusim::spmd

@@ -1,0 +1,182 @@
+#include "workloads/spmd/refit.h"
+
+#include <algorithm>
+
+#include "configs/units.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/spmd/ops/emit.h"
+#include "workloads/spmd/reshard.h"
+
+namespace tpusim::spmd {
+namespace {
+
+using hlo::Instruction;
+using hlo::PrimitiveType;
+using sharding::Axes;
+using sharding::Mesh;
+
+constexpr int64_t kMostDevices = 1024;
+constexpr size_t kMostRounds = 6;
+
+Axes AllAxes(const Mesh& mesh) {
+  Axes axes;
+  for (size_t a = 0; a < mesh.axes.size(); ++a) {
+    axes.push_back(sharding::FullAxis(mesh, static_cast<int32_t>(a)));
+  }
+  return axes;
+}
+
+// Links between two positions, if every axis is a ring.
+int64_t Distance(const Mesh& mesh, const Axes& axes, int64_t a, int64_t b) {
+  int64_t links = 0;
+  for (const sharding::AxisRef& axis : axes) {
+    const int64_t ahead = ShardIndex(mesh, {axis}, a) - ShardIndex(mesh, {axis}, b);
+    const int64_t steps = (ahead + axis.size) % axis.size;
+    links += std::min(steps, axis.size - steps);
+  }
+  return links;
+}
+
+// s32[]: the entry of this device.
+Instruction* Entry(Builder& builder, const std::vector<int64_t>& table) {
+  if (std::all_of(table.begin(), table.end(), [&](int64_t v) { return v == table[0]; })) {
+    return builder.Constant(PrimitiveType::kS32, table[0]);
+  }
+  Instruction* all =
+      hlo::AddLiteral(builder.computation(), hlo::MakeIntVectorLiteral(PrimitiveType::kS32, table));
+  Instruction* position = builder.Coordinate(AllAxes(builder.mesh()));
+  return builder.Reshape(ops::DynamicSliceDim(builder, all, 0, position, 1), {});
+}
+
+}  // namespace
+
+std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& after,
+                             int64_t size) {
+  const int64_t n = mesh.size();
+  if (n > kMostDevices) return std::nullopt;
+  const Axes all = AllAxes(mesh);
+  Refit refit;
+  refit.block_before = CeilDiv(size, Product(before));
+  refit.block_after = CeilDiv(size, Product(after));
+  const auto add_round = [&] {
+    RefitRound round;
+    for (auto* table : {&round.start, &round.low, &round.high, &round.place}) table->assign(n, 0);
+    refit.rounds.push_back(std::move(round));
+  };
+  add_round();
+  // Devices that differ along these axes only may send to each other.
+  std::vector<int64_t> group(n), held(n);
+  for (int64_t p = 0; p < n; ++p) {
+    for (const sharding::AxisRef& axis : all) {
+      if (Overlap(before, axis) || Overlap(after, axis)) continue;
+      group[p] = group[p] * axis.size + ShardIndex(mesh, {axis}, p);
+    }
+    held[p] = ShardIndex(mesh, before, p);
+  }
+  std::vector<std::vector<char>> sends(1, std::vector<char>(n)), receives = sends;
+  std::vector<std::vector<int64_t>> begins(1, std::vector<int64_t>(n));  // of the piece, overall
+  for (int64_t p = 0; p < n; ++p) {
+    const int64_t first = ShardIndex(mesh, after, p) * refit.block_after;
+    const int64_t limit = std::min(first + refit.block_after, size);
+    for (int64_t s = first / refit.block_before; first < limit && s * refit.block_before < limit;
+         ++s) {
+      const int64_t begin = std::max(first, s * refit.block_before);
+      const int64_t end = std::min(limit, (s + 1) * refit.block_before);
+      size_t r = 0;
+      int64_t from = p;
+      if (s != held[p]) {
+        std::vector<std::pair<int64_t, int64_t>> senders;  // nearest first
+        for (int64_t q = 0; q < n; ++q) {
+          if (held[q] == s && group[q] == group[p]) {
+            senders.emplace_back(Distance(mesh, all, p, q), q);
+          }
+        }
+        std::sort(senders.begin(), senders.end());
+        from = -1;
+        for (r = 1; from < 0; ++r) {
+          if (r > kMostRounds) return std::nullopt;
+          if (r == refit.rounds.size()) {
+            add_round();
+            sends.emplace_back(n), receives.emplace_back(n), begins.emplace_back(n);
+          }
+          if (receives[r][p]) continue;
+          for (const auto& [links, q] : senders) {
+            if (sends[r][q]) continue;
+            from = q;
+            break;
+          }
+          if (from >= 0) break;
+        }
+        sends[r][from] = receives[r][p] = 1;
+        refit.rounds[r].pairs.emplace_back(from, p);
+      }
+      RefitRound& round = refit.rounds[r];
+      round.width = std::max(round.width, end - begin);
+      round.low[p] = begin - first;
+      round.high[p] = end - first;
+      round.start[from] = begin - s * refit.block_before;
+      begins[r][p] = s * refit.block_before;
+    }
+  }
+  for (size_t r = 0; r < refit.rounds.size(); ++r) {
+    RefitRound& round = refit.rounds[r];
+    // Pieces that are shorter than the longest end where their block does.
+    for (int64_t& start : round.start) {
+      start = std::min(start, refit.block_before - round.width);
+    }
+    const auto place = [&](int64_t from, int64_t to) {
+      round.place[to] =
+          begins[r][to] + round.start[from] - ShardIndex(mesh, after, to) * refit.block_after;
+    };
+    if (r == 0) {
+      for (int64_t p = 0; p < n; ++p) {
+        if (round.high[p] > round.low[p]) place(p, p);
+      }
+    }
+    for (const auto& [from, to] : round.pairs) {
+      place(from, to);
+      refit.element_links += round.width * Distance(mesh, all, from, to);
+    }
+  }
+  return refit;
+}
+
+Instruction* CarryOut(Builder& builder, Instruction* value, int64_t dim, const Refit& refit) {
+  const std::vector<int64_t> partitions = sharding::PartitionAtPosition(builder.mesh());
+  hlo::Shape shape = value->shape();
+  shape.dims[dim] = refit.block_after;
+  Instruction* zero = builder.Zero(shape.element_type);
+  Instruction* result = nullptr;
+  Instruction* index = ops::IotaAlong(builder, shape.dims, dim);
+  for (const RefitRound& round : refit.rounds) {
+    if (round.width == 0) continue;
+    Instruction* part =
+        ops::DynamicSliceDim(builder, value, dim, Entry(builder, round.start), round.width);
+    if (!round.pairs.empty()) {
+      std::vector<std::pair<int64_t, int64_t>> pairs;
+      for (const auto& [from, to] : round.pairs) {
+        pairs.emplace_back(partitions[from], partitions[to]);
+      }
+      std::sort(pairs.begin(), pairs.end());
+      part = builder.CollectivePermute(part, pairs, AxesOfPairs(builder.mesh(), pairs));
+    }
+    // Element i of the new block is element i - place of the piece.
+    part = ops::PadDim(builder, part, dim, refit.block_after, refit.block_after, zero);
+    std::vector<int64_t> start = round.place;
+    for (int64_t& place : start) place = refit.block_after - place;
+    part = ops::DynamicSliceDim(builder, part, dim, Entry(builder, start), refit.block_after);
+    if (result != nullptr) {
+      const auto spread = [&](const std::vector<int64_t>& table) {
+        return ops::Spread(builder, Entry(builder, table), shape.dims);
+      };
+      Instruction* given = ops::Binary(builder, hlo::Opcode::kAnd,
+                                       ops::Compare(builder, "GE", index, spread(round.low)),
+                                       ops::Compare(builder, "LT", index, spread(round.high)));
+      part = ops::Select(builder, given, part, result);
+    }
+    result = part;
+  }
+  return result;
+}
+
+}  // namespace tpusim::spmd
