@@ -168,8 +168,8 @@ void SetFrontendAttribute(Instruction* instruction, const std::string& key,
   (*instruction->mutable_attrs().mutable_frontend_attributes()->mutable_map())[key] = value;
 }
 void RemoveFrontendAttribute(Instruction* instruction, const std::string& key) {
+  if (!instruction->attrs().has_frontend_attributes()) return;
   pb::HloInstructionProto& attrs = instruction->mutable_attrs();
-  if (!attrs.has_frontend_attributes()) return;
   attrs.mutable_frontend_attributes()->mutable_map()->erase(key);
   if (attrs.frontend_attributes().map().empty()) attrs.clear_frontend_attributes();
 }

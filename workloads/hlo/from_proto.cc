@@ -73,13 +73,19 @@ class Builder {
     attrs.GetReflection()->MutableUnknownFields(&attrs)->MergeFrom(
         proto.GetReflection()->GetUnknownFields(proto));
     auto& instructions = instructions_[computation];
-    for (pb::HloInstructionProto& instruction : *proto.mutable_instructions()) {
-      const std::string name = instruction.name();
+    instructions.reserve(proto.instructions_size());
+    // Taken out of the file's message one by one: what the IR does not keep is free
+    // for what it makes of the next.
+    std::vector<pb::HloInstructionProto*> taken(proto.instructions_size());
+    proto.mutable_instructions()->ExtractSubrange(0, proto.instructions_size(), taken.data());
+    std::vector<std::unique_ptr<pb::HloInstructionProto>> owned(taken.begin(), taken.end());
+    for (std::unique_ptr<pb::HloInstructionProto>& instruction : owned) {
       const absl::Status status =
           AddInstruction(&instruction, proto.id(), computation, &instructions);
       if (!status.ok()) {
-        return absl::Status(status.code(), fmt::format("instruction {} of computation {}: {}", name,
-                                                       proto.name(), Message(status)));
+        return absl::Status(status.code(),
+                            fmt::format("instruction {} of computation {}: {}", instruction->name(),
+                                        proto.name(), Message(status)));
       }
     }
     const auto root = instructions.find(LocalKey(proto.root_id(), proto.id()));
@@ -88,13 +94,15 @@ class Builder {
                                    proto.name(), proto.root_id()));
     }
     computation->set_root(root->second);
+    if (!proto_.schedule().sequences().contains(proto.id())) instructions_.erase(computation);
     return absl::OkStatus();
   }
 
-  absl::Status AddInstruction(pb::HloInstructionProto* instruction_proto, int64_t computation_id,
-                              Computation* computation,
+  // The message becomes the instruction's attributes unless there is an error.
+  absl::Status AddInstruction(std::unique_ptr<pb::HloInstructionProto>* message,
+                              int64_t computation_id, Computation* computation,
                               std::unordered_map<int64_t, Instruction*>* by_id) {
-    pb::HloInstructionProto& proto = *instruction_proto;
+    pb::HloInstructionProto& proto = **message;
     std::optional<Opcode> opcode = OpcodeFromName(proto.opcode());
     const auto old_direction = OldCompareDirection(proto.opcode());
     if (old_direction.has_value()) opcode = Opcode::kCompare;
@@ -132,21 +140,14 @@ class Builder {
       called.push_back(it->second);
     }
     instruction->set_called(std::move(called));
-    return SetAttributes(std::move(proto), old_direction, instruction);
+    RETURN_IF_ERROR(SetAttributes(&proto, old_direction));
+    instruction->set_attrs(std::move(*message));
+    return absl::OkStatus();
   }
 
-  absl::Status SetAttributes(pb::HloInstructionProto proto,
-                             std::optional<std::string_view> old_direction,
-                             Instruction* instruction) {
-    pb::HloInstructionProto& attrs = instruction->mutable_attrs();
-    attrs = std::move(proto);
-    attrs.clear_name();
-    attrs.clear_opcode();
-    attrs.clear_shape();
-    attrs.clear_id();
-    attrs.clear_operand_ids();
-    attrs.clear_control_predecessor_ids();
-    attrs.clear_called_computation_ids();
+  absl::Status SetAttributes(pb::HloInstructionProto* proto,
+                             std::optional<std::string_view> old_direction) {
+    pb::HloInstructionProto& attrs = *proto;
     if (old_direction.has_value()) {
       attrs.set_comparison_direction(std::string(*old_direction));
     }
@@ -162,6 +163,15 @@ class Builder {
       pb::OpMetadata metadata;
       if (!metadata.ParseFromString(bytes)) return UserError("metadata payload does not parse");
       attrs.mutable_metadata()->MergeFrom(metadata);
+    }
+    // What the instruction holds itself. Cleared fields would keep their memory.
+    delete attrs.release_name();
+    delete attrs.release_opcode();
+    attrs.clear_shape();
+    attrs.clear_id();
+    for (auto* ids : {attrs.mutable_operand_ids(), attrs.mutable_control_predecessor_ids(),
+                      attrs.mutable_called_computation_ids()}) {
+      google::protobuf::RepeatedField<int64_t>().Swap(ids);
     }
     return absl::OkStatus();
   }

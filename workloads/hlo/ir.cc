@@ -71,6 +71,37 @@ bool SideEffectOf(const Instruction& instruction) {
   }
 }
 
+// Which computations have side effects, those that they call included; each is
+// looked at once.
+class SideEffects {
+ public:
+  bool Of(const Instruction& instruction) {
+    if (SideEffectOf(instruction)) return true;
+    return std::any_of(instruction.called().begin(), instruction.called().end(),
+                       [&](Computation* called) { return Of(called); });
+  }
+
+ private:
+  bool Of(Computation* computation) {
+    const auto it = known_.find(computation);
+    if (it != known_.end()) return it->second;
+    std::vector<Computation*> reached;
+    if (!CalleesFirst({computation}, &reached)) return true;  // a cycle is the verifier's business
+    for (const Computation* callee : reached) {
+      if (known_.contains(callee)) continue;
+      bool any = false;
+      for (const Instruction* inner : callee->instructions()) {
+        any = any || SideEffectOf(*inner);
+        for (const Computation* called : inner->called()) any = any || known_.at(called);
+      }
+      known_[callee] = any;
+    }
+    return known_.at(computation);
+  }
+
+  std::unordered_map<const Computation*, bool> known_;
+};
+
 // The last ones go first more often than not.
 void EraseUser(std::vector<Instruction*>& users, const Instruction* user) {
   const auto it = std::find(users.rbegin(), users.rend(), user);
@@ -80,16 +111,19 @@ void EraseUser(std::vector<Instruction*>& users, const Instruction* user) {
 }  // namespace
 
 bool CalleesFirst(const std::vector<Computation*>& roots, std::vector<Computation*>* order) {
-  std::unordered_map<const Computation*, std::vector<Computation*>> called;
-  std::unordered_map<const Computation*, Visited> visited;
+  struct Seen {
+    Visited visited = Visited::kNo;
+    std::vector<Computation*> called;
+  };
+  std::unordered_map<const Computation*, Seen> seen;
   return DepthFirst<Computation>(
       roots,
       [&](const Computation& computation, size_t i) -> Computation* {
-        auto it = called.find(&computation);
-        if (it == called.end()) it = called.emplace(&computation, CalledBy(computation)).first;
-        return i < it->second.size() ? it->second[i] : nullptr;
+        std::vector<Computation*>& called = seen[&computation].called;
+        if (i == 0) called = CalledBy(computation);
+        return i < called.size() ? called[i] : nullptr;
       },
-      [&](const Computation* computation) -> Visited& { return visited[computation]; }, order);
+      [&](const Computation* computation) -> Visited& { return seen[computation].visited; }, order);
 }
 
 // ---- Instruction -----------------------------------------------------------
@@ -134,20 +168,21 @@ void Instruction::AddControlPredecessor(Instruction* before) {
 bool Instruction::IsRoot() const { return parent_ != nullptr && parent_->root() == this; }
 
 bool Instruction::HasSideEffect() const {
-  if (SideEffectOf(*this)) return true;
-  if (called_.empty()) return false;
-  std::vector<Computation*> reached;
-  if (!CalleesFirst(called_, &reached)) return true;  // a cycle is the verifier's business
-  for (const Computation* computation : reached) {
-    for (const Instruction* instruction : computation->instructions()) {
-      if (SideEffectOf(*instruction)) return true;
-    }
+  if (called_.empty()) return SideEffectOf(*this);
+  return SideEffects().Of(*this);
+}
+
+pb::HloInstructionProto& Instruction::mutable_attrs() {
+  if (attrs_ == nullptr) {
+    attrs_ = std::make_shared<pb::HloInstructionProto>();
+  } else if (attrs_.use_count() > 1) {
+    attrs_ = std::make_shared<pb::HloInstructionProto>(*attrs_);
   }
-  return false;
+  return *attrs_;
 }
 
 std::string Instruction::SourceLocation() const {
-  const pb::OpMetadata& metadata = attrs_.metadata();
+  const pb::OpMetadata& metadata = attrs().metadata();
   if (!metadata.source_file().empty()) {
     return fmt::format("{}:{}", metadata.source_file(), metadata.source_line());
   }
@@ -186,8 +221,8 @@ Instruction* Computation::Add(Opcode opcode, Shape shape, std::vector<Instructio
   instruction->operands_ = std::move(operands);
   if (like != nullptr && like->opcode_ == opcode) {
     instruction->attrs_ = like->attrs_;
-  } else if (like != nullptr && like->attrs_.has_metadata()) {
-    *instruction->attrs_.mutable_metadata() = like->attrs_.metadata();
+  } else if (like != nullptr && like->attrs().has_metadata()) {
+    *instruction->mutable_attrs().mutable_metadata() = like->attrs().metadata();
   }
   for (Instruction* operand : instruction->operands_) {
     TPUSIM_CHECK(operand != nullptr && operand->parent_ == this,
@@ -214,7 +249,7 @@ void Computation::Compact() {
 Instruction* Computation::AddParameter(int64_t number, Shape shape, std::string_view name_hint) {
   Instruction* parameter =
       Add(Opcode::kParameter, std::move(shape), {}, name_hint.empty() ? "param" : name_hint);
-  parameter->attrs_.set_parameter_number(number);
+  parameter->mutable_attrs().set_parameter_number(number);
   return parameter;
 }
 
@@ -234,16 +269,21 @@ void Computation::Remove(Instruction* instruction) {
   if (instructions_.size() > 2 * live_ + 16) Compact();
 }
 
-int64_t Computation::RemoveDead() {
+int64_t Computation::RemoveDead(std::vector<const Instruction*>* removed) {
   Compact();
-  std::unordered_set<const Instruction*> live;
+  std::vector<char> live(instructions_.size(), 0);  // by slot
+  size_t num_live = 0;
   std::vector<Instruction*> work;
   const auto mark = [&](Instruction* instruction) {
-    if (live.insert(instruction).second) work.push_back(instruction);
+    if (live[instruction->slot_] != 0) return;
+    live[instruction->slot_] = 1;
+    ++num_live;
+    work.push_back(instruction);
   };
+  SideEffects side_effects;
   for (const auto& instruction : instructions_) {
     if (instruction.get() == root_ || instruction->opcode_ == Opcode::kParameter ||
-        instruction->HasSideEffect()) {
+        side_effects.Of(*instruction)) {
       mark(instruction.get());
     }
   }
@@ -253,11 +293,12 @@ int64_t Computation::RemoveDead() {
     for (Instruction* operand : instruction->operands_) mark(operand);
     for (Instruction* before : instruction->control_predecessors_) mark(before);
   }
-  const auto dead = [&](const Instruction* instruction) { return !live.contains(instruction); };
+  const auto dead = [&](const Instruction* instruction) { return live[instruction->slot_] == 0; };
   const size_t before = instructions_.size();
-  if (live.size() == before) return 0;
+  if (num_live == before) return 0;
   for (const auto& instruction : instructions_) {
     if (dead(instruction.get())) {
+      if (removed != nullptr) removed->push_back(instruction.get());
       for (Instruction* p : instruction->control_predecessors_) --p->num_control_successors_;
     } else {
       std::erase_if(instruction->users_, dead);
@@ -278,6 +319,17 @@ std::vector<Instruction*> Computation::instructions() const {
   for (const auto& instruction : instructions_) {
     if (instruction != nullptr) result.push_back(instruction.get());
   }
+  return result;
+}
+
+std::vector<Instruction*> Computation::AddedSince(int64_t id) const {
+  std::vector<Instruction*> result;
+  for (size_t i = instructions_.size(); i-- > 0;) {
+    if (instructions_[i] == nullptr) continue;
+    if (instructions_[i]->id_ < id) break;
+    result.push_back(instructions_[i].get());
+  }
+  std::reverse(result.begin(), result.end());
   return result;
 }
 
@@ -310,7 +362,7 @@ std::vector<Instruction*> Computation::parameters() const {
     }
   }
   std::stable_sort(result.begin(), result.end(), [](const Instruction* a, const Instruction* b) {
-    return a->attrs_.parameter_number() < b->attrs_.parameter_number();
+    return a->attrs().parameter_number() < b->attrs().parameter_number();
   });
   return result;
 }
@@ -362,8 +414,8 @@ std::string Module::UniqueComputationName(std::string_view hint) {
 }
 
 std::string Module::UniqueNameIn(std::string_view space, std::string_view hint) {
-  const auto take = [&](std::string_view name) {
-    return names_.insert(fmt::format("{}{}", space, name)).second;
+  const auto take = [&](const std::string& name) {
+    return names_.insert(space.empty() ? name : fmt::format("{}{}", space, name)).second;
   };
   std::string name(hint);
   if (take(name)) return name;

@@ -6,7 +6,9 @@
 // (`attrs()`, an HloInstructionProto whose structural fields - name, opcode,
 // shape, ids, operands, called computations - are left empty), so that nothing a
 // file says is lost, known to us or not; typed accessors in attributes.h read
-// the common ones.
+// the common ones. Copies of an instruction share that message until one of them
+// asks for `mutable_attrs()`: a reference from attrs() taken before that is to
+// the message as it was.
 //
 // A Computation owns its instructions. It keeps no order of its own until it is
 // scheduled: PostOrder() gives operands before users, deterministically.
@@ -54,12 +56,15 @@ class Instruction {
   const std::vector<Instruction*>& control_predecessors() const { return control_predecessors_; }
   void AddControlPredecessor(Instruction* before);
 
-  const pb::HloInstructionProto& attrs() const { return attrs_; }
-  pb::HloInstructionProto& mutable_attrs() { return attrs_; }
+  const pb::HloInstructionProto& attrs() const {
+    return attrs_ != nullptr ? *attrs_ : pb::HloInstructionProto::default_instance();
+  }
+  pb::HloInstructionProto& mutable_attrs();
+  void set_attrs(std::unique_ptr<pb::HloInstructionProto> attrs) { attrs_ = std::move(attrs); }
 
   bool IsRoot() const;
   bool HasSideEffect() const;  // must not be removed although nobody uses it
-  const std::string& op_name() const { return attrs_.metadata().op_name(); }
+  const std::string& op_name() const { return attrs().metadata().op_name(); }
   // "file.py:12" from the metadata or its stack frame; "" if unknown.
   std::string SourceLocation() const;
   // "dot.3 (jit(f)/dot_general, f.py:12)", for messages.
@@ -79,7 +84,7 @@ class Instruction {
   std::vector<Instruction*> control_predecessors_;
   size_t slot_ = 0;  // in the parent's instructions_
   int64_t num_control_successors_ = 0;
-  pb::HloInstructionProto attrs_;
+  std::shared_ptr<pb::HloInstructionProto> attrs_;  // null: all at their defaults
 };
 
 class Computation {
@@ -98,11 +103,13 @@ class Computation {
   // No users and not the root, or a broken invariant.
   void Remove(Instruction* instruction);
   // Removes what neither the root nor a side effect needs. Parameters stay.
-  // Returns how many went.
-  int64_t RemoveDead();
+  // Returns how many went; their addresses, of which nothing is left, go to `removed`.
+  int64_t RemoveDead(std::vector<const Instruction*>* removed = nullptr);
 
   // In creation order; may contain instructions whose operands come later.
   std::vector<Instruction*> instructions() const;
+  // Those with ids from `id` on, added last.
+  std::vector<Instruction*> AddedSince(int64_t id) const;
   size_t size() const { return live_; }
   // Operands and control predecessors before users; by creation order where
   // free. Not recursive.
@@ -179,6 +186,8 @@ class Module {
   // included; at most 2^62.
   int64_t InlinedSize(const std::function<bool(const Instruction&)>& wanted) const;
 
+  // All ids are below: tables by id have this size.
+  int64_t next_id() const { return next_id_; }
   // Module-level fields other than computations and names: aliases, donors,
   // frontend attributes, stack frames, as in the file.
   const pb::HloModuleProto& fields() const { return fields_; }

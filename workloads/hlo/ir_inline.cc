@@ -153,7 +153,7 @@ class Module::Inliner {
     Frame frame;
     frame.call = call;
     frame.callee = call->called_[0];
-    frame.scope = {std::move(own), &call->attrs_.metadata()};
+    frame.scope = {std::move(own), &call->attrs().metadata()};
     frame.body = frame.callee->PostOrder();
     frame.map.reserve(frame.body.size());
     frame.ordered =
@@ -166,10 +166,10 @@ class Module::Inliner {
   }
 
   // Copies one instruction of the callee; true if it is a call to go into.
-  bool Copy(const Instruction* from, Frame* frame) {
+  bool Copy(Instruction* from, Frame* frame) {
     const Instruction* call = frame->call;
     if (from->opcode_ == Opcode::kParameter) {
-      const int64_t number = from->attrs_.parameter_number();
+      const int64_t number = from->attrs().parameter_number();
       TPUSIM_CHECK(number >= 0 && number < static_cast<int64_t>(call->operands_.size()),
                    call->name_);
       frame->map[from] = call->operands_[number];
@@ -181,6 +181,9 @@ class Module::Inliner {
     if (frame->take_over) module_.names_.erase(from->name_);
     Instruction* to =
         call->parent_->Add(from->opcode_, from->shape_, std::move(operands), from->name_, from);
+    const bool goes_on = wanted_.contains(from);
+    // What is taken over is not needed twice.
+    if (frame->take_over && !goes_on) from->attrs_.reset();
     frame->scope.Continue(to);
     for (const Instruction* before : from->control_predecessors_) {
       if (before->opcode_ == Opcode::kParameter) continue;
@@ -192,7 +195,7 @@ class Module::Inliner {
       }
     }
     frame->map[from] = to;
-    if (wanted_.contains(from)) {
+    if (goes_on) {
       to->called_ = from->called_;
       return true;
     }
@@ -253,7 +256,7 @@ class Module::Inliner {
     while (true) {
       Frame& top = *stack.back();
       if (top.next < top.body.size()) {
-        const Instruction* from = top.body[top.next++];
+        Instruction* from = top.body[top.next++];
         if (Copy(from, &top)) {
           // A call without a name of its own goes by the name of the one around it.
           const std::string& own = from->op_name().empty() ? top.scope.own : from->op_name();
