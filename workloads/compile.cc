@@ -85,7 +85,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   const int64_t stated =
       workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
   ASSIGN_OR_RETURN(const sharding::ShardedModule sharded,
-                   sharding::ShardModule(*imported.module, stated));
+                   sharding::ShardModule(std::move(imported.module), stated));
   if (options.until == Stage::kSharded) {
     result.sharded_text = sharding::ToString(sharded);
     return result;

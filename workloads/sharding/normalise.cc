@@ -22,6 +22,8 @@ using hlo::Opcode;
 
 // Calls that share callees can multiply; nobody writes such a program.
 constexpr int64_t kMaxInstructions = 4 << 20;
+// Loops in loops, branches in branches, fusions: later stages take stack for each.
+constexpr int64_t kMaxNesting = 256;
 
 bool CallsItsOwn(Opcode opcode) {
   return opcode == Opcode::kWhile || opcode == Opcode::kConditional || opcode == Opcode::kCall;
@@ -32,18 +34,30 @@ bool FullyClosed(const Sharding& sharding) {
                       [](const DimSharding& dim) { return dim.open; });
 }
 
-// Instructions that the program has once all calls are inlined.
+// Instructions that the program has once all calls are inlined, and how deep its
+// computations are nested then.
 absl::Status CheckInlinedSize(const hlo::Module& module) {
-  std::unordered_map<const Computation*, int64_t> sizes;
+  struct Extent {
+    int64_t size = 0, depth = 0;
+  };
+  std::unordered_map<const Computation*, Extent> extents;
   for (const Computation* computation : module.PostOrder()) {
-    int64_t& size = sizes[computation];
+    auto& [size, depth] = extents[computation];
     for (const Instruction* instruction : computation->instructions()) {
       ++size;
+      const int64_t level = instruction->opcode() == Opcode::kCall ? 0 : 1;
+      for (const Computation* called : instruction->called()) {
+        depth = std::max(depth, extents.at(called).depth + level);
+      }
+      if (depth > kMaxNesting) {
+        return UserError(fmt::format("computations nested more than {} deep at {}", kMaxNesting,
+                                     instruction->Describe()));
+      }
       if (!CallsItsOwn(instruction->opcode())) continue;
       if (instruction->opcode() == Opcode::kCall && instruction->called().size() != 1) {
         return UserError("a call of no computation: " + instruction->Describe());
       }
-      for (const Computation* called : instruction->called()) size += sizes.at(called);
+      for (const Computation* called : instruction->called()) size += extents.at(called).size;
       if (size > kMaxInstructions) {
         return UserError(
             fmt::format("inlining the program's calls gives more than {} instructions; the last "
@@ -104,28 +118,24 @@ class Normaliser {
   // Removes what is dead, and what is known of it: something new may be made
   // where it was.
   void Sweep(Computation* computation) {
-    const std::vector<Instruction*> before = computation->instructions();
-    if (computation->RemoveDead() == 0) return;
-    const std::vector<Instruction*> after = computation->instructions();
-    const std::unordered_set<const Instruction*> present(after.begin(), after.end());
-    for (const Instruction* instruction : before) {
-      if (!present.contains(instruction)) Forget(instruction);
-    }
+    std::vector<const Instruction*> removed;
+    computation->RemoveDead(&removed);
+    for (const Instruction* instruction : removed) Forget(instruction);
   }
 
   // Computations that only dead loops, branches and regions called.
   void DropUnreachable() {
     const std::vector<Computation*> before = module_.computations();
-    std::vector<std::vector<Instruction*>> held;
-    for (Computation* computation : before) held.push_back(computation->instructions());
-    module_.RemoveUnreachable();
-    const std::vector<Computation*> after = module_.computations();
+    std::vector<Computation*> after;
+    TPUSIM_CHECK(hlo::CalleesFirst({module_.entry()}, &after), "computations call each other");
     const std::unordered_set<const Computation*> present(after.begin(), after.end());
+    if (present.size() == before.size()) return;
     for (size_t i = 0; i < before.size(); ++i) {
       if (present.contains(before[i])) continue;
-      for (const Instruction* instruction : held[i]) Forget(instruction);
+      for (const Instruction* instruction : before[i]->instructions()) Forget(instruction);
       out_.region_of.erase(before[i]);
     }
+    module_.RemoveUnreachable();
     std::erase_if(out_.partitioned,
                   [&](const Computation* computation) { return !present.contains(computation); });
   }
@@ -250,6 +260,10 @@ class Normaliser {
     if (regions) Sweep(computation);
     for (Instruction* instruction : computation->PostOrder()) {
       if (instruction->opcode() != Opcode::kCustomCall) {
+        if (!instruction->attrs().has_sharding() &&
+            !instruction->attrs().has_frontend_attributes()) {
+          continue;
+        }
         // A region's result has its annotation already.
         if (out_.manual_regions.contains(instruction)) continue;
         if (instruction->opcode() == Opcode::kParameter && computation != module_.entry()) continue;
@@ -450,6 +464,9 @@ class Normaliser {
   }
 
   static void StripAttributes(Instruction* instruction) {
+    if (!instruction->attrs().has_sharding() && !instruction->attrs().has_frontend_attributes()) {
+      return;
+    }
     hlo::pb::HloInstructionProto& attrs = instruction->mutable_attrs();
     attrs.clear_sharding();
     for (const char* key : {kShardingAttribute, kInShardings, kOutShardings, kManualAxes,
@@ -497,10 +514,11 @@ void PrefixOpNames(Instruction* instruction, const hlo::pb::OpMetadata& caller) 
   }
 }
 
-absl::StatusOr<NormalisedModule> Normalise(const hlo::Module& module, int64_t num_partitions) {
+absl::StatusOr<NormalisedModule> Normalise(std::unique_ptr<hlo::Module> module,
+                                           int64_t num_partitions) {
   NormalisedModule normalised;
-  ASSIGN_OR_RETURN(normalised.mesh, FindMesh(module, num_partitions));
-  normalised.module = module.Clone();
+  ASSIGN_OR_RETURN(normalised.mesh, FindMesh(*module, num_partitions));
+  normalised.module = std::move(module);
   RETURN_IF_ERROR(CheckInlinedSize(*normalised.module));
   normalised.module->InlineCalls([](const Instruction& call) { return !IsRegionCall(call); });
   normalised.module->RemoveUnreachable();

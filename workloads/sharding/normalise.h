@@ -47,7 +47,8 @@ struct NormalisedModule {
   ConstantCopies constant_copies;
 };
 
-absl::StatusOr<NormalisedModule> Normalise(const hlo::Module& module, int64_t num_partitions);
+absl::StatusOr<NormalisedModule> Normalise(std::unique_ptr<hlo::Module> module,
+                                           int64_t num_partitions);
 
 // Puts the caller's op_name in front of those of an instruction and of everything
 // that it alone calls (bodies, branches): the scope it has once it is inlined.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <span>
 #include <unordered_set>
 #include <utility>
 
@@ -108,7 +109,7 @@ class Propagation {
   }
 
   void Notify(int32_t node, int32_t by) {
-    const std::vector<int32_t>& ops = graph_.nodes[node].ops;
+    const std::span<const int32_t> ops = graph_.OpsOf(node);
     // The first user speaks first; the op that makes the value, last.
     const auto wake = [&](int32_t op) {
       if (op == by) return;
@@ -250,15 +251,15 @@ class Propagation {
 };
 
 // "operand 0 of %dot.1 (pass-through dimensions)"
-std::string Why(const PropagationGraph& graph, const Node& node, size_t node_index) {
+std::string Why(const PropagationGraph& graph, int32_t index) {
+  const Node& node = graph.nodes[index];
   if (node.from_op < 0) return node.reason.empty() ? "nothing shards it" : node.reason;
   const Op& op = graph.ops[node.from_op];
   std::string text;
   const std::string& name = op.instruction->name();
   bool receives_as_result = false;
   for (size_t t = op.num_operands; t < op.tensors.size(); ++t) {
-    receives_as_result =
-        receives_as_result || op.tensors[t].node == static_cast<int32_t>(node_index);
+    receives_as_result = receives_as_result || op.tensors[t].node == index;
   }
   switch (op.kind) {
     case OpKind::kHlo:
@@ -320,22 +321,20 @@ class Finisher {
   absl::StatusOr<ShardedModule> Finish() {
     ShardedModule out;
     NestBoundaries();
-    FinishRoots(&out);
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      why_.push_back(Why(graph_, graph_.nodes[n], n));
-    }
-    out.shardings.reserve(graph_.values().size());
-    for (const auto& [instruction, refs] : graph_.values()) {
+    FinishRoots();
+    out.shardings.reserve(in_.module->next_id());
+    for (const Instruction* instruction : graph_.instructions()) {
+      const std::span<const TensorRef> refs = graph_.Values(instruction);
       ValueSharding& value = out.shardings[instruction];
       value.leaves.reserve(refs.size());
       for (const TensorRef& ref : refs) value.leaves.push_back(Final(graph_.Seen(ref)));
-      value.reason = refs.empty() ? "" : why_[refs[0].node];
+      if (!refs.empty()) value.reason = Why(graph_, refs[0].node);
     }
     for (auto& [copy, sharding, reason] : copies_) {
       out.shardings[copy] = {{Final(std::move(sharding))}, std::move(reason)};
       in_.constraints.insert(copy);
     }
-    for (const auto& [tuple, refs] : tuples_) {
+    for (const Instruction* tuple : tuples_) {
       ValueSharding& value = out.shardings[tuple];
       value.leaves.clear();
       for (const Instruction* operand : tuple->operands()) {
@@ -356,11 +355,12 @@ class Finisher {
       for (Computation* computation : in_.partitioned) computation->RemoveDead();
     }
     for (auto& [call, region] : in_.manual_regions) {
-      for (size_t i = 0; region.partitioned && i < region.operands.size(); ++i) {
-        const Instruction* parameter = region_parameters_(call, i);
-        region.operands[i] = Final(graph_.Seen({graph_.Values(parameter)[0].node, false}));
+      if (!region.partitioned) continue;
+      const std::vector<Instruction*> parameters = call->called()[0]->parameters();
+      for (size_t i = 0; i < region.operands.size(); ++i) {
+        region.operands[i] = Final(graph_.Seen({graph_.Values(parameters[i])[0].node, false}));
       }
-      for (size_t i = 0; region.partitioned && i < region.results.size(); ++i) {
+      for (size_t i = 0; i < region.results.size(); ++i) {
         region.results[i] = Final(graph_.Seen(graph_.Values(call)[i]));
       }
     }
@@ -373,15 +373,11 @@ class Finisher {
   }
 
  private:
-  static const Instruction* region_parameters_(const Instruction* call, size_t i) {
-    return call->called()[0]->parameters()[i];
-  }
-
   static Sharding Final(Sharding sharding) {
     for (DimSharding& dim : sharding.dims) {
       dim.open = false;
       dim.priority = 0;
-      dim.axes = Joined(dim.axes);
+      if (dim.axes.size() > 1 || Product(dim.axes) == 1) dim.axes = Joined(dim.axes);
     }
     sharding.replicated.clear();
     return sharding;
@@ -406,9 +402,9 @@ class Finisher {
     };
     for (const auto& [call, region] : in_.manual_regions) {
       if (!region.partitioned) continue;
+      const std::vector<Instruction*> parameters = call->called()[0]->parameters();
       for (size_t i = 0; i < region.operands.size(); ++i) {
-        nest(graph_.nodes[graph_.Values(region_parameters_(call, i))[0].node],
-             call->operand(i)->shape());
+        nest(graph_.nodes[graph_.Values(parameters[i])[0].node], call->operand(i)->shape());
       }
       const std::vector<const hlo::Shape*> results = hlo::Leaves(call->shape());
       for (size_t i = 0; i < region.results.size(); ++i) {
@@ -419,8 +415,7 @@ class Finisher {
 
   // Results of the program and of regions that must differ from the values that
   // they are made of become copies.
-  void FinishRoots(ShardedModule* out) {
-    (void)out;
+  void FinishRoots() {
     FinishRoot(in_.module->entry(), [&](size_t, const TensorRef& ref, const hlo::Shape& shape) {
       return ForResult(graph_.Seen(ref), shape, in_.mesh.mesh);
     });
@@ -470,7 +465,7 @@ class Finisher {
         leaf += hlo::Leaves(value->shape()).size();
       }
     }
-    if (any) tuples_.emplace_back(root, 0);
+    if (any) tuples_.push_back(root);
   }
 
   struct Copy {
@@ -481,15 +476,20 @@ class Finisher {
   NormalisedModule& in_;
   PropagationGraph& graph_;
   std::vector<Copy> copies_;
-  std::vector<std::pair<const Instruction*, int>> tuples_;  // whose elements became copies
-  std::vector<std::string> why_;
+  std::vector<const Instruction*> tuples_;  // whose elements became copies
 };
 
 }  // namespace
 
 absl::StatusOr<ShardedModule> ShardModule(const hlo::Module& module, int64_t num_partitions,
                                           const PropagationOptions& options) {
-  ASSIGN_OR_RETURN(NormalisedModule normalised, Normalise(module, num_partitions));
+  return ShardModule(module.Clone(), num_partitions, options);
+}
+
+absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
+                                          int64_t num_partitions,
+                                          const PropagationOptions& options) {
+  ASSIGN_OR_RETURN(NormalisedModule normalised, Normalise(std::move(module), num_partitions));
   if (normalised.mesh.mesh.size() > 1) {
     std::unordered_set<const Instruction*> copies;
     for (const auto& [copy, original] : normalised.constant_copies) {

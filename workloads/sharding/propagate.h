@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "workloads/hlo/instruction_map.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/sharding.h"
@@ -42,7 +43,7 @@ struct ShardedModule {
   Mesh mesh;
   int64_t num_partitions = 1;
   // One ValueSharding per instruction of every computation that is partitioned.
-  std::unordered_map<const hlo::Instruction*, ValueSharding> shardings;
+  hlo::InstructionMap<ValueSharding> shardings;
   // Copies that stand for the program's sharding constraints: no data moves if
   // operand and result have one sharding.
   std::unordered_set<const hlo::Instruction*> constraints;
@@ -58,6 +59,10 @@ struct PropagationOptions {
 // `num_partitions` 0 = take it from the module. Errors: two sources disagree on
 // the number of partitions, an encoding that does not parse, an op without a
 // sharding rule (named, with source line).
+absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
+                                          int64_t num_partitions,
+                                          const PropagationOptions& options = {});
+// The same on a copy.
 absl::StatusOr<ShardedModule> ShardModule(const hlo::Module& module, int64_t num_partitions,
                                           const PropagationOptions& options = {});
 

@@ -14,16 +14,6 @@ using hlo::Opcode;
 
 namespace {
 
-// Leaves in front of element `index` of a tuple.
-size_t LeavesBefore(const hlo::Shape& tuple, int64_t index) {
-  size_t count = 0;
-  for (int64_t i = 0; i < index; ++i) {
-    const hlo::Shape& element = tuple.tuple[i];
-    count += element.IsArray() ? 1 : hlo::Leaves(element).size();
-  }
-  return count;
-}
-
 bool OnlyPasses(const ShardingRule& rule) {
   return std::all_of(rule.factors.begin(), rule.factors.end(), [](const Factor& factor) {
     return factor.kind == FactorKind::kPassThrough && !factor.blocked;
@@ -49,6 +39,37 @@ bool FullyClosed(const Sharding& sharding) {
 }
 
 }  // namespace
+
+void PropagationGraph::SetValues(const Instruction* instruction, std::span<const TensorRef> refs) {
+  const int64_t id = instruction->id();
+  if (met_[id] == 0) instructions_.push_back(instruction);
+  met_[id] = 1;
+  values_[id] = {static_cast<uint32_t>(refs_.size()), static_cast<uint32_t>(refs.size())};
+  refs_.insert(refs_.end(), refs.begin(), refs.end());
+}
+
+// Leaves are ranges: what is an element of a tuple, or the tuple itself, shares them.
+void PropagationGraph::ShareValues(const Instruction* instruction, const Instruction* with,
+                                   size_t first, size_t count) {
+  const int64_t id = instruction->id();
+  if (met_[id] == 0) instructions_.push_back(instruction);
+  met_[id] = 1;
+  const Range whole = values_.at(with->id());
+  values_[id] = {whole.first + static_cast<uint32_t>(first),
+                 static_cast<uint32_t>(std::min<size_t>(count, whole.count - first))};
+}
+
+size_t PropagationGraph::LeavesBefore(const Instruction* tuple, int64_t index) {
+  std::vector<uint32_t>& begins = begins_[tuple];
+  if (begins.empty()) {
+    uint32_t leaves = 0;
+    for (const hlo::Shape& element : tuple->shape().tuple) {
+      begins.push_back(leaves);
+      leaves += element.IsArray() ? 1 : static_cast<uint32_t>(hlo::Leaves(element).size());
+    }
+  }
+  return begins[index];
+}
 
 int32_t PropagationGraph::NewNode(int64_t rank, int32_t context) {
   Node node;
@@ -112,32 +133,6 @@ void PropagationGraph::AddEdge(const hlo::Shape& shape, std::vector<TensorRef> f
   ops.push_back(std::move(op));
 }
 
-// Elementwise ops are most of a program and have few different rules.
-absl::StatusOr<std::shared_ptr<const ShardingRule>> PropagationGraph::Rule(
-    const Instruction& instruction) {
-  std::vector<int64_t> key;
-  const hlo::Shape& shape = instruction.shape();
-  if (hlo::IsElementwise(instruction.opcode()) && shape.IsArray()) {
-    key = shape.dims;
-    key.push_back(static_cast<int64_t>(instruction.operands().size()));
-    int64_t scalars = 0;
-    for (const Instruction* operand : instruction.operands()) {
-      const bool scalar = operand->shape().rank() == 0;
-      scalars = scalars * 2 + (scalar ? 1 : 0);
-      if (!scalar && operand->shape().dims != shape.dims) key.clear();
-      if (key.empty()) break;
-    }
-    if (!key.empty()) {
-      key.push_back(scalars);
-      if (const auto it = elementwise_.find(key); it != elementwise_.end()) return it->second;
-    }
-  }
-  ASSIGN_OR_RETURN(ShardingRule rule, RuleFor(instruction));
-  auto shared = std::make_shared<const ShardingRule>(std::move(rule));
-  if (!key.empty()) elementwise_[key] = shared;
-  return shared;
-}
-
 int32_t PropagationGraph::Context(const Instruction* call, int32_t outer) {
   const ManualRegion& region = in_.manual_regions.at(call);
   Axes axes = contexts[outer];
@@ -164,22 +159,23 @@ void PropagationGraph::AddRegionParameters(const Instruction* call, int32_t cont
       node.manual.push_back(std::move(manual));
     }
   };
+  std::vector<Instruction*> parameters;
+  if (region.partitioned) parameters = call->called()[0]->parameters();
   for (size_t i = 0; i < region.operands.size(); ++i) {
     const Instruction* operand = call->operand(i);
     const TensorRef outside{NewNode(operand->shape().rank(), context)};
     boundary(outside, region.operands[i]);
-    Use(values_.at(operand));
+    Use(Values(operand));
     nodes[outside.node].reason = fmt::format("in_specs[{}] of {}", i, call->name());
-    AddEdge(operand->shape(), {values_.at(operand)[0]}, outside, OpKind::kRegionOperand, call,
+    AddEdge(operand->shape(), {Values(operand)[0]}, outside, OpKind::kRegionOperand, call,
             static_cast<int32_t>(i), context);
-    if (region.partitioned) {
-      values_[call->called()[0]->parameters()[i]] = {{outside.node, true}};
-    }
+    const TensorRef inside{outside.node, true};
+    if (region.partitioned) SetValues(parameters[i], std::span(&inside, 1));
   }
   if (!region.partitioned) return;
   for (size_t i = 0; i < region.results.size(); ++i) {
     // The annotation of the call's own leaves is replaced by the same with prefixes.
-    const TensorRef result = values_.at(call)[i];
+    const TensorRef result = Values(call)[i];
     nodes[result.node].sharding = Replicated(static_cast<int64_t>(region.results[i].dims.size()));
     nodes[result.node].sharding.replicated = contexts[context];
     boundary(result, region.results[i]);
@@ -187,50 +183,46 @@ void PropagationGraph::AddRegionParameters(const Instruction* call, int32_t cont
 }
 
 absl::Status PropagationGraph::AddInstruction(const Instruction* instruction, int32_t context) {
-  if (values_.contains(instruction)) return absl::OkStatus();  // a parameter that is tied
+  if (HasValues(instruction)) return absl::OkStatus();  // a parameter that is tied
   switch (instruction->opcode()) {
     case Opcode::kTuple: {
       std::vector<TensorRef> list;
       for (const Instruction* operand : instruction->operands()) {
-        const std::vector<TensorRef>& more = values_.at(operand);
+        const std::span<const TensorRef> more = Values(operand);
         list.insert(list.end(), more.begin(), more.end());
       }
-      values_[instruction] = std::move(list);
+      SetValues(instruction, list);
       return absl::OkStatus();
     }
     case Opcode::kGetTupleElement: {
-      const std::vector<TensorRef>& whole = values_.at(instruction->operand(0));
       const size_t first =
-          LeavesBefore(instruction->operand(0)->shape(), instruction->attrs().tuple_index());
+          LeavesBefore(instruction->operand(0), instruction->attrs().tuple_index());
       const size_t count =
           instruction->shape().IsArray() ? 1 : hlo::Leaves(instruction->shape()).size();
-      const auto begin = whole.begin() + static_cast<int64_t>(first);
-      values_[instruction] = std::vector<TensorRef>(begin, begin + static_cast<int64_t>(count));
+      ShareValues(instruction, instruction->operand(0), first, count);
       return absl::OkStatus();
     }
     case Opcode::kOptBarrier:
-      values_[instruction] = values_.at(instruction->operand(0));
+      ShareValues(instruction, instruction->operand(0));
       return absl::OkStatus();
     case Opcode::kWhile: {
-      Use(values_.at(instruction->operand(0)));
-      const std::vector<TensorRef> list = NewNodes(instruction, context);
-      values_[instruction] = list;
+      Use(Values(instruction->operand(0)));
+      SetValues(instruction, NewNodes(instruction, context));
       for (const Computation* called : instruction->called()) {
-        values_[called->parameters()[0]] = list;
+        ShareValues(called->parameters()[0], instruction);
       }
       return absl::OkStatus();
     }
     case Opcode::kConditional:
-      values_[instruction] = NewNodes(instruction, context);
+      SetValues(instruction, NewNodes(instruction, context));
       for (size_t b = 0; b < instruction->called().size(); ++b) {
-        values_[instruction->called()[b]->parameters()[0]] =
-            values_.at(instruction->operand(b + 1));
+        ShareValues(instruction->called()[b]->parameters()[0], instruction->operand(b + 1));
       }
       return absl::OkStatus();
     default:
       break;
   }
-  values_[instruction] = NewNodes(instruction, context);
+  SetValues(instruction, NewNodes(instruction, context));
   if (instruction->opcode() == Opcode::kParameter) return absl::OkStatus();
   if (in_.manual_regions.contains(instruction)) {
     AddRegionParameters(instruction, context);
@@ -238,15 +230,16 @@ absl::Status PropagationGraph::AddInstruction(const Instruction* instruction, in
   }
   if (in_.mesh.mesh.size() == 1) return absl::OkStatus();
   Op op;
-  ASSIGN_OR_RETURN(op.rule, Rule(*instruction));
+  ASSIGN_OR_RETURN(op.rule, rules_.Find(*instruction));
+  const std::span<const TensorRef> results = Values(instruction);
+  op.tensors.reserve(instruction->operands().size() + results.size());
   for (const Instruction* operand : instruction->operands()) {
-    const std::vector<TensorRef>& refs = values_.at(operand);
-    TPUSIM_CHECK(refs.size() == 1, "tuple operand of " + instruction->Describe());
+    const std::span<const TensorRef> refs = Values(operand);
+    TPUSIM_CHECK(refs.size() == 1, "tuple operand of " + instruction->name());
     op.tensors.push_back(refs[0]);
     ++nodes[refs[0].node].uses;
   }
   op.num_operands = static_cast<int32_t>(op.tensors.size());
-  const std::vector<TensorRef>& results = values_.at(instruction);
   op.tensors.insert(op.tensors.end(), results.begin(), results.end());
   op.instruction = instruction;
   op.priority = PriorityOf(instruction->opcode());
@@ -260,9 +253,9 @@ absl::Status PropagationGraph::AddInstruction(const Instruction* instruction, in
 
 void PropagationGraph::AddFlow(const Instruction* instruction, int32_t context) {
   if (instruction->opcode() == Opcode::kWhile) {
-    const std::vector<TensorRef>& carry = values_.at(instruction);
-    const std::vector<TensorRef>& init = values_.at(instruction->operand(0));
-    const std::vector<TensorRef>& next = values_.at(instruction->called()[0]->root());
+    const std::span<const TensorRef> carry = Values(instruction);
+    const std::span<const TensorRef> init = Values(instruction->operand(0));
+    const std::span<const TensorRef> next = Values(instruction->called()[0]->root());
     const std::vector<const hlo::Shape*> shapes = hlo::Leaves(instruction->shape());
     Use(next);
     for (size_t i = 0; i < carry.size(); ++i) {
@@ -270,13 +263,13 @@ void PropagationGraph::AddFlow(const Instruction* instruction, int32_t context) 
               static_cast<int32_t>(i), context);
     }
   } else if (instruction->opcode() == Opcode::kConditional) {
-    const std::vector<TensorRef>& result = values_.at(instruction);
+    const std::span<const TensorRef> result = Values(instruction);
     const std::vector<const hlo::Shape*> shapes = hlo::Leaves(instruction->shape());
-    for (const Computation* branch : instruction->called()) Use(values_.at(branch->root()));
+    for (const Computation* branch : instruction->called()) Use(Values(branch->root()));
     for (size_t i = 0; i < result.size(); ++i) {
       std::vector<TensorRef> from;
       for (const Computation* branch : instruction->called()) {
-        from.push_back(values_.at(branch->root())[i]);
+        from.push_back(Values(branch->root())[i]);
       }
       AddEdge(*shapes[i], std::move(from), result[i], OpKind::kBranchResult, instruction,
               static_cast<int32_t>(i), context);
@@ -284,12 +277,12 @@ void PropagationGraph::AddFlow(const Instruction* instruction, int32_t context) 
   } else {
     const ManualRegion& region = in_.manual_regions.at(instruction);
     const Instruction* root = instruction->called()[0]->root();
-    const std::vector<TensorRef>& made = values_.at(root);
+    const std::span<const TensorRef> made = Values(root);
     const std::vector<const hlo::Shape*> shapes = hlo::Leaves(root->shape());
     Use(made);
     for (size_t i = 0; i < region.results.size(); ++i) {
       const size_t leaf = region.result_index.empty() ? 0 : region.result_index[i];
-      AddEdge(*shapes[leaf], {made[leaf]}, {values_.at(instruction)[i].node, true},
+      AddEdge(*shapes[leaf], {made[leaf]}, {Values(instruction)[i].node, true},
               OpKind::kRegionResult, instruction, static_cast<int32_t>(i), context);
     }
   }
@@ -339,6 +332,36 @@ void PropagationGraph::ApplyConstraints() {
   }
 }
 
+// The op that makes a value comes first in its list.
+void PropagationGraph::TieOpsToNodes() {
+  ops_of_.assign(nodes.size(), {});
+  for (const Op& op : ops) {
+    for (const TensorRef& ref : op.tensors) ++ops_of_[ref.node].count;
+  }
+  uint32_t first = 0;
+  for (Range& range : ops_of_) {
+    range.first = first;
+    first += std::exchange(range.count, 0);
+  }
+  ops_of_nodes_.resize(first);
+  const auto tie = [&](int32_t node, size_t op) {
+    Range& range = ops_of_[node];
+    ops_of_nodes_[range.first + range.count++] = static_cast<int32_t>(op);
+  };
+  for (size_t i = 0; i < ops.size(); ++i) {
+    for (size_t t = ops[i].num_operands; t < ops[i].tensors.size(); ++t) {
+      tie(ops[i].tensors[t].node, i);
+    }
+  }
+  for (size_t i = 0; i < ops.size(); ++i) {
+    for (int32_t t = 0; t < ops[i].num_operands; ++t) {
+      const int32_t node = ops[i].tensors[t].node;
+      const std::span<const int32_t> known = OpsOf(node);
+      if (known.empty() || known.back() != static_cast<int32_t>(i)) tie(node, i);
+    }
+  }
+}
+
 absl::Status PropagationGraph::Build() {
   contexts.emplace_back();
   // Computations inside others right behind who calls them; no recursion.
@@ -352,7 +375,8 @@ absl::Status PropagationGraph::Build() {
   };
   std::vector<Frame> stack;
   stack.push_back({in_.module->entry()->PostOrder(), 0, 0, nullptr, {}, 0});
-  values_.reserve(in_.module->entry()->size());
+  values_.resize(in_.module->next_id());
+  met_.resize(in_.module->next_id());
   while (!stack.empty()) {
     Frame& frame = stack.back();
     if (!frame.inner.empty()) {
@@ -382,7 +406,7 @@ absl::Status PropagationGraph::Build() {
     frame.inner.assign(instruction->called().rbegin(), instruction->called().rend());
     frame.inner_context = inside ? Context(instruction, frame.context) : frame.context;
   }
-  Use(values_.at(in_.module->entry()->root()));
+  Use(Values(in_.module->entry()->root()));
   for (size_t i = 0; i < ops.size(); ++i) {
     Op& op = ops[i];
     op.only_passes = OnlyPasses(*op.rule);
@@ -395,19 +419,8 @@ absl::Status PropagationGraph::Build() {
       const auto it = in_.annotations.find(op.instruction);
       op.is_result = it != in_.annotations.end() && it->second.is_result;
     }
-    // The op that makes a value comes first in its list.
-    for (size_t t = op.num_operands; t < op.tensors.size(); ++t) {
-      nodes[op.tensors[t].node].ops.push_back(static_cast<int32_t>(i));
-    }
   }
-  for (size_t i = 0; i < ops.size(); ++i) {
-    for (int32_t t = 0; t < ops[i].num_operands; ++t) {
-      std::vector<int32_t>& list = nodes[ops[i].tensors[t].node].ops;
-      if (list.empty() || list.back() != static_cast<int32_t>(i)) {
-        list.push_back(static_cast<int32_t>(i));
-      }
-    }
-  }
+  TieOpsToNodes();
   if (in_.mesh.mesh.size() > 1) ApplyConstraints();
   return absl::OkStatus();
 }

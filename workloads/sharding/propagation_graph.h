@@ -11,9 +11,9 @@
 #define TPUSIM_WORKLOADS_SHARDING_PROPAGATION_GRAPH_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -25,6 +25,7 @@
 #include "workloads/sharding/factor_propagation.h"
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/rules/rule.h"
+#include "workloads/sharding/rules/rule_cache.h"
 
 namespace tpusim::sharding {
 
@@ -39,7 +40,6 @@ struct TensorRef {
 struct Node {
   Sharding sharding;
   std::vector<Axes> manual;  // per dimension, of a boundary: its leading manual axes
-  std::vector<int32_t> ops;  // that it takes part in: the op that makes it, then users
   int32_t uses = 0;          // operand slots
   bool annotated = false;    // the program says something
   std::string reason;        // why it is as it is, if the program says so
@@ -76,16 +76,32 @@ class PropagationGraph {
   std::vector<Node> nodes;
   std::vector<Op> ops;         // in program order, loop bodies behind their loops
   std::vector<Axes> contexts;  // manual axes of regions; 0 = none
-  const std::vector<TensorRef>& Values(const hlo::Instruction* instruction) const {
-    return values_.at(instruction);
+  // What an instruction's leaves are; valid until the graph grows.
+  std::span<const TensorRef> Values(const hlo::Instruction* instruction) const {
+    const Range range = values_.at(instruction->id());
+    return std::span(refs_).subspan(range.first, range.count);
   }
-  const std::unordered_map<const hlo::Instruction*, std::vector<TensorRef>>& values() const {
-    return values_;
+  // Those that have values, in the order in which they were met.
+  const std::vector<const hlo::Instruction*>& instructions() const { return instructions_; }
+  // The ops that a node takes part in: the op that makes it, then users.
+  std::span<const int32_t> OpsOf(int32_t node) const {
+    return std::span(ops_of_nodes_).subspan(ops_of_[node].first, ops_of_[node].count);
   }
   // The sharding as it stands in the module.
   Sharding Seen(const TensorRef& ref) const;
 
  private:
+  struct Range {
+    uint32_t first = 0, count = 0;
+  };
+  bool HasValues(const hlo::Instruction* instruction) const { return met_[instruction->id()] != 0; }
+  void SetValues(const hlo::Instruction* instruction, std::span<const TensorRef> refs);
+  // The leaves of another one from `first` on.
+  void ShareValues(const hlo::Instruction* instruction, const hlo::Instruction* with,
+                   size_t first = 0, size_t count = SIZE_MAX);
+  void TieOpsToNodes();
+  // Leaves in front of an element of a tuple.
+  size_t LeavesBefore(const hlo::Instruction* tuple, int64_t index);
   int32_t NewNode(int64_t rank, int32_t context);
   std::vector<TensorRef> NewNodes(const hlo::Instruction* instruction, int32_t context);
   void AddEdge(const hlo::Shape& shape, std::vector<TensorRef> from, TensorRef to, OpKind kind,
@@ -94,17 +110,23 @@ class PropagationGraph {
   void AddRegionParameters(const hlo::Instruction* call, int32_t context);
   // Once the computations that it calls are known.
   void AddFlow(const hlo::Instruction* instruction, int32_t context);
-  absl::StatusOr<std::shared_ptr<const ShardingRule>> Rule(const hlo::Instruction& instruction);
   void ApplyConstraints();
-  void Use(const std::vector<TensorRef>& refs) {
+  void Use(std::span<const TensorRef> refs) {
     for (const TensorRef& ref : refs) ++nodes[ref.node].uses;
   }
   int32_t Context(const hlo::Instruction* call, int32_t outer);
 
   const NormalisedModule& in_;
-  std::unordered_map<const hlo::Instruction*, std::vector<TensorRef>> values_;
+  std::vector<TensorRef> refs_;  // of all instructions, one range each
+  std::vector<Range> values_;    // by instruction id
+  std::vector<char> met_;        // by instruction id
+  std::vector<const hlo::Instruction*> instructions_;
+  std::vector<int32_t> ops_of_nodes_;  // one range per node
+  std::vector<Range> ops_of_;
   std::unordered_map<int64_t, int32_t> groups_;  // sharding group -> node
-  std::map<std::vector<int64_t>, std::shared_ptr<const ShardingRule>> elementwise_;
+  // Of large tuples, where each element begins.
+  std::unordered_map<const hlo::Instruction*, std::vector<uint32_t>> begins_;
+  RuleCache rules_;
 };
 
 }  // namespace tpusim::sharding

@@ -59,8 +59,7 @@ std::vector<Sharding> Partitioner::EvenLeaves(const Instruction& global) const {
 }
 
 void Partitioner::Warn(std::string warning) {
-  auto& list = result_.warnings;
-  if (std::find(list.begin(), list.end(), warning) == list.end()) list.push_back(warning);
+  if (warned_.insert(warning).second) result_.warnings.push_back(std::move(warning));
 }
 
 // A scalar everywhere is made again instead of moved.
@@ -68,12 +67,22 @@ bool IsFilled(const Instruction* value) {
   return value->opcode() == Opcode::kBroadcast && value->operand(0)->shape().IsScalar();
 }
 
+const std::vector<Partitioner::Form>* Partitioner::FormsOf(const Instruction* value) const {
+  const size_t id = value->id();
+  return id < forms_of_.size() && forms_of_[id] >= 0 ? &forms_[forms_of_[id]] : nullptr;
+}
+
+void Partitioner::IsForm(const Instruction* value, int32_t forms) {
+  const size_t id = value->id();
+  if (id >= forms_of_.size()) forms_of_.resize(std::max(id + 1, 2 * forms_of_.size()), -1);
+  forms_of_[id] = forms;
+}
+
 std::vector<Sharding> Partitioner::OtherForms(const Instruction* value) const {
-  const auto first = first_form_.find(value);
-  const auto it = forms_.find(first == first_form_.end() ? value : first->second);
   std::vector<Sharding> others;
-  if (it == forms_.end()) return others;
-  for (const Form& form : it->second) {
+  const std::vector<Form>* forms = FormsOf(value);
+  if (forms == nullptr) return others;
+  for (const Form& form : *forms) {
     if (form.value != value) others.push_back(form.sharding);
   }
   return others;
@@ -83,16 +92,18 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
                                                   const Sharding& from, const Sharding& to,
                                                   const RegionMaker& region) {
   if (SamePlacement(from, to)) return value;
-  const auto first = first_form_.find(value);
-  const Instruction* key = first == first_form_.end() ? value : first->second;
-  std::vector<Form>& forms = forms_[key];
-  if (forms.empty()) forms.push_back({from, value, region});
+  if (FormsOf(value) == nullptr) {
+    IsForm(value, static_cast<int32_t>(forms_.size()));
+    forms_.push_back({{from, value, region}});
+  }
+  const int32_t index = forms_of_[value->id()];
+  std::vector<Form>& forms = forms_[index];
   for (const Form& form : forms) {
     if (SamePlacement(form.sharding, to)) return form.value;
   }
   const auto keep = [&](Instruction* made) {
     forms.push_back({to, made, forms[0].region});
-    first_form_[made] = key;
+    IsForm(made, index);
     return made;
   };
   if (IsFilled(value) && from.unreduced.empty() && to.unreduced.empty()) {
@@ -152,14 +163,15 @@ absl::StatusOr<Instruction*> Partitioner::ReshardTuple(Instruction* value, const
 absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global) {
   std::vector<Instruction*> operands;
   if (in_.mesh.size() == 1) {
-    for (const Instruction* operand : global.operands()) operands.push_back(local_.at(operand));
+    for (const Instruction* operand : global.operands()) operands.push_back(Local(operand));
     return SameOp({*builder_, global, {}, {}, operands, global.shape()});
   }
-  ASSIGN_OR_RETURN(const sharding::ShardingRule rule, sharding::RuleFor(global));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const sharding::ShardingRule> shared, rules_.Find(global));
+  const sharding::ShardingRule& rule = *shared;
   const std::vector<const hlo::Shape*> leaves = hlo::Leaves(global.shape());
   std::vector<TensorPlacement> operand_places, result_places;
   for (const Instruction* operand : global.operands()) {
-    const Instruction* local = local_.at(operand);
+    const Instruction* local = Local(operand);
     operand_places.push_back(
         {&operand->shape(), &Only(*operand), OtherForms(local), IsFilled(local)});
   }
@@ -214,7 +226,7 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
                        global.Describe(), hlo::OpcodeName(global.opcode()), operand->name(),
                        ToString(view.axes[f], in_.mesh)));
     }
-    ASSIGN_OR_RETURN(Instruction * local, Reshard(local_.at(operand), operand->shape(),
+    ASSIGN_OR_RETURN(Instruction * local, Reshard(Local(operand), operand->shape(),
                                                   *operand_places[i].sharding, choice.operands[i]));
     operands.push_back(local);
   }
@@ -243,18 +255,18 @@ absl::StatusOr<Instruction*> Partitioner::PartitionInstruction(const Instruction
     }
     case Opcode::kTuple: {
       std::vector<Instruction*> operands;
-      for (const Instruction* operand : global.operands()) operands.push_back(local_.at(operand));
+      for (const Instruction* operand : global.operands()) operands.push_back(Local(operand));
       return builder_->AddLikeSource(LocalShape(global.shape(), Leaves(global)), operands);
     }
     case Opcode::kGetTupleElement: {
-      Instruction* tuple = local_.at(global.operand(0));
+      Instruction* tuple = Local(global.operand(0));
       const int64_t index = global.attrs().tuple_index();
       if (tuple->opcode() == Opcode::kTuple) return tuple->operand(index);
       return builder_->AddLikeSource(tuple->shape().tuple[index], {tuple});
     }
     case Opcode::kOptBarrier:
       return builder_->AddLikeSource(LocalShape(global.shape(), Leaves(global)),
-                                     {local_.at(global.operand(0))});
+                                     {Local(global.operand(0))});
     case Opcode::kWhile:
       return PartitionWhile(global);
     case Opcode::kConditional:
@@ -263,7 +275,7 @@ absl::StatusOr<Instruction*> Partitioner::PartitionInstruction(const Instruction
       return PartitionManualRegion(global);
     case Opcode::kCopy:
       if (in_.constraints.contains(&global)) {
-        return Reshard(local_.at(global.operand(0)), global.shape(), Only(*global.operand(0)),
+        return Reshard(Local(global.operand(0)), global.shape(), Only(*global.operand(0)),
                        Only(global));
       }
       return PartitionOp(global);
@@ -279,12 +291,13 @@ absl::Status Partitioner::PartitionComputation(const Computation& global) {
   builder_ = &builder;
   for (const Instruction* instruction : global.PostOrder()) {
     builder.set_source(instruction);
-    ASSIGN_OR_RETURN(local_[instruction], PartitionInstruction(*instruction));
+    ASSIGN_OR_RETURN(Instruction * made, PartitionInstruction(*instruction));
+    local_[instruction->id()] = made;
     for (const Instruction* before : instruction->control_predecessors()) {
-      local_[instruction]->AddControlPredecessor(local_.at(before));
+      made->AddControlPredecessor(Local(before));
     }
   }
-  Instruction* root = local_.at(global.root());
+  Instruction* root = Local(global.root());
   // What a caller expects: a loop its carry and a whole predicate, a
   // conditional its result.
   builder.set_source(global.root());
@@ -363,6 +376,7 @@ absl::StatusOr<PartitionResult> Partitioner::Run() {
   if (fields.frontend_attributes().map().empty()) fields.clear_frontend_attributes();
   fields.clear_spmd_output_sharding();
   fields.clear_spmd_parameters_shardings();
+  local_.resize(in_.module->next_id());
   for (const Computation* computation : in_.module->computations()) {
     for (const Instruction* instruction : computation->instructions()) {
       if (instruction->opcode() != Opcode::kWhile &&

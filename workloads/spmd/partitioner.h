@@ -5,11 +5,13 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "workloads/sharding/propagate.h"
+#include "workloads/sharding/rules/rule_cache.h"
 #include "workloads/spmd/builder.h"
 #include "workloads/spmd/partition.h"
 #include "workloads/spmd/reshard.h"
@@ -23,6 +25,13 @@ class Partitioner {
   absl::StatusOr<PartitionResult> Run();
 
  private:
+  // The same value under several shardings; the first one is what was computed.
+  struct Form {
+    sharding::Sharding sharding;
+    hlo::Instruction* value = nullptr;
+    RegionMaker region;  // what combines partial results, if it is no sum
+  };
+
   absl::Status PartitionComputation(const hlo::Computation& global);
   absl::StatusOr<hlo::Instruction*> PartitionInstruction(const hlo::Instruction& global);
   // Any op with a factor rule.
@@ -53,23 +62,23 @@ class Partitioner {
   // longest major parts of their shardings that divide them.
   std::vector<sharding::Sharding> EvenLeaves(const hlo::Instruction& global) const;
   void Warn(std::string warning);
+  hlo::Instruction* Local(const hlo::Instruction* global) const { return local_[global->id()]; }
+  // The forms of a local value; null if there is only itself.
+  const std::vector<Form>* FormsOf(const hlo::Instruction* value) const;
+  void IsForm(const hlo::Instruction* value, int32_t forms);
   absl::Status FinishCollectives();
 
   const sharding::ShardedModule& in_;
   PartitionResult result_;
+  std::unordered_set<std::string> warned_;  // looked up, never iterated
   std::unordered_map<const hlo::Computation*, hlo::Computation*> computations_;
   // The loop or conditional that calls a computation, and as which of its callees.
   std::unordered_map<const hlo::Computation*, std::pair<const hlo::Instruction*, size_t>> callers_;
-  std::unordered_map<const hlo::Instruction*, hlo::Instruction*> local_;
-  // The same value under several shardings; the first one is what was computed.
-  struct Form {
-    sharding::Sharding sharding;
-    hlo::Instruction* value = nullptr;
-    RegionMaker region;  // what combines partial results, if it is no sum
-  };
-  std::unordered_map<const hlo::Instruction*, std::vector<Form>> forms_;
-  std::unordered_map<const hlo::Instruction*, const hlo::Instruction*> first_form_;
+  std::vector<hlo::Instruction*> local_;  // by id of the global instruction
+  std::vector<std::vector<Form>> forms_;
+  std::vector<int32_t> forms_of_;  // index into forms_ by id of the local instruction, or -1
   ReshardPlans plans_;
+  sharding::RuleCache rules_;
   Builder* builder_ = nullptr;  // of the computation at hand
 };
 

@@ -20,7 +20,7 @@ TEST(Normalise, MarkersBecomeConstraints) {
   Instruction* a = m.Argument(F32({8}), "[{\"x\"}]");
   m.Marker("xla.sdy.FuncResultSharding", F32({8}), {m.Constrain(a, "[{?}]")});
   m.Say(m.entry()->root(), "[{\"y\"}]");
-  auto n = Normalise(m.module(), 0);
+  auto n = Normalise(m.module().Clone(), 0);
   ASSERT_TRUE(n.ok()) << Message(n.status());
   EXPECT_EQ(Count(*n->module, Opcode::kCustomCall), 0);
   EXPECT_EQ(n->constraints.size(), 2u);
@@ -40,7 +40,7 @@ TEST(Normalise, UnspecifiedDimsAreOpen) {
   Instruction* c = m.Marker("Sharding", F32({8, 8}), {a});
   c->mutable_attrs().mutable_sharding()->set_type(hlo::pb::OpSharding::REPLICATED);
   c->mutable_attrs().set_backend_config("unspecified_dims=[1]");
-  auto n = Normalise(m.module(), 0);
+  auto n = Normalise(m.module().Clone(), 0);
   ASSERT_TRUE(n.ok()) << Message(n.status());
   EXPECT_EQ(ToString(*n->annotations.at(n->module->entry()->root()).leaves[0], XY()), "[{}, {?}]");
 }

@@ -15,7 +15,7 @@ using sharding::Sharding;
 // theirs to it.
 absl::StatusOr<Instruction*> Partitioner::PartitionWhile(const Instruction& global) {
   const std::vector<Sharding>& carry = Leaves(global);
-  ASSIGN_OR_RETURN(Instruction * init, ReshardTuple(local_.at(global.operand(0)), global.shape(),
+  ASSIGN_OR_RETURN(Instruction * init, ReshardTuple(Local(global.operand(0)), global.shape(),
                                                     Leaves(*global.operand(0)), carry));
   Instruction* local = builder_->AddLikeSource(LocalShape(global.shape(), carry), {init});
   local->set_called({computations_.at(global.called()[0]), computations_.at(global.called()[1])});
@@ -26,14 +26,14 @@ absl::StatusOr<Instruction*> Partitioner::PartitionConditional(const Instruction
   std::vector<Instruction*> operands;
   ASSIGN_OR_RETURN(
       Instruction * predicate,
-      Reshard(local_.at(global.operand(0)), global.operand(0)->shape(), Only(*global.operand(0)),
+      Reshard(Local(global.operand(0)), global.operand(0)->shape(), Only(*global.operand(0)),
               sharding::Replicated(global.operand(0)->shape().rank())));
   operands.push_back(predicate);
   std::vector<Computation*> branches;
   for (size_t b = 0; b < global.called().size(); ++b) {
     const Instruction* operand = global.operand(b + 1);
     const Instruction* parameter = global.called()[b]->parameters()[0];
-    ASSIGN_OR_RETURN(Instruction * local, ReshardTuple(local_.at(operand), operand->shape(),
+    ASSIGN_OR_RETURN(Instruction * local, ReshardTuple(Local(operand), operand->shape(),
                                                        Leaves(*operand), Leaves(*parameter)));
     operands.push_back(local);
     branches.push_back(computations_.at(global.called()[b]));
@@ -50,8 +50,8 @@ absl::StatusOr<Instruction*> Partitioner::PartitionManualRegion(const Instructio
   std::vector<Instruction*> operands;
   for (size_t i = 0; i < global.operands().size(); ++i) {
     const Instruction* operand = global.operand(i);
-    ASSIGN_OR_RETURN(Instruction * local, Reshard(local_.at(operand), operand->shape(),
-                                                  Only(*operand), region.operands[i]));
+    ASSIGN_OR_RETURN(Instruction * local,
+                     Reshard(Local(operand), operand->shape(), Only(*operand), region.operands[i]));
     operands.push_back(local);
   }
   // A body that leaves axes to the compiler is partitioned already.
@@ -61,11 +61,10 @@ absl::StatusOr<Instruction*> Partitioner::PartitionManualRegion(const Instructio
   const hlo::Shape shape = body->root()->shape();
   Instruction* call = builder_->Add(Opcode::kCall, shape, std::move(operands), global.name());
   call->set_called({body});
-  const size_t before = builder_->computation()->size() - 1;
+  const int64_t first = builder_->module()->next_id();
   Instruction* root = builder_->module()->InlineCall(call);
-  const std::vector<Instruction*> all = builder_->computation()->instructions();
-  for (size_t i = before; i < all.size(); ++i) {
-    sharding::PrefixOpNames(all[i], global.attrs().metadata());
+  for (Instruction* inlined : builder_->computation()->AddedSince(first)) {
+    sharding::PrefixOpNames(inlined, global.attrs().metadata());
   }
   if (region.result_index.empty()) {
     if (!global.shape().IsTuple()) return root;
