@@ -13,8 +13,10 @@ using hlo::Instruction;
 using hlo::Opcode;
 using Value = std::optional<int64_t>;
 
-// Deeper expressions are data for all we care.
+// Deeper or longer expressions are data for all we care. What is used twice is
+// computed twice, so that the length is a limit of its own.
 constexpr int kMaxDepth = 64;
+constexpr int kMaxSteps = 4096;
 
 class Evaluator {
  public:
@@ -22,7 +24,7 @@ class Evaluator {
 
   // The only element of `i`, or element `index` of it.
   Value Of(const Instruction& i, int64_t index = 0) {
-    if (depth_ >= kMaxDepth || !i.shape().IsArray()) return std::nullopt;
+    if (depth_ >= kMaxDepth || ++steps_ > kMaxSteps || !i.shape().IsArray()) return std::nullopt;
     ++depth_;
     const Value value = Compute(i, index);
     --depth_;
@@ -139,7 +141,7 @@ class Evaluator {
   }
 
   int64_t partition_;
-  int depth_ = 0;
+  int depth_ = 0, steps_ = 0;
   std::vector<const Instruction*> callers_;  // fusions entered
 };
 

@@ -1,5 +1,6 @@
 #include "workloads/passes/fuse.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -93,6 +94,7 @@ class Grouping {
     const int group = GroupOfAllUsers(*i);
     if (group >= 0 && MayJoin(*i, groups_[group])) {
       Group& g = groups_[group];
+      if (FeedsDot(*i)) feeds_dot_.insert(i);
       g.members.push_back(i);
       group_of_[i] = group;
       if (role == Role::kDot) {
@@ -137,7 +139,7 @@ class Grouping {
       // The buffer being updated is not read; only the update is computed.
       return g.root->operand(0) != &i;
     }
-    if (g.kind == Role::kDot && FeedsDot(i, g)) {
+    if (g.kind == Role::kDot && FeedsDot(i)) {
       return !hangs_on_dot_.contains(&i) && i.opcode() != Opcode::kConcatenate &&
              i.opcode() != Opcode::kPad;
     }
@@ -149,24 +151,17 @@ class Grouping {
     return true;
   }
 
-  // Does `i` reach the group's dot (rather than its epilogue) from above?
-  bool FeedsDot(const Instruction& i, const Group& g) const {
-    std::vector<const Instruction*> work(i.users().begin(), i.users().end());
-    std::unordered_set<const Instruction*> seen;
-    const int group = group_of_.at(g.root);
-    while (!work.empty()) {
-      const Instruction* user = work.back();
-      work.pop_back();
-      const auto it = group_of_.find(user);
-      if (it == group_of_.end() || it->second != group || !seen.insert(user).second) continue;
-      if (roles_.at(user) == Role::kDot) return true;
-      work.insert(work.end(), user->users().begin(), user->users().end());
-    }
-    return false;
+  // Does `i`, all of whose users are in one group, reach the group's dot (rather
+  // than its epilogue) from above?
+  bool FeedsDot(const Instruction& i) const {
+    return std::any_of(i.users().begin(), i.users().end(), [&](const Instruction* user) {
+      return roles_.at(user) == Role::kDot || feeds_dot_.contains(user);
+    });
   }
 
   std::unordered_map<const Instruction*, Role> roles_;
   std::unordered_set<const Instruction*> hangs_on_dot_;
+  std::unordered_set<const Instruction*> feeds_dot_;
   std::unordered_map<const Instruction*, int> group_of_;
   std::vector<Group> groups_;
 };

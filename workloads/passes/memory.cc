@@ -56,12 +56,13 @@ class Planner {
       for (int32_t b : parameters.back()) {
         if (b == kNoBuffer) continue;
         plan_.arguments.push_back(b);
-        live_.insert(b);
+        history_.push_back(b);
         live_bytes_ += plan_.buffers[b].bytes;
       }
     }
     NotePeak();
     Visit(entry, parameters);
+    plan_.live_at_peak = LiveAtPeak();
     std::sort(plan_.live_at_peak.begin(), plan_.live_at_peak.end(), [&](int32_t a, int32_t b) {
       return std::pair(-plan_.buffers[a].bytes.value(), a) <
              std::pair(-plan_.buffers[b].bytes.value(), b);
@@ -214,7 +215,7 @@ class Planner {
     }
     for (size_t n = 0; n < order.size(); ++n) {
       for (int32_t b : memory.alloc_before[n]) {
-        live_.insert(b);
+        history_.push_back(b);
         live_bytes_ += plan_.buffers[b].bytes;
       }
       NotePeak();
@@ -231,7 +232,7 @@ class Planner {
         Visit(*i.called()[0], arguments);
       }
       for (int32_t b : memory.free_after[n]) {
-        live_.erase(b);
+        history_.push_back(~b);
         live_bytes_ -= plan_.buffers[b].bytes;
       }
     }
@@ -241,12 +242,26 @@ class Planner {
   void NotePeak() {
     if (live_bytes_ <= plan_.peak) return;
     plan_.peak = live_bytes_;
-    plan_.live_at_peak.assign(live_.begin(), live_.end());
+    before_peak_ = history_.size();
+  }
+
+  // The buffers that lived when the peak was reached, found once that is known.
+  std::vector<int32_t> LiveAtPeak() const {
+    std::set<int32_t> live;
+    for (size_t n = 0; n < before_peak_; ++n) {
+      if (history_[n] >= 0) {
+        live.insert(history_[n]);
+      } else {
+        live.erase(~history_[n]);
+      }
+    }
+    return {live.begin(), live.end()};
   }
 
   const Target& target_;
   MemoryPlan plan_;
-  std::set<int32_t> live_;
+  std::vector<int32_t> history_;  // b: buffer b comes; ~b: it goes
+  size_t before_peak_ = 0;        // the part of it
   Bytes live_bytes_{0};
 };
 

@@ -55,13 +55,26 @@ Touch TouchOf(const Instruction& value, const Instruction& user) {
 
 // The largest part of `value` that its users inside touch.
 void NoteAccess(const Instruction& value, const Members& members, KernelInput& input) {
-  for (const Instruction* user : value.users()) {
-    if (!members.contains(user)) continue;
+  // Bitcasts of it are the value itself.
+  struct Use {
+    const Instruction* value;
+    const Instruction* user;
+  };
+  std::vector<Use> work;
+  const auto add_users = [&](const Instruction& of) {
+    for (auto user = of.users().rbegin(); user != of.users().rend(); ++user) {
+      if (members.contains(*user)) work.push_back({&of, *user});
+    }
+  };
+  add_users(value);
+  while (!work.empty()) {
+    const auto [used, user] = work.back();
+    work.pop_back();
     if (user->opcode() == Opcode::kBitcast) {
-      NoteAccess(*user, members, input);
+      add_users(*user);
       continue;
     }
-    const Touch touch = TouchOf(value, *user);
+    const Touch touch = TouchOf(*used, *user);
     if (!touch.reads) continue;
     input.reads = true;
     if (input.accessed.element_type == hlo::PrimitiveType::kInvalid ||
