@@ -1,5 +1,7 @@
 #include "exercise.h"
 
+#include <utility>
+
 #include "configs/status_macros.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/cost.h"
@@ -25,8 +27,9 @@ void Read(const hlo::Module& module) {
 }
 
 void Rewrite(const hlo::Module& module) {
-  const std::string once = hlo::SerializeDeterministic(hlo::ToProto(module));
-  const auto again = hlo::FromProto(hlo::ToProto(module));
+  hlo::pb::HloModuleProto proto = hlo::ToProto(module);
+  const std::string once = hlo::SerializeDeterministic(proto);
+  const auto again = hlo::FromProto(std::move(proto));
   TPUSIM_CHECK(again.ok(), Message(again.status()));
   TPUSIM_CHECK(hlo::SerializeDeterministic(hlo::ToProto(**again)) == once, "another module");
   const auto clone = module.Clone();

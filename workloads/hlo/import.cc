@@ -16,6 +16,7 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/gzip.h"
+#include "workloads/hlo/parsed_size.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -27,7 +28,11 @@ constexpr int64_t kMaxFileBytes = (int64_t{1} << 31) - 1;  // protobuf's own lim
 // Modules compress 5- to 30-fold. More than this is a bomb, or zeros that would
 // not fit the machine anyway.
 constexpr int64_t kMaxGzipRatio = 300;
-constexpr int64_t kGzipFloor = 64 * kMiB;
+constexpr int64_t kGzipFloor = 16 * kMiB;
+// Objects of a module take 15 to 25 times its bytes. Far more than that are
+// messages of nothing. With the floor above: no small file takes a gigabyte.
+constexpr int64_t kMaxParsedRatio = 48;
+constexpr int64_t kParsedFloor = 64 * kMiB;
 
 constexpr std::string_view kWhatToDo =
     "expected a workload written by tpusim.export, or an HLO module as "
@@ -146,8 +151,21 @@ WireScan ScanWire(const std::string& bytes) {
   return scan;
 }
 
+int64_t MaxParsedSize(const std::string& bytes) {
+  return std::max(kParsedFloor, kMaxParsedRatio * static_cast<int64_t>(bytes.size()));
+}
+
+template <typename Message>
+bool IsBomb(const std::string& bytes) {
+  const int64_t limit = MaxParsedSize(bytes);
+  return ParsedSize(bytes, *Message::descriptor(), limit).value_or(0) > limit;
+}
+
 template <typename Message>
 bool Parse(const std::string& bytes, Message* message, int recursion_limit = kMaxNesting) {
+  // Also the parser would make room for what a damaged file only announces.
+  const int64_t limit = MaxParsedSize(bytes);
+  if (ParsedSize(bytes, *Message::descriptor(), limit).value_or(limit + 1) > limit) return false;
   // Its complaints would be about guesses of ours.
   const google::protobuf::LogSilencer silence;
   google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
@@ -186,6 +204,11 @@ std::string Diagnose(const std::string& bytes) {
   }
   if (bytes.find("ML\xefR") != std::string::npos) {
     return "this is a StableHLO artifact (jax.export)";
+  }
+  if (IsBomb<pb::HloModuleProto>(bytes) || IsBomb<pb::HloModuleProtoWithConfig>(bytes) ||
+      IsBomb<pb::HloSnapshot>(bytes) || IsBomb<tpusim::Workload>(bytes)) {
+    return fmt::format("its {} bytes would become more than {} MiB of nearly empty messages",
+                       bytes.size(), MaxParsedSize(bytes) / kMiB);
   }
   if (pb::HloModuleProto module; Parse(bytes, &module, 10 * kMaxNesting + 100)) {
     if (HoldsModule(module)) return "its messages (tuple shapes?) are nested too deeply";
