@@ -469,8 +469,8 @@ class Normaliser {
     }
     hlo::pb::HloInstructionProto& attrs = instruction->mutable_attrs();
     attrs.clear_sharding();
-    for (const char* key : {kShardingAttribute, kInShardings, kOutShardings, kManualAxes,
-                            "inlineable", "xla.sdy.sharding_rule"}) {
+    for (const char* key :
+         {kShardingAttribute, kInShardings, kOutShardings, kManualAxes, "inlineable"}) {
       hlo::RemoveFrontendAttribute(instruction, key);
     }
     if (attrs.frontend_attributes().map().empty()) attrs.clear_frontend_attributes();

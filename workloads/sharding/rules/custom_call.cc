@@ -3,6 +3,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/attributes.h"
 #include "workloads/sharding/rolls.h"
 #include "workloads/sharding/rules/rule.h"
 
@@ -49,6 +50,10 @@ constexpr Target kTargets[] = {
 
 absl::StatusOr<ShardingRule> CustomCall(const hlo::Instruction& instruction) {
   const std::string& name = instruction.attrs().custom_call_target();
+  // The user's word comes first.
+  if (const auto stated = hlo::FrontendAttribute(instruction, kShardingRule)) {
+    return StatedRule(instruction, *stated);
+  }
   for (const Target& target : kTargets) {
     if (target.name == name) return target.rule(instruction);
   }

@@ -76,6 +76,11 @@ void Tie(ShardingRule& rule, int64_t size, FactorKind kind,
          std::initializer_list<std::vector<int32_t>*> dims);
 
 using RuleFn = absl::StatusOr<ShardingRule> (*)(const hlo::Instruction&);
+// A rule that the user gave, of a custom call. Error: it does not fit the call, or
+// has factors that say too little of how to partition it.
+inline constexpr char kShardingRule[] = "xla.sdy.sharding_rule";
+absl::StatusOr<ShardingRule> StatedRule(const hlo::Instruction& instruction,
+                                        const std::string& text);
 absl::StatusOr<ShardingRule> BitcastConvert(const hlo::Instruction& instruction);
 absl::StatusOr<ShardingRule> Broadcast(const hlo::Instruction& instruction);
 absl::StatusOr<ShardingRule> Collective(const hlo::Instruction& instruction);
