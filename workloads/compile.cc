@@ -45,6 +45,32 @@ constexpr Pass kPipeline[] = {
 };
 constexpr const char* kSchedulePass = "schedule";
 
+// Names of the instructions of an opcode.
+std::vector<std::string> NamesOf(const hlo::Module& module, hlo::Opcode opcode) {
+  std::vector<std::string> names;
+  for (const hlo::Computation* computation : module.computations()) {
+    for (const Instruction* i : computation->instructions()) {
+      if (i->opcode() == opcode) names.push_back(i->name());
+    }
+  }
+  return names;
+}
+
+bool HasNamed(const hlo::Module& module, hlo::Opcode opcode, const std::string& pattern) {
+  const std::vector<std::string> names = NamesOf(module, opcode);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
+// "the program has no conditional", "its conditionals are a, b".
+std::string WithNames(const hlo::Module& module, hlo::Opcode opcode, const char* none,
+                      const char* some) {
+  const std::vector<std::string> names = NamesOf(module, opcode);
+  return names.empty() ? fmt::format("the program has {}", none)
+                       : fmt::format("its {} are {}", some, fmt::join(names, ", "));
+}
+
 // The user's word first, then the exporter's.
 std::vector<lowering::StatedCost> CustomCosts(const tpusim::Workload& workload,
                                               const CompileOptions& options) {
@@ -104,7 +130,23 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   hlo::Module& module = *result.optimized;
   RETURN_IF_ERROR(passes::AssignMemorySpaces(
       module, {workload.argument_memory_kinds().begin(), workload.argument_memory_kinds().end()}));
-  lowering::StateCustomCosts(module, CustomCosts(workload, options));
+  const std::vector<int64_t> uses =
+      lowering::StateCustomCosts(module, CustomCosts(workload, options));
+  for (size_t n = 0; n < options.kernel_costs.size(); ++n) {
+    if (uses[n] > 0) continue;
+    result.warnings.push_back(
+        fmt::format("--kernel-cost {} has no effect: {}", options.kernel_costs[n].name,
+                    WithNames(module, hlo::Opcode::kCustomCall, "no custom call", "custom calls")));
+  }
+  for (const auto& [pattern, choice] : options.branches) {
+    if (HasNamed(module, hlo::Opcode::kConditional, pattern)) continue;
+    result.warnings.push_back(fmt::format(
+        "--branch {}={} has no effect: {}", pattern, choice,
+        WithNames(module, hlo::Opcode::kConditional, "no conditional", "conditionals")));
+  }
+  ASSIGN_OR_RETURN(const lowering::RaggedNotes ragged,
+                   lowering::StateRaggedSizes(module, sharded.num_partitions, options.ragged));
+  result.warnings.insert(result.warnings.end(), ragged.warnings.begin(), ragged.warnings.end());
   for (const Pass& pass : kPipeline) {
     RETURN_IF_ERROR(pass.run(module, target));
     if (wants_dump(pass.name)) result.dumps.emplace_back(pass.name, hlo::ToString(module));
@@ -137,6 +179,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   }
   const std::vector<std::string> trips_assumed = trip_counts.assumptions();
   info.assumptions.insert(info.assumptions.begin(), trips_assumed.begin(), trips_assumed.end());
+  info.assumptions.insert(info.assumptions.end(), ragged.assumptions.begin(),
+                          ragged.assumptions.end());
   for (std::string& warning : trip_counts.Unused()) result.warnings.push_back(std::move(warning));
   info.warnings = result.warnings;
   return result;

@@ -19,6 +19,7 @@
 #include "workloads/hlo/import.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/lowering/custom_cost.h"
+#include "workloads/lowering/ragged_sizes.h"
 #include "workloads/trip_counts.h"
 
 namespace tpusim::workloads {
@@ -32,6 +33,8 @@ struct CompileOptions {
   std::vector<std::pair<std::string, std::string>> branches;
   // --kernel-cost NAME=FLOPS,BYTES of custom calls; before what the workload says.
   std::vector<lowering::StatedCost> kernel_costs;
+  // --ragged NAME=SIZES of ragged dots and ragged all-to-alls. First match wins.
+  std::vector<lowering::StatedSizes> ragged;
   // --device-order: "" = the rule, "ids" = partition i on device i, or an
   // explicit list of device ids.
   std::string device_order;

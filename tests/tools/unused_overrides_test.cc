@@ -32,10 +32,11 @@ isa::Instruction Product(isa::NumberFormat format) {
 }
 
 std::vector<std::string> Unused(const std::string& slice, const std::vector<std::string>& set,
-                                const isa::PodProgram& program) {
+                                const isa::PodProgram& program,
+                                const hlo::Module& module = hlo::Module("empty")) {
   const auto config = configs::LoadConfig(slice, set);
   EXPECT_TRUE(config.ok()) << config.status();
-  return UnusedOverrides(*config, program);
+  return UnusedOverrides(*config, program, module);
 }
 
 TEST(UnusedOverridesTest, FormatsThatTheProgramHasNot) {
@@ -47,9 +48,24 @@ TEST(UnusedOverridesTest, FormatsThatTheProgramHasNot) {
 }
 
 TEST(UnusedOverridesTest, ParametersOfNoTimingRule) {
-  EXPECT_THAT(Unused("v5e-4x2", {"chip.dma.granule_bytes=64"}, Program({{isa::Rdma{}}})),
-              ElementsAre("--set chip.dma.granule_bytes has no effect: no timing rule depends on "
-                          "it"));
+  EXPECT_THAT(Unused("v5e-4x2", {"ici.links=6"}, Program({{isa::Rdma{}}})),
+              ElementsAre("--set ici.links has no effect: no timing rule depends on it"));
+}
+
+TEST(UnusedOverridesTest, TransfersOfSlices) {
+  const isa::PodProgram program = Program({{isa::Rdma{}}});
+  const std::vector<std::string> set = {"chip.dma.granule_bytes=64", "chip.dma.issue_cycles=3"};
+  EXPECT_THAT(Unused("v5e-4x2", set, program),
+              ElementsAre("--set chip.dma.granule_bytes has no effect: the program has no gather "
+                          "or scatter",
+                          "--set chip.dma.issue_cycles has no effect: the program has no gather "
+                          "or scatter"));
+  hlo::Module module("gathers");
+  hlo::Computation* entry = module.AddComputation("main");
+  const hlo::Shape shape = hlo::MakeShape(hlo::PrimitiveType::kF32, {8});
+  hlo::Instruction* p = entry->AddParameter(0, shape, "p");
+  entry->Add(hlo::Opcode::kGather, shape, {p, p});
+  EXPECT_THAT(Unused("v5e-4x2", set, program, module), IsEmpty());
 }
 
 TEST(UnusedOverridesTest, LinksWithoutTransfers) {

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "configs/status_macros.h"
@@ -88,6 +89,14 @@ std::string CheckKernelCost(const std::string& text) {
   return fmt::format("\"{}\" is not NAME=FLOPS,BYTES, such as 'flash*=2.2e9,1.6e7'", text);
 }
 
+std::string CheckRagged(const std::string& text) {
+  if (lowering::ParseStatedSizes(text)) return "";
+  return fmt::format(
+      "\"{}\" is not NAME=SIZE,SIZE,..., such as 'ragged-dot.3=128,0,64,64' (rows), "
+      "'*=0.5,0.25,0.25,0' (shares, at most 1 in all) or '*=uniform'",
+      text);
+}
+
 }  // namespace
 
 std::string NameOf(const std::string& file) {
@@ -130,6 +139,12 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
       ->type_name("NAME=FLOPS,BYTES")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckKernelCost, ""));
+  app.add_option("--ragged", flags.ragged,
+                 "Rows (or shares of them, with a decimal point) per group of a ragged dot, or per "
+                 "receiver of a ragged all-to-all (default: all equal); NAME may be a glob")
+      ->type_name("NAME=S0,S1,...|uniform")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckRagged, ""));
   app.add_option("--device-order", flags.device_order,
                  "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
                  "coordinates, else JAX's make_mesh order)")
@@ -154,6 +169,11 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
     lowering::StatedCost parsed;
     TPUSIM_CHECK(ParseKernelCost(text, &parsed), "the parser lets no other form through");
     options.kernel_costs.push_back(std::move(parsed));
+  }
+  for (const std::string& text : flags.ragged) {
+    std::optional<lowering::StatedSizes> parsed = lowering::ParseStatedSizes(text);
+    TPUSIM_CHECK(parsed, "the parser lets no other form through");
+    options.ragged.push_back(*std::move(parsed));
   }
   options.device_order = flags.device_order;
   return options;
@@ -208,7 +228,8 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
   if (options.until == workloads::Stage::kStreams) {
     isa::ProgramInfo& info = prepared.compiled.program.info;
     if (!assumption.empty()) info.assumptions.insert(info.assumptions.begin(), assumption);
-    for (std::string& warning : UnusedOverrides(prepared.config, prepared.compiled.program)) {
+    for (std::string& warning : UnusedOverrides(prepared.config, prepared.compiled.program,
+                                                *prepared.compiled.optimized)) {
       info.warnings.push_back(std::move(warning));
     }
   }

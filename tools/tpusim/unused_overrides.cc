@@ -5,6 +5,8 @@
 #include <set>
 #include <string_view>
 
+#include "workloads/hlo/opcode.h"
+
 namespace tpusim::tools {
 namespace {
 
@@ -16,6 +18,7 @@ struct Uses {
   bool own_chip = false;  // ... of the same chip
   bool reduces = false;   // reduce-adds on arrival
   bool host = false;
+  bool indexes = false;  // gathers and scatters: a DMA per slice
 };
 
 class Walker {
@@ -84,9 +87,9 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
       return "the program has no matrix product of that format";
     }
   }
-  for (const std::string_view name :
-       {"chip.dma.granule_bytes", "chip.dma.issue_cycles", "ici.links"}) {
-    if (path == name) return "no timing rule depends on it";
+  if (path == "ici.links") return "no timing rule depends on it";
+  for (const std::string_view name : {"chip.dma.granule_bytes", "chip.dma.issue_cycles"}) {
+    if (path == name && !uses.indexes) return "the program has no gather or scatter";
   }
   const auto below = [path](std::string_view prefix) { return path.starts_with(prefix); };
   if (below("chip.mxu.") && uses.formats.empty()) return "the program has no matrix product";
@@ -120,8 +123,14 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
 }  // namespace
 
 std::vector<std::string> UnusedOverrides(const configs::Config& config,
-                                         const isa::PodProgram& program) {
+                                         const isa::PodProgram& program,
+                                         const hlo::Module& module) {
   Uses uses;
+  for (const hlo::Computation* computation : module.computations()) {
+    for (const hlo::Instruction* i : computation->instructions()) {
+      uses.indexes |= i->opcode() == hlo::Opcode::kGather || i->opcode() == hlo::Opcode::kScatter;
+    }
+  }
   Walker walker(program, uses);
   for (const isa::SharedBody& body : program.programs) walker.Visit(body);
   std::vector<std::string> warnings;

@@ -10,12 +10,13 @@
 
 #include "configs/config.h"
 #include "models/isa/program.h"
+#include "workloads/hlo/ir.h"
 
 namespace tpusim::tools {
 
 // One sentence per override without effect on this program on this slice.
 std::vector<std::string> UnusedOverrides(const configs::Config& config,
-                                         const isa::PodProgram& program);
+                                         const isa::PodProgram& program, const hlo::Module& module);
 
 }  // namespace tpusim::tools
 

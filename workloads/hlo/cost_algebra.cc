@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/cost_rules.h"
+#include "workloads/hlo/ragged.h"
 
 namespace tpusim::hlo::cost_rules {
 Result Dot(const Instruction& i, const CalleeCosts&) {
@@ -15,7 +16,7 @@ Result Dot(const Instruction& i, const CalleeCosts&) {
   return Full(i, Mul(2, Mul(i.shape().ElementCount(), k)));
 }
 
-// Every row of the left side meets one group of the right side.
+// Every row of the left side meets one group of the right side, or none.
 Result RaggedDot(const Instruction& i, const CalleeCosts&) {
   const DotDims dims = GetDotDims(i);
   const Shape& rhs = i.operand(1)->shape();
@@ -25,7 +26,14 @@ Result RaggedDot(const Instruction& i, const CalleeCosts&) {
     const auto& groups = ragged.rhs_group_dimensions();
     if (std::find(groups.begin(), groups.end(), d) == groups.end()) columns *= rhs.dims[d];
   }
-  return Full(i, Mul(2, Mul(i.operand(0)->shape().ElementCount(), columns)));
+  int64_t elements = i.operand(0)->shape().ElementCount();
+  if (const auto sizes = RaggedSizes(i); sizes && elements > 0) {
+    const int64_t rows = i.operand(0)->shape().dims[RaggedDimension(i)];
+    int64_t used = 0;
+    for (int64_t size : *sizes) used = std::min(rows, Add(used, size));
+    elements = elements / rows * used;
+  }
+  return Full(i, Mul(2, Mul(elements, columns)));
 }
 
 // The product, and each element of an operand times its scale.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -93,6 +94,26 @@ absl::Status Check(const configs::Config& config, const CollectiveRequest& reque
                                                   : CheckGroups(config, request, where);
 }
 
+// Every member receives its part from all others over its own links.
+Picoseconds BoundOfParts(const configs::Config& config, const CollectiveRequest& request,
+                         const std::vector<int64_t>& group) {
+  double worst = 0;
+  for (size_t member = 0; member < group.size(); ++member) {
+    const int64_t per_chip = config.topology.devices_per_chip();
+    double rate = per_chip > 1 ? config.chip.ici.die_to_die_bytes_per_second.value() : 0;
+    for (int d = 0; d < configs::kDirections; ++d) {
+      if (!config.topology.HasLink(group[member] / per_chip, static_cast<configs::Direction>(d))) {
+        continue;
+      }
+      rate += config.chip.ici.link_bytes_per_second.value();
+    }
+    const auto received =
+        static_cast<double>(request.parts[member].value()) * static_cast<double>(group.size() - 1);
+    if (rate > 0) worst = std::max(worst, received / rate);
+  }
+  return FromSeconds(worst);
+}
+
 }  // namespace
 
 struct CollectiveDecision {
@@ -139,7 +160,14 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
       info.algorithm = best.algorithm;
       info.expected = best.expected;
     }
-    info.bound = std::max(info.bound, BoundOf(config, request, form, info.bytes));
+    Picoseconds bound = BoundOf(config, request, form, info.bytes);
+    if (!request.parts.empty()) {
+      bound = Picoseconds(0);
+      for (const size_t g : form.groups) {
+        bound = std::max(bound, BoundOfParts(config, request, request.groups[g]));
+      }
+    }
+    info.bound = std::max(info.bound, bound);
     decision.chosen.push_back(std::move(best));
   }
   return decided;

@@ -33,6 +33,9 @@ struct CollectiveRequest {
   // reduce-scatter the full input V, all-to-all the full local buffer, permute
   // the message.
   Bytes operand_bytes;
+  // All-to-all with parts that differ: what each device sends to the first, second
+  // ... member of its group (itself included). Empty: equal parts of the operand.
+  std::vector<Bytes> parts;
   int64_t element_bytes = 4;
   isa::MemorySpace space = isa::MemorySpace::kHbm;
 };

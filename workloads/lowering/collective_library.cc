@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/ragged.h"
 #include "workloads/lowering/instruction_class.h"
 #include "workloads/lowering/transfers.h"
 
@@ -26,6 +27,7 @@ std::string KeyOf(const hlo::Instruction& i) {
   append(attrs.collective_device_list());
   append(attrs.iota_collective_device_list());
   append(attrs.mesh_axes_replica_group_list());
+  if (const auto sizes = hlo::RaggedSizes(i)) key += fmt::format("|{}", fmt::join(*sizes, ","));
   return key;
 }
 

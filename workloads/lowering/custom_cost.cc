@@ -43,13 +43,15 @@ absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
                   call.Describe(), call.attrs().custom_call_target(), call.name()));
 }
 
-void StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs) {
-  if (costs.empty()) return;
+std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs) {
+  std::vector<int64_t> uses(costs.size(), 0);
+  if (costs.empty()) return uses;
   for (hlo::Computation* computation : module.computations()) {
     for (Instruction* i : computation->instructions()) {
       if (i->opcode() != Opcode::kCustomCall) continue;
       const std::string kernel = hlo::FrontendAttribute(*i, "kernel_name").value_or("");
-      for (const StatedCost& stated : costs) {
+      for (size_t n = 0; n < costs.size(); ++n) {
+        const StatedCost& stated = costs[n];
         const auto matches = [&](const std::string& name) {
           return !name.empty() && fnmatch(stated.name.c_str(), name.c_str(), 0) == 0;
         };
@@ -58,10 +60,12 @@ void StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs)
             i, kStated,
             fmt::format("{},{},{}", stated.cost.flops.value(), stated.cost.transcendentals.value(),
                         stated.cost.bytes.value()));
+        ++uses[n];
         break;
       }
     }
   }
+  return uses;
 }
 
 bool IsTopKCall(const Instruction& i) {

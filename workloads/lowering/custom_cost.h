@@ -31,8 +31,9 @@ struct StatedCost {
 absl::StatusOr<CustomCost> CustomCostOf(const hlo::Instruction& custom_call);
 
 // Writes costs onto the custom calls whose instruction name, kernel name or last
-// part of the scope matches; the first match wins.
-void StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs);
+// part of the scope matches; the first match wins. Returns how many calls each of
+// `costs` is written to.
+std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs);
 
 // Custom calls that are the k largest of the last dimension.
 bool IsTopKCall(const hlo::Instruction& instruction);

@@ -7,6 +7,7 @@
 #include "configs/status_macros.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ragged.h"
 #include "workloads/lowering/transfers.h"
 #include "workloads/passes/placement.h"
 #include "workloads/passes/sink_initializers.h"
@@ -198,6 +199,15 @@ absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& instruction,
       request.pairs.emplace_back(source, target);
     }
     return request;
+  }
+  if (const auto sizes = hlo::RaggedSizes(i)) {
+    const hlo::Shape& rows = i.operand(0)->shape();
+    const Bytes row(rows.ByteSize().value() / std::max<int64_t>(1, rows.dims[0]));
+    request.operand_bytes = Bytes(0);
+    for (int64_t size : *sizes) {
+      request.parts.push_back(row * size);
+      request.operand_bytes += request.parts.back();
+    }
   }
   ASSIGN_OR_RETURN(const auto groups, hlo::ReplicaGroups(i, devices));
   for (const std::vector<int64_t>& group : groups) {

@@ -190,11 +190,6 @@ class Lowering {
     info.collective = static_cast<int32_t>(program_.info.collectives.size());
     program_.info.collectives.push_back(c.lowered.info);
     Add(std::move(c), std::move(info), op, stream);
-    const bool ragged = WrappedBy(i).opcode() == Opcode::kRaggedAllToAll;
-    if (ragged) {
-      program_.info.assumptions.push_back(
-          fmt::format("{} sends equal parts to everybody: its sizes are data", i.Describe()));
-    }
     return absl::OkStatus();
   }
 

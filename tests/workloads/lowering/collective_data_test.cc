@@ -153,5 +153,61 @@ TEST(CollectiveDataTest, ChipsOfTwoDevices) {
   CheckAll(config, {{0, 3, 4, 7}, {1, 2, 5, 6}});
 }
 
+// What all devices together send over single hops or direct routes.
+int64_t SentBytes(const configs::Config& config, const CollectiveRequest& request) {
+  isa::PodProgram program;
+  const auto lowered = LowerCollective(config, request, program);
+  EXPECT_TRUE(lowered.ok()) << lowered.status();
+  const BodyRun run = RunBodies(config, program, *lowered, 2);
+  EXPECT_EQ(run.problem, "") << lowered->info.algorithm;
+  return run.bytes_sent / 2;
+}
+
+CollectiveRequest Uneven(std::vector<std::vector<int64_t>> groups, std::vector<int64_t> parts) {
+  CollectiveRequest request = Request(CollectiveKind::kAllToAll, std::move(groups), 0);
+  for (const int64_t part : parts) {
+    request.parts.push_back(Bytes(part));
+    request.operand_bytes += Bytes(part);
+  }
+  return request;
+}
+
+TEST(CollectiveDataTest, PartsOfAnExchangeThatDiffer) {
+  const configs::Config line = Slice({3, 1, 1}, {false, false, false});
+  // The first gets 100 bytes from each of two, the second nothing, the third 20.
+  EXPECT_EQ(SentBytes(line, Uneven({{0, 1, 2}}, {100, 0, 20})), 2 * 100 + 2 * 20);
+  EXPECT_EQ(SentBytes(line, Uneven({{1, 0, 2}}, {100, 0, 20})), 2 * 100 + 2 * 20);
+  // Only to one: nothing else is sent, and nobody waits for it.
+  EXPECT_EQ(SentBytes(line, Uneven({{0, 1, 2}}, {0, 0, 8})), 2 * 8);
+}
+
+TEST(CollectiveDataTest, EqualPartsAreAnOrdinaryExchange) {
+  const configs::Config ring = Slice({6, 1, 1}, {true, false, false});
+  const configs::Config plane = Slice({4, 2, 1}, {false, false, false});
+  const configs::Config torus = Slice({4, 4, 1}, {true, true, false});
+  const auto check = [](const configs::Config& config,
+                        const std::vector<std::vector<int64_t>>& groups) {
+    const auto n = static_cast<int64_t>(groups[0].size());
+    const CollectiveRequest equal = Request(CollectiveKind::kAllToAll, groups, 4096 * n);
+    EXPECT_EQ(SentBytes(config, Uneven(groups, std::vector<int64_t>(n, 4096))),
+              SentBytes(config, equal));
+  };
+  check(ring, GroupsAlong(ring.topology, {0}));
+  check(plane, GroupsAlong(plane.topology, {0, 1}));
+  check(torus, GroupsAlong(torus.topology, {0, 1}));
+  check(torus, {{0, 5, 10, 15}, {1, 4, 11, 14}});
+}
+
+TEST(CollectiveDataTest, TheBusiestReceiverBoundsAnExchange) {
+  const configs::Config line = Slice({3, 1, 1}, {false, false, false});
+  isa::PodProgram program;
+  const auto lowered = LowerCollective(line, Uneven({{0, 1, 2}}, {90'000, 0, 0}), program);
+  ASSERT_TRUE(lowered.ok());
+  EXPECT_EQ(lowered->info.bytes, Bytes(90'000));
+  // Twice 90,000 bytes come in over the one link of the first, 45 GB/s: 4 us.
+  EXPECT_EQ(line.chip.ici.link_bytes_per_second.value(), 45e9);
+  EXPECT_EQ(lowered->info.bound, Picoseconds(4'000'000));
+}
+
 }  // namespace
 }  // namespace tpusim::lowering

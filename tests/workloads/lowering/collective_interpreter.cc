@@ -278,7 +278,7 @@ class DataInterpreter {
             })) {
           Fail(fmt::format("step {}: {} sends to {} what it does not await", step, m, to));
         }
-        const int64_t bytes = BytesOf(plan_, move).value();
+        const int64_t bytes = BytesOf(plan_, move, {}).value();
         if (!plan_.single_phase &&
             bytes != plan_.atom.value() * static_cast<int64_t>(atoms.size())) {
           Fail(fmt::format("step {}: {} bytes for {} atoms", step, bytes, atoms.size()));

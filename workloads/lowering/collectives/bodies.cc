@@ -139,14 +139,18 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
                FlagTable& flags, Roles& roles) {
   const Plan& plan = candidate.plan;
   RouteTable routes(config, candidate, program);
-  const auto stages_at = [&](const Position& position) {
+  const auto stages_at = [&](const Position& position, const std::vector<Bytes>& atoms) {
     std::vector<Stage> stages;
-    for (const DeviceStep& step : StepsAt(plan, position)) {
+    for (DeviceStep& step : StepsAt(plan, position)) {
+      // Parts of nothing are not sent.
+      const auto empty = [&](const Move& move) { return BytesOf(plan, move, atoms) == Bytes(0); };
+      std::erase_if(step.sends, empty);
+      std::erase_if(step.receives, empty);
       Stage stage;
       for (const Move& move : step.sends) {
         isa::Rdma send;
         send.route = routes.For(move);
-        send.bytes = BytesOf(plan, move);
+        send.bytes = BytesOf(plan, move, atoms);
         // The receiver sees this end as far away the other way.
         send.arrival_flag = flags.For(move.lane, -move.delta);
         send.from = send.to = request.space;
@@ -164,18 +168,22 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
     }
     return stages;
   };
-  // All positions of a ring do the same.
+  // All positions of a ring do the same, unless parts differ.
   std::map<Position, int32_t> role_at;
   for (size_t i = 0; i < form.groups.size(); ++i) {
     const std::vector<int64_t>& group = request.groups[form.groups[i]];
     const std::vector<Position> positions = PositionsOf(config.topology, form, candidate, i, group);
+    const std::vector<Bytes> atoms = AtomsFor(request, plan, positions);
+    if (!atoms.empty()) role_at.clear();
     for (size_t member = 0; member < group.size(); ++member) {
       Position like = positions[member];
       for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
-        if (plan.lanes[lane].shape != Lane::Shape::kLine) like[lane] = 0;
+        const bool alike = atoms.empty() && plan.lanes[lane].shape != Lane::Shape::kLine;
+        if (alike) like[lane] = 0;
       }
       const auto known = role_at.find(like);
-      const int32_t role = known != role_at.end() ? known->second : roles.Add(stages_at(like));
+      const int32_t role =
+          known != role_at.end() ? known->second : roles.Add(stages_at(like, atoms));
       role_at[like] = role;
       roles.Assign(group[member], role);
     }

@@ -23,6 +23,29 @@ Pieces HeldAt(const Plan& plan, const Position& position, int colour, size_t pha
   return held;
 }
 
+Bytes AtomOf(const CollectiveRequest& request, const Plan& plan, Bytes shard) {
+  const int64_t parts = static_cast<int64_t>(plan.orders.size()) * plan.halves;
+  return Bytes(RoundUp(CeilDiv(shard.value(), parts), std::max<int64_t>(1, request.element_bytes)));
+}
+
+// Of all destinations of the pieces, from one origin.
+Bytes AtomsOfDestinations(const Plan& plan, const Pieces& pieces, const std::vector<Bytes>& atoms) {
+  Bytes sum(0);
+  Position offset = {};
+  while (true) {
+    Position at = {};
+    for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
+      at[lane] = (pieces.destination[lane].first + offset[lane]) % plan.lanes[lane].n;
+    }
+    sum += atoms[NumberOf(plan, at)];
+    size_t lane = 0;
+    while (lane < plan.lanes.size() && ++offset[lane] >= pieces.destination[lane].count) {
+      offset[lane++] = 0;
+    }
+    if (lane == plan.lanes.size()) return sum;
+  }
+}
+
 }  // namespace
 
 int64_t Plan::members() const {
@@ -35,10 +58,28 @@ void SetAtom(const CollectiveRequest& request, Plan& plan) {
   plan.halves = 1;
   for (const Lane& lane : plan.lanes) plan.halves = std::max(plan.halves, lane.halves());
   const bool whole = plan.kind == CollectiveKind::kAllGather || plan.single_phase;
-  const int64_t shard = whole ? request.operand_bytes.value()
-                              : CeilDiv(request.operand_bytes.value(), plan.members());
-  const int64_t parts = static_cast<int64_t>(plan.orders.size()) * plan.halves;
-  plan.atom = Bytes(RoundUp(CeilDiv(shard, parts), std::max<int64_t>(1, request.element_bytes)));
+  Bytes shard =
+      whole ? request.operand_bytes : Bytes(CeilDiv(request.operand_bytes.value(), plan.members()));
+  // The closed form of parts that differ: as if all were like the largest.
+  for (const Bytes part : request.parts) shard = std::max(shard, part);
+  plan.atom = AtomOf(request, plan, shard);
+}
+
+int64_t NumberOf(const Plan& plan, const Position& position) {
+  int64_t number = 0;
+  for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
+    number = number * plan.lanes[lane].n + position[lane];
+  }
+  return number;
+}
+
+std::vector<Bytes> AtomsFor(const CollectiveRequest& request, const Plan& plan,
+                            const std::vector<Position>& positions) {
+  std::vector<Bytes> atoms(request.parts.size(), Bytes(0));
+  for (size_t member = 0; member < request.parts.size(); ++member) {
+    atoms[NumberOf(plan, positions[member])] = AtomOf(request, plan, request.parts[member]);
+  }
+  return atoms;
 }
 
 DeviceSteps StepsAt(const Plan& plan, const Position& position) {
@@ -76,10 +117,19 @@ DeviceSteps StepsAt(const Plan& plan, const Position& position) {
   return steps;
 }
 
-Bytes BytesOf(const Plan& plan, const Move& move) {
-  int64_t atoms = 0;
-  for (const Pieces& pieces : move.pieces) atoms += AtomsOf(pieces, plan.halves);
-  return plan.atom * atoms;
+Bytes BytesOf(const Plan& plan, const Move& move, const std::vector<Bytes>& atoms) {
+  int64_t equal = 0;
+  Bytes bytes(0);
+  for (const Pieces& pieces : move.pieces) {
+    if (atoms.empty()) {
+      equal += AtomsOf(pieces, plan.halves);
+      continue;
+    }
+    Pieces origins = pieces;
+    for (int lane = 0; lane < kMaxLanes; ++lane) origins.destination[lane] = {0, 1};
+    bytes += AtomsOfDestinations(plan, pieces, atoms) * AtomsOf(origins, plan.halves);
+  }
+  return bytes + plan.atom * equal;
 }
 
 Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici) {

@@ -38,7 +38,14 @@ struct Plan {
 void SetAtom(const CollectiveRequest& request, Plan& plan);
 
 DeviceSteps StepsAt(const Plan& plan, const Position& position);
-Bytes BytesOf(const Plan& plan, const Move& move);
+// `atoms`, if not empty: the atom for each destination, positions in row-major
+// order, of an all-to-all with parts that differ.
+Bytes BytesOf(const Plan& plan, const Move& move, const std::vector<Bytes>& atoms);
+// Number of a position in that order.
+int64_t NumberOf(const Plan& plan, const Position& position);
+// Atoms for parts in the order of `positions`.
+std::vector<Bytes> AtomsFor(const CollectiveRequest& request, const Plan& plan,
+                            const std::vector<Position>& positions);
 // Closed form with launch.
 Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici);
 

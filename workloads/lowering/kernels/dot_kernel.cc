@@ -76,9 +76,27 @@ class DotKernelBuilder {
   isa::Kernel Build(int64_t batch_count, int64_t m_count, int64_t n_count, int64_t k_count,
                     bool n_outer, Bytes& scratch) const {
     const configs::MxuParams& mxu = target_.chip().mxu;
-    const Split m = SplitExtent(p_.m, target_.chip().vpu.sublanes, m_count);
+    Split m = SplitExtent(p_.m, target_.chip().vpu.sublanes, m_count);
     const Split n = SplitExtent(p_.n, mxu.columns, n_count);
-    const Split k = SplitExtent(p_.k, mxu.rows, k_count);
+    Split k = SplitExtent(p_.k, mxu.rows, k_count);
+    // Uneven groups: blocks of one group after the other make one dimension. The
+    // side that is the same for all blocks of a group moves with few of them: it
+    // counts with its share in each.
+    double rhs_share = 1, out_share = 1;
+    if (!p_.groups.empty()) {
+      Split& split = p_.groups_of_k ? k : m;
+      int64_t blocks = 0;
+      for (int64_t size : p_.groups) {
+        blocks += std::max<int64_t>(1, CeilDiv(size, split.block));
+      }
+      split.dim = {.count = blocks, .last_fraction = 1};
+      const double share = static_cast<double>(p_.groups.size()) / static_cast<double>(blocks);
+      if (p_.groups_of_k) {
+        out_share = share;
+      } else if (k_count == 1 && (n_outer || n.dim.count == 1)) {
+        rhs_share = share;
+      }
+    }
     const Split b = SplitExtent(p_.batch, 1, batch_count);
     const uint32_t m_bit = 1U << (n_outer ? kInner : kOuter);
     const uint32_t n_bit = 1U << (n_outer ? kOuter : kInner);
@@ -86,21 +104,32 @@ class DotKernelBuilder {
 
     isa::Kernel kernel;
     kernel.grid = {b.dim, n_outer ? n.dim : m.dim, n_outer ? m.dim : n.dim, k.dim};
-    const double lhs_elements = static_cast<double>(p_.batch * p_.m * p_.k) * p_.lhs_density;
-    const double rhs_elements = static_cast<double>(p_.batch * p_.k * p_.n) * p_.rhs_density;
-    const double out_elements = static_cast<double>(p_.batch * p_.m * p_.n);
+    const double lhs_elements =
+        static_cast<double>(p_.batch * AllRows(p_) * AllDepth(p_)) * p_.lhs_density;
+    const double rhs_elements =
+        static_cast<double>(p_.batch * AllDepth(p_) * p_.n) * p_.rhs_density;
+    const double out_elements = static_cast<double>(p_.batch * AllRows(p_) * p_.n);
+    const bool ragged = !p_.groups.empty();
+    // What comes once per group moves with the dimension of the groups as well.
+    const uint32_t rhs_group = ragged && !p_.groups_of_k ? m_bit : 0;
+    const uint32_t out_group = ragged && p_.groups_of_k ? k_bit : 0;
     for (int i : sides_.lhs) {
       AddInput(kernel, i, lhs_elements, m.block, k.block, b_bit | m_bit | k_bit,
                p_.lhs_density * HaloFactor(m.block));
     }
+    const size_t first_rhs = kernel.windows.size();
     for (int i : sides_.rhs) {
-      AddInput(kernel, i, rhs_elements, k.block, n.block, b_bit | k_bit | n_bit, p_.rhs_density);
+      AddInput(kernel, i, rhs_elements, k.block, n.block, b_bit | k_bit | n_bit | rhs_group,
+               p_.rhs_density * rhs_share);
     }
+    const size_t first_out = kernel.windows.size();
     for (int i : sides_.epilogue) {
-      AddInput(kernel, i, out_elements, m.block, n.block, b_bit | m_bit | n_bit, 1);
+      AddInput(kernel, i, out_elements, m.block, n.block, b_bit | m_bit | n_bit | out_group,
+               out_share);
     }
     for (const KernelOutput& output : view_.outputs) {
-      AddOutput(kernel, output, out_elements, m.block, n.block, b_bit | m_bit | n_bit);
+      AddOutput(kernel, output, out_elements, m.block, n.block, b_bit | m_bit | n_bit | out_group,
+                out_share);
     }
     for (isa::Window& w : kernel.windows) {
       if ((w.moves_with & b_bit) != 0) w.bytes = w.bytes * b.block;
@@ -111,6 +140,13 @@ class DotKernelBuilder {
     scratch = k.dim.count > 1 && hlo::BitWidth(view_.outputs[0].written.element_type) < 32
                   ? TileBytes(target_, PrimitiveType::kF32, b.block, m.block, n.block)
                   : Bytes(0);
+    // A side that counts with a share takes all of its room.
+    for (size_t w = first_rhs; w < kernel.windows.size(); ++w) {
+      const double share = w < first_out ? rhs_share : out_share;
+      const isa::Window& window = kernel.windows[w];
+      const double hidden = static_cast<double>(window.bytes.value()) * (1 / share - 1);
+      scratch += Bytes(std::llround(hidden)) * window.buffers;
+    }
     kernel.block = BlockOf(b.block, m.block, n.block, k.block, kernel.Steps());
     return kernel;
   }
@@ -151,14 +187,15 @@ class DotKernelBuilder {
   }
 
   void AddOutput(isa::Kernel& kernel, const KernelOutput& output, double covered, int64_t rows,
-                 int64_t columns, uint32_t moves_with) const {
+                 int64_t columns, uint32_t moves_with, double share) const {
     isa::Window w;
     w.kind = isa::WindowKind::kOutput;
     w.operand = view_.instruction->name();
     w.space = output.space;
     const double elements = static_cast<double>(output.written.ElementCount());
     if (elements >= covered * (1 - 1e-9)) {
-      w.bytes = TileBytes(target_, output.written.element_type, 1, rows, columns);
+      const Bytes tile = TileBytes(target_, output.written.element_type, 1, rows, columns);
+      w.bytes = Bytes(std::llround(static_cast<double>(tile.value()) * share));
       w.rows = rows;
       w.moves_with = moves_with;
     } else {
@@ -235,7 +272,8 @@ void Search(const DotKernelBuilder& builder, const Product& product, const passe
         for (int64_t m : rows) {
           for (int64_t k : contract) {
             for (bool n_outer : {true, false}) {
-              if (!n_outer && (m == 1 || n == 1)) continue;  // the same grid
+              const bool one = n == 1 || (m == 1 && product.groups.empty());
+              if (!n_outer && one) continue;  // the same grid
               Bytes scratch(0);
               const isa::Kernel kernel = builder.Build(batch, m, n, k, n_outer, scratch);
               fastest.Offer(kernel, scratch);

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ragged.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -80,7 +82,7 @@ Product SizesOfDot(const Instruction& dot) {
 }
 
 // The dimension that falls into groups is a row, contracting or batch dimension
-// of the left side; group sizes are data, so all groups count as equal.
+// of the left side. Group sizes are data: equal unless stated.
 Product SizesOfRaggedDot(const Instruction& dot) {
   const hlo::DotDims dims = hlo::GetDotDims(dot);
   const auto& ragged = dot.attrs().ragged_dot_dimension_numbers();
@@ -88,10 +90,29 @@ Product SizesOfRaggedDot(const Instruction& dot) {
   const int64_t groups = std::max<int64_t>(1, dot.operand(2)->shape().ElementCount());
   Product p = SizesOfDot(dot);
   for (int64_t d : ragged.rhs_group_dimensions()) p.n /= std::max<int64_t>(1, rhs.dims[d]);
-  const int64_t split =
-      ragged.lhs_ragged_dimensions_size() > 0 ? ragged.lhs_ragged_dimensions(0) : 0;
+  const int64_t split = hlo::RaggedDimension(dot);
   if (Contains(dims.lhs_batch, split)) return p;
-  int64_t& extent = Contains(dims.lhs_contracting, split) ? p.k : p.m;
+  const bool contracts = Contains(dims.lhs_contracting, split);
+  int64_t& extent = contracts ? p.k : p.m;
+  if (const auto stated = hlo::RaggedSizes(dot)) {
+    // Other dimensions of the same kind multiply every row.
+    const int64_t each =
+        std::max<int64_t>(1, extent / std::max<int64_t>(1, dot.operand(0)->shape().dims[split]));
+    std::vector<int64_t> sizes;
+    for (int64_t size : *stated) {
+      // Nobody multiplies the rows of an empty group; its zeros are written.
+      if (size > 0 || contracts) sizes.push_back(size * each);
+    }
+    if (sizes.empty()) sizes.push_back(1);
+    extent = std::max<int64_t>(1, *std::max_element(sizes.begin(), sizes.end()));
+    if (std::count(sizes.begin(), sizes.end(), extent) == static_cast<int64_t>(sizes.size())) {
+      p.batch *= static_cast<int64_t>(sizes.size());
+    } else {
+      p.groups = std::move(sizes);
+      p.groups_of_k = contracts;
+    }
+    return p;
+  }
   extent = CeilDiv(extent, groups);
   p.batch *= groups;
   return p;
@@ -136,6 +157,16 @@ Product SizesOfConvolution(const Instruction& conv, const passes::Target& target
 }
 
 }  // namespace
+
+int64_t AllRows(const Product& p) {
+  if (p.groups.empty() || p.groups_of_k) return p.m;
+  return std::accumulate(p.groups.begin(), p.groups.end(), int64_t{0});
+}
+
+int64_t AllDepth(const Product& p) {
+  if (p.groups.empty() || !p.groups_of_k) return p.k;
+  return std::accumulate(p.groups.begin(), p.groups.end(), int64_t{0});
+}
 
 bool IsProduct(Opcode opcode) {
   return opcode == Opcode::kDot || opcode == Opcode::kRaggedDot || opcode == Opcode::kConvolution;

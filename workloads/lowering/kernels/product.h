@@ -3,6 +3,7 @@
 #define TPUSIM_WORKLOADS_LOWERING_KERNELS_PRODUCT_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"
@@ -12,12 +13,16 @@
 namespace tpusim::lowering {
 
 // batch x [m,k] x [k,n]. A dot is that by itself. A ragged dot has one product
-// per group, of the average size. A convolution is one product per tap of its
-// window, all added up: k is taps x input features, each tap's features padded to
-// whole rows of the array, and no patches are materialised. The left side is then
-// much smaller in memory than m x k.
+// per group, all of one size unless the user stated others. A convolution is one product per tap of
+// its window, all added up: k is taps x input features, each tap's features padded to whole rows of
+// the array, and no patches are materialised. The left side is then much smaller in memory than m x
+// k.
 struct Product {
   int64_t batch = 1, m = 1, k = 1, n = 1;
+  // Sizes that differ, of the groups that `m` rows (or `k`, if set) fall into; `m`
+  // (or `k`) is then the largest. Each group is padded to whole blocks.
+  std::vector<int64_t> groups;
+  bool groups_of_k = false;
   isa::NumberFormat format = isa::NumberFormat::kBf16;
   int64_t repeats = 1;  // real products that one complex product takes
   // Bytes in memory over bytes of the sides as products see them.
@@ -26,6 +31,10 @@ struct Product {
   // `halo_rows` more rows of input than it has itself, of `row_elements` outputs.
   int64_t halo_rows = 0, row_elements = 1;
 };
+
+// The extent that falls into groups, all of them together.
+int64_t AllRows(const Product& product);
+int64_t AllDepth(const Product& product);
 
 // Is this an instruction that the arrays execute?
 bool IsProduct(hlo::Opcode opcode);

@@ -7,9 +7,12 @@
 #include <gtest/gtest.h>
 
 #include "configs/config.h"
+#include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
 #include "workloads/hlo/attributes.h"
+#include "workloads/hlo/cost.h"
+#include "workloads/hlo/ragged.h"
 #include "workloads/lowering/custom_cost.h"
 #include "workloads/lowering/kernels/index_cost.h"
 #include "workloads/lowering/kernels/kernels.h"
@@ -213,6 +216,83 @@ TEST_F(KernelFamilies, RaggedDotHasOneProductPerGroup) {
   EXPECT_EQ(p.m, 512);
   EXPECT_EQ(p.k, 1024);
   EXPECT_EQ(p.n, 2048);
+}
+
+// 4096 rows in 8 groups with weights of 1024 x 2048, or the same contracted.
+Instruction* MakeRaggedDot(hlo::TestModule& m, bool contracts) {
+  Instruction* lhs = m.Param(MakeShape(PrimitiveType::kBf16, {4096, 1024}));
+  Instruction* rhs = m.Param(contracts ? MakeShape(PrimitiveType::kBf16, {4096, 2048})
+                                       : MakeShape(PrimitiveType::kBf16, {8, 1024, 2048}));
+  Instruction* sizes = m.Param(S32({8}));
+  Instruction* dot = m.Add(Opcode::kRaggedDot,
+                           contracts ? MakeShape(PrimitiveType::kBf16, {8, 1024, 2048})
+                                     : MakeShape(PrimitiveType::kBf16, {4096, 2048}),
+                           {lhs, rhs, sizes});
+  auto* ragged = dot->mutable_attrs().mutable_ragged_dot_dimension_numbers();
+  ragged->mutable_dot_dimension_numbers()->add_lhs_contracting_dimensions(contracts ? 0 : 1);
+  ragged->mutable_dot_dimension_numbers()->add_rhs_contracting_dimensions(contracts ? 0 : 1);
+  ragged->add_lhs_ragged_dimensions(0);
+  if (!contracts) ragged->add_rhs_group_dimensions(0);
+  return dot;
+}
+
+TEST_F(KernelFamilies, StatedGroupsOfARaggedDot) {
+  Instruction* dot = MakeRaggedDot(m_, /*contracts=*/false);
+  const auto time = [&] { return timing::KernelTime(target_.chip(), Build(dot)); };
+  const Picoseconds equal = time();
+  const Bytes equal_bytes = Moved(Build(dot));
+
+  // Four groups of 1024 rows are four products; half the weights are not read:
+  // 4 x 1024 x 2048 x 2 bytes.
+  hlo::SetRaggedSizes(dot, {1024, 1024, 0, 0, 1024, 1024, 0, 0});
+  Product p = ProductOf(*dot, target_).value();
+  EXPECT_EQ(p.batch, 4);
+  EXPECT_EQ(p.m, 1024);
+  EXPECT_TRUE(p.groups.empty());
+  EXPECT_EQ((equal_bytes - Moved(Build(dot))).value(), 4 * 1024 * 2048 * 2);
+  EXPECT_EQ(hlo::CostOf(*dot)->flops.value(), int64_t{2} * 4096 * 1024 * 2048);
+
+  // Sizes that differ: 2500 + 1000 + 500 + 96 rows, each in blocks of its own.
+  hlo::SetRaggedSizes(dot, {2500, 0, 1000, 500, 0, 0, 96, 0});
+  p = ProductOf(*dot, target_).value();
+  EXPECT_EQ(p.batch, 1);
+  EXPECT_EQ(p.m, 2500);
+  EXPECT_THAT(p.groups, ::testing::ElementsAre(2500, 1000, 500, 96));
+  EXPECT_EQ(AllRows(p), 4096);
+  const isa::Kernel kernel = Build(dot);
+  const int64_t rows = kernel.block.mxu.m;
+  int64_t blocks = 0;
+  for (int64_t size : p.groups) blocks += CeilDiv(size, rows);
+  EXPECT_EQ(kernel.Steps() * rows * kernel.block.mxu.k * kernel.block.mxu.n,
+            blocks * rows * 1024 * 2048);
+  // No fewer multiplications than rows, and no more than 10 % of padding.
+  EXPECT_GE(blocks * rows, 4096);
+  EXPECT_LE(blocks * rows, 4506);
+  // Never faster than the arrays: 2 x 4096 x 1024 x 2048 FLOPs.
+  EXPECT_GT(time() * 11, equal * 10);
+
+  // A quarter of the rows takes far less, and has a quarter of the FLOPs.
+  hlo::SetRaggedSizes(dot, {1000, 24, 0, 0, 0, 0, 0, 0});
+  EXPECT_LT(time() * 5, equal * 2);
+  EXPECT_EQ(hlo::CostOf(*dot)->flops.value(), int64_t{2} * 1024 * 1024 * 2048);
+
+  hlo::SetRaggedSizes(dot, {0, 0, 0, 0, 0, 0, 0, 0});
+  EXPECT_GT(time(), Picoseconds(0));
+  EXPECT_EQ(hlo::CostOf(*dot)->flops.value(), 0);
+}
+
+TEST_F(KernelFamilies, StatedGroupsOfAContraction) {
+  Instruction* dot = MakeRaggedDot(m_, /*contracts=*/true);
+  hlo::SetRaggedSizes(dot, {4000, 96, 0, 0, 0, 0, 0, 0});
+  const Product p = ProductOf(*dot, target_).value();
+  // Empty groups have a result too, of zeros.
+  EXPECT_THAT(p.groups, ::testing::ElementsAre(4000, 96, 0, 0, 0, 0, 0, 0));
+  EXPECT_TRUE(p.groups_of_k);
+  EXPECT_EQ(p.m, 1024);
+  EXPECT_EQ(AllDepth(p), 4096);
+  // All eight results are written, however many blocks the groups are cut into.
+  const timing::KernelTraffic traffic = timing::TrafficOf(Build(dot));
+  EXPECT_NEAR(static_cast<double>(traffic.written.value()), 8.0 * 1024 * 2048 * 2, 1e5);
 }
 
 TEST_F(KernelFamilies, CumulativeSumDoublesItsReach) {

@@ -1,0 +1,136 @@
+"""Sizes that are data: `--ragged`; and statements about what the program has not."""
+
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import pytest
+import tpusim
+from jax.sharding import PartitionSpec as P
+
+from tests.tools.command_line import SLICE, example
+
+
+def exchange_by_size(block: jax.Array, sizes: jax.Array) -> jax.Array:
+    """Every device sends runs of its 1024 rows to the four others of its row of the mesh."""
+    begins = jnp.cumsum(sizes) - sizes
+    return jax.lax.ragged_all_to_all(
+        block, jnp.zeros_like(block), begins, sizes, begins, sizes, axis_name="x"
+    )
+
+
+@pytest.fixture
+def ragged_exchange(tmp_path: pathlib.Path) -> pathlib.Path:
+    mesh = jax.make_mesh((4, 2), ("x", "y"))
+    by_size = jax.shard_map(
+        exchange_by_size, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"), check_vma=False
+    )
+    rows = jax.ShapeDtypeStruct(
+        (4096, 512), jnp.bfloat16, sharding=jax.sharding.NamedSharding(mesh, P("x"))
+    )
+    sizes = jax.ShapeDtypeStruct((4,), jnp.int32, sharding=jax.sharding.NamedSharding(mesh, P()))
+    path = tmp_path / "exchange.pb"
+    tpusim.export(jax.jit(by_size), rows, sizes, path=path)
+    return path
+
+
+def test_ragged_exchange(run, report_of, ragged_exchange, tmp_path):
+    row = 512 * 2
+
+    def exchange(*options: object) -> tuple[dict, dict]:
+        report = report_of(ragged_exchange, "--config", SLICE, *options)
+        (found,) = report["collectives"]
+        assert found["bound_ns"] <= found["total_ns"]
+        return report, found
+
+    report, equal = exchange()
+    assert equal["bytes"] == 1024 * row
+    assert any("equally large: their sizes are data" in a for a in report["assumptions"])
+    _, stated = exchange("--ragged", "*=256,256,256,256")
+    assert (stated["bytes"], stated["total_ns"]) == (equal["bytes"], equal["total_ns"])
+    report, one = exchange("--ragged", "ragged*=1024,0,0,0")
+    assert any("sends 1024, 0, 0, 0 rows" in a and "as stated" in a for a in report["assumptions"])
+    assert one["bytes"] == 1024 * row
+    # Three megabytes into one corner of a line: over one link, against half of that.
+    assert one["total_ns"] > 1.5 * equal["total_ns"]
+    _, few = exchange("--ragged", "*=0.05,0.05,0.05,0.1")
+    assert few["bytes"] == pytest.approx(0.25 * 1024 * row, rel=0.01)
+    assert few["total_ns"] < 0.6 * equal["total_ns"]
+
+
+@pytest.fixture
+def ragged_products(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Tokens over x, the columns of eight experts over y: 2048 rows on a device."""
+    auto = (jax.sharding.AxisType.Auto,) * 2
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=auto)
+
+    def array(shape: tuple[int, ...], dtype: object, *spec: str | None) -> jax.ShapeDtypeStruct:
+        sharding = jax.sharding.NamedSharding(mesh, P(*spec))
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+
+    path = tmp_path / "products.pb"
+    tpusim.export(
+        jax.jit(jax.lax.ragged_dot),
+        array((8192, 1024), jnp.bfloat16, "x"),
+        array((8, 1024, 2048), jnp.bfloat16, None, None, "y"),
+        array((8,), jnp.int32),
+        path=path,
+    )
+    return path
+
+
+def test_ragged_dot(rejects, report_of, ragged_products):
+    on = ("--config", SLICE)
+
+    def dot(*options: object) -> tuple[dict, dict]:
+        report = report_of(ragged_products, *on, *options)
+        return report, next(op for op in report["ops"] if op["flops"] > 1e6)
+
+    report, equal = dot()
+    assert any("equally large" in a and "--ragged" in a for a in report["assumptions"])
+    assert equal["flops"] == pytest.approx(2 * 2048 * 1024 * 1024, rel=0.01)
+    _, stated = dot("--ragged", "*=" + ",".join(["1024"] * 8))
+    # Each device has rows of two groups only, and reads two matrices instead of eight.
+    assert equal["hbm_bytes"] - stated["hbm_bytes"] == 6 * 1024 * 1024 * 2
+    assert stated["flops"] == equal["flops"]
+    assert stated["total_ns"] < equal["total_ns"]
+    report, few = dot("--ragged", "ragged*=128,64,0,0,0,0,0,0")
+    assert any("128, 64, 0, 0, 0, 0, 0, 0 rows" in a for a in report["assumptions"])
+    assert few["flops"] == pytest.approx(2 * 192 * 1024 * 1024, rel=0.01)
+    assert few["total_ns"] < 0.5 * stated["total_ns"]
+    assert report["mfu"] <= 1
+    message = rejects(*on, ragged_products, "--ragged", "*=1,2,3")
+    assert "3 sizes for" in message
+    assert "8 groups" in message
+
+
+def test_ragged_without_effect_is_a_warning(run):
+    done = run("--config", SLICE, example("psum"), "--ragged", "ragged-dot.1=1,2")
+    assert done.returncode == 0
+    assert done.stderr == (
+        "tpusim: warning: --ragged ragged-dot.1 has no effect: the program has no ragged "
+        "operation\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["x", "x=", "=1,2", "x=1,,2", "x=-1", "x=0.9,0.9", "x=a"])
+def test_ragged_syntax(run, text):
+    done = run("--config", SLICE, example("psum"), "--ragged", text)
+    assert done.returncode == 2
+    assert "is not NAME=SIZE,SIZE" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (
+            ("--branch", "conditional.9=1"),
+            "--branch conditional.9=1 has no effect: the program has",
+        ),
+        (("--kernel-cost", "flash*=1,2"), "--kernel-cost flash* has no effect: the program has no"),
+    ],
+)
+def test_statement_without_effect_is_a_warning(run, option, says):
+    done = run("--config", SLICE, example("psum"), *option)
+    assert done.returncode == 0
+    assert says in done.stderr

@@ -1,0 +1,104 @@
+// What is stated about sizes that are data: its syntax, and what it means on a device.
+#include "workloads/lowering/ragged_sizes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/workloads/hlo/hlo_test_util.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ragged.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using hlo::Instruction;
+using hlo::MakeShape;
+using hlo::Opcode;
+using hlo::PrimitiveType;
+using hlo::S32;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(RaggedSizesTest, Syntax) {
+  const auto rows = ParseStatedSizes("ragged-dot.3=128,0,64,64");
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->name, "ragged-dot.3");
+  EXPECT_THAT(rows->sizes, ElementsAre(128, 0, 64, 64));
+  EXPECT_FALSE(rows->shares);
+  const auto shares = ParseStatedSizes("*=0.5,.25,0.25,0");
+  ASSERT_TRUE(shares);
+  EXPECT_TRUE(shares->shares);
+  EXPECT_THAT(shares->sizes, ElementsAre(0.5, 0.25, 0.25, 0));
+  EXPECT_TRUE(ParseStatedSizes("a=b=uniform")->sizes.empty());
+  for (const char* wrong : {"", "=1", "a=", "a=1,", "a=,1", "a=-1", "a=1e3", "a=x", "a", "a=.",
+                            "a=1.2.3", "a=0.9,0.2", "a=99999999999999999999"}) {
+    EXPECT_FALSE(ParseStatedSizes(wrong)) << wrong;
+  }
+}
+
+// 256 rows in `groups` groups.
+Instruction* AddRaggedDot(hlo::TestModule& m, int64_t groups) {
+  Instruction* lhs = m.Param(MakeShape(PrimitiveType::kBf16, {256, 64}));
+  Instruction* rhs = m.Param(MakeShape(PrimitiveType::kBf16, {groups, 64, 32}));
+  Instruction* sizes = m.Param(S32({groups}));
+  Instruction* dot =
+      m.Add(Opcode::kRaggedDot, MakeShape(PrimitiveType::kBf16, {256, 32}), {lhs, rhs, sizes});
+  auto* ragged = dot->mutable_attrs().mutable_ragged_dot_dimension_numbers();
+  ragged->mutable_dot_dimension_numbers()->add_lhs_contracting_dimensions(1);
+  ragged->mutable_dot_dimension_numbers()->add_rhs_contracting_dimensions(1);
+  ragged->add_lhs_ragged_dimensions(0);
+  ragged->add_rhs_group_dimensions(0);
+  return dot;
+}
+
+std::vector<int64_t> Stated(int64_t groups, const std::string& sizes) {
+  hlo::TestModule m;
+  Instruction* dot = AddRaggedDot(m, groups);
+  const auto notes = StateRaggedSizes(m.module(), 8, {*ParseStatedSizes("*=" + sizes)});
+  EXPECT_TRUE(notes.ok()) << notes.status();
+  return hlo::RaggedSizes(*dot).value_or(std::vector<int64_t>{-1});
+}
+
+TEST(RaggedSizesTest, OnADevice) {
+  EXPECT_THAT(Stated(4, "128,0,64,64"), ElementsAre(128, 0, 64, 64));
+  // Fewer rows than there are: the others belong to no group.
+  EXPECT_THAT(Stated(4, "1,2,3,4"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Stated(4, "0.5,0.25,0.25,0.0"), ElementsAre(128, 64, 64, 0));
+  // 85.33, 170.67 and 256: ends are rounded, so that the sum is right.
+  EXPECT_THAT(Stated(3, "0.3333333,0.3333333,0.3333334"), ElementsAre(85, 86, 85));
+  EXPECT_THAT(Stated(4, "uniform"), ElementsAre(-1));
+}
+
+TEST(RaggedSizesTest, OfTheBusiestDevice) {
+  // Eight groups over two devices of four. The second multiplies the rows before
+  // its groups as well, as its first group's: 10 + 20 + 30 + 40 + 50 there.
+  EXPECT_THAT(Stated(4, "10,20,30,40,50,60,20,26"), ElementsAre(150, 60, 20, 26));
+  // Twice as many rows as a device has: blocks of 256 rows. Both are full; the
+  // first has 200 + 56, the second the other 44, 12 and 200.
+  EXPECT_THAT(Stated(4, "200,100,12,200"), ElementsAre(200, 56, 0, 0));
+  // The second has 244 rows only.
+  EXPECT_THAT(Stated(4, "0,0,0,500"), ElementsAre(0, 0, 0, 256));
+}
+
+TEST(RaggedSizesTest, Notes) {
+  hlo::TestModule m;
+  AddRaggedDot(m, 4);
+  const auto none = StateRaggedSizes(m.module(), 8, {});
+  ASSERT_TRUE(none.ok());
+  ASSERT_EQ(none->assumptions.size(), 1u);
+  EXPECT_THAT(none->assumptions[0], HasSubstr("equally large: their sizes are data (--ragged "));
+  const auto other = StateRaggedSizes(m.module(), 8, {*ParseStatedSizes("dot.99=1,2")});
+  ASSERT_TRUE(other.ok());
+  ASSERT_EQ(other->warnings.size(), 1u);
+  EXPECT_THAT(other->warnings[0], HasSubstr("--ragged dot.99 has no effect: its ragged"));
+  const auto wrong = StateRaggedSizes(m.module(), 8, {*ParseStatedSizes("*=1,2,3")});
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("3 sizes for "));
+  hlo::TestModule plain;
+  const auto unused = StateRaggedSizes(plain.module(), 8, {*ParseStatedSizes("*=1")});
+  EXPECT_THAT(unused->warnings, ElementsAre("--ragged * has no effect: the program has no ragged "
+                                            "operation"));
+}
+
+}  // namespace
+}  // namespace tpusim::lowering

@@ -1,0 +1,206 @@
+#include "workloads/lowering/ragged_sizes.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ragged.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using Sizes = std::vector<int64_t>;
+
+bool IsRagged(const Instruction& i) {
+  return i.opcode() == Opcode::kRaggedDot || i.opcode() == Opcode::kRaggedAllToAll;
+}
+
+int64_t Sum(const Sizes& sizes) { return std::accumulate(sizes.begin(), sizes.end(), int64_t{0}); }
+
+// Rows that the instruction has on a device.
+int64_t RowsOf(const Instruction& i) {
+  const hlo::Shape& shape = i.operand(0)->shape();
+  return shape.dims[i.opcode() == Opcode::kRaggedDot ? hlo::RaggedDimension(i) : 0];
+}
+
+absl::Status Mismatch(const Instruction& i, size_t given, const std::string& wanted) {
+  return UserError(fmt::format("--ragged {}: {} sizes for {}, which has {}", i.name(), given,
+                               i.Describe(), wanted));
+}
+
+// Shares of `rows`, rounded so that their sum is rounded as well.
+Sizes InRows(const StatedSizes& stated, int64_t rows) {
+  Sizes sizes;
+  double end = 0;
+  int64_t taken = 0;
+  for (const double share : stated.sizes) {
+    end += stated.shares ? share * static_cast<double>(rows) : share;
+    const auto until = static_cast<int64_t>(std::llround(end));
+    sizes.push_back(until - taken);
+    taken = until;
+  }
+  return sizes;
+}
+
+// Sizes of the groups that a device holds of all `sizes`. The device's rows are
+// block `row_block` of the rows, its groups block `group_block` of the groups.
+// The program multiplies the rows before its first group as if they were that
+// group's and clears them afterwards.
+Sizes OnDevice(const Sizes& sizes, int64_t rows, int64_t row_block, int64_t held,
+               int64_t group_block) {
+  Sizes own;
+  int64_t end = 0;
+  const auto clip = [&](int64_t at) { return std::clamp<int64_t>(at - row_block * rows, 0, rows); };
+  int64_t from = 0;
+  for (int64_t g = 0; g < (group_block + 1) * held; ++g) {
+    end += sizes[g];
+    if (g < group_block * held) continue;
+    own.push_back(clip(end) - from);
+    from = clip(end);
+  }
+  return own;
+}
+
+absl::StatusOr<Sizes> SizesOfDot(const Instruction& dot, const StatedSizes& stated) {
+  const int64_t held = dot.operand(2)->shape().ElementCount();
+  const int64_t rows = RowsOf(dot);
+  const auto given = static_cast<int64_t>(stated.sizes.size());
+  if (held == 0 || given % held != 0) {
+    return Mismatch(dot, stated.sizes.size(), fmt::format("{} groups on a device", held));
+  }
+  const Sizes sizes = InRows(stated, rows);
+  const int64_t blocks = std::max<int64_t>(1, CeilDiv(Sum(sizes), std::max<int64_t>(1, rows)));
+  constexpr int64_t kMostBlocks = 1 << 16;
+  if (blocks > kMostBlocks) {
+    return UserError(fmt::format("--ragged {}: sizes add up to {} rows; {} has {} on a device",
+                                 dot.name(), Sum(sizes), dot.Describe(), rows));
+  }
+  Sizes busiest;
+  for (int64_t row_block = 0; row_block < blocks; ++row_block) {
+    for (int64_t group_block = 0; group_block < given / held; ++group_block) {
+      Sizes own = OnDevice(sizes, rows, row_block, held, group_block);
+      if (busiest.empty() || Sum(own) > Sum(busiest)) busiest = std::move(own);
+    }
+  }
+  return busiest;
+}
+
+absl::StatusOr<Sizes> SizesOfExchange(const Instruction& exchange, int64_t partitions,
+                                      const StatedSizes& stated) {
+  // One size per update; a member may be sent several, one after the other.
+  const int64_t updates = exchange.operand(3)->shape().ElementCount();
+  ASSIGN_OR_RETURN(const auto groups, hlo::ReplicaGroups(exchange, partitions));
+  const int64_t members = groups.empty() ? updates : static_cast<int64_t>(groups[0].size());
+  const auto given = static_cast<int64_t>(stated.sizes.size());
+  if (given != members && given != updates) {
+    return Mismatch(exchange, stated.sizes.size(), fmt::format("{} members in a group", members));
+  }
+  const Sizes sizes = InRows(stated, RowsOf(exchange));
+  if (Sum(sizes) > RowsOf(exchange)) {
+    return UserError(fmt::format("--ragged {}: sizes add up to {} rows; {} has {} on a device",
+                                 exchange.name(), Sum(sizes), exchange.Describe(),
+                                 RowsOf(exchange)));
+  }
+  Sizes of_member(static_cast<size_t>(members), 0);
+  for (int64_t n = 0; n < given; ++n) of_member[n / (given / members)] += sizes[n];
+  return of_member;
+}
+
+// The assumption about operations that nothing was stated about.
+std::string AllEqual(const std::vector<const Instruction*>& unstated) {
+  constexpr size_t kNamed = 3;
+  std::string names;
+  for (size_t n = 0; n < std::min(unstated.size(), kNamed); ++n) {
+    names += (n == 0 ? "" : ", ") + unstated[n]->Describe();
+  }
+  if (unstated.size() > kNamed) names += fmt::format(" and {} more", unstated.size() - kNamed);
+  return fmt::format("the groups of {} are equally large: their sizes are data (--ragged {}=...)",
+                     names, unstated.front()->name());
+}
+
+}  // namespace
+
+std::optional<StatedSizes> ParseStatedSizes(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) return std::nullopt;
+  StatedSizes stated;
+  stated.name = text.substr(0, equals);
+  const std::string list = text.substr(equals + 1);
+  if (list == "uniform") return stated;
+  double sum = 0;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t comma = std::min(list.find(',', at), list.size());
+    const std::string item = list.substr(at, comma - at);
+    if (item.empty() || item.size() > 18 ||
+        item.find_first_not_of("0123456789.") != std::string::npos ||
+        std::count(item.begin(), item.end(), '.') > 1 || item == ".") {
+      return std::nullopt;
+    }
+    stated.shares |= item.find('.') != std::string::npos;
+    stated.sizes.push_back(std::stod(item));
+    sum += stated.sizes.back();
+    at = comma + 1;
+  }
+  // Shares of a third each may add up to a little more than all.
+  if (sum > (stated.shares ? 1 + 1e-3 : 9e15)) return std::nullopt;
+  if (sum > 1 && stated.shares) {
+    for (double& size : stated.sizes) size /= sum;
+  }
+  return stated;
+}
+
+absl::StatusOr<RaggedNotes> StateRaggedSizes(hlo::Module& module, int64_t partitions,
+                                             const std::vector<StatedSizes>& stated) {
+  RaggedNotes notes;
+  std::vector<const Instruction*> unstated;
+  std::vector<std::string> names;
+  std::vector<bool> used(stated.size(), false);
+  for (hlo::Computation* computation : module.computations()) {
+    for (Instruction* i : computation->instructions()) {
+      if (!IsRagged(*i)) continue;
+      names.push_back(i->name());
+      const auto match = std::find_if(stated.begin(), stated.end(), [&](const StatedSizes& s) {
+        return fnmatch(s.name.c_str(), i->name().c_str(), 0) == 0;
+      });
+      if (match == stated.end()) {
+        unstated.push_back(i);
+        continue;
+      }
+      used[match - stated.begin()] = true;
+      if (match->sizes.empty()) {
+        notes.assumptions.push_back(
+            fmt::format("the groups of {} are equally large, as stated", i->Describe()));
+        continue;
+      }
+      const bool dot = i->opcode() == Opcode::kRaggedDot;
+      ASSIGN_OR_RETURN(const Sizes sizes,
+                       dot ? SizesOfDot(*i, *match) : SizesOfExchange(*i, partitions, *match));
+      hlo::SetRaggedSizes(i, sizes);
+      const std::string rows = fmt::format("{}", fmt::join(sizes, ", "));
+      notes.assumptions.push_back(
+          dot ? fmt::format("the groups of {} have {} rows on the busiest device, as stated",
+                            i->Describe(), rows)
+              : fmt::format("{} sends {} rows to the members of its group, as stated",
+                            i->Describe(), rows));
+    }
+  }
+  if (!unstated.empty()) notes.assumptions.push_back(AllEqual(unstated));
+  for (size_t n = 0; n < stated.size(); ++n) {
+    if (used[n]) continue;
+    notes.warnings.push_back(fmt::format(
+        "--ragged {} has no effect: {}", stated[n].name,
+        names.empty() ? "the program has no ragged operation"
+                      : fmt::format("its ragged operations are {}", fmt::join(names, ", "))));
+  }
+  return notes;
+}
+
+}  // namespace tpusim::lowering
