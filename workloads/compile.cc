@@ -1,6 +1,7 @@
 #include "workloads/compile.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <utility>

@@ -77,7 +77,9 @@ def test_factor_without_result_is_whole(binary: str, tmp_path: pathlib.Path):
     assert partitioned.returncode == 0, partitioned.stderr
     assert "all-gather" in partitioned.stdout
     (call,) = re.findall(r"^.* custom-call.*$", partitioned.stdout, re.MULTILINE)
-    assert "f32[64,8]" in call
+    # The rows take over x; what is summed is whole on both sides.
+    assert "f32[16,8]" in call
+    assert re.search(r"all-gather.*= f32\[32,8\]", partitioned.stdout)
 
 
 def test_reduction_is_refused(binary: str, tmp_path: pathlib.Path):
