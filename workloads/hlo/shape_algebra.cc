@@ -200,6 +200,13 @@ Result Rng(const Instruction& i) {
   return i.shape();
 }
 
+// The state, in whatever words it has.
+Result RngState(const Instruction& i) {
+  TPUSIM_REQUIRE(i.operands().empty() && i.shape().IsArray(), "{} operands give {}",
+                 i.operands().size(), i.shape().ToString());
+  return i.shape();
+}
+
 // (new state, bits), or the bits alone.
 Result RngBitGenerator(const Instruction& i) {
   const Shape& own = i.shape();

@@ -138,6 +138,8 @@ RuleRow RuleOf(Opcode opcode) {
       return {Rng, true};
     case Opcode::kRngBitGenerator:
       return {RngBitGenerator, true};
+    case Opcode::kRngGetAndUpdateState:
+      return {RngState};
     case Opcode::kReduce:
       return {Reduce, true};
     case Opcode::kReduceWindow:

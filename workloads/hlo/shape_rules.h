@@ -69,6 +69,7 @@ Result Cholesky(const Instruction& i);
 Result TriangularSolve(const Instruction& i);
 Result Rng(const Instruction& i);
 Result RngBitGenerator(const Instruction& i);
+Result RngState(const Instruction& i);
 
 // ---- Scalar computations over arrays (shape_reductions.cc) -----------------
 absl::StatusOr<Dims> WindowedDims(const Dims& bounds, const std::vector<WindowDim>& window);

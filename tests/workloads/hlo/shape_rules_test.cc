@@ -46,6 +46,15 @@ TEST_F(ShapeRulesTest, ElementTypes) {
               HasSubstr("random bits of type u16"));
 }
 
+TEST_F(ShapeRulesTest, StateOfRandomNumbersIsAnArray) {
+  const auto state = [&](Shape shape) {
+    return Infer(Op(Opcode::kRngGetAndUpdateState, {}, std::move(shape)));
+  };
+  EXPECT_EQ(state(MakeShape(PrimitiveType::kU64, {2})), "u64[2]");
+  EXPECT_THAT(state(MakeTokenShape()), ::testing::HasSubstr("0 operands give token"));
+  EXPECT_THAT(state(MakeTupleShape({F32({2})})), ::testing::HasSubstr("0 operands give (f32[2])"));
+}
+
 TEST_F(ShapeRulesTest, BitcastConvertTradesWidthForADimension) {
   Instruction* bytes = P({8, 4}, PrimitiveType::kU8);
   EXPECT_EQ(Infer(Op(Opcode::kBitcastConvert, {bytes}, F32({8}))), "f32[8]");
