@@ -50,6 +50,9 @@ TEST(UnusedOverridesTest, FormatsThatTheProgramHasNot) {
 TEST(UnusedOverridesTest, ParametersOfNoTimingRule) {
   EXPECT_THAT(Unused("v5e-4x2", {"ici.links=6"}, Program({{isa::Rdma{}}})),
               ElementsAre("--set ici.links has no effect: no timing rule depends on it"));
+  EXPECT_THAT(Unused("v5e-4x2", {"chip.vmem.bytes=67108864"}, Program({{isa::Rdma{}}})),
+              ElementsAre("--set chip.vmem.bytes has no effect: a kernel may use "
+                          "chip.vmem.scoped_bytes of it"));
 }
 
 TEST(UnusedOverridesTest, TransfersOfSlices) {

@@ -88,6 +88,7 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
     }
   }
   if (path == "ici.links") return "no timing rule depends on it";
+  if (path == "chip.vmem.bytes") return "a kernel may use chip.vmem.scoped_bytes of it";
   for (const std::string_view name : {"chip.dma.granule_bytes", "chip.dma.issue_cycles"}) {
     if (path == name && !uses.indexes) return "the program has no gather or scatter";
   }
