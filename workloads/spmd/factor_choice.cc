@@ -1,9 +1,11 @@
 #include "workloads/spmd/factor_choice.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "configs/status_macros.h"
+#include "configs/units.h"
 #include "workloads/sharding/projection.h"
 #include "workloads/spmd/reshard_plan.h"
 
@@ -141,12 +143,20 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
   }
   std::vector<Axes> agreed(rule.factors.size());
   if (rules.keep_sums) agreed = AgreedSums(rule, views, results.size(), any);
-  int64_t least_shards = 1;
+  // Steps of one device's loop nest.
+  const auto work = [&](const std::vector<Axes>& axes) {
+    int64_t steps = 1;
+    for (size_t f = 0; f < axes.size(); ++f) {
+      steps *= CeilDiv(rule.factors[f].size, Product(axes[f]));
+    }
+    return steps;
+  };
+  std::vector<Axes> as_result = agreed;
+  int64_t most_work = std::numeric_limits<int64_t>::max();
   if (rules.keep_work && !results.empty()) {
-    std::vector<Axes> axes = agreed;
-    Fill(views[0], rule, whole_sums, lone, axes);
-    MakeExpressible(rule, axes);
-    for (const Axes& split : axes) least_shards *= Product(split);
+    Fill(views[0], rule, whole_sums, lone, as_result);
+    MakeExpressible(rule, as_result);
+    most_work = work(as_result);
   }
   std::vector<std::vector<Axes>> tried;
   std::optional<FactorChoice> best;
@@ -173,7 +183,7 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
         partial = sharding::Concat(partial, axes[f]);
       }
     }
-    if (shards < least_shards) return absl::OkStatus();
+    if (work(axes) > most_work) return absl::OkStatus();
     for (size_t i = 0; i < operands.size(); ++i) {
       choice.operands.push_back(FromFactors(axes, rule.operands[i], rule.factors));
       ASSIGN_OR_RETURN(const Bytes bytes, BytesTo(operands[i], choice.operands.back(), plans));
@@ -194,10 +204,8 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     return absl::OkStatus();
   };
   absl::Status failure = absl::OkStatus();
-  if (least_shards > 1) {
-    std::vector<Axes> axes = agreed;
-    Fill(views[0], rule, whole_sums, lone, axes);
-    const absl::Status status = consider(std::move(axes));
+  if (rules.keep_work) {
+    const absl::Status status = consider(as_result);
     if (!status.ok()) failure = status;
   }
   const auto attempt = [&](std::vector<Axes> axes) {
