@@ -8,6 +8,7 @@
 #include "workloads/hlo/forward_tuples.h"
 #include "workloads/sharding/projection.h"
 #include "workloads/spmd/factor_choice.h"
+#include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/ops/local_op.h"
 #include "workloads/spmd/partitioner.h"
 
@@ -78,6 +79,15 @@ void Partitioner::IsForm(const Instruction* value, int32_t forms) {
   forms_of_[id] = forms;
 }
 
+const Instruction* Partitioner::FirstForm(const Instruction* value) const {
+  const std::vector<Form>* forms = FormsOf(value);
+  return forms == nullptr ? value : forms->front().value;
+}
+
+bool Partitioner::IsMade(const Instruction* value) const {
+  return IsFilled(value) || iotas_.contains(FirstForm(value));
+}
+
 std::vector<Sharding> Partitioner::OtherForms(const Instruction* value) const {
   std::vector<Sharding> others;
   const std::vector<Form>* forms = FormsOf(value);
@@ -108,6 +118,10 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
   };
   if (IsFilled(value) && from.unreduced.empty() && to.unreduced.empty()) {
     return keep(builder_->Add(Opcode::kBroadcast, ShardShape(global, to), {value->operand(0)}));
+  }
+  if (const auto iota = iotas_.find(forms[0].value); iota != iotas_.end()) {
+    const int64_t dim = iota->second;
+    return keep(ops::IotaShard(*builder_, ShardShape(global, to), dim, to.dims[dim].axes));
   }
   const ReshardPlan* plan = nullptr;
   const Form* source = nullptr;
@@ -173,7 +187,7 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   for (const Instruction* operand : global.operands()) {
     const Instruction* local = Local(operand);
     operand_places.push_back(
-        {&operand->shape(), &Only(*operand), OtherForms(local), IsFilled(local)});
+        {&operand->shape(), &Only(*operand), OtherForms(local), IsMade(local)});
   }
   for (size_t i = 0; i < leaves.size(); ++i) {
     result_places.push_back({leaves[i], &Leaves(global)[i], {}, false});
@@ -233,6 +247,7 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   const hlo::Shape shape = LocalShape(global.shape(), choice.results);
   ASSIGN_OR_RETURN(Instruction * local,
                    family.make({*builder_, global, rule, choice, operands, shape}));
+  if (global.opcode() == Opcode::kIota) iotas_[local] = hlo::OnlyDimension(global);
   if (global.shape().IsTuple()) {
     return ReshardTuple(local, global.shape(), choice.results, Leaves(global));
   }

@@ -47,6 +47,8 @@ class Partitioner {
                                             const sharding::Sharding& from,
                                             const sharding::Sharding& to,
                                             const RegionMaker& region = {});
+  // Whether any device can make any part of a value by itself.
+  bool IsMade(const hlo::Instruction* value) const;
   // The other shardings that a value exists in.
   std::vector<sharding::Sharding> OtherForms(const hlo::Instruction* value) const;
   // Leaf by leaf.
@@ -65,6 +67,7 @@ class Partitioner {
   hlo::Instruction* Local(const hlo::Instruction* global) const { return local_[global->id()]; }
   // The forms of a local value; null if there is only itself.
   const std::vector<Form>* FormsOf(const hlo::Instruction* value) const;
+  const hlo::Instruction* FirstForm(const hlo::Instruction* value) const;
   void IsForm(const hlo::Instruction* value, int32_t forms);
   absl::Status FinishCollectives();
 
@@ -77,6 +80,8 @@ class Partitioner {
   std::vector<hlo::Instruction*> local_;  // by id of the global instruction
   std::vector<std::vector<Form>> forms_;
   std::vector<int32_t> forms_of_;  // index into forms_ by id of the local instruction, or -1
+  // Shards of iotas, which any device can make by itself: the dimension.
+  std::unordered_map<const hlo::Instruction*, int64_t> iotas_;
   ReshardPlans plans_;
   sharding::RuleCache rules_;
   Builder* builder_ = nullptr;  // of the computation at hand

@@ -1,27 +1,31 @@
 // Values out of nothing: each device makes its own part.
 #include "workloads/hlo/attributes.h"
-#include "workloads/spmd/ops/local_op.h"
+#include "workloads/spmd/ops/emit.h"
 
 namespace tpusim::spmd::ops {
 
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::PrimitiveType;
+using hlo::Shape;
 
-// 0, 1, 2, ... from where this device's shard begins.
-absl::StatusOr<Instruction*> Iota(const LocalOp& op) {
-  Instruction* iota = SameOpOn(op, op.operands);
-  const int64_t dim = hlo::OnlyDimension(op.global);
-  const sharding::Axes& axes = op.choice.results[0].dims[dim].axes;
+// From where this device's shard begins.
+Instruction* IotaShard(Builder& builder, const Shape& shape, int64_t dim,
+                       const sharding::Axes& axes) {
+  Instruction* iota = builder.Add(Opcode::kIota, shape, {});
+  hlo::SetDimensions(iota, {dim});
   if (axes.empty()) return iota;
-  Builder& builder = op.builder;
-  Instruction* offset = builder.Offset(axes, op.shape.dims[dim]);
-  const PrimitiveType type = op.shape.element_type;
-  if (type != PrimitiveType::kS32) {
-    offset = builder.Add(Opcode::kConvert, hlo::MakeShape(type, {}), {offset});
+  Instruction* offset = builder.Offset(axes, shape.dims[dim]);
+  if (shape.element_type != PrimitiveType::kS32) {
+    offset = builder.Add(Opcode::kConvert, hlo::MakeShape(shape.element_type, {}), {offset});
   }
-  Instruction* start = builder.Add(Opcode::kBroadcast, op.shape, {offset});
-  return builder.Add(Opcode::kAdd, op.shape, {iota, start});
+  Instruction* start = builder.Add(Opcode::kBroadcast, shape, {offset});
+  return builder.Add(Opcode::kAdd, shape, {iota, start});
+}
+
+absl::StatusOr<Instruction*> Iota(const LocalOp& op) {
+  const int64_t dim = hlo::OnlyDimension(op.global);
+  return IotaShard(op.builder, op.shape, dim, op.choice.results[0].dims[dim].axes);
 }
 
 }  // namespace tpusim::spmd::ops

@@ -40,6 +40,11 @@ hlo::Instruction* Repeat(Builder& builder, hlo::Instruction* value, int64_t dim,
 // s32: 0, 1, 2, ... along `dim`.
 hlo::Instruction* IotaAlong(Builder& builder, const std::vector<int64_t>& dims, int64_t dim);
 
+// One device's part of an iota along `dim`, which is split by `axes`: 0, 1, 2, ... counted
+// over the whole dimension.
+hlo::Instruction* IotaShard(Builder& builder, const hlo::Shape& shape, int64_t dim,
+                            const sharding::Axes& axes);
+
 // The smallest value of a type (minus infinity if it has one), or the largest.
 hlo::Instruction* Extreme(Builder& builder, hlo::PrimitiveType type, bool largest);
 // Running sums: s32[n] -> s32[n], element i the sum of the elements up to and with i.
