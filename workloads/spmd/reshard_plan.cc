@@ -220,6 +220,12 @@ class Planner {
         after[d].resize(keep);
         moves.push_back(
             {ReshardKind::kAllGather, static_cast<int64_t>(d), -1, tail, after, (n - 1) * bytes});
+        // Most shards are empty: less to add up than to gather.
+        const int64_t whole = ShardBytes(after);
+        if (2 * whole < n * bytes) {
+          moves.push_back({ReshardKind::kSumOfParts, static_cast<int64_t>(d), -1, tail, after,
+                           2 * (n - 1) * whole / n});
+        }
         for (size_t t = 0; t < state.size(); ++t) {
           if (t == d || !MayGain(state, t, tail)) continue;
           State moved = after;
@@ -472,6 +478,9 @@ std::string ToString(const ReshardPlan& plan, const Mesh& mesh) {
         break;
       case ReshardKind::kCollectivePermute:
         text += fmt::format("collective-permute to {}", ToString(step.after, mesh));
+        break;
+      case ReshardKind::kSumOfParts:
+        text += fmt::format("sum of parts {} over {}", step.dim, ToString(step.axes, mesh));
         break;
       case ReshardKind::kRefit:
         text += fmt::format("refit {} to {}", step.dim, ToString(step.after, mesh));

@@ -8,6 +8,7 @@
 //   all-gather    a dimension loses its minor-most axes                  (n-1) v
 //   all-to-all    axes move from one dimension's minor end to another's  n/4 v
 //   permute       shards of one size change devices                      v
+//   sum of parts  a gather of few elements over many shards, by all-reduce  2(n-1)/n w
 //   refit         uneven shards of a dimension become others (refit.h)   what moves
 //
 // These are bytes times links, per device: on a ring of n an all-gather's shard
@@ -20,7 +21,7 @@
 // two does not exist and the way leads over the whole dimension, or a refit.
 // Permutes do not care; all-to-all and reduce-scatter pad what they split.
 //
-// (v = bytes of the shard before the step, n = devices of a group). Partial sums
+// (v = bytes of the shard before the step, w = after it, n = devices of a group). Partial sums
 // go first: reduce-scatter ((n-1)/n v) where the wanted sharding continues a
 // dimension with the unreduced axes, else all-reduce (2(n-1)/n v).
 #ifndef TPUSIM_WORKLOADS_SPMD_RESHARD_PLAN_H_
@@ -47,6 +48,7 @@ enum class ReshardKind {
   kAllReduce,
   kReduceScatter,
   kRefit,
+  kSumOfParts,
 };
 
 struct ReshardStep {

@@ -142,8 +142,10 @@ TEST_F(ReshardPlanTest, ShardsThatDoNotNestAreRefitted) {
 }
 
 TEST_F(ReshardPlanTest, MorePartsThanElements) {
-  // Three elements over eight: shards of one, the last five empty.
-  EXPECT_EQ(Plan(F32({3}), Split({xy_}), Split({{}})), "all-gather 0 over X,Y (28 bytes)\n");
+  // Three elements over eight: shards of one, the last five empty. Seven others would
+  // send 28 bytes; an all-reduce of the twelve that exist has 2 * 7/8 * 12 = 21.
+  EXPECT_EQ(Plan(F32({3}), Split({xy_}), Split({{}})), "sum of parts 0 over X,Y (21 bytes)\n");
+  EXPECT_EQ(Plan(F32({4}), Split({xy_}), Split({{}})), "all-gather 0 over X,Y (28 bytes)\n");
 }
 
 TEST_F(ReshardPlanTest, PlansAreKept) {
