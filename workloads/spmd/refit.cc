@@ -1,6 +1,7 @@
 #include "workloads/spmd/refit.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "configs/units.h"
 #include "workloads/hlo/attributes.h"
@@ -26,13 +27,11 @@ Axes AllAxes(const Mesh& mesh) {
   return axes;
 }
 
-// Links between two positions, if every axis is a ring.
+// Links between two positions; axes may or may not be rings, so nobody goes round.
 int64_t Distance(const Mesh& mesh, const Axes& axes, int64_t a, int64_t b) {
   int64_t links = 0;
   for (const sharding::AxisRef& axis : axes) {
-    const int64_t ahead = ShardIndex(mesh, {axis}, a) - ShardIndex(mesh, {axis}, b);
-    const int64_t steps = (ahead + axis.size) % axis.size;
-    links += std::min(steps, axis.size - steps);
+    links += std::abs(ShardIndex(mesh, {axis}, a) - ShardIndex(mesh, {axis}, b));
   }
   return links;
 }

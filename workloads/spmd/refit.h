@@ -31,7 +31,7 @@ struct RefitRound {
 struct Refit {
   int64_t block_before = 0, block_after = 0;
   std::vector<RefitRound> rounds;
-  // Elements times links, added up over all devices; axes are rings.
+  // Elements times links, added up over all devices.
   int64_t element_links = 0;
 };
 
