@@ -186,6 +186,13 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     if (work(axes) > most_work) return absl::OkStatus();
     for (size_t i = 0; i < operands.size(); ++i) {
       choice.operands.push_back(FromFactors(axes, rule.operands[i], rule.factors));
+      // The same value twice is moved once.
+      bool again = false;
+      for (size_t j = 0; j < i; ++j) {
+        again = again || (operands[j].shape == operands[i].shape &&
+                          SamePlacement(choice.operands[j], choice.operands[i]));
+      }
+      if (again) continue;
       ASSIGN_OR_RETURN(const Bytes bytes, BytesTo(operands[i], choice.operands.back(), plans));
       choice.bytes += bytes;
     }

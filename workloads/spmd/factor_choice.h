@@ -17,7 +17,7 @@
 namespace tpusim::spmd {
 
 struct TensorPlacement {
-  const hlo::Shape* shape = nullptr;
+  const hlo::Shape* shape = nullptr;  // of the value itself: two with one shape are one
   const sharding::Sharding* sharding = nullptr;
   std::vector<sharding::Sharding> others = {};  // that it exists in as well
   bool filled = false;                          // any device can make any part of it
