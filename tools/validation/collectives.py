@@ -2,7 +2,8 @@
 
     python tools/validation/collectives.py            # writes docs/validation/collectives.md
     python tools/validation/collectives.py moe --show # prints what differs, writes nothing
-    python tools/validation/collectives.py --random 1000:1200   # random programs, writes nothing
+    python tools/validation/collectives.py --random 9200:9400        # random programs, too
+    python tools/validation/collectives.py --random 9200:9400 --show # only these, writes nothing
 
 Both partition the module that was lowered for TPU. `REASONS` explains the programs where tpusim
 sends more, or multiplies another amount.
@@ -136,32 +137,58 @@ def compare_random(seed: int, binary: str) -> Row | None:
     return Row(f"seed {seed}", communication(hlo.Module(ours), mesh), xla)
 
 
-def random_rows(seeds: range, binary: str) -> list[Row]:
-    """Of random programs, printing the dearer ones."""
-    rows = []
+def random_here(seeds: range, binary: str) -> None:
+    """Prints the rows of random programs, what they differ in, and how they compare."""
     for seed in seeds:
         row = compare_random(seed, binary)
         if row is None or row.ours is None:
             continue
-        rows.append(row)
         if row.verdict == "dearer" or not row.same_flops:
             print(
                 f"{row.name}: {row.verdict}, {row.ours.cost} link bytes, XLA {row.xla.cost}", end=""
             )
-            print(f"; dot FLOPs {row.ours.dot_flops}, XLA {row.xla.dot_flops}", flush=True)
+            print(f"; dot FLOPs {row.ours.dot_flops}, XLA {row.xla.dot_flops}")
             print("".join(f"    {line}\n" for line in differences(row)), end="")
-    return rows
+        print(f"ROW {row.verdict}:{int(row.same_flops)}", flush=True)
 
 
-def summary(rows: Sequence[Row]) -> list[str]:
-    """How many are as cheap as XLA's, and multiply as much."""
-    good = [r for r in rows if r.verdict in ("equal", "same cost", "cheaper")]
-    flops = [r for r in rows if r.same_flops]
-    count = collections.Counter(row.verdict for row in rows)
+def random_section(seeds: str, binary: str, show: bool) -> list[str]:
+    """The page's lines about random programs."""
+    first, end = map(int, seeds.split(":"))
+    results = []
+    # XLA ends its process on some programs; the next ten are not its.
+    for start in range(first, end, 10):
+        part = f"{start}:{min(start + 10, end)}"
+        done = subprocess.run(
+            [sys.executable, __file__, "--random", part, "--here"],
+            env={**os.environ, "TPUSIM_BINARY": binary},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if show:
+            print(done.stdout, end="", flush=True)
+        lines = [line.split()[1:] for line in done.stdout.splitlines() if line[:4] == "ROW "]
+        results += [" ".join(words).split(":") for words in lines]
     return [
-        f"{len(rows)} programs: {', '.join(f'{n} {what}' for what, n in sorted(count.items()))}.",
-        f"Equal or cheaper: {100 * len(good) / len(rows):.1f} %.",
-        f"FLOPs of products per device within 1 % of XLA's: {len(flops)} of {len(rows)}.",
+        f"`--random {seeds}` compares random programs of these seeds",
+        "(`tests/jax/random_programs.py`), made of all kinds of operations over uneven shards:",
+        "",
+        *summary([verdict for verdict, _ in results], sum(int(same) for _, same in results)),
+        "",
+    ]
+
+
+def summary(verdicts: Sequence[str], same_flops: int) -> list[str]:
+    """How many are as cheap as XLA's, and multiply as much."""
+    count = collections.Counter(verdicts)
+    number = max(len(verdicts), 1)
+    good = number - count["dearer"] - count["not supported"]
+    counts = ", ".join(f"{n} {what}" for what, n in sorted(count.items()))
+    return [
+        f"{len(verdicts)} programs: {counts}.",
+        f"Equal or cheaper: {100 * good / number:.1f} %.",
+        f"FLOPs of products per device within 1 % of XLA's: {same_flops} of {len(verdicts)}.",
     ]
 
 
@@ -194,7 +221,7 @@ def differences(row: Row) -> list[str]:
     return lines
 
 
-def report(rows: Sequence[Row]) -> str:
+def report(rows: Sequence[Row], random: Sequence[str] = ()) -> str:
     """The page."""
     lines = [
         "# Collectives, compared with XLA's partitioner",
@@ -206,8 +233,9 @@ def report(rows: Sequence[Row]) -> str:
         "directed links of what has to cross them (`tools/validation/communication.py`); programs",
         "are ranked by it.",
         "",
-        *summary(rows),
+        *summary([row.verdict for row in rows], sum(row.same_flops for row in rows)),
         "",
+        *random,
         "| program | verdict | link bytes | XLA | collectives | XLA | dot FLOPs / XLA | why |",
         "|---|---|---:|---:|---|---|---:|---|",
     ]
@@ -249,14 +277,20 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("programs", nargs="*", help="parts of names; all programs if none")
     parser.add_argument("--show", action="store_true", help="print differences, write nothing")
     parser.add_argument("--random", default="", help="seeds of random programs, FIRST:END")
+    parser.add_argument("--here", action="store_true", help="those in this process, only printed")
     parser.add_argument("--output", default=str(REPORT))
     flags = parser.parse_args(argv)
     binary = os.environ.get("TPUSIM_BINARY", str(ROOT / "build" / "tpusim"))
+    random: list[str] = []
     if flags.random:
-        sys.path.append(str(ROOT / "tests" / "jax"))
-        first, _, end = flags.random.partition(":")
-        print("\n".join(summary(random_rows(range(int(first), int(end)), binary))))
-        return 0
+        if flags.here:
+            sys.path.append(str(ROOT / "tests" / "jax"))
+            random_here(range(*map(int, flags.random.split(":"))), binary)
+            return 0
+        random = random_section(flags.random, binary, flags.show)
+        if flags.show:
+            print("\n".join(random))
+            return 0
     rows = []
     for name, example in sorted(EXAMPLES.items()):
         wanted = not flags.programs or any(part in name for part in flags.programs)
@@ -273,7 +307,7 @@ def main(argv: Sequence[str]) -> int:
             if row.ours is not None:
                 print("".join(f"    {line}\n" for line in differences(row)), end="")
     if not flags.show and not flags.programs:
-        pathlib.Path(flags.output).write_text(report(rows))
+        pathlib.Path(flags.output).write_text(report(rows, random))
     return 0
 
 

@@ -88,6 +88,13 @@ bool Partitioner::IsMade(const Instruction* value) const {
   return IsFilled(value) || iotas_.contains(FirstForm(value));
 }
 
+void Partitioner::NoteIota(const Instruction& global, const Instruction* local) {
+  if (global.opcode() == Opcode::kIota) iotas_[local] = hlo::OnlyDimension(global);
+  if (global.opcode() != Opcode::kBroadcast) return;
+  const auto iota = iotas_.find(FirstForm(Local(global.operand(0))));
+  if (iota != iotas_.end()) iotas_[local] = hlo::Dimensions(global)[iota->second];
+}
+
 std::vector<Sharding> Partitioner::OtherForms(const Instruction* value) const {
   std::vector<Sharding> others;
   const std::vector<Form>* forms = FormsOf(value);
@@ -247,7 +254,7 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   const hlo::Shape shape = LocalShape(global.shape(), choice.results);
   ASSIGN_OR_RETURN(Instruction * local,
                    family.make({*builder_, global, rule, choice, operands, shape}));
-  if (global.opcode() == Opcode::kIota) iotas_[local] = hlo::OnlyDimension(global);
+  NoteIota(global, local);
   if (global.shape().IsTuple()) {
     return ReshardTuple(local, global.shape(), choice.results, Leaves(global));
   }

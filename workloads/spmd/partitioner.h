@@ -49,6 +49,7 @@ class Partitioner {
                                             const RegionMaker& region = {});
   // Whether any device can make any part of a value by itself.
   bool IsMade(const hlo::Instruction* value) const;
+  void NoteIota(const hlo::Instruction& global, const hlo::Instruction* local);
   // The other shardings that a value exists in.
   std::vector<sharding::Sharding> OtherForms(const hlo::Instruction* value) const;
   // Leaf by leaf.
@@ -80,7 +81,7 @@ class Partitioner {
   std::vector<hlo::Instruction*> local_;  // by id of the global instruction
   std::vector<std::vector<Form>> forms_;
   std::vector<int32_t> forms_of_;  // index into forms_ by id of the local instruction, or -1
-  // Shards of iotas, which any device can make by itself: the dimension.
+  // Shards of iotas, repeated or not, which any device can make by itself: the dimension.
   std::unordered_map<const hlo::Instruction*, int64_t> iotas_;
   ReshardPlans plans_;
   sharding::RuleCache rules_;

@@ -98,6 +98,21 @@ TEST(Partition, PartialMaximaStayMaxima) {
   }
 }
 
+TEST(Partition, IotasAreMadeAgain) {
+  // 0, 1, ... 7 along dimension 1, split over X and wanted whole: nothing is sent.
+  SmallSharded m(MeshOf({4, 2}));
+  Instruction* iota = m.Add(Opcode::kIota, F32({8}), {}, Split({kX}));
+  hlo::SetDimensions(iota, {0});
+  Instruction* rows = m.Add(Opcode::kBroadcast, F32({2, 8}), {iota}, Split({{}, kX}));
+  hlo::SetDimensions(rows, {1});
+  Instruction* some = m.Add(Opcode::kNegate, F32({2, 8}), {rows}, Split({{}, kX}));
+  Instruction* all = m.Constraint(rows, Split({{}, {}}));
+  Instruction* sum = m.Add(Opcode::kAdd, F32({2, 8}), {some, all}, Split({{}, kX}));
+  const PartitionResult result = Partitioned(m.Return(m.Constraint(sum, Split({{}, kX}))));
+  EXPECT_TRUE(Find(result, Opcode::kAllGather).empty());
+  EXPECT_TRUE(Find(result, Opcode::kAllReduce).empty());
+}
+
 TEST(Partition, ArgumentsAndResultsAreEven) {
   SmallSharded m(MeshOf({4, 2}));
   // Twelve over eight: X divides them, X and Y do not.
