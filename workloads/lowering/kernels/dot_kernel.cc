@@ -47,7 +47,7 @@ class DotKernelBuilder {
   // product.
   DotKernelBuilder(const KernelView& view, const passes::Target& target, const Instruction& dot,
                    const Product& product, int weights)
-      : view_(view), target_(target), dot_(dot), p_(product) {
+      : view_(view), target_(target), dot_(dot), weights_(weights), p_(product) {
     sides_.lhs = InputsBehind(view, dot, 1 - weights);
     sides_.rhs = InputsBehind(view, dot, weights);
     std::set<int> used(sides_.lhs.begin(), sides_.lhs.end());
@@ -104,10 +104,12 @@ class DotKernelBuilder {
 
     isa::Kernel kernel;
     kernel.grid = {b.dim, n_outer ? n.dim : m.dim, n_outer ? m.dim : n.dim, k.dim};
-    const double lhs_elements =
-        static_cast<double>(p_.batch * AllRows(p_) * AllDepth(p_)) * p_.lhs_density;
-    const double rhs_elements =
-        static_cast<double>(p_.batch * AllDepth(p_) * p_.n) * p_.rhs_density;
+    // What a convolution slides over is smaller than the products that it feeds.
+    const bool slides = dot_.opcode() == Opcode::kConvolution;
+    const double lhs_elements = slides ? ElementsOf(*dot_.operand(1 - weights_))
+                                       : static_cast<double>(p_.batch * AllRows(p_) * AllDepth(p_));
+    const double rhs_elements = slides ? ElementsOf(*dot_.operand(weights_))
+                                       : static_cast<double>(p_.batch * AllDepth(p_) * p_.n);
     const double out_elements = static_cast<double>(p_.batch * AllRows(p_) * p_.n);
     const bool ragged = !p_.groups.empty();
     // What comes once per group moves with the dimension of the groups as well.
@@ -154,6 +156,14 @@ class DotKernelBuilder {
   const Product& product() const { return p_; }
 
  private:
+  // An array with this share of the elements of a side covers it; equal groups may
+  // be rounded up. Others are broadcast or reduced on their way.
+  static constexpr double kWhole = 0.5;
+
+  static double ElementsOf(const Instruction& i) {
+    return static_cast<double>(i.shape().ElementCount());
+  }
+
   bool InputFeedsArraysDirectly(const KernelInput& input) const {
     return input.inside == dot_.operand(0) || input.inside == dot_.operand(1);
   }
@@ -174,7 +184,7 @@ class DotKernelBuilder {
     w.operand = input.value->name();
     w.space = input.space;
     const double elements = static_cast<double>(input.accessed.ElementCount());
-    if (elements >= covered * (1 - 1e-9) || density != 1) {
+    if (elements >= covered * kWhole) {
       const Bytes tile = TileBytes(target_, input.accessed.element_type, 1, rows, columns);
       w.bytes = Bytes(std::llround(static_cast<double>(tile.value()) * density));
       w.rows = rows;
@@ -193,7 +203,7 @@ class DotKernelBuilder {
     w.operand = view_.instruction->name();
     w.space = output.space;
     const double elements = static_cast<double>(output.written.ElementCount());
-    if (elements >= covered * (1 - 1e-9)) {
+    if (elements >= covered * kWhole) {
       const Bytes tile = TileBytes(target_, output.written.element_type, 1, rows, columns);
       w.bytes = Bytes(std::llround(static_cast<double>(tile.value()) * share));
       w.rows = rows;
@@ -244,6 +254,7 @@ class DotKernelBuilder {
   const KernelView& view_;
   const passes::Target& target_;
   const Instruction& dot_;
+  const int weights_;
   const Product p_;
   Sides sides_;
   VectorWork vector_;

@@ -185,6 +185,33 @@ TEST_F(KernelFamilies, ConvolutionIsOneProductPerTap) {
   EXPECT_LT(Moved(kernel).value(), 3 * 8 * 28 * 32 * 128 * 2);
 }
 
+TEST_F(KernelFamilies, PatchesOfAnImageAreTiled) {
+  // Windows side by side, three features: the padded image is as large as what the
+  // products read of it, and still moves in tiles.
+  Instruction* x = m_.Param(MakeShape(PrimitiveType::kBf16, {8, 224, 224, 3}));
+  Instruction* w = m_.Param(MakeShape(PrimitiveType::kBf16, {16, 16, 3, 768}));
+  Instruction* conv =
+      m_.Add(Opcode::kConvolution, MakeShape(PrimitiveType::kBf16, {8, 14, 14, 768}), {x, w});
+  auto* numbers = conv->mutable_attrs().mutable_convolution_dimension_numbers();
+  numbers->set_input_feature_dimension(3);
+  numbers->set_kernel_input_feature_dimension(2);
+  numbers->set_kernel_output_feature_dimension(3);
+  numbers->set_output_feature_dimension(3);
+  for (int s : {1, 2}) {
+    numbers->add_input_spatial_dimensions(s);
+    numbers->add_kernel_spatial_dimensions(s - 1);
+    numbers->add_output_spatial_dimensions(s);
+  }
+  hlo::WindowDim dim;
+  dim.size = dim.stride = 16;
+  hlo::SetWindow(conv, {dim, dim});
+  EXPECT_EQ(ProductOf(*conv, target_).value().lhs_density, 1);
+  const isa::Kernel kernel = Build(conv);
+  // The image once at least: 8 x 224 rows of 224 x 128 elements.
+  EXPECT_GE(Moved(kernel).value(), int64_t{8} * 224 * 224 * 128 * 2);
+  EXPECT_LT(Moved(kernel).value(), int64_t{2} * 8 * 224 * 224 * 128 * 2);
+}
+
 TEST_F(KernelFamilies, SingleFeaturesRunOnTheVectorUnits) {
   Instruction* x = m_.Param(F32({8, 512, 256}));
   Instruction* w = m_.Param(F32({4, 1, 256}));
