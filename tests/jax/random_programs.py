@@ -157,6 +157,8 @@ def make(seed: int, only: Sequence[str] = ()) -> RandomProgram:
             draft.operand(shape, dtype)
     extend(draft, draft.integer(2, 10), only)
     steps = [i for i, node in enumerate(draft.nodes) if isinstance(node, Step)]
+    if not steps:  # nothing fitted
+        return make(seed + 1_000_003, only)
     read = {i for node in draft.nodes if isinstance(node, Step) for i in node.operands}
     # What nobody reads, and perhaps something on the way.
     chosen = set([i for i in steps if i not in read][-5:])
