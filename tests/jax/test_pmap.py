@@ -263,3 +263,20 @@ def test_capture_around_a_script(binary: str, tmp_path: pathlib.Path):
     assert sum(c["bytes"] for c in sums) == 4 * (64 * 256 + 256 * 8)
     assert {c["group_size"] for c in sums} == {8}
     assert any("train.py:" in op["source"] for op in report["ops"])
+
+
+def test_donation_is_seen(binary: str, tmp_path: pathlib.Path):
+    """Without donation the old and the new weights lie in memory together."""
+    weights, x = np.zeros((8, 1024, 1024), np.float32), np.ones((8, 1024, 8), np.float32)
+
+    def update(w: jax.Array, x: jax.Array) -> jax.Array:
+        return w - lax.pmean(jnp.sum(x), "i")
+
+    peaks = {}
+    for donated in ((), (0,)):
+        step = jax.pmap(update, "i", donate_argnums=donated)
+        folder = tmp_path / f"donated{len(donated)}"
+        folder.mkdir()
+        path = exported(folder, step, [weights, x])
+        peaks[donated] = simulated(binary, path)["peak_hbm_bytes"]
+    assert peaks[()] - peaks[(0,)] >= 0.9 * 1024 * 1024 * 4

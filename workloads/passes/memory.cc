@@ -8,6 +8,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/opcode.h"
+#include "workloads/passes/donation.h"
 #include "workloads/passes/placement.h"
 
 namespace tpusim::passes {
@@ -61,6 +62,7 @@ class Planner {
       }
     }
     NotePeak();
+    donations_ = Donations(module);
     Visit(entry, parameters);
     plan_.live_at_peak = LiveAtPeak();
     std::sort(plan_.live_at_peak.begin(), plan_.live_at_peak.end(), [&](int32_t a, int32_t b) {
@@ -187,6 +189,38 @@ class Planner {
     return fresh;
   }
 
+  using BuffersOfValues = std::unordered_map<const Instruction*, LeafBuffers>;
+
+  // Whether the result in buffer `from` may be written into the argument `to`: it
+  // is made when nobody needs the argument any more.
+  bool MayMove(const std::vector<Instruction*>& order, const BuffersOfValues& of,
+               const std::vector<LeafBuffers>& made,
+               const std::unordered_map<int32_t, size_t>& last_use, int32_t from,
+               int32_t to) const {
+    if (from == kNoBuffer || to == kNoBuffer || from == to) return false;
+    if (plan_.buffers[from].bytes != plan_.buffers[to].bytes) return false;
+    size_t born = 0;
+    while (born < made.size() && std::count(made[born].begin(), made[born].end(), from) == 0) {
+      ++born;
+    }
+    if (born == made.size()) return false;  // another argument
+    const auto used = last_use.find(to);
+    if (used == last_use.end() || used->second < born) return true;
+    if (used->second > born) return false;
+    const Instruction& i = *order[born];
+    for (size_t o = 0; o < i.operands().size(); ++o) {
+      const LeafBuffers& buffers = of.at(i.operand(o));
+      if (std::count(buffers.begin(), buffers.end(), to) == 0) continue;
+      if (!MayOverwrite(i, static_cast<int64_t>(o))) return false;
+    }
+    return true;
+  }
+
+  static void Move(int32_t from, int32_t to, BuffersOfValues& of, std::vector<LeafBuffers>& made) {
+    for (auto& [value, buffers] : of) std::replace(buffers.begin(), buffers.end(), from, to);
+    for (LeafBuffers& buffers : made) std::erase(buffers, from);
+  }
+
   void Visit(const Computation& computation, const std::vector<LeafBuffers>& parameters) {
     const std::vector<Instruction*> order = computation.Order();
     std::unordered_map<const Instruction*, LeafBuffers> of;
@@ -199,6 +233,14 @@ class Planner {
       for (int32_t b : made[n]) last_use[b] = n;
       for (const Instruction* o : i.operands()) {
         for (int32_t b : of.at(o)) last_use[b] = n;
+      }
+    }
+    if (!donations_.empty()) {
+      const std::vector<Donation> donations = std::exchange(donations_, {});  // of the entry only
+      for (const Donation& donation : donations) {
+        const int32_t from = of.at(computation.root())[donation.result_leaf];
+        const int32_t to = parameters[donation.parameter][donation.parameter_leaf];
+        if (MayMove(order, of, made, last_use, from, to)) Move(from, to, of, made);
       }
     }
     for (int32_t b : of.at(computation.root())) last_use[b] = order.size() - 1;
@@ -260,6 +302,7 @@ class Planner {
 
   const Target& target_;
   MemoryPlan plan_;
+  std::vector<Donation> donations_;
   std::vector<int32_t> history_;  // b: buffer b comes; ~b: it goes
   size_t before_peak_ = 0;        // the part of it
   Bytes live_bytes_{0};

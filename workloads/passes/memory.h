@@ -3,7 +3,7 @@
 // Every array value has a buffer. Tuples and bitcasts share their operands'
 // buffers, a loop runs in the buffers of its initial values (what its body makes
 // anew takes a second buffer until the iteration ends), an update in place keeps
-// its operand's. A buffer lives from the instruction that makes it to the last
+// its operand's, and a result may take the buffer of a donated argument. A buffer lives from the instruction that makes it to the last
 // one that reads it, in schedule order; arguments and results live throughout.
 #ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_H_
 #define TPUSIM_WORKLOADS_PASSES_MEMORY_H_

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/passes/small_module.h"
+#include "workloads/hlo/attributes.h"
 
 namespace tpusim::passes {
 namespace {
@@ -20,6 +21,53 @@ TEST(Memory, PeakIsArgumentsAndWhatLivesTogether) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->peak, Bytes(3 * 512 * kKiB));
   EXPECT_EQ(plan->live_at_peak.size(), 3u);
+}
+
+// The peak of x, t = tanh(x), z = -t with x donated or aliased; 512 KiB each.
+Bytes PeakOfChain(int64_t shape_of_donor, bool alias, bool late_use) {
+  SmallModule m;
+  Instruction* x = m.Parameter({256, 512});
+  Instruction* other = m.Parameter({shape_of_donor, 512});
+  Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
+  Instruction* z = m.Add(Opcode::kAdd, {256, 512}, {t, late_use ? x : t});
+  Instruction* y = m.Add(Opcode::kAbs, {shape_of_donor, 512}, {other});
+  m.Return({z, y});
+  auto& fields = m.module().mutable_fields();
+  if (alias) {
+    auto* entry = fields.mutable_input_output_alias()->add_entries();
+    entry->add_output_shape_index(0);
+    entry->set_parameter_number(0);
+  } else {
+    fields.mutable_buffer_donor()->add_entries()->set_parameter_number(0);
+  }
+  m.entry().set_schedule(m.entry().PostOrder());
+  return PlanMemory(m.module(), m.target())->peak;
+}
+
+TEST(Memory, ADonatedArgumentIsWrittenOver) {
+  // Without: x, other, t, z: 2 MiB, then x, other, z, y. With: z is in x, and t
+  // beside it, later y.
+  EXPECT_EQ(PeakOfChain(256, /*alias=*/true, /*late_use=*/false), Bytes(1536 * kKiB));
+  // The first result of that shape.
+  EXPECT_EQ(PeakOfChain(256, /*alias=*/false, /*late_use=*/false), Bytes(1536 * kKiB));
+  // The same when the last reader of x is the one that makes z, element by element.
+  EXPECT_EQ(PeakOfChain(256, /*alias=*/true, /*late_use=*/true), Bytes(1536 * kKiB));
+}
+
+TEST(Memory, WhatIsReadLaterIsNotWrittenOver) {
+  // z = x transposed cannot overwrite x: the argument and the result, 1 MiB.
+  for (const bool elementwise : {false, true}) {
+    SmallModule m;
+    Instruction* x = m.Parameter({512, 512});
+    Instruction* z = m.Add(elementwise ? Opcode::kAbs : Opcode::kTranspose, {512, 512}, {x});
+    if (!elementwise) hlo::SetDimensions(z, {1, 0});
+    m.Return({z});
+    auto* entry = m.module().mutable_fields().mutable_input_output_alias()->add_entries();
+    entry->add_output_shape_index(0);
+    entry->set_parameter_number(0);
+    m.entry().set_schedule(m.entry().PostOrder());
+    EXPECT_EQ(PlanMemory(m.module(), m.target())->peak, Bytes((elementwise ? 1 : 2) * kMiB));
+  }
 }
 
 TEST(Memory, BuffersArePaddedToTiles) {
