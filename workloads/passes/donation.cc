@@ -14,20 +14,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-void AppendLeaves(const Shape& shape, std::vector<const Shape*>& leaves) {
-  if (!shape.IsTuple()) {
-    leaves.push_back(&shape);
-    return;
-  }
-  for (const Shape& s : shape.tuple) AppendLeaves(s, leaves);
-}
-
-std::vector<const Shape*> LeavesOf(const Shape& shape) {
-  std::vector<const Shape*> leaves;
-  AppendLeaves(shape, leaves);
-  return leaves;
-}
-
 // Number of the leaf at an index into a tuple of tuples; -1 if there is none.
 template <typename Index>
 int64_t LeafAt(const Shape& shape, const Index& index) {
@@ -35,7 +21,7 @@ int64_t LeafAt(const Shape& shape, const Index& index) {
   int64_t leaf = 0;
   for (const int64_t i : index) {
     if (!at->IsTuple() || i < 0 || i >= static_cast<int64_t>(at->tuple.size())) return -1;
-    for (int64_t k = 0; k < i; ++k) leaf += static_cast<int64_t>(LeavesOf(at->tuple[k]).size());
+    for (int64_t k = 0; k < i; ++k) leaf += static_cast<int64_t>(hlo::Leaves(at->tuple[k]).size());
     at = &at->tuple[i];
   }
   return at->IsTuple() ? -1 : leaf;
@@ -63,7 +49,7 @@ bool StaysInPlace(const Instruction& value, int64_t elements, std::set<const Ins
 
 std::vector<Donation> Donations(const hlo::Module& module) {
   const Shape& result = module.entry()->root()->shape();
-  const std::vector<const Shape*> results = LeavesOf(result);
+  const std::vector<const Shape*> results = hlo::Leaves(result);
   std::map<int64_t, Donation> of_result;
   std::set<std::pair<int64_t, int64_t>> taken;
   for (const auto& e : module.fields().input_output_alias().entries()) {
@@ -81,7 +67,7 @@ std::vector<Donation> Donations(const hlo::Module& module) {
       if (parameter == nullptr) continue;
       const int64_t from = LeafAt(parameter->shape(), e.parameter_shape_index());
       if (from < 0 || taken.contains({e.parameter_number(), from})) continue;
-      const Shape& offered = *LeavesOf(parameter->shape())[from];
+      const Shape& offered = *hlo::Leaves(parameter->shape())[from];
       if (offered.element_type != results[leaf]->element_type ||
           offered.dims != results[leaf]->dims) {
         continue;

@@ -61,6 +61,20 @@ Instruction* MakeGather(hlo::TestModule& m, Shape table, int64_t count, Shape re
   return gather;
 }
 
+// NHWC images, HWIO kernels.
+void SetImageDimensions(Instruction* conv) {
+  auto* numbers = conv->mutable_attrs().mutable_convolution_dimension_numbers();
+  numbers->set_input_feature_dimension(3);
+  numbers->set_kernel_input_feature_dimension(2);
+  numbers->set_kernel_output_feature_dimension(3);
+  numbers->set_output_feature_dimension(3);
+  for (int s : {1, 2}) {
+    numbers->add_input_spatial_dimensions(s);
+    numbers->add_kernel_spatial_dimensions(s - 1);
+    numbers->add_output_spatial_dimensions(s);
+  }
+}
+
 TEST_F(KernelFamilies, GatherMovesTheRowsThatItPicks) {
   Instruction* gather = MakeGather(m_, F32({32000, 1024}), 2048, F32({2048, 1024}));
   // 2048 rows of 1024 words.
@@ -156,16 +170,7 @@ TEST_F(KernelFamilies, ConvolutionIsOneProductPerTap) {
   Instruction* w = m_.Param(MakeShape(PrimitiveType::kBf16, {3, 3, 128, 128}));
   Instruction* conv =
       m_.Add(Opcode::kConvolution, MakeShape(PrimitiveType::kBf16, {8, 28, 28, 128}), {x, w});
-  auto* numbers = conv->mutable_attrs().mutable_convolution_dimension_numbers();
-  numbers->set_input_feature_dimension(3);
-  numbers->set_kernel_input_feature_dimension(2);
-  numbers->set_kernel_output_feature_dimension(3);
-  numbers->set_output_feature_dimension(3);
-  for (int s : {1, 2}) {
-    numbers->add_input_spatial_dimensions(s);
-    numbers->add_kernel_spatial_dimensions(s - 1);
-    numbers->add_output_spatial_dimensions(s);
-  }
+  SetImageDimensions(conv);
   hlo::WindowDim dim;
   dim.size = 3;
   dim.padding_low = dim.padding_high = 1;
@@ -192,16 +197,7 @@ TEST_F(KernelFamilies, PatchesOfAnImageAreTiled) {
   Instruction* w = m_.Param(MakeShape(PrimitiveType::kBf16, {16, 16, 3, 768}));
   Instruction* conv =
       m_.Add(Opcode::kConvolution, MakeShape(PrimitiveType::kBf16, {8, 14, 14, 768}), {x, w});
-  auto* numbers = conv->mutable_attrs().mutable_convolution_dimension_numbers();
-  numbers->set_input_feature_dimension(3);
-  numbers->set_kernel_input_feature_dimension(2);
-  numbers->set_kernel_output_feature_dimension(3);
-  numbers->set_output_feature_dimension(3);
-  for (int s : {1, 2}) {
-    numbers->add_input_spatial_dimensions(s);
-    numbers->add_kernel_spatial_dimensions(s - 1);
-    numbers->add_output_spatial_dimensions(s);
-  }
+  SetImageDimensions(conv);
   hlo::WindowDim dim;
   dim.size = dim.stride = 16;
   hlo::SetWindow(conv, {dim, dim});
