@@ -17,6 +17,9 @@
 namespace tpusim::configs {
 namespace {
 
+// More than any pod: keeps chip numbers within bounds.
+constexpr int64_t kMostSlices = 1024;
+
 // A --set before it is applied.
 struct Override {
   std::string path;
@@ -26,32 +29,44 @@ struct Override {
 
 // What --config said, whichever form it took.
 struct Request {
-  std::string chip;
-  std::string folder;  // relative chip paths start here
-  std::string slice;
-  std::vector<Override> overrides;
+  std::string chip = {};
+  std::string folder = {};  // relative chip paths start here
+  std::string slice = {};
+  int64_t slices = 1;
+  std::vector<Override> overrides = {};
 };
 
 absl::StatusOr<Request> FromFile(const std::string& path) {
   ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
   if (!json.is_object() || !json.contains("chip") || !json["chip"].is_string() ||
       !json.contains("slice") || !json["slice"].is_string()) {
-    return UserError(fmt::format(
-        "{}: a configuration is {{\"chip\": NAME or PATH, \"slice\": \"4x2\", \"set\": {{...}}}}{}",
-        path,
-        json.is_object() && (json.contains("base") || json.contains("ici"))
-            ? "; this is a chip file: name it as the \"chip\" of a configuration"
-            : ""));
+    return UserError(
+        fmt::format("{}: a configuration is {{\"chip\": NAME or PATH, \"slice\": \"4x2\", "
+                    "\"slices\": 1, \"set\": "
+                    "{{...}}}}{}",
+                    path,
+                    json.is_object() && (json.contains("base") || json.contains("ici"))
+                        ? "; this is a chip file: name it as the \"chip\" of a configuration"
+                        : ""));
   }
   Request request;
   request.chip = json["chip"].get<std::string>();
   request.folder = FolderOf(path);
   request.slice = json["slice"].get<std::string>();
   for (const auto& [key, value] : json.items()) {
-    if (key != "chip" && key != "slice" && key != "set") {
+    if (key != "chip" && key != "slice" && key != "slices" && key != "set") {
       return UserError(fmt::format("{}: unknown field \"{}\"; the nearest is {}", path, key,
-                                   Nearest(key, {"chip", "slice", "set"})));
+                                   Nearest(key, {"chip", "slice", "slices", "set"})));
     }
+  }
+  if (json.contains("slices")) {
+    const nlohmann::json& slices = json["slices"];
+    if (!slices.is_number_integer() || slices.get<int64_t>() < 1 ||
+        slices.get<int64_t>() > kMostSlices) {
+      return UserError(
+          fmt::format("{}: slices must be a whole number from 1 to {}", path, kMostSlices));
+    }
+    request.slices = slices.get<int64_t>();
   }
   if (!json.contains("set")) return request;
   if (!json["set"].is_object()) return UserError(path + ": set must be an object");
@@ -72,11 +87,27 @@ std::string Examples() {
   return Join(examples, ", ");
 }
 
-absl::StatusOr<Request> FromText(const std::string& text) {
-  if (text.find('(') != std::string::npos) {
-    return NoRule(fmt::format("--config {}: several slices are not supported; give one, such as {}",
-                              text, Examples()));
+absl::StatusOr<Request> FromText(const std::string& text);
+
+// "2x(v5e-16x16)": how many slices, and what is in the brackets.
+absl::StatusOr<Request> FromSlices(const std::string& text) {
+  const size_t open = text.find('(');
+  int64_t slices = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + open, slices);
+  const bool count = error == std::errc() && end + 1 == text.data() + open && *end == 'x' &&
+                     text.find('(', open + 1) == std::string::npos;
+  if (!count || text.back() != ')' || slices < 1 || slices > kMostSlices) {
+    return UserError(fmt::format(
+        "--config {}: several slices are written as 2x(v5e-16x16), with 1 to {} of them", text,
+        kMostSlices));
   }
+  ASSIGN_OR_RETURN(Request request, FromText(text.substr(open + 1, text.size() - open - 2)));
+  request.slices = slices;
+  return request;
+}
+
+absl::StatusOr<Request> FromText(const std::string& text) {
+  if (text.find('(') != std::string::npos) return FromSlices(text);
   const size_t dash = text.find('-');
   if (text.empty() || dash == std::string::npos) {
     const std::vector<std::string> slices = SliceNames(text);
@@ -89,7 +120,7 @@ absl::StatusOr<Request> FromText(const std::string& text) {
     return UserError(fmt::format("--config {}: no slice given; write {}-SLICE with one of {}", text,
                                  text, SliceList(rules)));
   }
-  return Request{text.substr(0, dash), "", text.substr(dash + 1), {}};
+  return Request{.chip = text.substr(0, dash), .slice = text.substr(dash + 1)};
 }
 
 absl::StatusOr<Override> ParseOverride(const std::string& text) {
@@ -164,10 +195,11 @@ absl::StatusOr<Config> LoadConfig(const std::string& text,
     RETURN_IF_ERROR(CheckChip(config.chip));
     WarnAboutPeak(&config);
   }
-  ASSIGN_OR_RETURN(config.topology, MakeSlice(config.chip, request->slice));
+  ASSIGN_OR_RETURN(config.topology, MakeSlices(config.chip, request->slice, request->slices));
   config.name = config.chip.name + "-" +
                 ShapeName(config.topology.shape(), config.chip.slices.axes) +
                 (config.topology.twisted() ? "_twisted" : "");
+  if (request->slices > 1) config.name = fmt::format("{}x({})", request->slices, config.name);
   return config;
 }
 

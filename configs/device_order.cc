@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "configs/mesh_assignment.h"
@@ -155,6 +156,64 @@ absl::StatusOr<int64_t> Partitions(const std::vector<int64_t>& mesh, const Confi
   return partitions;
 }
 
+// How often each mesh axis goes over the slices: they divide the leading axes, as
+// far as each divides. Error: they do not.
+absl::StatusOr<std::vector<int64_t>> SlicesPerAxis(const Config& config,
+                                                   const std::vector<int64_t>& mesh) {
+  std::vector<int64_t> counts;
+  int64_t left = config.topology.slices();
+  for (const int64_t size : mesh) {
+    counts.push_back(std::gcd(size, left));
+    left /= counts.back();
+  }
+  if (left == 1) return counts;
+  return UserError(fmt::format(
+      "the axes of mesh {} cannot be divided among the {} slices of {}: take a mesh whose leading "
+      "axis is a multiple of {}, or state the device order",
+      fmt::join(mesh, "x"), config.topology.slices(), config.name, config.topology.slices()));
+}
+
+// As create_hybrid_device_mesh lays out several slices: each mesh axis first over
+// the slices, then inside them, where the order is that of one slice.
+absl::StatusOr<std::vector<int64_t>> HybridOrder(const Config& config,
+                                                 const std::vector<int64_t>& mesh,
+                                                 std::string* rule) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> over, SlicesPerAxis(config, mesh));
+  std::vector<int64_t> inside = mesh;
+  for (size_t axis = 0; axis < mesh.size(); ++axis) inside[axis] /= over[axis];
+  const Topology& topology = config.topology;
+  Config slice = config;
+  std::array<bool, kMaxAxes> closes;
+  Twist twist = {};
+  for (int axis = 0; axis < kMaxAxes; ++axis) {
+    closes[axis] = topology.wraps(axis) || topology.IsTwisted(axis);
+  }
+  if (topology.twisted()) twist = TwistOf(topology.shape());
+  slice.topology = Topology(topology.shape(), closes, topology.devices_per_chip(), twist);
+  ASSIGN_OR_RETURN(const std::vector<int64_t> order, DeviceOrder(slice, inside, rule));
+  if (rule != nullptr) {
+    *rule =
+        fmt::format("create_hybrid_device_mesh order of {} slices over mesh {}: in each slice {}",
+                    topology.slices(), fmt::join(mesh, "x"), *rule);
+  }
+  int64_t partitions = 1;
+  for (const int64_t size : mesh) partitions *= size;
+  std::vector<int64_t> devices;
+  for (int64_t partition = 0; partition < partitions; ++partition) {
+    int64_t rest = partition, which = 0, at = 0, slice_stride = 1, stride = 1;
+    for (size_t axis = mesh.size(); axis-- > 0;) {
+      const int64_t index = rest % mesh[axis];
+      rest /= mesh[axis];
+      which += index / inside[axis] * slice_stride;
+      at += index % inside[axis] * stride;
+      slice_stride *= over[axis];
+      stride *= inside[axis];
+    }
+    devices.push_back(which * slice.topology.devices() + order[at]);
+  }
+  return devices;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
@@ -165,6 +224,9 @@ absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
   const int64_t cores = topology.devices_per_chip();
   const int64_t axes = config.chip.slices.axes;
   ASSIGN_OR_RETURN(const int64_t partitions, Partitions(mesh_shape, config));
+  // A program of one slice's size or less leaves the other slices idle.
+  const int64_t in_slice = topology.devices() / topology.slices();
+  if (topology.slices() > 1 && partitions > in_slice) return HybridOrder(config, mesh_shape, rule);
   const std::string mesh = fmt::format("{}", fmt::join(mesh_shape, "x"));
 
   const auto done = [&](std::vector<int64_t> devices, std::string_view how,

@@ -73,7 +73,7 @@ std::string SliceList(const SliceRules& rules) {
                      rules.slices.back(), rules.slices.size());
 }
 
-absl::StatusOr<Topology> MakeSlice(const ChipParams& chip, std::string_view text) {
+absl::StatusOr<Topology> MakeSlices(const ChipParams& chip, std::string_view text, int64_t count) {
   constexpr std::string_view kTwisted = "_twisted";
   const SliceRules& rules = chip.slices;
   const std::string valid = SliceList(rules);
@@ -99,7 +99,7 @@ absl::StatusOr<Topology> MakeSlice(const ChipParams& chip, std::string_view text
                                        "equal, all multiples of 4, as in 4x4x8 and 4x8x8"
                                      : "its tori are not twisted"));
   }
-  return Topology(shape, WrapsOf(rules, shape), chip.devices, twist);
+  return Topology(shape, WrapsOf(rules, shape), chip.devices, twist, count);
 }
 
 }  // namespace tpusim::configs

@@ -27,8 +27,8 @@ std::string NearestSlice(const SliceRules& rules, const std::array<int64_t, kMax
 // Those that exist, for a message: all, or the first and the number of all.
 std::string SliceList(const SliceRules& rules);
 
-// The wired slice. Error, with the slices that exist, when this one does not.
-absl::StatusOr<Topology> MakeSlice(const ChipParams& chip, std::string_view text);
+// So many wired slices. Error, with the slices that exist, when this one does not.
+absl::StatusOr<Topology> MakeSlices(const ChipParams& chip, std::string_view text, int64_t count);
 
 }  // namespace tpusim::configs
 

@@ -35,7 +35,7 @@ int64_t Hops(const Shape& steps) {
 Shape HostBox(const Config& config) {
   const Shape& slice = config.topology.shape();
   const HostParams& host = config.chip.host;
-  if (config.topology.chips() <= host.chips_x * host.chips_y * host.chips_z) return slice;
+  if (config.topology.ChipsPerSlice() <= host.chips_x * host.chips_y * host.chips_z) return slice;
   const auto divides = [&](const Shape& box) {
     return slice[0] % box[0] == 0 && slice[1] % box[1] == 0 && slice[2] % box[2] == 0;
   };
@@ -90,14 +90,21 @@ int64_t HostOf(const Config& config, int64_t chip) {
   const Shape& slice = config.topology.shape();
   const Coordinates c = config.topology.At(chip);
   const auto hosts = [&](int axis) { return CeilDiv(slice[axis], box[axis]); };
-  return c.at[0] / box[0] + hosts(0) * (c.at[1] / box[1] + hosts(1) * (c.at[2] / box[2]));
+  const int64_t host =
+      c.at[0] / box[0] + hosts(0) * (c.at[1] / box[1] + hosts(1) * (c.at[2] / box[2]));
+  return config.topology.SliceOf(chip) * hosts(0) * hosts(1) * hosts(2) + host;
 }
 
 int64_t HostCount(const Config& config) { return HostOf(config, config.topology.chips() - 1) + 1; }
 
 Topology::Topology(std::array<int64_t, kMaxAxes> shape, std::array<bool, kMaxAxes> wrap,
-                   int64_t devices_per_chip, const Twist& twist)
-    : shape_(shape), wrap_(wrap), twist_(twist), devices_per_chip_(devices_per_chip) {
+                   int64_t devices_per_chip, const Twist& twist, int64_t slices)
+    : shape_(shape),
+      wrap_(wrap),
+      twist_(twist),
+      devices_per_chip_(devices_per_chip),
+      slices_(slices) {
+  TPUSIM_CHECK(slices_ >= 1, "a pod has at least one slice");
   for (int axis = 0; axis < kMaxAxes; ++axis) {
     TPUSIM_CHECK(shape_[axis] >= 1, "an axis of a slice has at least one chip");
     // A ring of one chip would be a cable from the chip to itself.
@@ -111,16 +118,18 @@ Topology::Topology(std::array<int64_t, kMaxAxes> shape, std::array<bool, kMaxAxe
   TPUSIM_CHECK(devices_per_chip_ >= 1, "a chip has at least one device");
 }
 
-int64_t Topology::ChipAt(const Coordinates& c) const {
+int64_t Topology::ChipAt(const Coordinates& c, int64_t slice) const {
   for (int axis = 0; axis < kMaxAxes; ++axis) {
     TPUSIM_CHECK(c.at[axis] >= 0 && c.at[axis] < shape_[axis], "coordinates outside the slice");
   }
-  return c.at[0] + shape_[0] * (c.at[1] + shape_[1] * c.at[2]);
+  return slice * ChipsPerSlice() + c.at[0] + shape_[0] * (c.at[1] + shape_[1] * c.at[2]);
 }
 
 Coordinates Topology::At(int64_t chip) const {
   TPUSIM_CHECK(chip >= 0 && chip < chips(), "chip id outside the slice");
-  return {{chip % shape_[0], chip / shape_[0] % shape_[1], chip / (shape_[0] * shape_[1])}};
+  const int64_t in_slice = chip % ChipsPerSlice();
+  return {
+      {in_slice % shape_[0], in_slice / shape_[0] % shape_[1], in_slice / (shape_[0] * shape_[1])}};
 }
 
 bool Topology::HasLink(int64_t chip, Direction d) const {
@@ -140,7 +149,7 @@ int64_t Topology::Neighbour(int64_t chip, Direction d) const {
   for (int other = 0; other < kMaxAxes; ++other) {
     c.at[other] = FloorMod(c.at[other] + rounds * twist_[axis][other], shape_[other]);
   }
-  return ChipAt(c);
+  return ChipAt(c, SliceOf(chip));
 }
 
 std::vector<Link> Topology::AllLinks() const {
@@ -155,6 +164,7 @@ std::vector<Link> Topology::AllLinks() const {
 }
 
 int64_t Topology::Distance(int64_t from, int64_t to) const {
+  if (SliceOf(from) != SliceOf(to)) return shape_[0] + shape_[1] + shape_[2];
   return Hops(Steps(from, to, RouteTie::kPlus));
 }
 
@@ -200,6 +210,7 @@ Shape Topology::Steps(int64_t from, int64_t to, RouteTie tie) const {
 }
 
 std::vector<Link> Topology::Route(int64_t from, int64_t to, RouteTie tie) const {
+  if (SliceOf(from) != SliceOf(to)) return {};
   const Shape steps = Steps(from, to, tie);
   std::vector<Link> route;
   int64_t chip = from;

@@ -6,6 +6,10 @@
 // named by the chip that it leaves and its direction: chip 3's `x+`. Chip ids
 // run x minor: id = x + X * (y + Y * z).
 //
+// Several equal slices joined by the data-centre network make one topology, too:
+// the chips of slice s follow those of slice s-1, coordinates are those inside a
+// slice, and no link leads from one slice to another.
+//
 // A twisted torus closes its short axes with a shift: leaving chip (A-1, y, z)
 // of an A x A x 2A slice in x+ leads to (0, y, z + A). Every chip keeps its six
 // links and all chips look alike, but walking along a twisted axis comes back to
@@ -60,11 +64,15 @@ class Topology {
   Topology() = default;
   // `wrap[a]` says whether axis a closes; only axes that do may be twisted.
   Topology(std::array<int64_t, kMaxAxes> shape, std::array<bool, kMaxAxes> wrap,
-           int64_t devices_per_chip, const Twist& twist = {});
+           int64_t devices_per_chip, const Twist& twist = {}, int64_t slices = 1);
 
-  int64_t chips() const { return shape_[0] * shape_[1] * shape_[2]; }
+  int64_t slices() const { return slices_; }
+  int64_t chips() const { return slices_ * ChipsPerSlice(); }
+  int64_t ChipsPerSlice() const { return shape_[0] * shape_[1] * shape_[2]; }
+  int64_t SliceOf(int64_t chip) const { return chip / ChipsPerSlice(); }
   int64_t devices() const { return chips() * devices_per_chip_; }
   int64_t devices_per_chip() const { return devices_per_chip_; }
+  // Of one slice.
   const std::array<int64_t, kMaxAxes>& shape() const { return shape_; }
   // Whether the chips along the axis form a ring. A twisted axis has links at
   // its ends, too, but they lead elsewhere.
@@ -72,18 +80,19 @@ class Topology {
   bool IsTwisted(int axis) const { return twist_[axis] != Twist::value_type{}; }
   bool twisted() const { return twist_ != Twist{}; }
 
-  int64_t ChipAt(const Coordinates& c) const;
-  Coordinates At(int64_t chip) const;
+  int64_t ChipAt(const Coordinates& c, int64_t slice = 0) const;
+  Coordinates At(int64_t chip) const;  // in its slice
   // False at the edge of an unwrapped axis and on axes of length 1. On a ring
   // of 2 both directions lead to the same chip over different links.
   bool HasLink(int64_t chip, Direction d) const;
   int64_t Neighbour(int64_t chip, Direction d) const;  // HasLink must hold
   std::vector<Link> AllLinks() const;                  // chip major, direction order
 
-  // Fewest hops from one chip to another.
+  // Fewest hops from one chip to another; from slice to slice more than any way
+  // inside one.
   int64_t Distance(int64_t from, int64_t to) const;
   enum class RouteTie { kPlus, kMinus };
-  // Links crossed, in order. Empty when from == to.
+  // Links crossed, in order. Empty when from == to, and from slice to slice.
   std::vector<Link> Route(int64_t from, int64_t to, RouteTie tie = RouteTie::kPlus) const;
 
  private:
@@ -94,6 +103,7 @@ class Topology {
   std::array<bool, kMaxAxes> wrap_ = {false, false, false};
   Twist twist_ = {};
   int64_t devices_per_chip_ = 1;
+  int64_t slices_ = 1;
 };
 
 // One --set (or "set" of a configuration file) that was applied.
@@ -123,16 +133,18 @@ struct Config {
   int64_t devices() const { return topology.devices(); }
 };
 
-// Which host, counted x minor over the slice, a chip is attached to. Chips of a
-// host form a box (turned if only so it fits); a slice smaller than a host has
-// one host to itself.
+// Which host, counted slice by slice and x minor over the slice, a chip is attached
+// to. Chips of a host form a box (turned if only so it fits); a slice smaller than
+// a host has one host to itself.
 int64_t HostOf(const Config& config, int64_t chip);
 int64_t HostCount(const Config& config);
 
 // The device that JAX's make_mesh would put at each position of a logical mesh
 // of this shape on this slice: result[partition] = device id. Device id =
 // chip * devices_per_chip + core. `rule` receives a sentence that names the
-// rule used, for the summary. Error: more partitions than devices.
+// rule used, for the summary. Several slices divide the leading mesh axes, as in
+// create_hybrid_device_mesh. Error: more partitions than devices; slices that do
+// not divide the leading axes.
 absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
                                                  const std::vector<int64_t>& mesh_shape,
                                                  std::string* rule);

@@ -48,7 +48,6 @@ bool HasRepresentative(int64_t chip, const configs::Config& config, const Classe
 Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
     : sc_module(name),
       params_(Impaired(context.config.chip, context.impairments.ClockFactor(id))),
-      nic_("nic", context.fluid, params_),
       router_("router", context.fluid, params_, id, LinksOf(id, context), context.fabric,
               context.recorder) {
   const Classes& classes = context.classes;
@@ -117,12 +116,23 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
           chip.router().link(static_cast<configs::Direction>(d));
     }
   }
+  BuildNics();
   // The others lead to their representatives.
   for (int64_t d = 0; d < config.devices(); ++d) {
     devices_[d] = devices_[classes.devices.Representative(d)];
     chip::Device& device = *devices_[d];
-    fabric_.devices.push_back({&device.hbm(), &device.vpu(), &device.flags(), device.die_link(),
-                               classes.devices.Copies(d)});
+    const int64_t chip = d / config.topology.devices_per_chip();
+    fabric_.devices.push_back({
+        .hbm = &device.hbm(),
+        .vpu = &device.vpu(),
+        .flags = &device.flags(),
+        .die_link = device.die_link(),
+        .host_link = host_links_[classes.chips.Representative(chip)],
+        .nic = nics_.empty()
+                   ? nullptr
+                   : nics_[classes.hosts.Representative(configs::HostOf(config, chip))].get(),
+        .copies = classes.devices.Copies(d),
+    });
   }
   for (size_t l = 0; l < fabric_.links.size(); ++l) {
     if (classes.links.class_of[l] < 0) continue;
@@ -133,6 +143,20 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
     devices_[d]->main_stream().Enqueue(*body, /*token=*/-1);
   }
   if (!recorder.recorded_devices().empty()) WatchRates(recorder);
+}
+
+void Pod::BuildNics() {
+  if (config_.topology.slices() == 1) return;
+  nics_.resize(static_cast<size_t>(configs::HostCount(config_)));
+  std::vector<int64_t> chips(nics_.size());
+  for (int64_t chip = 0; chip < config_.topology.chips(); ++chip) {
+    ++chips[configs::HostOf(config_, chip)];
+  }
+  for (const int32_t host : classes_.hosts.first) {
+    nics_[host] =
+        std::make_unique<chip::Nic>(fmt::format("host{}_nic", host).c_str(), fluid_, config_.chip,
+                                    chips[host], classes_.hosts.Copies(host));
+  }
 }
 
 void Pod::WatchRates(Recorder& recorder) {
@@ -163,6 +187,10 @@ void Pod::AddBytes(Timeline& timeline) {
     timeline.devices[d].hbm_bytes =
         Bytes(std::llround(fluid_.network().Carried(devices_[d]->hbm().resource())));
   }
+  for (size_t host = 0; host < nics_.size(); ++host) {
+    const chip::Nic& nic = *nics_[classes_.hosts.Representative(static_cast<int64_t>(host))];
+    timeline.hosts.push_back({nic.sent(), nic.received()});
+  }
   const configs::Topology& topology = config_.topology;
   // Links belong to a chip; they are listed with its first device.
   for (int64_t chip = 0; chip < topology.chips(); ++chip) {
@@ -189,6 +217,12 @@ void Pod::CheckInvariants(const Timeline& timeline) {
                                link->received().value()));
     }
   }
+  Bytes sent(0), received(0);
+  for (const HostTotals& host : timeline.hosts) {
+    sent += host.sent;
+    received += host.received;
+  }
+  TPUSIM_CHECK(sent == received, "the slices did not receive what they sent to each other");
   for (const DeviceTotals& totals : timeline.devices) {
     TPUSIM_CHECK(totals.mxu_busy <= totals.finish && totals.vpu_busy <= totals.finish &&
                      totals.compute_busy + totals.exposed <= totals.finish,

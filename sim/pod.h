@@ -4,13 +4,14 @@
 //     fluid                     all transfers
 //     chip0
 //       hbm vmem mxu vpu xlu dma tensor_core stream_tensor_core_0 ...
-//       host_link nic
+//       host_link
 //       router
 //         link_x_plus ...
 //     chip1 ...
+//     host0_nic ...             where there are several slices
 //
-// Only representatives are built: of every class of devices, links and host links
-// that do the same (symmetry/classes.h) one member, which stands for the others.
+// Only representatives are built: of every class of devices, links, host links and
+// network cards that do the same (symmetry/classes.h) one member, which stands for the others.
 //
 // A pod runs once: build it, call sc_start, look at the result.
 #ifndef TPUSIM_SIM_POD_H_
@@ -61,7 +62,6 @@ class Chip : public sc_core::sc_module {
  private:
   const configs::ChipParams params_;  // of this chip: it may be impaired
   std::unique_ptr<chip::HostLink> host_link_;
-  chip::Nic nic_;
   ici::Router router_;
   std::vector<std::unique_ptr<chip::Device>> devices_;
 };
@@ -87,6 +87,7 @@ class Pod : public sc_core::sc_module {
   void CheckInvariants(const Timeline& timeline);
 
  private:
+  void BuildNics();
   void WatchRates(Recorder& recorder);
 
   // The member of `classes` that represents the link; null = no such link.
@@ -102,6 +103,7 @@ class Pod : public sc_core::sc_module {
   std::vector<isa::StreamId> stream_ids_;
   std::vector<std::unique_ptr<Chip>> chips_;
   std::vector<chip::HostLink*> host_links_;
+  std::vector<std::unique_ptr<chip::Nic>> nics_;  // per host, representatives only
   std::vector<chip::Device*> devices_;
 };
 

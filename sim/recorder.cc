@@ -118,6 +118,7 @@ void DeviceRecorder::TransferEnded(int32_t channel, int32_t op, int64_t step, Pi
 }
 
 void DeviceRecorder::HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) {
+  (to_host ? totals_.to_host : totals_.from_host) += bytes;
   AddHbm(op, bytes);
   if (shown_.empty()) return;
   Span span;
@@ -206,7 +207,7 @@ void Recorder::RdmaEnded(const ici::RdmaRecord& record) {
 
 void Recorder::ShowRdma(const ici::RdmaRecord& record, int32_t source) {
   const isa::RouteEnd& route = program_.routes[record.rdma->route].from[source];
-  if (route.links.empty()) return;
+  if (route.links.empty() && !route.dcn) return;
   const bool sender_shown = IsRecorded(source), receiver_shown = IsRecorded(route.peer);
   const uint64_t arrow = sender_shown && receiver_shown ? ++arrows_ : 0;
   Span span;
@@ -215,6 +216,12 @@ void Recorder::ShowRdma(const ici::RdmaRecord& record, int32_t source) {
   span.start = record.start;
   span.end = record.end;
   span.bytes = record.rdma->bytes;
+  if (route.dcn && sender_shown) {
+    span.track = Track::kDcn;
+    span.device = source;
+    span.flow_out = arrow;
+    spans_.push_back(span);
+  }
   for (size_t hop = 0; hop < route.links.size(); ++hop) {
     const configs::Link& link = route.links[hop];
     span.device = hop == 0 && sender_shown ? source : ShownOn(link.chip);

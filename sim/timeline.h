@@ -23,6 +23,7 @@ enum class Track {
   kCollective,  // HLO collectives in flight (labels on collective streams)
   kHbmDma,      // kernel windows, prefetches
   kIci,         // transfers leaving on a link; `lane` = Direction
+  kDcn,         // transfers leaving for other slices
   kHost,
 };
 
@@ -63,8 +64,16 @@ struct DeviceTotals {
   Picoseconds exposed{0};     // ... and no compute slot busy
   Bytes hbm_bytes{0};
   Bytes peak_live_hbm{0};
+  Bytes to_host{0};
+  Bytes from_host{0};
   std::array<Bytes, configs::kDirections> sent{};      // per link leaving this chip
   std::array<Bytes, configs::kDirections> received{};  // per link arriving here
+};
+
+// Through the network card of a host, to and from other slices.
+struct HostTotals {
+  Bytes sent{0};
+  Bytes received{0};
 };
 
 struct OpTotals {
@@ -80,8 +89,9 @@ struct Timeline {
   int64_t chip_classes = 0;     // chips that were told apart; see symmetry/classes.h
   int32_t critical_device = 0;  // first device of the latest-finishing class
   std::vector<DeviceTotals> devices;
-  std::vector<OpTotals> ops;  // on the critical device, by ProgramInfo::ops
-  std::vector<Span> spans;    // of the recorded devices, by end time
+  std::vector<HostTotals> hosts;  // empty in a single slice
+  std::vector<OpTotals> ops;      // on the critical device, by ProgramInfo::ops
+  std::vector<Span> spans;        // of the recorded devices, by end time
   std::vector<CounterSample> counters;
   std::vector<int32_t> recorded_devices;
 };

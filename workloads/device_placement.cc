@@ -59,9 +59,17 @@ absl::StatusOr<DevicePlacement> PlaceByCoordinates(const tpusim::Workload& workl
                                      c.x(), c.y(), c.z(), config.name));
       }
     }
+    const int64_t per_chip = config.topology.devices_per_chip();
+    if (c.core_on_chip() < 0 || c.core_on_chip() >= per_chip || c.slice_index() < 0 ||
+        c.slice_index() >= config.topology.slices()) {
+      return UserError(fmt::format(
+          "the workload places a partition on device {} of a chip of slice {}; {} has {} device(s) "
+          "per chip and {} slice(s)",
+          c.core_on_chip(), c.slice_index(), config.name, per_chip, config.topology.slices()));
+    }
     const int64_t device =
-        config.topology.ChipAt(at) * config.topology.devices_per_chip() + c.core_on_chip();
-    if (device < 0 || device >= config.devices() || !seen.insert(device).second) {
+        config.topology.ChipAt(at, c.slice_index()) * per_chip + c.core_on_chip();
+    if (!seen.insert(device).second) {
       return UserError(
           fmt::format("the workload places two partitions at ({},{},{})", c.x(), c.y(), c.z()));
     }

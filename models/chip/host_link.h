@@ -1,6 +1,8 @@
 // The PCIe link of a chip to its host: one resource per direction, shared by the
 // chip's devices. A transfer takes the link's latency and then flows through
 // PCIe and the device's HBM at once. Host memory itself is not a bottleneck.
+// Transfers to other slices cross it too, on their way to the network card
+// (models/ici/router.h).
 #ifndef TPUSIM_MODELS_CHIP_HOST_LINK_H_
 #define TPUSIM_MODELS_CHIP_HOST_LINK_H_
 
@@ -26,6 +28,10 @@ class HostLink : public sc_core::sc_module, public FlowListener, public DelayLis
   // From or to a device that stands for `copies` equal ones.
   void Issue(const Hbm& hbm, int64_t copies, const isa::HostDma& dma, int32_t op, Probe& probe,
              TransferListener* listener, uint64_t tag);
+
+  flow::ResourceId to_host() const { return to_host_; }
+  flow::ResourceId from_host() const { return from_host_; }
+  int64_t copies() const { return copies_; }
 
   void FlowEnded(uint64_t slot) override;
   void DelayEnded(uint64_t slot) override;

@@ -4,10 +4,15 @@
 
 namespace tpusim::chip {
 
-Nic::Nic(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params)
+Nic::Nic(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params,
+         int64_t chips, int64_t copies)
     : sc_module(name),
-      latency_(params.host.dcn_latency),
-      egress_(fluid.network().AddResource(std::string(this->name()) + ".egress",
-                                          params.host.dcn_bytes_per_second)) {}
+      egress_(fluid.network().AddResource(
+          std::string(this->name()) + ".egress",
+          params.host.dcn_bytes_per_second * static_cast<double>(chips))),
+      ingress_(fluid.network().AddResource(
+          std::string(this->name()) + ".ingress",
+          params.host.dcn_bytes_per_second * static_cast<double>(chips))),
+      copies_(copies) {}
 
 }  // namespace tpusim::chip

@@ -1,26 +1,41 @@
-// A chip's share of its host's network card: what it may send to other slices
-// over the data-centre network. A resource that routes between slices will cross;
-// inside one slice nothing uses it.
+// The network card of a host: what its chips send to and receive from other slices
+// over the data-centre network, all at once. A resource per direction, as fast as
+// `host.dcn_bytes_per_second` of every chip of the slice on that host. The network
+// between the cards is not a bottleneck.
 #ifndef TPUSIM_MODELS_CHIP_NIC_H_
 #define TPUSIM_MODELS_CHIP_NIC_H_
 
 #include <systemc>
 
 #include "configs/chip.h"
+#include "configs/units.h"
 #include "models/chip/fluid.h"
 
 namespace tpusim::chip {
 
 class Nic : public sc_core::sc_module {
  public:
-  Nic(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
+  // Of a host with so many chips; stands for `copies` equal ones.
+  Nic(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params, int64_t chips,
+      int64_t copies);
 
   flow::ResourceId egress() const { return egress_; }
-  Picoseconds latency() const { return latency_; }
+  flow::ResourceId ingress() const { return ingress_; }
+  int64_t copies() const { return copies_; }
+
+  // By each of `senders` equal devices, through one of the copies.
+  void Sent(Bytes bytes, int64_t senders) { sent_ += bytes * senders; }
+  void Received(Bytes bytes, int64_t senders) { received_ += bytes * senders; }
+  // Of one card.
+  Bytes sent() const { return sent_ / copies_; }
+  Bytes received() const { return received_ / copies_; }
 
  private:
-  const Picoseconds latency_;
   const flow::ResourceId egress_;
+  const flow::ResourceId ingress_;
+  const int64_t copies_;
+  Bytes sent_{0};  // over all copies
+  Bytes received_{0};
 };
 
 }  // namespace tpusim::chip

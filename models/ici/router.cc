@@ -5,6 +5,7 @@
 
 #include "configs/status_macros.h"
 #include "models/chip/sim_time.h"
+#include "models/timing/collective_timing.h"
 #include "models/timing/reduce_timing.h"
 
 namespace tpusim::ici {
@@ -51,6 +52,22 @@ uint32_t Router::NewSlot() {
   return slot;
 }
 
+void Router::UseDcn(const RdmaRecord& record) {
+  const Fabric::Endpoint& source = fabric_.devices[record.source];
+  const Fabric::Endpoint& destination = fabric_.devices[record.destination];
+  TPUSIM_CHECK(source.nic != nullptr && destination.nic != nullptr,
+               "a single slice has no data-centre network");
+  source.nic->Sent(record.rdma->bytes, source.copies);
+  const auto senders = static_cast<double>(source.copies);
+  const auto use = [&](flow::ResourceId resource, int64_t copies) {
+    uses_.push_back({resource, senders / static_cast<double>(copies)});
+  };
+  use(source.host_link->to_host(), source.host_link->copies());
+  use(source.nic->egress(), source.nic->copies());
+  use(destination.nic->ingress(), destination.nic->copies());
+  use(destination.host_link->from_host(), destination.host_link->copies());
+}
+
 void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
                   const chip::StreamRef& stream, int32_t op) {
   const uint32_t slot = NewSlot();
@@ -76,7 +93,9 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
     link.Sent(rdma.bytes, source.copies);
     uses_.push_back({link.resource(), senders / static_cast<double>(link.copies())});
   }
-  if (route.links.empty() && route.peer != device) {
+  if (route.dcn) {
+    UseDcn(record);
+  } else if (route.links.empty() && route.peer != device) {
     TPUSIM_CHECK(source.die_link != nullptr, "a chip of one device has no way to another");
     uses_.push_back({source.die_link->resource(), 1});
   }
@@ -101,8 +120,8 @@ void Router::FlowEnded(uint64_t slot) {
   const int64_t senders = fabric_.devices[record.source].copies;
   for (const configs::Link& id : record.route->links) LinkOf(id).Received(rdma.bytes, senders);
   record.end = chip::Now();
-  record.arrival =
-      record.end + params_.ici.hop_latency * isa::Crossings(record.source, *record.route);
+  if (record.route->dcn) fabric_.devices[record.destination].nic->Received(rdma.bytes, senders);
+  record.arrival = record.end + timing::RouteLatency(params_, record.source, *record.route);
   if (rdma.reduce) {
     record.arrival +=
         timing::ReduceTail(params_, *rdma.reduce, rdma.bytes, rdma.to == isa::MemorySpace::kHbm);
@@ -120,7 +139,7 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
   pending.record = RdmaRecord{};
   pending.record.source = device;
   pending.record.destination = route.peer;
-  arrivals_.Push(chip::Now() + params_.ici.hop_latency * isa::Crossings(device, route), slot);
+  arrivals_.Push(chip::Now() + timing::RouteLatency(params_, device, route), slot);
 }
 
 void Router::DelayEnded(uint64_t slot) {

@@ -4,7 +4,10 @@
 // A remote DMA is one flow through everything that it occupies at once:
 //
 //   every link of its route     weight 1; between two devices of one chip, whose
-//                               route has none, the sender's way to its chip
+//                               route has none, the sender's way to its chip;
+//                               between two slices PCIe of the sender's chip, its
+//                               host's network card, the card of the receiver's
+//                               host, PCIe of the receiver's chip
 //   HBM of the sender           weight 1, if it reads from there
 //   HBM of the receiver         weight 1, if it writes there; 2 if it adds (the
 //                               partial sum is read and the sum written)
@@ -20,6 +23,7 @@
 // The hop latency is measured from issue to arrival of small messages and
 // contains the DMA's start. A signal is all latency: hops x hop latency. The way
 // between two devices of a chip counts as one hop; nothing is published of its latency.
+// From slice to slice it is timing::DcnLatency instead of hops.
 //
 // Resources and flags of other chips are reached through the Fabric, which knows
 // every device and every router of the pod.
@@ -38,7 +42,9 @@
 #include "models/chip/die_link.h"
 #include "models/chip/fluid.h"
 #include "models/chip/hbm.h"
+#include "models/chip/host_link.h"
 #include "models/chip/network_port.h"
+#include "models/chip/nic.h"
 #include "models/chip/sync_flags.h"
 #include "models/chip/vpu.h"
 #include "models/ici/link.h"
@@ -75,7 +81,9 @@ struct Fabric {
     chip::Vpu* vpu = nullptr;
     chip::SyncFlags* flags = nullptr;
     const chip::DieLink* die_link = nullptr;  // null where a chip is one device
-    int64_t copies = 1;                       // devices that these modules stand for
+    const chip::HostLink* host_link = nullptr;
+    chip::Nic* nic = nullptr;  // null in a single slice
+    int64_t copies = 1;        // devices that these modules stand for
   };
   std::vector<Endpoint> devices;
   // By chip x directions + direction; null where there is none.
@@ -114,6 +122,7 @@ class Router : public sc_core::sc_module,
     int32_t flag = -1;  // of the receiver
   };
   Link& LinkOf(const configs::Link& id) const;
+  void UseDcn(const RdmaRecord& record);
   uint32_t NewSlot();
 
   chip::Fluid& fluid_;

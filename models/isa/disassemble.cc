@@ -123,9 +123,10 @@ class Writer {
     for (const configs::Link& link : first.links) {
       links += fmt::format(" {}:{}", link.chip, configs::DirectionName(link.direction));
     }
+    if (links.empty()) links = first.dcn ? " the data-centre network" : " nothing";
     Line("route '{}': from devices {}, {} hops; from {} to {} over{}", route.name, Ranges(senders),
          fewest == most ? fmt::format("{}", most) : fmt::format("{}-{}", fewest, most),
-         senders.front(), first.peer, links.empty() ? " nothing" : links);
+         senders.front(), first.peer, links);
   }
 
   void Nested(const Body& body) {

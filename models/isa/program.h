@@ -197,14 +197,17 @@ struct Instruction {
   InstructionKind kind;
 };
 
-// Where a route leads from one device, and over which links.
+// Where a route leads from one device, and over which links. Between two slices
+// there are none: hosts and their network cards carry what is sent.
 struct RouteEnd {
   int32_t peer = -1;  // device
   std::vector<configs::Link> links;
+  bool dcn = false;
 };
-// How often a transfer of this device is handed on: by every link of the route, or
-// once between two devices of a chip. Each costs the latency of a hop.
+// How often a transfer of this device is handed on inside a slice: by every link of
+// the route, or once between two devices of a chip. Each costs the latency of a hop.
 inline int64_t Crossings(int64_t device, const RouteEnd& end) {
+  if (end.dcn) return 0;
   if (end.links.empty()) return end.peer == device ? 0 : 1;
   return static_cast<int64_t>(end.links.size());
 }

@@ -65,7 +65,12 @@ class Verifier {
           }
           chip = topology_.Neighbour(chip, link.direction);
         }
-        if (end.peer >= program_.devices() || chip != end.peer / topology_.devices_per_chip()) {
+        const bool to_slice =
+            end.peer < program_.devices() &&
+            topology_.SliceOf(chip) != topology_.SliceOf(end.peer / topology_.devices_per_chip());
+        if (end.dcn && to_slice && end.links.empty()) continue;
+        if (end.dcn || end.peer >= program_.devices() ||
+            chip != end.peer / topology_.devices_per_chip()) {
           return Bad(fmt::format("route '{}' from device {} ends at chip {}, not at device {}",
                                  route.name, device, chip, end.peer));
         }
@@ -188,8 +193,9 @@ class Verifier {
     if (rdma.reduce && (rdma.reduce->element_bytes < 1 || rdma.reduce->valu_per_vreg < 0)) {
       return absl::InternalError("a reducing transfer of elements without size");
     }
-    for (const RouteEnd& end : program_.routes[rdma.route].from) {
-      if (end.peer >= 0 && end.links.empty() && rdma.from == MemorySpace::kVmem &&
+    const std::vector<RouteEnd>& ends = program_.routes[rdma.route].from;
+    for (size_t device = 0; device < ends.size(); ++device) {
+      if (ends[device].peer == static_cast<int32_t>(device) && rdma.from == MemorySpace::kVmem &&
           rdma.to == MemorySpace::kVmem) {
         return NoRule("a remote DMA from a device's VMEM to its own (that is a Dma)");
       }

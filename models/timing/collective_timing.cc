@@ -28,6 +28,20 @@ BytesPerSecond EffectiveLinkRate(const configs::IciParams& ici, bool axis_wraps)
          (axis_wraps ? ici.wrapped_efficiency : ici.unwrapped_efficiency);
 }
 
+Picoseconds DcnLatency(const configs::HostParams& host) {
+  return host.pcie_latency * 2 + host.dcn_latency;
+}
+
+Picoseconds RouteLatency(const configs::ChipParams& chip, int64_t device,
+                         const isa::RouteEnd& route) {
+  if (route.dcn) return DcnLatency(chip.host);
+  return chip.ici.hop_latency * isa::Crossings(device, route);
+}
+
+Picoseconds SwitchedExchange(Bytes shard, const LaneTiming& lane) {
+  return TransferTime(shard * (lane.n - 1), lane.rate) + lane.step_latency;
+}
+
 Picoseconds RingAllGather(Bytes shard, const LaneTiming& lane) {
   return Seconds(Value(shard) * static_cast<double>(lane.n - 1) / 2, lane.rate) +
          lane.step_latency * (lane.n / 2);
@@ -50,9 +64,8 @@ Picoseconds LineAllToAll(Bytes block, const LaneTiming& lane) {
          lane.step_latency * (lane.n - 1);
 }
 
-Picoseconds DirectTransfers(Bytes busiest, BytesPerSecond rate, int64_t longest,
-                            Picoseconds hop_latency) {
-  return TransferTime(busiest, rate) + hop_latency * longest;
+Picoseconds DirectTransfers(Bytes busiest, BytesPerSecond rate, Picoseconds latency) {
+  return TransferTime(busiest, rate) + latency;
 }
 
 Picoseconds LocalCopy(const configs::ChipParams& chip, isa::MemorySpace space, Bytes bytes,

@@ -27,6 +27,15 @@ namespace tpusim::timing {
 // collective reaches of it on an axis with or without wrap-around.
 BytesPerSecond EffectiveLinkRate(const configs::IciParams& ici, bool axis_wraps);
 
+// From a device to one of another slice: PCIe to the host, the data-centre
+// network, PCIe from the host.
+Picoseconds DcnLatency(const configs::HostParams& host);
+
+// Between leaving `device` and arriving over a route from there: DcnLatency, or a
+// hop for each crossing.
+Picoseconds RouteLatency(const configs::ChipParams& chip, int64_t device,
+                         const isa::RouteEnd& route);
+
 // The speed of one step between neighbours of a lane.
 struct LaneTiming {
   int64_t n = 1;             // positions
@@ -68,11 +77,16 @@ Picoseconds RingAllToAll(Bytes block, const LaneTiming& lane);
 //   t = floor(n/2)*ceil(n/2) * block/rate + (n-1) * step_latency
 Picoseconds LineAllToAll(Bytes block, const LaneTiming& lane);
 
+// Between slices, joined by a network that never is the bottleneck: everybody sends
+// to everybody else at once. An all-gather of `shard`, its mirror image, or an
+// all-to-all with blocks of that size; lane.rate is what a device may send in all.
+//   t = (n-1) * shard/rate + step_latency
+Picoseconds SwitchedExchange(Bytes shard, const LaneTiming& lane);
+
 // Everything at once over routes of which the busiest link carries `busiest`
 // bytes: shared fairly, all that crosses it ends together.
-//   t = busiest/rate + longest * hop_latency
-Picoseconds DirectTransfers(Bytes busiest, BytesPerSecond rate, int64_t longest,
-                            Picoseconds hop_latency);
+//   t = busiest/rate + latency of the longest route
+Picoseconds DirectTransfers(Bytes busiest, BytesPerSecond rate, Picoseconds latency);
 
 // Copy within one memory (read + write, `passes` = 2) or fill (write, 1). In VMEM
 // a register is loaded and stored per cycle and slot, whatever the passes.

@@ -144,6 +144,8 @@ absl::Status CheckInvariants(const configs::Config& config, const isa::ProgramIn
   RETURN_IF_ERROR(CheckHbmOfOps(info, timeline, report));
   RETURN_IF_ERROR(CheckLinks(config, timeline, report));
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.ici, "ICI"));
+  RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.host, "PCIe"));
+  RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.dcn, "DCN"));
   if (info.model_flops > info.hardware_flops) {
     return Broken(fmt::format("{} model FLOPs are more than the {} of all arithmetic",
                               info.model_flops.value(), info.hardware_flops.value()));

@@ -129,14 +129,47 @@ std::vector<LinkReport> Links(const Config& config, const sim::Timeline& timelin
   return links;
 }
 
-// Collectives that the main stream waits for run one after the other. Those in
+// The longest that a chip's PCIe was needed; its devices share it.
+Picoseconds BusiestPcie(const Config& config, const sim::Timeline& timeline) {
+  const auto per_chip = static_cast<size_t>(config.topology.devices_per_chip());
+  Bytes most{0};
+  for (size_t first = 0; first < timeline.devices.size(); first += per_chip) {
+    Bytes to_host{0}, from_host{0};
+    for (size_t d = first; d < first + per_chip; ++d) {
+      to_host += timeline.devices[d].to_host;
+      from_host += timeline.devices[d].from_host;
+    }
+    most = std::max({most, to_host, from_host});
+  }
+  return TimeAt(most, config.chip.host.pcie_bytes_per_second);
+}
+
+// The longest that a host's network card was needed, at its full rate.
+Picoseconds BusiestNic(const Config& config, const sim::Timeline& timeline) {
+  if (timeline.hosts.empty()) return Picoseconds(0);
+  std::vector<int64_t> chips(timeline.hosts.size());
+  for (int64_t chip = 0; chip < config.topology.chips(); ++chip) {
+    ++chips[configs::HostOf(config, chip)];
+  }
+  Picoseconds busiest{0};
+  for (size_t host = 0; host < chips.size(); ++host) {
+    const sim::HostTotals& totals = timeline.hosts[host];
+    const BytesPerSecond rate =
+        config.chip.host.dcn_bytes_per_second * static_cast<double>(chips[host]);
+    busiest = std::max(busiest, TimeAt(std::max(totals.sent, totals.received), rate));
+  }
+  return busiest;
+}
+
+// Collectives of ICI or of DCN that the main stream waits for run one after the other. Those in
 // flight beside it may share the time, so only the longest of them counts.
 Picoseconds SerialCollectives(const isa::ProgramInfo& info,
-                              const std::vector<sim::OpTotals>& totals) {
+                              const std::vector<sim::OpTotals>& totals, bool dcn) {
   Picoseconds serial{0}, longest{0};
   for (size_t i = 0; i < totals.size(); ++i) {
     const isa::OpInfo& op = info.ops[i];
     if (op.collective < 0 || totals[i].count == 0) continue;
+    if (info.collectives[op.collective].dcn != dcn) continue;
     const Picoseconds bound = info.collectives[op.collective].bound;
     if (op.is_async) {
       longest = std::max(longest, bound);
@@ -156,7 +189,10 @@ Bounds BoundsOf(const Config& config, const isa::ProgramInfo& info, const sim::T
   for (const LinkReport& link : links) {
     b.ici = std::max(b.ici, TimeAt(link.bytes, config.chip.ici.link_bytes_per_second));
   }
-  b.ici = std::max(b.ici, SerialCollectives(info, timeline.ops));
+  b.ici = std::max(b.ici, SerialCollectives(info, timeline.ops, /*dcn=*/false));
+  b.host = BusiestPcie(config, timeline);
+  b.dcn =
+      std::max(BusiestNic(config, timeline), SerialCollectives(info, timeline.ops, /*dcn=*/true));
   return b;
 }
 
@@ -165,7 +201,8 @@ Bounds BoundsOf(const Config& config, const isa::ProgramInfo& info, const sim::T
 // long; what none of them explains is launches and latencies. Communication
 // during which the fullest link idles more than half of the time is latency
 // too.
-void Bind(const Config& config, const sim::DeviceTotals& critical, Report& report) {
+void Bind(const Config& config, const sim::Timeline& timeline, Report& report) {
+  const sim::DeviceTotals& critical = timeline.devices[timeline.critical_device];
   const Picoseconds step = report.step_time;
   const BytesPerSecond sustained(config.chip.hbm.bytes_per_second.value() *
                                  config.chip.hbm.efficiency);
@@ -189,13 +226,17 @@ void Bind(const Config& config, const sim::DeviceTotals& critical, Report& repor
     for (const LinkReport& link : report.links) {
       fullest = std::max(fullest, TimeAt(link.bytes, config.chip.ici.link_bytes_per_second));
     }
-    if (fullest * 2 < critical.collective) report.binding = Binding::kLatency;
+    const Picoseconds nic = BusiestNic(config, timeline);
+    if (nic > fullest) report.binding = Binding::kDcn;
+    if (std::max(fullest, nic) * 2 < critical.collective) report.binding = Binding::kLatency;
   }
   if (rest > most) report.binding = Binding::kLatency;
 
-  report.binding_text = fmt::format("{} (compute {}, HBM {}, exposed ICI {}, other {} of the step)",
+  const std::string network =
+      fmt::format("{} {}", timeline.hosts.empty() ? "ICI" : "ICI and DCN", share(critical.exposed));
+  report.binding_text = fmt::format("{} (compute {}, HBM {}, exposed {}, other {} of the step)",
                                     BindingName(report.binding), share(critical.compute_busy),
-                                    share(hbm), share(critical.exposed), share(rest));
+                                    share(hbm), network, share(rest));
 }
 
 // What the tables below index must exist.
@@ -232,6 +273,8 @@ std::string_view BindingName(Binding b) {
       return "hbm";
     case Binding::kIci:
       return "ici";
+    case Binding::kDcn:
+      return "dcn";
     case Binding::kLatency:
       return "launch/latency";
   }
@@ -279,7 +322,7 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.compute_busy = critical.compute_busy;
   r.mxu_busy = critical.mxu_busy;
   r.vpu_busy = critical.vpu_busy;
-  Bind(config, critical, r);
+  Bind(config, timeline, r);
 
   RETURN_IF_ERROR(CheckInvariants(config, info, timeline, r));
   return r;

@@ -31,8 +31,8 @@ struct Bounds {
   Picoseconds dcn{0};      // 0: one slice
 };
 
-enum class Binding { kCompute, kHbm, kIci, kLatency };
-std::string_view BindingName(Binding b);  // "compute", "hbm", "ici", "launch/latency"
+enum class Binding { kCompute, kHbm, kIci, kDcn, kLatency };
+std::string_view BindingName(Binding b);  // "compute", "hbm", "ici", "dcn", "launch/latency"
 
 struct OpReport {
   std::string name, category, scope, source;

@@ -154,7 +154,8 @@ Report Read(const Json& j) {
   r.mxu_busy = time(d, "mxu_busy_ns");
   r.vpu_busy = time(d, "vpu_busy_ns");
   const std::string binding = text(d, "bound_by");
-  for (Binding k : {Binding::kCompute, Binding::kHbm, Binding::kIci, Binding::kLatency}) {
+  for (Binding k :
+       {Binding::kCompute, Binding::kHbm, Binding::kIci, Binding::kDcn, Binding::kLatency}) {
     if (binding == BindingName(k)) r.binding = k;
   }
   r.binding_text = text(d, "bound_by_text");

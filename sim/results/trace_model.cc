@@ -27,7 +27,8 @@ enum Rank : int32_t {
   kCollectives,
   kHbmDma,
   kIci,
-  kHost = kIci + configs::kDirections,
+  kDcn = kIci + configs::kDirections,
+  kHost,
   kHbmBandwidth,
   kLinkUtilization,
   kLiveHbm = kLinkUtilization + configs::kDirections,
@@ -56,6 +57,8 @@ TrackKind KindOf(sim::Track track) {
       return {"HBM DMA", SliceDetail::kWork, false};
     case sim::Track::kIci:
       return {"ICI", SliceDetail::kWork, false};
+    case sim::Track::kDcn:
+      return {"DCN", SliceDetail::kWork, false};
     case sim::Track::kHost:
       return {"Host", SliceDetail::kWork, false};
   }
@@ -76,6 +79,8 @@ int32_t RankOf(const Span& s) {
       return kHbmDma;
     case sim::Track::kIci:
       return kIci + s.lane;  // links are tracks of their own
+    case sim::Track::kDcn:
+      return kDcn;
     case sim::Track::kHost:
       return kHost;
   }
@@ -151,6 +156,7 @@ class Builder {
       const size_t digits = fmt::format("{}", topology.chips() - 1).size();
       std::string name = fmt::format("chip {:0{}} ({},{}", chip, digits, at.at[0], at.at[1]);
       name += topology.shape()[2] > 1 ? fmt::format(",{})", at.at[2]) : ")";
+      if (topology.slices() > 1) name += fmt::format(" of slice {}", topology.SliceOf(chip));
       it = chip_groups_.emplace(chip, AddTrack(name, -1, static_cast<int32_t>(chip))).first;
     }
     if (topology.devices_per_chip() == 1) return it->second;
@@ -229,7 +235,7 @@ class Builder {
         return a->lane < b->lane;
       });
       std::string name(kind.name);
-      if (rank >= kIci && rank < kHost) {
+      if (rank >= kIci && rank < kDcn) {
         name += fmt::format(" {}", DirectionName(static_cast<Direction>(rank - kIci)));
       }
       AddLanes(of_kind, kind, name, rank, group);

@@ -1,5 +1,6 @@
 #include "sim/symmetry/classes.h"
 
+#include <algorithm>
 #include <bit>
 #include <numeric>
 #include <unordered_map>
@@ -39,6 +40,19 @@ Partition PartitionOf(const std::vector<Colour>& colours) {
   return partition;
 }
 
+// Empty in a single slice, where nothing uses a host's network card.
+std::vector<int64_t> HostsOf(const configs::Config& config) {
+  std::vector<int64_t> hosts;
+  if (config.topology.slices() == 1) return hosts;
+  for (int64_t chip = 0; chip < config.topology.chips(); ++chip) {
+    hosts.push_back(configs::HostOf(config, chip));
+  }
+  return hosts;
+}
+
+// What a transfer to another slice is to a network card or host link.
+constexpr Colour kLeaves = 1, kArrives = 2;
+
 class Refinement {
  public:
   Refinement(const configs::Config& config, const isa::PodProgram& program,
@@ -48,7 +62,14 @@ class Refinement {
         used_(isa::UsedRoutes(program)),
         devices_(static_cast<size_t>(program.devices())),
         links_(static_cast<size_t>(config.topology.chips() * configs::kDirections), kNone),
-        chips_(static_cast<size_t>(config.topology.chips()), Mix(1)) {
+        chips_(static_cast<size_t>(config.topology.chips()), Mix(1)),
+        host_of_chip_(HostsOf(config)) {
+    std::vector<Colour> chips_of_host;
+    for (const int64_t host : host_of_chip_) {
+      chips_of_host.resize(std::max(chips_of_host.size(), static_cast<size_t>(host) + 1));
+      ++chips_of_host[host];
+    }
+    for (const Colour chips : chips_of_host) hosts_.push_back(Mix(4, chips));
     for (size_t d = 0; d < devices_.size(); ++d) {
       const double clock = impairments.ClockFactor(static_cast<int64_t>(d) / per_chip_);
       devices_[d] = Mix(Mix(2, static_cast<Colour>(program.program_of_device[d])),
@@ -73,10 +94,10 @@ class Refinement {
 
  private:
   static int64_t Count(const Classes& c) {
-    return c.devices.classes() + c.links.classes() + c.chips.classes();
+    return c.devices.classes() + c.links.classes() + c.chips.classes() + c.hosts.classes();
   }
   Classes Current() const {
-    return {PartitionOf(devices_), PartitionOf(links_), PartitionOf(chips_)};
+    return {PartitionOf(devices_), PartitionOf(links_), PartitionOf(chips_), PartitionOf(hosts_)};
   }
 
   // Everybody's next colour: their own, and the multiset of what they see. Sums
@@ -84,6 +105,7 @@ class Refinement {
   void Refine() {
     std::vector<Colour> devices(devices_.size()), seen(devices_.size(), 0);
     std::vector<Colour> links(links_.size(), 0), chips(chips_.size(), 0);
+    std::vector<Colour> hosts(hosts_.size(), 0);
     for (size_t d = 0; d < devices_.size(); ++d) {
       const size_t chip = d / static_cast<size_t>(per_chip_);
       Colour colour = Mix(devices_[d], chips_[chip]);
@@ -97,6 +119,14 @@ class Refinement {
           colour = Mix(colour, links_[link]);
           links[link] += Mix(sends, hop);
         }
+        if (end.dcn) {
+          const size_t peer_chip = static_cast<size_t>(end.peer / per_chip_);
+          const int64_t here = host_of_chip_[chip], there = host_of_chip_[peer_chip];
+          colour = Mix(Mix(Mix(colour, hosts_[here]), hosts_[there]), chips_[peer_chip]);
+          hosts[here] += Mix(sends, kLeaves);
+          hosts[there] += Mix(sends, kArrives);
+          chips[peer_chip] += Mix(sends, kArrives);
+        }
         seen[end.peer] += sends;
       }
       devices[d] = colour;
@@ -104,6 +134,7 @@ class Refinement {
     }
     for (size_t d = 0; d < devices_.size(); ++d) devices_[d] = Mix(devices[d], seen[d]);
     for (size_t c = 0; c < chips_.size(); ++c) chips_[c] = Mix(chips_[c], chips[c]);
+    for (size_t h = 0; h < hosts_.size(); ++h) hosts_[h] = Mix(hosts_[h], hosts[h]);
     for (size_t l = 0; l < links_.size(); ++l) {
       if (links_[l] != kNone) links_[l] = Mix(links_[l], links[l]);
     }
@@ -113,6 +144,8 @@ class Refinement {
   const int64_t per_chip_;
   const std::vector<std::vector<int32_t>> used_;
   std::vector<Colour> devices_, links_, chips_;
+  const std::vector<int64_t> host_of_chip_;
+  std::vector<Colour> hosts_;
 };
 
 Partition Alone(int64_t n) {
@@ -132,7 +165,9 @@ Classes Unfolded(const configs::Config& config) {
   for (const configs::Link& link : config.topology.AllLinks()) {
     links[LinkIndex(link)] = static_cast<Colour>(LinkIndex(link)) + 1;
   }
-  return {Alone(config.devices()), PartitionOf(links), Alone(config.topology.chips())};
+  const int64_t hosts = config.topology.slices() == 1 ? 0 : configs::HostCount(config);
+  return {Alone(config.devices()), PartitionOf(links), Alone(config.topology.chips()),
+          Alone(hosts)};
 }
 
 Classes FindClasses(const configs::Config& config, const isa::PodProgram& program,

@@ -2,9 +2,10 @@
 //
 // SPMD programs on a torus make most chips indistinguishable: same program, same
 // parameters, neighbours that are indistinguishable themselves. Colour refinement
-// makes that precise. Nodes are devices, directed links and host links; a device
-// is joined to the peers and links of every route that its program uses, and to
-// its chip's host link. Nodes start with a colour for what they are (program,
+// makes that precise. Nodes are devices, directed links, host links and the network
+// cards of hosts; a device is joined to the peers and links of every route that its
+// program uses, for routes to other slices to the cards and host links at both ends,
+// and to its chip's host link. Nodes start with a colour for what they are (program,
 // faults; direction and rate), and are split as long as two of one colour see
 // different colours around them. What is left is the coarsest equitable
 // partition: every member of a class sees the same numbers of members of every
@@ -53,9 +54,10 @@ struct Classes {
   Partition devices;
   Partition links;  // by LinkIndex
   Partition chips;  // their host links
+  Partition hosts;  // their network cards; empty in a single slice
 };
 
-// Every device, link and host link for itself.
+// Every device, link, host link and network card for itself.
 Classes Unfolded(const configs::Config& config);
 // The program must have been verified.
 Classes FindClasses(const configs::Config& config, const isa::PodProgram& program,

@@ -76,7 +76,24 @@ TEST(LoadConfigTest, UnknownChipsNameTheNearest) {
   EXPECT_THAT(Error("v5f-4x2"), HasSubstr("unknown chip \"v5f\"; the nearest is v5e"));
   EXPECT_THAT(Error("v5e"), HasSubstr("no slice given"));
   EXPECT_THAT(Error(""), HasSubstr("write CHIP-SLICE, such as v2-"));
-  EXPECT_THAT(Error("2x(v5e-16x16)"), HasSubstr("several slices are not supported"));
+}
+
+TEST(LoadConfigTest, SeveralSlices) {
+  const Config config = LoadConfig("2x(v5e-16x16)", {}).value();
+  EXPECT_EQ(config.name, "2x(v5e-16x16)");
+  EXPECT_EQ(config.topology.slices(), 2);
+  EXPECT_EQ(config.devices(), 512);
+  EXPECT_EQ(HostCount(config), 64);  // 256 chips in boxes of 8, twice
+  EXPECT_EQ(HostOf(config, 255), 31);
+  EXPECT_EQ(HostOf(config, 256), 32);
+  EXPECT_EQ(LoadConfig("1x(v5e-4x2)", {})->name, "v5e-4x2");
+  for (const char* text : {"2(v5e-4x2)", "x(v5e-4x2)", "0x(v5e-4x2)", "-2x(v5e-4x2)", "2x(v5e-4x2",
+                           "2y(v5e-4x2)", "99999x(v5e-4x2)", "(v5e-4x2)"}) {
+    EXPECT_THAT(Error(text), HasSubstr("several slices are written as 2x(v5e-16x16)")) << text;
+  }
+  EXPECT_THAT(Error("2x(v5e-3x5)"), HasSubstr("v5e has no slice 3x5"));
+  EXPECT_THAT(Error("2x(v5e)"), HasSubstr("no slice given"));
+  EXPECT_THAT(Error("2x(2x(v5e-4x2))"), HasSubstr("2x(2x(v5e-4x2))"));
 }
 
 TEST(OverrideTest, ChangesTheParameterAndIsRecorded) {

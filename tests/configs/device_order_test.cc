@@ -181,6 +181,26 @@ TEST(DeviceOrderTest, FewerPartitionsTakeABoxAtTheOrigin) {
   EXPECT_THAT(Order("v5e-1x1", {1, 1}), ElementsAre(0));
 }
 
+// As create_hybrid_device_mesh([2, 4], [2, 1]) over two slices of 4x2 chips: the data
+// axis of four goes over the slices first; in each the order is that of a 2x4 mesh
+// on one slice, 0 1 2 3 / 7 6 5 4.
+TEST(DeviceOrderTest, SlicesDivideTheLeadingAxes) {
+  const Config config = LoadConfig("2x(v5e-4x2)", {}).value();
+  std::string rule;
+  EXPECT_THAT(DeviceOrder(config, {4, 4}, &rule).value(),
+              ElementsAre(0, 1, 2, 3, 7, 6, 5, 4, 8, 9, 10, 11, 15, 14, 13, 12));
+  EXPECT_THAT(rule, HasSubstr("create_hybrid_device_mesh order of 2 slices over mesh 4x4"));
+  // An axis of one leaves the slices to the next.
+  EXPECT_THAT(DeviceOrder(config, {1, 16}, nullptr).value(),
+              ElementsAre(0, 1, 2, 3, 7, 6, 5, 4, 8, 9, 10, 11, 15, 14, 13, 12));
+  // What fits in one slice stays there.
+  EXPECT_EQ(DeviceOrder(config, {2, 4}, nullptr).value(),
+            DeviceOrder(LoadConfig("v5e-4x2", {}).value(), {2, 4}, nullptr).value());
+  const Config three = LoadConfig("3x(v5e-4x2)", {}).value();
+  EXPECT_THAT(Message(DeviceOrder(three, {4, 4}, nullptr).status()),
+              HasSubstr("cannot be divided among the 3 slices"));
+}
+
 TEST(DeviceOrderTest, Errors) {
   EXPECT_EQ(Error("v5e-4x2", {4, 4}),
             "the program has 16 partitions (mesh 4x4), v5e-4x2 has 8 devices: take a larger slice "

@@ -264,6 +264,21 @@ TEST(TwistTest, UniformTrafficLoadsAllLinksOfAnAxisAlikeAndLessThanUntwisted) {
   EXPECT_LT(busiest(Twisted({4, 8, 8})), plain);
 }
 
+TEST(TopologyTest, SlicesFollowEachOtherAndAreNotLinked) {
+  const Topology two({4, 2, 1}, {true, false, false}, 1, {}, 2);
+  EXPECT_EQ(two.chips(), 16);
+  EXPECT_EQ(two.ChipAt({{1, 1, 0}}, 1), 13);
+  EXPECT_EQ(two.At(13), (Coordinates{{1, 1, 0}}));
+  EXPECT_EQ(two.SliceOf(13), 1);
+  EXPECT_EQ(two.Neighbour(11, Direction::kXPlus), 8);  // round in its slice
+  EXPECT_FALSE(two.HasLink(4, Direction::kYPlus));
+  EXPECT_TRUE(two.Route(5, 13).empty());
+  // Farther than the farthest chip of the same slice.
+  EXPECT_GT(two.Distance(5, 13), two.Distance(0, 6));
+  EXPECT_EQ(two.AllLinks().size(),
+            2 * Topology({4, 2, 1}, {true, false, false}, 1).AllLinks().size());
+}
+
 TEST(TopologyDeathTest, BrokenInvariantsAbort) {
   EXPECT_DEATH(Mesh4x2().At(8), "outside the slice");
   EXPECT_DEATH(Mesh4x2().ChipAt({{4, 0, 0}}), "outside the slice");

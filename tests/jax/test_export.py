@@ -142,13 +142,14 @@ def test_coordinates_of_tpu_devices_are_kept():
         process_index = 0
 
         def __init__(self, number: int):
-            self.id, self.coords, self.core_on_chip = number, (number // 2, 0, 0), number % 2
+            self.id, self.coords, self.core_on_chip = number, (number // 4, 0, 0), number % 2
+            self.slice_index = number // 2 % 2
 
     mesh = Mesh(np.array([Device(i) for i in (3, 2, 1, 0)]), ("x",))
     sharding = types.SimpleNamespace(mesh=mesh)
     assert exporter._tpu_coordinates([sharding], 4) == (
-        tpusim.DeviceCoordinates(1, 0, 0, 1),
-        tpusim.DeviceCoordinates(1, 0, 0, 0),
+        tpusim.DeviceCoordinates(0, 0, 0, 1, 1),
+        tpusim.DeviceCoordinates(0, 0, 0, 0, 1),
         tpusim.DeviceCoordinates(0, 0, 0, 1),
         tpusim.DeviceCoordinates(0, 0, 0, 0),
     )

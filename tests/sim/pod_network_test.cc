@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/sim/pod_testing.h"
 
 namespace tpusim::sim {
@@ -340,6 +342,56 @@ TEST(PodNetwork, WaitForMoreThanWasSent) {
   EXPECT_THAT(SimulationError(config, program),
               HasSubstr("flag 5 to reach 2 (it is 1), but device 0 tensor_core[0], which raises "
                         "it, has nothing left to do"));
+}
+
+// Two slices of 2x2 chips, one host each: its card carries 4e9 B/s.
+TEST(PodNetwork, TheChipsOfAHostShareItsNetworkCard) {
+  const configs::Config config = WithSlices(TestConfig({2, 2, 1}), 2);
+  const isa::SharedBody send = Share(Send(0, 100'000, 0));
+  const isa::SharedBody receive = Share(isa::Wait{0, 1});
+  isa::PodProgram program =
+      MakeProgram({send, send, send, send, receive, receive, receive, receive});
+  program.routes = {RouteBetween(config, {{0, 4}, {1, 5}, {2, 6}, {3, 7}})};
+  // 100 kB at 1 ns a byte, then 3 of PCIe, 10 of network and 3 of PCIe.
+  const Timeline timeline = MustSimulate(config, program, {1, 5});
+  EXPECT_EQ(timeline.devices[0].finish, Microseconds(100));
+  EXPECT_EQ(timeline.devices[7].finish, Microseconds(116));
+  ASSERT_EQ(timeline.hosts.size(), 2u);
+  EXPECT_EQ(timeline.hosts[0].sent, Bytes(400'000));
+  EXPECT_EQ(timeline.hosts[0].received, Bytes(0));
+  EXPECT_EQ(timeline.hosts[1].received, Bytes(400'000));
+  // No link is used; the transfer is on a track of its own.
+  for (const Bytes bytes : timeline.devices[0].sent) EXPECT_EQ(bytes, Bytes(0));
+  const auto on_dcn = [](const Span& s) { return s.track == Track::kDcn; };
+  ASSERT_EQ(std::count_if(timeline.spans.begin(), timeline.spans.end(), on_dcn), 1);
+  const Span& span = *std::find_if(timeline.spans.begin(), timeline.spans.end(), on_dcn);
+  EXPECT_EQ(span.device, 1);
+  EXPECT_EQ(span.end, Microseconds(100));
+  EXPECT_NE(span.flow_out, 0u);
+}
+
+TEST(PodNetwork, OneChipAloneHasTheWholeNetworkCard) {
+  const configs::Config config = WithSlices(TestConfig({2, 2, 1}), 2);
+  // 100 kB at 4e9 B/s are 25; PCIe would take 10.
+  isa::PodProgram program = MakeProgram({Share(Send(0, 100'000, 0)), nullptr, nullptr, nullptr,
+                                         Share(isa::Wait{0, 1}), nullptr, nullptr, nullptr});
+  program.routes = {RouteBetween(config, {{0, 4}})};
+  EXPECT_EQ(MustSimulate(config, program).devices[4].finish, Microseconds(41));
+}
+
+TEST(PodNetwork, PcieIsSharedWithHostTransfers) {
+  configs::Config config = WithSlices(TestConfig({1, 1, 1}), 2);
+  config.chip.host.dcn_bytes_per_second = BytesPerSecond(1e10);
+  // The send has PCIe for itself for 3, the latency of the host transfer: 30 kB at
+  // 1e10 B/s. The 70 kB left and the 100 kB to the host share it: 14 for both, then
+  // the other 30 kB: 3 + 14 + 3.
+  isa::PodProgram program = MakeProgram(
+      {Share(Send(0, 100'000, 0, 1), isa::HostDma{true, Bytes(100'000)}, isa::Wait{1, 1}),
+       Share(isa::Wait{0, 1})});
+  program.routes = {RouteBetween(config, {{0, 1}})};
+  const Timeline timeline = MustSimulate(config, program);
+  EXPECT_EQ(timeline.devices[1].finish, Microseconds(17 + 16));
+  EXPECT_EQ(timeline.devices[0].finish, Microseconds(20));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 //                  unwrapped ones half (20 ps a byte)
 //   hop            1 us
 //   PCIe           1e10 B/s (100 ps a byte) after 3 us
+//   host           2x2 chips; 1e9 B/s per chip to other slices, after 10 us more
 //   VALU           4 slots of 8 x 128 lanes: Compute(n) below takes n cycles
 #ifndef TPUSIM_TESTS_SIM_POD_TESTING_H_
 #define TPUSIM_TESTS_SIM_POD_TESTING_H_
@@ -66,6 +67,8 @@ inline configs::ChipParams TestChip() {
   chip.host.pcie_bytes_per_second = BytesPerSecond(1e10);
   chip.host.pcie_latency = Microseconds(3);
   chip.host.dcn_bytes_per_second = BytesPerSecond(1e9);
+  chip.host.dcn_latency = Microseconds(10);
+  chip.host.chips_x = chip.host.chips_y = 2;
   return chip;
 }
 
@@ -84,6 +87,15 @@ inline configs::Config WithDevicesPerChip(configs::Config config, int64_t device
   config.chip.devices = config.chip.tensor_cores = devices;
   config.topology =
       configs::Topology(chips.shape(), {chips.wraps(0), chips.wraps(1), chips.wraps(2)}, devices);
+  return config;
+}
+
+// So many slices like this one.
+inline configs::Config WithSlices(configs::Config config, int64_t slices) {
+  const configs::Topology& slice = config.topology;
+  config.topology =
+      configs::Topology(slice.shape(), {slice.wraps(0), slice.wraps(1), slice.wraps(2)},
+                        slice.devices_per_chip(), {}, slices);
   return config;
 }
 
@@ -136,6 +148,8 @@ inline isa::Route RouteBetween(const configs::Config& config,
     route.from[from].peer = to;
     const int64_t per_chip = config.topology.devices_per_chip();
     route.from[from].links = config.topology.Route(from / per_chip, to / per_chip);
+    route.from[from].dcn =
+        config.topology.SliceOf(from / per_chip) != config.topology.SliceOf(to / per_chip);
   }
   return route;
 }

@@ -55,13 +55,14 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (ARRAY((8192, 8), jnp.float32), ARRAY((4096,), jnp.int32)),
     ),
 }
-# Examples on the whole slice, and on one whose axes are rings.
+# Examples on the whole slice, on one whose axes are rings, and on two slices.
 SHARDED = {
     "psum": SLICE,
     "all_gather": SLICE,
     "all_to_all": SLICE,
     "weights_from_host": SLICE,
     "all_reduce_64mib_16x16": "v5e-16x16",
+    "all_reduce_64mib_4x2": "2x(v5e-2x2)",
 }
 # Twice as much may be what the schema does not allow.
 VALUES = {
@@ -83,8 +84,7 @@ UNUSED = {
     "chip.sparse_core.tiles",
     "chip.sparse_core.lanes",
     "chip.sparse_core.tile_bytes",
-    "host.dcn_bytes_per_second",
-    "host.dcn_latency_ns",
+    # Which chips share a network card; here all send alike.
     "host.chips_x",
     "host.chips_y",
     "host.chips_z",

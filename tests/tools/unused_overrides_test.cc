@@ -110,7 +110,12 @@ TEST(UnusedOverridesTest, HostWithoutTransfers) {
   const isa::PodProgram program = Program({Product(isa::NumberFormat::kBf16)});
   EXPECT_THAT(Unused("v5e-4x2", {"host.pcie_bytes_per_second=3e10"}, program),
               ElementsAre("--set host.pcie_bytes_per_second has no effect: the program moves "
-                          "nothing to or from the host"));
+                          "nothing to or from the host or another slice"));
+  EXPECT_THAT(Unused("v5e-4x2", {"host.dcn_latency_ns=5"}, program),
+              ElementsAre("--set host.dcn_latency_ns has no effect: there is only one slice"));
+  EXPECT_THAT(Unused("2x(v5e-4x2)", {"host.dcn_latency_ns=5"}, program),
+              ElementsAre("--set host.dcn_latency_ns has no effect: the program sends nothing from "
+                          "slice to slice"));
   EXPECT_THAT(Unused("v5e-4x2", {"host.pcie_bytes_per_second=3e10"}, Program({{isa::HostDma{}}})),
               IsEmpty());
 }

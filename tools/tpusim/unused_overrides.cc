@@ -18,6 +18,7 @@ struct Uses {
   bool own_chip = false;  // ... of the same chip
   bool reduces = false;   // reduce-adds on arrival
   bool host = false;
+  bool dcn = false;
   bool indexes = false;  // gathers and scatters: a DMA per slice
 };
 
@@ -39,7 +40,7 @@ class Walker {
   void operator()(const isa::Kernel& kernel) { (*this)(kernel.block); }
   void operator()(const isa::Rdma& rdma) {
     uses_.remote = true;
-    uses_.own_chip |= StaysOnChip(program_.routes[rdma.route]);
+    LookAt(program_.routes[rdma.route]);
     uses_.reduces |= rdma.reduce.has_value();
   }
   void operator()(const isa::HostDma&) { uses_.host = true; }
@@ -52,13 +53,13 @@ class Walker {
   void operator()(const Other&) {}
 
  private:
-  static bool StaysOnChip(const isa::Route& route) {
+  void LookAt(const isa::Route& route) {
     for (size_t device = 0; device < route.from.size(); ++device) {
       const isa::RouteEnd& end = route.from[device];
-      if (end.peer >= 0 && end.peer != static_cast<int64_t>(device) && end.links.empty())
-        return true;
+      if (end.peer < 0 || end.peer == static_cast<int64_t>(device)) continue;
+      uses_.dcn |= end.dcn;
+      uses_.own_chip |= end.links.empty() && !end.dcn;
     }
-    return false;
   }
 
   const isa::PodProgram& program_;
@@ -104,8 +105,13 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
     return "no device sends anything to another of its chip";
   }
   if (path == "ici.reduce_window_bytes" && !uses.reduces) return "nothing is added up on arrival";
-  if (below("host.pcie") && !uses.host) return "the program moves nothing to or from the host";
-  if (below("host.")) return below("host.pcie") ? "" : "there is only one slice";
+  if (below("host.pcie") && !uses.host && !uses.dcn) {
+    return "the program moves nothing to or from the host or another slice";
+  }
+  if (below("host.") && !below("host.pcie")) {
+    if (config.topology.slices() == 1) return "there is only one slice";
+    return uses.dcn ? "" : "the program sends nothing from slice to slice";
+  }
 
   bool wrapped = false, unwrapped = false;
   for (int axis = 0; axis < configs::kMaxAxes; ++axis) {

@@ -165,6 +165,17 @@ for _size in (1 << n for n in (22, 24, 27, 30, 33, 35)):
     )
 
 
+@program("all_reduce_slices", {"dcn": 2, "ici": 256}, "2x(v6e-16x16)")
+def all_reduce_slices(mesh: AnyMesh) -> Program:
+    """A matrix split between two slices is added up, by all chips of both."""
+
+    def add_up(x: jax.Array) -> jax.Array:
+        return lax.psum(x, "dcn")
+
+    sharded = jax.shard_map(add_up, mesh=mesh, in_specs=P("dcn", None), out_specs=P(None, None))
+    return jax.jit(sharded), (array(mesh, (17408, 17408), jnp.bfloat16, "dcn", None),)
+
+
 def main() -> None:
     """Exports all of PROGRAMS."""
     from workloads.examples import export_all

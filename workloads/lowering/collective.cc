@@ -101,6 +101,7 @@ Picoseconds BoundOfParts(const configs::Config& config, const CollectiveRequest&
   for (size_t member = 0; member < group.size(); ++member) {
     const int64_t per_chip = config.topology.devices_per_chip();
     double rate = per_chip > 1 ? config.chip.ici.die_to_die_bytes_per_second.value() : 0;
+    if (config.topology.slices() > 1) rate += config.chip.host.pcie_bytes_per_second.value();
     for (int d = 0; d < configs::kDirections; ++d) {
       if (!config.topology.HasLink(group[member] / per_chip, static_cast<configs::Direction>(d))) {
         continue;
@@ -167,7 +168,9 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
         bound = std::max(bound, BoundOfParts(config, request, request.groups[g]));
       }
     }
-    info.bound = std::max(info.bound, bound);
+    const Picoseconds dcn = DcnBoundOf(config, request, form, info.bytes);
+    info.dcn = info.dcn || dcn > bound;
+    info.bound = std::max({info.bound, bound, dcn});
     decision.chosen.push_back(std::move(best));
   }
   return decided;

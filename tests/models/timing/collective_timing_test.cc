@@ -48,8 +48,7 @@ TEST(CollectiveTimingTest, LineAllToAll) {
 }
 
 TEST(CollectiveTimingTest, DirectTransfers) {
-  EXPECT_EQ(DirectTransfers(Bytes(5000), BytesPerSecond(1e9), 3, Microseconds(1)),
-            Nanoseconds(8000));
+  EXPECT_EQ(DirectTransfers(Bytes(5000), BytesPerSecond(1e9), Microseconds(3)), Nanoseconds(8000));
 }
 
 // A line of 4 at 1 byte per ns: 6 directed links, the ends have one.

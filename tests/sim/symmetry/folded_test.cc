@@ -33,8 +33,10 @@ class Generator {
     for (int a = 0; a < 3; ++a) wrap[a] = shape[a] > 2 && Chance(2);
     const int64_t per_chip = Chance(5) ? 2 : 1;
     c.config = WithDevicesPerChip(TestConfig(shape, wrap), per_chip);
-    c.what = fmt::format("{}x{}x{} wraps {}{}{}, {} per chip", shape[0], shape[1], shape[2],
-                         wrap[0], wrap[1], wrap[2], per_chip);
+    const int64_t slices = Chance(4) ? Pick({2, 3}) : 1;
+    c.config = WithSlices(c.config, slices);
+    c.what = fmt::format("{} of {}x{}x{} wraps {}{}{}, {} per chip", slices, shape[0], shape[1],
+                         shape[2], wrap[0], wrap[1], wrap[2], per_chip);
     DrawProgram(c);
     const configs::Topology& topology = c.config.topology;
     if (Chance(4)) {
@@ -108,14 +110,16 @@ class Generator {
     configs::Coordinates by;
     for (int a = 0; a < 3; ++a) by.at[a] = Number(0, topology.shape()[a] - 1);
     const int64_t other_core = Number(0, per_chip - 1);
+    const int64_t other_slice = Number(0, topology.slices() - 1);
     std::vector<std::pair<int32_t, int32_t>> pairs;
     std::vector<int64_t> arrivals(bodies.size(), 0);
     for (int32_t d = 0; d < static_cast<int32_t>(bodies.size()); ++d) {
       configs::Coordinates at = topology.At(d / per_chip);
       for (int a = 0; a < 3; ++a) at.at[a] = (at.at[a] + by.at[a]) % topology.shape()[a];
       if (gather) at.at[0] = 0;
+      const int64_t slice = (topology.SliceOf(d / per_chip) + other_slice) % topology.slices();
       const auto peer =
-          static_cast<int32_t>(topology.ChipAt(at) * per_chip + (d + other_core) % per_chip);
+          static_cast<int32_t>(topology.ChipAt(at, slice) * per_chip + (d + other_core) % per_chip);
       pairs.emplace_back(d, peer);
       ++arrivals[peer];
     }

@@ -153,6 +153,30 @@ TEST(CollectiveDataTest, ChipsOfTwoDevices) {
   CheckAll(config, {{0, 3, 4, 7}, {1, 2, 5, 6}});
 }
 
+TEST(CollectiveDataTest, SeveralSlices) {
+  configs::Config config = *configs::LoadConfig("v5e-1x1", {});
+  for (const int64_t slices : {2, 3, 4}) {
+    for (const bool wraps : {false, true}) {
+      config.topology = configs::Topology({4, 2, 1}, {wraps, false, false}, 1, {}, slices);
+      for (const std::vector<int>& axes :
+           {std::vector{kSliceAxis}, {0, kSliceAxis}, {1, kSliceAxis}, {0, 1, kSliceAxis}}) {
+        SCOPED_TRACE(testing::PrintToString(axes));
+        CheckAll(config, GroupsAlong(config.topology, axes));
+      }
+    }
+  }
+  // Two of three slices, so that there is a first and a last one; and no boxes.
+  config.topology = configs::Topology({4, 1, 1}, {false, false, false}, 1, {}, 3);
+  CheckAll(config, {{0, 4}, {1, 5}, {2, 6}});
+  CheckAll(config, {{0, 1, 8, 9}, {2, 3, 10, 11}});
+  CheckAll(config, {{0, 5, 10}});
+  // Chips of two devices.
+  config = *configs::LoadConfig("v7x-1x1x1", {});
+  config.topology = configs::Topology({2, 2, 1}, {false, false, false}, 2, {}, 2);
+  CheckAll(config, GroupsAlong(config.topology, {0, kCoreAxis, kSliceAxis}));
+  CheckAll(config, GroupsAlong(config.topology, {kCoreAxis, kSliceAxis}));
+}
+
 // What all devices together send over single hops or direct routes.
 int64_t SentBytes(const configs::Config& config, const CollectiveRequest& request) {
   isa::PodProgram program;

@@ -50,6 +50,19 @@ class BodyInterpreter {
       to_own_chip_.push_back(
           network_.AddResource("die link", config.chip.ici.die_to_die_bytes_per_second));
     }
+    if (config.topology.slices() == 1) return;
+    for (int64_t chip = 0; chip < config.topology.chips(); ++chip) {
+      const BytesPerSecond pcie = config.chip.host.pcie_bytes_per_second;
+      to_host_.push_back(network_.AddResource("to host", pcie));
+      from_host_.push_back(network_.AddResource("from host", pcie));
+      ++chips_of_host_[configs::HostOf(config, chip)];
+    }
+    for (const auto& [host, chips] : chips_of_host_) {
+      const BytesPerSecond rate =
+          config.chip.host.dcn_bytes_per_second * static_cast<double>(chips);
+      egress_.push_back(network_.AddResource("egress", rate));
+      ingress_.push_back(network_.AddResource("ingress", rate));
+    }
   }
 
   BodyRun Run(const LoweredCollective& lowered, int rounds) {
@@ -116,8 +129,7 @@ class BodyInterpreter {
   }
 
   void FlowEnded(const Sent& sent) {
-    const Picoseconds arrival =
-        now_ + config_.chip.ici.hop_latency * isa::Crossings(sent.source, *sent.end);
+    const Picoseconds arrival = now_ + timing::RouteLatency(config_.chip, sent.source, *sent.end);
     events_.push({arrival.value(), sent.end->peer, sent.rdma->arrival_flag});
     if (sent.rdma->sent_flag >= 0) {
       ++devices_[sent.source].flags[sent.rdma->sent_flag];
@@ -155,8 +167,16 @@ class BodyInterpreter {
       at = config_.topology.Neighbour(at, link.direction);
       uses.push_back({resource_[Index(link)], 1});
     }
-    MustHold(at == end.peer / per_chip);
-    if (end.links.empty()) uses.push_back({to_own_chip_.at(d), 1});
+    if (end.dcn) {
+      const int64_t to = end.peer / per_chip;
+      MustHold(config_.topology.SliceOf(at) != config_.topology.SliceOf(to));
+      uses = {{to_host_[at], 1},
+              {egress_[configs::HostOf(config_, at)], 1},
+              {ingress_[configs::HostOf(config_, to)], 1},
+              {from_host_[to], 1}};
+    }
+    MustHold(end.dcn || at == end.peer / per_chip);
+    if (end.links.empty() && !end.dcn) uses.push_back({to_own_chip_.at(d), 1});
     sent_.push_back({d, &rdma, &end});
     bytes_ += rdma.bytes.value();
     network_.Start(now_, static_cast<double>(rdma.bytes.value()), 1e18, uses, sent_.size() - 1);
@@ -170,6 +190,8 @@ class BodyInterpreter {
   const isa::PodProgram& program_;
   flow::Network network_;
   std::vector<flow::ResourceId> resource_, to_own_chip_;
+  std::vector<flow::ResourceId> to_host_, from_host_, egress_, ingress_;
+  std::map<int64_t, int64_t> chips_of_host_;
   std::vector<Device> devices_;
   std::vector<Sent> sent_;
   // (time, device, flag; -1 wakes the device)
@@ -407,7 +429,8 @@ std::vector<std::vector<int64_t>> GroupsAlong(const configs::Topology& topology,
   std::map<Position, std::vector<int64_t>> groups;
   for (int64_t device = 0; device < topology.devices(); ++device) {
     const configs::Coordinates at = topology.At(device / per_chip);
-    Position rest = {at.at[0], at.at[1], at.at[2], device % per_chip};
+    Position rest = {at.at[0], at.at[1], at.at[2], device % per_chip,
+                     topology.SliceOf(device / per_chip)};
     for (const int axis : axes) rest[axis] = 0;
     groups[rest].push_back(device);
   }

@@ -130,6 +130,43 @@ TEST(CollectiveTimeTest, AChipOfTwoDevices) {
   EXPECT_NEAR(ToMicroseconds(EstimateCollective(config, all)->bound), 6 * 67108864 / 180e3, 0.01);
 }
 
+// Two slices of v5e: 3.125e9 B/s per chip through the hosts' network cards, after
+// 1 us of PCIe, 10 us of network and 1 us of PCIe.
+TEST(CollectiveTimeTest, BetweenSlices) {
+  const configs::Config config = *configs::LoadConfig("2x(v5e-16x16)", {});
+  // Corresponding chips exchange halves and then sums of 256 MiB:
+  // 5.4 launch + 2 * (12 + 2^27 / 3.125e9 = 42949.67) us.
+  const CollectiveRequest across =
+      Along(config, CollectiveKind::kAllReduce, {kSliceAxis}, 256 * kMiB);
+  EXPECT_NEAR(Microseconds(config, across), 5.4 + 2 * (12 + 42949.67), 0.05);
+  const auto info = *EstimateCollective(config, across);
+  EXPECT_EQ(info.algorithm, "direct exchange between 2 slices");
+  EXPECT_TRUE(info.dcn);
+  // Every chip of the slice lacks 256 MiB: 2^28 / 3.125e9 = 85899.35 us.
+  EXPECT_NEAR(ToMicroseconds(info.bound), 85899.35, 0.05);
+
+  // Over everything the slices exchange what is summed within them, a 256th each:
+  // 16x16 as without slices, and 2 * (12 us + 2^19 / 3.125e9) of DCN; 5.4 counts once.
+  const CollectiveRequest all =
+      Along(config, CollectiveKind::kAllReduce, {0, 1, kSliceAxis}, 256 * kMiB);
+  const configs::Config one = *configs::LoadConfig("v5e-16x16", {});
+  const double inside =
+      Microseconds(one, Along(one, CollectiveKind::kAllReduce, {0, 1}, 256 * kMiB));
+  EXPECT_NEAR(Microseconds(config, all), inside + 2 * (12 + 167.77), 0.5);
+  EXPECT_FALSE(EstimateCollective(config, all)->dcn);  // the torus is the bound
+}
+
+// One chip of a host of eight may have the whole network card: PCIe is the limit.
+TEST(CollectiveTimeTest, OneChipOfAHostIsLimitedByPcie) {
+  const configs::Config config = *configs::LoadConfig("2x(v5e-4x2)", {});
+  CollectiveRequest request;
+  request.kind = CollectiveKind::kAllGather;
+  request.groups = {{0, 8}};
+  request.operand_bytes = Bytes(64 * kMiB);
+  // 5.4 + 12 + 2^26 / 1.6e10 = 4194.30 us.
+  EXPECT_NEAR(Microseconds(config, request), 5.4 + 12 + 4194.30, 0.02);
+}
+
 struct SweepCase {
   const char* slice;
   std::vector<int> axes;
@@ -146,6 +183,12 @@ std::vector<SweepCase> Sweep() {
     for (const std::vector<int>& axes : {std::vector{0}, std::vector{kCoreAxis}, std::vector{0, 1},
                                          std::vector{1, kCoreAxis}, std::vector{0, 1, kCoreAxis}}) {
       cases.push_back({slice, axes});
+    }
+  }
+  for (const char* slices : {"2x(v5e-4x4)", "4x(v5e-16x16)", "2x(v7x-2x2x1)"}) {
+    for (const std::vector<int>& axes :
+         {std::vector{kSliceAxis}, {0, kSliceAxis}, {0, 1, kSliceAxis}}) {
+      cases.push_back({slices, axes});
     }
   }
   return cases;

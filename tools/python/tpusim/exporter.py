@@ -53,8 +53,8 @@ def export(
       path: where to write; None writes nothing.
       config: the slice this is meant for ("v5e-4x2"), the default of `tpusim run`.
       name: what reports call the program; the function's name if empty.
-      coordinates: chip coordinates (x, y[, z[, core]]) of partition 0, 1, ...; without them the
-        slice's usual device order holds, unless the mesh is of real TPU devices.
+      coordinates: chip coordinates (x, y[, z[, core[, slice]]]) of partition 0, 1, ...; without
+        them the slice's usual device order holds, unless the mesh is of real TPU devices.
       trip_counts: {loop name or glob: count} for loops that depend on data.
       kernel_costs: {kernel name or glob: {"flops": ..., "bytes_accessed": ..., "transcendentals":
         ..., "remote_bytes": ...}} for opaque kernels, per call and device. Pallas kernels that
@@ -150,7 +150,7 @@ def _stated_coordinates(coordinates: Coordinates, partitions: int) -> tuple[Devi
     if len(places) != partitions:
         raise ValueError(
             f"coordinates: {len(places)} given for {partitions} partitions; give one "
-            "(x, y[, z[, core]]) per device of the mesh, in its flat order"
+            "(x, y[, z[, core[, slice]]]) per device of the mesh, in its flat order"
         )
     if len(set(places)) != partitions:
         raise ValueError("coordinates: two partitions share one device")
@@ -258,7 +258,8 @@ def _tpu_coordinates(shardings: Sequence[Any], count: int) -> tuple[DeviceCoordi
         devices = list(mesh.devices.flat)
         if all(hasattr(d, "coords") and d.platform == "tpu" for d in devices):
             return tuple(
-                DeviceCoordinates(d.coords[0], d.coords[1], d.coords[2], d.core_on_chip)
+                # Devices of a topology of one slice may have no slice index.
+                DeviceCoordinates(*d.coords[:3], d.core_on_chip, getattr(d, "slice_index", 0) or 0)
                 for d in devices
             )
     return ()

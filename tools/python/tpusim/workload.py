@@ -29,12 +29,13 @@ class MeshAxis:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceCoordinates:
-    """Where a partition runs: position on the torus in chips, and the core on that chip."""
+    """Where a partition runs: position on the torus in chips, core on that chip, which slice."""
 
     x: int
     y: int = 0
     z: int = 0
     core_on_chip: int = 0
+    slice_index: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +79,10 @@ class Workload:
             fields.append(wire.blob(17, self.name))
         fields.append(wire.integer(18, self.num_partitions))
         fields += [wire.blob(19, _message(a.name, a.size)) for a in self.mesh]
-        fields += [wire.blob(20, _message(c.x, c.y, c.z, c.core_on_chip)) for c in self.coordinates]
+        fields += [
+            wire.blob(20, _message(c.x, c.y, c.z, c.core_on_chip, c.slice_index))
+            for c in self.coordinates
+        ]
         fields += [wire.blob(21, kind) for kind in self.argument_memory_kinds]
         fields += [wire.blob(22, _message(t.loop, t.count)) for t in self.trip_counts]
         fields += [

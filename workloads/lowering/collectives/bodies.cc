@@ -178,7 +178,7 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
     for (size_t member = 0; member < group.size(); ++member) {
       Position like = positions[member];
       for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
-        const bool alike = atoms.empty() && plan.lanes[lane].shape != Lane::Shape::kLine;
+        const bool alike = atoms.empty() && plan.lanes[lane].Symmetric();
         if (alike) like[lane] = 0;
       }
       const auto known = role_at.find(like);

@@ -1,6 +1,7 @@
 // The wires of a group, for its physical bound.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "workloads/lowering/collectives/choice.h"
@@ -17,14 +18,21 @@ std::vector<int64_t> ChipsOf(const configs::Config& config, const std::vector<in
   return chips;
 }
 
+std::set<int64_t> SlicesOf(const configs::Config& config, const std::vector<int64_t>& chips) {
+  std::set<int64_t> slices;
+  for (const int64_t chip : chips) slices.insert(config.topology.SliceOf(chip));
+  return slices;
+}
+
 // Inside a contiguous box the group uses its own links only. The devices of a
-// chip count as one member: what they exchange crosses no link.
+// chip count as one member: what they exchange crosses no link. Of several slices
+// the wires are those of one.
 timing::GroupWires BoxWires(const Box& box) {
   timing::GroupWires wires;
   wires.n = 1;
-  for (const AxisRun& run : box.runs) wires.n *= run.axis == kCoreAxis ? 1 : run.n;
+  for (const AxisRun& run : box.runs) wires.n *= run.axis < configs::kMaxAxes ? run.n : 1;
   for (const AxisRun& run : box.runs) {
-    if (run.axis == kCoreAxis) continue;
+    if (run.axis >= configs::kMaxAxes) continue;
     const int64_t lanes = wires.n / run.n;
     wires.links += lanes * (run.ring ? 2 * run.n : 2 * (run.n - 1));
     wires.fewest_links += run.ring ? 2 : 1;
@@ -47,6 +55,7 @@ timing::GroupWires WiresOf(const configs::Config& config, const GroupForm& form,
   timing::GroupWires wires;
   wires.nominal = config.chip.ici.link_bytes_per_second;
   const std::vector<int64_t> chips = ChipsOf(config, group);
+  const bool slices = SlicesOf(config, chips).size() > 1;
   if (chips.size() == 1) {
     // Each device of the chip has one way in.
     wires.n = static_cast<int64_t>(group.size());
@@ -70,6 +79,8 @@ timing::GroupWires WiresOf(const configs::Config& config, const GroupForm& form,
       wires.fewest_links = std::min(wires.fewest_links, links);
     }
   }
+  // What goes by way of another slice spares the links, as far as PCIe lets it.
+  if (slices) wires.nominal = wires.nominal + config.chip.host.pcie_bytes_per_second;
   return wires;
 }
 
@@ -111,6 +122,42 @@ Picoseconds BoundOf(const configs::Config& config, const CollectiveRequest& requ
     }
     bound = std::max(bound, BoundOf(request.kind, v * times, wires));
     if (alike) break;
+  }
+  return bound;
+}
+
+// Each slice counts as one member, with one wire: the network cards of its hosts
+// together, or PCIe of its chips. All groups of the same slices share them.
+Picoseconds DcnBoundOf(const configs::Config& config, const CollectiveRequest& request,
+                       const GroupForm& form, Bytes v) {
+  const configs::Topology& topology = config.topology;
+  if (topology.slices() == 1) return Picoseconds(0);
+  struct Load {
+    int64_t groups = 0;
+    int64_t devices_per_slice = 0;
+  };
+  std::map<std::set<int64_t>, Load> loads;
+  for (const size_t g : form.groups) {
+    const std::set<int64_t> slices = SlicesOf(config, ChipsOf(config, request.groups[g]));
+    const int64_t members = static_cast<int64_t>(request.groups[g].size());
+    Load& load = loads[slices];
+    ++load.groups;
+    load.devices_per_slice = CeilDiv(members, static_cast<int64_t>(slices.size()));
+  }
+  const auto chips = static_cast<double>(topology.ChipsPerSlice());
+  const configs::HostParams& host = config.chip.host;
+  Picoseconds bound(0);
+  for (const auto& [slices, load] : loads) {
+    timing::GroupWires wires;
+    wires.n = static_cast<int64_t>(slices.size());
+    wires.links = wires.n;
+    wires.fewest_links = 1;
+    wires.cuts = {{.links = 1, .members = 1}};
+    wires.nominal = std::min(host.dcn_bytes_per_second, host.pcie_bytes_per_second) * chips;
+    Bytes all = v * load.groups;
+    // Every device of the slice has as much to send.
+    if (request.kind == CollectiveKind::kAllToAll) all = all * load.devices_per_slice;
+    bound = std::max(bound, BoundOf(request.kind, all, wires));
   }
   return bound;
 }

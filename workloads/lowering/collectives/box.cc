@@ -7,13 +7,15 @@
 namespace tpusim::lowering {
 namespace {
 
-// x, y, z of the chip, and which of its devices it is.
+// x, y, z of the chip, which of its devices it is, and its slice.
 Position PlaceOf(const configs::Topology& topology, int64_t device) {
-  const configs::Coordinates c = topology.At(device / topology.devices_per_chip());
-  return {c.at[0], c.at[1], c.at[2], device % topology.devices_per_chip()};
+  const int64_t chip = device / topology.devices_per_chip();
+  const configs::Coordinates c = topology.At(chip);
+  return {c.at[0], c.at[1], c.at[2], device % topology.devices_per_chip(), topology.SliceOf(chip)};
 }
 
 int64_t LengthOf(const configs::Topology& topology, int axis) {
+  if (axis == kSliceAxis) return topology.slices();
   return axis == kCoreAxis ? topology.devices_per_chip() : topology.shape()[axis];
 }
 
@@ -45,15 +47,24 @@ int64_t Box::members() const {
   return product;
 }
 
-bool Box::SpansCores() const { return !runs.empty() && runs.back().axis == kCoreAxis; }
+bool Box::SpansCores() const {
+  return std::any_of(runs.begin(), runs.end(),
+                     [](const AxisRun& run) { return run.axis == kCoreAxis; });
+}
+
+bool Box::SpansSlices() const { return !runs.empty() && runs.back().axis == kSliceAxis; }
 
 bool Box::contiguous() const {
-  return std::all_of(runs.begin(), runs.end(), [](const AxisRun& run) { return run.stride == 1; });
+  return std::all_of(runs.begin(), runs.end(),
+                     [](const AxisRun& run) { return run.stride == 1 || run.axis == kSliceAxis; });
 }
 
 std::string Box::Extents() const {
   std::string text;
-  for (const AxisRun& run : runs) text += fmt::format("{}{}", text.empty() ? "" : "x", run.n);
+  for (const AxisRun& run : runs) {
+    if (run.axis == kSliceAxis) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : "x", run.n);
+  }
   return text;
 }
 
@@ -77,7 +88,8 @@ std::optional<Box> FindBox(const configs::Topology& topology, const std::vector<
     std::sort(sorted.begin(), sorted.end());
     sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
     if (sorted.size() < 2) continue;
-    const bool wraps = axis != kCoreAxis && topology.wraps(axis);
+    // Every slice reaches every other: there are no ends.
+    const bool wraps = axis == kSliceAxis || (axis < configs::kMaxAxes && topology.wraps(axis));
     const auto run = FindRun(axis, sorted, LengthOf(topology, axis), wraps);
     if (!run) return std::nullopt;
     box.runs.push_back(*run);

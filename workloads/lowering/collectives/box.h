@@ -1,7 +1,8 @@
 // Recognises groups that lie in the torus like a box: along each axis a run of
 // evenly spaced coordinates, and a member at every combination of them. On chips
 // of several devices the number of the device on its chip is a coordinate too:
-// the fourth axis, kCoreAxis, a line.
+// the fourth axis, kCoreAxis, a line. Where there are several slices the number of
+// the slice is the fifth, kSliceAxis.
 #ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_BOX_H_
 #define TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_BOX_H_
 
@@ -26,12 +27,13 @@ struct AxisRun {
 };
 
 struct Box {
-  std::vector<AxisRun> runs;  // axes along which the group extends, x first, cores last
+  std::vector<AxisRun> runs;  // axes along which the group extends, in their order
 
   int64_t members() const;
-  bool contiguous() const;      // all strides are 1
-  bool SpansCores() const;      // some chips have several members
-  std::string Extents() const;  // "4x2"
+  bool contiguous() const;  // all strides inside a slice are 1
+  bool SpansCores() const;  // some chips have several members
+  bool SpansSlices() const;
+  std::string Extents() const;  // "4x2", of one slice
 };
 
 // Boxes that differ only in where they start take the same part.
@@ -44,7 +46,7 @@ Position PositionIn(const configs::Topology& topology, const Box& box, int64_t d
 
 // The chips of a contiguous box as a cycle of neighbours, as positions in the
 // box; empty if there is none (an odd number of chips, a single run, several
-// members on a chip). Among
+// members on a chip, several slices). Among
 // 4x2: 00 10 20 30 31 21 11 01.
 std::vector<Position> HamiltonianCycle(const Box& box);
 

@@ -19,7 +19,32 @@ using RouteTie = configs::Topology::RouteTie;
 // the TPU compiler uses by default (xla_jf_single_phase_ring_max_kib).
 constexpr Bytes kSinglePhaseLimit = Bytes(10 * kKiB);
 
-constexpr std::string_view kAxisNames[kMaxLanes] = {"x", "y", "z", "cores"};
+constexpr std::string_view kAxisNames[kMaxLanes] = {"x", "y", "z", "cores", "slices"};
+
+// Lane between the slices: what a device may send to all the others together when
+// all do.
+Lane SliceLane(const configs::Config& config, const CollectiveRequest& request,
+               const GroupForm& form, const AxisRun& run) {
+  Lane lane;
+  lane.shape = Lane::Shape::kSwitched;
+  lane.n = run.n;
+  lane.axis = run.axis;
+  lane.stride = run.stride;
+  lane.closed = run.ring;
+  lane.dcn_latency = timing::DcnLatency(config.chip.host);
+  LinkLoads loads(config);
+  const int64_t in_slice = config.topology.devices() / config.topology.slices();
+  for (const size_t g : form.groups) {
+    for (const int64_t from : request.groups[g]) {
+      for (const int64_t to : request.groups[g]) {
+        if (to == from || (to - from) % in_slice != 0) continue;
+        loads.Add(from, RouteTo(config.topology, from, to, RouteTie::kPlus));
+      }
+    }
+  }
+  lane.rate = loads.Share() * static_cast<double>(run.n - 1);
+  return lane;
+}
 
 // Lane along one run of a box. Chips that are not neighbours exchange over all
 // links between them, which they share with the groups in between; and the
@@ -28,6 +53,7 @@ Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
               const GroupForm& form, size_t run_index) {
   const configs::Topology& topology = config.topology;
   const AxisRun& run = form.box->runs[run_index];
+  if (run.axis == kSliceAxis) return SliceLane(config, request, form, run);
   Lane lane;
   lane.shape = run.ring ? Lane::Shape::kRing : Lane::Shape::kLine;
   lane.n = run.n;
@@ -70,7 +96,8 @@ Lane ListRing(const configs::Config& config, const std::vector<std::vector<int64
   return {.shape = Lane::Shape::kRing,
           .n = static_cast<int64_t>(lists[0].size()),
           .rate = loads.Share(),
-          .hops = loads.longest()};
+          .hops = loads.longest(),
+          .dcn_latency = loads.dcn() ? timing::DcnLatency(config.chip.host) : Picoseconds(0)};
 }
 
 Lane ScatteredLane(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
@@ -88,10 +115,14 @@ Lane ScatteredLane(const configs::Config& config, const std::vector<std::vector<
           .n = static_cast<int64_t>(lists[0].size()),
           .rate = loads.BusiestRate(),
           .hops = loads.longest(),
-          .busiest = loads.Busiest()};
+          .busiest = loads.Busiest(),
+          .dcn_latency = loads.dcn() ? timing::DcnLatency(config.chip.host) : Picoseconds(0)};
 }
 
 std::string OneLaneName(const Lane& lane) {
+  if (lane.shape == Lane::Shape::kSwitched) {
+    return fmt::format("direct exchange between {} slices", lane.n);
+  }
   std::string name = lane.shape == Lane::Shape::kRing ? "bidirectional ring" : "line";
   name += fmt::format(" of {} over {}", lane.n, kAxisNames[lane.axis]);
   if (lane.stride > 1) name += fmt::format(", every {} chips", lane.stride);
@@ -100,15 +131,21 @@ std::string OneLaneName(const Lane& lane) {
 
 std::string ManyLaneName(const std::vector<Lane>& lanes,
                          const std::vector<std::vector<int>>& orders, const Box& box) {
-  const bool rings = std::all_of(lanes.begin(), lanes.end(),
-                                 [](const Lane& lane) { return lane.shape == Lane::Shape::kRing; });
-  const bool lines = std::all_of(lanes.begin(), lanes.end(),
-                                 [](const Lane& lane) { return lane.shape == Lane::Shape::kLine; });
-  std::string name = fmt::format("{}-colour {}-D {} {}", orders.size(), lanes.size(),
-                                 rings   ? "ring"
-                                 : lines ? "line"
-                                         : "ring and line",
-                                 box.Extents());
+  // Between slices there is neither.
+  const auto all = [&](Lane::Shape shape) {
+    return std::all_of(lanes.begin(), lanes.end(), [&](const Lane& lane) {
+      return lane.shape == shape || lane.shape == Lane::Shape::kSwitched;
+    });
+  };
+  const bool rings = all(Lane::Shape::kRing), lines = all(Lane::Shape::kLine);
+  const int64_t slices = box.SpansSlices() ? lanes.back().n : 1;
+  std::string name =
+      fmt::format("{}-colour {}-D {} {}", orders.size(), lanes.size() - (slices > 1 ? 1 : 0),
+                  rings   ? "ring"
+                  : lines ? "line"
+                          : "ring and line",
+                  box.Extents());
+  if (slices > 1) name += fmt::format(" and {} slices", slices);
   if (orders.size() > 1) return name;
   name += " (";
   for (size_t i = 0; i < lanes.size(); ++i) {
@@ -165,19 +202,26 @@ void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& re
   }
   std::vector<int> order(lanes.size());
   std::iota(order.begin(), order.end(), 0);
-  // Colours take the axes of the torus in turns, and then all of them the way
-  // between the devices of a chip, of which each gets its part.
-  const size_t axes = lanes.size() - (form.box->SpansCores() ? 1 : 0);
+  // Colours take the axes of the torus in turns, before them the way between slices
+  // and after them the way between the devices of a chip (as an all-gather goes; so
+  // slices exchange what is summed within them), of which each gets its part.
+  const size_t axes = std::count_if(lanes.begin(), lanes.end(),
+                                    [](const Lane& lane) { return lane.axis < configs::kMaxAxes; });
   const bool alike = std::all_of(lanes.begin(), lanes.begin() + static_cast<int64_t>(axes),
                                  [&](const Lane& lane) { return lane.SameSpeed(lanes[0]); });
   if (alike && axes > 1) {
     std::vector<std::vector<int>> rotated;
     for (size_t i = 0; i < axes; ++i) {
       rotated.push_back(order);
+      if (form.box->SpansSlices()) {
+        std::rotate(rotated.back().begin(), rotated.back().end() - 1, rotated.back().end());
+      }
       std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<int64_t>(axes));
     }
     std::vector<Lane> shared = lanes;
-    if (axes < lanes.size()) shared.back().rate = lanes.back().rate / static_cast<double>(axes);
+    for (size_t i = axes; i < lanes.size(); ++i) {
+      shared[i].rate = lanes[i].rate / static_cast<double>(axes);
+    }
     collector.Add(ManyLaneName(lanes, rotated, *form.box), shared, rotated);
   }
   do {

@@ -50,6 +50,9 @@ std::vector<Position> PositionsOf(const configs::Topology& topology, const Group
 // (V of the formulas in models/timing/collective_timing.h) each.
 Picoseconds BoundOf(const configs::Config& config, const CollectiveRequest& request,
                     const GroupForm& form, Bytes v);
+// The same by what the slices have to exchange; 0 if all groups stay inside theirs.
+Picoseconds DcnBoundOf(const configs::Config& config, const CollectiveRequest& request,
+                       const GroupForm& form, Bytes v);
 
 }  // namespace tpusim::lowering
 

@@ -29,7 +29,8 @@ std::vector<std::pair<int64_t, int64_t>> GridCycle(int64_t rows, int64_t columns
 }  // namespace
 
 std::vector<Position> HamiltonianCycle(const Box& box) {
-  if (box.runs.size() < 2 || !box.contiguous() || box.SpansCores() || box.members() % 2 != 0) {
+  if (box.runs.size() < 2 || !box.contiguous() || box.SpansCores() || box.SpansSlices() ||
+      box.members() % 2 != 0) {
     return {};
   }
   // The dimension that is walked as rows must be even; a snake through two axes

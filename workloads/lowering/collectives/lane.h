@@ -5,6 +5,8 @@
 //              through scattered chips
 //   line       neighbours are linked, the ends are not
 //   scattered  every position reaches every other directly; only for all-to-all
+//   switched   the same over the data-centre network, between slices; `rate` is what
+//              one device may send to all the others together
 //
 // A group is a box of lanes; a lane knows how fast it is, not where it lies.
 #ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_LANE_H_
@@ -20,7 +22,7 @@
 namespace tpusim::lowering {
 
 struct Lane {
-  enum class Shape { kRing, kLine, kScattered };
+  enum class Shape { kRing, kLine, kScattered, kSwitched };
   Shape shape = Shape::kLine;
   int64_t n = 1;
   // Effective rate between neighbours, all members of all groups sending at
@@ -29,11 +31,13 @@ struct Lane {
   BytesPerSecond rate;
   int64_t hops = 1;
   int64_t busiest = 0;
+  Picoseconds dcn_latency{0};  // of a step that leaves the slice, instead of hops
 
   // Where it lies: an axis of the torus and the distance between positions, or
   // (axis < 0) a table of routes of the algorithm.
   int axis = -1;
   int64_t stride = 1;
+  bool closed = true;  // kSwitched: all slices, evenly spaced, so that none is first
 
   // An even ring sends the shard of the antipode as two halves, one each way.
   int halves() const {
@@ -42,6 +46,8 @@ struct Lane {
   bool SameSpeed(const Lane& other) const {
     return shape == other.shape && n == other.n && hops == other.hops && rate == other.rate;
   }
+  // All positions do the same.
+  bool Symmetric() const { return shape == Shape::kSwitched ? closed : shape != Shape::kLine; }
 };
 
 // Closed form of one lane, without launch. `shard`, `block` as in
@@ -55,12 +61,14 @@ DeviceSteps AllGatherSteps(const Lane& lane, int index, const Pieces& base);
 // The same for an all-to-all; `base` holds for every destination of the lane.
 DeviceSteps AllToAllSteps(const Lane& lane, int index, const Pieces& base);
 
-// One file each: ring.cc, line.cc, scattered.cc.
+// One file each: ring.cc, line.cc, scattered.cc, switched.cc.
 DeviceSteps RingAllGatherSteps(int64_t n, int index, const Pieces& base);
 DeviceSteps RingAllToAllSteps(int64_t n, int index, const Pieces& base);
 DeviceSteps LineAllGatherSteps(int64_t n, int index, const Pieces& base);
 DeviceSteps LineAllToAllSteps(int64_t n, int index, const Pieces& base);
 DeviceSteps ScatteredAllToAllSteps(int64_t n, int index, const Pieces& base);
+DeviceSteps SwitchedAllGatherSteps(const Lane& lane, int index, const Pieces& base);
+DeviceSteps SwitchedAllToAllSteps(const Lane& lane, int index, const Pieces& base);
 
 }  // namespace tpusim::lowering
 

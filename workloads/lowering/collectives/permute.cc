@@ -62,7 +62,7 @@ isa::Route RouteOf(const configs::Topology& topology, const std::vector<Message>
     if (message.ways.size() <= way) continue;
     const std::vector<configs::Link>& links = message.ways[way].links;
     if (first == nullptr) first = &links;
-    straight = straight && links.size() == first->size() &&
+    straight = straight && !links.empty() && links.size() == first->size() &&
                std::all_of(links.begin(), links.end(), [&](const configs::Link& link) {
                  return link.direction == first->front().direction;
                });
@@ -103,13 +103,16 @@ isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveR
   Picoseconds slowest(0);
   int64_t fewest_ways = 0, total_hops = 0;
   bool on_chip = false;  // some message stays on its chip
+  Picoseconds between_slices(0);
   for (const Message& message : messages) {
     for (const isa::RouteEnd& way : message.ways) {
-      slowest = std::max(slowest, FromSeconds(loads.SecondsOn(message.source, way)) +
-                                      ici.hop_latency * isa::Crossings(message.source, way));
+      const Picoseconds moving = FromSeconds(loads.SecondsOn(message.source, way));
+      slowest = std::max(slowest, moving + timing::RouteLatency(config.chip, message.source, way));
+      // Between slices nothing is slower than its nominal rate.
+      if (way.dcn) between_slices = std::max(between_slices, moving);
     }
     if (message.ways[0].links.empty()) {
-      on_chip = true;
+      on_chip = on_chip || !message.ways[0].dcn;
       continue;
     }
     const int64_t ways = static_cast<int64_t>(message.ways.size());
@@ -134,6 +137,10 @@ isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveR
   if (on_chip) {
     info.bound =
         std::max(info.bound, TransferTime(request.operand_bytes, ici.die_to_die_bytes_per_second));
+  }
+  if (between_slices > Picoseconds(0)) {
+    info.dcn = true;
+    info.bound = std::max(info.bound, between_slices);
   }
   return info;
 }

@@ -15,7 +15,8 @@ namespace {
 bool Equal(const isa::Route& a, const isa::Route& b) {
   return a.name == b.name && std::equal(a.from.begin(), a.from.end(), b.from.begin(), b.from.end(),
                                         [](const isa::RouteEnd& p, const isa::RouteEnd& q) {
-                                          return p.peer == q.peer && p.links == q.links;
+                                          return p.peer == q.peer && p.links == q.links &&
+                                                 p.dcn == q.dcn;
                                         });
 }
 
@@ -29,7 +30,8 @@ size_t IndexOf(const configs::Link& link) {
 isa::RouteEnd RouteTo(const configs::Topology& topology, int64_t from, int64_t to,
                       configs::Topology::RouteTie tie) {
   const int64_t per_chip = topology.devices_per_chip();
-  return {static_cast<int32_t>(to), topology.Route(from / per_chip, to / per_chip, tie)};
+  return {static_cast<int32_t>(to), topology.Route(from / per_chip, to / per_chip, tie),
+          topology.SliceOf(from / per_chip) != topology.SliceOf(to / per_chip)};
 }
 
 isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset) {
@@ -43,6 +45,16 @@ isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset
       const int64_t core = device % per_chip + offset;
       if (core >= 0 && core < per_chip)
         route.from[device].peer = static_cast<int32_t>(device + offset);
+    }
+    return route;
+  }
+  if (axis == kSliceAxis) {
+    route.name = fmt::format("slice{:+d}", offset);
+    const int64_t in_slice = topology.devices() / topology.slices();
+    for (int64_t device = 0; device < topology.devices(); ++device) {
+      const int64_t round = (device + offset * in_slice) % topology.devices();
+      const int64_t peer = (round + topology.devices()) % topology.devices();
+      route.from[device] = {static_cast<int32_t>(peer), {}, peer != device};
     }
     return route;
   }
@@ -87,15 +99,47 @@ int32_t AddRoute(isa::Route route, isa::PodProgram& program) {
   return static_cast<int32_t>(program.routes.size()) - 1;
 }
 
-LinkLoads::LinkLoads(const configs::Config& config)
-    : config_(&config),
-      amounts_(config.topology.chips() * configs::kDirections + config.devices(), 0) {}
+LinkLoads::LinkLoads(const configs::Config& config) : config_(&config) {
+  const int64_t chips = config.topology.chips();
+  if (config.topology.slices() > 1) {
+    chips_of_host_.resize(configs::HostCount(config));
+    for (int64_t chip = 0; chip < chips; ++chip) {
+      host_of_chip_.push_back(configs::HostOf(config, chip));
+      ++chips_of_host_[host_of_chip_.back()];
+    }
+  }
+  const size_t own = Own(config.devices());
+  amounts_.resize(chips_of_host_.empty() ? own
+                                         : Ingress(static_cast<int64_t>(chips_of_host_.size())));
+}
+
+size_t LinkLoads::Own(int64_t device) const {
+  return static_cast<size_t>(config_->topology.chips() * configs::kDirections + device);
+}
+size_t LinkLoads::ToHost(int64_t chip) const {
+  return Own(config_->devices()) + static_cast<size_t>(chip);
+}
+size_t LinkLoads::FromHost(int64_t chip) const {
+  return ToHost(config_->topology.chips()) + static_cast<size_t>(chip);
+}
+size_t LinkLoads::Egress(int64_t host) const {
+  return FromHost(config_->topology.chips()) + static_cast<size_t>(host);
+}
+size_t LinkLoads::Ingress(int64_t host) const {
+  return Egress(0) + chips_of_host_.size() + static_cast<size_t>(host);
+}
 
 std::vector<size_t> LinkLoads::CrossedBy(int64_t from, const isa::RouteEnd& end) const {
   std::vector<size_t> crossed;
+  const int64_t per_chip = config_->topology.devices_per_chip();
+  if (end.dcn) {
+    const int64_t chip = from / per_chip, peer = end.peer / per_chip;
+    return {ToHost(chip), Egress(host_of_chip_[chip]), Ingress(host_of_chip_[peer]),
+            FromHost(peer)};
+  }
   for (const configs::Link& link : end.links) crossed.push_back(IndexOf(link));
   if (crossed.empty() && end.peer != from) {
-    crossed.push_back(config_->topology.chips() * configs::kDirections + from);
+    crossed.push_back(Own(from));
   }
   return crossed;
 }
@@ -103,7 +147,11 @@ std::vector<size_t> LinkLoads::CrossedBy(int64_t from, const isa::RouteEnd& end)
 void LinkLoads::Add(int64_t from, const isa::RouteEnd& end, int64_t amount) {
   const std::vector<size_t> crossed = CrossedBy(from, end);
   for (const size_t link : crossed) amounts_[link] += amount;
-  longest_ = std::max(longest_, static_cast<int64_t>(crossed.size()));
+  if (end.dcn) {
+    dcn_ = true;
+  } else {
+    longest_ = std::max(longest_, static_cast<int64_t>(crossed.size()));
+  }
 }
 
 double LinkLoads::SecondsOn(int64_t from, const isa::RouteEnd& end) const {
@@ -115,8 +163,12 @@ double LinkLoads::SecondsOn(int64_t from, const isa::RouteEnd& end) const {
 }
 
 BytesPerSecond LinkLoads::RateOf(size_t index) const {
-  const auto links = static_cast<size_t>(config_->topology.chips()) * configs::kDirections;
-  if (index >= links) return config_->chip.ici.die_to_die_bytes_per_second;
+  if (index >= Own(config_->devices())) {
+    if (index < Egress(0)) return config_->chip.host.pcie_bytes_per_second;
+    const size_t host = (index - Egress(0)) % chips_of_host_.size();
+    return config_->chip.host.dcn_bytes_per_second * static_cast<double>(chips_of_host_[host]);
+  }
+  if (index >= Own(0)) return config_->chip.ici.die_to_die_bytes_per_second;
   const int axis = configs::AxisOf(static_cast<configs::Direction>(index % configs::kDirections));
   return timing::EffectiveLinkRate(config_->chip.ici, config_->topology.wraps(axis));
 }

@@ -12,13 +12,14 @@
 namespace tpusim::lowering {
 
 // From one device to another, over a minimum-hop route of the torus; between two
-// devices of one chip no link is crossed.
+// devices of one chip no link is crossed, between slices the data-centre network.
 isa::RouteEnd RouteTo(const configs::Topology& topology, int64_t from, int64_t to,
                       configs::Topology::RouteTie tie);
 
 // "x+" or "x-4": from every device, `offset` chips along an axis to the device of
-// the same number, or along kCoreAxis to another device of the chip. Devices from
-// which that leads over the edge have no end.
+// the same number, or along kCoreAxis to another device of the chip, or along
+// kSliceAxis round to the same place in another slice. Devices from which that
+// leads over the edge have no end.
 isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset);
 
 // From every member of each list to the one `offset` further on in it, cyclic,
@@ -31,7 +32,9 @@ isa::Route ListRoute(const configs::Topology& topology, std::string name,
 // Index of the route in the program, which gets it if it has none like it.
 int32_t AddRoute(isa::Route route, isa::PodProgram& program);
 
-// Counts what crosses each link when many transfers are under way at once.
+// Counts what crosses each link when many transfers are under way at once. Links are
+// those of ICI, a device's way to its own chip, and for transfers between slices
+// PCIe and the network cards at both ends.
 class LinkLoads {
  public:
   explicit LinkLoads(const configs::Config& config);
@@ -47,16 +50,26 @@ class LinkLoads {
   BytesPerSecond BusiestRate() const;
   // Crossings of the longest route added.
   int64_t longest() const { return longest_; }
+  // Some route leads to another slice.
+  bool dcn() const { return dcn_; }
 
  private:
-  // Links by chip and direction, then what leaves each device for its own chip.
+  // What follows what in the table of amounts.
+  size_t Own(int64_t device) const;  // ICI links by chip and direction come before
+  size_t ToHost(int64_t chip) const;
+  size_t FromHost(int64_t chip) const;
+  size_t Egress(int64_t host) const;
+  size_t Ingress(int64_t host) const;
   std::vector<size_t> CrossedBy(int64_t from, const isa::RouteEnd& end) const;
   size_t BusiestLink() const;
   BytesPerSecond RateOf(size_t index) const;
 
   const configs::Config* config_;
+  std::vector<int64_t> host_of_chip_;  // empty in a single slice
+  std::vector<int64_t> chips_of_host_;
   std::vector<int64_t> amounts_;
   int64_t longest_ = 0;
+  bool dcn_ = false;
 };
 
 }  // namespace tpusim::lowering

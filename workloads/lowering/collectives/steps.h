@@ -24,9 +24,10 @@
 
 namespace tpusim::lowering {
 
-// The axes of the torus and, as one more, the devices of a chip.
-inline constexpr int kMaxLanes = configs::kMaxAxes + 1;
+// The axes of the torus and, as two more, the devices of a chip and the slices.
+inline constexpr int kMaxLanes = configs::kMaxAxes + 2;
 inline constexpr int kCoreAxis = configs::kMaxAxes;
+inline constexpr int kSliceAxis = configs::kMaxAxes + 1;
 using Position = std::array<int64_t, kMaxLanes>;
 
 // `count` coordinates from `first`, modulo the length of the lane.
