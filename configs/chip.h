@@ -67,6 +67,10 @@ struct SparseCoreParams {
   int64_t tiles = 0;  // vector subcores of one SparseCore
   int64_t lanes = 0;  // of one tile
   Bytes tile_bytes;   // memory of one tile
+  // Collectives with an operand at least this large run there; 0: none do.
+  Bytes offload_all_gather;
+  Bytes offload_all_reduce;
+  Bytes offload_reduce_scatter;
 };
 
 struct HbmParams {

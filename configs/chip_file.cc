@@ -392,6 +392,16 @@ absl::Status CheckChip(const ChipParams& chip) {
         fmt::format("chip.hbm.reserved_bytes = {} leaves nothing of chip.hbm.bytes = {}",
                     chip.hbm.reserved_bytes.value(), chip.hbm.bytes.value()));
   }
+  const SparseCoreParams& sparse = chip.sparse_core;
+  const bool adds = sparse.count > 0 && sparse.tiles > 0 && sparse.lanes > 0;
+  const Bytes offloads =
+      sparse.offload_all_gather + sparse.offload_all_reduce + sparse.offload_reduce_scatter;
+  if (offloads > Bytes(0) && !adds) {
+    return UserError(fmt::format(
+        "chip.sparse_core.offload_*_bytes send collectives to SparseCores, but the chip has {} of "
+        "{} tiles with {} lanes; set them to 0, or say what the SparseCores are",
+        sparse.count, sparse.tiles, sparse.lanes));
+  }
   return absl::OkStatus();
 }
 

@@ -127,6 +127,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
         .vpu = &device.vpu(),
         .flags = &device.flags(),
         .die_link = device.die_link(),
+        .sparse_core = device.sparse_core(),
         .host_link = host_links_[classes.chips.Representative(chip)],
         .nic = nics_.empty()
                    ? nullptr

@@ -11,6 +11,25 @@ namespace tpusim::sim {
 
 using chip::Now;
 
+namespace {
+
+// Where the operations of a stream are shown.
+Track TrackOf(isa::StreamKind kind) {
+  switch (kind) {
+    case isa::StreamKind::kTensorCore:
+      return Track::kTensorCore;
+    case isa::StreamKind::kCollective:
+      return Track::kCollective;
+    case isa::StreamKind::kSparseCore:
+      return Track::kSparseCore;
+    case isa::StreamKind::kHost:
+      break;
+  }
+  return Track::kHost;
+}
+
+}  // namespace
+
 void BusyUnion::Add(Picoseconds start, Picoseconds end) {
   if (end <= until_) return;
   measure_ += end - std::max(start, until_);
@@ -69,9 +88,7 @@ void DeviceRecorder::LabelEnded(const chip::StreamRef& stream, int32_t op) {
   }
   if (shown_.empty()) return;
   Span span;
-  span.track = main                                       ? Track::kTensorCore
-               : stream.id.kind == isa::StreamKind::kHost ? Track::kHost
-                                                          : Track::kCollective;
+  span.track = TrackOf(stream.id.kind);
   span.lane = stream.id.index;
   span.op = op;
   span.start = label.began;
@@ -233,7 +250,8 @@ void Recorder::ShowRdma(const ici::RdmaRecord& record, int32_t source) {
   if (!receiver_shown) return;
   // The arrival: a moment on the track of the receiver's collectives.
   span.device = route.peer;
-  span.track = Track::kCollective;
+  span.track = TrackOf(record.stream.id.kind);
+  if (span.track == Track::kTensorCore) span.track = Track::kCollective;
   span.lane = record.stream.id.kind == isa::StreamKind::kTensorCore ? 0 : record.stream.id.index;
   span.start = span.end = record.arrival;
   span.flow_out = 0;

@@ -21,6 +21,7 @@ enum class Track {
   kMxu,         // matrix slots busy
   kVpu,         // vector slots busy with blocks; reduce-adds are flows
   kCollective,  // HLO collectives in flight (labels on collective streams)
+  kSparseCore,  // those that the SparseCores run
   kHbmDma,      // kernel windows, prefetches
   kIci,         // transfers leaving on a link; `lane` = Direction
   kDcn,         // transfers leaving for other slices

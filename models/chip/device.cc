@@ -46,6 +46,10 @@ Device::Device(const DeviceContext& context)
     die_link_ = std::make_unique<DieLink>(NameOf("die_link", context).c_str(), context.fluid,
                                           context.params);
   }
+  if (context.params.sparse_core.count > 0) {
+    sparse_core_ = std::make_unique<SparseCore>(NameOf("sparse_core", context).c_str(),
+                                                context.fluid, context.params);
+  }
   const DeviceParts parts{
       .device = id_,
       .copies = context.copies,

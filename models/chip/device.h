@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/chip/die_link.h"
+#include "models/chip/sparse_core.h"
 #include "models/chip/stream.h"
 
 namespace tpusim::chip {
@@ -42,7 +43,8 @@ class Device {
   Mxu& mxu() { return mxu_; }
   Vpu& vpu() { return vpu_; }
   SyncFlags& flags() { return flags_; }
-  const DieLink* die_link() const { return die_link_.get(); }  // null: alone on its chip
+  const DieLink* die_link() const { return die_link_.get(); }           // null: alone on its chip
+  const SparseCore* sparse_core() const { return sparse_core_.get(); }  // null: there is none
   const std::vector<Stream*>& streams() const { return streams_; }
   Stream& main_stream() { return *streams_.front(); }
 
@@ -57,6 +59,7 @@ class Device {
   TensorCore tensor_core_;
   SyncFlags flags_;
   std::unique_ptr<DieLink> die_link_;
+  std::unique_ptr<SparseCore> sparse_core_;
   Tokens tokens_;
   std::vector<std::unique_ptr<Stream>> owned_streams_;
   std::vector<Stream*> streams_;

@@ -104,11 +104,13 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
     uses_.push_back(
         {destination.hbm->resource(), arrivals * (rdma.reduce ? timing::kReduceHbmWeight : 1)});
   }
-  if (rdma.reduce) {
+  if (rdma.reduce && rdma.reduce->sparse_core) {
+    TPUSIM_CHECK(destination.sparse_core != nullptr, "there is no SparseCore to add on");
+    uses_.push_back(
+        {destination.sparse_core->adds(), arrivals * timing::AddsPerByte(*rdma.reduce)});
+  } else if (rdma.reduce) {
     const double ops = timing::VregOpsPerByte(params_, *rdma.reduce);
     uses_.push_back({destination.vpu->adds(), arrivals * ops});
-    record.vpu_seconds =
-        static_cast<double>(rdma.bytes.value()) * ops / timing::VregOpsPerSecond(params_);
   }
   fluid_.Start(static_cast<double>(rdma.bytes.value()), std::numeric_limits<double>::infinity(),
                uses_, this, slot);

@@ -11,7 +11,8 @@
 //   HBM of the sender           weight 1, if it reads from there
 //   HBM of the receiver         weight 1, if it writes there; 2 if it adds (the
 //                               partial sum is read and the sum written)
-//   VPU of the receiver         additions per byte, if it adds
+//   VPU of the receiver         additions per byte, if it adds; its SparseCores
+//                               where they run the collective
 //
 // Cut-through: the flow starts at issue on all links together, and everything
 // arrives hops x hop latency later than it left. So
@@ -45,6 +46,7 @@
 #include "models/chip/host_link.h"
 #include "models/chip/network_port.h"
 #include "models/chip/nic.h"
+#include "models/chip/sparse_core.h"
 #include "models/chip/sync_flags.h"
 #include "models/chip/vpu.h"
 #include "models/ici/link.h"
@@ -59,10 +61,9 @@ struct RdmaRecord {
   const isa::RouteEnd* route = nullptr;
   chip::StreamRef stream;  // of the sender
   int32_t op = -1;
-  Picoseconds start;       // issue = start of the flow
-  Picoseconds end;         // last byte has left
-  Picoseconds arrival;     // receiver's flag
-  double vpu_seconds = 0;  // of the receiver, spent on adding
+  Picoseconds start;    // issue = start of the flow
+  Picoseconds end;      // last byte has left
+  Picoseconds arrival;  // receiver's flag
 };
 
 class FabricProbe {
@@ -80,7 +81,8 @@ struct Fabric {
     chip::Hbm* hbm = nullptr;
     chip::Vpu* vpu = nullptr;
     chip::SyncFlags* flags = nullptr;
-    const chip::DieLink* die_link = nullptr;  // null where a chip is one device
+    const chip::DieLink* die_link = nullptr;        // null where a chip is one device
+    const chip::SparseCore* sparse_core = nullptr;  // null where there is none
     const chip::HostLink* host_link = nullptr;
     chip::Nic* nic = nullptr;  // null in a single slice
     int64_t copies = 1;        // devices that these modules stand for

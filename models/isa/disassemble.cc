@@ -193,7 +193,9 @@ class Writer {
     if (rdma.sent_flag >= 0) flags += fmt::format(", sent at flag {}", rdma.sent_flag);
     Line("rdma '{}' {} B {} -> {}{}{}", RouteName(rdma.route), rdma.bytes.value(), Name(rdma.from),
          Name(rdma.to),
-         rdma.reduce ? fmt::format(", adds elements of {} B", rdma.reduce->element_bytes) : "",
+         rdma.reduce ? fmt::format(", adds elements of {} B{}", rdma.reduce->element_bytes,
+                                   rdma.reduce->sparse_core ? " on the SparseCores" : "")
+                     : "",
          flags);
   }
   void Write(const Signal& signal) {

@@ -7,6 +7,7 @@
 //
 //   tensor_core[i]   the main stream of a device: kernels in program order
 //   collective[i]    collectives in flight beside it (one per concurrent slot)
+//   sparse_core[i]   collectives that the SparseCores run
 //   host             host transfers
 //
 // A device's program is its tensor_core[0] body. Other streams are driven from
@@ -119,11 +120,12 @@ struct HostDma {
   Bytes bytes;
 };
 
-// Adds what arrives to what is there, on the receiver's VPU, pipelined with the
-// transfer in windows.
+// Adds what arrives to what is there, on the receiver's VPU or SparseCores,
+// pipelined with the transfer in windows.
 struct ReduceAdd {
   int64_t element_bytes = 4;
   int64_t valu_per_vreg = 1;  // vector operations per register of elements
+  bool sparse_core = false;
 };
 
 // Writes to another chip's memory. `arrival_flag` of the receiver counts one

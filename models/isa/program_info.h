@@ -34,8 +34,9 @@ struct OpInfo {
   Flops flops{0};        // all arithmetic
   Flops model_flops{0};  // without recomputation
   Bytes hbm_bytes{0};
-  int32_t collective = -1;  // index into ProgramInfo::collectives
-  bool is_async = false;    // the start of a start/done pair
+  int32_t collective = -1;   // index into ProgramInfo::collectives
+  bool sparse_core = false;  // runs on the SparseCores
+  bool is_async = false;     // the start of a start/done pair
 };
 
 struct BufferInfo {

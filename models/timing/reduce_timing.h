@@ -19,6 +19,9 @@
 //   w = min(message, reduce_window)
 //   tail = w * VregOpsPerByte / VregOpsPerSecond  +  w / HBM rate
 //
+// Where the SparseCores run the collective, their lanes add instead: AddsPerByte /
+// AddsPerSecond, and the VPU is left alone.
+//
 // Left out: competition for the VALU slots between the additions and a kernel,
 // and the window's read being late behind other traffic in HBM.
 #ifndef TPUSIM_MODELS_TIMING_REDUCE_TIMING_H_
@@ -40,6 +43,12 @@ double VregOpsPerSecond(const configs::ChipParams& chip);
 // Operations per byte that arrives. A register holds sublanes x lanes elements
 // of 32 bit; narrower ones are unpacked to that, wider ones take several.
 double VregOpsPerByte(const configs::ChipParams& chip, const isa::ReduceAdd& reduce);
+
+// Additions of 32 bit that a device's SparseCores do per second: a lane of every tile
+// one per cycle, at the clock of the chip (theirs is not published).
+double AddsPerSecond(const configs::ChipParams& chip);
+// Additions per byte that arrives: narrow elements take a lane each, wide ones several.
+double AddsPerByte(const isa::ReduceAdd& reduce);
 
 // From the arrival of the last byte to the sum being complete. `to_hbm` false:
 // the result stays in VMEM and nothing is written back.

@@ -26,6 +26,7 @@ bool IsContainer(const isa::OpInfo& op) {
 }
 
 std::string EngineOf(const isa::OpInfo& op) {
+  if (op.sparse_core) return "sparse_core";
   if (op.collective >= 0) return "collective";
   if (op.category.find("host") != std::string::npos) return "host";
   return "tensor_core";

@@ -36,7 +36,7 @@ std::string_view BindingName(Binding b);  // "compute", "hbm", "ici", "dcn", "la
 
 struct OpReport {
   std::string name, category, scope, source;
-  std::string engine;  // "tensor_core", "collective" or "host"
+  std::string engine;  // "tensor_core", "collective", "sparse_core" or "host"
   int64_t count = 0;
   Picoseconds total{0};  // includes the operations inside (loops)
   Flops flops{0};        // all executions

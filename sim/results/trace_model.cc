@@ -25,6 +25,7 @@ enum Rank : int32_t {
   kMxu,
   kVpu,
   kCollectives,
+  kSparseCore,
   kHbmDma,
   kIci,
   kDcn = kIci + configs::kDirections,
@@ -53,6 +54,8 @@ TrackKind KindOf(sim::Track track) {
       return {"VPU", SliceDetail::kWork, false};
     case sim::Track::kCollective:
       return {"Collectives", SliceDetail::kOperation, true};
+    case sim::Track::kSparseCore:
+      return {"SparseCore", SliceDetail::kOperation, true};
     case sim::Track::kHbmDma:
       return {"HBM DMA", SliceDetail::kWork, false};
     case sim::Track::kIci:
@@ -75,6 +78,8 @@ int32_t RankOf(const Span& s) {
       return kVpu;
     case sim::Track::kCollective:
       return kCollectives;
+    case sim::Track::kSparseCore:
+      return kSparseCore;
     case sim::Track::kHbmDma:
       return kHbmDma;
     case sim::Track::kIci:

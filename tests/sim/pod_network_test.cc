@@ -394,5 +394,21 @@ TEST(PodNetwork, PcieIsSharedWithHostTransfers) {
   EXPECT_EQ(timeline.devices[0].finish, Microseconds(20));
 }
 
+// A SparseCore that adds 1000 elements per microsecond holds up what the link would
+// carry in 2 us: 100 kB are 25,000 additions, 25 us, and one more window of 1000 B
+// (250 additions and 1 ns of HBM) after a hop.
+TEST(PodNetwork, OffLoadedAdditionsTakeTheSparseCore) {
+  configs::Config config = Line(2);
+  config.chip.sparse_core.count = 1;
+  config.chip.sparse_core.tiles = 1;
+  config.chip.sparse_core.lanes = 1;
+  isa::Rdma send = Send(0, 100'000, 0);
+  send.reduce = isa::ReduceAdd{.element_bytes = 4, .sparse_core = true};
+  isa::PodProgram program = MakeProgram({Share(send), Share(isa::Wait{0, 1})});
+  program.routes = {RouteBetween(config, {{0, 1}})};
+  EXPECT_EQ(MustSimulate(config, program).devices[1].finish,
+            Picoseconds(25'000'000 + 1'000'000 + 250'000 + 1000));
+}
+
 }  // namespace
 }  // namespace tpusim::sim

@@ -93,6 +93,9 @@ UNUSED = {
 }
 # They say what kind of chip it is; a slice of another kind is another slice.
 STRUCTURE = {"chip.tensor_cores", "chip.devices"}
+# This chip has no SparseCores; see the last test.
+OFF_LOADING = "chip.sparse_core.offload_"
+COLLECTIVES = ("all_gather", "all_reduce", "reduce_scatter")
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +148,7 @@ def test_every_parameter_moves_a_report(binary: str, simulate: Callable[..., tup
     assert len(listed) > 40
     silent = []
     for name, value in listed.items():
-        if name in STRUCTURE:
+        if name in STRUCTURE or name.startswith(OFF_LOADING):
             continue
         other = VALUES.get(name, 2 * value if value else 1000)
         setting = f"{name}={other:.15g}"
@@ -165,3 +168,31 @@ def test_every_parameter_moves_a_report(binary: str, simulate: Callable[..., tup
         if not moved:
             silent.append(setting)
     assert not silent, f"parameters that move no report: {silent}"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "chip.sparse_core.count=2",
+        "chip.sparse_core.tiles=1",
+        "chip.sparse_core.lanes=1",
+        "chip.sparse_core.offload_all_gather_bytes=0",
+        "chip.sparse_core.offload_all_reduce_bytes=0",
+        "chip.sparse_core.offload_reduce_scatter_bytes=0",
+    ],
+)
+def test_sparse_cores_move_a_report(report_of: Callable[..., dict], setting: str):
+    # Large gradients, which v7x adds up and gathers on its SparseCores.
+    workload = "residual_mlp_train_loop_fully_sharded"
+    small = [f"--set=chip.sparse_core.offload_{kind}_bytes=1024" for kind in COLLECTIVES]
+    plain = report_of(workload, "--config", "v7x-2x2x1", *small)
+    assert {c["kind"] for c in plain["collectives"]} >= {"all-gather", "reduce-scatter"}
+    changed = report_of(workload, "--config", "v7x-2x2x1", *small, "--set", setting)
+    assert changed["step_time_ns"] != plain["step_time_ns"]
+
+
+def test_collectives_on_chips_without_sparse_cores_cannot_be_off_loaded(rejects):
+    said = rejects(
+        example("psum"), "--config", SLICE, "--set", "chip.sparse_core.offload_all_reduce_bytes=1"
+    )
+    assert "send collectives to SparseCores" in said

@@ -19,6 +19,8 @@ struct Uses {
   bool reduces = false;   // reduce-adds on arrival
   bool host = false;
   bool dcn = false;
+  bool sparse_core = false;
+  bool gathers = false, all_reduces = false, reduce_scatters = false;
   bool indexes = false;  // gathers and scatters: a DMA per slice
 };
 
@@ -48,7 +50,10 @@ class Walker {
   void operator()(const isa::Branch& branch) {
     for (const isa::SharedBody& body : branch.bodies) Visit(body);
   }
-  void operator()(const isa::Start& start) { Visit(start.body); }
+  void operator()(const isa::Start& start) {
+    uses_.sparse_core |= start.stream.kind == isa::StreamKind::kSparseCore;
+    Visit(start.body);
+  }
   template <typename Other>
   void operator()(const Other&) {}
 
@@ -97,9 +102,20 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
   if (below("chip.mxu.") && uses.formats.empty()) return "the program has no matrix product";
   if (below("chip.vpu.eup_") && !uses.eup) return "the program has no transcendental function";
   if (below("chip.vpu.xlu_") && !uses.xlu) return "the program moves nothing across lanes";
-  if (below("chip.cmem.") || below("chip.sparse_core.")) {
+  if (below("chip.cmem.") || path == "chip.sparse_core.tile_bytes") {
     return "no part of the model uses it so far";
   }
+  struct OffLoad {
+    std::string_view path;
+    bool present;
+  };
+  for (const OffLoad& off_load :
+       {OffLoad{"chip.sparse_core.offload_all_gather_bytes", uses.gathers},
+        OffLoad{"chip.sparse_core.offload_all_reduce_bytes", uses.all_reduces},
+        OffLoad{"chip.sparse_core.offload_reduce_scatter_bytes", uses.reduce_scatters}}) {
+    if (path == off_load.path) return off_load.present ? "" : "the program has no such collective";
+  }
+  if (below("chip.sparse_core.") && !uses.sparse_core) return "the SparseCores run nothing";
   if (below("ici.") && !uses.remote) return "the program sends nothing to another device";
   if (path == "ici.die_to_die_bytes_per_second" && !uses.own_chip) {
     return "no device sends anything to another of its chip";
@@ -135,6 +151,10 @@ std::vector<std::string> UnusedOverrides(const configs::Config& config,
   Uses uses;
   for (const hlo::Computation* computation : module.computations()) {
     for (const hlo::Instruction* i : computation->instructions()) {
+      const hlo::Opcode opcode = i->opcode();
+      uses.gathers |= opcode == hlo::Opcode::kAllGather || opcode == hlo::Opcode::kAllGatherStart;
+      uses.all_reduces |= opcode == hlo::Opcode::kAllReduce;
+      uses.reduce_scatters |= opcode == hlo::Opcode::kReduceScatter;
       uses.indexes |= i->opcode() == hlo::Opcode::kGather || i->opcode() == hlo::Opcode::kScatter;
     }
   }

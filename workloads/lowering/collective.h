@@ -37,6 +37,7 @@ struct CollectiveRequest {
   // ... member of its group (itself included). Empty: equal parts of the operand.
   std::vector<Bytes> parts;
   int64_t element_bytes = 4;
+  bool sparse_core = false;  // who adds, where something is added
   isa::MemorySpace space = isa::MemorySpace::kHbm;
 };
 

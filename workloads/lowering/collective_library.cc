@@ -9,6 +9,7 @@
 #include "workloads/hlo/ragged.h"
 #include "workloads/lowering/instruction_class.h"
 #include "workloads/lowering/transfers.h"
+#include "workloads/passes/async_collectives.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -52,7 +53,8 @@ isa::SharedBody WithFlagsMoved(const isa::SharedBody& body, int32_t by) {
 
 absl::StatusOr<CollectiveLibrary::Entry*> CollectiveLibrary::Find(
     const hlo::Instruction& collective) {
-  const auto [it, fresh] = entries_.try_emplace(KeyOf(WrappedBy(collective)));
+  const char* who = passes::IsOffLoaded(collective) ? "off-loaded " : "";
+  const auto [it, fresh] = entries_.try_emplace(who + KeyOf(WrappedBy(collective)));
   Entry& entry = it->second;
   // An entry without a decision is one that failed before: it fails again, named anew.
   if (entry.decision == nullptr) {

@@ -9,6 +9,7 @@
 #include "workloads/hlo/opcode.h"
 #include "workloads/hlo/ragged.h"
 #include "workloads/lowering/transfers.h"
+#include "workloads/passes/async_collectives.h"
 #include "workloads/passes/placement.h"
 #include "workloads/passes/sink_initializers.h"
 
@@ -153,6 +154,7 @@ absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& instruction,
   CollectiveRequest request;
   request.name = instruction.name();
   request.axes = AxesOf(i);
+  request.sparse_core = passes::IsOffLoaded(instruction);
   const auto devices = static_cast<int64_t>(device_of_partition.size());
   const auto device = [&](int64_t partition) -> absl::StatusOr<int64_t> {
     if (partition < 0 || partition >= devices) {

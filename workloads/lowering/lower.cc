@@ -21,6 +21,7 @@
 #include "workloads/lowering/kernels/kernels.h"
 #include "workloads/lowering/kernels/product.h"
 #include "workloads/lowering/transfers.h"
+#include "workloads/passes/async_collectives.h"
 #include "workloads/passes/control.h"
 
 namespace tpusim::lowering {
@@ -105,7 +106,7 @@ class Lowering {
     LoweredCollective lowered;
     int32_t op = -1;  // label on the collective stream
     int32_t token = -1;
-    int32_t stream = 0;
+    isa::StreamId stream;
   };
   struct Branch {
     const Instruction* conditional = nullptr;
@@ -126,7 +127,6 @@ class Lowering {
   // Everything that is the same for all devices: kernels, labels, collectives.
   absl::Status PrepareOps() {
     for (const Computation* computation : passes::ControlComputations(*input_.module)) {
-      int32_t stream = 0;
       for (const Instruction* i : computation->Order()) {
         Op op;
         ASSIGN_OR_RETURN(op.what, Classify(*i));
@@ -147,7 +147,7 @@ class Lowering {
           case InstructionClass::kCopyStart: {
             ASSIGN_OR_RETURN(isa::Body transfer, TransferOf(*i, target_));
             op.time = TimeOfTransfer(target_.chip(), transfer);
-            AddTransfer(*i, std::move(transfer), op, stream++ % kStreams);
+            AddTransfer(*i, std::move(transfer), op, StreamFor(*i, op));
             break;
           }
           case InstructionClass::kBranch: {
@@ -161,8 +161,7 @@ class Lowering {
           }
           case InstructionClass::kCollective:
           case InstructionClass::kStart: {
-            const bool async = op.what == InstructionClass::kStart;
-            RETURN_IF_ERROR(AddCollective(*i, op, async ? stream++ % kStreams : 0));
+            RETURN_IF_ERROR(AddCollective(*i, op, StreamFor(*i, op)));
             op.time = collectives_[op.collective].lowered.info.expected;
             break;
           }
@@ -182,11 +181,24 @@ class Lowering {
     return absl::OkStatus();
   }
 
-  absl::Status AddCollective(const Instruction& i, Op& op, int32_t stream) {
+  // Where something beside the main stream runs: what is in flight at once takes
+  // turns on several streams.
+  isa::StreamId StreamFor(const Instruction& i, const Op& op) {
+    if (op.what == InstructionClass::kCollective) return {isa::StreamKind::kCollective, 0};
+    if (!passes::IsOffLoaded(i)) {
+      return {isa::StreamKind::kCollective, collective_streams_++ % kStreams};
+    }
+    const configs::ChipParams& chip = target_.chip();
+    const int64_t cores = std::max<int64_t>(1, chip.sparse_core.count / chip.devices);
+    return {isa::StreamKind::kSparseCore, static_cast<int32_t>(sparse_core_streams_++ % cores)};
+  }
+
+  absl::Status AddCollective(const Instruction& i, Op& op, isa::StreamId stream) {
     Collective c;
     ASSIGN_OR_RETURN(c.lowered, input_.collectives->Lower(i, program_));
     isa::OpInfo info = InfoOf(i);
     if (hlo::IsAsyncStart(i.opcode())) WholeOf(i, info);
+    info.sparse_core = passes::IsOffLoaded(i);
     info.collective = static_cast<int32_t>(program_.info.collectives.size());
     program_.info.collectives.push_back(c.lowered.info);
     Add(std::move(c), std::move(info), op, stream);
@@ -194,7 +206,7 @@ class Lowering {
   }
 
   // A copy beside the main stream, the same on every device.
-  void AddTransfer(const Instruction& i, isa::Body transfer, Op& op, int32_t stream) {
+  void AddTransfer(const Instruction& i, isa::Body transfer, Op& op, isa::StreamId stream) {
     Collective c;
     c.lowered.bodies.push_back(std::make_shared<const isa::Body>(std::move(transfer)));
     c.lowered.role_of_device = all_alike_;
@@ -213,7 +225,7 @@ class Lowering {
     info.is_async = true;
   }
 
-  void Add(Collective c, isa::OpInfo info, Op& op, int32_t stream) {
+  void Add(Collective c, isa::OpInfo info, Op& op, isa::StreamId stream) {
     c.op = static_cast<int32_t>(program_.info.ops.size());
     program_.info.ops.push_back(std::move(info));
     c.token = static_cast<int32_t>(collectives_.size());
@@ -399,7 +411,7 @@ class Lowering {
       Add(inner, isa::Label{c.op, false});
       labelled = std::make_shared<const isa::Body>(std::move(inner));
     }
-    Add(body, isa::Start{{isa::StreamKind::kCollective, c.stream}, c.token, labelled});
+    Add(body, isa::Start{c.stream, c.token, labelled});
     return true;
   }
 
@@ -435,6 +447,8 @@ class Lowering {
 
   // Asynchronous collectives in flight at once, each on a stream of its own.
   static constexpr int32_t kStreams = 5;
+  int32_t collective_streams_ = 0;
+  int32_t sparse_core_streams_ = 0;
 
   const LoweringInput& input_;
   const passes::Target& target_;

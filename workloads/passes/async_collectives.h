@@ -1,9 +1,14 @@
-// Makes collectives asynchronous where the chip runs them beside compute.
+// Makes collectives asynchronous where the chip runs them beside compute: each is
+// cut into a start and a done, which the scheduler then pulls apart.
 //
-// On chips without collective off-load only collective-permute runs under
-// kernels: it is cut into a start and a done, which the scheduler then pulls
-// apart. The others stay synchronous, as the TPU compiler leaves them by
-// default (async all-reduce and reduce-scatter disabled).
+//   collective-permute   always
+//   off-loaded           all-gathers, all-reduces and reduce-scatters of at least
+//                        chip.sparse_core.offload_*_bytes per device: the SparseCores
+//                        run them (`async-start` on the thread "sparsecore")
+//   all-gather           else: its steps are carried by the loops of matrix products
+//
+// Others stay synchronous, as the TPU compiler leaves them by default (async
+// all-reduce, reduce-scatter and all-to-all are disabled).
 #ifndef TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_
 #define TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_
 
@@ -14,6 +19,11 @@
 namespace tpusim::passes {
 
 absl::Status MakeCollectivesAsync(hlo::Module& module, const Target& target);
+
+// A start whose collective the SparseCores run.
+bool IsOffLoaded(const hlo::Instruction& start);
+// A matrix product: an asynchronous all-gather moves on while it runs.
+bool CarriesGathers(const hlo::Instruction& i);
 
 }  // namespace tpusim::passes
 

@@ -1,14 +1,23 @@
 // The order in which a device executes, chosen to hide asynchronous collectives.
 //
-// A forward list scheduler over simulated time. Among the instructions whose
-// operands are done it takes, first match wins:
+// A list scheduler over simulated time, from the end of a computation to its
+// beginning: so nothing is started earlier than it takes to be hidden, and what a
+// transfer brings does not wait in memory for longer than that. Among the
+// instructions whose users are all placed it takes, first match wins:
 //   1. what costs no time (tuples, parameters, bitcasts);
-//   2. a start, while the target's limit of transfers in flight allows;
-//   3. a done whose transfer has arrived;
-//   4. the compute instruction with the longest way to the end, original order
-//      on ties;
-//   5. the done that arrives first (a stall).
+//   2. a done, while the limit of transfers of its kind in flight allows;
+//   3. a start that is as far ahead of its done as the transfer takes;
+//   4. the compute instruction with the longest way from the beginning, the later
+//      one in the original order on ties; but while the next start has a longer way
+//      than it, only one that does not delay that start;
+//   5. the start that is closest to that (a stall).
 // Loop bodies are scheduled before the loops that run them.
+//
+// Limits, per computation: five collective-permutes and one all-gather, the
+// defaults of the TPU compiler's scheduler; as many off-loaded collectives as the
+// device has SparseCores; five copies. A gather is carried by the loops of matrix
+// products; one that would be in flight beside no product at all runs
+// synchronously, its start moved to its done.
 #ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
 #define TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
 

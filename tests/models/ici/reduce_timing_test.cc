@@ -30,6 +30,21 @@ TEST(ReduceTiming, VpuRates) {
   EXPECT_DOUBLE_EQ(VregOpsPerByte(Params(), {8, 1}), 2.0 / 8192);
 }
 
+// Two SparseCores per device of 16 tiles with 8 lanes add 256 elements per cycle.
+TEST(ReduceTiming, SparseCores) {
+  configs::ChipParams chip = Params();
+  chip.devices = 2;
+  chip.sparse_core.count = 4;
+  chip.sparse_core.tiles = 16;
+  chip.sparse_core.lanes = 8;
+  EXPECT_EQ(AddsPerSecond(chip), 256e9);
+  EXPECT_DOUBLE_EQ(AddsPerByte({4, 1, true}), 1.0 / 4);
+  EXPECT_DOUBLE_EQ(AddsPerByte({2, 1, true}), 1.0 / 2);
+  EXPECT_DOUBLE_EQ(AddsPerByte({8, 1, true}), 1.0 / 4);  // two lanes of 32 bit each
+  // 8192 B are 2048 additions: 8 ns; then 8192 ps to write.
+  EXPECT_EQ(ReduceTail(chip, {4, 1, true}, Bytes(1'000'000)).value(), 16192);
+}
+
 TEST(ReduceTiming, TailIsOneWindow) {
   // Add 8192 B: 2 registers at 4 a ns = 500 ps; write 8192 B = 8192 ps.
   EXPECT_EQ(ReduceTail(Params(), {4, 1}, Bytes(1'000'000)).value(), 8692);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "tests/workloads/passes/small_module.h"
 #include "workloads/passes/async_collectives.h"
@@ -10,9 +12,11 @@
 namespace tpusim::passes {
 namespace {
 
+// Products take as long as a transfer.
 LatencyEstimator TenPerTanhHundredPerPermute() {
   LatencyEstimator e;
   e.busy = [](const Instruction& i) -> absl::StatusOr<Picoseconds> {
+    if (i.opcode() == Opcode::kDot) return Picoseconds(100);
     return Picoseconds(i.opcode() == Opcode::kTanh || i.opcode() == Opcode::kAdd ? 10 : 0);
   };
   e.in_flight = [](const Instruction&) -> absl::StatusOr<Picoseconds> { return Picoseconds(100); };
@@ -58,6 +62,121 @@ TEST(Schedule, NoMoreThanFivePermutesInFlight) {
   }
   EXPECT_EQ(most, 5);
   EXPECT_EQ(in_flight, 0);
+}
+
+// Where each instruction stands in the schedule.
+std::map<const Instruction*, int64_t> PlacesOf(const hlo::Computation& computation) {
+  std::map<const Instruction*, int64_t> places;
+  for (const Instruction* i : computation.schedule()) {
+    places.emplace(i, static_cast<int64_t>(places.size()));
+  }
+  return places;
+}
+
+// Layers x = x . gather(w): the gather of a layer's weights is hidden under the
+// product of the layer before, and started no earlier than that takes.
+TEST(Schedule, GathersAreHiddenUnderTheProductBefore) {
+  SmallModule m;
+  Instruction* x = m.Parameter({512, 512});
+  std::vector<const Instruction*> products;
+  for (int layer = 0; layer < 4; ++layer) {
+    Instruction* gather = m.Add(Opcode::kAllGather, {512, 512}, {m.Parameter({128, 512})});
+    x = m.Dot({512, 512}, x, gather);
+    products.push_back(x);
+  }
+  m.Return({x});
+  ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
+  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  const auto places = PlacesOf(m.entry());
+  const auto starts = m.Find(Opcode::kAllGatherStart), dones = m.Find(Opcode::kAllGatherDone);
+  ASSERT_EQ(starts.size(), 4u);
+  for (size_t layer = 1; layer < 4; ++layer) {
+    // In flight while the product of the layer before runs, and no other.
+    EXPECT_LT(places.at(starts[layer]), places.at(products[layer - 1]));
+    EXPECT_GT(places.at(dones[layer]), places.at(products[layer - 1]));
+    if (layer == 1) continue;
+    EXPECT_GT(places.at(starts[layer]), places.at(products[layer - 2]));
+  }
+}
+
+// One all-gather in flight, and none beside work that carries no steps of it.
+TEST(Schedule, AGatherBesideNoProductStaysSynchronous) {
+  SmallModule m;
+  Instruction* x = m.Parameter({512, 512});
+  Instruction* gather = m.Add(Opcode::kAllGather, {512, 512}, {m.Parameter({128, 512})});
+  Instruction* t = m.Add(Opcode::kTanh, {512, 512}, {x});
+  m.Return({m.Dot({512, 512}, t, gather)});
+  ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
+  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  const auto places = PlacesOf(m.entry());
+  EXPECT_EQ(places.at(m.Find(Opcode::kAllGatherStart)[0]) + 1,
+            places.at(m.Find(Opcode::kAllGatherDone)[0]));
+  EXPECT_EQ(m.entry().schedule().size(), m.entry().size());
+}
+
+// The chain of permutes is what takes long: a product that would delay the next one
+// waits for it. Three permutes of 100 one after the other, products of 60 of what each
+// brings: two fit under no permute together.
+TEST(Schedule, ALongerWayThroughTransfersGoesFirst) {
+  SmallModule m;
+  LatencyEstimator e = TenPerTanhHundredPerPermute();
+  e.busy = [](const Instruction& i) -> absl::StatusOr<Picoseconds> {
+    return Picoseconds(i.opcode() == Opcode::kDot ? 60 : 0);
+  };
+  Instruction* w = m.Parameter({512, 512});
+  Instruction* x = m.Parameter({512, 512});
+  std::vector<Instruction*> results;
+  for (int n = 0; n < 3; ++n) {
+    results.push_back(m.Dot({512, 512}, x, w));
+    x = m.Add(Opcode::kCollectivePermute, {512, 512}, {x});
+  }
+  results.push_back(m.Dot({512, 512}, x, w));
+  m.Return(results);
+  ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
+  ASSERT_TRUE(Schedule(m.module(), m.target(), e).ok());
+  const auto places = PlacesOf(m.entry());
+  const auto starts = m.Find(Opcode::kCollectivePermuteStart);
+  const auto dones = m.Find(Opcode::kCollectivePermuteDone);
+  for (size_t n = 0; n < 3; ++n) {
+    int under = 0;
+    for (const Instruction* product : m.Find(Opcode::kDot)) {
+      under +=
+          places.at(starts[n]) < places.at(product) && places.at(product) < places.at(dones[n]);
+    }
+    EXPECT_EQ(under, 1) << n;
+  }
+}
+
+// v7x: all-reduces of 64 KiB and more run on the two SparseCores of a device.
+TEST(Schedule, OffLoadedCollectivesRunOnTheSparseCores) {
+  SmallModule m("v7x-2x2x1");
+  std::vector<Instruction*> results;
+  for (int n = 0; n < 4; ++n) {
+    results.push_back(m.Add(Opcode::kAllReduce, {128, 128}, {m.Parameter({128, 128})}));  // 64 KiB
+  }
+  results.push_back(m.Add(Opcode::kAllReduce, {127, 128}, {m.Parameter({127, 128})}));
+  m.Return(results);
+  ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
+  EXPECT_EQ(m.Find(Opcode::kAllReduce).size(), 1u);
+  const auto starts = m.Find(Opcode::kAsyncStart);
+  ASSERT_EQ(starts.size(), 4u);
+  EXPECT_TRUE(IsOffLoaded(*starts[0]));
+  EXPECT_EQ(starts[0]->called()[0]->root()->opcode(), Opcode::kAllReduce);
+  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  int in_flight = 0, most = 0;
+  for (const Instruction* i : m.entry().schedule()) {
+    if (i->opcode() == Opcode::kAsyncStart) ++in_flight;
+    if (i->opcode() == Opcode::kAsyncDone) --in_flight;
+    most = std::max(most, in_flight);
+  }
+  EXPECT_EQ(most, 2);
+}
+
+TEST(Schedule, NothingIsOffLoadedByDefaultOnV6e) {
+  SmallModule m("v6e-4x4");
+  m.Return({m.Add(Opcode::kAllReduce, {1024, 1024}, {m.Parameter({1024, 1024})})});
+  ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
+  EXPECT_EQ(m.Find(Opcode::kAllReduce).size(), 1u);
 }
 
 }  // namespace

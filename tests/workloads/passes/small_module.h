@@ -20,8 +20,8 @@ using hlo::PrimitiveType;
 
 class SmallModule {
  public:
-  SmallModule() : module_("test"), config_(configs::LoadConfig("v5e-2x2", {}).value()),
-                  target_(config_) {
+  explicit SmallModule(const std::string& config = "v5e-2x2")
+      : module_("test"), config_(configs::LoadConfig(config, {}).value()), target_(config_) {
     entry_ = module_.AddComputation("main");
     module_.set_entry(entry_);
   }

@@ -154,7 +154,10 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
         // The receiver sees this end as far away the other way.
         send.arrival_flag = flags.For(move.lane, -move.delta);
         send.from = send.to = request.space;
-        if (move.reduce) send.reduce = isa::ReduceAdd{.element_bytes = request.element_bytes};
+        if (move.reduce) {
+          send.reduce = isa::ReduceAdd{.element_bytes = request.element_bytes,
+                                       .sparse_core = request.sparse_core};
+        }
         if (!HasUpstream(step, move)) {
           send.sent_flag = flags.ForSent();
           AddWait(send.sent_flag, stage.waits);
