@@ -159,7 +159,8 @@ std::string Readable(const configs::ParameterInfo& parameter) {
 // Parameters that share a row of the short form: what their names begin with,
 // "host.chips_", and which row it is; empty for one with a row of its own.
 std::pair<std::string, int> RowOf(const std::string& path) {
-  for (const std::string_view prefix : {"chip.mxu.passes_", "chip.sparse_core.", "host.chips_"}) {
+  for (const std::string_view prefix :
+       {"chip.mxu.passes_", "chip.sparse_core.offload_", "chip.sparse_core.", "host.chips_"}) {
     if (!path.starts_with(prefix)) continue;
     const bool wide = path.find("f32") != std::string::npos || path.ends_with("bf16");
     return {std::string(prefix), wide ? 1 : 2};
@@ -178,7 +179,8 @@ std::string Short(const std::vector<configs::ParameterInfo>& parameters) {
   for (const configs::ParameterInfo& p : parameters) {
     if (IsDefault(p)) continue;
     const std::pair<std::string, int> row = RowOf(p.path);
-    const std::string name = p.path.substr(row.first.size());
+    std::string name = p.path.substr(row.first.size());
+    if (row.first.ends_with("offload_")) name.erase(name.rfind("_bytes"));  // the row is long
     if (!row.first.empty() && row == shared) {
       rows.back()[1] += " " + p.value;
       rows.back()[2] += " " + name;

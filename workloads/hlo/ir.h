@@ -196,6 +196,8 @@ class Module {
   // A name for an instruction: the hint, or the hint with the first free number
   // as suffix ("add.3"). It is taken from then on.
   std::string UniqueName(std::string_view hint) { return UniqueNameIn("", hint); }
+  // Of an instruction that is gone: another may have it.
+  void ReleaseName(const std::string& name) { names_.erase(name); }
 
  private:
   friend class Computation;

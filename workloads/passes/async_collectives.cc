@@ -82,6 +82,19 @@ void OffLoad(Instruction* i) {
 
 }  // namespace
 
+Instruction* MakeSynchronous(Instruction& all_gather_done) {
+  const Instruction& start = *all_gather_done.operand(0);
+  std::string name = all_gather_done.name();
+  const size_t suffix = name.rfind("-done");
+  if (suffix != std::string::npos) name.erase(suffix, 5);
+  all_gather_done.parent()->parent()->ReleaseName(name);
+  Instruction* whole = all_gather_done.parent()->Add(Opcode::kAllGather, all_gather_done.shape(),
+                                                     {start.operand(0)}, name);
+  whole->mutable_attrs() = start.attrs();
+  all_gather_done.ReplaceAllUsesWith(whole);
+  return whole;
+}
+
 bool IsOffLoaded(const Instruction& start) {
   return start.opcode() == Opcode::kAsyncStart &&
          start.attrs().async_execution_thread() == kSparseCoreThread;

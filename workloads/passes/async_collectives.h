@@ -20,6 +20,10 @@ namespace tpusim::passes {
 
 absl::Status MakeCollectivesAsync(hlo::Module& module, const Target& target);
 
+// Takes back what MakeCollectivesAsync did to an all-gather: returns the synchronous
+// one that takes the place of this done. The two halves stay, unused.
+hlo::Instruction* MakeSynchronous(hlo::Instruction& all_gather_done);
+
 // A start whose collective the SparseCores run.
 bool IsOffLoaded(const hlo::Instruction& start);
 // A matrix product: an asynchronous all-gather moves on while it runs.

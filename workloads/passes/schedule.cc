@@ -198,25 +198,33 @@ class ListScheduler {
   }
 
   // An all-gather moves on in the loops of matrix products only: where none runs
-  // between start and done, the start moves to the done.
+  // between start and done, there is nothing to gain from two halves.
   static std::vector<Instruction*> KeepSynchronous(const std::vector<Instruction*>& order) {
     std::unordered_map<const Instruction*, int> products_before;  // of gathers' starts
-    std::unordered_set<const Instruction*> moves;
+    std::unordered_set<const Instruction*> whole;
     int products = 0;
     for (const Instruction* i : order) {
       if (CarriesGathers(*i)) ++products;
       if (hlo::IsAsyncStart(i->opcode()) && KindOf(*i) == kGather) products_before[i] = products;
       if (!hlo::IsAsyncDone(i->opcode())) continue;
       const auto start = products_before.find(&StartOf(*i));
-      if (start != products_before.end() && start->second == products) moves.insert(start->first);
+      if (start != products_before.end() && start->second == products) whole.insert(start->first);
     }
     std::vector<Instruction*> result;
+    std::vector<Instruction*> halves;
     for (Instruction* i : order) {
-      if (moves.contains(i)) continue;
-      if (hlo::IsAsyncDone(i->opcode()) && moves.contains(&StartOf(*i))) {
-        result.push_back(&StartOf(*i));
+      if (whole.contains(i)) continue;
+      if (!hlo::IsAsyncDone(i->opcode()) || !whole.contains(&StartOf(*i))) {
+        result.push_back(i);
+        continue;
       }
-      result.push_back(i);
+      halves.push_back(i);
+      result.push_back(MakeSynchronous(*i));
+    }
+    for (Instruction* done : halves) {
+      Instruction* start = &StartOf(*done);
+      done->parent()->Remove(done);
+      start->parent()->Remove(start);
     }
     return result;
   }

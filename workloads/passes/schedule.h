@@ -16,8 +16,8 @@
 // Limits, per computation: five collective-permutes and one all-gather, the
 // defaults of the TPU compiler's scheduler; as many off-loaded collectives as the
 // device has SparseCores; five copies. A gather is carried by the loops of matrix
-// products; one that would be in flight beside no product at all runs
-// synchronously, its start moved to its done.
+// products; one that would be in flight beside no product at all is made
+// synchronous again.
 #ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
 #define TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
 
