@@ -73,13 +73,12 @@ std::string WithNames(const hlo::Module& module, hlo::Opcode opcode, const char*
 }
 
 // The user's word first, then the exporter's.
-std::vector<lowering::StatedCost> CustomCosts(const tpusim::Workload& workload,
-                                              const CompileOptions& options) {
+absl::StatusOr<std::vector<lowering::StatedCost>> CustomCosts(const tpusim::Workload& workload,
+                                                              const CompileOptions& options) {
   std::vector<lowering::StatedCost> costs = options.kernel_costs;
   for (const tpusim::KernelCost& kernel : workload.kernels()) {
-    costs.push_back(
-        {kernel.name(),
-         {Flops(kernel.flops()), Flops(kernel.transcendentals()), Bytes(kernel.bytes_accessed())}});
+    ASSIGN_OR_RETURN(lowering::CustomCost cost, lowering::CostOf(kernel));
+    costs.push_back({kernel.name(), std::move(cost)});
   }
   return costs;
 }
@@ -131,8 +130,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   hlo::Module& module = *result.optimized;
   RETURN_IF_ERROR(passes::AssignMemorySpaces(
       module, {workload.argument_memory_kinds().begin(), workload.argument_memory_kinds().end()}));
-  const std::vector<int64_t> uses =
-      lowering::StateCustomCosts(module, CustomCosts(workload, options));
+  ASSIGN_OR_RETURN(const std::vector<lowering::StatedCost> costs, CustomCosts(workload, options));
+  const std::vector<int64_t> uses = lowering::StateCustomCosts(module, costs);
   for (size_t n = 0; n < options.kernel_costs.size(); ++n) {
     if (uses[n] > 0) continue;
     result.warnings.push_back(

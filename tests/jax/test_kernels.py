@@ -70,6 +70,14 @@ def test_grid_branches_and_blocks():
     assert price.transcendentals == 8 * 128 * 256  # the last step of each sum
     assert price.bytes_accessed == MATMUL_BYTES
     assert price.remote_bytes == 0
+    # x moves with its rows and the depth, w with its columns and the depth; bf16.
+    assert price.grid == (4, 2, 8)
+    assert price.blocks == (
+        tpusim.KernelBlock(128 * 128 * 2, False, (0, 2)),
+        tpusim.KernelBlock(128 * 256 * 2, False, (1, 2)),
+        tpusim.KernelBlock(128 * 256 * 2, True, (0, 1)),
+    )
+    assert price.products == (tpusim.KernelProduct(128, 128, 256, "bf16", 64),)
 
 
 def test_one_call_of_a_shard_is_one_device():

@@ -10,6 +10,7 @@ import functools
 import pathlib
 import sys
 from collections.abc import Callable
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
@@ -18,11 +19,13 @@ if __name__ == "__main__":
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 from jax import lax  # noqa: E402
+from jax.experimental import pallas as pl  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
 from workloads.examples.example import AnyMesh, Example, Program, array  # noqa: E402
 
 PROGRAMS: dict[str, Example] = {}
+Ref = Any  # a block in VMEM
 
 
 def program(
@@ -174,6 +177,43 @@ def all_reduce_slices(mesh: AnyMesh) -> Program:
 
     sharded = jax.shard_map(add_up, mesh=mesh, in_specs=P("dcn", None), out_specs=P(None, None))
     return jax.jit(sharded), (array(mesh, (17408, 17408), jnp.bfloat16, "dcn", None),)
+
+
+def pallas_matmul(size: int, blocks: tuple[int, int, int], mesh: AnyMesh) -> Program:
+    """A product in blocks that pass through VMEM, added up in the result's block."""
+    rows, columns, depth = blocks
+
+    def kernel(x: Ref, y: Ref, out: Ref) -> None:
+        @pl.when(pl.program_id(2) == 0)
+        def _() -> None:
+            out[...] = jnp.zeros_like(out)
+
+        out[...] += jnp.dot(x[...], y[...], preferred_element_type=jnp.float32).astype(out.dtype)
+
+    def multiply(x: jax.Array, y: jax.Array) -> jax.Array:
+        return pl.pallas_call(
+            kernel,
+            grid=(size // rows, size // columns, size // depth),
+            in_specs=[
+                pl.BlockSpec((rows, depth), lambda i, j, k: (i, k)),
+                pl.BlockSpec((depth, columns), lambda i, j, k: (k, j)),
+            ],
+            out_specs=pl.BlockSpec((rows, columns), lambda i, j, k: (i, j)),
+            out_shape=jax.ShapeDtypeStruct((size, size), x.dtype),
+        )(x, y)
+
+    shape = (size, size)
+    arguments = (array(mesh, shape, jnp.bfloat16), array(mesh, shape, jnp.bfloat16))
+    return jax.jit(multiply), arguments
+
+
+program("pallas_matmul_1024_large_blocks", ALONE, "v5e-1x1")(
+    functools.partial(pallas_matmul, 1024, (512, 1024, 1024))
+)
+for _size in (1024, 4096, 8192):
+    program(f"pallas_matmul_{_size}", ALONE, "v5e-1x1")(
+        functools.partial(pallas_matmul, _size, (128, 128, 128))
+    )
 
 
 def main() -> None:

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 #include <fnmatch.h>
+#include <google/protobuf/text_format.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/attributes.h"
@@ -16,7 +20,46 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-constexpr char kStated[] = "tpusim.kernel_cost";  // "flops,transcendentals,bytes"
+// A KernelCost message as text, so that an instruction can carry it.
+constexpr char kStated[] = "tpusim.kernel_cost";
+
+constexpr std::pair<std::string_view, isa::NumberFormat> kFormats[] = {
+    {"bf16", isa::NumberFormat::kBf16},        {"f32", isa::NumberFormat::kF32},
+    {"f32_high", isa::NumberFormat::kF32High}, {"f32_highest", isa::NumberFormat::kF32Highest},
+    {"int8", isa::NumberFormat::kInt8},        {"int4", isa::NumberFormat::kInt4},
+    {"fp8", isa::NumberFormat::kFp8},          {"int32", isa::NumberFormat::kInt32},
+};
+
+// More steps or larger blocks than any chip could take.
+constexpr int64_t kMost = int64_t{1} << 40;
+
+tpusim::KernelCost MessageOf(const CustomCost& cost) {
+  tpusim::KernelCost message;
+  message.set_flops(cost.flops.value());
+  message.set_transcendentals(cost.transcendentals.value());
+  message.set_bytes_accessed(cost.bytes.value());
+  if (!cost.pipeline) return message;
+  for (const int64_t size : cost.pipeline->grid) message.add_grid(size);
+  for (const CustomPipeline::Block& block : cost.pipeline->blocks) {
+    tpusim::KernelBlock& m = *message.add_blocks();
+    m.set_bytes(block.bytes.value());
+    m.set_output(block.output);
+    for (int axis = 0; axis < 32; ++axis) {
+      if ((block.moves_with >> axis & 1U) != 0) m.add_moves_with(axis);
+    }
+  }
+  for (const CustomPipeline::Product& product : cost.pipeline->products) {
+    tpusim::KernelProduct& m = *message.add_products();
+    m.set_m(product.m);
+    m.set_k(product.k);
+    m.set_n(product.n);
+    m.set_count(product.count);
+    for (const auto& [name, format] : kFormats) {
+      if (format == product.format) m.set_number_format(std::string(name));
+    }
+  }
+  return message;
+}
 
 // The last part of "jit(f)/layer/flash_attention".
 std::string LastOf(const std::string& path) {
@@ -26,12 +69,55 @@ std::string LastOf(const std::string& path) {
 
 }  // namespace
 
+absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
+  CustomCost cost{Flops(kernel.flops()), Flops(kernel.transcendentals()),
+                  Bytes(kernel.bytes_accessed())};
+  if (kernel.grid().empty()) return cost;
+  const auto bad = [&](std::string_view what) {
+    return UserError(fmt::format("kernel '{}': {}", kernel.name(), what));
+  };
+  CustomPipeline pipeline;
+  int64_t steps = 1;
+  for (const int64_t size : kernel.grid()) {
+    if (size < 1 || size > kMost / steps) return bad("its grid has no steps, or too many");
+    steps *= size;
+    pipeline.grid.push_back(size);
+  }
+  if (pipeline.grid.size() > 31) return bad("its grid has more than 31 axes");
+  for (const tpusim::KernelBlock& block : kernel.blocks()) {
+    if (block.bytes() < 0 || block.bytes() > kMost) return bad("a block of an impossible size");
+    CustomPipeline::Block b{Bytes(block.bytes()), block.output()};
+    for (const int32_t axis : block.moves_with()) {
+      if (axis < 0 || axis >= kernel.grid_size())
+        return bad("a block moves with no axis of its grid");
+      b.moves_with |= 1U << axis;
+    }
+    pipeline.blocks.push_back(b);
+  }
+  for (const tpusim::KernelProduct& product : kernel.products()) {
+    CustomPipeline::Product p{product.m(), product.k(), product.n()};
+    p.count = product.count();
+    const auto format =
+        std::find_if(std::begin(kFormats), std::end(kFormats),
+                     [&](const auto& known) { return known.first == product.number_format(); });
+    if (format == std::end(kFormats)) {
+      return bad(fmt::format("products of '{}', which is no format of the arrays",
+                             product.number_format()));
+    }
+    p.format = format->second;
+    for (const int64_t size : {p.m, p.k, p.n, p.count}) {
+      if (size < 1 || size > kMost) return bad("a product of an impossible size");
+    }
+    pipeline.products.push_back(p);
+  }
+  cost.pipeline = std::move(pipeline);
+  return cost;
+}
+
 absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
   if (const auto stated = hlo::FrontendAttribute(call, kStated)) {
-    long long flops = 0, transcendentals = 0, bytes = 0;
-    if (std::sscanf(stated->c_str(), "%lld,%lld,%lld", &flops, &transcendentals, &bytes) == 3) {
-      return CustomCost{Flops(flops), Flops(transcendentals), Bytes(bytes)};
-    }
+    tpusim::KernelCost message;
+    if (google::protobuf::TextFormat::ParseFromString(*stated, &message)) return CostOf(message);
   }
   if (const auto carried = hlo::CarriedCost(call)) {
     return CustomCost{carried->flops, carried->transcendentals,
@@ -56,10 +142,7 @@ std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<Sta
           return !name.empty() && fnmatch(stated.name.c_str(), name.c_str(), 0) == 0;
         };
         if (!matches(i->name()) && !matches(kernel) && !matches(LastOf(i->op_name()))) continue;
-        hlo::SetFrontendAttribute(
-            i, kStated,
-            fmt::format("{},{},{}", stated.cost.flops.value(), stated.cost.transcendentals.value(),
-                        stated.cost.bytes.value()));
+        hlo::SetFrontendAttribute(i, kStated, MessageOf(stated.cost).ShortDebugString());
         ++uses[n];
         break;
       }

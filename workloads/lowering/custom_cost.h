@@ -7,20 +7,47 @@
 #ifndef TPUSIM_WORKLOADS_LOWERING_CUSTOM_COST_H_
 #define TPUSIM_WORKLOADS_LOWERING_CUSTOM_COST_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "configs/units.h"
+#include "models/isa/program.h"
 #include "workloads/hlo/ir.h"
+#include "workloads/workload.pb.h"
 
 namespace tpusim::lowering {
+
+// How a kernel that is written as a pipeline (a Pallas kernel with a grid) goes about
+// it: a step per point of the grid.
+struct CustomPipeline {
+  struct Block {
+    Bytes bytes{0};
+    bool output = false;
+    uint32_t moves_with = 0;  // axes of the grid, as bits
+  };
+  struct Product {  // [m,k] x [k,n]
+    int64_t m = 0, k = 0, n = 0;
+    isa::NumberFormat format = isa::NumberFormat::kBf16;
+    int64_t count = 0;  // of the whole call
+  };
+  std::vector<int64_t> grid;
+  std::vector<Block> blocks;
+  std::vector<Product> products;  // their FLOPs are part of CustomCost::flops
+};
 
 struct CustomCost {
   Flops flops{0};
   Flops transcendentals{0};
   Bytes bytes{0};  // read and written
+  std::optional<CustomPipeline> pipeline = std::nullopt;
 };
+
+// What a workload says of a kernel. Error: sizes that are none, a format that the
+// arrays do not know.
+absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel);
 
 struct StatedCost {
   std::string name;  // of an instruction or of a Pallas kernel; may be a glob

@@ -18,7 +18,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tpusim.runner import TpusimError, find_binary, run
-from tpusim.workload import DeviceCoordinates, KernelCost, MeshAxis, TripCount, Workload
+from tpusim.workload import (
+    DeviceCoordinates,
+    KernelBlock,
+    KernelCost,
+    KernelProduct,
+    MeshAxis,
+    TripCount,
+    Workload,
+)
 
 if TYPE_CHECKING:
     from tpusim.capturing import CaptureError, capture
@@ -27,7 +35,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CaptureError",
     "DeviceCoordinates",
+    "KernelBlock",
     "KernelCost",
+    "KernelProduct",
     "MeshAxis",
     "TpusimError",
     "TripCount",

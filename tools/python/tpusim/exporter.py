@@ -6,7 +6,6 @@ made of forced CPU devices; either way a partition is one device in the mesh's f
 """
 
 import contextlib
-import dataclasses
 import fnmatch
 import os
 import pathlib
@@ -192,7 +191,7 @@ def _kernels(module: bytes, jaxpr: Any, stated: KernelCosts) -> tuple[KernelCost
                 f"no pallas_call of the program looks like {name} ({op_name}); state its cost with "
                 f"kernel_costs={{'{name}': {{'flops': ..., 'bytes_accessed': ...}}}}"
             )
-        costs.append(KernelCost(name, **dataclasses.asdict(prices[name])))
+        costs.append(prices[name].cost(name))
     return tuple(costs)
 
 

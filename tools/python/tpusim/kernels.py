@@ -8,8 +8,12 @@ runs, which block a block spec picks. What depends on data is not: then the dear
                              are free, as they run beside
     bytes                    of the blocks, each time that a block differs from the one at the point
                              before; of the copies that the body starts itself
+    grid, blocks, products   how it is pipelined: which axes of the grid move which block, and the
+                             matrix products of the body by size and number format. Left out where
+                             a block moves in another way than with whole axes.
 """
 
+import collections
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +22,8 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend.core import jaxprs_in_params
+
+from tpusim.workload import KernelBlock, KernelCost, KernelProduct
 
 # Values over the points of the grid that are looked at, or None if they depend on data.
 Known = np.ndarray | None
@@ -32,14 +38,36 @@ class Price:
     transcendentals: int = 0
     bytes_accessed: int = 0
     remote_bytes: int = 0
+    # How many products of each kind; the count of a KernelProduct key is 1.
+    products: tuple[tuple[KernelProduct, int], ...] = ()
+    grid: tuple[int, ...] = ()
+    blocks: tuple[KernelBlock, ...] = ()
+
+    @property
+    def amounts(self) -> tuple[int, int, int, int]:
+        """What adds up."""
+        return self.flops, self.transcendentals, self.bytes_accessed, self.remote_bytes
 
     def __add__(self, other: "Price") -> "Price":
-        mine, others = dataclasses.astuple(self), dataclasses.astuple(other)
-        return Price(*(a + b for a, b in zip(mine, others, strict=True)))
+        products = collections.Counter(dict(self.products))
+        products.update(dict(other.products))
+        amounts = (a + b for a, b in zip(self.amounts, other.amounts, strict=True))
+        return Price(*amounts, tuple(products.items()))
 
     def times(self, count: int) -> "Price":
         """So many of it."""
-        return Price(*(count * value for value in dataclasses.astuple(self)))
+        products = tuple((product, count * number) for product, number in self.products)
+        return Price(*(count * value for value in self.amounts), products)
+
+    def cost(self, name: str) -> KernelCost:
+        """As a workload states it, for the instruction of that name."""
+        products = tuple(
+            dataclasses.replace(product, count=count)
+            for product, count in sorted(self.products, key=lambda p: dataclasses.astuple(p[0]))
+            if count
+        )
+        pipelined = (self.grid, self.blocks, products) if self.grid else ((), (), ())
+        return KernelCost(name, *self.amounts, *pipelined)
 
 
 class KernelError(ValueError):
@@ -118,9 +146,19 @@ def price(call: Any) -> Price:
     # Scalars that go ahead of the blocks are read once.
     for scalar in call.invars[mapping.num_dynamic_grid_bounds :][: mapping.num_index_operands]:
         total += Price(bytes_accessed=_bytes(scalar.aval))
-    for block in mapping.block_mappings:
-        total += Price(bytes_accessed=kernel.block_bytes(block))
-    return total
+    blocks: list[KernelBlock] = []
+    moved = 0
+    for number, block in enumerate(mapping.block_mappings):
+        size, pipelined = kernel.block(block, output=number >= mapping.num_inputs)
+        total += Price(bytes_accessed=size)
+        if pipelined is not None:
+            blocks.append(pipelined)
+            moved += kernel.moved_with_axes(pipelined)
+    # Blocks that stand out of an array, or come back after another, move differently.
+    sizes = sum(kernel.block(b, output=False)[0] for b in mapping.block_mappings)
+    if not blocks or abs(moved - sizes) > 0.01 * sizes:
+        return total
+    return dataclasses.replace(total, grid=kernel.grid, blocks=tuple(blocks))
 
 
 def _advice(name: str, why: str) -> str:
@@ -133,6 +171,29 @@ def _advice(name: str, why: str) -> str:
 def _bytes(aval: Any) -> int:
     inner = getattr(aval, "inner_aval", aval)
     return math.prod(inner.shape) * np.dtype(inner.dtype).itemsize
+
+
+# Number formats of the arrays, as the parameters chip.mxu.passes_* call them.
+_FORMATS = {"bfloat16": "bf16", "float32": "f32", "int8": "int8", "uint8": "int8", "int4": "int4"}
+_FORMATS |= {"float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "int32": "int32", "uint32": "int32"}
+
+
+def _product(equation: Any) -> Price:
+    """Of a dot_general."""
+    left, right = (v.aval for v in equation.invars)
+    (contracted, _), (batch, _) = equation.params["dimension_numbers"]
+    depth = math.prod(left.shape[d] for d in contracted)
+    batches = math.prod(left.shape[d] for d in batch)
+    rows = math.prod(left.shape) // max(1, depth * batches)
+    columns = math.prod(right.shape) // max(1, depth * batches)
+    number_format = _FORMATS.get(str(left.dtype), "bf16")
+    precision = str(equation.params.get("precision"))
+    if number_format == "f32":
+        number_format += (
+            "_highest" if "HIGHEST" in precision else "_high" if "HIGH" in precision else ""
+        )
+    product = KernelProduct(rows, depth, columns, number_format)
+    return Price(flops=2 * batches * rows * depth * columns, products=((product, batches),))
 
 
 def _in_hbm(aval: Any) -> bool:
@@ -151,11 +212,16 @@ class _Kernel:
         """`program_id(axis)` of grid points; the last axis runs fastest."""
         return points // math.prod(self.grid[axis + 1 :]) % self.grid[axis]
 
-    def block_bytes(self, block: Any) -> int:
-        """What one block spec moves between HBM and the kernel."""
+    def moved_with_axes(self, block: KernelBlock) -> int:
+        """Bytes that move if the block is another whenever one of its axes goes on."""
+        last = max(block.moves_with, default=-1)
+        return block.bytes * math.prod(self.grid[: last + 1])
+
+    def block(self, block: Any, output: bool) -> tuple[int, KernelBlock | None]:
+        """What one block spec moves between HBM and the kernel, and with which axes."""
         aval = block.array_aval
         if _in_hbm(block.transformed_block_aval):
-            return 0  # No blocks: the body copies what it needs.
+            return 0, None  # No blocks: the body copies what it needs.
         points = np.arange(math.prod(self.grid))
         index_map = block.index_map_jaxpr.jaxpr
         known: Environment = {}
@@ -166,16 +232,24 @@ class _Kernel:
         elements = np.ones(len(points), np.int64)
         moved = np.zeros(len(points), bool)
         moved[:1] = True
+        full = 1
+        axes: set[int] = set()
         for size, extent, index in zip(block.block_shape, aval.shape, indices, strict=True):
             length = getattr(size, "block_size", size if isinstance(size, int) else 1)
+            full *= min(length, extent)
             if index is None:
                 moved[:] = True  # It depends on data: another block every time.
                 elements *= min(length, extent)
+                axes.update(range(len(self.grid)))
                 continue
+            laid_out = index.reshape(self.grid)
+            axes.update(a for a in range(len(self.grid)) if np.diff(laid_out, axis=a).any())
             moved[1:] |= index[1:] != index[:-1]
             # The last block of a dimension may stand out.
             elements *= np.clip(extent - index * length, 0, length)
-        return int(elements[moved].sum()) * np.dtype(aval.dtype).itemsize
+        item = np.dtype(aval.dtype).itemsize
+        pipelined = KernelBlock(full * item, output, tuple(sorted(axes)))
+        return int(elements[moved].sum()) * item, pipelined
 
     def run(self, jaxpr: Any, known: Environment, points: np.ndarray) -> Price:
         """The price of a jaxpr at all of `points`; values it computes are added to `known`."""
@@ -295,9 +369,7 @@ class _Kernel:
             self._scalar(equation, known, points)
             return Price()
         if name == "dot_general":
-            (left, _), _ = equation.params["dimension_numbers"]
-            depth = math.prod(equation.invars[0].aval.shape[d] for d in left)
-            one = Price(flops=2 * math.prod(results[0].shape) * depth)
+            one = _product(equation)
         elif name in _TRANSCENDENTAL:
             one = Price(transcendentals=math.prod(results[0].shape))
         elif name in _ELEMENTWISE:
@@ -341,5 +413,5 @@ def assign(
             if tuple(tuple(a.shape) for a in avals) == shapes:
                 found.append(cost)
         if found:
-            costs[name] = max(found, key=dataclasses.astuple)
+            costs[name] = max(found, key=lambda price: price.amounts)
     return costs

@@ -13,6 +13,7 @@ import dataclasses
 import os
 import pathlib
 import tempfile
+from collections.abc import Iterable
 
 from tpusim import wire
 
@@ -47,14 +48,41 @@ class TripCount:
 
 
 @dataclasses.dataclass(frozen=True)
+class KernelBlock:
+    """A block that a pipelined kernel reads or writes, and the axes of the grid that move it."""
+
+    bytes: int
+    output: bool = False
+    moves_with: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelProduct:
+    """`count` products [m,k] x [k,n] in the number format ("bf16", "f32_high", "int8", ...)."""
+
+    m: int
+    k: int
+    n: int
+    number_format: str = "bf16"
+    count: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
 class KernelCost:
-    """What one call of an opaque kernel does on one device; `name` may be a glob."""
+    """What one call of an opaque kernel does on one device; `name` may be a glob.
+
+    `grid`, `blocks` and `products` say how it does it, if that is known: one step per point of the
+    grid. `flops` contains those of the products.
+    """
 
     name: str
     flops: int = 0
     transcendentals: int = 0
     bytes_accessed: int = 0
     remote_bytes: int = 0
+    grid: tuple[int, ...] = ()
+    blocks: tuple[KernelBlock, ...] = ()
+    products: tuple[KernelProduct, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +113,7 @@ class Workload:
         ]
         fields += [wire.blob(21, kind) for kind in self.argument_memory_kinds]
         fields += [wire.blob(22, _message(t.loop, t.count)) for t in self.trip_counts]
-        fields += [
-            wire.blob(
-                23,
-                _message(k.name, k.flops, k.transcendentals, k.bytes_accessed, k.remote_bytes),
-            )
-            for k in self.kernels
-        ]
+        fields += [wire.blob(23, _kernel_message(k)) for k in self.kernels]
         if self.jax_version:
             fields.append(wire.blob(24, self.jax_version))
         if self.config:
@@ -115,13 +137,11 @@ class Workload:
             num_partitions=number(fields, 18),
             mesh=tuple(MeshAxis(wire.text(a, 1), number(a, 2)) for a in axes),
             coordinates=tuple(
-                DeviceCoordinates(*(number(c, i) for i in range(1, 5))) for c in places
+                DeviceCoordinates(*(number(c, i) for i in range(1, 6))) for c in places
             ),
             argument_memory_kinds=tuple(b.decode() for b in wire.all_bytes(fields, 21)),
             trip_counts=tuple(TripCount(wire.text(t, 1), number(t, 2)) for t in loops),
-            kernels=tuple(
-                KernelCost(wire.text(k, 1), *(number(k, i) for i in range(2, 6))) for k in kernels
-            ),
+            kernels=tuple(_kernel_from(k) for k in kernels),
             jax_version=wire.text(fields, 24),
             config=wire.text(fields, 25),
         )
@@ -160,4 +180,40 @@ def _message(*values: str | int) -> bytes:
         wire.blob(i, v) if isinstance(v, str) else wire.integer(i, v)
         for i, v in enumerate(values, start=1)
         if v
+    )
+
+
+def _kernel_message(kernel: KernelCost) -> bytes:
+    amounts = (kernel.flops, kernel.transcendentals, kernel.bytes_accessed, kernel.remote_bytes)
+    fields = wire.parse(_message(kernel.name, *amounts))
+    fields += [wire.integer(6, size) for size in kernel.grid]
+    for block in kernel.blocks:
+        moves = [wire.integer(3, axis) for axis in block.moves_with]
+        fields.append(
+            wire.blob(7, _message(block.bytes, int(block.output)) + wire.serialize(moves))
+        )
+    fields += [
+        wire.blob(8, _message(p.m, p.k, p.n, p.number_format, p.count)) for p in kernel.products
+    ]
+    return wire.serialize(fields)
+
+
+def _kernel_from(fields: Iterable[wire.Field]) -> KernelCost:
+    fields = list(fields)
+    number = wire.number_of
+
+    def numbers(of: Iterable[wire.Field], which: int) -> tuple[int, ...]:
+        return tuple(value for n, _, value in of if n == which and isinstance(value, int))
+
+    blocks = [wire.parse(b) for b in wire.all_bytes(fields, 7)]
+    products = [wire.parse(b) for b in wire.all_bytes(fields, 8)]
+    return KernelCost(
+        wire.text(fields, 1),
+        *(number(fields, i) for i in range(2, 6)),
+        numbers(fields, 6),
+        tuple(KernelBlock(number(b, 1), bool(number(b, 2)), numbers(b, 3)) for b in blocks),
+        tuple(
+            KernelProduct(*(number(p, i) for i in range(1, 4)), wire.text(p, 4), number(p, 5))
+            for p in products
+        ),
     )

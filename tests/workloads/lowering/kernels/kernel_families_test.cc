@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "configs/config.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
@@ -418,6 +420,49 @@ TEST_F(KernelFamilies, CustomCallsNeedACost) {
       timing::TimeBlock(target_.chip(), kernel.block).mxu.value() * kernel.Steps();
   EXPECT_GE(cycles, 16384);
   EXPECT_LE(cycles, 16384 + 8 * kernel.Steps());
+}
+
+// A grid of 8 x 8 x 8 steps, each a product of 128^3; the result's block stays while the
+// last axis goes on.
+TEST_F(KernelFamilies, PallasKernelsRunAsTheirGridSays) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  tpusim::KernelCost message;
+  message.set_flops(512 * (2 * 128 * 128 * 128 + 2048));
+  message.set_transcendentals(512 * 1024);
+  for (int axis = 0; axis < 3; ++axis) message.add_grid(8);
+  for (const auto& [output, a, b] : {std::tuple(false, 0, 2), {false, 1, 2}, {true, 0, 1}}) {
+    tpusim::KernelBlock& block = *message.add_blocks();
+    block.set_bytes(32768);
+    block.set_output(output);
+    block.add_moves_with(a);
+    block.add_moves_with(b);
+  }
+  tpusim::KernelProduct& product = *message.add_products();
+  product.set_m(128);
+  product.set_k(128);
+  product.set_n(128);
+  product.set_number_format("bf16");
+  product.set_count(512);
+  StateCustomCosts(m_.module(), {{"custom*", CostOf(message).value()}});
+  const isa::Kernel kernel = Build(call);
+  EXPECT_EQ(kernel.Steps(), 512);
+  // Both operands move at every step, the result at every eighth: (1024 + 64) * 32 KiB.
+  EXPECT_EQ(Moved(kernel), Bytes((1024 + 64) * 32768));
+  EXPECT_EQ(kernel.block.mxu.m, 128);
+  EXPECT_EQ(kernel.block.mxu.batch, 1);
+  EXPECT_EQ(kernel.block.valu, 2);  // 2048 operations beside the product, a register of 1024 each
+  EXPECT_EQ(kernel.block.eup, 1);
+
+  product.set_number_format("bf17");
+  EXPECT_THAT(Message(CostOf(message).status()),
+              ::testing::HasSubstr("'bf17', which is no format"));
+  product.set_number_format("bf16");
+  message.mutable_blocks(0)->add_moves_with(3);
+  EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("no axis of its grid"));
+  message.set_grid(0, 0);
+  EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("no steps, or too many"));
 }
 
 TEST_F(KernelFamilies, PallasKernelsBringTheirEstimate) {
