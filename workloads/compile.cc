@@ -158,7 +158,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
                                    options.device_order));
   TripCounts trip_counts(workload, options.trip_counts);
   const auto trips = [&trip_counts](const Instruction& loop) { return trip_counts(loop); };
-  lowering::CollectiveLibrary collectives(config, placement.device_of_partition);
+  lowering::CollectiveLibrary collectives(config, placement.device_of_partition,
+                                          options.algorithms);
   RETURN_IF_ERROR(
       passes::Schedule(module, target, lowering::MakeEstimator(target, collectives, trips)));
   if (wants_dump(kSchedulePass)) result.dumps.emplace_back(kSchedulePass, hlo::ToString(module));
@@ -181,6 +182,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   info.assumptions.insert(info.assumptions.begin(), trips_assumed.begin(), trips_assumed.end());
   info.assumptions.insert(info.assumptions.end(), ragged.assumptions.begin(),
                           ragged.assumptions.end());
+  for (std::string& sentence : collectives.Assumptions()) {
+    info.assumptions.push_back(std::move(sentence));
+  }
   for (std::string& warning : trip_counts.Unused()) result.warnings.push_back(std::move(warning));
   info.warnings = result.warnings;
   return result;

@@ -18,6 +18,7 @@
 #include "models/isa/program.h"
 #include "workloads/hlo/import.h"
 #include "workloads/hlo/ir.h"
+#include "workloads/lowering/collective.h"
 #include "workloads/lowering/custom_cost.h"
 #include "workloads/lowering/ragged_sizes.h"
 #include "workloads/trip_counts.h"
@@ -38,6 +39,8 @@ struct CompileOptions {
   // --device-order: "" = the rule, "ids" = partition i on device i, or an
   // explicit list of device ids.
   std::string device_order;
+  // --algorithm [KIND=]NAME of collectives.
+  lowering::AlgorithmWishes algorithms;
   // --dump-after PASS: text of the module after each named pass.
   std::vector<std::string> dump_after;
   // Where to stop; what comes later is left empty in the result.

@@ -52,6 +52,10 @@ Picoseconds LineAllGather(Bytes shard, const LaneTiming& lane) {
          lane.step_latency * (lane.n - 1);
 }
 
+Picoseconds OneWayRingAllGather(Bytes shard, const LaneTiming& lane) {
+  return LineAllGather(shard, lane);
+}
+
 Picoseconds RingAllToAll(Bytes block, const LaneTiming& lane) {
   const int64_t square = lane.n % 2 == 0 ? lane.n * lane.n : lane.n * lane.n - 1;
   return Seconds(Value(block) * static_cast<double>(square) / 8, lane.rate) +

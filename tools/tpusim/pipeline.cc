@@ -97,6 +97,11 @@ std::string CheckRagged(const std::string& text) {
       text);
 }
 
+std::string CheckAlgorithm(const std::string& text) {
+  const auto parsed = lowering::ParseAlgorithmWish(text);
+  return parsed.ok() ? "" : Message(parsed.status());
+}
+
 }  // namespace
 
 std::string NameOf(const std::string& file) {
@@ -149,6 +154,13 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
                  "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
                  "coordinates, else JAX's make_mesh order)")
       ->type_name("ORDER");
+  app.add_option("--algorithm", flags.algorithms,
+                 "How collectives are done: as the TPU compiler would (compiler, the default), the "
+                 "fastest way (best), or one by name, for all or one KIND of them (all-reduce, "
+                 "all-gather, reduce-scatter, all-to-all)")
+      ->type_name("[KIND=]NAME")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckAlgorithm, ""));
   CLI::Option* quiet = app.add_flag("-q,--quiet", flags.quiet, "Print errors only");
   app.add_flag("-v,--verbose", flags.verbose, "Say on stderr what is being done")->excludes(quiet);
 }
@@ -176,6 +188,11 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
     options.ragged.push_back(*std::move(parsed));
   }
   options.device_order = flags.device_order;
+  for (const std::string& text : flags.algorithms) {
+    absl::StatusOr<lowering::AlgorithmWish> parsed = lowering::ParseAlgorithmWish(text);
+    TPUSIM_CHECK(parsed.ok(), "the parser lets no other form through");
+    options.algorithms.push_back(*std::move(parsed));
+  }
   return options;
 }
 

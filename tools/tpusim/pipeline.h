@@ -33,6 +33,7 @@ struct ProgramFlags {
   std::vector<std::string> kernel_costs;  // --kernel-cost NAME=FLOPS,BYTES, checked too
   std::vector<std::string> ragged;        // --ragged NAME=SIZES, checked too
   std::string device_order;               // --device-order
+  std::vector<std::string> algorithms;    // --algorithm [KIND=]NAME, checked too
   bool quiet = false;
   bool verbose = false;
 };

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "configs/names.h"
 #include "configs/status_macros.h"
 #include "models/timing/collective_timing.h"
 #include "workloads/lowering/collectives/bodies.h"
@@ -29,6 +30,19 @@ std::string_view KindName(CollectiveKind kind) {
       return "collective-permute";
   }
   return "collective";
+}
+
+std::string Where(const CollectiveRequest& request) {
+  return fmt::format("{}{}{}", KindName(request.kind), request.name.empty() ? "" : " ",
+                     request.name);
+}
+
+std::string WishFor(CollectiveKind kind, const AlgorithmWishes& wishes) {
+  std::string name = kCompilersAlgorithm;
+  for (const AlgorithmWish& wish : wishes) {
+    if (wish.kind.empty() || wish.kind == KindName(kind)) name = wish.name;
+  }
+  return name;
 }
 
 absl::Status CheckDevice(const configs::Config& config, const std::string& where, int64_t device) {
@@ -79,8 +93,7 @@ absl::Status CheckPairs(const configs::Config& config, const CollectiveRequest& 
 }
 
 absl::Status Check(const configs::Config& config, const CollectiveRequest& request) {
-  const std::string where =
-      fmt::format("{}{}{}", KindName(request.kind), request.name.empty() ? "" : " ", request.name);
+  const std::string where = Where(request);
   if (config.topology.devices_per_chip() > 1 &&
       !(config.chip.ici.die_to_die_bytes_per_second.value() > 0)) {
     return UserError(fmt::format(
@@ -122,12 +135,44 @@ struct CollectiveDecision {
   bool local = false;  // nothing has to leave a device
   std::vector<GroupForm> forms;
   std::vector<Candidate> chosen;  // per form
+  std::vector<std::string> assumptions;
 };
 
 const isa::CollectiveInfo& InfoOf(const CollectiveDecision& decision) { return decision.info; }
 
+const std::vector<std::string>& AssumptionsOf(const CollectiveDecision& decision) {
+  return decision.assumptions;
+}
+
+absl::StatusOr<AlgorithmWish> ParseAlgorithmWish(const std::string& text) {
+  AlgorithmWish wish;
+  const size_t equals = text.find('=');
+  if (equals != std::string::npos) wish.kind = text.substr(0, equals);
+  wish.name = equals == std::string::npos ? text : text.substr(equals + 1);
+  const std::vector<std::string> kinds = {"all-reduce", "all-gather", "reduce-scatter",
+                                          "all-to-all"};
+  if (equals != std::string::npos &&
+      std::find(kinds.begin(), kinds.end(), wish.kind) == kinds.end()) {
+    return UserError(fmt::format("no collective \"{}\" with a choice of algorithms; these have: {}",
+                                 wish.kind, configs::Join(kinds, ", ")));
+  }
+  std::vector<std::string> names = {kCompilersAlgorithm, kBestAlgorithm};
+  names.insert(names.end(), Families().begin(), Families().end());
+  // "single-phase:ring" is a ring with a single phase.
+  std::string_view left = wish.name;
+  while (left.starts_with("single-phase:") || left.starts_with("as-all-reduce:")) {
+    left.remove_prefix(left.find(':') + 1);
+  }
+  if (std::find(names.begin(), names.end(), left) == names.end()) {
+    return UserError(
+        fmt::format("no algorithm \"{}\"; there are {}", wish.name, configs::Join(names, ", ")));
+  }
+  return wish;
+}
+
 absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
-    const configs::Config& config, const CollectiveRequest& request) {
+    const configs::Config& config, const CollectiveRequest& request,
+    const AlgorithmWishes& wishes) {
   RETURN_IF_ERROR(Check(config, request));
   const auto decided = std::make_shared<CollectiveDecision>();
   CollectiveDecision& decision = *decided;
@@ -155,7 +200,14 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
   if (request.kind == CollectiveKind::kAllGather) info.bytes = request.operand_bytes * n;
   decision.forms = FormsOf(config.topology, request.groups);
   for (const GroupForm& form : decision.forms) {
-    Candidate best = Choose(config, request, form);
+    ASSIGN_OR_RETURN(Choice choice,
+                     Choose(config, request, form, WishFor(request.kind, wishes), Where(request)));
+    Candidate& best = choice.candidate;
+    if (!choice.assumption.empty() &&
+        std::find(decision.assumptions.begin(), decision.assumptions.end(), choice.assumption) ==
+            decision.assumptions.end()) {
+      decision.assumptions.push_back(std::move(choice.assumption));
+    }
     // Forms run side by side: the slowest speaks for all.
     if (info.algorithm.empty() || best.expected > info.expected) {
       info.algorithm = best.algorithm;

@@ -38,17 +38,40 @@ struct CollectiveRequest {
   std::vector<Bytes> parts;
   int64_t element_bytes = 4;
   bool sparse_core = false;  // who adds, where something is added
+  // All-gather and reduce-scatter of the last of several dimensions: the TPU
+  // compiler chooses differently.
+  bool minor_dimension = false;
   isa::MemorySpace space = isa::MemorySpace::kHbm;
 };
+
+inline constexpr char kCompilersAlgorithm[] = "compiler";
+inline constexpr char kBestAlgorithm[] = "best";
+
+// Which algorithm is to be used: what the TPU compiler would choose, the fastest by
+// its closed form, or a family by name (collectives/candidates.h lists them). The
+// last entry that names the kind, or none, counts. Permutes have no choice.
+struct AlgorithmWish {
+  std::string kind;  // "all-reduce", ...; "" = all
+  std::string name;
+};
+using AlgorithmWishes = std::vector<AlgorithmWish>;
+
+// NAME or KIND=NAME. Error: no such kind or algorithm; lists them.
+absl::StatusOr<AlgorithmWish> ParseAlgorithmWish(const std::string& text);
 
 // Which algorithm, before any instruction.
 struct CollectiveDecision;
 // All that the scheduler's cost model needs.
 const isa::CollectiveInfo& InfoOf(const CollectiveDecision& decision);
 
-// Error (no rule): a group that no algorithm can serve, named.
+// What had to be assumed to decide, each sentence once.
+const std::vector<std::string>& AssumptionsOf(const CollectiveDecision& decision);
+
+// Error (no rule): a group that no algorithm can serve, named; an algorithm asked
+// for that does not apply.
 absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
-    const configs::Config& config, const CollectiveRequest& request);
+    const configs::Config& config, const CollectiveRequest& request,
+    const AlgorithmWishes& wishes = {});
 
 struct LoweredCollective {
   isa::CollectiveInfo info;

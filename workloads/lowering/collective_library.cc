@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -25,6 +26,7 @@ std::string KeyOf(const hlo::Instruction& i) {
   };
   for (const auto& group : attrs.replica_groups()) append(group);
   for (const auto& pair : attrs.source_target_pairs()) append(pair);
+  for (const int64_t dimension : attrs.dimensions()) key += fmt::format(",{}", dimension);
   append(attrs.collective_device_list());
   append(attrs.iota_collective_device_list());
   append(attrs.mesh_axes_replica_group_list());
@@ -59,7 +61,7 @@ absl::StatusOr<CollectiveLibrary::Entry*> CollectiveLibrary::Find(
   // An entry without a decision is one that failed before: it fails again, named anew.
   if (entry.decision == nullptr) {
     ASSIGN_OR_RETURN(entry.request, RequestOf(collective, device_of_partition_));
-    ASSIGN_OR_RETURN(entry.decision, DecideCollective(config_, entry.request));
+    ASSIGN_OR_RETURN(entry.decision, DecideCollective(config_, entry.request, wishes_));
   }
   return &entry;
 }
@@ -68,6 +70,17 @@ absl::StatusOr<isa::CollectiveInfo> CollectiveLibrary::Estimate(
     const hlo::Instruction& collective) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(collective));
   return InfoOf(*entry->decision);
+}
+
+std::vector<std::string> CollectiveLibrary::Assumptions() const {
+  std::vector<std::string> all;
+  for (const auto& [key, entry] : entries_) {
+    if (!entry.lowered) continue;
+    for (const std::string& sentence : AssumptionsOf(*entry.decision)) {
+      if (std::find(all.begin(), all.end(), sentence) == all.end()) all.push_back(sentence);
+    }
+  }
+  return all;
 }
 
 absl::StatusOr<LoweredCollective> CollectiveLibrary::Lower(const hlo::Instruction& collective,

@@ -22,8 +22,11 @@ namespace tpusim::lowering {
 
 class CollectiveLibrary {
  public:
-  CollectiveLibrary(const configs::Config& config, std::vector<int64_t> device_of_partition)
-      : config_(config), device_of_partition_(std::move(device_of_partition)) {}
+  CollectiveLibrary(const configs::Config& config, std::vector<int64_t> device_of_partition,
+                    AlgorithmWishes wishes = {})
+      : config_(config),
+        device_of_partition_(std::move(device_of_partition)),
+        wishes_(std::move(wishes)) {}
 
   const std::vector<int64_t>& device_of_partition() const { return device_of_partition_; }
 
@@ -32,6 +35,8 @@ class CollectiveLibrary {
   // Always into the same program, which owns the routes.
   absl::StatusOr<LoweredCollective> Lower(const hlo::Instruction& collective,
                                           isa::PodProgram& program);
+  // About the algorithms of all that was lowered, each sentence once.
+  std::vector<std::string> Assumptions() const;
 
  private:
   struct Entry {
@@ -44,6 +49,7 @@ class CollectiveLibrary {
 
   const configs::Config& config_;
   const std::vector<int64_t> device_of_partition_;
+  const AlgorithmWishes wishes_;
   std::map<std::string, Entry> entries_;  // by what makes a collective
 };
 

@@ -194,6 +194,12 @@ absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& instruction,
       return NoRule(fmt::format("no rule to execute {}: '{}' is not supported", i.Describe(),
                                 hlo::OpcodeName(i.opcode())));
   }
+  if ((request.kind == CollectiveKind::kAllGather ||
+       request.kind == CollectiveKind::kReduceScatter) &&
+      i.attrs().dimensions_size() > 0) {
+    const auto rank = static_cast<int64_t>(shape.dims.size());
+    request.minor_dimension = rank > 1 && i.attrs().dimensions(0) == rank - 1;
+  }
   if (request.kind == CollectiveKind::kPermute) {
     for (const auto& pair : i.attrs().source_target_pairs()) {
       ASSIGN_OR_RETURN(const int64_t source, device(pair.source()));

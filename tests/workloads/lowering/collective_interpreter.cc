@@ -289,7 +289,7 @@ class DataInterpreter {
       for (const Move& move : steps_[m][step].sends) {
         ++sends;
         Position position = PositionOf(m);
-        position[move.lane] += move.delta;
+        position[move.lane] = plan_.lanes[move.lane].Shifted(position[move.lane], move.delta);
         const int64_t to = MemberAt(position);
         const std::vector<Atom> atoms = AtomsIn(move);
         const auto& awaited = steps_[to][step].receives;

@@ -16,17 +16,22 @@
 
 namespace tpusim::lowering {
 
+// What the tests of plans and closed forms look at, unless they say otherwise.
+inline const AlgorithmWishes kFastest = {{"", kBestAlgorithm}};  // NOLINT: a vocabulary
+
 // Decided and lowered in one go.
 inline absl::StatusOr<LoweredCollective> LowerCollective(const configs::Config& config,
                                                          const CollectiveRequest& request,
-                                                         isa::PodProgram& program) {
-  const auto decision = DecideCollective(config, request);
+                                                         isa::PodProgram& program,
+                                                         const AlgorithmWishes& wishes = kFastest) {
+  const auto decision = DecideCollective(config, request, wishes);
   if (!decision.ok()) return decision.status();
   return LowerCollective(config, request, **decision, program);
 }
-inline absl::StatusOr<isa::CollectiveInfo> EstimateCollective(const configs::Config& config,
-                                                              const CollectiveRequest& request) {
-  const auto decision = DecideCollective(config, request);
+inline absl::StatusOr<isa::CollectiveInfo> EstimateCollective(
+    const configs::Config& config, const CollectiveRequest& request,
+    const AlgorithmWishes& wishes = kFastest) {
+  const auto decision = DecideCollective(config, request, wishes);
   if (!decision.ok()) return decision.status();
   return InfoOf(**decision);
 }

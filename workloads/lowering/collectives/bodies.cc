@@ -81,7 +81,8 @@ class RouteTable {
     return ListRoute(topology_,
                      fmt::format("{} {:+d}{}", candidate_.algorithm, move.delta,
                                  move.other_way ? ", other way" : ""),
-                     candidate_.lists, move.delta, plus ? RouteTie::kPlus : RouteTie::kMinus);
+                     candidate_.lists, candidate_.plan.lanes[move.lane], move.delta,
+                     plus ? RouteTie::kPlus : RouteTie::kMinus);
   }
 
   const configs::Topology& topology_;
@@ -141,6 +142,13 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
   RouteTable routes(config, candidate, program);
   const auto stages_at = [&](const Position& position, const std::vector<Bytes>& atoms) {
     std::vector<Stage> stages;
+    const auto copy = [&](isa::MemorySpace from, Bytes bytes) {
+      if (bytes == Bytes(0)) return;
+      stages.push_back({.sends = {},
+                        .copies = {{.from = from, .to = request.space, .bytes = bytes}},
+                        .waits = {}});
+    };
+    copy(isa::MemorySpace::kVmem, plan.zeros_before);  // zeros come out of VMEM
     for (DeviceStep& step : StepsAt(plan, position)) {
       // Parts of nothing are not sent.
       const auto empty = [&](const Move& move) { return BytesOf(plan, move, atoms) == Bytes(0); };
@@ -169,6 +177,7 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
       }
       stages.push_back(std::move(stage));
     }
+    copy(request.space, plan.slice_after);
     return stages;
   };
   // All positions of a ring do the same, unless parts differ.

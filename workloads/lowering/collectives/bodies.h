@@ -11,7 +11,7 @@
 
 #include "configs/config.h"
 #include "workloads/lowering/collective.h"
-#include "workloads/lowering/collectives/choice.h"
+#include "workloads/lowering/collectives/candidates.h"
 
 namespace tpusim::lowering {
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "workloads/lowering/collectives/choice.h"
+#include "workloads/lowering/collectives/candidates.h"
 
 namespace tpusim::lowering {
 namespace {

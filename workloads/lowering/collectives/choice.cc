@@ -3,320 +3,90 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <numeric>
+#include <iterator>
+#include <set>
 #include <utility>
 
+#include "configs/names.h"
 #include "configs/status_macros.h"
-#include "workloads/lowering/collectives/routes.h"
+#include "workloads/lowering/collectives/compiler_choice.h"
 
 namespace tpusim::lowering {
 namespace {
 
-using RouteTie = configs::Topology::RouteTie;
-
-// All-reduces larger than this never take the single-phase form: the limit that
-// the TPU compiler uses by default (xla_jf_single_phase_ring_max_kib).
-constexpr Bytes kSinglePhaseLimit = Bytes(10 * kKiB);
-
-constexpr std::string_view kAxisNames[kMaxLanes] = {"x", "y", "z", "cores", "slices"};
-
-// Lane between the slices: what a device may send to all the others together when
-// all do.
-Lane SliceLane(const configs::Config& config, const CollectiveRequest& request,
-               const GroupForm& form, const AxisRun& run) {
-  Lane lane;
-  lane.shape = Lane::Shape::kSwitched;
-  lane.n = run.n;
-  lane.axis = run.axis;
-  lane.stride = run.stride;
-  lane.closed = run.ring;
-  lane.dcn_latency = timing::DcnLatency(config.chip.host);
-  LinkLoads loads(config);
-  const int64_t in_slice = config.topology.devices() / config.topology.slices();
-  for (const size_t g : form.groups) {
-    for (const int64_t from : request.groups[g]) {
-      for (const int64_t to : request.groups[g]) {
-        if (to == from || (to - from) % in_slice != 0) continue;
-        loads.Add(from, RouteTo(config.topology, from, to, RouteTie::kPlus));
-      }
-    }
-  }
-  lane.rate = loads.Share() * static_cast<double>(run.n - 1);
-  return lane;
+// What is asked for by "single-phase" is any single-phase:F.
+bool IsOf(std::string_view family, std::string_view name) {
+  return family == name ||
+         (family.starts_with(name) && family.substr(name.size()).starts_with(':'));
 }
 
-// Lane along one run of a box. Chips that are not neighbours exchange over all
-// links between them, which they share with the groups in between; and the
-// devices of a chip share its links.
-Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
-              const GroupForm& form, size_t run_index) {
-  const configs::Topology& topology = config.topology;
-  const AxisRun& run = form.box->runs[run_index];
-  if (run.axis == kSliceAxis) return SliceLane(config, request, form, run);
-  Lane lane;
-  lane.shape = run.ring ? Lane::Shape::kRing : Lane::Shape::kLine;
-  lane.n = run.n;
-  lane.axis = run.axis;
-  lane.stride = run.stride;
-  lane.hops = run.stride;
-  if (run.axis == kCoreAxis) {
-    lane.rate = config.chip.ici.die_to_die_bytes_per_second;
-    return lane;
-  }
-  lane.rate = timing::EffectiveLinkRate(config.chip.ici, topology.wraps(run.axis));
-  // Disjoint groups of chips have disjoint links.
-  if (run.stride == 1 && topology.devices_per_chip() == 1) return lane;
-  LinkLoads loads(config);
-  for (const int64_t offset : {run.stride, -run.stride}) {
-    const isa::Route route = AxisRoute(topology, run.axis, offset);
-    for (const size_t g : form.groups) {
-      const Box box = *FindBox(topology, request.groups[g]);
-      for (const int64_t device : request.groups[g]) {
-        const int64_t at = PositionIn(topology, box, device)[run_index];
-        const bool at_end = offset > 0 ? at == run.n - 1 : at == 0;
-        if (run.ring || !at_end) loads.Add(device, route.from[device]);
-      }
-    }
-  }
-  lane.rate = loads.Share();
-  return lane;
-}
-
-// One ring through all members of each group, in the order of `lists`.
-Lane ListRing(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
-  LinkLoads loads(config);
-  for (const std::vector<int64_t>& list : lists) {
-    for (size_t i = 0; i < list.size(); ++i) {
-      const int64_t next = list[(i + 1) % list.size()];
-      loads.Add(list[i], RouteTo(config.topology, list[i], next, RouteTie::kPlus));
-      loads.Add(next, RouteTo(config.topology, next, list[i], RouteTie::kMinus));
-    }
-  }
-  return {.shape = Lane::Shape::kRing,
-          .n = static_cast<int64_t>(lists[0].size()),
-          .rate = loads.Share(),
-          .hops = loads.longest(),
-          .dcn_latency = loads.dcn() ? timing::DcnLatency(config.chip.host) : Picoseconds(0)};
-}
-
-Lane ScatteredLane(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
-  LinkLoads loads(config);
-  for (const std::vector<int64_t>& list : lists) {
-    for (const int64_t from : list) {
-      for (const int64_t to : list) {
-        for (const RouteTie tie : {RouteTie::kPlus, RouteTie::kMinus}) {
-          loads.Add(from, RouteTo(config.topology, from, to, tie));
-        }
-      }
-    }
-  }
-  return {.shape = Lane::Shape::kScattered,
-          .n = static_cast<int64_t>(lists[0].size()),
-          .rate = loads.BusiestRate(),
-          .hops = loads.longest(),
-          .busiest = loads.Busiest(),
-          .dcn_latency = loads.dcn() ? timing::DcnLatency(config.chip.host) : Picoseconds(0)};
-}
-
-std::string OneLaneName(const Lane& lane) {
-  if (lane.shape == Lane::Shape::kSwitched) {
-    return fmt::format("direct exchange between {} slices", lane.n);
-  }
-  std::string name = lane.shape == Lane::Shape::kRing ? "bidirectional ring" : "line";
-  name += fmt::format(" of {} over {}", lane.n, kAxisNames[lane.axis]);
-  if (lane.stride > 1) name += fmt::format(", every {} chips", lane.stride);
-  return name;
-}
-
-std::string ManyLaneName(const std::vector<Lane>& lanes,
-                         const std::vector<std::vector<int>>& orders, const Box& box) {
-  // Between slices there is neither.
-  const auto all = [&](Lane::Shape shape) {
-    return std::all_of(lanes.begin(), lanes.end(), [&](const Lane& lane) {
-      return lane.shape == shape || lane.shape == Lane::Shape::kSwitched;
-    });
-  };
-  const bool rings = all(Lane::Shape::kRing), lines = all(Lane::Shape::kLine);
-  const int64_t slices = box.SpansSlices() ? lanes.back().n : 1;
-  std::string name =
-      fmt::format("{}-colour {}-D {} {}", orders.size(), lanes.size() - (slices > 1 ? 1 : 0),
-                  rings   ? "ring"
-                  : lines ? "line"
-                          : "ring and line",
-                  box.Extents());
-  if (slices > 1) name += fmt::format(" and {} slices", slices);
-  if (orders.size() > 1) return name;
-  name += " (";
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    name += fmt::format("{}{}", i == 0 ? "" : ", ", kAxisNames[lanes[orders[0][i]].axis]);
-  }
-  return name + ")";
-}
-
-class Collector {
- public:
-  Collector(const configs::Config& config, const CollectiveRequest& request)
-      : config_(config), request_(request) {}
-
-  void Add(std::string name, std::vector<Lane> lanes, std::vector<std::vector<int>> orders,
-           std::vector<std::vector<int64_t>> lists = {}) {
-    Candidate candidate;
-    candidate.plan.kind = request_.kind;
-    candidate.plan.lanes = std::move(lanes);
-    candidate.plan.orders = std::move(orders);
-    candidate.lists = std::move(lists);
-    candidate.algorithm = std::move(name);
-    Finish(candidate);
-    if (request_.kind != CollectiveKind::kAllReduce || request_.operand_bytes > kSinglePhaseLimit) {
-      return;
-    }
-    candidate.plan.single_phase = true;
-    candidate.algorithm = "single-phase " + candidate.algorithm;
-    Finish(candidate);
-  }
-
-  std::vector<Candidate> Take() { return std::move(candidates_); }
-
- private:
-  void Finish(Candidate& candidate) {
-    SetAtom(request_, candidate.plan);
-    candidate.expected = TimeOf(candidate.plan, config_.chip.ici);
-    candidates_.push_back(candidate);
-  }
-
-  const configs::Config& config_;
-  const CollectiveRequest& request_;
-  std::vector<Candidate> candidates_;
-};
-
-void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& request,
-                      const GroupForm& form, Collector& collector) {
-  std::vector<Lane> lanes;
-  for (size_t i = 0; i < form.box->runs.size(); ++i) {
-    lanes.push_back(AxisLane(config, request, form, i));
-  }
-  if (lanes.size() == 1) {
-    collector.Add(OneLaneName(lanes[0]), lanes, {{0}});
-    return;
-  }
-  std::vector<int> order(lanes.size());
-  std::iota(order.begin(), order.end(), 0);
-  // Colours take the axes of the torus in turns, before them the way between slices
-  // and after them the way between the devices of a chip (as an all-gather goes; so
-  // slices exchange what is summed within them), of which each gets its part.
-  const size_t axes = std::count_if(lanes.begin(), lanes.end(),
-                                    [](const Lane& lane) { return lane.axis < configs::kMaxAxes; });
-  const bool alike = std::all_of(lanes.begin(), lanes.begin() + static_cast<int64_t>(axes),
-                                 [&](const Lane& lane) { return lane.SameSpeed(lanes[0]); });
-  if (alike && axes > 1) {
-    std::vector<std::vector<int>> rotated;
-    for (size_t i = 0; i < axes; ++i) {
-      rotated.push_back(order);
-      if (form.box->SpansSlices()) {
-        std::rotate(rotated.back().begin(), rotated.back().end() - 1, rotated.back().end());
-      }
-      std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<int64_t>(axes));
-    }
-    std::vector<Lane> shared = lanes;
-    for (size_t i = axes; i < lanes.size(); ++i) {
-      shared[i].rate = lanes[i].rate / static_cast<double>(axes);
-    }
-    collector.Add(ManyLaneName(lanes, rotated, *form.box), shared, rotated);
-  }
-  do {
-    collector.Add(ManyLaneName(lanes, {order}, *form.box), lanes, {order});
-  } while (std::next_permutation(order.begin(), order.end()));
-
-  if (request.kind == CollectiveKind::kAllToAll) return;
-  const std::vector<Position> cycle = HamiltonianCycle(*form.box);
-  if (cycle.empty()) return;
-  std::vector<std::vector<int64_t>> lists;
-  for (const size_t g : form.groups) {
-    const Box box = *FindBox(config.topology, request.groups[g]);
-    const int64_t per_chip = config.topology.devices_per_chip();
-    const int64_t core = request.groups[g][0] % per_chip;
-    configs::Coordinates corner = config.topology.At(request.groups[g][0] / per_chip);
-    std::vector<int64_t> list;
-    for (const Position& position : cycle) {
-      configs::Coordinates at = corner;
-      for (size_t i = 0; i < box.runs.size(); ++i) {
-        const AxisRun& run = box.runs[i];
-        at.at[run.axis] = (run.first + position[i]) % config.topology.shape()[run.axis];
-      }
-      list.push_back(config.topology.ChipAt(at) * per_chip + core);
-    }
-    lists.push_back(std::move(list));
-  }
-  collector.Add(fmt::format("Hamiltonian ring of {} over {}", cycle.size(), form.box->Extents()),
-                {ListRing(config, lists)}, {{0}}, lists);
-}
-
-}  // namespace
-
-std::vector<GroupForm> FormsOf(const configs::Topology& topology,
-                               const std::vector<std::vector<int64_t>>& groups) {
-  std::vector<GroupForm> forms;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    const std::optional<Box> box = FindBox(topology, groups[g]);
-    const auto same = std::find_if(forms.begin(), forms.end(), [&](const GroupForm& form) {
-      return form.box.has_value() == box.has_value() && (!box || SameForm(*form.box, *box));
-    });
-    if (same != forms.end()) {
-      same->groups.push_back(g);
-    } else {
-      forms.push_back({box, {g}});
-    }
-  }
-  return forms;
-}
-
-std::vector<Candidate> CandidatesFor(const configs::Config& config,
-                                     const CollectiveRequest& request, const GroupForm& form) {
-  Collector collector(config, request);
-  if (form.box) {
-    AddBoxCandidates(config, request, form, collector);
-    return collector.Take();
-  }
-  std::vector<std::vector<int64_t>> lists;
-  const bool exchange = request.kind == CollectiveKind::kAllToAll;
-  for (const size_t g : form.groups) {
-    lists.push_back(exchange ? request.groups[g]
-                             : MinimumHopRing(config.topology, request.groups[g]));
-  }
-  if (exchange) {
-    collector.Add(fmt::format("direct exchange of {}", lists[0].size()),
-                  {ScatteredLane(config, lists)}, {{0}}, lists);
-  } else {
-    collector.Add(fmt::format("minimum-hop ring of {}", lists[0].size()), {ListRing(config, lists)},
-                  {{0}}, lists);
-  }
-  return collector.Take();
-}
-
-Candidate Choose(const configs::Config& config, const CollectiveRequest& request,
-                 const GroupForm& form) {
-  std::vector<Candidate> candidates = CandidatesFor(config, request, form);
+const Candidate& FastestOf(const std::vector<Candidate>& candidates) {
   return *std::min_element(
       candidates.begin(), candidates.end(),
       [](const Candidate& a, const Candidate& b) { return a.expected < b.expected; });
 }
 
-std::vector<Position> PositionsOf(const configs::Topology& topology, const GroupForm& form,
-                                  const Candidate& candidate, size_t group_of_form,
-                                  const std::vector<int64_t>& group) {
-  std::vector<Position> positions(group.size());
-  if (candidate.lists.empty()) {
-    const Box box = *FindBox(topology, group);
-    TPUSIM_CHECK(form.box && SameForm(*form.box, box), "group of another form");
-    for (size_t i = 0; i < group.size(); ++i) positions[i] = PositionIn(topology, box, group[i]);
-    return positions;
+std::vector<Candidate> Everything(const configs::Config& config, const CollectiveRequest& request,
+                                  const GroupForm& form, const Wanted& wanted) {
+  std::vector<Candidate> all = CandidatesFor(config, request, form, wanted);
+  std::vector<Candidate> more = AllReducesFor(config, request, form, wanted);
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  return all;
+}
+
+absl::StatusOr<Choice> ByName(const configs::Config& config, const CollectiveRequest& request,
+                              const GroupForm& form, const std::string& name,
+                              const std::string& where) {
+  const auto candidates = Everything(config, request, form, [&](std::string_view family) {
+    return IsOf(family, name) || IsOf(name, family);
+  });
+  std::vector<Candidate> fitting;
+  for (const Candidate& candidate : candidates) {
+    if (IsOf(candidate.family, name)) fitting.push_back(candidate);
   }
-  const std::vector<int64_t>& list = candidate.lists[group_of_form];
-  std::map<int64_t, int64_t> place;
-  for (size_t i = 0; i < list.size(); ++i) place[list[i]] = static_cast<int64_t>(i);
-  for (size_t i = 0; i < group.size(); ++i) positions[i][0] = place.at(group[i]);
-  return positions;
+  if (!fitting.empty()) return Choice{FastestOf(fitting), ""};
+  std::set<std::string> applicable;
+  for (const Candidate& c : Everything(config, request, form, Anything)) {
+    applicable.insert(c.family);
+  }
+  return UserError(fmt::format(
+      "{}: the algorithm {} does not apply to its groups of {} ({}) on {}; these do: {}", where,
+      name, request.groups[0].size(), form.box ? form.box->Extents() : "no box", config.name,
+      configs::Join({applicable.begin(), applicable.end()}, ", ")));
+}
+
+// Of what the compiler printed, the first family that applies.
+Choice ByCompiler(const configs::Config& config, const CollectiveRequest& request,
+                  const GroupForm& form) {
+  const CompilerQuery query = QueryOf(config, request, form);
+  const CompilerChoice printed = ChoiceOfCompiler(query);
+  const std::vector<std::string> families = FamiliesOf(printed);
+  const auto candidates = Everything(config, request, form, [&](std::string_view family) {
+    return std::find(families.begin(), families.end(), family) != families.end();
+  });
+  for (const std::string& family : families) {
+    std::vector<Candidate> fitting;
+    for (const Candidate& candidate : candidates) {
+      if (candidate.family == family) fitting.push_back(candidate);
+    }
+    if (!fitting.empty()) return {FastestOf(fitting), printed.assumption};
+  }
+  return {Fastest(config, request, form), printed.assumption};
+}
+
+}  // namespace
+
+absl::StatusOr<Choice> Choose(const configs::Config& config, const CollectiveRequest& request,
+                              const GroupForm& form, const std::string& algorithm,
+                              const std::string& where) {
+  if (algorithm == kCompilersAlgorithm) return ByCompiler(config, request, form);
+  if (algorithm == kBestAlgorithm) return Choice{Fastest(config, request, form), ""};
+  return ByName(config, request, form, algorithm, where);
+}
+
+Candidate Fastest(const configs::Config& config, const CollectiveRequest& request,
+                  const GroupForm& form) {
+  return FastestOf(CandidatesFor(config, request, form));
 }
 
 }  // namespace tpusim::lowering

@@ -56,7 +56,10 @@ int64_t Plan::members() const {
 
 void SetAtom(const CollectiveRequest& request, Plan& plan) {
   plan.halves = 1;
-  for (const Lane& lane : plan.lanes) plan.halves = std::max(plan.halves, lane.halves());
+  // One way there is nothing to halve.
+  for (const Lane& lane : plan.lanes) {
+    if (plan.ways.empty()) plan.halves = std::max(plan.halves, lane.halves());
+  }
   const bool whole = plan.kind == CollectiveKind::kAllGather || plan.single_phase;
   Bytes shard =
       whole ? request.operand_bytes : Bytes(CeilDiv(request.operand_bytes.value(), plan.members()));
@@ -91,8 +94,8 @@ DeviceSteps StepsAt(const Plan& plan, const Position& position) {
       const int index = plan.orders[colour][phase];
       const Lane& lane = plan.lanes[index];
       const Pieces held = HeldAt(plan, position, static_cast<int>(colour), phase);
-      DeviceSteps one =
-          exchange ? AllToAllSteps(lane, index, held) : AllGatherSteps(lane, index, held);
+      DeviceSteps one = exchange ? AllToAllSteps(lane, index, held)
+                                 : AllGatherSteps(lane, index, held, plan.WayOf(colour));
       if (colour == 0) {
         together = std::move(one);
       } else {
@@ -134,17 +137,32 @@ Bytes BytesOf(const Plan& plan, const Move& move, const std::vector<Bytes>& atom
 
 Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici) {
   TPUSIM_CHECK(plan.kind != CollectiveKind::kPermute, "a permutation has no lanes");
+  const bool exchange = plan.kind == CollectiveKind::kAllToAll;
   Picoseconds time(0);
-  // The colours are equally long: the first stands for all.
-  Bytes bundle = plan.atom * plan.halves;
-  for (const int index : plan.orders[0]) {
-    const Lane& lane = plan.lanes[index];
-    if (plan.kind == CollectiveKind::kAllToAll) {
-      time += AllToAllTime(lane, bundle * (plan.members() / lane.n), ici.hop_latency);
-    } else {
-      time += AllGatherTime(lane, bundle, ici.hop_latency);
-      if (!plan.single_phase) bundle = bundle * lane.n;
+  std::vector<Bytes> bundles(plan.orders.size(), plan.atom * plan.halves);
+  for (size_t phase = 0; phase < plan.lanes.size(); ++phase) {
+    // The colours wait for each other after every step. Mostly they are equally
+    // long, and the first stands for all.
+    const bool alike = std::all_of(plan.orders.begin(), plan.orders.end(), [&](const auto& order) {
+      return plan.lanes[order[phase]].SameSpeed(plan.lanes[plan.orders[0][phase]]);
+    });
+    std::vector<Picoseconds> steps;
+    for (size_t colour = 0; colour < plan.orders.size(); ++colour) {
+      const Lane& lane = plan.lanes[plan.orders[colour][phase]];
+      const Bytes block = bundles[colour] * (exchange ? plan.members() / lane.n : 1);
+      if (alike && colour == 0) {
+        time += exchange ? AllToAllTime(lane, block, ici.hop_latency)
+                         : AllGatherTime(lane, block, ici.hop_latency, plan.WayOf(0));
+      } else if (!alike) {
+        const std::vector<Picoseconds> one =
+            exchange ? AllToAllStepTimes(lane, block, ici.hop_latency)
+                     : AllGatherStepTimes(lane, block, ici.hop_latency, plan.WayOf(colour));
+        steps.resize(std::max(steps.size(), one.size()), Picoseconds(0));
+        for (size_t i = 0; i < one.size(); ++i) steps[i] = std::max(steps[i], one[i]);
+      }
+      if (!exchange && !plan.single_phase) bundles[colour] = bundles[colour] * lane.n;
     }
+    for (const Picoseconds step : steps) time += step;
   }
   if (plan.kind == CollectiveKind::kAllReduce && !plan.single_phase) time = time * 2;
   return ici.launch + time;

@@ -3,7 +3,8 @@
 //
 // Over several lanes an all-gather goes lane by lane, each lane carrying what the
 // earlier ones brought. With k colours the data is cut into k parts that take
-// the lanes in rotated orders, so that every lane carries a k-th at any time. A
+// the lanes in rotated orders, so that every lane carries a k-th at any time; with
+// twice as many, half of them go round the rings one way and half the other. A
 // reduce-scatter is the mirror image, an all-reduce one after the other.
 #ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_PLAN_H_
 #define TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_PLAN_H_
@@ -26,12 +27,18 @@ struct Plan {
   bool single_phase = false;
   std::vector<Lane> lanes;
   std::vector<std::vector<int>> orders;  // of the lanes, per colour, as an all-gather takes them
+  std::vector<Way> ways;                 // per colour; empty: kBoth for all
+  // Copies on each device beside: the operand amid zeros before an all-reduce that
+  // stands for an all-gather, the part of the result after one that stands for a
+  // reduce-scatter.
+  Bytes zeros_before, slice_after;
   // Unit of the transfers: one half (if shards are halved) of one colour of one
   // shard, rounded up to whole elements so that all members do the same.
   Bytes atom;
   int halves = 1;
 
   int64_t members() const;
+  Way WayOf(size_t colour) const { return ways.empty() ? Way::kBoth : ways[colour]; }
 };
 
 // Fills in `atom` and `halves`, given lanes and orders.
@@ -46,7 +53,7 @@ int64_t NumberOf(const Plan& plan, const Position& position);
 // Atoms for parts in the order of `positions`.
 std::vector<Bytes> AtomsFor(const CollectiveRequest& request, const Plan& plan,
                             const std::vector<Position>& positions);
-// Closed form with launch.
+// Closed form with launch, without the copies.
 Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici);
 
 }  // namespace tpusim::lowering

@@ -1,5 +1,6 @@
 // Rings in both directions at once. Everybody passes on what the last step
-// brought; an even ring ends with the two halves of the antipode's shard.
+// brought; an even ring ends with the two halves of the antipode's shard. One way
+// only, a ring takes twice as many steps.
 #include "workloads/lowering/collectives/lane.h"
 
 namespace tpusim::lowering {
@@ -31,6 +32,20 @@ DeviceSteps RingAllGatherSteps(int64_t n, int index, const Pieces& base) {
           {.lane = index, .delta = -way, .pieces = shard_of(at - way * t, half)});
     }
     steps.push_back(step);
+  }
+  return steps;
+}
+
+DeviceSteps OneWayRingAllGatherSteps(int64_t n, int index, const Pieces& base, Way way) {
+  const int64_t at = base.origin[index].first;
+  const int64_t sign = SignOf(way);
+  DeviceSteps steps(n - 1);
+  for (int64_t t = 1; t <= n - 1; ++t) {
+    Pieces out = base, in = base;
+    out.origin[index] = {Wrapped(at - sign * (t - 1), n), 1};
+    in.origin[index] = {Wrapped(at - sign * t, n), 1};
+    steps[t - 1].sends.push_back({.lane = index, .delta = sign, .pieces = {out}});
+    steps[t - 1].receives.push_back({.lane = index, .delta = -sign, .pieces = {in}});
   }
   return steps;
 }

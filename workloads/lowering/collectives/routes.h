@@ -8,6 +8,7 @@
 
 #include "configs/config.h"
 #include "models/isa/program.h"
+#include "workloads/lowering/collectives/lane.h"
 
 namespace tpusim::lowering {
 
@@ -22,12 +23,12 @@ isa::RouteEnd RouteTo(const configs::Topology& topology, int64_t from, int64_t t
 // leads over the edge have no end.
 isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset);
 
-// From every member of each list to the one `offset` further on in it, cyclic,
-// over minimum-hop routes; where two ways round a ring are equally short, the
+// From every member of each list, the positions of a lane, to the one that
+// `offset` leads to, over minimum-hop routes; where two ways round a ring are equally short, the
 // one that `tie` says.
 isa::Route ListRoute(const configs::Topology& topology, std::string name,
-                     const std::vector<std::vector<int64_t>>& lists, int64_t offset,
-                     configs::Topology::RouteTie tie);
+                     const std::vector<std::vector<int64_t>>& lists, const Lane& lane,
+                     int64_t offset, configs::Topology::RouteTie tie);
 
 // Index of the route in the program, which gets it if it has none like it.
 int32_t AddRoute(isa::Route route, isa::PodProgram& program);

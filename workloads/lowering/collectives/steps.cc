@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "configs/status_macros.h"
-
 namespace tpusim::lowering {
 
 int64_t AtomsOf(const Pieces& pieces, int halves) {
@@ -27,8 +25,8 @@ DeviceSteps Mirrored(const DeviceSteps& steps) {
 }
 
 void MergeInto(DeviceSteps& steps, const DeviceSteps& more) {
-  TPUSIM_CHECK(steps.size() == more.size(), "colours of a collective take equally many steps");
-  for (size_t i = 0; i < steps.size(); ++i) {
+  if (steps.size() < more.size()) steps.resize(more.size());
+  for (size_t i = 0; i < more.size(); ++i) {
     steps[i].sends.insert(steps[i].sends.end(), more[i].sends.begin(), more[i].sends.end());
     steps[i].receives.insert(steps[i].receives.end(), more[i].receives.begin(),
                              more[i].receives.end());

@@ -72,7 +72,7 @@ using DeviceSteps = std::vector<DeviceStep>;
 // all-gather becomes the reduce-scatter that sums every contribution once.
 DeviceSteps Mirrored(const DeviceSteps& steps);
 
-// Both at once, step by step; they must be equally long.
+// Both at once, step by step; where one is longer, its last steps are alone.
 void MergeInto(DeviceSteps& steps, const DeviceSteps& more);
 
 }  // namespace tpusim::lowering

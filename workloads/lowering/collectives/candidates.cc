@@ -1,0 +1,448 @@
+#include "workloads/lowering/collectives/candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "workloads/lowering/collectives/routes.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using RouteTie = configs::Topology::RouteTie;
+
+// All-reduces larger than this never take the single-phase form: the limit that
+// the TPU compiler uses by default (xla_jf_single_phase_ring_max_kib).
+constexpr Bytes kSinglePhaseLimit = Bytes(10 * kKiB);
+// A direct exchange has a route for every pair of members: larger groups pass
+// data on from axis to axis.
+constexpr int64_t kLargestDirect = 64;
+constexpr int64_t kMostPairs = 1 << 15;
+
+constexpr std::string_view kAxisNames[kMaxLanes] = {"x", "y", "z", "cores", "slices"};
+
+// Lane between the slices: what a device may send to all the others together when
+// all do.
+Lane SliceLane(const configs::Config& config, const CollectiveRequest& request,
+               const GroupForm& form, const AxisRun& run) {
+  Lane lane;
+  lane.shape = Lane::Shape::kSwitched;
+  lane.n = run.n;
+  lane.axis = run.axis;
+  lane.stride = run.stride;
+  lane.closed = run.ring;
+  lane.dcn_latency = timing::DcnLatency(config.chip.host);
+  LinkLoads loads(config);
+  const int64_t in_slice = config.topology.devices() / config.topology.slices();
+  for (const size_t g : form.groups) {
+    for (const int64_t from : request.groups[g]) {
+      for (const int64_t to : request.groups[g]) {
+        if (to == from || (to - from) % in_slice != 0) continue;
+        loads.Add(from, RouteTo(config.topology, from, to, RouteTie::kPlus));
+      }
+    }
+  }
+  lane.rate = loads.Share() * static_cast<double>(run.n - 1);
+  return lane;
+}
+
+// Lane along one run of a box. Chips that are not neighbours exchange over all
+// links between them, which they share with the groups in between; and the
+// devices of a chip share its links.
+Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
+              const GroupForm& form, size_t run_index) {
+  const configs::Topology& topology = config.topology;
+  const AxisRun& run = form.box->runs[run_index];
+  if (run.axis == kSliceAxis) return SliceLane(config, request, form, run);
+  Lane lane;
+  lane.shape = run.ring ? Lane::Shape::kRing : Lane::Shape::kLine;
+  lane.n = run.n;
+  lane.axis = run.axis;
+  lane.stride = run.stride;
+  lane.hops = run.stride;
+  if (run.axis == kCoreAxis) {
+    lane.rate = config.chip.ici.die_to_die_bytes_per_second;
+    return lane;
+  }
+  lane.rate = timing::EffectiveLinkRate(config.chip.ici, topology.wraps(run.axis));
+  // Disjoint groups of chips have disjoint links.
+  if (run.stride == 1 && topology.devices_per_chip() == 1) return lane;
+  LinkLoads loads(config);
+  for (const int64_t offset : {run.stride, -run.stride}) {
+    const isa::Route route = AxisRoute(topology, run.axis, offset);
+    for (const size_t g : form.groups) {
+      const Box box = *FindBox(topology, request.groups[g]);
+      for (const int64_t device : request.groups[g]) {
+        const int64_t at = PositionIn(topology, box, device)[run_index];
+        const bool at_end = offset > 0 ? at == run.n - 1 : at == 0;
+        if (run.ring || !at_end) loads.Add(device, route.from[device]);
+      }
+    }
+  }
+  lane.rate = loads.Share();
+  return lane;
+}
+
+// One ring through all members of each group, in the order of `lists`.
+Lane ListRing(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
+  LinkLoads loads(config);
+  for (const std::vector<int64_t>& list : lists) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      const int64_t next = list[(i + 1) % list.size()];
+      loads.Add(list[i], RouteTo(config.topology, list[i], next, RouteTie::kPlus));
+      loads.Add(next, RouteTo(config.topology, next, list[i], RouteTie::kMinus));
+    }
+  }
+  return {.shape = Lane::Shape::kRing,
+          .n = static_cast<int64_t>(lists[0].size()),
+          .rate = loads.Share(),
+          .hops = loads.longest(),
+          .dcn_latency = loads.dcn() ? timing::DcnLatency(config.chip.host) : Picoseconds(0)};
+}
+
+Lane ScatteredLane(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
+  LinkLoads loads(config);
+  for (const std::vector<int64_t>& list : lists) {
+    for (const int64_t from : list) {
+      for (const int64_t to : list) {
+        for (const RouteTie tie : {RouteTie::kPlus, RouteTie::kMinus}) {
+          loads.Add(from, RouteTo(config.topology, from, to, tie));
+        }
+      }
+    }
+  }
+  return {.shape = Lane::Shape::kScattered,
+          .n = static_cast<int64_t>(lists[0].size()),
+          .rate = loads.BusiestRate(),
+          .hops = loads.longest(),
+          .busiest = loads.Busiest(),
+          .dcn_latency = loads.dcn() ? timing::DcnLatency(config.chip.host) : Picoseconds(0)};
+}
+
+std::string OneLaneName(const Lane& lane, std::string_view ring = "bidirectional ring") {
+  if (lane.shape == Lane::Shape::kSwitched) {
+    return fmt::format("direct exchange between {} slices", lane.n);
+  }
+  std::string name(lane.shape == Lane::Shape::kRing ? ring : "line");
+  name += fmt::format(" of {} over {}", lane.n, kAxisNames[lane.axis]);
+  if (lane.stride > 1) name += fmt::format(", every {} chips", lane.stride);
+  return name;
+}
+
+std::string ManyLaneName(const std::vector<Lane>& lanes,
+                         const std::vector<std::vector<int>>& orders, const Box& box) {
+  // Between slices there is neither.
+  const auto all = [&](Lane::Shape shape) {
+    return std::all_of(lanes.begin(), lanes.end(), [&](const Lane& lane) {
+      return lane.shape == shape || lane.shape == Lane::Shape::kSwitched;
+    });
+  };
+  const bool rings = all(Lane::Shape::kRing), lines = all(Lane::Shape::kLine);
+  const int64_t slices = box.SpansSlices() ? lanes.back().n : 1;
+  std::string name =
+      fmt::format("{}-colour {}-D {} {}", orders.size(), lanes.size() - (slices > 1 ? 1 : 0),
+                  rings   ? "ring"
+                  : lines ? "line"
+                          : "ring and line",
+                  box.Extents());
+  if (slices > 1) name += fmt::format(" and {} slices", slices);
+  if (orders.size() > 1) return name;
+  name += " (";
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    name += fmt::format("{}{}", i == 0 ? "" : ", ", kAxisNames[lanes[orders[0][i]].axis]);
+  }
+  return name + ")";
+}
+
+class Collector {
+ public:
+  Collector(const configs::Config& config, const CollectiveRequest& request, const Wanted& wanted)
+      : config_(config), request_(request), wanted_(wanted) {}
+
+  // Whether it is worth laying out this family, with or without a single phase.
+  bool Wants(std::string_view family) const {
+    return wanted_(family) || (SinglePhase() && wanted_(SinglePhaseOf(family)));
+  }
+
+  void Add(std::string_view family, std::string name, std::vector<Lane> lanes,
+           std::vector<std::vector<int>> orders, std::vector<std::vector<int64_t>> lists = {},
+           std::vector<Way> ways = {}) {
+    Candidate candidate;
+    candidate.plan.kind = request_.kind;
+    candidate.plan.lanes = std::move(lanes);
+    candidate.plan.orders = std::move(orders);
+    candidate.plan.ways = std::move(ways);
+    candidate.lists = std::move(lists);
+    candidate.family = family;
+    candidate.algorithm = std::move(name);
+    if (wanted_(family)) Finish(candidate);
+    // One way only, a single phase would lose what it is for.
+    if (!SinglePhase() || !candidate.plan.ways.empty() || !wanted_(SinglePhaseOf(family))) return;
+    candidate.plan.single_phase = true;
+    candidate.family = SinglePhaseOf(family);
+    candidate.algorithm = "single-phase " + candidate.algorithm;
+    Finish(candidate);
+  }
+
+  std::vector<Candidate> Take() { return std::move(candidates_); }
+
+ private:
+  static std::string SinglePhaseOf(std::string_view family) {
+    return fmt::format("single-phase:{}", family);
+  }
+  bool SinglePhase() const {
+    return request_.kind == CollectiveKind::kAllReduce &&
+           request_.operand_bytes <= kSinglePhaseLimit;
+  }
+  void Finish(Candidate& candidate) {
+    SetAtom(request_, candidate.plan);
+    candidate.expected = TimeOf(candidate.plan, config_.chip.ici);
+    candidates_.push_back(candidate);
+  }
+
+  const configs::Config& config_;
+  const CollectiveRequest& request_;
+  const Wanted& wanted_;
+  std::vector<Candidate> candidates_;
+};
+
+// Twice the orders, each once up and once down.
+void AddOneWay(std::string_view family, const std::string& what, const std::vector<Lane>& lanes,
+               const std::vector<std::vector<int>>& orders, Collector& collector,
+               const std::vector<std::vector<int64_t>>& lists = {}) {
+  std::vector<std::vector<int>> doubled = orders;
+  doubled.insert(doubled.end(), orders.begin(), orders.end());
+  std::vector<Way> ways(orders.size(), Way::kUp);
+  ways.resize(doubled.size(), Way::kDown);
+  collector.Add(family, fmt::format("{}-colour one-way {}", doubled.size(), what), lanes, doubled,
+                lists, ways);
+}
+
+// The members of each group in the order of these positions of its box.
+std::vector<std::vector<int64_t>> ListsOf(const configs::Config& config,
+                                          const CollectiveRequest& request, const GroupForm& form,
+                                          const std::vector<Position>& positions) {
+  const configs::Topology& topology = config.topology;
+  std::vector<std::vector<int64_t>> lists;
+  for (const size_t g : form.groups) {
+    const std::vector<int64_t>& group = request.groups[g];
+    const Box box = *FindBox(topology, group);
+    std::map<Position, int64_t> member_at;
+    for (const int64_t device : group) member_at[PositionIn(topology, box, device)] = device;
+    std::vector<int64_t> list;
+    for (const Position& position : positions) list.push_back(member_at.at(position));
+    lists.push_back(std::move(list));
+  }
+  return lists;
+}
+
+bool AllRings(const std::vector<Lane>& lanes) {
+  return std::all_of(lanes.begin(), lanes.end(),
+                     [](const Lane& lane) { return lane.shape == Lane::Shape::kRing; });
+}
+
+// Colours take the axes of the torus in turns, before them the way between slices
+// and after them the way between the devices of a chip (as an all-gather goes; so
+// slices exchange what is summed within them), of which each gets its part.
+void AddRotated(const CollectiveRequest& request, const GroupForm& form,
+                const std::vector<Lane>& lanes, Collector& collector) {
+  const size_t axes = std::count_if(lanes.begin(), lanes.end(),
+                                    [](const Lane& lane) { return lane.axis < configs::kMaxAxes; });
+  if (axes < 2) return;
+  std::vector<int> order(lanes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::vector<int>> rotated;
+  for (size_t i = 0; i < axes; ++i) {
+    rotated.push_back(order);
+    if (form.box->SpansSlices()) {
+      std::rotate(rotated.back().begin(), rotated.back().end() - 1, rotated.back().end());
+    }
+    std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<int64_t>(axes));
+  }
+  std::vector<Lane> shared = lanes;
+  for (size_t i = axes; i < lanes.size(); ++i) {
+    shared[i].rate = lanes[i].rate / static_cast<double>(axes);
+  }
+  collector.Add("rotated", ManyLaneName(lanes, rotated, *form.box), shared, rotated);
+  if (request.kind != CollectiveKind::kAllToAll && axes == lanes.size() && AllRings(lanes)) {
+    AddOneWay("unidirectional-rotated",
+              fmt::format("{}-D ring {}", lanes.size(), form.box->Extents()), lanes, rotated,
+              collector);
+  }
+}
+
+void AddHamiltonian(const configs::Config& config, const CollectiveRequest& request,
+                    const GroupForm& form, Collector& collector) {
+  const std::vector<Position> cycle = HamiltonianCycle(*form.box);
+  if (cycle.empty()) return;
+  const auto lists = ListsOf(config, request, form, cycle);
+  const Lane ring = ListRing(config, lists);
+  const std::string over = fmt::format("ring of {} over {}", cycle.size(), form.box->Extents());
+  collector.Add("hamiltonian-ring", "Hamiltonian " + over, {ring}, {{0}}, lists);
+  AddOneWay("unidirectional-hamiltonian-ring", "Hamiltonian " + over, {ring}, {{0}}, collector,
+            lists);
+}
+
+void AddDirect(const configs::Config& config, const CollectiveRequest& request,
+               const GroupForm& form, Collector& collector) {
+  const int64_t n = form.box->members();
+  if (n > kLargestDirect || n * n * static_cast<int64_t>(form.groups.size()) > kMostPairs) return;
+  std::vector<Position> positions(n);
+  std::vector<int64_t> extents;
+  int64_t weight = 1;
+  for (size_t run = 0; run < form.box->runs.size(); ++run) {
+    extents.push_back(form.box->runs[run].n);
+    for (int64_t i = 0; i < n; ++i) positions[i][run] = i / weight % extents.back();
+    weight *= extents.back();
+  }
+  const auto lists = ListsOf(config, request, form, positions);
+  Lane lane = ScatteredLane(config, lists);
+  lane.extents = extents;
+  collector.Add("direct", fmt::format("direct exchange over {}", form.box->Extents()), {lane},
+                {{0}}, lists);
+}
+
+void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& request,
+                      const GroupForm& form, Collector& collector) {
+  const bool exchange = request.kind == CollectiveKind::kAllToAll;
+  std::vector<Lane> lanes;
+  for (size_t i = 0; i < form.box->runs.size(); ++i) {
+    lanes.push_back(AxisLane(config, request, form, i));
+  }
+  if (lanes.size() == 1) {
+    const bool ring = lanes[0].shape == Lane::Shape::kRing;
+    collector.Add(ring ? "ring" : "line", OneLaneName(lanes[0]), lanes, {{0}});
+    if (ring && !exchange) {
+      AddOneWay("unidirectional-ring", OneLaneName(lanes[0], "ring"), lanes, {{0}}, collector);
+    }
+    return;
+  }
+  AddRotated(request, form, lanes, collector);
+  if (collector.Wants("axis-by-axis")) {
+    std::vector<int> order(lanes.size());
+    std::iota(order.begin(), order.end(), 0);
+    do {
+      collector.Add("axis-by-axis", ManyLaneName(lanes, {order}, *form.box), lanes, {order});
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+  if (exchange) {
+    if (collector.Wants("direct") && !form.box->SpansSlices()) {
+      AddDirect(config, request, form, collector);
+    }
+  } else if (collector.Wants("hamiltonian-ring") ||
+             collector.Wants("unidirectional-hamiltonian-ring")) {
+    AddHamiltonian(config, request, form, collector);
+  }
+}
+
+}  // namespace
+
+std::vector<GroupForm> FormsOf(const configs::Topology& topology,
+                               const std::vector<std::vector<int64_t>>& groups) {
+  std::vector<GroupForm> forms;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const std::optional<Box> box = FindBox(topology, groups[g]);
+    const auto same = std::find_if(forms.begin(), forms.end(), [&](const GroupForm& form) {
+      return form.box.has_value() == box.has_value() && (!box || SameForm(*form.box, *box));
+    });
+    if (same != forms.end()) {
+      same->groups.push_back(g);
+    } else {
+      forms.push_back({box, {g}});
+    }
+  }
+  return forms;
+}
+
+std::vector<Candidate> CandidatesFor(const configs::Config& config,
+                                     const CollectiveRequest& request, const GroupForm& form,
+                                     const Wanted& wanted) {
+  Collector collector(config, request, wanted);
+  if (form.box) {
+    AddBoxCandidates(config, request, form, collector);
+    return collector.Take();
+  }
+  std::vector<std::vector<int64_t>> lists;
+  const bool exchange = request.kind == CollectiveKind::kAllToAll;
+  for (const size_t g : form.groups) {
+    lists.push_back(exchange ? request.groups[g]
+                             : MinimumHopRing(config.topology, request.groups[g]));
+  }
+  if (exchange) {
+    collector.Add("direct", fmt::format("direct exchange of {}", lists[0].size()),
+                  {ScatteredLane(config, lists)}, {{0}}, lists);
+  } else {
+    collector.Add("minimum-hop-ring", fmt::format("minimum-hop ring of {}", lists[0].size()),
+                  {ListRing(config, lists)}, {{0}}, lists);
+  }
+  return collector.Take();
+}
+
+std::vector<Candidate> AllReducesFor(const configs::Config& config,
+                                     const CollectiveRequest& request, const GroupForm& form,
+                                     const Wanted& wanted) {
+  const bool gather = request.kind == CollectiveKind::kAllGather;
+  if (!gather && request.kind != CollectiveKind::kReduceScatter) return {};
+  const auto n = static_cast<int64_t>(request.groups[0].size());
+  CollectiveRequest sum = request;
+  sum.kind = CollectiveKind::kAllReduce;
+  if (gather) sum.operand_bytes = request.operand_bytes * n;
+  const auto prefixed = [](std::string_view family) {
+    return fmt::format("as-all-reduce:{}", family);
+  };
+  std::vector<Candidate> candidates = CandidatesFor(
+      config, sum, form, [&](std::string_view family) { return wanted(prefixed(family)); });
+  for (Candidate& candidate : candidates) {
+    candidate.family = prefixed(candidate.family);
+    candidate.algorithm = fmt::format("all-reduce by {}", candidate.algorithm);
+    Plan& plan = candidate.plan;
+    if (gather) {
+      plan.zeros_before = sum.operand_bytes;
+      candidate.expected += timing::LocalCopy(config.chip, request.space, plan.zeros_before, 1);
+    } else {
+      plan.slice_after = Bytes(CeilDiv(request.operand_bytes.value(), n));
+      candidate.expected += timing::LocalCopy(config.chip, request.space, plan.slice_after, 2);
+    }
+  }
+  return candidates;
+}
+
+const std::vector<std::string>& Families() {
+  static const auto* const families =
+      new std::vector<std::string>{"ring",
+                                   "line",
+                                   "unidirectional-ring",
+                                   "rotated",
+                                   "unidirectional-rotated",
+                                   "axis-by-axis",
+                                   "hamiltonian-ring",
+                                   "unidirectional-hamiltonian-ring",
+                                   "minimum-hop-ring",
+                                   "direct",
+                                   "single-phase",
+                                   "as-all-reduce"};
+  return *families;
+}
+
+std::vector<Position> PositionsOf(const configs::Topology& topology, const GroupForm& form,
+                                  const Candidate& candidate, size_t group_of_form,
+                                  const std::vector<int64_t>& group) {
+  std::vector<Position> positions(group.size());
+  if (candidate.lists.empty()) {
+    const Box box = *FindBox(topology, group);
+    TPUSIM_CHECK(form.box && SameForm(*form.box, box), "group of another form");
+    for (size_t i = 0; i < group.size(); ++i) positions[i] = PositionIn(topology, box, group[i]);
+    return positions;
+  }
+  const std::vector<int64_t>& list = candidate.lists[group_of_form];
+  std::map<int64_t, int64_t> place;
+  for (size_t i = 0; i < list.size(); ++i) place[list[i]] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < group.size(); ++i) positions[i][0] = place.at(group[i]);
+  return positions;
+}
+
+}  // namespace tpusim::lowering
