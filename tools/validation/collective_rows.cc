@@ -14,10 +14,8 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "configs/config.h"
@@ -25,7 +23,7 @@
 #include "sim/simulate.h"
 #include "tools/tpusim/children.h"
 #include "workloads/lowering/collective.h"
-#include "workloads/lowering/collectives/steps.h"
+#include "workloads/lowering/collectives/box.h"
 
 namespace tpusim {
 namespace {
@@ -42,27 +40,16 @@ absl::StatusOr<CollectiveKind> KindOf(const std::string& name) {
   return UserError(fmt::format("no collective \"{}\"", name));
 }
 
-std::vector<std::vector<int64_t>> GroupsOf(const configs::Topology& topology,
-                                           const std::string& axes) {
-  const int64_t per_chip = topology.devices_per_chip();
-  std::map<lowering::Position, std::vector<int64_t>> groups;
-  for (int64_t device = 0; device < topology.devices(); ++device) {
-    const configs::Coordinates at = topology.At(device / per_chip);
-    lowering::Position rest = {at.at[0], at.at[1], at.at[2], device % per_chip};
-    for (const char axis : axes) rest[axis == 'c' ? lowering::kCoreAxis : axis - 'x'] = 0;
-    groups[rest].push_back(device);
-  }
-  std::vector<std::vector<int64_t>> result;
-  for (auto& [rest, group] : groups) result.push_back(std::move(group));
-  return result;
-}
-
 absl::StatusOr<Json> Run(Json row) {
   ASSIGN_OR_RETURN(const configs::Config config,
                    configs::LoadConfig(row.at("config").get<std::string>(), {}));
   CollectiveRequest request;
   ASSIGN_OR_RETURN(request.kind, KindOf(row.at("kind").get<std::string>()));
-  request.groups = GroupsOf(config.topology, row.value("axes", "xyzc"));
+  std::vector<int> axes;
+  for (const char axis : row.value("axes", std::string("xyzc"))) {
+    axes.push_back(axis == 'c' ? lowering::kCoreAxis : axis - 'x');
+  }
+  request.groups = lowering::GroupsAlong(config.topology, axes);
   const auto n = static_cast<int64_t>(request.groups[0].size());
   const auto bytes = row.at("bytes").get<int64_t>();
   request.operand_bytes =
@@ -75,12 +62,7 @@ absl::StatusOr<Json> Run(Json row) {
   isa::PodProgram program;
   const lowering::LoweredCollective lowered =
       lowering::LowerCollective(config, request, *decision, program);
-  program.programs = lowered.bodies;
-  program.programs.push_back(std::make_shared<const isa::Body>());  // takes no part
-  for (const int32_t role : *lowered.role_of_device) {
-    program.program_of_device.push_back(role >= 0 ? role
-                                                  : static_cast<int32_t>(lowered.bodies.size()));
-  }
+  lowering::RunAlone(lowered, program);
   ASSIGN_OR_RETURN(const sim::Timeline timeline, sim::Simulate(config, program, {}));
 
   double efficiency = config.chip.ici.wrapped_efficiency;

@@ -256,4 +256,14 @@ LoweredCollective LowerCollective(const configs::Config& config, const Collectiv
           std::make_shared<const std::vector<int32_t>>(roles.role_of_device())};
 }
 
+void RunAlone(const LoweredCollective& lowered, isa::PodProgram& program) {
+  program.programs = lowered.bodies;
+  program.programs.push_back(std::make_shared<const isa::Body>());  // for who takes no part
+  program.program_of_device.clear();
+  for (const int32_t role : *lowered.role_of_device) {
+    program.program_of_device.push_back(role >= 0 ? role
+                                                  : static_cast<int32_t>(lowered.bodies.size()));
+  }
+}
+
 }  // namespace tpusim::lowering

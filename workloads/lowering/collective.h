@@ -83,6 +83,9 @@ struct LoweredCollective {
 LoweredCollective LowerCollective(const configs::Config& config, const CollectiveRequest& request,
                                   const CollectiveDecision& decision, isa::PodProgram& program);
 
+// Makes `program`, whose routes and flags it uses, run this and nothing else.
+void RunAlone(const LoweredCollective& lowered, isa::PodProgram& program);
+
 }  // namespace tpusim::lowering
 
 #endif  // TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_H_

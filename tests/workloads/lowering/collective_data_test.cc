@@ -58,12 +58,7 @@ void CheckAll(const configs::Config& config, const std::vector<std::vector<int64
       const auto lowered = LowerCollective(config, request, program);
       ASSERT_TRUE(lowered.ok()) << lowered.status();
       isa::PodProgram whole = program;
-      whole.programs = lowered->bodies;
-      whole.programs.push_back(std::make_shared<const isa::Body>());  // takes no part
-      for (const int32_t role : *lowered->role_of_device) {
-        whole.program_of_device.push_back(role >= 0 ? role
-                                                    : static_cast<int32_t>(lowered->bodies.size()));
-      }
+      RunAlone(*lowered, whole);
       const absl::Status valid = isa::Verify(whole, config.topology);
       EXPECT_TRUE(valid.ok()) << valid;
       // Three rounds: flags carry nothing over.

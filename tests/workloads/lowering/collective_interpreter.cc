@@ -423,20 +423,4 @@ BodyRun RunBodies(const configs::Config& config, const isa::PodProgram& program,
 
 DataRun FollowData(const Plan& plan) { return DataInterpreter(plan).Run(); }
 
-std::vector<std::vector<int64_t>> GroupsAlong(const configs::Topology& topology,
-                                              const std::vector<int>& axes) {
-  const int64_t per_chip = topology.devices_per_chip();
-  std::map<Position, std::vector<int64_t>> groups;
-  for (int64_t device = 0; device < topology.devices(); ++device) {
-    const configs::Coordinates at = topology.At(device / per_chip);
-    Position rest = {at.at[0], at.at[1], at.at[2], device % per_chip,
-                     topology.SliceOf(device / per_chip)};
-    for (const int axis : axes) rest[axis] = 0;
-    groups[rest].push_back(device);
-  }
-  std::vector<std::vector<int64_t>> result;
-  for (auto& [rest, group] : groups) result.push_back(std::move(group));
-  return result;
-}
-
 }  // namespace tpusim::lowering

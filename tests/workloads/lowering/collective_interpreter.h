@@ -12,6 +12,7 @@
 #include "configs/config.h"
 #include "models/isa/program.h"
 #include "workloads/lowering/collective.h"
+#include "workloads/lowering/collectives/box.h"
 #include "workloads/lowering/collectives/plan.h"
 
 namespace tpusim::lowering {
@@ -52,11 +53,6 @@ struct DataRun {
 };
 // All members of one group, at every position of the plan's lanes.
 DataRun FollowData(const Plan& plan);
-
-// One group per line of the torus along `axes`, kCoreAxis among them if wanted (all
-// members of the slice).
-std::vector<std::vector<int64_t>> GroupsAlong(const configs::Topology& topology,
-                                              const std::vector<int>& axes);
 
 }  // namespace tpusim::lowering
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace tpusim::lowering {
 namespace {
@@ -108,6 +110,22 @@ Position PositionIn(const configs::Topology& topology, const Box& box, int64_t d
     position[i] = (place[run.axis] - run.first + length) % length / run.stride;
   }
   return position;
+}
+
+std::vector<std::vector<int64_t>> GroupsAlong(const configs::Topology& topology,
+                                              const std::vector<int>& axes) {
+  const int64_t per_chip = topology.devices_per_chip();
+  std::map<Position, std::vector<int64_t>> groups;
+  for (int64_t device = 0; device < topology.devices(); ++device) {
+    const configs::Coordinates at = topology.At(device / per_chip);
+    Position rest = {at.at[0], at.at[1], at.at[2], device % per_chip,
+                     topology.SliceOf(device / per_chip)};
+    for (const int axis : axes) rest[axis] = 0;
+    groups[rest].push_back(device);
+  }
+  std::vector<std::vector<int64_t>> result;
+  for (auto& [rest, group] : groups) result.push_back(std::move(group));
+  return result;
 }
 
 }  // namespace tpusim::lowering

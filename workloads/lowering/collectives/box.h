@@ -44,6 +44,11 @@ std::optional<Box> FindBox(const configs::Topology& topology, const std::vector<
 // Coordinate of a member along each run.
 Position PositionIn(const configs::Topology& topology, const Box& box, int64_t device);
 
+// One group per line (plane, cube) of the slice along `axes`, kCoreAxis among them if
+// wanted; all devices are in one.
+std::vector<std::vector<int64_t>> GroupsAlong(const configs::Topology& topology,
+                                              const std::vector<int>& axes);
+
 // The chips of a contiguous box as a cycle of neighbours, as positions in the
 // box; empty if there is none (an odd number of chips, a single run, several
 // members on a chip, several slices). Among
