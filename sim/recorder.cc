@@ -36,6 +36,11 @@ void BusyUnion::Add(Picoseconds start, Picoseconds end) {
   until_ = end;
 }
 
+void BusyUnion::Extend(Picoseconds measure, Picoseconds until) {
+  measure_ += measure;
+  until_ = std::max(until_, until);
+}
+
 Picoseconds BusyUnion::UpTo(Picoseconds now) const {
   // Beyond `now` the union is one piece: everything in it has begun already.
   return until_ > now ? measure_ - (until_ - now) : measure_;
@@ -56,7 +61,7 @@ void DeviceRecorder::Show(Span span) {
 
 void DeviceRecorder::LabelBegan(const chip::StreamRef& stream, int32_t op) {
   const Picoseconds now = Now();
-  const Picoseconds compute = compute_.UpTo(now);
+  const Picoseconds compute = ComputeUpTo(now);
   if (static_cast<int32_t>(open_.size()) <= stream.ordinal) open_.resize(stream.ordinal + 1);
   open_[stream.ordinal].push_back({op, now, compute});
   const bool collective = recorder_.program_.info.ops[op].collective >= 0 &&
@@ -72,7 +77,7 @@ void DeviceRecorder::LabelEnded(const chip::StreamRef& stream, int32_t op) {
   open_[stream.ordinal].pop_back();
   TPUSIM_CHECK(label.op == op, "labels do not nest");
   const Picoseconds now = Now();
-  const Picoseconds compute = compute_.UpTo(now);
+  const Picoseconds compute = ComputeUpTo(now);
   const bool main = stream.id.kind == isa::StreamKind::kTensorCore;
   const bool collective = recorder_.program_.info.ops[op].collective >= 0;
   // A collective is counted where it is in flight, not where it is waited for.
@@ -96,31 +101,30 @@ void DeviceRecorder::LabelEnded(const chip::StreamRef& stream, int32_t op) {
   Show(span);
 }
 
-void DeviceRecorder::BlockBegan(int32_t op, int64_t step, Picoseconds mxu, Picoseconds vpu,
-                                Picoseconds) {
-  const Picoseconds now = Now();
+void DeviceRecorder::BlockBegan(int32_t op, int64_t step, Picoseconds start, Picoseconds mxu,
+                                Picoseconds vpu) {
   totals_.mxu_busy += mxu;
   totals_.vpu_busy += vpu;
-  compute_.Add(now, now + std::max(mxu, vpu));
+  compute_.Add(start, start + std::max(mxu, vpu));
   if (shown_.empty()) return;
   Span span;
   span.op = op;
   span.step = step;
-  span.start = now;
+  span.start = start;
   if (mxu > Picoseconds(0)) {
     span.track = Track::kMxu;
-    span.end = now + mxu;
+    span.end = start + mxu;
     Show(span);
   }
   if (vpu > Picoseconds(0)) {
     span.track = Track::kVpu;
-    span.end = now + vpu;
+    span.end = start + vpu;
     Show(span);
   }
 }
 
 void DeviceRecorder::TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
-                                   Bytes bytes, Bytes hbm) {
+                                   Picoseconds end, Bytes bytes, Bytes hbm) {
   AddHbm(op, hbm);
   if (shown_.empty()) return;
   Span span;
@@ -129,9 +133,20 @@ void DeviceRecorder::TransferEnded(int32_t channel, int32_t op, int64_t step, Pi
   span.op = op;
   span.step = step;
   span.start = start;
-  span.end = Now();
+  span.end = end;
   span.bytes = bytes;
   Show(span);
+}
+
+void DeviceRecorder::RepeatBegan(const chip::RepeatingCore& core) { repeating_ = &core; }
+
+void DeviceRecorder::RepeatEnded(int32_t op, Picoseconds until, Picoseconds mxu, Picoseconds vpu,
+                                 Picoseconds compute, Bytes hbm) {
+  repeating_ = nullptr;
+  totals_.mxu_busy += mxu;
+  totals_.vpu_busy += vpu;
+  compute_.Extend(compute, until);
+  AddHbm(op, hbm);
 }
 
 void DeviceRecorder::HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) {

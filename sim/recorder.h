@@ -42,6 +42,8 @@ class BusyUnion {
   void Add(Picoseconds start, Picoseconds end);
   // Measure of the union up to `now`, which no interval added later precedes.
   Picoseconds UpTo(Picoseconds now) const;
+  // Adds intervals of this measure, all of them between the last one and `until`.
+  void Extend(Picoseconds measure, Picoseconds until);
   Picoseconds Total() const { return measure_; }
 
  private:
@@ -58,10 +60,14 @@ class DeviceRecorder : public chip::Probe {
 
   void LabelBegan(const chip::StreamRef& stream, int32_t op) override;
   void LabelEnded(const chip::StreamRef& stream, int32_t op) override;
-  void BlockBegan(int32_t op, int64_t step, Picoseconds mxu, Picoseconds vpu,
-                  Picoseconds total) override;
-  void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start, Bytes bytes,
-                     Bytes hbm) override;
+  void BlockBegan(int32_t op, int64_t step, Picoseconds start, Picoseconds mxu,
+                  Picoseconds vpu) override;
+  void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start, Picoseconds end,
+                     Bytes bytes, Bytes hbm) override;
+  void RepeatBegan(const chip::RepeatingCore& core) override;
+  void RepeatEnded(int32_t op, Picoseconds until, Picoseconds mxu, Picoseconds vpu,
+                   Picoseconds compute, Bytes hbm) override;
+  bool WantsEverything() const override { return !shown_.empty(); }
   void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) override;
   void LiveHbmChanged(Bytes live) override;
   void StreamFinished() override;
@@ -75,6 +81,10 @@ class DeviceRecorder : public chip::Probe {
     Picoseconds compute;  // compute busy when it began
   };
 
+  Picoseconds ComputeUpTo(Picoseconds now) const {
+    return compute_.UpTo(now) +
+           (repeating_ == nullptr ? Picoseconds(0) : repeating_->ComputeSoFar());
+  }
   void AddHbm(int32_t op, Bytes bytes) {
     if (op >= 0) ops_[op].hbm_bytes += bytes;
   }
@@ -86,6 +96,7 @@ class DeviceRecorder : public chip::Probe {
   std::vector<OpTotals> ops_;
   std::vector<std::vector<OpenLabel>> open_;  // per stream
   BusyUnion compute_;
+  const chip::RepeatingCore* repeating_ = nullptr;
   int32_t in_flight_ = 0;
   Picoseconds in_flight_since_{0};
   Picoseconds in_flight_compute_{0};

@@ -23,9 +23,9 @@ struct SimulationOptions {
   // Simulate one device, link and host link of every class (symmetry/classes.h).
   // The result is the same; off simulates every one.
   bool fold = true;
-  // Execute every step of every kernel, or run those that repeat as one
+  // Execute every step of every kernel, or pass over those that repeat
   // (chip/tensor_core.h).
-  bool every_step = true;
+  bool every_step = false;
   Impairments impairments;
 };
 

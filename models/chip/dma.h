@@ -16,6 +16,7 @@
 #define TPUSIM_MODELS_CHIP_DMA_H_
 
 #include <cstdint>
+#include <optional>
 #include <systemc>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "models/chip/fluid.h"
 #include "models/chip/hbm.h"
 #include "models/chip/probe.h"
+#include "models/chip/sim_time.h"
 #include "models/isa/program.h"
 
 namespace tpusim::chip {
@@ -51,7 +53,14 @@ struct Transfer {
 struct Outstanding {
   Transfer transfer;
   double bytes = 0;     // yet to move
-  Picoseconds wait{0};  // from now until its data may begin; 0 if it is moving
+  Picoseconds wait{0};  // from now until its start latency has passed
+};
+
+// What a channel is doing, relative to now.
+struct ChannelState {
+  std::vector<Outstanding> queue;        // in the order of issue
+  std::optional<Picoseconds> moved_for;  // the first one moves, since so long
+  Picoseconds free{0};                   // from now until the turnaround after the last one
 };
 
 class Dma : public sc_core::sc_module, public FlowListener, public DelayListener {
@@ -63,14 +72,35 @@ class Dma : public sc_core::sc_module, public FlowListener, public DelayListener
   int32_t OpenChannel();
   void Issue(int32_t channel, const Transfer& transfer);
 
-  // For whoever summarises many transfers as one (tensor_core.h). The bulk starts
-  // when the channel is free, without a latency, and moves `bytes` evenly until
-  // `until` if HBM has that much to give; `transfer` says what the books get.
-  void IssueBulk(int32_t channel, const Transfer& transfer, double bytes, Picoseconds until);
-  // In the order of issue.
-  std::vector<Outstanding> OutstandingOf(int32_t channel);
-  // Goes on with what was outstanding once, as if no time had passed since.
-  void Resume(int32_t channel, const Outstanding& outstanding);
+  // For whoever summarises transfers that repeat as one flow (tensor_core.h).
+  //
+  // Appends what the future of a channel depends on, relative to now.
+  void Observe(int32_t channel, std::vector<int64_t>& state) const;
+  // False if the first transfer ends at this moment, which has to be seen first.
+  bool CanSuspend(int32_t channel) const;
+  // Takes everything out of the channel.
+  ChannelState Suspend(int32_t channel);
+  // A suspended channel moves bytes at this rate, if HBM has that much to give.
+  void BeginBulk(int32_t channel, double bytes, double rate);
+  bool BulkIsSlowed(int32_t channel);
+  void EndBulk(int32_t channel, double moved);
+  // Goes on with `state`, as if it were now that it describes.
+  void Resume(int32_t channel, const ChannelState& state);
+
+  // Bytes of the transfers that have ended.
+  Bytes Ended(int32_t channel) const { return channels_[channel].ended; }
+  void AddEnded(int32_t channel, Bytes bytes) { channels_[channel].ended += bytes; }
+  double CarriedByHbm() { return fluid_.network().CarriedUntil(Now(), hbm_.resource()); }
+  // Starts and ends of flows on HBM that are not the channel's.
+  uint64_t OtherPopulation(int32_t channel) const;
+  double OtherRates(int32_t channel) const;                // of them, as last solved
+  Picoseconds NextOtherCompletion(int32_t channel) const;  // as things are
+  void Watch(ConditionsListener* listener) { fluid_.Watch(hbm_.resource(), listener); }
+
+  Picoseconds turnaround() const { return turnaround_; }
+  Picoseconds StartLatency(bool write) const {
+    return write ? write_start_latency_ : start_latency_;
+  }
 
   void FlowEnded(uint64_t channel) override;
   void DelayEnded(uint64_t channel) override;
@@ -78,9 +108,8 @@ class Dma : public sc_core::sc_module, public FlowListener, public DelayListener
  private:
   struct Queued {
     Transfer transfer;
-    Picoseconds ready;      // issue + start latency
-    double bytes = 0;       // to move
-    Picoseconds until{-1};  // a bulk's
+    Picoseconds ready;  // issue + start latency
+    double bytes = 0;   // to move
   };
   struct Channel {
     std::vector<Queued> queue;  // front = the one being served; short
@@ -88,11 +117,15 @@ class Dma : public sc_core::sc_module, public FlowListener, public DelayListener
     bool delayed = false;       // the front waits for its start latency
     Picoseconds began;          // of the moving one
     Picoseconds free;           // last end and the turnaround
-    flow::FlowId flow;
+    flow::FlowId flow{~0U, 0};  // the moving one, or the last
+    double bulk_rate = 0;
+    Bytes ended{0};
+    uint64_t flows = 0;  // starts and ends on HBM
   };
   // When the front's data may begin.
   static Picoseconds ReadyAt(const Channel& channel);
   void Serve(int32_t channel);
+  void Move(int32_t channel);  // the front's data, from now on
 
   Fluid& fluid_;
   const Hbm& hbm_;

@@ -33,9 +33,18 @@ flow::FlowId Fluid::Start(double bytes, double rate_cap, std::span<const flow::U
   return id;
 }
 
-double Fluid::Remaining(flow::FlowId id) {
-  network_.Solve(Now());
-  return network_.IsActive(id) ? network_.Remaining(id) : 0;
+double Fluid::Remaining(flow::FlowId id) const { return network_.RemainingAt(Now(), id); }
+
+void Fluid::Stop(flow::FlowId id, std::optional<double> moved) {
+  free_.push_back(static_cast<uint32_t>(network_.Stop(Now(), id, moved)));
+  ++events_;
+  Changed();
+}
+
+void Fluid::Watch(flow::ResourceId id, ConditionsListener* listener) {
+  if (watchers_.size() <= id.value) watchers_.resize(id.value + 1, nullptr);
+  watchers_[id.value] = listener;
+  network_.Watch(id, listener != nullptr);
 }
 
 void Fluid::Changed() {
@@ -51,6 +60,10 @@ void Fluid::Settle() {
   }
   const Picoseconds now = Now();
   network_.Solve(now);
+  for (const flow::ResourceId id : network_.TakeChanged()) {
+    if (ConditionsListener* listener = watchers_[id.value]) listener->ConditionsChanged();
+  }
+  if (changed_since_) return;  // by those who listened
   const std::optional<Picoseconds> next = network_.NextCompletion();
   const Picoseconds at = next ? std::max(*next, now) : Picoseconds(-1);
   if (at == scheduled_) return;

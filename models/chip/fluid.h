@@ -19,6 +19,7 @@
 #define TPUSIM_MODELS_CHIP_FLUID_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <systemc>
 #include <vector>
@@ -35,6 +36,17 @@ class FlowListener {
   ~FlowListener() = default;
 };
 
+// Whoever relies on the conditions on a resource.
+class ConditionsListener {
+ public:
+  // After rates have been solved: a flow on the resource has started, ended or
+  // changed its rate.
+  virtual void ConditionsChanged() = 0;
+
+ protected:
+  ~ConditionsListener() = default;
+};
+
 class Fluid : public sc_core::sc_module {
  public:
   explicit Fluid(sc_core::sc_module_name name);
@@ -46,8 +58,13 @@ class Fluid : public sc_core::sc_module {
   // Starts a flow now. An amount of zero ends in this instant.
   flow::FlowId Start(double bytes, double rate_cap, std::span<const flow::Use> uses,
                      FlowListener* listener, uint64_t tag);
-  // Bytes that have yet to move, now.
-  double Remaining(flow::FlowId id);
+  // Bytes that have yet to move, now; 0 if it ends now.
+  double Remaining(flow::FlowId id) const;
+  // Ends a flow that has bytes to move, without telling its listener; the books
+  // take `moved`, or what has moved.
+  void Stop(flow::FlowId id, std::optional<double> moved = std::nullopt);
+  // One listener per resource; null = nobody.
+  void Watch(flow::ResourceId id, ConditionsListener* listener);
 
   // Flow starts and ends so far.
   int64_t events() const { return events_; }
@@ -65,6 +82,7 @@ class Fluid : public sc_core::sc_module {
   flow::Network network_;
   std::vector<Active> active_;  // indexed by the network's tag
   std::vector<uint32_t> free_;
+  std::vector<ConditionsListener*> watchers_;  // by resource
   sc_core::sc_event changed_;
   sc_core::sc_event completion_;
   bool changed_since_ = false;

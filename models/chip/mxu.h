@@ -17,7 +17,7 @@ class Mxu : public sc_core::sc_module {
  public:
   explicit Mxu(sc_core::sc_module_name name);
 
-  void Occupy(Picoseconds duration);
+  void Occupy(Picoseconds start, Picoseconds duration);
   Picoseconds busy() const { return slot_.busy(); }
 
  private:

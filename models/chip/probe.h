@@ -18,6 +18,16 @@ struct StreamRef {
   int32_t ordinal = 0;
 };
 
+// A core that repeats itself and will say later what it did.
+class RepeatingCore {
+ public:
+  // For how long its matrix or vector slots have been busy since it began.
+  virtual Picoseconds ComputeSoFar() const = 0;
+
+ protected:
+  ~RepeatingCore() = default;
+};
+
 class Probe {
  public:
   virtual ~Probe() = default;
@@ -25,14 +35,22 @@ class Probe {
   // Labels nest per stream.
   virtual void LabelBegan(const StreamRef& stream, int32_t op) = 0;
   virtual void LabelEnded(const StreamRef& stream, int32_t op) = 0;
-  // A block starts now and takes `total`, during which its matrix and vector
-  // slots are busy for `mxu` and `vpu`. `step` is -1 outside of kernels.
-  virtual void BlockBegan(int32_t op, int64_t step, Picoseconds mxu, Picoseconds vpu,
-                          Picoseconds total) = 0;
-  // A local transfer whose data moved from `start` to now. Transfers of one
+  // A block started at `start`, now or while the core repeated itself; its matrix
+  // and vector slots are busy from then on for `mxu` and `vpu`. `step` is -1 outside
+  // of kernels.
+  virtual void BlockBegan(int32_t op, int64_t step, Picoseconds start, Picoseconds mxu,
+                          Picoseconds vpu) = 0;
+  // A local transfer whose data moved from `start` to `end`. Transfers of one
   // channel never overlap. `hbm` is what it read and wrote there.
   virtual void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
-                             Bytes bytes, Bytes hbm) = 0;
+                             Picoseconds end, Bytes bytes, Bytes hbm) = 0;
+  // From now on blocks and transfers are not reported, until they are afterwards:
+  // up to `until` as sums, the rest one by one, everything of it if somebody wants
+  // to see it.
+  virtual void RepeatBegan(const RepeatingCore& core) = 0;
+  virtual void RepeatEnded(int32_t op, Picoseconds until, Picoseconds mxu, Picoseconds vpu,
+                           Picoseconds compute, Bytes hbm) = 0;
+  virtual bool WantsEverything() const = 0;
   virtual void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) = 0;
   virtual void LiveHbmChanged(Bytes live) = 0;
   virtual void StreamFinished() = 0;

@@ -1,17 +1,28 @@
 #include "models/chip/tensor_core.h"
 
 #include <algorithm>
+#include <cmath>
+#include <deque>
 #include <utility>
 
 #include "configs/status_macros.h"
 #include "models/chip/sim_time.h"
+#include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_timing.h"
 
 namespace tpusim::chip {
 namespace {
 
-// Kernels of so few steps have none that repeat (timing/kernel_time.cc).
-constexpr int64_t kFewSteps = 5;
+// Entries of a log that are kept; a longer iteration is not compared.
+constexpr size_t kLongestLog = 1 << 14;
+// Iterations that must fit before somebody else on HBM is known to end.
+constexpr int64_t kWorthwhile = 3;
+
+// By how much the rate of others may differ between a repetition and what it
+// repeats.
+constexpr double kNoticeable = 1e-3;
+
+constexpr Picoseconds kForever(int64_t{1} << 62);
 
 }  // namespace
 
@@ -24,6 +35,8 @@ TensorCore::TensorCore(sc_core::sc_module_name name, const configs::ChipParams& 
   dont_initialize();
 }
 
+void TensorCore::SetTimer(Picoseconds after) { timer_.notify(ScTime(after)); }
+
 void TensorCore::Measure(const isa::Block& block, Picoseconds total) {
   const timing::BlockCycles cycles = timing::TimeBlock(params_, block);
   block_total_ = total;
@@ -32,18 +45,19 @@ void TensorCore::Measure(const isa::Block& block, Picoseconds total) {
   block_xlu_ = std::min(total, parts_.xlu.TimeOf(block.xlu));
 }
 
-// So many blocks from now on, in `total`.
-void TensorCore::Begin(int64_t step, double blocks, Picoseconds total) {
-  // Partial blocks are rounded one by one in `total`, together here.
-  const auto busy = [&](Picoseconds block) {
-    return std::min(total, timing::Scaled(block, blocks));
+Picoseconds TensorCore::Begin(int64_t step, double fraction, Picoseconds at) {
+  const Picoseconds total = timing::Scaled(block_total_, fraction);
+  const auto busy = [&](Picoseconds full) {
+    return std::min(total, timing::Scaled(full, fraction));
   };
-  const Picoseconds mxu = busy(block_mxu_), vpu = busy(block_vpu_);
-  parts_.mxu.Occupy(mxu);
-  parts_.vpu.Occupy(vpu);
-  parts_.xlu.Occupy(busy(block_xlu_));
-  probe_.BlockBegan(op_, step, mxu, vpu, total);
-  timer_.notify(ScTime(total));
+  const Picoseconds mxu = busy(block_mxu_), vpu = busy(block_vpu_), xlu = busy(block_xlu_);
+  parts_.mxu.Occupy(at, mxu);
+  parts_.vpu.Occupy(at, vpu);
+  parts_.xlu.Occupy(at, xlu);
+  compute_ = std::max(mxu, vpu);
+  work_ = work_ + Work{mxu, vpu, xlu, compute_, Bytes(0)};
+  probe_.BlockBegan(op_, step, at, mxu, vpu);
+  return total;
 }
 
 void TensorCore::Run(const isa::Block& block, int32_t op, WorkListener* listener) {
@@ -52,7 +66,7 @@ void TensorCore::Run(const isa::Block& block, int32_t op, WorkListener* listener
   op_ = op;
   Measure(block, ToTime(timing::TimeBlock(params_, block).total, params_.clock));
   phase_ = Phase::kBlock;
-  Begin(-1, 1, block_total_);
+  SetTimer(Begin(-1, 1, Now()));
 }
 
 absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t channel,
@@ -65,44 +79,40 @@ absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t chan
   channel_ = channel;
   kernel_ = &kernel;
   Measure(kernel.block, timing::StepTime(params_, kernel.block));
-  steps_.Reset(kernel);
-  next_run_ = 0;
-  const auto [runs, fresh] = runs_.try_emplace(&kernel);
-  if (fresh && !every_step_ && steps_.steps() > kFewSteps) {
-    runs->second = timing::SteadyRuns(params_, kernel);
+  pipeline_.Reset(kernel);
+  work_ = Work();
+  unsteady_.reset();
+  logging_ = false;
+  for (size_t d = kernel.grid.size(); d-- > 0;) {
+    if (every_step_ || timing::RepeatableIterations(kernel.grid[d].count, 1) == 0) continue;
+    logging_ = true;
+    outermost_ = d;
   }
-  kernel_runs_ = &runs->second;
-  issued_ = ended_ = 0;
-  fetch_.fill(0);
-  output_count_ = 0;
-  for (const isa::Window& window : kernel.windows) {
-    if (window.kind != isa::WindowKind::kOutput || window.space == isa::MemorySpace::kVmem) {
-      continue;
-    }
-    if (output_count_ == outputs_.size()) outputs_.emplace_back();
-    OutputState& output = outputs_[output_count_++];
-    output.moves_with = window.moves_with;
-    output.buffers = window.buffers;
-    output.block = 0;
-    output.write_back.assign(static_cast<size_t>(window.buffers), 0);
+  if (logging_) {
+    if (boundaries_.size() < kernel.grid.size()) boundaries_.resize(kernel.grid.size());
+    ForgetIterations();
   }
   phase_ = Phase::kLaunch;
-  timer_.notify(ScTime(timing::LaunchTime(params_, kernel)));
+  SetTimer(timing::LaunchTime(params_, kernel));
   return absl::OkStatus();
 }
 
-void TensorCore::Issue(Bytes bytes, int64_t step, bool write) {
-  if (bytes == Bytes(0)) return;
+Transfer TensorCore::TransferOf(const KernelPipeline::Move& move) {
   Transfer transfer;
-  transfer.bytes = bytes;
+  transfer.bytes = move.bytes;
   transfer.listener = this;
-  transfer.follows = issued_ > 0;
-  transfer.tag = ++issued_;
+  transfer.follows = move.number > 1;
+  transfer.tag = move.number;
   transfer.op = op_;
-  transfer.step = step;
-  if (write) std::swap(transfer.from, transfer.to);
-  parts_.dma.Issue(channel_, transfer);
-  if (!write) fetch_[step & 3] = issued_;
+  transfer.step = move.step;
+  if (move.write) std::swap(transfer.from, transfer.to);
+  return transfer;
+}
+
+void TensorCore::IssueMoves() {
+  for (const KernelPipeline::Move& move : pipeline_.moves()) {
+    parts_.dma.Issue(channel_, TransferOf(move));
+  }
 }
 
 void TensorCore::TimerFired() {
@@ -111,142 +121,305 @@ void TensorCore::TimerFired() {
       phase_ = Phase::kIdle;
       listener_->WorkEnded();
       return;
-    case Phase::kLaunch: {
-      const timing::StepPlan& first = steps_.At(0);
-      const Bytes all = first.fetch_single + first.fetch_double;
-      Issue(all, 0, /*write=*/false);
-      Issue(steps_.At(1).fetch_double, 1, /*write=*/false);
-      Reach(0);
+    case Phase::kLaunch:
+      pipeline_.Launch();
+      IssueMoves();
+      phase_ = Phase::kWaitData;
+      TryStep();
       return;
-    }
     case Phase::kStep:
       EndStep();
       return;
-    case Phase::kSteady:
-      phase_ = Phase::kSteadyData;
-      TryEndSteady();
+    case Phase::kRepeat:
+      EndRepeat();
       return;
     default:
       TPUSIM_CHECK(false, "a TensorCore's timer fired while nothing ran");
   }
 }
 
-void TensorCore::Reach(int64_t step) {
-  step_ = step;
-  needed_ = std::exchange(fetch_[step & 3], 0);
-  if (step > 0) {
-    const uint32_t changed = steps_.At(step).changed;
-    for (size_t i = 0; i < output_count_; ++i) {
-      OutputState& output = outputs_[i];
-      if ((output.moves_with & changed) == 0) continue;
-      ++output.block;
-      needed_ = std::max(needed_, output.write_back[output.block % output.buffers]);
-    }
-  }
-  phase_ = Phase::kWaitData;
-  TryStep();
-}
-
 void TensorCore::TryStep() {
-  if (ended_ < needed_) return;
+  if (!pipeline_.Ready()) return;
   phase_ = Phase::kStep;
-  const double fraction = steps_.At(step_).fraction;
-  Begin(step_, fraction, timing::Scaled(block_total_, fraction));
+  SetTimer(Begin(pipeline_.step(), pipeline_.Fraction(), Now()));
+  if (logging_) log_.Add(StepLog::Kind::kBlockBegan, Now(), compute_);
 }
 
 void TensorCore::EndStep() {
-  const bool last = step_ + 1 == steps_.steps();
-  const Bytes write = steps_.At(step_).write;
-  if (write > Bytes(0)) {
-    Issue(write, step_, /*write=*/true);
-    const uint32_t leaving = last ? ~0U : steps_.At(step_ + 1).changed;
-    for (size_t i = 0; i < output_count_; ++i) {
-      OutputState& output = outputs_[i];
-      if (!last && (output.moves_with & leaving) == 0) continue;
-      output.write_back[output.block % output.buffers] = issued_;
-    }
-  }
-  if (last) {
+  if (logging_) log_.Add(StepLog::Kind::kStepEnded, Now());
+  const bool more = pipeline_.EndStep();
+  IssueMoves();
+  if (!more) {
     phase_ = Phase::kDrain;
     TryEnd();
     return;
   }
-  Issue(steps_.At(step_ + 1).fetch_single, step_ + 1, /*write=*/false);
-  Issue(steps_.At(step_ + 2).fetch_double, step_ + 2, /*write=*/false);
-  if (!BeginSteady(step_ + 1)) Reach(step_ + 1);
-}
-
-bool TensorCore::BeginSteady(int64_t step) {
-  if (next_run_ == kernel_runs_->size() || (*kernel_runs_)[next_run_].from != step) return false;
-  const timing::SteadyRun& run = (*kernel_runs_)[next_run_++];
-  outstanding_ = parts_.dma.OutstandingOf(channel_);
-  double remaining = 0;
-  Bytes issued(0);
-  for (const Outstanding& o : outstanding_) {
-    remaining += o.bytes;
-    issued += o.transfer.bytes;
-  }
-  // What is outstanding now moves during the run, and as much will be outstanding
-  // at its end. The books take a transfer when it ends.
-  if (run.bytes < issued) return false;  // too much for so short a run: step by step
-  const double moving = static_cast<double>(run.bytes.value()) - remaining;
-  if (moving > 0) {
-    Transfer bulk;
-    bulk.bytes = run.bytes - issued;
-    bulk.listener = this;
-    bulk.tag = ++issued_;
-    bulk.op = op_;
-    bulk.step = step;
-    parts_.dma.IssueBulk(channel_, bulk, moving, Now() + run.duration);
-  }
-  needed_ = issued_;
-  phase_ = Phase::kSteady;
-  step_ = step;
-  Begin(step, run.blocks, run.duration);
-  return true;
-}
-
-void TensorCore::TryEndSteady() {
-  if (ended_ < needed_) return;
-  const int64_t steps = (*kernel_runs_)[next_run_ - 1].steps;
-  // Everybody who waited for an outstanding transfer waits for its successor.
-  const auto successor = [this](uint64_t sequence) -> uint64_t {
-    for (size_t n = 0; n < outstanding_.size(); ++n) {
-      if (outstanding_[n].transfer.tag == sequence) return needed_ + n + 1;
-    }
-    return 0;
-  };
-  std::array<uint64_t, 4> fetch{};
-  for (int64_t ahead = 0; ahead < 2; ++ahead) {
-    fetch[(step_ + steps + ahead) & 3] = successor(fetch_[(step_ + ahead) & 3]);
-  }
-  fetch_ = fetch;
-  for (size_t i = 0; i < output_count_; ++i) {
-    for (uint64_t& sequence : outputs_[i].write_back) sequence = successor(sequence);
-  }
-  for (Outstanding& o : outstanding_) {
-    o.transfer.tag = ++issued_;
-    o.transfer.step += steps;
-    parts_.dma.Resume(channel_, o);
-  }
-  steps_.Seek(step_ + steps);
-  Reach(step_ + steps);
+  if (logging_ && BeginRepeat()) return;
+  pipeline_.NextStep();
+  phase_ = Phase::kWaitData;
+  TryStep();
 }
 
 void TensorCore::TryEnd() {
-  if (ended_ < issued_) return;
+  if (!pipeline_.Drained()) return;
   phase_ = Phase::kIdle;
   const absl::Status freed = parts_.vmem.Free("a kernel's windows", windows_);
   TPUSIM_CHECK(freed.ok(), Message(freed));
   listener_->WorkEnded();
 }
 
-void TensorCore::TransferEnded(uint64_t sequence) {
-  TPUSIM_CHECK(sequence == ended_ + 1, "transfers of a kernel ended out of order");
-  ended_ = sequence;
+void TensorCore::TransferEnded(uint64_t number) {
+  if (logging_) log_.Add(StepLog::Kind::kTransferEnded, Now());
+  pipeline_.EndTransfer(number);
   if (phase_ == Phase::kWaitData) TryStep();
-  if (phase_ == Phase::kSteadyData) TryEndSteady();
   if (phase_ == Phase::kDrain) TryEnd();
+}
+
+void TensorCore::ForgetIterations() {
+  for (std::array<Boundary, kRemembered>& remembered : boundaries_) {
+    for (Boundary& boundary : remembered) boundary.step = -1;
+  }
+  log_.DropBefore(log_.size());
+}
+
+TensorCore::Boundary& TensorCore::Observe(int64_t step) {
+  observed_.step = step;
+  observed_.at = Now();
+  observed_.log = log_.size();
+  observed_.work = work_;
+  observed_.work.moved = parts_.dma.Ended(channel_);
+  observed_.others = parts_.dma.OtherPopulation(channel_);
+  observed_.others_rate = parts_.dma.OtherRates(channel_);
+  observed_.carried = parts_.dma.CarriedByHbm();
+  observed_.state.clear();
+  pipeline_.Observe(observed_.state);
+  parts_.dma.Observe(channel_, observed_.state);
+  return observed_;
+}
+
+bool TensorCore::BeginRepeat() {
+  if (log_.kept() > kLongestLog) ForgetIterations();
+  const int64_t step = pipeline_.step() + 1;
+  int64_t inner = 1;  // steps of one iteration
+  for (size_t d = kernel_->grid.size(); d-- > 0; inner *= kernel_->grid[d].count) {
+    if (step % inner != 0) break;
+    const int64_t count = kernel_->grid[d].count;
+    const int64_t index = step / inner % count;
+    const int64_t times = timing::RepeatableIterations(count, index);
+    if (times == 0) continue;
+    Boundary& now = Observe(step);
+    std::array<Boundary, kRemembered>& remembered = boundaries_[d];
+    for (int64_t back = 1; back <= kRemembered && back < index && back <= times; ++back) {
+      const Boundary& before = remembered[back - 1];
+      if (before.step != step - inner * back) break;
+      if (before.state == now.state && BeginRepeat(before, now, times / back)) return true;
+    }
+    std::rotate(remembered.begin(), remembered.end() - 1, remembered.end());
+    std::swap(remembered.front(), now);
+    // What is older than any iteration that is still compared.
+    if (d == outermost_ && remembered.back().step >= 0) log_.DropBefore(remembered.back().log);
+  }
+  return false;
+}
+
+bool TensorCore::BeginRepeat(const Boundary& before, const Boundary& now, int64_t times) {
+  StepLog::Iteration iteration;
+  iteration.begin = before.log;
+  iteration.end = now.log;
+  iteration.origin = before.at;
+  iteration.period = now.at - before.at;
+  iteration.steps = now.step - before.step;
+  iteration.work = now.work - before.work;
+  const bool moves = iteration.work.moved > Bytes(0);
+  if (iteration.period <= Picoseconds(0) || iteration.steps * times < 2 ||
+      !parts_.dma.CanSuspend(channel_))
+    return false;
+  if (moves) {
+    if (before.others != now.others || unsteady_ == now.others ||
+        std::abs(before.others_rate - now.others_rate) > 1e-9 * now.others_rate ||
+        parts_.dma.NextOtherCompletion(channel_) - now.at < iteration.period * kWorthwhile) {
+      return false;
+    }
+  }
+  repeat_.iteration = iteration;
+  repeat_.times = times;
+  repeat_.began = now.at;
+  repeat_.others = now.others;
+  repeat_.others_rate = std::max(0.0, now.carried - before.carried -
+                                          static_cast<double>(iteration.work.moved.value())) /
+                        ToSeconds(iteration.period);
+  repeat_.channel = parts_.dma.Suspend(channel_);
+  if (moves) {
+    // More than it will move: it is stopped.
+    const auto bytes = static_cast<double>(iteration.work.moved.value());
+    parts_.dma.BeginBulk(channel_, bytes * static_cast<double>(times + 1),
+                         bytes / ToSeconds(iteration.period));
+    parts_.dma.Watch(this);
+  }
+  phase_ = Phase::kRepeat;
+  SetTimer(iteration.period * times);
+  probe_.RepeatBegan(*this);
+  return true;
+}
+
+void TensorCore::ConditionsChanged() {
+  if (phase_ != Phase::kRepeat) return;
+  // What changed when the flow of this core did is no other condition, if they get
+  // what they had.
+  if (Now() == repeat_.began && parts_.dma.OtherPopulation(channel_) == repeat_.others &&
+      !parts_.dma.BulkIsSlowed(channel_)) {
+    const double rate = parts_.dma.OtherRates(channel_);
+    if (std::abs(rate - repeat_.others_rate) <= kNoticeable * rate) return;
+    unsteady_ = repeat_.others;
+  }
+  EndRepeat();
+}
+
+Picoseconds TensorCore::ComputeSoFar() const {
+  return log_.ComputeUntil(repeat_.iteration, repeat_.began, Now());
+}
+
+struct TensorCore::Channel {
+  struct Item {
+    Transfer transfer;
+    double bytes = 0;   // from `since` on
+    Picoseconds ready;  // when its start latency has passed
+  };
+  std::deque<Item> queue;
+  bool began_before = false;  // the first moves since before `since`
+  Picoseconds began_at;       // if so
+  Picoseconds since;
+  Picoseconds last_end;
+  Picoseconds free;
+  double moved = 0;
+
+  void Shift(Picoseconds by) {
+    for (Item& item : queue) item.ready += by;
+    began_at += by;
+    since += by;
+    last_end += by;
+    free += by;
+  }
+  // When the first one's data begins, and from when on its bytes count.
+  Picoseconds Begin() const {
+    if (began_before) return began_at;
+    const Item& first = queue.front();
+    const bool turns = first.transfer.follows && first.transfer.to != isa::MemorySpace::kHbm;
+    return std::max(std::max(first.ready, last_end), turns ? free : last_end);
+  }
+  Picoseconds Counted() const { return began_before ? since : Begin(); }
+};
+
+void TensorCore::EndRepeat() {
+  using Kind = StepLog::Kind;
+  timer_.cancel();
+  const Picoseconds now = Now();
+  const StepLog::Iteration& iteration = repeat_.iteration;
+  const bool moves = iteration.work.moved > Bytes(0);
+  if (moves) parts_.dma.Watch(nullptr);
+  const int64_t whole = (now - repeat_.began).value() / iteration.period.value();
+  const bool everything = probe_.WantsEverything();
+
+  // Whole iterations at once.
+  const auto pass = [&](const Work& work, Picoseconds from, Picoseconds until) {
+    parts_.mxu.Occupy(from, work.mxu);
+    parts_.vpu.Occupy(from, work.vpu);
+    parts_.xlu.Occupy(from, work.xlu);
+    work_ = work_ + work;
+    parts_.dma.AddEnded(channel_, work.moved);
+    probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute, work.moved);
+  };
+  const int64_t passed = everything ? 0 : whole;
+  const Picoseconds from = repeat_.began + iteration.period * passed;
+  pass(iteration.work * passed, repeat_.began, from);
+  if (passed > 0) pipeline_.Skip(iteration.steps * passed);
+  Channel channel;
+  channel.moved = static_cast<double>(iteration.work.moved.value() * passed);
+  for (const Outstanding& o : repeat_.channel.queue) {
+    channel.queue.push_back({o.transfer, o.bytes, from + o.wait});
+    channel.queue.back().transfer.step += iteration.steps * passed;
+  }
+  channel.since = channel.last_end = from;
+  channel.free = from + repeat_.channel.free;
+  if (repeat_.channel.moved_for) {
+    channel.began_before = true;
+    channel.began_at = from - *repeat_.channel.moved_for;
+  }
+
+  // The rest event by event.
+  StepLog::Cursor cursor(log_, iteration, from);
+  bool between_steps = true;
+  std::optional<Picoseconds> computes_until;
+  while (const std::optional<StepLog::Event> event = cursor.Next(now, everything)) {
+    const Picoseconds at = event->at;
+    if (event->kind == Kind::kRepeated) {
+      pass(event->work, at - event->duration, at);
+      pipeline_.Skip(event->steps);
+      for (Channel::Item& item : channel.queue) item.transfer.step += event->steps;
+      channel.moved += static_cast<double>(event->work.moved.value());
+      channel.Shift(event->duration);
+      continue;
+    }
+    if (std::exchange(between_steps, false)) pipeline_.NextStep();
+    if (event->kind == Kind::kBlockBegan) {
+      computes_until = at + Begin(pipeline_.step(), pipeline_.Fraction(), at);
+    } else if (event->kind == Kind::kStepEnded) {
+      pipeline_.EndStep();
+      computes_until.reset();
+      between_steps = true;
+      for (const KernelPipeline::Move& move : pipeline_.moves()) {
+        channel.queue.push_back({TransferOf(move), static_cast<double>(move.bytes.value()),
+                                 at + parts_.dma.StartLatency(move.write)});
+      }
+    } else {
+      const Channel::Item& done = channel.queue.front();
+      const Bytes bytes = done.transfer.bytes;
+      parts_.dma.AddEnded(channel_, bytes);
+      probe_.TransferEnded(channel_, op_, done.transfer.step, channel.Begin(), at, bytes, bytes);
+      pipeline_.EndTransfer(done.transfer.tag);
+      channel.moved += done.bytes;
+      channel.began_before = false;
+      channel.last_end = at;
+      channel.free = at + parts_.dma.turnaround();
+      channel.queue.pop_front();
+    }
+  }
+
+  // Where the channel stands now.
+  ChannelState state;
+  if (!channel.queue.empty() && channel.Begin() < now) {
+    StepLog::Cursor ahead = cursor;
+    std::optional<StepLog::Event> end;
+    do {
+      end = ahead.Next(kForever, /*everything=*/true);
+    } while (end->kind != Kind::kTransferEnded);
+    double& bytes = channel.queue.front().bytes;
+    const double left = bytes * ToSeconds(end->at - now) / ToSeconds(end->at - channel.Counted());
+    channel.moved += bytes - left;
+    bytes = left;
+    state.moved_for = now - channel.Begin();
+  }
+  for (const Channel::Item& item : channel.queue) {
+    state.queue.push_back({item.transfer, item.bytes, std::max(Picoseconds(0), item.ready - now)});
+  }
+  state.free = std::max(Picoseconds(0), channel.free - now);
+  if (moves) parts_.dma.EndBulk(channel_, channel.moved);
+  parts_.dma.Resume(channel_, state);
+
+  if (whole == repeat_.times) {
+    log_.AddRepeated(repeat_.began, iteration, repeat_.times);
+  } else {
+    ForgetIterations();
+  }
+  if (computes_until) {
+    phase_ = Phase::kStep;
+    log_.Add(Kind::kBlockBegan, now, compute_);
+    SetTimer(*computes_until - now);
+    return;
+  }
+  if (between_steps) pipeline_.NextStep();
+  phase_ = Phase::kWaitData;
+  TryStep();
 }
 
 }  // namespace tpusim::chip

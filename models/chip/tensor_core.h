@@ -4,36 +4,45 @@
 // each, and the core for as long as the fullest takes. A kernel is the pipeline
 // of timing/kernel_steps.h. Who asks for work and when is the business of a stream.
 //
-// Steps of a kernel that repeat can be run as one: where the replay of the kernel
-// alone passes over steps (timing::SteadyRuns), the core computes for as long as
-// they take alone, while one bulk transfer moves their bytes; then it goes on step
-// by step, with the transfers outstanding that were outstanding before. Alone, a
-// kernel takes exactly as long as with every step. In company the bulk gets its
-// share of HBM, but what slows single transfers between their latencies is not
-// seen.
+// Steps that repeat are not executed one by one. At the start of every iteration
+// of a grid dimension the core compares what its future depends on, relative to
+// now, with the iterations before: the pipeline, the outstanding transfers, and who
+// else uses HBM at which rate. Equal states mean that what comes will be like what
+// has been since, up to the boundary of the dimension and for as long as nobody else
+// on HBM starts, ends or changes its rate. (The chain of latencies in kernels of very
+// short steps takes two steps to come back to where it was.) So the core sleeps until
+// then, while a flow takes from HBM what an iteration took on average. When it ends,
+// or when conditions change in its midst, what was logged of the iteration
+// (step_log.h) says where the pipeline stands: the step, how far the moving
+// transfer is, what waits. The core goes on from there, step by step.
 //
-// One timed notification is pending while a block (or a kernel's launch) runs,
-// none while the core waits for data.
+// Alone this takes as long as with every step. In company it does too, but that the
+// others see an average where there were transfers and gaps. Who shares HBM with the
+// core and nothing else gets as much by that. Where others would get more or less (a
+// link keeps them from using all of a gap), every step is executed after all.
+//
+// One timed notification is pending while a block, a kernel's launch or steps that
+// repeat run, none while the core waits for data.
 #ifndef TPUSIM_MODELS_CHIP_TENSOR_CORE_H_
 #define TPUSIM_MODELS_CHIP_TENSOR_CORE_H_
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <systemc>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "configs/chip.h"
 #include "models/chip/dma.h"
+#include "models/chip/kernel_pipeline.h"
 #include "models/chip/mxu.h"
 #include "models/chip/probe.h"
+#include "models/chip/step_log.h"
 #include "models/chip/vmem.h"
 #include "models/chip/vpu.h"
 #include "models/chip/xlu.h"
 #include "models/isa/program.h"
-#include "models/timing/kernel_steps.h"
-#include "models/timing/kernel_time.h"
 
 namespace tpusim::chip {
 
@@ -54,7 +63,10 @@ struct TensorCoreParts {
   Dma& dma;
 };
 
-class TensorCore : public sc_core::sc_module, public TransferListener {
+class TensorCore : public sc_core::sc_module,
+                   public TransferListener,
+                   public ConditionsListener,
+                   public RepeatingCore {
  public:
   TensorCore(sc_core::sc_module_name name, const configs::ChipParams& params,
              const TensorCoreParts& parts, bool every_step, Probe& probe);
@@ -66,27 +78,51 @@ class TensorCore : public sc_core::sc_module, public TransferListener {
   void Run(const isa::Block& block, int32_t op, WorkListener* listener);
 
   bool idle() const { return phase_ == Phase::kIdle; }
-  void TransferEnded(uint64_t sequence) override;
+  void TransferEnded(uint64_t number) override;
+  void ConditionsChanged() override;
+  Picoseconds ComputeSoFar() const override;
 
  private:
-  enum class Phase { kIdle, kBlock, kLaunch, kStep, kWaitData, kSteady, kSteadyData, kDrain };
-  struct OutputState {
-    uint32_t moves_with = 0;
-    int32_t buffers = 1;
-    int64_t block = 0;                 // blocks begun before the current one
-    std::vector<uint64_t> write_back;  // per buffer: the transfer that emptied it last
+  enum class Phase { kIdle, kBlock, kLaunch, kStep, kWaitData, kRepeat, kDrain };
+  static constexpr size_t kRemembered = 4;
+  // The start of an iteration of a grid dimension.
+  struct Boundary {
+    int64_t step = -1;
+    Picoseconds at;
+    size_t log = 0;  // entries before it
+    Work work;       // of the kernel so far
+    uint64_t others = 0;
+    double others_rate = 0;
+    double carried = 0;  // by HBM
+    std::vector<int64_t> state;
   };
+  struct Repeat {
+    StepLog::Iteration iteration;
+    int64_t times = 0;
+    Picoseconds began;
+    uint64_t others = 0;
+    double others_rate = 0;  // on average
+    ChannelState channel;
+  };
+  // The DMA channel as it goes through what repeats.
+  struct Channel;
 
   void TimerFired();
-  void Begin(int64_t step, double blocks, Picoseconds total);
-  void Issue(Bytes bytes, int64_t step, bool write);
-  void Reach(int64_t step);  // the step is next: find out what it waits for
+  void SetTimer(Picoseconds after);
+  void Measure(const isa::Block& block, Picoseconds total);
+  // A block, or a fraction of one, that starts at `at`. Returns how long it takes.
+  Picoseconds Begin(int64_t step, double fraction, Picoseconds at);
+  Transfer TransferOf(const KernelPipeline::Move& move);
+  void IssueMoves();
   void TryStep();
   void EndStep();
-  bool BeginSteady(int64_t step);
-  void TryEndSteady();
   void TryEnd();
-  void Measure(const isa::Block& block, Picoseconds total);
+
+  Boundary& Observe(int64_t step);
+  bool BeginRepeat();
+  bool BeginRepeat(const Boundary& before, const Boundary& now, int64_t times);
+  void EndRepeat();
+  void ForgetIterations();
 
   const configs::ChipParams& params_;
   const TensorCoreParts parts_;
@@ -99,27 +135,24 @@ class TensorCore : public sc_core::sc_module, public TransferListener {
   int32_t op_ = -1;
   // Of a full block: what it keeps busy for how long.
   Picoseconds block_total_{0}, block_mxu_{0}, block_vpu_{0}, block_xlu_{0};
+  Picoseconds compute_{0};  // of the last block
 
-  // The running kernel. Transfers are numbered in the order of issue, which is
-  // also the order in which they end.
+  // The running kernel.
   const isa::Kernel* kernel_ = nullptr;
   int32_t channel_ = 0;
-  timing::KernelSteps steps_;
-  std::vector<OutputState> outputs_;
-  size_t output_count_ = 0;
-  int64_t step_ = 0;
-  uint64_t issued_ = 0;
-  uint64_t ended_ = 0;
-  uint64_t needed_ = 0;              // the step may start when this one has ended
-  std::array<uint64_t, 4> fetch_{};  // last fetch of each of the next steps
+  KernelPipeline pipeline_;
   Bytes windows_{0};
 
-  // Steady runs, per kernel when it first runs; those of the running one from
-  // next_run_ on are still to come.
-  std::unordered_map<const isa::Kernel*, std::vector<timing::SteadyRun>> runs_;
-  const std::vector<timing::SteadyRun>* kernel_runs_ = nullptr;
-  size_t next_run_ = 0;
-  std::vector<Outstanding> outstanding_;  // when the steady run began
+  // What may repeat of it.
+  bool logging_ = false;
+  size_t outermost_ = 0;  // grid dimension long enough to repeat
+  // Per grid dimension, the last ones, the latest first.
+  std::vector<std::array<Boundary, kRemembered>> boundaries_;
+  Boundary observed_;
+  StepLog log_;
+  Work work_;  // of the kernel so far, but for what has moved
+  Repeat repeat_;
+  std::optional<uint64_t> unsteady_;  // others (Boundary) beside whom nothing repeats
 };
 
 }  // namespace tpusim::chip

@@ -10,6 +10,6 @@ Vpu::Vpu(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& 
       adds_(fluid.network().AddResource(std::string(this->name()) + ".adds",
                                         timing::VregOpsPerSecond(params))) {}
 
-void Vpu::Occupy(Picoseconds duration) { slot_.Occupy(Now(), duration); }
+void Vpu::Occupy(Picoseconds start, Picoseconds duration) { slot_.Occupy(start, duration); }
 
 }  // namespace tpusim::chip

@@ -23,7 +23,7 @@ class Vpu : public sc_core::sc_module {
  public:
   Vpu(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
 
-  void Occupy(Picoseconds duration);
+  void Occupy(Picoseconds start, Picoseconds duration);
   Picoseconds busy() const { return slot_.busy(); }
   // Capacity in register operations per second (timing::VregOpsPerSecond).
   flow::ResourceId adds() const { return adds_; }

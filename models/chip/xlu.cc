@@ -15,6 +15,6 @@ Picoseconds Xlu::TimeOf(int64_t operations) const {
   return ToTime(Cycles(static_cast<int64_t>(std::ceil(cycles))), params_.clock);
 }
 
-void Xlu::Occupy(Picoseconds duration) { slot_.Occupy(Now(), duration); }
+void Xlu::Occupy(Picoseconds start, Picoseconds duration) { slot_.Occupy(start, duration); }
 
 }  // namespace tpusim::chip

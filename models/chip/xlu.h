@@ -18,7 +18,7 @@ class Xlu : public sc_core::sc_module {
   // How long `operations` whole-register operations keep the units busy: they
   // are dealt out evenly.
   Picoseconds TimeOf(int64_t operations) const;
-  void Occupy(Picoseconds duration);
+  void Occupy(Picoseconds start, Picoseconds duration);
   Picoseconds busy() const { return slot_.busy(); }
 
  private:

@@ -59,7 +59,7 @@ FlowId Network::Start(Picoseconds now, double amount, double rate_cap, std::span
 
   flow.active = true;
   ++active_;
-  flow.remaining = amount;
+  flow.remaining = flow.amount = amount;
   flow.rate = 0;
   flow.cap = rate_cap;
   flow.settled = now_;
@@ -90,6 +90,8 @@ FlowId Network::Start(Picoseconds now, double amount, double rate_cap, std::span
     use.position = static_cast<uint32_t>(resource.users.size());
     resource.users.push_back({slot, u});
     resource.charged += use.weight * amount;
+    ++resource.population;
+    Changed(resource, use.resource);
     AddLimit(use.resource, use.weight * flow.limit);
     Touch(use.resource);
   }
@@ -169,11 +171,40 @@ void Network::PruneHeap() {
 void Network::FinishFlow(uint32_t slot, int64_t time) {
   Flow& flow = flows_[slot];
   for (const FlowUse& use : flow.uses) {
-    Resource& resource = resources_[use.resource];
     // All that was left, whatever the rounding of the time: amounts add up.
-    resource.carried += use.weight * flow.remaining;
+    resources_[use.resource].carried += use.weight * flow.remaining;
+  }
+  completed_.push_back({FlowId{slot, flow.generation}, flow.tag, Picoseconds(time)});
+  ++statistics_.completed;
+  RemoveFlow(slot);
+}
+
+uint64_t Network::Stop(Picoseconds now, FlowId id, std::optional<double> moved) {
+  CatchUp(now.value());
+  TPUSIM_CHECK(IsActive(id), "a flow that has completed was stopped");
+  Flow& flow = flows_[id.slot];
+  Settle(flow);
+  if (moved) {
+    const double more = *moved - (flow.amount - flow.remaining);
+    for (const FlowUse& use : flow.uses) resources_[use.resource].carried += use.weight * more;
+    flow.remaining = flow.amount - *moved;
+  }
+  for (const FlowUse& use : flow.uses) {
+    resources_[use.resource].charged -= use.weight * flow.remaining;
+  }
+  ++statistics_.completed;
+  RemoveFlow(id.slot);
+  return flow.tag;
+}
+
+void Network::RemoveFlow(uint32_t slot) {
+  Flow& flow = flows_[slot];
+  for (const FlowUse& use : flow.uses) {
+    Resource& resource = resources_[use.resource];
     ++resource.ended;
-    ChangeMoving(resource, false);
+    ++resource.population;
+    Changed(resource, use.resource);
+    if (flow.rate > 0) ChangeMoving(resource, false);
     const User last = resource.users.back();
     resource.users[use.position] = last;
     flows_[last.flow].uses[last.use].position = use.position;
@@ -182,8 +213,6 @@ void Network::FinishFlow(uint32_t slot, int64_t time) {
     Touch(use.resource);
     TouchRate(use.resource);
   }
-  completed_.push_back({FlowId{slot, flow.generation}, flow.tag, Picoseconds(time)});
-  ++statistics_.completed;
   --active_;
   flow.active = false;
   flow.rate = 0;
@@ -215,6 +244,16 @@ void Network::Touch(uint32_t resource) {
 void Network::TouchRate(uint32_t resource) {
   if (!observer_ || std::exchange(resources_[resource].rate_touched, true)) return;
   rate_touched_.push_back(resource);
+}
+
+void Network::Changed(Resource& resource, uint32_t id) {
+  if (!resource.watched || std::exchange(resource.changed, true)) return;
+  changed_.push_back(ResourceId{id});
+}
+
+std::vector<ResourceId> Network::TakeChanged() {
+  for (const ResourceId id : changed_) resources_[id.value].changed = false;
+  return std::exchange(changed_, {});
 }
 
 void Network::ChangeMoving(Resource& resource, bool starts) {
@@ -323,7 +362,9 @@ void Network::SetRate(uint32_t slot, double rate) {
   const bool moves = rate > 0;
   flow.rate = rate;
   for (const FlowUse& use : flow.uses) {
-    if (moved != moves) ChangeMoving(resources_[use.resource], moves);
+    Resource& resource = resources_[use.resource];
+    if (moved != moves) ChangeMoving(resource, moves);
+    Changed(resource, use.resource);
     TouchRate(use.resource);
   }
   ++statistics_.rate_changes;
@@ -378,6 +419,33 @@ double Network::Rate(FlowId id) {
 double Network::Remaining(FlowId id) const {
   const Flow& flow = Get(id);
   return std::max(0.0, flow.remaining - flow.rate * Seconds(now_ - flow.settled));
+}
+
+double Network::RemainingAt(Picoseconds now, FlowId id) const {
+  if (!IsActive(id)) return 0;
+  const Flow& flow = flows_[id.slot];
+  if (flow.finish <= now.value()) return 0;
+  return std::max(0.0, flow.remaining - flow.rate * Seconds(now.value() - flow.settled));
+}
+
+double Network::OtherRates(ResourceId id, FlowId but) const {
+  double sum = 0;
+  for (const User& user : resources_[id.value].users) {
+    const Flow& flow = flows_[user.flow];
+    if (user.flow == but.slot && flow.generation == but.generation) continue;
+    sum += flow.uses[user.use].weight * flow.rate;
+  }
+  return sum;
+}
+
+Picoseconds Network::NextOtherCompletion(ResourceId id, FlowId but) const {
+  int64_t next = kNever;
+  for (const User& user : resources_[id.value].users) {
+    const Flow& flow = flows_[user.flow];
+    if (user.flow == but.slot && flow.generation == but.generation) continue;
+    next = std::min(next, flow.finish);
+  }
+  return Picoseconds(next);
 }
 
 double Network::Rate(ResourceId id) {

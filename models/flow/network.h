@@ -89,6 +89,8 @@ struct NetworkStatistics {
 
 class Network {
  public:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
   // Called when an instant is solved, once per resource whose rate differs from
   // what was last reported, in order of ids.
   using RateObserver = std::function<void(ResourceId, Picoseconds, double units_per_second)>;
@@ -104,6 +106,10 @@ class Network {
   }
   FlowId Start(Picoseconds now, double amount, double rate_cap, std::span<const Use> uses,
                uint64_t tag);
+  // Ends a flow before its time; it does not complete. The books take what has
+  // moved by now, or `moved` bytes, for a flow that stands for others whose bytes
+  // its caller knows. Returns its tag.
+  uint64_t Stop(Picoseconds now, FlowId id, std::optional<double> moved = std::nullopt);
   // 0 stalls the flows that use the resource until it is raised again.
   void SetCapacity(Picoseconds now, ResourceId id, double capacity_per_second);
 
@@ -122,16 +128,34 @@ class Network {
   bool IsActive(FlowId id) const;
   double Rate(FlowId id);             // bytes/s
   double Remaining(FlowId id) const;  // bytes
+  // Without solving what has changed at `now`: 0 if the flow ends by then.
+  double RemainingAt(Picoseconds now, FlowId id) const;
 
   size_t resources() const { return resources_.size(); }
   const std::string& Name(ResourceId id) const { return resources_[id.value].name; }
   double Capacity(ResourceId id) const { return resources_[id.value].capacity; }
-  double Rate(ResourceId id);                   // units/s
-  double Carried(ResourceId id) const;          // units since time 0
+  double Rate(ResourceId id);           // units/s
+  double Carried(ResourceId id) const;  // units since time 0
+  double CarriedUntil(Picoseconds now, ResourceId id) {
+    CatchUp(now.value());
+    return Carried(id);
+  }
   Picoseconds BusyTime(ResourceId id) const;    // time with a positive rate
   double Utilization(ResourceId id) const;      // carried / what it could have carried since 0
   double BusyUtilization(ResourceId id) const;  // busy time / time
   void SetRateObserver(RateObserver observer) { observer_ = std::move(observer); }
+
+  // Who depends on the conditions on a resource has it watched: TakeChanged names
+  // the watched resources on which a flow has started, ended or changed its rate
+  // since it was asked last, each once.
+  void Watch(ResourceId id, bool on) { resources_[id.value].watched = on; }
+  std::vector<ResourceId> TakeChanged();
+  // Starts and ends of flows on a resource so far.
+  uint64_t Population(ResourceId id) const { return resources_[id.value].population; }
+  // As last solved: all flows on the resource but one, units/s.
+  double OtherRates(ResourceId id, FlowId but) const;
+  // When the first of them completes, as things are; kNever if none does.
+  Picoseconds NextOtherCompletion(ResourceId id, FlowId but) const;
 
   // What is wrong with the books, or the empty string: every unit charged by a
   // started flow has been carried or is still to come, and no resource carried
@@ -140,8 +164,6 @@ class Network {
   const NetworkStatistics& statistics() const { return statistics_; }
 
  private:
-  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-
   struct FlowUse {
     uint32_t resource = 0;
     uint32_t position = 0;  // in the resource's users
@@ -149,6 +171,7 @@ class Network {
   };
   struct Flow {
     double remaining = 0;  // bytes, at `settled`
+    double amount = 0;     // of all
     double rate = 0;       // bytes/s, since `settled`
     double cap = 0;        // its own
     double limit = 0;      // with what each resource would give it alone
@@ -174,6 +197,8 @@ class Network {
     bool binding = false;  // could be full; as of the last solve
     bool touched = false;  // in touched_
     bool rate_touched = false;
+    bool watched = false;
+    bool changed = false;  // in changed_
     uint32_t moving = 0;   // users with a positive rate
     uint32_t local = 0;    // index in the component being solved
     uint64_t visited = 0;  // epoch
@@ -184,8 +209,9 @@ class Network {
     double offered = 0;  // integral of capacity up to `offered_at`
     int64_t offered_at = 0;
     double peak_capacity = 0;
-    uint64_t ended = 0;  // flows
-    int64_t busy = 0;    // ps, up to `busy_since` if moving
+    uint64_t ended = 0;       // flows
+    uint64_t population = 0;  // starts and ends
+    int64_t busy = 0;         // ps, up to `busy_since` if moving
     int64_t busy_since = 0;
     std::vector<User> users;
   };
@@ -204,6 +230,7 @@ class Network {
   void SolvePending();
   void SolveComponent(uint32_t seed);
   void FinishFlow(uint32_t slot, int64_t time);
+  void RemoveFlow(uint32_t slot);
   double LimitOf(const Flow& flow) const;
   void AddLimit(uint32_t resource, double delta);
   void SetRate(uint32_t slot, double rate);
@@ -211,6 +238,7 @@ class Network {
   void Settle(Flow& flow);
   void Touch(uint32_t resource);
   void TouchRate(uint32_t resource);
+  void Changed(Resource& resource, uint32_t id);
   void Report();
   double SumOfRates(const Resource& resource) const;
   void PruneHeap();
@@ -224,6 +252,7 @@ class Network {
   std::vector<uint32_t> touched_;     // resources changed in this instant
   std::vector<uint32_t> new_flows_;   // flows to solve whatever their resources say
   std::vector<uint32_t> rate_touched_;
+  std::vector<ResourceId> changed_;
   int64_t now_ = 0;
   bool pending_ = false;  // changes at now_ are not solved yet
   size_t active_ = 0;

@@ -1,10 +1,18 @@
 #include "models/timing/kernel_steps.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "configs/status_macros.h"
 
 namespace tpusim::timing {
+
+int64_t RepeatableIterations(int64_t count, int64_t index) {
+  // Between the first, the two to compare and the last three.
+  constexpr int64_t kShortest = 6;
+  if (count < kShortest || index == 0) return 0;
+  return std::max<int64_t>(0, count - 3 - index);
+}
 
 Picoseconds Scaled(Picoseconds t, double fraction) {
   if (fraction == 1) return t;

@@ -98,6 +98,13 @@ class KernelSteps {
   StepPlan nothing_;
 };
 
+// Iterations of a grid dimension repeat in the steady state. How many of them, from
+// iteration `index` on, may be passed over if the one before ran like those to come:
+// none from the first, which begins with other windows than the rest, and not the
+// last three, as the last may be partial and two steps ahead are fetched already.
+// 0 where nothing is gained.
+int64_t RepeatableIterations(int64_t count, int64_t index);
+
 // A duration or size scaled by a fraction, rounded to nearest.
 Picoseconds Scaled(Picoseconds t, double fraction);
 Bytes Scaled(Bytes bytes, double fraction);

@@ -36,8 +36,6 @@ class Replay {
     iterations_.resize(kernel.grid.size());
   }
 
-  const std::vector<SteadyRun>& runs() const { return runs_; }
-
   Picoseconds Run() {
     end_ = LaunchTime(chip_, kernel_);
     Fetch(steps_.At(0).fetch_single + steps_.At(0).fetch_double, 0);
@@ -72,10 +70,7 @@ class Replay {
         start = std::max(start, output.Current());
       }
     }
-    const StepPlan& plan = steps_.At(step);
-    end_ = start + Scaled(block_, plan.fraction);
-    bytes_ += plan.fetch_single + plan.fetch_double + plan.write;
-    blocks_ += plan.fraction;
+    end_ = start + Scaled(block_, steps_.At(step).fraction);
 
     const bool last = step + 1 == steps_.steps();
     if (const Bytes write = steps_.At(step).write; write > Bytes(0)) {
@@ -115,55 +110,37 @@ class Replay {
     for (size_t d = kernel_.grid.size(); d-- > 0; inner *= kernel_.grid[d].count) {
       if (step % inner != 0) break;
       const int64_t count = kernel_.grid[d].count;
-      if (count < kShortest) continue;
       const int64_t index = step / inner % count;
-      // Iteration 0 begins with other windows than the rest; the last may be
-      // partial, and two steps ahead are fetched already.
-      if (index == 0 || index > count - 4) continue;
+      const int64_t skipped = RepeatableIterations(count, index);
+      if (skipped == 0) continue;
       Iteration& before = iterations_[d];
       Observe(step, state_);
       if (index > 1 && before.step == step - inner && before.state == state_) {
-        const int64_t skipped = count - 3 - index;
-        const SteadyRun run{step, inner * skipped, (end_ - before.end) * skipped,
-                            (bytes_ - before.bytes) * skipped,
-                            (blocks_ - before.blocks) * static_cast<double>(skipped)};
-        runs_.push_back(run);
-        Shift(run);
+        Shift((end_ - before.end) * skipped, inner * skipped);
         step += inner * skipped;
         steps_.Seek(step);
         return step;
       }
       before.step = step;
       before.end = end_;
-      before.bytes = bytes_;
-      before.blocks = blocks_;
       before.state.swap(state_);
     }
     return step;
   }
 
-  void Shift(const SteadyRun& run) {
-    const Picoseconds by = run.duration;
-    bytes_ += run.bytes;
-    blocks_ += run.blocks;
+  void Shift(Picoseconds by, int64_t steps) {
     end_ += by;
     channel_ += by;
     for (Picoseconds& t : fetched_) t += by;
-    if (run.steps % 2 != 0) std::swap(fetched_[0], fetched_[1]);
+    if (steps % 2 != 0) std::swap(fetched_[0], fetched_[1]);
     for (Output& output : outputs_) {
       for (Picoseconds& t : output.write_back) t += by;
     }
   }
 
-  // Iterations of a dimension with something to skip between the first, the two
-  // to compare, and the last three (index + skipped = count - 3).
-  static constexpr int64_t kShortest = 6;
-
   struct Iteration {
     int64_t step = -1;
     Picoseconds end{0};
-    Bytes bytes{0};
-    double blocks = 0;
     std::vector<int64_t> state;
   };
 
@@ -176,9 +153,6 @@ class Replay {
   Picoseconds end_{0};                 // of the last step
   Picoseconds channel_{0};             // when the last transfer ends
   Picoseconds fetched_[2] = {{}, {}};  // inputs of the next step and the one after
-  Bytes bytes_{0};                     // fetched and written by the steps so far
-  double blocks_ = 0;                  // computed by them
-  std::vector<SteadyRun> runs_;
   std::vector<Iteration> iterations_;  // per grid dimension, the last that began
   std::vector<int64_t> state_;
 };
@@ -187,12 +161,6 @@ class Replay {
 
 Picoseconds KernelTime(const configs::ChipParams& chip, const isa::Kernel& kernel) {
   return Replay(chip, kernel).Run();
-}
-
-std::vector<SteadyRun> SteadyRuns(const configs::ChipParams& chip, const isa::Kernel& kernel) {
-  Replay replay(chip, kernel);
-  replay.Run();
-  return replay.runs();
 }
 
 Picoseconds KernelTimeBound(const configs::ChipParams& chip, const isa::Kernel& kernel) {

@@ -10,9 +10,6 @@
 #ifndef TPUSIM_MODELS_TIMING_KERNEL_TIME_H_
 #define TPUSIM_MODELS_TIMING_KERNEL_TIME_H_
 
-#include <cstdint>
-#include <vector>
-
 #include "configs/chip.h"
 #include "configs/units.h"
 #include "models/isa/program.h"
@@ -24,17 +21,6 @@ Picoseconds KernelTime(const configs::ChipParams& chip, const isa::Kernel& kerne
 // Never more than KernelTime and much cheaper: launch and the longer of all
 // compute and all data.
 Picoseconds KernelTimeBound(const configs::ChipParams& chip, const isa::Kernel& kernel);
-
-// Steps that the replay passes over, because they repeat what was just replayed.
-struct SteadyRun {
-  int64_t from = 0;  // first step
-  int64_t steps = 0;
-  Picoseconds duration{0};  // from the end of step from - 1 to that of from + steps - 1
-  Bytes bytes{0};           // that the steps fetch and write
-  double blocks = 0;        // full blocks computed
-};
-// In order of `from`; they do not overlap.
-std::vector<SteadyRun> SteadyRuns(const configs::ChipParams& chip, const isa::Kernel& kernel);
 
 }  // namespace tpusim::timing
 

@@ -25,7 +25,10 @@ using sim::Timeline;
 // Times, then bytes; empty if the run failed.
 struct Figures {
   std::vector<int64_t> times, bytes;
+  std::vector<int64_t> ops;    // times too, of operations on the critical device
+  std::vector<int64_t> spans;  // of recorded devices: track, step, bytes, start, end
   int64_t events = 0;
+  int64_t critical_device = -1;
 };
 
 inline Figures FiguresOf(const Timeline& timeline) {
@@ -41,6 +44,13 @@ inline Figures FiguresOf(const Timeline& timeline) {
       figures.bytes.push_back(d.received[l].value());
     }
   }
+  for (const sim::Span& s : timeline.spans) {
+    for (const int64_t value :
+         {static_cast<int64_t>(s.track), s.step, s.bytes.value(), s.start.value(), s.end.value()}) {
+      figures.spans.push_back(value);
+    }
+  }
+  for (const sim::OpTotals& op : timeline.ops) figures.ops.push_back(op.total.value());
   return figures;
 }
 
@@ -91,14 +101,22 @@ inline Figures InChild(const configs::Config& config, const isa::PodProgram& pro
     const Figures figures = FiguresOf(*timeline);
     WriteAll(ends[1], figures.times);
     WriteAll(ends[1], figures.bytes);
-    WriteAll(ends[1], {timeline->events});
+    WriteAll(ends[1], figures.ops);
+    WriteAll(ends[1], figures.spans);
+    WriteAll(ends[1], {timeline->events, timeline->critical_device});
     _exit(0);
   }
   close(ends[1]);
   Figures figures;
   figures.times = ReadAll(ends[0]);
   figures.bytes = ReadAll(ends[0]);
-  for (const int64_t events : ReadAll(ends[0])) figures.events = events;
+  figures.ops = ReadAll(ends[0]);
+  figures.spans = ReadAll(ends[0]);
+  const std::vector<int64_t> rest = ReadAll(ends[0]);
+  if (rest.size() == 2) {
+    figures.events = rest[0];
+    figures.critical_device = rest[1];
+  }
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);

@@ -273,8 +273,8 @@ void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
       ->type_name("on|off")
       ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--detail", flags.detail,
-                 "Execute every step of a kernel (default), or run those that repeat as one")
-      ->type_name("tile|kernel")
+                 "Pass over the steps of a kernel that repeat (default), or execute every one")
+      ->type_name("kernel|tile")
       ->check(CLI::IsMember({"kernel", "tile"}));
   app.add_option("--slow", flags.slow,
                  "A straggler: the clock of a chip runs at this share, "

@@ -1,4 +1,5 @@
-// A folded run gives what the unfolded one gives, on random pods and programs.
+// A folded run gives what the unfolded one gives, on random pods and programs, with
+// and without steps of kernels that are passed over.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +74,7 @@ class Generator {
         }
         case 1: {
           isa::Kernel kernel;
-          kernel.grid = {{Number(1, 6), 1.0}};
+          kernel.grid = {{Steps(), 1.0}};
           kernel.windows = {Input(Number(1, 100'000), 1), Output(Number(1, 50'000), 1)};
           kernel.block = Compute(Number(1, 100));
           for (isa::Body& body : bodies) body.push_back({kernel});
@@ -132,7 +133,7 @@ class Generator {
     c.program.routes.back().name = fmt::format("route {}", rdma.route);
     const bool beside = Chance(2);
     isa::Kernel kernel;
-    kernel.grid = {{Number(1, 8), 1.0}};
+    kernel.grid = {{Steps(), 1.0}};
     kernel.windows = {Input(Number(1, 100'000), 1)};
     kernel.block = Compute(Number(1, 100));
     for (size_t d = 0; d < bodies.size(); ++d) {
@@ -150,6 +151,8 @@ class Generator {
     }
   }
 
+  // Few, or enough for some to repeat.
+  int64_t Steps() { return Chance(2) ? Number(1, 6) : Number(7, 40); }
   int64_t Number(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
   }
@@ -167,12 +170,13 @@ class Folded : public ::testing::TestWithParam<int> {};
 
 TEST_P(Folded, EqualsUnfolded) {
   constexpr int kCases = 100;
-  int64_t folded_classes = 0;
+  int64_t folded_classes = 0, repeated = 0;
   for (int i = 0; i < kCases; ++i) {
     const int seed = GetParam() * kCases + i;
     const Case c = Generator(static_cast<uint32_t>(seed)).Draw();
     SimulationOptions options;
     options.impairments = c.impairments;
+    options.every_step = seed % 4 == 0;
     const Figures folded = InChild(c.config, c.program, options);
     options.fold = false;
     const Figures unfolded = InChild(c.config, c.program, options);
@@ -185,11 +189,16 @@ TEST_P(Folded, EqualsUnfolded) {
           << "case " << seed << ": " << c.what;
     }
     ASSERT_EQ(folded.bytes, unfolded.bytes) << "case " << seed << ": " << c.what;
+    if (!options.every_step) {
+      options.every_step = true;
+      repeated += InChild(c.config, c.program, options).events > unfolded.events;
+    }
     folded_classes +=
         FindClasses(c.config, c.program, c.impairments).devices.classes() < c.config.devices();
   }
   // Not vacuous: most cases have something to fold.
   EXPECT_GT(folded_classes, kCases / 2);
+  EXPECT_GT(repeated, kCases / 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(RandomCases, Folded, ::testing::Range(0, 10));

@@ -1,0 +1,70 @@
+#include "models/chip/step_log.h"
+
+#include <algorithm>
+
+namespace tpusim::chip {
+
+void StepLog::DropBefore(size_t entry) {
+  const size_t drop = std::min(entry - dropped_, entries_.size());
+  entries_.erase(entries_.begin(), entries_.begin() + static_cast<ptrdiff_t>(drop));
+  dropped_ += drop;
+}
+
+Picoseconds StepLog::ComputeUntil(const Iteration& iteration, Picoseconds from,
+                                  Picoseconds now) const {
+  const int64_t whole = (now - from).value() / iteration.period.value();
+  Picoseconds compute = iteration.work.compute * whole;
+  from += iteration.period * whole;
+  for (size_t i = iteration.begin; i < iteration.end; ++i) {
+    const Entry& entry = At(i);
+    const Picoseconds at = from + (entry.at - iteration.origin);
+    if (at >= now) break;
+    if (entry.kind == Kind::kBlockBegan) {
+      compute += std::min(entry.compute, now - at);
+    } else if (entry.kind == Kind::kRepeated) {
+      const Picoseconds end = at + entry.iteration.period * entry.times;
+      compute += ComputeUntil(entry.iteration, at, std::min(now, end));
+    }
+  }
+  return compute;
+}
+
+StepLog::Cursor::Cursor(const StepLog& log, const Iteration& iteration, Picoseconds from)
+    : log_(log) {
+  levels_.push_back({iteration, from, -1, iteration.begin});
+}
+
+std::optional<StepLog::Event> StepLog::Cursor::Next(Picoseconds until, bool everything) {
+  for (;;) {
+    Level& level = levels_.back();
+    const Iteration& iteration = level.iteration;
+    if (level.next == iteration.end) {
+      if (level.left == 0) {
+        levels_.pop_back();
+        continue;
+      }
+      if (level.left > 0) --level.left;
+      level.from += iteration.period;
+      level.next = iteration.begin;
+      continue;
+    }
+    const Entry& entry = log_.At(level.next);
+    const Picoseconds at = level.from + (entry.at - iteration.origin);
+    if (at > until) return std::nullopt;
+    ++level.next;
+    if (entry.kind != Kind::kRepeated) {
+      return Event{entry.kind, at, Picoseconds(0), 0, Work()};
+    }
+    const Iteration& inner = entry.iteration;
+    const int64_t whole =
+        everything ? 0 : std::min(entry.times, (until - at).value() / inner.period.value());
+    const Picoseconds from = at + inner.period * whole;
+    if (whole < entry.times) levels_.push_back({inner, from, entry.times - whole - 1, inner.begin});
+    if (whole > 0) {
+      return Event{Kind::kRepeated, from, inner.period * whole, inner.steps * whole,
+                   inner.work * whole};
+    }
+  }
+}
+
+}  // namespace tpusim::chip

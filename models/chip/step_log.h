@@ -1,0 +1,108 @@
+// What a core did in the steps of a kernel that ran last, so that it can be told
+// again for the steps that repeat them.
+//
+// An entry is a moment: a block began, a step or a transfer ended. Where steps have
+// been passed over because they repeated others, one entry stands for all of them
+// and points at the entries that they repeated, which come before it.
+//
+// An Iteration names the entries of one pass through what repeats: those after its
+// origin, up to and with the end of its last step. A Cursor walks through
+// iteration after iteration as if each had been logged.
+#ifndef TPUSIM_MODELS_CHIP_STEP_LOG_H_
+#define TPUSIM_MODELS_CHIP_STEP_LOG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "configs/units.h"
+
+namespace tpusim::chip {
+
+// What steps keep busy and move.
+struct Work {
+  Picoseconds mxu{0}, vpu{0}, xlu{0};
+  Picoseconds compute{0};  // the longer of the first two, block by block
+  Bytes moved{0};          // by transfers that ended
+
+  friend Work operator+(const Work& a, const Work& b) {
+    return {a.mxu + b.mxu, a.vpu + b.vpu, a.xlu + b.xlu, a.compute + b.compute, a.moved + b.moved};
+  }
+  friend Work operator-(const Work& a, const Work& b) { return a + b * -1; }
+  friend Work operator*(const Work& a, int64_t n) {
+    return {a.mxu * n, a.vpu * n, a.xlu * n, a.compute * n, a.moved * n};
+  }
+};
+
+class StepLog {
+ public:
+  enum class Kind { kBlockBegan, kStepEnded, kTransferEnded, kRepeated };
+  struct Iteration {
+    size_t begin = 0, end = 0;  // entries
+    Picoseconds origin;         // where the first begins
+    Picoseconds period;
+    int64_t steps = 0;
+    Work work;  // of each
+  };
+  struct Event {
+    Kind kind = Kind::kStepEnded;
+    Picoseconds at;
+    // Of kRepeated: what passed until `at`.
+    Picoseconds duration{0};
+    int64_t steps = 0;
+    Work work;
+  };
+
+  // Entries are counted from the first ever, also those that have been dropped.
+  size_t size() const { return dropped_ + entries_.size(); }
+  size_t kept() const { return entries_.size(); }
+  void DropBefore(size_t entry);
+  void Add(Kind kind, Picoseconds at, Picoseconds compute = Picoseconds(0)) {
+    entries_.push_back({kind, at, compute, 0, {}});
+  }
+  // From `at` on, `times` iterations like this one.
+  void AddRepeated(Picoseconds at, const Iteration& iteration, int64_t times) {
+    entries_.push_back({Kind::kRepeated, at, Picoseconds(0), times, iteration});
+  }
+
+  // Compute of the iterations that follow each other from `from` on, until `now`.
+  Picoseconds ComputeUntil(const Iteration& iteration, Picoseconds from, Picoseconds now) const;
+
+  // Walks through endless iterations, the first of which starts at `from`.
+  class Cursor {
+   public:
+    Cursor(const StepLog& log, const Iteration& iteration, Picoseconds from);
+    // The next event if it is not after `until`. Repeated iterations inside that
+    // end by then are one event, unless everything is asked for.
+    std::optional<Event> Next(Picoseconds until, bool everything);
+
+   private:
+    struct Level {
+      Iteration iteration;
+      Picoseconds from;  // of the running one
+      int64_t left = 0;  // iterations after it; -1 = endless
+      size_t next = 0;   // entry
+    };
+    const StepLog& log_;
+    std::vector<Level> levels_;
+  };
+
+ private:
+  struct Entry {
+    Kind kind = Kind::kStepEnded;
+    Picoseconds at;
+    Picoseconds compute;
+    int64_t times = 0;
+    Iteration iteration;
+  };
+  const Entry& At(size_t entry) const { return entries_[entry - dropped_]; }
+
+  std::deque<Entry> entries_;
+  size_t dropped_ = 0;
+};
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_STEP_LOG_H_
