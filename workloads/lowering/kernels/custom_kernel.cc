@@ -59,8 +59,7 @@ isa::Kernel Pipelined(const CustomCost& cost, const std::string& name,
   kernel.block.eup = CeilDiv(cost.transcendentals.value(), registers * steps);
   kernel.block.load = CeilDiv(in.value(), 4 * registers);
   kernel.block.store = CeilDiv(out.value(), 4 * registers);
-  kernel.block.latency =
-      Cycles(chip.vpu.latency_cycles) + ToCycles(chip.tensor_core.custom_step_overhead, chip.clock);
+  kernel.block.latency = Cycles(chip.vpu.latency_cycles);
   return kernel;
 }
 

@@ -429,7 +429,7 @@ TEST_F(KernelFamilies, PallasKernelsRunAsTheirGridSays) {
   Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
   call->mutable_attrs().set_custom_call_target("tpu_custom_call");
   tpusim::KernelCost message;
-  message.set_flops(512 * (2 * 128 * 128 * 128 + 2048));
+  message.set_flops(int64_t{512} * (2 * 128 * 128 * 128 + 2048));
   message.set_transcendentals(512 * 1024);
   for (int axis = 0; axis < 3; ++axis) message.add_grid(8);
   for (const auto& [output, a, b] : {std::tuple(false, 0, 2), {false, 1, 2}, {true, 0, 1}}) {
