@@ -10,7 +10,10 @@
 //
 //   --wide-elements   HBM elements of less than 4 bytes count as 4 bytes in loop
 //                     fusions, copies and results
-//   --vmem-as-hbm     operands of loop fusions in VMEM cost what HBM operands cost
+//   --vmem-share X    operands of loop fusions in VMEM cost this share of what HBM
+//                     operands cost (0)
+//   --narrow-result N elements of less than 4 bytes in results of products count as
+//                     N bytes (4)
 
 #include <fmt/format.h>
 
@@ -23,7 +26,9 @@
 
 #include "configs/config.h"
 #include "configs/status_macros.h"
+#include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_time.h"
+#include "models/timing/kernel_timing.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/hlo/opcode.h"
@@ -41,7 +46,8 @@ using Json = nlohmann::ordered_json;
 
 struct Conventions {
   bool wide_elements = false;
-  bool vmem_as_hbm = false;
+  double vmem_share = 0;
+  int64_t narrow_result = 4;
 };
 
 bool IsNarrow(const Shape& shape) {
@@ -53,7 +59,8 @@ bool IsNarrow(const Shape& shape) {
 // major first.
 struct Operand {
   Shape logical, physical;
-  bool fast = false;  // VMEM, CMEM, SMEM: not HBM
+  int64_t minor = -1;  // the logical dimension along the lanes
+  bool fast = false;   // VMEM, CMEM, SMEM: not HBM
 };
 
 Operand ParseOperand(const Json& json) {
@@ -73,6 +80,7 @@ Operand ParseOperand(const Json& json) {
     for (size_t d = 0; d < rank; ++d) {
       operand.physical.dims[rank - 1 - d] = operand.logical.dims[minor_to_major[d]];
     }
+    if (rank > 0) operand.minor = minor_to_major[0];
   }
   operand.fast = json.size() > 3 && json[3].get<std::string>() != "HBM";
   return operand;
@@ -93,6 +101,7 @@ class RowBuilder {
     Instruction* value = nullptr;
     if (product) {
       ASSIGN_OR_RETURN(value, BuildProduct(row_["convs"][0]));
+      product_ = value;
     }
     for (const auto& [name, counts] : row_["ops"].items()) {
       if (name == "convolution") continue;
@@ -105,12 +114,20 @@ class RowBuilder {
  private:
   void AddInput(Operand operand, bool product) {
     Shape shape = product ? operand.logical : operand.physical;
-    const bool in_hbm = !operand.fast || (!product && conventions_.vmem_as_hbm);
+    const bool in_hbm =
+        !operand.fast || (!product && conventions_.vmem_share > 0 && !MovesLanes(operand));
     if (!in_hbm) shape.layout.memory_space = hlo::kVmemSpace;
     const auto number = static_cast<int64_t>(parameters_.size());
     outer_.push_back(entry_->AddParameter(number, shape, "p"));
     parameters_.push_back(inner_->AddParameter(number, shape, "p"));
     operands_.push_back(std::move(operand));
+  }
+
+  // A copy that puts another dimension along the lanes.
+  bool MovesLanes(const Operand& operand) const {
+    if (row_["opcode"] != "copy") return false;
+    const Operand out = ParseOperand(row_["outputs"][0]);
+    return operand.logical.dims == out.logical.dims && operand.minor != out.minor;
   }
 
   // "0bf_0oi->0bf"; digits are batch dimensions unless the row says convolution.
@@ -178,14 +195,38 @@ class RowBuilder {
     return c;
   }
 
+  // Converted and reshaped.
+  Instruction* As(const Shape& shape, Instruction* value) {
+    if (value->shape().element_type != shape.element_type) {
+      Shape converted = value->shape();
+      converted.element_type = shape.element_type;
+      value = inner_->Add(Opcode::kConvert, converted, {value}, "convert");
+    }
+    if (value->shape().dims == shape.dims) return value;
+    return inner_->Add(Opcode::kBitcast, shape, {value}, "bitcast");
+  }
+
   Instruction* FindParameter(const Shape& shape, const Instruction* other = nullptr) {
     for (Instruction* p : parameters_) {
-      if (p != other && hlo::SameDims(p->shape(), shape)) return p;
+      if (p != other && p->shape().dims == shape.dims) return As(shape, p);
     }
     // Reshaped on its way in.
     for (Instruction* p : parameters_) {
       if (p != other && p->shape().ElementCount() == shape.ElementCount()) {
-        return inner_->Add(Opcode::kBitcast, shape, {p}, "bitcast");
+        return As(shape, p);
+      }
+    }
+    // One of a stack of matrices.
+    if (row_["ops"].contains("dynamic-slice")) {
+      for (Instruction* p : parameters_) {
+        const std::vector<int64_t>& stack = p->shape().dims;
+        if (p == other || stack.size() <= shape.dims.size()) continue;
+        if (!std::equal(shape.dims.rbegin(), shape.dims.rend(), stack.rbegin())) continue;
+        Shape one = p->shape();
+        std::fill(one.dims.begin(), one.dims.end() - static_cast<ptrdiff_t>(shape.dims.size()), 1);
+        Instruction* slice = inner_->Add(Opcode::kSlice, one, {p}, "slice");
+        hlo::SetSlice(slice, std::vector<hlo::SliceDim>(one.dims.size()));
+        return As(shape, slice);
       }
     }
     // x times x.
@@ -229,6 +270,13 @@ class RowBuilder {
             break;
           }
           last = inner_->Add(Opcode::kAdd, ShapeOf(each), {Any(), Any()}, "reduce");
+          break;
+        case Opcode::kReduceWindow:
+          if (!product || product_ == nullptr || product_->shape().rank() < 2) {
+            last = inner_->Add(Opcode::kCopy, ShapeOf(each), {Any()}, "moved");
+            break;
+          }
+          last = AddRowMaximum();
           break;
         case Opcode::kBroadcast:
         case Opcode::kBitcast:
@@ -290,6 +338,26 @@ class RowBuilder {
         reduced.push_back(static_cast<int64_t>(d));
       }
     }
+    return Reduction(Largest(), reduced, kept);
+  }
+
+  // The part of a softmax that a product's fusion holds: the maximum of a row,
+  // subtracted from the row.
+  Instruction* AddRowMaximum() {
+    const Shape& of = product_->shape();
+    std::vector<int64_t> kept = of.dims;
+    kept.erase(kept.end() - 2);
+    Instruction* maximum = Reduction(product_, {of.rank() - 2}, kept);
+    Instruction* rows = inner_->Add(Opcode::kBroadcast, of, {maximum}, "rows");
+    std::vector<int64_t> dims(static_cast<size_t>(of.rank()));
+    for (size_t d = 0; d < dims.size(); ++d) dims[d] = static_cast<int64_t>(d);
+    dims.erase(dims.end() - 2);
+    hlo::SetDimensions(rows, dims);
+    return inner_->Add(Opcode::kSubtract, of, {product_, rows}, "less");
+  }
+
+  Instruction* Reduction(Instruction* of, const std::vector<int64_t>& reduced,
+                         const std::vector<int64_t>& kept) {
     hlo::Computation* add = module_.AddComputation("add");
     const Shape scalar = hlo::MakeScalarShape(PrimitiveType::kF32);
     Instruction* a = add->AddParameter(0, scalar, "a");
@@ -297,7 +365,7 @@ class RowBuilder {
     add->set_root(add->Add(Opcode::kAdd, scalar, {a, b}));
     if (scalar_ == nullptr) scalar_ = hlo::AddConstant(inner_, PrimitiveType::kF32, 0);
     Instruction* reduce = inner_->Add(Opcode::kReduce, hlo::MakeShape(PrimitiveType::kF32, kept),
-                                      {Largest(), scalar_}, "reduce");
+                                      {of, scalar_}, "reduce");
     hlo::SetDimensions(reduce, reduced);
     reduce->set_called({add});
     return reduce;
@@ -306,10 +374,8 @@ class RowBuilder {
   // A copy to another layout is a transposition of physical dimensions.
   Instruction* AddCopy(int64_t elements) {
     const Operand out = ParseOperand(row_["outputs"][0]);
-    const bool turns = !operands_.empty() && operands_[0].logical.dims == out.logical.dims &&
-                       !out.physical.dims.empty() &&
-                       operands_[0].physical.dims.back() != out.physical.dims.back();
-    if (!turns) return inner_->Add(Opcode::kCopy, ShapeOf(elements), {Any()}, "copy");
+    if (operands_.empty() || !MovesLanes(operands_[0]))
+      return inner_->Add(Opcode::kCopy, ShapeOf(elements), {Any()}, "copy");
     Instruction* t = inner_->Add(Opcode::kTranspose, Wide(out.physical), {Any()}, "transpose");
     std::vector<int64_t> dims(out.physical.dims.size());
     for (size_t d = 0; d < dims.size(); ++d) dims[d] = static_cast<int64_t>(dims.size() - 1 - d);
@@ -373,34 +439,50 @@ class RowBuilder {
   std::vector<Operand> operands_;
   std::vector<Instruction*> outer_, parameters_;
   Instruction* scalar_ = nullptr;
+  Instruction* product_ = nullptr;
 };
 
 // Counts HBM elements of less than 4 bytes as 4 bytes, as the estimates do: in
-// loop fusions and copies all of them, in products the results.
-void Widen(const Instruction& fusion, bool product, isa::Kernel& kernel) {
+// loop fusions and copies all of them, in products the results. Operands of loop
+// fusions that are in VMEM count with their share.
+void Widen(const Instruction& fusion, const Json& row, const Conventions& conventions,
+           isa::Kernel& kernel) {
+  const bool product = !row["convs"].empty();
   std::vector<const Shape*> results = hlo::Leaves(fusion.shape());
   size_t result = 0;
   for (isa::Window& w : kernel.windows) {
     const Shape* shape = nullptr;
+    int64_t bytes = 4;
+    double share = 1;
     if (w.kind == isa::WindowKind::kOutput) {
       shape = result < results.size() ? results[result++] : nullptr;
+      if (product) bytes = conventions.narrow_result;
     } else if (!product) {
       for (const Instruction* operand : fusion.operands()) {
-        if (operand->name() == w.operand) shape = &operand->shape();
+        if (operand->name() != w.operand || operand->opcode() != Opcode::kParameter) continue;
+        shape = &operand->shape();
+        const Json& input = row["inputs"][operand->attrs().parameter_number()];
+        if (ParseOperand(input).fast) share = conventions.vmem_share;
       }
     }
-    if (shape != nullptr && IsNarrow(*shape)) {
-      w.bytes = Bytes(w.bytes.value() * 32 / hlo::BitWidth(shape->element_type));
-    }
+    if (shape == nullptr) continue;
+    if (IsNarrow(*shape)) share *= 8.0 * bytes / hlo::BitWidth(shape->element_type);
+    w.bytes = timing::Scaled(w.bytes, share);
   }
 }
 
-// The single-operation programs let the compiler fetch one operand into VMEM
-// before the kernel starts: the largest that fits beside the kernel's windows.
-void PredictSpaces(Json& row, const passes::Target& target) {
+// The single-operation programs let the compiler fetch one operand into VMEM (CMEM
+// where there is one) before the kernel starts: the largest that fits beside the
+// kernel's windows, or that leaves them half of VMEM. What is left of VMEM for the
+// windows is returned.
+Bytes PredictSpaces(Json& row, const passes::Target& target) {
+  const configs::ChipParams& chip = target.chip();
+  const Bytes vmem = chip.vmem.bytes;
+  const bool cmem = chip.cmem.bytes > Bytes(0);
+  const Bytes room =
+      cmem ? chip.cmem.bytes : std::max(vmem - chip.vmem.scoped_bytes, Bytes(vmem.value() / 2));
   Json* best = nullptr;
   Bytes most(0);
-  const Bytes room = target.chip().vmem.bytes - target.chip().vmem.scoped_bytes;
   for (Json& input : row["inputs"]) {
     input[3] = "HBM";
     const Bytes size = target.PaddedSize(ParseOperand(input).physical);
@@ -409,16 +491,19 @@ void PredictSpaces(Json& row, const passes::Target& target) {
       most = size;
     }
   }
-  if (row["prefetch"].get<bool>() && best != nullptr) (*best)[3] = "VMEM";
+  if (!row["prefetch"].get<bool>() || best == nullptr) return chip.vmem.scoped_bytes;
+  (*best)[3] = cmem ? "CMEM" : "VMEM";
+  return cmem ? chip.vmem.scoped_bytes : std::min(chip.vmem.scoped_bytes, vmem - most);
 }
 
-Json Predict(Json row, const passes::Target& target, const Conventions& conventions) {
+Json Predict(Json row, configs::Config config, const Conventions& conventions) {
+  const passes::Target target(config);
   Json result;
   const bool predict = row.value("predict_spaces", false);
   if (predict) {
     std::vector<bool> given, predicted;
     for (const Json& input : row["inputs"]) given.push_back(ParseOperand(input).fast);
-    PredictSpaces(row, target);
+    config.chip.vmem.scoped_bytes = PredictSpaces(row, target);
     for (const Json& input : row["inputs"]) predicted.push_back(ParseOperand(input).fast);
     result["spaces_agree"] = given == predicted;
   }
@@ -433,13 +518,17 @@ Json Predict(Json row, const passes::Target& target, const Conventions& conventi
     result["error"] = Message(kernel.status());
     return result;
   }
-  if (conventions.wide_elements) Widen(**instruction, !row["convs"].empty(), *kernel);
+  if (conventions.wide_elements) {
+    Widen(**instruction, row, conventions, *kernel);
+  }
   const Picoseconds time = timing::KernelTime(target.chip(), *kernel);
   result["cycles"] = ToSeconds(time) * target.chip().clock.value();
   std::vector<int64_t> grid;
   for (const isa::GridDim& d : kernel->grid) grid.push_back(d.count);
   result["grid"] = grid;
   result["mxu"] = {kernel->block.mxu.m, kernel->block.mxu.k, kernel->block.mxu.n};
+  const timing::KernelTraffic traffic = timing::TrafficOf(*kernel);
+  result["hbm_bytes"] = {traffic.read.value(), traffic.written.value()};
   result["vmem_bytes"] = lowering::WindowBytes(*kernel).value();
   return result;
 }
@@ -452,21 +541,21 @@ int Main(int argc, char** argv) {
   app.add_option("--config", config_name)->required();
   app.add_option("--set", overrides)->allow_extra_args(false);
   app.add_flag("--wide-elements", conventions.wide_elements);
-  app.add_flag("--vmem-as-hbm", conventions.vmem_as_hbm);
+  app.add_option("--vmem-share", conventions.vmem_share);
+  app.add_option("--narrow-result", conventions.narrow_result);
   CLI11_PARSE(app, argc, argv);
   const auto config = configs::LoadConfig(config_name, overrides);
   if (!config.ok()) {
     std::cerr << Message(config.status()) << "\n";
     return 1;
   }
-  const passes::Target target(*config);
   for (std::string line; std::getline(std::cin, line);) {
     Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!row.is_object()) {
       std::cerr << "not a JSON object: " << line.substr(0, 80) << "\n";
       return 1;
     }
-    std::cout << Predict(std::move(row), target, conventions).dump() << "\n";
+    std::cout << Predict(std::move(row), *config, conventions).dump() << "\n";
   }
   return 0;
 }

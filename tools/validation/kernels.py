@@ -29,6 +29,8 @@ DATA = ROOT / "validation" / "kernels" / "estimates.jsonl.gz"
 SLICES = {"v4": "v4-2x2x1", "v5e": "v5e-1x1", "v5p": "v5p-2x2x1", "v6e": "v6e-1x1"}
 SLICES["v7x"] = "v7x-2x2x1"
 VIEW = ROOT / "validation" / "kernels" / "compiler_view.json"
+# What is no parameter of a chip, but how the estimates count.
+CONVENTIONS = {"narrow_result_bytes": "--narrow-result", "vmem_share": "--vmem-share"}
 GROUPS = {"mm": "matmul", "bmm": "matmul", "mmf": "matmul"}
 
 
@@ -88,10 +90,17 @@ def summarize(pairs: list[tuple[dict, dict]]) -> dict[str, dict[str, float]]:
 
 def view_of(chip: str) -> list[str]:
     """The compiler's view of a chip, as arguments."""
-    settings = json.loads(VIEW.read_text())["chips"].get(chip, {})
-    arguments = ["--vmem-as-hbm"]
-    for name, value in settings.items():
-        arguments += ["--set", f"{name}={value}"]
+    return arguments_of(json.loads(VIEW.read_text())["chips"].get(chip, {}))
+
+
+def arguments_of(settings: dict[str, float]) -> list[str]:
+    """Settings of a view as arguments of the program that predicts."""
+    arguments = []
+    for name, value in sorted(settings.items()):
+        if name in CONVENTIONS:
+            arguments += [CONVENTIONS[name], f"{value:.6g}"]
+        else:
+            arguments += ["--set", f"{name}={value:.6g}"]
     return arguments
 
 

@@ -55,6 +55,10 @@ class DotKernelBuilder {
     for (int n = 0; n < static_cast<int>(view.inputs.size()); ++n) {
       if (!used.contains(n)) sides_.epilogue.push_back(n);
     }
+    waits_for_product_ = std::any_of(view.members.begin(), view.members.end(), [&](const auto* m) {
+      const bool reduces = m->opcode() == Opcode::kReduce || m->opcode() == Opcode::kReduceWindow;
+      return reduces && FeedsElementwise(*m);
+    });
   }
 
   absl::Status SumVectorWork() {
@@ -115,24 +119,18 @@ class DotKernelBuilder {
     // What comes once per group moves with the dimension of the groups as well.
     const uint32_t rhs_group = ragged && !p_.groups_of_k ? m_bit : 0;
     const uint32_t out_group = ragged && p_.groups_of_k ? k_bit : 0;
-    for (int i : sides_.lhs) {
-      AddInput(kernel, i, lhs_elements, m.block, k.block, b_bit | m_bit | k_bit,
-               p_.lhs_density * HaloFactor(m.block));
-    }
+    const SideBlock lhs{lhs_elements, m.block, k.block, b_bit | m_bit | k_bit,
+                        p_.lhs_density * HaloFactor(m.block)};
+    const SideBlock rhs{rhs_elements, k.block, n.block, b_bit | k_bit | n_bit | rhs_group,
+                        p_.rhs_density * rhs_share};
+    const SideBlock out{out_elements, m.block, n.block, b_bit | m_bit | n_bit | out_group,
+                        out_share};
+    for (int i : sides_.lhs) AddInput(kernel, i, lhs);
     const size_t first_rhs = kernel.windows.size();
-    for (int i : sides_.rhs) {
-      AddInput(kernel, i, rhs_elements, k.block, n.block, b_bit | k_bit | n_bit | rhs_group,
-               p_.rhs_density * rhs_share);
-    }
+    for (int i : sides_.rhs) AddInput(kernel, i, rhs);
     const size_t first_out = kernel.windows.size();
-    for (int i : sides_.epilogue) {
-      AddInput(kernel, i, out_elements, m.block, n.block, b_bit | m_bit | n_bit | out_group,
-               out_share);
-    }
-    for (const KernelOutput& output : view_.outputs) {
-      AddOutput(kernel, output, out_elements, m.block, n.block, b_bit | m_bit | n_bit | out_group,
-                out_share);
-    }
+    for (int i : sides_.epilogue) AddInput(kernel, i, out);
+    for (const KernelOutput& output : view_.outputs) AddOutput(kernel, output, out);
     for (isa::Window& w : kernel.windows) {
       if ((w.moves_with & b_bit) != 0) w.bytes = w.bytes * b.block;
     }
@@ -160,6 +158,26 @@ class DotKernelBuilder {
   // be rounded up. Others are broadcast or reduced on their way.
   static constexpr double kWhole = 0.5;
 
+  // Is its result computed with in the same kernel? A softmax subtracts the maximum
+  // of a row from the row: nothing of that can start before the block's product is
+  // complete, whereas other epilogues follow it register by register.
+  bool FeedsElementwise(const Instruction& reduction) const {
+    std::vector<const Instruction*> work = {&reduction};
+    while (!work.empty()) {
+      const Instruction* i = work.back();
+      work.pop_back();
+      for (const Instruction* user : i->users()) {
+        const auto& members = view_.members;
+        if (std::find(members.begin(), members.end(), user) == members.end()) continue;
+        if (hlo::IsElementwise(user->opcode()) && user->shape().rank() > reduction.shape().rank()) {
+          return true;
+        }
+        if (user->opcode() != Opcode::kTuple) work.push_back(user);
+      }
+    }
+    return false;
+  }
+
   static double ElementsOf(const Instruction& i) {
     return static_cast<double>(i.shape().ElementCount());
   }
@@ -176,43 +194,43 @@ class DotKernelBuilder {
     return 1 + static_cast<double>(p_.halo_rows) / rows;
   }
 
-  void AddInput(isa::Kernel& kernel, int index, double covered, int64_t rows, int64_t columns,
-                uint32_t moves_with, double density) const {
+  // A block of a side: elements in all, rows x columns of a block, the grid
+  // dimensions it moves with, and its bytes over those of whole tiles.
+  struct SideBlock {
+    double covered = 0;
+    int64_t rows = 0, columns = 0;
+    uint32_t moves_with = 0;
+    double density = 1;
+  };
+
+  void AddInput(isa::Kernel& kernel, int index, const SideBlock& block) const {
     const KernelInput& input = view_.inputs[index];
     if (!input.reads) return;
-    isa::Window w;
-    w.operand = input.value->name();
-    w.space = input.space;
-    const double elements = static_cast<double>(input.accessed.ElementCount());
-    if (elements >= covered * kWhole) {
-      const Bytes tile = TileBytes(target_, input.accessed.element_type, 1, rows, columns);
-      w.bytes = Bytes(std::llround(static_cast<double>(tile.value()) * density));
-      w.rows = rows;
-      w.moves_with = moves_with;
-    } else {
-      // Broadcast on its way in: small, fetched once.
-      w.bytes = target_.PaddedSize(input.accessed);
-    }
-    kernel.windows.push_back(w);
+    kernel.windows.push_back(
+        WindowOf(isa::WindowKind::kInput, input.accessed, input.space, input.value->name(), block));
   }
 
-  void AddOutput(isa::Kernel& kernel, const KernelOutput& output, double covered, int64_t rows,
-                 int64_t columns, uint32_t moves_with, double share) const {
+  void AddOutput(isa::Kernel& kernel, const KernelOutput& output, const SideBlock& block) const {
+    kernel.windows.push_back(WindowOf(isa::WindowKind::kOutput, output.written, output.space,
+                                      view_.instruction->name(), block));
+  }
+
+  isa::Window WindowOf(isa::WindowKind kind, const Shape& shape, isa::MemorySpace space,
+                       const std::string& operand, const SideBlock& block) const {
     isa::Window w;
-    w.kind = isa::WindowKind::kOutput;
-    w.operand = view_.instruction->name();
-    w.space = output.space;
-    const double elements = static_cast<double>(output.written.ElementCount());
-    if (elements >= covered * kWhole) {
-      const Bytes tile = TileBytes(target_, output.written.element_type, 1, rows, columns);
-      w.bytes = Bytes(std::llround(static_cast<double>(tile.value()) * share));
-      w.rows = rows;
-      w.moves_with = moves_with;
+    w.kind = kind;
+    w.operand = operand;
+    w.space = space;
+    if (static_cast<double>(shape.ElementCount()) >= block.covered * kWhole) {
+      const Bytes tile = TileBytes(target_, shape.element_type, 1, block.rows, block.columns);
+      w.bytes = Bytes(std::llround(static_cast<double>(tile.value()) * block.density));
+      w.rows = block.rows;
+      w.moves_with = block.moves_with;
     } else {
-      // Reduced on its way out: small, written once.
-      w.bytes = target_.PaddedSize(output.written);
+      // Broadcast on its way in, or reduced on its way out: small, moved once.
+      w.bytes = target_.PaddedSize(shape);
     }
-    kernel.windows.push_back(w);
+    return w;
   }
 
   // A window whose grid dimensions all have one step needs one buffer.
@@ -243,9 +261,18 @@ class DotKernelBuilder {
     const auto per_step = [&](double work) {
       return static_cast<int64_t>(std::ceil(work / static_cast<double>(steps)));
     };
-    block.valu = pops + per_step(vector_.valu);
-    block.eup = per_step(vector_.eup);
-    block.xlu = per_step(vector_.xlu);
+    block.valu = pops;
+    isa::Block epilogue;
+    epilogue.valu = per_step(vector_.valu);
+    epilogue.eup = per_step(vector_.eup);
+    epilogue.xlu = per_step(vector_.xlu);
+    if (waits_for_product_) {
+      block.latency = timing::TimeBlock(chip, epilogue).vpu;
+    } else {
+      block.valu += epilogue.valu;
+      block.eup = epilogue.eup;
+      block.xlu = epilogue.xlu;
+    }
     block.load = feeds + pops;
     block.store = CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows) * batch;
     return block;
@@ -258,6 +285,7 @@ class DotKernelBuilder {
   const Product p_;
   Sides sides_;
   VectorWork vector_;
+  bool waits_for_product_ = false;
 };
 
 // Steps over a batch: whole, halves, quarters ... and one by one.

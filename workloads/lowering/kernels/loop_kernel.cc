@@ -37,9 +37,9 @@ isa::Window MakeWindow(isa::WindowKind kind, Bytes bytes, int64_t parts, std::st
 }
 
 // A single elementwise operation or reduction that nothing was fused to. The TPU
-// compiler does not search for its tiles: it runs whole if operands and results
-// take no more than a third of what windows may use, else in windows of 128
-// registers of the largest array.
+// compiler does not search for its tiles: it runs whole if no array takes more than
+// 1024 registers and two buffers of everything, and operands once more unpacked, fit
+// into what windows may use; else in windows of 128 registers of the largest array.
 bool IsLone(const KernelView& view) {
   if (view.instruction->opcode() == Opcode::kFusion) return false;
   int work = 0;
@@ -62,20 +62,22 @@ bool IsLone(const KernelView& view) {
 }
 
 int64_t LoneSteps(const KernelView& view, const passes::Target& target) {
-  constexpr int64_t kRegisters = 128;
+  constexpr int64_t kWholeRegisters = 1024, kWindowRegisters = 128;
   int64_t largest = 0;
-  Bytes all(0);
+  Bytes room(0);
   for (const KernelInput& input : view.inputs) {
     if (!input.reads || !input.accessed.IsArray()) continue;
-    all += BytesOf(input, target);
+    if (BytesOf(input, target).value() > kWholeBytes) room += BytesOf(input, target) * 4;
     largest = std::max(largest, VectorRegisters(target, input.accessed));
   }
   for (const KernelOutput& output : view.outputs) {
-    all += BytesOf(output, target);
+    if (BytesOf(output, target).value() > kWholeBytes) room += BytesOf(output, target) * 2;
     largest = std::max(largest, VectorRegisters(target, output.written));
   }
-  if (all * 3 <= target.ScopedVmem()) return 1;
-  return std::max<int64_t>(1, CeilDiv(largest, kRegisters));
+  if (largest <= kWholeRegisters && room <= target.ScopedVmem()) return 1;
+  // The cores of a megacore take a window each.
+  const int64_t registers = kWindowRegisters * target.chip().CoresPerDevice();
+  return std::max<int64_t>(1, CeilDiv(largest, registers));
 }
 
 }  // namespace
