@@ -43,6 +43,12 @@ class KernelFamilies : public ::testing::Test {
     const timing::KernelTraffic t = timing::TrafficOf(kernel);
     return t.read + t.written;
   }
+  // Up to a byte per window and step, which are rounded up.
+  static void ExpectMoved(const isa::Kernel& kernel, Bytes bytes) {
+    EXPECT_GE(Moved(kernel), bytes);
+    const auto windows = static_cast<int64_t>(kernel.windows.size());
+    EXPECT_LE(Moved(kernel), bytes + Bytes(windows * kernel.Steps()));
+  }
 
   hlo::TestModule m_;
   configs::Config config_;
@@ -88,7 +94,7 @@ TEST_F(KernelFamilies, GatherMovesTheRowsThatItPicks) {
   EXPECT_EQ(Work(gather).valu, 2048);
   // Rows in and out (8 MiB each) and the indices (2048 x 1 words in tiles of 8 x
   // 128: 1 MiB), not the table of 131 MB.
-  EXPECT_EQ(Moved(Build(gather)), Bytes(17 * kMiB));
+  ExpectMoved(Build(gather), Bytes(17 * kMiB));
 }
 
 TEST_F(KernelFamilies, ANarrowRowDragsItsNeighbourAlong) {
@@ -124,7 +130,7 @@ TEST_F(KernelFamilies, ScatterReadsCombinesAndWrites) {
   hlo::TestModule::Param(second, F32({}));
   hlo::TestModule::Param(second, F32({}));  // the root: the update wins
   Instruction* set = scatter_with(second);
-  EXPECT_EQ(Moved(Build(set)), Bytes(17 * kMiB));
+  ExpectMoved(Build(set), Bytes(17 * kMiB));
   EXPECT_EQ(Work(set).scalar, 2048 * 9);
 }
 
