@@ -12,6 +12,9 @@ namespace tpusim::flow {
 namespace {
 
 constexpr double kPicosecondsPerSecond = 1e12;
+// Rates of flows that were solved at different times are equal, and a resource that
+// they fill is full, up to this.
+constexpr double kBalance = 4e-12;
 
 double Seconds(int64_t picoseconds) { return static_cast<double>(picoseconds) / 1e12; }
 
@@ -289,12 +292,23 @@ void Network::SolvePending() {
     if (was || resource.binding) touched_[kept++] = r;
   }
   touched_.resize(kept);
-  for (const uint32_t slot : new_flows_) SolveComponent(slot);
+  component_.clear();
+  for (const uint32_t slot : new_flows_) {
+    // A flow may have ended in the instant in which something made it new.
+    if (flows_[slot].active) AddToSystem(slot);
+  }
   for (const uint32_t r : touched_) {
-    for (const User& user : resources_[r].users) SolveComponent(user.flow);
+    for (const User& user : resources_[r].users) AddToSystem(user.flow);
   }
   new_flows_.clear();
   touched_.clear();
+  if (!component_.empty()) {
+    do {
+      SolveSystem();
+    } while (!SystemHolds());
+    statistics_.flows_solved += component_.size();
+    for (size_t i = 0; i < component_.size(); ++i) SetRate(component_[i], component_rates_[i]);
+  }
   if (observer_) Report();
   // Dead entries must not outgrow the living.
   if (heap_.size() > 2 * active_ + 64) {
@@ -305,44 +319,106 @@ void Network::SolvePending() {
   }
 }
 
-void Network::SolveComponent(uint32_t seed) {
-  if (flows_[seed].visited == epoch_) return;
-  flows_[seed].visited = epoch_;
-  component_.assign(1, seed);
+void Network::AddToSystem(uint32_t slot) {
+  Flow& flow = flows_[slot];
+  if (std::exchange(flow.visited, epoch_) == epoch_) return;
+  flow.local = static_cast<uint32_t>(component_.size());
+  component_.push_back(slot);
+}
+
+void Network::SolveSystem() {
+  for (const uint32_t r : component_resources_) resources_[r].in_system = false;
+  component_resources_.clear();
   component_capacity_.clear();
   component_cap_.clear();
   component_use_begin_.clear();
   component_uses_.clear();
-  for (size_t i = 0; i < component_.size(); ++i) {  // grows while we go
-    const Flow& flow = flows_[component_[i]];
+  for (const uint32_t slot : component_) {
+    const Flow& flow = flows_[slot];
     component_cap_.push_back(flow.limit);
     component_use_begin_.push_back(static_cast<uint32_t>(component_uses_.size()));
     for (const FlowUse& use : flow.uses) {
       Resource& resource = resources_[use.resource];
       if (!resource.binding) continue;
-      if (resource.visited != epoch_) {
-        resource.visited = epoch_;
-        resource.local = static_cast<uint32_t>(component_capacity_.size());
-        component_capacity_.push_back(resource.capacity);
+      if (!std::exchange(resource.in_system, true)) {
+        resource.local = static_cast<uint32_t>(component_resources_.size());
+        component_resources_.push_back(use.resource);
+        // What the others leave.
+        double left = resource.capacity;
         for (const User& user : resource.users) {
-          if (std::exchange(flows_[user.flow].visited, epoch_) == epoch_) continue;
-          component_.push_back(user.flow);
+          const Flow& other = flows_[user.flow];
+          if (other.visited != epoch_) left -= other.uses[user.use].weight * other.rate;
         }
+        component_capacity_.push_back(std::max(0.0, left));
       }
       component_uses_.push_back({resource.local, use.weight});
     }
   }
-  ++statistics_.components;
-  statistics_.flows_solved += component_.size();
-  if (component_capacity_.empty()) {  // alone: as fast as it can
-    SetRate(seed, flows_[seed].limit);
+  component_rates_.resize(component_.size());
+  if (component_resources_.empty()) {  // as fast as they can
+    component_rates_ = component_cap_;
     return;
   }
   component_use_begin_.push_back(static_cast<uint32_t>(component_uses_.size()));
-  component_rates_.resize(component_.size());
   solver_.Solve({component_capacity_, component_cap_, component_use_begin_, component_uses_},
                 component_rates_);
-  for (size_t i = 0; i < component_.size(); ++i) SetRate(component_[i], component_rates_[i]);
+}
+
+Network::Load Network::LoadOf(const Resource& resource) const {
+  Load load;
+  for (const User& user : resource.users) {
+    const Flow& flow = flows_[user.flow];
+    const double rate = NewRate(flow);
+    load.rate += flow.uses[user.use].weight * rate;
+    load.fastest = std::max(load.fastest, rate);
+  }
+  load.full = load.rate >= resource.capacity * (1 - kBalance);
+  return load;
+}
+
+bool Network::HasBottleneck(const Flow& flow, double rate) const {
+  if (rate >= flow.limit * (1 - kBalance)) return true;
+  for (const FlowUse& use : flow.uses) {
+    const Resource& resource = resources_[use.resource];
+    if (!resource.binding) continue;
+    const Load load = resource.in_system ? component_loads_[resource.local] : LoadOf(resource);
+    if (load.full && rate >= load.fastest * (1 - kBalance)) return true;
+  }
+  return false;
+}
+
+bool Network::SystemHolds() {
+  const size_t solved = component_.size();
+  component_loads_.clear();
+  for (const uint32_t r : component_resources_) component_loads_.push_back(LoadOf(resources_[r]));
+  const auto add_others = [this](const Resource& resource) {
+    for (const User& user : resource.users) AddToSystem(user.flow);
+  };
+  for (size_t i = 0; i < solved; ++i) {
+    const Flow& flow = flows_[component_[i]];
+    if (HasBottleneck(flow, component_rates_[i])) continue;
+    for (const FlowUse& use : flow.uses) {
+      if (resources_[use.resource].binding) add_others(resources_[use.resource]);
+    }
+  }
+  if (component_.size() > solved) return false;
+  for (const uint32_t r : component_resources_) {
+    const Resource& resource = resources_[r];
+    if (component_loads_[resource.local].rate > resource.capacity * (1 + kBalance)) {
+      add_others(resource);
+    }
+  }
+  if (component_.size() > solved) return false;
+  candidates_.clear();
+  for (const uint32_t r : component_resources_) {
+    for (const User& user : resources_[r].users) {
+      const Flow& other = flows_[user.flow];
+      if (other.visited == epoch_ || HasBottleneck(other, other.rate)) continue;
+      candidates_.push_back(user.flow);
+    }
+  }
+  for (const uint32_t slot : candidates_) AddToSystem(slot);
+  return component_.size() == solved;
 }
 
 void Network::Settle(Flow& flow) {

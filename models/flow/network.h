@@ -12,10 +12,13 @@
 // Three rules keep it fast and exact:
 //  - All changes of one instant are solved together, when that instant is over
 //    (Solve, or by itself when time moves on or a result is asked for).
-//  - Only what a change can affect is solved again: the flows connected to it
-//    through resources that could be full. A resource that its flows' caps
-//    cannot fill couples nothing. (A flow's cap is its own, or what the
-//    narrowest resource on its way would give it alone.)
+//  - Only what a change does affect is solved again. A resource that its flows'
+//    caps cannot fill couples nothing. (A flow's cap is its own, or what the
+//    narrowest resource on its way would give it alone.) Of those that could be
+//    full, the flows on the changed ones are solved first, with the rates of all
+//    others as they are. That is the answer if everybody they meet still is at
+//    their cap or among the fastest on a full resource, which makes rates max-min
+//    fair; who is not is solved with them, until it is.
 //  - A flow's completion time is computed when its rate changes, and then stays.
 //    Times are whole picoseconds, rounded to nearest like TransferTime: a flow
 //    alone takes exactly TransferTime(bytes, rate), but at least 1 ps.
@@ -82,8 +85,7 @@ struct NetworkStatistics {
   uint64_t started = 0;
   uint64_t completed = 0;
   uint64_t solves = 0;        // instants with changes
-  uint64_t components = 0;    // independent systems solved
-  uint64_t flows_solved = 0;  // flows in them
+  uint64_t flows_solved = 0;  // flows whose rates were solved in them
   uint64_t rate_changes = 0;
 };
 
@@ -181,6 +183,7 @@ class Network {
     uint64_t tag = 0;
     uint32_t generation = 0;
     uint32_t version = 0;  // of `finish`; older heap entries are dead
+    uint32_t local = 0;    // index in the system being solved
     uint64_t visited = 0;  // epoch
     bool active = false;
     std::vector<FlowUse> uses;
@@ -200,9 +203,9 @@ class Network {
     bool watched = false;
     bool changed = false;  // in changed_
     uint32_t moving = 0;   // users with a positive rate
-    uint32_t local = 0;    // index in the component being solved
-    uint64_t visited = 0;  // epoch
-    uint64_t merged = 0;   // sequence of the last flow started on it
+    uint32_t local = 0;    // index in the system being solved
+    bool in_system = false;
+    uint64_t merged = 0;  // sequence of the last flow started on it
     double reported_rate = 0;
     double carried = 0;  // up to each user's `settled`
     double charged = 0;  // sum of weight * amount over all flows started
@@ -228,7 +231,15 @@ class Network {
   // Processes everything up to `now`, solving the instants before it.
   void CatchUp(int64_t now);
   void SolvePending();
-  void SolveComponent(uint32_t seed);
+  // The system being solved: AddToSystem for every flow, then SolveSystem; then
+  // true if the rates hold among all others, else some of them were added.
+  void AddToSystem(uint32_t slot);
+  void SolveSystem();
+  bool SystemHolds();
+  bool HasBottleneck(const Flow& flow, double rate) const;
+  double NewRate(const Flow& flow) const {
+    return flow.visited == epoch_ ? component_rates_[flow.local] : flow.rate;
+  }
   void FinishFlow(uint32_t slot, int64_t time);
   void RemoveFlow(uint32_t slot);
   double LimitOf(const Flow& flow) const;
@@ -261,9 +272,18 @@ class Network {
   RateObserver observer_;
   NetworkStatistics statistics_;
 
-  // Scratch of SolveComponent.
+  // The system being solved: flows, and resources that could be full.
   MaxMinSolver solver_;
   std::vector<uint32_t> component_;
+  std::vector<uint32_t> component_resources_;
+  struct Load {
+    double rate = 0;     // of all users
+    double fastest = 0;  // among them
+    bool full = false;
+  };
+  Load LoadOf(const Resource& resource) const;
+  std::vector<Load> component_loads_;
+  std::vector<uint32_t> candidates_;
   std::vector<double> component_capacity_;
   std::vector<double> component_cap_;
   std::vector<uint32_t> component_use_begin_;
