@@ -100,7 +100,8 @@ void Dma::BeginBulk(int32_t index, double bytes, double rate) {
 
 bool Dma::BulkIsSlowed(int32_t index) {
   const Channel& channel = channels_[index];
-  return fluid_.network().Rate(channel.flow) < channel.bulk_rate * (1 - 1e-9);
+  // Times are whole picoseconds, so the rate asked for is a little off.
+  return fluid_.network().Rate(channel.flow) < channel.bulk_rate * (1 - 1e-3);
 }
 
 void Dma::EndBulk(int32_t index, double moved) {

@@ -269,7 +269,10 @@ void TensorCore::ConditionsChanged() {
   if (Now() == repeat_.began && parts_.dma.OtherPopulation(channel_) == repeat_.others &&
       !parts_.dma.BulkIsSlowed(channel_)) {
     const double rate = parts_.dma.OtherRates(channel_);
-    if (std::abs(rate - repeat_.others_rate) <= kNoticeable * rate) return;
+    const double own = static_cast<double>(repeat_.iteration.work.moved.value()) /
+                       ToSeconds(repeat_.iteration.period);
+    const double noticeable = kNoticeable * std::max(rate, kNoticeable * own);
+    if (std::abs(rate - repeat_.others_rate) <= noticeable) return;
     unsteady_ = repeat_.others;
   }
   EndRepeat();

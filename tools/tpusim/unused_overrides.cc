@@ -148,6 +148,7 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
 std::vector<std::string> UnusedOverrides(const configs::Config& config,
                                          const isa::PodProgram& program,
                                          const hlo::Module& module) {
+  if (config.overrides.empty()) return {};
   Uses uses;
   for (const hlo::Computation* computation : module.computations()) {
     for (const hlo::Instruction* i : computation->instructions()) {

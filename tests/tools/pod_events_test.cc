@@ -1,0 +1,72 @@
+// What runs at the scale of a pod cost, in events: instructions retired and flows
+// started and ended. Seconds depend on the machine; benchmarks/pod_benchmark.cc
+// prints them for the same programs.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "tools/tpusim/children.h"
+#include "tools/tpusim/pipeline.h"
+
+namespace tpusim::tools {
+namespace {
+
+constexpr char kPrograms[] = TPUSIM_SOURCE_DIR "/benchmarks/pod_programs/";
+constexpr char kExamples[] = TPUSIM_SOURCE_DIR "/workloads/examples/";
+
+int64_t EventsOf(const std::string& workload, const MachineFlags& flags = {}) {
+  const auto results =
+      InChildren({[&]() -> absl::StatusOr<std::string> {
+                   ASSIGN_OR_RETURN(const Prepared prepared, Prepare(workload, "", {}, {}));
+                   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags, {}));
+                   return fmt::format("{}", simulated.timeline.events);
+                 }},
+                 1);
+  EXPECT_TRUE(results[0].ok()) << Message(results[0].status());
+  return results[0].ok() ? std::strtoll(results[0]->c_str(), nullptr, 10) : 0;
+}
+
+TEST(PodEvents, AnAllReduceOver4096ChipsIsThatOfOneChip) {
+  // Three colours in six phases of 15 steps: 270 transfers with their waits.
+  const int64_t events = EventsOf(std::string(kPrograms) + "all_reduce_4096.pb");
+  EXPECT_GT(events, 270 * 4);
+  EXPECT_LT(events, 2'000);
+}
+
+TEST(PodEvents, RingsCostInTheirLengthOnly) {
+  // 16 x 16 folds to one chip, and its rings are twice as long as those of 8.
+  const int64_t events = EventsOf(std::string(kExamples) + "all_reduce_64mib_16x16.pb");
+  EXPECT_GT(events, 0);
+  EXPECT_LT(events, 1'000);
+}
+
+TEST(PodEvents, TrainingStepsDoNotGrowWithTheNumberOfChips) {
+  const int64_t few = EventsOf(std::string(kPrograms) + "mlp_train_64.pb");
+  const int64_t many = EventsOf(std::string(kPrograms) + "mlp_train_9216.pb");
+  EXPECT_LT(EventsOf(std::string(kPrograms) + "mlp_train_256.pb"), 15'000);
+  EXPECT_LT(few, 15'000);
+  // 144 times the chips: longer rings, no more classes.
+  EXPECT_LT(many, 50'000);
+  EXPECT_LT(many, 5 * few);
+}
+
+TEST(PodEvents, UnfoldedChipsBesideAStragglerCostTheirOwnWork) {
+  MachineFlags flags;
+  flags.fold = "off";
+  flags.slow = {"chip=3:0.8"};
+  const std::string program = std::string(kPrograms) + "all_reduce_beside_kernel_64.pb";
+  const int64_t fast = EventsOf(program, flags);
+  flags.detail = "tile";
+  const int64_t every = EventsOf(program, flags);
+  // A kernel of 64 steps is 256 flow events on each of 64 chips; passed over, some 30.
+  EXPECT_GT(every - fast, 64 * 200);
+  EXPECT_LT(fast, 25'000);
+}
+
+}  // namespace
+}  // namespace tpusim::tools
