@@ -23,7 +23,9 @@ ici::LinkSpecs LinksOf(int64_t chip, const PodContext& context) {
   for (int d = 0; d < configs::kDirections; ++d) {
     const configs::Link link{chip, static_cast<configs::Direction>(d)};
     if (!context.classes.links.IsRepresentative(LinkIndex(link))) continue;
-    const bool wraps = context.config.topology.wraps(configs::AxisOf(link.direction));
+    const configs::Topology& topology = context.config.topology;
+    const int axis = configs::AxisOf(link.direction);
+    const bool wraps = topology.wraps(axis) || topology.IsTwisted(axis);
     specs[d].rate = timing::EffectiveLinkRate(context.config.chip.ici, wraps) *
                     context.impairments.LinkFactor(link);
     specs[d].copies = context.classes.links.Copies(LinkIndex(link));

@@ -132,7 +132,8 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
   bool wrapped = false, unwrapped = false;
   for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
     if (config.topology.shape()[axis] == 1) continue;
-    (config.topology.wraps(axis) ? wrapped : unwrapped) = true;
+    const bool closes = config.topology.wraps(axis) || config.topology.IsTwisted(axis);
+    (closes ? wrapped : unwrapped) = true;
   }
   if (path == "ici.wrapped_efficiency" && !wrapped) {
     return fmt::format("no axis of {} wraps around", config.name);

@@ -173,6 +173,7 @@ def plot(chip: str, slices: list[str], rows: list[Row], path: pathlib.Path) -> N
             bounds = [r["bound_ns"] / 1e3 for r in points]
             axes.plot(sizes, bounds, color="grey", linewidth=0.8, label="bound")
             axes.set(xscale="log", yscale="log")
+            axes.minorticks_off()
             axes.set_ylim(bottom=1)
             axes.set_title(f"{config}, {kind}", fontsize=9)
             axes.tick_params(labelsize=7)
@@ -208,8 +209,9 @@ def page(rows: list[Row], others: list[Row]) -> str:
         "## Curves\n",
         *(f"![{chip}](collective-curves-{chip}.svg)\n" for chip in SLICES),
         "## Other slices\n",
-        "Axes of unequal length, twisted tori, and chips of two devices: what the best algorithm "
-        "that there is does not reach yet.\n",
+        "Axes of unequal length (twisted tori have them, too) and chips of two devices, where the "
+        "best algorithm that there is does not reach the bound yet: colours over unequal axes get "
+        "equal parts, and the two devices of a chip exchange after everything else.\n",
         table(bound_header, bound_rows(others, OTHERS)),
         table("slice | algorithm | off | which", form_rows(others, OTHERS)),
     ]

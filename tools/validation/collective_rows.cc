@@ -67,7 +67,10 @@ absl::StatusOr<Json> Run(Json row) {
 
   double efficiency = config.chip.ici.wrapped_efficiency;
   for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
-    if (config.topology.shape()[axis] > 1 && !config.topology.wraps(axis)) efficiency = 0;
+    if (config.topology.shape()[axis] > 1 && !config.topology.wraps(axis) &&
+        !config.topology.IsTwisted(axis)) {
+      efficiency = 0;
+    }
   }
   row["group"] = n;
   row["name"] = lowered.info.algorithm;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 
 #include "configs/config.h"
@@ -131,6 +132,20 @@ TEST(CollectiveDataTest, GroupsOfDifferentForms) {
   // 2x2 box, line of 4 and a scattered four side by side.
   const configs::Config config = Slice({4, 4, 1}, {false, false, false});
   CheckAll(config, {{0, 1, 4, 5}, {12, 13, 14, 15}, {2, 7, 8, 10}});
+}
+
+// An axis that closes with a shift is a ring for data that the shift leaves alone.
+TEST(CollectiveDataTest, TwistedTori) {
+  for (const auto& shape : {std::array<int64_t, 3>{2, 2, 4}, std::array<int64_t, 3>{2, 4, 4}}) {
+    configs::Config config = Slice(shape, {true, true, true});
+    config.topology = configs::Topology(shape, {true, true, true}, 1, configs::TwistOf(shape));
+    ASSERT_TRUE(config.topology.twisted());
+    for (const std::vector<int>& axes :
+         {std::vector{0, 1, 2}, std::vector{0, 2}, std::vector{0, 1}, std::vector{0}}) {
+      SCOPED_TRACE(testing::PrintToString(axes));
+      CheckAll(config, GroupsAlong(config.topology, axes));
+    }
+  }
 }
 
 TEST(CollectiveDataTest, ChipsOfTwoDevices) {

@@ -42,7 +42,8 @@ class BodyInterpreter {
         program_(program),
         resource_(config.topology.chips() * configs::kDirections) {
     for (const configs::Link& link : config.topology.AllLinks()) {
-      const bool wraps = config.topology.wraps(configs::AxisOf(link.direction));
+      const int axis = configs::AxisOf(link.direction);
+      const bool wraps = config.topology.wraps(axis) || config.topology.IsTwisted(axis);
       resource_[Index(link)] =
           network_.AddResource("link", timing::EffectiveLinkRate(config.chip.ici, wraps));
     }

@@ -236,6 +236,35 @@ TEST(CollectiveTimeTest, BodiesTakeTheirClosedForm) {
   }
 }
 
+// 128 chips with six links each, all of which work: V = 4 GiB at 42.3e9 B/s. Colours
+// take turns z, x, y; those that end along x or y hold V/3/4 there and pass it on in
+// 1 + 1/2 steps, the one that ends along z holds V/3/8 and does so in 3 + 1/2. Step by
+// step: V/3 * (1/4 + 1/8 + 1/8 + 1/16) = 19.04 ms, and less before.
+TEST(CollectiveTimeTest, TwistedTori) {
+  const configs::Config config = *configs::LoadConfig("v4-4x4x8_twisted", {});
+  const configs::Config plain = *configs::LoadConfig("v4-4x4x8", {});
+  for (const CollectiveKind kind : kGroupKinds) {
+    const int64_t bytes = kind == CollectiveKind::kAllGather ? 32 * kMiB : 4 * kGiB;
+    const CollectiveRequest request = Along(config, kind, {0, 1, 2}, bytes);
+    isa::PodProgram program;
+    const auto lowered = LowerCollective(config, request, program);
+    ASSERT_TRUE(lowered.ok());
+    const BodyRun run = RunBodies(config, program, *lowered);
+    ASSERT_EQ(run.problem, "") << lowered->info.algorithm;
+    const std::string what = lowered->info.kind + ": " + lowered->info.algorithm;
+    EXPECT_GE(run.time, lowered->info.bound) << what;
+    EXPECT_NEAR(Ratio(run.time, lowered->info.expected), 1, 0.03) << what;
+    EXPECT_LE(Ratio(run.time, lowered->info.bound), 1.7) << what;
+    const auto straight = EstimateCollective(plain, request);
+    EXPECT_LE(Ratio(run.time, straight->expected), 1.05) << what;
+  }
+  const auto gather =
+      EstimateCollective(config, Along(config, CollectiveKind::kAllGather, {0, 1, 2}, 32 * kMiB));
+  EXPECT_EQ(gather->algorithm, "3-colour 3-D ring 4x4x8");
+  EXPECT_GT(ToMicroseconds(gather->expected), 19'036);
+  EXPECT_LT(ToMicroseconds(gather->expected), 26'000);
+}
+
 TEST(CollectiveTimeTest, ScatteredGroupsTakeTheirClosedForm) {
   const configs::Config config = V5e("16x16");
   const configs::Config tray = V5e("4x4");

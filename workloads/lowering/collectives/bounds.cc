@@ -62,7 +62,7 @@ timing::GroupWires WiresOf(const configs::Config& config, const GroupForm& form,
     wires.links = wires.n;
     wires.fewest_links = 1;
     wires.nominal = config.chip.ici.die_to_die_bytes_per_second;
-  } else if (form.box && form.box->contiguous()) {
+  } else if (form.box && form.box->contiguous() && !config.topology.twisted()) {
     wires = BoxWires(*form.box);
     wires.nominal = config.chip.ici.link_bytes_per_second;
   } else {
@@ -77,6 +77,12 @@ timing::GroupWires WiresOf(const configs::Config& config, const GroupForm& form,
       }
       wires.links += links;
       wires.fewest_links = std::min(wires.fewest_links, links);
+    }
+    // All chips of a twisted torus look alike: the distances from one say all.
+    if (config.topology.twisted() && wires.n == config.topology.chips()) {
+      for (const int64_t chip : chips) {
+        wires.total_distance += wires.n * config.topology.Distance(chips[0], chip);
+      }
     }
   }
   // What goes by way of another slice spares the links, as far as PCIe lets it.

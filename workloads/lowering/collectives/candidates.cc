@@ -20,7 +20,7 @@ using RouteTie = configs::Topology::RouteTie;
 constexpr Bytes kSinglePhaseLimit = Bytes(10 * kKiB);
 // A direct exchange has a route for every pair of members: larger groups pass
 // data on from axis to axis.
-constexpr int64_t kLargestDirect = 64;
+constexpr int64_t kLargestDirect = 128;
 constexpr int64_t kMostPairs = 1 << 15;
 
 constexpr std::string_view kAxisNames[kMaxLanes] = {"x", "y", "z", "cores", "slices"};
@@ -50,6 +50,31 @@ Lane SliceLane(const configs::Config& config, const CollectiveRequest& request,
   return lane;
 }
 
+// A group that spans a twisted axis and all those along which it is shifted can
+// close it. Not for an all-to-all, whose blocks are never gathered.
+void CloseTwisted(const configs::Topology& topology, const CollectiveRequest& request,
+                  const Box& box, Lane& lane) {
+  if (lane.axis >= configs::kMaxAxes || !topology.IsTwisted(lane.axis) || lane.stride != 1 ||
+      lane.n != topology.shape()[lane.axis] || request.kind == CollectiveKind::kAllToAll) {
+    return;
+  }
+  const configs::Coordinates begin = topology.At(0);
+  configs::Coordinates end = begin;
+  end.at[lane.axis] = lane.n - 1;
+  const configs::Coordinates over = topology.At(
+      topology.Neighbour(topology.ChipAt(end), configs::MakeDirection(lane.axis, /*plus=*/true)));
+  uint32_t shifted = 0;
+  for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
+    if (over.at[axis] == begin.at[axis]) continue;
+    const auto run = std::find_if(box.runs.begin(), box.runs.end(),
+                                  [axis](const AxisRun& r) { return r.axis == axis; });
+    if (run == box.runs.end() || !run->ring || run->stride != 1) return;
+    shifted |= 1U << (run - box.runs.begin());
+  }
+  lane.shape = Lane::Shape::kRing;
+  lane.closes_after = shifted;
+}
+
 // Lane along one run of a box. Chips that are not neighbours exchange over all
 // links between them, which they share with the groups in between; and the
 // devices of a chip share its links.
@@ -68,7 +93,9 @@ Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
     lane.rate = config.chip.ici.die_to_die_bytes_per_second;
     return lane;
   }
-  lane.rate = timing::EffectiveLinkRate(config.chip.ici, topology.wraps(run.axis));
+  lane.rate = timing::EffectiveLinkRate(config.chip.ici,
+                                        topology.wraps(run.axis) || topology.IsTwisted(run.axis));
+  CloseTwisted(topology, request, *form.box, lane);
   // Disjoint groups of chips have disjoint links.
   if (run.stride == 1 && topology.devices_per_chip() == 1) return lane;
   LinkLoads loads(config);
@@ -241,8 +268,9 @@ std::vector<std::vector<int64_t>> ListsOf(const configs::Config& config,
 }
 
 bool AllRings(const std::vector<Lane>& lanes) {
-  return std::all_of(lanes.begin(), lanes.end(),
-                     [](const Lane& lane) { return lane.shape == Lane::Shape::kRing; });
+  return std::all_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
+    return lane.shape == Lane::Shape::kRing && lane.closes_after == 0;
+  });
 }
 
 // Colours take the axes of the torus in turns, before them the way between slices

@@ -48,6 +48,10 @@ struct Lane {
   // (axis < 0) a table of routes of the algorithm.
   int axis = -1;
   int64_t stride = 1;
+  // On a twisted torus an axis closes with a shift along others (bit masks of lanes):
+  // a ring once all of those have been gathered, as then the shift makes no
+  // difference, and a line before.
+  uint32_t closes_after = 0;
   bool closed = true;  // kSwitched: all slices, evenly spaced, so that none is first
 
   // Position that a displacement leads to; both are numbers of positions.
@@ -61,7 +65,9 @@ struct Lane {
     return shape == other.shape && n == other.n && hops == other.hops && rate == other.rate;
   }
   // All positions do the same.
-  bool Symmetric() const { return shape == Shape::kSwitched ? closed : shape != Shape::kLine; }
+  bool Symmetric() const {
+    return shape == Shape::kSwitched ? closed : shape != Shape::kLine && closes_after == 0;
+  }
 };
 
 // Closed form of one lane, without launch. `shard`, `block` as in

@@ -54,6 +54,13 @@ int64_t Plan::members() const {
   return product;
 }
 
+Lane Plan::LaneAt(size_t colour, size_t phase) const {
+  Lane lane = lanes[orders[colour][phase]];
+  for (size_t i = 0; i < phase; ++i) lane.closes_after &= ~(1U << orders[colour][i]);
+  if (lane.closes_after != 0) lane.shape = Lane::Shape::kLine;
+  return lane;
+}
+
 void SetAtom(const CollectiveRequest& request, Plan& plan) {
   plan.halves = 1;
   // One way there is nothing to halve.
@@ -92,7 +99,7 @@ DeviceSteps StepsAt(const Plan& plan, const Position& position) {
     DeviceSteps together;
     for (size_t colour = 0; colour < plan.orders.size(); ++colour) {
       const int index = plan.orders[colour][phase];
-      const Lane& lane = plan.lanes[index];
+      const Lane lane = plan.LaneAt(colour, phase);
       const Pieces held = HeldAt(plan, position, static_cast<int>(colour), phase);
       DeviceSteps one = exchange ? AllToAllSteps(lane, index, held)
                                  : AllGatherSteps(lane, index, held, plan.WayOf(colour));
@@ -144,11 +151,12 @@ Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici) {
     // The colours wait for each other after every step. Mostly they are equally
     // long, and the first stands for all.
     const bool alike = std::all_of(plan.orders.begin(), plan.orders.end(), [&](const auto& order) {
-      return plan.lanes[order[phase]].SameSpeed(plan.lanes[plan.orders[0][phase]]);
+      const size_t colour = &order - plan.orders.data();
+      return plan.LaneAt(colour, phase).SameSpeed(plan.LaneAt(0, phase));
     });
     std::vector<Picoseconds> steps;
     for (size_t colour = 0; colour < plan.orders.size(); ++colour) {
-      const Lane& lane = plan.lanes[plan.orders[colour][phase]];
+      const Lane lane = plan.LaneAt(colour, phase);
       const Bytes block = bundles[colour] * (exchange ? plan.members() / lane.n : 1);
       if (alike && colour == 0) {
         time += exchange ? AllToAllTime(lane, block, ici.hop_latency)

@@ -38,6 +38,8 @@ struct Plan {
   int halves = 1;
 
   int64_t members() const;
+  // The lane that the colour takes in this phase, as it is then.
+  Lane LaneAt(size_t colour, size_t phase) const;
   Way WayOf(size_t colour) const { return ways.empty() ? Way::kBoth : ways[colour]; }
 };
 
