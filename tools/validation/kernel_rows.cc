@@ -12,6 +12,7 @@
 //                     fusions, copies and results
 //   --vmem-share X    operands of loop fusions in VMEM cost this share of what HBM
 //                     operands cost (0)
+//   --cmem-share X    operands of products in CMEM likewise, on their way to VMEM (0)
 //   --narrow-result N elements of less than 4 bytes in results of products count as
 //                     N bytes (4)
 
@@ -46,7 +47,7 @@ using Json = nlohmann::ordered_json;
 
 struct Conventions {
   bool wide_elements = false;
-  double vmem_share = 0;
+  double vmem_share = 0, cmem_share = 0;
   int64_t narrow_result = 4;
 };
 
@@ -61,6 +62,7 @@ struct Operand {
   Shape logical, physical;
   int64_t minor = -1;  // the logical dimension along the lanes
   bool fast = false;   // VMEM, CMEM, SMEM: not HBM
+  bool cmem = false;
 };
 
 Operand ParseOperand(const Json& json) {
@@ -83,6 +85,7 @@ Operand ParseOperand(const Json& json) {
     if (rank > 0) operand.minor = minor_to_major[0];
   }
   operand.fast = json.size() > 3 && json[3].get<std::string>() != "HBM";
+  operand.cmem = json.size() > 3 && json[3].get<std::string>() == "CMEM";
   return operand;
 }
 
@@ -114,8 +117,9 @@ class RowBuilder {
  private:
   void AddInput(Operand operand, bool product) {
     Shape shape = product ? operand.logical : operand.physical;
-    const bool in_hbm =
-        !operand.fast || (!product && conventions_.vmem_share > 0 && !MovesLanes(operand));
+    const bool counts = product ? operand.cmem && conventions_.cmem_share > 0
+                                : conventions_.vmem_share > 0 && !MovesLanes(operand);
+    const bool in_hbm = !operand.fast || counts;
     if (!in_hbm) shape.layout.memory_space = hlo::kVmemSpace;
     const auto number = static_cast<int64_t>(parameters_.size());
     outer_.push_back(entry_->AddParameter(number, shape, "p"));
@@ -457,16 +461,18 @@ void Widen(const Instruction& fusion, const Json& row, const Conventions& conven
     if (w.kind == isa::WindowKind::kOutput) {
       shape = result < results.size() ? results[result++] : nullptr;
       if (product) bytes = conventions.narrow_result;
-    } else if (!product) {
+    } else {
       for (const Instruction* operand : fusion.operands()) {
         if (operand->name() != w.operand || operand->opcode() != Opcode::kParameter) continue;
-        shape = &operand->shape();
-        const Json& input = row["inputs"][operand->attrs().parameter_number()];
-        if (ParseOperand(input).fast) share = conventions.vmem_share;
+        if (!product) shape = &operand->shape();
+        const Operand input = ParseOperand(row["inputs"][operand->attrs().parameter_number()]);
+        if (!product && input.fast) share = conventions.vmem_share;
+        if (product && input.cmem) share = conventions.cmem_share;
       }
     }
-    if (shape == nullptr) continue;
-    if (IsNarrow(*shape)) share *= 8.0 * bytes / hlo::BitWidth(shape->element_type);
+    if (shape != nullptr && IsNarrow(*shape)) {
+      share *= 8.0 * bytes / hlo::BitWidth(shape->element_type);
+    }
     w.bytes = timing::Scaled(w.bytes, share);
   }
 }
@@ -542,6 +548,7 @@ int Main(int argc, char** argv) {
   app.add_option("--set", overrides)->allow_extra_args(false);
   app.add_flag("--wide-elements", conventions.wide_elements);
   app.add_option("--vmem-share", conventions.vmem_share);
+  app.add_option("--cmem-share", conventions.cmem_share);
   app.add_option("--narrow-result", conventions.narrow_result);
   CLI11_PARSE(app, argc, argv);
   const auto config = configs::LoadConfig(config_name, overrides);

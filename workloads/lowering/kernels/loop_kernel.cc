@@ -39,7 +39,8 @@ isa::Window MakeWindow(isa::WindowKind kind, Bytes bytes, int64_t parts, std::st
 // A single elementwise operation or reduction that nothing was fused to. The TPU
 // compiler does not search for its tiles: it runs whole if no array takes more than
 // 1024 registers and two buffers of everything, and operands once more unpacked, fit
-// into what windows may use; else in windows of 128 registers of the largest array.
+// into what windows may use; else in windows of 128 registers of the largest array, or
+// of 1024 where sixteen such windows fit.
 bool IsLone(const KernelView& view) {
   if (view.instruction->opcode() == Opcode::kFusion) return false;
   int work = 0;
@@ -62,7 +63,7 @@ bool IsLone(const KernelView& view) {
 }
 
 int64_t LoneSteps(const KernelView& view, const passes::Target& target) {
-  constexpr int64_t kWholeRegisters = 1024, kWindowRegisters = 128;
+  constexpr int64_t kLargeWindow = 1024, kSmallWindow = 128;  // registers
   int64_t largest = 0;
   Bytes room(0);
   for (const KernelInput& input : view.inputs) {
@@ -74,9 +75,11 @@ int64_t LoneSteps(const KernelView& view, const passes::Target& target) {
     if (BytesOf(output, target).value() > kWholeBytes) room += BytesOf(output, target) * 2;
     largest = std::max(largest, VectorRegisters(target, output.written));
   }
-  if (largest <= kWholeRegisters && room <= target.ScopedVmem()) return 1;
+  if (largest <= kLargeWindow && room <= target.ScopedVmem()) return 1;
+  const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
+  const bool large = 16 * kLargeWindow * register_bytes <= target.ScopedVmem().value();
   // The cores of a megacore take a window each.
-  const int64_t registers = kWindowRegisters * target.chip().CoresPerDevice();
+  const int64_t registers = (large ? kLargeWindow : kSmallWindow) * target.chip().CoresPerDevice();
   return std::max<int64_t>(1, CeilDiv(largest, registers));
 }
 

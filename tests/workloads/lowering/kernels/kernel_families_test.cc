@@ -522,6 +522,67 @@ TEST_F(KernelFamilies, NarrowTypesAreTiledInMoreRows) {
   EXPECT_EQ(target_.PaddedSize(MakeShape(PrimitiveType::kS4, {64, 128})), Bytes(64 * 64));
 }
 
+// A lone operation runs whole if its arrays take no more than 1024 registers and four
+// times the operand and twice the result fit 16 MiB; else in windows of 128 registers.
+TEST_F(KernelFamilies, LoneOperationsRunWholeOrInFixedWindows) {
+  const auto steps = [&](const passes::Target& target, PrimitiveType type, int64_t rows) {
+    Instruction* x = m_.Param(MakeShape(type, {rows, 1024}));
+    const Instruction* e = m_.Add(Opcode::kExponential, x->shape(), {x});
+    return BuildKernel(*e, target).value().Steps();
+  };
+  // [1024,1024] are 1024 registers. bf16: 4 * 2 MiB + 2 * 2 MiB = 12 MiB fit; f32: 24 MiB do not.
+  EXPECT_EQ(steps(target_, PrimitiveType::kBf16, 1024), 1);
+  EXPECT_EQ(steps(target_, PrimitiveType::kF32, 1024), 8);
+  // 4096 registers / 128. Two cores take a window each. Where sixteen windows of 1024
+  // registers (4 MiB) fit the 64 MiB of v7x, those.
+  EXPECT_EQ(steps(target_, PrimitiveType::kBf16, 4096), 32);
+  const configs::Config v5p = configs::LoadConfig("v5p-2x2x1", {}).value();
+  EXPECT_EQ(steps(passes::Target(v5p), PrimitiveType::kBf16, 4096), 16);
+  const configs::Config v7x = configs::LoadConfig("v7x-2x2x1", {}).value();
+  EXPECT_EQ(steps(passes::Target(v7x), PrimitiveType::kBf16, 4096), 4);
+}
+
+// The exponential of a product follows it register by register. A row less its maximum
+// has to wait for the block.
+TEST_F(KernelFamilies, ASoftmaxWaitsForItsProduct) {
+  hlo::Computation* maximum = m_.Reducer(Opcode::kMaximum);
+  Instruction* a = m_.Param(F32({1024, 128}));
+  Instruction* b = m_.Param(F32({128, 1024}));
+  const auto fuse = [&](bool softmax) {
+    hlo::Computation* f = m_.module().AddComputation(softmax ? "softmax" : "exponential");
+    const Shape out = F32({1024, 1024});
+    Instruction* p = hlo::TestModule::Param(f, a->shape());
+    Instruction* q = hlo::TestModule::Param(f, b->shape());
+    Instruction* dot = hlo::TestModule::Add(f, Opcode::kDot, out, {p, q});
+    hlo::DotDims dims;
+    dims.lhs_contracting = {1};
+    dims.rhs_contracting = {0};
+    hlo::SetDotDims(dot, dims);
+    if (softmax) {
+      Instruction* least = hlo::AddConstant(f, PrimitiveType::kF32, 0);
+      Instruction* top = hlo::TestModule::Add(f, Opcode::kReduce, F32({1024}), {dot, least});
+      hlo::SetDimensions(top, {1});
+      top->set_called({maximum});
+      Instruction* rows = hlo::TestModule::Add(f, Opcode::kBroadcast, out, {top});
+      hlo::SetDimensions(rows, {0});
+      f->set_root(hlo::TestModule::Add(f, Opcode::kSubtract, out, {dot, rows}));
+    } else {
+      f->set_root(hlo::TestModule::Add(f, Opcode::kExponential, out, {dot}));
+    }
+    Instruction* fusion = m_.Add(Opcode::kFusion, out, {a, b});
+    fusion->set_called({f});
+    return Build(fusion);
+  };
+  EXPECT_EQ(fuse(false).block.latency, Cycles(0));
+  // Maximum: 128 registers of partial results, one transposition and eight pops each; the
+  // 1024 maxima (one register) are rotated to their rows. (128 * 9 + 1) * 9 / 2 = 5188.5
+  // cycles on the cross-lane units; the VALUs need less. A step rounds up.
+  const isa::Kernel kernel = fuse(true);
+  const int64_t cycles = kernel.block.latency.value() * kernel.Steps();
+  EXPECT_GE(cycles, 5189);
+  EXPECT_LE(cycles, 5189 + 6 * kernel.Steps());
+}
+
 TEST_F(KernelFamilies, UnknownOperationsAreNamed) {
   Instruction* x = m_.Param(F32({8, 8}));
   Instruction* odd = m_.Add(Opcode::kInfeed, F32({8, 8}), {x});
