@@ -98,10 +98,9 @@ void Dma::BeginBulk(int32_t index, double bytes, double rate) {
   ++channel.flows;
 }
 
-bool Dma::BulkIsSlowed(int32_t index) {
+bool Dma::BulkIsSlowed(int32_t index, double share) {
   const Channel& channel = channels_[index];
-  // Times are whole picoseconds, so the rate asked for is a little off.
-  return fluid_.network().Rate(channel.flow) < channel.bulk_rate * (1 - 1e-3);
+  return fluid_.network().Rate(channel.flow) < channel.bulk_rate * (1 - share);
 }
 
 void Dma::EndBulk(int32_t index, double moved) {

@@ -82,7 +82,8 @@ class Dma : public sc_core::sc_module, public FlowListener, public DelayListener
   ChannelState Suspend(int32_t channel);
   // A suspended channel moves bytes at this rate, if HBM has that much to give.
   void BeginBulk(int32_t channel, double bytes, double rate);
-  bool BulkIsSlowed(int32_t channel);
+  // By more than this share.
+  bool BulkIsSlowed(int32_t channel, double share);
   void EndBulk(int32_t channel, double moved);
   // Goes on with `state`, as if it were now that it describes.
   void Resume(int32_t channel, const ChannelState& state);

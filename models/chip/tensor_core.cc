@@ -264,10 +264,14 @@ bool TensorCore::BeginRepeat(const Boundary& before, const Boundary& now, int64_
 
 void TensorCore::ConditionsChanged() {
   if (phase_ != Phase::kRepeat) return;
+  // Times are whole picoseconds: with up to three transfers per step, each rounded,
+  // the rate asked for may be a little more than HBM has.
+  const double rounding = 3 * static_cast<double>(repeat_.iteration.steps) /
+                          static_cast<double>(repeat_.iteration.period.value());
   // What changed when the flow of this core did is no other condition, if they get
   // what they had.
   if (Now() == repeat_.began && parts_.dma.OtherPopulation(channel_) == repeat_.others &&
-      !parts_.dma.BulkIsSlowed(channel_)) {
+      !parts_.dma.BulkIsSlowed(channel_, rounding)) {
     const double rate = parts_.dma.OtherRates(channel_);
     const double own = static_cast<double>(repeat_.iteration.work.moved.value()) /
                        ToSeconds(repeat_.iteration.period);

@@ -189,7 +189,10 @@ uint64_t Network::Stop(Picoseconds now, FlowId id, std::optional<double> moved) 
   Settle(flow);
   if (moved) {
     const double more = *moved - (flow.amount - flow.remaining);
-    for (const FlowUse& use : flow.uses) resources_[use.resource].carried += use.weight * more;
+    for (const FlowUse& use : flow.uses) {
+      resources_[use.resource].carried += use.weight * more;
+      resources_[use.resource].lent += use.weight * std::max(0.0, more);
+    }
     flow.remaining = flow.amount - *moved;
   }
   for (const FlowUse& use : flow.uses) {
@@ -575,7 +578,7 @@ std::string Network::CheckConservation() const {
     const double slack = resource.peak_capacity *
                          Seconds(static_cast<int64_t>(resource.ended + resource.users.size()));
     const double carried = Carried(ResourceId{r});
-    if (carried > offered * (1 + kRelative) + slack) {
+    if (carried > offered * (1 + kRelative) + slack + resource.lent) {
       return fmt::format("{}: {} units carried, but its capacity allows {}", resource.name, carried,
                          offered);
     }

@@ -208,6 +208,7 @@ class Network {
     uint64_t merged = 0;  // sequence of the last flow started on it
     double reported_rate = 0;
     double carried = 0;  // up to each user's `settled`
+    double lent = 0;     // of carried: booked by Stop beyond what the flow had moved
     double charged = 0;  // sum of weight * amount over all flows started
     double offered = 0;  // integral of capacity up to `offered_at`
     int64_t offered_at = 0;
