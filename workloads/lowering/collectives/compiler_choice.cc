@@ -186,6 +186,7 @@ CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& re
   query.slice = config.topology.shape();
   query.operand = request.operand_bytes;
   query.minor = request.minor_dimension;
+  query.offloaded = request.sparse_core;
   if (request.kind == CollectiveKind::kPermute) return query;
   query.members = static_cast<int64_t>(request.groups[0].size());
   query.whole_axes = form.box.has_value();
@@ -220,7 +221,8 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query) {
   switch (query.kind) {
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kReduceScatter:
-      choice.offloaded = like == "v7x" && (query.minor || query.operand >= kOffloadLeast);
+      choice.offloaded = query.offloaded.value_or(like == "v7x" &&
+                                                  (query.minor || query.operand >= kOffloadLeast));
       if (choice.offloaded) break;
       if (query.kind == CollectiveKind::kReduceScatter && Scatters(query, shape)) {
         choice.emitter = "SingleInputAllReduceScatterFusion";
@@ -231,7 +233,7 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query) {
       }
       break;
     case CollectiveKind::kAllGather:
-      choice.offloaded = like == "v7x";
+      choice.offloaded = query.offloaded.value_or(like == "v7x");
       if (!choice.offloaded) GatherOf(query, shape, choice);
       break;
     case CollectiveKind::kAllToAll:

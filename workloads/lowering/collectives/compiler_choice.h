@@ -28,6 +28,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,8 @@ struct CompilerQuery {
   bool whole_axes = true;        // spans its axes, not only parts of them; false for no box
   Bytes operand;                 // of one device
   bool minor = false;            // gathers or scatters the last of several dimensions
+  // Whether the SparseCores run it, if that is decided; else as printed.
+  std::optional<bool> offloaded = std::nullopt;
 };
 CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& request,
                       const GroupForm& form);
