@@ -193,10 +193,10 @@ class Verifier {
     if (rdma.reduce && (rdma.reduce->element_bytes < 1 || rdma.reduce->valu_per_vreg < 0)) {
       return absl::InternalError("a reducing transfer of elements without size");
     }
-    const std::vector<RouteEnd>& ends = program_.routes[rdma.route].from;
-    for (size_t device = 0; device < ends.size(); ++device) {
-      if (ends[device].peer == static_cast<int32_t>(device) && rdma.from == MemorySpace::kVmem &&
-          rdma.to == MemorySpace::kVmem) {
+    if (rdma.from == MemorySpace::kVmem && rdma.to == MemorySpace::kVmem) {
+      const std::vector<RouteEnd>& ends = program_.routes[rdma.route].from;
+      for (size_t device = 0; device < ends.size(); ++device) {
+        if (ends[device].peer != static_cast<int32_t>(device)) continue;
         return NoRule("a remote DMA from a device's VMEM to its own (that is a Dma)");
       }
     }

@@ -68,9 +68,9 @@ class RouteTable {
     const auto found = routes_.find(key);
     if (found != routes_.end()) return found->second;
     const Lane& lane = candidate_.plan.lanes[move.lane];
-    const int32_t route = AddRoute(
-        lane.axis >= 0 ? AxisRoute(topology_, lane.axis, move.delta * lane.stride) : OnList(move),
-        program_);
+    const int32_t route =
+        lane.axis >= 0 ? AddAxisRoute(topology_, lane.axis, move.delta * lane.stride, program_)
+                       : AddRoute(OnList(move), program_);
     routes_[key] = route;
     return route;
   }

@@ -79,16 +79,18 @@ bool SameForm(const Box& a, const Box& b) {
 }
 
 std::optional<Box> FindBox(const configs::Topology& topology, const std::vector<int64_t>& group) {
-  std::array<std::vector<int64_t>, kMaxLanes> coordinates;
+  std::array<std::vector<bool>, kMaxLanes> seen;
+  for (int axis = 0; axis < kMaxLanes; ++axis) seen[axis].resize(LengthOf(topology, axis));
   for (const int64_t device : group) {
     const Position at = PlaceOf(topology, device);
-    for (int axis = 0; axis < kMaxLanes; ++axis) coordinates[axis].push_back(at[axis]);
+    for (int axis = 0; axis < kMaxLanes; ++axis) seen[axis][at[axis]] = true;
   }
   Box box;
   for (int axis = 0; axis < kMaxLanes; ++axis) {
-    std::vector<int64_t>& sorted = coordinates[axis];
-    std::sort(sorted.begin(), sorted.end());
-    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+    std::vector<int64_t> sorted;
+    for (size_t at = 0; at < seen[axis].size(); ++at) {
+      if (seen[axis][at]) sorted.push_back(static_cast<int64_t>(at));
+    }
     if (sorted.size() < 2) continue;
     // Every slice reaches every other: there are no ends.
     const bool wraps = axis == kSliceAxis || (axis < configs::kMaxAxes && topology.wraps(axis));

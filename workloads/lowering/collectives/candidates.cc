@@ -75,6 +75,20 @@ void CloseTwisted(const configs::Topology& topology, const CollectiveRequest& re
   lane.closes_after = shifted;
 }
 
+// Of the chip that has most, over all groups of the form.
+int64_t MembersPerChip(const configs::Topology& topology, const CollectiveRequest& request,
+                       const GroupForm& form) {
+  if (topology.devices_per_chip() == 1) return 1;
+  std::vector<int64_t> members(static_cast<size_t>(topology.chips()));
+  int64_t most = 1;
+  for (const size_t g : form.groups) {
+    for (const int64_t device : request.groups[g]) {
+      most = std::max(most, ++members[device / topology.devices_per_chip()]);
+    }
+  }
+  return most;
+}
+
 // Lane along one run of a box. Chips that are not neighbours exchange over all
 // links between them, which they share with the groups in between; and the
 // devices of a chip share its links.
@@ -96,8 +110,11 @@ Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
   lane.rate = timing::EffectiveLinkRate(config.chip.ici,
                                         topology.wraps(run.axis) || topology.IsTwisted(run.axis));
   CloseTwisted(topology, request, *form.box, lane);
-  // Disjoint groups of chips have disjoint links.
-  if (run.stride == 1 && topology.devices_per_chip() == 1) return lane;
+  // Between neighbours a link carries what the devices of one chip send.
+  if (run.stride == 1) {
+    lane.rate = lane.rate / static_cast<double>(MembersPerChip(topology, request, form));
+    return lane;
+  }
   LinkLoads loads(config);
   for (const int64_t offset : {run.stride, -run.stride}) {
     const isa::Route route = AxisRoute(topology, run.axis, offset);

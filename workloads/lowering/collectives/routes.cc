@@ -20,6 +20,15 @@ bool Equal(const isa::Route& a, const isa::Route& b) {
                                         });
 }
 
+// No other route is called so.
+std::string AxisRouteName(int axis, int64_t offset) {
+  if (axis == kCoreAxis) return fmt::format("core{:+d}", offset);
+  if (axis == kSliceAxis) return fmt::format("slice{:+d}", offset);
+  const int64_t distance = offset > 0 ? offset : -offset;
+  std::string name(configs::DirectionName(configs::MakeDirection(axis, offset > 0)));
+  return distance > 1 ? name + fmt::format("{}", distance) : name;
+}
+
 size_t IndexOf(const configs::Link& link) {
   return static_cast<size_t>(link.chip) * configs::kDirections +
          static_cast<size_t>(link.direction);
@@ -38,9 +47,9 @@ isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset
   const int64_t per_chip = topology.devices_per_chip();
   const int64_t distance = offset > 0 ? offset : -offset;
   isa::Route route;
+  route.name = AxisRouteName(axis, offset);
   route.from.resize(topology.devices());
   if (axis == kCoreAxis) {
-    route.name = fmt::format("core{:+d}", offset);
     for (int64_t device = 0; device < topology.devices(); ++device) {
       const int64_t core = device % per_chip + offset;
       if (core >= 0 && core < per_chip)
@@ -49,7 +58,6 @@ isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset
     return route;
   }
   if (axis == kSliceAxis) {
-    route.name = fmt::format("slice{:+d}", offset);
     const int64_t in_slice = topology.devices() / topology.slices();
     for (int64_t device = 0; device < topology.devices(); ++device) {
       const int64_t round = (device + offset * in_slice) % topology.devices();
@@ -59,8 +67,6 @@ isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset
     return route;
   }
   const configs::Direction direction = configs::MakeDirection(axis, offset > 0);
-  route.name = std::string(configs::DirectionName(direction));
-  if (distance > 1) route.name += fmt::format("{}", distance);
   for (int64_t device = 0; device < topology.devices(); ++device) {
     isa::RouteEnd end;
     int64_t at = device / per_chip;
@@ -73,6 +79,16 @@ isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset
     route.from[device] = std::move(end);
   }
   return route;
+}
+
+int32_t AddAxisRoute(const configs::Topology& topology, int axis, int64_t offset,
+                     isa::PodProgram& program) {
+  const std::string name = AxisRouteName(axis, offset);
+  for (size_t i = 0; i < program.routes.size(); ++i) {
+    if (program.routes[i].name == name) return static_cast<int32_t>(i);
+  }
+  program.routes.push_back(AxisRoute(topology, axis, offset));
+  return static_cast<int32_t>(program.routes.size()) - 1;
 }
 
 isa::Route ListRoute(const configs::Topology& topology, std::string name,

@@ -23,6 +23,10 @@ isa::RouteEnd RouteTo(const configs::Topology& topology, int64_t from, int64_t t
 // leads over the edge have no end.
 isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset);
 
+// Index of that route in the program, which gets it if it has none of its name.
+int32_t AddAxisRoute(const configs::Topology& topology, int axis, int64_t offset,
+                     isa::PodProgram& program);
+
 // From every member of each list, the positions of a lane, to the one that
 // `offset` leads to, over minimum-hop routes; where two ways round a ring are equally short, the
 // one that `tie` says.
