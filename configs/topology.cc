@@ -176,6 +176,13 @@ Shape Topology::Steps(int64_t from, int64_t to, RouteTie tie) const {
   const Coordinates a = At(from);
   const Coordinates b = At(to);
   const bool plus = tie == RouteTie::kPlus;
+  if (!twisted()) {
+    Shape steps;
+    for (int axis = 0; axis < kMaxAxes; ++axis) {
+      steps[axis] = StepsAlong(shape_[axis], wrap_[axis], a.at[axis], b.at[axis], plus);
+    }
+    return steps;
+  }
   std::array<std::vector<int64_t>, kMaxAxes> ways;
   for (int axis = 0; axis < kMaxAxes; ++axis) {
     ways[axis] = {0};

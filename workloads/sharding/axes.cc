@@ -156,22 +156,26 @@ std::vector<int64_t> PositionOfPartition(const Mesh& mesh) {
 std::vector<std::vector<int64_t>> ReplicaGroups(const Mesh& mesh, const Axes& axes) {
   const std::vector<int64_t> partitions = PartitionAtPosition(mesh);
   const int64_t group_size = Product(axes);
-  // The first member of a group has coordinate 0 along all of the axes; a
-  // position minus its offset along the axes is that member.
-  std::map<int64_t, std::vector<int64_t>> groups;
+  std::vector<int64_t> strides;
+  for (const AxisRef& axis : axes) strides.push_back(Stride(mesh, axis));
+  std::vector<std::vector<int64_t>> groups;
+  // Of the first member of a group, which has coordinate 0 along all of the axes
+  // and comes before the others.
+  std::vector<size_t> group_of(static_cast<size_t>(mesh.size()));
   for (int64_t position = 0; position < mesh.size(); ++position) {
-    int64_t first = position;
-    for (const AxisRef& axis : axes) {
-      const int64_t stride = Stride(mesh, axis);
-      first -= position / stride % axis.size * stride;
+    int64_t first = position, index = 0;
+    for (size_t a = 0; a < axes.size(); ++a) {
+      const int64_t at = position / strides[a] % axes[a].size;
+      first -= at * strides[a];
+      index = index * axes[a].size + at;
     }
-    std::vector<int64_t>& group = groups[first];
-    group.resize(group_size);
-    group[ShardIndex(mesh, axes, position)] = partitions[position];
+    if (first == position) {
+      group_of[position] = groups.size();
+      groups.emplace_back(group_size);
+    }
+    groups[group_of[first]][index] = partitions[position];
   }
-  std::vector<std::vector<int64_t>> result;
-  for (auto& [first, group] : groups) result.push_back(std::move(group));
-  return result;
+  return groups;
 }
 
 std::string ToString(const AxisRef& axis, const Mesh& mesh) {
