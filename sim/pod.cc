@@ -118,7 +118,8 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
           chip.router().link(static_cast<configs::Direction>(d));
     }
   }
-  BuildNics();
+  const configs::Hosts hosts = configs::HostsOf(config);
+  BuildNics(hosts);
   // The others lead to their representatives.
   for (int64_t d = 0; d < config.devices(); ++d) {
     devices_[d] = devices_[classes.devices.Representative(d)];
@@ -131,9 +132,8 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
         .die_link = device.die_link(),
         .sparse_core = device.sparse_core(),
         .host_link = host_links_[classes.chips.Representative(chip)],
-        .nic = nics_.empty()
-                   ? nullptr
-                   : nics_[classes.hosts.Representative(configs::HostOf(config, chip))].get(),
+        .nic = nics_.empty() ? nullptr
+                             : nics_[classes.hosts.Representative(hosts.of_chip[chip])].get(),
         .copies = classes.devices.Copies(d),
     });
   }
@@ -148,17 +148,12 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
   if (!recorder.recorded_devices().empty()) WatchRates(recorder);
 }
 
-void Pod::BuildNics() {
-  if (config_.topology.slices() == 1) return;
-  nics_.resize(static_cast<size_t>(configs::HostCount(config_)));
-  std::vector<int64_t> chips(nics_.size());
-  for (int64_t chip = 0; chip < config_.topology.chips(); ++chip) {
-    ++chips[configs::HostOf(config_, chip)];
-  }
+void Pod::BuildNics(const configs::Hosts& hosts) {
+  nics_.resize(hosts.chips.size());
   for (const int32_t host : classes_.hosts.first) {
     nics_[host] =
         std::make_unique<chip::Nic>(fmt::format("host{}_nic", host).c_str(), fluid_, config_.chip,
-                                    chips[host], classes_.hosts.Copies(host));
+                                    hosts.chips[host], classes_.hosts.Copies(host));
   }
 }
 

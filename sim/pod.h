@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "configs/config.h"
+#include "configs/hosts.h"
 #include "models/chip/device.h"
 #include "models/chip/faults.h"
 #include "models/chip/fluid.h"
@@ -87,7 +88,7 @@ class Pod : public sc_core::sc_module {
   void CheckInvariants(const Timeline& timeline);
 
  private:
-  void BuildNics();
+  void BuildNics(const configs::Hosts& hosts);
   void WatchRates(Recorder& recorder);
 
   // The member of `classes` that represents the link; null = no such link.

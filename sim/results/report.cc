@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "configs/hosts.h"
 #include "configs/status_macros.h"
 #include "sim/results/scope.h"
 #include "sim/results/text.h"
@@ -148,10 +149,7 @@ Picoseconds BusiestPcie(const Config& config, const sim::Timeline& timeline) {
 // The longest that a host's network card was needed, at its full rate.
 Picoseconds BusiestNic(const Config& config, const sim::Timeline& timeline) {
   if (timeline.hosts.empty()) return Picoseconds(0);
-  std::vector<int64_t> chips(timeline.hosts.size());
-  for (int64_t chip = 0; chip < config.topology.chips(); ++chip) {
-    ++chips[configs::HostOf(config, chip)];
-  }
+  const std::vector<int64_t> chips = configs::HostsOf(config).chips;
   Picoseconds busiest{0};
   for (size_t host = 0; host < chips.size(); ++host) {
     const sim::HostTotals& totals = timeline.hosts[host];

@@ -1,10 +1,10 @@
 #include "sim/symmetry/classes.h"
 
-#include <algorithm>
 #include <bit>
 #include <numeric>
 #include <unordered_map>
 
+#include "configs/hosts.h"
 #include "models/isa/used_routes.h"
 
 namespace tpusim::sim {
@@ -40,16 +40,6 @@ Partition PartitionOf(const std::vector<Colour>& colours) {
   return partition;
 }
 
-// Empty in a single slice, where nothing uses a host's network card.
-std::vector<int64_t> HostsOf(const configs::Config& config) {
-  std::vector<int64_t> hosts;
-  if (config.topology.slices() == 1) return hosts;
-  for (int64_t chip = 0; chip < config.topology.chips(); ++chip) {
-    hosts.push_back(configs::HostOf(config, chip));
-  }
-  return hosts;
-}
-
 // What a transfer to another slice is to a network card or host link.
 constexpr Colour kLeaves = 1, kArrives = 2;
 
@@ -63,13 +53,10 @@ class Refinement {
         devices_(static_cast<size_t>(program.devices())),
         links_(static_cast<size_t>(config.topology.chips() * configs::kDirections), kNone),
         chips_(static_cast<size_t>(config.topology.chips()), Mix(1)),
-        host_of_chip_(HostsOf(config)) {
-    std::vector<Colour> chips_of_host;
-    for (const int64_t host : host_of_chip_) {
-      chips_of_host.resize(std::max(chips_of_host.size(), static_cast<size_t>(host) + 1));
-      ++chips_of_host[host];
+        on_hosts_(configs::HostsOf(config)) {
+    for (const int64_t chips : on_hosts_.chips) {
+      hosts_.push_back(Mix(4, static_cast<Colour>(chips)));
     }
-    for (const Colour chips : chips_of_host) hosts_.push_back(Mix(4, chips));
     for (size_t d = 0; d < devices_.size(); ++d) {
       const double clock = impairments.ClockFactor(static_cast<int64_t>(d) / per_chip_);
       devices_[d] = Mix(Mix(2, static_cast<Colour>(program.program_of_device[d])),
@@ -121,7 +108,7 @@ class Refinement {
         }
         if (end.dcn) {
           const size_t peer_chip = static_cast<size_t>(end.peer / per_chip_);
-          const int64_t here = host_of_chip_[chip], there = host_of_chip_[peer_chip];
+          const int64_t here = on_hosts_.of_chip[chip], there = on_hosts_.of_chip[peer_chip];
           colour = Mix(Mix(Mix(colour, hosts_[here]), hosts_[there]), chips_[peer_chip]);
           hosts[here] += Mix(sends, kLeaves);
           hosts[there] += Mix(sends, kArrives);
@@ -144,7 +131,7 @@ class Refinement {
   const int64_t per_chip_;
   const std::vector<std::vector<int32_t>> used_;
   std::vector<Colour> devices_, links_, chips_;
-  const std::vector<int64_t> host_of_chip_;
+  const configs::Hosts on_hosts_;
   std::vector<Colour> hosts_;
 };
 
@@ -165,7 +152,7 @@ Classes Unfolded(const configs::Config& config) {
   for (const configs::Link& link : config.topology.AllLinks()) {
     links[LinkIndex(link)] = static_cast<Colour>(LinkIndex(link)) + 1;
   }
-  const int64_t hosts = config.topology.slices() == 1 ? 0 : configs::HostCount(config);
+  const auto hosts = static_cast<int64_t>(configs::HostsOf(config).chips.size());
   return {Alone(config.devices()), PartitionOf(links), Alone(config.topology.chips()),
           Alone(hosts)};
 }

@@ -251,3 +251,26 @@ def test_splash_attention_is_priced():
     assert products < price.flops < 1.1 * products
     # Two exponentials per key and query: of the score, and (in blocks of 128) to rescale.
     assert price.transcendentals == 2 * heads * length * length
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number_format"),
+    [(jnp.float16, "f32"), (jnp.int8, "int8"), (jnp.float8_e4m3fn, "fp8"), (jnp.int16, "int32")],
+)
+def test_products_have_the_format_of_their_operands(dtype, number_format):
+    assert one_price(product_in_one_block, *operands(dtype)).products == (
+        tpusim.KernelProduct(128, 128, 128, number_format, 1),
+    )
+
+
+def operands(dtype):
+    return (jax.ShapeDtypeStruct((128, 128), dtype),) * 2
+
+
+@jax.jit
+def product_in_one_block(x, y):
+    def kernel(x, y, out):
+        out[...] = jax.lax.dot(x[...], y[...], preferred_element_type=jnp.float32)
+
+    shape = jax.ShapeDtypeStruct((128, 128), jnp.float32)
+    return pl.pallas_call(kernel, grid=(1,), out_shape=shape)(x, y)

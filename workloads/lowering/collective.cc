@@ -14,7 +14,6 @@
 #include "workloads/lowering/collectives/permute.h"
 
 namespace tpusim::lowering {
-namespace {
 
 std::string_view KindName(CollectiveKind kind) {
   switch (kind) {
@@ -31,6 +30,8 @@ std::string_view KindName(CollectiveKind kind) {
   }
   return "collective";
 }
+
+namespace {
 
 std::string Where(const CollectiveRequest& request) {
   return fmt::format("{}{}{}", KindName(request.kind), request.name.empty() ? "" : " ",

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,8 @@
 namespace tpusim::lowering {
 
 enum class CollectiveKind { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kPermute };
+// "all-reduce", as HLO says.
+std::string_view KindName(CollectiveKind kind);
 
 struct CollectiveRequest {
   CollectiveKind kind = CollectiveKind::kAllReduce;

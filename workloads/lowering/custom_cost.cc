@@ -117,7 +117,11 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
 absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
   if (const auto stated = hlo::FrontendAttribute(call, kStated)) {
     tpusim::KernelCost message;
-    if (google::protobuf::TextFormat::ParseFromString(*stated, &message)) return CostOf(message);
+    if (!google::protobuf::TextFormat::ParseFromString(*stated, &message)) {
+      return UserError(fmt::format("{}: its attribute {} is no KernelCost: '{}'", call.Describe(),
+                                   kStated, *stated));
+    }
+    return CostOf(message);
   }
   if (const auto carried = hlo::CarriedCost(call)) {
     return CustomCost{carried->flops, carried->transcendentals,

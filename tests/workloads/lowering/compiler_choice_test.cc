@@ -54,19 +54,8 @@ CompilerQuery QueryOf(const Json& row) {
 
 std::string DoneAs(const CompilerChoice& choice) {
   if (choice.offloaded) return "custom-call";
-  switch (choice.kind) {
-    case CollectiveKind::kAllReduce:
-      return "all-reduce";
-    case CollectiveKind::kAllGather:
-      return "all-gather";
-    case CollectiveKind::kReduceScatter:
-      return "reduce-scatter";
-    case CollectiveKind::kAllToAll:
-      return "all-to-all";
-    case CollectiveKind::kPermute:
-      break;
-  }
-  return choice.asynchronous ? "collective-permute-start" : "collective-permute";
+  const std::string name(KindName(choice.kind));
+  return choice.kind == CollectiveKind::kPermute && choice.asynchronous ? name + "-start" : name;
 }
 
 TEST(CompilerChoiceTest, EverythingThatWasPrintedIsReproduced) {

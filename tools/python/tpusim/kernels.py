@@ -173,20 +173,26 @@ def _bytes(aval: Any) -> int:
     return math.prod(inner.shape) * np.dtype(inner.dtype).itemsize
 
 
-# Number formats of the arrays, as the parameters chip.mxu.passes_* call them.
-_FORMATS = {"bfloat16": "bf16", "float32": "f32", "int8": "int8", "uint8": "int8", "int4": "int4"}
-_FORMATS |= {"float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "int32": "int32", "uint32": "int32"}
+# Number formats of the arrays, as the parameters chip.mxu.passes_* call them, and as the simulator
+# takes products outside of kernels. float16 is none of them and goes in as float32 does.
+_FORMATS = {"bfloat16": "bf16", "bool": "bf16", "float32": "f32", "float16": "f32"}
+_FORMATS |= dict.fromkeys(_words("int8 uint8"), "int8")
+_FORMATS |= dict.fromkeys(_words("int4 uint4 int2 uint2"), "int4")
+_FORMATS |= dict.fromkeys(_words("int16 uint16 int32 uint32"), "int32")
 
 
-def _product(equation: Any) -> Price:
-    """Of a dot_general."""
+def _product(equation: Any) -> Price | None:
+    """Of a dot_general; nothing for operands that the arrays do not take."""
     left, right = (v.aval for v in equation.invars)
     (contracted, _), (batch, _) = equation.params["dimension_numbers"]
     depth = math.prod(left.shape[d] for d in contracted)
     batches = math.prod(left.shape[d] for d in batch)
     rows = math.prod(left.shape) // max(1, depth * batches)
     columns = math.prod(right.shape) // max(1, depth * batches)
-    number_format = _FORMATS.get(str(left.dtype), "bf16")
+    dtype = str(left.dtype)
+    number_format = "fp8" if dtype.startswith("float8_") else _FORMATS.get(dtype)
+    if number_format is None:
+        return None
     precision = str(equation.params.get("precision"))
     if number_format == "f32":
         number_format += (
@@ -369,7 +375,11 @@ class _Kernel:
             self._scalar(equation, known, points)
             return Price()
         if name == "dot_general":
-            one = _product(equation)
+            product = _product(equation)
+            if product is None:
+                dtype = equation.invars[0].aval.dtype
+                raise KernelError(_advice(self.name, f"there is no rule for products of {dtype}"))
+            one = product
         elif name in _TRANSCENDENTAL:
             one = Price(transcendentals=math.prod(results[0].shape))
         elif name in _ELEMENTWISE:

@@ -15,9 +15,6 @@ namespace {
 
 using RouteTie = configs::Topology::RouteTie;
 
-// All-reduces larger than this never take the single-phase form: the limit that
-// the TPU compiler uses by default (xla_jf_single_phase_ring_max_kib).
-constexpr Bytes kSinglePhaseLimit = Bytes(10 * kKiB);
 // A direct exchange has a route for every pair of members: larger groups pass
 // data on from axis to axis.
 constexpr int64_t kLargestDirect = 128;

@@ -34,6 +34,11 @@
 
 namespace tpusim::lowering {
 
+// All-reduces larger than this never take the single-phase form: the limit that
+// the TPU compiler uses by default (xla_jf_single_phase_ring_max_kib); it printed the
+// form for 8 KiB and not for 16.
+inline constexpr Bytes kSinglePhaseLimit = Bytes(10 * kKiB);
+
 // Groups of one request that lie in the torus in the same way; all groups that
 // are no box are of one form.
 struct GroupForm {

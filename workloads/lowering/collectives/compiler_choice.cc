@@ -11,9 +11,6 @@ namespace {
 
 // --- Thresholds, each with the sizes between which it must lie ---
 
-// All-reduce of one ring in one phase: 8 KiB yes, 16 KiB no. The compiler's flag
-// xla_jf_single_phase_ring_max_kib is 10.
-constexpr Bytes kSinglePhaseMost(10 * kKiB);
 // RotatedPincerShort: 512 KiB yes, 1 MiB no.
 constexpr Bytes kShortMost(512 * kKiB);
 // One-way rings: 8 members yes, 16 no (xla_tpu_uni_direction_ring_max_size = 8).
@@ -123,7 +120,7 @@ void SumOf(const CompilerQuery& query, const Shape& shape, Bytes bytes, Compiler
   choice.emitter = is_short ? "RotatedPincerShortEmitter" : "RotatedPincerEmitter";
   if (shape.one_ring) {
     choice.phases = 1;
-    if (bytes <= kSinglePhaseMost) {
+    if (bytes <= kSinglePhaseLimit) {
       choice.emitter = "SinglePhaseRingSumEmitter";
       choice.phases = 0;
     } else if (is_short || query.members > kOneWayMost) {
@@ -156,7 +153,7 @@ bool Scatters(const CompilerQuery& query, const Shape& shape) {
   // Of the last dimension (1024 elements in all that was compiled) eight members
   // never get parts, and four get smaller ones.
   if (query.minor && query.members == 8) return false;
-  if (query.minor && query.members <= 4) return query.operand > kSinglePhaseMost;
+  if (query.minor && query.members <= 4) return query.operand > kSinglePhaseLimit;
   return query.operand / query.members >= kScatteredLeast;
 }
 

@@ -115,18 +115,10 @@ int32_t AddRoute(isa::Route route, isa::PodProgram& program) {
   return static_cast<int32_t>(program.routes.size()) - 1;
 }
 
-LinkLoads::LinkLoads(const configs::Config& config) : config_(&config) {
-  const int64_t chips = config.topology.chips();
-  if (config.topology.slices() > 1) {
-    chips_of_host_.resize(configs::HostCount(config));
-    for (int64_t chip = 0; chip < chips; ++chip) {
-      host_of_chip_.push_back(configs::HostOf(config, chip));
-      ++chips_of_host_[host_of_chip_.back()];
-    }
-  }
+LinkLoads::LinkLoads(const configs::Config& config)
+    : config_(&config), hosts_(configs::HostsOf(config)) {
   const size_t own = Own(config.devices());
-  amounts_.resize(chips_of_host_.empty() ? own
-                                         : Ingress(static_cast<int64_t>(chips_of_host_.size())));
+  amounts_.resize(hosts_.chips.empty() ? own : Ingress(static_cast<int64_t>(hosts_.chips.size())));
 }
 
 size_t LinkLoads::Own(int64_t device) const {
@@ -142,7 +134,7 @@ size_t LinkLoads::Egress(int64_t host) const {
   return FromHost(config_->topology.chips()) + static_cast<size_t>(host);
 }
 size_t LinkLoads::Ingress(int64_t host) const {
-  return Egress(0) + chips_of_host_.size() + static_cast<size_t>(host);
+  return Egress(0) + hosts_.chips.size() + static_cast<size_t>(host);
 }
 
 std::vector<size_t> LinkLoads::CrossedBy(int64_t from, const isa::RouteEnd& end) const {
@@ -150,7 +142,7 @@ std::vector<size_t> LinkLoads::CrossedBy(int64_t from, const isa::RouteEnd& end)
   const int64_t per_chip = config_->topology.devices_per_chip();
   if (end.dcn) {
     const int64_t chip = from / per_chip, peer = end.peer / per_chip;
-    return {ToHost(chip), Egress(host_of_chip_[chip]), Ingress(host_of_chip_[peer]),
+    return {ToHost(chip), Egress(hosts_.of_chip[chip]), Ingress(hosts_.of_chip[peer]),
             FromHost(peer)};
   }
   for (const configs::Link& link : end.links) crossed.push_back(IndexOf(link));
@@ -181,8 +173,8 @@ double LinkLoads::SecondsOn(int64_t from, const isa::RouteEnd& end) const {
 BytesPerSecond LinkLoads::RateOf(size_t index) const {
   if (index >= Own(config_->devices())) {
     if (index < Egress(0)) return config_->chip.host.pcie_bytes_per_second;
-    const size_t host = (index - Egress(0)) % chips_of_host_.size();
-    return config_->chip.host.dcn_bytes_per_second * static_cast<double>(chips_of_host_[host]);
+    const size_t host = (index - Egress(0)) % hosts_.chips.size();
+    return config_->chip.host.dcn_bytes_per_second * static_cast<double>(hosts_.chips[host]);
   }
   if (index >= Own(0)) return config_->chip.ici.die_to_die_bytes_per_second;
   const int axis = configs::AxisOf(static_cast<configs::Direction>(index % configs::kDirections));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "configs/config.h"
+#include "configs/hosts.h"
 #include "models/isa/program.h"
 #include "workloads/lowering/collectives/lane.h"
 
@@ -70,8 +71,7 @@ class LinkLoads {
   BytesPerSecond RateOf(size_t index) const;
 
   const configs::Config* config_;
-  std::vector<int64_t> host_of_chip_;  // empty in a single slice
-  std::vector<int64_t> chips_of_host_;
+  configs::Hosts hosts_;
   std::vector<int64_t> amounts_;
   int64_t longest_ = 0;
   bool dcn_ = false;
