@@ -143,6 +143,14 @@ bool Topology::HasLink(int64_t chip, Direction d) const {
 int64_t Topology::Neighbour(int64_t chip, Direction d) const {
   TPUSIM_CHECK(HasLink(chip, d), "no link leaves the chip in this direction");
   const int axis = AxisOf(d);
+  // One step inside the slice, or once round an axis that is not twisted.
+  const int64_t stride = axis == 0 ? 1 : axis == 1 ? shape_[0] : shape_[0] * shape_[1];
+  const int64_t at = chip / stride % shape_[axis];
+  const bool over = IsPlus(d) ? at + 1 == shape_[axis] : at == 0;
+  if (!over || !twisted()) {
+    const int64_t steps = over ? 1 - shape_[axis] : 1;
+    return chip + (IsPlus(d) ? steps : -steps) * stride;
+  }
   Coordinates c = At(chip);
   c.at[axis] += IsPlus(d) ? 1 : -1;
   const int64_t rounds = FloorDiv(c.at[axis], shape_[axis]);  // 1, 0 or -1

@@ -299,6 +299,7 @@ Timeline Recorder::Finish() {
       timeline.critical_device = representative;
     }
   }
+  timeline.devices.reserve(static_cast<size_t>(program_.devices()));
   for (int32_t id = 0; id < program_.devices(); ++id) {
     timeline.devices.push_back(device(id).totals_);
   }

@@ -1,8 +1,10 @@
 #include "sim/symmetry/classes.h"
 
+#include <array>
 #include <bit>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 
 #include "configs/hosts.h"
 #include "models/isa/used_routes.h"
@@ -26,16 +28,23 @@ Partition PartitionOf(const std::vector<Colour>& colours) {
   Partition partition;
   partition.class_of.assign(colours.size(), -1);
   std::unordered_map<Colour, int32_t> known;
+  // Most are of few colours, which need not be looked up.
+  std::array<std::pair<Colour, int32_t>, 64> recent = {};
   for (size_t i = 0; i < colours.size(); ++i) {
     if (colours[i] == kNone) continue;
-    const auto [it, fresh] =
-        known.try_emplace(colours[i], static_cast<int32_t>(partition.first.size()));
-    if (fresh) {
-      partition.first.push_back(static_cast<int32_t>(i));
-      partition.size.push_back(0);
+    auto& [colour, its_class] = recent[colours[i] % recent.size()];
+    if (colour != colours[i]) {
+      const auto [it, fresh] =
+          known.try_emplace(colours[i], static_cast<int32_t>(partition.first.size()));
+      if (fresh) {
+        partition.first.push_back(static_cast<int32_t>(i));
+        partition.size.push_back(0);
+      }
+      colour = colours[i];
+      its_class = it->second;
     }
-    partition.class_of[i] = it->second;
-    ++partition.size[it->second];
+    partition.class_of[i] = its_class;
+    ++partition.size[its_class];
   }
   return partition;
 }

@@ -84,6 +84,14 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> ReplicaGroups(const Instructio
 // Writes explicit groups and drops every other encoding.
 void SetReplicaGroups(Instruction* collective, const std::vector<std::vector<int64_t>>& groups);
 
+// Groups of `group_size` that follow each other in TransposedIota(reshape_dims,
+// transpose_perm): as short for a pod as for a host.
+struct IotaGroups {
+  int64_t groups = 1, group_size = 1;
+  std::vector<int64_t> reshape_dims, transpose_perm;
+};
+void SetIotaReplicaGroups(Instruction* collective, const IotaGroups& groups);
+
 using SourceTargetPair = std::pair<int64_t, int64_t>;
 std::vector<SourceTargetPair> SourceTargetPairs(const Instruction& permute);
 void SetSourceTargetPairs(Instruction* permute, const std::vector<SourceTargetPair>& pairs);

@@ -1,6 +1,5 @@
 // Replica groups in all their encodings.
 #include <algorithm>
-#include <unordered_set>
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
@@ -164,6 +163,16 @@ absl::StatusOr<Groups> Decode(const pb::HloInstructionProto& attrs, int64_t num_
   return FromList(attrs.replica_groups());
 }
 
+// Without any of the other encodings.
+pb::CollectiveDeviceListProto& ClearedDeviceList(Instruction* collective) {
+  pb::HloInstructionProto& attrs = collective->mutable_attrs();
+  attrs.clear_replica_groups();
+  attrs.clear_iota_collective_device_list();
+  attrs.clear_mesh_axes_replica_group_list();
+  attrs.mutable_collective_device_list()->Clear();
+  return *attrs.mutable_collective_device_list();
+}
+
 bool IdsAreReplicasOfAllPartitions(const Instruction& collective) {
   if (collective.attrs().use_global_device_ids() || !HasChannel(collective)) return false;
   switch (collective.opcode()) {
@@ -199,14 +208,15 @@ absl::StatusOr<Groups> Expand(const Instruction& collective, int64_t num_partiti
     for (int64_t p = 0; p < num_partitions; ++p) alone[p] = {p};
     return alone;
   }
-  std::unordered_set<int64_t> seen;
+  std::vector<bool> seen(static_cast<size_t>(num_partitions));
   for (const auto& group : groups) {
     if (group.empty()) return UserError("an empty group beside others");
     for (int64_t id : group) {
       if (id < 0 || id >= num_partitions) {
         return UserError(fmt::format("device {} of {}", id, num_partitions));
       }
-      if (!seen.insert(id).second) return UserError(fmt::format("device {} twice", id));
+      if (seen[id]) return UserError(fmt::format("device {} twice", id));
+      seen[id] = true;
     }
   }
   return groups;
@@ -262,15 +272,20 @@ absl::StatusOr<Groups> ReplicaGroups(const Instruction& collective, int64_t num_
 }
 
 void SetReplicaGroups(Instruction* collective, const Groups& groups) {
-  pb::HloInstructionProto& attrs = collective->mutable_attrs();
-  attrs.clear_replica_groups();
-  attrs.clear_iota_collective_device_list();
-  attrs.clear_mesh_axes_replica_group_list();
-  pb::CollectiveDeviceListProto* list = attrs.mutable_collective_device_list();
-  list->Clear();
+  pb::CollectiveDeviceListProto& list = ClearedDeviceList(collective);
   for (const auto& group : groups) {
-    list->add_replica_groups()->mutable_replica_ids()->Add(group.begin(), group.end());
+    list.add_replica_groups()->mutable_replica_ids()->Add(group.begin(), group.end());
   }
+}
+
+void SetIotaReplicaGroups(Instruction* collective, const IotaGroups& groups) {
+  pb::IotaReplicaGroupListProto& list =
+      *ClearedDeviceList(collective).mutable_iota_replica_group_list();
+  list.set_num_replica_groups(groups.groups);
+  list.set_num_devices_per_group(groups.group_size);
+  list.mutable_iota_reshape_dims()->Add(groups.reshape_dims.begin(), groups.reshape_dims.end());
+  list.mutable_iota_transpose_perm()->Add(groups.transpose_perm.begin(),
+                                          groups.transpose_perm.end());
 }
 
 }  // namespace tpusim::hlo

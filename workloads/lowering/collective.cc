@@ -134,7 +134,7 @@ Picoseconds BoundOfParts(const configs::Config& config, const CollectiveRequest&
 struct CollectiveDecision {
   isa::CollectiveInfo info;
   bool local = false;  // nothing has to leave a device
-  std::vector<GroupForm> forms;
+  std::shared_ptr<const std::vector<GroupForm>> forms;
   std::vector<Candidate> chosen;  // per form
   std::vector<std::string> assumptions;
 };
@@ -199,8 +199,10 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
 
   info.group_size = n;
   if (request.kind == CollectiveKind::kAllGather) info.bytes = request.operand_bytes * n;
-  decision.forms = FormsOf(config.topology, request.groups);
-  for (const GroupForm& form : decision.forms) {
+  decision.forms = request.forms != nullptr ? request.forms
+                                            : std::make_shared<const std::vector<GroupForm>>(
+                                                  FormsOf(config.topology, request.groups));
+  for (const GroupForm& form : *decision.forms) {
     ASSIGN_OR_RETURN(Choice choice,
                      Choose(config, request, form, WishFor(request.kind, wishes), Where(request)));
     Candidate& best = choice.candidate;
@@ -249,8 +251,8 @@ LoweredCollective LowerCollective(const configs::Config& config, const Collectiv
   } else if (request.kind == CollectiveKind::kPermute) {
     AddPermuteBodies(config, request, program, roles);
   } else {
-    for (size_t i = 0; i < decision.forms.size(); ++i) {
-      AddBodies(config, request, decision.forms[i], decision.chosen[i], program, flags, roles);
+    for (size_t i = 0; i < decision.chosen.size(); ++i) {
+      AddBodies(config, request, (*decision.forms)[i], decision.chosen[i], program, flags, roles);
     }
   }
   return {decision.info, roles.bodies(),

@@ -23,6 +23,8 @@ enum class CollectiveKind { kAllReduce, kAllGather, kReduceScatter, kAllToAll, k
 // "all-reduce", as HLO says.
 std::string_view KindName(CollectiveKind kind);
 
+struct GroupForm;
+
 struct CollectiveRequest {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::string name;  // HLO name, for messages
@@ -30,6 +32,8 @@ struct CollectiveRequest {
   // Devices of each group in group order (order matters: shard index). Groups
   // are disjoint; devices in none take no part. Unused by kPermute.
   std::vector<std::vector<int64_t>> groups;
+  // How they lie in the torus (FormsOf); null: not looked at yet.
+  std::shared_ptr<const std::vector<GroupForm>> forms;
   // kPermute: (source, target) devices; self pairs are local copies.
   std::vector<std::pair<int64_t, int64_t>> pairs;
   // Bytes of one device's operand: all-reduce V, all-gather the shard (V / N),

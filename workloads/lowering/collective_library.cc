@@ -7,7 +7,9 @@
 #include <variant>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/attributes.h"
 #include "workloads/hlo/ragged.h"
+#include "workloads/lowering/collectives/candidates.h"
 #include "workloads/lowering/instruction_class.h"
 #include "workloads/lowering/transfers.h"
 #include "workloads/passes/async_collectives.h"
@@ -15,23 +17,34 @@
 namespace tpusim::lowering {
 namespace {
 
+void Append(const google::protobuf::MessageLite& message, std::string& key) {
+  key += '|';
+  message.AppendToString(&key);
+}
+
+// Equal for collectives with the same groups.
+std::string GroupsKeyOf(const hlo::Instruction& i) {
+  const hlo::pb::HloInstructionProto& attrs = i.attrs();
+  // Ids are of replicas or of all devices, which depends on the kind.
+  std::string key = attrs.use_global_device_ids()
+                        ? "global"
+                        : fmt::format("{} {}", static_cast<int>(i.opcode()), hlo::HasChannel(i));
+  for (const auto& group : attrs.replica_groups()) Append(group, key);
+  Append(attrs.collective_device_list(), key);
+  Append(attrs.iota_collective_device_list(), key);
+  Append(attrs.mesh_axes_replica_group_list(), key);
+  return key;
+}
+
 // Equal for collectives that differ in name and place only.
 std::string KeyOf(const hlo::Instruction& i) {
   const hlo::pb::HloInstructionProto& attrs = i.attrs();
   std::string key = fmt::format("{} ", static_cast<int>(i.opcode()));
   for (const hlo::Instruction* operand : i.operands()) key += operand->shape().ToString() + " ";
-  const auto append = [&key](const auto& message) {
-    key += '|';
-    message.AppendToString(&key);
-  };
-  for (const auto& group : attrs.replica_groups()) append(group);
-  for (const auto& pair : attrs.source_target_pairs()) append(pair);
+  for (const auto& pair : attrs.source_target_pairs()) Append(pair, key);
   for (const int64_t dimension : attrs.dimensions()) key += fmt::format(",{}", dimension);
-  append(attrs.collective_device_list());
-  append(attrs.iota_collective_device_list());
-  append(attrs.mesh_axes_replica_group_list());
   if (const auto sizes = hlo::RaggedSizes(i)) key += fmt::format("|{}", fmt::join(*sizes, ","));
-  return key;
+  return key + GroupsKeyOf(i);
 }
 
 isa::SharedBody WithFlagsMoved(const isa::SharedBody& body, int32_t by) {
@@ -61,9 +74,25 @@ absl::StatusOr<CollectiveLibrary::Entry*> CollectiveLibrary::Find(
   // An entry without a decision is one that failed before: it fails again, named anew.
   if (entry.decision == nullptr) {
     ASSIGN_OR_RETURN(entry.request, RequestOf(collective, device_of_partition_));
+    if (entry.request.kind != CollectiveKind::kPermute) {
+      ASSIGN_OR_RETURN(const PlacedGroups* placed, Place(collective));
+      entry.request.groups = placed->groups;
+      entry.request.forms = placed->forms;
+    }
     ASSIGN_OR_RETURN(entry.decision, DecideCollective(config_, entry.request, wishes_));
   }
   return &entry;
+}
+
+absl::StatusOr<const CollectiveLibrary::PlacedGroups*> CollectiveLibrary::Place(
+    const hlo::Instruction& collective) {
+  PlacedGroups& placed = placed_[GroupsKeyOf(WrappedBy(collective))];
+  if (placed.forms == nullptr) {
+    ASSIGN_OR_RETURN(placed.groups, GroupsOf(collective, device_of_partition_));
+    placed.forms =
+        std::make_shared<const std::vector<GroupForm>>(FormsOf(config_.topology, placed.groups));
+  }
+  return &placed;
 }
 
 absl::StatusOr<isa::CollectiveInfo> CollectiveLibrary::Estimate(

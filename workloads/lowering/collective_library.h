@@ -45,12 +45,19 @@ class CollectiveLibrary {
     std::optional<LoweredCollective> lowered;
     int32_t first_flag = 0, flags = 0;  // that `lowered` uses
   };
+  // Groups on their devices, and how they lie in the torus.
+  struct PlacedGroups {
+    std::vector<std::vector<int64_t>> groups;
+    std::shared_ptr<const std::vector<GroupForm>> forms;
+  };
   absl::StatusOr<Entry*> Find(const hlo::Instruction& collective);
+  absl::StatusOr<const PlacedGroups*> Place(const hlo::Instruction& collective);
 
   const configs::Config& config_;
   const std::vector<int64_t> device_of_partition_;
   const AlgorithmWishes wishes_;
-  std::map<std::string, Entry> entries_;  // by what makes a collective
+  std::map<std::string, Entry> entries_;        // by what makes a collective
+  std::map<std::string, PlacedGroups> placed_;  // by what makes groups
 };
 
 }  // namespace tpusim::lowering

@@ -217,15 +217,19 @@ absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& instruction,
       request.operand_bytes += request.parts.back();
     }
   }
-  ASSIGN_OR_RETURN(const auto groups, hlo::ReplicaGroups(i, devices));
-  for (const std::vector<int64_t>& group : groups) {
-    std::vector<int64_t>& on_devices = request.groups.emplace_back();
-    for (int64_t partition : group) {
-      ASSIGN_OR_RETURN(const int64_t d, device(partition));
-      on_devices.push_back(d);
-    }
-  }
   return request;
+}
+
+absl::StatusOr<std::vector<std::vector<int64_t>>> GroupsOf(
+    const Instruction& collective, const std::vector<int64_t>& device_of_partition) {
+  // Partitions that exist, as ReplicaGroups says.
+  ASSIGN_OR_RETURN(
+      auto groups,
+      hlo::ReplicaGroups(WrappedBy(collective), static_cast<int64_t>(device_of_partition.size())));
+  for (std::vector<int64_t>& group : groups) {
+    for (int64_t& member : group) member = device_of_partition[member];
+  }
+  return groups;
 }
 
 std::string CategoryOf(const Instruction& i) {

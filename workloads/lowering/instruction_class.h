@@ -36,9 +36,12 @@ isa::Block ScalarBlock(const hlo::Instruction& instruction);
 // Mesh axes over which a collective goes, for the report; may be empty.
 std::string AxesOf(const hlo::Instruction& collective);
 
-// The request behind a collective (or its start), on physical devices.
+// The request behind a collective (or its start), on physical devices; its groups
+// are left to GroupsOf.
 absl::StatusOr<CollectiveRequest> RequestOf(const hlo::Instruction& instruction,
                                             const std::vector<int64_t>& device_of_partition);
+absl::StatusOr<std::vector<std::vector<int64_t>>> GroupsOf(
+    const hlo::Instruction& collective, const std::vector<int64_t>& device_of_partition);
 
 // XProf's hlo_category.
 std::string CategoryOf(const hlo::Instruction& instruction);

@@ -1,6 +1,7 @@
 #include "workloads/sharding/axes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -175,6 +176,61 @@ std::vector<std::vector<int64_t>> ReplicaGroups(const Mesh& mesh, const Axes& ax
     }
     groups[group_of[first]][index] = partitions[position];
   }
+  return groups;
+}
+
+std::optional<hlo::IotaGroups> IotaReplicaGroups(const Mesh& mesh, const Axes& axes) {
+  if (!mesh.device_ids.empty()) return std::nullopt;
+  // Every axis of the mesh, cut where a piece begins or ends.
+  std::vector<int64_t> dims;
+  std::vector<std::vector<int64_t>> dims_of_ref(axes.size());
+  for (size_t whole = 0; whole < mesh.axes.size(); ++whole) {
+    std::set<int64_t> cuts = {1, mesh.axes[whole].size};
+    for (const AxisRef& axis : axes) {
+      if (axis.axis == static_cast<int32_t>(whole)) {
+        cuts.insert({axis.pre_size, axis.pre_size * axis.size});
+      }
+    }
+    for (auto cut = std::next(cuts.begin()); cut != cuts.end(); ++cut) {
+      const int64_t before = *std::prev(cut);
+      if (*cut % before != 0) return std::nullopt;
+      for (size_t a = 0; a < axes.size(); ++a) {
+        if (axes[a].axis == static_cast<int32_t>(whole) && axes[a].pre_size <= before &&
+            *cut <= axes[a].pre_size * axes[a].size) {
+          dims_of_ref[a].push_back(static_cast<int64_t>(dims.size()));
+        }
+      }
+      dims.push_back(*cut / before);
+    }
+  }
+  if (dims.empty()) return std::nullopt;
+  std::vector<int64_t> grouped;
+  for (const std::vector<int64_t>& of_ref : dims_of_ref) {
+    grouped.insert(grouped.end(), of_ref.begin(), of_ref.end());
+  }
+  std::vector<int64_t> order;
+  for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d) {
+    if (std::find(grouped.begin(), grouped.end(), d) == grouped.end()) order.push_back(d);
+  }
+  order.insert(order.end(), grouped.begin(), grouped.end());
+  // Neighbours that stay neighbours are one dimension.
+  std::vector<bool> joins_last(dims.size());
+  for (size_t i = 1; i < order.size(); ++i) joins_last[order[i]] = order[i] == order[i - 1] + 1;
+  std::vector<int64_t> joined(dims.size());
+  hlo::IotaGroups groups;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (joins_last[d]) {
+      groups.reshape_dims.back() *= dims[d];
+    } else {
+      groups.reshape_dims.push_back(dims[d]);
+    }
+    joined[d] = static_cast<int64_t>(groups.reshape_dims.size()) - 1;
+  }
+  for (const int64_t d : order) {
+    if (!joins_last[d]) groups.transpose_perm.push_back(joined[d]);
+  }
+  groups.group_size = Product(axes);
+  groups.groups = mesh.size() / groups.group_size;
   return groups;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/hlo/attributes.h"
 #include "workloads/sharding/sharding.h"
 
 namespace tpusim::sharding {
@@ -51,6 +52,9 @@ std::vector<int64_t> PartitionAtPosition(const Mesh& mesh);
 std::vector<int64_t> PositionOfPartition(const Mesh& mesh);
 // Partitions that differ only along `axes`, each group ordered by shard number.
 std::vector<std::vector<int64_t>> ReplicaGroups(const Mesh& mesh, const Axes& axes);
+// The same groups, counted instead of listed. nullopt if the mesh lists its devices
+// in an order of its own, or if pieces of an axis do not nest.
+std::optional<hlo::IotaGroups> IotaReplicaGroups(const Mesh& mesh, const Axes& axes);
 
 // X, or X:(1)2 for a piece; lists joined by commas.
 std::string ToString(const AxisRef& axis, const Mesh& mesh);

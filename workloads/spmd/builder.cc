@@ -118,7 +118,11 @@ Instruction* Builder::Collective(Opcode opcode, Shape shape, Instruction* value,
   // Numbered for good when the module is complete.
   collective->mutable_attrs().set_channel_id(1);
   if (opcode != Opcode::kCollectivePermute) {
-    hlo::SetReplicaGroups(collective, sharding::ReplicaGroups(mesh_, axes));
+    if (const auto groups = sharding::IotaReplicaGroups(mesh_, axes)) {
+      hlo::SetIotaReplicaGroups(collective, *groups);
+    } else {
+      hlo::SetReplicaGroups(collective, sharding::ReplicaGroups(mesh_, axes));
+    }
   }
   if (!axes.empty()) {
     hlo::SetFrontendAttribute(collective, "tpusim.axes", ToString(axes, mesh_));

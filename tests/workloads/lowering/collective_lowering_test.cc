@@ -40,6 +40,41 @@ std::string AlgorithmOf(const configs::Config& config, const CollectiveRequest& 
   return info.ok() ? info->algorithm : Message(info.status());
 }
 
+// Every pair of groups of these shapes: the shortcut finds what the search finds.
+TEST(BoxTest, AMovedBoxIsTheSameAsOneFound) {
+  const configs::Topology topology({8, 6, 1}, {true, false, false}, 2);
+  const std::vector<std::vector<int64_t>> shapes = {
+      {0, 8, 4, 12},       // every second chip round x, one device each
+      {0, 2, 16, 18},      // 2x2, one device each
+      {14, 0, 30, 16},     // the same across the seam
+      {0, 1, 2, 3, 4, 5},  // three chips, both devices
+      {0, 32, 64},         // every second chip along y
+      {1, 33, 66},         // no box
+  };
+  int moved = 0, refused = 0;
+  for (const std::vector<int64_t>& shape : shapes) {
+    const auto box = FindBox(topology, shape);
+    for (int64_t by = 0; by < topology.devices(); ++by) {
+      std::vector<int64_t> group = shape;
+      for (int64_t& device : group) device = (device + by) % topology.devices();
+      const auto found = FindBox(topology, group);
+      const auto shortcut = box ? MovedBox(topology, *box, shape, group) : std::nullopt;
+      if (!shortcut) {
+        ++refused;
+        continue;
+      }
+      ++moved;
+      ASSERT_TRUE(found);
+      EXPECT_TRUE(SameForm(*found, *shortcut));
+      for (const int64_t device : group) {
+        EXPECT_EQ(PositionIn(topology, *found, device), PositionIn(topology, *shortcut, device));
+      }
+    }
+  }
+  EXPECT_GT(moved, 100);
+  EXPECT_GT(refused, 100);
+}
+
 TEST(BoxTest, RecognisesRingsLinesAndStrides) {
   const configs::Topology topology({16, 4, 1}, {true, false, false}, 1);
   std::vector<int64_t> row(16);

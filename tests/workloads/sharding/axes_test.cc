@@ -61,5 +61,43 @@ TEST(Axes, ReplicaGroupsAreOrderedByShard) {
   EXPECT_THAT(ReplicaGroups(permuted, {{0, 1, 4}}), ElementsAre(ElementsAre(0, 1, 3, 2)));
 }
 
+// The groups that the counted form stands for.
+std::vector<std::vector<int64_t>> Listed(const hlo::IotaGroups& groups) {
+  const auto devices = hlo::TransposedIota(groups.reshape_dims, groups.transpose_perm).value();
+  std::vector<std::vector<int64_t>> listed(groups.groups);
+  for (size_t i = 0; i < devices.size(); ++i) {
+    listed[i / groups.group_size].push_back(devices[i]);
+  }
+  return listed;
+}
+
+TEST(Axes, ReplicaGroupsCanBeCounted) {
+  // Along y, the minor axis, groups are neighbours: [4,2]<=[8].
+  const auto minor = IotaReplicaGroups(XY(), {Y()});
+  ASSERT_TRUE(minor);
+  EXPECT_THAT(minor->reshape_dims, ElementsAre(8));
+  EXPECT_THAT(minor->transpose_perm, ElementsAre(0));
+  // Along x: [2,4]<=[4,2]T(1,0).
+  const auto major = IotaReplicaGroups(XY(), {X()});
+  ASSERT_TRUE(major);
+  EXPECT_THAT(major->reshape_dims, ElementsAre(4, 2));
+  EXPECT_THAT(major->transpose_perm, ElementsAre(1, 0));
+  const Mesh cube{{{"a", 4}, {"b", 6}, {"c", 1}, {"d", 8}}, {}};
+  const std::vector<Axes> all = {{},
+                                 {{0, 1, 4}},
+                                 {{0, 2, 2}, {1, 1, 6}},
+                                 {{3, 2, 2}, {0, 1, 2}},
+                                 {{1, 2, 3}, {3, 4, 2}, {1, 1, 2}, {2, 1, 1}},
+                                 {{3, 1, 8}, {1, 1, 6}, {0, 1, 4}}};
+  for (const Axes& axes : all) {
+    const auto groups = IotaReplicaGroups(cube, axes);
+    ASSERT_TRUE(groups);
+    EXPECT_EQ(Listed(*groups), ReplicaGroups(cube, axes)) << ToString(axes, cube);
+  }
+  // A third of b beside a half of it do not nest, and an order of devices is a list.
+  EXPECT_FALSE(IotaReplicaGroups(cube, {{1, 1, 2}, {1, 3, 2}}));
+  EXPECT_FALSE(IotaReplicaGroups(Mesh{{{"x", 4}}, {0, 1, 3, 2}}, {{0, 1, 4}}));
+}
+
 }  // namespace
 }  // namespace tpusim::sharding

@@ -180,6 +180,16 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
     copy(request.space, plan.slice_after);
     return stages;
   };
+  const bool all_alike =
+      request.parts.empty() && std::all_of(plan.lanes.begin(), plan.lanes.end(),
+                                           [](const Lane& lane) { return lane.Symmetric(); });
+  if (all_alike) {
+    const int32_t role = roles.Add(stages_at({}, {}));
+    for (const size_t g : form.groups) {
+      for (const int64_t device : request.groups[g]) roles.Assign(device, role);
+    }
+    return;
+  }
   // All positions of a ring do the same, unless parts differ.
   std::map<Position, int32_t> role_at;
   for (size_t i = 0; i < form.groups.size(); ++i) {

@@ -110,24 +110,41 @@ Picoseconds BoundOf(CollectiveKind kind, Bytes v, const timing::GroupWires& wire
 
 Picoseconds BoundOf(const configs::Config& config, const CollectiveRequest& request,
                     const GroupForm& form, Bytes v) {
-  // Groups of other devices of the same chips need the same wires.
-  std::map<std::vector<int64_t>, int64_t> groups_on;
-  if (config.topology.devices_per_chip() > 1) {
-    for (const std::vector<int64_t>& group : request.groups) ++groups_on[ChipsOf(config, group)];
-  }
-  // All groups of a contiguous form have equal wires.
-  const bool alike = groups_on.empty() && form.box && form.box->contiguous();
-  Picoseconds bound(0);
-  for (const size_t g : form.groups) {
-    const std::vector<int64_t>& group = request.groups[g];
+  const auto bound_of = [&](const std::vector<int64_t>& group, int64_t times) {
     const timing::GroupWires wires = WiresOf(config, form, group);
-    int64_t times = groups_on.empty() ? 1 : groups_on.at(ChipsOf(config, group));
     // Devices of one chip count as one member, which exchanges what all of them do.
     if (request.kind == CollectiveKind::kAllToAll) {
       times *= std::max<int64_t>(1, static_cast<int64_t>(group.size()) / wires.n);
     }
-    bound = std::max(bound, BoundOf(request.kind, v * times, wires));
-    if (alike) break;
+    return BoundOf(request.kind, v * times, wires);
+  };
+  // Groups of other devices of the same chips need the same wires.
+  const bool shared = config.topology.devices_per_chip() > 1;
+  if (form.box && form.box->contiguous()) {
+    // All groups have equal wires.
+    std::map<std::vector<int64_t>, int64_t> boxes_at;
+    int64_t most = 1;
+    for (size_t i = 0; shared && i < form.boxes.size(); ++i) {
+      // Where an axis has no run, all members are at one place of it.
+      const int64_t chip = request.groups[form.groups[i]][0] / config.topology.devices_per_chip();
+      const configs::Coordinates at = config.topology.At(chip);
+      std::vector<int64_t> place(at.at.begin(), at.at.end());
+      for (const AxisRun& run : form.boxes[i].runs) {
+        if (run.axis < configs::kMaxAxes) place[run.axis] = run.first;
+      }
+      place.push_back(form.box->SpansSlices() ? -1 : config.topology.SliceOf(chip));
+      most = std::max(most, ++boxes_at[place]);
+    }
+    return bound_of(request.groups[form.groups[0]], most);
+  }
+  std::map<std::vector<int64_t>, int64_t> groups_on;
+  for (size_t g = 0; shared && g < request.groups.size(); ++g) {
+    ++groups_on[ChipsOf(config, request.groups[g])];
+  }
+  Picoseconds bound(0);
+  for (const size_t g : form.groups) {
+    const std::vector<int64_t>& group = request.groups[g];
+    bound = std::max(bound, bound_of(group, shared ? groups_on.at(ChipsOf(config, group)) : 1));
   }
   return bound;
 }

@@ -103,6 +103,33 @@ std::optional<Box> FindBox(const configs::Topology& topology, const std::vector<
   return box;
 }
 
+std::optional<Box> MovedBox(const configs::Topology& topology, const Box& box,
+                            const std::vector<int64_t>& like, const std::vector<int64_t>& group) {
+  if (group.size() != like.size()) return std::nullopt;
+  Box moved = box;
+  const Position from = PlaceOf(topology, like[0]), to = PlaceOf(topology, group[0]);
+  std::array<int64_t, kMaxLanes> by = {}, length = {};
+  for (int axis = 0; axis < kMaxLanes; ++axis) {
+    length[axis] = LengthOf(topology, axis);
+    by[axis] = to[axis] - from[axis];
+  }
+  for (AxisRun& run : moved.runs) {
+    const int64_t first = run.first + by[run.axis] + length[run.axis];
+    // A ring is named after its smallest coordinate.
+    run.first = first % (run.ring ? run.stride : length[run.axis]);
+    const bool closes =
+        run.axis == kSliceAxis || (run.axis < configs::kMaxAxes && topology.wraps(run.axis));
+    if (!closes && run.first + (run.n - 1) * run.stride >= length[run.axis]) return std::nullopt;
+  }
+  for (size_t i = 0; i < group.size(); ++i) {
+    const Position was = PlaceOf(topology, like[i]), is = PlaceOf(topology, group[i]);
+    for (int axis = 0; axis < kMaxLanes; ++axis) {
+      if ((was[axis] + by[axis] + length[axis]) % length[axis] != is[axis]) return std::nullopt;
+    }
+  }
+  return moved;
+}
+
 Position PositionIn(const configs::Topology& topology, const Box& box, int64_t device) {
   const Position place = PlaceOf(topology, device);
   Position position = {};

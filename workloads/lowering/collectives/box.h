@@ -40,6 +40,10 @@ struct Box {
 bool SameForm(const Box& a, const Box& b);
 
 std::optional<Box> FindBox(const configs::Topology& topology, const std::vector<int64_t>& group);
+// The box of `group` if it is that of `like` moved elsewhere; both list their members
+// in the same order. A shortcut: FindBox finds the same.
+std::optional<Box> MovedBox(const configs::Topology& topology, const Box& box,
+                            const std::vector<int64_t>& like, const std::vector<int64_t>& group);
 
 // Coordinate of a member along each run.
 Position PositionIn(const configs::Topology& topology, const Box& box, int64_t device);

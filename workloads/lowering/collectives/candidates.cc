@@ -115,10 +115,9 @@ Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
   LinkLoads loads(config);
   for (const int64_t offset : {run.stride, -run.stride}) {
     const isa::Route route = AxisRoute(topology, run.axis, offset);
-    for (const size_t g : form.groups) {
-      const Box box = *FindBox(topology, request.groups[g]);
-      for (const int64_t device : request.groups[g]) {
-        const int64_t at = PositionIn(topology, box, device)[run_index];
+    for (size_t i = 0; i < form.groups.size(); ++i) {
+      for (const int64_t device : request.groups[form.groups[i]]) {
+        const int64_t at = PositionIn(topology, form.boxes[i], device)[run_index];
         const bool at_end = offset > 0 ? at == run.n - 1 : at == 0;
         if (run.ring || !at_end) loads.Add(device, route.from[device]);
       }
@@ -269,14 +268,23 @@ std::vector<std::vector<int64_t>> ListsOf(const configs::Config& config,
                                           const std::vector<Position>& positions) {
   const configs::Topology& topology = config.topology;
   std::vector<std::vector<int64_t>> lists;
-  for (const size_t g : form.groups) {
-    const std::vector<int64_t>& group = request.groups[g];
-    const Box box = *FindBox(topology, group);
-    std::map<Position, int64_t> member_at;
-    for (const int64_t device : group) member_at[PositionIn(topology, box, device)] = device;
-    std::vector<int64_t> list;
-    for (const Position& position : positions) list.push_back(member_at.at(position));
-    lists.push_back(std::move(list));
+  for (size_t i = 0; i < form.groups.size(); ++i) {
+    const Box& box = form.boxes[i];
+    const auto index_of = [&box](const Position& position) {
+      int64_t index = 0;
+      for (size_t run = 0; run < box.runs.size(); ++run) {
+        index = index * box.runs[run].n + position[run];
+      }
+      return static_cast<size_t>(index);
+    };
+    const std::vector<int64_t>& group = request.groups[form.groups[i]];
+    std::vector<int64_t> member_at(group.size());
+    for (const int64_t device : group) {
+      member_at[index_of(PositionIn(topology, box, device))] = device;
+    }
+    std::vector<int64_t>& list = lists.emplace_back();
+    list.reserve(positions.size());
+    for (const Position& position : positions) list.push_back(member_at[index_of(position)]);
   }
   return lists;
 }
@@ -318,11 +326,18 @@ void AddRotated(const CollectiveRequest& request, const GroupForm& form,
 }
 
 void AddHamiltonian(const configs::Config& config, const CollectiveRequest& request,
-                    const GroupForm& form, Collector& collector) {
+                    const GroupForm& form, const std::vector<Lane>& lanes, Collector& collector) {
   const std::vector<Position> cycle = HamiltonianCycle(*form.box);
   if (cycle.empty()) return;
   const auto lists = ListsOf(config, request, form, cycle);
-  const Lane ring = ListRing(config, lists);
+  // It goes along every axis of the box and crosses no link twice: the slowest axis
+  // sets its rate.
+  const Lane ring = {
+      .shape = Lane::Shape::kRing,
+      .n = static_cast<int64_t>(cycle.size()),
+      .rate = std::min_element(lanes.begin(), lanes.end(), [](const Lane& a, const Lane& b) {
+                return a.rate < b.rate;
+              })->rate};
   const std::string over = fmt::format("ring of {} over {}", cycle.size(), form.box->Extents());
   collector.Add("hamiltonian-ring", "Hamiltonian " + over, {ring}, {{0}}, lists);
   AddOneWay("unidirectional-hamiltonian-ring", "Hamiltonian " + over, {ring}, {{0}}, collector,
@@ -377,7 +392,7 @@ void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& re
     }
   } else if (collector.Wants("hamiltonian-ring") ||
              collector.Wants("unidirectional-hamiltonian-ring")) {
-    AddHamiltonian(config, request, form, collector);
+    AddHamiltonian(config, request, form, lanes, collector);
   }
 }
 
@@ -386,16 +401,17 @@ void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& re
 std::vector<GroupForm> FormsOf(const configs::Topology& topology,
                                const std::vector<std::vector<int64_t>>& groups) {
   std::vector<GroupForm> forms;
+  std::optional<Box> box;
   for (size_t g = 0; g < groups.size(); ++g) {
-    const std::optional<Box> box = FindBox(topology, groups[g]);
+    // Most groups are moved copies of the one before.
+    if (box) box = MovedBox(topology, *box, groups[g - 1], groups[g]);
+    if (!box) box = FindBox(topology, groups[g]);
     const auto same = std::find_if(forms.begin(), forms.end(), [&](const GroupForm& form) {
       return form.box.has_value() == box.has_value() && (!box || SameForm(*form.box, *box));
     });
-    if (same != forms.end()) {
-      same->groups.push_back(g);
-    } else {
-      forms.push_back({box, {g}});
-    }
+    GroupForm& form = same != forms.end() ? *same : forms.emplace_back(GroupForm{box, {}, {}});
+    form.groups.push_back(g);
+    if (box) form.boxes.push_back(*box);
   }
   return forms;
 }
@@ -475,8 +491,7 @@ std::vector<Position> PositionsOf(const configs::Topology& topology, const Group
                                   const std::vector<int64_t>& group) {
   std::vector<Position> positions(group.size());
   if (candidate.lists.empty()) {
-    const Box box = *FindBox(topology, group);
-    TPUSIM_CHECK(form.box && SameForm(*form.box, box), "group of another form");
+    const Box& box = form.boxes[group_of_form];
     for (size_t i = 0; i < group.size(); ++i) positions[i] = PositionIn(topology, box, group[i]);
     return positions;
   }

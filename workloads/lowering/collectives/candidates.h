@@ -44,6 +44,7 @@ inline constexpr Bytes kSinglePhaseLimit = Bytes(10 * kKiB);
 struct GroupForm {
   std::optional<Box> box;      // of the first group
   std::vector<size_t> groups;  // indices into the request, ascending
+  std::vector<Box> boxes;      // of each of them, if they are boxes
 };
 std::vector<GroupForm> FormsOf(const configs::Topology& topology,
                                const std::vector<std::vector<int64_t>>& groups);
