@@ -274,6 +274,43 @@ void Recorder::ShowRdma(const ici::RdmaRecord& record, int32_t source) {
   spans_.push_back(span);
 }
 
+Recorder::Mark Recorder::SetMark(std::vector<int32_t> ops) const {
+  Mark mark{std::move(ops), {}, spans_.size(), samples_.size(), arrows_};
+  for (const int32_t device : classes_.devices.first) {
+    for (const int32_t op : mark.ops) mark.hbm.push_back(devices_[device]->ops_[op].hbm_bytes);
+  }
+  return mark;
+}
+
+void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
+  auto before = mark.hbm.begin();
+  for (const int32_t device : classes_.devices.first) {
+    for (const int32_t op : mark.ops) {
+      Bytes& bytes = devices_[device]->ops_[op].hbm_bytes;
+      bytes += (bytes - *before++) * times;
+    }
+  }
+  const size_t spans = spans_.size(), samples = samples_.size();
+  const uint64_t arrows = arrows_ - mark.arrows;
+  for (int64_t i = 1; i <= times; ++i) {
+    for (size_t s = mark.spans; s < spans; ++s) {
+      Span span = spans_[s];
+      span.start += period * i;
+      span.end += period * i;
+      const uint64_t later = arrows * static_cast<uint64_t>(i);
+      if (span.flow_out > 0) span.flow_out += later;
+      if (span.flow_in > 0) span.flow_in += later;
+      spans_.push_back(span);
+    }
+    for (size_t s = mark.samples; s < samples; ++s) {
+      CounterSample sample = samples_[s];
+      sample.time += period * i;
+      samples_.push_back(sample);
+    }
+    arrows_ += arrows;
+  }
+}
+
 void Recorder::WatchRate(flow::ResourceId resource, int32_t device, Counter counter, int32_t lane) {
   if (watches_.size() <= resource.value) watches_.resize(resource.value + 1);
   watches_[resource.value].push_back({device, counter, lane});

@@ -113,6 +113,17 @@ class Recorder : public ici::FabricProbe {
 
   void RdmaEnded(const ici::RdmaRecord& record) override;
 
+  // Where the records of these operations stand, and as if what was recorded since
+  // then, which took `period`, had happened `times` more times, one after the other.
+  struct Mark {
+    std::vector<int32_t> ops;
+    std::vector<Bytes> hbm;  // of each of them, device by device
+    size_t spans = 0, samples = 0;
+    uint64_t arrows = 0;
+  };
+  Mark SetMark(std::vector<int32_t> ops) const;
+  void Repeat(const Mark& mark, Picoseconds period, int64_t times);
+
   // Samples the rate of a resource whenever it changes.
   void WatchRate(flow::ResourceId resource, int32_t device, Counter counter, int32_t lane);
   void ObserveRates(flow::Network& network);

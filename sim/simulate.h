@@ -23,8 +23,8 @@ struct SimulationOptions {
   // Simulate one device, link and host link of every class (symmetry/classes.h).
   // The result is the same; off simulates every one.
   bool fold = true;
-  // Execute every step of every kernel, or pass over those that repeat
-  // (chip/tensor_core.h).
+  // Execute every step of every kernel and ring, or pass over those that repeat
+  // (chip/tensor_core.h, sim/lockstep.h).
   bool every_step = false;
   Impairments impairments;
 };

@@ -28,6 +28,7 @@ struct DeviceContext {
   Fluid& fluid;
   HostLink& host_link;
   NetworkPort& network;
+  LoopGate* gate = nullptr;
   Faults& faults;
   Probe& probe;
 };
@@ -43,6 +44,7 @@ class Device {
   Mxu& mxu() { return mxu_; }
   Vpu& vpu() { return vpu_; }
   SyncFlags& flags() { return flags_; }
+  const SyncFlags& flags() const { return flags_; }
   const DieLink* die_link() const { return die_link_.get(); }           // null: alone on its chip
   const SparseCore* sparse_core() const { return sparse_core_.get(); }  // null: there is none
   const std::vector<Stream*>& streams() const { return streams_; }

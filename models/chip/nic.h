@@ -10,6 +10,7 @@
 #include "configs/chip.h"
 #include "configs/units.h"
 #include "models/chip/fluid.h"
+#include "models/chip/traffic.h"
 
 namespace tpusim::chip {
 
@@ -24,18 +25,20 @@ class Nic : public sc_core::sc_module {
   int64_t copies() const { return copies_; }
 
   // By each of `senders` equal devices, through one of the copies.
-  void Sent(Bytes bytes, int64_t senders) { sent_ += bytes * senders; }
-  void Received(Bytes bytes, int64_t senders) { received_ += bytes * senders; }
+  void Sent(Bytes bytes, int64_t senders) { traffic_.sent += bytes * senders; }
+  void Received(Bytes bytes, int64_t senders) { traffic_.received += bytes * senders; }
+  const Traffic& traffic() const { return traffic_; }
+  // As if what has been since `before` had been `times` more times.
+  void Repeat(const Traffic& before, int64_t times) { traffic_.Repeat(before, times); }
   // Of one card.
-  Bytes sent() const { return sent_ / copies_; }
-  Bytes received() const { return received_ / copies_; }
+  Bytes sent() const { return traffic_.sent / copies_; }
+  Bytes received() const { return traffic_.received / copies_; }
 
  private:
   const flow::ResourceId egress_;
   const flow::ResourceId ingress_;
   const int64_t copies_;
-  Bytes sent_{0};  // over all copies
-  Bytes received_{0};
+  Traffic traffic_;  // over all copies
 };
 
 }  // namespace tpusim::chip

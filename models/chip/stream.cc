@@ -10,6 +10,12 @@
 #include "models/timing/kernel_timing.h"
 
 namespace tpusim::chip {
+namespace {
+
+// Of a loop with fewer passes, the first, the second and the last are all there is.
+constexpr int64_t kFewestGated = 4;
+
+}  // namespace
 
 bool Tokens::Begin(int32_t token) {
   Entry& entry = states_[token];
@@ -77,8 +83,14 @@ bool Stream::Fail(absl::Status status) {
   return Sleep(Blocked::kWork);
 }
 
-void Stream::Enter(const isa::Body& body, int64_t times) {
-  if (times > 0 && !body.empty()) frames_.push_back({&body, 0, times - 1});
+void Stream::Enter(const isa::Body& body, int64_t times, bool gated) {
+  if (times > 0 && !body.empty()) frames_.push_back({&body, 0, times - 1, gated});
+}
+
+void Stream::PassIterations(int64_t iterations) {
+  frames_.back().repeats -= iterations;
+  let_pass_ = true;
+  Wake();
 }
 
 void Stream::Run() {
@@ -94,6 +106,11 @@ void Stream::Run() {
           frame.next = 0;
         }
         continue;
+      }
+      if (frame.gated && frame.next == 0 && !std::exchange(let_pass_, false) &&
+          parts_.gate->Arrive(*this, frame.repeats + 1)) {
+        Sleep(Blocked::kWork);
+        return;
       }
       const isa::Instruction& instruction = (*frame.body)[frame.next++];
       ++retired_;
@@ -172,7 +189,9 @@ bool Stream::Execute(const isa::Wait& wait) {
 }
 
 bool Stream::Execute(const isa::Loop& loop) {
-  Enter(*loop.body, loop.count);
+  // Loops of the program itself are full of other work.
+  const bool ring = ref_.id.kind != isa::StreamKind::kTensorCore;
+  Enter(*loop.body, loop.count, ring && parts_.gate != nullptr && loop.count >= kFewestGated);
   return true;
 }
 

@@ -23,6 +23,7 @@
 #include "models/chip/faults.h"
 #include "models/chip/hbm.h"
 #include "models/chip/host_link.h"
+#include "models/chip/loop_gate.h"
 #include "models/chip/network_port.h"
 #include "models/chip/probe.h"
 #include "models/chip/sync_flags.h"
@@ -72,6 +73,7 @@ struct DeviceParts {
   Faults& faults;
   Probe& probe;
   const std::vector<Stream*>& streams;  // of the device
+  LoopGate* gate = nullptr;             // null: every iteration is executed
 };
 
 class Stream : public sc_core::sc_module,
@@ -87,6 +89,11 @@ class Stream : public sc_core::sc_module,
 
   const StreamRef& ref() const { return ref_; }
   int64_t retired() const { return retired_; }
+
+  // For the gate, of the loop that the stream is about to go through again.
+  const isa::Body* loop() const { return frames_.back().body; }
+  // Goes on after so many iterations that are not executed.
+  void PassIterations(int64_t iterations);
 
   // Why the stream sleeps, for the report of a deadlock.
   enum class Blocked { kNo, kWork, kFlag, kToken };
@@ -107,6 +114,7 @@ class Stream : public sc_core::sc_module,
     const isa::Body* body = nullptr;
     size_t next = 0;
     int64_t repeats = 0;  // left after this pass
+    bool gated = false;   // asks before every pass
   };
   struct Queued {
     const isa::Body* body = nullptr;
@@ -131,7 +139,7 @@ class Stream : public sc_core::sc_module,
   bool Execute(const isa::Done& done);
   bool Sleep(Blocked why, int32_t on = -1, int64_t count = 0);
   bool Fail(absl::Status status);
-  void Enter(const isa::Body& body, int64_t times);
+  void Enter(const isa::Body& body, int64_t times, bool gated = false);
 
   const DeviceParts parts_;
   const StreamRef ref_;
@@ -141,7 +149,8 @@ class Stream : public sc_core::sc_module,
   std::vector<Frame> frames_;
   std::vector<int32_t> labels_;
   int32_t token_ = -1;
-  bool active_ = false;  // a body of the queue is being executed
+  bool active_ = false;    // a body of the queue is being executed
+  bool let_pass_ = false;  // by the gate, once
   Blocked blocked_ = Blocked::kNo;
   int32_t blocked_on_ = -1;
   int64_t blocked_count_ = 0;

@@ -133,6 +133,17 @@ class Network {
   // Without solving what has changed at `now`: 0 if the flow ends by then.
   double RemainingAt(Picoseconds now, FlowId id) const;
 
+  // What all resources have done so far, at a moment without active flows, and as if
+  // what they did since then they had done `times` more times.
+  struct ResourceBooks {
+    double carried = 0, charged = 0, lent = 0;
+    int64_t busy = 0;
+    uint64_t ended = 0, population = 0;
+  };
+  using Books = std::vector<ResourceBooks>;
+  Books ReadBooks() const;
+  void Repeat(const Books& since, int64_t times);
+
   size_t resources() const { return resources_.size(); }
   const std::string& Name(ResourceId id) const { return resources_[id.value].name; }
   double Capacity(ResourceId id) const { return resources_[id.value].capacity; }

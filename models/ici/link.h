@@ -11,6 +11,7 @@
 #include "configs/topology.h"
 #include "configs/units.h"
 #include "models/chip/fluid.h"
+#include "models/chip/traffic.h"
 
 namespace tpusim::ici {
 
@@ -26,11 +27,14 @@ class Link : public sc_core::sc_module {
   int64_t copies() const { return copies_; }
 
   // By each of `senders` equal devices, over one of the copies.
-  void Sent(Bytes bytes, int64_t senders) { sent_ += bytes * senders; }
-  void Received(Bytes bytes, int64_t senders) { received_ += bytes * senders; }
+  void Sent(Bytes bytes, int64_t senders) { traffic_.sent += bytes * senders; }
+  void Received(Bytes bytes, int64_t senders) { traffic_.received += bytes * senders; }
+  const chip::Traffic& traffic() const { return traffic_; }
+  // As if what has been since `before` had been `times` more times.
+  void Repeat(const chip::Traffic& before, int64_t times) { traffic_.Repeat(before, times); }
   // Of one link.
-  Bytes sent() const { return PerCopy(sent_); }
-  Bytes received() const { return PerCopy(received_); }
+  Bytes sent() const { return PerCopy(traffic_.sent); }
+  Bytes received() const { return PerCopy(traffic_.received); }
 
  private:
   Bytes PerCopy(Bytes bytes) const;
@@ -38,8 +42,7 @@ class Link : public sc_core::sc_module {
   const configs::Link id_;
   const flow::ResourceId resource_;
   const int64_t copies_;
-  Bytes sent_{0};  // over all copies
-  Bytes received_{0};
+  chip::Traffic traffic_;  // over all copies
 };
 
 }  // namespace tpusim::ici

@@ -30,6 +30,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "configs/topology.h"
 #include "configs/units.h"
 #include "models/isa/program_info.h"
@@ -199,11 +200,12 @@ struct Instruction {
   InstructionKind kind;
 };
 
-// Where a route leads from one device, and over which links. Between two slices
-// there are none: hosts and their network cards carry what is sent.
+// Where a route leads from one device, and over which links: mostly one, to a
+// neighbour. Between two slices there are none: hosts and their network cards carry
+// what is sent.
 struct RouteEnd {
   int32_t peer = -1;  // device
-  std::vector<configs::Link> links;
+  absl::InlinedVector<configs::Link, 1> links;
   bool dcn = false;
 };
 // How often a transfer of this device is handed on inside a slice: by every link of

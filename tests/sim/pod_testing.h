@@ -147,7 +147,8 @@ inline isa::Route RouteBetween(const configs::Config& config,
   for (const auto& [from, to] : pairs) {
     route.from[from].peer = to;
     const int64_t per_chip = config.topology.devices_per_chip();
-    route.from[from].links = config.topology.Route(from / per_chip, to / per_chip);
+    const auto links = config.topology.Route(from / per_chip, to / per_chip);
+    route.from[from].links.assign(links.begin(), links.end());
     route.from[from].dcn =
         config.topology.SliceOf(from / per_chip) != config.topology.SliceOf(to / per_chip);
   }

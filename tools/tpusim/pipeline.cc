@@ -273,7 +273,7 @@ void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
       ->type_name("on|off")
       ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--detail", flags.detail,
-                 "Pass over the steps of a kernel that repeat (default), or execute every one")
+                 "Pass over the steps of kernels and rings that repeat (default), or execute every one")
       ->type_name("kernel|tile")
       ->check(CLI::IsMember({"kernel", "tile"}));
   app.add_option("--slow", flags.slow,

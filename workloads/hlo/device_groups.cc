@@ -163,14 +163,11 @@ absl::StatusOr<Groups> Decode(const pb::HloInstructionProto& attrs, int64_t num_
   return FromList(attrs.replica_groups());
 }
 
-// Without any of the other encodings.
-pb::CollectiveDeviceListProto& ClearedDeviceList(Instruction* collective) {
-  pb::HloInstructionProto& attrs = collective->mutable_attrs();
+void ClearGroups(pb::HloInstructionProto& attrs) {
   attrs.clear_replica_groups();
+  attrs.clear_collective_device_list();
   attrs.clear_iota_collective_device_list();
   attrs.clear_mesh_axes_replica_group_list();
-  attrs.mutable_collective_device_list()->Clear();
-  return *attrs.mutable_collective_device_list();
 }
 
 bool IdsAreReplicasOfAllPartitions(const Instruction& collective) {
@@ -272,20 +269,23 @@ absl::StatusOr<Groups> ReplicaGroups(const Instruction& collective, int64_t num_
 }
 
 void SetReplicaGroups(Instruction* collective, const Groups& groups) {
-  pb::CollectiveDeviceListProto& list = ClearedDeviceList(collective);
+  ClearGroups(collective->mutable_attrs());
+  pb::CollectiveDeviceListProto* list =
+      collective->mutable_attrs().mutable_collective_device_list();
   for (const auto& group : groups) {
-    list.add_replica_groups()->mutable_replica_ids()->Add(group.begin(), group.end());
+    list->add_replica_groups()->mutable_replica_ids()->Add(group.begin(), group.end());
   }
 }
 
 void SetIotaReplicaGroups(Instruction* collective, const IotaGroups& groups) {
-  pb::IotaReplicaGroupListProto& list =
-      *ClearedDeviceList(collective).mutable_iota_replica_group_list();
-  list.set_num_replica_groups(groups.groups);
-  list.set_num_devices_per_group(groups.group_size);
-  list.mutable_iota_reshape_dims()->Add(groups.reshape_dims.begin(), groups.reshape_dims.end());
-  list.mutable_iota_transpose_perm()->Add(groups.transpose_perm.begin(),
-                                          groups.transpose_perm.end());
+  ClearGroups(collective->mutable_attrs());
+  pb::IotaReplicaGroupListProto* list =
+      collective->mutable_attrs().mutable_iota_collective_device_list();
+  list->set_num_replica_groups(groups.groups);
+  list->set_num_devices_per_group(groups.group_size);
+  list->mutable_iota_reshape_dims()->Add(groups.reshape_dims.begin(), groups.reshape_dims.end());
+  list->mutable_iota_transpose_perm()->Add(groups.transpose_perm.begin(),
+                                           groups.transpose_perm.end());
 }
 
 }  // namespace tpusim::hlo

@@ -57,10 +57,10 @@ isa::Route RouteOf(const configs::Topology& topology, const std::vector<Message>
   route.name = way == 0 ? "permutation" : "permutation, other way";
   route.from.resize(topology.devices());
   bool straight = topology.devices_per_chip() == 1;
-  const std::vector<configs::Link>* first = nullptr;
+  const absl::InlinedVector<configs::Link, 1>* first = nullptr;
   for (const Message& message : messages) {
     if (message.ways.size() <= way) continue;
-    const std::vector<configs::Link>& links = message.ways[way].links;
+    const auto& links = message.ways[way].links;
     if (first == nullptr) first = &links;
     straight = straight && !links.empty() && links.size() == first->size() &&
                std::all_of(links.begin(), links.end(), [&](const configs::Link& link) {

@@ -39,8 +39,11 @@ size_t IndexOf(const configs::Link& link) {
 isa::RouteEnd RouteTo(const configs::Topology& topology, int64_t from, int64_t to,
                       configs::Topology::RouteTie tie) {
   const int64_t per_chip = topology.devices_per_chip();
-  return {static_cast<int32_t>(to), topology.Route(from / per_chip, to / per_chip, tie),
-          topology.SliceOf(from / per_chip) != topology.SliceOf(to / per_chip)};
+  const int64_t here = from / per_chip, there = to / per_chip;
+  const std::vector<configs::Link> links = topology.Route(here, there, tie);
+  return {static_cast<int32_t>(to),
+          {links.begin(), links.end()},
+          topology.SliceOf(here) != topology.SliceOf(there)};
 }
 
 isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset) {

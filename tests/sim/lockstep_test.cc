@@ -1,0 +1,150 @@
+// Steps of rings that are passed over change nothing but what a simulation costs.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "tests/sim/in_child.h"
+#include "tests/sim/pod_testing.h"
+
+namespace tpusim::sim {
+namespace {
+
+using namespace tpusim::testing;  // NOLINT: the vocabulary of these tests
+
+// `steps` of a ring around x: everybody sends so many bytes to the next chip and
+// waits for what the last one sends, on a stream of its own.
+struct Ring {
+  int64_t steps = 7;
+  int64_t bytes = 10'000;
+  bool adds = false;
+};
+
+isa::PodProgram RingProgram(const configs::Config& config, const std::vector<Ring>& rings,
+                            const isa::Body& beside = {}) {
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  for (int64_t d = 0; d < config.devices(); ++d) {
+    const int64_t next =
+        config.topology.Neighbour(d, configs::MakeDirection(/*axis=*/0, /*plus=*/true));
+    pairs.emplace_back(static_cast<int32_t>(d), static_cast<int32_t>(next));
+  }
+  isa::Body body;
+  for (size_t r = 0; r < rings.size(); ++r) {
+    isa::Rdma rdma;
+    rdma.bytes = Bytes(rings[r].bytes);
+    rdma.arrival_flag = static_cast<int32_t>(r);
+    if (rings[r].adds) rdma.reduce = isa::ReduceAdd{4, 1};
+    isa::Start start;
+    start.stream = {isa::StreamKind::kCollective, static_cast<int32_t>(r)};
+    start.token = static_cast<int32_t>(r);
+    start.body = Share(isa::Loop{
+        rings[r].steps, Share(rdma, isa::Wait{.flag = static_cast<int32_t>(r), .count = 1})});
+    body.push_back({start});
+  }
+  body.insert(body.end(), beside.begin(), beside.end());
+  for (size_t r = 0; r < rings.size(); ++r) body.push_back({isa::Done{static_cast<int32_t>(r)}});
+  const auto shared = std::make_shared<const isa::Body>(std::move(body));
+  isa::PodProgram program;
+  program.programs = {shared};
+  program.program_of_device.assign(static_cast<size_t>(config.devices()), 0);
+  program.routes.push_back(RouteBetween(config, pairs));
+  program.flags = program.tokens = 8;
+  return program;
+}
+
+configs::Config RingOf(int64_t chips) { return TestConfig({chips, 1, 1}, {true, false, false}); }
+
+// Both ways of running it agree; returns their events, those with every step second.
+std::pair<int64_t, int64_t> ExpectTheSame(const configs::Config& config,
+                                          const isa::PodProgram& program, SimulationOptions options,
+                                          const std::string& what) {
+  const Figures passed = InChild(config, program, options);
+  options.every_step = true;
+  const Figures executed = InChild(config, program, options);
+  EXPECT_FALSE(passed.times.empty()) << what;
+  EXPECT_EQ(passed.times, executed.times) << what;
+  EXPECT_EQ(passed.bytes, executed.bytes) << what;
+  EXPECT_EQ(passed.ops, executed.ops) << what;
+  EXPECT_EQ(passed.spans, executed.spans) << what;
+  return {passed.events, executed.events};
+}
+
+TEST(Lockstep, ALongRingCostsWhatAShortOneDoes) {
+  std::vector<int64_t> events;
+  for (const int64_t chips : {8, 64, 512}) {
+    const configs::Config config = RingOf(chips);
+    const isa::PodProgram program = RingProgram(config, {{.steps = chips - 1}});
+    const Figures figures = InChild(config, program, {});
+    // Each step: 10,000 B at 10 ps each, and a hop of 1 us.
+    EXPECT_EQ(figures.times[0], (chips - 1) * (100'000 + 1'000'000));
+    // Every device has read and written (chips - 1) x 10,000 B.
+    EXPECT_EQ(figures.bytes[0], (chips - 1) * 20'000);
+    events.push_back(figures.events);
+  }
+  EXPECT_EQ(events[0], events[1]);
+  EXPECT_EQ(events[0], events[2]);
+}
+
+TEST(Lockstep, EveryStepIsInTheRecord) {
+  const configs::Config config = RingOf(8);
+  SimulationOptions options;
+  options.record_devices = {0, 1};
+  isa::PodProgram program = RingProgram(config, {{.steps = 40, .adds = true}});
+  const auto [passed, executed] = ExpectTheSame(config, program, options, "two of eight devices");
+  EXPECT_LT(passed, executed / 5);
+}
+
+TEST(Lockstep, AStragglingLinkIsSteppedThrough) {
+  const configs::Config config = RingOf(8);
+  SimulationOptions options;
+  options.impairments.links = {{{3, configs::MakeDirection(0, true)}, 0.5}};
+  ExpectTheSame(config, RingProgram(config, {{.steps = 30}}), options, "a link at half its rate");
+}
+
+TEST(Lockstep, WhatIsDueMeanwhileIsNotMissed) {
+  const configs::Config config = RingOf(4);
+  // Steps of 1.1 us; the core computes for 20 us and then loads for 5 us from HBM.
+  const isa::Body beside = MakeBody(Compute(20'000), isa::Dma{.bytes = Bytes(5'000'000)});
+  const auto [passed, executed] = ExpectTheSame(
+      config, RingProgram(config, {{.steps = 60}}, beside), {}, "beside a block and a load");
+  EXPECT_LT(passed, executed / 2);
+}
+
+TEST(Lockstep, RandomRingsBesideRandomWork) {
+  std::mt19937 random(20);
+  const auto number = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
+  };
+  int64_t fewer = 0;
+  for (int i = 0; i < 150; ++i) {
+    const configs::Config config = RingOf(number(3, 9));
+    std::vector<Ring> rings(static_cast<size_t>(number(1, 3)));
+    for (Ring& ring : rings) ring = {number(1, 40), number(1, 200'000), number(0, 1) == 1};
+    isa::Body beside;
+    for (int64_t n = number(0, 3); n > 0; --n) {
+      if (number(0, 1) == 0) {
+        beside.push_back({Compute(number(1, 30'000))});
+      } else {
+        beside.push_back({isa::Dma{.bytes = Bytes(number(1, 3'000'000))}});
+      }
+    }
+    SimulationOptions options;
+    options.fold = number(0, 1) == 0;
+    if (number(0, 2) == 0) options.record_devices = {0};
+    if (number(0, 3) == 0) {
+      options.impairments.chips.push_back({number(0, config.devices() - 1), 0.8});
+    }
+    if (number(0, 3) == 0) {
+      const configs::Link link{number(0, config.devices() - 1), configs::MakeDirection(0, true)};
+      options.impairments.links.push_back({link, 0.5});
+    }
+    const auto [passed, executed] = ExpectTheSame(config, RingProgram(config, rings, beside),
+                                                  options, fmt::format("case {}", i));
+    fewer += passed < executed ? 1 : 0;
+  }
+  EXPECT_GT(fewer, 50);
+}
+
+}  // namespace
+}  // namespace tpusim::sim
