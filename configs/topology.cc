@@ -162,6 +162,7 @@ int64_t Topology::Neighbour(int64_t chip, Direction d) const {
 
 std::vector<Link> Topology::AllLinks() const {
   std::vector<Link> links;
+  links.reserve(static_cast<size_t>(chips() * kDirections));
   for (int64_t chip = 0; chip < chips(); ++chip) {
     for (int d = 0; d < kDirections; ++d) {
       const Direction direction = static_cast<Direction>(d);

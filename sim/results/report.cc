@@ -114,8 +114,10 @@ std::vector<CollectiveReport> Collectives(const isa::ProgramInfo& info,
 // Devices of one chip share its links.
 std::vector<LinkReport> Links(const Config& config, const sim::Timeline& timeline) {
   const configs::Topology& topology = config.topology;
+  const std::vector<configs::Link> all = topology.AllLinks();
   std::vector<LinkReport> links;
-  for (const configs::Link& link : topology.AllLinks()) {
+  links.reserve(all.size());
+  for (const configs::Link& link : all) {
     LinkReport r;
     r.chip = link.chip;
     r.direction = link.direction;
@@ -129,6 +131,13 @@ std::vector<LinkReport> Links(const Config& config, const sim::Timeline& timelin
     links.push_back(r);
   }
   return links;
+}
+
+// The longest that a link was needed.
+Picoseconds BusiestLink(const Config& config, const std::vector<LinkReport>& links) {
+  Bytes most{0};
+  for (const LinkReport& link : links) most = std::max(most, link.bytes);
+  return TimeAt(most, config.chip.ici.link_bytes_per_second);
 }
 
 // The longest that a chip's PCIe was needed; its devices share it.
@@ -185,10 +194,8 @@ Bounds BoundsOf(const Config& config, const isa::ProgramInfo& info, const sim::T
   Bounds b;
   if (info.mxu_flops.value() > 0) b.compute = ComputeTime(info.mxu_flops, config.chip.MxuPeak());
   b.hbm = TimeAt(through_hbm, config.chip.hbm.bytes_per_second);
-  for (const LinkReport& link : links) {
-    b.ici = std::max(b.ici, TimeAt(link.bytes, config.chip.ici.link_bytes_per_second));
-  }
-  b.ici = std::max(b.ici, SerialCollectives(info, timeline.ops, /*dcn=*/false));
+  b.ici =
+      std::max(BusiestLink(config, links), SerialCollectives(info, timeline.ops, /*dcn=*/false));
   b.host = BusiestPcie(config, timeline);
   b.dcn =
       std::max(BusiestNic(config, timeline), SerialCollectives(info, timeline.ops, /*dcn=*/true));
@@ -221,10 +228,7 @@ void Bind(const Config& config, const sim::Timeline& timeline, Report& report) {
   if (critical.exposed > most) {
     most = critical.exposed;
     report.binding = Binding::kIci;
-    Picoseconds fullest{0};
-    for (const LinkReport& link : report.links) {
-      fullest = std::max(fullest, TimeAt(link.bytes, config.chip.ici.link_bytes_per_second));
-    }
+    const Picoseconds fullest = BusiestLink(config, report.links);
     const Picoseconds nic = BusiestNic(config, timeline);
     if (nic > fullest) report.binding = Binding::kDcn;
     if (std::max(fullest, nic) * 2 < critical.collective) report.binding = Binding::kLatency;

@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "configs/status_macros.h"
 #include "sim/results/report.h"
@@ -60,13 +59,18 @@ Json CollectiveJson(const CollectiveReport& c) {
           {"bound_ns", ToNanoseconds(c.bound)}};
 }
 
-// One line per link. A pod has tens of thousands of them, but few that differ in
-// more than their chip: no document of the library is made in between.
+// One line per link. A pod has tens of thousands of them, most of which differ from
+// the last one of their direction in their chip only.
 void AppendLinks(const std::vector<LinkReport>& links, std::string& text) {
-  std::map<std::tuple<configs::Direction, Bytes, double>, std::string> known;
+  struct Last {
+    LinkReport link;
+    std::string rest;  // after the chip's number
+  };
+  std::array<Last, configs::kDirections> last_of;
   for (const LinkReport& l : links) {
-    std::string& rest = known[{l.direction, l.bytes, l.utilization}];
-    if (rest.empty()) {
+    auto& [last, rest] = last_of[static_cast<size_t>(l.direction)];
+    if (rest.empty() || last.bytes != l.bytes || last.utilization != l.utilization) {
+      last = l;
       rest = fmt::format(", \"direction\": \"{}\", \"bytes\": {}, \"utilization\": {}}}",
                          DirectionName(l.direction), l.bytes.value(), Json(l.utilization).dump());
     }

@@ -22,7 +22,9 @@ Colour Mix(Colour x) {
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
   return x ^ (x >> 31);
 }
-Colour Mix(Colour a, Colour b) { return Mix(a ^ Mix(b)); }
+// `b` mixed already.
+Colour Add(Colour a, Colour b) { return Mix(a ^ b); }
+Colour Mix(Colour a, Colour b) { return Add(a, Mix(b)); }
 
 Partition PartitionOf(const std::vector<Colour>& colours) {
   Partition partition;
@@ -102,18 +104,21 @@ class Refinement {
     std::vector<Colour> devices(devices_.size()), seen(devices_.size(), 0);
     std::vector<Colour> links(links_.size(), 0), chips(chips_.size(), 0);
     std::vector<Colour> hosts(hosts_.size(), 0);
+    std::vector<Colour> routes(program_.routes.size());
+    for (size_t r = 0; r < routes.size(); ++r) routes[r] = Mix(static_cast<Colour>(r));
+    const Colour first_hop = Mix(0);
     for (size_t d = 0; d < devices_.size(); ++d) {
       const size_t chip = d / static_cast<size_t>(per_chip_);
       Colour colour = Mix(devices_[d], chips_[chip]);
       for (const int32_t route : used_[program_.program_of_device[d]]) {
         const isa::RouteEnd& end = program_.routes[route].from[d];
         if (end.peer < 0) continue;
-        const Colour sends = Mix(devices_[d], static_cast<Colour>(route));
-        colour = Mix(Mix(colour, static_cast<Colour>(route)), devices_[end.peer]);
+        const Colour sends = Add(devices_[d], routes[route]);
+        colour = Add(Add(colour, routes[route]), devices_[end.peer]);
         for (size_t hop = 0; hop < end.links.size(); ++hop) {
           const int64_t link = LinkIndex(end.links[hop]);
-          colour = Mix(colour, links_[link]);
-          links[link] += Mix(sends, hop);
+          colour = Add(colour, links_[link]);
+          links[link] += Add(sends, hop == 0 ? first_hop : Mix(hop));
         }
         if (end.dcn) {
           const size_t peer_chip = static_cast<size_t>(end.peer / per_chip_);
