@@ -24,10 +24,11 @@ int64_t ArraysOf(const Instruction& i) { return static_cast<int64_t>(i.operands(
 
 }  // namespace
 
-// Every register of input is combined once. Where the lane dimension goes, each
-// remaining register of partial results needs one pass through the cross-lane
-// unit and `sublanes` pops that are combined; where the sublane dimension goes,
-// three rotate-and-combine steps.
+// Every register of input is combined once. Where the lane dimension goes, the
+// remaining registers of partial results are transposed, so that their lanes become
+// registers, and these are combined: up to lanes / sublanes of them (a square of lanes
+// by lanes) enter the cross-lane unit together, and leave it in `sublanes` pops. Where
+// the sublane dimension goes, three rotate-and-combine steps.
 absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const passes::Target& target) {
   ASSIGN_OR_RETURN(const VectorWork call, CallCost(*reduce.called()[0]));
   const hlo::Shape& input = reduce.operand(0)->shape();
@@ -49,8 +50,10 @@ absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const passes::T
   const double pops = static_cast<double>(vpu.sublanes);
   if (lanes) {
     const double partial = std::ceil(static_cast<double>(kept_rows) / pops);
-    work.xlu += arrays * partial * (1 + pops);
-    work += call * (partial * pops);
+    const double together = static_cast<double>(vpu.lanes) / pops;
+    const double groups = std::ceil(partial / together);
+    work.xlu += arrays * (partial + groups * pops);
+    work += call * std::max(partial, groups * pops);
   } else if (sublanes) {
     const double steps =
         static_cast<double>(std::bit_width(static_cast<uint64_t>(vpu.sublanes - 1)));
@@ -94,9 +97,14 @@ VectorWork MultiplyAddWork(const Instruction& product, const passes::Target& tar
 
 // A window of w combines w - 1 neighbours of every result; doubling (combine
 // windows of 1 to 2 to 4 ... and then the pieces that make w) needs at most
-// 2 log2(w) combinations of shifted copies. Cumulative sums are windows of the
-// whole extent, where the padding makes log2 suffice. A shift along lanes or
-// sublanes goes through the cross-lane unit.
+// 2 log2(w) combinations of shifted copies. A shift along lanes or sublanes goes
+// through the cross-lane unit.
+//
+// A cumulative sum, a window of the whole extent, is a running sum: every register is
+// combined with the one before. Along lanes or sublanes it is first transposed, so that
+// its dimension counts registers, and turned back at the end. The TPU compiler does it in
+// blocks of as many elements as there are lanes: it sums the last elements of the blocks
+// likewise, and adds to every block what comes before it.
 absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const passes::Target& target) {
   ASSIGN_OR_RETURN(const VectorWork call, CallCost(*i.called()[0]));
   const hlo::Shape& input = i.operand(0)->shape();
@@ -108,14 +116,20 @@ absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const passes::
   hlo::Shape shape = input;
   for (int64_t d = 0; d < input.rank(); ++d) {
     const hlo::WindowDim& w = window[d];
-    const bool cumulative =
-        w.size >= input.dims[d] && w.stride == 1 && w.size > 1 && result.dims[d] == input.dims[d];
-    const int64_t doubling = cumulative ? CeilLog2(w.size) : 2 * CeilLog2(w.size);
-    const double combinations = static_cast<double>(std::min(w.size - 1, doubling));
     shape.dims[d] = w.stride == 1 ? std::max(input.dims[d], result.dims[d]) : result.dims[d];
     const double registers = static_cast<double>(VectorRegisters(target, shape));
+    const bool in_registers = d >= input.rank() - 2;  // along lanes or sublanes
+    const int64_t doubling = std::min(w.size - 1, 2 * CeilLog2(w.size));
+    double combinations = static_cast<double>(doubling), shifts = in_registers ? combinations : 0;
+    if (w.size >= input.dims[d] && w.stride == 1 && w.size > 1 && result.dims[d] == input.dims[d]) {
+      // Of few elements doubling is as good: it shifts log2 times and does not turn.
+      const double turns = in_registers ? 2 : 0, doubled = static_cast<double>(CeilLog2(w.size));
+      const double sums = w.size > target.chip().vpu.lanes ? 2 : 1;
+      combinations = turns < doubled ? sums : doubled;
+      shifts = std::min(turns, doubled);
+    }
     work += call * (combinations * registers);
-    if (d >= input.rank() - 2) work.xlu += arrays * combinations * registers;
+    work.xlu += arrays * shifts * registers;
     // Each round reads what the one before wrote.
     work.load += arrays * combinations * registers;
     work.store += arrays * combinations * registers;
