@@ -153,6 +153,17 @@ class DotKernelBuilder {
 
   const Product& product() const { return p_; }
 
+  // The TPU compiler keeps a block whose epilogue waits for it below 1024 registers per
+  // core, as it does with windows of loops.
+  bool KeepsBlock(const isa::Kernel& kernel) const {
+    if (!waits_for_product_) return true;
+    constexpr int64_t kRegisters = 1024;
+    const isa::MxuWork& mxu = kernel.block.mxu;
+    const int64_t registers = mxu.batch * CeilDiv(mxu.m, target_.chip().vpu.sublanes) *
+                              CeilDiv(mxu.n, target_.chip().vpu.lanes);
+    return registers <= kRegisters * target_.chip().CoresPerDevice();
+  }
+
  private:
   // An array with this share of the elements of a side covers it; equal groups may
   // be rounded up. Others are broadcast or reduced on their way.
@@ -315,6 +326,7 @@ void Search(const DotKernelBuilder& builder, const Product& product, const passe
               if (!n_outer && one) continue;  // the same grid
               Bytes scratch(0);
               const isa::Kernel kernel = builder.Build(batch, m, n, k, n_outer, scratch);
+              if (!builder.KeepsBlock(kernel)) continue;
               fastest.Offer(kernel, scratch);
             }
           }

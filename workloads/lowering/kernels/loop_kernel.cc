@@ -10,6 +10,7 @@
 #include "configs/status_macros.h"
 #include "workloads/hlo/opcode.h"
 #include "workloads/lowering/kernels/kernels.h"
+#include "workloads/lowering/kernels/product.h"
 #include "workloads/lowering/kernels/tile_search.h"
 #include "workloads/lowering/kernels/vector_cost.h"
 
@@ -62,8 +63,26 @@ bool IsLone(const KernelView& view) {
   return work == 1;
 }
 
+// Registers per window and core that the TPU compiler stays below, however much of VMEM
+// is free; of what it puts through the cross-lane units, kRelayoutWindow.
+constexpr int64_t kLargeWindow = 1024, kSmallWindow = 128, kRelayoutWindow = 384;
+
+// Steps below which a window would hold more.
+int64_t FewestSteps(const KernelView& view, const passes::Target& target) {
+  int64_t largest = 0;
+  for (const KernelInput& input : view.inputs) {
+    if (!input.reads || !input.accessed.IsArray()) continue;
+    largest = std::max(largest, VectorRegisters(target, input.accessed));
+  }
+  for (const KernelOutput& output : view.outputs) {
+    largest = std::max(largest, VectorRegisters(target, output.written));
+  }
+  const bool relayout = view.FindMember([](Opcode op) { return op == Opcode::kTranspose; });
+  const int64_t window = relayout ? kRelayoutWindow : kLargeWindow;
+  return std::max<int64_t>(1, CeilDiv(largest, window * target.chip().CoresPerDevice()));
+}
+
 int64_t LoneSteps(const KernelView& view, const passes::Target& target) {
-  constexpr int64_t kLargeWindow = 1024, kSmallWindow = 128;  // registers
   int64_t largest = 0;
   Bytes room(0);
   for (const KernelInput& input : view.inputs) {
@@ -75,11 +94,12 @@ int64_t LoneSteps(const KernelView& view, const passes::Target& target) {
     if (BytesOf(output, target).value() > kWholeBytes) room += BytesOf(output, target) * 2;
     largest = std::max(largest, VectorRegisters(target, output.written));
   }
-  if (largest <= kLargeWindow && room <= target.ScopedVmem()) return 1;
+  // The cores of a megacore take a window each.
+  const int64_t cores = target.chip().CoresPerDevice();
+  if (largest <= kLargeWindow && room <= target.ScopedVmem() * cores) return 1;
   const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
   const bool large = 16 * kLargeWindow * register_bytes <= target.ScopedVmem().value();
-  // The cores of a megacore take a window each.
-  const int64_t registers = (large ? kLargeWindow : kSmallWindow) * target.chip().CoresPerDevice();
+  const int64_t registers = (large ? kLargeWindow : kSmallWindow) * cores;
   return std::max<int64_t>(1, CeilDiv(largest, registers));
 }
 
@@ -109,6 +129,11 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const passes
   constexpr int64_t kMaxSteps = 1 << 16;
   std::vector<int64_t> counts =
       CandidateCounts(std::max<int64_t>(1, CeilDiv(largest.value(), register_bytes)), kMaxSteps);
+  // A product on the vector units is tiled like one on the arrays.
+  const bool product = view.FindMember(IsProduct) != nullptr;
+  const int64_t fewest = product ? 1 : std::min(FewestSteps(view, target), kMaxSteps);
+  std::erase_if(counts, [&](int64_t count) { return count < fewest; });
+  if (counts.empty() || counts.front() != fewest) counts.push_back(fewest);
   if (IsLone(view)) counts = {LoneSteps(view, target)};
   FastestKernel fastest(target);
   for (int64_t parts : counts) {
