@@ -58,7 +58,8 @@ struct VmemParams {
 
 // On-chip memory beside VMEM, shared by the cores of a chip (v4 and v4i).
 struct CmemParams {
-  Bytes bytes;  // per chip; 0: there is none
+  Bytes bytes;                      // per chip; 0: there is none
+  BytesPerSecond bytes_per_second;  // per chip, reads and writes share it
 };
 
 // Small cores beside the TensorCores, for embeddings and off-loaded collectives.

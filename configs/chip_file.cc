@@ -392,6 +392,11 @@ absl::Status CheckChip(const ChipParams& chip) {
         fmt::format("chip.hbm.reserved_bytes = {} leaves nothing of chip.hbm.bytes = {}",
                     chip.hbm.reserved_bytes.value(), chip.hbm.bytes.value()));
   }
+  if (chip.cmem.bytes > Bytes(0) && chip.cmem.bytes_per_second.value() <= 0) {
+    return UserError(fmt::format(
+        "chip.cmem.bytes = {} has no chip.cmem.bytes_per_second beside it: give both, or neither",
+        chip.cmem.bytes.value()));
+  }
   const SparseCoreParams& sparse = chip.sparse_core;
   const bool adds = sparse.count > 0 && sparse.tiles > 0 && sparse.lanes > 0;
   const Bytes offloads =

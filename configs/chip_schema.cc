@@ -97,6 +97,7 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.vmem.bytes", "bytes", kBytes, vmem.bytes, "capacity per core"),
       ROW("chip.vmem.scoped_bytes", "bytes", kBytes, vmem.scoped_bytes, "budget for the windows of one kernel"),
       ROW("chip.cmem.bytes", "bytes", kBytesOrNone, cmem.bytes, "on-chip memory beside VMEM, per chip; 0 if there is none"),
+      ROW("chip.cmem.bytes_per_second", "bytes_per_second", kRateOrNone, cmem.bytes_per_second, "peak per chip, reads and writes together; 0 if there is none"),
       ROW("chip.hbm.bytes", "bytes", kBytes, hbm.bytes, "capacity per device"),
       ROW("chip.hbm.reserved_bytes", "bytes", kBytesOrNone, hbm.reserved_bytes, "kept by the runtime, not usable by a program"),
       ROW("chip.hbm.bytes_per_second", "bytes_per_second", kRate, hbm.bytes_per_second, "peak per device, reads and writes together"),
@@ -149,6 +150,7 @@ namespace {
 
 // What a chip file may leave out, and what holds then.
 constexpr std::pair<const char*, const char*> kFallbacks[] = {
+    {"chip.cmem.bytes_per_second", "0"},
     {"chip.dma.write_start_latency_ns", "chip.dma.start_latency_ns"},
     {"chip.dma.turnaround_ns", "0"},
     {"chip.tensor_core.product_window_ns", "0"},

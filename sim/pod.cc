@@ -170,6 +170,9 @@ void Pod::WatchRates(Recorder& recorder) {
   int64_t last_chip = -1;
   for (const int32_t id : recorder.recorded_devices()) {
     recorder.WatchRate(device(id).hbm().resource(), id, Counter::kHbmBandwidth, 0);
+    if (const auto& cmem = device(id).cmem().resource()) {
+      recorder.WatchRate(*cmem, id, Counter::kCmemBandwidth, 0);
+    }
     const int64_t chip = id / config_.topology.devices_per_chip();
     if (chip == last_chip) continue;  // its links are shown on its first device
     last_chip = chip;
@@ -193,6 +196,9 @@ void Pod::AddBytes(Timeline& timeline) {
   for (size_t d = 0; d < devices_.size(); ++d) {
     timeline.devices[d].hbm_bytes =
         Bytes(std::llround(fluid_.network().Carried(devices_[d]->hbm().resource())));
+    if (const auto& cmem = devices_[d]->cmem().resource()) {
+      timeline.devices[d].cmem_bytes = Bytes(std::llround(fluid_.network().Carried(*cmem)));
+    }
   }
   for (size_t host = 0; host < nics_.size(); ++host) {
     const chip::Nic& nic = *nics_[classes_.hosts.Representative(static_cast<int64_t>(host))];

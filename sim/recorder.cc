@@ -80,8 +80,9 @@ void DeviceRecorder::LabelEnded(const chip::StreamRef& stream, int32_t op) {
   const Picoseconds compute = ComputeUpTo(now);
   const bool main = stream.id.kind == isa::StreamKind::kTensorCore;
   const bool collective = recorder_.program_.info.ops[op].collective >= 0;
-  // A collective is counted where it is in flight, not where it is waited for.
-  if (collective == !main) {
+  // A collective is counted where it is in flight, not where it is waited for; a copy
+  // beside the main stream has an operation of its own there.
+  if (!collective || !main) {
     OpTotals& totals = ops_[op];
     ++totals.count;
     totals.total += now - label.began;
@@ -168,6 +169,14 @@ void DeviceRecorder::LiveHbmChanged(Bytes live) {
   for (const int32_t device : shown_) {
     recorder_.samples_.push_back(
         {device, Counter::kLiveHbm, 0, Now(), static_cast<double>(live.value())});
+  }
+}
+
+void DeviceRecorder::LiveCmemChanged(Bytes live) {
+  totals_.peak_live_cmem = std::max(totals_.peak_live_cmem, live);
+  for (const int32_t device : shown_) {
+    recorder_.samples_.push_back(
+        {device, Counter::kLiveCmem, 0, Now(), static_cast<double>(live.value())});
   }
 }
 

@@ -70,6 +70,7 @@ class DeviceRecorder : public chip::Probe {
   bool WantsEverything() const override { return !shown_.empty(); }
   void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) override;
   void LiveHbmChanged(Bytes live) override;
+  void LiveCmemChanged(Bytes live) override;
   void StreamFinished() override;
 
  private:

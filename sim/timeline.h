@@ -22,7 +22,7 @@ enum class Track {
   kVpu,         // vector slots busy with blocks; reduce-adds are flows
   kCollective,  // HLO collectives in flight (labels on collective streams)
   kSparseCore,  // those that the SparseCores run
-  kHbmDma,      // kernel windows, prefetches
+  kHbmDma,      // kernel windows, prefetches; also those of CMEM
   kIci,         // transfers leaving on a link; `lane` = Direction
   kDcn,         // transfers leaving for other slices
   kHost,
@@ -40,7 +40,7 @@ struct Span {
   uint64_t flow_in = 0;   // non-zero: an arrow ends here
 };
 
-enum class Counter { kHbmBandwidth, kLinkBandwidth, kLiveHbm };
+enum class Counter { kHbmBandwidth, kLinkBandwidth, kLiveHbm, kCmemBandwidth, kLiveCmem };
 struct CounterSample {
   int32_t device = 0;
   Counter counter = Counter::kHbmBandwidth;
@@ -65,6 +65,8 @@ struct DeviceTotals {
   Picoseconds exposed{0};     // ... and no compute slot busy
   Bytes hbm_bytes{0};
   Bytes peak_live_hbm{0};
+  Bytes cmem_bytes{0};
+  Bytes peak_live_cmem{0};
   Bytes to_host{0};
   Bytes from_host{0};
   std::array<Bytes, configs::kDirections> sent{};      // per link leaving this chip

@@ -11,6 +11,7 @@
 #include "workloads/hlo/opcode.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/passes/async_collectives.h"
+#include "workloads/passes/cmem.h"
 #include "workloads/passes/control.h"
 #include "workloads/passes/copies.h"
 #include "workloads/passes/fuse.h"
@@ -45,6 +46,7 @@ constexpr Pass kPipeline[] = {
     {"async-collectives", passes::MakeCollectivesAsync},
 };
 constexpr const char* kSchedulePass = "schedule";
+constexpr const char* kPlacementPass = "cmem";
 
 // Names of the instructions of an opcode.
 std::vector<std::string> NamesOf(const hlo::Module& module, hlo::Opcode opcode) {
@@ -89,6 +91,7 @@ std::vector<std::string> PassNames() {
   std::vector<std::string> names;
   for (const Pass& pass : kPipeline) names.emplace_back(pass.name);
   names.emplace_back(kSchedulePass);
+  names.emplace_back(kPlacementPass);
   return names;
 }
 
@@ -163,6 +166,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   RETURN_IF_ERROR(
       passes::Schedule(module, target, lowering::MakeEstimator(target, collectives, trips)));
   if (wants_dump(kSchedulePass)) result.dumps.emplace_back(kSchedulePass, hlo::ToString(module));
+  RETURN_IF_ERROR(passes::PlaceInCmem(module, target));
+  if (wants_dump(kPlacementPass)) result.dumps.emplace_back(kPlacementPass, hlo::ToString(module));
   if (options.until == Stage::kSchedule) return result;
 
   ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
@@ -175,6 +180,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   info.device_order = placement.rule;
   info.peak_hbm = memory.peak;
   info.usable_hbm = target.UsableHbm();
+  info.peak_cmem = memory.peak_cmem;
+  info.usable_cmem = target.UsableCmem();
   for (size_t n = 0; n < memory.live_at_peak.size() && n < 10; ++n) {
     info.largest_live.push_back(info.buffers[memory.live_at_peak[n]]);
   }

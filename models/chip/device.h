@@ -40,6 +40,7 @@ class Device {
 
   int32_t id() const { return id_; }
   Hbm& hbm() { return hbm_; }
+  Cmem& cmem() { return cmem_; }
   Vmem& vmem() { return vmem_; }
   Mxu& mxu() { return mxu_; }
   Vpu& vpu() { return vpu_; }
@@ -53,6 +54,7 @@ class Device {
  private:
   const int32_t id_;
   Hbm hbm_;
+  Cmem cmem_;
   Vmem vmem_;
   Mxu mxu_;
   Vpu vpu_;

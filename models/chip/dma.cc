@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "models/chip/sim_time.h"
 
 namespace tpusim::chip {
 namespace {
-
-int TouchesHbm(const Transfer& transfer) {
-  return (transfer.from == isa::MemorySpace::kHbm) + (transfer.to == isa::MemorySpace::kHbm);
-}
 
 // A copy inside VMEM is loads and stores of whole registers.
 double VmemCopyRate(const configs::ChipParams& params) {
@@ -23,11 +20,13 @@ double VmemCopyRate(const configs::ChipParams& params) {
 
 }  // namespace
 
-Dma::Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm,
+Dma::Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm, const Cmem& cmem,
          const configs::ChipParams& params, Probe& probe)
     : sc_module(name),
       fluid_(fluid),
       hbm_(hbm),
+      cmem_(cmem),
+      params_(params),
       probe_(probe),
       start_latency_(params.dma.start_latency),
       write_start_latency_(params.dma.write_start_latency),
@@ -41,10 +40,8 @@ int32_t Dma::OpenChannel() {
 }
 
 void Dma::Issue(int32_t channel, const Transfer& transfer) {
-  const bool write = transfer.to == isa::MemorySpace::kHbm;
-  const Picoseconds latency = write ? write_start_latency_ : start_latency_;
-  channels_[channel].queue.push_back(
-      {transfer, Now() + latency, static_cast<double>(transfer.bytes.value())});
+  channels_[channel].queue.push_back({transfer, Now() + StartLatency(transfer.write),
+                                      static_cast<double>(transfer.bytes.value())});
   Serve(channel);
 }
 
@@ -82,7 +79,7 @@ ChannelState Dma::Suspend(int32_t index) {
     state.queue.front().bytes = fluid_.Remaining(channel.flow);
     state.moved_for = now - channel.began;
     fluid_.Stop(channel.flow);
-    ++channel.flows;
+    channel.flows += Counts(channel.queue.front().transfer);
   }
   channel.moving = false;
   channel.delayed = false;  // a delay that ends now finds nothing, or the same again
@@ -90,23 +87,44 @@ ChannelState Dma::Suspend(int32_t index) {
   return state;
 }
 
-void Dma::BeginBulk(int32_t index, double bytes, double rate) {
+void Dma::BeginBulk(int32_t index, const timing::MemoryBytes& moved, Picoseconds period,
+                    int64_t times) {
   Channel& channel = channels_[index];
-  const std::array<flow::Use, 1> uses = {{{hbm_.resource(), 1}}};
-  channel.bulk_rate = rate;
-  channel.flow = fluid_.Start(bytes, rate, uses, this, static_cast<uint64_t>(index));
-  ++channel.flows;
+  const auto start = [&](flow::ResourceId resource, Bytes bytes, double& rate) {
+    const auto amount = static_cast<double>(bytes.value());
+    const std::array<flow::Use, 1> uses = {{{resource, 1}}};
+    rate = amount / ToSeconds(period);
+    ++channel.flows;
+    return fluid_.Start(amount * static_cast<double>(times), rate, uses, this,
+                        static_cast<uint64_t>(index));
+  };
+  channel.bulk_rate = channel.bulk_cmem_rate = 0;
+  if (moved.hbm > Bytes(0)) channel.flow = start(hbm_.resource(), moved.hbm, channel.bulk_rate);
+  if (moved.cmem > Bytes(0)) {
+    channel.bulk_cmem = start(*cmem_.resource(), moved.cmem, channel.bulk_cmem_rate);
+  }
 }
 
 bool Dma::BulkIsSlowed(int32_t index, double share) {
   const Channel& channel = channels_[index];
-  return fluid_.network().Rate(channel.flow) < channel.bulk_rate * (1 - share);
+  const auto slowed = [&](flow::FlowId flow, double rate) {
+    return rate > 0 && fluid_.network().Rate(flow) < rate * (1 - share);
+  };
+  return slowed(channel.flow, channel.bulk_rate) ||
+         slowed(channel.bulk_cmem, channel.bulk_cmem_rate);
 }
 
-void Dma::EndBulk(int32_t index, double moved) {
+void Dma::EndBulk(int32_t index, double hbm, double cmem) {
   Channel& channel = channels_[index];
-  fluid_.Stop(channel.flow, moved);
-  ++channel.flows;
+  if (channel.bulk_rate > 0) {
+    fluid_.Stop(channel.flow, hbm);
+    ++channel.flows;
+  }
+  if (channel.bulk_cmem_rate > 0) {
+    fluid_.Stop(channel.bulk_cmem, cmem);
+    ++channel.flows;
+  }
+  channel.bulk_rate = channel.bulk_cmem_rate = 0;
 }
 
 void Dma::Resume(int32_t index, const ChannelState& state) {
@@ -124,21 +142,45 @@ void Dma::Resume(int32_t index, const ChannelState& state) {
   channel.began = now - *state.moved_for;
 }
 
+double Dma::Carried() {
+  double sum = fluid_.network().CarriedUntil(Now(), hbm_.resource());
+  if (cmem_.resource()) sum += fluid_.network().CarriedUntil(Now(), *cmem_.resource());
+  return sum;
+}
+
 uint64_t Dma::OtherPopulation(int32_t index) const {
-  return fluid_.network().Population(hbm_.resource()) - channels_[index].flows;
+  uint64_t population = fluid_.network().Population(hbm_.resource());
+  if (cmem_.resource()) population += fluid_.network().Population(*cmem_.resource());
+  return population - channels_[index].flows;
 }
 
 double Dma::OtherRates(int32_t index) const {
-  return fluid_.network().OtherRates(hbm_.resource(), channels_[index].flow);
+  const Channel& channel = channels_[index];
+  double sum = fluid_.network().OtherRates(hbm_.resource(), channel.flow);
+  if (cmem_.resource()) {
+    const bool bulk = channel.bulk_cmem_rate > 0;
+    sum += fluid_.network().OtherRates(*cmem_.resource(), bulk ? channel.bulk_cmem : channel.flow);
+  }
+  return sum;
 }
 
 Picoseconds Dma::NextOtherCompletion(int32_t index) const {
-  return fluid_.network().NextOtherCompletion(hbm_.resource(), channels_[index].flow);
+  const Channel& channel = channels_[index];
+  Picoseconds next = fluid_.network().NextOtherCompletion(hbm_.resource(), channel.flow);
+  if (cmem_.resource()) {
+    next = std::min(next, fluid_.network().NextOtherCompletion(*cmem_.resource(), channel.flow));
+  }
+  return next;
+}
+
+void Dma::Watch(ConditionsListener* listener) {
+  fluid_.Watch(hbm_.resource(), listener);
+  if (cmem_.resource()) fluid_.Watch(*cmem_.resource(), listener);
 }
 
 Picoseconds Dma::ReadyAt(const Channel& channel) {
   const Queued& front = channel.queue.front();
-  const bool turns = front.transfer.follows && front.transfer.to != isa::MemorySpace::kHbm;
+  const bool turns = front.transfer.follows && !front.transfer.write;
   return turns ? std::max(front.ready, channel.free) : front.ready;
 }
 
@@ -159,16 +201,29 @@ void Dma::Move(int32_t index) {
   const Queued& front = channel.queue.front();
   channel.moving = true;
   channel.began = Now();
-  const int touches_hbm = TouchesHbm(front.transfer);
-  if (touches_hbm == 0) {
-    channel.flow =
-        fluid_.Start(front.bytes, vmem_copy_rate_, {}, this, static_cast<uint64_t>(index));
-    return;
+  channel.flow = Start(index, front.bytes, front.transfer);
+  channel.flows += Counts(front.transfer);
+}
+
+uint64_t Dma::Counts(const Transfer& transfer) {
+  return static_cast<uint64_t>(transfer.touched.hbm > Bytes(0)) +
+         static_cast<uint64_t>(transfer.touched.cmem > Bytes(0));
+}
+
+flow::FlowId Dma::Start(int32_t index, double bytes, const Transfer& transfer) {
+  const timing::MemoryBytes& touched = transfer.touched;
+  std::array<flow::Use, 2> uses;
+  size_t count = 0;
+  if (touched.hbm > Bytes(0)) {
+    uses[count++] = {hbm_.resource(), timing::ShareOf(touched.hbm, transfer.bytes)};
   }
-  const std::array<flow::Use, 1> uses = {{{hbm_.resource(), static_cast<double>(touches_hbm)}}};
-  channel.flow =
-      fluid_.Start(front.bytes, hbm_.rate().value(), uses, this, static_cast<uint64_t>(index));
-  ++channel.flows;
+  if (touched.cmem > Bytes(0)) {
+    uses[count++] = {*cmem_.resource(), timing::ShareOf(touched.cmem, transfer.bytes)};
+  }
+  const double rate =
+      count == 0 ? vmem_copy_rate_ : timing::MoveRate(params_, touched, transfer.bytes).value();
+  return fluid_.Start(bytes, rate, std::span(uses.data(), count), this,
+                      static_cast<uint64_t>(index));
 }
 
 void Dma::DelayEnded(uint64_t channel) {
@@ -182,11 +237,10 @@ void Dma::FlowEnded(uint64_t index) {
   channel.queue.erase(channel.queue.begin());
   channel.moving = false;
   channel.free = Now() + turnaround_;
-  channel.ended += done.bytes;
-  const int touches_hbm = TouchesHbm(done);
-  if (touches_hbm > 0) ++channel.flows;
+  channel.ended += done.touched;
+  channel.flows += Counts(done);
   probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, channel.began, Now(),
-                       done.bytes, done.bytes * touches_hbm);
+                       done.bytes, done.touched.hbm);
   Serve(static_cast<int32_t>(index));
   done.listener->TransferEnded(done.tag);
 }

@@ -1,4 +1,4 @@
-// The DMA engine of a device: transfers between its HBM and its VMEM.
+// The DMA engine of a device: transfers between its HBM, its CMEM and its VMEM.
 //
 // Every stream that moves data has a channel, and a channel serves its transfers
 // in order, one at a time: bandwidth is shared between streams, not between the
@@ -11,7 +11,8 @@
 //
 // so that the start latency of a queued transfer passes while the one before it
 // is still moving. Alone in HBM a flow takes TransferTime(bytes, HBM rate);
-// flows of other channels, of links and of the host share HBM with it.
+// flows of other channels, of links and of the host share HBM with it. What touches
+// CMEM takes from its rate too (timing/memory_bytes.h).
 #ifndef TPUSIM_MODELS_CHIP_DMA_H_
 #define TPUSIM_MODELS_CHIP_DMA_H_
 
@@ -21,12 +22,14 @@
 #include <vector>
 
 #include "configs/chip.h"
+#include "models/chip/cmem.h"
 #include "models/chip/delay_queue.h"
 #include "models/chip/fluid.h"
 #include "models/chip/hbm.h"
 #include "models/chip/probe.h"
 #include "models/chip/sim_time.h"
 #include "models/isa/program.h"
+#include "models/timing/memory_bytes.h"
 
 namespace tpusim::chip {
 
@@ -39,9 +42,9 @@ class TransferListener {
 };
 
 struct Transfer {
-  isa::MemorySpace from = isa::MemorySpace::kHbm;
-  isa::MemorySpace to = isa::MemorySpace::kVmem;
+  bool write = false;  // timing::IsWrite
   Bytes bytes;
+  timing::MemoryBytes touched;  // neither: VMEM to VMEM
   TransferListener* listener = nullptr;
   uint64_t tag = 0;
   int32_t op = -1;  // for the probe
@@ -65,8 +68,8 @@ struct ChannelState {
 
 class Dma : public sc_core::sc_module, public FlowListener, public DelayListener {
  public:
-  Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm, const configs::ChipParams& params,
-      Probe& probe);
+  Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm, const Cmem& cmem,
+      const configs::ChipParams& params, Probe& probe);
 
   // While building: a channel for one more stream.
   int32_t OpenChannel();
@@ -80,23 +83,28 @@ class Dma : public sc_core::sc_module, public FlowListener, public DelayListener
   bool CanSuspend(int32_t channel) const;
   // Takes everything out of the channel.
   ChannelState Suspend(int32_t channel);
-  // A suspended channel moves bytes at this rate, if HBM has that much to give.
-  void BeginBulk(int32_t channel, double bytes, double rate);
+  // A suspended channel moves `moved` per `period`, `times` over, if HBM and CMEM have
+  // that much to give.
+  void BeginBulk(int32_t channel, const timing::MemoryBytes& moved, Picoseconds period,
+                 int64_t times);
   // By more than this share.
   bool BulkIsSlowed(int32_t channel, double share);
-  void EndBulk(int32_t channel, double moved);
+  void EndBulk(int32_t channel, double hbm, double cmem);
   // Goes on with `state`, as if it were now that it describes.
   void Resume(int32_t channel, const ChannelState& state);
 
-  // Bytes of the transfers that have ended.
-  Bytes Ended(int32_t channel) const { return channels_[channel].ended; }
-  void AddEnded(int32_t channel, Bytes bytes) { channels_[channel].ended += bytes; }
-  double CarriedByHbm() { return fluid_.network().CarriedUntil(Now(), hbm_.resource()); }
-  // Starts and ends of flows on HBM that are not the channel's.
+  // What the transfers that have ended touched.
+  const timing::MemoryBytes& Ended(int32_t channel) const { return channels_[channel].ended; }
+  void AddEnded(int32_t channel, const timing::MemoryBytes& bytes) {
+    channels_[channel].ended += bytes;
+  }
+  // By HBM and CMEM together, as the rates below.
+  double Carried();
+  // Starts and ends of flows on HBM and CMEM that are not the channel's.
   uint64_t OtherPopulation(int32_t channel) const;
   double OtherRates(int32_t channel) const;                // of them, as last solved
   Picoseconds NextOtherCompletion(int32_t channel) const;  // as things are
-  void Watch(ConditionsListener* listener) { fluid_.Watch(hbm_.resource(), listener); }
+  void Watch(ConditionsListener* listener);
 
   Picoseconds turnaround() const { return turnaround_; }
   Picoseconds StartLatency(bool write) const {
@@ -113,23 +121,29 @@ class Dma : public sc_core::sc_module, public FlowListener, public DelayListener
     double bytes = 0;   // to move
   };
   struct Channel {
-    std::vector<Queued> queue;  // front = the one being served; short
-    bool moving = false;        // the front's data moves
-    bool delayed = false;       // the front waits for its start latency
-    Picoseconds began;          // of the moving one
-    Picoseconds free;           // last end and the turnaround
-    flow::FlowId flow{~0U, 0};  // the moving one, or the last
-    double bulk_rate = 0;
-    Bytes ended{0};
-    uint64_t flows = 0;  // starts and ends on HBM
+    std::vector<Queued> queue;       // front = the one being served; short
+    bool moving = false;             // the front's data moves
+    bool delayed = false;            // the front waits for its start latency
+    Picoseconds began;               // of the moving one
+    Picoseconds free;                // last end and the turnaround
+    flow::FlowId flow{~0U, 0};       // the moving one, or the last; bulk: on HBM
+    flow::FlowId bulk_cmem{~0U, 0};  // bulk: on CMEM
+    double bulk_rate = 0, bulk_cmem_rate = 0;
+    timing::MemoryBytes ended;
+    uint64_t flows = 0;  // starts and ends, counted by HBM and by CMEM
   };
   // When the front's data may begin.
   static Picoseconds ReadyAt(const Channel& channel);
   void Serve(int32_t channel);
   void Move(int32_t channel);  // the front's data, from now on
+  flow::FlowId Start(int32_t channel, double bytes, const Transfer& transfer);
+  // How many memories count the starts and ends of its flow.
+  static uint64_t Counts(const Transfer& transfer);
 
   Fluid& fluid_;
   const Hbm& hbm_;
+  const Cmem& cmem_;
+  const configs::ChipParams& params_;
   Probe& probe_;
   const Picoseconds start_latency_;
   const Picoseconds write_start_latency_;

@@ -27,9 +27,9 @@ void KernelPipeline::Reset(const isa::Kernel& kernel) {
   }
 }
 
-void KernelPipeline::Issue(Bytes bytes, int64_t step, bool write) {
-  if (bytes == Bytes(0)) return;
-  moves_[move_count_++] = {bytes, step, write, ++issued_};
+void KernelPipeline::Issue(const timing::MemoryBytes& moved, int64_t step, bool write) {
+  if (moved.empty()) return;
+  moves_[move_count_++] = {moved, step, write, ++issued_};
   if (!write) fetch_[step & 3] = issued_;
 }
 
@@ -44,7 +44,7 @@ void KernelPipeline::Launch() {
 bool KernelPipeline::EndStep() {
   move_count_ = 0;
   const bool last = step_ + 1 == steps_.steps();
-  if (const Bytes write = steps_.At(step_).write; write > Bytes(0)) {
+  if (const timing::MemoryBytes write = steps_.At(step_).write; !write.empty()) {
     Issue(write, step_, /*write=*/true);
     const uint32_t leaving = last ? ~0U : steps_.At(step_ + 1).changed;
     for (size_t i = 0; i < output_count_; ++i) {

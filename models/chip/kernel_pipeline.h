@@ -28,7 +28,7 @@ namespace tpusim::chip {
 class KernelPipeline {
  public:
   struct Move {
-    Bytes bytes;
+    timing::MemoryBytes moved;
     int64_t step = 0;
     bool write = false;
     uint64_t number = 0;
@@ -63,7 +63,7 @@ class KernelPipeline {
     std::vector<uint64_t> write_back;  // per buffer: the transfer that emptied it last
   };
 
-  void Issue(Bytes bytes, int64_t step, bool write);
+  void Issue(const timing::MemoryBytes& moved, int64_t step, bool write);
 
   timing::KernelSteps steps_;
   std::vector<Output> outputs_;

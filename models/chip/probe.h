@@ -41,7 +41,7 @@ class Probe {
   virtual void BlockBegan(int32_t op, int64_t step, Picoseconds start, Picoseconds mxu,
                           Picoseconds vpu) = 0;
   // A local transfer whose data moved from `start` to `end`. Transfers of one
-  // channel never overlap. `hbm` is what it read and wrote there.
+  // channel never overlap. `hbm` is what it read and wrote in HBM.
   virtual void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
                              Picoseconds end, Bytes bytes, Bytes hbm) = 0;
   // From now on blocks and transfers are not reported, until they are afterwards:
@@ -53,6 +53,7 @@ class Probe {
   virtual bool WantsEverything() const = 0;
   virtual void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) = 0;
   virtual void LiveHbmChanged(Bytes live) = 0;
+  virtual void LiveCmemChanged(Bytes live) = 0;
   virtual void StreamFinished() = 0;
 };
 

@@ -18,14 +18,15 @@
 #include <vector>
 
 #include "configs/units.h"
+#include "models/timing/memory_bytes.h"
 
 namespace tpusim::chip {
 
 // What steps keep busy and move.
 struct Work {
   Picoseconds mxu{0}, vpu{0}, xlu{0};
-  Picoseconds compute{0};  // the longer of the first two, block by block
-  Bytes moved{0};          // by transfers that ended
+  Picoseconds compute{0};     // the longer of the first two, block by block
+  timing::MemoryBytes moved;  // by transfers that ended
 
   friend Work operator+(const Work& a, const Work& b) {
     return {a.mxu + b.mxu, a.vpu + b.vpu, a.xlu + b.xlu, a.compute + b.compute, a.moved + b.moved};

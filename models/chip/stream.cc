@@ -8,6 +8,7 @@
 #include "configs/status_macros.h"
 #include "models/chip/sim_time.h"
 #include "models/timing/kernel_timing.h"
+#include "models/timing/memory_bytes.h"
 
 namespace tpusim::chip {
 namespace {
@@ -157,9 +158,9 @@ bool Stream::Execute(const isa::Kernel& kernel) {
 
 bool Stream::Execute(const isa::Dma& dma) {
   Transfer transfer;
-  transfer.from = dma.from;
-  transfer.to = dma.to;
+  transfer.write = timing::IsWrite(dma);
   transfer.bytes = dma.bytes;
+  transfer.touched = timing::TouchedBy(dma);
   transfer.listener = this;
   transfer.op = op();
   parts_.dma.Issue(channel_, transfer);
@@ -211,24 +212,34 @@ bool Stream::Execute(const isa::Label& label) {
   return true;
 }
 
+absl::Status Stream::Change(isa::MemorySpace space, int32_t buffer, bool alloc) {
+  const isa::BufferInfo& info = parts_.program.info.buffers[buffer];
+  const auto change = [&](auto& memory) {
+    return alloc ? memory.Alloc(info.name, info.bytes) : memory.Free(info.name, info.bytes);
+  };
+  switch (space) {
+    case isa::MemorySpace::kHbm:
+      RETURN_IF_ERROR(change(parts_.hbm));
+      parts_.probe.LiveHbmChanged(parts_.hbm.live());
+      break;
+    case isa::MemorySpace::kCmem:
+      RETURN_IF_ERROR(change(parts_.cmem));
+      parts_.probe.LiveCmemChanged(parts_.cmem.live());
+      break;
+    default:
+      return change(parts_.vmem);
+  }
+  return absl::OkStatus();
+}
+
 bool Stream::Execute(const isa::Alloc& alloc) {
-  const isa::BufferInfo& buffer = parts_.program.info.buffers[alloc.buffer];
-  const bool hbm = alloc.space == isa::MemorySpace::kHbm;
-  const absl::Status status = hbm ? parts_.hbm.Alloc(buffer.name, buffer.bytes)
-                                  : parts_.vmem.Alloc(buffer.name, buffer.bytes);
-  if (!status.ok()) return Fail(status);
-  if (hbm) parts_.probe.LiveHbmChanged(parts_.hbm.live());
-  return true;
+  absl::Status status = Change(alloc.space, alloc.buffer, /*alloc=*/true);
+  return status.ok() || Fail(std::move(status));
 }
 
 bool Stream::Execute(const isa::Free& free) {
-  const isa::BufferInfo& buffer = parts_.program.info.buffers[free.buffer];
-  const bool hbm = free.space == isa::MemorySpace::kHbm;
-  const absl::Status status = hbm ? parts_.hbm.Free(buffer.name, buffer.bytes)
-                                  : parts_.vmem.Free(buffer.name, buffer.bytes);
-  if (!status.ok()) return Fail(status);
-  if (hbm) parts_.probe.LiveHbmChanged(parts_.hbm.live());
-  return true;
+  absl::Status status = Change(free.space, free.buffer, /*alloc=*/false);
+  return status.ok() || Fail(std::move(status));
 }
 
 bool Stream::Execute(const isa::Start& start) {

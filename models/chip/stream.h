@@ -63,6 +63,7 @@ struct DeviceParts {
   const configs::ChipParams& params;
   const isa::PodProgram& program;
   Hbm& hbm;
+  Cmem& cmem;
   Vmem& vmem;
   Dma& dma;
   TensorCore& tensor_core;
@@ -139,6 +140,7 @@ class Stream : public sc_core::sc_module,
   bool Execute(const isa::Done& done);
   bool Sleep(Blocked why, int32_t on = -1, int64_t count = 0);
   bool Fail(absl::Status status);
+  absl::Status Change(isa::MemorySpace space, int32_t buffer, bool alloc);
   void Enter(const isa::Body& body, int64_t times, bool gated = false);
 
   const DeviceParts parts_;

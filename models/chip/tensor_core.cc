@@ -55,7 +55,7 @@ Picoseconds TensorCore::Begin(int64_t step, double fraction, Picoseconds at) {
   parts_.vpu.Occupy(at, vpu);
   parts_.xlu.Occupy(at, xlu);
   compute_ = std::max(mxu, vpu);
-  work_ = work_ + Work{mxu, vpu, xlu, compute_, Bytes(0)};
+  work_ = work_ + Work{mxu, vpu, xlu, compute_, {}};
   probe_.BlockBegan(op_, step, at, mxu, vpu);
   return total;
 }
@@ -99,13 +99,14 @@ absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t chan
 
 Transfer TensorCore::TransferOf(const KernelPipeline::Move& move) {
   Transfer transfer;
-  transfer.bytes = move.bytes;
+  transfer.bytes = move.moved.Total();
+  transfer.touched = move.moved;
+  transfer.write = move.write;
   transfer.listener = this;
   transfer.follows = move.number > 1;
   transfer.tag = move.number;
   transfer.op = op_;
   transfer.step = move.step;
-  if (move.write) std::swap(transfer.from, transfer.to);
   return transfer;
 }
 
@@ -190,7 +191,7 @@ TensorCore::Boundary& TensorCore::Observe(int64_t step) {
   observed_.work.moved = parts_.dma.Ended(channel_);
   observed_.others = parts_.dma.OtherPopulation(channel_);
   observed_.others_rate = parts_.dma.OtherRates(channel_);
-  observed_.carried = parts_.dma.CarriedByHbm();
+  observed_.carried = parts_.dma.Carried();
   observed_.state.clear();
   pipeline_.Observe(observed_.state);
   parts_.dma.Observe(channel_, observed_.state);
@@ -230,7 +231,7 @@ bool TensorCore::BeginRepeat(const Boundary& before, const Boundary& now, int64_
   iteration.period = now.at - before.at;
   iteration.steps = now.step - before.step;
   iteration.work = now.work - before.work;
-  const bool moves = iteration.work.moved > Bytes(0);
+  const bool moves = !iteration.work.moved.empty();
   if (iteration.period <= Picoseconds(0) || iteration.steps * times < 2 ||
       !parts_.dma.CanSuspend(channel_))
     return false;
@@ -245,15 +246,14 @@ bool TensorCore::BeginRepeat(const Boundary& before, const Boundary& now, int64_
   repeat_.times = times;
   repeat_.began = now.at;
   repeat_.others = now.others;
-  repeat_.others_rate = std::max(0.0, now.carried - before.carried -
-                                          static_cast<double>(iteration.work.moved.value())) /
-                        ToSeconds(iteration.period);
+  repeat_.others_rate =
+      std::max(0.0, now.carried - before.carried -
+                        static_cast<double>(iteration.work.moved.Total().value())) /
+      ToSeconds(iteration.period);
   repeat_.channel = parts_.dma.Suspend(channel_);
   if (moves) {
     // More than it will move: it is stopped.
-    const auto bytes = static_cast<double>(iteration.work.moved.value());
-    parts_.dma.BeginBulk(channel_, bytes * static_cast<double>(times + 1),
-                         bytes / ToSeconds(iteration.period));
+    parts_.dma.BeginBulk(channel_, iteration.work.moved, iteration.period, times + 1);
     parts_.dma.Watch(this);
   }
   phase_ = Phase::kRepeat;
@@ -273,7 +273,7 @@ void TensorCore::ConditionsChanged() {
   if (Now() == repeat_.began && parts_.dma.OtherPopulation(channel_) == repeat_.others &&
       !parts_.dma.BulkIsSlowed(channel_, rounding)) {
     const double rate = parts_.dma.OtherRates(channel_);
-    const double own = static_cast<double>(repeat_.iteration.work.moved.value()) /
+    const double own = static_cast<double>(repeat_.iteration.work.moved.Total().value()) /
                        ToSeconds(repeat_.iteration.period);
     const double noticeable = kNoticeable * std::max(rate, kNoticeable * own);
     if (std::abs(rate - repeat_.others_rate) <= noticeable) return;
@@ -298,8 +298,16 @@ struct TensorCore::Channel {
   Picoseconds since;
   Picoseconds last_end;
   Picoseconds free;
-  double moved = 0;
+  double hbm = 0, cmem = 0;  // what has moved there
 
+  void Moved(const timing::MemoryBytes& touched) {
+    hbm += static_cast<double>(touched.hbm.value());
+    cmem += static_cast<double>(touched.cmem.value());
+  }
+  void Moved(const Transfer& transfer, double bytes) {
+    hbm += bytes * timing::ShareOf(transfer.touched.hbm, transfer.bytes);
+    cmem += bytes * timing::ShareOf(transfer.touched.cmem, transfer.bytes);
+  }
   void Shift(Picoseconds by) {
     for (Item& item : queue) item.ready += by;
     began_at += by;
@@ -311,7 +319,7 @@ struct TensorCore::Channel {
   Picoseconds Begin() const {
     if (began_before) return began_at;
     const Item& first = queue.front();
-    const bool turns = first.transfer.follows && first.transfer.to != isa::MemorySpace::kHbm;
+    const bool turns = first.transfer.follows && !first.transfer.write;
     return std::max(std::max(first.ready, last_end), turns ? free : last_end);
   }
   Picoseconds Counted() const { return began_before ? since : Begin(); }
@@ -322,7 +330,7 @@ void TensorCore::EndRepeat() {
   timer_.cancel();
   const Picoseconds now = Now();
   const StepLog::Iteration& iteration = repeat_.iteration;
-  const bool moves = iteration.work.moved > Bytes(0);
+  const bool moves = !iteration.work.moved.empty();
   if (moves) parts_.dma.Watch(nullptr);
   const int64_t whole = (now - repeat_.began).value() / iteration.period.value();
   const bool everything = probe_.WantsEverything();
@@ -334,14 +342,14 @@ void TensorCore::EndRepeat() {
     parts_.xlu.Occupy(from, work.xlu);
     work_ = work_ + work;
     parts_.dma.AddEnded(channel_, work.moved);
-    probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute, work.moved);
+    probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute, work.moved.hbm);
   };
   const int64_t passed = everything ? 0 : whole;
   const Picoseconds from = repeat_.began + iteration.period * passed;
   pass(iteration.work * passed, repeat_.began, from);
   if (passed > 0) pipeline_.Skip(iteration.steps * passed);
   Channel channel;
-  channel.moved = static_cast<double>(iteration.work.moved.value() * passed);
+  channel.Moved(iteration.work.moved * passed);
   for (const Outstanding& o : repeat_.channel.queue) {
     channel.queue.push_back({o.transfer, o.bytes, from + o.wait});
     channel.queue.back().transfer.step += iteration.steps * passed;
@@ -363,7 +371,7 @@ void TensorCore::EndRepeat() {
       pass(event->work, at - event->duration, at);
       pipeline_.Skip(event->steps);
       for (Channel::Item& item : channel.queue) item.transfer.step += event->steps;
-      channel.moved += static_cast<double>(event->work.moved.value());
+      channel.Moved(event->work.moved);
       channel.Shift(event->duration);
       continue;
     }
@@ -375,16 +383,17 @@ void TensorCore::EndRepeat() {
       computes_until.reset();
       between_steps = true;
       for (const KernelPipeline::Move& move : pipeline_.moves()) {
-        channel.queue.push_back({TransferOf(move), static_cast<double>(move.bytes.value()),
+        channel.queue.push_back({TransferOf(move), static_cast<double>(move.moved.Total().value()),
                                  at + parts_.dma.StartLatency(move.write)});
       }
     } else {
       const Channel::Item& done = channel.queue.front();
       const Bytes bytes = done.transfer.bytes;
-      parts_.dma.AddEnded(channel_, bytes);
-      probe_.TransferEnded(channel_, op_, done.transfer.step, channel.Begin(), at, bytes, bytes);
+      parts_.dma.AddEnded(channel_, done.transfer.touched);
+      probe_.TransferEnded(channel_, op_, done.transfer.step, channel.Begin(), at, bytes,
+                           done.transfer.touched.hbm);
       pipeline_.EndTransfer(done.transfer.tag);
-      channel.moved += done.bytes;
+      channel.Moved(done.transfer, done.bytes);
       channel.began_before = false;
       channel.last_end = at;
       channel.free = at + parts_.dma.turnaround();
@@ -402,7 +411,7 @@ void TensorCore::EndRepeat() {
     } while (end->kind != Kind::kTransferEnded);
     double& bytes = channel.queue.front().bytes;
     const double left = bytes * ToSeconds(end->at - now) / ToSeconds(end->at - channel.Counted());
-    channel.moved += bytes - left;
+    channel.Moved(channel.queue.front().transfer, bytes - left);
     bytes = left;
     state.moved_for = now - channel.Begin();
   }
@@ -410,7 +419,7 @@ void TensorCore::EndRepeat() {
     state.queue.push_back({item.transfer, item.bytes, std::max(Picoseconds(0), item.ready - now)});
   }
   state.free = std::max(Picoseconds(0), channel.free - now);
-  if (moves) parts_.dma.EndBulk(channel_, channel.moved);
+  if (moves) parts_.dma.EndBulk(channel_, channel.hbm, channel.cmem);
   parts_.dma.Resume(channel_, state);
 
   if (whole == repeat_.times) {

@@ -26,6 +26,8 @@ std::string_view Name(MemorySpace space) {
       return "hbm";
     case MemorySpace::kVmem:
       return "vmem";
+    case MemorySpace::kCmem:
+      return "cmem";
     case MemorySpace::kHost:
       return "host";
   }

@@ -41,7 +41,7 @@ struct Instruction;
 using Body = std::vector<Instruction>;
 using SharedBody = std::shared_ptr<const Body>;
 
-enum class MemorySpace { kHbm, kVmem, kHost };
+enum class MemorySpace { kHbm, kVmem, kCmem, kHost };
 enum class NumberFormat { kBf16, kF32, kF32High, kF32Highest, kInt8, kInt4, kFp8, kInt32 };
 enum class StreamKind { kTensorCore, kCollective, kSparseCore, kHost };
 
@@ -108,7 +108,7 @@ struct Kernel {
   }
 };
 
-// Local memory to local memory, HBM <-> VMEM.
+// Local memory to local memory: HBM, CMEM, VMEM.
 struct Dma {
   MemorySpace from = MemorySpace::kHbm, to = MemorySpace::kVmem;
   Bytes bytes;

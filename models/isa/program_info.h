@@ -52,6 +52,8 @@ struct ProgramInfo {
   std::vector<BufferInfo> buffers;
   Bytes peak_hbm{0};  // per device, from live ranges
   Bytes usable_hbm{0};
+  Bytes peak_cmem{0};  // likewise; 0 without CMEM
+  Bytes usable_cmem{0};
   std::vector<BufferInfo> largest_live;  // at the peak, largest first
   // Per device and step: totals over the whole program, loops counted.
   Flops model_flops{0};

@@ -190,6 +190,9 @@ class Verifier {
     if (rdma.from == MemorySpace::kHost || rdma.to == MemorySpace::kHost) {
       return NoRule("a remote DMA to or from host memory");
     }
+    if (rdma.from == MemorySpace::kCmem || rdma.to == MemorySpace::kCmem) {
+      return NoRule("a remote DMA to or from CMEM");
+    }
     if (rdma.reduce && (rdma.reduce->element_bytes < 1 || rdma.reduce->valu_per_vreg < 0)) {
       return absl::InternalError("a reducing transfer of elements without size");
     }

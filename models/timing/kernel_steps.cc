@@ -79,7 +79,7 @@ void KernelSteps::Generate() {
       if (window.kind != isa::WindowKind::kOutput || window.space == isa::MemorySpace::kVmem) {
         continue;
       }
-      if ((window.moves_with & changed) != 0) before.write += WindowBytes(window);
+      if ((window.moves_with & changed) != 0) before.write.In(window.space) += WindowBytes(window);
     }
     d = index_.size();
     while (d-- > 0) {
@@ -102,9 +102,10 @@ void KernelSteps::Generate() {
     if (window.space == isa::MemorySpace::kVmem) continue;
     if (window.kind == isa::WindowKind::kInput) {
       if (step > 0 && (window.moves_with & changed) == 0) continue;
-      (window.buffers > 1 ? plan.fetch_double : plan.fetch_single) += WindowBytes(window);
+      (window.buffers > 1 ? plan.fetch_double : plan.fetch_single).In(window.space) +=
+          WindowBytes(window);
     } else if (last) {
-      plan.write += WindowBytes(window);
+      plan.write.In(window.space) += WindowBytes(window);
     }
   }
 }

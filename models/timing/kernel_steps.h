@@ -13,11 +13,13 @@
 //
 // F1, F2 and W of one step are one transfer each, of the sum of their windows'
 // bytes (x the partial fractions of the dimensions that the window moves with,
-// each window rounded to nearest); a transfer of no bytes does not exist. All go
+// each window rounded to nearest); a transfer of no bytes does not exist. Windows
+// of operands in CMEM take CMEM's bandwidth instead of HBM's, side by side with it
+// (memory_bytes.h); with nothing in CMEM "rate" is the HBM rate. All go
 // through the stream's DMA channel, which serves them one at a time in the order
 // of issue (dma.h):
 //
-//   e(X) = max(i(X) + start latency, e(previous X) + turnaround) + bytes(X) / HBM rate
+//   e(X) = max(i(X) + start latency, e(previous X) + turnaround) + bytes(X) / rate
 //
 // (writes have a start latency of their own and no turnaround).
 //
@@ -58,16 +60,17 @@
 
 #include "configs/units.h"
 #include "models/isa/program.h"
+#include "models/timing/memory_bytes.h"
 
 namespace tpusim::timing {
 
 // One step of a kernel.
 struct StepPlan {
-  double fraction = 1;    // of a full block that it computes
-  uint32_t changed = 0;   // grid dimensions whose index differs from the step before
-  Bytes fetch_single{0};  // F1
-  Bytes fetch_double{0};  // F2
-  Bytes write{0};         // W
+  double fraction = 1;       // of a full block that it computes
+  uint32_t changed = 0;      // grid dimensions whose index differs from the step before
+  MemoryBytes fetch_single;  // F1
+  MemoryBytes fetch_double;  // F2
+  MemoryBytes write;         // W
 };
 
 // Walks a grid. Allocates only when a kernel is larger than any before.

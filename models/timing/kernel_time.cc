@@ -6,6 +6,7 @@
 
 #include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_timing.h"
+#include "models/timing/memory_bytes.h"
 
 namespace tpusim::timing {
 namespace {
@@ -49,15 +50,17 @@ class Replay {
 
  private:
   // Data of the transfer end at the returned time. Issued at end_.
-  Picoseconds Move(Bytes bytes, Picoseconds latency, Picoseconds gap) {
-    channel_ = std::max(end_ + latency, channel_ + gap) + TransferTime(bytes, rate_);
+  Picoseconds Move(const MemoryBytes& moved, Picoseconds latency, Picoseconds gap) {
+    const Bytes bytes = moved.Total();
+    const BytesPerSecond rate = moved.cmem == Bytes(0) ? rate_ : MoveRate(chip_, moved, bytes);
+    channel_ = std::max(end_ + latency, channel_ + gap) + TransferTime(bytes, rate);
     return channel_;
   }
-  void Fetch(Bytes bytes, int64_t step) {
-    if (bytes == Bytes(0)) return;
+  void Fetch(const MemoryBytes& moved, int64_t step) {
+    if (moved.empty()) return;
     // Nothing is before the first transfer.
     const Picoseconds gap = channel_ > Picoseconds(0) ? chip_.dma.turnaround : Picoseconds(0);
-    fetched_[step & 1] = std::max(fetched_[step & 1], Move(bytes, chip_.dma.start_latency, gap));
+    fetched_[step & 1] = std::max(fetched_[step & 1], Move(moved, chip_.dma.start_latency, gap));
   }
 
   void RunStep(int64_t step) {
@@ -73,7 +76,7 @@ class Replay {
     end_ = start + Scaled(block_, steps_.At(step).fraction);
 
     const bool last = step + 1 == steps_.steps();
-    if (const Bytes write = steps_.At(step).write; write > Bytes(0)) {
+    if (const MemoryBytes write = steps_.At(step).write; !write.empty()) {
       const Picoseconds written = Move(write, chip_.dma.write_start_latency, Picoseconds(0));
       const uint32_t leaving = last ? ~0U : steps_.At(step + 1).changed;
       for (Output& output : outputs_) {
@@ -170,8 +173,11 @@ Picoseconds KernelTimeBound(const configs::ChipParams& chip, const isa::Kernel& 
   }
   const KernelTraffic traffic = TrafficOf(kernel);
   const double compute = ToSeconds(StepTime(chip, kernel.block)) * steps;
-  const double data =
+  double data =
       static_cast<double>((traffic.read + traffic.written).value()) / HbmRate(chip).value();
+  if (traffic.cmem > Bytes(0)) {
+    data = std::max(data, static_cast<double>(traffic.cmem.value()) / CmemRate(chip).value());
+  }
   // A picosecond per step for what the replay rounds.
   return LaunchTime(chip, kernel) + FromSeconds(std::max(compute, data)) -
          Picoseconds(kernel.Steps());

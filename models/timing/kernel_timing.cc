@@ -129,7 +129,8 @@ Picoseconds LaunchTime(const configs::ChipParams& chip, const isa::Kernel& kerne
 KernelTraffic TrafficOf(const isa::Kernel& kernel) {
   KernelTraffic traffic;
   for (const isa::Window& w : kernel.windows) {
-    if (w.space != isa::MemorySpace::kHbm) continue;
+    const bool cmem = w.space == isa::MemorySpace::kCmem;
+    if (w.space != isa::MemorySpace::kHbm && !cmem) continue;
     int64_t moves = 1, outer = 1;
     for (size_t j = 0; j < kernel.grid.size(); ++j) {
       if (MovesOnStepOf(kernel, w.moves_with, j)) moves += outer * (kernel.grid[j].count - 1);
@@ -138,7 +139,11 @@ KernelTraffic TrafficOf(const isa::Kernel& kernel) {
     const double bytes = static_cast<double>(moves) * static_cast<double>(w.bytes.value()) *
                          AverageFraction(kernel, w.moves_with);
     const Bytes rounded(static_cast<int64_t>(std::llround(bytes)));
-    (w.kind == isa::WindowKind::kInput ? traffic.read : traffic.written) += rounded;
+    if (cmem) {
+      traffic.cmem += rounded;
+    } else {
+      (w.kind == isa::WindowKind::kInput ? traffic.read : traffic.written) += rounded;
+    }
   }
   return traffic;
 }

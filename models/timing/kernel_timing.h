@@ -35,9 +35,10 @@ Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block);
 // around a product the set-up of its windows, one after the other.
 Picoseconds LaunchTime(const configs::ChipParams& chip, const isa::Kernel& kernel);
 
-// HBM bytes that a kernel moves (inputs re-fetched as the grid revisits them).
+// Bytes that a kernel moves (inputs re-fetched as the grid revisits them).
 struct KernelTraffic {
-  Bytes read{0}, written{0};
+  Bytes read{0}, written{0};  // HBM
+  Bytes cmem{0};              // CMEM, both ways
 };
 KernelTraffic TrafficOf(const isa::Kernel& kernel);
 

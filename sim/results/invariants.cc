@@ -62,7 +62,15 @@ absl::Status CheckTimes(const sim::Timeline& timeline) {
 }
 
 absl::Status CheckHbm(const configs::Config& config, const sim::Timeline& timeline) {
+  const BytesPerSecond cmem_rate =
+      config.chip.cmem.bytes_per_second * (1.0 / static_cast<double>(config.chip.devices));
   for (size_t i = 0; i < timeline.devices.size(); ++i) {
+    const Bytes through_cmem = timeline.devices[i].cmem_bytes;
+    if (through_cmem > Bytes(0) &&
+        TransferTime(through_cmem, cmem_rate) > WithSlack(timeline.step_time)) {
+      return Broken(fmt::format("device {}: {} bytes through CMEM in {} ps is more than its rate",
+                                i, through_cmem.value(), timeline.step_time.value()));
+    }
     const Bytes moved = timeline.devices[i].hbm_bytes;
     if (moved.value() == 0) continue;
     const Picoseconds least = TransferTime(moved, config.chip.hbm.bytes_per_second);

@@ -29,6 +29,7 @@ bool IsContainer(const isa::OpInfo& op) {
 std::string EngineOf(const isa::OpInfo& op) {
   if (op.sparse_core) return "sparse_core";
   if (op.collective >= 0) return "collective";
+  if (op.is_async) return "dma";
   if (op.category.find("host") != std::string::npos) return "host";
   return "tensor_core";
 }
@@ -306,10 +307,13 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.exposed = critical.exposed;
   r.hidden = critical.collective - critical.exposed;
   r.peak_hbm = info.peak_hbm;
+  r.peak_cmem = info.peak_cmem;
   for (const sim::DeviceTotals& d : timeline.devices) {
     r.peak_hbm = std::max(r.peak_hbm, d.peak_live_hbm);
+    r.peak_cmem = std::max(r.peak_cmem, d.peak_live_cmem);
   }
   r.usable_hbm = info.usable_hbm;
+  r.usable_cmem = info.usable_cmem;
   r.devices = config.devices();
   r.chips = config.topology.chips();
   r.chip_classes = timeline.chip_classes;

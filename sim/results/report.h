@@ -36,7 +36,7 @@ std::string_view BindingName(Binding b);  // "compute", "hbm", "ici", "dcn", "la
 
 struct OpReport {
   std::string name, category, scope, source;
-  std::string engine;  // "tensor_core", "collective", "sparse_core" or "host"
+  std::string engine;  // "tensor_core", "collective", "sparse_core", "dma", "host"
   int64_t count = 0;
   Picoseconds total{0};  // includes the operations inside (loops)
   Flops flops{0};        // all executions
@@ -78,6 +78,7 @@ struct Report {
   Flops flops{0};           // all arithmetic of one device
   Picoseconds exposed{0}, hidden{0};
   Bytes peak_hbm{0}, usable_hbm{0};
+  Bytes peak_cmem{0}, usable_cmem{0};                // 0 without CMEM
   int64_t devices = 0, chips = 0, chip_classes = 0;  // pod
   int64_t events = 0;
   std::vector<OpReport> ops;                  // longest first

@@ -120,6 +120,10 @@ Report Read(const Json& j) {
   r.hidden = time(j, "hidden_communication_ns");
   r.peak_hbm = Bytes(count(j, "peak_hbm_bytes"));
   r.usable_hbm = Bytes(count(j, "usable_hbm_bytes"));
+  if (j.contains("usable_cmem_bytes")) {
+    r.peak_cmem = Bytes(count(j, "peak_cmem_bytes"));
+    r.usable_cmem = Bytes(count(j, "usable_cmem_bytes"));
+  }
   r.devices = count(j, "devices");
   r.chips = count(j, "chips");
   r.chip_classes = count(j, "chip_classes");
@@ -204,6 +208,10 @@ std::string ToJson(const Report& r, JsonDetail detail) {
             {"links", Json::array()},
             {"assumptions", r.assumptions},
             {"warnings", r.warnings}};
+  if (r.usable_cmem > Bytes(0)) {
+    j["peak_cmem_bytes"] = r.peak_cmem.value();
+    j["usable_cmem_bytes"] = r.usable_cmem.value();
+  }
   if (detail == JsonDetail::kExchange) {
     j["detail"] = {{"partitions", r.partitions},
                    {"device_order", r.device_order},

@@ -48,9 +48,12 @@ Lines Head(const Report& r) {
                         fmt::format("{} exposed ({}), {} hidden under compute", TimeText(r.exposed),
                                     PercentText(Share(r.exposed, r)), TimeText(r.hidden))));
   const double used = r.usable_hbm.value() == 0 ? 0 : Ratio(r.peak_hbm, r.usable_hbm);
-  lines.push_back(
-      Field("memory", fmt::format("peak {} of {} usable HBM ({})", BytesText(r.peak_hbm),
-                                  BytesText(r.usable_hbm), PercentText(used))));
+  std::string memory = fmt::format("peak {} of {} usable HBM ({})", BytesText(r.peak_hbm),
+                                   BytesText(r.usable_hbm), PercentText(used));
+  if (r.usable_cmem > Bytes(0)) {
+    memory += fmt::format(", {} of {} CMEM", BytesText(r.peak_cmem), BytesText(r.usable_cmem));
+  }
+  lines.push_back(Field("memory", memory));
   return lines;
 }
 

@@ -33,6 +33,8 @@ enum Rank : int32_t {
   kHbmBandwidth,
   kLinkUtilization,
   kLiveHbm = kLinkUtilization + configs::kDirections,
+  kCmemBandwidth,
+  kLiveCmem,
   kRanks,
 };
 // Lanes of one kind follow each other: rank * kLanes + lane.
@@ -303,14 +305,22 @@ class Builder {
         case sim::Counter::kLiveHbm:
           by_rank[{kLiveHbm, 0}].push_back(s);
           break;
+        case sim::Counter::kCmemBandwidth:
+          by_rank[{kCmemBandwidth, 0}].push_back(s);
+          break;
+        case sim::Counter::kLiveCmem:
+          by_rank[{kLiveCmem, 0}].push_back(s);
+          break;
       }
     }
     for (auto& [key, of_kind] : by_rank) {
       const auto [rank, lane] = key;
       std::string name = "Live HBM", unit = "B";
       double scale = 1;
-      if (rank == kHbmBandwidth) {
-        name = "HBM bandwidth";
+      if (rank == kLiveCmem) {
+        name = "Live CMEM";
+      } else if (rank == kHbmBandwidth || rank == kCmemBandwidth) {
+        name = rank == kHbmBandwidth ? "HBM bandwidth" : "CMEM bandwidth";
         unit = "GB/s";
         scale = 1e-9;
       } else if (rank != kLiveHbm) {

@@ -128,5 +128,10 @@ TEST(ChipFileTest, MissingFilesAreNamed) {
   EXPECT_FALSE(LoadChip("..json", ::testing::TempDir()).ok());
 }
 
+TEST(ChipFileTest, CmemHasARate) {
+  EXPECT_THAT(Error(R"({"base": "v5e", "name": "my", "chip": {"cmem": {"bytes": 1000}}})"),
+              HasSubstr("chip.cmem.bytes = 1000 has no chip.cmem.bytes_per_second beside it"));
+}
+
 }  // namespace
 }  // namespace tpusim::configs

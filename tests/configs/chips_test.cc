@@ -153,6 +153,9 @@ TEST(ChipsTest, LinksAndOnChipMemory) {
   EXPECT_NEAR(3.4e14 / 1024 / 4 / Chip("v3").ici.link_bytes_per_second.value(), 1, 0.01);
   EXPECT_NEAR(1.1e15 / 4096 / 6 / Chip("v4").ici.link_bytes_per_second.value(), 1, 0.01);
   EXPECT_EQ(Chip("v4").cmem.bytes, Bytes(128 * kMiB));
+  // Half a register of 4096 B per bundle and core, at 1.05 GHz.
+  EXPECT_NEAR(Chip("v4").cmem.bytes_per_second.value(), 2 * 2048 * 1.05e9, 1e10);
+  EXPECT_NEAR(Chip("v4i").cmem.bytes_per_second.value(), 2048 * 1.05e9, 1e10);
   EXPECT_EQ(Chip("v5p").cmem.bytes, Bytes(0));
   EXPECT_EQ(Chip("v7x").sparse_core.count, 4);
   EXPECT_EQ(Chip("v5e").sparse_core.count, 0);

@@ -39,6 +39,7 @@ inline Figures FiguresOf(const Timeline& timeline) {
       figures.times.push_back(t.value());
     }
     figures.bytes.push_back(d.hbm_bytes.value());
+    figures.bytes.push_back(d.cmem_bytes.value());
     for (int l = 0; l < configs::kDirections; ++l) {
       figures.bytes.push_back(d.sent[l].value());
       figures.bytes.push_back(d.received[l].value());

@@ -42,7 +42,8 @@ class Draws {
   }
   bool Chance(int64_t in) { return Number(1, in) == 1; }
 
-  isa::Kernel Kernel(int64_t longest) {
+  // `cmem`: half of the operands are there.
+  isa::Kernel Kernel(int64_t longest, bool cmem = false) {
     isa::Kernel kernel;
     const int64_t dims = Number(1, 3);
     for (int64_t d = 0; d < dims; ++d) {
@@ -54,6 +55,7 @@ class Draws {
       const int64_t bytes = Number(1, Chance(2) ? 30'000 : 300'000);
       kernel.windows.push_back(Chance(3) ? Output(bytes, mask, buffers)
                                          : Input(bytes, mask, buffers));
+      if (cmem && Chance(2)) kernel.windows.back().space = isa::MemorySpace::kCmem;
     }
     kernel.block = Compute(Number(0, 500));
     return kernel;
@@ -126,6 +128,70 @@ TEST(SteadyRun, RandomKernelsTakeAsLongAsWithEveryStep) {
     fewer += fast.events < every.events;
   }
   EXPECT_GT(fewer, 100);
+}
+
+// The same chip with a CMEM, a little or much faster than HBM.
+configs::Config WithCmem(double rate) {
+  configs::Config config = UnevenConfig();
+  config.chip.cmem.bytes = Bytes(1'000'000'000);
+  config.chip.cmem.bytes_per_second = BytesPerSecond(rate);
+  return config;
+}
+
+TEST(SteadyRun, RandomKernelsWithOperandsInCmemTakeAsLongAsWithEveryStep) {
+  Draws draws(11);
+  int64_t fewer = 0;
+  for (int i = 0; i < 150; ++i) {
+    const isa::Kernel kernel = draws.Kernel(20, /*cmem=*/true);
+    const isa::PodProgram program = MakeProgram({Share(kernel)});
+    const configs::Config config = WithCmem(draws.Chance(2) ? 0.93e12 : 3.7e12);
+    SimulationOptions options;
+    options.every_step = true;
+    const Figures every = InChild(config, program, options);
+    options.every_step = false;
+    if (draws.Chance(2)) options.record_devices = {0};
+    const Figures fast = InChild(config, program, options);
+    ASSERT_FALSE(every.times.empty()) << i;
+    // And as the compiler reckons.
+    EXPECT_EQ(every.times[0], timing::KernelTime(config.chip, kernel).value()) << i;
+    for (size_t t = 0; t < every.times.size(); ++t) {
+      EXPECT_NEAR(static_cast<double>(fast.times[t]), static_cast<double>(every.times[t]), 10)
+          << i << " " << t;
+    }
+    EXPECT_EQ(fast.bytes, every.bytes) << i;
+    fewer += fast.events < every.events;
+  }
+  EXPECT_GT(fewer, 70);
+}
+
+TEST(SteadyRun, OperandsInCmemBesideTransfersOfHbmAndCmem) {
+  // A kernel that reads both memories, while copies go from one to the other.
+  Draws draws(12);
+  for (int i = 0; i < 60; ++i) {
+    isa::Kernel kernel = draws.Kernel(40, /*cmem=*/true);
+    while (kernel.Steps() > 2000) kernel = draws.Kernel(20, /*cmem=*/true);
+    const configs::Config config = WithCmem(draws.Chance(2) ? 0.93e12 : 3.7e12);
+    const int64_t alone = timing::KernelTime(config.chip, kernel).value();
+    isa::Dma copy{isa::MemorySpace::kHbm, isa::MemorySpace::kCmem,
+                  Bytes(draws.Number(1, alone / 1000) * 500)};
+    if (draws.Chance(2)) std::swap(copy.from, copy.to);
+    isa::PodProgram program = MakeProgram({Share(
+        isa::Start{
+            {isa::StreamKind::kCollective, 0}, 0, Share(Latency(draws.Number(1, 5'000)), copy)},
+        isa::Label{0, true}, kernel, isa::Label{0, false}, isa::Done{0})});
+    AddOp(program, "kernel");
+    SimulationOptions options;
+    options.every_step = true;
+    const Figures every = InChild(config, program, options);
+    options.every_step = false;
+    const Figures fast = InChild(config, program, options);
+    ASSERT_EQ(every.ops.size(), 1) << i;
+    ASSERT_EQ(fast.ops.size(), 1) << i;
+    const double slack = 0.02 * static_cast<double>(every.ops[0]) +
+                         static_cast<double>(LongestStep(config.chip, kernel).value());
+    EXPECT_NEAR(static_cast<double>(fast.ops[0]), static_cast<double>(every.ops[0]), slack) << i;
+    EXPECT_EQ(fast.bytes, every.bytes) << i;
+  }
 }
 
 // A kernel beside others who use its HBM.

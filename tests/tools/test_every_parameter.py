@@ -79,7 +79,6 @@ VALUES = {
 # Parts of the machine that no model uses; every program warns.
 UNUSED = {
     "chip.vmem.bytes",
-    "chip.cmem.bytes",
     "chip.sparse_core.count",
     "chip.sparse_core.tiles",
     "chip.sparse_core.lanes",
@@ -93,8 +92,9 @@ UNUSED = {
 }
 # They say what kind of chip it is; a slice of another kind is another slice.
 STRUCTURE = {"chip.tensor_cores", "chip.devices"}
-# This chip has no SparseCores; see the last test.
+# This chip has no SparseCores and no CMEM; see the last tests.
 OFF_LOADING = "chip.sparse_core.offload_"
+CMEM = "chip.cmem."
 COLLECTIVES = ("all_gather", "all_reduce", "reduce_scatter")
 
 
@@ -148,7 +148,7 @@ def test_every_parameter_moves_a_report(binary: str, simulate: Callable[..., tup
     assert len(listed) > 40
     silent = []
     for name, value in listed.items():
-        if name in STRUCTURE or name.startswith(OFF_LOADING):
+        if name in STRUCTURE or name.startswith((OFF_LOADING, CMEM)):
             continue
         other = VALUES.get(name, 2 * value if value else 1000)
         setting = f"{name}={other:.15g}"
@@ -189,6 +189,37 @@ def test_sparse_cores_move_a_report(report_of: Callable[..., dict], setting: str
     assert {c["kind"] for c in plain["collectives"]} >= {"all-gather", "reduce-scatter"}
     changed = report_of(workload, "--config", "v7x-2x2x1", *small, "--set", setting)
     assert changed["step_time_ns"] != plain["step_time_ns"]
+
+
+@pytest.mark.parametrize("setting", ["bytes=0", "bytes=1048576", "bytes_per_second=1e11"])
+def test_cmem_moves_a_report(binary: str, tmp_path: pathlib.Path, setting: str):
+    # What the reduction leaves is in CMEM.
+    def softmax(x: jax.Array) -> jax.Array:
+        return jax.nn.softmax(jnp.tanh(x), axis=-1)
+
+    path = tmp_path / "softmax.pb"
+    tpusim.export(jax.jit(softmax), ARRAY((4096, 4096), jnp.float32), path=path)
+
+    def report(*settings: str) -> tuple[dict, str]:
+        command = [binary, "run", "--config", "v4-1x1x1", str(path)]
+        command += ["--report", str(tmp_path / "report.json"), *settings]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return json.loads((tmp_path / "report.json").read_text()), done.stderr
+
+    plain, _ = report()
+    assert 0 < plain["peak_cmem_bytes"] <= plain["usable_cmem_bytes"] == 1 << 27
+    changed, said = report("--set", CMEM + setting)
+    assert changed["step_time_ns"] > plain["step_time_ns"]
+    assert "has no effect" not in said
+    if setting.startswith("bytes="):
+        assert changed.get("usable_cmem_bytes", 0) == int(setting.split("=")[1])
+        assert changed.get("peak_cmem_bytes", 0) < plain["peak_cmem_bytes"]
+        assert changed["peak_hbm_bytes"] > plain["peak_hbm_bytes"]
+
+
+def test_chips_without_cmem_keep_nothing_there(rejects):
+    said = rejects(example("psum"), "--config", SLICE, "--set", "chip.cmem.bytes=1000")
+    assert "has no chip.cmem.bytes_per_second beside it" in said
 
 
 def test_collectives_on_chips_without_sparse_cores_cannot_be_off_loaded(rejects):

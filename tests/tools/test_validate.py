@@ -19,12 +19,18 @@ def test_committed_exports_are_current(name):
     assert exported == committed, "run validation/workloads/programs.py and commit the result"
 
 
+@pytest.mark.parametrize("name", programs.COMPILED)
+def test_committed_compiled_programs_are_current(name):
+    committed = (VALIDATION / "workloads" / f"{name}.pb").read_bytes()
+    assert programs.parse(name).to_bytes() == committed
+
+
 def test_every_program_is_measured():
     rows = json.loads(MEASUREMENTS.read_text())["measurements"]
     used = {
         pathlib.Path(r["workload"]).stem for r in rows if r["workload"].startswith("workloads/")
     }
-    assert used == set(programs.PROGRAMS)
+    assert used == {*programs.PROGRAMS, *programs.COMPILED}
     assert all((VALIDATION / r["workload"]).is_file() for r in rows)
 
 

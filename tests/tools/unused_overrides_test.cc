@@ -71,6 +71,31 @@ TEST(UnusedOverridesTest, TransfersOfSlices) {
   EXPECT_THAT(Unused("v5e-4x2", set, program, module), IsEmpty());
 }
 
+TEST(UnusedOverridesTest, CmemWithoutArraysInIt) {
+  const std::vector<std::string> set = {"chip.cmem.bytes=1e8", "chip.cmem.bytes_per_second=1e12"};
+  EXPECT_THAT(
+      Unused("v4-2x2x1", set, Program({Product(isa::NumberFormat::kBf16)})),
+      ElementsAre("--set chip.cmem.bytes has no effect: the program has no array that would "
+                  "be in CMEM",
+                  "--set chip.cmem.bytes_per_second has no effect: nothing is in CMEM"));
+  // tanh is made and used up: with another capacity it might be elsewhere.
+  hlo::Module module("chain");
+  hlo::Computation* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  const hlo::Shape shape = hlo::MakeShape(hlo::PrimitiveType::kF32, {8});
+  hlo::Instruction* p = entry->AddParameter(0, shape, "p");
+  hlo::Instruction* t = entry->Add(hlo::Opcode::kTanh, shape, {p});
+  entry->set_root(entry->Add(hlo::Opcode::kNegate, shape, {t}));
+  isa::Kernel kernel;
+  kernel.windows.resize(1);
+  kernel.windows[0].space = isa::MemorySpace::kCmem;
+  EXPECT_THAT(Unused("v4-2x2x1", set, Program({{kernel}}), module), IsEmpty());
+  EXPECT_THAT(
+      Unused("v4-2x2x1", {set[1]},
+             Program({{isa::Dma{isa::MemorySpace::kHbm, isa::MemorySpace::kCmem, Bytes(1)}}})),
+      IsEmpty());
+}
+
 TEST(UnusedOverridesTest, LinksWithoutTransfers) {
   const isa::PodProgram quiet = Program({Product(isa::NumberFormat::kBf16)});
   EXPECT_THAT(Unused("v5e-4x2", {"ici.hop_latency_ns=500"}, quiet),

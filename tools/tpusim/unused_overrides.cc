@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "workloads/hlo/opcode.h"
+#include "workloads/passes/cmem.h"
 
 namespace tpusim::tools {
 namespace {
@@ -18,6 +19,8 @@ struct Uses {
   bool own_chip = false;  // ... of the same chip
   bool reduces = false;   // reduce-adds on arrival
   bool host = false;
+  bool cmem = false;            // anything moved through CMEM
+  bool may_be_in_cmem = false;  // ... or that could be
   bool dcn = false;
   bool sparse_core = false;
   bool gathers = false, all_reduces = false, reduce_scatters = false;
@@ -39,7 +42,13 @@ class Walker {
     uses_.eup |= block.eup > 0;
     uses_.xlu |= block.xlu > 0;
   }
-  void operator()(const isa::Kernel& kernel) { (*this)(kernel.block); }
+  void operator()(const isa::Kernel& kernel) {
+    (*this)(kernel.block);
+    for (const isa::Window& w : kernel.windows) uses_.cmem |= w.space == isa::MemorySpace::kCmem;
+  }
+  void operator()(const isa::Dma& dma) {
+    uses_.cmem |= dma.from == isa::MemorySpace::kCmem || dma.to == isa::MemorySpace::kCmem;
+  }
   void operator()(const isa::Rdma& rdma) {
     uses_.remote = true;
     LookAt(program_.routes[rdma.route]);
@@ -102,9 +111,11 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
   if (below("chip.mxu.") && uses.formats.empty()) return "the program has no matrix product";
   if (below("chip.vpu.eup_") && !uses.eup) return "the program has no transcendental function";
   if (below("chip.vpu.xlu_") && !uses.xlu) return "the program moves nothing across lanes";
-  if (below("chip.cmem.") || path == "chip.sparse_core.tile_bytes") {
-    return "no part of the model uses it so far";
+  if (path == "chip.cmem.bytes" && !uses.may_be_in_cmem) {
+    return "the program has no array that would be in CMEM";
   }
+  if (path == "chip.cmem.bytes_per_second" && !uses.cmem) return "nothing is in CMEM";
+  if (path == "chip.sparse_core.tile_bytes") return "no part of the model uses it so far";
   struct OffLoad {
     std::string_view path;
     bool present;
@@ -160,6 +171,7 @@ std::vector<std::string> UnusedOverrides(const configs::Config& config,
       uses.indexes |= i->opcode() == hlo::Opcode::kGather || i->opcode() == hlo::Opcode::kScatter;
     }
   }
+  uses.may_be_in_cmem = passes::MayUseCmem(module);
   Walker walker(program, uses);
   for (const isa::SharedBody& body : program.programs) walker.Visit(body);
   std::vector<std::string> warnings;

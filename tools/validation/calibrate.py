@@ -167,12 +167,6 @@ class Measurements:
         self.chip = chip
         self.binary = binary
         content = json.loads(MEASUREMENTS.read_text())
-        # CMEM copies have no program of ours: latency and bytes at the effective rate.
-        self.copies = [
-            (r["id"], int(r["id"].split()[1]), float(r["measured"].split()[0]))
-            for r in content["pending"]
-            if r["chip"] == chip and r["id"].split()[0] == "V29"
-        ]
         rows = [
             r
             for r in content["measurements"]
@@ -185,11 +179,6 @@ class Measurements:
     def times(self, settings: Settings) -> list[tuple[str, float, float]]:
         """Id, measured and simulated nanoseconds."""
         result = []
-        if self.copies:
-            rate = settings["chip.hbm.efficiency"] * 1.23e12
-            for name, size, seconds in self.copies:
-                ours = settings["chip.dma.start_latency_ns"] + size / rate * 1e9
-                result.append((name, seconds * 1e9, ours))
         if self.file["measurements"]:
             with tempfile.TemporaryDirectory() as folder:
                 source, out = pathlib.Path(folder) / "m.json", pathlib.Path(folder) / "v.json"

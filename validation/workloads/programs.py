@@ -216,12 +216,77 @@ for _size in (1024, 4096, 8192):
     )
 
 
+def activation(size: int, mesh: AnyMesh) -> Program:
+    """The hyperbolic tangent of a vector in f16."""
+    return jax.jit(jnp.tanh), (array(mesh, (size,), jnp.float16),)
+
+
+program("tanh_8192", ALONE, "v4-1x1x1")(functools.partial(activation, 8192))
+
+
+# Programs as the TPU compiler leaves them: places are given in layouts, as in a dump of its own.
+# S(3) is CMEM. JAX has no other way to ask for it.
+COMPILED: dict[str, str] = {}
+
+
+def copy_to_cmem(size: int) -> str:
+    """A prefetch and nothing else."""
+    array = f"f16[{size // 2048},1024]{{1,0:T(8,128)(2,1)"
+    there = f"{array}S(3)}}"
+    return f"""HloModule copy_to_cmem, is_scheduled=true
+
+ENTRY main {{
+  x = {array}}} parameter(0)
+  copy-start = ({there}, {array}}}, u32[]{{:S(2)}}) copy-start(x)
+  ROOT copy-done = {there} copy-done(copy-start)
+}}
+"""
+
+
+def matmul_in_cmem(size: int) -> str:
+    """A product whose operands have been brought to CMEM before; the result goes to HBM."""
+    array = f"f16[{size},{size}]{{1,0:T(8,128)(2,1)"
+    dims = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    return f"""HloModule matmul_in_cmem, is_scheduled=true
+
+ENTRY main {{
+  x = {array}S(3)}} parameter(0)
+  y = {array}S(3)}} parameter(1)
+  ROOT dot = {array}}} dot(x, y), {dims}
+}}
+"""
+
+
+for _size in (
+    1 << 19,
+    *(1 << n for n in range(20, 24)),
+    *(3 << n for n in (22, 23)),
+    1 << 24,
+    1 << 25,
+):
+    COMPILED[f"copy_to_cmem_{_size}"] = copy_to_cmem(_size)
+for _size in (128, 256, 384, 512, 640, 768, 896, 1024, 1536, 2048, 2560, 3072, 3584, 4096):
+    COMPILED[f"matmul_in_cmem_{_size}"] = matmul_in_cmem(_size)
+
+
+def parse(name: str) -> Any:
+    """One of COMPILED, all of them for v4, as a workload."""
+    import tpusim
+    from jaxlib import _hlo
+
+    module = _hlo.hlo_module_from_text(COMPILED[name])
+    return tpusim.Workload(
+        hlo_module=module.as_serialized_hlo_module_proto(), name=name, config="v4-1x1x1"
+    )
+
+
 def main() -> None:
-    """Exports all of PROGRAMS."""
+    """Exports all of PROGRAMS and COMPILED."""
     from workloads.examples import export_all
 
-    for name, example in PROGRAMS.items():
-        workload = export_all.export(example)
+    workloads = {name: export_all.export(example) for name, example in PROGRAMS.items()}
+    workloads |= {name: parse(name) for name in COMPILED}
+    for name, workload in workloads.items():
         workload.save(pathlib.Path(__file__).parent / f"{name}.pb")
         print(f"{name}.pb: {len(workload.to_bytes())} bytes")
 

@@ -64,6 +64,7 @@ bool IsComplex(PrimitiveType type);
 // Memory spaces of the TPU compiler's layouts.
 inline constexpr int64_t kHbmSpace = 0;
 inline constexpr int64_t kVmemSpace = 1;
+inline constexpr int64_t kCmemSpace = 3;
 inline constexpr int64_t kHostSpace = 5;
 
 struct Layout {

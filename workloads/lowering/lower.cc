@@ -318,9 +318,14 @@ class Lowering {
     return idle_;
   }
 
+  isa::MemorySpace SpaceOfBuffer(int32_t buffer) const {
+    return input_.memory->buffers[buffer].in_cmem ? isa::MemorySpace::kCmem
+                                                  : isa::MemorySpace::kHbm;
+  }
+
   isa::SharedBody ProgramFor(const std::vector<int32_t>& roles) {
     isa::Body body;
-    for (int32_t b : input_.memory->arguments) Add(body, isa::Alloc{isa::MemorySpace::kHbm, b});
+    for (int32_t b : input_.memory->arguments) Add(body, isa::Alloc{SpaceOfBuffer(b), b});
     AppendComputation(*input_.module->entry(), roles, body);
     return std::make_shared<const isa::Body>(std::move(body));
   }
@@ -335,9 +340,9 @@ class Lowering {
     const passes::ComputationMemory& memory = input_.memory->computations.at(&computation);
     const std::vector<Instruction*> order = computation.Order();
     for (size_t n = 0; n < order.size(); ++n) {
-      for (int32_t b : memory.alloc_before[n]) Add(body, isa::Alloc{isa::MemorySpace::kHbm, b});
+      for (int32_t b : memory.alloc_before[n]) Add(body, isa::Alloc{SpaceOfBuffer(b), b});
       AppendInstruction(*order[n], roles, body);
-      for (int32_t b : memory.free_after[n]) Add(body, isa::Free{isa::MemorySpace::kHbm, b});
+      for (int32_t b : memory.free_after[n]) Add(body, isa::Free{SpaceOfBuffer(b), b});
     }
   }
 

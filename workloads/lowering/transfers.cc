@@ -6,6 +6,7 @@
 
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
+#include "models/timing/memory_bytes.h"
 #include "workloads/hlo/opcode.h"
 #include "workloads/lowering/kernels/kernel_view.h"
 
@@ -30,12 +31,12 @@ isa::Body Move(const Shape& from, const Shape& to, const Shape& moved,
     dma.from = source;
     dma.to = destination;
     dma.bytes = bytes;
-    // HBM to HBM is read and written.
-    if (source == destination) {
+    // Within HBM or CMEM, what is read is written.
+    if (source == destination && source != isa::MemorySpace::kVmem) {
       dma.to = isa::MemorySpace::kVmem;
       body.push_back({dma});
       dma.from = isa::MemorySpace::kVmem;
-      dma.to = isa::MemorySpace::kHbm;
+      dma.to = destination;
     }
     body.push_back({dma});
   }
@@ -85,8 +86,11 @@ Picoseconds TimeOfTransfer(const configs::ChipParams& chip, const isa::Body& tra
   Picoseconds total(0);
   for (const isa::Instruction& step : transfer) {
     if (const auto* dma = std::get_if<isa::Dma>(&step.kind)) {
+      const timing::MemoryBytes touched = timing::TouchedBy(*dma);
+      const BytesPerSecond rate =
+          touched.empty() ? timing::HbmRate(chip) : timing::MoveRate(chip, touched, dma->bytes);
       total += chip.dma.start_latency +
-               FromSeconds(static_cast<double>(dma->bytes.value()) / timing::HbmRate(chip).value());
+               FromSeconds(static_cast<double>(dma->bytes.value()) / rate.value());
     } else if (const auto* host = std::get_if<isa::HostDma>(&step.kind)) {
       total += chip.host.pcie_latency + FromSeconds(static_cast<double>(host->bytes.value()) /
                                                     chip.host.pcie_bytes_per_second.value());

@@ -58,7 +58,7 @@ class Planner {
         if (b == kNoBuffer) continue;
         plan_.arguments.push_back(b);
         history_.push_back(b);
-        live_bytes_ += plan_.buffers[b].bytes;
+        Live(b) += plan_.buffers[b].bytes;
       }
     }
     NotePeak();
@@ -85,7 +85,8 @@ class Planner {
     const bool in_vmem = leaf.IsArray() && leaf.layout.memory_space == hlo::kVmemSpace;
     const Bytes bytes = OnHost(leaf) || in_vmem ? Bytes(0) : target_.PaddedSize(leaf);
     if (bytes == Bytes(0)) return kNoBuffer;
-    plan_.buffers.push_back({i.name(), leaf.ToString(), bytes});
+    const bool in_cmem = leaf.IsArray() && leaf.layout.memory_space == hlo::kCmemSpace;
+    plan_.buffers.push_back({i.name(), leaf.ToString(), bytes, in_cmem});
     return static_cast<int32_t>(plan_.buffers.size()) - 1;
   }
 
@@ -128,19 +129,6 @@ class Planner {
     const int64_t first = LeafOffset(start->shape(), result);
     return LeafBuffers(all.begin() + first,
                        all.begin() + first + LeafCount(start->shape().tuple[result]));
-  }
-
-  // Operand whose buffer an update in place keeps, or -1.
-  static int InPlaceOperand(const Instruction& i) {
-    if (i.opcode() == Opcode::kDynamicUpdateSlice) return 0;
-    if (i.opcode() == Opcode::kScatter && i.shape().IsArray()) return 0;
-    if (i.opcode() != Opcode::kFusion) return -1;
-    const Instruction* root = i.called()[0]->root();
-    if (root->opcode() != Opcode::kDynamicUpdateSlice) return -1;
-    const Instruction* target = root->operand(0);
-    while (target->opcode() == Opcode::kBitcast) target = target->operand(0);
-    if (target->opcode() != Opcode::kParameter) return -1;
-    return static_cast<int>(target->attrs().parameter_number());
   }
 
   // Buffers of the value that `i` makes; `fresh` receives the new ones.
@@ -198,7 +186,10 @@ class Planner {
                const std::unordered_map<int32_t, size_t>& last_use, int32_t from,
                int32_t to) const {
     if (from == kNoBuffer || to == kNoBuffer || from == to) return false;
-    if (plan_.buffers[from].bytes != plan_.buffers[to].bytes) return false;
+    if (plan_.buffers[from].bytes != plan_.buffers[to].bytes ||
+        plan_.buffers[from].in_cmem != plan_.buffers[to].in_cmem) {
+      return false;
+    }
     size_t born = 0;
     while (born < made.size() && std::count(made[born].begin(), made[born].end(), from) == 0) {
       ++born;
@@ -258,7 +249,7 @@ class Planner {
     for (size_t n = 0; n < order.size(); ++n) {
       for (int32_t b : memory.alloc_before[n]) {
         history_.push_back(b);
-        live_bytes_ += plan_.buffers[b].bytes;
+        Live(b) += plan_.buffers[b].bytes;
       }
       NotePeak();
       const Instruction& i = *order[n];
@@ -275,13 +266,16 @@ class Planner {
       }
       for (int32_t b : memory.free_after[n]) {
         history_.push_back(~b);
-        live_bytes_ -= plan_.buffers[b].bytes;
+        Live(b) -= plan_.buffers[b].bytes;
       }
     }
     plan_.computations[&computation] = std::move(memory);
   }
 
+  Bytes& Live(int32_t buffer) { return plan_.buffers[buffer].in_cmem ? live_cmem_ : live_bytes_; }
+
   void NotePeak() {
+    plan_.peak_cmem = std::max(plan_.peak_cmem, live_cmem_);
     if (live_bytes_ <= plan_.peak) return;
     plan_.peak = live_bytes_;
     before_peak_ = history_.size();
@@ -291,6 +285,8 @@ class Planner {
   std::vector<int32_t> LiveAtPeak() const {
     std::set<int32_t> live;
     for (size_t n = 0; n < before_peak_; ++n) {
+      const int32_t buffer = history_[n] >= 0 ? history_[n] : ~history_[n];
+      if (plan_.buffers[buffer].in_cmem) continue;
       if (history_[n] >= 0) {
         live.insert(history_[n]);
       } else {
@@ -305,7 +301,8 @@ class Planner {
   std::vector<Donation> donations_;
   std::vector<int32_t> history_;  // b: buffer b comes; ~b: it goes
   size_t before_peak_ = 0;        // the part of it
-  Bytes live_bytes_{0};
+  Bytes live_bytes_{0};           // in HBM
+  Bytes live_cmem_{0};
 };
 
 std::string Mebibytes(Bytes bytes) {
@@ -314,6 +311,18 @@ std::string Mebibytes(Bytes bytes) {
 
 }  // namespace
 
+int InPlaceOperand(const Instruction& i) {
+  if (i.opcode() == Opcode::kDynamicUpdateSlice) return 0;
+  if (i.opcode() == Opcode::kScatter && i.shape().IsArray()) return 0;
+  if (i.opcode() != Opcode::kFusion) return -1;
+  const Instruction* root = i.called()[0]->root();
+  if (root->opcode() != Opcode::kDynamicUpdateSlice) return -1;
+  const Instruction* target = root->operand(0);
+  while (target->opcode() == Opcode::kBitcast) target = target->operand(0);
+  if (target->opcode() != Opcode::kParameter) return -1;
+  return static_cast<int>(target->attrs().parameter_number());
+}
+
 absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const Target& target) {
   MemoryPlan plan = Planner(target).Run(module);
   const Bytes usable = target.UsableHbm();
@@ -321,15 +330,21 @@ absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const Target& t
     std::string largest;
     for (size_t n = 0; n < plan.live_at_peak.size() && n < 5; ++n) {
       const Buffer& b = plan.buffers[plan.live_at_peak[n]];
-      largest += fmt::format("{}{} {} {}", n == 0 ? "" : ", ", b.value, b.shape,
-                             Mebibytes(b.bytes));
+      largest +=
+          fmt::format("{}{} {} {}", n == 0 ? "" : ", ", b.value, b.shape, Mebibytes(b.bytes));
     }
     return UserError(fmt::format(
         "the program does not fit in HBM: it needs {} per device at its peak, {} more than the {} "
         "that {} has for programs; largest buffers: {}; shard them over more devices or donate "
         "arguments",
-        Mebibytes(plan.peak), Mebibytes(plan.peak - usable), Mebibytes(usable),
-        target.chip().name, largest));
+        Mebibytes(plan.peak), Mebibytes(plan.peak - usable), Mebibytes(usable), target.chip().name,
+        largest));
+  }
+  if (plan.peak_cmem > target.UsableCmem()) {
+    return UserError(fmt::format(
+        "what the program's layouts place in CMEM (S({})) does not fit: {} at its peak, {} has {}",
+        hlo::kCmemSpace, Mebibytes(plan.peak_cmem), target.chip().name,
+        Mebibytes(target.UsableCmem())));
   }
   return plan;
 }

@@ -55,13 +55,17 @@ void Visit(Instruction* i) {
     return;
   }
   switch (i->opcode()) {
-    case Opcode::kBitcast:
     case Opcode::kReshape:
-    case Opcode::kOptBarrier:
     case Opcode::kSlice:
     case Opcode::kDynamicSlice:
     case Opcode::kDynamicUpdateSlice:
-      // A part of what lives on the host is there too.
+      // A part of what lives on the host is there too; elsewhere it is made anew.
+      if (OnHost(i->operand(0)->shape()) || OnHost(i->shape())) {
+        TakeSpaces(i, i->operand(0)->shape());
+      }
+      break;
+    case Opcode::kBitcast:
+    case Opcode::kOptBarrier:
     case Opcode::kCopyDone:
       TakeSpaces(i, i->opcode() == Opcode::kCopyDone && i->operand(0)->shape().IsTuple()
                         ? i->operand(0)->shape().tuple[0]

@@ -18,6 +18,7 @@ class Target {
   const configs::Config& config() const { return *config_; }
   const configs::ChipParams& chip() const { return config_->chip; }
   Bytes UsableHbm() const { return chip().hbm.bytes - chip().hbm.reserved_bytes; }
+  Bytes UsableCmem() const { return Bytes(chip().cmem.bytes.value() / chip().devices); }
   Bytes ScopedVmem() const { return chip().vmem.scoped_bytes; }
 
   // Tiles of the compiler's layout for an array, major tile first: the last two

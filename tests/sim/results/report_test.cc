@@ -7,6 +7,7 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/scope.h"
+#include "sim/results/summary.h"
 #include "tests/sim/results/sample.h"
 
 namespace tpusim::results {
@@ -186,6 +187,19 @@ TEST(ReportTest, AnEmptyProgramHasNoUtilization) {
   EXPECT_EQ(r.mfu, 0);
   EXPECT_EQ(r.links[0].utilization, 0);
   EXPECT_THAT(r.ops, IsEmpty());
+}
+
+TEST(ReportTest, CmemIsReportedOnChipsThatHaveIt) {
+  Report report = SampleReport();
+  EXPECT_FALSE(nlohmann::json::parse(ToJson(report)).contains("peak_cmem_bytes"));
+  EXPECT_THAT(Summarize(report), ::testing::Not(::testing::HasSubstr("CMEM")));
+  report.peak_cmem = Bytes(3'000'000);
+  report.usable_cmem = Bytes(128'000'000);
+  const auto j = nlohmann::json::parse(ToJson(report));
+  EXPECT_EQ(j["peak_cmem_bytes"], 3'000'000);
+  EXPECT_EQ(j["usable_cmem_bytes"], 128'000'000);
+  EXPECT_EQ(FromJson(ToJson(report, JsonDetail::kExchange))->peak_cmem, report.peak_cmem);
+  EXPECT_THAT(Summarize(report), ::testing::HasSubstr(", 3.000 MB of 128.0 MB CMEM"));
 }
 
 TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {

@@ -196,6 +196,8 @@ isa::MemorySpace SpaceOf(const Shape& shape) {
   switch (shape.layout.memory_space) {
     case hlo::kVmemSpace:
       return isa::MemorySpace::kVmem;
+    case hlo::kCmemSpace:
+      return isa::MemorySpace::kCmem;
     case hlo::kHostSpace:
       return isa::MemorySpace::kHost;
     default:
