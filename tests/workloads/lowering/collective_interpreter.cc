@@ -12,6 +12,7 @@
 #include "configs/status_macros.h"
 #include "models/flow/network.h"
 #include "models/timing/collective_timing.h"
+#include "models/timing/kernel_timing.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -50,6 +51,9 @@ class BodyInterpreter {
     for (int64_t d = 0; d < config.devices() && config.topology.devices_per_chip() > 1; ++d) {
       to_own_chip_.push_back(
           network_.AddResource("die link", config.chip.ici.die_to_die_bytes_per_second));
+    }
+    for (int64_t d = 0; d < config.devices(); ++d) {
+      memory_.push_back(network_.AddResource("memory", timing::HbmRate(config.chip)));
     }
     if (config.topology.slices() == 1) return;
     for (int64_t chip = 0; chip < config.topology.chips(); ++chip) {
@@ -178,6 +182,10 @@ class BodyInterpreter {
     }
     MustHold(end.dcn || at == end.peer / per_chip);
     if (end.links.empty() && !end.dcn) uses.push_back({to_own_chip_.at(d), 1});
+    if (rdma.from == isa::MemorySpace::kHbm) {
+      uses.push_back({memory_[d], 1});
+      uses.push_back({memory_[end.peer], rdma.reduce ? 2.0 : 1.0});
+    }
     sent_.push_back({d, &rdma, &end});
     bytes_ += rdma.bytes.value();
     network_.Start(now_, static_cast<double>(rdma.bytes.value()), 1e18, uses, sent_.size() - 1);
@@ -191,6 +199,7 @@ class BodyInterpreter {
   const isa::PodProgram& program_;
   flow::Network network_;
   std::vector<flow::ResourceId> resource_, to_own_chip_;
+  std::vector<flow::ResourceId> memory_;
   std::vector<flow::ResourceId> to_host_, from_host_, egress_, ingress_;
   std::map<int64_t, int64_t> chips_of_host_;
   std::vector<Device> devices_;
@@ -213,7 +222,16 @@ struct Atom {
 class DataInterpreter {
  public:
   explicit DataInterpreter(const Plan& plan) : plan_(plan), n_(plan.members()) {
-    for (int64_t m = 0; m < n_; ++m) steps_.push_back(StepsAt(plan, PositionOf(m)));
+    for (int64_t m = 0; m < n_; ++m) {
+      steps_.push_back(StepsAt(plan, PositionOf(m)));
+      auto& ending = ending_.emplace_back(steps_[m].size());
+      for (size_t step = 0; step < steps_[m].size(); ++step) {
+        const std::vector<Move>& sends = steps_[m][step].sends;
+        for (size_t i = 0; i < sends.size(); ++i) {
+          ending.at(step + static_cast<size_t>(sends[i].lasts)).push_back({step, i});
+        }
+      }
+    }
   }
 
   DataRun Run() {
@@ -280,14 +298,15 @@ class DataInterpreter {
     if (run_.problem.empty()) run_.problem = std::move(problem);
   }
 
-  // Calls send(from, to, move, atoms) for all sends of a step, after checking
-  // that the other end awaits exactly this.
+  // Calls send(from, to, move, atoms, sent) for all moves that end in a step, after checking
+  // that the other end awaits exactly this; `sent` is the step in which it was sent.
   template <typename Send>
   void ForAllSends(size_t step, Send send) {
     int64_t sends = 0, receives = 0;
     for (int64_t m = 0; m < n_; ++m) {
       receives += static_cast<int64_t>(steps_[m][step].receives.size());
-      for (const Move& move : steps_[m][step].sends) {
+      for (const auto& [sent, number] : ending_[m][step]) {
+        const Move& move = steps_[m][sent].sends[number];
         ++sends;
         Position position = PositionOf(m);
         position[move.lane] = plan_.lanes[move.lane].Shifted(position[move.lane], move.delta);
@@ -296,18 +315,19 @@ class DataInterpreter {
         const auto& awaited = steps_[to][step].receives;
         if (std::none_of(awaited.begin(), awaited.end(), [&](const Move& other) {
               return other.lane == move.lane && other.delta == -move.delta &&
-                     other.other_way == move.other_way && other.reduce == move.reduce &&
-                     AtomsIn(other) == atoms;
+                     other.lasts == move.lasts && other.other_way == move.other_way &&
+                     other.reduce == move.reduce && AtomsIn(other) == atoms;
             })) {
           Fail(fmt::format("step {}: {} sends to {} what it does not await", step, m, to));
         }
         const int64_t bytes = BytesOf(plan_, move, {}).value();
-        if (!plan_.single_phase &&
-            bytes != plan_.atom.value() * static_cast<int64_t>(atoms.size())) {
+        int64_t expected = 0;
+        for (const Atom& atom : atoms) expected += plan_.atoms[atom.colour].value();
+        if (!plan_.single_phase && bytes != expected) {
           Fail(fmt::format("step {}: {} bytes for {} atoms", step, bytes, atoms.size()));
         }
         run_.bytes_sent += bytes;
-        send(m, to, move, atoms);
+        send(m, to, move, atoms, sent);
       }
     }
     if (sends != receives)
@@ -316,11 +336,13 @@ class DataInterpreter {
 
   // Everybody may send what it had before the step, and nobody gets twice.
   void MoveAround(std::vector<std::set<Atom>>& held) {
+    std::vector<std::vector<std::set<Atom>>> before;
     for (size_t step = 0; step < steps_[0].size(); ++step) {
-      const std::vector<std::set<Atom>> before = held;
-      ForAllSends(step, [&](int64_t from, int64_t to, const Move&, const std::vector<Atom>& atoms) {
+      before.push_back(held);
+      ForAllSends(step, [&](int64_t from, int64_t to, const Move&, const std::vector<Atom>& atoms,
+                            size_t sent) {
         for (const Atom& atom : atoms) {
-          if (!before[from].contains(atom)) Fail(fmt::format("{} sends what it lacks", from));
+          if (!before[sent][from].contains(atom)) Fail(fmt::format("{} sends what it lacks", from));
           if (!held[to].insert(atom).second) Fail(fmt::format("{} gets something twice", to));
         }
       });
@@ -381,25 +403,24 @@ class DataInterpreter {
       }
     }
     const Sum complete(n_, 1);
+    std::vector<std::vector<std::map<Atom, Sum>>> before;
     for (size_t step = 0; step < steps_[0].size(); ++step) {
-      const auto before = sums;
-      ForAllSends(step,
-                  [&](int64_t from, int64_t to, const Move& move, const std::vector<Atom>& atoms) {
-                    for (const Atom& atom : atoms) {
-                      const Sum& sent = before[from].at(atom);
-                      if (move.reduce) {
-                        for (int64_t m = 0; m < n_; ++m) sums[to][atom][m] += sent[m];
-                        // Handed on: whoever used it again would count it twice.
-                        sums[from][atom].assign(n_, 1000);
-                      } else {
-                        if (sent != complete)
-                          Fail(fmt::format("{} spreads an unfinished sum", from));
-                        if (sums[to][atom] == complete)
-                          Fail(fmt::format("{} gets a sum twice", to));
-                        sums[to][atom] = sent;
-                      }
-                    }
-                  });
+      before.push_back(sums);
+      ForAllSends(step, [&](int64_t from, int64_t to, const Move& move,
+                            const std::vector<Atom>& atoms, size_t sent_in) {
+        for (const Atom& atom : atoms) {
+          const Sum& sent = before[sent_in][from].at(atom);
+          if (move.reduce) {
+            for (int64_t m = 0; m < n_; ++m) sums[to][atom][m] += sent[m];
+            // Handed on: whoever used it again would count it twice.
+            sums[from][atom].assign(n_, 1000);
+          } else {
+            if (sent != complete) Fail(fmt::format("{} spreads an unfinished sum", from));
+            if (sums[to][atom] == complete) Fail(fmt::format("{} gets a sum twice", to));
+            sums[to][atom] = sent;
+          }
+        }
+      });
     }
     for (int64_t m = 0; m < n_; ++m) {
       for (const auto& [atom, sum] : sums[m]) {
@@ -412,6 +433,9 @@ class DataInterpreter {
   const Plan& plan_;
   int64_t n_;
   std::vector<DeviceSteps> steps_;  // per member
+  // Per member and step, the moves that end in it: the step in which they are sent, and
+  // their number there.
+  std::vector<std::vector<std::vector<std::pair<size_t, size_t>>>> ending_;
   DataRun run_;
 };
 

@@ -1,6 +1,6 @@
 // Two small judges of a lowered collective, without SystemC.
 //
-// RunBodies executes the instruction bodies on fluid links (latency after the
+// RunBodies executes the instruction bodies on fluid links and memories (latency after the
 // flow, as the machine does) and says when they end, or where they hang.
 // FollowData executes the logical steps and follows every piece of data.
 #ifndef TPUSIM_TESTS_WORKLOADS_LOWERING_COLLECTIVE_INTERPRETER_H_

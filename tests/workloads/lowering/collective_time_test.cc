@@ -25,8 +25,9 @@ CollectiveRequest Along(const configs::Config& config, CollectiveKind kind,
   return request;
 }
 
-double Microseconds(const configs::Config& config, const CollectiveRequest& request) {
-  const auto info = EstimateCollective(config, request);
+double Microseconds(const configs::Config& config, const CollectiveRequest& request,
+                    const AlgorithmWishes& wishes = kFastest) {
+  const auto info = EstimateCollective(config, request, wishes);
   EXPECT_TRUE(info.ok()) << info.status();
   return ToMicroseconds(info->expected);
 }
@@ -125,7 +126,7 @@ TEST(CollectiveTimeTest, AChipOfTwoDevices) {
   // shards, a colour's half at half the rate: 11 + 2 + 2236.96 + 1 + 4 * 124.28 us.
   const CollectiveRequest all =
       Along(config, CollectiveKind::kAllGather, {0, 1, kCoreAxis}, 64 * kMiB);
-  EXPECT_NEAR(Microseconds(config, all), 2748.06, 0.02);
+  EXPECT_NEAR(Microseconds(config, all, {{"", "rotated"}}), 2748.06, 0.02);
   // Every chip lacks six shards, which come over two links.
   EXPECT_NEAR(ToMicroseconds(EstimateCollective(config, all)->bound), 6 * 67108864 / 180e3, 0.01);
 }
@@ -206,9 +207,9 @@ TEST(CollectiveTimeTest, NothingIsExpectedBelowItsBound) {
         // Nor is the bound far below what is reached once latency does not matter.
         // Farthest off are all-reduces over lines: 1.5 V or more over a link against
         // V over the cut, at 0.867 of the nominal rate; a little more where the
-        // devices of a chip exchange besides.
+        // devices of a chip exchange besides and memory is slow (v3).
         if (bytes == 4 * kGiB) {
-          EXPECT_LE(Ratio(info->expected, info->bound), 2.7)
+          EXPECT_LE(Ratio(info->expected, info->bound), 2.8)
               << c.slice << " " << info->algorithm << " " << info->kind;
         }
       }
@@ -238,8 +239,8 @@ TEST(CollectiveTimeTest, BodiesTakeTheirClosedForm) {
 
 // 128 chips with six links each, all of which work: V = 4 GiB at 42.3e9 B/s. Colours
 // take turns z, x, y; those that end along x or y hold V/3/4 there and pass it on in
-// 1 + 1/2 steps, the one that ends along z holds V/3/8 and does so in 3 + 1/2. Step by
-// step: V/3 * (1/4 + 1/8 + 1/8 + 1/16) = 19.04 ms, and less before.
+// 1 + 1/2 steps, the one that ends along z holds V/3/8 and does so in 3 + 1/2, which takes
+// longer: V/3 * 7/16 = 14.81 ms, and less before. Colours of unequal parts are faster.
 TEST(CollectiveTimeTest, TwistedTori) {
   const configs::Config config = *configs::LoadConfig("v4-4x4x8_twisted", {});
   const configs::Config plain = *configs::LoadConfig("v4-4x4x8", {});
@@ -258,11 +259,11 @@ TEST(CollectiveTimeTest, TwistedTori) {
     const auto straight = EstimateCollective(plain, request);
     EXPECT_LE(Ratio(run.time, straight->expected), 1.05) << what;
   }
-  const auto gather =
-      EstimateCollective(config, Along(config, CollectiveKind::kAllGather, {0, 1, 2}, 32 * kMiB));
-  EXPECT_EQ(gather->algorithm, "3-colour 3-D ring 4x4x8");
-  EXPECT_GT(ToMicroseconds(gather->expected), 19'036);
-  EXPECT_LT(ToMicroseconds(gather->expected), 26'000);
+  const CollectiveRequest gather = Along(config, CollectiveKind::kAllGather, {0, 1, 2}, 32 * kMiB);
+  const double rotated = Microseconds(config, gather, {{"", "rotated"}});
+  EXPECT_GT(rotated, 14'807);
+  EXPECT_LT(rotated, 21'000);
+  EXPECT_LT(Microseconds(config, gather), rotated);
 }
 
 TEST(CollectiveTimeTest, ScatteredGroupsTakeTheirClosedForm) {

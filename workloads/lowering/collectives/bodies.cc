@@ -51,9 +51,10 @@ void AddWait(int32_t flag, std::vector<isa::Wait>& waits) {
 // of a line, a line's last steps), nothing would keep the device from sending the
 // next step's data into the same link at the same time, which would hold up what
 // others wait for: it waits until its own has left.
-bool HasUpstream(const DeviceStep& step, const Move& send) {
-  return std::any_of(step.receives.begin(), step.receives.end(), [&](const Move& move) {
-    return move.lane == send.lane && move.delta == -send.delta;
+// `end` is the step in which the transfer ends.
+bool HasUpstream(const DeviceStep& end, const Move& send) {
+  return std::any_of(end.receives.begin(), end.receives.end(), [&](const Move& move) {
+    return move.lane == send.lane && move.delta == -send.delta && move.lasts == send.lasts;
   });
 }
 
@@ -149,13 +150,18 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
                         .waits = {}});
     };
     copy(isa::MemorySpace::kVmem, plan.zeros_before);  // zeros come out of VMEM
-    for (DeviceStep& step : StepsAt(plan, position)) {
+    DeviceSteps steps = StepsAt(plan, position);
+    for (DeviceStep& step : steps) {
       // Parts of nothing are not sent.
       const auto empty = [&](const Move& move) { return BytesOf(plan, move, atoms) == Bytes(0); };
       std::erase_if(step.sends, empty);
       std::erase_if(step.receives, empty);
-      Stage stage;
-      for (const Move& move : step.sends) {
+    }
+    const size_t first = stages.size();
+    stages.resize(first + steps.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      Stage& stage = stages[first + i];
+      for (const Move& move : steps[i].sends) {
         isa::Rdma send;
         send.route = routes.For(move);
         send.bytes = BytesOf(plan, move, atoms);
@@ -166,16 +172,16 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
           send.reduce = isa::ReduceAdd{.element_bytes = request.element_bytes,
                                        .sparse_core = request.sparse_core};
         }
-        if (!HasUpstream(step, move)) {
-          send.sent_flag = flags.ForSent();
-          AddWait(send.sent_flag, stage.waits);
+        const size_t end = i + static_cast<size_t>(move.lasts);
+        if (!HasUpstream(steps[end], move)) {
+          send.sent_flag = move.lasts == 0 ? flags.ForSent() : flags.ForSent(move.lane, move.delta);
+          AddWait(send.sent_flag, stages[first + end].waits);
         }
         stage.sends.push_back(send);
       }
-      for (const Move& move : step.receives) {
+      for (const Move& move : steps[i].receives) {
         AddWait(flags.For(move.lane, move.delta), stage.waits);
       }
-      stages.push_back(std::move(stage));
     }
     copy(request.space, plan.slice_after);
     return stages;

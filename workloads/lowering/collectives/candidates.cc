@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
 #include "workloads/lowering/collectives/routes.h"
+#include "workloads/lowering/collectives/weighted_colours.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -211,11 +213,19 @@ class Collector {
   void Add(std::string_view family, std::string name, std::vector<Lane> lanes,
            std::vector<std::vector<int>> orders, std::vector<std::vector<int64_t>> lists = {},
            std::vector<Way> ways = {}) {
+    Plan plan;
+    plan.lanes = std::move(lanes);
+    plan.orders = std::move(orders);
+    plan.ways = std::move(ways);
+    Add(family, std::move(name), std::move(plan), std::move(lists));
+  }
+
+  void Add(std::string_view family, std::string name, Plan plan,
+           std::vector<std::vector<int64_t>> lists = {}) {
     Candidate candidate;
+    candidate.plan = std::move(plan);
     candidate.plan.kind = request_.kind;
-    candidate.plan.lanes = std::move(lanes);
-    candidate.plan.orders = std::move(orders);
-    candidate.plan.ways = std::move(ways);
+    candidate.plan.hop_latency = config_.chip.ici.hop_latency;
     candidate.lists = std::move(lists);
     candidate.family = family;
     candidate.algorithm = std::move(name);
@@ -239,7 +249,10 @@ class Collector {
            request_.operand_bytes <= kSinglePhaseLimit;
   }
   void Finish(Candidate& candidate) {
-    SetAtom(request_, candidate.plan);
+    if (request_.space == isa::MemorySpace::kHbm) {
+      candidate.plan.memory = timing::HbmRate(config_.chip);
+    }
+    SetAtoms(request_, candidate.plan);
     candidate.expected = TimeOf(candidate.plan, config_.chip.ici);
     candidates_.push_back(candidate);
   }
@@ -297,7 +310,7 @@ bool AllRings(const std::vector<Lane>& lanes) {
 
 // Colours take the axes of the torus in turns, before them the way between slices
 // and after them the way between the devices of a chip (as an all-gather goes; so
-// slices exchange what is summed within them), of which each gets its part.
+// slices exchange what is summed within them).
 void AddRotated(const CollectiveRequest& request, const GroupForm& form,
                 const std::vector<Lane>& lanes, Collector& collector) {
   const size_t axes = std::count_if(lanes.begin(), lanes.end(),
@@ -313,15 +326,23 @@ void AddRotated(const CollectiveRequest& request, const GroupForm& form,
     }
     std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<int64_t>(axes));
   }
-  std::vector<Lane> shared = lanes;
-  for (size_t i = axes; i < lanes.size(); ++i) {
-    shared[i].rate = lanes[i].rate / static_cast<double>(axes);
-  }
-  collector.Add("rotated", ManyLaneName(lanes, rotated, *form.box), shared, rotated);
+  collector.Add("rotated", ManyLaneName(lanes, rotated, *form.box), lanes, rotated);
   if (request.kind != CollectiveKind::kAllToAll && axes == lanes.size() && AllRings(lanes)) {
     AddOneWay("unidirectional-rotated",
               fmt::format("{}-D ring {}", lanes.size(), form.box->Extents()), lanes, rotated,
               collector);
+  }
+}
+
+// Colours of unequal parts, where lanes differ.
+void AddWeighted(const configs::Config& config, const CollectiveRequest& request,
+                 const GroupForm& form, const std::vector<Lane>& lanes, Collector& collector) {
+  if (!collector.Wants("weighted") || form.box->SpansSlices() || !request.parts.empty()) return;
+  const bool hbm = request.space == isa::MemorySpace::kHbm;
+  const BytesPerSecond memory = hbm ? timing::HbmRate(config.chip) : BytesPerSecond(0);
+  for (Plan& plan : WeightedPlans(request.kind, lanes, memory)) {
+    std::string name = "weighted " + ManyLaneName(lanes, plan.orders, *form.box);
+    collector.Add("weighted", std::move(name), std::move(plan));
   }
 }
 
@@ -379,6 +400,7 @@ void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& re
     return;
   }
   AddRotated(request, form, lanes, collector);
+  AddWeighted(config, request, form, lanes, collector);
   if (collector.Wants("axis-by-axis")) {
     std::vector<int> order(lanes.size());
     std::iota(order.begin(), order.end(), 0);
@@ -476,6 +498,7 @@ const std::vector<std::string>& Families() {
                                    "unidirectional-ring",
                                    "rotated",
                                    "unidirectional-rotated",
+                                   "weighted",
                                    "axis-by-axis",
                                    "hamiltonian-ring",
                                    "unidirectional-hamiltonian-ring",

@@ -7,6 +7,8 @@
 //   rotated                    over several axes, as many colours as axes, which
 //                              take the axes in turns
 //   unidirectional-rotated     twice as many colours, half of them each way round
+//   weighted                   over axes that differ, as many colours of unequal parts
+//                              as it takes to keep all of them busy
 //   axis-by-axis               over several axes, one after the other
 //   hamiltonian-ring           a cycle of neighbours through a box, both ways
 //   unidirectional-hamiltonian-ring   the same as two colours in opposite ways

@@ -3,28 +3,21 @@
 #include <algorithm>
 
 #include "configs/status_macros.h"
+#include "workloads/lowering/collectives/slots.h"
 
 namespace tpusim::lowering {
 namespace {
 
-// What the device holds of one colour when it comes to lane `phase` of the order.
-Pieces HeldAt(const Plan& plan, const Position& position, int colour, size_t phase) {
-  Pieces held;
-  held.colour = colour;
-  held.summed = plan.single_phase;
-  const bool exchange = plan.kind == CollectiveKind::kAllToAll;
-  for (size_t i = 0; i < plan.orders[colour].size(); ++i) {
-    const int lane = plan.orders[colour][i];
-    const Range own = {position[lane], 1};
-    const Range all = {0, plan.lanes[lane].n};
-    held.origin[lane] = i < phase ? all : own;
-    if (exchange) held.destination[lane] = i < phase ? own : all;
+Bytes AtomOf(const CollectiveRequest& request, const Plan& plan, Bytes shard, size_t colour) {
+  int64_t parts = plan.halves;
+  if (plan.weights.empty()) {
+    parts *= static_cast<int64_t>(plan.orders.size());
+  } else {
+    // In two steps, as shard * weight may be too large for an integer.
+    const int64_t weight = plan.weights[colour];
+    shard = Bytes(shard.value() / kWholeWeight * weight +
+                  CeilDiv(shard.value() % kWholeWeight * weight, kWholeWeight));
   }
-  return held;
-}
-
-Bytes AtomOf(const CollectiveRequest& request, const Plan& plan, Bytes shard) {
-  const int64_t parts = static_cast<int64_t>(plan.orders.size()) * plan.halves;
   return Bytes(RoundUp(CeilDiv(shard.value(), parts), std::max<int64_t>(1, request.element_bytes)));
 }
 
@@ -61,7 +54,7 @@ Lane Plan::LaneAt(size_t colour, size_t phase) const {
   return lane;
 }
 
-void SetAtom(const CollectiveRequest& request, Plan& plan) {
+void SetAtoms(const CollectiveRequest& request, Plan& plan) {
   plan.halves = 1;
   // One way there is nothing to halve.
   for (const Lane& lane : plan.lanes) {
@@ -72,7 +65,10 @@ void SetAtom(const CollectiveRequest& request, Plan& plan) {
       whole ? request.operand_bytes : Bytes(CeilDiv(request.operand_bytes.value(), plan.members()));
   // The closed form of parts that differ: as if all were like the largest.
   for (const Bytes part : request.parts) shard = std::max(shard, part);
-  plan.atom = AtomOf(request, plan, shard);
+  plan.atoms.clear();
+  for (size_t colour = 0; colour < plan.orders.size(); ++colour) {
+    plan.atoms.push_back(AtomOf(request, plan, shard, colour));
+  }
 }
 
 int64_t NumberOf(const Plan& plan, const Position& position) {
@@ -85,32 +81,16 @@ int64_t NumberOf(const Plan& plan, const Position& position) {
 
 std::vector<Bytes> AtomsFor(const CollectiveRequest& request, const Plan& plan,
                             const std::vector<Position>& positions) {
+  TPUSIM_CHECK(request.parts.empty() || plan.weights.empty(), "parts that differ, with weights");
   std::vector<Bytes> atoms(request.parts.size(), Bytes(0));
   for (size_t member = 0; member < request.parts.size(); ++member) {
-    atoms[NumberOf(plan, positions[member])] = AtomOf(request, plan, request.parts[member]);
+    atoms[NumberOf(plan, positions[member])] = AtomOf(request, plan, request.parts[member], 0);
   }
   return atoms;
 }
 
 DeviceSteps StepsAt(const Plan& plan, const Position& position) {
-  const bool exchange = plan.kind == CollectiveKind::kAllToAll;
-  DeviceSteps steps;
-  for (size_t phase = 0; phase < plan.lanes.size(); ++phase) {
-    DeviceSteps together;
-    for (size_t colour = 0; colour < plan.orders.size(); ++colour) {
-      const int index = plan.orders[colour][phase];
-      const Lane lane = plan.LaneAt(colour, phase);
-      const Pieces held = HeldAt(plan, position, static_cast<int>(colour), phase);
-      DeviceSteps one = exchange ? AllToAllSteps(lane, index, held)
-                                 : AllGatherSteps(lane, index, held, plan.WayOf(colour));
-      if (colour == 0) {
-        together = std::move(one);
-      } else {
-        MergeInto(together, one);
-      }
-    }
-    steps.insert(steps.end(), together.begin(), together.end());
-  }
+  DeviceSteps steps = SlottedSteps(plan, position);
   if (plan.single_phase) {
     for (DeviceStep& step : steps) {
       for (Move& move : step.sends) move.reduce = true;
@@ -128,51 +108,27 @@ DeviceSteps StepsAt(const Plan& plan, const Position& position) {
 }
 
 Bytes BytesOf(const Plan& plan, const Move& move, const std::vector<Bytes>& atoms) {
-  int64_t equal = 0;
   Bytes bytes(0);
   for (const Pieces& pieces : move.pieces) {
     if (atoms.empty()) {
-      equal += AtomsOf(pieces, plan.halves);
+      bytes += plan.atoms[pieces.colour] * AtomsOf(pieces, plan.halves);
       continue;
     }
     Pieces origins = pieces;
     for (int lane = 0; lane < kMaxLanes; ++lane) origins.destination[lane] = {0, 1};
     bytes += AtomsOfDestinations(plan, pieces, atoms) * AtomsOf(origins, plan.halves);
   }
-  return bytes + plan.atom * equal;
+  return bytes;
 }
 
 Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici) {
   TPUSIM_CHECK(plan.kind != CollectiveKind::kPermute, "a permutation has no lanes");
-  const bool exchange = plan.kind == CollectiveKind::kAllToAll;
   Picoseconds time(0);
-  std::vector<Bytes> bundles(plan.orders.size(), plan.atom * plan.halves);
-  for (size_t phase = 0; phase < plan.lanes.size(); ++phase) {
-    // The colours wait for each other after every step. Mostly they are equally
-    // long, and the first stands for all.
-    const bool alike = std::all_of(plan.orders.begin(), plan.orders.end(), [&](const auto& order) {
-      const size_t colour = &order - plan.orders.data();
-      return plan.LaneAt(colour, phase).SameSpeed(plan.LaneAt(0, phase));
-    });
-    std::vector<Picoseconds> steps;
-    for (size_t colour = 0; colour < plan.orders.size(); ++colour) {
-      const Lane lane = plan.LaneAt(colour, phase);
-      const Bytes block = bundles[colour] * (exchange ? plan.members() / lane.n : 1);
-      if (alike && colour == 0) {
-        time += exchange ? AllToAllTime(lane, block, ici.hop_latency)
-                         : AllGatherTime(lane, block, ici.hop_latency, plan.WayOf(0));
-      } else if (!alike) {
-        const std::vector<Picoseconds> one =
-            exchange ? AllToAllStepTimes(lane, block, ici.hop_latency)
-                     : AllGatherStepTimes(lane, block, ici.hop_latency, plan.WayOf(colour));
-        steps.resize(std::max(steps.size(), one.size()), Picoseconds(0));
-        for (size_t i = 0; i < one.size(); ++i) steps[i] = std::max(steps[i], one[i]);
-      }
-      if (!exchange && !plan.single_phase) bundles[colour] = bundles[colour] * lane.n;
-    }
-    for (const Picoseconds step : steps) time += step;
+  const bool scatters = plan.kind == CollectiveKind::kReduceScatter;
+  if (scatters || plan.kind == CollectiveKind::kAllReduce) {
+    time += SlottedTime(plan, /*sums=*/true);
   }
-  if (plan.kind == CollectiveKind::kAllReduce && !plan.single_phase) time = time * 2;
+  if (!scatters && !plan.single_phase) time += SlottedTime(plan, /*sums=*/false);
   return ici.launch + time;
 }
 

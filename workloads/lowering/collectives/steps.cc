@@ -24,13 +24,4 @@ DeviceSteps Mirrored(const DeviceSteps& steps) {
   return mirrored;
 }
 
-void MergeInto(DeviceSteps& steps, const DeviceSteps& more) {
-  if (steps.size() < more.size()) steps.resize(more.size());
-  for (size_t i = 0; i < more.size(); ++i) {
-    steps[i].sends.insert(steps[i].sends.end(), more[i].sends.begin(), more[i].sends.end());
-    steps[i].receives.insert(steps[i].receives.end(), more[i].receives.begin(),
-                             more[i].receives.end());
-  }
-}
-
 }  // namespace tpusim::lowering

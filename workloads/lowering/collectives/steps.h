@@ -1,7 +1,8 @@
 // What one device does in a collective, step by step.
 //
 // A collective is played on lanes (lane.h). In a step a device sends moves to
-// some positions of its lanes and waits for the moves that come in; it goes on
+// some positions of its lanes and waits for moves that come in, sent in this step
+// or (Move::lasts) an earlier one; it goes on
 // to the next step when all of them have arrived. The steps say which pieces of
 // data a move carries, not only how many bytes: bodies are generated from the
 // bytes, and tests follow the pieces.
@@ -59,6 +60,8 @@ struct Move {
   // Second of two equally short routes; see Lane::Shape::kScattered.
   bool other_way = false;
   bool reduce = false;  // the receiver adds it to what it has
+  // It is awaited so many steps after the one in which it is sent; the same at both ends.
+  int lasts = 0;
   std::vector<Pieces> pieces;
 };
 
@@ -71,9 +74,6 @@ using DeviceSteps = std::vector<DeviceStep>;
 // add. A broadcast tree becomes the reduction tree of the same shape: an
 // all-gather becomes the reduce-scatter that sums every contribution once.
 DeviceSteps Mirrored(const DeviceSteps& steps);
-
-// Both at once, step by step; where one is longer, its last steps are alone.
-void MergeInto(DeviceSteps& steps, const DeviceSteps& more);
 
 }  // namespace tpusim::lowering
 
