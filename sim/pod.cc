@@ -193,12 +193,20 @@ int64_t Pod::events() const {
 }
 
 void Pod::AddBytes(Timeline& timeline) {
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    timeline.devices[d].hbm_bytes =
-        Bytes(std::llround(fluid_.network().Carried(devices_[d]->hbm().resource())));
-    if (const auto& cmem = devices_[d]->cmem().resource()) {
-      timeline.devices[d].cmem_bytes = Bytes(std::llround(fluid_.network().Carried(*cmem)));
+  const auto carried = [&](flow::ResourceId resource) {
+    return Bytes(std::llround(fluid_.network().Carried(resource)));
+  };
+  // Representatives come before those for whom they stand.
+  for (int32_t d = 0; d < static_cast<int32_t>(devices_.size()); ++d) {
+    DeviceTotals& totals = timeline.devices[d];
+    const int32_t first = classes_.devices.Representative(d);
+    if (first != d) {
+      totals.hbm_bytes = timeline.devices[first].hbm_bytes;
+      totals.cmem_bytes = timeline.devices[first].cmem_bytes;
+      continue;
     }
+    totals.hbm_bytes = carried(devices_[d]->hbm().resource());
+    if (const auto& cmem = devices_[d]->cmem().resource()) totals.cmem_bytes = carried(*cmem);
   }
   for (size_t host = 0; host < nics_.size(); ++host) {
     const chip::Nic& nic = *nics_[classes_.hosts.Representative(static_cast<int64_t>(host))];

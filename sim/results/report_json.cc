@@ -74,8 +74,7 @@ void AppendLinks(const std::vector<LinkReport>& links, std::string& text) {
       rest = fmt::format(", \"direction\": \"{}\", \"bytes\": {}, \"utilization\": {}}}",
                          DirectionName(l.direction), l.bytes.value(), Json(l.utilization).dump());
     }
-    text += text.back() == '[' ? "\n" : ",\n";
-    text += "    {\"chip\": ";
+    text += text.back() == '[' ? "\n    {\"chip\": " : ",\n    {\"chip\": ";
     text += std::to_string(l.chip);
     text += rest;
   }

@@ -209,11 +209,9 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
         const bool alike = atoms.empty() && plan.lanes[lane].Symmetric();
         if (alike) like[lane] = 0;
       }
-      const auto known = role_at.find(like);
-      const int32_t role =
-          known != role_at.end() ? known->second : roles.Add(stages_at(like, atoms));
-      role_at[like] = role;
-      roles.Assign(group[member], role);
+      const auto [known, is_new] = role_at.try_emplace(like, -1);
+      if (is_new) known->second = roles.Add(stages_at(like, atoms));
+      roles.Assign(group[member], known->second);
     }
   }
 }
