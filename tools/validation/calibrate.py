@@ -9,9 +9,10 @@ Two fits, both by the same plain search:
 Writes validation/calibration.json. What is adopted stands in configs/chips with the source
 "fitted: tools/validation/calibrate.py"; a value that fits as well as the one found stays.
 
-*view*: the few constants in which the TPU compiler's estimates differ from the shipped chips, from
-the calibration rows of validation/kernels/estimates.jsonl.gz (kernels.py: programs whose hash is
-not divisible by three). Writes validation/kernels/compiler_view.json.
+*view*: the few constants in which the TPU compiler's estimates differ from the shipped chips, those
+of kernels without a product and then those of products, from the calibration rows of
+validation/kernels/estimates.jsonl.gz (kernels.py: programs whose hash is not divisible by three).
+Writes validation/kernels/compiler_view.json.
 
 The search is by coordinates: every parameter in turn takes the value of its ladder with the least
 loss; when none gains, ladders get finer. The loss of a family is the median of the absolute log
@@ -24,6 +25,7 @@ from __future__ import annotations
 import argparse
 import collections
 import concurrent.futures
+import copy
 import json
 import math
 import pathlib
@@ -61,29 +63,34 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "v4": ("chip.dma.start_latency_ns", "chip.hbm.efficiency"),
 }
 
-# Where the search for the compiler's view starts, on every chip: one latency of 1.1 us per step,
-# and once more with SHORT latencies; the better of both is kept.
-VIEW_START: Settings = {
+# The compiler's view has constants of kernels without a product and constants of products, which
+# do not meet. The search for the former starts at 1.2 us per step and 0.9 of HBM's peak; that for
+# the latter at each of PRODUCT_STARTS, and the best of them is kept.
+STEP_SECONDS, PEAK_SHARE = 1.2e-6, 0.9
+PRODUCT_START: Settings = {
     "chip.dma.start_latency_ns": 1100,
     "chip.dma.write_start_latency_ns": 20,
     "chip.dma.turnaround_ns": 900,
     "chip.hbm.efficiency": 0.88,
     "chip.mxu.weight_rows_per_cycle": 4,
     "chip.tensor_core.kernel_launch_ns": 40,
-    "chip.tensor_core.loop_buffers": 1,
     "chip.tensor_core.product_window_ns": 600,
-    "chip.vpu.reduce_cycles_per_vreg": 1,
-    "narrow_result_bytes": 6,
-    "vmem_share": 1,
 }
-SHORT: Settings = {"chip.dma.start_latency_ns": 500, "chip.dma.turnaround_ns": 200}
-# What only some chips have.
-MORE: dict[str, Settings] = {"v4": {"cmem_share": 0.25}}
+PRODUCT_STARTS: tuple[Settings, ...] = (
+    PRODUCT_START,
+    # What a step waits is not what the first transfer waits.
+    {
+        **PRODUCT_START,
+        "chip.dma.start_latency_ns": 400,
+        "chip.dma.turnaround_ns": 1800,
+        "chip.tensor_core.product_window_ns": 1000,
+    },
+    # Short latencies.
+    {**PRODUCT_START, "chip.dma.start_latency_ns": 500, "chip.dma.turnaround_ns": 200},
+)
 FACTORS = (0.4, 0.7, 0.85, 0.95, 1.05, 1.15, 1.3, 1.6)
 LADDERS = {
     "chip.mxu.weight_rows_per_cycle": (2.0, 4.0),
-    "chip.tensor_core.loop_buffers": (1.0, 2.0),
-    "narrow_result_bytes": (4.0, 6.0, 8.0),
     "vmem_share": (0.01, 0.25, 0.5, 0.75, 1.0),
     "cmem_share": (0.0, 0.01, 0.25, 0.5, 0.75, 1.0),
 }
@@ -153,6 +160,12 @@ class Estimates:
             for row, result in self.pairs(kernels.arguments_of(settings))
             if "error" not in result
         )
+
+    def only(self, *, products: bool) -> Estimates:
+        """Those with a product, or those without."""
+        some = copy.copy(self)
+        some.rows = [r for r in self.rows if bool(r["convs"]) == products]
+        return some
 
     def residuals(self, arguments: list[str]) -> dict[str, dict[str, float]]:
         """By family, in fractions."""
@@ -238,12 +251,24 @@ def fit_measured(chip: str, build: pathlib.Path) -> dict:
 def fit_view(chip: str, build: pathlib.Path) -> tuple[Settings, dict]:
     """The compiler's view of one chip, and residuals by family."""
     estimates = Estimates(chip, build / "tpusim_kernel_rows")
-    found = [
-        search(estimates.loss, {**start, **MORE.get(chip, {})}, gain=1e-4, rounds=3)
-        for start in (VIEW_START, {**VIEW_START, **SHORT})
-    ]
-    best = min(found, key=estimates.loss)
-    best = {key: rounded(value) for key, value in best.items()}
+    keys = ("chip.clock_hz", "chip.hbm.bytes_per_second", "chip.cmem.bytes")
+    clock, bandwidth, cmem = shipped(chip, keys).values()
+    start = {
+        "loop_step_cycles": STEP_SECONDS * clock,
+        "loop_bytes_per_cycle": PEAK_SHARE * bandwidth / clock,
+    }
+    # Operands that are not in HBM are in CMEM, which costs loops what HBM does, or in VMEM.
+    shares = ({}, {"cmem_share": 0.25}) if cmem else ({"vmem_share": 1}, {})
+    loops = search(estimates.only(products=False).loss, {**start, **shares[0]}, gain=1e-4, rounds=6)
+
+    products = estimates.only(products=True)
+
+    def loss(settings: Settings) -> float:
+        return products.loss({**loops, **settings})
+
+    found = [search(loss, {**start, **shares[1]}, gain=1e-4, rounds=4) for start in PRODUCT_STARTS]
+    closest: Settings = min(found, key=loss)
+    best = {key: rounded(value) for key, value in {**closest, **loops}.items()}
     return best, {
         "shipped": estimates.residuals([]),
         "fitted": estimates.residuals(kernels.arguments_of(best)),

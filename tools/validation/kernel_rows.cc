@@ -5,16 +5,15 @@
 // A row (validation/kernels/README.md) says what a fusion contains: operand and
 // result types, products, and how many elements its other operations have. From
 // these a fusion is built, lowered and timed as any other; the tiles are those of
-// our own search. Conventions of the comparison that the machine model does not
-// share are switches:
+// our own search. Conventions of the estimates that the machine model does not
+// share are switches (kernel_conventions.h):
 //
-//   --wide-elements   HBM elements of less than 4 bytes count as 4 bytes in loop
-//                     fusions, copies and results
-//   --vmem-share X    operands of loop fusions in VMEM cost this share of what HBM
-//                     operands cost (0)
-//   --cmem-share X    operands of products in CMEM likewise, on their way to VMEM (0)
-//   --narrow-result N elements of less than 4 bytes in results of products count as
-//                     N bytes (4)
+//   --loop-step-cycles N      a step of a kernel without a product waits so long, and
+//                             nothing overlaps the wait (0: no conventions at all)
+//   --loop-bytes-per-cycle X  ... and its transfers move so many bytes per cycle
+//   --vmem-share X            operands of loop fusions in VMEM cost this share of what
+//                             HBM operands cost (0)
+//   --cmem-share X            operands of products in CMEM likewise, on their way to VMEM (0)
 
 #include <fmt/format.h>
 
@@ -27,16 +26,16 @@
 
 #include "configs/config.h"
 #include "configs/status_macros.h"
-#include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
+#include "tools/validation/kernel_conventions.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/hlo/opcode.h"
 #include "workloads/lowering/kernels/kernels.h"
 #include "workloads/lowering/kernels/tile_search.h"
 
-namespace tpusim {
+namespace tpusim::validation {
 namespace {
 
 using hlo::Instruction;
@@ -44,50 +43,6 @@ using hlo::Opcode;
 using hlo::PrimitiveType;
 using hlo::Shape;
 using Json = nlohmann::ordered_json;
-
-struct Conventions {
-  bool wide_elements = false;
-  double vmem_share = 0, cmem_share = 0;
-  int64_t narrow_result = 4;
-};
-
-bool IsNarrow(const Shape& shape) {
-  const int64_t bits = hlo::BitWidth(shape.element_type);
-  return bits > 0 && bits < 32;
-}
-
-// ["bf16", [1024, 64], "1,0:T(8,128)(2,1)S(1)", "VMEM"] -> physical dimensions,
-// major first.
-struct Operand {
-  Shape logical, physical;
-  int64_t minor = -1;  // the logical dimension along the lanes
-  bool fast = false;   // VMEM, CMEM, SMEM: not HBM
-  bool cmem = false;
-};
-
-Operand ParseOperand(const Json& json) {
-  Operand operand;
-  const auto type = hlo::PrimitiveTypeFromName(json[0].get<std::string>());
-  operand.logical =
-      hlo::MakeShape(type.value_or(PrimitiveType::kF32), json[1].get<std::vector<int64_t>>());
-  operand.physical = operand.logical;
-  const std::string layout = json[2].get<std::string>();
-  std::vector<int64_t> minor_to_major;
-  for (size_t at = 0; at < layout.size() && layout[at] != ':'; ++at) {
-    if (std::isdigit(static_cast<unsigned char>(layout[at])) == 0) continue;
-    minor_to_major.push_back(layout[at] - '0');
-  }
-  const size_t rank = operand.logical.dims.size();
-  if (minor_to_major.size() == rank) {
-    for (size_t d = 0; d < rank; ++d) {
-      operand.physical.dims[rank - 1 - d] = operand.logical.dims[minor_to_major[d]];
-    }
-    if (rank > 0) operand.minor = minor_to_major[0];
-  }
-  operand.fast = json.size() > 3 && json[3].get<std::string>() != "HBM";
-  operand.cmem = json.size() > 3 && json[3].get<std::string>() == "CMEM";
-  return operand;
-}
 
 class RowBuilder {
  public:
@@ -117,21 +72,12 @@ class RowBuilder {
  private:
   void AddInput(Operand operand, bool product) {
     Shape shape = product ? operand.logical : operand.physical;
-    const bool counts = product ? operand.cmem && conventions_.cmem_share > 0
-                                : conventions_.vmem_share > 0 && !MovesLanes(operand);
-    const bool in_hbm = !operand.fast || counts;
+    const bool in_hbm = Counts(row_, operand, conventions_);
     if (!in_hbm) shape.layout.memory_space = hlo::kVmemSpace;
     const auto number = static_cast<int64_t>(parameters_.size());
     outer_.push_back(entry_->AddParameter(number, shape, "p"));
     parameters_.push_back(inner_->AddParameter(number, shape, "p"));
     operands_.push_back(std::move(operand));
-  }
-
-  // A copy that puts another dimension along the lanes.
-  bool MovesLanes(const Operand& operand) const {
-    if (row_["opcode"] != "copy") return false;
-    const Operand out = ParseOperand(row_["outputs"][0]);
-    return operand.logical.dims == out.logical.dims && operand.minor != out.minor;
   }
 
   // "0bf_0oi->0bf"; digits are batch dimensions unless the row says convolution.
@@ -255,10 +201,14 @@ class RowBuilder {
     return shape;
   }
 
-  Instruction* Any() {
-    if (!parameters_.empty()) return parameters_.front();
+  Instruction* Any() { return parameters_.empty() ? Scalar() : parameters_.front(); }
+  Instruction* Scalar() {
     if (scalar_ == nullptr) scalar_ = hlo::AddConstant(inner_, PrimitiveType::kF32, 0);
     return scalar_;
+  }
+  // One operand after the other: everything that a fusion is given is read.
+  Instruction* Next() {
+    return parameters_.empty() ? Scalar() : parameters_[next_++ % parameters_.size()];
   }
 
   Instruction* AddOps(const std::string& name, int64_t count, int64_t elements, bool product) {
@@ -296,6 +246,9 @@ class RowBuilder {
         case Opcode::kReshape:
           last = AddCopy(each);
           break;
+        case Opcode::kPad:
+          last = AddPad();
+          break;
         case Opcode::kIota:
           last = inner_->Add(Opcode::kIota, ShapeOf(each), {}, "iota");
           break;
@@ -304,8 +257,9 @@ class RowBuilder {
             last = inner_->Add(Opcode::kCopy, ShapeOf(each), {Any()}, "moved");
             break;
           }
-          const std::vector<Instruction*> operands(
-              static_cast<size_t>(std::max(1, hlo::OpcodeArity(*opcode))), Any());
+          std::vector<Instruction*> operands(
+              static_cast<size_t>(std::max(1, hlo::OpcodeArity(*opcode))));
+          for (Instruction*& operand : operands) operand = Next();
           last = inner_->Add(*opcode, ShapeOf(each), operands, name);
         }
       }
@@ -375,11 +329,28 @@ class RowBuilder {
     return reduce;
   }
 
+  // To the size of the result, at its end.
+  Instruction* AddPad() {
+    Instruction* from = Next();
+    if (from->shape().ElementCount() <= 1) from = Any();
+    const Shape to = ParseOperand(row_["outputs"][0]).physical;
+    Shape padded = to;
+    padded.element_type = from->shape().element_type;
+    Instruction* pad = inner_->Add(Opcode::kPad, padded, {from, Scalar()}, "pad");
+    std::vector<hlo::PaddingDim> dims(to.dims.size());
+    for (size_t d = 0; d < std::min(dims.size(), from->shape().dims.size()); ++d) {
+      dims[d].high = to.dims[d] - from->shape().dims[d];
+    }
+    hlo::SetPadding(pad, dims);
+    return pad;
+  }
+
   // A copy to another layout is a transposition of physical dimensions.
   Instruction* AddCopy(int64_t elements) {
     const Operand out = ParseOperand(row_["outputs"][0]);
-    if (operands_.empty() || !MovesLanes(operands_[0]))
+    if (!MovesLanes(row_)) {
       return inner_->Add(Opcode::kCopy, ShapeOf(elements), {Any()}, "copy");
+    }
     Instruction* t = inner_->Add(Opcode::kTranspose, Wide(out.physical), {Any()}, "transpose");
     std::vector<int64_t> dims(out.physical.dims.size());
     for (size_t d = 0; d < dims.size(); ++d) dims[d] = static_cast<int64_t>(dims.size() - 1 - d);
@@ -394,7 +365,9 @@ class RowBuilder {
     for (const Json& output : row_["outputs"]) {
       const Operand o = ParseOperand(output);
       Shape shape = product ? o.logical : o.physical;
-      if (o.fast) shape.layout.memory_space = hlo::kVmemSpace;
+      // Narrow results of products leave by way of the packing, wherever they go.
+      const bool packed = product && conventions_.loop_step_cycles > 0 && IsNarrow(o.logical);
+      if (o.fast && !packed) shape.layout.memory_space = hlo::kVmemSpace;
       Instruction* from = value != nullptr && results.empty() ? value : Any();
       results.push_back(inner_->Add(Opcode::kBitcast, shape, {from}, "result"));
       shapes.push_back(shape);
@@ -443,39 +416,9 @@ class RowBuilder {
   std::vector<Operand> operands_;
   std::vector<Instruction*> outer_, parameters_;
   Instruction* scalar_ = nullptr;
+  size_t next_ = 0;
   Instruction* product_ = nullptr;
 };
-
-// Counts HBM elements of less than 4 bytes as 4 bytes, as the estimates do: in
-// loop fusions and copies all of them, in products the results. Operands of loop
-// fusions that are in VMEM count with their share.
-void Widen(const Instruction& fusion, const Json& row, const Conventions& conventions,
-           isa::Kernel& kernel) {
-  const bool product = !row["convs"].empty();
-  std::vector<const Shape*> results = hlo::Leaves(fusion.shape());
-  size_t result = 0;
-  for (isa::Window& w : kernel.windows) {
-    const Shape* shape = nullptr;
-    int64_t bytes = 4;
-    double share = 1;
-    if (w.kind == isa::WindowKind::kOutput) {
-      shape = result < results.size() ? results[result++] : nullptr;
-      if (product) bytes = conventions.narrow_result;
-    } else {
-      for (const Instruction* operand : fusion.operands()) {
-        if (operand->name() != w.operand || operand->opcode() != Opcode::kParameter) continue;
-        if (!product) shape = &operand->shape();
-        const Operand input = ParseOperand(row["inputs"][operand->attrs().parameter_number()]);
-        if (!product && input.fast) share = conventions.vmem_share;
-        if (product && input.cmem) share = conventions.cmem_share;
-      }
-    }
-    if (shape != nullptr && IsNarrow(*shape)) {
-      share *= 8.0 * bytes / hlo::BitWidth(shape->element_type);
-    }
-    w.bytes = timing::Scaled(w.bytes, share);
-  }
-}
 
 // The single-operation programs let the compiler fetch one operand into VMEM (CMEM
 // where there is one) before the kernel starts: the largest that fits beside the
@@ -513,6 +456,15 @@ Json Predict(Json row, configs::Config config, const Conventions& conventions) {
     for (const Json& input : row["inputs"]) predicted.push_back(ParseOperand(input).fast);
     result["spaces_agree"] = given == predicted;
   }
+  // Where every step waits, the fewest are best.
+  const configs::ChipParams chip = config.chip;
+  if (conventions.loop_step_cycles > 0 &&
+      (row["convs"].empty() || row["ops"].contains("reduce-window"))) {
+    config.chip.tensor_core.grid_step_overhead = FromSeconds(1);
+  } else if (OnlyWrites(row, conventions)) {
+    config.chip.tensor_core.grid_step_overhead =
+        FromSeconds(conventions.loop_step_cycles / chip.clock.value());
+  }
   RowBuilder builder(row, conventions);
   const auto instruction = builder.Build();
   if (!instruction.ok()) {
@@ -524,11 +476,13 @@ Json Predict(Json row, configs::Config config, const Conventions& conventions) {
     result["error"] = Message(kernel.status());
     return result;
   }
-  if (conventions.wide_elements) {
-    Widen(**instruction, row, conventions, *kernel);
+  ChargeWindows(**instruction, row, conventions, *kernel);
+  if (IsSerial(row, conventions, *kernel)) {
+    result["cycles"] = SerialTime(chip, row, conventions, *kernel);
+  } else {
+    const Picoseconds time = timing::KernelTime(target.chip(), *kernel);
+    result["cycles"] = ToSeconds(time) * target.chip().clock.value();
   }
-  const Picoseconds time = timing::KernelTime(target.chip(), *kernel);
-  result["cycles"] = ToSeconds(time) * target.chip().clock.value();
   std::vector<int64_t> grid;
   for (const isa::GridDim& d : kernel->grid) grid.push_back(d.count);
   result["grid"] = grid;
@@ -546,10 +500,10 @@ int Main(int argc, char** argv) {
   Conventions conventions;
   app.add_option("--config", config_name)->required();
   app.add_option("--set", overrides)->allow_extra_args(false);
-  app.add_flag("--wide-elements", conventions.wide_elements);
+  app.add_option("--loop-step-cycles", conventions.loop_step_cycles);
+  app.add_option("--loop-bytes-per-cycle", conventions.loop_bytes_per_cycle);
   app.add_option("--vmem-share", conventions.vmem_share);
   app.add_option("--cmem-share", conventions.cmem_share);
-  app.add_option("--narrow-result", conventions.narrow_result);
   CLI11_PARSE(app, argc, argv);
   const auto config = configs::LoadConfig(config_name, overrides);
   if (!config.ok()) {
@@ -568,6 +522,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace tpusim
+}  // namespace tpusim::validation
 
-int main(int argc, char** argv) { return tpusim::Main(argc, argv); }
+int main(int argc, char** argv) { return tpusim::validation::Main(argc, argv); }
