@@ -54,7 +54,7 @@ struct Group {
   Instruction* root = nullptr;
   Role kind = Role::kLoop;
   bool has_dot = false;
-  bool only_elementwise = true;  // of the members on the output side
+  bool only_elementwise = true;       // of the members on the output side
   std::vector<Instruction*> members;  // users before operands
 };
 
@@ -77,8 +77,7 @@ class Grouping {
   void NoteDotAncestor(const Instruction& i) {
     if (roles_[&i] != Role::kLoop || !hlo::IsElementwise(i.opcode())) return;
     for (const Instruction* operand : i.operands()) {
-      if (!hlo::SameDims(operand->shape(), i.shape()) &&
-          operand->shape().dims != i.shape().dims) {
+      if (!hlo::SameDims(operand->shape(), i.shape()) && operand->shape().dims != i.shape().dims) {
         continue;
       }
       if (roles_[operand] == Role::kDot || hangs_on_dot_.contains(operand)) {
@@ -104,6 +103,10 @@ class Grouping {
       if (role == Role::kLoop && !hlo::IsElementwise(i->opcode())) g.only_elementwise = false;
       return;
     }
+    if (WidensForSeveral(*i)) {
+      roles_[i] = Role::kCheap;
+      return;
+    }
     Group g;
     g.root = i;
     g.kind = role;
@@ -112,6 +115,20 @@ class Grouping {
     g.members.push_back(i);
     group_of_[i] = static_cast<int>(groups_.size());
     groups_.push_back(std::move(g));
+  }
+
+  // A conversion to a wider type that every one of its kernels could do for itself.
+  bool WidensForSeveral(const Instruction& i) const {
+    if (i.opcode() != Opcode::kConvert || i.IsRoot() || i.users().size() < 2 ||
+        hlo::BitWidth(i.shape().element_type) <=
+            hlo::BitWidth(i.operand(0)->shape().element_type) ||
+        hangs_on_dot_.contains(&i)) {
+      return false;
+    }
+    return std::all_of(i.users().begin(), i.users().end(), [&](const Instruction* user) {
+      const auto it = group_of_.find(user);
+      return it != group_of_.end() && MayJoin(i, groups_[it->second]);
+    });
   }
 
   int GroupOfAllUsers(const Instruction& i) const {
@@ -178,7 +195,9 @@ std::string FusionName(const Group& g) {
 class FusionBuilder {
  public:
   FusionBuilder(Computation& outer, const Group& group, const Grouping& grouping)
-      : outer_(outer), group_(group), grouping_(grouping),
+      : outer_(outer),
+        group_(group),
+        grouping_(grouping),
         inner_(*outer.parent()->AddComputation("fused_" + FusionName(group))) {}
 
   void Build() {

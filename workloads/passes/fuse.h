@@ -13,7 +13,8 @@
 // An elementwise chain that hangs on a dot goes to that dot, not into the next
 // one: it would be recomputed for every window that the next dot fetches again.
 // Constants, iotas and broadcasts of scalars are copied into every kernel that
-// uses them. Scalar arithmetic belongs to the scalar core and stays outside.
+// uses them, and so are conversions to a wider type that several kernels read: they
+// would write, and each of those read, more than there was. Scalar arithmetic belongs to the scalar core and stays outside.
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSE_H_
 #define TPUSIM_WORKLOADS_PASSES_FUSE_H_
 

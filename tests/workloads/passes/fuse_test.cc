@@ -64,5 +64,36 @@ TEST(Fuse, AProducerWithTwoKernelsAsUsersStaysAlone) {
   EXPECT_EQ(m.Find(Opcode::kTanh).size(), 1u);
 }
 
+Instruction* Convert(SmallModule& m, Instruction* x, PrimitiveType to) {
+  return m.entry().Add(Opcode::kConvert, MakeShape(to, x->shape().dims), {x}, "convert");
+}
+
+TEST(Fuse, AWideningConversionIsMadeInEveryKernelThatReadsIt) {
+  SmallModule m;
+  Instruction* x = m.Parameter({256, 512}, PrimitiveType::kBf16);
+  Instruction* wide = Convert(m, x, PrimitiveType::kF32);
+  m.Return({m.Add(Opcode::kNegate, {256, 512}, {wide}), m.Add(Opcode::kAbs, {256, 512}, {wide})});
+  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  const auto fusions = m.Find(Opcode::kFusion);
+  ASSERT_EQ(fusions.size(), 2u);
+  for (const Instruction* f : fusions) EXPECT_EQ(f->operand(0), x);
+  EXPECT_TRUE(m.Find(Opcode::kConvert).empty());
+}
+
+TEST(Fuse, AConversionIsMadeOnceIfThatIsLess) {
+  // To a narrower type, or for somebody who reads the array itself.
+  for (const bool narrowing : {true, false}) {
+    SmallModule m;
+    Instruction* x =
+        m.Parameter({256, 512}, narrowing ? PrimitiveType::kF32 : PrimitiveType::kBf16);
+    Instruction* c = Convert(m, x, narrowing ? PrimitiveType::kBf16 : PrimitiveType::kF32);
+    m.Return({m.Add(Opcode::kNegate, {256, 512}, {c}),
+              m.Add(narrowing ? Opcode::kAbs : Opcode::kAllReduce, {256, 512}, {c})});
+    ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+    EXPECT_EQ(m.Find(Opcode::kConvert).size(), 1u) << narrowing;
+    EXPECT_EQ(m.Find(Opcode::kFusion).size(), 0u) << narrowing;
+  }
+}
+
 }  // namespace
 }  // namespace tpusim::passes
