@@ -3,7 +3,8 @@
 //   tpusim_collective_rows [--jobs N] < rows.jsonl
 //
 // A row has `config` (a slice), `kind`, `bytes` (V: the whole array of the group,
-// per device; of an all-to-all what each device sends) and optionally `axes` (of the
+// per device; of an all-to-all and of a permute, by which every member sends to the next of its
+// group, what each device sends) and optionally `axes` (of the
 // slice, such as "xy", "c" for the devices of a chip; default all) and `algorithm`
 // ("compiler"). The groups are all that lie alike along these axes. What comes back
 // has besides: `name`, `expected_ns`, `bound_ns`, `simulated_ns`, `events`,
@@ -37,6 +38,7 @@ absl::StatusOr<CollectiveKind> KindOf(const std::string& name) {
   if (name == "all-gather") return CollectiveKind::kAllGather;
   if (name == "reduce-scatter") return CollectiveKind::kReduceScatter;
   if (name == "all-to-all") return CollectiveKind::kAllToAll;
+  if (name == "collective-permute") return CollectiveKind::kPermute;
   return UserError(fmt::format("no collective \"{}\"", name));
 }
 
@@ -54,6 +56,12 @@ absl::StatusOr<Json> Run(Json row) {
   const auto bytes = row.at("bytes").get<int64_t>();
   request.operand_bytes =
       Bytes(request.kind == CollectiveKind::kAllGather ? CeilDiv(bytes, n) : bytes);
+  for (const std::vector<int64_t>& group : request.groups) {
+    if (request.kind != CollectiveKind::kPermute) break;
+    for (size_t i = 0; i < group.size(); ++i) {
+      request.pairs.push_back({group[i], group[(i + 1) % group.size()]});
+    }
+  }
   ASSIGN_OR_RETURN(const lowering::AlgorithmWish wish,
                    lowering::ParseAlgorithmWish(
                        row.value("algorithm", std::string(lowering::kCompilersAlgorithm))));

@@ -21,6 +21,9 @@ using RouteTie = configs::Topology::RouteTie;
 // data on from axis to axis.
 constexpr int64_t kLargestDirect = 128;
 constexpr int64_t kMostPairs = 1 << 15;
+// On twisted tori twice as large: short axes are lines to what is passed on.
+constexpr int64_t kLargestTwisted = 256;
+constexpr int64_t kMostTwistedPairs = 1 << 16;
 
 constexpr std::string_view kAxisNames[kMaxLanes] = {"x", "y", "z", "cores", "slices"};
 
@@ -368,7 +371,10 @@ void AddHamiltonian(const configs::Config& config, const CollectiveRequest& requ
 void AddDirect(const configs::Config& config, const CollectiveRequest& request,
                const GroupForm& form, Collector& collector) {
   const int64_t n = form.box->members();
-  if (n > kLargestDirect || n * n * static_cast<int64_t>(form.groups.size()) > kMostPairs) return;
+  const bool twisted = config.topology.twisted();
+  const int64_t pairs = n * n * static_cast<int64_t>(form.groups.size());
+  if (n > (twisted ? kLargestTwisted : kLargestDirect)) return;
+  if (pairs > (twisted ? kMostTwistedPairs : kMostPairs)) return;
   std::vector<Position> positions(n);
   std::vector<int64_t> extents;
   int64_t weight = 1;
