@@ -74,10 +74,9 @@ std::string WithNames(const hlo::Module& module, hlo::Opcode opcode, const char*
                        : fmt::format("its {} are {}", some, fmt::join(names, ", "));
 }
 
-// The user's word first, then the exporter's.
-absl::StatusOr<std::vector<lowering::StatedCost>> CustomCosts(const tpusim::Workload& workload,
-                                                              const CompileOptions& options) {
-  std::vector<lowering::StatedCost> costs = options.kernel_costs;
+// What the exporter knows of opaque kernels.
+absl::StatusOr<std::vector<lowering::StatedCost>> ExportedCosts(const tpusim::Workload& workload) {
+  std::vector<lowering::StatedCost> costs;
   for (const tpusim::KernelCost& kernel : workload.kernels()) {
     ASSIGN_OR_RETURN(lowering::CustomCost cost, lowering::CostOf(kernel));
     costs.push_back({kernel.name(), std::move(cost)});
@@ -113,6 +112,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   const tpusim::Workload& workload = imported.workload;
   const int64_t stated =
       workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
+  // Partitioned, instructions may have other names than the exporter saw.
+  ASSIGN_OR_RETURN(const std::vector<lowering::StatedCost> exported, ExportedCosts(workload));
+  lowering::StateCustomCosts(*imported.module, exported);
   ASSIGN_OR_RETURN(const sharding::ShardedModule sharded,
                    sharding::ShardModule(std::move(imported.module), stated));
   if (options.until == Stage::kSharded) {
@@ -133,8 +135,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   hlo::Module& module = *result.optimized;
   RETURN_IF_ERROR(passes::AssignMemorySpaces(
       module, {workload.argument_memory_kinds().begin(), workload.argument_memory_kinds().end()}));
-  ASSIGN_OR_RETURN(const std::vector<lowering::StatedCost> costs, CustomCosts(workload, options));
-  const std::vector<int64_t> uses = lowering::StateCustomCosts(module, costs);
+  // The user's word counts more than the exporter's.
+  const std::vector<int64_t> uses = lowering::StateCustomCosts(module, options.kernel_costs);
   for (size_t n = 0; n < options.kernel_costs.size(); ++n) {
     if (uses[n] > 0) continue;
     result.warnings.push_back(

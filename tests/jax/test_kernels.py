@@ -1,7 +1,10 @@
 """Prices of Pallas kernels without a cost estimate, against numbers by hand."""
 
 import functools
+import json
+import pathlib
 import re
+import subprocess
 
 import jax
 import jax.numpy as jnp
@@ -198,7 +201,7 @@ def copy_kernel(source, target, semaphore):
     copy.wait()
 
 
-def test_copies_to_other_devices():
+def test_copies_to_other_devices(binary: str, tmp_path: pathlib.Path):
     mesh = AbstractMesh((4,), ("x",))
 
     def shift(x):
@@ -218,6 +221,15 @@ def test_copies_to_other_devices():
     assert price.remote_bytes == 8 * 128 * 4
     assert price.bytes_accessed == 2 * 8 * 128 * 4
     assert price.flops == 0
+    tpusim.export(jax.jit(sharded), x, path=tmp_path / "shift.pb")
+    command = [binary, "run", "--config", "v5e-2x2", "shift.pb", "--report", "shift.json"]
+    subprocess.run([*command, "--quiet"], cwd=tmp_path, check=True)
+    report = json.loads((tmp_path / "shift.json").read_text())
+    (sent,) = report["collectives"]
+    assert (sent["kind"], sent["bytes"]) == ("collective-permute", 8 * 128 * 4)
+    assert sum(link["bytes"] for link in report["links"]) >= 4 * 8 * 128 * 4
+    (sentence,) = [text for text in report["assumptions"] if "next partition" in text]
+    assert "4096 bytes" in sentence
 
 
 def test_loops_on_data_ask_for_the_cost():

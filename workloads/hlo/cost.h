@@ -25,8 +25,12 @@ absl::StatusOr<Cost> CostOf(const Instruction& instruction);
 absl::StatusOr<Cost> CostOf(const Computation& computation);
 
 // The cost that a Pallas kernel carries in its backend_config. nullopt: none, one
-// that cannot be read, or one without flops and bytes, which says nothing.
-std::optional<Cost> CarriedCost(const Instruction& custom_call);
+// that cannot be read, or one of zeros, which says nothing.
+struct CarriedEstimate {
+  Cost cost;
+  Bytes remote{0};  // sent to other devices
+};
+std::optional<CarriedEstimate> CarriedCost(const Instruction& custom_call);
 
 // Trip count of a while loop from its condition, body and initial value, or
 // from known_trip_count. nullopt: depends on data.

@@ -33,8 +33,9 @@ std::optional<int64_t> Figure(const nlohmann::json& estimate, const char* key) {
 }  // namespace
 
 // Pallas: {"custom_call_config": {"cost_estimate": {"flops": "8", "transcendentals":
-// "1", "bytes_accessed": "64"}}}. Bytes that exceed the result are read.
-std::optional<Cost> CarriedCost(const Instruction& i) {
+// "1", "bytes_accessed": "64"}}}, with "remote_bytes_transferred" since JAX has it. Bytes
+// that exceed the result are read.
+std::optional<CarriedEstimate> CarriedCost(const Instruction& i) {
   const auto json =
       nlohmann::json::parse(i.attrs().backend_config(), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;
@@ -47,12 +48,16 @@ std::optional<Cost> CarriedCost(const Instruction& i) {
   const auto flops = Figure(*estimate, "flops");
   const auto transcendentals = Figure(*estimate, "transcendentals");
   const auto bytes = Figure(*estimate, "bytes_accessed");
-  if (!flops.has_value() || !transcendentals.has_value() || !bytes.has_value()) {
+  const auto remote = Figure(*estimate, "remote_bytes_transferred");
+  if (!flops.has_value() || !transcendentals.has_value() || !bytes.has_value() ||
+      !remote.has_value()) {
     return std::nullopt;
   }
-  if (*flops == 0 && *bytes == 0) return std::nullopt;
+  if (*flops == 0 && *bytes == 0 && *remote == 0) return std::nullopt;
   const int64_t written = std::min(*bytes, i.shape().ByteSize().value());
-  return Cost{Flops(*flops), Flops(*transcendentals), Bytes(*bytes - written), Bytes(written)};
+  return CarriedEstimate{
+      {Flops(*flops), Flops(*transcendentals), Bytes(*bytes - written), Bytes(written)},
+      Bytes(*remote)};
 }
 
 namespace cost_rules {
@@ -115,7 +120,7 @@ Result Factorisation(const Instruction& i, Target target) {
 }  // namespace
 
 Result CustomCall(const Instruction& i, const CalleeCosts&) {
-  if (const auto carried = CarriedCost(i)) return *carried;
+  if (const auto carried = CarriedCost(i)) return carried->cost;
   const std::string& name = i.attrs().custom_call_target();
   const auto* row = std::find_if(std::begin(kTargets), std::end(kTargets),
                                  [&](const TargetRow& r) { return r.name == name; });

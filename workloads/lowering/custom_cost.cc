@@ -38,6 +38,7 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
   message.set_flops(cost.flops.value());
   message.set_transcendentals(cost.transcendentals.value());
   message.set_bytes_accessed(cost.bytes.value());
+  message.set_remote_bytes(cost.remote.value());
   if (!cost.pipeline) return message;
   for (const int64_t size : cost.pipeline->grid) message.add_grid(size);
   for (const CustomPipeline::Block& block : cost.pipeline->blocks) {
@@ -71,7 +72,7 @@ std::string LastOf(const std::string& path) {
 
 absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
   CustomCost cost{Flops(kernel.flops()), Flops(kernel.transcendentals()),
-                  Bytes(kernel.bytes_accessed())};
+                  Bytes(kernel.bytes_accessed()), Bytes(kernel.remote_bytes())};
   if (kernel.grid().empty()) return cost;
   const auto bad = [&](std::string_view what) {
     return UserError(fmt::format("kernel '{}': {}", kernel.name(), what));
@@ -124,8 +125,9 @@ absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
     return CostOf(message);
   }
   if (const auto carried = hlo::CarriedCost(call)) {
-    return CustomCost{carried->flops, carried->transcendentals,
-                      carried->bytes_read + carried->bytes_written};
+    const hlo::Cost& cost = carried->cost;
+    return CustomCost{cost.flops, cost.transcendentals, cost.bytes_read + cost.bytes_written,
+                      carried->remote};
   }
   return NoRule(
       fmt::format("no kernel for {}: custom call to '{}' has no cost; state it with --kernel-cost "

@@ -41,7 +41,8 @@ struct CustomPipeline {
 struct CustomCost {
   Flops flops{0};
   Flops transcendentals{0};
-  Bytes bytes{0};  // read and written
+  Bytes bytes{0};   // read and written
+  Bytes remote{0};  // sent to other devices, by each
   std::optional<CustomPipeline> pipeline = std::nullopt;
 };
 

@@ -20,6 +20,7 @@
 #include "workloads/lowering/instruction_class.h"
 #include "workloads/lowering/kernels/kernels.h"
 #include "workloads/lowering/kernels/product.h"
+#include "workloads/lowering/remote_dma.h"
 #include "workloads/lowering/transfers.h"
 #include "workloads/passes/async_collectives.h"
 #include "workloads/passes/control.h"
@@ -135,6 +136,7 @@ class Lowering {
             ASSIGN_OR_RETURN(op.kernel, BuildKernel(*i, target_));
             op.traffic = timing::TrafficOf(op.kernel);
             op.time = timing::KernelTime(target_.chip(), op.kernel);
+            RETURN_IF_ERROR(AddRemoteDma(*i, op));
             break;
           }
           case InstructionClass::kTransfer: {
@@ -202,6 +204,25 @@ class Lowering {
     info.collective = static_cast<int32_t>(program_.info.collectives.size());
     program_.info.collectives.push_back(c.lowered.info);
     Add(std::move(c), std::move(info), op, stream);
+    return absl::OkStatus();
+  }
+
+  // Beside the kernel that starts it.
+  absl::Status AddRemoteDma(const Instruction& i, Op& op) {
+    ASSIGN_OR_RETURN(
+        std::optional<RemoteDma> dma,
+        RemoteDmaOf(i, target_.config(), input_.collectives->device_of_partition(), program_));
+    if (!dma) return absl::OkStatus();
+    isa::OpInfo info = InfoOf(i);
+    info.name += ".remote-dma";
+    info.category = dma->lowered.info.kind;
+    info.is_async = true;
+    info.collective = static_cast<int32_t>(program_.info.collectives.size());
+    program_.info.collectives.push_back(dma->lowered.info);
+    program_.info.assumptions.push_back(std::move(dma->assumption));
+    Collective c;
+    c.lowered = std::move(dma->lowered);
+    Add(std::move(c), std::move(info), op, StreamFor(i, op));
     return absl::OkStatus();
   }
 
@@ -355,9 +376,12 @@ class Lowering {
     }
     Add(body, isa::Label{op.op, true});
     switch (op.what) {
-      case InstructionClass::kKernel:
+      case InstructionClass::kKernel: {
+        const bool sends = op.collective >= 0 && AppendStart(op.collective, roles, body);
         Add(body, op.kernel);
+        if (sends) Add(body, isa::Done{collectives_[op.collective].token});
         break;
+      }
       case InstructionClass::kCollective:
         if (AppendStart(op.collective, roles, body)) {
           Add(body, isa::Done{collectives_[op.collective].token});

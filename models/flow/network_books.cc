@@ -1,0 +1,97 @@
+// The books of the network: what resources have carried, and whether it adds up.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "configs/status_macros.h"
+#include "models/flow/network.h"
+
+namespace tpusim::flow {
+namespace {
+
+double Seconds(int64_t picoseconds) { return ToSeconds(Picoseconds(picoseconds)); }
+
+}  // namespace
+
+double Network::Carried(ResourceId id) const {
+  const Resource& resource = resources_[id.value];
+  double sum = resource.carried;
+  for (const User& user : resource.users) {
+    const Flow& flow = flows_[user.flow];
+    const double moved = std::min(flow.remaining, flow.rate * Seconds(now_ - flow.settled));
+    sum += flow.uses[user.use].weight * moved;
+  }
+  return sum;
+}
+
+Picoseconds Network::BusyTime(ResourceId id) const {
+  const Resource& resource = resources_[id.value];
+  return Picoseconds(resource.busy + (resource.moving > 0 ? now_ - resource.busy_since : 0));
+}
+
+double Network::Utilization(ResourceId id) const {
+  const Resource& resource = resources_[id.value];
+  const double offered = resource.offered + resource.capacity * Seconds(now_ - resource.offered_at);
+  // Half a picosecond of rounding is not overload; CheckConservation tells real
+  // overload from it.
+  return offered > 0 ? std::min(1.0, Carried(id) / offered) : 0;
+}
+
+double Network::BusyUtilization(ResourceId id) const {
+  return now_ > 0 ? Seconds(BusyTime(id).value()) / Seconds(now_) : 0;
+}
+
+Network::Books Network::ReadBooks() const {
+  TPUSIM_CHECK(active_ == 0, "the books are read between flows");
+  Books books;
+  books.reserve(resources_.size());
+  for (const Resource& r : resources_) {
+    books.push_back({r.carried, r.charged, r.lent, r.busy, r.ended, r.population});
+  }
+  return books;
+}
+
+void Network::Repeat(const Books& since, int64_t times) {
+  TPUSIM_CHECK(active_ == 0, "what repeats ends between flows");
+  const auto again = [times](auto& now, auto before) {
+    now += (now - before) * static_cast<decltype(before)>(times);
+  };
+  for (size_t i = 0; i < resources_.size(); ++i) {
+    Resource& r = resources_[i];
+    again(r.carried, since[i].carried);
+    again(r.charged, since[i].charged);
+    again(r.lent, since[i].lent);
+    again(r.busy, since[i].busy);
+    again(r.ended, since[i].ended);
+    again(r.population, since[i].population);
+  }
+}
+
+std::string Network::CheckConservation() const {
+  constexpr double kRelative = 1e-9;
+  for (uint32_t r = 0; r < resources_.size(); ++r) {
+    const Resource& resource = resources_[r];
+    double to_come = 0;
+    for (const User& user : resource.users) {
+      const Flow& flow = flows_[user.flow];
+      to_come += flow.uses[user.use].weight * flow.remaining;
+    }
+    if (std::abs(resource.carried + to_come - resource.charged) > kRelative * resource.charged) {
+      return fmt::format("{}: {} units charged, but {} carried and {} to come", resource.name,
+                         resource.charged, resource.carried, to_come);
+    }
+    const double offered =
+        resource.offered + resource.capacity * Seconds(now_ - resource.offered_at);
+    const double slack = resource.peak_capacity *
+                         Seconds(static_cast<int64_t>(resource.ended + resource.users.size()));
+    const double carried = Carried(ResourceId{r});
+    if (carried > offered * (1 + kRelative) + slack + resource.lent) {
+      return fmt::format("{}: {} units carried, but its capacity allows {}", resource.name, carried,
+                         offered);
+    }
+  }
+  return "";
+}
+
+}  // namespace tpusim::flow

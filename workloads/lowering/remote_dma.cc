@@ -1,0 +1,37 @@
+#include "workloads/lowering/remote_dma.h"
+
+#include <fmt/format.h>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/lowering/custom_cost.h"
+
+namespace tpusim::lowering {
+
+absl::StatusOr<std::optional<RemoteDma>> RemoteDmaOf(
+    const hlo::Instruction& kernel, const configs::Config& config,
+    const std::vector<int64_t>& device_of_partition, isa::PodProgram& program) {
+  if (kernel.opcode() != hlo::Opcode::kCustomCall || IsTopKCall(kernel) ||
+      IsPartialReduceCall(kernel) || device_of_partition.size() < 2) {
+    return std::nullopt;
+  }
+  ASSIGN_OR_RETURN(const CustomCost cost, CustomCostOf(kernel));
+  if (cost.remote == Bytes(0)) return std::nullopt;
+  CollectiveRequest request;
+  request.kind = CollectiveKind::kPermute;
+  request.name = kernel.name();
+  request.operand_bytes = cost.remote;
+  // What it takes from HBM at both ends is part of the bytes that the kernel accesses.
+  request.space = isa::MemorySpace::kVmem;
+  for (size_t p = 0; p < device_of_partition.size(); ++p) {
+    request.pairs.emplace_back(device_of_partition[p],
+                               device_of_partition[(p + 1) % device_of_partition.size()]);
+  }
+  ASSIGN_OR_RETURN(const auto decision, DecideCollective(config, request));
+  return RemoteDma{
+      LowerCollective(config, request, *decision, program),
+      fmt::format("{} sends {} bytes from every device: taken as sent to the next partition",
+                  kernel.Describe(), cost.remote.value())};
+}
+
+}  // namespace tpusim::lowering
