@@ -79,13 +79,14 @@ same, with numbers from the fit:
 * A result of less than 4 bytes per element is charged 4 bytes per element for packing at the rate
   of HBM, beside its own bytes, in VMEM as well. So is the operand of a reduction, along whatever
   axis. Results of products are charged likewise.
-* Operands of loop fusions in VMEM cost as much as those in HBM on v5e and v5p and next to nothing
-  on v6e and v7x; those in CMEM as much as those in HBM. The opcode does not matter.
+* Operands of loop fusions in VMEM cost as much as those in HBM on v5e and v5p, a quarter on v7x and
+  next to nothing on v6e; those in CMEM as much as those in HBM. The opcode does not matter.
 * A copy that puts another dimension along the lanes takes 100 cycles per step whatever its size
   and waits once for each side in HBM. What is padded is read in windows halfway between its size
   and the padded one.
 * A product with the maximum of a row in its epilogue (attention) overlaps nothing, and the work
-  of its softmax is not priced beyond the VALUs.
+  of its softmax is not priced. One whose operands are all in VMEM waits in every step after the
+  first, while it computes.
 
 What the estimates choose, and the simulator as well: windows of at most 1024 registers per core
 (384 where lanes move, 128 for some lone operations), however much of VMEM is free.

@@ -182,5 +182,16 @@ TEST_F(KernelConventions, Products) {
               1000 + 1024 * 12 + 1000, 10);
 }
 
+// All operands in VMEM: the packed result (8 cycles per register, 2048 per step) leaves and the
+// next step waits while one computes. Steps of 4000 cycles hide both, steps of 1000 do not.
+TEST_F(KernelConventions, ProductsThatOnlyWrite) {
+  const Json row =
+      Row("fusion", {Side("bf16", {1024, 1024}, "VMEM")}, Side("bf16", {1024, 1024}, "VMEM"),
+          Json::object(), Json::array({Json::object()}));
+  EXPECT_TRUE(IsSerial(row, kConventions, KernelOf(row, 4)));
+  EXPECT_NEAR(Cycles(row, 4, 16000), 4 * 4000 + 2048, 20);
+  EXPECT_NEAR(Cycles(row, 4, 4000), 1000 + 3 * (2048 + 1000) + 2048, 20);
+}
+
 }  // namespace
 }  // namespace tpusim::validation
