@@ -96,7 +96,7 @@ def off_bound(row: Row) -> float:
 
 
 def check(rows: list[Row]) -> None:
-    """What must hold on the ten slices."""
+    """What must hold on these slices."""
     for row in rows:
         if abs(off_form(row)) > CLOSED_FORM:
             raise SystemExit(f"{describe(row)}: {off_form(row):+.1%} off its closed form")
