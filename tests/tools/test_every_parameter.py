@@ -75,6 +75,7 @@ VALUES = {
     "chip.vpu.load_slots": 1,
     "chip.vpu.xlu_count": 1,
     "chip.mxu.count": 1,
+    "chip.tensor_core.loop_buffers": 1,
 }
 # Parts of the machine that no model uses; every program warns.
 UNUSED = {
