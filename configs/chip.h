@@ -47,7 +47,6 @@ struct VpuParams {
   int64_t xlu_count = 2;
   double eup_cycles_per_vreg = 1;
   double xlu_cycles_per_vreg = 1;
-  double reduce_cycles_per_vreg = 0;  // chain of a reduction that nothing hides
   int64_t latency_cycles = 2;
 };
 

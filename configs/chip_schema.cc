@@ -92,7 +92,6 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.vpu.xlu_count", "count", kCount, vpu.xlu_count, "cross-lane units"),
       ROW("chip.vpu.eup_cycles_per_vreg", "cycles", kPerCycle, vpu.eup_cycles_per_vreg, "cycles of one transcendental on a register"),
       ROW("chip.vpu.xlu_cycles_per_vreg", "cycles", kPerCycle, vpu.xlu_cycles_per_vreg, "cycles of one cross-lane operation on a register, per unit"),
-      ROW("chip.vpu.reduce_cycles_per_vreg", "cycles", kCyclesOrNone, vpu.reduce_cycles_per_vreg, "cycles per register reduced that nothing hides"),
       ROW("chip.vpu.latency_cycles", "cycles", kCountOrNone, vpu.latency_cycles, "operand to result of a vector ALU"),
       ROW("chip.vmem.bytes", "bytes", kBytes, vmem.bytes, "capacity per core"),
       ROW("chip.vmem.scoped_bytes", "bytes", kBytes, vmem.scoped_bytes, "budget for the windows of one kernel"),
@@ -155,7 +154,6 @@ constexpr std::pair<const char*, const char*> kFallbacks[] = {
     {"chip.dma.turnaround_ns", "0"},
     {"chip.tensor_core.product_window_ns", "0"},
     {"chip.tensor_core.loop_buffers", "2"},
-    {"chip.vpu.reduce_cycles_per_vreg", "0"},
 };
 
 }  // namespace

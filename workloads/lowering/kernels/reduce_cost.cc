@@ -34,7 +34,6 @@ absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const passes::T
   const hlo::Shape& input = reduce.operand(0)->shape();
   const double registers = static_cast<double>(VectorRegisters(target, input));
   VectorWork work = call * registers;
-  work.latency = registers * target.chip().vpu.reduce_cycles_per_vreg;
   bool lanes = false, sublanes = false;
   int64_t kept_rows = 1, kept = 1;
   const std::vector<int64_t> dims = hlo::Dimensions(reduce);
