@@ -35,6 +35,9 @@ Lockstep::Lockstep(sc_core::sc_module_name name, const LockstepParts& parts)
   SC_METHOD(Decide);
   sensitive << decide_;
   dont_initialize();
+  SC_METHOD(Resume);
+  sensitive << resume_;
+  dont_initialize();
 }
 
 bool Lockstep::Arrive(chip::Stream& stream, int64_t left) {
@@ -45,31 +48,28 @@ bool Lockstep::Arrive(chip::Stream& stream, int64_t left) {
 }
 
 void Lockstep::Decide() {
-  if (passing_ == 0) {
-    // Others may still arrive in this instant.
-    if (sc_core::sc_pending_activity_at_current_time()) {
-      decide_.notify(sc_core::SC_ZERO_TIME);
+  // Others may still arrive in this instant.
+  if (sc_core::sc_pending_activity_at_current_time()) {
+    decide_.notify(sc_core::SC_ZERO_TIME);
+    return;
+  }
+  if (parts_.fluid.network().active_flows() > 0) {
+    last_.reset();
+  } else {
+    Stop now = Look();
+    const int64_t times = last_ ? RepeatableIterations(*last_, now) : 0;
+    if (times > 0) {
+      Repeat(*last_, now, times);
       return;
     }
-    if (parts_.fluid.network().active_flows() == 0) {
-      Stop now = Look();
-      const int64_t times = last_ ? RepeatableIterations(*last_, now) : 0;
-      if (times > 0) {
-        Repeat(*last_, now, times);
-        return;
-      }
-      last_ = std::move(now);
-    } else {
-      last_.reset();
-    }
+    last_ = std::move(now);
   }
-  LetPass(std::exchange(passing_, 0));
+  for (const Waiting& waiting : std::exchange(waiting_, {})) waiting.stream->PassIterations(0);
 }
 
-void Lockstep::LetPass(int64_t iterations) {
-  // Nobody arrives while they are told: streams wake in the next delta cycle.
-  for (const Waiting& waiting : std::exchange(waiting_, {})) {
-    waiting.stream->PassIterations(iterations);
+void Lockstep::Resume() {
+  for (const Waiting& passing : std::exchange(passing_, {})) {
+    passing.stream->PassIterations(iterations_);
   }
 }
 
@@ -126,9 +126,10 @@ void Lockstep::Repeat(const Stop& before, const Stop& now, int64_t times) {
   }
   for (size_t i = 0; i < parts_.nics.size(); ++i) parts_.nics[i]->Repeat(before.nics[i], times);
   parts_.recorder.Repeat(before.mark, now.at - before.at, times);
+  iterations_ = times;
+  resume_.notify(chip::ScTime((now.at - before.at) * times));
   last_.reset();
-  passing_ = times;
-  decide_.notify(chip::ScTime((now.at - before.at) * times));
+  passing_ = std::exchange(waiting_, {});
 }
 
 }  // namespace tpusim::sim

@@ -77,13 +77,16 @@ class Lockstep : public sc_core::sc_module, public chip::LoopGate {
   Stop Look() const;
   static int64_t RepeatableIterations(const Stop& before, const Stop& now);
   void Repeat(const Stop& before, const Stop& now, int64_t times);
-  void LetPass(int64_t iterations);
+  void Resume();  // those who passed over iterations
 
   const LockstepParts parts_;
   sc_core::sc_event decide_;
+  sc_core::sc_event resume_;
   std::vector<Waiting> waiting_;
   std::optional<Stop> last_;
-  int64_t passing_ = 0;  // iterations, until decide_ comes
+  // Asleep until resume_; who arrives in that instant is none of them.
+  std::vector<Waiting> passing_;
+  int64_t iterations_ = 0;  // that they pass over
 };
 
 }  // namespace tpusim::sim

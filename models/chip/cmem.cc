@@ -1,38 +1,14 @@
 #include "models/chip/cmem.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "models/timing/memory_bytes.h"
 
 namespace tpusim::chip {
 
 Cmem::Cmem(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params)
-    : sc_module(name), capacity_(timing::CmemCapacity(params)) {
-  if (capacity_ > Bytes(0)) {
+    : sc_module(name), live_(timing::CmemCapacity(params)) {
+  if (live_.capacity() > Bytes(0)) {
     resource_ = fluid.network().AddResource(this->name(), timing::CmemRate(params));
   }
-}
-
-absl::Status Cmem::Alloc(std::string_view what, Bytes bytes) {
-  if (live_ + bytes > capacity_) {
-    return absl::ResourceExhaustedError(fmt::format(
-        "{}: {} needs {} bytes, but {} of {} are in use: {} too many", name(), what, bytes.value(),
-        live_.value(), capacity_.value(), (live_ + bytes - capacity_).value()));
-  }
-  live_ += bytes;
-  peak_ = std::max(peak_, live_);
-  return absl::OkStatus();
-}
-
-absl::Status Cmem::Free(std::string_view what, Bytes bytes) {
-  if (bytes > live_) {
-    return absl::InternalError(fmt::format("{}: {} frees {} bytes, but only {} are in use", name(),
-                                           what, bytes.value(), live_.value()));
-  }
-  live_ -= bytes;
-  return absl::OkStatus();
 }
 
 }  // namespace tpusim::chip

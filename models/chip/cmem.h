@@ -11,6 +11,7 @@
 #include "configs/chip.h"
 #include "configs/units.h"
 #include "models/chip/fluid.h"
+#include "models/chip/live_bytes.h"
 
 namespace tpusim::chip {
 
@@ -22,18 +23,18 @@ class Cmem : public sc_core::sc_module {
   const std::optional<flow::ResourceId>& resource() const { return resource_; }
 
   // Error: by how much the capacity is exceeded, and by whom.
-  absl::Status Alloc(std::string_view what, Bytes bytes);
-  absl::Status Free(std::string_view what, Bytes bytes);
+  absl::Status Alloc(std::string_view what, Bytes bytes) {
+    return live_.Alloc(name(), what, bytes);
+  }
+  absl::Status Free(std::string_view what, Bytes bytes) { return live_.Free(name(), what, bytes); }
 
-  Bytes capacity() const { return capacity_; }
-  Bytes live() const { return live_; }
-  Bytes peak() const { return peak_; }
+  Bytes capacity() const { return live_.capacity(); }
+  Bytes live() const { return live_.live(); }
+  Bytes peak() const { return live_.peak(); }
 
  private:
-  const Bytes capacity_;
+  LiveBytes live_;
   std::optional<flow::ResourceId> resource_;
-  Bytes live_{0};
-  Bytes peak_{0};
 };
 
 }  // namespace tpusim::chip

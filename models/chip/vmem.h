@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "configs/chip.h"
 #include "configs/units.h"
+#include "models/chip/live_bytes.h"
 #include "models/isa/program.h"
 
 namespace tpusim::chip {
@@ -21,20 +22,20 @@ class Vmem : public sc_core::sc_module {
   Vmem(sc_core::sc_module_name name, const configs::ChipParams& params);
 
   // Error: by how much the capacity is exceeded, and for whom.
-  absl::Status Alloc(std::string_view what, Bytes bytes);
-  absl::Status Free(std::string_view what, Bytes bytes);
+  absl::Status Alloc(std::string_view what, Bytes bytes) {
+    return live_.Alloc(name(), what, bytes);
+  }
+  absl::Status Free(std::string_view what, Bytes bytes) { return live_.Free(name(), what, bytes); }
 
-  Bytes capacity() const { return capacity_; }
-  Bytes live() const { return live_; }
-  Bytes peak() const { return peak_; }
+  Bytes capacity() const { return live_.capacity(); }
+  Bytes live() const { return live_.live(); }
+  Bytes peak() const { return live_.peak(); }
 
   // VMEM that the windows of a kernel take: each as often as it is buffered.
   static Bytes WindowsOf(const isa::Kernel& kernel);
 
  private:
-  const Bytes capacity_;
-  Bytes live_{0};
-  Bytes peak_{0};
+  LiveBytes live_;
 };
 
 }  // namespace tpusim::chip

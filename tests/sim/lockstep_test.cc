@@ -111,6 +111,33 @@ TEST(Lockstep, WhatIsDueMeanwhileIsNotMissed) {
   EXPECT_LT(passed, executed / 2);
 }
 
+// The stop before it has passed over what is left until a second ring is launched: that
+// one begins when the first goes on, and has passed over nothing.
+TEST(Lockstep, WhoArrivesWhenOthersGoOnHasAllStepsBefore) {
+  const configs::Config config = RingOf(4);
+  isa::PodProgram program = RingProgram(config, {{.steps = 60}});
+  isa::Rdma rdma;
+  rdma.bytes = Bytes(10'000);
+  rdma.arrival_flag = 1;
+  isa::Start start;
+  start.stream = {isa::StreamKind::kCollective, 1};
+  start.token = 1;
+  // Ten steps of 1.1 us after the first ring.
+  start.body = Share(Latency(11'000), isa::Loop{20, Share(rdma, isa::Wait{.flag = 1, .count = 1})});
+  isa::Body body = *program.programs[0];
+  body.insert(body.begin(), {start});
+  body.push_back({isa::Done{1}});
+  program.programs[0] = std::make_shared<const isa::Body>(std::move(body));
+  ExpectTheSame(config, program, {}, "a second ring at the end of a step");
+  // The same with the second ring on the stream that is built first.
+  start.stream.index = 0;
+  isa::Body swapped = *program.programs[0];
+  swapped[0] = {start};
+  std::get<isa::Start>(swapped[1].kind).stream.index = 1;
+  program.programs[0] = std::make_shared<const isa::Body>(std::move(swapped));
+  ExpectTheSame(config, program, {}, "the streams the other way round");
+}
+
 TEST(Lockstep, RandomRingsBesideRandomWork) {
   std::mt19937 random(20);
   const auto number = [&](int64_t low, int64_t high) {
