@@ -76,7 +76,7 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
         .fluid = context.fluid,
         .host_link = *host_link,
         .network = router_,
-        .gate = context.gate,
+        .loops = context.loops,
         .faults = context.faults,
         .probe = context.recorder.device(device),
     }));
@@ -91,7 +91,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       classes_(classes),
       fluid_("fluid"),
       stream_ids_(isa::StreamsOf(program)),
-      lockstep_("lockstep", {fluid_, built_devices_, built_links_, built_nics_, recorder}) {
+      fast_forward_("fast_forward", *this, recorder) {
   const PodContext context{
       .config = config,
       .program = program,
@@ -102,7 +102,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       .fluid = fluid_,
       .fabric = fabric_,
       .host_links = host_links_,
-      .gate = every_step ? nullptr : &lockstep_,
+      .loops = every_step ? nullptr : &fast_forward_,
       .faults = faults_,
       .recorder = recorder,
   };
@@ -117,13 +117,10 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
     host_links_[id] = chip.host_link();
     for (const auto& device : chip.devices()) {
       devices_[device->id()] = device.get();
-      built_devices_.push_back(device.get());
     }
     for (int d = 0; d < configs::kDirections; ++d) {
       fabric_.links[id * configs::kDirections + d] =
           chip.router().link(static_cast<configs::Direction>(d));
-      ici::Link* link = fabric_.links[id * configs::kDirections + d];
-      if (link != nullptr) built_links_.push_back(link);
     }
   }
   const configs::Hosts hosts = configs::HostsOf(config);
@@ -162,7 +159,6 @@ void Pod::BuildNics(const configs::Hosts& hosts) {
     nics_[host] =
         std::make_unique<chip::Nic>(fmt::format("host{}_nic", host).c_str(), fluid_, config_.chip,
                                     hosts.chips[host], classes_.hosts.Copies(host));
-    built_nics_.push_back(nics_[host].get());
   }
 }
 

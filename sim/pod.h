@@ -2,7 +2,7 @@
 //
 //   pod
 //     fluid                     all transfers
-//     lockstep                  passes over steps of rings that repeat
+//     fast_forward              moves time over passes of loops that repeat
 //     chip0
 //       hbm vmem mxu vpu xlu dma tensor_core stream_tensor_core_0 ...
 //       host_link
@@ -33,7 +33,7 @@
 #include "models/ici/router.h"
 #include "models/isa/program.h"
 #include "sim/impairments.h"
-#include "sim/lockstep.h"
+#include "sim/fast_forward.h"
 #include "sim/recorder.h"
 #include "sim/symmetry/classes.h"
 
@@ -49,7 +49,7 @@ struct PodContext {
   chip::Fluid& fluid;
   const ici::Fabric& fabric;
   const std::vector<chip::HostLink*>& host_links;  // per chip, representatives only
-  chip::LoopGate* gate = nullptr;                  // null: every iteration is executed
+  chip::LoopListener* loops = nullptr;             // null: every pass is executed
   chip::Faults& faults;
   Recorder& recorder;
 };
@@ -109,11 +109,7 @@ class Pod : public sc_core::sc_module {
   std::vector<chip::HostLink*> host_links_;
   std::vector<std::unique_ptr<chip::Nic>> nics_;  // per host, representatives only
   std::vector<chip::Device*> devices_;
-  // What has been built, once each.
-  std::vector<chip::Device*> built_devices_;
-  std::vector<ici::Link*> built_links_;
-  std::vector<chip::Nic*> built_nics_;
-  Lockstep lockstep_;
+  FastForward fast_forward_;
 };
 
 }  // namespace tpusim::sim

@@ -1,6 +1,7 @@
 #include "sim/recorder.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "configs/status_macros.h"
@@ -50,7 +51,8 @@ DeviceRecorder::DeviceRecorder(Recorder& recorder, int32_t device, std::vector<i
     : recorder_(recorder),
       device_(device),
       shown_(std::move(shown)),
-      ops_(recorder.program_.info.ops.size()) {}
+      ops_(recorder.program_.info.ops.size()),
+      changed_(recorder.program_.info.ops.size(), 0) {}
 
 void DeviceRecorder::Show(Span span) {
   for (const int32_t device : shown_) {
@@ -83,7 +85,7 @@ void DeviceRecorder::LabelEnded(const chip::StreamRef& stream, int32_t op) {
   // A collective is counted where it is in flight, not where it is waited for; a copy
   // beside the main stream has an operation of its own there.
   if (!collective || !main) {
-    OpTotals& totals = ops_[op];
+    OpTotals& totals = ChangeOp(op);
     ++totals.count;
     totals.total += now - label.began;
     if (collective) totals.exposed += now - label.began - (compute - label.compute);
@@ -283,21 +285,66 @@ void Recorder::ShowRdma(const ici::RdmaRecord& record, int32_t source) {
   spans_.push_back(span);
 }
 
-Recorder::Mark Recorder::SetMark(std::vector<int32_t> ops) const {
-  Mark mark{std::move(ops), {}, spans_.size(), samples_.size(), arrows_};
-  for (const int32_t device : classes_.devices.first) {
-    for (const int32_t op : mark.ops) mark.hbm.push_back(devices_[device]->ops_[op].hbm_bytes);
+void DeviceRecorder::Visit(steady::StateVisitor& visitor) {
+  for (std::vector<OpenLabel>& labels : open_) {
+    visitor.Same(static_cast<int64_t>(labels.size()));
+    for (OpenLabel& label : labels) {
+      visitor.Same(label.op);
+      visitor.Began(label.began);
+      visitor.Counter(label.compute);
+    }
   }
-  return mark;
+  compute_.Visit(visitor);
+  visitor.Same(repeating_);
+  visitor.Same(in_flight_);
+  if (in_flight_ > 0) {
+    visitor.Began(in_flight_since_);
+    visitor.Counter(in_flight_compute_);
+  }
+  // A device that has finished stays so; peaks stay as well, as what is live repeats.
+  visitor.Began(totals_.finish);
+  visitor.Counter(totals_.mxu_busy);
+  visitor.Counter(totals_.vpu_busy);
+  visitor.Counter(totals_.collective);
+  visitor.Counter(totals_.exposed);
+  visitor.Counter(totals_.to_host);
+  visitor.Counter(totals_.from_host);
+}
+
+OpTotals& DeviceRecorder::ChangeOp(int32_t op) {
+  OpTotals& totals = ops_[op];
+  if (!recorder_.marked_ || changed_[op] == recorder_.marks_) return totals;
+  changed_[op] = recorder_.marks_;
+  recorder_.journal_.push_back({this, op, totals});
+  return totals;
+}
+
+void Recorder::Visit(steady::StateVisitor& visitor) {
+  for (const int32_t device : classes_.devices.first) devices_[device]->Visit(visitor);
+}
+
+Recorder::Mark Recorder::SetMark() {
+  marked_ = true;
+  ++marks_;
+  return {journal_.size(), spans_.size(), samples_.size(), arrows_};
+}
+
+void Recorder::DropMarks() {
+  marked_ = false;
+  journal_.clear();
 }
 
 void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
-  auto before = mark.hbm.begin();
-  for (const int32_t device : classes_.devices.first) {
-    for (const int32_t op : mark.ops) {
-      Bytes& bytes = devices_[device]->ops_[op].hbm_bytes;
-      bytes += (bytes - *before++) * times;
-    }
+  // The first entry since the mark has the value that an operation had then.
+  std::set<std::pair<const DeviceRecorder*, int32_t>> done;  // looked up, never iterated over
+  for (size_t i = mark.journal; i < journal_.size(); ++i) {
+    const JournalEntry& entry = journal_[i];
+    if (!done.emplace(entry.device, entry.op).second) continue;
+    OpTotals& totals = entry.device->ops_[entry.op];
+    totals.count += (totals.count - entry.before.count) * times;
+    totals.total += (totals.total - entry.before.total) * times;
+    totals.exposed += (totals.exposed - entry.before.exposed) * times;
+    totals.hbm_bytes += (totals.hbm_bytes - entry.before.hbm_bytes) * times;
   }
   const size_t spans = spans_.size(), samples = samples_.size();
   const uint64_t arrows = arrows_ - mark.arrows;

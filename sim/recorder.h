@@ -31,6 +31,7 @@
 #include "models/flow/network.h"
 #include "models/ici/router.h"
 #include "models/isa/program.h"
+#include "models/steady/state.h"
 #include "sim/symmetry/classes.h"
 #include "sim/timeline.h"
 
@@ -44,6 +45,10 @@ class BusyUnion {
   Picoseconds UpTo(Picoseconds now) const;
   // Adds intervals of this measure, all of them between the last one and `until`.
   void Extend(Picoseconds measure, Picoseconds until);
+  void Visit(steady::StateVisitor& visitor) {
+    visitor.Counter(measure_);
+    visitor.Pending(until_);
+  }
   Picoseconds Total() const { return measure_; }
 
  private:
@@ -72,6 +77,8 @@ class DeviceRecorder : public chip::Probe {
   void LiveHbmChanged(Bytes live) override;
   void LiveCmemChanged(Bytes live) override;
   void StreamFinished() override;
+  // All but the totals of operations, for which there are marks (Recorder::SetMark).
+  void Visit(steady::StateVisitor& visitor);
 
  private:
   friend class Recorder;
@@ -87,14 +94,18 @@ class DeviceRecorder : public chip::Probe {
            (repeating_ == nullptr ? Picoseconds(0) : repeating_->ComputeSoFar());
   }
   void AddHbm(int32_t op, Bytes bytes) {
-    if (op >= 0) ops_[op].hbm_bytes += bytes;
+    if (op >= 0) ChangeOp(op).hbm_bytes += bytes;
   }
+  // The totals of an operation, about to change: as they are now they go to the journal if
+  // this is their first change since the last mark.
+  OpTotals& ChangeOp(int32_t op);
 
   Recorder& recorder_;
   const int32_t device_;
   const std::vector<int32_t> shown_;
   DeviceTotals totals_;
   std::vector<OpTotals> ops_;
+  std::vector<int32_t> changed_;              // per operation, the last mark before its change
   std::vector<std::vector<OpenLabel>> open_;  // per stream
   BusyUnion compute_;
   const chip::RepeatingCore* repeating_ = nullptr;
@@ -114,15 +125,20 @@ class Recorder : public ici::FabricProbe {
 
   void RdmaEnded(const ici::RdmaRecord& record) override;
 
-  // Where the records of these operations stand, and as if what was recorded since
-  // then, which took `period`, had happened `times` more times, one after the other.
+  // For what moves time (fast_forward.h).
+  void Visit(steady::StateVisitor& visitor);
+  // A moment to which records can be compared later. Totals of operations are many and few
+  // of them change, so a mark is a place in a journal of the values that they had.
   struct Mark {
-    std::vector<int32_t> ops;
-    std::vector<Bytes> hbm;  // of each of them, device by device
+    size_t journal = 0;
     size_t spans = 0, samples = 0;
     uint64_t arrows = 0;
   };
-  Mark SetMark(std::vector<int32_t> ops) const;
+  Mark SetMark();
+  // No mark is needed any more.
+  void DropMarks();
+  // As if what was recorded since the mark, which took `period`, had happened `times` more
+  // times, one after the other.
   void Repeat(const Mark& mark, Picoseconds period, int64_t times);
 
   // Samples the rate of a resource whenever it changes.
@@ -139,6 +155,11 @@ class Recorder : public ici::FabricProbe {
     int32_t device = -1;
     Counter counter = Counter::kHbmBandwidth;
     int32_t lane = 0;
+  };
+  struct JournalEntry {
+    DeviceRecorder* device = nullptr;
+    int32_t op = -1;
+    OpTotals before;
   };
   // The recorded device that shows the links of this chip, -1 = none.
   int32_t ShownOn(int64_t chip) const { return shown_on_chip_[chip]; }
@@ -158,6 +179,9 @@ class Recorder : public ici::FabricProbe {
   std::vector<Span> spans_;
   std::vector<CounterSample> samples_;
   uint64_t arrows_ = 0;
+  std::vector<JournalEntry> journal_;
+  int32_t marks_ = 0;  // set so far
+  bool marked_ = false;
 };
 
 }  // namespace tpusim::sim

@@ -10,12 +10,13 @@
 #include "absl/status/status.h"
 #include "configs/chip.h"
 #include "configs/units.h"
+#include "models/steady/state.h"
 #include "models/chip/fluid.h"
 #include "models/chip/live_bytes.h"
 
 namespace tpusim::chip {
 
-class Cmem : public sc_core::sc_module {
+class Cmem : public sc_core::sc_module, public steady::Stateful {
  public:
   Cmem(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
 
@@ -31,6 +32,8 @@ class Cmem : public sc_core::sc_module {
   Bytes capacity() const { return live_.capacity(); }
   Bytes live() const { return live_.live(); }
   Bytes peak() const { return live_.peak(); }
+
+  void Visit(steady::StateVisitor& visitor) override { visitor.Same(live_.live()); }
 
  private:
   LiveBytes live_;

@@ -37,4 +37,19 @@ void DelayQueue::Fire() {
   if (!heap_.empty()) due_.notify(ScTime(heap_.front().at - now));
 }
 
+void DelayQueue::Visit(steady::StateVisitor& visitor) {
+  // From the earliest on, which is a heap too.
+  const auto sort = [this] { std::sort(heap_.begin(), heap_.end(), std::less<>()); };
+  sort();
+  visitor.Same(static_cast<int64_t>(heap_.size()));
+  for (Entry& entry : heap_) {
+    visitor.Pending(entry.at);
+    listener_->VisitDelay(entry.tag, visitor);
+  }
+  if (!visitor.moves() || heap_.empty()) return;
+  sort();
+  due_.cancel();
+  due_.notify(ScTime(heap_.front().at - Now()));
+}
+
 }  // namespace tpusim::chip

@@ -10,33 +10,38 @@
 #include <vector>
 
 #include "configs/units.h"
+#include "models/steady/state.h"
 
 namespace tpusim::chip {
 
 class DelayListener {
  public:
   virtual void DelayEnded(uint64_t tag) = 0;
+  // Shows what the delay of this tag is for.
+  virtual void VisitDelay(uint64_t tag, steady::StateVisitor& visitor) = 0;
 
  protected:
   ~DelayListener() = default;
 };
 
-class DelayQueue : public sc_core::sc_module {
+class DelayQueue : public sc_core::sc_module, public steady::Stateful {
  public:
   DelayQueue(sc_core::sc_module_name name, DelayListener* listener);
   DelayQueue(const DelayQueue&) = delete;
 
   // `at` must not lie in the past.
   void Push(Picoseconds at, uint64_t tag);
+  void Visit(steady::StateVisitor& visitor) override;
 
  private:
   struct Entry {
     Picoseconds at;
     uint64_t sequence = 0;
     uint64_t tag = 0;
-    bool operator>(const Entry& other) const {
-      return at != other.at ? at > other.at : sequence > other.sequence;
+    bool operator<(const Entry& other) const {
+      return at != other.at ? at < other.at : sequence < other.sequence;
     }
+    bool operator>(const Entry& other) const { return other < *this; }
   };
   void Fire();
 

@@ -69,7 +69,7 @@ Device::Device(const DeviceContext& context)
       .faults = context.faults,
       .probe = context.probe,
       .streams = streams_,
-      .gate = context.gate,
+      .loops = context.loops,
   };
   for (const isa::StreamId& id : context.stream_ids) {
     // Brackets and dots mean something in SystemC's names.

@@ -28,7 +28,7 @@ struct DeviceContext {
   Fluid& fluid;
   HostLink& host_link;
   NetworkPort& network;
-  LoopGate* gate = nullptr;
+  LoopListener* loops = nullptr;  // null: nobody asks
   Faults& faults;
   Probe& probe;
 };

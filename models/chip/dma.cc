@@ -45,20 +45,51 @@ void Dma::Issue(int32_t channel, const Transfer& transfer) {
   Serve(channel);
 }
 
-void Dma::Observe(int32_t index, std::vector<int64_t>& state) const {
-  const Channel& channel = channels_[index];
-  const int64_t now = Now().value();
-  const auto ahead = [now](Picoseconds t) { return std::max<int64_t>(0, t.value() - now); };
-  // Whatever is issued from now on has a latency of its own to wait for.
-  state.push_back(channel.queue.empty() ? std::max(ahead(channel.free), start_latency_.value())
-                                        : -1 - static_cast<int64_t>(channel.moving));
-  for (const Queued& queued : channel.queue) {
+void Transfer::Visit(steady::StateVisitor& visitor) const {
+  visitor.Same(write);
+  visitor.Same(bytes);
+  visitor.Same(touched.hbm);
+  visitor.Same(touched.cmem);
+  visitor.Same(listener);
+  visitor.Same(op);
+  visitor.Same(follows);
+}
+
+void Dma::VisitChannel(Channel& channel, steady::StateVisitor& visitor) {
+  visitor.Same(static_cast<int64_t>(channel.queue.size()));
+  visitor.Same(channel.moving);
+  visitor.Same(channel.delayed);
+  for (Queued& queued : channel.queue) {
     const bool moves = channel.moving && &queued == &channel.queue.front();
-    state.push_back(moves ? 0 : ahead(queued.ready));
+    queued.transfer.Visit(visitor);
     // To a thousandth of a byte.
-    state.push_back(std::llround(1024 * (moves ? fluid_.Remaining(channel.flow) : queued.bytes)));
+    if (!moves) visitor.Same(std::llround(1024 * queued.bytes));
+    visitor.Pending(queued.ready);
   }
-  if (!channel.queue.empty() && !channel.moving) state.push_back(ahead(ReadyAt(channel)));
+  if (channel.moving) {
+    visitor.Began(channel.began);
+  } else {
+    // What is issued from now on has a start latency of its own to wait for.
+    const Picoseconds waits = channel.queue.empty() ? start_latency_ : Picoseconds(0);
+    Picoseconds matters = channel.free - waits;
+    visitor.Pending(matters);
+    channel.free = matters + waits;
+  }
+  visitor.SameRate(channel.bulk_rate);
+  visitor.SameRate(channel.bulk_cmem_rate);
+  visitor.Counter(channel.ended.hbm);
+  visitor.Counter(channel.ended.cmem);
+  visitor.Counter(channel.flows);
+}
+
+void Dma::VisitAlone(int32_t index, steady::StateVisitor& visitor) {
+  Channel& channel = channels_[index];
+  VisitChannel(channel, visitor);
+  if (channel.moving) visitor.Same(std::llround(1024 * fluid_.Remaining(channel.flow)));
+}
+
+void Dma::Visit(steady::StateVisitor& visitor) {
+  for (Channel& channel : channels_) VisitChannel(channel, visitor);
 }
 
 bool Dma::CanSuspend(int32_t index) const {

@@ -50,6 +50,8 @@ struct Transfer {
   int32_t op = -1;  // for the probe
   int64_t step = -1;
   bool follows = false;  // another transfer of the same kernel
+
+  void Visit(steady::StateVisitor& visitor) const;
 };
 
 // A transfer that was issued and has not ended.
@@ -66,7 +68,10 @@ struct ChannelState {
   Picoseconds free{0};                   // from now until the turnaround after the last one
 };
 
-class Dma : public sc_core::sc_module, public FlowListener, public DelayListener {
+class Dma : public sc_core::sc_module,
+            public FlowListener,
+            public DelayListener,
+            public steady::Stateful {
  public:
   Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm, const Cmem& cmem,
       const configs::ChipParams& params, Probe& probe);
@@ -77,8 +82,8 @@ class Dma : public sc_core::sc_module, public FlowListener, public DelayListener
 
   // For whoever summarises transfers that repeat as one flow (tensor_core.h).
   //
-  // Appends what the future of a channel depends on, relative to now.
-  void Observe(int32_t channel, std::vector<int64_t>& state) const;
+  // Shows the state of a channel and how much of its moving transfer is left.
+  void VisitAlone(int32_t channel, steady::StateVisitor& visitor);
   // False if the first transfer ends at this moment, which has to be seen first.
   bool CanSuspend(int32_t channel) const;
   // Takes everything out of the channel.
@@ -113,6 +118,13 @@ class Dma : public sc_core::sc_module, public FlowListener, public DelayListener
 
   void FlowEnded(uint64_t channel) override;
   void DelayEnded(uint64_t channel) override;
+  void Visit(steady::StateVisitor& visitor) override;
+  void VisitFlow(uint64_t channel, steady::StateVisitor& visitor) override {
+    visitor.Same(static_cast<int64_t>(channel));
+  }
+  void VisitDelay(uint64_t channel, steady::StateVisitor& visitor) override {
+    visitor.Same(static_cast<int64_t>(channel));
+  }
 
  private:
   struct Queued {
@@ -134,6 +146,7 @@ class Dma : public sc_core::sc_module, public FlowListener, public DelayListener
   };
   // When the front's data may begin.
   static Picoseconds ReadyAt(const Channel& channel);
+  void VisitChannel(Channel& channel, steady::StateVisitor& visitor);
   void Serve(int32_t channel);
   void Move(int32_t channel);  // the front's data, from now on
   flow::FlowId Start(int32_t channel, double bytes, const Transfer& transfer);

@@ -64,12 +64,28 @@ void Fluid::Settle() {
     if (ConditionsListener* listener = watchers_[id.value]) listener->ConditionsChanged();
   }
   if (changed_since_) return;  // by those who listened
+  Schedule();
+}
+
+void Fluid::Schedule() {
+  const Picoseconds now = Now();
   const std::optional<Picoseconds> next = network_.NextCompletion();
   const Picoseconds at = next ? std::max(*next, now) : Picoseconds(-1);
   if (at == scheduled_) return;
   completion_.cancel();
   scheduled_ = at;
   if (next) completion_.notify(ScTime(at - now));
+}
+
+void Fluid::Visit(steady::StateVisitor& visitor) {
+  network_.Visit(
+      Now(),
+      [&](uint64_t slot) {
+        visitor.Same(active_[slot].listener);
+        active_[slot].listener->VisitFlow(active_[slot].tag, visitor);
+      },
+      visitor);
+  if (visitor.moves()) Schedule();
 }
 
 void Fluid::Complete() {

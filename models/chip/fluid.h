@@ -25,12 +25,15 @@
 #include <vector>
 
 #include "models/flow/network.h"
+#include "models/steady/state.h"
 
 namespace tpusim::chip {
 
 class FlowListener {
  public:
   virtual void FlowEnded(uint64_t tag) = 0;
+  // Shows what the flow of this tag is for.
+  virtual void VisitFlow(uint64_t tag, steady::StateVisitor& visitor) = 0;
 
  protected:
   ~FlowListener() = default;
@@ -47,7 +50,7 @@ class ConditionsListener {
   ~ConditionsListener() = default;
 };
 
-class Fluid : public sc_core::sc_module {
+class Fluid : public sc_core::sc_module, public steady::Stateful {
  public:
   explicit Fluid(sc_core::sc_module_name name);
   Fluid(const Fluid&) = delete;
@@ -66,6 +69,8 @@ class Fluid : public sc_core::sc_module {
   // One listener per resource; null = nobody.
   void Watch(flow::ResourceId id, ConditionsListener* listener);
 
+  void Visit(steady::StateVisitor& visitor) override;
+
   // Flow starts and ends so far.
   int64_t events() const { return events_; }
 
@@ -77,6 +82,7 @@ class Fluid : public sc_core::sc_module {
 
   void Changed();
   void Settle();    // after the changes of an instant
+  void Schedule();  // the next completion
   void Complete();  // at the time of the next completion
 
   flow::Network network_;

@@ -9,11 +9,12 @@
 #include "absl/status/status.h"
 #include "configs/chip.h"
 #include "configs/units.h"
+#include "models/steady/state.h"
 #include "models/chip/fluid.h"
 
 namespace tpusim::chip {
 
-class Hbm : public sc_core::sc_module {
+class Hbm : public sc_core::sc_module, public steady::Stateful {
  public:
   Hbm(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
 
@@ -27,6 +28,8 @@ class Hbm : public sc_core::sc_module {
   Bytes usable() const { return usable_; }
   Bytes live() const { return live_; }
   Bytes peak() const { return peak_; }
+
+  void Visit(steady::StateVisitor& visitor) override { visitor.Same(live_); }
 
  private:
   const BytesPerSecond rate_;

@@ -47,4 +47,15 @@ void HostLink::FlowEnded(uint64_t slot) {
   done.listener->TransferEnded(done.tag);
 }
 
+void HostLink::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {
+  Pending& pending = pending_[slot];
+  visitor.Same(pending.hbm);
+  visitor.Same(pending.dma.to_host);
+  visitor.Same(pending.dma.bytes);
+  visitor.Same(pending.op);
+  visitor.Same(pending.listener);
+  visitor.Same(static_cast<int64_t>(pending.tag));
+  visitor.Began(pending.began);
+}
+
 }  // namespace tpusim::chip

@@ -19,7 +19,10 @@
 
 namespace tpusim::chip {
 
-class HostLink : public sc_core::sc_module, public FlowListener, public DelayListener {
+class HostLink : public sc_core::sc_module,
+                 public FlowListener,
+                 public DelayListener,
+                 public steady::Stateful {
  public:
   // Stands for `copies` equal ones.
   HostLink(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params,
@@ -35,6 +38,12 @@ class HostLink : public sc_core::sc_module, public FlowListener, public DelayLis
 
   void FlowEnded(uint64_t slot) override;
   void DelayEnded(uint64_t slot) override;
+  // Transfers are shown where they wait: with their delay, then with their flow.
+  void Visit(steady::StateVisitor&) override {}
+  void VisitFlow(uint64_t slot, steady::StateVisitor& visitor) override;
+  void VisitDelay(uint64_t slot, steady::StateVisitor& visitor) override {
+    VisitFlow(slot, visitor);
+  }
 
  private:
   struct Pending {

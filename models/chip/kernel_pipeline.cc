@@ -86,10 +86,12 @@ void KernelPipeline::Skip(int64_t steps) {
   steps_.Seek(step_);
 }
 
-void KernelPipeline::Observe(std::vector<int64_t>& state) const {
+void KernelPipeline::Visit(steady::StateVisitor& visitor) const {
   const auto waits_for = [&](uint64_t number) {
-    state.push_back(number > ended_ ? static_cast<int64_t>(number - ended_) : 0);
+    visitor.Same(number > ended_ ? static_cast<int64_t>(number - ended_) : int64_t{0});
   };
+  waits_for(needed_);
+  waits_for(issued_);
   for (int64_t ahead = 1; ahead <= 2; ++ahead) waits_for(fetch_[(step_ + ahead) & 3]);
   for (size_t i = 0; i < output_count_; ++i) {
     const Output& output = outputs_[i];

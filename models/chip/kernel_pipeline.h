@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "models/isa/program.h"
+#include "models/steady/state.h"
 #include "models/timing/kernel_steps.h"
 
 namespace tpusim::chip {
@@ -51,9 +52,9 @@ class KernelPipeline {
 
   // After EndStep: so many steps pass that leave everything as it is now.
   void Skip(int64_t steps);
-  // After EndStep: appends what the future depends on besides the outstanding
-  // transfers, which are counted from the oldest.
-  void Observe(std::vector<int64_t>& state) const;
+  // Shows what the future depends on besides the step and the outstanding transfers,
+  // which are counted from the oldest.
+  void Visit(steady::StateVisitor& visitor) const;
 
  private:
   struct Output {

@@ -13,11 +13,12 @@
 
 namespace tpusim::chip {
 
-class Mxu : public sc_core::sc_module {
+class Mxu : public sc_core::sc_module, public steady::Stateful {
  public:
   explicit Mxu(sc_core::sc_module_name name);
 
   void Occupy(Picoseconds start, Picoseconds duration);
+  void Visit(steady::StateVisitor& visitor) override { slot_.Visit(visitor); }
   Picoseconds busy() const { return slot_.busy(); }
 
  private:

@@ -14,7 +14,7 @@
 
 namespace tpusim::chip {
 
-class Nic : public sc_core::sc_module {
+class Nic : public sc_core::sc_module, public steady::Stateful {
  public:
   // Of a host with so many chips; stands for `copies` equal ones.
   Nic(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params, int64_t chips,
@@ -27,9 +27,7 @@ class Nic : public sc_core::sc_module {
   // By each of `senders` equal devices, through one of the copies.
   void Sent(Bytes bytes, int64_t senders) { traffic_.sent += bytes * senders; }
   void Received(Bytes bytes, int64_t senders) { traffic_.received += bytes * senders; }
-  const Traffic& traffic() const { return traffic_; }
-  // As if what has been since `before` had been `times` more times.
-  void Repeat(const Traffic& before, int64_t times) { traffic_.Repeat(before, times); }
+  void Visit(steady::StateVisitor& visitor) override { traffic_.Visit(visitor); }
   // Of one card.
   Bytes sent() const { return traffic_.sent / copies_; }
   Bytes received() const { return traffic_.received / copies_; }

@@ -9,6 +9,7 @@
 
 #include "configs/status_macros.h"
 #include "configs/units.h"
+#include "models/steady/state.h"
 
 namespace tpusim::chip {
 
@@ -20,8 +21,11 @@ class Slot {
     free_at_ = start + duration;
     busy_ += duration;
   }
-  Picoseconds free_at() const { return free_at_; }
   Picoseconds busy() const { return busy_; }
+  void Visit(steady::StateVisitor& visitor) {
+    visitor.Pending(free_at_);
+    visitor.Counter(busy_);
+  }
 
  private:
   Picoseconds free_at_{0};

@@ -4,6 +4,13 @@
 
 namespace tpusim::chip {
 
+void StepLog::Shift(Picoseconds by) {
+  for (Entry& entry : entries_) {
+    entry.at += by;
+    entry.iteration.origin += by;
+  }
+}
+
 void StepLog::DropBefore(size_t entry) {
   const size_t drop = std::min(entry - dropped_, entries_.size());
   entries_.erase(entries_.begin(), entries_.begin() + static_cast<ptrdiff_t>(drop));

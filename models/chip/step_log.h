@@ -60,6 +60,8 @@ class StepLog {
   size_t size() const { return dropped_ + entries_.size(); }
   size_t kept() const { return entries_.size(); }
   void DropBefore(size_t entry);
+  // As if all of it had happened later.
+  void Shift(Picoseconds by);
   void Add(Kind kind, Picoseconds at, Picoseconds compute = Picoseconds(0)) {
     entries_.push_back({kind, at, compute, 0, {}});
   }

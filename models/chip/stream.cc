@@ -13,8 +13,8 @@
 namespace tpusim::chip {
 namespace {
 
-// Of a loop with fewer passes, the first, the second and the last are all there is.
-constexpr int64_t kFewestGated = 4;
+// Shorter loops have ended before a steady state pays.
+constexpr int64_t kFewestPasses = 4;
 
 }  // namespace
 
@@ -47,6 +47,16 @@ Tokens::Joined Tokens::Join(int32_t token, Stream* waiter) {
       break;
   }
   return Joined::kNeverStarted;
+}
+
+void Tokens::Visit(steady::StateVisitor& visitor) {
+  for (size_t token = 0; token < states_.size(); ++token) {
+    const Entry& entry = states_[token];
+    if (entry.state == State::kFree && entry.waiter == nullptr) continue;
+    visitor.Same(static_cast<int64_t>(token));
+    visitor.Same(static_cast<int64_t>(entry.state));
+    visitor.Same(entry.waiter);
+  }
 }
 
 Stream::Stream(sc_core::sc_module_name name, const DeviceParts& parts, const StreamRef& ref)
@@ -84,23 +94,57 @@ bool Stream::Fail(absl::Status status) {
   return Sleep(Blocked::kWork);
 }
 
-void Stream::Enter(const isa::Body& body, int64_t times, bool gated) {
-  if (times > 0 && !body.empty()) frames_.push_back({&body, 0, times - 1, gated});
+void Stream::Enter(const isa::Body& body, int64_t times, bool told) {
+  if (times > 0 && !body.empty()) frames_.push_back({&body, 0, times - 1, told, Now()});
 }
 
-void Stream::PassIterations(int64_t iterations) {
-  frames_.back().repeats -= iterations;
-  let_pass_ = true;
-  Wake();
+void Stream::WakeAfter(Picoseconds delay) {
+  timed_ = true;
+  wakes_at_ = Now() + delay;
+  wake_.notify(ScTime(delay));
+}
+
+void Stream::Visit(steady::StateVisitor& visitor) {
+  if (ref_.ordinal == 0) {
+    parts_.flags.Visit(visitor);
+    parts_.tokens.Visit(visitor);
+  }
+  visitor.Same(static_cast<int64_t>(queue_.size()));
+  for (const Queued& queued : queue_) {
+    visitor.Same(queued.body);
+    visitor.Same(queued.token);
+  }
+  visitor.Same(static_cast<int64_t>(frames_.size()));
+  for (Frame& frame : frames_) {
+    visitor.Same(frame.body);
+    visitor.Same(static_cast<int64_t>(frame.next));
+    visitor.Began(frame.entered);
+    int64_t passes = frame.repeats + 1;  // with the running one
+    visitor.Left(passes);
+    frame.repeats = passes - 1;
+  }
+  visitor.Same(static_cast<int64_t>(labels_.size()));
+  for (const int32_t label : labels_) visitor.Same(label);
+  visitor.Same(token_);
+  visitor.Same(active_);
+  visitor.Same(static_cast<int64_t>(blocked_));
+  visitor.Same(blocked_on_);
+  visitor.Same(blocked_count_);
+  visitor.Same(timed_);
+  if (!timed_ || !visitor.Pending(wakes_at_)) return;
+  wake_.cancel();
+  wake_.notify(ScTime(wakes_at_ - Now()));
 }
 
 void Stream::Run() {
   blocked_ = Blocked::kNo;
+  timed_ = false;
   for (;;) {
     while (!frames_.empty()) {
       Frame& frame = frames_.back();
       if (frame.next == frame.body->size()) {
         if (frame.repeats == 0) {
+          if (frame.told) parts_.loops->LoopEnds(*this, *frame.body);
           frames_.pop_back();
         } else {
           --frame.repeats;
@@ -108,11 +152,7 @@ void Stream::Run() {
         }
         continue;
       }
-      if (frame.gated && frame.next == 0 && !std::exchange(let_pass_, false) &&
-          parts_.gate->Arrive(*this, frame.repeats + 1)) {
-        Sleep(Blocked::kWork);
-        return;
-      }
+      if (frame.told && frame.next == 0) parts_.loops->PassBegins(*this, *frame.body);
       const isa::Instruction& instruction = (*frame.body)[frame.next++];
       ++retired_;
       if (!std::visit([this](const auto& kind) { return Execute(kind); }, instruction.kind)) {
@@ -139,7 +179,7 @@ bool Stream::Execute(const isa::Block& block) {
   } else {
     // Control work beside the TensorCore: it takes time and no slot.
     const Cycles cycles = timing::TimeBlock(parts_.params, block).total;
-    wake_.notify(ScTime(ToTime(cycles, parts_.params.clock)));
+    WakeAfter(ToTime(cycles, parts_.params.clock));
   }
   return Sleep(Blocked::kWork);
 }
@@ -190,9 +230,7 @@ bool Stream::Execute(const isa::Wait& wait) {
 }
 
 bool Stream::Execute(const isa::Loop& loop) {
-  // Loops of the program itself are full of other work.
-  const bool ring = ref_.id.kind != isa::StreamKind::kTensorCore;
-  Enter(*loop.body, loop.count, ring && parts_.gate != nullptr && loop.count >= kFewestGated);
+  Enter(*loop.body, loop.count, parts_.loops != nullptr && loop.count >= kFewestPasses);
   return true;
 }
 

@@ -23,13 +23,14 @@
 #include "models/chip/faults.h"
 #include "models/chip/hbm.h"
 #include "models/chip/host_link.h"
-#include "models/chip/loop_gate.h"
+#include "models/chip/loop_listener.h"
 #include "models/chip/network_port.h"
 #include "models/chip/probe.h"
 #include "models/chip/sync_flags.h"
 #include "models/chip/tensor_core.h"
 #include "models/chip/vmem.h"
 #include "models/isa/program.h"
+#include "models/steady/state.h"
 
 namespace tpusim::chip {
 
@@ -46,6 +47,7 @@ class Tokens {
   enum class Joined { kYes, kWait, kNeverStarted };
   // kYes frees the token; kWait wakes the stream later, when it is freed.
   Joined Join(int32_t token, Stream* waiter);
+  void Visit(steady::StateVisitor& visitor);
 
  private:
   enum class State { kFree, kRunning, kFinished };
@@ -74,13 +76,14 @@ struct DeviceParts {
   Faults& faults;
   Probe& probe;
   const std::vector<Stream*>& streams;  // of the device
-  LoopGate* gate = nullptr;             // null: every iteration is executed
+  LoopListener* loops = nullptr;        // null: nobody asks
 };
 
 class Stream : public sc_core::sc_module,
                public WorkListener,
                public TransferListener,
-               public FlagListener {
+               public FlagListener,
+               public steady::Stateful {
  public:
   Stream(sc_core::sc_module_name name, const DeviceParts& parts, const StreamRef& ref);
 
@@ -90,11 +93,6 @@ class Stream : public sc_core::sc_module,
 
   const StreamRef& ref() const { return ref_; }
   int64_t retired() const { return retired_; }
-
-  // For the gate, of the loop that the stream is about to go through again.
-  const isa::Body* loop() const { return frames_.back().body; }
-  // Goes on after so many iterations that are not executed.
-  void PassIterations(int64_t iterations);
 
   // Why the stream sleeps, for the report of a deadlock.
   enum class Blocked { kNo, kWork, kFlag, kToken };
@@ -109,13 +107,16 @@ class Stream : public sc_core::sc_module,
   void WorkEnded() override { Wake(); }
   void TransferEnded(uint64_t) override { Wake(); }
   void FlagReached() override { Wake(); }
+  // The main stream shows the flags and tokens of its device too.
+  void Visit(steady::StateVisitor& visitor) override;
 
  private:
   struct Frame {
     const isa::Body* body = nullptr;
     size_t next = 0;
     int64_t repeats = 0;  // left after this pass
-    bool gated = false;   // asks before every pass
+    bool told = false;    // the listener, of every pass
+    Picoseconds entered;
   };
   struct Queued {
     const isa::Body* body = nullptr;
@@ -141,7 +142,8 @@ class Stream : public sc_core::sc_module,
   bool Sleep(Blocked why, int32_t on = -1, int64_t count = 0);
   bool Fail(absl::Status status);
   absl::Status Change(isa::MemorySpace space, int32_t buffer, bool alloc);
-  void Enter(const isa::Body& body, int64_t times, bool gated = false);
+  void Enter(const isa::Body& body, int64_t times, bool told = false);
+  void WakeAfter(Picoseconds delay);
 
   const DeviceParts parts_;
   const StreamRef ref_;
@@ -151,8 +153,9 @@ class Stream : public sc_core::sc_module,
   std::vector<Frame> frames_;
   std::vector<int32_t> labels_;
   int32_t token_ = -1;
-  bool active_ = false;    // a body of the queue is being executed
-  bool let_pass_ = false;  // by the gate, once
+  bool active_ = false;       // a body of the queue is being executed
+  bool timed_ = false;        // asleep until wakes_at_
+  Picoseconds wakes_at_{0};
   Blocked blocked_ = Blocked::kNo;
   int32_t blocked_on_ = -1;
   int64_t blocked_count_ = 0;

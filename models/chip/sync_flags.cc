@@ -31,4 +31,18 @@ bool SyncFlags::Take(int32_t flag, int64_t count, FlagListener* listener) {
   return false;
 }
 
+void SyncFlags::Visit(steady::StateVisitor& visitor) {
+  for (size_t flag = 0; flag < counts_.size(); ++flag) {
+    if (counts_[flag] == 0) continue;
+    visitor.Same(static_cast<int64_t>(flag));
+    visitor.Same(counts_[flag]);
+  }
+  visitor.Same(static_cast<int64_t>(waiters_.size()));
+  for (const Waiter& waiter : waiters_) {
+    visitor.Same(waiter.flag);
+    visitor.Same(waiter.count);
+    visitor.Same(waiter.listener);
+  }
+}
+
 }  // namespace tpusim::chip

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/steady/state.h"
+
 namespace tpusim::chip {
 
 class FlagListener {
@@ -31,6 +33,7 @@ class SyncFlags {
   bool Take(int32_t flag, int64_t count, FlagListener* listener);
 
   int64_t count(int32_t flag) const { return counts_[flag]; }
+  void Visit(steady::StateVisitor& visitor);
 
  private:
   void RaiseOnce(int32_t flag);

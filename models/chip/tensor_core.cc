@@ -35,7 +35,53 @@ TensorCore::TensorCore(sc_core::sc_module_name name, const configs::ChipParams& 
   dont_initialize();
 }
 
-void TensorCore::SetTimer(Picoseconds after) { timer_.notify(ScTime(after)); }
+void TensorCore::SetTimer(Picoseconds after) {
+  fires_at_ = Now() + after;
+  timer_.notify(ScTime(after));
+}
+
+bool TensorCore::Timed() const {
+  return phase_ == Phase::kBlock || phase_ == Phase::kLaunch || phase_ == Phase::kStep ||
+         phase_ == Phase::kRepeat;
+}
+
+void TensorCore::Visit(steady::StateVisitor& visitor) {
+  visitor.Same(static_cast<int64_t>(phase_));
+  if (phase_ == Phase::kIdle) return;
+  visitor.Same(listener_);
+  visitor.Same(op_);
+  if (phase_ != Phase::kBlock) VisitKernel(visitor);
+  if (!Timed() || !visitor.Pending(fires_at_)) return;
+  timer_.cancel();
+  timer_.notify(ScTime(fires_at_ - Now()));
+}
+
+void TensorCore::VisitKernel(steady::StateVisitor& visitor) {
+  visitor.Same(kernel_);
+  visitor.Same(pipeline_.step());
+  pipeline_.Visit(visitor);
+  const bool moved = visitor.Began(kernel_began_);
+  if (phase_ != Phase::kRepeat) {
+    // What is remembered of iterations serves to find a repetition, no more.
+    if (visitor.moves()) ForgetIterations();
+    return;
+  }
+  visitor.Same(repeat_.iteration.period);
+  visitor.Same(repeat_.iteration.steps);
+  visitor.Same(repeat_.times);
+  visitor.Began(repeat_.began);
+  visitor.Same(static_cast<int64_t>(repeat_.channel.queue.size()));
+  for (const Outstanding& outstanding : repeat_.channel.queue) {
+    outstanding.transfer.Visit(visitor);
+    visitor.Same(outstanding.wait);
+  }
+  if (!moved) return;
+  log_.Shift(visitor.by());
+  repeat_.iteration.origin += visitor.by();
+  for (std::array<Boundary, kRemembered>& remembered : boundaries_) {
+    for (Boundary& boundary : remembered) boundary.at += visitor.by();
+  }
+}
 
 void TensorCore::Measure(const isa::Block& block, Picoseconds total) {
   const timing::BlockCycles cycles = timing::TimeBlock(params_, block);
@@ -78,6 +124,7 @@ absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t chan
   op_ = op;
   channel_ = channel;
   kernel_ = &kernel;
+  kernel_began_ = Now();
   Measure(kernel.block, timing::StepTime(params_, kernel.block));
   pipeline_.Reset(kernel);
   work_ = Work();
@@ -192,9 +239,10 @@ TensorCore::Boundary& TensorCore::Observe(int64_t step) {
   observed_.others = parts_.dma.OtherPopulation(channel_);
   observed_.others_rate = parts_.dma.OtherRates(channel_);
   observed_.carried = parts_.dma.Carried();
-  observed_.state.clear();
-  pipeline_.Observe(observed_.state);
-  parts_.dma.Observe(channel_, observed_.state);
+  auto reader = steady::StateVisitor::Read(Now(), std::move(observed_.state));
+  pipeline_.Visit(reader);
+  parts_.dma.VisitAlone(channel_, reader);
+  observed_.state = reader.TakeSnapshot();
   return observed_;
 }
 
@@ -213,7 +261,10 @@ bool TensorCore::BeginRepeat() {
     for (int64_t back = 1; back <= kRemembered && back < index && back <= times; ++back) {
       const Boundary& before = remembered[back - 1];
       if (before.step != step - inner * back) break;
-      if (before.state == now.state && BeginRepeat(before, now, times / back)) return true;
+      if (steady::PeriodsAhead(before.state, now.state) == steady::kUnlimited &&
+          BeginRepeat(before, now, times / back)) {
+        return true;
+      }
     }
     std::rotate(remembered.begin(), remembered.end() - 1, remembered.end());
     std::swap(remembered.front(), now);

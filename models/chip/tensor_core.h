@@ -66,7 +66,8 @@ struct TensorCoreParts {
 class TensorCore : public sc_core::sc_module,
                    public TransferListener,
                    public ConditionsListener,
-                   public RepeatingCore {
+                   public RepeatingCore,
+                   public steady::Stateful {
  public:
   TensorCore(sc_core::sc_module_name name, const configs::ChipParams& params,
              const TensorCoreParts& parts, bool every_step, Probe& probe);
@@ -81,6 +82,7 @@ class TensorCore : public sc_core::sc_module,
   void TransferEnded(uint64_t number) override;
   void ConditionsChanged() override;
   Picoseconds ComputeSoFar() const override;
+  void Visit(steady::StateVisitor& visitor) override;
 
  private:
   enum class Phase { kIdle, kBlock, kLaunch, kStep, kWaitData, kRepeat, kDrain };
@@ -94,7 +96,7 @@ class TensorCore : public sc_core::sc_module,
     uint64_t others = 0;
     double others_rate = 0;
     double carried = 0;  // by HBM
-    std::vector<int64_t> state;
+    steady::Snapshot state;
   };
   struct Repeat {
     StepLog::Iteration iteration;
@@ -109,6 +111,8 @@ class TensorCore : public sc_core::sc_module,
 
   void TimerFired();
   void SetTimer(Picoseconds after);
+  bool Timed() const;  // the phase ends with the timer
+  void VisitKernel(steady::StateVisitor& visitor);
   void Measure(const isa::Block& block, Picoseconds total);
   // A block, or a fraction of one, that starts at `at`. Returns how long it takes.
   Picoseconds Begin(int64_t step, double fraction, Picoseconds at);
@@ -129,6 +133,7 @@ class TensorCore : public sc_core::sc_module,
   const bool every_step_;
   Probe& probe_;
   sc_core::sc_event timer_;
+  Picoseconds fires_at_{0};  // the timer
 
   Phase phase_ = Phase::kIdle;
   WorkListener* listener_ = nullptr;
@@ -139,6 +144,7 @@ class TensorCore : public sc_core::sc_module,
 
   // The running kernel.
   const isa::Kernel* kernel_ = nullptr;
+  Picoseconds kernel_began_{0};
   int32_t channel_ = 0;
   KernelPipeline pipeline_;
   Bytes windows_{0};

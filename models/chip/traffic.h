@@ -3,6 +3,7 @@
 #define TPUSIM_MODELS_CHIP_TRAFFIC_H_
 
 #include "configs/units.h"
+#include "models/steady/state.h"
 
 namespace tpusim::chip {
 
@@ -10,10 +11,9 @@ struct Traffic {
   Bytes sent{0};
   Bytes received{0};
 
-  // As if what has happened since `before` had happened `times` more times.
-  void Repeat(const Traffic& before, int64_t times) {
-    sent += (sent - before.sent) * times;
-    received += (received - before.received) * times;
+  void Visit(steady::StateVisitor& visitor) {
+    visitor.Counter(sent);
+    visitor.Counter(received);
   }
 };
 

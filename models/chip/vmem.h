@@ -12,12 +12,13 @@
 #include "absl/status/status.h"
 #include "configs/chip.h"
 #include "configs/units.h"
+#include "models/steady/state.h"
 #include "models/chip/live_bytes.h"
 #include "models/isa/program.h"
 
 namespace tpusim::chip {
 
-class Vmem : public sc_core::sc_module {
+class Vmem : public sc_core::sc_module, public steady::Stateful {
  public:
   Vmem(sc_core::sc_module_name name, const configs::ChipParams& params);
 
@@ -33,6 +34,8 @@ class Vmem : public sc_core::sc_module {
 
   // VMEM that the windows of a kernel take: each as often as it is buffered.
   static Bytes WindowsOf(const isa::Kernel& kernel);
+
+  void Visit(steady::StateVisitor& visitor) override { visitor.Same(live_.live()); }
 
  private:
   LiveBytes live_;

@@ -19,11 +19,12 @@
 
 namespace tpusim::chip {
 
-class Vpu : public sc_core::sc_module {
+class Vpu : public sc_core::sc_module, public steady::Stateful {
  public:
   Vpu(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
 
   void Occupy(Picoseconds start, Picoseconds duration);
+  void Visit(steady::StateVisitor& visitor) override { slot_.Visit(visitor); }
   Picoseconds busy() const { return slot_.busy(); }
   // Capacity in register operations per second (timing::VregOpsPerSecond).
   flow::ResourceId adds() const { return adds_; }

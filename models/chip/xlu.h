@@ -11,7 +11,7 @@
 
 namespace tpusim::chip {
 
-class Xlu : public sc_core::sc_module {
+class Xlu : public sc_core::sc_module, public steady::Stateful {
  public:
   Xlu(sc_core::sc_module_name name, const configs::ChipParams& params);
 
@@ -19,6 +19,7 @@ class Xlu : public sc_core::sc_module {
   // are dealt out evenly.
   Picoseconds TimeOf(int64_t operations) const;
   void Occupy(Picoseconds start, Picoseconds duration);
+  void Visit(steady::StateVisitor& visitor) override { slot_.Visit(visitor); }
   Picoseconds busy() const { return slot_.busy(); }
 
  private:

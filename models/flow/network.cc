@@ -65,7 +65,7 @@ FlowId Network::Start(Picoseconds now, double amount, double rate_cap, std::span
   flow.remaining = flow.amount = amount;
   flow.rate = 0;
   flow.cap = rate_cap;
-  flow.settled = now_;
+  flow.started = flow.settled = now_;
   flow.finish = kNever;
   flow.uses.clear();
   for (const Use& use : uses) {
@@ -447,13 +447,18 @@ void Network::SetRate(uint32_t slot, double rate) {
     TouchRate(use.resource);
   }
   ++statistics_.rate_changes;
+  SetFinish(slot);
+}
+
+void Network::SetFinish(uint32_t slot) {
+  Flow& flow = flows_[slot];
   ++flow.version;
   flow.finish = kNever;
-  if (!moves) return;
+  if (flow.rate <= 0) return;
   // As TransferTime rounds.
-  const double duration = std::floor(flow.remaining / rate * kPicosecondsPerSecond + 0.5);
-  if (duration >= static_cast<double>(kNever - now_)) return;  // beyond the end of time
-  flow.finish = now_ + std::max<int64_t>(1, static_cast<int64_t>(duration));
+  const double duration = std::floor(flow.remaining / flow.rate * kPicosecondsPerSecond + 0.5);
+  if (duration >= static_cast<double>(kNever - flow.settled)) return;  // beyond the end of time
+  flow.finish = flow.settled + std::max<int64_t>(1, static_cast<int64_t>(duration));
   heap_.push_back({flow.finish, flow.sequence, slot, flow.version});
   std::push_heap(heap_.begin(), heap_.end(), std::greater<HeapEntry>());
 }

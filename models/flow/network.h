@@ -47,6 +47,7 @@
 
 #include "configs/units.h"
 #include "models/flow/max_min.h"
+#include "models/steady/state.h"
 
 namespace tpusim::flow {
 
@@ -133,16 +134,11 @@ class Network {
   // Without solving what has changed at `now`: 0 if the flow ends by then.
   double RemainingAt(Picoseconds now, FlowId id) const;
 
-  // What all resources have done so far, at a moment without active flows, and as if
-  // what they did since then they had done `times` more times.
-  struct ResourceBooks {
-    double carried = 0, charged = 0, lent = 0;
-    int64_t busy = 0;
-    uint64_t ended = 0, population = 0;
-  };
-  using Books = std::vector<ResourceBooks>;
-  Books ReadBooks() const;
-  void Repeat(const Books& since, int64_t times);
+  // Shows the state at the end of the instant `now`; `describe` shows what a flow means
+  // to the one who started it, by its tag. When the visitor moves time, the network's
+  // time has moved afterwards.
+  void Visit(Picoseconds now, const std::function<void(uint64_t tag)>& describe,
+             steady::StateVisitor& visitor);
 
   size_t resources() const { return resources_.size(); }
   const std::string& Name(ResourceId id) const { return resources_[id.value].name; }
@@ -188,6 +184,7 @@ class Network {
     double rate = 0;       // bytes/s, since `settled`
     double cap = 0;        // its own
     double limit = 0;      // with what each resource would give it alone
+    int64_t started = 0;
     int64_t settled = 0;
     int64_t finish = kNever;
     uint64_t sequence = 0;  // start order
@@ -257,6 +254,8 @@ class Network {
   double LimitOf(const Flow& flow) const;
   void AddLimit(uint32_t resource, double delta);
   void SetRate(uint32_t slot, double rate);
+  void SetFinish(uint32_t slot);  // from what is left at `settled`
+  void VisitFlow(Flow& flow, steady::StateVisitor& visitor);
   void ChangeMoving(Resource& resource, bool starts);
   void Settle(Flow& flow);
   void Touch(uint32_t resource);

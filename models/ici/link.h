@@ -15,7 +15,7 @@
 
 namespace tpusim::ici {
 
-class Link : public sc_core::sc_module {
+class Link : public sc_core::sc_module, public steady::Stateful {
  public:
   // Stands for `copies` equal links of the pod.
   Link(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::Link& id,
@@ -29,9 +29,7 @@ class Link : public sc_core::sc_module {
   // By each of `senders` equal devices, over one of the copies.
   void Sent(Bytes bytes, int64_t senders) { traffic_.sent += bytes * senders; }
   void Received(Bytes bytes, int64_t senders) { traffic_.received += bytes * senders; }
-  const chip::Traffic& traffic() const { return traffic_; }
-  // As if what has been since `before` had been `times` more times.
-  void Repeat(const chip::Traffic& before, int64_t times) { traffic_.Repeat(before, times); }
+  void Visit(steady::StateVisitor& visitor) override { traffic_.Visit(visitor); }
   // Of one link.
   Bytes sent() const { return PerCopy(traffic_.sent); }
   Bytes received() const { return PerCopy(traffic_.received); }

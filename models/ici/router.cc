@@ -153,4 +153,20 @@ void Router::DelayEnded(uint64_t slot) {
   if (flag >= 0) destination.flags->Raise(flag, source.copies / destination.copies);
 }
 
+void Router::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {
+  VisitDelay(slot, visitor);
+  RdmaRecord& record = pending_[slot].record;
+  visitor.Same(record.rdma);
+  visitor.Same(record.stream.ordinal);
+  visitor.Same(record.op);
+  visitor.Began(record.start);
+}
+
+void Router::VisitDelay(uint64_t slot, steady::StateVisitor& visitor) {
+  const Pending& pending = pending_[slot];
+  visitor.Same(pending.flag);
+  visitor.Same(pending.record.source);
+  visitor.Same(pending.record.destination);
+}
+
 }  // namespace tpusim::ici

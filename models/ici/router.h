@@ -102,7 +102,8 @@ using LinkSpecs = std::array<LinkSpec, configs::kDirections>;
 class Router : public sc_core::sc_module,
                public chip::NetworkPort,
                public chip::FlowListener,
-               public chip::DelayListener {
+               public chip::DelayListener,
+               public steady::Stateful {
  public:
   Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::ChipParams& params,
          int64_t chip, const LinkSpecs& links, const Fabric& fabric, FabricProbe& probe);
@@ -116,6 +117,10 @@ class Router : public sc_core::sc_module,
 
   void FlowEnded(uint64_t slot) override;
   void DelayEnded(uint64_t slot) override;
+  // Transfers are shown where they wait: with their flow, then with their arrival.
+  void Visit(steady::StateVisitor&) override {}
+  void VisitFlow(uint64_t slot, steady::StateVisitor& visitor) override;
+  void VisitDelay(uint64_t slot, steady::StateVisitor& visitor) override;
 
  private:
   // A transfer or signal under way.

@@ -1,4 +1,4 @@
-// Steps of rings that are passed over change nothing but what a simulation costs.
+// Passes of loops over which time is moved change nothing but what a simulation costs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ std::pair<int64_t, int64_t> ExpectTheSame(const configs::Config& config,
   return {passed.events, executed.events};
 }
 
-TEST(Lockstep, ALongRingCostsWhatAShortOneDoes) {
+TEST(FastForward, ALongRingCostsWhatAShortOneDoes) {
   std::vector<int64_t> events;
   for (const int64_t chips : {8, 64, 512}) {
     const configs::Config config = RingOf(chips);
@@ -86,7 +86,7 @@ TEST(Lockstep, ALongRingCostsWhatAShortOneDoes) {
   EXPECT_EQ(events[0], events[2]);
 }
 
-TEST(Lockstep, EveryStepIsInTheRecord) {
+TEST(FastForward, EveryStepIsInTheRecord) {
   const configs::Config config = RingOf(8);
   SimulationOptions options;
   options.record_devices = {0, 1};
@@ -95,14 +95,14 @@ TEST(Lockstep, EveryStepIsInTheRecord) {
   EXPECT_LT(passed, executed / 5);
 }
 
-TEST(Lockstep, AStragglingLinkIsSteppedThrough) {
+TEST(FastForward, AStragglingLinkIsSteppedThrough) {
   const configs::Config config = RingOf(8);
   SimulationOptions options;
   options.impairments.links = {{{3, configs::MakeDirection(0, true)}, 0.5}};
   ExpectTheSame(config, RingProgram(config, {{.steps = 30}}), options, "a link at half its rate");
 }
 
-TEST(Lockstep, WhatIsDueMeanwhileIsNotMissed) {
+TEST(FastForward, WhatIsDueMeanwhileIsNotMissed) {
   const configs::Config config = RingOf(4);
   // Steps of 1.1 us; the core computes for 20 us and then loads for 5 us from HBM.
   const isa::Body beside = MakeBody(Compute(20'000), isa::Dma{.bytes = Bytes(5'000'000)});
@@ -113,7 +113,7 @@ TEST(Lockstep, WhatIsDueMeanwhileIsNotMissed) {
 
 // The stop before it has passed over what is left until a second ring is launched: that
 // one begins when the first goes on, and has passed over nothing.
-TEST(Lockstep, WhoArrivesWhenOthersGoOnHasAllStepsBefore) {
+TEST(FastForward, WhoArrivesWhenOthersGoOnHasAllStepsBefore) {
   const configs::Config config = RingOf(4);
   isa::PodProgram program = RingProgram(config, {{.steps = 60}});
   isa::Rdma rdma;
@@ -138,7 +138,7 @@ TEST(Lockstep, WhoArrivesWhenOthersGoOnHasAllStepsBefore) {
   ExpectTheSame(config, program, {}, "the streams the other way round");
 }
 
-TEST(Lockstep, RandomRingsBesideRandomWork) {
+TEST(FastForward, RandomRingsBesideRandomWork) {
   std::mt19937 random(20);
   const auto number = [&](int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));

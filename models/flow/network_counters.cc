@@ -1,4 +1,4 @@
-// The books of the network: what resources have carried, and whether it adds up.
+// The counters of the network: what resources have carried, and whether it adds up.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,32 +40,6 @@ double Network::Utilization(ResourceId id) const {
 
 double Network::BusyUtilization(ResourceId id) const {
   return now_ > 0 ? Seconds(BusyTime(id).value()) / Seconds(now_) : 0;
-}
-
-Network::Books Network::ReadBooks() const {
-  TPUSIM_CHECK(active_ == 0, "the books are read between flows");
-  Books books;
-  books.reserve(resources_.size());
-  for (const Resource& r : resources_) {
-    books.push_back({r.carried, r.charged, r.lent, r.busy, r.ended, r.population});
-  }
-  return books;
-}
-
-void Network::Repeat(const Books& since, int64_t times) {
-  TPUSIM_CHECK(active_ == 0, "what repeats ends between flows");
-  const auto again = [times](auto& now, auto before) {
-    now += (now - before) * static_cast<decltype(before)>(times);
-  };
-  for (size_t i = 0; i < resources_.size(); ++i) {
-    Resource& r = resources_[i];
-    again(r.carried, since[i].carried);
-    again(r.charged, since[i].charged);
-    again(r.lent, since[i].lent);
-    again(r.busy, since[i].busy);
-    again(r.ended, since[i].ended);
-    again(r.population, since[i].population);
-  }
 }
 
 std::string Network::CheckConservation() const {

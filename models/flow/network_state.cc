@@ -1,0 +1,73 @@
+// The state of the network as steady/state.h means it.
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "models/flow/network.h"
+
+namespace tpusim::flow {
+
+void Network::VisitFlow(Flow& flow, steady::StateVisitor& visitor) {
+  visitor.Same(static_cast<int64_t>(flow.uses.size()));
+  for (const FlowUse& use : flow.uses) {
+    visitor.Same(use.resource);
+    visitor.SameRate(use.weight);
+  }
+  visitor.SameRate(flow.cap);
+  visitor.SameRate(flow.rate);
+  Picoseconds settled(flow.settled), started(flow.started);
+  visitor.Began(settled);
+  visitor.Began(started);
+  // Time and bytes to go: both shrink if the flow outlasts a period.
+  int64_t left = flow.finish == kNever ? kNever : flow.finish - now_;
+  visitor.Left(left);
+  visitor.LeftBytes(flow.remaining);
+  if (!visitor.moves()) return;
+  flow.settled = settled.value();
+  flow.started = started.value();
+  SetFinish(static_cast<uint32_t>(&flow - flows_.data()));
+}
+
+void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& describe,
+                    steady::StateVisitor& visitor) {
+  Solve(now);
+  TPUSIM_CHECK(completed_.empty(), "the instant is not over: a flow has yet to be told of its end");
+  std::vector<Flow*> flows;
+  flows.reserve(active_);
+  for (Flow& flow : flows_) {
+    if (flow.active) flows.push_back(&flow);
+  }
+  std::sort(flows.begin(), flows.end(),
+            [](const Flow* a, const Flow* b) { return a->sequence < b->sequence; });
+  visitor.Same(static_cast<int64_t>(flows.size()));
+  for (Flow* flow : flows) {
+    describe(flow->tag);
+    VisitFlow(*flow, visitor);
+  }
+  for (Resource& resource : resources_) {
+    visitor.Same(static_cast<int64_t>(resource.moving));
+    if (resource.moving > 0) {
+      Picoseconds since(resource.busy_since);
+      visitor.Began(since);
+      resource.busy_since = since.value();
+    }
+    visitor.Counter(resource.busy);
+    visitor.Counter(resource.carried);
+    visitor.Counter(resource.lent);
+    visitor.Counter(resource.charged);
+    visitor.Counter(resource.ended);
+    visitor.Counter(resource.population);
+  }
+  if (!visitor.moves()) return;
+  now_ += visitor.by().value();
+  heap_.clear();
+  for (const Flow* flow : flows) {
+    if (flow->finish == kNever) continue;
+    heap_.push_back({flow->finish, flow->sequence, static_cast<uint32_t>(flow - flows_.data()),
+                     flow->version});
+  }
+  std::make_heap(heap_.begin(), heap_.end(), std::greater<HeapEntry>());
+}
+
+}  // namespace tpusim::flow

@@ -1,0 +1,134 @@
+#include "models/steady/state.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "configs/status_macros.h"
+
+namespace tpusim::steady {
+namespace {
+
+double AsDouble(int64_t bits) { return std::bit_cast<double>(bits); }
+
+// Sums of the same numbers in another order differ by this much at most.
+constexpr double kRounding = 1e-9;
+constexpr double kBytesRounding = 1.0 / 1024;
+
+bool SameBytes(double a, double b) { return std::abs(a - b) <= kBytesRounding; }
+
+// Later by what has passed meanwhile. A pending moment that has come means nothing any
+// more, whenever it was.
+bool Moves(Kind kind, int64_t before, int64_t then, int64_t after, int64_t now) {
+  int64_t ahead_before = before - then, ahead_after = after - now;
+  if (kind == Kind::kPending) {
+    ahead_before = std::max<int64_t>(0, ahead_before);
+    ahead_after = std::max<int64_t>(0, ahead_after);
+  }
+  return ahead_before == ahead_after;
+}
+
+}  // namespace
+
+int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later) {
+  const int64_t then = earlier.at.value(), now = later.at.value();
+  const int64_t period = now - then;
+  if (period <= 0 || earlier.kinds != later.kinds) return 0;
+  int64_t periods = kUnlimited;
+  bool persists = false;  // what the last kBegan speaks of is the same thing in both
+  for (size_t i = 0; i < later.values.size(); ++i) {
+    const int64_t before = earlier.values[i], after = later.values[i];
+    switch (later.kinds[i]) {
+      case Kind::kSame:
+        if (before != after) return 0;
+        break;
+      case Kind::kRate: {
+        const double a = AsDouble(before), b = AsDouble(after);
+        if (a != b && !(std::abs(a - b) <= kRounding * std::max(std::abs(a), std::abs(b)))) {
+          return 0;
+        }
+        break;
+      }
+      case Kind::kPending:
+        if (Moves(Kind::kPending, before, then, after, now)) break;
+        if (before != after) return 0;
+        periods = std::min(periods, (after - now - 1) / period);
+        break;
+      case Kind::kBegan:
+        persists = before == after;
+        if (!persists && !Moves(Kind::kBegan, before, then, after, now)) return 0;
+        break;
+      case Kind::kLeft:
+        if (before == after) break;
+        // What began anew has to have as much left as what it replaces.
+        if (!persists || after > before) return 0;
+        periods = std::min(periods, (after - 1) / (before - after));
+        break;
+      case Kind::kLeftBytes: {
+        const double a = AsDouble(before), b = AsDouble(after);
+        if (SameBytes(a, b)) break;
+        if (!persists || b > a) return 0;
+        const double fits = std::floor(b / (a - b + kBytesRounding)) - 1;
+        periods = std::min(periods, static_cast<int64_t>(std::clamp(fits, 0.0, 1e18)));
+        break;
+      }
+      case Kind::kCounter:
+      case Kind::kDoubleCounter:
+        break;
+    }
+    if (periods <= 0) return 0;
+  }
+  return periods;
+}
+
+StateVisitor StateVisitor::Read(Picoseconds now, Snapshot storage) {
+  StateVisitor visitor;
+  visitor.read_ = std::move(storage);
+  visitor.read_.at = now;
+  visitor.read_.kinds.clear();
+  visitor.read_.values.clear();
+  return visitor;
+}
+
+StateVisitor StateVisitor::Move(const Snapshot& earlier, const Snapshot& later, int64_t periods) {
+  StateVisitor visitor;
+  visitor.earlier_ = &earlier;
+  visitor.later_ = &later;
+  visitor.periods_ = periods;
+  visitor.by_ = (later.at - earlier.at) * periods;
+  return visitor;
+}
+
+void StateVisitor::Write(Kind kind, int64_t& value) {
+  TPUSIM_CHECK(next_ < later_->values.size() && later_->kinds[next_] == kind,
+               "a module shows other numbers when it is moved than when it was read");
+  const int64_t before = earlier_->values[next_], after = later_->values[next_];
+  ++next_;
+  switch (kind) {
+    case Kind::kSame:
+    case Kind::kRate:
+      return;
+    case Kind::kPending:
+    case Kind::kBegan:
+      // What was the same moment in both belongs to what does not repeat.
+      if (before != after) value += by_.value();
+      return;
+    case Kind::kLeft:
+    case Kind::kCounter:
+      value += (after - before) * periods_;
+      return;
+    case Kind::kLeftBytes:
+      if (SameBytes(AsDouble(before), AsDouble(after))) return;
+      [[fallthrough]];
+    case Kind::kDoubleCounter:
+      value = std::bit_cast<int64_t>(AsDouble(value) + (AsDouble(after) - AsDouble(before)) *
+                                                           static_cast<double>(periods_));
+      return;
+  }
+}
+
+void StateVisitor::CheckComplete() const {
+  TPUSIM_CHECK(next_ == later_->values.size(),
+               "a module shows fewer numbers when it is moved than when it was read");
+}
+
+}  // namespace tpusim::steady

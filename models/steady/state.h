@@ -1,0 +1,157 @@
+// When a machine has come back to where it was, and what follows from that.
+//
+// A machine that does the same again and again (a ring that takes n - 1 equal steps, a
+// loop over equal layers) reaches a steady state: after every period everything that is
+// still to happen is what it was one period earlier, relative to the present. From then on
+// each number that describes the machine is linear in the number of periods:
+//
+//   structure          who waits for what, what is queued: the same
+//   moments            a pending arrival, the start of an open interval: later by one
+//                      period, if it belongs to what repeats; the same moment, if it does
+//                      not (a long transfer beside a ring)
+//   remainders         passes left of a loop, bytes left of a long transfer: less by what
+//                      one period takes
+//   counters           bytes carried, time busy: more by what one period adds
+//
+// So n periods take one addition per number, as long as nothing comes to its end on the
+// way: no remainder reaches zero, and no moment that stays where it is is reached. The
+// result is exact. (This is state-space analysis as known from synchronous data-flow
+// graphs: compare states at one point of the loop, stop at the first that recurs.)
+//
+// Every module that holds state describes it once, in a function Visit that shows all of
+// its numbers to a StateVisitor in a fixed order. The same function serves to read a
+// snapshot and to move the module ahead.
+//
+//   StateVisitor reader = StateVisitor::Read(now);  modules.Visit(reader);
+//   Snapshot later = reader.TakeSnapshot();
+//   int64_t n = PeriodsAhead(earlier, later);       // 0: the states differ
+//   StateVisitor mover = StateVisitor::Move(earlier, later, n);  modules.Visit(mover);
+#ifndef TPUSIM_MODELS_STEADY_STATE_H_
+#define TPUSIM_MODELS_STEADY_STATE_H_
+
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "configs/units.h"
+
+namespace tpusim::steady {
+
+// What the numbers of a state mean (see above).
+enum class Kind : uint8_t {
+  kSame,
+  kRate,       // a double that has to be the same but for its rounding
+  kPending,    // a moment at which something will happen; one in the past means nothing
+  kBegan,      // a moment in the past that is still referred to
+  kLeft,       // a remainder, of what began at the last kBegan before it
+  kLeftBytes,  // the same, a double
+  kCounter,
+  kDoubleCounter,
+};
+
+// The state of the machine at one moment, at the end of the instant.
+struct Snapshot {
+  Picoseconds at;
+  std::vector<Kind> kinds;
+  std::vector<int64_t> values;  // doubles by their bits
+};
+
+// The most periods from `earlier` to `later` that will follow and be like that one, so that
+// nothing ends meanwhile; 0 if the states differ. Unlimited if nothing limits them.
+inline constexpr int64_t kUnlimited = INT64_MAX;
+int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later);
+
+class StateVisitor {
+ public:
+  // `storage` is overwritten.
+  static StateVisitor Read(Picoseconds now, Snapshot storage = {});
+  // Both snapshots must outlive the visitor; `periods` from PeriodsAhead.
+  static StateVisitor Move(const Snapshot& earlier, const Snapshot& later, int64_t periods);
+
+  // Numbers are being written: modules have to arm their timers anew.
+  bool moves() const { return later_ != nullptr; }
+  // By how much time moves.
+  Picoseconds by() const { return by_; }
+
+  void Same(int64_t value) { Visit(Kind::kSame, value); }
+  void Same(const void* identity) { Same(std::bit_cast<int64_t>(identity)); }
+  template <typename Tag>
+  void Same(Quantity<Tag, int64_t> quantity) {
+    Same(quantity.value());
+  }
+  void SameRate(double rate) {
+    int64_t bits = std::bit_cast<int64_t>(rate);
+    Visit(Kind::kRate, bits);
+  }
+  // True: the moment has moved along.
+  bool Pending(Picoseconds& at) { return Moment(Kind::kPending, at); }
+  bool Began(Picoseconds& at) { return Moment(Kind::kBegan, at); }
+  // Of what began at the moment that Began was last told.
+  void Left(int64_t& left) { Visit(Kind::kLeft, left); }
+  void LeftBytes(double& left) { VisitDouble(Kind::kLeftBytes, left); }
+  void Counter(int64_t& count) { Visit(Kind::kCounter, count); }
+  void Counter(uint64_t& count) {
+    auto value = static_cast<int64_t>(count);
+    Visit(Kind::kCounter, value);
+    count = static_cast<uint64_t>(value);
+  }
+  void Counter(double& sum) { VisitDouble(Kind::kDoubleCounter, sum); }
+  template <typename Tag>
+  void Counter(Quantity<Tag, int64_t>& quantity) {
+    int64_t value = quantity.value();
+    Visit(Kind::kCounter, value);
+    quantity = Quantity<Tag, int64_t>(value);
+  }
+
+  // After reading.
+  Snapshot TakeSnapshot() { return std::move(read_); }
+  // After moving: aborts unless everything that was read has been written.
+  void CheckComplete() const;
+
+ private:
+  StateVisitor() = default;
+  bool Moment(Kind kind, Picoseconds& at) {
+    int64_t value = at.value();
+    Visit(kind, value);
+    const bool moved = value != at.value();
+    at = Picoseconds(value);
+    return moved;
+  }
+  void VisitDouble(Kind kind, double& value) {
+    int64_t bits = std::bit_cast<int64_t>(value);
+    Visit(kind, bits);
+    value = std::bit_cast<double>(bits);
+  }
+  void Visit(Kind kind, int64_t&& value) { Visit(kind, value); }
+  void Visit(Kind kind, int64_t& value) {
+    if (later_ == nullptr) {
+      read_.kinds.push_back(kind);
+      read_.values.push_back(value);
+    } else {
+      Write(kind, value);
+    }
+  }
+  void Write(Kind kind, int64_t& value);
+
+  Snapshot read_;
+  const Snapshot* earlier_ = nullptr;
+  const Snapshot* later_ = nullptr;
+  int64_t periods_ = 0;
+  Picoseconds by_{0};
+  size_t next_ = 0;
+};
+
+// A module that takes part: every module with a process must, or time cannot be moved.
+class Stateful {
+ public:
+  // At the end of an instant.
+  virtual void Visit(StateVisitor& visitor) = 0;
+
+ protected:
+  ~Stateful() = default;
+};
+
+}  // namespace tpusim::steady
+
+#endif  // TPUSIM_MODELS_STEADY_STATE_H_

@@ -1,0 +1,122 @@
+#include "sim/fast_forward.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "models/chip/sim_time.h"
+
+namespace tpusim::sim {
+namespace {
+
+// Passes with which one is compared: a steady state may take several.
+constexpr size_t kCompared = 4;
+
+// All of the first passes, then a few at every power of two.
+bool IsLookedAt(int64_t pass) {
+  const auto n = static_cast<uint64_t>(pass);
+  return pass <= 8 || n - std::bit_floor(n) <= kCompared;
+}
+
+}  // namespace
+
+FastForward::FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, Recorder& recorder)
+    : sc_module(name), pod_(pod), recorder_(recorder) {
+  SC_HAS_PROCESS(FastForward);
+  SC_METHOD(Look);
+  sensitive << look_;
+  dont_initialize();
+}
+
+void FastForward::end_of_elaboration() { Collect(pod_); }
+
+void FastForward::Collect(const sc_core::sc_object& object) {
+  for (sc_core::sc_object* child : object.get_child_objects()) {
+    if (child == this) continue;
+    if (auto* stateful = dynamic_cast<steady::Stateful*>(child)) {
+      modules_.push_back(stateful);
+    } else if (std::strcmp(child->kind(), "sc_method_process") == 0) {
+      TPUSIM_CHECK(dynamic_cast<const steady::Stateful*>(&object) != nullptr,
+                   fmt::format("{} has a process and shows no state", object.name()));
+    }
+    Collect(*child);
+  }
+}
+
+void FastForward::PassBegins(const chip::Stream& stream, const isa::Body& body) {
+  Loop& loop = loops_[&body];
+  if (loop.stream == nullptr) loop.stream = &stream;
+  if (loop.stream != &stream || !IsLookedAt(++loop.passes)) return;
+  if (std::exchange(loop.due, true)) return;
+  due_.push_back(&loop);
+  look_.notify(sc_core::SC_ZERO_TIME);
+}
+
+void FastForward::LoopEnds(const chip::Stream& stream, const isa::Body& body) {
+  Loop& loop = loops_[&body];
+  if (loop.stream != &stream) return;
+  remembered_ -= static_cast<int64_t>(loop.seen.size());
+  loop.stream = nullptr;
+  loop.passes = 0;
+  loop.seen.clear();
+  ForgetLoops();
+}
+
+void FastForward::ForgetLoops() {
+  if (remembered_ == 0) recorder_.DropMarks();
+}
+
+void FastForward::Visit(steady::StateVisitor& visitor) {
+  for (steady::Stateful* module : modules_) module->Visit(visitor);
+  recorder_.Visit(visitor);
+}
+
+void FastForward::Look() {
+  // The instant is not over.
+  if (sc_core::sc_pending_activity_at_current_time()) {
+    look_.notify(sc_core::SC_ZERO_TIME);
+    return;
+  }
+  auto reader = steady::StateVisitor::Read(chip::Now());
+  Visit(reader);
+  const auto now = std::make_shared<const Seen>(Seen{reader.TakeSnapshot(), recorder_.SetMark()});
+  bool moved = false;
+  for (Loop* loop : std::exchange(due_, {})) {
+    loop->due = false;
+    if (loop->stream == nullptr) continue;  // it ended in the instant
+    // What was seen now is no more after time has moved.
+    if (moved || Move(*loop, *now)) {
+      moved = true;
+      continue;
+    }
+    loop->seen.push_front(now);
+    ++remembered_;
+    if (loop->seen.size() <= kCompared) continue;
+    loop->seen.pop_back();
+    --remembered_;
+  }
+  ForgetLoops();
+}
+
+bool FastForward::Move(Loop& loop, const Seen& now) {
+  for (const std::shared_ptr<const Seen>& before : loop.seen) {
+    const int64_t periods = steady::PeriodsAhead(before->state, now.state);
+    if (periods == 0) continue;
+    TPUSIM_CHECK(periods != steady::kUnlimited, "a loop whose passes do not become fewer");
+    auto mover = steady::StateVisitor::Move(before->state, now.state, periods);
+    Visit(mover);
+    mover.CheckComplete();
+    recorder_.Repeat(before->mark, now.state.at - before->state.at, periods);
+    ++moves_;
+    remembered_ -= static_cast<int64_t>(loop.seen.size());
+    loop.seen.clear();
+    loop.passes = 0;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace tpusim::sim

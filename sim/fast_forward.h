@@ -1,0 +1,77 @@
+// Moves time over passes of loops that repeat what the pass before them did.
+//
+// Streams tell when they begin a pass of a loop, be it the steps of a ring or the layers
+// of the program. At the end of that instant the complete state of the pod is read
+// (steady/state.h) and compared with what it was at the last few passes. If it was the
+// same, everything until the next end of a loop, of a long transfer or of anything else
+// that does not repeat is known: as many periods as fit are passed at once.
+//
+// The state is what the modules of the pod show: all that are steady::Stateful, found in
+// SystemC's hierarchy. A module that has a process and shows no state is an error of ours,
+// as its future would be lost.
+//
+// Of one loop that many devices run at once, the passes of the first stream that entered
+// it are looked at. Looking costs as much as the pod has state, so it becomes rarer in
+// loops that find no steady state.
+#ifndef TPUSIM_SIM_FAST_FORWARD_H_
+#define TPUSIM_SIM_FAST_FORWARD_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <systemc>
+#include <unordered_map>
+#include <vector>
+
+#include "models/chip/loop_listener.h"
+#include "models/chip/stream.h"
+#include "models/steady/state.h"
+#include "sim/recorder.h"
+
+namespace tpusim::sim {
+
+class FastForward : public sc_core::sc_module, public chip::LoopListener {
+ public:
+  // `pod`: the root of all modules.
+  FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, Recorder& recorder);
+
+  void PassBegins(const chip::Stream& stream, const isa::Body& loop) override;
+  void LoopEnds(const chip::Stream& stream, const isa::Body& loop) override;
+
+  // How often time was moved.
+  int64_t moves() const { return moves_; }
+
+ private:
+  // The pod at the begin of a pass.
+  struct Seen {
+    steady::Snapshot state;
+    Recorder::Mark mark;
+  };
+  struct Loop {
+    const chip::Stream* stream = nullptr;  // the first that entered it; null: none is in it
+    int64_t passes = 0;                    // since then, or since time was moved
+    bool due = false;                      // a pass has begun in this instant
+    std::deque<std::shared_ptr<const Seen>> seen;  // the latest first
+  };
+
+  void end_of_elaboration() override;
+  void Collect(const sc_core::sc_object& object);
+  void Look();
+  void Visit(steady::StateVisitor& visitor);
+  // True: time has been moved.
+  bool Move(Loop& loop, const Seen& now);
+  void ForgetLoops();
+
+  sc_core::sc_module& pod_;
+  Recorder& recorder_;
+  std::vector<steady::Stateful*> modules_;
+  sc_core::sc_event look_;
+  std::unordered_map<const isa::Body*, Loop> loops_;  // looked up, never iterated over
+  std::vector<Loop*> due_;                            // in the order in which they were told
+  int64_t remembered_ = 0;                            // by all loops
+  int64_t moves_ = 0;
+};
+
+}  // namespace tpusim::sim
+
+#endif  // TPUSIM_SIM_FAST_FORWARD_H_
