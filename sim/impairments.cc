@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "configs/status_macros.h"
+#include "models/timing/collective_timing.h"
 #include "models/isa/used_routes.h"
 
 namespace tpusim::sim {
@@ -47,6 +48,13 @@ double Impairments::LinkFactor(const configs::Link& link) const {
     if (degraded.link == link) factor *= degraded.factor;
   }
   return factor;
+}
+
+BytesPerSecond LinkRate(const configs::Config& config, const Impairments& impairments,
+                        const configs::Link& link) {
+  const int axis = configs::AxisOf(link.direction);
+  const bool wraps = config.topology.wraps(axis) || config.topology.IsTwisted(axis);
+  return timing::EffectiveLinkRate(config.chip.ici, wraps) * impairments.LinkFactor(link);
 }
 
 absl::StatusOr<SlowChip> ParseSlowChip(const std::string& text, const configs::Config& config) {

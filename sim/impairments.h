@@ -33,6 +33,10 @@ struct Impairments {
   double LinkFactor(const configs::Link& link) const;
 };
 
+// What transfers reach on this link.
+BytesPerSecond LinkRate(const configs::Config& config, const Impairments& impairments,
+                        const configs::Link& link);
+
 // "chip=3:0.8" and "3:x+=0.5". Errors: another form, a chip or link that the slice
 // does not have, a factor out of range.
 absl::StatusOr<SlowChip> ParseSlowChip(const std::string& text, const configs::Config& config);

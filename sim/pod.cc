@@ -18,19 +18,14 @@ configs::ChipParams Impaired(const configs::ChipParams& params, double clock_fac
   return impaired;
 }
 
-ici::LinkSpecs LinksOf(int64_t chip, const PodContext& context) {
-  ici::LinkSpecs specs;
+ici::LinkRates LinksOf(int64_t chip, const PodContext& context) {
+  ici::LinkRates rates;
   for (int d = 0; d < configs::kDirections; ++d) {
     const configs::Link link{chip, static_cast<configs::Direction>(d)};
     if (!context.classes.links.IsRepresentative(LinkIndex(link))) continue;
-    const configs::Topology& topology = context.config.topology;
-    const int axis = configs::AxisOf(link.direction);
-    const bool wraps = topology.wraps(axis) || topology.IsTwisted(axis);
-    specs[d].rate = timing::EffectiveLinkRate(context.config.chip.ici, wraps) *
-                    context.impairments.LinkFactor(link);
-    specs[d].copies = context.classes.links.Copies(LinkIndex(link));
+    rates[d] = LinkRate(context.config, context.impairments, link);
   }
-  return specs;
+  return rates;
 }
 
 bool HasRepresentative(int64_t chip, const configs::Config& config, const Classes& classes) {
@@ -50,8 +45,8 @@ bool HasRepresentative(int64_t chip, const configs::Config& config, const Classe
 Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
     : sc_module(name),
       params_(Impaired(context.config.chip, context.impairments.ClockFactor(id))),
-      router_("router", context.fluid, params_, id, LinksOf(id, context), context.fabric,
-              context.recorder) {
+      router_("router", context.fluid, params_, id, LinksOf(id, context), context.program,
+              context.fabric, context.recorder) {
   const Classes& classes = context.classes;
   if (classes.chips.IsRepresentative(id)) {
     host_link_ = std::make_unique<chip::HostLink>("host_link", context.fluid, params_,
@@ -85,7 +80,7 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
 
 Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
          const isa::PodProgram& program, const Impairments& impairments, const Classes& classes,
-         bool every_step, Recorder& recorder)
+         bool every_step, InFlight* flights, Recorder& recorder)
     : sc_module(name),
       config_(config),
       classes_(classes),
@@ -109,7 +104,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
   const int64_t chips = config.topology.chips();
   devices_.resize(static_cast<size_t>(config.devices()));
   host_links_.resize(static_cast<size_t>(chips));
-  fabric_.links.resize(static_cast<size_t>(chips * configs::kDirections));
+  links_.resize(static_cast<size_t>(chips * configs::kDirections));
   for (int64_t id = 0; id < chips; ++id) {
     if (!HasRepresentative(id, config, classes)) continue;
     Chip& chip = *chips_.emplace_back(
@@ -119,7 +114,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       devices_[device->id()] = device.get();
     }
     for (int d = 0; d < configs::kDirections; ++d) {
-      fabric_.links[id * configs::kDirections + d] =
+      links_[id * configs::kDirections + d] =
           chip.router().link(static_cast<configs::Direction>(d));
     }
   }
@@ -140,17 +135,34 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
         .nic = nics_.empty() ? nullptr
                              : nics_[classes.hosts.Representative(hosts.of_chip[chip])].get(),
         .copies = classes.devices.Copies(d),
+        .device_class = classes.devices.class_of[d],
     });
   }
-  for (size_t l = 0; l < fabric_.links.size(); ++l) {
+  for (size_t l = 0; l < links_.size(); ++l) {
     if (classes.links.class_of[l] < 0) continue;
-    fabric_.links[l] = fabric_.links[classes.links.Representative(static_cast<int64_t>(l))];
+    links_[l] = links_[classes.links.Representative(static_cast<int64_t>(l))];
   }
+  AddPaths(program);
+  fabric_.flights = flights;
+  fluid_.SetSettleListener(flights);
   for (const int32_t d : classes.devices.first) {
     const isa::SharedBody& body = program.programs[program.program_of_device[d]];
     devices_[d]->main_stream().Enqueue(*body, /*token=*/-1);
   }
   if (!recorder.recorded_devices().empty()) WatchRates(recorder);
+}
+
+void Pod::AddPaths(const isa::PodProgram& program) {
+  fabric_.paths.resize(program.routes.size());
+  for (size_t route = 0; route < program.routes.size(); ++route) {
+    for (const RouteLoad& load : classes_.loads[route]) {
+      ici::Fabric::Path& path = fabric_.paths[route].emplace_back();
+      path.timed_by = load.slowest;
+      for (const RouteLoad::OnLinks& on : load.links) {
+        path.crossings.push_back({links_[classes_.links.first[on.link_class]], on.flows});
+      }
+    }
+  }
 }
 
 void Pod::BuildNics(const configs::Hosts& hosts) {

@@ -36,6 +36,7 @@
 #include "sim/fast_forward.h"
 #include "sim/recorder.h"
 #include "sim/symmetry/classes.h"
+#include "sim/symmetry/in_flight.h"
 
 namespace tpusim::sim {
 
@@ -74,8 +75,10 @@ class Pod : public sc_core::sc_module {
  public:
   // The program must have been verified (isa/verify.h); everything must outlive
   // the pod.
+  // `flights` is told of transfers; null: nobody asks.
   Pod(sc_core::sc_module_name name, const configs::Config& config, const isa::PodProgram& program,
-      const Impairments& impairments, const Classes& classes, bool every_step, Recorder& recorder);
+      const Impairments& impairments, const Classes& classes, bool every_step,
+      InFlight* flights, Recorder& recorder);
 
   // The device itself, or the one that represents it.
   chip::Device& device(int32_t id) { return *devices_[id]; }
@@ -94,9 +97,11 @@ class Pod : public sc_core::sc_module {
   void BuildNics(const configs::Hosts& hosts);
   void WatchRates(Recorder& recorder);
 
+  void AddPaths(const isa::PodProgram& program);
+
   // The member of `classes` that represents the link; null = no such link.
   ici::Link* LinkOf(int64_t chip, int direction) {
-    return fabric_.links[chip * configs::kDirections + direction];
+    return links_[chip * configs::kDirections + direction];
   }
 
   const configs::Config& config_;
@@ -109,6 +114,7 @@ class Pod : public sc_core::sc_module {
   std::vector<chip::HostLink*> host_links_;
   std::vector<std::unique_ptr<chip::Nic>> nics_;  // per host, representatives only
   std::vector<chip::Device*> devices_;
+  std::vector<ici::Link*> links_;  // by LinkIndex
   FastForward fast_forward_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <systemc>
 #include <utility>
 
@@ -13,10 +14,38 @@
 
 namespace tpusim::sim {
 
+namespace {
+
+// A simulation with these classes; nullopt: they are too coarse for `refused`.
+absl::StatusOr<std::optional<Timeline>> SimulateWith(
+    const configs::Config& config, const isa::PodProgram& program,
+    const SimulationOptions& options, const Symmetry& symmetry, std::optional<RouteSet>& refused) {
+  // Of an earlier simulation of this process.
+  sc_core::sc_get_curr_simcontext()->reset();
+  std::optional<InFlight> flights;
+  if (!symmetry.Allows(symmetry.all())) flights.emplace(symmetry, program);
+  Recorder recorder(config, program, symmetry.classes(), options.record_devices);
+  Pod pod("pod", config, program, options.impairments, symmetry.classes(), options.every_step,
+          flights ? &*flights : nullptr, recorder);
+  sc_core::sc_start();  // until nothing is left to happen, or a fault
+  RETURN_IF_ERROR(pod.fault());
+  if (flights && flights->refused()) {
+    refused = flights->refused();
+    return std::nullopt;
+  }
+  RETURN_IF_ERROR(CheckFinished(pod, program));
+
+  Timeline timeline = recorder.Finish();
+  timeline.events = pod.events();
+  pod.AddBytes(timeline);
+  pod.CheckInvariants(timeline);
+  return timeline;
+}
+
+}  // namespace
+
 absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodProgram& program,
                                   const SimulationOptions& options) {
-  static bool simulated = false;
-  TPUSIM_CHECK(!std::exchange(simulated, true), "SystemC runs one simulation per process");
   RETURN_IF_ERROR(isa::Verify(program, config.topology));
   for (const int32_t device : options.record_devices) {
     if (device < 0 || device >= program.devices()) {
@@ -30,20 +59,19 @@ absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodP
                "SystemC does not count picoseconds");
 
   RETURN_IF_ERROR(CheckRoutes(program, options.impairments));
-  const Classes classes =
-      options.fold ? FindClasses(config, program, options.impairments) : Unfolded(config);
-  Recorder recorder(config, program, classes, options.record_devices);
-  Pod pod("pod", config, program, options.impairments, classes, options.every_step, recorder);
-  sc_core::sc_start();  // until nothing is left to happen, or a fault
-  RETURN_IF_ERROR(pod.fault());
-  RETURN_IF_ERROR(CheckFinished(pod, program));
-
-  Timeline timeline = recorder.Finish();
-  timeline.events = pod.events();
-  timeline.chip_classes = classes.chips.classes();
-  pod.AddBytes(timeline);
-  pod.CheckInvariants(timeline);
-  return timeline;
+  Symmetry symmetry(config, program, options.impairments, options.folding);
+  for (int64_t simulations = 1;; ++simulations) {
+    std::optional<RouteSet> refused;
+    ASSIGN_OR_RETURN(std::optional<Timeline> timeline,
+                     SimulateWith(config, program, options, symmetry, refused));
+    if (timeline) {
+      timeline->chip_classes = symmetry.classes().chips.classes();
+      timeline->folding = {symmetry.classes().devices.classes(), simulations, symmetry.steps(),
+                           symmetry.Skew()};
+      return *std::move(timeline);
+    }
+    symmetry.Split(*refused);
+  }
 }
 
 std::vector<int32_t> Representatives(const isa::PodProgram& program) {

@@ -1,7 +1,8 @@
 // One simulation of one step: a program on a slice, executed on SystemC modules.
 //
-// SystemC elaborates once per process, so Simulate may be called once per
-// process; a second call is a broken invariant.
+// One device of every class is simulated (symmetry/symmetry.h). If the classes turn out
+// too coarse on the way they are refined and the simulation begins again, in a fresh
+// SystemC context.
 #ifndef TPUSIM_SIM_SIMULATE_H_
 #define TPUSIM_SIM_SIMULATE_H_
 
@@ -13,6 +14,7 @@
 #include "configs/config.h"
 #include "models/isa/program.h"
 #include "sim/impairments.h"
+#include "sim/symmetry/symmetry.h"
 #include "sim/timeline.h"
 
 namespace tpusim::sim {
@@ -20,11 +22,9 @@ namespace tpusim::sim {
 struct SimulationOptions {
   // Devices whose spans and counters are kept. Empty = none (totals only).
   std::vector<int32_t> record_devices;
-  // Simulate one device, link and host link of every class (symmetry/classes.h).
-  // The result is the same; off simulates every one.
-  bool fold = true;
-  // Execute every step of every kernel and ring, or pass over those that repeat
-  // (chip/tensor_core.h, sim/lockstep.h).
+  Folding folding = Folding::kExact;
+  // Execute every step of every kernel and pass of every loop, also those that repeat
+  // (chip/tensor_core.h, sim/fast_forward.h).
   bool every_step = false;
   Impairments impairments;
 };

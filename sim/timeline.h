@@ -86,10 +86,23 @@ struct OpTotals {
   Bytes hbm_bytes{0};      // read and written
 };
 
+// What was told apart, and why (symmetry/symmetry.h).
+struct FoldingReport {
+  struct Step {
+    std::string reason;
+    int64_t device_classes = 0;  // after it
+  };
+  int64_t device_classes = 0;
+  int64_t simulations = 1;  // all but the last met a set of routes that splits a class
+  std::vector<Step> steps;
+  Picoseconds ignored_skew{0};  // of arrivals, by an approximate folding
+};
+
 struct Timeline {
   Picoseconds step_time{0};
   int64_t events = 0;           // instructions retired + flow starts and ends
-  int64_t chip_classes = 0;     // chips that were told apart; see symmetry/classes.h
+  int64_t chip_classes = 0;     // chips that were told apart
+  FoldingReport folding;
   int32_t critical_device = 0;  // first device of the latest-finishing class
   std::vector<DeviceTotals> devices;
   std::vector<HostTotals> hosts;  // empty in a single slice

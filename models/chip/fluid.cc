@@ -58,8 +58,8 @@ void Fluid::Settle() {
     changed_.notify(sc_core::SC_ZERO_TIME);
     return;
   }
-  const Picoseconds now = Now();
-  network_.Solve(now);
+  if (settle_listener_ != nullptr) settle_listener_->InstantSettled();
+  network_.Solve(Now());
   for (const flow::ResourceId id : network_.TakeChanged()) {
     if (ConditionsListener* listener = watchers_[id.value]) listener->ConditionsChanged();
   }

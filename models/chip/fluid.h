@@ -50,6 +50,16 @@ class ConditionsListener {
   ~ConditionsListener() = default;
 };
 
+// Is asked at the end of every instant in which a flow started or ended, before rates are
+// solved.
+class SettleListener {
+ public:
+  virtual void InstantSettled() = 0;
+
+ protected:
+  ~SettleListener() = default;
+};
+
 class Fluid : public sc_core::sc_module, public steady::Stateful {
  public:
   explicit Fluid(sc_core::sc_module_name name);
@@ -69,6 +79,8 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
   // One listener per resource; null = nobody.
   void Watch(flow::ResourceId id, ConditionsListener* listener);
 
+  // Null: nobody asks.
+  void SetSettleListener(SettleListener* listener) { settle_listener_ = listener; }
   void Visit(steady::StateVisitor& visitor) override;
 
   // Flow starts and ends so far.
@@ -91,6 +103,7 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
   std::vector<ConditionsListener*> watchers_;  // by resource
   sc_core::sc_event changed_;
   sc_core::sc_event completion_;
+  SettleListener* settle_listener_ = nullptr;
   bool changed_since_ = false;
   Picoseconds scheduled_{-1};  // of completion_; -1 = none
   int64_t events_ = 0;

@@ -1,7 +1,7 @@
 // One direction of one inter-chip link: leaves a chip towards a neighbour.
 //
 // A resource of the fluid with the rate that transfers reach in practice
-// (timing::EffectiveLinkRate), and books of what was sent into it and what came
+// (timing::EffectiveLinkRate), and counters of what was sent into it and what came
 // out at the other end. Latency belongs to the route (router.h), not to the link.
 #ifndef TPUSIM_MODELS_ICI_LINK_H_
 #define TPUSIM_MODELS_ICI_LINK_H_
@@ -17,30 +17,23 @@ namespace tpusim::ici {
 
 class Link : public sc_core::sc_module, public steady::Stateful {
  public:
-  // Stands for `copies` equal links of the pod.
+  // Represents all links of its class.
   Link(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::Link& id,
-       BytesPerSecond rate, int64_t copies);
+       BytesPerSecond rate);
 
   const configs::Link& id() const { return id_; }
   flow::ResourceId resource() const { return resource_; }
 
-  int64_t copies() const { return copies_; }
-
-  // By each of `senders` equal devices, over one of the copies.
-  void Sent(Bytes bytes, int64_t senders) { traffic_.sent += bytes * senders; }
-  void Received(Bytes bytes, int64_t senders) { traffic_.received += bytes * senders; }
+  void Sent(Bytes bytes) { traffic_.sent += bytes; }
+  void Received(Bytes bytes) { traffic_.received += bytes; }
   void Visit(steady::StateVisitor& visitor) override { traffic_.Visit(visitor); }
-  // Of one link.
-  Bytes sent() const { return PerCopy(traffic_.sent); }
-  Bytes received() const { return PerCopy(traffic_.received); }
+  Bytes sent() const { return traffic_.sent; }
+  Bytes received() const { return traffic_.received; }
 
  private:
-  Bytes PerCopy(Bytes bytes) const;
-
   const configs::Link id_;
   const flow::ResourceId resource_;
-  const int64_t copies_;
-  chip::Traffic traffic_;  // over all copies
+  chip::Traffic traffic_;
 };
 
 }  // namespace tpusim::ici

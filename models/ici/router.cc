@@ -20,26 +20,26 @@ std::string LinkName(configs::Direction direction) {
 }  // namespace
 
 Router::Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::ChipParams& params,
-               int64_t chip, const LinkSpecs& links, const Fabric& fabric, FabricProbe& probe)
+               int64_t chip, const LinkRates& links, const isa::PodProgram& program,
+               const Fabric& fabric, FabricProbe& probe)
     : sc_module(name),
       fluid_(fluid),
       params_(params),
+      program_(program),
       fabric_(fabric),
       probe_(probe),
       arrivals_("arrivals", this) {
   for (int d = 0; d < configs::kDirections; ++d) {
-    if (links[d].copies == 0) continue;
+    if (!links[d]) continue;
     const auto direction = static_cast<configs::Direction>(d);
-    links_[d] =
-        std::make_unique<Link>(LinkName(direction).c_str(), fluid, configs::Link{chip, direction},
-                               links[d].rate, links[d].copies);
+    links_[d] = std::make_unique<Link>(LinkName(direction).c_str(), fluid,
+                                       configs::Link{chip, direction}, *links[d]);
   }
 }
 
-Link& Router::LinkOf(const configs::Link& id) const {
-  Link* link = fabric_.links[id.chip * configs::kDirections + static_cast<int>(id.direction)];
-  TPUSIM_CHECK(link != nullptr, "a route crosses a link that does not exist");
-  return *link;
+Picoseconds Router::Latency(int32_t device, int32_t route) const {
+  const int32_t timed_by = fabric_.PathOf(device, route).timed_by;
+  return timing::RouteLatency(params_, timed_by, program_.routes[route].from[timed_by]);
 }
 
 uint32_t Router::NewSlot() {
@@ -88,11 +88,11 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
   const auto senders = static_cast<double>(source.copies);
   const double arrivals = senders / static_cast<double>(destination.copies);
   uses_.clear();
-  for (const configs::Link& id : route.links) {
-    Link& link = LinkOf(id);
-    link.Sent(rdma.bytes, source.copies);
-    uses_.push_back({link.resource(), senders / static_cast<double>(link.copies())});
+  for (const Fabric::Path::Crossing& crossing : fabric_.PathOf(device, rdma.route).crossings) {
+    crossing.link->Sent(rdma.bytes * crossing.flows);
+    uses_.push_back({crossing.link->resource(), static_cast<double>(crossing.flows)});
   }
+  if (fabric_.flights != nullptr) fabric_.flights->FlightBegins(device, rdma.route);
   if (route.dcn) {
     UseDcn(record);
   } else if (route.links.empty() && route.peer != device) {
@@ -120,10 +120,14 @@ void Router::FlowEnded(uint64_t slot) {
   RdmaRecord& record = pending_[slot].record;
   const isa::Rdma& rdma = *record.rdma;
   const int64_t senders = fabric_.devices[record.source].copies;
-  for (const configs::Link& id : record.route->links) LinkOf(id).Received(rdma.bytes, senders);
+  for (const Fabric::Path::Crossing& crossing :
+       fabric_.PathOf(record.source, rdma.route).crossings) {
+    crossing.link->Received(rdma.bytes * crossing.flows);
+  }
+  if (fabric_.flights != nullptr) fabric_.flights->FlightEnds(record.source, rdma.route);
   record.end = chip::Now();
   if (record.route->dcn) fabric_.devices[record.destination].nic->Received(rdma.bytes, senders);
-  record.arrival = record.end + timing::RouteLatency(params_, record.source, *record.route);
+  record.arrival = record.end + Latency(record.source, rdma.route);
   if (rdma.reduce) {
     record.arrival +=
         timing::ReduceTail(params_, *rdma.reduce, rdma.bytes, rdma.to == isa::MemorySpace::kHbm);
@@ -141,7 +145,7 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
   pending.record = RdmaRecord{};
   pending.record.source = device;
   pending.record.destination = route.peer;
-  arrivals_.Push(chip::Now() + timing::RouteLatency(params_, device, route), slot);
+  arrivals_.Push(chip::Now() + Latency(device, signal.route), slot);
 }
 
 void Router::DelayEnded(uint64_t slot) {

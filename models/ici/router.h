@@ -34,6 +34,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <systemc>
 #include <vector>
 
@@ -73,10 +74,31 @@ class FabricProbe {
   virtual void RdmaEnded(const RdmaRecord& record) = 0;
 };
 
+// Is told between the begin and the end of every transfer's flow.
+class FlightListener {
+ public:
+  virtual void FlightBegins(int32_t device, int32_t route) = 0;
+  virtual void FlightEnds(int32_t device, int32_t route) = 0;
+
+ protected:
+  ~FlightListener() = default;
+};
+
 // Who can be reached: filled while the pod is built, constant afterwards. Where one
-// module stands for several equal ones, all of them lead to it; a flow from one
+// module represents several equal ones, all of them lead to it; a flow from one
 // of A equal devices counts A / X times on one of X equal resources.
 struct Fabric {
+  // What a transfer does to links: each carries it so many times, once for every equal
+  // transfer that crosses it.
+  struct Path {
+    struct Crossing {
+      Link* link = nullptr;
+      int64_t flows = 1;
+    };
+    std::vector<Crossing> crossings;
+    // The device whose way over the route sets the latency.
+    int32_t timed_by = -1;
+  };
   struct Endpoint {
     chip::Hbm* hbm = nullptr;
     chip::Vpu* vpu = nullptr;
@@ -85,19 +107,21 @@ struct Fabric {
     const chip::SparseCore* sparse_core = nullptr;  // null where there is none
     const chip::HostLink* host_link = nullptr;
     chip::Nic* nic = nullptr;  // null in a single slice
-    int64_t copies = 1;        // devices that these modules stand for
+    int64_t copies = 1;        // devices that these modules represent
+    int32_t device_class = 0;
   };
   std::vector<Endpoint> devices;
-  // By chip x directions + direction; null where there is none.
-  std::vector<Link*> links;
+  // By route, then by class of the sender.
+  std::vector<std::vector<Path>> paths;
+  FlightListener* flights = nullptr;  // null: nobody asks
+
+  const Path& PathOf(int32_t device, int32_t route) const {
+    return paths[route][devices[device].device_class];
+  }
 };
 
-// A link to be built: at which rate, standing for how many; none if 0.
-struct LinkSpec {
-  BytesPerSecond rate{0};
-  int64_t copies = 0;
-};
-using LinkSpecs = std::array<LinkSpec, configs::kDirections>;
+// The rates of the links to be built, by direction.
+using LinkRates = std::array<std::optional<BytesPerSecond>, configs::kDirections>;
 
 class Router : public sc_core::sc_module,
                public chip::NetworkPort,
@@ -106,7 +130,8 @@ class Router : public sc_core::sc_module,
                public steady::Stateful {
  public:
   Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::ChipParams& params,
-         int64_t chip, const LinkSpecs& links, const Fabric& fabric, FabricProbe& probe);
+         int64_t chip, const LinkRates& links, const isa::PodProgram& program,
+         const Fabric& fabric, FabricProbe& probe);
 
   void Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
             const chip::StreamRef& stream, int32_t op) override;
@@ -128,12 +153,14 @@ class Router : public sc_core::sc_module,
     RdmaRecord record;
     int32_t flag = -1;  // of the receiver
   };
-  Link& LinkOf(const configs::Link& id) const;
+  // Until what is sent over a route arrives.
+  Picoseconds Latency(int32_t device, int32_t route) const;
   void UseDcn(const RdmaRecord& record);
   uint32_t NewSlot();
 
   chip::Fluid& fluid_;
   const configs::ChipParams& params_;
+  const isa::PodProgram& program_;
   const Fabric& fabric_;
   FabricProbe& probe_;
   std::array<std::unique_ptr<Link>, configs::kDirections> links_;

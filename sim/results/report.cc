@@ -317,6 +317,7 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.devices = config.devices();
   r.chips = config.topology.chips();
   r.chip_classes = timeline.chip_classes;
+  r.folding = timeline.folding;
   r.events = timeline.events;
   r.ops = Ops(info, timeline.ops);
   r.scopes = Scopes(info, timeline.ops);

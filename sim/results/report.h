@@ -80,6 +80,7 @@ struct Report {
   Bytes peak_hbm{0}, usable_hbm{0};
   Bytes peak_cmem{0}, usable_cmem{0};                // 0 without CMEM
   int64_t devices = 0, chips = 0, chip_classes = 0;  // pod
+  sim::FoldingReport folding;
   int64_t events = 0;
   std::vector<OpReport> ops;                  // longest first
   std::vector<ScopeReport> scopes;            // by name

@@ -38,6 +38,17 @@ Json OpJson(const OpReport& o) {
           {"source", o.source}};
 }
 
+Json FoldingJson(const sim::FoldingReport& folding) {
+  Json steps = Json::array();
+  for (const sim::FoldingReport::Step& step : folding.steps) {
+    steps.push_back({{"reason", step.reason}, {"device_classes", step.device_classes}});
+  }
+  return {{"device_classes", folding.device_classes},
+          {"simulations", folding.simulations},
+          {"ignored_skew_ns", ToNanoseconds(folding.ignored_skew)},
+          {"steps", std::move(steps)}};
+}
+
 Json ScopeJson(const ScopeReport& s) {
   return {{"scope", s.scope},
           {"total_ns", ToNanoseconds(s.total)},
@@ -126,6 +137,15 @@ Report Read(const Json& j) {
   r.devices = count(j, "devices");
   r.chips = count(j, "chips");
   r.chip_classes = count(j, "chip_classes");
+  if (j.contains("folding")) {
+    const Json& folding = j.at("folding");
+    r.folding.device_classes = count(folding, "device_classes");
+    r.folding.simulations = count(folding, "simulations");
+    r.folding.ignored_skew = time(folding, "ignored_skew_ns");
+    for (const Json& step : folding.at("steps")) {
+      r.folding.steps.push_back({text(step, "reason"), count(step, "device_classes")});
+    }
+  }
   r.events = count(j, "events");
   for (const Json& o : j.at("ops")) {
     OpReport op;
@@ -200,6 +220,7 @@ std::string ToJson(const Report& r, JsonDetail detail) {
             {"devices", r.devices},
             {"chips", r.chips},
             {"chip_classes", r.chip_classes},
+            {"folding", FoldingJson(r.folding)},
             {"events", r.events},
             {"ops", Array(r.ops, OpJson)},
             {"scopes", Array(r.scopes, ScopeJson)},

@@ -1,5 +1,6 @@
 #include "sim/symmetry/classes.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <numeric>
@@ -7,147 +8,14 @@
 #include <utility>
 
 #include "configs/hosts.h"
+#include "configs/status_macros.h"
 #include "models/isa/used_routes.h"
+#include "sim/symmetry/mix.h"
 
 namespace tpusim::sim {
 namespace {
 
-using Colour = uint64_t;
-constexpr Colour kNone = 0;  // of what does not exist
-
-// A finalizer with full avalanche (SplitMix64's).
-Colour Mix(Colour x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-// `b` mixed already.
-Colour Add(Colour a, Colour b) { return Mix(a ^ b); }
-Colour Mix(Colour a, Colour b) { return Add(a, Mix(b)); }
-
-Partition PartitionOf(const std::vector<Colour>& colours) {
-  Partition partition;
-  partition.class_of.assign(colours.size(), -1);
-  std::unordered_map<Colour, int32_t> known;
-  // Most are of few colours, which need not be looked up.
-  std::array<std::pair<Colour, int32_t>, 64> recent = {};
-  for (size_t i = 0; i < colours.size(); ++i) {
-    if (colours[i] == kNone) continue;
-    auto& [colour, its_class] = recent[colours[i] % recent.size()];
-    if (colour != colours[i]) {
-      const auto [it, fresh] =
-          known.try_emplace(colours[i], static_cast<int32_t>(partition.first.size()));
-      if (fresh) {
-        partition.first.push_back(static_cast<int32_t>(i));
-        partition.size.push_back(0);
-      }
-      colour = colours[i];
-      its_class = it->second;
-    }
-    partition.class_of[i] = its_class;
-    ++partition.size[its_class];
-  }
-  return partition;
-}
-
-// What a transfer to another slice is to a network card or host link.
-constexpr Colour kLeaves = 1, kArrives = 2;
-
-class Refinement {
- public:
-  Refinement(const configs::Config& config, const isa::PodProgram& program,
-             const Impairments& impairments)
-      : program_(program),
-        per_chip_(config.topology.devices_per_chip()),
-        used_(isa::UsedRoutes(program)),
-        devices_(static_cast<size_t>(program.devices())),
-        links_(static_cast<size_t>(config.topology.chips() * configs::kDirections), kNone),
-        chips_(static_cast<size_t>(config.topology.chips()), Mix(1)),
-        on_hosts_(configs::HostsOf(config)) {
-    for (const int64_t chips : on_hosts_.chips) {
-      hosts_.push_back(Mix(4, static_cast<Colour>(chips)));
-    }
-    for (size_t d = 0; d < devices_.size(); ++d) {
-      const double clock = impairments.ClockFactor(static_cast<int64_t>(d) / per_chip_);
-      devices_[d] = Mix(Mix(2, static_cast<Colour>(program.program_of_device[d])),
-                        std::bit_cast<Colour>(clock));
-    }
-    for (const configs::Link& link : config.topology.AllLinks()) {
-      links_[LinkIndex(link)] = Mix(Mix(3, static_cast<Colour>(link.direction)),
-                                    std::bit_cast<Colour>(impairments.LinkFactor(link)));
-    }
-  }
-
-  Classes Run() {
-    Classes classes = Current();
-    for (;;) {
-      Refine();
-      Classes finer = Current();
-      // A new colour contains the old one, so classes only ever split.
-      if (Count(finer) == Count(classes)) return finer;
-      classes = std::move(finer);
-    }
-  }
-
- private:
-  static int64_t Count(const Classes& c) {
-    return c.devices.classes() + c.links.classes() + c.chips.classes() + c.hosts.classes();
-  }
-  Classes Current() const {
-    return {PartitionOf(devices_), PartitionOf(links_), PartitionOf(chips_), PartitionOf(hosts_)};
-  }
-
-  // Everybody's next colour: their own, and the multiset of what they see. Sums
-  // stand for multisets.
-  void Refine() {
-    std::vector<Colour> devices(devices_.size()), seen(devices_.size(), 0);
-    std::vector<Colour> links(links_.size(), 0), chips(chips_.size(), 0);
-    std::vector<Colour> hosts(hosts_.size(), 0);
-    std::vector<Colour> routes(program_.routes.size());
-    for (size_t r = 0; r < routes.size(); ++r) routes[r] = Mix(static_cast<Colour>(r));
-    const Colour first_hop = Mix(0);
-    for (size_t d = 0; d < devices_.size(); ++d) {
-      const size_t chip = d / static_cast<size_t>(per_chip_);
-      Colour colour = Mix(devices_[d], chips_[chip]);
-      for (const int32_t route : used_[program_.program_of_device[d]]) {
-        const isa::RouteEnd& end = program_.routes[route].from[d];
-        if (end.peer < 0) continue;
-        const Colour sends = Add(devices_[d], routes[route]);
-        colour = Add(Add(colour, routes[route]), devices_[end.peer]);
-        for (size_t hop = 0; hop < end.links.size(); ++hop) {
-          const int64_t link = LinkIndex(end.links[hop]);
-          colour = Add(colour, links_[link]);
-          links[link] += Add(sends, hop == 0 ? first_hop : Mix(hop));
-        }
-        if (end.dcn) {
-          const size_t peer_chip = static_cast<size_t>(end.peer / per_chip_);
-          const int64_t here = on_hosts_.of_chip[chip], there = on_hosts_.of_chip[peer_chip];
-          colour = Mix(Mix(Mix(colour, hosts_[here]), hosts_[there]), chips_[peer_chip]);
-          hosts[here] += Mix(sends, kLeaves);
-          hosts[there] += Mix(sends, kArrives);
-          chips[peer_chip] += Mix(sends, kArrives);
-        }
-        seen[end.peer] += sends;
-      }
-      devices[d] = colour;
-      chips[chip] += Mix(devices_[d]);
-    }
-    for (size_t d = 0; d < devices_.size(); ++d) devices_[d] = Mix(devices[d], seen[d]);
-    for (size_t c = 0; c < chips_.size(); ++c) chips_[c] = Mix(chips_[c], chips[c]);
-    for (size_t h = 0; h < hosts_.size(); ++h) hosts_[h] = Mix(hosts_[h], hosts[h]);
-    for (size_t l = 0; l < links_.size(); ++l) {
-      if (links_[l] != kNone) links_[l] = Mix(links_[l], links[l]);
-    }
-  }
-
-  const isa::PodProgram& program_;
-  const int64_t per_chip_;
-  const std::vector<std::vector<int32_t>> used_;
-  std::vector<Colour> devices_, links_, chips_;
-  const configs::Hosts on_hosts_;
-  std::vector<Colour> hosts_;
-};
+constexpr Color kRoute = 5;
 
 Partition Alone(int64_t n) {
   Partition partition;
@@ -158,22 +26,117 @@ Partition Alone(int64_t n) {
   return partition;
 }
 
+// Which routes the devices of a program use, asked per device.
+class Users {
+ public:
+  explicit Users(const isa::PodProgram& program)
+      : program_(program), used_(isa::UsedRoutes(program)) {}
+
+  // `use(device, route, end)` for everything that may be sent.
+  template <typename Use>
+  void ForEach(const Use& use) const {
+    for (size_t d = 0; d < program_.program_of_device.size(); ++d) {
+      for (const int32_t route : used_[program_.program_of_device[d]]) {
+        const isa::RouteEnd& end = program_.routes[route].from[d];
+        if (end.peer >= 0) use(static_cast<int32_t>(d), route, end);
+      }
+    }
+  }
+
+ private:
+  const isa::PodProgram& program_;
+  const std::vector<std::vector<int32_t>> used_;
+};
+
 }  // namespace
 
-Classes Unfolded(const configs::Config& config) {
-  std::vector<Colour> links(static_cast<size_t>(config.topology.chips() * configs::kDirections),
-                            kNone);
-  for (const configs::Link& link : config.topology.AllLinks()) {
-    links[LinkIndex(link)] = static_cast<Colour>(LinkIndex(link)) + 1;
+Partition PartitionOf(const std::vector<Color>& colors) {
+  Partition partition;
+  partition.class_of.assign(colors.size(), -1);
+  std::unordered_map<Color, int32_t> known;
+  // Most are of few colors, which need not be looked up.
+  std::array<std::pair<Color, int32_t>, 64> recent = {};
+  for (size_t i = 0; i < colors.size(); ++i) {
+    if (colors[i] == kNoColor) continue;
+    auto& [color, its_class] = recent[colors[i] % recent.size()];
+    if (color != colors[i]) {
+      const auto [it, fresh] =
+          known.try_emplace(colors[i], static_cast<int32_t>(partition.first.size()));
+      if (fresh) {
+        partition.first.push_back(static_cast<int32_t>(i));
+        partition.size.push_back(0);
+      }
+      color = colors[i];
+      its_class = it->second;
+    }
+    partition.class_of[i] = its_class;
+    ++partition.size[its_class];
   }
-  const auto hosts = static_cast<int64_t>(configs::HostsOf(config).chips.size());
-  return {Alone(config.devices()), PartitionOf(links), Alone(config.topology.chips()),
-          Alone(hosts)};
+  return partition;
 }
 
-Classes FindClasses(const configs::Config& config, const isa::PodProgram& program,
-                    const Impairments& impairments) {
-  return Refinement(config, program, impairments).Run();
+void AddLinks(const configs::Config& config, const isa::PodProgram& program,
+              const Impairments& impairments, Classes& classes) {
+  const Users users(program);
+  // A link is what flows over it, and its rate.
+  std::vector<Color> links(static_cast<size_t>(config.topology.chips() * configs::kDirections),
+                           kNoColor);
+  for (const configs::Link& link : config.topology.AllLinks()) {
+    links[LinkIndex(link)] =
+        Mix(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
+  }
+  std::vector<Color> over(links.size(), 0);
+  users.ForEach([&](int32_t device, int32_t route, const isa::RouteEnd& end) {
+    // Not symmetric in the two numbers.
+    const Color flow = Mix(Mix(kRoute, static_cast<Color>(route)),
+                           static_cast<Color>(classes.devices.class_of[device]));
+    for (const configs::Link& link : end.links) over[LinkIndex(link)] += flow;
+  });
+  for (size_t l = 0; l < links.size(); ++l) {
+    if (links[l] != kNoColor) links[l] = Mix(links[l], over[l]);
+  }
+  classes.links = PartitionOf(links);
+
+  classes.loads.assign(program.routes.size(), {});
+  users.ForEach([&](int32_t device, int32_t route, const isa::RouteEnd& end) {
+    std::vector<RouteLoad>& of_route = classes.loads[route];
+    if (of_route.empty()) of_route.resize(static_cast<size_t>(classes.devices.classes()));
+    RouteLoad& load = of_route[classes.devices.class_of[device]];
+    const auto length = [&](int32_t of) {
+      return isa::Crossings(of, program.routes[route].from[of]);
+    };
+    if (load.slowest < 0 || length(device) > length(load.slowest)) load.slowest = device;
+    for (const configs::Link& link : end.links) {
+      const int32_t its_class = classes.links.class_of[LinkIndex(link)];
+      TPUSIM_CHECK(its_class >= 0, "a route crosses a link that does not exist");
+      const auto known =
+          std::find_if(load.links.begin(), load.links.end(),
+                       [&](const RouteLoad::OnLinks& on) { return on.link_class == its_class; });
+      if (known != load.links.end()) {
+        ++known->flows;
+      } else {
+        load.links.push_back({its_class, 1});
+      }
+    }
+  });
+  // So far over all links of a class together.
+  for (std::vector<RouteLoad>& of_route : classes.loads) {
+    for (RouteLoad& load : of_route) {
+      for (RouteLoad::OnLinks& on : load.links) {
+        TPUSIM_CHECK(on.flows % classes.links.size[on.link_class] == 0,
+                     "links of one class carry different loads");
+        on.flows /= classes.links.size[on.link_class];
+      }
+    }
+  }
+}
+
+Classes Unfolded(const configs::Config& config, const isa::PodProgram& program,
+                 const Impairments& impairments) {
+  const auto hosts = static_cast<int64_t>(configs::HostsOf(config).chips.size());
+  Classes classes{Alone(config.devices()), Alone(config.topology.chips()), Alone(hosts), {}, {}};
+  AddLinks(config, program, impairments, classes);
+  return classes;
 }
 
 }  // namespace tpusim::sim

@@ -157,7 +157,7 @@ TEST(FastForward, RandomRingsBesideRandomWork) {
       }
     }
     SimulationOptions options;
-    options.fold = number(0, 1) == 0;
+    options.folding = number(0, 1) == 0 ? Folding::kExact : Folding::kOff;
     if (number(0, 2) == 0) options.record_devices = {0};
     if (number(0, 3) == 0) {
       options.impairments.chips.push_back({number(0, config.devices() - 1), 0.8});

@@ -215,15 +215,15 @@ Company Draw(Draws& draws, Beside beside, const isa::Kernel& kernel) {
     // Links as they are beside HBM, or so fast that HBM shares them out.
     const double link = draws.Chance(3) ? 3e11 : 3e10;
     c.config.chip.ici.link_bytes_per_second = BytesPerSecond(link);
-    c.options.fold = draws.Chance(2);
-    if (!c.options.fold) c.options.impairments.chips.push_back({1, 0.8});
+    c.options.folding = draws.Chance(2) ? Folding::kExact : Folding::kOff;
+    if (c.options.folding == Folding::kOff) c.options.impairments.chips.push_back({1, 0.8});
     isa::Rdma rdma;
     rdma.bytes = Bytes(draws.Number(1'000, 3'000'000));
     rdma.arrival_flag = 0;
     if (draws.Chance(2)) rdma.reduce = isa::ReduceAdd{4, 1};
     const int64_t hops =
         1'000'000 + TransferTime(rdma.bytes, BytesPerSecond(link)).value();  // ps, about
-    const int64_t lasts = c.options.fold ? 2 * alone.value() : alone.value() / 2;
+    const int64_t lasts = c.options.folding == Folding::kExact ? 2 * alone.value() : alone.value() / 2;
     const isa::SharedBody ring = Share(isa::Loop{1 + lasts / hops, Share(rdma, isa::Wait{0, 1})});
     body = MakeBody(isa::Start{{isa::StreamKind::kCollective, 0}, 0, ring}, isa::Label{0, true},
                     kernel, isa::Label{0, false}, isa::Done{0});

@@ -269,11 +269,13 @@ std::vector<std::string> WarningsOf(const Prepared& prepared) {
 
 void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
   app.add_option("--fold", flags.fold,
-                 "Simulate one of all chips that do the same (default), or every one")
-      ->type_name("on|off")
-      ->check(CLI::IsMember({"on", "off"}));
+                 "Simulate one of all chips that do the same (default), every one, or one of all "
+                 "that differ only in how far a transfer has to go, the farthest for all")
+      ->type_name("on|off|approximate")
+      ->check(CLI::IsMember({"on", "off", "approximate"}));
   app.add_option("--detail", flags.detail,
-                 "Pass over the steps of kernels and rings that repeat (default), or execute every one")
+                 "Move time over steps of kernels and passes of loops that repeat (default), or "
+                 "execute every one")
       ->type_name("kernel|tile")
       ->check(CLI::IsMember({"kernel", "tile"}));
   app.add_option("--slow", flags.slow,
@@ -286,12 +288,21 @@ void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
       ->type_name("N:DIR=SHARE ...");
 }
 
+namespace {
+
+sim::Folding FoldingOf(const std::string& text) {
+  if (text == "off") return sim::Folding::kOff;
+  return text == "approximate" ? sim::Folding::kApproximate : sim::Folding::kExact;
+}
+
+}  // namespace
+
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
                                    const std::vector<int32_t>& record_devices) {
   const Stopwatch simulating;
   sim::SimulationOptions options;
   options.record_devices = record_devices;
-  options.fold = flags.fold == "on";
+  options.folding = FoldingOf(flags.fold);
   options.every_step = flags.detail == "tile";
   for (const std::string& text : flags.slow) {
     ASSIGN_OR_RETURN(const sim::SlowChip slow, sim::ParseSlowChip(text, prepared.config));

@@ -25,6 +25,7 @@ class FluidTest : public ::testing::Test, public FlowListener {
     fluid_.Start(bytes, kNoCap, uses, this, tag);
   }
   // Every flow below 3 starts its successor at its end.
+  void VisitFlow(uint64_t, steady::StateVisitor&) override {}
   void FlowEnded(uint64_t tag) override {
     ended_.emplace_back(tag, Now().value());
     if (chained_ && tag < 3) Start(1000, tag + 1);

@@ -14,30 +14,31 @@ struct NoProbe : FabricProbe {
 
 TEST(Router, OwnsTheLinksThatItIsGiven) {
   const configs::ChipParams params;
-  LinkSpecs links;
-  links[static_cast<int>(Direction::kXMinus)] = {BytesPerSecond(9e10), 1};
-  links[static_cast<int>(Direction::kYPlus)] = {BytesPerSecond(5e10), 4};
+  LinkRates links;
+  links[static_cast<int>(Direction::kXMinus)] = BytesPerSecond(9e10);
+  links[static_cast<int>(Direction::kYPlus)] = BytesPerSecond(5e10);
   chip::Fluid fluid("fluid");
+  const isa::PodProgram program;
   const Fabric fabric;
   NoProbe probe;
-  Router router("router", fluid, params, /*chip=*/0, links, fabric, probe);
+  Router router("router", fluid, params, /*chip=*/0, links, program, fabric, probe);
   EXPECT_EQ(router.link(Direction::kXPlus), nullptr);
   EXPECT_EQ(fluid.network().resources(), 2);
   const Link& one = *router.link(Direction::kXMinus);
-  const Link& four = *router.link(Direction::kYPlus);
+  const Link& other = *router.link(Direction::kYPlus);
   EXPECT_DOUBLE_EQ(fluid.network().Capacity(one.resource()), 9e10);
-  EXPECT_DOUBLE_EQ(fluid.network().Capacity(four.resource()), 5e10);
-  EXPECT_EQ(fluid.network().Name(four.resource()), "router.link_y_plus");
-  EXPECT_EQ(four.copies(), 4);
+  EXPECT_DOUBLE_EQ(fluid.network().Capacity(other.resource()), 5e10);
+  EXPECT_EQ(fluid.network().Name(other.resource()), "router.link_y_plus");
 }
 
-TEST(Link, CountsBytesPerCopy) {
+TEST(Link, CountsBytesAtBothEnds) {
   chip::Fluid fluid("fluid");
-  Link link("link", fluid, {0, Direction::kXPlus}, BytesPerSecond(1e9), /*copies=*/4);
-  // Each of 8 equal devices sends 100 bytes over one of 4 equal links: 200 each.
-  link.Sent(Bytes(100), /*senders=*/8);
+  Link link("link", fluid, {0, Direction::kXPlus}, BytesPerSecond(1e9));
+  link.Sent(Bytes(100));
+  link.Sent(Bytes(100));
+  link.Received(Bytes(100));
   EXPECT_EQ(link.sent(), Bytes(200));
-  EXPECT_EQ(link.received(), Bytes(0));
+  EXPECT_EQ(link.received(), Bytes(100));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <map>
 #include <random>
 
-#include "sim/symmetry/classes.h"
+#include "sim/symmetry/symmetry.h"
 #include "tests/sim/in_child.h"
 #include "tests/sim/pod_testing.h"
 
@@ -178,7 +178,7 @@ TEST_P(Folded, EqualsUnfolded) {
     options.impairments = c.impairments;
     options.every_step = seed % 4 == 0;
     const Figures folded = InChild(c.config, c.program, options);
-    options.fold = false;
+    options.folding = Folding::kOff;
     const Figures unfolded = InChild(c.config, c.program, options);
     ASSERT_FALSE(unfolded.times.empty()) << "case " << seed << ": " << c.what;
     ASSERT_EQ(folded.times.size(), unfolded.times.size()) << "case " << seed << ": " << c.what;
@@ -194,7 +194,9 @@ TEST_P(Folded, EqualsUnfolded) {
       repeated += InChild(c.config, c.program, options).events > unfolded.events;
     }
     folded_classes +=
-        FindClasses(c.config, c.program, c.impairments).devices.classes() < c.config.devices();
+        Symmetry(c.config, c.program, c.impairments, Folding::kExact)
+            .classes()
+            .devices.classes() < c.config.devices();
   }
   // Not vacuous: most cases have something to fold.
   EXPECT_GT(folded_classes, kCases / 2);

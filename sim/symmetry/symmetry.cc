@@ -1,0 +1,234 @@
+#include "sim/symmetry/symmetry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "configs/status_macros.h"
+#include "models/isa/used_routes.h"
+#include "models/timing/collective_timing.h"
+#include "sim/symmetry/mix.h"
+
+namespace tpusim::sim {
+namespace {
+
+// What a transfer to another slice is to a network card or host link.
+constexpr Color kLeaves = 1, kArrives = 2;
+constexpr Color kClass = 5;
+// Routes that are named for a split.
+constexpr size_t kNamed = 4;
+
+int64_t Count(const std::vector<Color>& colors) { return PartitionOf(colors).classes(); }
+
+}  // namespace
+
+Symmetry::Symmetry(const configs::Config& config, const isa::PodProgram& program,
+                   const Impairments& impairments, Folding folding)
+    : config_(config),
+      program_(program),
+      impairments_(impairments),
+      folding_(folding),
+      per_chip_(config.topology.devices_per_chip()),
+      used_(isa::UsedRoutes(program)),
+      on_hosts_(configs::HostsOf(config)),
+      devices_of_(program.programs.size()) {
+  if (folding == Folding::kOff) {
+    classes_ = Unfolded(config, program, impairments);
+    steps_.push_back({"folding is off", classes_.devices.classes()});
+    return;
+  }
+  for (size_t d = 0; d < program.program_of_device.size(); ++d) {
+    devices_of_[program.program_of_device[d]].push_back(static_cast<int32_t>(d));
+  }
+  link_rates_.assign(static_cast<size_t>(config.topology.chips() * configs::kDirections), kNoColor);
+  for (const configs::Link& link : config.topology.AllLinks()) {
+    link_rates_[LinkIndex(link)] =
+        Mix(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
+  }
+  if (folding == Folding::kApproximate) FindUnevenRoutes();
+  for (size_t p = 0; p < used_.size(); ++p) {
+    for (const int32_t route : used_[p]) {
+      if (!IsUneven(static_cast<int32_t>(p), route)) all_.emplace_back(p, route);
+    }
+  }
+  Colorize();
+  steps_.push_back({fmt::format("{} distinct programs{}", program.programs.size(),
+                                impairments.chips.empty() ? "" : ", slow chips"),
+                    Count(colors_.devices)});
+  Refine();
+  steps_.push_back({"partners and hops of routes", classes_.devices.classes()});
+}
+
+void Symmetry::FindUnevenRoutes() {
+  uneven_.assign(used_.size(), std::vector<bool>(program_.routes.size(), false));
+  for (size_t p = 0; p < used_.size(); ++p) {
+    for (const int32_t route : used_[p]) {
+      int64_t shortest = INT64_MAX, longest = 0;
+      for (const int32_t d : devices_of_[p]) {
+        const isa::RouteEnd& end = program_.routes[route].from[d];
+        if (end.peer < 0) continue;
+        shortest = std::min(shortest, isa::Crossings(d, end));
+        longest = std::max(longest, isa::Crossings(d, end));
+      }
+      uneven_[p][route] = shortest < longest;
+    }
+  }
+}
+
+void Symmetry::Colorize() {
+  colors_.devices.resize(program_.program_of_device.size());
+  for (size_t d = 0; d < colors_.devices.size(); ++d) {
+    const double clock = impairments_.ClockFactor(static_cast<int64_t>(d) / per_chip_);
+    colors_.devices[d] = Mix(Mix(2, static_cast<Color>(program_.program_of_device[d])),
+                             std::bit_cast<Color>(clock));
+  }
+  colors_.chips.assign(static_cast<size_t>(config_.topology.chips()), Mix(1));
+  for (const int64_t chips : on_hosts_.chips) {
+    colors_.hosts.push_back(Mix(4, static_cast<Color>(chips)));
+  }
+}
+
+void Symmetry::Refine() {
+  const auto count = [](const Colors& c) {
+    return Count(c.devices) + Count(c.chips) + Count(c.hosts);
+  };
+  for (int64_t classes = count(colors_);;) {
+    // A new color contains the old one, so classes only ever split.
+    Colors next = NextColors(colors_);
+    const int64_t finer = count(next);
+    if (finer == classes) break;
+    classes = finer;
+    colors_ = std::move(next);
+  }
+  classes_.devices = PartitionOf(colors_.devices);
+  classes_.chips = PartitionOf(colors_.chips);
+  classes_.hosts = PartitionOf(colors_.hosts);
+  AddLinks(config_, program_, impairments_, classes_);
+}
+
+// The next color of each: its own, and the multiset of what it sees. Sums are multisets.
+Symmetry::Colors Symmetry::NextColors(const Colors& now) const {
+  Colors next = now;
+  std::vector<Color> seen(now.devices.size(), 0);
+  std::vector<Color> chips(now.chips.size(), 0), hosts(now.hosts.size(), 0);
+  for (size_t d = 0; d < now.devices.size(); ++d) {
+    const size_t chip = d / static_cast<size_t>(per_chip_);
+    const int32_t program = program_.program_of_device[d];
+    Color color = Mix(now.devices[d], now.chips[chip]);
+    for (const int32_t route : used_[program]) {
+      const isa::RouteEnd& end = program_.routes[route].from[d];
+      if (end.peer < 0) continue;
+      const Color mixed = Mix(static_cast<Color>(route));
+      const Color sends = Add(now.devices[d], mixed);
+      color = Add(Add(color, mixed), now.devices[end.peer]);
+      if (!IsUneven(program, route)) {
+        color = Mix(color, static_cast<Color>(isa::Crossings(static_cast<int64_t>(d), end)));
+      }
+      if (end.dcn) {
+        const auto peer_chip = static_cast<size_t>(end.peer / per_chip_);
+        const int64_t here = on_hosts_.of_chip[chip], there = on_hosts_.of_chip[peer_chip];
+        color = Mix(Mix(Mix(color, now.hosts[here]), now.hosts[there]), now.chips[peer_chip]);
+        hosts[here] += Mix(sends, kLeaves);
+        hosts[there] += Mix(sends, kArrives);
+        chips[peer_chip] += Mix(sends, kArrives);
+      }
+      seen[end.peer] += sends;
+    }
+    next.devices[d] = color;
+    chips[chip] += Mix(now.devices[d]);
+  }
+  for (size_t d = 0; d < seen.size(); ++d) next.devices[d] = Mix(next.devices[d], seen[d]);
+  for (const RouteSet& set : sets_) AddSet(set, now.devices, next.devices);
+  for (size_t c = 0; c < chips.size(); ++c) next.chips[c] = Mix(now.chips[c], chips[c]);
+  for (size_t h = 0; h < hosts.size(); ++h) next.hosts[h] = Mix(now.hosts[h], hosts[h]);
+  return next;
+}
+
+void Symmetry::AddSet(const RouteSet& set, const std::vector<Color>& devices,
+                      std::vector<Color>& next) const {
+  const auto for_each = [&](const auto& use) {
+    for (const auto& [program, route] : set) {
+      const Color mixed = Mix(static_cast<Color>(route));
+      for (const int32_t d : devices_of_[program]) {
+        const isa::RouteEnd& end = program_.routes[route].from[d];
+        if (end.peer >= 0) use(d, mixed, end);
+      }
+    }
+  };
+  std::vector<Color> loads(link_rates_.size(), 0);
+  for_each([&](int32_t device, Color route, const isa::RouteEnd& end) {
+    const Color flow = Add(devices[device], route);
+    for (const configs::Link& link : end.links) loads[LinkIndex(link)] += flow;
+  });
+  std::vector<Color> crossed;
+  for_each([&](int32_t device, Color route, const isa::RouteEnd& end) {
+    crossed.clear();
+    for (const configs::Link& link : end.links) {
+      crossed.push_back(Mix(link_rates_[LinkIndex(link)], loads[LinkIndex(link)]));
+    }
+    std::sort(crossed.begin(), crossed.end());
+    crossed.erase(std::unique(crossed.begin(), crossed.end()), crossed.end());
+    Color color = route;
+    for (const Color load : crossed) color = Mix(color, load);
+    next[device] = Add(next[device], color);
+  });
+}
+
+bool Symmetry::Allows(const RouteSet& set) const {
+  if (folding_ == Folding::kOff) return true;
+  // The loads that the devices of a class see under this set alone. Classes by number: two
+  // of them have no color in common.
+  std::vector<Color> own(classes_.devices.class_of.size()), seen;
+  for (size_t d = 0; d < own.size(); ++d) {
+    own[d] = Mix(kClass, static_cast<Color>(classes_.devices.class_of[d]));
+  }
+  seen = own;
+  AddSet(set, own, seen);
+  for (size_t d = 0; d < own.size(); ++d) {
+    if (seen[d] != seen[classes_.devices.Representative(static_cast<int64_t>(d))]) return false;
+  }
+  return true;
+}
+
+void Symmetry::Split(const RouteSet& set) {
+  sets_.push_back(set);
+  const int64_t before = classes_.devices.classes();
+  Refine();
+  TPUSIM_CHECK(classes_.devices.classes() > before && Allows(set),
+               "a refinement by routes in flight together has split nothing");
+  steps_.push_back({NamesOf(set) + " in flight together", classes_.devices.classes()});
+}
+
+std::string Symmetry::NamesOf(const RouteSet& set) const {
+  std::vector<std::string> names;
+  for (const auto& [program, route] : set) {
+    const std::string& name = program_.routes[route].name;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  const size_t named = std::min(kNamed, names.size());
+  std::string text;
+  for (size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() == named ? text : fmt::format("{} and {} more", text, names.size() - named);
+}
+
+Picoseconds Symmetry::Skew() const {
+  Picoseconds skew{0};
+  for (size_t p = 0; p < uneven_.size(); ++p) {
+    for (const int32_t route : used_[p]) {
+      if (!uneven_[p][route]) continue;
+      const std::vector<RouteLoad>& loads = classes_.loads[route];
+      for (const int32_t d : devices_of_[p]) {
+        const isa::RouteEnd& end = program_.routes[route].from[d];
+        if (end.peer < 0) continue;
+        const int32_t slowest = loads[classes_.devices.class_of[d]].slowest;
+        skew = std::max(skew, timing::RouteLatency(config_.chip, slowest,
+                                                   program_.routes[route].from[slowest]) -
+                                  timing::RouteLatency(config_.chip, d, end));
+      }
+    }
+  }
+  return skew;
+}
+
+}  // namespace tpusim::sim

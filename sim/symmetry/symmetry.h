@@ -1,0 +1,107 @@
+// The symmetry of a pod under a program: the coarsest partition of its devices into
+// classes that behave alike, found as far as it is needed.
+//
+// SPMD programs on a torus make most devices indistinguishable: same program, same
+// parameters, partners that are indistinguishable themselves. Color refinement makes that
+// precise: devices start with a color for what they are (program, clock) and are split as
+// long as two of one color see different colors around them: in those to whom they send
+// and over how many hops, in those who send to them, on their chip and their host. What is
+// left is the coarsest equitable partition.
+//
+// What is on the links matters only for transfers that are under way at the same time. Let
+// S be a set of routes on which transfers are under way together. The load of a link under
+// S is the multiset of the classes of the transfers that cross it; links of equal load and
+// rate are equal. Max-min fair rates are the same for all transfers of a class if each of
+// them crosses the same set of loads (a second link with the load of the first adds no
+// constraint). Allows(S) says whether the partition has this property; a subset of an
+// allowed set is allowed too. If it has not, Split(S) refines by S, and the simulation has
+// to begin again. Sets that never occur never split a class. Partitions only become finer,
+// so this ends; in practice after one or two simulations that stop early.
+//
+// A set here names programs and routes: all devices of a program count as sending if one
+// does.
+//
+// Exact as long as everything that devices share is a flow and no choice depends on a
+// device's number. With Folding::kApproximate devices whose ways over one route are of
+// different lengths stay together: the longest counts for all, and what the others lose by
+// that is reported (Skew).
+#ifndef TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
+#define TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "configs/config.h"
+#include "configs/hosts.h"
+#include "models/isa/program.h"
+#include "sim/impairments.h"
+#include "sim/symmetry/classes.h"
+#include "sim/timeline.h"
+
+namespace tpusim::sim {
+
+enum class Folding {
+  kOff,          // every device is simulated
+  kExact,        // one of every class; the result is the same
+  kApproximate,  // ways of different lengths do not split a class
+};
+
+// Distinct program and route, in increasing order.
+using RouteSet = std::vector<std::pair<int32_t, int32_t>>;
+
+class Symmetry {
+ public:
+  // Everything must outlive it. The program must have been verified.
+  Symmetry(const configs::Config& config, const isa::PodProgram& program,
+           const Impairments& impairments, Folding folding);
+
+  const Classes& classes() const { return classes_; }
+  // All that transfers can be sent on: allowed, or what is under way has to be watched.
+  const RouteSet& all() const { return all_; }
+  // Transfers on these routes together get the same rates within every class.
+  bool Allows(const RouteSet& set) const;
+  // Refines until it does.
+  void Split(const RouteSet& set);
+
+  const std::vector<FoldingReport::Step>& steps() const { return steps_; }
+  // By how much ways of different lengths let arrivals of one transfer differ at most.
+  Picoseconds Skew() const;
+
+ private:
+  struct Colors {
+    std::vector<Color> devices, chips, hosts;
+  };
+
+  void Refine();
+  Colors NextColors(const Colors& now) const;
+  void AddSet(const RouteSet& set, const std::vector<Color>& devices,
+              std::vector<Color>& next) const;
+  void Colorize();
+  bool IsUneven(int32_t program, int32_t route) const {
+    return !uneven_.empty() && uneven_[program][route];
+  }
+  void FindUnevenRoutes();
+  std::string NamesOf(const RouteSet& set) const;
+
+  const configs::Config& config_;
+  const isa::PodProgram& program_;
+  const Impairments& impairments_;
+  const Folding folding_;
+  const int64_t per_chip_;
+  const std::vector<std::vector<int32_t>> used_;  // routes, by program
+  const configs::Hosts on_hosts_;
+  std::vector<Color> link_rates_;               // by LinkIndex
+  std::vector<std::vector<bool>> uneven_;       // by program and route; empty: none
+  std::vector<std::vector<int32_t>> devices_of_;  // by program
+  RouteSet all_;
+  std::vector<RouteSet> sets_;
+  Colors colors_;
+  Classes classes_;
+  std::vector<FoldingReport::Step> steps_;
+};
+
+}  // namespace tpusim::sim
+
+#endif  // TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
