@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "configs/chip_schema.h"
 #include "configs/embedded_chips.h"

@@ -6,7 +6,7 @@
 #ifndef TPUSIM_CONFIGS_CHIP_FILE_H_
 #define TPUSIM_CONFIGS_CHIP_FILE_H_
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -7,10 +7,14 @@
 #ifndef TPUSIM_TOOLS_TPUSIM_COMMAND_H_
 #define TPUSIM_TOOLS_TPUSIM_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <functional>
 
 #include "absl/status/status.h"
+
+// CLI11 takes seconds to compile: only the files that register options include it.
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tpusim::tools {
 

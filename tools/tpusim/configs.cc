@@ -1,6 +1,7 @@
 // tpusim configs: which chips and slices there are, and what a chip is made of.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdlib>

@@ -8,7 +8,6 @@
 #ifndef TPUSIM_TOOLS_TPUSIM_PIPELINE_H_
 #define TPUSIM_TOOLS_TPUSIM_PIPELINE_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,6 +17,11 @@
 #include "sim/results/report.h"
 #include "sim/timeline.h"
 #include "workloads/compile.h"
+
+// CLI11 takes seconds to compile: only the files that register options include it.
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tpusim::tools {
 

@@ -1,6 +1,7 @@
 // tpusim run: simulates one step and says where the time goes.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
 // tpusim validate: published measurements, simulated.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
