@@ -10,6 +10,7 @@
 #ifndef TPUSIM_CONFIGS_UNITS_H_
 #define TPUSIM_CONFIGS_UNITS_H_
 
+#include <bit>
 #include <cmath>
 #include <compare>
 #include <cstdint>
@@ -88,6 +89,9 @@ inline Picoseconds ComputeTime(Flops flops, FlopsPerSecond rate) {
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t RoundUp(int64_t a, int64_t multiple) { return CeilDiv(a, multiple) * multiple; }
+constexpr int64_t CeilLog2(int64_t n) {
+  return n <= 1 ? 0 : static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(n - 1)));
+}
 
 }  // namespace tpusim
 

@@ -1,5 +1,6 @@
 """Settings of all Python tests; eight CPU devices, settled before anything imports JAX."""
 
+import collections
 import os
 import pathlib
 
@@ -28,3 +29,13 @@ def binary() -> str:
     path = pathlib.Path(os.environ.get("TPUSIM_BINARY", ROOT / "build" / "tpusim"))
     assert path.is_file(), f"{path} is not built; run tools/test or set TPUSIM_BINARY"
     return str(path)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line for each reason to skip tests, with their number."""
+    reasons = collections.Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+    )
+    for reason, tests in sorted(reasons.items()):
+        terminalreporter.write_line(f"skipped {tests}: {reason}")

@@ -10,7 +10,7 @@
 namespace tpusim::flow {
 namespace {
 
-double Seconds(int64_t picoseconds) { return ToSeconds(Picoseconds(picoseconds)); }
+double InSeconds(int64_t picoseconds) { return ToSeconds(Picoseconds(picoseconds)); }
 
 }  // namespace
 
@@ -19,7 +19,7 @@ double Network::Carried(ResourceId id) const {
   double sum = resource.carried;
   for (const User& user : resource.users) {
     const Flow& flow = flows_[user.flow];
-    const double moved = std::min(flow.remaining, flow.rate * Seconds(now_ - flow.settled));
+    const double moved = std::min(flow.remaining, flow.rate * InSeconds(now_ - flow.settled));
     sum += flow.uses[user.use].weight * moved;
   }
   return sum;
@@ -32,14 +32,15 @@ Picoseconds Network::BusyTime(ResourceId id) const {
 
 double Network::Utilization(ResourceId id) const {
   const Resource& resource = resources_[id.value];
-  const double offered = resource.offered + resource.capacity * Seconds(now_ - resource.offered_at);
+  const double offered =
+      resource.offered + resource.capacity * InSeconds(now_ - resource.offered_at);
   // Half a picosecond of rounding is not overload; CheckConservation tells real
   // overload from it.
   return offered > 0 ? std::min(1.0, Carried(id) / offered) : 0;
 }
 
 double Network::BusyUtilization(ResourceId id) const {
-  return now_ > 0 ? Seconds(BusyTime(id).value()) / Seconds(now_) : 0;
+  return now_ > 0 ? InSeconds(BusyTime(id).value()) / InSeconds(now_) : 0;
 }
 
 std::string Network::CheckConservation() const {
@@ -56,9 +57,9 @@ std::string Network::CheckConservation() const {
                          resource.charged, resource.carried, to_come);
     }
     const double offered =
-        resource.offered + resource.capacity * Seconds(now_ - resource.offered_at);
+        resource.offered + resource.capacity * InSeconds(now_ - resource.offered_at);
     const double slack = resource.peak_capacity *
-                         Seconds(static_cast<int64_t>(resource.ended + resource.users.size()));
+                         InSeconds(static_cast<int64_t>(resource.ended + resource.users.size()));
     const double carried = Carried(ResourceId{r});
     if (carried > offered * (1 + kRelative) + slack + resource.lent) {
       return fmt::format("{}: {} units carried, but its capacity allows {}", resource.name, carried,

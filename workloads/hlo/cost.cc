@@ -1,7 +1,6 @@
 #include "workloads/hlo/cost.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <vector>
 
@@ -22,10 +21,6 @@ int64_t Add(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 Bytes Add(Bytes a, Bytes b) { return Bytes(Add(a.value(), b.value())); }
-
-int64_t CeilLog2(int64_t n) {
-  return n <= 1 ? 0 : static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(n - 1)));
-}
 
 void Accumulate(const Cost& part, Cost* sum) {
   sum->flops = Flops(Add(sum->flops.value(), part.flops.value()));

@@ -22,7 +22,6 @@ using Rule = Result (*)(const Instruction&, const CalleeCosts&);
 int64_t Mul(int64_t a, int64_t b);
 int64_t Add(int64_t a, int64_t b);
 Bytes Add(Bytes a, Bytes b);
-int64_t CeilLog2(int64_t n);
 // Figure by figure.
 void Accumulate(const Cost& part, Cost* sum);
 

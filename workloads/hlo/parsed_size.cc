@@ -33,7 +33,7 @@ struct Type {
 };
 
 // Types refer to each other in circles.
-class Types {
+class MessageTypes {
  public:
   const Type& Of(const Descriptor& descriptor) {
     const auto [entry, is_new] = types_.try_emplace(&descriptor);
@@ -135,7 +135,7 @@ class Walk {
 }  // namespace
 
 std::optional<int64_t> ParsedSize(std::string_view wire, const Descriptor& type, int64_t limit) {
-  static Types& types = *new Types;
+  static MessageTypes& types = *new MessageTypes;
   Walk walk(limit);
   if (!walk.Message(wire, types.Of(type), 0)) return std::nullopt;
   return walk.size();

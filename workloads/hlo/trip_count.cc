@@ -12,7 +12,7 @@ namespace tpusim::hlo {
 namespace {
 
 // Constants may be carried through this many enclosing loops and calls.
-constexpr int kMaxDepth = 16;
+constexpr int kMaxCarries = 16;
 
 // {"known_trip_count":{"n":"8"}} as JSON (64-bit integers are strings there), or
 // WhileLoopBackendConfig.
@@ -91,7 +91,7 @@ const Instruction* OnlyCaller(const Computation& computation) {
 
 // The value of an integer scalar that does not depend on data.
 std::optional<int64_t> ConstantValue(const Instruction* i) {
-  for (int depth = 0; depth < kMaxDepth; ++depth) {
+  for (int depth = 0; depth < kMaxCarries; ++depth) {
     i = SkipCopies(i);
     if (const auto value = ScalarIntConstant(*i)) return value;
     if (i->opcode() == Opcode::kParameter) {

@@ -17,8 +17,8 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-isa::Body Move(const Shape& from, const Shape& to, const Shape& moved,
-               const passes::Target& target) {
+isa::Body MoveBody(const Shape& from, const Shape& to, const Shape& moved,
+                   const passes::Target& target) {
   const isa::MemorySpace source = SpaceOf(from), destination = SpaceOf(to);
   const Bytes bytes = target.PaddedSize(moved);
   isa::Body body;
@@ -59,23 +59,23 @@ absl::StatusOr<isa::Body> TransferOf(const Instruction& i, const passes::Target&
   if (i.opcode() == Opcode::kCustomCall) {
     // A placement: where the value is already, nothing moves.
     const Shape &from = i.operand(0)->shape(), &to = i.shape();
-    return SpaceOf(from) == SpaceOf(to) ? isa::Body{} : Move(from, to, to, target);
+    return SpaceOf(from) == SpaceOf(to) ? isa::Body{} : MoveBody(from, to, to, target);
   }
   if (i.opcode() == Opcode::kDynamicUpdateSlice) {
-    return Move(i.operand(1)->shape(), i.shape(), i.operand(1)->shape(), target);
+    return MoveBody(i.operand(1)->shape(), i.shape(), i.operand(1)->shape(), target);
   }
   if (i.opcode() == Opcode::kCopyStart) {
     const Shape& to = i.shape().IsTuple() ? i.shape().tuple[0] : i.shape();
-    return Move(i.operand(0)->shape(), to, to, target);
+    return MoveBody(i.operand(0)->shape(), to, to, target);
   }
   const Instruction& inner = WrappedBy(i);
   switch (inner.opcode()) {
     case Opcode::kCopy:
     case Opcode::kSlice:
     case Opcode::kDynamicSlice:
-      return Move(i.operand(0)->shape(), inner.shape(), inner.shape(), target);
+      return MoveBody(i.operand(0)->shape(), inner.shape(), inner.shape(), target);
     case Opcode::kDynamicUpdateSlice:
-      return Move(inner.operand(1)->shape(), inner.shape(), inner.operand(1)->shape(), target);
+      return MoveBody(inner.operand(1)->shape(), inner.shape(), inner.operand(1)->shape(), target);
     default:
       return NoRule(fmt::format("no rule to execute {}: an asynchronous '{}' is not supported",
                                 i.Describe(), hlo::OpcodeName(inner.opcode())));

@@ -29,11 +29,6 @@ bool CallsItsOwn(Opcode opcode) {
   return opcode == Opcode::kWhile || opcode == Opcode::kConditional || opcode == Opcode::kCall;
 }
 
-bool FullyClosed(const Sharding& sharding) {
-  return std::none_of(sharding.dims.begin(), sharding.dims.end(),
-                      [](const DimSharding& dim) { return dim.open; });
-}
-
 // Instructions that the program has once all calls are inlined, and how deep its
 // computations are nested then.
 absl::Status CheckInlinedSize(const hlo::Module& module) {

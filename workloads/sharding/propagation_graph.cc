@@ -33,11 +33,6 @@ std::shared_ptr<const ShardingRule> IdentityRule(const hlo::Shape& shape, size_t
   return rule;
 }
 
-bool FullyClosed(const Sharding& sharding) {
-  return std::none_of(sharding.dims.begin(), sharding.dims.end(),
-                      [](const DimSharding& dim) { return dim.open; });
-}
-
 }  // namespace
 
 void PropagationGraph::SetValues(const Instruction* instruction, std::span<const TensorRef> refs) {

@@ -29,6 +29,11 @@ Sharding Replicated(int64_t rank) {
   return sharding;
 }
 
+bool FullyClosed(const Sharding& sharding) {
+  return std::none_of(sharding.dims.begin(), sharding.dims.end(),
+                      [](const DimSharding& dim) { return dim.open; });
+}
+
 bool SamePlacement(const Sharding& a, const Sharding& b) {
   if (a.dims.size() != b.dims.size()) return false;
   for (size_t i = 0; i < a.dims.size(); ++i) {

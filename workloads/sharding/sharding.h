@@ -62,6 +62,8 @@ struct ValueSharding {
 
 // No dimension split.
 Sharding Replicated(int64_t rank);
+// Propagation may add axes to no dimension.
+bool FullyClosed(const Sharding& sharding);
 // Every device holds the same piece: equal axes per dimension, whatever is open,
 // pinned or prioritised.
 bool SamePlacement(const Sharding& a, const Sharding& b);

@@ -37,7 +37,7 @@ int64_t Distance(const Mesh& mesh, const Axes& axes, int64_t a, int64_t b) {
 }
 
 // s32[]: the entry of this device.
-Instruction* Entry(Builder& builder, const std::vector<int64_t>& table) {
+Instruction* EntryOfDevice(Builder& builder, const std::vector<int64_t>& table) {
   if (std::all_of(table.begin(), table.end(), [&](int64_t v) { return v == table[0]; })) {
     return builder.Constant(PrimitiveType::kS32, table[0]);
   }
@@ -150,7 +150,7 @@ Instruction* CarryOut(Builder& builder, Instruction* value, int64_t dim, const R
   for (const RefitRound& round : refit.rounds) {
     if (round.width == 0) continue;
     Instruction* part =
-        ops::DynamicSliceDim(builder, value, dim, Entry(builder, round.start), round.width);
+        ops::DynamicSliceDim(builder, value, dim, EntryOfDevice(builder, round.start), round.width);
     if (!round.pairs.empty()) {
       std::vector<std::pair<int64_t, int64_t>> pairs;
       for (const auto& [from, to] : round.pairs) {
@@ -163,10 +163,11 @@ Instruction* CarryOut(Builder& builder, Instruction* value, int64_t dim, const R
     part = ops::PadDim(builder, part, dim, refit.block_after, refit.block_after, zero);
     std::vector<int64_t> start = round.place;
     for (int64_t& place : start) place = refit.block_after - place;
-    part = ops::DynamicSliceDim(builder, part, dim, Entry(builder, start), refit.block_after);
+    part =
+        ops::DynamicSliceDim(builder, part, dim, EntryOfDevice(builder, start), refit.block_after);
     if (result != nullptr) {
       const auto spread = [&](const std::vector<int64_t>& table) {
-        return ops::Spread(builder, Entry(builder, table), shape.dims);
+        return ops::Spread(builder, EntryOfDevice(builder, table), shape.dims);
       };
       Instruction* given = ops::Binary(builder, hlo::Opcode::kAnd,
                                        ops::Compare(builder, "GE", index, spread(round.low)),

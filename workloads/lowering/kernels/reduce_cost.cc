@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "configs/status_macros.h"
+#include "configs/units.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/opcode.h"
 #include "workloads/lowering/kernels/kernel_view.h"
@@ -14,10 +15,6 @@ namespace tpusim::lowering {
 namespace {
 
 using hlo::Instruction;
-
-int64_t CeilLog2(int64_t n) {
-  return n <= 1 ? 0 : static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(n - 1)));
-}
 
 // Operands that are reduced together: argmax reduces values and their indices.
 int64_t ArraysOf(const Instruction& i) { return static_cast<int64_t>(i.operands().size()) / 2; }

@@ -9,19 +9,15 @@
 #include "workloads/lowering/kernels/sort_cost.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "configs/status_macros.h"
+#include "configs/units.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/lowering/kernels/kernel_view.h"
 #include "workloads/lowering/kernels/vector_cost.h"
 
 namespace tpusim::lowering {
 namespace {
-
-int64_t CeilLog2(int64_t n) {
-  return n <= 1 ? 0 : static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(n - 1)));
-}
 
 // One round over `registers` registers of each of `arrays` arrays.
 VectorWork Round(double registers, double arrays, const VectorWork& comparator, bool crosses) {

@@ -36,7 +36,8 @@ std::optional<Cover> CoverOf(const Instruction& global, int64_t d, const Axes& a
   return cover;
 }
 
-const Axes* Split(const sharding::ShardingRule& rule, const std::vector<Axes>& axes, int64_t d) {
+const Axes* SplitWindows(const sharding::ShardingRule& rule, const std::vector<Axes>& axes,
+                         int64_t d) {
   const int32_t factor = FactorOf(rule.results[0][d]);
   if (factor < 0 || axes[factor].empty() ||
       rule.factors[factor].kind != sharding::FactorKind::kPermutation) {
@@ -65,7 +66,7 @@ std::optional<Bytes> SelectAndScatterOwn(const Instruction& global,
                                          const std::vector<Axes>& axes) {
   Bytes bytes(0);
   for (int64_t d = 0; d < global.shape().rank(); ++d) {
-    const Axes* split = Split(rule, axes, d);
+    const Axes* split = SplitWindows(rule, axes, d);
     if (split == nullptr) continue;
     const std::optional<Cover> cover = CoverOf(global, d, *split);
     if (!cover || !SelectsLargest(global) || global.called()[1]->root()->opcode() != Opcode::kAdd) {
@@ -89,7 +90,7 @@ absl::StatusOr<Instruction*> SelectAndScatter(const LocalOp& op) {
   hlo::Shape shape = op.shape;
   std::vector<std::pair<int64_t, int64_t>> begins;
   for (int64_t d = 0; d < shape.rank(); ++d) {
-    const Axes* split = Split(op.rule, op.choice.axes, d);
+    const Axes* split = SplitWindows(op.rule, op.choice.axes, d);
     if (split == nullptr) continue;
     const Cover cover = *CoverOf(op.global, d, *split);
     operands[0] = Fetch(builder, operands[0], cover.operand,
