@@ -55,6 +55,8 @@ function(tpusim_test name)
   target_compile_options(${name} PRIVATE ${TPUSIM_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM tpusim_test_headers)
   target_compile_definitions(${name} PRIVATE TPUSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  # File by file: tests of different things give their helpers the same short names.
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests UNITY_BUILD OFF)
   gtest_discover_tests(${name} PROPERTIES LABELS "${ARG_LABELS}" DISCOVERY_TIMEOUT 60)
 endfunction()
