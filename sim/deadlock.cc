@@ -27,8 +27,7 @@ struct Node {
 // Which streams of a program raise which flags, by what.
 class Raisers {
  public:
-  Raisers(const isa::PodProgram& program, const Partition& devices, int32_t device)
-      : program_(program), devices_(devices), device_(device) {
+  Raisers(const isa::PodProgram& program, int32_t device) : program_(program), device_(device) {
     Walk(*program.programs[program.program_of_device[device]], isa::StreamId{});
   }
 
@@ -55,8 +54,9 @@ class Raisers {
       } else if (const auto* start = std::get_if<isa::Start>(&instruction.kind)) {
         Walk(*start->body, start->stream);
       } else if (const auto* rdma = std::get_if<isa::Rdma>(&instruction.kind)) {
-        const int32_t peer = PeerOver(rdma->route);
-        if (rdma->arrival_flag >= 0) raised_.insert({id, peer, rdma->arrival_flag});
+        if (rdma->arrival_flag >= 0) {
+          raised_.insert({id, PeerOver(rdma->route), rdma->arrival_flag});
+        }
         if (rdma->sent_flag >= 0) raised_.insert({id, device_, rdma->sent_flag});
       } else if (const auto* signal = std::get_if<isa::Signal>(&instruction.kind)) {
         raised_.insert({id, PeerOver(signal->route), signal->flag});
@@ -64,13 +64,9 @@ class Raisers {
     }
   }
 
-  // The device that represents the peer.
-  int32_t PeerOver(int32_t route) const {
-    return devices_.Representative(program_.routes[route].from[device_].peer);
-  }
+  int32_t PeerOver(int32_t route) const { return program_.routes[route].from[device_].peer; }
 
   const isa::PodProgram& program_;
-  const Partition& devices_;
   const int32_t device_;
   std::set<std::pair<const isa::Body*, isa::StreamId>> seen_;  // never iterated over
   std::set<Key> raised_;
@@ -84,7 +80,8 @@ class Explainer {
   absl::Status Run() {
     std::optional<Node> first;
     int64_t stuck = 0;
-    for (const int32_t d : pod_.classes().devices.first) {
+    // Every device is told of, also where another was simulated in its place.
+    for (int32_t d = 0; d < pod_.devices(); ++d) {
       for (const Stream* stream : pod_.device(d).streams()) {
         if (stream->finished()) continue;
         ++stuck;
@@ -132,7 +129,7 @@ class Explainer {
         why = fmt::format("{} waits for flag {} to reach {} (it is {})", who, flag,
                           stream.blocked_count(), pod_.device(node.device).flags().count(flag));
         std::optional<Node> finished;
-        for (const int32_t d : pod_.classes().devices.first) {
+        for (int32_t d = 0; d < pod_.devices(); ++d) {
           const Raisers& raisers = RaisersOf(d);
           for (const Stream* other : pod_.device(d).streams()) {
             if (!raisers.Raises(other->ref().id, node.device, flag)) continue;
@@ -173,8 +170,7 @@ class Explainer {
 
   const Raisers& RaisersOf(int32_t device) {
     std::unique_ptr<Raisers>& raisers = raisers_[device];
-    if (raisers == nullptr)
-      raisers = std::make_unique<Raisers>(program_, pod_.classes().devices, device);
+    if (raisers == nullptr) raisers = std::make_unique<Raisers>(program_, device);
     return *raisers;
   }
 

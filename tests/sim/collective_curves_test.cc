@@ -27,7 +27,7 @@ TEST(CollectiveFolding, ColoursOfUnequalParts) {
     ASSERT_TRUE(lowered->info.algorithm.starts_with("weighted")) << lowered->info.algorithm;
     RunAlone(*lowered, program);
     sim::SimulationOptions unfolded;
-    unfolded.folding = Folding::kOff;
+    unfolded.folding = sim::Folding::kOff;
     const testing::Figures one = testing::InChild(config, program, {});
     const testing::Figures all = testing::InChild(config, program, unfolded);
     ASSERT_FALSE(one.times.empty());

@@ -27,6 +27,7 @@ FIELDS = {
     "devices": int,
     "chips": int,
     "chip_classes": int,
+    "folding": dict,
     "events": int,
     "ops": list,
     "scopes": list,

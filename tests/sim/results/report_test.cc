@@ -212,8 +212,10 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
   EXPECT_THAT(keys(j), ElementsAre("schema", "workload", "config", "step_time_ns", "bound_ns",
                                    "mfu", "hfu", "flops", "exposed_communication_ns",
                                    "hidden_communication_ns", "peak_hbm_bytes", "usable_hbm_bytes",
-                                   "devices", "chips", "chip_classes", "events", "ops", "scopes",
-                                   "collectives", "links", "assumptions", "warnings"));
+                                   "devices", "chips", "chip_classes", "folding", "events", "ops",
+                                   "scopes", "collectives", "links", "assumptions", "warnings"));
+  EXPECT_THAT(keys(j["folding"]),
+              ElementsAre("device_classes", "simulations", "ignored_skew_ns", "steps"));
   EXPECT_THAT(keys(j["bound_ns"]), ElementsAre("compute", "hbm", "ici", "host", "dcn"));
   EXPECT_THAT(keys(j["ops"][0]), ElementsAre("name", "category", "scope", "count", "total_ns",
                                              "flops", "hbm_bytes", "engine", "source"));
