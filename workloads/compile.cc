@@ -165,8 +165,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   const auto trips = [&trip_counts](const Instruction& loop) { return trip_counts(loop); };
   lowering::CollectiveLibrary collectives(config, placement.device_of_partition,
                                           options.algorithms);
-  RETURN_IF_ERROR(
-      passes::Schedule(module, target, lowering::MakeEstimator(target, collectives, trips)));
+  lowering::KernelLibrary kernels(target);
+  RETURN_IF_ERROR(passes::Schedule(module, target,
+                                   lowering::MakeEstimator(target, kernels, collectives, trips)));
   if (wants_dump(kSchedulePass)) result.dumps.emplace_back(kSchedulePass, hlo::ToString(module));
   RETURN_IF_ERROR(passes::PlaceInCmem(module, target));
   if (wants_dump(kPlacementPass)) result.dumps.emplace_back(kPlacementPass, hlo::ToString(module));
@@ -175,7 +176,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
   ASSIGN_OR_RETURN(
       result.program,
-      lowering::Lower({&module, &memory, &collectives, trips, options.branches}, target));
+      lowering::Lower({&module, &memory, &kernels, &collectives, trips, options.branches}, target));
   isa::ProgramInfo& info = result.program.info;
   info.module_name = workload.name().empty() ? module.name() : workload.name();
   info.partitions = sharded.num_partitions;

@@ -4,30 +4,26 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/lowering/instruction_class.h"
-#include "workloads/lowering/kernels/kernels.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/lowering/transfers.h"
 
 namespace tpusim::lowering {
 
 passes::LatencyEstimator MakeEstimator(
-    const passes::Target& target, CollectiveLibrary& collectives,
+    const passes::Target& target, KernelLibrary& kernels, CollectiveLibrary& collectives,
     std::function<absl::StatusOr<int64_t>(const hlo::Instruction&)> trips) {
   passes::LatencyEstimator estimator;
   estimator.trips = std::move(trips);
-  estimator.busy = [&target,
+  estimator.busy = [&target, &kernels,
                     &collectives](const hlo::Instruction& i) -> absl::StatusOr<Picoseconds> {
     ASSIGN_OR_RETURN(const InstructionClass c, Classify(i));
     switch (c) {
       case InstructionClass::kScalar:
         return ToTime(timing::TimeBlock(target.chip(), ScalarBlock(i)).total, target.chip().clock);
-      case InstructionClass::kKernel: {
-        ASSIGN_OR_RETURN(const isa::Kernel kernel, BuildKernel(i, target));
-        return timing::KernelTime(target.chip(), kernel);
-      }
+      case InstructionClass::kKernel:
+        return kernels.TimeOf(i);
       case InstructionClass::kCollective: {
         ASSIGN_OR_RETURN(const isa::CollectiveInfo info, collectives.Estimate(i));
         return info.expected;

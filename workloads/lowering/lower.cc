@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/cost.h"
 #include "workloads/hlo/opcode.h"
@@ -18,7 +17,7 @@
 #include "workloads/lowering/collective.h"
 #include "workloads/lowering/custom_cost.h"
 #include "workloads/lowering/instruction_class.h"
-#include "workloads/lowering/kernels/kernels.h"
+#include "workloads/lowering/kernels/kernel_view.h"
 #include "workloads/lowering/kernels/product.h"
 #include "workloads/lowering/remote_dma.h"
 #include "workloads/lowering/transfers.h"
@@ -133,9 +132,10 @@ class Lowering {
         ASSIGN_OR_RETURN(op.what, Classify(*i));
         switch (op.what) {
           case InstructionClass::kKernel: {
-            ASSIGN_OR_RETURN(op.kernel, BuildKernel(*i, target_));
-            op.traffic = timing::TrafficOf(op.kernel);
-            op.time = timing::KernelTime(target_.chip(), op.kernel);
+            ASSIGN_OR_RETURN(TimedKernel timed, input_.kernels->Build(*i));
+            op.kernel = std::move(timed.kernel);
+            op.traffic = timed.traffic;
+            op.time = timed.time;
             RETURN_IF_ERROR(AddRemoteDma(*i, op));
             break;
           }

@@ -21,6 +21,7 @@
 #include "workloads/hlo/ir.h"
 #include "workloads/lowering/branches.h"
 #include "workloads/lowering/collective_library.h"
+#include "workloads/lowering/kernels/kernel_library.h"
 #include "workloads/passes/memory.h"
 #include "workloads/passes/schedule.h"
 #include "workloads/passes/target.h"
@@ -30,6 +31,7 @@ namespace tpusim::lowering {
 struct LoweringInput {
   const hlo::Module* module = nullptr;  // scheduled
   const passes::MemoryPlan* memory = nullptr;
+  KernelLibrary* kernels = nullptr;
   CollectiveLibrary* collectives = nullptr;  // knows where the partitions run
   std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;
   StatedBranches branches;
@@ -40,9 +42,9 @@ struct LoweringInput {
 absl::StatusOr<isa::PodProgram> Lower(const LoweringInput& input, const passes::Target& target);
 
 // The scheduler's view of durations, from the same kernels and algorithms. The
-// library must live as long.
+// libraries must live as long.
 passes::LatencyEstimator MakeEstimator(
-    const passes::Target& target, CollectiveLibrary& collectives,
+    const passes::Target& target, KernelLibrary& kernels, CollectiveLibrary& collectives,
     std::function<absl::StatusOr<int64_t>(const hlo::Instruction&)> trips);
 
 }  // namespace tpusim::lowering
