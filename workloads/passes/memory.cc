@@ -182,7 +182,7 @@ class Planner {
   // Whether the result in buffer `from` may be written into the argument `to`: it
   // is made when nobody needs the argument any more.
   bool MayMove(const std::vector<Instruction*>& order, const BuffersOfValues& of,
-               const std::vector<LeafBuffers>& made,
+               const std::unordered_map<int32_t, size_t>& births,
                const std::unordered_map<int32_t, size_t>& last_use, int32_t from,
                int32_t to) const {
     if (from == kNoBuffer || to == kNoBuffer || from == to) return false;
@@ -190,11 +190,9 @@ class Planner {
         plan_.buffers[from].in_cmem != plan_.buffers[to].in_cmem) {
       return false;
     }
-    size_t born = 0;
-    while (born < made.size() && std::count(made[born].begin(), made[born].end(), from) == 0) {
-      ++born;
-    }
-    if (born == made.size()) return false;  // another argument
+    const auto birth = births.find(from);
+    if (birth == births.end()) return false;  // another argument, or moved to one already
+    const size_t born = birth->second;
     const auto used = last_use.find(to);
     if (used == last_use.end() || used->second < born) return true;
     if (used->second > born) return false;
@@ -207,9 +205,19 @@ class Planner {
     return true;
   }
 
-  static void Move(int32_t from, int32_t to, BuffersOfValues& of, std::vector<LeafBuffers>& made) {
-    for (auto& [value, buffers] : of) std::replace(buffers.begin(), buffers.end(), from, to);
-    for (LeafBuffers& buffers : made) std::erase(buffers, from);
+  // Results that arguments take, all of them at once: buffer of a result to that of the
+  // argument.
+  static void Move(const std::unordered_map<int32_t, int32_t>& moves, BuffersOfValues& of,
+                   std::vector<LeafBuffers>& made) {
+    for (auto& [value, buffers] : of) {
+      for (int32_t& buffer : buffers) {
+        const auto moved = moves.find(buffer);
+        if (moved != moves.end()) buffer = moved->second;
+      }
+    }
+    for (LeafBuffers& buffers : made) {
+      std::erase_if(buffers, [&](int32_t buffer) { return moves.contains(buffer); });
+    }
   }
 
   void Visit(const Computation& computation, const std::vector<LeafBuffers>& parameters) {
@@ -228,11 +236,20 @@ class Planner {
     }
     if (!donations_.empty()) {
       const std::vector<Donation> donations = std::exchange(donations_, {});  // of the entry only
-      for (const Donation& donation : donations) {
-        const int32_t from = of.at(computation.root())[donation.result_leaf];
-        const int32_t to = parameters[donation.parameter][donation.parameter_leaf];
-        if (MayMove(order, of, made, last_use, from, to)) Move(from, to, of, made);
+      std::unordered_map<int32_t, size_t> births;  // of buffers that have not moved
+      for (size_t n = 0; n < made.size(); ++n) {
+        for (int32_t b : made[n]) births[b] = n;
       }
+      std::unordered_map<int32_t, int32_t> moves;
+      const LeafBuffers& results = of.at(computation.root());
+      for (const Donation& donation : donations) {
+        const int32_t from = results[donation.result_leaf];
+        const int32_t to = parameters[donation.parameter][donation.parameter_leaf];
+        if (!MayMove(order, of, births, last_use, from, to)) continue;
+        moves[from] = to;
+        births.erase(from);
+      }
+      if (!moves.empty()) Move(moves, of, made);
     }
     for (int32_t b : of.at(computation.root())) last_use[b] = order.size() - 1;
 
