@@ -98,6 +98,8 @@ isa::PodProgram LowerOn(hlo::TestModule& m, const std::string& slice, int64_t pa
   for (int64_t p = 0; p < partitions; ++p) device_of_partition.push_back(p);
   CollectiveLibrary collectives(config, device_of_partition);
   input.collectives = &collectives;
+  KernelLibrary kernels(target);
+  input.kernels = &kernels;
   input.trips = [](const Instruction&) -> absl::StatusOr<int64_t> { return 1; };
   return Lower(input, target).value();
 }
