@@ -177,6 +177,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(
       result.program,
       lowering::Lower({&module, &memory, &kernels, &collectives, trips, options.branches}, target));
+  result.kernel_searches = kernels.searches();
   isa::ProgramInfo& info = result.program.info;
   info.module_name = workload.name().empty() ? module.name() : workload.name();
   info.partitions = sharded.num_partitions;

@@ -54,6 +54,8 @@ struct CompileResult {
   isa::PodProgram program;                   // kStreams
   std::vector<std::pair<std::string, std::string>> dumps;  // pass name, module text
   std::vector<std::string> warnings;
+  // Distinct kernels whose tiles were searched for, however often the program has them.
+  int64_t kernel_searches = 0;
 };
 
 // `imported.module` is consumed. Errors: as the stages; also more partitions

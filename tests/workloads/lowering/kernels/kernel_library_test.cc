@@ -70,7 +70,8 @@ Instruction* MakeLayer(TestModule& m, const Layer& layer) {
 // All of it, names included.
 std::string TextOf(const isa::Kernel& kernel) {
   isa::PodProgram program;
-  program.programs.push_back(std::make_shared<const isa::Body>(isa::Body{isa::Instruction{kernel}}));
+  const isa::Body body = {isa::Instruction{kernel}};
+  program.programs.push_back(std::make_shared<const isa::Body>(body));
   program.program_of_device = {0};
   return isa::Disassemble(program);
 }
