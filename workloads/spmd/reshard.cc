@@ -36,12 +36,13 @@ Instruction* Slice(Builder& builder, Instruction* value, const hlo::Shape& globa
   return slice;
 }
 
-// Shard numbers of every dimension, as one key.
+// Shard numbers of every dimension and the number of the partial sum, as one key.
 std::vector<int64_t> ShardOf(const Mesh& mesh, const Sharding& sharding, int64_t position) {
   std::vector<int64_t> shard;
   for (const sharding::DimSharding& dim : sharding.dims) {
     shard.push_back(ShardIndex(mesh, dim.axes, position));
   }
+  shard.push_back(ShardIndex(mesh, sharding.unreduced, position));
   return shard;
 }
 

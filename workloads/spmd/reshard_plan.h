@@ -2,28 +2,29 @@
 //
 // A plan is a list of steps, each a collective or a local slice, with the bytes
 // that it makes a device receive. It is found by a shortest-path search over the
-// shardings in between:
+// shardings in between (reshard_search.h):
 //
-//   slice         a dimension gains axes that split nothing so far       free
-//   all-gather    a dimension loses its minor-most axes                  (n-1) v
-//   all-to-all    axes move from one dimension's minor end to another's  n/4 v
-//   permute       shards of one size change devices                      v
-//   sum of parts  a gather of few elements over many shards, by all-reduce  2(n-1)/n w
-//   refit         uneven shards of a dimension become others (refit.h)   what moves
+//   slice           a dimension gains axes that split nothing so far       free
+//   all-gather      a dimension loses its minor-most axes                  (n-1) v
+//   all-to-all      axes move from one dimension's minor end to another's  n/4 v
+//   permute         shards of one size change devices                      v
+//   sum of parts    a gather of few elements over many shards, by all-reduce  2(n-1)/n w
+//   refit           uneven shards of a dimension become others (refit.h)   what moves
+//   reduce-scatter  partial sums are added up, a dimension gains their axes  (n-1)/n v
+//   all-reduce      all partial sums are added up                          2(n-1)/n v
 //
-// These are bytes times links, per device: on a ring of n an all-gather's shard
-// crosses n - 1 links, and what an all-to-all sends goes n/4 links far on average
-// (over several axes the sum of theirs).
+// (v = bytes of the shard before the step, w = after it, n = devices of a group.) These
+// are bytes times links, per device: on a ring of n an all-gather's shard crosses n - 1
+// links, and what an all-to-all sends goes n/4 links far on average (over several axes
+// the sum of theirs). Every collective costs kStartBytes beside them: a value that is
+// small is gathered over the axes that hold it, even where a slice, a permute to other
+// devices and a gather there would move fewer bytes.
 //
 // Uneven shards: the local size is the ceiling, what is too much at the end is
 // padding. A dimension of 10 over 4 has shards of 3, over 2 shards of 5: no shard
 // of the finer split lies within one of the coarser, so a slice or gather between the
 // two does not exist and the way leads over the whole dimension, or a refit.
 // Permutes do not care; all-to-all and reduce-scatter pad what they split.
-//
-// (v = bytes of the shard before the step, w = after it, n = devices of a group). Partial sums
-// go first: reduce-scatter ((n-1)/n v) where the wanted sharding continues a
-// dimension with the unreduced axes, else all-reduce (2(n-1)/n v).
 #ifndef TPUSIM_WORKLOADS_SPMD_RESHARD_PLAN_H_
 #define TPUSIM_WORKLOADS_SPMD_RESHARD_PLAN_H_
 
@@ -50,6 +51,10 @@ enum class ReshardKind {
   kRefit,
   kSumOfParts,
 };
+
+// What a link carries while a collective starts, on the chips where that is least: 5.4 us
+// at 45 GB/s (ici.launch_ns and ici.link_bytes_per_second of v4 and v5e in configs/chips).
+inline constexpr Bytes kStartBytes{243'000};
 
 struct ReshardStep {
   ReshardKind kind = ReshardKind::kSlice;

@@ -1,0 +1,75 @@
+// The search behind a reshard plan: a shortest path over the shardings in between.
+//
+// A state is where a value is: the axes of every dimension, and the axes over which it
+// still is a partial sum. A move is one collective or one local slice. The length of a
+// move is what it makes a device receive, counted once per link, plus, for a collective,
+// what a link could have carried while it starts. So arrays of a few kilobytes go the way
+// of the fewest collectives, large ones the way of the fewest bytes.
+#ifndef TPUSIM_WORKLOADS_SPMD_RESHARD_SEARCH_H_
+#define TPUSIM_WORKLOADS_SPMD_RESHARD_SEARCH_H_
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "workloads/hlo/shape.h"
+#include "workloads/sharding/axes.h"
+#include "workloads/sharding/sharding.h"
+#include "workloads/spmd/reshard_plan.h"
+
+namespace tpusim::spmd {
+
+// All axes are cut alike: two pieces are equal or disjoint.
+struct ReshardState {
+  std::vector<sharding::Axes> dims;
+  sharding::Axes sums;  // to be added up
+  auto operator<=>(const ReshardState&) const = default;
+};
+
+struct ReshardMove {
+  ReshardKind kind = ReshardKind::kSlice;
+  int64_t dim = -1, to_dim = -1;
+  sharding::Axes axes;
+  ReshardState after;
+  int64_t bytes = 0;
+};
+
+class ReshardSearch {
+ public:
+  // `kept`: the value is and stays a partial sum over these axes.
+  ReshardSearch(const sharding::Mesh& mesh, const hlo::Shape& shape, ReshardState from,
+                std::vector<sharding::Axes> to, sharding::Axes kept);
+
+  // The moves of the shortest way if a collective starts in the time of `start_bytes`.
+  std::vector<ReshardMove> Shortest(int64_t start_bytes) const;
+
+ private:
+  int64_t ShardBytes(const ReshardState& state) const;
+  bool MayKeep(const ReshardState& state, size_t d, size_t keep) const;
+  bool MayGain(const ReshardState& state, size_t d, const sharding::Axes& axes) const;
+  void AddSlices(const ReshardState& state, size_t d, std::vector<ReshardMove>& moves) const;
+  void AddGathers(const ReshardState& state, size_t d, std::vector<ReshardMove>& moves) const;
+  void AddRefit(const ReshardState& state, size_t d, std::vector<ReshardMove>& moves) const;
+  void AddSums(const ReshardState& state, std::vector<ReshardMove>& moves) const;
+  void AddPermute(const ReshardState& state, std::vector<ReshardMove>& moves) const;
+  ReshardMove AllReduce(const ReshardState& state) const;
+  std::vector<ReshardMove> Moves(const ReshardState& state) const;
+  std::vector<ReshardMove> GatherAndSlice() const;
+
+  const sharding::Mesh& mesh_;
+  const hlo::Shape& shape_;
+  ReshardState from_, to_;
+  sharding::Axes kept_;
+  // What a refit to the wanted shards moves; -1: there is none.
+  mutable std::map<std::pair<int64_t, sharding::Axes>, int64_t> refits_;
+  sharding::Axes pieces_;
+};
+
+// Bytes of one device's shard, padding included.
+int64_t BytesOfShard(const hlo::Shape& shape, const std::vector<sharding::Axes>& dims);
+
+}  // namespace tpusim::spmd
+
+#endif  // TPUSIM_WORKLOADS_SPMD_RESHARD_SEARCH_H_
