@@ -122,9 +122,9 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
   std::vector<ReshardMove> moves;
   if (nested) {
     const ReshardSearch search(mesh, shape, state, target.dims, kept);
-    moves = search.Shortest(kStartBytes.value());
+    moves = search.Shortest(true);
     // A small value that is gathered in full to save a collective is no reason to warn.
-    plan.full_gather = PassesWhole(moves) && PassesWhole(search.Shortest(0));
+    plan.full_gather = PassesWhole(moves) && PassesWhole(search.Shortest(false));
   } else if (state != target) {
     moves = ByWholeDims(shape, state, target);
     plan.full_gather = PassesWhole(moves);

@@ -16,9 +16,10 @@
 // (v = bytes of the shard before the step, w = after it, n = devices of a group.) These
 // are bytes times links, per device: on a ring of n an all-gather's shard crosses n - 1
 // links, and what an all-to-all sends goes n/4 links far on average (over several axes
-// the sum of theirs). Every collective costs kStartBytes beside them: a value that is
-// small is gathered over the axes that hold it, even where a slice, a permute to other
-// devices and a gather there would move fewer bytes.
+// the sum of theirs). Beside them a collective takes time to start and per hop, counted as
+// the bytes that a link could carry meanwhile: a small value is gathered over the axes that
+// hold it, even where a slice, a permute across the mesh and a gather there would move fewer
+// bytes.
 //
 // Uneven shards: the local size is the ceiling, what is too much at the end is
 // padding. A dimension of 10 over 4 has shards of 3, over 2 shards of 5: no shard
@@ -52,9 +53,11 @@ enum class ReshardKind {
   kSumOfParts,
 };
 
-// What a link carries while a collective starts, on the chips where that is least: 5.4 us
-// at 45 GB/s (ici.launch_ns and ici.link_bytes_per_second of v4 and v5e in configs/chips).
+// What a link carries while a collective starts, and while it goes on by one hop, on the
+// chips where that is least: 5.4 us and 1 us at 45 GB/s (ici.launch_ns, ici.hop_latency_ns
+// and ici.link_bytes_per_second of v4 and v5e in configs/chips).
 inline constexpr Bytes kStartBytes{243'000};
+inline constexpr Bytes kHopBytes{45'000};
 
 struct ReshardStep {
   ReshardKind kind = ReshardKind::kSlice;

@@ -44,6 +44,28 @@ int64_t ExchangeBytes(int64_t bytes, const Axes& axes) {
   return CeilDiv(bytes * links, int64_t{4});
 }
 
+// Links that the last of what a collective moves crosses one after the other, with both
+// ways round an axis in use; for an all-reduce there and back.
+int64_t Hops(const ReshardState& from, const ReshardMove& move) {
+  Axes axes = move.axes;
+  if (move.kind == Kind::kCollectivePermute) {
+    for (size_t d = 0; d < from.dims.size(); ++d) {
+      const Axes& before = from.dims[d];
+      const Axes& after = move.after.dims[d];
+      const size_t common = CommonLength(before, after);
+      for (const Axes& list : {Suffix(before, common), Suffix(after, common)}) {
+        for (const AxisRef& axis : list) {
+          if (!Contains(axes, axis)) axes.push_back(axis);
+        }
+      }
+    }
+  }
+  int64_t sizes = 0;
+  for (const AxisRef& axis : axes) sizes += axis.size;
+  const bool twice = move.kind == Kind::kAllReduce || move.kind == Kind::kSumOfParts;
+  return twice ? sizes : CeilDiv(sizes, int64_t{2});
+}
+
 }  // namespace
 
 int64_t BytesOfShard(const hlo::Shape& shape, const std::vector<Axes>& dims) {
@@ -71,7 +93,7 @@ ReshardSearch::ReshardSearch(const sharding::Mesh& mesh, const hlo::Shape& shape
   std::sort(pieces_.begin(), pieces_.end());
 }
 
-std::vector<ReshardMove> ReshardSearch::Shortest(int64_t start_bytes) const {
+std::vector<ReshardMove> ReshardSearch::Shortest(bool latency) const {
   struct Best {
     int64_t cost = 0;
     ReshardState previous;
@@ -98,9 +120,12 @@ std::vector<ReshardMove> ReshardSearch::Shortest(int64_t start_bytes) const {
       return moves;
     }
     for (ReshardMove& move : Moves(state)) {
-      // A slice is no step: several become one instruction. Among equals the fewest steps.
-      const bool free = move.kind == Kind::kSlice;
-      const int64_t length = free ? 0 : (move.bytes + start_bytes) * 16 + 1;
+      int64_t length = 0;  // a slice is no step: several become one instruction
+      if (move.kind != Kind::kSlice) {
+        length = move.bytes;
+        if (latency) length += kStartBytes.value() + Hops(state, move) * kHopBytes.value();
+        length = length * 16 + 1;  // among equals the fewest steps
+      }
       const auto [it, fresh] = best.try_emplace(move.after);
       if (!fresh && (it->second.done || it->second.cost <= cost + length)) continue;
       ReshardState after = move.after;

@@ -3,8 +3,8 @@
 // A state is where a value is: the axes of every dimension, and the axes over which it
 // still is a partial sum. A move is one collective or one local slice. The length of a
 // move is what it makes a device receive, counted once per link, plus, for a collective,
-// what a link could have carried while it starts. So arrays of a few kilobytes go the way
-// of the fewest collectives, large ones the way of the fewest bytes.
+// what a link could have carried while it starts and goes from hop to hop. So a few
+// kilobytes go the way of the fewest collectives, large values the way of the fewest bytes.
 #ifndef TPUSIM_WORKLOADS_SPMD_RESHARD_SEARCH_H_
 #define TPUSIM_WORKLOADS_SPMD_RESHARD_SEARCH_H_
 
@@ -42,8 +42,8 @@ class ReshardSearch {
   ReshardSearch(const sharding::Mesh& mesh, const hlo::Shape& shape, ReshardState from,
                 std::vector<sharding::Axes> to, sharding::Axes kept);
 
-  // The moves of the shortest way if a collective starts in the time of `start_bytes`.
-  std::vector<ReshardMove> Shortest(int64_t start_bytes) const;
+  // The moves of the shortest way. Without latency only bytes count.
+  std::vector<ReshardMove> Shortest(bool latency) const;
 
  private:
   int64_t ShardBytes(const ReshardState& state) const;

@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
+#include "configs/chip_file.h"
+#include "configs/config.h"
 #include "configs/status_macros.h"
 #include "tests/workloads/spmd/spmd_test_util.h"
+#include "workloads/spmd/reshard.h"
 
 namespace tpusim::spmd {
 namespace {
@@ -61,11 +67,11 @@ TEST_F(ReshardPlanTest, AnotherOrderIsAPermute) {
 }
 
 TEST_F(ReshardPlanTest, ExchangedAxesCostLessThanGathers) {
-  // The minor half of X to dimension 1 (1/2 of 32 bytes): then both have as many shards as
-  // wanted, and change devices (32). With a gather of Y first (32), X moves 48 of 64: 80.
-  const auto plan = PlanReshard(F32({8, 8}), Split({x_, y_}), Split({y_, x_}), mesh_);
+  // The minor half of X to dimension 1 (1/2 of 512 KiB): then both have as many shards as
+  // wanted, and change devices (512). With a gather of Y first (512), X moves 1024.
+  const auto plan = PlanReshard(F32({1024, 1024}), Split({x_, y_}), Split({y_, x_}), mesh_);
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->bytes, Bytes(48));
+  EXPECT_EQ(plan->bytes, Bytes(768 * 1024));
   EXPECT_FALSE(plan->full_gather);
 }
 
@@ -80,6 +86,30 @@ TEST_F(ReshardPlanTest, SlicesComeBeforeSums) {
   // 128 bytes are left to be added up.
   EXPECT_EQ(Plan(Split({{}, {}}, x_), Split({y_, {}})),
             "slice to [{Y}, {}] unreduced={X}\nall-reduce over X (192 bytes)\n");
+}
+
+TEST_F(ReshardPlanTest, SumsAreScatteredAfterOtherAxesMadeRoom) {
+  // 512 KiB of partial sums. Added up first they would be 768 KiB on the wire, and a permute
+  // of 128; here Y moves to the other dimension (half of 512), and 3/4 of 512 are summed.
+  EXPECT_EQ(Plan(F32({512, 512}), Split({{}, y_}, x_), Split({y_, x_})),
+            "all-to-all 1->0 over Y (262144 bytes)\nreduce-scatter 1 over X (393216 bytes)\n");
+  EXPECT_FALSE(full_gather_);
+}
+
+TEST_F(ReshardPlanTest, SumsThatStayMoveWithTheirShards) {
+  // Y to Z, both of four, of a value that is and stays partial over X.
+  mesh_ = MeshOf({2, 4, 4});
+  const Axes x = {{0, 1, 2}}, y = {{1, 1, 4}}, z = {{2, 1, 4}};
+  const Sharding from = Split({y}, x), to = Split({z}, x);
+  EXPECT_EQ(Plan(F32({1024 * 1024}), from, to),
+            "collective-permute to [{Z}] unreduced={X} (1048576 bytes)\n");
+  // Partitions 0-15 hold the one part, 16-31 the other. Of each four have what they want.
+  int64_t moved = 0;
+  for (const auto& [source, target] : PermutePairs(mesh_, from, to)) {
+    EXPECT_EQ(source / 16, target / 16);
+    moved += source != target;
+  }
+  EXPECT_EQ(moved, 24);
 }
 
 TEST_F(ReshardPlanTest, SumsCannotBeUndone) {
@@ -98,9 +128,43 @@ TEST_F(ReshardPlanTest, PiecesOfAnAxisMove) {
 }
 
 TEST_F(ReshardPlanTest, TheFactorBetweenTwoAxesIsSlicedFirst) {
-  // Halves over Y to quarters over X: a quarter of 256 bytes moves, not a half.
+  // Halves over Y to quarters over X: a quarter of 4 MiB moves, not a half.
+  EXPECT_EQ(Plan(F32({1024, 1024}), Split({y_, {}}), Split({x_, {}})),
+            "slice to [{Y,X:(1)2}, {}]\ncollective-permute to [{X}, {}] (1048576 bytes)\n");
+  // A permute across the mesh takes (4 + 2) / 2 hops, a gather over Y one. Of 256 bytes the
+  // other half is there sooner.
   EXPECT_EQ(Plan(Split({y_, {}}), Split({x_, {}})),
-            "slice to [{Y,X:(1)2}, {}]\ncollective-permute to [{X}, {}] (64 bytes)\n");
+            "all-gather 0 over Y (128 bytes)\nslice to [{X}, {}]\n");
+  EXPECT_FALSE(full_gather_);  // to save time, not for want of a way
+}
+
+TEST_F(ReshardPlanTest, SmallValuesAreGatheredOverTheAxesThatHoldThem) {
+  mesh_ = MeshOf({16, 4});
+  const Axes f = {{0, 1, 16}}, t = {{1, 1, 4}};
+  // A scale of 4,096 elements in 16 shards of 1,024 bytes.
+  EXPECT_EQ(Plan(F32({4096}), Split({f}), Split({t})),
+            "all-gather 0 over X (15360 bytes)\nslice to [{Y}]\n");
+  EXPECT_FALSE(full_gather_);
+  // 16 MiB: gathered directly each device would receive 15 MiB. A quarter of a shard,
+  // 256 KiB, changes devices, and 15 of them come together.
+  EXPECT_EQ(Plan(F32({4096 * 1024}), Split({f}), Split({t})),
+            "slice to [{X,Y}]\ncollective-permute to [{Y,X}] (262144 bytes)\n"
+            "all-gather 0 over X (3932160 bytes)\n");
+}
+
+// What ici.launch_ns and ici.hop_latency_ns are worth on the chips where they are worth least.
+TEST_F(ReshardPlanTest, LatenciesAreThoseOfTheChips) {
+  double start = 1e18, hop = 1e18;
+  for (const std::string& name : configs::ChipNames()) {
+    const auto file = configs::LoadChip(name, "");
+    ASSERT_TRUE(file.ok()) << name;
+    const configs::IciParams& ici = file->chip.ici;
+    const double rate = ici.link_bytes_per_second.value();
+    start = std::min(start, ici.launch.value() * 1e-12 * rate);
+    hop = std::min(hop, ici.hop_latency.value() * 1e-12 * rate);
+  }
+  EXPECT_DOUBLE_EQ(start, static_cast<double>(kStartBytes.value()));
+  EXPECT_DOUBLE_EQ(hop, static_cast<double>(kHopBytes.value()));
 }
 
 TEST_F(ReshardPlanTest, PiecesThatDoNotNestAreGathered) {
@@ -142,10 +206,14 @@ TEST_F(ReshardPlanTest, ShardsThatDoNotNestAreRefitted) {
 }
 
 TEST_F(ReshardPlanTest, MorePartsThanElements) {
-  // Three elements over eight: shards of one, the last five empty. Seven others would
-  // send 28 bytes; an all-reduce of the twelve that exist has 2 * 7/8 * 12 = 21.
-  EXPECT_EQ(Plan(F32({3}), Split({xy_}), Split({{}})), "sum of parts 0 over X,Y (21 bytes)\n");
   EXPECT_EQ(Plan(F32({4}), Split({xy_}), Split({{}})), "all-gather 0 over X,Y (28 bytes)\n");
+  // Of three elements 28 bytes in half the hops beat 21.
+  EXPECT_EQ(Plan(F32({3}), Split({xy_}), Split({{}})), "all-gather 0 over X,Y (28 bytes)\n");
+  // Three rows of 400,000 bytes over sixteen: shards of one, the last 13 empty. Fifteen others
+  // would send 6 MB; an all-reduce of the 1.2 MB that exist has 2 * 15/16 * 1.2 = 2.25.
+  mesh_ = MeshOf({16});
+  EXPECT_EQ(Plan(F32({3, 100000}), Split({{{0, 1, 16}}, {}}), Split({{}, {}})),
+            "sum of parts 0 over X (2250000 bytes)\n");
 }
 
 TEST_F(ReshardPlanTest, PlansAreKept) {
