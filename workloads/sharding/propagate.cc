@@ -12,6 +12,7 @@
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/propagation_graph.h"
 #include "workloads/sharding/rolls.h"
+#include "workloads/sharding/unreduced.h"
 
 namespace tpusim::sharding {
 namespace {
@@ -507,7 +508,10 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
   PropagationGraph graph(normalised);
   RETURN_IF_ERROR(graph.Build());
   Propagation(&graph, options.basic_first).Run();
-  return Finisher(&normalised, &graph).Finish();
+  CarryUnreduced(graph);
+  ASSIGN_OR_RETURN(ShardedModule sharded, Finisher(&normalised, &graph).Finish());
+  PassUnreduced(sharded);
+  return sharded;
 }
 
 std::string ToString(const ShardedModule& sharded) {

@@ -170,6 +170,10 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     }
     FactorChoice choice;
     choice.axes = axes;
+    // Along these axes devices hold parts of the same elements.
+    for (const Axes& split : axes) {
+      if (sharding::Overlap(split, rules.unreduced)) return absl::OkStatus();
+    }
     if (rules.own) {
       const std::optional<Bytes> own = rules.own(axes);
       if (!own) return absl::OkStatus();
@@ -186,6 +190,9 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     if (work(axes) > most_work) return absl::OkStatus();
     for (size_t i = 0; i < operands.size(); ++i) {
       choice.operands.push_back(FromFactors(axes, rule.operands[i], rule.factors));
+      if (!rules.partial.empty() && rules.partial[i]) {
+        choice.operands.back().unreduced = rules.unreduced;
+      }
       // The same value twice is moved once.
       bool again = false;
       for (size_t j = 0; j < i; ++j) {
@@ -198,7 +205,7 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     }
     for (size_t i = 0; i < results.size(); ++i) {
       choice.results.push_back(FromFactors(axes, rule.results[i], rule.factors));
-      choice.results.back().unreduced = partial;
+      choice.results.back().unreduced = sharding::Concat(partial, rules.unreduced);
       // Only part of what stays unreduced can be asked for.
       ASSIGN_OR_RETURN(const Bytes bytes, BytesFrom(choice.results.back(), results[i], plans));
       choice.bytes += bytes;

@@ -41,6 +41,10 @@ struct SplitRules {
   bool keep_sums = false;
   // The op's work is split at least as far as its result is.
   bool keep_work = false;
+  // Operands (one mark each) that are partial sums over `unreduced` and stay so: then the
+  // result is one.
+  std::vector<char> partial;
+  sharding::Axes unreduced;
   // Bytes that the op itself moves with the factors split like this; nullopt:
   // it cannot. Empty: permutation factors must be whole.
   std::function<std::optional<Bytes>(const std::vector<sharding::Axes>&)> own;

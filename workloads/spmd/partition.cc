@@ -7,6 +7,7 @@
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/forward_tuples.h"
 #include "workloads/sharding/projection.h"
+#include "workloads/sharding/unreduced.h"
 #include "workloads/spmd/factor_choice.h"
 #include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/ops/local_op.h"
@@ -222,6 +223,8 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
       return family.own(global, rule, axes);
     };
   }
+  splits.partial = sharding::PartialOperands(in_, global);
+  if (!splits.partial.empty()) splits.unreduced = Only(global).unreduced;
   FactorChoice choice;
   if (global.opcode() == Opcode::kConstant) {
     choice.results.push_back(sharding::Replicated(global.shape().rank()));  // cut afterwards
