@@ -77,8 +77,8 @@ int64_t BatchGroupCount(const Instruction& convolution);    // at least 1
 // group matters. Empty in the file = one group of everybody. There is one
 // replica, as in everything that jax.jit exports; where a program has only
 // replicas (old pmap), those are what we call partitions.
-// Errors: ids outside [0, num_partitions), an id twice, an encoding that does
-// not add up.
+// Errors: ids outside [0, num_partitions), an id twice or in no group, an encoding
+// that does not add up.
 absl::StatusOr<std::vector<std::vector<int64_t>>> ReplicaGroups(const Instruction& collective,
                                                                 int64_t num_partitions);
 // Writes explicit groups and drops every other encoding.

@@ -216,6 +216,13 @@ absl::StatusOr<Groups> Expand(const Instruction& collective, int64_t num_partiti
       seen[id] = true;
     }
   }
+  const auto missing = std::find(seen.begin(), seen.end(), false);
+  if (missing != seen.end()) {
+    return UserError(fmt::format(
+        "device {} of {} is in no group; every device must be in exactly one, unless there are no "
+        "groups (one of all devices)",
+        missing - seen.begin(), num_partitions));
+  }
   return groups;
 }
 

@@ -43,6 +43,10 @@ std::string SerializeDeterministic(const google::protobuf::Message& message);
 
 // Ids, shapes, arities, cycles, called computations.
 absl::Status Verify(const Module& module);
+// Replica groups and source-target pairs, for a program of so many partitions:
+// every partition in exactly one group (or no groups at all), and source and
+// target of at most one pair.
+absl::Status VerifyCollectives(const Module& module, int64_t num_partitions);
 
 // Text that reads like HLO.
 std::string ToString(const Module& module);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <unordered_set>
 
 #include "configs/status_macros.h"
@@ -40,6 +43,30 @@ int64_t MinOperands(Opcode opcode) {
   }
 }
 
+// Custom calls that hand their one operand on: later stages take that for granted.
+bool IsIdentityCall(const Instruction& i) {
+  static constexpr std::string_view kTargets[] = {"annotate_device_placement", "MoveToHost",
+                                                  "MoveToDevice", "LayoutConstraint",
+                                                  "xla.sdy.PropagationBarrier"};
+  return i.opcode() == Opcode::kCustomCall &&
+         std::find(std::begin(kTargets), std::end(kTargets), i.attrs().custom_call_target()) !=
+             std::end(kTargets);
+}
+
+absl::Status CheckCustomCall(const Instruction& i) {
+  const std::string& target = i.attrs().custom_call_target();
+  const bool identity = IsIdentityCall(i);
+  if ((identity || target == "xla.sdy.ShardingGroup") && i.operands().size() != 1) {
+    return UserError(
+        fmt::format("{} operands for a call of '{}', not 1", i.operands().size(), target));
+  }
+  if (identity && !SameDims(i.operand(0)->shape(), i.shape())) {
+    return UserError(fmt::format("a call of '{}' makes {} of {}", target, i.shape().ToString(),
+                                 i.operand(0)->shape().ToString()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckInstruction(const Instruction& i, const ParametersOf& parameters) {
   const int arity = OpcodeArity(i.opcode());
   const int64_t count = static_cast<int64_t>(i.operands().size());
@@ -47,6 +74,7 @@ absl::Status CheckInstruction(const Instruction& i, const ParametersOf& paramete
     return UserError(fmt::format("{} operands, not {}", count, arity));
   }
   if (count < MinOperands(i.opcode())) return UserError(fmt::format("only {} operands", count));
+  if (i.opcode() == Opcode::kCustomCall) RETURN_IF_ERROR(CheckCustomCall(i));
   RETURN_IF_ERROR(CheckCallees(i, parameters));
   ASSIGN_OR_RETURN(const Shape inferred, InferShape(i));
   if (!SameDims(inferred, i.shape())) {

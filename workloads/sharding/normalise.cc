@@ -12,6 +12,7 @@
 #include "workloads/sharding/constants.h"
 #include "workloads/sharding/markers.h"
 #include "workloads/sharding/regions.h"
+#include "workloads/sharding/rolls.h"
 
 namespace tpusim::sharding {
 namespace {
@@ -279,6 +280,9 @@ class Normaliser {
                  target == kLocalToGlobal) {
         return NoRule(fmt::format("{} without a call of a shard_map body has no rule: {}", target,
                                   instruction->Describe()));
+      } else if (target == kRollTarget) {
+        return UserError(fmt::format("custom calls to '{}' are made by the compiler only: {}",
+                                     target, instruction->Describe()));
       } else {
         RETURN_IF_ERROR(ReadAnnotation(*instruction, instruction, "as the program says"));
       }

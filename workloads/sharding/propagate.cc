@@ -9,6 +9,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/import.h"
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/propagation_graph.h"
 #include "workloads/sharding/rolls.h"
@@ -491,6 +492,7 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
                                           int64_t num_partitions,
                                           const PropagationOptions& options) {
   ASSIGN_OR_RETURN(NormalisedModule normalised, Normalise(std::move(module), num_partitions));
+  RETURN_IF_ERROR(hlo::VerifyCollectives(*normalised.module, normalised.mesh.mesh.size()));
   if (normalised.mesh.mesh.size() > 1) {
     std::unordered_set<const Instruction*> copies;
     for (const auto& [copy, original] : normalised.constant_copies) {

@@ -78,6 +78,11 @@ std::vector<std::pair<int64_t, int64_t>> PermutePairs(const Mesh& mesh, const Sh
 
 Axes AxesOfPairs(const Mesh& mesh, const std::vector<std::pair<int64_t, int64_t>>& pairs) {
   const std::vector<int64_t> positions = sharding::PositionOfPartition(mesh);
+  const auto partitions = static_cast<int64_t>(positions.size());
+  for (const auto& [from, to] : pairs) {
+    TPUSIM_CHECK(from >= 0 && from < partitions && to >= 0 && to < partitions,
+                 "a pair beyond the mesh, which hlo::VerifyCollectives refuses");
+  }
   Axes axes;
   for (size_t a = 0; a < mesh.axes.size(); ++a) {
     const Axes axis = {sharding::FullAxis(mesh, static_cast<int32_t>(a))};

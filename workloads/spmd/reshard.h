@@ -23,7 +23,8 @@ hlo::Instruction* CarryOut(Builder& builder, hlo::Instruction* value, const hlo:
 std::vector<std::pair<int64_t, int64_t>> PermutePairs(const sharding::Mesh& mesh,
                                                       const sharding::Sharding& from,
                                                       const sharding::Sharding& to);
-// The mesh axes along which some pair moves.
+// The mesh axes along which some pair moves. TPUSIM_CHECK: every pair names
+// partitions of the mesh (hlo::VerifyCollectives).
 sharding::Axes AxesOfPairs(const sharding::Mesh& mesh,
                            const std::vector<std::pair<int64_t, int64_t>>& pairs);
 
