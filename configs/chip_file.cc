@@ -29,7 +29,7 @@ absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& 
 absl::StatusOr<Json> ParseJson(std::string_view text, const std::string& where) {
   try {
     return Json::parse(text.begin(), text.end());
-  } catch (const Json::parse_error& error) {
+  } catch (const Json::exception& error) {  // no JSON, or a number beyond any double
     // Keep "parse error at line 3, column 7: ...", drop the library's own tag.
     std::string_view what = error.what();
     if (const size_t tag = what.find("] "); tag != std::string_view::npos) {

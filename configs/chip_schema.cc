@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
@@ -203,7 +204,8 @@ std::string FormatNumber(double value) {
   if (value == std::floor(value) && std::fabs(value) < 1e12) return fmt::format("{:.0f}", value);
   for (int precision = 1; precision < 17; ++precision) {
     const std::string text = fmt::format("{:.{}g}", value, precision);
-    if (std::stod(text) == value) return text;
+    // Not std::stod, which throws for numbers as small as 1e-310.
+    if (std::strtod(text.c_str(), nullptr) == value) return text;
   }
   return fmt::format("{:.17g}", value);
 }

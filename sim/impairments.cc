@@ -57,6 +57,26 @@ BytesPerSecond LinkRate(const configs::Config& config, const Impairments& impair
   return timing::EffectiveLinkRate(config.chip.ici, wraps) * impairments.LinkFactor(link);
 }
 
+absl::Status CheckShares(const Impairments& impairments) {
+  for (const SlowChip& slow : impairments.chips) {
+    const double share = impairments.ClockFactor(slow.chip);
+    if (share >= kSmallestShare) continue;
+    return UserError(fmt::format(
+        "--slow: together they leave {:.3g} of the clock of chip {}; the smallest share is {}",
+        share, slow.chip, kSmallestShare));
+  }
+  for (const DegradedLink& degraded : impairments.links) {
+    const double share = impairments.LinkFactor(degraded.link);
+    if (share == 0 || share >= kSmallestShare) continue;
+    return UserError(fmt::format(
+        "--link: together they leave {:.3g} of the rate of link {}:{}; the smallest share is {}, "
+        "or 0 for a dead link",
+        share, degraded.link.chip, configs::DirectionName(degraded.link.direction),
+        kSmallestShare));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<SlowChip> ParseSlowChip(const std::string& text, const configs::Config& config) {
   constexpr std::string_view kPrefix = "chip=";
   const size_t colon = text.find(':');
@@ -66,8 +86,10 @@ absl::StatusOr<SlowChip> ParseSlowChip(const std::string& text, const configs::C
     const auto factor = ParseFactor(view.substr(colon + 1));
     if (chip && factor) {
       if (*chip < 0 || *chip >= config.topology.chips()) return NoChip("--slow", *chip, config);
-      if (!(*factor > 0 && *factor <= 1)) {
-        return UserError(fmt::format("--slow {}: the factor must be above 0 and at most 1", text));
+      if (!(*factor >= kSmallestShare && *factor <= 1)) {
+        return UserError(
+            fmt::format("--slow {}: the share of the clock must be from {} to 1", text,
+                        kSmallestShare));
       }
       return SlowChip{*chip, *factor};
     }
@@ -91,8 +113,10 @@ absl::StatusOr<DegradedLink> ParseDegradedLink(const std::string& text,
         return UserError(
             fmt::format("--link {}: chip {} of {} has no link {}", text, *chip, config.name, name));
       }
-      if (!(*factor >= 0 && *factor <= 1)) {
-        return UserError(fmt::format("--link {}: the factor must be from 0 to 1", text));
+      if (!(*factor == 0 || (*factor >= kSmallestShare && *factor <= 1))) {
+        return UserError(fmt::format(
+            "--link {}: the share of the rate must be from {} to 1, or 0 for a dead link", text,
+            kSmallestShare));
       }
       return DegradedLink{{*chip, direction}, *factor};
     }

@@ -13,6 +13,12 @@
 
 namespace tpusim::sim {
 
+// The smallest share of a clock or of a link's rate that can be simulated. Less is a
+// part that does not work: the step would be the time of that part alone, and
+// soon too long for the clock of the simulation. A link that carries nothing at
+// all has the share 0.
+inline constexpr double kSmallestShare = 1e-3;
+
 // A straggler: the chip's clock runs at `factor` of its nominal rate. Its memory,
 // DMA engine and links do not change.
 struct SlowChip {
@@ -36,6 +42,10 @@ struct Impairments {
 // What transfers reach on this link.
 BytesPerSecond LinkRate(const configs::Config& config, const Impairments& impairments,
                         const configs::Link& link);
+
+// Error: impairments of one chip or link that together leave less than the smallest
+// share. Each by itself is checked when it is parsed.
+absl::Status CheckShares(const Impairments& impairments);
 
 // "chip=3:0.8" and "3:x+=0.5". Errors: another form, a chip or link that the slice
 // does not have, a factor out of range.

@@ -85,6 +85,7 @@ class Pod : public sc_core::sc_module {
   const Classes& classes() const { return classes_; }
   int64_t devices() const { return static_cast<int64_t>(devices_.size()); }
   const absl::Status& fault() const { return faults_.status(); }
+  void LimitEvents(int64_t events) { faults_.LimitEvents(events); }
   // Instructions retired, flows started and ended.
   int64_t events() const;
   // After the run: bytes that only the machine knows.

@@ -27,6 +27,7 @@ absl::StatusOr<std::optional<Timeline>> SimulateWith(
   Recorder recorder(config, program, symmetry.classes(), options.record_devices);
   Pod pod("pod", config, program, options.impairments, symmetry.classes(), options.every_step,
           flights ? &*flights : nullptr, recorder);
+  pod.LimitEvents(options.max_events);
   sc_core::sc_start();  // until nothing is left to happen, or a fault
   RETURN_IF_ERROR(pod.fault());
   if (flights && flights->refused()) {

@@ -19,6 +19,8 @@
 
 namespace tpusim::sim {
 
+inline constexpr int64_t kDefaultMaxEvents = 1'000'000'000;
+
 struct SimulationOptions {
   // Devices whose spans and counters are kept. Empty = none (totals only).
   std::vector<int32_t> record_devices;
@@ -27,10 +29,13 @@ struct SimulationOptions {
   // (chip/tensor_core.h, sim/fast_forward.h).
   bool every_step = false;
   Impairments impairments;
+  // The simulation gives up after so many instructions of all devices that are
+  // simulated: at a few million per second, this is a matter of minutes.
+  int64_t max_events = kDefaultMaxEvents;
 };
 
 // Errors: a deadlock, with the cycle of waits (device, stream, flag, op); a route
-// over a dead link.
+// over a dead link; RESOURCE_EXHAUSTED beyond max_events.
 absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodProgram& program,
                                   const SimulationOptions& options);
 

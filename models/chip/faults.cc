@@ -11,4 +11,10 @@ void Faults::Report(absl::Status status) {
   sc_core::sc_stop();
 }
 
+bool Faults::TooMany() {
+  events_left_ = -1;  // stays there
+  Report(absl::ResourceExhaustedError("too many events"));
+  return false;
+}
+
 }  // namespace tpusim::chip

@@ -3,6 +3,9 @@
 #ifndef TPUSIM_MODELS_CHIP_FAULTS_H_
 #define TPUSIM_MODELS_CHIP_FAULTS_H_
 
+#include <cstdint>
+#include <limits>
+
 #include "absl/status/status.h"
 
 namespace tpusim::chip {
@@ -13,7 +16,19 @@ class Faults {
   void Report(absl::Status status);
   const absl::Status& status() const { return status_; }
 
+  // From now on the simulation ends with RESOURCE_EXHAUSTED once `events` have been
+  // counted: a program that would run for hours is told so.
+  void LimitEvents(int64_t events) { events_left_ = events; }
+  // Counts events that are about to happen; false: there may be no more.
+  bool Count(int64_t events = 1) {
+    events_left_ -= events;
+    return events_left_ >= 0 || TooMany();
+  }
+
  private:
+  bool TooMany();
+
+  int64_t events_left_ = std::numeric_limits<int64_t>::max();
   absl::Status status_;
 };
 

@@ -155,6 +155,10 @@ void Stream::Run() {
       if (frame.told && frame.next == 0) parts_.loops->PassBegins(*this, *frame.body);
       const isa::Instruction& instruction = (*frame.body)[frame.next++];
       ++retired_;
+      if (!parts_.faults.Count()) {
+        Sleep(Blocked::kWork);
+        return;
+      }
       if (!std::visit([this](const auto& kind) { return Execute(kind); }, instruction.kind)) {
         return;
       }

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "configs/printable.h"
 #include "models/isa/program.h"
 
 namespace tpusim::isa {
@@ -105,7 +106,7 @@ class Writer {
   template <typename... Args>
   void Line(fmt::format_string<Args...> format, Args&&... args) {
     text_.append(static_cast<size_t>(2 * depth_), ' ');
-    text_ += fmt::format(format, std::forward<Args>(args)...);
+    text_ += configs::Printable(fmt::format(format, std::forward<Args>(args)...));
     text_ += '\n';
   }
 

@@ -5,19 +5,75 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <climits>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "configs/status_macros.h"
 
 namespace tpusim::results {
 namespace {
 
-absl::Status Failed(const std::string& path, int error) {
-  std::string advice;
-  if (error == ENOENT) advice = "; create its folder first";
-  return UserError(fmt::format("cannot write '{}': {}{}", path, std::strerror(error), advice));
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+// Paths of temporary files, for the signal handler: it may neither lock nor
+// allocate. A slot that is used holds a whole path.
+struct Slot {
+  std::atomic<bool> used = false;
+  char path[PATH_MAX] = {};
+};
+constexpr int kSlots = 16;
+Slot slots[kSlots];  // NOLINT: a signal handler has nothing but globals
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void RemoveTemporaries(int signal) {
+  for (const Slot& slot : slots) {
+    if (slot.used.load()) ::unlink(slot.path);
+  }
+  ::_exit(128 + signal);
+}
+
+// While one exists, the signals wait: between making a file and writing down its
+// name, or between renaming it and forgetting the name.
+class SignalsWait {
+ public:
+  SignalsWait() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : kSignals) sigaddset(&set, signal);
+    ::sigprocmask(SIG_BLOCK, &set, &before_);
+  }
+  ~SignalsWait() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// -1 if the table is full or the path too long: then the file is an ordinary one.
+int Remember(const std::string& path) {
+  if (path.size() >= PATH_MAX) return -1;
+  for (int i = 0; i < kSlots; ++i) {
+    if (slots[i].used.load()) continue;
+    std::memcpy(slots[i].path, path.c_str(), path.size() + 1);
+    slots[i].used.store(true);
+    return i;
+  }
+  return -1;
+}
+
+std::string Why(int error) {
+  return fmt::format("{}{}", std::strerror(error),
+                     error == ENOENT ? "; create its folder first" : "");
+}
+
+absl::Status Failed(const std::string& path, std::string_view why) {
+  return UserError(fmt::format("cannot write '{}': {}", path, why));
 }
 
 // Zero or the errno of what failed.
@@ -33,39 +89,104 @@ int WriteAll(int fd, std::string_view bytes) {
   return 0;
 }
 
-int WriteAndClose(int fd, std::string_view bytes) {
-  int error = WriteAll(fd, bytes);
-  if (::close(fd) != 0 && error == 0) error = errno;
-  return error;
+}  // namespace
+
+TemporaryFile::TemporaryFile(std::string path, int fd, int slot)
+    : path_(std::move(path)), fd_(fd), slot_(slot) {}
+
+TemporaryFile::TemporaryFile(TemporaryFile&& other) noexcept
+    : path_(std::exchange(other.path_, "")),
+      fd_(std::exchange(other.fd_, -1)),
+      slot_(std::exchange(other.slot_, -1)) {}
+
+TemporaryFile::~TemporaryFile() {
+  Close();
+  if (path_.empty()) return;
+  const SignalsWait wait;
+  ::unlink(path_.c_str());
+  if (slot_ >= 0) slots[slot_].used.store(false);
 }
 
-}  // namespace
+absl::StatusOr<TemporaryFile> TemporaryFile::Beside(const std::string& path) {
+  // A process of this number may have been killed here before.
+  constexpr int kNames = 100;
+  const SignalsWait wait;
+  for (int n = 0;; ++n) {
+    std::string name = fmt::format("{}.tmp.{}", path, ::getpid());
+    if (n > 0) name += fmt::format(".{}", n);
+    // Never through a link that someone put there; 0666 is narrowed by the umask.
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+      const int slot = Remember(name);
+      return TemporaryFile(std::move(name), fd, slot);
+    }
+    if (errno != EEXIST || n == kNames) return UserError(Why(errno));
+  }
+}
+
+int TemporaryFile::Write(std::string_view bytes) { return WriteAll(fd_, bytes); }
+
+int TemporaryFile::Close() {
+  if (fd_ < 0) return 0;
+  return ::close(std::exchange(fd_, -1)) == 0 ? 0 : errno;
+}
+
+int TemporaryFile::RenameTo(const std::string& target) {
+  if (const int error = Close()) return error;
+  const SignalsWait wait;
+  if (::rename(path_.c_str(), target.c_str()) != 0) return errno;
+  path_.clear();
+  if (slot_ >= 0) slots[std::exchange(slot_, -1)].used.store(false);
+  return 0;
+}
+
+void RemoveTemporariesOnSignals() {
+  for (const int signal : kSignals) {
+    struct sigaction action = {};
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = RemoveTemporaries;
+    sigemptyset(&action.sa_mask);
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+std::string ResolvedPath(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path at = fs::absolute(path, error);
+  if (error) return path;
+  // The kernel follows as many links before it gives up.
+  constexpr int kMaxLinks = 40;
+  for (int links = 0; links < kMaxLinks; ++links) {
+    const fs::path whole = fs::canonical(at, error);
+    if (!error) return whole.string();
+    // The last part does not exist, or is a link to what does not.
+    const fs::path folder = fs::canonical(at.parent_path(), error);
+    if (error) break;
+    at = folder / at.filename();
+    const fs::path next = fs::read_symlink(at, error);
+    if (error) return at.string();
+    at = folder / next;  // an absolute `next` replaces the folder
+  }
+  return fs::weakly_canonical(fs::path(path), error).string();
+}
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
   struct stat info;
-  const bool exists = ::stat(path.c_str(), &info) == 0;
-  if (exists && !S_ISREG(info.st_mode)) {
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return Failed(path, errno);
-    const int error = WriteAndClose(fd, bytes);
-    return error == 0 ? absl::OkStatus() : Failed(path, error);
+    if (fd < 0) return Failed(path, Why(errno));
+    int error = WriteAll(fd, bytes);
+    if (::close(fd) != 0 && error == 0) error = errno;
+    return error == 0 ? absl::OkStatus() : Failed(path, Why(error));
   }
-
-  std::string target = path;
-  if (exists) {
-    std::error_code ignored;
-    const std::filesystem::path real = std::filesystem::canonical(path, ignored);
-    if (!ignored) target = real.string();
-  }
-  const std::string temporary = fmt::format("{}.tmp.{}", target, ::getpid());
-  // Never through a link that someone put there; 0666 is narrowed by the umask.
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return Failed(path, errno);
-  int error = WriteAndClose(fd, bytes);
-  if (error == 0 && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
-  if (error == 0) return absl::OkStatus();
-  ::unlink(temporary.c_str());
-  return Failed(path, error);
+  const std::string target = ResolvedPath(path);
+  absl::StatusOr<TemporaryFile> file = TemporaryFile::Beside(target);
+  if (!file.ok()) return Failed(path, Message(file.status()));
+  int error = file->Write(bytes);
+  if (error == 0) error = file->RenameTo(target);
+  return error == 0 ? absl::OkStatus() : Failed(path, Why(error));
 }
 
 }  // namespace tpusim::results

@@ -2,7 +2,8 @@
 //
 // A result that is cut short looks like a result: half a trace loads without
 // any error. So everything is written beside its destination first and renamed
-// over it at the end; a failed or interrupted run leaves what was there before.
+// over it at the end; a failed or interrupted run leaves what was there before,
+// and nothing else.
 #ifndef TPUSIM_SIM_RESULTS_ATOMIC_FILE_H_
 #define TPUSIM_SIM_RESULTS_ATOMIC_FILE_H_
 
@@ -10,12 +11,47 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace tpusim::results {
 
 // Links are followed; a destination that is no regular file (/dev/stdout, a
 // pipe) is written in place. Errors name the path and the reason.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
+
+// The absolute path of the file that `path` means: folders and links resolved,
+// also a link to a file that is yet to be made.
+std::string ResolvedPath(const std::string& path);
+
+// A new file beside its destination. It is gone when this object is, or when a
+// signal ends the program (RemoveTemporariesOnSignals), unless it was renamed.
+class TemporaryFile {
+ public:
+  // Errors: errno of what failed, as a message.
+  static absl::StatusOr<TemporaryFile> Beside(const std::string& path);
+  TemporaryFile(TemporaryFile&& other) noexcept;
+  TemporaryFile& operator=(TemporaryFile&&) = delete;
+  ~TemporaryFile();
+
+  const std::string& path() const { return path_; }
+  int fd() const { return fd_; }
+  // Each returns 0 or an errno.
+  int Write(std::string_view bytes);
+  int Close();
+  int RenameTo(const std::string& target);  // closes it before
+
+ private:
+  TemporaryFile(std::string path, int fd, int slot);
+
+  std::string path_;
+  int fd_ = -1;
+  int slot_ = -1;  // where the signal handler finds the path; -1 = nowhere
+};
+
+// From here on SIGINT, SIGTERM and SIGHUP remove all temporary files and end the
+// program with exit code 128 + the signal's number (130, 143, 129). A signal that
+// the caller ignores (nohup) stays ignored.
+void RemoveTemporariesOnSignals();
 
 }  // namespace tpusim::results
 

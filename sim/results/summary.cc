@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "configs/printable.h"
 #include "sim/results/text.h"
 
 namespace tpusim::results {
@@ -14,7 +15,7 @@ using Lines = std::vector<std::string>;
 void Append(Lines& to, const Lines& from) { to.insert(to.end(), from.begin(), from.end()); }
 
 std::string Field(std::string_view name, const std::string& text) {
-  return fmt::format("{:<14} {}", name, text);
+  return fmt::format("{:<14} {}", name, configs::Printable(text));
 }
 
 std::string Plural(int64_t n, std::string_view word) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "configs/printable.h"
 #include "configs/status_macros.h"
 
 namespace tpusim::results {
@@ -52,8 +53,11 @@ std::string PercentText(double share) { return fmt::format("{:.1f}%", 100 * shar
 
 std::string Clip(std::string_view text, size_t width) {
   if (text.size() <= width) return std::string(text);
-  if (width <= 3) return std::string(text.substr(0, width));
-  return std::string(text.substr(0, width - 3)) + "...";
+  const std::string_view dots = width <= 3 ? "" : "...";
+  size_t end = width - dots.size();
+  const auto continues = [&](size_t i) { return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80; };
+  while (end > 0 && continues(end)) --end;
+  return std::string(text.substr(0, end)).append(dots);
 }
 
 std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>& rows,
@@ -65,8 +69,12 @@ std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>&
   for (size_t c = 0; c < columns; ++c) {
     left[c] = c == 0 || (!rows[0][c].empty() && rows[0][c][0] == '<');
   }
+  std::vector<std::vector<std::string>> cells = rows;
+  for (std::vector<std::string>& row : cells) {
+    for (std::string& text : row) text = configs::Printable(text);
+  }
   const auto cell = [&](size_t r, size_t c) -> std::string_view {
-    std::string_view text = rows[r][c];
+    std::string_view text = cells[r][c];
     if (r == 0 && !text.empty() && text[0] == '<') text.remove_prefix(1);
     return text;
   };

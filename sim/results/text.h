@@ -18,14 +18,15 @@ std::string BytesText(Bytes b);             // "68.20 MB": decimal, as everywher
 std::string FlopsText(Flops f);             // "34.36 GFLOP"
 std::string PercentText(double share);      // 0.123 -> "12.3%"
 
-// At most `width` characters; what is cut ends in "...".
+// At most `width` bytes; what is cut ends in "...", and no character is cut in two.
 std::string Clip(std::string_view text, size_t width);
 
 // Rows of equally many cells, two spaces between columns. The first column is
 // left-aligned and so are the columns that the header marks with a leading '<';
 // others are right-aligned. Columns get the width they need; what does not fit
 // into `width` is cut from a left-aligned last column first, down to 16
-// characters, then from the first column.
+// characters, then from the first column. Cells are one line each: control
+// characters are shown escaped (configs/printable.h).
 std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>& rows,
                                     size_t width);
 

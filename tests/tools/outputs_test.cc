@@ -42,7 +42,7 @@ TEST_F(OutputsTest, TryingLeavesNothingBehind) {
 
 TEST_F(OutputsTest, AnExistingFileMayBeReplaced) {
   std::ofstream(In("r")) << "old";
-  EXPECT_TRUE(CheckOutputs({{"--report", In("r")}}, {In("w.pb")}).ok());
+  EXPECT_TRUE(CheckOutputs({{"--report", In("r")}}, {{"workload", In("w.pb")}}).ok());
   EXPECT_EQ(Files(), 1);
 }
 
@@ -66,7 +66,7 @@ TEST_F(OutputsTest, TwoOutputsNeedTwoFiles) {
 TEST_F(OutputsTest, TheWorkloadIsNotOverwritten) {
   std::ofstream(In("w.pb")) << "workload";
   EXPECT_THAT(Message(CheckOutputs({{"--report", In("w.pb")}},
-                                   {In("../" + folder_.filename().string() + "/w.pb")})),
+                                   {{"workload", In("../" + folder_.filename().string() + "/w.pb")}})),
               HasSubstr("the workload itself"));
 }
 

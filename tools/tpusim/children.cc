@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -56,6 +58,8 @@ absl::StatusOr<Child> StartChild(const Task& task) {
     return UserError(fmt::format("cannot start a process: {}", why));
   }
   if (child.pid == 0) {
+    // Nobody waits for an answer once the parent was told to stop.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     // Without the parent's exit handlers.
     ::_exit(WriteAnswer(task(), child.answer) ? 0 : 1);
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "configs/names.h"
+#include "configs/printable.h"
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
 #include "tools/tpusim/command.h"
@@ -72,7 +73,7 @@ std::string Text(const workloads::CompileResult& result, Stage stage) {
 
 absl::Status Compile(const CompileFlags& flags) {
   const bool binary = IsBinary(flags);
-  RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, {flags.workload}));
+  RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.workload, flags.config)));
   workloads::CompileOptions options = CompileOptionsOf(flags.program);
   options.dump_after = flags.dump_after;
   options.until = flags.emit;
@@ -95,6 +96,7 @@ absl::Status Compile(const CompileFlags& flags) {
   if (flags.output.empty()) {
     RETURN_IF_ERROR(PrintResult(bytes));
   } else {
+    if (!binary) bytes = configs::PrintableLines(bytes);
     RETURN_IF_ERROR(results::WriteFileAtomically(flags.output, bytes));
   }
   if (!flags.program.quiet) PrintWarnings(WarningsOf(prepared));

@@ -13,6 +13,7 @@
 
 #include "configs/chip_file.h"
 #include "configs/config.h"
+#include "configs/printable.h"
 #include "configs/slices.h"
 #include "configs/status_macros.h"
 #include "sim/results/text.h"
@@ -106,7 +107,8 @@ std::string Portrait(const configs::ChipParams& chip) {
       : chip.tensor_cores > 1
           ? fmt::format("one device, a megacore of {} TensorCores", chip.tensor_cores)
           : "one device, one TensorCore";
-  std::string text = fmt::format("{}: {}\n", chip.name, chip.description);
+  std::string text =
+      configs::Printable(fmt::format("{}: {}", chip.name, chip.description)) + "\n";
   text +=
       fmt::format("  a chip   {}; {} arrays of {}x{}, {:g} GHz\n", devices,
                   mxu.count * chip.tensor_cores, mxu.rows, mxu.columns, chip.clock.value() / 1e9);
@@ -204,8 +206,9 @@ std::string Short(const std::vector<configs::ParameterInfo>& parameters) {
 std::string Long(const std::vector<configs::ParameterInfo>& parameters) {
   std::string text;
   for (const configs::ParameterInfo& p : parameters) {
-    text += fmt::format("{} = {} {}\n    source: {}\n", p.path, p.value, p.unit, p.source);
-    if (!p.note.empty()) text += fmt::format("    note:   {}\n", p.note);
+    text += fmt::format("{} = {} {}\n    source: {}\n", p.path, p.value, p.unit,
+                        configs::Printable(p.source));
+    if (!p.note.empty()) text += fmt::format("    note:   {}\n", configs::Printable(p.note));
   }
   return text;
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "configs/printable.h"
 #include "configs/status_macros.h"
 
 namespace tpusim::tools {
@@ -31,13 +32,9 @@ std::string OneLine(std::string_view text) {
     if (at_line_start && c == ' ') continue;  // indentation
     if (at_line_start) line += !line.empty() && line.back() == ':' ? " " : "; ";
     at_line_start = false;
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      line += c;
-    }
+    line += c;
   }
-  return line;
+  return configs::Printable(line);
 }
 
 void PrintError(std::string_view message) { PrintLine("tpusim: error: ", message); }
@@ -52,7 +49,8 @@ void PrintWarnings(const std::vector<std::string>& messages) {
 
 void PrintNote(std::string_view message) { PrintLine("tpusim: ", message); }
 
-absl::Status PrintResult(std::string_view text) {
+absl::Status PrintResult(std::string_view result) {
+  const std::string text = configs::PrintableLines(result);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (std::fflush(stdout) == 0 && written) return absl::OkStatus();
   return UserError(fmt::format("cannot write to stdout: {}", std::strerror(errno)));

@@ -19,8 +19,9 @@ void PrintInternalError(std::string_view message);             // tpusim: intern
 void PrintWarnings(const std::vector<std::string>& messages);  // tpusim: warning: ...
 void PrintNote(std::string_view message);                      // tpusim: ...
 
+// Lines of text, without what a terminal would interpret (configs/printable.h).
 // Error: stdout does not take it (a full disk, a closed pipe).
-absl::Status PrintResult(std::string_view text);
+absl::Status PrintResult(std::string_view result);
 
 }  // namespace tpusim::tools
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 
@@ -91,6 +92,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGABRT, tpusim::tools::ExitOnAbort);
+  tpusim::results::RemoveTemporariesOnSignals();
   try {
     return tpusim::tools::Main(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -1,78 +1,84 @@
 #include "tools/tpusim/outputs.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
+#include "configs/chip_file.h"
 #include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
 
 namespace tpusim::tools {
 namespace {
 
-absl::Status Unwritable(const OutputPath& output, int error) {
-  return UserError(fmt::format("{}: cannot write '{}': {}{}", output.flag, output.path,
-                               std::strerror(error),
-                               error == ENOENT ? "; create its folder first" : ""));
+absl::Status Unwritable(const OutputPath& output, std::string_view why) {
+  return UserError(fmt::format("{}: cannot write '{}': {}", output.flag, output.path, why));
 }
 
-// The file that would be replaced, links followed, whether it exists or not.
-std::string RealPath(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path real = std::filesystem::weakly_canonical(path, error);
-  return error ? path : real.string();
-}
+// What a path leads to, whatever it is called.
+struct File {
+  std::string path;  // resolved
+  bool exists = false;
+  struct stat info = {};
+
+  explicit File(const std::string& name) : path(results::ResolvedPath(name)) {
+    exists = ::stat(name.c_str(), &info) == 0;
+  }
+  bool IsDevice() const {
+    return exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+  }
+  // Two names of one file: spelt in two ways, by way of a link, or hard links.
+  bool Is(const File& other) const {
+    if (path == other.path) return true;
+    return exists && other.exists && info.st_dev == other.info.st_dev &&
+           info.st_ino == other.info.st_ino;
+  }
+};
 
 // The folder has to take a new file: results are renamed into their place. Only
 // trying says so (permissions, read-only file systems, quotas).
-absl::Status TryToCreate(const OutputPath& output) {
-  struct stat info;
-  if (::stat(output.path.c_str(), &info) == 0) {
-    if (S_ISDIR(info.st_mode)) return Unwritable(output, EISDIR);
-    if (!S_ISREG(info.st_mode)) {
-      return ::access(output.path.c_str(), W_OK) == 0 ? absl::OkStatus()
-                                                      : Unwritable(output, errno);
-    }
+absl::Status TryToCreate(const OutputPath& output, const File& file) {
+  if (file.IsDevice()) {
+    return ::access(output.path.c_str(), W_OK) == 0 ? absl::OkStatus()
+                                                    : Unwritable(output, std::strerror(errno));
   }
-  if (output.path.back() == '/') return Unwritable(output, EISDIR);
-  const std::string probe = fmt::format("{}.probe.{}", RealPath(output.path), ::getpid());
-  const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return Unwritable(output, errno);
-  ::close(fd);
-  ::unlink(probe.c_str());
-  return absl::OkStatus();
-}
-
-bool IsDevice(const std::string& path) {
-  struct stat info;
-  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+  if (output.path.back() == '/' || (file.exists && S_ISDIR(file.info.st_mode))) {
+    return Unwritable(output, std::strerror(EISDIR));
+  }
+  const auto probe = results::TemporaryFile::Beside(file.path);
+  return probe.ok() ? absl::OkStatus() : Unwritable(output, Message(probe.status()));
 }
 
 }  // namespace
 
+std::vector<InputPath> InputsOf(const std::string& workload, const std::string& config) {
+  std::vector<InputPath> inputs = {{"workload", workload}};
+  if (configs::IsJsonPath(config)) inputs.push_back({"configuration", config});
+  return inputs;
+}
+
 absl::Status CheckOutputs(const std::vector<OutputPath>& outputs,
-                          const std::vector<std::string>& inputs) {
+                          const std::vector<InputPath>& inputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputPath& output = outputs[i];
     if (output.path.empty()) continue;
-    const std::string real = RealPath(output.path);
-    for (const std::string& input : inputs) {
-      if (RealPath(input) == real) {
-        return UserError(fmt::format("{}: '{}' is the workload itself; choose another file",
-                                     output.flag, output.path));
+    const File file(output.path);
+    for (const InputPath& input : inputs) {
+      if (!file.IsDevice() && file.Is(File(input.path))) {
+        return UserError(fmt::format("{}: '{}' is the {} itself; choose another file", output.flag,
+                                     output.path, input.what));
       }
     }
     for (size_t j = 0; j < i; ++j) {
-      if (!outputs[j].path.empty() && RealPath(outputs[j].path) == real && !IsDevice(real)) {
+      if (!outputs[j].path.empty() && !file.IsDevice() && file.Is(File(outputs[j].path))) {
         return UserError(fmt::format("{} and {} would both write '{}'; choose another file",
                                      outputs[j].flag, output.flag, output.path));
       }
     }
-    RETURN_IF_ERROR(TryToCreate(output));
+    RETURN_IF_ERROR(TryToCreate(output, file));
   }
   return absl::OkStatus();
 }

@@ -18,10 +18,19 @@ struct OutputPath {
   std::string path;  // "" = not asked for
 };
 
+struct InputPath {
+  std::string what;  // "workload", for messages
+  std::string path;
+};
+
+// What a run of one workload reads: the workload, and the configuration if it is a
+// file.
+std::vector<InputPath> InputsOf(const std::string& workload, const std::string& config);
+
 // Error: a path that cannot be written, two outputs in one file, or an output
-// that would replace one of `inputs`. Leaves nothing behind.
+// that would replace one of `inputs`, by whatever names. Leaves nothing behind.
 absl::Status CheckOutputs(const std::vector<OutputPath>& outputs,
-                          const std::vector<std::string>& inputs);
+                          const std::vector<InputPath>& inputs);
 
 }  // namespace tpusim::tools
 

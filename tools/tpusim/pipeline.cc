@@ -7,10 +7,12 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "models/isa/instruction_count.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/unused_overrides.h"
@@ -197,6 +199,16 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
   return options;
 }
 
+namespace {
+
+// ", most of them in while.3 with 1000 passes"
+std::string LongestLoop(const isa::InstructionCount& count) {
+  if (count.loop.empty()) return "";
+  return fmt::format(", most of them in the {} passes of {}", count.passes, count.loop);
+}
+
+}  // namespace
+
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
                                  const workloads::CompileOptions& options) {
@@ -282,11 +294,26 @@ void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
   app.add_option("--slow", flags.slow,
                  "A straggler: the clock of a chip runs at this share, "
                  "such as chip=3:0.8")
-      ->type_name("chip=N:SHARE ...");
+      ->type_name("chip=N:SHARE")
+      ->allow_extra_args(false);
   app.add_option("--link", flags.links,
                  "A degraded link: chip, direction and share of its rate, "
                  "such as 3:x+=0.5; 0 = dead")
-      ->type_name("N:DIR=SHARE ...");
+      ->type_name("N:DIR=SHARE")
+      ->allow_extra_args(false);
+  app.add_option("--max-events", flags.max_events,
+                 "Give up after so many simulated instructions (default: 1000000000, minutes)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()));
+}
+
+std::string ExpectedEventsWarning(const Prepared& prepared, const MachineFlags& flags) {
+  const isa::InstructionCount count = isa::CountInstructions(prepared.compiled.program);
+  if (count.instructions <= static_cast<double>(flags.max_events)) return "";
+  return fmt::format(
+      "one device alone executes about {:.2g} instructions{}; unless a steady state is found, the "
+      "simulation will stop after {} (--max-events)",
+      count.instructions, LongestLoop(count), flags.max_events);
 }
 
 namespace {
@@ -313,9 +340,20 @@ absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags&
     ASSIGN_OR_RETURN(const sim::DegradedLink link, sim::ParseDegradedLink(text, prepared.config));
     options.impairments.links.push_back(link);
   }
+  RETURN_IF_ERROR(sim::CheckShares(options.impairments));
+  options.max_events = flags.max_events;
   Simulated simulated;
-  ASSIGN_OR_RETURN(simulated.timeline,
-                   sim::Simulate(prepared.config, prepared.compiled.program, options));
+  absl::StatusOr<sim::Timeline> timeline =
+      sim::Simulate(prepared.config, prepared.compiled.program, options);
+  if (absl::IsResourceExhausted(timeline.status())) {
+    const isa::InstructionCount count = isa::CountInstructions(prepared.compiled.program);
+    return UserError(fmt::format(
+        "stopped after {} instructions, the limit of --max-events; one device alone executes about "
+        "{:.2g}{}; raise --max-events, or give the program fewer passes (--trip-count)",
+        flags.max_events, count.instructions, LongestLoop(count)));
+  }
+  if (!timeline.ok()) return timeline.status();
+  simulated.timeline = *std::move(timeline);
   simulated.seconds = simulating.Seconds();
   ASSIGN_OR_RETURN(simulated.report,
                    results::BuildReport(prepared.config, prepared.compiled.program.info,

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "configs/config.h"
 #include "sim/results/report.h"
+#include "sim/simulate.h"
 #include "sim/timeline.h"
 #include "workloads/compile.h"
 
@@ -50,6 +51,7 @@ struct MachineFlags {
   std::string detail = "kernel";   // --detail
   std::vector<std::string> slow;   // --slow chip=3:0.8
   std::vector<std::string> links;  // --link 3:x+=0.5
+  int64_t max_events = sim::kDefaultMaxEvents;
 };
 void AddMachineFlags(CLI::App& app, MachineFlags& flags);
 
@@ -75,6 +77,10 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
 
 // Warnings of a compiled program, wherever the compiler stopped.
 std::vector<std::string> WarningsOf(const Prepared& prepared);
+
+// What there is to say before a program runs that may take more than the limit of
+// events; "" if there is nothing.
+std::string ExpectedEventsWarning(const Prepared& prepared, const MachineFlags& flags);
 
 struct Simulated {
   sim::Timeline timeline;

@@ -96,10 +96,14 @@ absl::Status Run(const RunFlags& flags) {
   RETURN_IF_ERROR(CheckOutputs({{"--trace", flags.trace},
                                 {"--trace-totals", flags.trace_totals},
                                 {"--report", flags.report}},
-                               {flags.workload}));
+                               InputsOf(flags.workload, flags.config)));
   ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, flags.config, flags.program,
                                                     CompileOptionsOf(flags.program)));
   ASSIGN_OR_RETURN(const std::vector<int32_t> devices, DevicesToRecord(flags, prepared));
+  if (const std::string warning = ExpectedEventsWarning(prepared, flags.machine);
+      !warning.empty() && !flags.program.quiet) {
+    PrintWarnings({warning});
+  }
   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine, devices));
   if (flags.program.verbose) {
     PrintNote(fmt::format("simulating took {:.1f} ms, {} events", simulated.seconds * 1e3,

@@ -63,7 +63,7 @@ absl::Status KeepChips(const std::vector<std::string>& chips, results::Measureme
 }
 
 absl::Status Validate(const ValidateFlags& flags) {
-  RETURN_IF_ERROR(CheckOutputs({{"--json", flags.json}}, {flags.file}));
+  RETURN_IF_ERROR(CheckOutputs({{"--json", flags.json}}, {{"file of measurements", flags.file}}));
   ASSIGN_OR_RETURN(const std::string text, ReadText(flags.file));
   absl::StatusOr<results::Measurements> parsed = results::ParseMeasurements(text);
   if (!parsed.ok()) return UserError(fmt::format("{}: {}", flags.file, Message(parsed.status())));

@@ -37,10 +37,10 @@ absl::StatusOr<std::string> Gunzip(const std::string& bytes, int64_t max_bytes) 
     const int result = inflate(&stream, Z_NO_FLUSH);
     out.append(chunk.data(), chunk.size() - stream.avail_out);
     if (static_cast<int64_t>(out.size()) > max_bytes) {
-      return UserError(
-          fmt::format("gzip data inflates to more than {} bytes from {}; this is no "
-                      "HLO module",
-                      max_bytes, bytes.size()));
+      return UserError(fmt::format(
+          "gzip data of {} bytes inflates to more than {} bytes, the limit for compressed files; "
+          "if it is an HLO module all the same, unpack it (gunzip): files are read up to 2 GiB",
+          bytes.size(), max_bytes));
     }
     if (result == Z_STREAM_END) {
       if (stream.avail_in == 0 && position == bytes.size()) return out;

@@ -25,14 +25,18 @@ constexpr std::string_view kWorkloadFormat = "tpusim.workload/1";
 // Messages inside messages: protobuf's default. Parsing takes stack for each.
 constexpr int kMaxNesting = 100;
 constexpr int64_t kMaxFileBytes = (int64_t{1} << 31) - 1;  // protobuf's own limit
-// Modules compress 5- to 30-fold. More than this is a bomb, or zeros that would
-// not fit the machine anyway.
-constexpr int64_t kMaxGzipRatio = 300;
-constexpr int64_t kGzipFloor = 16 * kMiB;
+// Inflated. 100,000 instructions are 40 MiB; more than this is a bomb, or constants
+// that are better stored unpacked.
+constexpr int64_t kMaxInflatedBytes = 256 * kMiB;
 // Objects of a module take 15 to 25 times its bytes. Far more than that are
-// messages of nothing. With the floor above: no small file takes a gigabyte.
+// messages of nothing.
 constexpr int64_t kMaxParsedRatio = 48;
 constexpr int64_t kParsedFloor = 64 * kMiB;
+constexpr int64_t kMaxParsedBytes = 8 * kGiB;
+// Modules compress 5- to 30-fold. What compresses better counts as if it did not,
+// above this: no small file takes a gigabyte.
+constexpr int64_t kUsualGzipRatio = 30;
+constexpr int64_t kGzipParsedFloor = 768 * kMiB;
 
 constexpr std::string_view kWhatToDo =
     "expected a workload written by tpusim.export, or an HLO module as "
@@ -151,20 +155,19 @@ WireScan ScanWire(const std::string& bytes) {
   return scan;
 }
 
-int64_t MaxParsedSize(const std::string& bytes) {
-  return std::max(kParsedFloor, kMaxParsedRatio * static_cast<int64_t>(bytes.size()));
+int64_t MaxParsedBytes(int64_t wire_bytes, int64_t floor) {
+  return std::clamp(kMaxParsedRatio * wire_bytes, floor, kMaxParsedBytes);
 }
 
 template <typename Message>
-bool IsBomb(const std::string& bytes) {
-  const int64_t limit = MaxParsedSize(bytes);
+bool IsBomb(const std::string& bytes, int64_t limit) {
   return ParsedSize(bytes, *Message::descriptor(), limit).value_or(0) > limit;
 }
 
 template <typename Message>
-bool Parse(const std::string& bytes, Message* message, int recursion_limit = kMaxNesting) {
+bool Parse(const std::string& bytes, int64_t limit, Message* message,
+           int recursion_limit = kMaxNesting) {
   // Also the parser would make room for what a damaged file only announces.
-  const int64_t limit = MaxParsedSize(bytes);
   if (ParsedSize(bytes, *Message::descriptor(), limit).value_or(limit + 1) > limit) return false;
   // Its complaints would be about guesses of ours.
   const google::protobuf::LogSilencer silence;
@@ -188,7 +191,7 @@ bool HoldsModule(const pb::HloModuleProto& module) {
 }
 
 // What the bytes look like, when no container fits.
-std::string Diagnose(const std::string& bytes) {
+std::string Diagnose(const std::string& bytes, int64_t max_parsed) {
   for (const Magic& magic : kMagics) {
     if (std::string_view(bytes).substr(0, magic.bytes.size()) == magic.bytes) {
       return fmt::format("this is {}", magic.what);
@@ -205,12 +208,14 @@ std::string Diagnose(const std::string& bytes) {
   if (bytes.find("ML\xefR") != std::string::npos) {
     return "this is a StableHLO artifact (jax.export)";
   }
-  if (IsBomb<pb::HloModuleProto>(bytes) || IsBomb<pb::HloModuleProtoWithConfig>(bytes) ||
-      IsBomb<pb::HloSnapshot>(bytes) || IsBomb<tpusim::Workload>(bytes)) {
+  if (IsBomb<pb::HloModuleProto>(bytes, max_parsed) ||
+      IsBomb<pb::HloModuleProtoWithConfig>(bytes, max_parsed) ||
+      IsBomb<pb::HloSnapshot>(bytes, max_parsed) || IsBomb<tpusim::Workload>(bytes, max_parsed)) {
     return fmt::format("its {} bytes would become more than {} MiB of nearly empty messages",
-                       bytes.size(), MaxParsedSize(bytes) / kMiB);
+                       bytes.size(), max_parsed / kMiB);
   }
-  if (pb::HloModuleProto module; Parse(bytes, &module, 10 * kMaxNesting + 100)) {
+  if (pb::HloModuleProto module;
+      Parse(bytes, max_parsed, &module, 10 * kMaxNesting + 100)) {
     if (HoldsModule(module)) return "its messages (tuple shapes?) are nested too deeply";
   }
   const WireScan scan = ScanWire(bytes);
@@ -227,27 +232,28 @@ std::string Diagnose(const std::string& bytes) {
 }
 
 // The bare containers, in an order in which the first that fits is right.
-bool ParseContainer(const std::string& bytes, pb::HloModuleProto* module, ImportedWorkload* out) {
-  if (Parse(bytes, module) && HoldsModule(*module)) {
+bool ParseContainer(const std::string& bytes, int64_t max_parsed, pb::HloModuleProto* module,
+                    ImportedWorkload* out) {
+  if (Parse(bytes, max_parsed, module) && HoldsModule(*module)) {
     out->container = "HloModuleProto";
     return true;
   }
   // With field 2 this is a configuration, without it is an HloProto.
   if (pb::HloModuleProtoWithConfig with_config;
-      Parse(bytes, &with_config) && HoldsModule(with_config.hlo_module())) {
+      Parse(bytes, max_parsed, &with_config) && HoldsModule(with_config.hlo_module())) {
     out->container = with_config.has_config() ? "HloModuleProtoWithConfig" : "HloProto";
     out->num_partitions = with_config.config().num_partitions();
     module->Swap(with_config.mutable_hlo_module());
     return true;
   }
   // HloProto may carry a buffer assignment in what would be another field.
-  if (pb::HloProto hlo; Parse(bytes, &hlo) && HoldsModule(hlo.hlo_module())) {
+  if (pb::HloProto hlo; Parse(bytes, max_parsed, &hlo) && HoldsModule(hlo.hlo_module())) {
     out->container = "HloProto";
     module->Swap(hlo.mutable_hlo_module());
     return true;
   }
   if (pb::HloSnapshot snapshot;
-      Parse(bytes, &snapshot) && HoldsModule(snapshot.hlo().hlo_module())) {
+      Parse(bytes, max_parsed, &snapshot) && HoldsModule(snapshot.hlo().hlo_module())) {
     out->container = "HloSnapshot";
     module->Swap(snapshot.mutable_hlo()->mutable_hlo_module());
     return true;
@@ -292,7 +298,7 @@ absl::Status CheckWorkload(const tpusim::Workload& workload) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes) {
+absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t max_parsed) {
   if (bytes.empty()) return UserError(fmt::format("the file is empty; {}", kWhatToDo));
   if (static_cast<int64_t>(bytes.size()) > kMaxFileBytes) {
     return UserError("the file is larger than 2 GiB");
@@ -300,31 +306,31 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes) {
   ImportedWorkload out;
   pb::HloModuleProto module;
   // A field-15 string that starts the file or not: only Workload has it.
-  if (Parse(bytes, &out.workload) && out.workload.format() == kWorkloadFormat) {
+  if (Parse(bytes, max_parsed, &out.workload) && out.workload.format() == kWorkloadFormat) {
     RETURN_IF_ERROR(CheckWorkload(out.workload));
     if (out.workload.hlo_module().empty()) return UserError("the workload holds no HLO module");
     ImportedWorkload inner;
-    if (!ParseContainer(out.workload.hlo_module(), &module, &inner)) {
+    if (!ParseContainer(out.workload.hlo_module(), max_parsed, &module, &inner)) {
       return UserError(fmt::format("the workload's HLO module does not parse: {}",
-                                   Diagnose(out.workload.hlo_module())));
+                                   Diagnose(out.workload.hlo_module(), max_parsed)));
     }
     out.container = "Workload";
     out.num_partitions = out.workload.num_partitions();
     out.workload.clear_hlo_module();
-  } else if (out.workload.Clear(); !ParseContainer(bytes, &module, &out)) {
-    return UserError(fmt::format("{}; {}", Diagnose(bytes), kWhatToDo));
+  } else if (out.workload.Clear(); !ParseContainer(bytes, max_parsed, &module, &out)) {
+    return UserError(fmt::format("{}; {}", Diagnose(bytes, max_parsed), kWhatToDo));
   }
   ASSIGN_OR_RETURN(out.module, FromProto(std::move(module)));
   return out;
 }
 
 absl::StatusOr<ImportedWorkload> ImportMaybeGzip(const std::string& bytes) {
-  if (!IsGzip(bytes)) return ImportBytes(bytes);
-  const int64_t limit = std::min(
-      kMaxFileBytes, std::max(kGzipFloor, kMaxGzipRatio * static_cast<int64_t>(bytes.size())));
-  ASSIGN_OR_RETURN(const std::string inflated, Gunzip(bytes, limit));
+  const auto size = static_cast<int64_t>(bytes.size());
+  if (!IsGzip(bytes)) return ImportBytes(bytes, MaxParsedBytes(size, kParsedFloor));
+  ASSIGN_OR_RETURN(const std::string inflated, Gunzip(bytes, kMaxInflatedBytes));
   if (IsGzip(inflated)) return UserError("gzip inside gzip; unpack it first");
-  return ImportBytes(inflated);
+  const int64_t usual = std::min(static_cast<int64_t>(inflated.size()), kUsualGzipRatio * size);
+  return ImportBytes(inflated, MaxParsedBytes(usual, kGzipParsedFloor));
 }
 
 }  // namespace

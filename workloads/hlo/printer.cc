@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/printable.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "workloads/hlo/attributes.h"
@@ -414,9 +415,9 @@ std::string ToString(const Instruction& instruction) {
   }
   const std::string metadata = MetadataText(instruction);
   if (!metadata.empty()) list.Add("metadata", "{" + metadata + "}");
-  return fmt::format("{}%{} = {} {}({}){}", instruction.IsRoot() ? "ROOT " : "", instruction.name(),
-                     instruction.shape().ToString(true), OpcodeName(instruction.opcode()), inside,
-                     list.text());
+  return configs::Printable(fmt::format(
+      "{}%{} = {} {}({}){}", instruction.IsRoot() ? "ROOT " : "", instruction.name(),
+      instruction.shape().ToString(true), OpcodeName(instruction.opcode()), inside, list.text()));
 }
 
 std::string ToString(const Computation& computation) {
@@ -426,10 +427,10 @@ std::string ToString(const Computation& computation) {
   }
   const Module* module = computation.parent();
   const bool entry = module != nullptr && module->entry() == &computation;
-  std::string text =
-      fmt::format("{}%{} ({}) -> {} {{\n", entry ? "ENTRY " : "", computation.name(),
-                  fmt::join(parameters, ", "),
-                  computation.root() == nullptr ? "?" : computation.root()->shape().ToString());
+  std::string text = configs::Printable(fmt::format(
+      "{}%{} ({}) -> {} {{", entry ? "ENTRY " : "", computation.name(), fmt::join(parameters, ", "),
+      computation.root() == nullptr ? "?" : computation.root()->shape().ToString()));
+  text += '\n';
   for (const Instruction* instruction : computation.Order()) {
     text += "  " + ToString(*instruction) + "\n";
   }
@@ -461,7 +462,8 @@ std::string ToString(const Module& module) {
   if (!module.fields().frontend_attributes().map().empty()) {
     list.Add("frontend_attributes", FrontendText(module.fields().frontend_attributes()));
   }
-  std::string text = fmt::format("HloModule {}{}\n", module.name(), list.text());
+  std::string text =
+      configs::Printable(fmt::format("HloModule {}{}", module.name(), list.text())) + "\n";
   for (const Computation* computation : module.PostOrder()) {
     text += "\n" + ToString(*computation);
   }

@@ -1,7 +1,29 @@
-// The wires of a group, for its physical bound.
+// What no algorithm can beat.
+//
+// Three arguments, each about all groups of a request at once, since they run at
+// once. With v bytes (V of models/timing/collective_timing.h) per group:
+//
+// Sides. Draw a line round some devices of a group of N, M of them inside. Whatever
+// the algorithm, the group makes so many bytes cross the line inwards (and, by time
+// reversal or symmetry, as many outwards):
+//   all-reduce                  v: the sum of the others has v bytes
+//   all-gather                  v (N-M)/N in and v M/N out; a reduce-scatter the
+//                               other way round
+//   all-to-all                  v/N for each of the M (N-M) pairs
+// A line round a chip, a slice, or half of a box: the bytes of all groups, over the
+// wires that cross it. Members that are spread unevenly over chips make no difference.
+//
+// Receptions. Every byte of an all-reduce over n chips is received 2(n-1) times, and
+// what the sides receive in the other kinds adds up: over all links that end at one of
+// the chips.
+//
+// Distances. Bytes of an all-to-all between chips d hops apart occupy d links.
+//
+// The devices of a chip exchange what they have over links of their own, so for the
+// links of the torus a chip is one member. Between slices there is a way besides the
+// links, PCIe to the network; it adds to what a chip can receive.
 #include <algorithm>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "workloads/lowering/collectives/candidates.h"
@@ -9,24 +31,18 @@
 namespace tpusim::lowering {
 namespace {
 
-// In ascending order.
-std::vector<int64_t> ChipsOf(const configs::Config& config, const std::vector<int64_t>& group) {
-  std::vector<int64_t> chips = group;
-  for (int64_t& chip : chips) chip /= config.topology.devices_per_chip();
-  std::sort(chips.begin(), chips.end());
-  chips.erase(std::unique(chips.begin(), chips.end()), chips.end());
-  return chips;
+// The shortest ways between members of the box stay in it: of an axis that closes, it
+// takes all or less than half. Then the group uses the links of its box only.
+bool KeepsToItself(const configs::Topology& topology, const Box& box) {
+  if (!box.contiguous() || topology.twisted()) return false;
+  return std::all_of(box.runs.begin(), box.runs.end(), [&](const AxisRun& run) {
+    if (run.axis >= configs::kMaxAxes || run.ring || !topology.wraps(run.axis)) return true;
+    return 2 * (run.n - 1) < topology.shape()[run.axis];
+  });
 }
 
-std::set<int64_t> SlicesOf(const configs::Config& config, const std::vector<int64_t>& chips) {
-  std::set<int64_t> slices;
-  for (const int64_t chip : chips) slices.insert(config.topology.SliceOf(chip));
-  return slices;
-}
-
-// Inside a contiguous box the group uses its own links only. The devices of a
-// chip count as one member: what they exchange crosses no link. Of several slices
-// the wires are those of one.
+// Of such a box. The devices of a chip count as one member: what they exchange
+// crosses no link. Of several slices the wires are those of one.
 timing::GroupWires BoxWires(const Box& box) {
   timing::GroupWires wires;
   wires.n = 1;
@@ -50,46 +66,6 @@ timing::GroupWires BoxWires(const Box& box) {
   return wires;
 }
 
-timing::GroupWires WiresOf(const configs::Config& config, const GroupForm& form,
-                           const std::vector<int64_t>& group) {
-  timing::GroupWires wires;
-  wires.nominal = config.chip.ici.link_bytes_per_second;
-  const std::vector<int64_t> chips = ChipsOf(config, group);
-  const bool slices = SlicesOf(config, chips).size() > 1;
-  if (chips.size() == 1) {
-    // Each device of the chip has one way in.
-    wires.n = static_cast<int64_t>(group.size());
-    wires.links = wires.n;
-    wires.fewest_links = 1;
-    wires.nominal = config.chip.ici.die_to_die_bytes_per_second;
-  } else if (form.box && form.box->contiguous() && !config.topology.twisted()) {
-    wires = BoxWires(*form.box);
-    wires.nominal = config.chip.ici.link_bytes_per_second;
-  } else {
-    // Routes may lead through chips of other groups; but what a chip receives
-    // comes over one of its own links.
-    wires.n = static_cast<int64_t>(chips.size());
-    wires.fewest_links = configs::kDirections;
-    for (const int64_t chip : chips) {
-      int64_t links = 0;
-      for (int d = 0; d < configs::kDirections; ++d) {
-        links += config.topology.HasLink(chip, static_cast<configs::Direction>(d)) ? 1 : 0;
-      }
-      wires.links += links;
-      wires.fewest_links = std::min(wires.fewest_links, links);
-    }
-    // All chips of a twisted torus look alike: the distances from one say all.
-    if (config.topology.twisted() && wires.n == config.topology.chips()) {
-      for (const int64_t chip : chips) {
-        wires.total_distance += wires.n * config.topology.Distance(chips[0], chip);
-      }
-    }
-  }
-  // What goes by way of another slice spares the links, as far as PCIe lets it.
-  if (slices) wires.nominal = wires.nominal + config.chip.host.pcie_bytes_per_second;
-  return wires;
-}
-
 Picoseconds BoundOf(CollectiveKind kind, Bytes v, const timing::GroupWires& wires) {
   switch (kind) {
     case CollectiveKind::kAllReduce:
@@ -106,83 +82,210 @@ Picoseconds BoundOf(CollectiveKind kind, Bytes v, const timing::GroupWires& wire
   return Picoseconds(0);
 }
 
+// Bytes that cross the line round `inside` of the `all` members of a group.
+struct Crossing {
+  double in = 0, out = 0;
+};
+Crossing CrossingOf(CollectiveKind kind, double v, int64_t inside, int64_t all) {
+  if (inside == 0 || inside == all) return {};
+  const double m = static_cast<double>(inside), n = static_cast<double>(all);
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return {v, v};
+    case CollectiveKind::kAllGather:
+      return {v * (n - m) / n, v * m / n};
+    case CollectiveKind::kReduceScatter:
+      return {v * m / n, v * (n - m) / n};
+    case CollectiveKind::kAllToAll:
+      return {v * m * (n - m) / n, v * m * (n - m) / n};
+    case CollectiveKind::kPermute:
+      break;
+  }
+  return {};
+}
+
+// How the members of a group are spread over chips, or over slices: place -> members.
+using Spread = std::map<int64_t, int64_t>;
+
+// What the members at all places of a group receive together.
+double Receptions(CollectiveKind kind, double v, const Spread& spread, int64_t all) {
+  if (spread.size() < 2) return 0;
+  if (kind == CollectiveKind::kAllReduce) return 2 * v * static_cast<double>(spread.size() - 1);
+  double sum = 0;
+  for (const auto& [place, members] : spread) {
+    const double others = static_cast<double>(all - members) / static_cast<double>(all);
+    sum += v * others * static_cast<double>(kind == CollectiveKind::kAllToAll ? members : 1);
+  }
+  return sum;
+}
+
+// Seconds that sides and receptions take at places that receive `rate(place)` bytes
+// per second.
+class PlaceBound {
+ public:
+  PlaceBound(CollectiveKind kind, Bytes v) : kind_(kind), v_(static_cast<double>(v.value())) {}
+
+  void Add(const Spread& spread, int64_t all) {
+    for (const auto& [place, members] : spread) {
+      const Crossing crossing = CrossingOf(kind_, v_, members, all);
+      crossing_[place].in += crossing.in;
+      crossing_[place].out += crossing.out;
+    }
+    receptions_ += Receptions(kind_, v_, spread, all);
+  }
+  template <typename Rate>
+  double Seconds(Rate rate) const {
+    double worst = 0, total = 0;
+    for (const auto& [place, crossing] : crossing_) {
+      const double bytes = std::max(crossing.in, crossing.out);
+      if (bytes == 0) continue;
+      const double at = rate(place);
+      total += at;
+      if (at > 0) worst = std::max(worst, bytes / at);
+    }
+    return total > 0 ? std::max(worst, receptions_ / total) : worst;
+  }
+
+ private:
+  const CollectiveKind kind_;
+  const double v_;
+  std::map<int64_t, Crossing> crossing_;
+  double receptions_ = 0;
+};
+
+Spread ChipsOf(const configs::Config& config, const std::vector<int64_t>& group) {
+  Spread spread;
+  for (const int64_t device : group) ++spread[device / config.topology.devices_per_chip()];
+  return spread;
+}
+
+Spread SlicesOf(const configs::Config& config, const std::vector<int64_t>& group) {
+  Spread spread;
+  for (const int64_t device : group) {
+    ++spread[config.topology.SliceOf(device / config.topology.devices_per_chip())];
+  }
+  return spread;
+}
+
+// Groups whose routes may lead anywhere: what a chip receives comes over one of its
+// links, or from the host if the group spans slices.
+double ScatteredBound(const configs::Config& config, const CollectiveRequest& request, Bytes v) {
+  PlaceBound places(request.kind, v);
+  bool slices = false;
+  for (const std::vector<int64_t>& group : request.groups) {
+    places.Add(ChipsOf(config, group), static_cast<int64_t>(group.size()));
+    slices = slices || (config.topology.slices() > 1 && SlicesOf(config, group).size() > 1);
+  }
+  return places.Seconds([&](int64_t chip) {
+    double rate = slices ? config.chip.host.pcie_bytes_per_second.value() : 0;
+    for (int d = 0; d < configs::kDirections; ++d) {
+      if (!config.topology.HasLink(chip, static_cast<configs::Direction>(d))) continue;
+      rate += config.chip.ici.link_bytes_per_second.value();
+    }
+    return rate;
+  });
+}
+
+// Several slices, of each the same box: the planes that cut it, with the hosts of the
+// chips on the side as a way round.
+double CutsOfSlices(const configs::Config& config, const CollectiveRequest& request, const Box& box,
+                    Bytes v) {
+  const timing::GroupWires wires = BoxWires(box);
+  const int64_t all = box.members();
+  const int64_t slices = SlicesOf(config, request.groups[0]).size();
+  const int64_t per_chip = all / (wires.n * slices);
+  double worst = 0;
+  for (const timing::GroupCut& cut : wires.cuts) {
+    const double rate =
+        static_cast<double>(cut.links) * config.chip.ici.link_bytes_per_second.value() +
+        static_cast<double>(cut.members) * config.chip.host.pcie_bytes_per_second.value();
+    const Crossing crossing = CrossingOf(request.kind, static_cast<double>(v.value()),
+                                         cut.members * per_chip, all);
+    worst = std::max(worst, std::max(crossing.in, crossing.out) / rate);
+  }
+  return worst;
+}
+
+// How many groups of the form lie on the same chips, devices of which they share
+// out: their wires are the same.
+int64_t GroupsOnEqualChips(const configs::Config& config, const CollectiveRequest& request,
+                           const GroupForm& form) {
+  if (config.topology.devices_per_chip() == 1) return 1;
+  std::map<std::vector<int64_t>, int64_t> boxes_at;
+  int64_t most = 1;
+  for (size_t i = 0; i < form.boxes.size(); ++i) {
+    // Where an axis has no run, all members are at one place of it.
+    const int64_t chip = request.groups[form.groups[i]][0] / config.topology.devices_per_chip();
+    const configs::Coordinates at = config.topology.At(chip);
+    std::vector<int64_t> place(at.at.begin(), at.at.end());
+    for (const AxisRun& run : form.boxes[i].runs) {
+      if (run.axis < configs::kMaxAxes) place[run.axis] = run.first;
+    }
+    place.push_back(form.box->SpansSlices() ? -1 : config.topology.SliceOf(chip));
+    most = std::max(most, ++boxes_at[place]);
+  }
+  return most;
+}
+
 }  // namespace
 
 Picoseconds BoundOf(const configs::Config& config, const CollectiveRequest& request,
                     const GroupForm& form, Bytes v) {
-  const auto bound_of = [&](const std::vector<int64_t>& group, int64_t times) {
-    const timing::GroupWires wires = WiresOf(config, form, group);
-    // Devices of one chip count as one member, which exchanges what all of them do.
-    if (request.kind == CollectiveKind::kAllToAll) {
-      times *= std::max<int64_t>(1, static_cast<int64_t>(group.size()) / wires.n);
+  const configs::Topology& topology = config.topology;
+  const BytesPerSecond link = config.chip.ici.link_bytes_per_second;
+  const auto& group = request.groups[form.groups[0]];
+  const Spread chips = ChipsOf(config, group);
+  const auto n = static_cast<int64_t>(chips.size());
+  if (form.box && n == 1) {
+    // Each device of the chip has one way in.
+    timing::GroupWires wires;
+    wires.n = static_cast<int64_t>(group.size());
+    wires.links = wires.n;
+    wires.fewest_links = 1;
+    wires.nominal = config.chip.ici.die_to_die_bytes_per_second;
+    return BoundOf(request.kind, v, wires);
+  }
+  double seconds = ScatteredBound(config, request, v);
+  if (form.box && KeepsToItself(topology, *form.box)) {
+    const int64_t times = GroupsOnEqualChips(config, request, form);
+    if (form.box->SpansSlices()) {
+      seconds = std::max(seconds, CutsOfSlices(config, request, *form.box, v * times));
+    } else {
+      timing::GroupWires wires = BoxWires(*form.box);
+      wires.nominal = link;
+      // As one member, a chip exchanges what all its devices do.
+      const int64_t per_chip = static_cast<int64_t>(group.size()) / wires.n;
+      const Bytes all = request.kind == CollectiveKind::kAllToAll ? v * per_chip : v;
+      return std::max(FromSeconds(seconds), BoundOf(request.kind, all * times, wires));
     }
-    return BoundOf(request.kind, v * times, wires);
-  };
-  // Groups of other devices of the same chips need the same wires.
-  const bool shared = config.topology.devices_per_chip() > 1;
-  if (form.box && form.box->contiguous()) {
-    // All groups have equal wires.
-    std::map<std::vector<int64_t>, int64_t> boxes_at;
-    int64_t most = 1;
-    for (size_t i = 0; shared && i < form.boxes.size(); ++i) {
-      // Where an axis has no run, all members are at one place of it.
-      const int64_t chip = request.groups[form.groups[i]][0] / config.topology.devices_per_chip();
-      const configs::Coordinates at = config.topology.At(chip);
-      std::vector<int64_t> place(at.at.begin(), at.at.end());
-      for (const AxisRun& run : form.boxes[i].runs) {
-        if (run.axis < configs::kMaxAxes) place[run.axis] = run.first;
-      }
-      place.push_back(form.box->SpansSlices() ? -1 : config.topology.SliceOf(chip));
-      most = std::max(most, ++boxes_at[place]);
-    }
-    return bound_of(request.groups[form.groups[0]], most);
+  } else if (topology.twisted() && n == topology.chips() &&
+             request.kind == CollectiveKind::kAllToAll) {
+    // All chips of a twisted torus look alike: the distances from one say all.
+    int64_t hops = 0;
+    for (const auto& [chip, members] : chips) hops += topology.Distance(chips.begin()->first, chip);
+    const auto per_chip = static_cast<double>(group.size()) / static_cast<double>(n);
+    const double per_pair = static_cast<double>(v.value()) / static_cast<double>(group.size()) *
+                            per_chip * per_chip;
+    seconds = std::max(seconds, per_pair * static_cast<double>(n * hops) /
+                                    static_cast<double>(topology.AllLinks().size()) / link.value());
   }
-  std::map<std::vector<int64_t>, int64_t> groups_on;
-  for (size_t g = 0; shared && g < request.groups.size(); ++g) {
-    ++groups_on[ChipsOf(config, request.groups[g])];
-  }
-  Picoseconds bound(0);
-  for (const size_t g : form.groups) {
-    const std::vector<int64_t>& group = request.groups[g];
-    bound = std::max(bound, bound_of(group, shared ? groups_on.at(ChipsOf(config, group)) : 1));
-  }
-  return bound;
+  return FromSeconds(seconds);
 }
 
 // Each slice counts as one member, with one wire: the network cards of its hosts
-// together, or PCIe of its chips. All groups of the same slices share them.
+// together, or PCIe of its chips.
 Picoseconds DcnBoundOf(const configs::Config& config, const CollectiveRequest& request,
                        const GroupForm& form, Bytes v) {
-  const configs::Topology& topology = config.topology;
-  if (topology.slices() == 1) return Picoseconds(0);
-  struct Load {
-    int64_t groups = 0;
-    int64_t devices_per_slice = 0;
-  };
-  std::map<std::set<int64_t>, Load> loads;
+  if (config.topology.slices() == 1) return Picoseconds(0);
+  PlaceBound places(request.kind, v);
   for (const size_t g : form.groups) {
-    const std::set<int64_t> slices = SlicesOf(config, ChipsOf(config, request.groups[g]));
-    const int64_t members = static_cast<int64_t>(request.groups[g].size());
-    Load& load = loads[slices];
-    ++load.groups;
-    load.devices_per_slice = CeilDiv(members, static_cast<int64_t>(slices.size()));
+    const std::vector<int64_t>& group = request.groups[g];
+    places.Add(SlicesOf(config, group), static_cast<int64_t>(group.size()));
   }
-  const auto chips = static_cast<double>(topology.ChipsPerSlice());
   const configs::HostParams& host = config.chip.host;
-  Picoseconds bound(0);
-  for (const auto& [slices, load] : loads) {
-    timing::GroupWires wires;
-    wires.n = static_cast<int64_t>(slices.size());
-    wires.links = wires.n;
-    wires.fewest_links = 1;
-    wires.cuts = {{.links = 1, .members = 1}};
-    wires.nominal = std::min(host.dcn_bytes_per_second, host.pcie_bytes_per_second) * chips;
-    Bytes all = v * load.groups;
-    // Every device of the slice has as much to send.
-    if (request.kind == CollectiveKind::kAllToAll) all = all * load.devices_per_slice;
-    bound = std::max(bound, BoundOf(request.kind, all, wires));
-  }
-  return bound;
+  const double rate = std::min(host.dcn_bytes_per_second, host.pcie_bytes_per_second).value() *
+                      static_cast<double>(config.topology.ChipsPerSlice());
+  return FromSeconds(places.Seconds([rate](int64_t) { return rate; }));
 }
 
 }  // namespace tpusim::lowering

@@ -1,0 +1,64 @@
+#include "models/isa/instruction_count.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+namespace tpusim::isa {
+namespace {
+
+class Counter {
+ public:
+  explicit Counter(const PodProgram& program) : program_(program) {}
+
+  // Each body is counted once, however often it is used.
+  double Count(const Body& body) {
+    if (const auto found = counted_.find(&body); found != counted_.end()) return found->second;
+    double count = 0;
+    std::vector<int32_t> labels;
+    for (const Instruction& instruction : body) {
+      count += 1;
+      if (const auto* label = std::get_if<Label>(&instruction.kind)) {
+        if (label->begin) {
+          labels.push_back(label->op);
+        } else if (!labels.empty()) {
+          labels.pop_back();
+        }
+      } else if (const auto* loop = std::get_if<Loop>(&instruction.kind)) {
+        const double inside = static_cast<double>(loop->count) * Count(*loop->body);
+        count += inside;
+        if (inside > largest_ && !labels.empty()) {
+          largest_ = inside;
+          result_.loop = program_.info.ops[labels.back()].name;
+          result_.passes = loop->count;
+        }
+      } else if (const auto* branch = std::get_if<Branch>(&instruction.kind)) {
+        count += Count(*branch->bodies[branch->taken]);
+      } else if (const auto* start = std::get_if<Start>(&instruction.kind)) {
+        count += Count(*start->body);
+      }
+    }
+    counted_.emplace(&body, count);
+    return count;
+  }
+
+  InstructionCount Run() {
+    for (const SharedBody& body : program_.programs) {
+      result_.instructions = std::max(result_.instructions, Count(*body));
+    }
+    return result_;
+  }
+
+ private:
+  const PodProgram& program_;
+  std::unordered_map<const Body*, double> counted_;  // asked, never iterated over
+  double largest_ = 0;
+  InstructionCount result_;
+};
+
+}  // namespace
+
+InstructionCount CountInstructions(const PodProgram& program) { return Counter(program).Run(); }
+
+}  // namespace tpusim::isa

@@ -1,0 +1,29 @@
+// How many instructions a program executes, told without running it.
+//
+// Trip counts multiply: a loop of a million passes inside another one is a long
+// wait, and the program's text does not show it. A simulation that finds a steady
+// state passes over most of what is counted here, so this is an upper estimate.
+#ifndef TPUSIM_MODELS_ISA_INSTRUCTION_COUNT_H_
+#define TPUSIM_MODELS_ISA_INSTRUCTION_COUNT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "models/isa/program.h"
+
+namespace tpusim::isa {
+
+struct InstructionCount {
+  // Of one device, the one with most: all streams, loops unrolled, branches taken.
+  // A double: nested loops overflow every integer.
+  double instructions = 0;
+  // The loop with most of them: the HLO operation around it ("" = none), and its
+  // passes.
+  std::string loop;
+  int64_t passes = 0;
+};
+InstructionCount CountInstructions(const PodProgram& program);
+
+}  // namespace tpusim::isa
+
+#endif  // TPUSIM_MODELS_ISA_INSTRUCTION_COUNT_H_
