@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -59,6 +60,37 @@ TEST_F(AtomicFileTest, WritesThroughLinks) {
   ASSERT_TRUE(WriteFileAtomically(Path("link"), "second").ok());
   EXPECT_TRUE(fs::is_symlink(Path("link")));
   EXPECT_EQ(Read(Path("real")), "second");
+}
+
+TEST_F(AtomicFileTest, WritesThroughALinkToWhatIsYetToBeMade) {
+  fs::create_symlink("to_come", Path("link"));
+  EXPECT_EQ(ResolvedPath(Path("link")), fs::canonical(folder_).string() + "/to_come");
+  ASSERT_TRUE(WriteFileAtomically(Path("link"), "made").ok());
+  EXPECT_TRUE(fs::is_symlink(Path("link")));
+  EXPECT_EQ(Read(Path("to_come")), "made");
+}
+
+TEST_F(AtomicFileTest, ATemporaryFileIsGoneUnlessItWasRenamed) {
+  {
+    const auto file = TemporaryFile::Beside(Path("out"));
+    ASSERT_TRUE(file.ok());
+    EXPECT_EQ(Files(), 1u);
+    // Of the same process, as of one that was killed, the name is taken.
+    EXPECT_NE(TemporaryFile::Beside(Path("out"))->path(), file->path());
+  }
+  EXPECT_EQ(Files(), 0u);
+}
+
+TEST_F(AtomicFileTest, ASignalRemovesTemporaryFiles) {
+  EXPECT_EXIT(
+      {
+        RemoveTemporariesOnSignals();
+        auto file = TemporaryFile::Beside(Path("out"));
+        TPUSIM_CHECK(file->Write("half") == 0, "a full disk");
+        ::raise(SIGTERM);
+      },
+      ::testing::ExitedWithCode(143), "");
+  EXPECT_EQ(Files(), 0u);
 }
 
 TEST_F(AtomicFileTest, LeavesDevicesWhereTheyAre) {

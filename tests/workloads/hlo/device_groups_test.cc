@@ -51,7 +51,9 @@ TEST_F(DeviceGroupsTest, ExplicitInBothFields) {
   attrs().clear_collective_device_list();
   attrs().add_replica_groups()->add_replica_ids(3);
   attrs().mutable_replica_groups(0)->add_replica_ids(1);
-  EXPECT_EQ(Expanded(4), (Groups{{3, 1}}));  // order inside a group is kept
+  attrs().add_replica_groups()->add_replica_ids(0);
+  attrs().mutable_replica_groups(1)->add_replica_ids(2);
+  EXPECT_EQ(Expanded(4), (Groups{{3, 1}, {0, 2}}));  // order inside a group is kept
 }
 
 TEST_F(DeviceGroupsTest, IotaNewAndOld) {
@@ -126,6 +128,10 @@ TEST_F(DeviceGroupsTest, Errors) {
   EXPECT_EQ(Error(4), "replica groups of all-reduce: device 4 of 4");
   SetReplicaGroups(op_, {{0, 1}, {1, 2}});
   EXPECT_EQ(Error(4), "replica groups of all-reduce: device 1 twice");
+  SetReplicaGroups(op_, {{0, 1}, {3}});
+  EXPECT_EQ(Error(4),
+            "replica groups of all-reduce: device 2 of 4 is in no group; every device must be in "
+            "exactly one, unless there are no groups (one of all devices)");
   FillIota(attrs().mutable_iota_collective_device_list(), 3, 3, {8}, {});
   EXPECT_EQ(Error(8), "replica groups of all-reduce: 8 devices do not make 3 groups of 3");
   FillIota(attrs().mutable_iota_collective_device_list(), 2, 4, {4, 2}, {1, 1});

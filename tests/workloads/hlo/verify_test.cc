@@ -61,6 +61,37 @@ TEST(VerifyTest, ArityNamesTheInstructionAndItsSource) {
   EXPECT_EQ(Error(t), "add (jit(f)/add, f.py:9), add: 3 operands, not 2");
 }
 
+TEST(VerifyTest, PlacementsHandOneOperandOn) {
+  for (const bool operand : {false, true}) {
+    TestModule t;
+    std::vector<Instruction*> operands;
+    if (operand) operands.push_back(t.Param(F32({8})));
+    Instruction* call = t.Add(Opcode::kCustomCall, F32({4}), operands);
+    call->mutable_attrs().set_custom_call_target("annotate_device_placement");
+    t.entry()->set_root(call);
+    EXPECT_THAT(Error(t), HasSubstr(operand ? "makes f32[4] of f32[8]" : "0 operands for a call"));
+  }
+}
+
+TEST(VerifyTest, PairsNamePartitionsOnce) {
+  TestModule t;
+  Instruction* permute = t.Add(Opcode::kCollectivePermute, F32({4}), {t.Param(F32({4}))});
+  t.entry()->set_root(permute);
+  const auto error = [&](const std::vector<SourceTargetPair>& pairs) {
+    SetSourceTargetPairs(permute, pairs);
+    return Message(VerifyCollectives(t.module(), 4));
+  };
+  EXPECT_EQ(error({{0, 1}, {1, 0}, {2, 2}}), "");
+  for (const int64_t beyond : {int64_t{4}, int64_t{-1}, int64_t{1} << 62}) {
+    EXPECT_EQ(error({{0, beyond}}),
+              fmt::format("source-target pairs of collective-permute: the pair {{0,{0}}} names "
+                          "partition {0}, but the program has 4 (0 to 3)",
+                          beyond));
+  }
+  EXPECT_THAT(error({{0, 1}, {0, 2}}), HasSubstr("partition 0 is the source of more than one"));
+  EXPECT_THAT(error({{0, 1}, {2, 1}}), HasSubstr("partition 1 is the target of more than one"));
+}
+
 TEST(VerifyTest, Callees) {
   TestModule t;
   Computation* reducer = t.Reducer(Opcode::kAdd);
