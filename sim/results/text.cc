@@ -55,7 +55,9 @@ std::string Clip(std::string_view text, size_t width) {
   if (text.size() <= width) return std::string(text);
   const std::string_view dots = width <= 3 ? "" : "...";
   size_t end = width - dots.size();
-  const auto continues = [&](size_t i) { return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80; };
+  const auto continues = [&](size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80;
+  };
   while (end > 0 && continues(end)) --end;
   return std::string(text.substr(0, end)).append(dots);
 }

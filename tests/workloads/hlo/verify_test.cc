@@ -1,3 +1,4 @@
+#include "fmt/format.h"
 #include "hlo_test_util.h"
 
 namespace tpusim::hlo {

@@ -73,10 +73,12 @@ void Check(const configs::Config& config, const CollectiveRequest& request,
   const auto lowered = LowerCollective(config, request, program, wishes);
   if (!lowered.ok()) return;  // an algorithm that does not apply to these groups
   const BodyRun run = RunBodies(config, program, *lowered);
-  const std::string what = fmt::format(
-      "{} of {} B on {}, groups like ({}): {}", lowered->info.kind, request.operand_bytes.value(),
-      config.name, request.groups.empty() ? "pairs" : fmt::format("{}", fmt::join(request.groups[0], ",")),
-      lowered->info.algorithm);
+  const std::string who = request.groups.empty()
+                              ? "pairs"
+                              : fmt::format("groups like {}", fmt::join(request.groups[0], ","));
+  const std::string what =
+      fmt::format("{} of {} B on {}, {}: {}", lowered->info.kind, request.operand_bytes.value(),
+                  config.name, who, lowered->info.algorithm);
   EXPECT_EQ(run.problem, "") << what;
   EXPECT_GE(run.time, lowered->info.bound) << what;
 }
@@ -102,7 +104,8 @@ TEST_P(CollectiveBounds, AreNeverBeaten) {
   for (const Groups& groups : AllGroups(config)) {
     CollectiveRequest request;
     request.groups = groups;
-    request.forms = std::make_shared<const std::vector<GroupForm>>(FormsOf(config.topology, groups));
+    request.forms =
+        std::make_shared<const std::vector<GroupForm>>(FormsOf(config.topology, groups));
     for (const CollectiveKind kind : kKinds) {
       request.kind = kind;
       // The first is small enough for a single phase; on large slices no bound is.
