@@ -10,6 +10,7 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/import.h"
+#include "workloads/sharding/batch_indices.h"
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/propagation_graph.h"
 #include "workloads/sharding/rolls.h"
@@ -500,6 +501,7 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
       copies.insert(original);
     }
     for (Computation* computation : normalised.partitioned) {
+      FindBatchIndices(computation);
       FindRolls(computation, [&](const Instruction* instruction) {
         return normalised.annotations.contains(instruction) ||
                normalised.constraints.contains(instruction) ||

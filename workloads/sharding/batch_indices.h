@@ -1,0 +1,27 @@
+// Recognises indices that only count: x[jnp.arange(B), i], row b's element i[b].
+//
+// JAX writes it as a gather whose index vectors hold (b, i[b]), a lookup anywhere in x as far
+// as the op says. What it says is enough to see that the first component is the position
+// itself, and that makes b a batch dimension: of the operand, of the indices and of the
+// result, split over the mesh without a word between devices. The same for a scatter.
+#ifndef TPUSIM_WORKLOADS_SHARDING_BATCH_INDICES_H_
+#define TPUSIM_WORKLOADS_SHARDING_BATCH_INDICES_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "workloads/hlo/ir.h"
+
+namespace tpusim::sharding {
+
+// The dimension along which the integers of an array count 0, 1, 2, ..., the same in all
+// other dimensions, as far as its ops show.
+std::optional<int64_t> CountedDimension(const hlo::Instruction& value);
+
+// Turns indices of gathers and scatters that count along a whole dimension of the operand
+// into batching dimensions.
+void FindBatchIndices(hlo::Computation* computation);
+
+}  // namespace tpusim::sharding
+
+#endif  // TPUSIM_WORKLOADS_SHARDING_BATCH_INDICES_H_
