@@ -6,8 +6,8 @@
 // Whole processes, from the exported program to its report; the best of REPEATS
 // (5) runs. One line measures the machine by itself: 64 chips, none folded, that
 // reduce over two axes beside a kernel bound by memory, with a straggler. Events
-// are instructions retired and flows started and ended. Build with -O3 to compare
-// with the figures in CONTRIBUTING.md.
+// are instructions retired and flows started and ended. The figures in CONTRIBUTING.md
+// are of the release preset.
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/resource.h>
