@@ -24,6 +24,7 @@
 #include "workloads/passes/target.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
+#include "workloads/open_figures.h"
 #include "workloads/trip_counts.h"
 
 namespace tpusim::workloads {
@@ -75,11 +76,15 @@ std::string WithNames(const hlo::Module& module, hlo::Opcode opcode, const char*
 }
 
 // What the exporter knows of opaque kernels.
-absl::StatusOr<std::vector<lowering::StatedCost>> ExportedCosts(const tpusim::Workload& workload) {
+absl::StatusOr<std::vector<lowering::StatedCost>> ExportedCosts(const tpusim::Workload& workload,
+                                                                TripCounts& trip_counts) {
   std::vector<lowering::StatedCost> costs;
   for (const tpusim::KernelCost& kernel : workload.kernels()) {
-    ASSIGN_OR_RETURN(lowering::CustomCost cost, lowering::CostOf(kernel));
-    costs.push_back({kernel.name(), std::move(cost)});
+    ASSIGN_OR_RETURN(lowering::StatedCost cost,
+                     lowering::StatedCostOf(kernel, [&](const tpusim::KernelLoop& loop) {
+                       return trip_counts.OfKernelLoop(loop);
+                     }));
+    costs.push_back(std::move(cost));
   }
   return costs;
 }
@@ -113,7 +118,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   const int64_t stated =
       workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
   // Partitioned, instructions may have other names than the exporter saw.
-  ASSIGN_OR_RETURN(const std::vector<lowering::StatedCost> exported, ExportedCosts(workload));
+  TripCounts trip_counts(workload, options.trip_counts);
+  ASSIGN_OR_RETURN(const std::vector<lowering::StatedCost> exported,
+                   ExportedCosts(workload, trip_counts));
   lowering::StateCustomCosts(*imported.module, exported);
   ASSIGN_OR_RETURN(const sharding::ShardedModule sharded,
                    sharding::ShardModule(std::move(imported.module), stated));
@@ -161,7 +168,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(const DevicePlacement placement,
                    PlacePartitions(workload, sharded.mesh, sharded.num_partitions, config,
                                    options.device_order));
-  TripCounts trip_counts(workload, options.trip_counts);
+  RETURN_IF_ERROR(CheckNothingOpen(module, trip_counts));
   const auto trips = [&trip_counts](const Instruction& loop) { return trip_counts(loop); };
   lowering::CollectiveLibrary collectives(config, placement.device_of_partition,
                                           options.algorithms);
@@ -190,7 +197,12 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     info.largest_live.push_back(info.buffers[memory.live_at_peak[n]]);
   }
   const std::vector<std::string> trips_assumed = trip_counts.assumptions();
+  info.assumptions.insert(info.assumptions.begin(), workload.assumptions().begin(),
+                          workload.assumptions().end());
   info.assumptions.insert(info.assumptions.begin(), trips_assumed.begin(), trips_assumed.end());
+  for (std::string& sentence : lowering::FreeHostCallbacks(module)) {
+    info.assumptions.push_back(std::move(sentence));
+  }
   info.assumptions.insert(info.assumptions.end(), ragged.assumptions.begin(),
                           ragged.assumptions.end());
   for (std::string& sentence : collectives.Assumptions()) {

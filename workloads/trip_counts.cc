@@ -3,47 +3,88 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
-#include <algorithm>
-#include <optional>
-
 #include "configs/status_macros.h"
 #include "workloads/hlo/cost.h"
 
 namespace tpusim::workloads {
+namespace {
 
-TripCounts::TripCounts(const tpusim::Workload& workload, StatedTripCounts stated)
-    : stated_(std::move(stated)) {
-  for (const auto& t : workload.trip_counts()) stated_.emplace_back(t.loop(), t.count());
+bool Matches(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+}  // namespace
+
+TripCounts::TripCounts(const tpusim::Workload& workload, StatedTripCounts stated) {
+  for (auto& [pattern, count] : stated) stated_.push_back({std::move(pattern), count});
+  for (const auto& t : workload.trip_counts()) stated_.push_back({t.loop(), t.count()});
+}
+
+TripCounts::Statement* TripCounts::Find(const std::string& name, bool globs) {
+  for (Statement& s : stated_) {
+    if (s.pattern == name || (globs && Matches(s.pattern, name))) return &s;
+  }
+  return nullptr;
 }
 
 absl::StatusOr<int64_t> TripCounts::operator()(const hlo::Instruction& loop) {
   const auto known = known_.find(loop.name());
   if (known != known_.end()) return known->second;
-  for (const auto& [pattern, count] : stated_) {
-    if (fnmatch(pattern.c_str(), loop.name().c_str(), 0) == 0) {
-      assumptions_.push_back(fmt::format("{} runs {} times, as stated", loop.Describe(), count));
-      return known_[loop.name()] = count;
+  Statement* stated = Find(loop.name(), /*globs=*/false);
+  if (stated == nullptr) {
+    if (const auto derived = hlo::TripCount(loop)) {
+      derived_.insert(loop.name());
+      return known_[loop.name()] = *derived;
     }
+    stated = Find(loop.name(), /*globs=*/true);
   }
-  if (const auto derived = hlo::TripCount(loop)) return known_[loop.name()] = *derived;
-  return UserError(
-      fmt::format("the trip count of {} depends on data; state it with --trip-count {}=N",
-                  loop.Describe(), loop.name()));
+  if (stated == nullptr) {
+    return UserError(
+        fmt::format("the trip count of {} depends on data; state it with --trip-count {}=N",
+                    loop.Describe(), loop.name()));
+  }
+  stated->used = true;
+  assumptions_.push_back(
+      fmt::format("{} runs {} times, as stated", loop.Describe(), stated->count));
+  return known_[loop.name()] = stated->count;
+}
+
+std::optional<int64_t> TripCounts::OfKernelLoop(const tpusim::KernelLoop& loop) {
+  const auto known = known_.find(loop.name());
+  if (known != known_.end()) return known->second;
+  Statement* stated = Find(loop.name(), /*globs=*/true);
+  if (stated == nullptr) return std::nullopt;
+  stated->used = true;
+  assumptions_.push_back(fmt::format("the kernel loop {}{} runs {} times, as stated", loop.name(),
+                                     loop.source().empty() ? "" : " at " + loop.source(),
+                                     stated->count));
+  return known_[loop.name()] = stated->count;
 }
 
 std::vector<std::string> TripCounts::Unused() const {
   std::vector<std::string> warnings;
-  for (const auto& [pattern, count] : stated_) {
-    const bool used = std::any_of(known_.begin(), known_.end(), [&](const auto& loop) {
-      return fnmatch(pattern.c_str(), loop.first.c_str(), 0) == 0;
-    });
-    if (used) continue;
-    std::vector<std::string> loops;
-    for (const auto& [name, trips] : known_) loops.push_back(name);
-    warnings.push_back(fmt::format("trip count {}={} has no effect: {}", pattern, count,
-                                   loops.empty()
-                                       ? "the program has no loop"
-                                       : fmt::format("its loops are {}", fmt::join(loops, ", "))));
+  for (const Statement& s : stated_) {
+    if (s.used) continue;
+    std::vector<std::string> loops, matched;
+    bool asked = false;
+    for (const auto& [name, trips] : known_) {
+      loops.push_back(name);
+      if (!Matches(s.pattern, name)) continue;
+      asked = true;
+      if (derived_.count(name) != 0) matched.push_back(name);
+    }
+    std::string why;
+    if (!matched.empty()) {
+      why = fmt::format("the program says how often {} runs; only the name itself overrides that",
+                        fmt::join(matched, ", "));
+    } else if (asked) {
+      continue;  // An earlier statement says the same of its loops.
+    } else {
+      why = loops.empty() ? "the program has no loop"
+                          : fmt::format("its loops are {}", fmt::join(loops, ", "));
+    }
+    warnings.push_back(
+        fmt::format("trip count {}={} has no effect: {}", s.pattern, s.count, why));
   }
   return warnings;
 }

@@ -1,10 +1,19 @@
-// How often each while loop runs: what the user states wins, then what the
-// workload says, then what the loop itself tells (hlo::TripCount).
+// How often each loop runs whose length the program does not tell.
+//
+// The count of a `while` is, in this order: what is stated for it by name, what its
+// own text tells (hlo::TripCount), what is stated by a glob. A glob such as '*=4' is
+// thus for the loops that depend on data and leaves all others as they are. The user's
+// statements come before those of the workload file.
+//
+// Kernels have loops as well that HLO does not show (tpusim::KernelLoop); the same
+// statements give their counts.
 #ifndef TPUSIM_WORKLOADS_TRIP_COUNTS_H_
 #define TPUSIM_WORKLOADS_TRIP_COUNTS_H_
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,15 +34,29 @@ class TripCounts {
   // Error: nothing states the count and it depends on data; names the option.
   absl::StatusOr<int64_t> operator()(const hlo::Instruction& loop);
 
+  // The count of a loop inside a kernel. nullopt: nobody states it.
+  std::optional<int64_t> OfKernelLoop(const tpusim::KernelLoop& loop);
+
   // A line for every loop whose count was taken from a statement.
   const std::vector<std::string>& assumptions() const { return assumptions_; }
 
-  // A warning for every statement that no loop was asked about.
+  // A warning for every statement that no loop was asked about, or that only matches
+  // loops whose counts are known without it.
   std::vector<std::string> Unused() const;
 
  private:
-  StatedTripCounts stated_;
-  std::map<std::string, int64_t> known_;
+  struct Statement {
+    std::string pattern;
+    int64_t count = 0;
+    bool used = false;
+  };
+
+  // The first statement of the loop's name; with `globs`, the first that matches it.
+  Statement* Find(const std::string& name, bool globs);
+
+  std::vector<Statement> stated_;
+  std::map<std::string, int64_t> known_;  // counts by loop
+  std::set<std::string> derived_;         // loops that tell their own count
   std::vector<std::string> assumptions_;
 };
 

@@ -110,6 +110,36 @@ def test_errors_are_one_line_and_leave_no_file(folder: pathlib.Path, arguments, 
     assert [p.name for p in folder.iterdir() if p.suffix == ".pb"] == []
 
 
+def test_figures_on_data_are_stated(folder: pathlib.Path):
+    options = ("--trip-count", "while*=4", "--kernel-cost", "flash*=2e9,16")
+    done = command(folder, "script.py:pair", *options, "-o", "w.pb")
+    assert done.returncode == 0, done.stderr
+    workload = tpusim.Workload.load(folder / "w.pb")
+    assert workload.trip_counts == (tpusim.TripCount("while*", 4),)
+    assert workload.kernels == (
+        tpusim.KernelCost("flash*", flops=2_000_000_000, bytes_accessed=16),
+    )
+    for wrong in (("--trip-count", "while"), ("--kernel-cost", "a=1"), ("--kernel-cost", "=1,2")):
+        done = command(folder, "script.py:pair", *wrong, "-o", "wrong.pb")
+        assert done.returncode == 2
+        assert wrong[1] in done.stderr
+
+
+def test_a_question_for_the_platform_is_a_line(folder: pathlib.Path):
+    (folder / "asks.py").write_text(
+        "import jax\nfast = jax.default_backend() == 'tpu'\n"
+        "def pair():\n    return (lambda x: x * 2 if fast else x), (1.0,)\n"
+        "if __name__ == '__main__':\n    jax.jit(pair()[0])(1.0)\n"
+    )
+    done = command(folder, "asks.py", "--config", "v5e-1x1", "-o", "w.pb")
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tpusim.export: warning: asks.py:2 asked for the platform and saw 'cpu'")
+    # A function that describes what to export sees TPUs.
+    done = command(folder, "asks.py:pair", "--config", "v5e-1x1", "-o", "w.pb")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_examples_can_be_exported_by_name(tmp_path: pathlib.Path):
     target = tmp_path / "w.pb"
     done = command(ROOT, "workloads/examples/matmul.py:matmul_square", "-o", str(target))

@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import subprocess
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,6 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from tpusim.kernels import KernelError
 
 
 def matmul_kernel(x, w, out, total):
@@ -232,23 +232,147 @@ def test_copies_to_other_devices(binary: str, tmp_path: pathlib.Path):
     assert "4096 bytes" in sentence
 
 
-def test_loops_on_data_ask_for_the_cost():
-    def kernel(count, x, out):
-        out[...] = lax.fori_loop(0, count[0], lambda _, total: total * 2, x[...])
+def repeated(count, x):
+    """Doubles x as often as `count` says, and adds the squares of the rows `count` times that."""
 
-    def repeated(count, x):
+    def kernel(count, x, out):
+        def turn(_, total):
+            return lax.fori_loop(0, count[1], lambda _, t: t + x[...] * x[...], total * 2)
+
+        out[...] = lax.fori_loop(0, count[0], turn, x[...])
+
+    return pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec(memory_space=pltpu.VMEM)],
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        name="repeated",
+    )(count, x)
+
+
+REPEATED = struct(2, dtype=jnp.int32), struct(8, 128, dtype=jnp.float32)
+
+
+def run_once(binary: str, folder: pathlib.Path, *options: str) -> dict[str, Any]:
+    """The report of folder/w.pb; or, under "error", what the simulator says instead."""
+    command = [binary, "run", "--config", "v5e-1x1", "w.pb", "--report", "r.json", "--quiet"]
+    done = subprocess.run(
+        [*command, *options], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        assert done.returncode == 1
+        return {"error": done.stderr}
+    return json.loads((folder / "r.json").read_text())
+
+
+def test_loops_on_data_are_priced_by_their_passes(binary: str, tmp_path: pathlib.Path):
+    (price,) = tpusim.export(repeated, *REPEATED, path=tmp_path / "w.pb").kernels
+    assert (price.flops, price.unpriced) == (0, "")
+    (outer,) = price.loops
+    assert outer.name == "repeated/loop.0"
+    assert outer.source.startswith("tests/jax/test_kernels.py:")
+    assert outer.once.flops == 8 * 128
+    (inner,) = outer.once.loops
+    assert (inner.name, inner.once.flops, inner.once.loops) == ("repeated/loop.1", 2 * 8 * 128, ())
+    # Both arrays once: x and the result are whole in VMEM, the counts are scalars.
+    moved = price.bytes_accessed
+    assert moved >= 2 * 8 * 128 * 4
+
+    error = run_once(binary, tmp_path)["error"]
+    assert error.count("\n") == 1
+    assert "--trip-count repeated/loop.0=N --trip-count repeated/loop.1=N" in error
+    assert "test_kernels.py:" in error
+    # Three turns of 1 + 5 * 2 operations per element.
+    counts = ("--trip-count", "repeated/loop.0=3", "--trip-count", "*loop.1=5")
+    report = run_once(binary, tmp_path, *counts)
+    assert report["flops"] == 3 * (1 + 5 * 2) * 8 * 128
+    assert sum("repeated/loop" in line for line in report["assumptions"]) == 2
+    stated = run_once(binary, tmp_path, "--kernel-cost", "repeated=7000,80")
+    assert stated["flops"] == 7000
+    assert "--kernel-cost" not in str(stated["warnings"])
+
+
+def test_trip_counts_of_kernels_can_be_exported(binary: str, tmp_path: pathlib.Path):
+    counts = {"repeated/*": 2}
+    tpusim.export(repeated, *REPEATED, path=tmp_path / "w.pb", trip_counts=counts)
+    assert run_once(binary, tmp_path)["flops"] == 2 * (1 + 2 * 2) * 8 * 128
+    price = one_price(repeated, *REPEATED, kernel_costs={"pallas_call*": {"flops": 5}})
+    assert (price.flops, price.loops) == (5, ())
+
+
+def test_a_grid_on_data_is_a_loop():
+    def kernel(x, out):
+        out[...] = jnp.exp(x[...])
+
+    def tanh_of_blocks(count, x):
         return pl.pallas_call(
             kernel,
-            in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec(memory_space=pltpu.VMEM)],
+            grid=(2, count),
+            in_specs=[pl.BlockSpec((8, 128), lambda i, j: (i, j))],
+            out_specs=pl.BlockSpec((8, 128), lambda i, j: (i, j)),
             out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-            name="repeated",
-        )(count, x)
+            name="blocks",
+        )(x)
 
-    arguments = struct(1, dtype=jnp.int32), struct(8, 128, dtype=jnp.float32)
-    with pytest.raises(KernelError, match="'repeated' cannot be priced: a loop in it depends"):
-        tpusim.export(repeated, *arguments, path=None)
-    price = one_price(repeated, *arguments, kernel_costs={"pallas_call*": {"flops": 5}})
-    assert price.flops == 5
+    price = one_price(
+        tanh_of_blocks, struct(dtype=jnp.int32), struct(16, 1024, dtype=jnp.float32)
+    )
+    (axis,) = price.loops
+    assert axis.name == "blocks/grid.1"
+    # Of one column of blocks: two blocks, in and out.
+    assert axis.once.transcendentals == 2 * 8 * 128
+    assert axis.once.bytes_accessed == 2 * 2 * 8 * 128 * 4
+    assert price.transcendentals == 0
+
+
+def test_kernels_without_a_rule_are_priced_later(binary: str, tmp_path: pathlib.Path):
+    def kernel(x, out):
+        out[...] = lax.sort(x[...], dimension=1)
+
+    def sorted_rows(x):
+        shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return pl.pallas_call(kernel, out_shape=shape, name="rows")(x)
+
+    x = struct(8, 128, dtype=jnp.float32)
+    (price,) = tpusim.export(sorted_rows, x, path=tmp_path / "w.pb").kernels
+    assert price.unpriced.startswith("there is no rule for sort at tests/jax/test_kernels.py:")
+    error = run_once(binary, tmp_path)["error"]
+    assert "there is no rule for sort" in error
+    assert "--kernel-cost" in error
+    assert run_once(binary, tmp_path, "--kernel-cost", "rows=100,8192")["flops"] == 100
+
+
+def test_paged_attention(binary: str, tmp_path: pathlib.Path):
+    from jax.experimental.pallas.ops.tpu.paged_attention import paged_attention
+
+    def decode(q, k, v, lengths, pages):
+        return paged_attention(q, k, v, lengths, pages, pages_per_compute_block=4)
+
+    kv = struct(8, 64, 16, 128)
+    arguments = (struct(8, 16, 128), kv, kv, struct(8, dtype=jnp.int32))
+    indices = struct(8, 8, dtype=jnp.int32)
+    tpusim.export(decode, *arguments, indices, path=tmp_path / "w.pb")
+    assert "--trip-count paged_flash_attention_kernel" in run_once(binary, tmp_path)["error"]
+    one = run_once(binary, tmp_path, "--trip-count", "*=1")
+    two = run_once(binary, tmp_path, "--trip-count", "*=2")
+    assert two["flops"] == 2 * one["flops"]
+    assert two["step_time_ns"] > one["step_time_ns"]
+
+
+def test_ragged_paged_attention_asks_for_the_chip(binary: str, tmp_path: pathlib.Path):
+    from jax.experimental.pallas.ops.tpu.ragged_paged_attention import ragged_paged_attention
+
+    arguments = (struct(512, 16, 128), struct(64, 16, 16, 128), struct(8, dtype=jnp.int32))
+    more = (struct(s, dtype=jnp.int32) for s in (9, 1))
+    pages = struct(8, 16, dtype=jnp.int32)
+    path = tmp_path / "w.pb"
+    # Its block sizes are looked up by the kind of device.
+    (price,) = tpusim.export(
+        ragged_paged_attention, *arguments, pages, *more, path=path, config="v5e-1x1"
+    ).kernels
+    (over_sequences,) = price.loops
+    (over_pages,) = over_sequences.once.loops
+    assert over_pages.once.flops > 0
+    assert run_once(binary, tmp_path, "--trip-count", "*=2")["flops"] > 0
 
 
 def test_splash_attention_is_priced():

@@ -132,6 +132,51 @@ def test_loop_without_trip_count(rejects, report_of, data_dependent_loop, tmp_pa
     assert any("2" in a and "while" in a for a in few["assumptions"])
 
 
+@pytest.fixture(scope="module")
+def three_loops(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Two loops that depend on data beside one of five passes."""
+
+    def step(x):
+        x = jax.lax.while_loop(lambda y: jnp.sum(y) < 1e6, lambda y: y @ y, x)
+        x = jax.lax.fori_loop(0, 5, lambda _, y: y @ y, x)
+        return jax.lax.while_loop(lambda y: jnp.max(y) < 1e6, lambda y: y @ x, x)
+
+    path = tmp_path_factory.mktemp("loops") / "loops.pb"
+    tpusim.export(step, jax.ShapeDtypeStruct((256, 256), jnp.bfloat16), path=path)
+    return path
+
+
+def test_all_missing_trip_counts_are_named_at_once(rejects, three_loops, tmp_path):
+    message = rejects("--config", "v5e-1x1", three_loops, *outputs(tmp_path))
+    named = re.findall(r"--trip-count (while\.\d+)=N", message)
+    assert len(named) == len(set(named)) == 2
+    assert "2 figures" in message
+    assert message.count("test_bad_input.py:") == 2
+
+
+def test_a_glob_leaves_known_trip_counts_alone(run, report_of, three_loops):
+    on = ("--config", "v5e-1x1")
+    # Products: 3 + 5 + 3, then 4 + 5 + 4.
+    three = report_of(three_loops, *on, "--trip-count", "*=3")
+    four = report_of(three_loops, *on, "--trip-count", "*=4")
+    product = 2 * 256**3
+    assert 11 * product <= three["flops"] < 11.2 * product
+    assert 13 * product <= four["flops"] < 13.2 * product
+    assert sum("as stated" in line for line in three["assumptions"]) == 2
+    # The name of a loop overrides what the program says.
+    message = run(*on, three_loops).stderr
+    data = re.findall(r"--trip-count (while\.\d+)=N", message)
+    (known,) = {op["name"] for op in three["ops"] if op["name"].startswith("while")} - set(data)
+    stated = report_of(three_loops, *on, "--trip-count", "*=3", "--trip-count", f"{known}=6")
+    assert 12 * product <= stated["flops"] < 12.2 * product
+
+
+def test_a_glob_over_known_loops_only_is_a_warning(run):
+    done = run("--config", SLICE, example("mlp_scan_8_layers"), "--trip-count", "*=3")
+    assert done.returncode == 0
+    assert "trip count *=3 has no effect: the program says how often while" in done.stderr
+
+
 def test_trip_count_without_a_loop_is_a_warning(run, data_dependent_loop):
     done = run("--config", SLICE, example("psum"), "--trip-count", "while.7=3")
     assert done.returncode == 0

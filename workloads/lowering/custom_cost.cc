@@ -12,6 +12,7 @@
 #include "configs/status_macros.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/cost.h"
+#include "workloads/hlo/host_callback.h"
 #include "workloads/hlo/opcode.h"
 
 namespace tpusim::lowering {
@@ -22,6 +23,8 @@ using hlo::Opcode;
 
 // A KernelCost message as text, so that an instruction can carry it.
 constexpr char kStated[] = "tpusim.kernel_cost";
+// A sentence: why there is none.
+constexpr char kUnpriced[] = "tpusim.kernel_unpriced";
 
 constexpr std::pair<std::string_view, isa::NumberFormat> kFormats[] = {
     {"bf16", isa::NumberFormat::kBf16},        {"f32", isa::NumberFormat::kF32},
@@ -62,8 +65,36 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
   return message;
 }
 
-// The last part of "jit(f)/layer/flash_attention".
-std::string LastOf(const std::string& path) {
+// Adds `kernel`, with its loops, `times` to the sum; false if a sum is impossibly large
+// or a figure negative. Loops that nobody states the count of go to `open`.
+bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips& trips,
+              tpusim::KernelCost* sum, std::vector<const tpusim::KernelLoop*>* open) {
+  bool fits = true;
+  const auto add = [&](int64_t figure, int64_t so_far) {
+    int64_t product = 0, total = 0;
+    fits = fits && figure >= 0 && !__builtin_mul_overflow(figure, times, &product) &&
+           !__builtin_add_overflow(so_far, product, &total);
+    return total;
+  };
+  sum->set_flops(add(kernel.flops(), sum->flops()));
+  sum->set_transcendentals(add(kernel.transcendentals(), sum->transcendentals()));
+  sum->set_bytes_accessed(add(kernel.bytes_accessed(), sum->bytes_accessed()));
+  sum->set_remote_bytes(add(kernel.remote_bytes(), sum->remote_bytes()));
+  for (const tpusim::KernelLoop& loop : kernel.loops()) {
+    const std::optional<int64_t> count = trips(loop);
+    if (!count.has_value()) open->push_back(&loop);
+    int64_t passes = 0;
+    if (__builtin_mul_overflow(times, count.value_or(1), &passes)) return false;
+    fits = fits && AddTimes(loop.pass(), passes, trips, sum, open);
+  }
+  return fits;
+}
+
+// The last part of "jit(f)/layer/flash_attention"; a Pallas kernel's name stands before
+// "/pallas_call".
+std::string LastOf(std::string path) {
+  constexpr std::string_view kPallas = "/pallas_call";
+  if (path.ends_with(kPallas)) path.resize(path.size() - kPallas.size());
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
@@ -115,6 +146,54 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
   return cost;
 }
 
+absl::StatusOr<StatedCost> StatedCostOf(const tpusim::KernelCost& kernel,
+                                        const KernelTrips& trips) {
+  StatedCost stated{kernel.name(), CustomCost{}, kernel.unpriced()};
+  if (!stated.unpriced.empty()) return stated;
+  tpusim::KernelCost sum = kernel;
+  if (kernel.loops_size() > 0) {
+    sum.Clear();
+    sum.set_name(kernel.name());
+    std::vector<const tpusim::KernelLoop*> open;
+    if (!AddTimes(kernel, 1, trips, &sum, &open)) {
+      return UserError(
+          fmt::format("kernel '{}': the cost of its loops is impossible", kernel.name()));
+    }
+    std::string loops, options;
+    for (const tpusim::KernelLoop* loop : open) {
+      loops += fmt::format("{}{}{}", loops.empty() ? "" : ", ", loop->name(),
+                           loop->source().empty() ? "" : " (" + loop->source() + ")");
+      options += fmt::format(" --trip-count {}=N", loop->name());
+    }
+    if (!open.empty()) {
+      stated.unpriced =
+          fmt::format("how often {} runs depends on data; state it with{}", loops, options);
+      return stated;
+    }
+  }
+  ASSIGN_OR_RETURN(stated.cost, CostOf(sum));
+  return stated;
+}
+
+std::string UnpricedReason(const Instruction& call) {
+  if (hlo::FrontendAttribute(call, kStated)) return "";
+  return hlo::FrontendAttribute(call, kUnpriced).value_or("");
+}
+
+std::vector<std::string> FreeHostCallbacks(const hlo::Module& module) {
+  std::vector<std::string> lines;
+  for (const hlo::Computation* computation : module.PostOrder()) {
+    for (const Instruction* i : computation->instructions()) {
+      if (!hlo::IsHostCallback(*i) || hlo::FrontendAttribute(*i, kStated)) continue;
+      lines.push_back(fmt::format(
+          "{} waits for the host, which is taken to cost the device no time (--kernel-cost "
+          "{}=FLOPS,BYTES)",
+          i->Describe(), i->name()));
+    }
+  }
+  return lines;
+}
+
 absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
   if (const auto stated = hlo::FrontendAttribute(call, kStated)) {
     tpusim::KernelCost message;
@@ -129,10 +208,14 @@ absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
     return CustomCost{cost.flops, cost.transcendentals, cost.bytes_read + cost.bytes_written,
                       carried->remote};
   }
-  return NoRule(
-      fmt::format("no kernel for {}: custom call to '{}' has no cost; state it with --kernel-cost "
-                  "{}=FLOPS,BYTES",
-                  call.Describe(), call.attrs().custom_call_target(), call.name()));
+  if (hlo::IsHostCallback(call)) return CustomCost{};  // FreeHostCallbacks says so.
+  const std::string reason = UnpricedReason(call);
+  return NoRule(fmt::format(
+      "no kernel for {}: {}; state {} with --kernel-cost {}=FLOPS,BYTES", call.Describe(),
+      reason.empty() ? fmt::format("custom call to '{}' has no cost",
+                                   call.attrs().custom_call_target())
+                     : reason,
+      reason.empty() ? "it" : "its cost", call.name()));
 }
 
 std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs) {
@@ -148,7 +231,11 @@ std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<Sta
           return !name.empty() && fnmatch(stated.name.c_str(), name.c_str(), 0) == 0;
         };
         if (!matches(i->name()) && !matches(kernel) && !matches(LastOf(i->op_name()))) continue;
-        hlo::SetFrontendAttribute(i, kStated, MessageOf(stated.cost).ShortDebugString());
+        if (stated.unpriced.empty()) {
+          hlo::SetFrontendAttribute(i, kStated, MessageOf(stated.cost).ShortDebugString());
+        } else {
+          hlo::SetFrontendAttribute(i, kUnpriced, stated.unpriced);
+        }
         ++uses[n];
         break;
       }

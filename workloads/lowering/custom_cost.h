@@ -3,11 +3,13 @@
 // A custom call says nothing about its work. Three sources, first match wins:
 // what the user or the exporter stated (written onto the instruction by
 // StateCustomCosts), the cost estimate that a Pallas kernel carries in its
-// backend_config, and nothing: then there is no rule.
+// backend_config, and nothing: then there is no rule. Only a call of the host costs
+// the device nothing unless it is stated, and the report says so.
 #ifndef TPUSIM_WORKLOADS_LOWERING_CUSTOM_COST_H_
 #define TPUSIM_WORKLOADS_LOWERING_CUSTOM_COST_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,7 +55,17 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel);
 struct StatedCost {
   std::string name;  // of an instruction or of a Pallas kernel; may be a glob
   CustomCost cost;
+  // Why there is no cost, and what would give one: "its loop f/loop.0 depends on data;
+  // state it with --trip-count f/loop.0=N". Empty: there is.
+  std::string unpriced = "";
 };
+
+// The count of a loop inside a kernel; nullopt: nobody states it.
+using KernelTrips = std::function<std::optional<int64_t>(const tpusim::KernelLoop& loop)>;
+
+// What a workload says of a kernel, loops included. Without the count of all its loops
+// the kernel is unpriced. Errors: as CostOf.
+absl::StatusOr<StatedCost> StatedCostOf(const tpusim::KernelCost& kernel, const KernelTrips& trips);
 
 // Error (no rule): no cost is known; the message says how to state one.
 absl::StatusOr<CustomCost> CustomCostOf(const hlo::Instruction& custom_call);
@@ -62,6 +74,12 @@ absl::StatusOr<CustomCost> CustomCostOf(const hlo::Instruction& custom_call);
 // part of the scope matches; the first match wins. Returns how many calls each of
 // `costs` is written to.
 std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs);
+
+// Why StateCustomCosts found no cost for the call; empty if it did, or was not asked.
+std::string UnpricedReason(const hlo::Instruction& custom_call);
+
+// A line for every reachable call of the host that is taken to cost the device nothing.
+std::vector<std::string> FreeHostCallbacks(const hlo::Module& module);
 
 // Custom calls that are the k largest of the last dimension.
 bool IsTopKCall(const hlo::Instruction& instruction);

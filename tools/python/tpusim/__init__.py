@@ -22,6 +22,7 @@ from tpusim.workload import (
     DeviceCoordinates,
     KernelBlock,
     KernelCost,
+    KernelLoop,
     KernelProduct,
     MeshAxis,
     TripCount,
@@ -30,6 +31,7 @@ from tpusim.workload import (
 
 if TYPE_CHECKING:
     from tpusim.capturing import CaptureError, capture
+    from tpusim.chip_view import seen_as
     from tpusim.exporter import export
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "DeviceCoordinates",
     "KernelBlock",
     "KernelCost",
+    "KernelLoop",
     "KernelProduct",
     "MeshAxis",
     "TpusimError",
@@ -46,6 +49,7 @@ __all__ = [
     "export",
     "find_binary",
     "run",
+    "seen_as",
 ]
 
 
@@ -54,6 +58,8 @@ def __getattr__(name: str) -> Any:
         # The module itself, which is callable: `tpusim.export(...)` is the same thing before and
         # after somebody's `import tpusim.export`.
         return importlib.import_module("tpusim.export")
+    if name == "seen_as":
+        return importlib.import_module("tpusim.chip_view").seen_as
     if name in ("capture", "CaptureError"):
         return getattr(importlib.import_module("tpusim.capturing"), name)
     raise AttributeError(f"module 'tpusim' has no attribute {name!r}")

@@ -21,6 +21,8 @@ from typing import Any
 import jax
 from jax._src import core, pjit
 
+from tpusim import chip_view
+from tpusim.assumptions import Assumptions
 from tpusim.exporter import Coordinates, KernelCosts, workload_of
 from tpusim.workload import Workload
 
@@ -68,6 +70,7 @@ def capture(
     of `tpusim.export`. Raises CaptureError if the block ends without such a call.
     """
     captured = Captured()
+    assumptions = Assumptions()
     stop = _Stop()
     # Every call that is not cached, and every explicit trace, comes through the first; every
     # shard_map outside of a trace through the second.
@@ -87,6 +90,7 @@ def capture(
             coordinates=coordinates,
             trip_counts=trip_counts,
             kernel_costs=kernel_costs,
+            assumptions=assumptions,
         )
         captured.workload.save(path)
         raise stop
@@ -115,7 +119,8 @@ def capture(
     internals._infer_params = intercept_jit
     evaluation.process_shard_map = intercept_shard_map
     try:
-        yield captured
+        with chip_view.shown(config, assumptions, as_tpu=False):
+            yield captured
     except _Stop as reached:
         if reached is not stop:
             raise

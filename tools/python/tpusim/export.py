@@ -33,6 +33,7 @@ import re
 import runpy
 import sys
 import types
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -85,12 +86,32 @@ def _load(script: pathlib.Path) -> types.ModuleType:
     return module
 
 
-def _export_function(script: pathlib.Path, name: str, output: str, config: str) -> Workload:
-    module = _load(script)
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise UsageError(f"{script} has no function {name!r}")
-    described = function()
+def _kernel_cost(text: str) -> tuple[str, dict[str, int]]:
+    """NAME=FLOPS,BYTES, as `tpusim run --kernel-cost` reads it."""
+    name, _, figures = text.rpartition("=")
+    flops, *rest = (int(float(figure)) for figure in figures.split(","))
+    if not name or len(rest) != 1 or min(flops, *rest) < 0:
+        raise ValueError(text)
+    return name, {"flops": flops, "bytes_accessed": rest[0]}
+
+
+def _trip_count(text: str) -> tuple[str, int]:
+    """LOOP=N, as `tpusim run --trip-count` reads it."""
+    loop, _, count = text.rpartition("=")
+    if not loop or not count.isdecimal():
+        raise ValueError(text)
+    return loop, int(count)
+
+
+def _export_function(script: pathlib.Path, name: str, output: str, **stated: Any) -> Workload:
+    from tpusim import chip_view, exporter
+
+    with chip_view.seen_as(stated["config"]):
+        module = _load(script)
+        function = getattr(module, name, None)
+        if not callable(function):
+            raise UsageError(f"{script} has no function {name!r}")
+        described = function()
     if (
         not isinstance(described, tuple)
         or len(described) not in (2, 3)
@@ -103,22 +124,20 @@ def _export_function(script: pathlib.Path, name: str, output: str, config: str) 
             "script makes itself, leave out the function"
         )
     step, arguments, keywords = (*described, {})[:3]
-    from tpusim import exporter
-
     workload = exporter.workload_of(
-        exporter.traceable(step), arguments, keywords, config=config, name=name
+        exporter.traceable(step), arguments, keywords, name=name, **stated
     )
     workload.save(output)
     return workload
 
 
 def _capture_script(
-    script: pathlib.Path, arguments: Sequence[str], function: str, output: str, config: str
+    script: pathlib.Path, arguments: Sequence[str], function: str, output: str, **stated: Any
 ) -> Workload:
     from tpusim.capturing import capture
 
     sys.argv = [str(script), *arguments]
-    with capture(output, config=config, function=function) as captured:
+    with capture(output, function=function, **stated) as captured:
         runpy.run_path(str(script), run_name="__main__")
     assert captured.workload is not None
     return captured.workload
@@ -136,7 +155,34 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", default="", help="the slice, for example v5e-4x2")
     parser.add_argument("--devices", type=int, help="CPU devices that JAX shows to the script")
     parser.add_argument("--function", default="", help="capture only a jitted function so named")
+    parser.add_argument(
+        "--trip-count",
+        metavar="LOOP=N",
+        type=_trip_count,
+        action="append",
+        default=[],
+        help="how often a loop on data runs, also one inside a kernel; a name or a glob",
+    )
+    parser.add_argument(
+        "--kernel-cost",
+        metavar="NAME=FLOPS,BYTES",
+        type=_kernel_cost,
+        action="append",
+        default=[],
+        help="what one call of an opaque kernel costs on one device; a name or a glob",
+    )
     return parser
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """A line for what the export is not sure of; other warnings as Python shows them."""
+    if category.__name__ == "ExportWarning":
+        print(f"tpusim.export: warning: {message}", file=sys.stderr)
+    else:
+        _python_shows(message, category, *place)
+
+
+_python_shows = warnings.showwarning
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -150,14 +196,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     force_cpu_devices(devices if options.devices else min(devices, _MOST_FORCED_DEVICES))
     # As for a script that Python runs itself, plus the directory the command is given in.
     sys.path[:0] = [str(script.resolve().parent), os.getcwd()]
+    warnings.showwarning = _show_warning
+    stated = {
+        "config": options.config,
+        "trip_counts": dict(options.trip_count),
+        "kernel_costs": dict(options.kernel_cost),
+    }
     try:
         if not script.is_file():
             raise UsageError(f"{script}: no such file")
         if name:
-            workload = _export_function(script, name, options.output, options.config)
+            workload = _export_function(script, name, options.output, **stated)
         else:
             workload = _capture_script(
-                script, script_arguments, options.function, options.output, options.config
+                script, script_arguments, options.function, options.output, **stated
             )
     except (UsageError, OSError) as error:
         print(f"tpusim.export: {error}", file=sys.stderr)

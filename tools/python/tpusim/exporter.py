@@ -8,20 +8,22 @@ made of forced CPU devices; either way a partition is one device in the mesh's f
 import contextlib
 import fnmatch
 import os
-import pathlib
 import re
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 from jax._src import source_info_util
 
-from tpusim import hlo, wire
+from tpusim import callbacks, chip_view, hlo, wire
+from tpusim.assumptions import Assumptions, roots
 from tpusim.workload import DeviceCoordinates, KernelCost, MeshAxis, TripCount, Workload
 
 # Frames of this package are plumbing: operations are attributed to the user's lines.
 source_info_util.register_exclusion(os.path.dirname(__file__))
+
+# What was traced before saw other devices and has its callbacks: with this it is traced anew.
+_tracing = jax.make_user_context()
 
 # Fields of HloModuleProto.
 _ID, _FRONTEND_ATTRIBUTES = 5, 19
@@ -88,14 +90,25 @@ def workload_of(
     coordinates: Coordinates | None = None,
     trip_counts: Mapping[str, int] | None = None,
     kernel_costs: KernelCosts | None = None,
+    assumptions: Assumptions | None = None,
 ) -> Workload:
-    """`export` without the file; `jitted` is anything with a `trace` like that of `jax.jit`."""
-    with _relative_source_paths():
+    """`export` without the file; `jitted` is anything with a `trace` like that of `jax.jit`.
+
+    `assumptions` are those that led here; what this assumes is added to them.
+    """
+    assumptions = assumptions or Assumptions()
+    with (
+        _relative_source_paths(),
+        _tracing(object()),
+        callbacks.caught(assumptions),
+        chip_view.shown(config, assumptions, as_tpu=True),
+    ):
         traced = jitted.trace(*arguments, **keyword_arguments)
         lowered = traced.lower(lowering_platforms=("tpu",))
         module = _without_id(lowered.compiler_ir("hlo").as_serialized_hlo_module_proto())
     facts = lowered._lowering.compile_args
     shardings, partitions = facts["in_shardings"], facts["num_devices"]
+    kernels = _kernels(module, traced.jaxpr.jaxpr, kernel_costs or {})
     return Workload(
         hlo_module=module,
         name=name or getattr(jitted, "__name__", ""),
@@ -108,9 +121,10 @@ def workload_of(
         ),
         argument_memory_kinds=_memory_kinds(shardings),
         trip_counts=_trip_counts(trip_counts or {}),
-        kernels=_kernels(module, traced.jaxpr.jaxpr, kernel_costs or {}),
+        kernels=kernels,
         jax_version=jax.__version__,
         config=config,
+        assumptions=assumptions.sentences,
     )
 
 
@@ -184,14 +198,7 @@ def _kernels(module: bytes, jaxpr: Any, stated: KernelCosts) -> tuple[KernelCost
         return tuple(costs)
     from tpusim import kernels  # Not needed, and not loaded, for most programs.
 
-    prices = kernels.assign(calls, list(kernels.priced_kernels(jaxpr)))
-    for name, op_name, _ in calls:
-        if name not in prices:
-            raise kernels.KernelError(
-                f"no pallas_call of the program looks like {name} ({op_name}); state its cost with "
-                f"kernel_costs={{'{name}': {{'flops': ..., 'bytes_accessed': ...}}}}"
-            )
-        costs.append(prices[name].cost(name))
+    costs += kernels.assign(calls, list(kernels.priced_kernels(jaxpr))).values()
     return tuple(costs)
 
 
@@ -274,11 +281,7 @@ def _relative_source_paths() -> Iterator[None]:
     if getattr(jax.config, option) is not None:
         yield  # The user has an own rule.
         return
-    roots = {str(pathlib.Path.cwd()), *(sysconfig.get_path(p) for p in ("purelib", "platlib"))}
-    roots.add(os.path.dirname(os.path.dirname(jax.__file__)))
-    # Longest first: a virtual environment may lie inside the working directory.
-    ordered = sorted((r.rstrip("/") + "/" for r in roots), key=lambda r: (-len(r), r))
-    pattern = "^(?:" + "|".join(map(re.escape, ordered)) + ")"
+    pattern = "^(?:" + "|".join(map(re.escape, roots())) + ")"
     jax.config.update(option, pattern)
     try:
         yield

@@ -2,7 +2,9 @@
 
 A kernel runs its body once per point of its grid. What depends on the point only (`program_id` and
 integers made of it) is known here, for all points at once: which branch is taken, how often a loop
-runs, which block a block spec picks. What depends on data is not: then the dearest branch counts.
+runs, which block a block spec picks. What depends on data is not: then the dearest branch counts,
+and what a loop does in one pass is kept apart, under the name "KERNEL/loop.N" ("KERNEL/grid.N" for
+an axis of the grid), until its trip count is stated.
 
     flops, transcendentals   of the body's operations on arrays, at every point; those on scalars
                              are free, as they run beside
@@ -21,9 +23,11 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax._src import source_info_util
 from jax.extend.core import jaxprs_in_params
 
-from tpusim.workload import KernelBlock, KernelCost, KernelProduct
+from tpusim.assumptions import relative
+from tpusim.workload import KernelBlock, KernelCost, KernelLoop, KernelProduct
 
 # Values over the points of the grid that are looked at, or None if they depend on data.
 Known = np.ndarray | None
@@ -42,6 +46,8 @@ class Price:
     products: tuple[tuple[KernelProduct, int], ...] = ()
     grid: tuple[int, ...] = ()
     blocks: tuple[KernelBlock, ...] = ()
+    # What one pass of each loop on data costs, by the loop and its source.
+    loops: tuple[tuple[tuple[str, str], "Price"], ...] = ()
 
     @property
     def amounts(self) -> tuple[int, int, int, int]:
@@ -52,12 +58,25 @@ class Price:
         products = collections.Counter(dict(self.products))
         products.update(dict(other.products))
         amounts = (a + b for a, b in zip(self.amounts, other.amounts, strict=True))
-        return Price(*amounts, tuple(products.items()))
+        loops = dict(self.loops)
+        for loop, once in other.loops:
+            loops[loop] = loops[loop] + once if loop in loops else once
+        return Price(*amounts, tuple(products.items()), loops=tuple(loops.items()))
 
     def times(self, count: int) -> "Price":
         """So many of it."""
         products = tuple((product, count * number) for product, number in self.products)
-        return Price(*(count * value for value in self.amounts), products)
+        loops = tuple((loop, once.times(count)) for loop, once in self.loops)
+        return Price(*(count * value for value in self.amounts), products, loops=loops)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """By which the dearest branch is found; loops on data count one pass."""
+        sizes = [once.size for _, once in self.loops]
+        return (
+            self.flops + self.transcendentals + sum(s[0] for s in sizes),
+            self.bytes_accessed + sum(s[1] for s in sizes),
+        )
 
     def cost(self, name: str) -> KernelCost:
         """As a workload states it, for the instruction of that name."""
@@ -67,11 +86,14 @@ class Price:
             if count
         )
         pipelined = (self.grid, self.blocks, products) if self.grid else ((), (), ())
-        return KernelCost(name, *self.amounts, *pipelined)
+        loops = tuple(
+            KernelLoop(loop, once.cost(""), source) for (loop, source), once in self.loops
+        )
+        return KernelCost(name, *self.amounts, *pipelined, loops)
 
 
 class KernelError(ValueError):
-    """A kernel that cannot be priced; its cost has to be stated."""
+    """Why a kernel cannot be priced; its cost has to be stated."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -123,12 +145,18 @@ _SCALAR: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-def priced_kernels(jaxpr: Any) -> Iterator[tuple[Any, Price]]:
-    """Every pallas_call of a traced program without a cost estimate, with its price."""
+def priced_kernels(jaxpr: Any) -> Iterator[tuple[Any, Price | KernelError]]:
+    """Every pallas_call of a traced program without a cost estimate, with its price.
+
+    Instead of the price, why there is none.
+    """
     for equation in jaxpr.eqns:
         if equation.primitive.name == "pallas_call":
             if equation.params["cost_estimate"] is None:
-                yield equation, price(equation)
+                try:
+                    yield equation, price(equation)
+                except KernelError as error:
+                    yield equation, error
             continue
         for inner in jaxprs_in_params(equation.params):
             yield from priced_kernels(inner)
@@ -137,15 +165,8 @@ def priced_kernels(jaxpr: Any) -> Iterator[tuple[Any, Price]]:
 def price(call: Any) -> Price:
     """Of a pallas_call equation."""
     mapping, body = call.params["grid_mapping"], call.params["jaxpr"]
-    name = call.params.get("name") or str(call.params.get("name_and_src_info", "pallas_call"))
-    grid = mapping.grid
-    if not all(isinstance(size, int) for size in grid):
-        raise KernelError(_advice(name, "its grid depends on data"))
-    kernel = _Kernel(name, grid)
-    total = kernel.run(body, {}, np.arange(math.prod(grid)))
-    # Scalars that go ahead of the blocks are read once.
-    for scalar in call.invars[mapping.num_dynamic_grid_bounds :][: mapping.num_index_operands]:
-        total += Price(bytes_accessed=_bytes(scalar.aval))
+    kernel = _Kernel(_name(call), mapping.grid)
+    total = kernel.run(body, {}, np.arange(math.prod(kernel.grid)))
     blocks: list[KernelBlock] = []
     moved = 0
     for number, block in enumerate(mapping.block_mappings):
@@ -154,6 +175,13 @@ def price(call: Any) -> Price:
         if pipelined is not None:
             blocks.append(pipelined)
             moved += kernel.moved_with_axes(pipelined)
+    for axis in reversed(kernel.open_axes):
+        total = Price(loops=(((f"{kernel.name}/grid.{axis}", ""), total),))
+    # Scalars that go ahead of the blocks are read once.
+    for scalar in call.invars[mapping.num_dynamic_grid_bounds :][: mapping.num_index_operands]:
+        total += Price(bytes_accessed=_bytes(scalar.aval))
+    if total.loops:
+        return total
     # Blocks that stand out of an array, or come back after another, move differently.
     sizes = sum(kernel.block(b, output=False)[0] for b in mapping.block_mappings)
     if not blocks or abs(moved - sizes) > 0.01 * sizes:
@@ -161,11 +189,16 @@ def price(call: Any) -> Price:
     return dataclasses.replace(total, grid=kernel.grid, blocks=tuple(blocks))
 
 
-def _advice(name: str, why: str) -> str:
-    return (
-        f"the kernel {name!r} cannot be priced: {why}; give pallas_call a cost_estimate or state "
-        "it with kernel_costs={name: {'flops': ..., 'bytes_accessed': ...}}"
-    )
+def _name(call: Any) -> str:
+    """What `pallas_call` was told, or else the name of the function that it was given."""
+    function = getattr(call.params["jaxpr"].debug_info, "func_name", None)
+    return str(call.params.get("name") or function or "pallas_call")
+
+
+def _source(equation: Any) -> str:
+    """Where the user wrote it."""
+    frame = source_info_util.user_frame(equation.source_info.traceback)
+    return "" if frame is None else f"{relative(frame.file_name)}:{frame.start_line}"
 
 
 def _bytes(aval: Any) -> int:
@@ -210,12 +243,17 @@ def _in_hbm(aval: Any) -> bool:
 class _Kernel:
     """Walks one kernel's body for sets of grid points."""
 
-    def __init__(self, name: str, grid: Sequence[int]):
+    def __init__(self, name: str, grid: Sequence[Any]):
         self.name = name
-        self.grid = tuple(grid)
+        # Axes whose length is data are looked at in one place, which stands for all.
+        self.open_axes = [a for a, size in enumerate(grid) if not isinstance(size, int)]
+        self.grid = tuple(1 if a in self.open_axes else size for a, size in enumerate(grid))
+        self.loops: dict[Any, str] = {}
 
-    def places(self, points: np.ndarray, axis: int) -> np.ndarray:
+    def places(self, points: np.ndarray, axis: int) -> Known:
         """`program_id(axis)` of grid points; the last axis runs fastest."""
+        if axis in self.open_axes:
+            return None
         return points // math.prod(self.grid[axis + 1 :]) % self.grid[axis]
 
     def moved_with_axes(self, block: KernelBlock) -> int:
@@ -275,7 +313,7 @@ class _Kernel:
         name, params = equation.primitive.name, equation.params
         if name in ("program_id", "num_programs"):
             axis = params["axis"]
-            size = np.full(len(points), self.grid[axis])
+            size = None if axis in self.open_axes else np.full(len(points), self.grid[axis])
             known[equation.outvars[0]] = self.places(points, axis) if name == "program_id" else size
             return Price()
         if name in _CALLS:
@@ -324,7 +362,7 @@ class _Kernel:
             for one in prices:
                 total += one
             return total
-        return max(prices, key=lambda p: (p.flops + p.transcendentals, p.bytes_accessed))
+        return max(prices, key=lambda p: p.size)
 
     def _while(self, equation: Any, known: Environment, points: np.ndarray) -> Price:
         params = equation.params
@@ -342,13 +380,15 @@ class _Kernel:
             ]
             if ends[0] is not None and ends[1] is not None:
                 trips = np.maximum(ends[1] - ends[0], 0)
-        if trips is None:
-            raise KernelError(_advice(self.name, "a loop in it depends on data"))
         inner: Environment = {}
         first = equation.invars[consts[0] : sum(consts)]
         for formal, actual in zip(body.invars, first, strict=False):
             inner[formal] = self._value(actual, known, points)
         total = Price()
+        if trips is None:
+            name = self.loops.setdefault(id(equation), f"{self.name}/loop.{len(self.loops)}")
+            once = self.run(body, inner, points)
+            return Price(loops=(((name, _source(equation)), once),))
         # Points with as many trips go together.
         for count in np.unique(trips):
             chosen = trips == count
@@ -378,7 +418,9 @@ class _Kernel:
             product = _product(equation)
             if product is None:
                 dtype = equation.invars[0].aval.dtype
-                raise KernelError(_advice(self.name, f"there is no rule for products of {dtype}"))
+                raise KernelError(
+                    f"there is no rule for products of {dtype} at {_source(equation)}"
+                )
             one = product
         elif name in _TRANSCENDENTAL:
             one = Price(transcendentals=math.prod(results[0].shape))
@@ -389,7 +431,7 @@ class _Kernel:
         elif name in _FREE:
             return Price()
         else:
-            raise KernelError(_advice(self.name, f"there is no rule for {name}"))
+            raise KernelError(f"there is no rule for {name} at {_source(equation)}")
         return one.times(len(points))
 
     def _scalar(self, equation: Any, known: Environment, points: np.ndarray) -> None:
@@ -400,19 +442,19 @@ class _Kernel:
         elif name in _SCALAR and all(v is not None for v in values):
             known[equation.outvars[0]] = _SCALAR[name](*values)
         elif name not in _SCALAR | dict.fromkeys(_ELEMENTWISE | _TRANSCENDENTAL | _FREE):
-            raise KernelError(_advice(self.name, f"there is no rule for {name}"))
+            raise KernelError(f"there is no rule for {name} at {_source(equation)}")
 
 
 def assign(
     instructions: Sequence[tuple[str, str, tuple[tuple[int, ...], ...]]],
-    priced: Sequence[tuple[Any, Price]],
-) -> Mapping[str, Price]:
+    priced: Sequence[tuple[Any, Price | KernelError]],
+) -> Mapping[str, KernelCost]:
     """Which custom call is which kernel.
 
     Instructions are (name, op_name, shapes of operands and results). Calls of the same name and
     shapes are one kernel; should they differ nevertheless, in constants, the dearest counts.
     """
-    costs: dict[str, Price] = {}
+    costs: dict[str, KernelCost] = {}
     for name, op_name, shapes in instructions:
         found = []
         for call, cost in priced:
@@ -422,6 +464,14 @@ def assign(
                 continue
             if tuple(tuple(a.shape) for a in avals) == shapes:
                 found.append(cost)
-        if found:
-            costs[name] = max(found, key=lambda price: price.amounts)
+        errors = [reason for reason in found if isinstance(reason, KernelError)]
+        prices = [cost for cost in found if isinstance(cost, Price)]
+        if errors:
+            costs[name] = KernelCost(name, unpriced=str(errors[0]))
+        elif prices:
+            costs[name] = max(prices, key=lambda price: price.size).cost(name)
+        else:
+            costs[name] = KernelCost(
+                name, unpriced=f"no pallas_call of the traced program looks like {op_name}"
+            )
     return costs

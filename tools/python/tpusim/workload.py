@@ -72,7 +72,8 @@ class KernelCost:
     """What one call of an opaque kernel does on one device; `name` may be a glob.
 
     `grid`, `blocks` and `products` say how it does it, if that is known: one step per point of the
-    grid. `flops` contains those of the products.
+    grid. `flops` contains those of the products. `loops` add to it as often as they turn out to
+    run. `unpriced` says why nothing is known.
     """
 
     name: str
@@ -83,6 +84,20 @@ class KernelCost:
     grid: tuple[int, ...] = ()
     blocks: tuple[KernelBlock, ...] = ()
     products: tuple[KernelProduct, ...] = ()
+    loops: tuple["KernelLoop", ...] = ()
+    unpriced: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelLoop:
+    """A loop inside a kernel, or an axis of its grid, whose length is data.
+
+    `once` is what one pass costs, summed over all times that a call reaches the loop.
+    """
+
+    name: str
+    once: KernelCost
+    source: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +114,7 @@ class Workload:
     kernels: tuple[KernelCost, ...] = ()
     jax_version: str = ""
     config: str = ""
+    assumptions: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Serializes as tpusim.Workload; equal workloads give equal bytes."""
@@ -118,6 +134,7 @@ class Workload:
             fields.append(wire.blob(24, self.jax_version))
         if self.config:
             fields.append(wire.blob(25, self.config))
+        fields += [wire.blob(26, sentence) for sentence in self.assumptions]
         return wire.serialize(fields)
 
     @classmethod
@@ -144,6 +161,7 @@ class Workload:
             kernels=tuple(_kernel_from(k) for k in kernels),
             jax_version=wire.text(fields, 24),
             config=wire.text(fields, 25),
+            assumptions=tuple(b.decode() for b in wire.all_bytes(fields, 26)),
         )
 
     @classmethod
@@ -195,6 +213,11 @@ def _kernel_message(kernel: KernelCost) -> bytes:
     fields += [
         wire.blob(8, _message(p.m, p.k, p.n, p.number_format, p.count)) for p in kernel.products
     ]
+    for loop in kernel.loops:
+        once = wire.serialize([wire.blob(2, _kernel_message(loop.once))])
+        fields.append(wire.blob(9, _message(loop.name) + once + _message("", "", loop.source)))
+    if kernel.unpriced:
+        fields.append(wire.blob(10, kernel.unpriced))
     return wire.serialize(fields)
 
 
@@ -216,4 +239,13 @@ def _kernel_from(fields: Iterable[wire.Field]) -> KernelCost:
             KernelProduct(*(number(p, i) for i in range(1, 4)), wire.text(p, 4), number(p, 5))
             for p in products
         ),
+        tuple(
+            KernelLoop(
+                wire.text(loop, 1),
+                _kernel_from(wire.parse(wire.last_bytes(loop, 2))),
+                wire.text(loop, 3),
+            )
+            for loop in map(wire.parse, wire.all_bytes(fields, 9))
+        ),
+        wire.text(fields, 10),
     )

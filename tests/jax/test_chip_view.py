@@ -1,0 +1,109 @@
+"""What programs see of the devices while they are exported."""
+
+import json
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import pytest
+import tpusim
+from jax.experimental.pallas import tpu as pltpu
+from tpusim.assumptions import ExportWarning
+from tpusim.chip_view import DEVICE_KINDS, chip_of
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+
+
+def test_every_chip_has_a_kind_that_jax_knows():
+    chips = {path.stem for path in (ROOT / "configs" / "chips").glob("*.json")}
+    assert set(DEVICE_KINDS) == chips
+    for chip in chips:
+        with tpusim.seen_as(f"{chip}-1x1"):
+            info = pltpu.get_tpu_info()
+        assert str(info.chip_version) == chip.replace("v7x", "7x")
+        assert info.num_cores == DEVICE_KINDS[chip][1]
+
+
+@pytest.mark.parametrize(
+    ("config", "chip"),
+    [("v5e-4x2", "v5e"), ("2x(v5p-4x4x4)", "v5p"), ("none.json", ""), ("", ""), ("v5e", "v5e")],
+)
+def test_chip_of_a_config(config: str, chip: str):
+    assert chip_of(config) == chip
+
+
+def test_chip_of_files(tmp_path: pathlib.Path):
+    (tmp_path / "fast.json").write_text(json.dumps({"base": "v6e", "chip": {"hbm": {}}}))
+    (tmp_path / "a.json").write_text(json.dumps({"chip": "fast.json", "slice": "4x2"}))
+    (tmp_path / "circle.json").write_text(json.dumps({"chip": "circle.json"}))
+    (tmp_path / "b.json").write_text(json.dumps([1]))
+    assert chip_of(str(tmp_path / "a.json")) == "v6e"
+    assert chip_of(str(tmp_path / "circle.json")) == ""
+    assert chip_of(str(tmp_path / "b.json")) == ""
+
+
+def test_a_step_sees_the_chip_of_the_config():
+    seen = []
+
+    @jax.jit
+    def step(x):
+        device = jax.devices()[0]
+        info = pltpu.get_tpu_info()
+        answers = (device.device_kind, device.platform, jax.default_backend(), info.generation)
+        seen.append((*answers, device.client.platform))
+        return x * 2
+
+    real = (jax.devices()[0].device_kind, jax.devices()[0].platform, jax.default_backend())
+    for config, kind, generation in (("v5e-1x1", "TPU v5 lite", 5), ("v6e-1x1", "TPU v6 lite", 6)):
+        workload = tpusim.export(step, X, path=None, config=config)
+        assert workload.assumptions == ()
+        assert seen.pop() == (kind, "tpu", "tpu", generation, "tpu")
+        assert seen == []
+    after = (jax.devices()[0].device_kind, jax.devices()[0].platform, jax.default_backend())
+    assert real == after == ("cpu", "cpu", "cpu")
+    # What was traced for a TPU is not what runs here.
+    with pytest.raises(ValueError, match="Unsupported TPU device kind"):
+        step(jnp.ones((8, 128)))
+
+
+def test_without_a_config_the_kind_is_noted():
+    def step(x):
+        return x * len(jax.devices()[0].device_kind)
+
+    with pytest.warns(ExportWarning, match="test_chip_view.py:[0-9]+ asked for the kind"):
+        workload = tpusim.export(step, X, path=None)
+    (line,) = workload.assumptions
+    assert "saw 'cpu'" in line
+
+
+def test_a_script_that_takes_the_cpu_path_is_told(tmp_path: pathlib.Path):
+    answers = []
+
+    def on_tpu() -> bool:
+        answers.append(jax.devices()[0].platform)
+        return answers[-1] == "tpu"
+
+    @jax.jit
+    def step(x):
+        return x * 2 if on_tpu() else x * 3
+
+    with (
+        pytest.warns(ExportWarning, match="asked for the platform and saw 'cpu'"),
+        tpusim.capture(tmp_path / "w.pb", config="v5e-1x1") as captured,
+    ):
+        kind = jax.devices()[0].device_kind
+        on_tpu()
+        step(jnp.ones((8, 128)))
+    assert kind == "TPU v5 lite"
+    # Both halves of the choice agree.
+    assert answers == ["cpu", "cpu"]
+    (line,) = captured.workload.assumptions
+    assert line.startswith("tests/jax/test_chip_view.py:")
+
+
+def test_what_is_built_under_seen_as_is_for_tpus():
+    with tpusim.seen_as("v5e-1x1"):
+        assert jax.default_backend() == "tpu"
+        assert jax.jit(lambda x: x + 1)(jnp.ones(2)).tolist() == [2, 2]
+    assert jax.default_backend() == "cpu"

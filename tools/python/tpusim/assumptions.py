@@ -1,0 +1,66 @@
+"""What an export takes for granted or leaves out: lines that every report repeats."""
+
+import importlib.util
+import pathlib
+import sys
+import sysconfig
+import types
+import warnings
+
+
+class Assumptions:
+    """Sentences in the order in which they came up, each once."""
+
+    def __init__(self) -> None:
+        self._sentences: dict[str, None] = {}
+
+    def add(self, sentence: str, *, warn: bool = False) -> None:
+        """`warn` also tells who is exporting, at once."""
+        if sentence in self._sentences:
+            return
+        self._sentences[sentence] = None
+        if warn:
+            warnings.warn(sentence, ExportWarning, stacklevel=2)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(self._sentences)
+
+
+class ExportWarning(UserWarning):
+    """The workload may not be the program that runs on TPUs."""
+
+
+def is_users(frame: types.FrameType) -> bool:
+    """Whether code of neither JAX itself nor this package runs in the frame.
+
+    The kernels that come with JAX, in `jax.experimental`, are as any other library.
+    """
+    return not frame.f_globals.get("__name__", "").startswith(("jax._src.", "jaxlib.", "tpusim."))
+
+
+def users_place() -> str:
+    """`file:line` of the innermost frame that belongs to the user or to a library of theirs."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame):
+        frame = frame.f_back
+    return "?" if frame is None else f"{relative(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def roots() -> list[str]:
+    """Folders that source files are shown relative to, the longest first; each ends in a slash."""
+    folders = {str(pathlib.Path.cwd()), *(sysconfig.get_path(p) for p in ("purelib", "platlib"))}
+    jax = importlib.util.find_spec("jax")
+    if jax is not None and jax.origin is not None:
+        folders.add(str(pathlib.Path(jax.origin).parents[1]))
+    # A virtual environment may lie inside the working directory.
+    return sorted((f.rstrip("/") + "/" for f in folders), key=lambda f: (-len(f), f))
+
+
+def relative(file: str) -> str:
+    """A source file's name as workloads show it."""
+    for root in roots():
+        if file.startswith(root):
+            return file[len(root) :]
+    return file

@@ -1,0 +1,185 @@
+"""What a program sees of the devices while it is exported: the chip of the config, not a CPU.
+
+Programs choose block sizes by the kind of device, and kernels or attention by the platform. While
+the step is traced they get the answers that they would get on the slice:
+
+    jax.devices()[0].device_kind        "TPU v5 lite"
+    jax.devices()[0].platform, jax.default_backend(), the platform of a backend       "tpu"
+    pltpu.get_tpu_info()                that of the chip
+
+So do functions that only describe what to export, and blocks under `tpusim.seen_as(config)`.
+
+What a captured script runs before its step runs on CPU devices; there a question for the platform
+is answered truthfully ("cpu"), since the answer may decide what is executed, and noted: the script
+may have taken another path than on TPUs. Asked in the same place while the step is traced, the
+answer is the same, lest two halves of one choice differ. JAX itself always gets true answers.
+"""
+
+import contextlib
+import json
+import pathlib
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jaxlib._jax as jaxlib_jax
+
+from tpusim.assumptions import Assumptions, is_users, users_place
+
+# What JAX calls the chips, and how many TensorCores it sees in a device.
+DEVICE_KINDS = {
+    "v2": ("TPU v2", 1),
+    "v3": ("TPU v3", 1),
+    "v4": ("TPU v4", 2),
+    "v4i": ("TPU v4 lite", 1),
+    "v5e": ("TPU v5 lite", 1),
+    "v5p": ("TPU v5", 2),
+    "v6e": ("TPU v6 lite", 1),
+    "v7x": ("TPU7x", 1),
+}
+_MOST_BASES = 16
+
+
+def chip_of(config: str) -> str:
+    """The built-in chip of a slice's name or of a configuration file; "" if there is none."""
+    match = re.fullmatch(r"(?:\d+x\()?([a-z0-9]+)-\d+(?:x\d+)*\)?", config)
+    if match is not None:
+        return match[1]
+    path, name = pathlib.Path(), config
+    for _ in range(_MOST_BASES):
+        if name in DEVICE_KINDS:
+            return name
+        path = path.parent / name
+        try:
+            parsed = json.loads(path.read_text())
+            name = parsed["base"] if "base" in parsed else parsed["chip"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+        if not isinstance(name, str):
+            return ""
+    return ""
+
+
+class _View:
+    """What is asked is answered by, until the block ends."""
+
+    def __init__(self, config: str, assumptions: Assumptions, as_tpu: bool):
+        self.kind, self.cores = DEVICE_KINDS.get(chip_of(config), ("", 0))
+        self.assumptions = assumptions
+        self.as_tpu = as_tpu
+        # Answers by place that were true ones.
+        self.told: dict[str, str] = _views[-1].told if _views else {}
+
+    def device_kind(self, actual: str) -> str:
+        if self.kind:
+            return self.kind
+        self._note("the kind of a device", actual)
+        return actual
+
+    def platform(self, actual: str) -> str:
+        place = users_place()
+        if self.as_tpu:
+            return self.told.get(place, "tpu")
+        self.told[place] = actual
+        self._note("the platform", actual)
+        return actual
+
+    def _note(self, what: str, actual: str) -> None:
+        self.assumptions.add(
+            f"{users_place()} asked for {what} and saw {actual!r}: where it chooses by that, the "
+            f"workload has what it chooses for {actual!r}",
+            warn=True,
+        )
+
+
+_views: list[_View] = []
+
+
+@contextlib.contextmanager
+def shown(config: str, assumptions: Assumptions, *, as_tpu: bool) -> Iterator[None]:
+    """Shows the chip of `config` inside the block; blocks nest, the inner one counts."""
+    view = _View(config, assumptions, as_tpu)
+    with contextlib.ExitStack() as stack:
+        if not _views:
+            stack.enter_context(_installed())
+        _views.append(view)
+        _forget_tpu_info()
+        try:
+            yield
+        finally:
+            _views.pop()
+            _forget_tpu_info()
+
+
+@contextlib.contextmanager
+def seen_as(config: str) -> Iterator[None]:
+    """Code inside the block, not only a step that is traced, takes the devices for that chip.
+
+    For what is built before it is exported by code that looks at the platform:
+
+        with tpusim.seen_as("v5e-4x2"):
+            model = build()
+            tpusim.export(model.step, arguments, config="v5e-4x2")
+    """
+    with shown(config, Assumptions(), as_tpu=True):
+        yield
+
+
+@contextlib.contextmanager
+def _installed() -> Iterator[None]:
+    """The answers in place of JAX's own."""
+    device, client = jaxlib_jax.Device, jaxlib_jax.Client
+    with contextlib.ExitStack() as stack:
+
+        def put(owner: Any, name: str, value: Any) -> None:
+            if name in vars(owner):
+                stack.callback(setattr, owner, name, vars(owner)[name])
+            else:
+                stack.callback(delattr, owner, name)
+            setattr(owner, name, value)
+
+        def answer(owner: Any, name: str, view: str) -> None:
+            actual = vars(owner)[name].__get__
+
+            def get(self: Any) -> str:
+                value = actual(self)
+                if value != "cpu" or not is_users(sys._getframe(1)):
+                    return value
+                return getattr(_views[-1], view)(value)
+
+            put(owner, name, property(get))
+
+        answer(device, "device_kind", "device_kind")
+        answer(device, "platform", "platform")
+        answer(client, "platform", "platform")
+        default_backend = jax.default_backend
+
+        def visible_default_backend() -> str:
+            value = default_backend()
+            if value != "cpu" or not is_users(sys._getframe(1)):
+                return value
+            return _views[-1].platform(value)
+
+        put(jax, "default_backend", visible_default_backend)
+        tpu_info = _tpu_info()
+        if tpu_info is not None:
+            kind, cores = tpu_info.get_device_kind, tpu_info.get_num_device_cores
+            put(tpu_info, "get_device_kind", lambda: _views[-1].kind or kind())
+            put(tpu_info, "get_num_device_cores", lambda: _views[-1].cores or cores())
+        yield
+
+
+def _tpu_info() -> Any:
+    try:
+        from jax._src.pallas.mosaic import tpu_info
+    except ImportError:
+        return None  # A JAX without Pallas for TPUs.
+    return tpu_info
+
+
+def _forget_tpu_info() -> None:
+    tpu_info = _tpu_info()
+    if tpu_info is not None:
+        tpu_info.get_tpu_info.cache_clear()
