@@ -313,9 +313,7 @@ def test_a_grid_on_data_is_a_loop():
             name="blocks",
         )(x)
 
-    price = one_price(
-        tanh_of_blocks, struct(dtype=jnp.int32), struct(16, 1024, dtype=jnp.float32)
-    )
+    price = one_price(tanh_of_blocks, struct(dtype=jnp.int32), struct(16, 1024, dtype=jnp.float32))
     (axis,) = price.loops
     assert axis.name == "blocks/grid.1"
     # Of one column of blocks: two blocks, in and out.

@@ -38,6 +38,8 @@ DEVICE_KINDS = {
     "v5p": ("TPU v5", 2),
     "v6e": ("TPU v6 lite", 1),
     "v7x": ("TPU7x", 1),
+    "8i": ("TPU8i", 1),
+    "8t": ("TPU8t", 1),
 }
 _MOST_BASES = 16
 

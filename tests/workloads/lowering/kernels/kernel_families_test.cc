@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
 #include <tuple>
 
 #include "configs/config.h"
@@ -455,6 +459,61 @@ TEST_F(KernelFamilies, PallasKernelsRunAsTheirGridSays) {
   EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("no axis of its grid"));
   message.set_grid(0, 0);
   EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("no steps, or too many"));
+}
+
+// 100 operations, a loop of 10 operations and 4 bytes a pass, and inside of it one of 3
+// operations.
+TEST_F(KernelFamilies, LoopsOfKernelsAddTheirPasses) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  tpusim::KernelCost message;
+  message.set_name(call->name());
+  message.set_flops(100);
+  tpusim::KernelLoop& outer = *message.add_loops();
+  outer.set_name("k/loop.0");
+  outer.set_source("k.py:3");
+  outer.mutable_pass()->set_flops(10);
+  outer.mutable_pass()->set_bytes_accessed(4);
+  tpusim::KernelLoop& inner = *outer.mutable_pass()->add_loops();
+  inner.set_name("k/loop.1");
+  inner.mutable_pass()->set_flops(3);
+  std::map<std::string, int64_t> counts = {{"k/loop.0", 7}};
+  const auto trips = [&](const tpusim::KernelLoop& loop) -> std::optional<int64_t> {
+    const auto count = counts.find(loop.name());
+    if (count == counts.end()) return std::nullopt;
+    return count->second;
+  };
+  StateCustomCosts(m_.module(), {StatedCostOf(message, trips).value()});
+  EXPECT_THAT(UnpricedReason(*call), ::testing::HasSubstr("how often k/loop.1 runs"));
+  EXPECT_THAT(Message(CustomCostOf(*call).status()),
+              ::testing::AllOf(::testing::HasSubstr("--trip-count k/loop.1=N"),
+                               ::testing::HasSubstr("--kernel-cost custom-call")));
+  counts["k/loop.1"] = 5;
+  const StatedCost priced = StatedCostOf(message, trips).value();
+  EXPECT_EQ(priced.unpriced, "");
+  EXPECT_EQ(priced.cost.flops, Flops(100 + 7 * (10 + 5 * 3)));
+  EXPECT_EQ(priced.cost.bytes, Bytes(7 * 4));
+  // What is stated afterwards counts.
+  StateCustomCosts(m_.module(), {priced});
+  EXPECT_EQ(UnpricedReason(*call), "");
+  EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(275));
+
+  counts["k/loop.0"] = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(Message(StatedCostOf(message, trips).status()), ::testing::HasSubstr("impossible"));
+  message.set_unpriced("there is no rule for sort");
+  EXPECT_EQ(StatedCostOf(message, trips).value().unpriced, "there is no rule for sort");
+}
+
+TEST_F(KernelFamilies, CallsOfTheHostAreFreeAndSaidToBe) {
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({8}), {m_.Param(F32({8}))});
+  call->mutable_attrs().set_custom_call_target("xla_ffi_python_cpu_callback");
+  EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(0));
+  EXPECT_THAT(FreeHostCallbacks(m_.module()),
+              ::testing::ElementsAre(::testing::HasSubstr("waits for the host")));
+  StateCustomCosts(m_.module(), {{"custom*", {Flops(5), Flops(0), Bytes(8)}}});
+  EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(5));
+  EXPECT_THAT(FreeHostCallbacks(m_.module()), ::testing::IsEmpty());
 }
 
 TEST_F(KernelFamilies, PallasKernelsBringTheirEstimate) {
