@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "tests/workloads/hlo/hlo_test_util.h"
+#include "workloads/hlo/attributes.h"
 #include "workloads/open_figures.h"
 
 namespace tpusim::workloads {

@@ -1,0 +1,96 @@
+"""Shapes in place of weights: parameters that are never made, sharded over a mesh."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+# Leaves smaller than this stay whole: scales and biases are not worth a collective.
+SMALLEST_SHARDED = 1 << 16
+
+
+def mesh(**axes: int) -> AbstractMesh:
+    """`mesh(data=4, model=2)`."""
+    return AbstractMesh(tuple(axes.values()), tuple(axes))
+
+
+def shaped(
+    over: AbstractMesh, shape: Sequence[int], dtype: Any = jnp.float32, *axes: Any
+) -> jax.ShapeDtypeStruct:
+    """One array, with these mesh axes along its dimensions."""
+    return jax.ShapeDtypeStruct(tuple(shape), dtype, sharding=NamedSharding(over, P(*axes)))
+
+
+def abstract(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What the function would give, as shapes."""
+    return jax.eval_shape(function, *arguments)
+
+
+def key() -> jax.Array:
+    """A key for initializers that only their shapes are asked of."""
+    return jax.random.key(0)
+
+
+def replicated(tree: Any, over: AbstractMesh) -> Any:
+    """All leaves whole on every device."""
+    return jax.tree.map(lambda leaf: shaped(over, leaf.shape, leaf.dtype), tree)
+
+
+def batched(tree: Any, over: AbstractMesh, axis: Any = "data") -> Any:
+    """All leaves split along their first dimension."""
+    return jax.tree.map(lambda leaf: shaped(over, leaf.shape, leaf.dtype, axis), tree)
+
+
+def sharded(tree: Any, over: AbstractMesh, *axes: str) -> Any:
+    """Every large leaf split along its longest dimensions that divide, one for each of `axes`.
+
+    Over one axis that is fully sharded data parallelism, over a second one something like tensor
+    parallelism: which dimension it takes is left to sizes.
+    """
+
+    def one(leaf: Any) -> jax.ShapeDtypeStruct:
+        spec: list[str | None] = [None] * len(leaf.shape)
+        if math.prod(leaf.shape) >= SMALLEST_SHARDED:
+            longest = sorted(range(len(leaf.shape)), key=lambda d: -leaf.shape[d])
+            for axis in axes:
+                size = over.shape[axis]
+                free = [d for d in longest if spec[d] is None and leaf.shape[d] % size == 0]
+                if free:
+                    spec[free[0]] = axis
+        return shaped(over, leaf.shape, leaf.dtype, *spec)
+
+    return jax.tree.map(one, tree)
+
+
+def as_dtype(tree: Any, dtype: Any) -> Any:
+    """Shapes with floating point leaves of another type."""
+
+    def one(leaf: Any) -> Any:
+        floating = jnp.issubdtype(leaf.dtype, jnp.floating)
+        return jax.ShapeDtypeStruct(leaf.shape, dtype if floating else leaf.dtype)
+
+    return jax.tree.map(one, tree)
+
+
+def train_step(
+    loss: Callable[..., jax.Array], optimizer: optax.GradientTransformation
+) -> Callable[..., Any]:
+    """`step(params, state, *batch)` that donates both, as every training loop does."""
+
+    def step(params: Any, state: Any, *batch: Any) -> Any:
+        value, gradients = jax.value_and_grad(loss)(params, *batch)
+        updates, state = optimizer.update(gradients, state, params)
+        return optax.apply_updates(params, updates), state, value
+
+    return jax.jit(step, donate_argnums=(0, 1))
+
+
+def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    """Mean over tokens, in float32."""
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), labels)
+    return losses.mean()
