@@ -17,15 +17,16 @@ ARGUMENTS = (((16, 16), P("x", "y")), ((16, 32), P("y", None)))
 COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
 
 
-def whole() -> Any:
-    """Numbers that every device along y has."""
-    return reshard(jnp.arange(512.0).reshape(16, 32), P("x", None, reduced={"y"}))
+def whole(beside: Any) -> Any:
+    """Numbers that every device along y has, as JAX asks for beside an unreduced value."""
+    reduced = jax.typeof(beside).sharding.spec.unreduced
+    return reshard(jnp.arange(512.0).reshape(16, 32), P("x", None, reduced=reduced))
 
 
 # Functions of an unreduced f32[16,32] split over x, and the collective that adds up the result.
 LINEAR: dict[str, tuple[Any, str]] = {
     "sum_with_itself": (lambda y: y + y, "all-reduce (8, 32)"),
-    "product_with_a_whole_value": (lambda y: y * whole(), "all-reduce (8, 32)"),
+    "product_with_a_whole_value": (lambda y: y * whole(y), "all-reduce (8, 32)"),
     "transpose": (lambda y: y.T, "all-reduce (32, 8)"),
     "reshape": (lambda y: y.reshape(16, 4, 8), "all-reduce (8, 4, 8)"),
     "slice": (lambda y: y[:, :8], "all-reduce (8, 8)"),
@@ -34,7 +35,7 @@ LINEAR: dict[str, tuple[Any, str]] = {
     "stack": (lambda y: jnp.stack([y, y]), "all-reduce (2, 8, 32)"),
     "roll": (lambda y: jnp.concatenate([y, y], 1), "all-reduce (8, 64)"),
     "padding": (lambda y: jnp.pad(y, ((0, 0), (1, 2))), "all-reduce (8, 35)"),
-    "choice": (lambda y: jnp.where(whole() > 9, y, y + y), "all-reduce (8, 32)"),
+    "choice": (lambda y: jnp.where(whole(y) > 9, y, y + y), "all-reduce (8, 32)"),
     "update": (
         lambda y: jax.lax.dynamic_update_slice(y, y[:, :8], (0, 4)),
         "all-reduce (8, 32)",
