@@ -19,6 +19,10 @@ int64_t Product(const Axes& axes) {
   return product;
 }
 
+bool Contains(const Axes& axes, const AxisRef& axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
 // A piece covers the factors between pre_size and pre_size * size of its axis.
 bool Overlap(const AxisRef& a, const AxisRef& b) {
   return a.axis == b.axis && a.pre_size < b.pre_size * b.size && b.pre_size < a.pre_size * a.size;

@@ -22,6 +22,7 @@ using Axes = std::vector<AxisRef>;
 // The whole of axis number `axis`.
 AxisRef FullAxis(const Mesh& mesh, int32_t axis);
 int64_t Product(const Axes& axes);
+bool Contains(const Axes& axes, const AxisRef& axis);
 // True when some device coordinate is used by both.
 bool Overlap(const AxisRef& a, const AxisRef& b);
 bool Overlap(const Axes& a, const AxisRef& b);

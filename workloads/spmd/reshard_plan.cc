@@ -17,10 +17,6 @@ using sharding::Mesh;
 using sharding::Product;
 using sharding::Sharding;
 
-bool Contains(const Axes& axes, const AxisRef& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 // Cuts a piece of size `minor` off every axis that is larger.
 void CutOff(Axes& axes, int64_t minor) {
   Axes cut;

@@ -20,10 +20,6 @@ constexpr size_t kMaxStates = 4000;
 // Up to so many pieces of axes every sharding is looked at on the way.
 constexpr size_t kFewPieces = 3;
 
-bool Contains(const Axes& axes, const AxisRef& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 size_t CommonLength(const Axes& a, const Axes& b) {
   size_t length = 0;
   while (length < std::min(a.size(), b.size()) && a[length] == b[length]) ++length;
