@@ -16,7 +16,7 @@ using hlo::F32;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Layers of x = tanh(x w) and w' = w + tanh(w), each with weights of its own, donated.
+// Layers of x' = tanh(x w) and w' = w + x', each with weights of its own, donated.
 absl::StatusOr<CompileResult> CompileLayers(int layers) {
   auto module = std::make_unique<hlo::Module>("layers");
   hlo::Computation* entry = module->AddComputation("main");
@@ -33,8 +33,7 @@ absl::StatusOr<CompileResult> CompileLayers(int layers) {
     dims.rhs_contracting = {0};
     hlo::SetDotDims(dot, dims);
     x = entry->Add(Opcode::kTanh, square, {dot});
-    Instruction* change = entry->Add(Opcode::kTanh, square, {w});
-    results.push_back(entry->Add(Opcode::kAdd, square, {w, change}));
+    results.push_back(entry->Add(Opcode::kAdd, square, {w, x}));
     module->mutable_fields().mutable_buffer_donor()->add_entries()->set_parameter_number(n + 1);
   }
   results.push_back(x);

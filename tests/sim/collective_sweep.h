@@ -1,0 +1,42 @@
+// Every collective by every algorithm on every slice, small and large, starting together,
+// beside a straggler, or at different times: what the simulator folds and fast-forwards is
+// what it gets by executing every step on every device.
+#ifndef TPUSIM_TESTS_SIM_COLLECTIVE_SWEEP_H_
+#define TPUSIM_TESTS_SIM_COLLECTIVE_SWEEP_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "workloads/lowering/collective.h"
+
+namespace tpusim::testing {
+
+enum class Skew {
+  kNone,
+  kStraggler,  // one chip at 0.8 of its clock
+  kStarts,     // devices begin up to a few hops later than others
+};
+
+struct SweepCase {
+  std::string slice;      // "v5e-4x2"
+  std::vector<int> axes;  // along which groups lie
+  lowering::CollectiveKind kind = lowering::CollectiveKind::kAllReduce;
+  std::string algorithm;
+  int64_t bytes = 0;  // of the whole array of a group
+  Skew skew = Skew::kNone;
+
+  std::string Name() const;
+};
+
+// All cases on slices of up to so many devices, in a fixed order, also such as have no
+// algorithm of that name.
+std::vector<SweepCase> SweepCases(int64_t most_devices);
+
+enum class SweepResult { kNoSuchAlgorithm, kSame, kDifferent };
+// Simulates both ways in this process; `difference` says what differs.
+SweepResult RunSweepCase(const SweepCase& sweep_case, std::string& difference);
+
+}  // namespace tpusim::testing
+
+#endif  // TPUSIM_TESTS_SIM_COLLECTIVE_SWEEP_H_
