@@ -38,16 +38,22 @@ void DelayQueue::Fire() {
 }
 
 void DelayQueue::Visit(steady::StateVisitor& visitor) {
-  // From the earliest on, which is a heap too.
-  const auto sort = [this] { std::sort(heap_.begin(), heap_.end(), std::less<>()); };
-  sort();
-  visitor.Same(static_cast<int64_t>(heap_.size()));
-  for (Entry& entry : heap_) {
-    visitor.Pending(entry.at);
-    listener_->VisitDelay(entry.tag, visitor);
+  // From the earliest on, in an order that does not depend on who was first within an
+  // instant.
+  std::vector<Entry*> entries;
+  for (Entry& entry : heap_) entries.push_back(&entry);
+  std::sort(entries.begin(), entries.end(), [this](const Entry* a, const Entry* b) {
+    if (a->at != b->at) return a->at < b->at;
+    const int64_t first = listener_->OrderOf(a->tag), second = listener_->OrderOf(b->tag);
+    return first != second ? first < second : a->sequence < b->sequence;
+  });
+  visitor.Same(static_cast<int64_t>(entries.size()));
+  for (Entry* entry : entries) {
+    visitor.Pending(entry->at);
+    listener_->VisitDelay(entry->tag, visitor);
   }
   if (!visitor.moves() || heap_.empty()) return;
-  sort();
+  std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
   due_.cancel();
   due_.notify(ScTime(heap_.front().at - Now()));
 }

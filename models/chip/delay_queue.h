@@ -17,6 +17,8 @@ namespace tpusim::chip {
 class DelayListener {
  public:
   virtual void DelayEnded(uint64_t tag) = 0;
+  // Among delays that end together, the order in which they are shown.
+  virtual int64_t OrderOf(uint64_t tag) const = 0;
   // Shows what the delay of this tag is for.
   virtual void VisitDelay(uint64_t tag, steady::StateVisitor& visitor) = 0;
 

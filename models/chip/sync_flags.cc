@@ -1,5 +1,7 @@
 #include "models/chip/sync_flags.h"
 
+#include <algorithm>
+
 namespace tpusim::chip {
 
 void SyncFlags::Raise(int32_t flag, int64_t times) {
@@ -37,8 +39,12 @@ void SyncFlags::Visit(steady::StateVisitor& visitor) {
     visitor.Same(static_cast<int64_t>(flag));
     visitor.Same(counts_[flag]);
   }
-  visitor.Same(static_cast<int64_t>(waiters_.size()));
-  for (const Waiter& waiter : waiters_) {
+  // Waiters of one flag are served in their order; those of different flags have none.
+  std::vector<Waiter> waiters = waiters_;
+  std::stable_sort(waiters.begin(), waiters.end(),
+                   [](const Waiter& a, const Waiter& b) { return a.flag < b.flag; });
+  visitor.Same(static_cast<int64_t>(waiters.size()));
+  for (const Waiter& waiter : waiters) {
     visitor.Same(waiter.flag);
     visitor.Same(waiter.count);
     visitor.Same(waiter.listener);

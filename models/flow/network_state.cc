@@ -1,5 +1,6 @@
 // The state of the network as steady/state.h means it.
 #include <algorithm>
+#include <compare>
 #include <functional>
 #include <vector>
 
@@ -38,8 +39,15 @@ void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& de
   for (Flow& flow : flows_) {
     if (flow.active) flows.push_back(&flow);
   }
-  std::sort(flows.begin(), flows.end(),
-            [](const Flow* a, const Flow* b) { return a->sequence < b->sequence; });
+  // In an order that does not depend on who was first within an instant.
+  const auto resource = [](const FlowUse& use) { return use.resource; };
+  std::sort(flows.begin(), flows.end(), [&](const Flow* a, const Flow* b) {
+    if (a->started != b->started) return a->started < b->started;
+    const auto order = std::lexicographical_compare_three_way(
+        a->uses.begin(), a->uses.end(), b->uses.begin(), b->uses.end(),
+        [&](const FlowUse& x, const FlowUse& y) { return resource(x) <=> resource(y); });
+    return order != 0 ? order < 0 : a->sequence < b->sequence;
+  });
   visitor.Same(static_cast<int64_t>(flows.size()));
   for (Flow* flow : flows) {
     describe(flow->tag);

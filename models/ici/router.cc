@@ -166,6 +166,11 @@ void Router::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {
   visitor.Began(record.start);
 }
 
+int64_t Router::OrderOf(uint64_t slot) const {
+  const Pending& pending = pending_[slot];
+  return (static_cast<int64_t>(pending.record.destination) << 32) + pending.flag;
+}
+
 void Router::VisitDelay(uint64_t slot, steady::StateVisitor& visitor) {
   const Pending& pending = pending_[slot];
   visitor.Same(pending.flag);

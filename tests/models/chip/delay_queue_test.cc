@@ -18,6 +18,7 @@ struct Log : DelayListener {
   DelayQueue queue{"queue", this};
   std::vector<std::pair<uint64_t, int64_t>> ended;
 
+  int64_t OrderOf(uint64_t) const override { return 0; }
   void VisitDelay(uint64_t, steady::StateVisitor&) override {}
   void DelayEnded(uint64_t tag) override {
     ended.emplace_back(tag, Now().value());
