@@ -15,6 +15,10 @@ namespace {
 // Passes with which one is compared: a steady state may take several.
 constexpr size_t kCompared = 4;
 
+// Far from what 64 bits count in picoseconds (106 days).
+constexpr int64_t kLongestDays = 30;
+constexpr Picoseconds kLongestStep(kLongestDays * 24 * 3600 * int64_t{1'000'000'000'000});
+
 // All of the first passes, then a few at every power of two.
 bool IsLookedAt(int64_t pass) {
   const auto n = static_cast<uint64_t>(pass);
@@ -23,8 +27,9 @@ bool IsLookedAt(int64_t pass) {
 
 }  // namespace
 
-FastForward::FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, Recorder& recorder)
-    : sc_module(name), pod_(pod), recorder_(recorder) {
+FastForward::FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod,
+                         chip::Faults& faults, Recorder& recorder)
+    : sc_module(name), pod_(pod), faults_(faults), recorder_(recorder) {
   SC_HAS_PROCESS(FastForward);
   SC_METHOD(Look);
   sensitive << look_;
@@ -106,10 +111,18 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
     const int64_t periods = steady::PeriodsAhead(before->state, now.state);
     if (periods == 0) continue;
     TPUSIM_CHECK(periods != steady::kUnlimited, "a loop whose passes do not become fewer");
+    const Picoseconds period = now.state.at - before->state.at;
+    if (periods > (kLongestStep - now.state.at).value() / period.value()) {
+      faults_.Report(UserError(
+          fmt::format("the step takes more than {} days: a loop has about {} passes of {:.3g} us; "
+                      "give it fewer (--trip-count)",
+                      kLongestDays, periods, ToMicroseconds(period))));
+      return true;
+    }
     auto mover = steady::StateVisitor::Move(before->state, now.state, periods);
     Visit(mover);
     mover.CheckComplete();
-    recorder_.Repeat(before->mark, now.state.at - before->state.at, periods);
+    recorder_.Repeat(before->mark, period, periods);
     ++moves_;
     remembered_ -= static_cast<int64_t>(loop.seen.size());
     loop.seen.clear();

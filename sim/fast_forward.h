@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "models/chip/faults.h"
 #include "models/chip/loop_listener.h"
 #include "models/chip/stream.h"
 #include "models/steady/state.h"
@@ -33,7 +34,9 @@ namespace tpusim::sim {
 class FastForward : public sc_core::sc_module, public chip::LoopListener {
  public:
   // `pod`: the root of all modules.
-  FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, Recorder& recorder);
+  // Faults: the step would take longer than the clock of the simulation can count.
+  FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, chip::Faults& faults,
+              Recorder& recorder);
 
   void PassBegins(const chip::Stream& stream, const isa::Body& loop) override;
   void LoopEnds(const chip::Stream& stream, const isa::Body& loop) override;
@@ -63,6 +66,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   void ForgetLoops();
 
   sc_core::sc_module& pod_;
+  chip::Faults& faults_;
   Recorder& recorder_;
   std::vector<steady::Stateful*> modules_;
   sc_core::sc_event look_;

@@ -86,7 +86,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       classes_(classes),
       fluid_("fluid"),
       stream_ids_(isa::StreamsOf(program)),
-      fast_forward_("fast_forward", *this, recorder) {
+      fast_forward_("fast_forward", *this, faults_, recorder) {
   const PodContext context{
       .config = config,
       .program = program,

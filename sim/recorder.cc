@@ -346,6 +346,7 @@ void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
     totals.exposed += (totals.exposed - entry.before.exposed) * times;
     totals.hbm_bytes += (totals.hbm_bytes - entry.before.hbm_bytes) * times;
   }
+  if (recorded_.empty()) return;
   const size_t spans = spans_.size(), samples = samples_.size();
   const uint64_t arrows = arrows_ - mark.arrows;
   for (int64_t i = 1; i <= times; ++i) {
