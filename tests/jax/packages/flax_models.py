@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import optax
 import shapes
 from flax import linen, nnx
+from jax.sharding import PartitionSpec as P
 
 
 def nnx_decoder() -> Any:
@@ -24,6 +25,7 @@ def nnx_decoder() -> Any:
             self.down = nnx.Linear(4 * width, width, dtype=jnp.bfloat16, rngs=rngs)
 
         def __call__(self, x: jax.Array) -> jax.Array:
+            x = shapes.along_batch(x, over)
             mask = nnx.make_causal_mask(jnp.ones(x.shape[:2]))
             x = x + self.attention(self.norms[0](x), mask=mask)
             return x + self.down(jax.nn.gelu(self.up(self.norms[1](x))))
@@ -55,8 +57,16 @@ def nnx_decoder() -> Any:
         return shapes.cross_entropy(logits[:, :-1], tokens[:, 1:])
 
     optimizer = optax.adamw(1e-4)
-    params = shapes.sharded(params, over, "data", "model")
-    state = shapes.sharded(shapes.abstract(optimizer.init, params), over, "data", "model")
+    # Heads and the hidden layer over model, what they come from and lead to over data.
+    stated = {
+        (24, width, heads, width // heads): P(None, "data", "model"),
+        (24, heads, width // heads, width): P(None, "model", None, "data"),
+        (24, width, 4 * width): P(None, "data", "model"),
+        (24, 4 * width, width): P(None, "model", "data"),
+        (vocabulary, width): P("model", "data"),
+    }
+    params = shapes.sharded(params, over, stated=stated)
+    state = shapes.sharded(shapes.abstract(optimizer.init, params), over, stated=stated)
     tokens = shapes.shaped(over, (4 * 4, length), jnp.int32, "data")
     rest = shapes.replicated(rest, over)
     return shapes.train_step(loss, optimizer), (params, state, rest, tokens)
@@ -70,6 +80,7 @@ def linen_muon() -> Any:
     class Layer(linen.Module):
         @linen.compact
         def __call__(self, x: jax.Array, _: Any) -> Any:
+            x = shapes.along_batch(x, over)
             normed = linen.LayerNorm(dtype=jnp.bfloat16)(x)
             mask = linen.make_causal_mask(x[..., 0])
             x = x + linen.MultiHeadDotProductAttention(16, dtype=jnp.bfloat16)(normed, mask=mask)

@@ -40,7 +40,11 @@ def _parameters(model: Any) -> Any:
 def _training(model: Any, loss: Any, over: Any, axes: tuple[str, ...], *batch: Any) -> Any:
     params = shapes.sharded(_parameters(model), over, *axes)
     state = shapes.sharded(shapes.abstract(ADAMW.init, params), over, *axes)
-    return shapes.train_step(loss, ADAMW), (params, state, *batch)
+
+    def gathering_loss(parts: Any, *batch: Any) -> jax.Array:
+        return loss(shapes.gathered(parts, params, "data"), *batch)
+
+    return shapes.train_step(gathering_loss, ADAMW), (params, state, *batch)
 
 
 def gpt2() -> Any:

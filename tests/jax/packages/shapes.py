@@ -46,14 +46,18 @@ def batched(tree: Any, over: AbstractMesh, axis: Any = "data") -> Any:
     return jax.tree.map(lambda leaf: shaped(over, leaf.shape, leaf.dtype, axis), tree)
 
 
-def sharded(tree: Any, over: AbstractMesh, *axes: str) -> Any:
+def sharded(
+    tree: Any, over: AbstractMesh, *axes: str, stated: dict[tuple[int, ...], P] | None = None
+) -> Any:
     """Every large leaf split along its longest dimensions that divide, one for each of `axes`.
 
     Over one axis that is fully sharded data parallelism, over a second one something like tensor
-    parallelism: which dimension it takes is left to sizes.
+    parallelism: which dimension it takes is left to sizes, or `stated` for shapes.
     """
 
     def one(leaf: Any) -> jax.ShapeDtypeStruct:
+        if stated and leaf.shape in stated:
+            return shaped(over, leaf.shape, leaf.dtype, *stated[leaf.shape])
         spec: list[str | None] = [None] * len(leaf.shape)
         if math.prod(leaf.shape) >= SMALLEST_SHARDED:
             longest = sorted(range(len(leaf.shape)), key=lambda d: -leaf.shape[d])
@@ -65,6 +69,25 @@ def sharded(tree: Any, over: AbstractMesh, *axes: str) -> Any:
         return shaped(over, leaf.shape, leaf.dtype, *spec)
 
     return jax.tree.map(one, tree)
+
+
+def gathered(params: Any, like: Any, axis: str) -> Any:
+    """Parameters as they are used: whole over `axis`, over which `like` keeps them in parts.
+
+    Without this, propagation may split activations by the parts of weights instead of the batch.
+    """
+
+    def one(value: jax.Array, shape: jax.ShapeDtypeStruct) -> jax.Array:
+        spec = (None if name == axis else name for name in shape.sharding.spec)
+        whole = NamedSharding(shape.sharding.mesh, P(*spec))
+        return jax.lax.with_sharding_constraint(value, whole)
+
+    return jax.tree.map(one, params, like)
+
+
+def along_batch(value: jax.Array, over: AbstractMesh) -> jax.Array:
+    """Activations split along the batch, as large models constrain them in every layer."""
+    return jax.lax.with_sharding_constraint(value, NamedSharding(over, P("data")))
 
 
 def as_dtype(tree: Any, dtype: Any) -> Any:
