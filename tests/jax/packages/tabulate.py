@@ -71,7 +71,7 @@ def row(program: catalogue.Program, report: dict[str, Any]) -> str:
     # Of loops and branches the operations inside are counted.
     kinds: collections.Counter[str] = collections.Counter()
     for op in report["ops"]:
-        if op["category"] not in ("while", "conditional"):
+        if op["category"] not in ("while", "conditional", "call"):
             kinds[op["category"]] += op["total_ns"]
     most, longest = kinds.most_common(1)[0]
     cells = (
