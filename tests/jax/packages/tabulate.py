@@ -3,7 +3,7 @@
 python tests/jax/packages/tabulate.py [NAME ...]   # in an environment with requirements.txt
 
 Reports are kept in build/packages, so that the table can be made from programs that were run one
-by one; a name runs that program again.
+by one; a name runs that program again, `--page` none.
 """
 
 import collections
