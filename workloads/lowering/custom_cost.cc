@@ -215,7 +215,7 @@ absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
       reason.empty() ? fmt::format("custom call to '{}' has no cost",
                                    call.attrs().custom_call_target())
                      : reason,
-      reason.empty() ? "it" : "its cost", call.name()));
+      reason.empty() ? "it" : "the whole cost", call.name()));
 }
 
 std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs) {
