@@ -139,11 +139,14 @@ def test_values_of_callbacks_cost_nothing_unless_stated(
         return json.loads((tmp_path / "r.json").read_text())
 
     free = report()
-    (line,) = [a for a in free["assumptions"] if "waits for the host" in a]
-    assert "no time" in line
-    assert "--kernel-cost" in line
+    lines = [a for a in free["assumptions"] if "waits for the host" in a]
+    # An error is found in one callback and raised in another.
+    assert len(lines) == (2 if function is checked else 1)
+    for line in lines:
+        assert "no time" in line
+        assert "--kernel-cost" in line
     if function is checked:
-        return  # Its callback is in a branch that is not taken.
+        return  # Its callbacks are equinox's.
     stated = report("--kernel-cost", "on_host=1e9,1e6")
     assert not any("waits for the host" in a for a in stated["assumptions"])
     times = 3 if function is counted_in_a_loop else 1
