@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -24,8 +25,10 @@ using lowering::CollectiveKind;
 constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
                                      CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
                                      CollectiveKind::kPermute};
-constexpr int64_t kSizes[] = {kKiB, 64 * kKiB, 2 * kMiB, 64 * kMiB};
-constexpr Skew kSkews[] = {Skew::kNone, Skew::kStraggler, Skew::kStarts};
+constexpr std::array<int64_t, 4> kSizes = {kKiB, 64 * kKiB, 2 * kMiB, 64 * kMiB};
+constexpr std::array<Skew, 3> kSkews = {Skew::kNone, Skew::kStraggler, Skew::kStarts};
+// Up to so many devices every combination is simulated.
+constexpr int64_t kThorough = 64;
 
 const char* NameOf(CollectiveKind kind) {
   switch (kind) {
@@ -117,6 +120,7 @@ std::string SweepCase::Name() const {
 
 std::vector<SweepCase> SweepCases(int64_t most_devices) {
   std::vector<SweepCase> cases;
+  int64_t large = 0;
   for (const std::string& chip : configs::ChipNames()) {
     for (const std::string& shape : configs::SliceNames(chip)) {
       const std::string slice = fmt::format("{}-{}", chip, shape);
@@ -135,8 +139,12 @@ std::vector<SweepCase> SweepCases(int64_t most_devices) {
         for (const CollectiveKind kind : kKinds) {
           for (const std::string& family : lowering::Families()) {
             if (kind == CollectiveKind::kPermute && family != lowering::Families().front()) break;
+            int64_t way = 0;
+            const int64_t only =
+                config->devices() <= kThorough ? -1 : Pick(++large, kSizes.size() * kSkews.size());
             for (const int64_t bytes : kSizes) {
               for (const Skew skew : kSkews) {
+                if (only >= 0 && way++ != only) continue;
                 cases.push_back({slice, axes, kind, family, bytes, skew});
               }
             }

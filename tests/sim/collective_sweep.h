@@ -30,7 +30,8 @@ struct SweepCase {
 };
 
 // All cases on slices of up to so many devices, in a fixed order, also such as have no
-// algorithm of that name.
+// algorithm of that name. Beyond 64 devices every algorithm is tried with one size and one
+// skew on each group of each slice, another one each time.
 std::vector<SweepCase> SweepCases(int64_t most_devices);
 
 enum class SweepResult { kNoSuchAlgorithm, kSame, kDifferent };
