@@ -1,16 +1,12 @@
 // What runs at the scale of a pod cost, in events: instructions retired and flows
 // started and ended. Seconds depend on the machine; benchmarks/pod_benchmark.cc
 // prints them for the same programs.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
-#include <vector>
 
 #include "configs/status_macros.h"
-#include "tools/tpusim/children.h"
 #include "tools/tpusim/pipeline.h"
 
 namespace tpusim::tools {
@@ -19,16 +15,21 @@ namespace {
 constexpr char kPrograms[] = TPUSIM_SOURCE_DIR "/benchmarks/pod_programs/";
 constexpr char kExamples[] = TPUSIM_SOURCE_DIR "/workloads/examples/";
 
+struct Cost {
+  int64_t events = 0, device_classes = 0, simulations = 0;
+};
+
+Cost CostOf(const std::string& workload, const MachineFlags& flags = {}) {
+  const absl::StatusOr<Prepared> prepared = Prepare(workload, "", {}, {});
+  EXPECT_TRUE(prepared.ok()) << Message(prepared.status());
+  const absl::StatusOr<Simulated> simulated = Simulate(*prepared, flags, {});
+  EXPECT_TRUE(simulated.ok()) << Message(simulated.status());
+  const sim::Timeline& timeline = simulated->timeline;
+  return {timeline.events, timeline.folding.device_classes, timeline.folding.simulations};
+}
+
 int64_t EventsOf(const std::string& workload, const MachineFlags& flags = {}) {
-  const auto results =
-      InChildren({[&]() -> absl::StatusOr<std::string> {
-                   ASSIGN_OR_RETURN(const Prepared prepared, Prepare(workload, "", {}, {}));
-                   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags, {}));
-                   return fmt::format("{}", simulated.timeline.events);
-                 }},
-                 1);
-  EXPECT_TRUE(results[0].ok()) << Message(results[0].status());
-  return results[0].ok() ? std::strtoll(results[0]->c_str(), nullptr, 10) : 0;
+  return CostOf(workload, flags).events;
 }
 
 TEST(PodEvents, AnAllReduceOver4096ChipsIsTwoStepsOfOneChip) {
@@ -58,6 +59,25 @@ TEST(PodEvents, TrainingStepsDoNotGrowWithTheNumberOfChips) {
   // 144 times the chips: longer rings beside kernels, no more classes.
   EXPECT_LT(many, 35'000);
   EXPECT_LT(many, 3 * few);
+}
+
+// Train steps of a decoder of 32 layers: rings round the whole slice, collectives along its
+// axes, lines where tensor parallelism does not close a ring. One pass of a layer and the
+// steps of its kernels are what they cost.
+TEST(PodEvents, DecodersFoldAndTheirLayersRepeat) {
+  struct Case {
+    const char* name;
+    int64_t classes, events;
+  };
+  for (const Case& c : {Case{"fsdp_256", 1, 120'000}, Case{"fsdp_1024", 1, 300'000},
+                        Case{"fsdp_tp_64", 1, 60'000}, Case{"fsdp_tp_256", 8, 500'000},
+                        Case{"fsdp_tp_4096", 8, 500'000}, Case{"fsdp_tp_9216", 2, 130'000}}) {
+    const Cost cost = CostOf(std::string(kPrograms) + "decoder_" + c.name + ".pb.gz");
+    EXPECT_EQ(cost.device_classes, c.classes) << c.name;
+    EXPECT_GT(cost.events, 10'000) << c.name;
+    EXPECT_LT(cost.events, c.events) << c.name;
+    EXPECT_LE(cost.simulations, 2) << c.name;
+  }
 }
 
 TEST(PodEvents, UnfoldedChipsBesideAStragglerCostTheirOwnWork) {

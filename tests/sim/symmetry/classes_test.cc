@@ -97,6 +97,33 @@ TEST(Classes, ADegradedLinkSplitsThoseWhoUseIt) {
   EXPECT_EQ(classes.devices.Copies(0), 6);
 }
 
+// Eight devices in a ring that visits the chips of a line in an order of its own: some hops
+// are longer than others.
+TEST(Classes, WaysOfDifferentLengthSplitUnlessApproximated) {
+  const configs::Config config = TestConfig({8, 1, 1});
+  // 0 2 4 6 7 5 3 1 and back: two hops each but at the ends, where it is one.
+  const std::vector<int32_t> tour = {0, 2, 4, 6, 7, 5, 3, 1};
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  for (size_t i = 0; i < tour.size(); ++i) pairs.emplace_back(tour[i], tour[(i + 1) % tour.size()]);
+  const isa::PodProgram program = Exchange(config, pairs);
+  const Symmetry exact(config, program, {}, Folding::kExact);
+  // The tour looks the same after half of it, so four positions.
+  EXPECT_EQ(exact.classes().devices.classes(), 4);
+  EXPECT_EQ(exact.Skew(), Picoseconds(0));
+  const Symmetry approximate(config, program, {}, Folding::kApproximate);
+  EXPECT_EQ(approximate.classes().devices.classes(), 1);
+  EXPECT_TRUE(approximate.Allows(approximate.all()));
+  // Two hops of 1 us count for all.
+  EXPECT_EQ(approximate.Skew(), Microseconds(1));
+  SimulationOptions options;
+  const Timeline alone = MustSimulate(config, program);
+  options.folding = Folding::kApproximate;
+  const absl::StatusOr<Timeline> together = Simulate(config, program, options);
+  ASSERT_TRUE(together.ok()) << Message(together.status());
+  EXPECT_EQ(together->step_time, alone.step_time);
+  EXPECT_EQ(together->folding.ignored_skew, Microseconds(1));
+}
+
 TEST(Classes, UnfoldedIsEverybodyAlone) {
   const configs::Config config = TestConfig({4, 2, 1});
   const isa::PodProgram program = Exchange(config, Ring(8));
