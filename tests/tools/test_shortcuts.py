@@ -1,0 +1,61 @@
+"""Examples on every chip: folded is unfolded, and the default detail is every step executed.
+
+A sample by default; `--long` runs all examples on all chips.
+"""
+
+import json
+import pathlib
+import random
+from typing import Any
+
+import pytest
+
+EXAMPLES = sorted((pathlib.Path(__file__).parents[2] / "workloads/examples").glob("*.pb"))
+# Slices of eight devices.
+SLICES = (
+    "v2-2x2", "v3-2x2", "v4-2x2x2", "v5e-4x2", "v5p-2x2x2", "v6e-2x4", "v7x-2x2x1", "2x(v5e-2x2)"
+)  # fmt: skip
+CASES = [
+    (example, slice_)
+    for example in EXAMPLES
+    for slice_ in SLICES
+    if not example.stem.endswith(("_16x16", "_8x16"))
+]
+SAMPLE = 40
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" not in metafunc.fixturenames:
+        return
+    whole = metafunc.config.getoption("--long")
+    cases = CASES if whole else random.Random(11).sample(CASES, SAMPLE)
+    metafunc.parametrize("case", cases, ids=lambda case: f"{case[0].stem}-{case[1]}")
+
+
+def simulated(run: Any, tmp_path: pathlib.Path, case: tuple[Any, str], *flags: str) -> Any:
+    report = tmp_path / "report.json"
+    done = run("--config", case[1], case[0], "--report", report, *flags)
+    if done.returncode != 0:
+        return done.stderr
+    return json.loads(report.read_text())
+
+
+def test_shortcuts_do_not_show(run, tmp_path, case) -> None:
+    default = simulated(run, tmp_path, case)
+    unfolded = simulated(run, tmp_path, case, "--fold", "off")
+    every = simulated(run, tmp_path, case, "--detail", "tile")
+    if isinstance(default, str):  # it does not fit, or the chip has no rule for it
+        assert unfolded == default
+        assert every == default
+        return
+    # 10 ps, or the rounding of rates.
+    assert unfolded["step_time_ns"] == pytest.approx(default["step_time_ns"], rel=1e-9, abs=0.01)
+    for kind in ("exposed_communication_ns", "hidden_communication_ns"):
+        assert unfolded[kind] == pytest.approx(default[kind], rel=1e-6, abs=1)
+    for name in ("flops", "peak_hbm_bytes", "mfu"):
+        assert unfolded[name] == pytest.approx(default[name], rel=1e-9)
+    assert [link["bytes"] for link in unfolded["links"]] == [
+        link["bytes"] for link in default["links"]
+    ]
+    # Kernels that share HBM with transfers are an average of their steps.
+    assert every["step_time_ns"] == pytest.approx(default["step_time_ns"], rel=0.02)
