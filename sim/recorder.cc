@@ -54,16 +54,32 @@ DeviceRecorder::DeviceRecorder(Recorder& recorder, int32_t device, std::vector<i
       ops_(recorder.program_.info.ops.size()),
       changed_(recorder.program_.info.ops.size(), 0) {}
 
-void DeviceRecorder::Show(Span span) {
-  for (const int32_t device : shown_) {
-    span.device = device;
-    recorder_.spans_.push_back(span);
+DeviceRecorder::ShownRow& DeviceRecorder::Row(Track track, int32_t lane) {
+  for (ShownRow& row : rows_) {
+    if (row.track == track && row.lane == lane) return row;
   }
+  const Recording::Place place = recorder_.recording_.PlaceOf(shown_, track, lane);
+  rows_.push_back({track, lane, place, StepMerger(place)});
+  return rows_.back();
+}
+
+void DeviceRecorder::Show(Track track, int32_t lane, const Span& span) {
+  recorder_.recording_.Add(Row(track, lane).place, span);
+}
+
+void DeviceRecorder::ShowStep(Track track, int32_t lane, const Span& span) {
+  Row(track, lane).steps.Add(recorder_.recording_, span.step < 0 ? 0 : recorder_.steps_, run_,
+                             span);
+}
+
+void DeviceRecorder::FlushSteps() {
+  for (ShownRow& row : rows_) row.steps.Flush(recorder_.recording_);
 }
 
 void DeviceRecorder::LabelBegan(const chip::StreamRef& stream, int32_t op) {
   const Picoseconds now = Now();
   const Picoseconds compute = ComputeUpTo(now);
+  if (stream.id.kind == isa::StreamKind::kTensorCore) ++run_;
   if (static_cast<int32_t>(open_.size()) <= stream.ordinal) open_.resize(stream.ordinal + 1);
   open_[stream.ordinal].push_back({op, now, compute});
   const bool collective = recorder_.program_.info.ops[op].collective >= 0 &&
@@ -81,6 +97,7 @@ void DeviceRecorder::LabelEnded(const chip::StreamRef& stream, int32_t op) {
   const Picoseconds now = Now();
   const Picoseconds compute = ComputeUpTo(now);
   const bool main = stream.id.kind == isa::StreamKind::kTensorCore;
+  if (main) ++run_;
   const bool collective = recorder_.program_.info.ops[op].collective >= 0;
   // A collective is counted where it is in flight, not where it is waited for; a copy
   // beside the main stream has an operation of its own there.
@@ -96,12 +113,10 @@ void DeviceRecorder::LabelEnded(const chip::StreamRef& stream, int32_t op) {
   }
   if (shown_.empty()) return;
   Span span;
-  span.track = TrackOf(stream.id.kind);
-  span.lane = stream.id.index;
   span.op = op;
   span.start = label.began;
   span.end = now;
-  Show(span);
+  Show(TrackOf(stream.id.kind), stream.id.index, span);
 }
 
 void DeviceRecorder::BlockBegan(int32_t op, int64_t step, Picoseconds start, Picoseconds mxu,
@@ -115,14 +130,12 @@ void DeviceRecorder::BlockBegan(int32_t op, int64_t step, Picoseconds start, Pic
   span.step = step;
   span.start = start;
   if (mxu > Picoseconds(0)) {
-    span.track = Track::kMxu;
     span.end = start + mxu;
-    Show(span);
+    ShowStep(Track::kMxu, 0, span);
   }
   if (vpu > Picoseconds(0)) {
-    span.track = Track::kVpu;
     span.end = start + vpu;
-    Show(span);
+    ShowStep(Track::kVpu, 0, span);
   }
 }
 
@@ -131,14 +144,12 @@ void DeviceRecorder::TransferEnded(int32_t channel, int32_t op, int64_t step, Pi
   AddHbm(op, hbm);
   if (shown_.empty()) return;
   Span span;
-  span.track = Track::kHbmDma;
-  span.lane = channel;
   span.op = op;
   span.step = step;
   span.start = start;
   span.end = end;
   span.bytes = bytes;
-  Show(span);
+  ShowStep(Track::kHbmDma, channel, span);
 }
 
 void DeviceRecorder::RepeatBegan(const chip::RepeatingCore& core) { repeating_ = &core; }
@@ -157,42 +168,42 @@ void DeviceRecorder::HostTransferEnded(int32_t op, bool to_host, Picoseconds sta
   AddHbm(op, bytes);
   if (shown_.empty()) return;
   Span span;
-  span.track = Track::kHost;
-  span.lane = to_host ? 0 : 1;
   span.op = op;
   span.start = start;
   span.end = Now();
   span.bytes = bytes;
-  Show(span);
+  Show(Track::kHost, to_host ? 0 : 1, span);
 }
 
 void DeviceRecorder::LiveHbmChanged(Bytes live) {
   totals_.peak_live_hbm = std::max(totals_.peak_live_hbm, live);
-  for (const int32_t device : shown_) {
-    recorder_.samples_.push_back(
-        {device, Counter::kLiveHbm, 0, Now(), static_cast<double>(live.value())});
-  }
+  if (shown_.empty()) return;
+  Recording& recording = recorder_.recording_;
+  recording.Add(recording.PlaceOf(shown_, Counter::kLiveHbm, 0), Now(),
+                static_cast<double>(live.value()));
 }
 
 void DeviceRecorder::LiveCmemChanged(Bytes live) {
   totals_.peak_live_cmem = std::max(totals_.peak_live_cmem, live);
-  for (const int32_t device : shown_) {
-    recorder_.samples_.push_back(
-        {device, Counter::kLiveCmem, 0, Now(), static_cast<double>(live.value())});
-  }
+  if (shown_.empty()) return;
+  Recording& recording = recorder_.recording_;
+  recording.Add(recording.PlaceOf(shown_, Counter::kLiveCmem, 0), Now(),
+                static_cast<double>(live.value()));
 }
 
 void DeviceRecorder::StreamFinished() { totals_.finish = std::max(totals_.finish, Now()); }
 
 Recorder::Recorder(const configs::Config& config, const isa::PodProgram& program,
-                   const Classes& classes, const std::vector<int32_t>& record_devices)
+                   const Classes& classes, const std::vector<int32_t>& record_devices,
+                   int64_t steps)
     : program_(program),
       classes_(classes),
       devices_per_chip_(config.topology.devices_per_chip()),
       recorded_(record_devices),
       devices_(static_cast<size_t>(program.devices())),
       shown_on_chip_(static_cast<size_t>(config.topology.chips()), -1),
-      visible_(program.routes.size()) {
+      visible_(program.routes.size()),
+      steps_(steps) {
   std::sort(recorded_.begin(), recorded_.end());
   recorded_.erase(std::unique(recorded_.begin(), recorded_.end()), recorded_.end());
   std::vector<std::vector<int32_t>> shown(classes.devices.first.size());
@@ -263,7 +274,7 @@ void Recorder::ShowRdma(const ici::RdmaRecord& record, int32_t source) {
     span.track = Track::kDcn;
     span.device = source;
     span.flow_out = arrow;
-    spans_.push_back(span);
+    recording_.Add(span);
   }
   for (size_t hop = 0; hop < route.links.size(); ++hop) {
     const configs::Link& link = route.links[hop];
@@ -271,7 +282,7 @@ void Recorder::ShowRdma(const ici::RdmaRecord& record, int32_t source) {
     if (span.device < 0) continue;
     span.lane = static_cast<int32_t>(link.direction);
     span.flow_out = hop == 0 ? arrow : 0;
-    spans_.push_back(span);
+    recording_.Add(span);
   }
   if (!receiver_shown) return;
   // The arrival: a moment on the track of the receiver's collectives.
@@ -282,7 +293,7 @@ void Recorder::ShowRdma(const ici::RdmaRecord& record, int32_t source) {
   span.start = span.end = record.arrival;
   span.flow_out = 0;
   span.flow_in = arrow;
-  spans_.push_back(span);
+  recording_.Add(span);
 }
 
 void DeviceRecorder::Visit(steady::StateVisitor& visitor) {
@@ -326,7 +337,8 @@ void Recorder::Visit(steady::StateVisitor& visitor) {
 Recorder::Mark Recorder::SetMark() {
   marked_ = true;
   ++marks_;
-  return {journal_.size(), spans_.size(), samples_.size(), arrows_};
+  FlushMerged();
+  return {journal_.size(), recording_.SetMark(), arrows_};
 }
 
 void Recorder::DropMarks() {
@@ -347,37 +359,46 @@ void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
     totals.hbm_bytes += (totals.hbm_bytes - entry.before.hbm_bytes) * times;
   }
   if (recorded_.empty()) return;
-  const size_t spans = spans_.size(), samples = samples_.size();
+  FlushMerged();
   const uint64_t arrows = arrows_ - mark.arrows;
-  for (int64_t i = 1; i <= times; ++i) {
-    for (size_t s = mark.spans; s < spans; ++s) {
-      Span span = spans_[s];
-      span.start += period * i;
-      span.end += period * i;
-      const uint64_t later = arrows * static_cast<uint64_t>(i);
-      if (span.flow_out > 0) span.flow_out += later;
-      if (span.flow_in > 0) span.flow_in += later;
-      spans_.push_back(span);
-    }
-    for (size_t s = mark.samples; s < samples; ++s) {
-      CounterSample sample = samples_[s];
-      sample.time += period * i;
-      samples_.push_back(sample);
-    }
-    arrows_ += arrows;
+  recording_.Repeat(mark.recording, period, times, arrows);
+  arrows_ += arrows * static_cast<uint64_t>(times);
+}
+
+void Recorder::FlushMerged() {
+  for (const int32_t representative : classes_.devices.first) {
+    devices_[representative]->FlushSteps();
+  }
+  for (std::vector<Watch>& watches : watches_) {
+    for (Watch& watch : watches) watch.rates.Flush(recording_);
   }
 }
 
 void Recorder::WatchRate(flow::ResourceId resource, int32_t device, Counter counter, int32_t lane) {
   if (watches_.size() <= resource.value) watches_.resize(resource.value + 1);
-  watches_[resource.value].push_back({device, counter, lane});
+  std::vector<Watch>& watches = watches_[resource.value];
+  const auto same = std::find_if(watches.begin(), watches.end(), [&](const Watch& watch) {
+    return watch.counter == counter && watch.lane == lane &&
+           classes_.devices.class_of[watch.devices[0]] == classes_.devices.class_of[device];
+  });
+  if (same == watches.end()) {
+    watches.push_back({{device}, counter, lane});
+  } else {
+    same->devices.push_back(device);
+  }
 }
 
 void Recorder::ObserveRates(flow::Network& network) {
+  for (std::vector<Watch>& watches : watches_) {
+    for (Watch& watch : watches) {
+      watch.rates =
+          RateThinner(recording_.PlaceOf(watch.devices, watch.counter, watch.lane));
+    }
+  }
   network.SetRateObserver([this](flow::ResourceId resource, Picoseconds time, double rate) {
     if (resource.value >= watches_.size()) return;
-    for (const Watch& watch : watches_[resource.value]) {
-      samples_.push_back({watch.device, watch.counter, watch.lane, time, rate});
+    for (Watch& watch : watches_[resource.value]) {
+      watch.rates.Add(recording_, 2 * steps_, device(watch.devices[0]).run_, time, rate);
     }
   });
 }
@@ -398,10 +419,8 @@ Timeline Recorder::Finish() {
     timeline.devices.push_back(device(id).totals_);
   }
   if (!devices_.empty()) timeline.ops = devices_[timeline.critical_device]->ops_;
-  timeline.spans = std::move(spans_);
-  std::stable_sort(timeline.spans.begin(), timeline.spans.end(),
-                   [](const Span& a, const Span& b) { return a.end < b.end; });
-  timeline.counters = std::move(samples_);
+  FlushMerged();
+  timeline.recording = std::move(recording_);
   return timeline;
 }
 

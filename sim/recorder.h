@@ -2,7 +2,8 @@
 //
 // For every device, totals: a few counters per device and per operation, updated
 // while the simulation runs. For the devices that somebody wants to see, also
-// the spans and counter samples behind them.
+// the spans and counter samples behind them, in a recording that is small (recording.h)
+// and stays so for large kernels (step_merger.h).
 //
 // How totals are kept without spans. Busy intervals are reported when they begin,
 // with their length, so they come in order of start. The union of those that
@@ -32,6 +33,8 @@
 #include "models/ici/router.h"
 #include "models/isa/program.h"
 #include "models/steady/state.h"
+#include "sim/recording/recording.h"
+#include "sim/recording/step_merger.h"
 #include "sim/symmetry/classes.h"
 #include "sim/timeline.h"
 
@@ -82,7 +85,20 @@ class DeviceRecorder : public chip::Probe {
 
  private:
   friend class Recorder;
-  void Show(Span span);  // once per shown device
+  // On the devices shown. Steps of kernels may be merged.
+  void Show(Track track, int32_t lane, const Span& span);
+  void ShowStep(Track track, int32_t lane, const Span& span);
+  // What was merged is recorded.
+  void FlushSteps();
+  // A row of the recording.
+  struct ShownRow {
+    Track track = Track::kTensorCore;
+    int32_t lane = 0;
+    Recording::Place place;
+    StepMerger steps;
+  };
+  ShownRow& Row(Track track, int32_t lane);
+
   struct OpenLabel {
     int32_t op = -1;
     Picoseconds began;
@@ -103,6 +119,8 @@ class DeviceRecorder : public chip::Probe {
   Recorder& recorder_;
   const int32_t device_;
   const std::vector<int32_t> shown_;
+  std::vector<ShownRow> rows_;  // in the order of their first span
+  int64_t run_ = 0;             // begins and ends of operations on the main stream
   DeviceTotals totals_;
   std::vector<OpTotals> ops_;
   std::vector<int32_t> changed_;              // per operation, the last mark before its change
@@ -116,8 +134,9 @@ class DeviceRecorder : public chip::Probe {
 
 class Recorder : public ici::FabricProbe {
  public:
+  // `steps`: see SimulationOptions::record_steps.
   Recorder(const configs::Config& config, const isa::PodProgram& program, const Classes& classes,
-           const std::vector<int32_t>& record_devices);
+           const std::vector<int32_t>& record_devices, int64_t steps = 0);
 
   // Of the device that represents `id`.
   DeviceRecorder& device(int32_t id) { return *devices_[classes_.devices.Representative(id)]; }
@@ -131,7 +150,7 @@ class Recorder : public ici::FabricProbe {
   // of them change, so a mark is a place in a journal of the values that they had.
   struct Mark {
     size_t journal = 0;
-    size_t spans = 0, samples = 0;
+    Recording::Mark recording;
     uint64_t arrows = 0;
   };
   Mark SetMark();
@@ -152,9 +171,10 @@ class Recorder : public ici::FabricProbe {
  private:
   friend class DeviceRecorder;
   struct Watch {
-    int32_t device = -1;
+    std::vector<int32_t> devices;  // one class
     Counter counter = Counter::kHbmBandwidth;
     int32_t lane = 0;
+    RateThinner rates{0};
   };
   struct JournalEntry {
     DeviceRecorder* device = nullptr;
@@ -167,6 +187,7 @@ class Recorder : public ici::FabricProbe {
   // Of one class, the senders on a route that leave a trace on a recorded device.
   const std::vector<int32_t>& VisibleSenders(int32_t route, int32_t device_class);
   void ShowRdma(const ici::RdmaRecord& record, int32_t source);
+  void FlushMerged();
 
   const isa::PodProgram& program_;
   const Classes& classes_;
@@ -176,8 +197,8 @@ class Recorder : public ici::FabricProbe {
   std::vector<int32_t> shown_on_chip_;
   std::vector<std::vector<Watch>> watches_;                 // by resource
   std::vector<std::vector<std::vector<int32_t>>> visible_;  // by route and class, when first asked
-  std::vector<Span> spans_;
-  std::vector<CounterSample> samples_;
+  const int64_t steps_;
+  Recording recording_;
   uint64_t arrows_ = 0;
   std::vector<JournalEntry> journal_;
   int32_t marks_ = 0;  // set so far

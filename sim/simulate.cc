@@ -24,7 +24,8 @@ absl::StatusOr<std::optional<Timeline>> SimulateWith(
   sc_core::sc_get_curr_simcontext()->reset();
   std::optional<InFlight> flights;
   if (!symmetry.Allows(symmetry.all())) flights.emplace(symmetry, program);
-  Recorder recorder(config, program, symmetry.classes(), options.record_devices);
+  Recorder recorder(config, program, symmetry.classes(), options.record_devices,
+                    options.record_steps);
   Pod pod("pod", config, program, options.impairments, symmetry.classes(), options.every_step,
           flights ? &*flights : nullptr, recorder);
   pod.LimitEvents(options.max_events);

@@ -24,6 +24,9 @@ inline constexpr int64_t kDefaultMaxEvents = 1'000'000'000;
 struct SimulationOptions {
   // Devices whose spans and counters are kept. Empty = none (totals only).
   std::vector<int32_t> record_devices;
+  // So many spans of the grid steps of an operation are kept per row of a recorded device,
+  // neighbours merged (step_merger.h). 0: one per step.
+  int64_t record_steps = 0;
   Folding folding = Folding::kExact;
   // Execute every step of every kernel and pass of every loop, also those that repeat
   // (chip/tensor_core.h, sim/fast_forward.h).

@@ -1,8 +1,7 @@
 // What happened: the record of one simulated step.
 //
-// Spans are closed intervals of work on a track of a device; the recorder keeps
-// them only for the devices that the user wants to see, while the totals below
-// are kept for every device.
+// Totals of every device and, of the devices that the user wants to see, a recording
+// of their spans (recording.h).
 #ifndef TPUSIM_SIM_TIMELINE_H_
 #define TPUSIM_SIM_TIMELINE_H_
 
@@ -13,48 +12,9 @@
 
 #include "configs/topology.h"
 #include "configs/units.h"
+#include "sim/recording/recording.h"
 
 namespace tpusim::sim {
-
-enum class Track {
-  kTensorCore,  // HLO operations of the main stream (labels; nest)
-  kMxu,         // matrix slots busy
-  kVpu,         // vector slots busy with blocks; reduce-adds are flows
-  kCollective,  // HLO collectives in flight (labels on collective streams)
-  kSparseCore,  // those that the SparseCores run
-  kHbmDma,      // kernel windows, prefetches; also those of CMEM
-  kIci,         // transfers leaving on a link; `lane` = Direction
-  kDcn,         // transfers leaving for other slices
-  kHost,
-};
-
-struct Span {
-  int32_t device = 0;
-  Track track = Track::kTensorCore;
-  int32_t lane = 0;   // stream index, direction, DMA slot
-  int32_t op = -1;    // ProgramInfo::ops
-  int64_t step = -1;  // grid step, -1 = none
-  Picoseconds start, end;
-  Bytes bytes{0};
-  uint64_t flow_out = 0;  // non-zero: an arrow leaves this span's start
-  uint64_t flow_in = 0;   // non-zero: an arrow ends here
-};
-
-enum class Counter { kHbmBandwidth, kLinkBandwidth, kLiveHbm, kCmemBandwidth, kLiveCmem };
-struct CounterSample {
-  int32_t device = 0;
-  Counter counter = Counter::kHbmBandwidth;
-  int32_t lane = 0;  // Direction for kLinkBandwidth
-  Picoseconds time;
-  double value = 0;  // bytes per second, bytes
-};
-
-// One execution of one labelled operation on one device.
-struct OpExecution {
-  int32_t device = 0;
-  int32_t op = -1;
-  Picoseconds start, end;
-};
 
 struct DeviceTotals {
   Picoseconds finish{0};
@@ -107,8 +67,7 @@ struct Timeline {
   std::vector<DeviceTotals> devices;
   std::vector<HostTotals> hosts;  // empty in a single slice
   std::vector<OpTotals> ops;      // on the critical device, by ProgramInfo::ops
-  std::vector<Span> spans;        // of the recorded devices, by end time
-  std::vector<CounterSample> counters;
+  Recording recording;            // spans and counters of the recorded devices
   std::vector<int32_t> recorded_devices;
 };
 

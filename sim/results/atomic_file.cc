@@ -172,21 +172,50 @@ std::string ResolvedPath(const std::string& path) {
   return fs::weakly_canonical(fs::path(path), error).string();
 }
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
+absl::StatusOr<OutputFile> OutputFile::Open(const std::string& path) {
+  OutputFile file(path);
   struct stat info;
   if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return Failed(path, Why(errno));
-    int error = WriteAll(fd, bytes);
-    if (::close(fd) != 0 && error == 0) error = errno;
-    return error == 0 ? absl::OkStatus() : Failed(path, Why(error));
+    file.in_place_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file.in_place_ < 0) return Failed(path, Why(errno));
+    return file;
   }
-  const std::string target = ResolvedPath(path);
-  absl::StatusOr<TemporaryFile> file = TemporaryFile::Beside(target);
-  if (!file.ok()) return Failed(path, Message(file.status()));
-  int error = file->Write(bytes);
-  if (error == 0) error = file->RenameTo(target);
-  return error == 0 ? absl::OkStatus() : Failed(path, Why(error));
+  file.target_ = ResolvedPath(path);
+  absl::StatusOr<TemporaryFile> temporary = TemporaryFile::Beside(file.target_);
+  if (!temporary.ok()) return Failed(path, Message(temporary.status()));
+  file.temporary_.emplace(*std::move(temporary));
+  return file;
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      target_(std::move(other.target_)),
+      temporary_(std::move(other.temporary_)),
+      in_place_(std::exchange(other.in_place_, -1)) {}
+
+OutputFile::~OutputFile() {
+  if (in_place_ >= 0) ::close(in_place_);
+}
+
+absl::Status OutputFile::Append(std::string_view bytes) {
+  const int error = temporary_ ? temporary_->Write(bytes) : WriteAll(in_place_, bytes);
+  return error == 0 ? absl::OkStatus() : Failed(path_, Why(error));
+}
+
+absl::Status OutputFile::Finish() {
+  int error = 0;
+  if (temporary_) {
+    error = temporary_->RenameTo(target_);
+  } else if (::close(std::exchange(in_place_, -1)) != 0) {
+    error = errno;
+  }
+  return error == 0 ? absl::OkStatus() : Failed(path_, Why(error));
+}
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
+  ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(path));
+  RETURN_IF_ERROR(file.Append(bytes));
+  return file.Finish();
 }
 
 }  // namespace tpusim::results

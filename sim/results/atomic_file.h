@@ -7,8 +7,10 @@
 #ifndef TPUSIM_SIM_RESULTS_ATOMIC_FILE_H_
 #define TPUSIM_SIM_RESULTS_ATOMIC_FILE_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -46,6 +48,26 @@ class TemporaryFile {
   std::string path_;
   int fd_ = -1;
   int slot_ = -1;  // where the signal handler finds the path; -1 = nowhere
+};
+
+// WriteFileAtomically in pieces, for what is too large to be in memory as a whole.
+// Without Finish() the destination stays as it was.
+class OutputFile {
+ public:
+  static absl::StatusOr<OutputFile> Open(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();
+
+  absl::Status Append(std::string_view bytes);
+  absl::Status Finish();
+
+ private:
+  explicit OutputFile(std::string path) : path_(std::move(path)) {}
+
+  std::string path_, target_;
+  std::optional<TemporaryFile> temporary_;
+  int in_place_ = -1;  // of a destination that is no regular file
 };
 
 // From here on SIGINT, SIGTERM and SIGHUP remove all temporary files and end the

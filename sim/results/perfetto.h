@@ -2,10 +2,12 @@
 //
 // See trace_model.h for what is in it. Slices carry the operation's name,
 // shape, FLOPs, bytes, source line and grid step as arguments; arrows lead from
-// a transfer to where it arrives.
+// a transfer to where it arrives. Merged grid steps (sim/step_merger.h) carry how many
+// spans they were and for how long those were busy.
 #ifndef TPUSIM_SIM_RESULTS_PERFETTO_H_
 #define TPUSIM_SIM_RESULTS_PERFETTO_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,14 +18,26 @@
 
 namespace tpusim::results {
 
+// Of a whole trace.
 std::string EncodePerfetto(const TraceModel& model, const isa::ProgramInfo& info);
 
-// Writes the file (see WriteFileAtomically) and returns what a reader of it
+// Is told how the writing of a trace goes.
+class TraceListener {
+ public:
+  virtual ~TraceListener() = default;
+  // Before anything is written; about so many bytes will be.
+  virtual void Begins(int64_t estimated_bytes) = 0;
+  // So many bytes so far.
+  virtual void Written(int64_t bytes) = 0;
+};
+
+// Writes the file (see OutputFile) window by window, and returns what a reader of it
 // must find.
 absl::StatusOr<TraceTotals> WritePerfettoTrace(const std::string& path,
                                                const configs::Config& config,
                                                const isa::ProgramInfo& info,
-                                               const sim::Timeline& timeline);
+                                               const sim::Timeline& timeline,
+                                               TraceListener* listener = nullptr);
 
 }  // namespace tpusim::results
 

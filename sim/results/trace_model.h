@@ -6,6 +6,9 @@
 // other; work that overlaps gets tracks of its own, "HBM DMA", "HBM DMA 2", by
 // the first one that is free. Perfetto counts whole nanoseconds: starts and
 // ends are rounded down alike, so slices that did not overlap still do not.
+//
+// A model may hold the whole trace or a window of it: what begins there
+// (trace_source.h).
 #ifndef TPUSIM_SIM_RESULTS_TRACE_MODEL_H_
 #define TPUSIM_SIM_RESULTS_TRACE_MODEL_H_
 
@@ -33,6 +36,8 @@ struct TraceSlice {
   int32_t op = -1;   // index into ProgramInfo::ops
   int64_t step = -1;
   Bytes bytes{0};
+  int64_t merged = 0;     // grid steps' spans in it; 0 = it is one
+  Picoseconds busy{0};    // if merged: the sum of their lengths
   uint64_t flow_out = 0;  // 0, or an arrow whose both ends are in the trace
   uint64_t flow_in = 0;
   bool flow_in_at_end = false;  // it was sent after this slice began
@@ -59,7 +64,7 @@ struct TraceModel {
   std::vector<TraceTrack> tracks;
 };
 
-// Error (internal): spans that end before they start, unknown operations,
+// The whole trace. Error (internal): spans that end before they start, unknown operations,
 // arrows that arrive before they left.
 absl::StatusOr<TraceModel> BuildTraceModel(const configs::Config& config,
                                            const isa::ProgramInfo& info,
@@ -79,7 +84,22 @@ struct TraceTotals {
   int64_t slices = 0, flows = 0, samples = 0;
   std::vector<TrackTotals> tracks;
 };
-TraceTotals TotalsOf(const TraceModel& model);
+TraceTotals TotalsOf(const TraceModel& model);  // of a whole one
+
+// Totals of a trace, window by window.
+class TraceCounter {
+ public:
+  void Add(const TraceModel& model);
+  TraceTotals Totals() const;
+
+ private:
+  struct Track {
+    TrackTotals totals;
+    Picoseconds covered{-1};  // end of the last outermost slice
+  };
+  std::vector<Track> tracks_;
+  int64_t flows_ = 0;
+};
 std::string ToJson(const TraceTotals& totals);
 
 }  // namespace tpusim::results

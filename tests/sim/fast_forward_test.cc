@@ -95,6 +95,35 @@ TEST(FastForward, EveryStepIsInTheRecord) {
   EXPECT_LT(passed, executed / 5);
 }
 
+TEST(FastForward, ManyPassesAreStoredLikeAFew) {
+  // A layer: a kernel of 30 steps beside nothing, then a ring of 7.
+  isa::Kernel kernel;
+  kernel.grid = {{30, 1.0}};
+  kernel.block = Compute(500);
+  const configs::Config config = RingOf(8);
+  const isa::PodProgram ring = RingProgram(config, {{.steps = 7}});
+  isa::Body layer = {{kernel}};
+  layer.insert(layer.end(), ring.programs[0]->begin(), ring.programs[0]->end());
+  SimulationOptions options;
+  options.record_devices = {0, 1, 2, 3};
+  const auto run = [&](int64_t layers) {
+    isa::PodProgram program = ring;
+    program.programs[0] =
+        Share(isa::Loop{layers, std::make_shared<const isa::Body>(layer)});
+    return InChild(config, program, options);
+  };
+  const Figures few = run(8), many = run(64);
+  EXPECT_EQ(many.spans.size(), 8 * few.spans.size());
+  EXPECT_GT(few.spans.size(), 8u * 4 * (30 + 7) * 5);
+  EXPECT_EQ(many.stored, few.stored);
+  EXPECT_LT(few.stored, static_cast<int64_t>(few.spans.size()) / 5 / 4);
+  // With merged steps a kernel is eight spans at most, beside the transfers of the rings.
+  options.record_steps = 4;
+  const Figures merged = run(64);
+  EXPECT_LT(merged.stored, many.stored * 2 / 3);
+  EXPECT_EQ(merged.times, many.times);
+}
+
 TEST(FastForward, AStragglingLinkIsSteppedThrough) {
   const configs::Config config = RingOf(8);
   SimulationOptions options;

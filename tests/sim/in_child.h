@@ -29,6 +29,7 @@ struct Figures {
   std::vector<int64_t> spans;  // of recorded devices: track, step, bytes, start, end
   int64_t events = 0;
   int64_t critical_device = -1;
+  int64_t stored = 0;  // spans and samples that take memory
 };
 
 inline Figures FiguresOf(const Timeline& timeline) {
@@ -45,7 +46,7 @@ inline Figures FiguresOf(const Timeline& timeline) {
       figures.bytes.push_back(d.received[l].value());
     }
   }
-  for (const sim::Span& s : timeline.spans) {
+  for (const sim::Span& s : timeline.recording.Spans()) {
     for (const int64_t value :
          {static_cast<int64_t>(s.track), s.step, s.bytes.value(), s.start.value(), s.end.value()}) {
       figures.spans.push_back(value);
@@ -104,7 +105,8 @@ inline Figures InChild(const configs::Config& config, const isa::PodProgram& pro
     WriteAll(ends[1], figures.bytes);
     WriteAll(ends[1], figures.ops);
     WriteAll(ends[1], figures.spans);
-    WriteAll(ends[1], {timeline->events, timeline->critical_device});
+    WriteAll(ends[1], {timeline->events, timeline->critical_device,
+                       timeline->recording.stored_spans() + timeline->recording.stored_samples()});
     _exit(0);
   }
   close(ends[1]);
@@ -114,9 +116,10 @@ inline Figures InChild(const configs::Config& config, const isa::PodProgram& pro
   figures.ops = ReadAll(ends[0]);
   figures.spans = ReadAll(ends[0]);
   const std::vector<int64_t> rest = ReadAll(ends[0]);
-  if (rest.size() == 2) {
+  if (rest.size() == 3) {
     figures.events = rest[0];
     figures.critical_device = rest[1];
+    figures.stored = rest[2];
   }
   close(ends[0]);
   int status = 0;

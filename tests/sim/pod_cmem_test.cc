@@ -110,7 +110,7 @@ TEST(PodCmem, LiveBytesAreCounted) {
   EXPECT_EQ(timeline.devices[0].peak_live_cmem, Bytes(60'000'000));
   EXPECT_EQ(timeline.devices[0].peak_live_hbm, Bytes(0));
   std::vector<double> live;
-  for (const CounterSample& sample : timeline.counters) {
+  for (const CounterSample& sample : timeline.recording.Samples()) {
     ASSERT_EQ(sample.counter, Counter::kLiveCmem);
     live.push_back(sample.value);
   }
@@ -131,7 +131,7 @@ TEST(PodCmem, ItsBandwidthIsACounter) {
   const Timeline timeline =
       RunOnce(Share(isa::Dma{MemorySpace::kHbm, MemorySpace::kCmem, Bytes(1'000'000)}), {0});
   std::vector<double> rates;
-  for (const CounterSample& sample : timeline.counters) {
+  for (const CounterSample& sample : timeline.recording.Samples()) {
     if (sample.counter == Counter::kCmemBandwidth && sample.time >= Nanoseconds(500)) {
       rates.push_back(sample.value);
     }

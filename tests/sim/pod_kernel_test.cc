@@ -423,7 +423,7 @@ TEST(PodKernel, LiveBytesAreCounted) {
   const Timeline timeline = MustSimulate(TestConfig(), program, {0});
   EXPECT_EQ(timeline.devices[0].peak_live_hbm, Bytes(700'000'000));
   std::vector<double> live;
-  for (const CounterSample& sample : timeline.counters) {
+  for (const CounterSample& sample : timeline.recording.Samples()) {
     ASSERT_EQ(sample.counter, Counter::kLiveHbm);
     live.push_back(sample.value);
   }
@@ -473,9 +473,10 @@ TEST(PodKernel, RecordsWhatHappened) {
       {Track::kVpu, 1, 4'500'000, 5'500'000, 0},
       {Track::kTensorCore, -1, 0, 5'500'000, 0},
   };
-  ASSERT_EQ(timeline.spans.size(), expected.size());
+  const std::vector<Span> spans = timeline.recording.Spans();
+  ASSERT_EQ(spans.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
-    const Span& span = timeline.spans[i];
+    const Span& span = spans[i];
     EXPECT_EQ(span.track, expected[i].track) << i;
     EXPECT_EQ(span.step, expected[i].step) << i;
     EXPECT_EQ(span.start.value(), expected[i].start) << i;
@@ -484,11 +485,12 @@ TEST(PodKernel, RecordsWhatHappened) {
     EXPECT_EQ(span.op, op) << i;
   }
   // HBM runs from 2.5 to 4.5 without a gap.
-  ASSERT_EQ(timeline.counters.size(), 2);
-  EXPECT_EQ(timeline.counters[0].time, Nanoseconds(2500));
-  EXPECT_EQ(timeline.counters[0].value, 1e12);
-  EXPECT_EQ(timeline.counters[1].time, Nanoseconds(4500));
-  EXPECT_EQ(timeline.counters[1].value, 0);
+  const std::vector<CounterSample> samples = timeline.recording.Samples();
+  ASSERT_EQ(samples.size(), 2);
+  EXPECT_EQ(samples[0].time, Nanoseconds(2500));
+  EXPECT_EQ(samples[0].value, 1e12);
+  EXPECT_EQ(samples[1].time, Nanoseconds(4500));
+  EXPECT_EQ(samples[1].value, 0);
 }
 
 TEST(PodKernel, BrokenProgramsAreRefused) {

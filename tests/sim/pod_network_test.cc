@@ -168,13 +168,13 @@ TEST(PodNetwork, TransfersAndWindowsShareHbm) {
   const Timeline timeline = MustSimulate(config, program, {0});
   EXPECT_EQ(timeline.devices[1].finish, Nanoseconds(21'400));
   Picoseconds kernel_end{0};
-  for (const Span& span : timeline.spans) {
+  for (const Span& span : timeline.recording.Spans()) {
     if (span.track == Track::kTensorCore) kernel_end = span.end;
   }
   EXPECT_EQ(kernel_end, Nanoseconds(4500));
   // The link slows down while the window moves.
   std::vector<double> rates;
-  for (const CounterSample& sample : timeline.counters) {
+  for (const CounterSample& sample : timeline.recording.Samples()) {
     if (sample.counter == Counter::kLinkBandwidth && sample.lane == kXPlus) {
       rates.push_back(sample.value);
     }
@@ -286,7 +286,7 @@ TEST(PodNetwork, ArrowsLeadFromSenderToReceiver) {
   const Timeline timeline = MustSimulate(config, program, {0, 2, 1});
   EXPECT_THAT(timeline.recorded_devices, ElementsAre(0, 1, 2));
   std::vector<Span> links, arrivals;
-  for (const Span& span : timeline.spans) {
+  for (const Span& span : timeline.recording.Spans()) {
     if (span.track == Track::kIci) links.push_back(span);
     if (span.flow_in != 0) arrivals.push_back(span);
   }
@@ -363,8 +363,9 @@ TEST(PodNetwork, TheChipsOfAHostShareItsNetworkCard) {
   // No link is used; the transfer is on a track of its own.
   for (const Bytes bytes : timeline.devices[0].sent) EXPECT_EQ(bytes, Bytes(0));
   const auto on_dcn = [](const Span& s) { return s.track == Track::kDcn; };
-  ASSERT_EQ(std::count_if(timeline.spans.begin(), timeline.spans.end(), on_dcn), 1);
-  const Span& span = *std::find_if(timeline.spans.begin(), timeline.spans.end(), on_dcn);
+  const std::vector<Span> spans = timeline.recording.Spans();
+  ASSERT_EQ(std::count_if(spans.begin(), spans.end(), on_dcn), 1);
+  const Span& span = *std::find_if(spans.begin(), spans.end(), on_dcn);
   EXPECT_EQ(span.device, 1);
   EXPECT_EQ(span.end, Microseconds(100));
   EXPECT_NE(span.flow_out, 0u);

@@ -213,3 +213,60 @@ def test_example_agrees_with_its_report(run: tuple[pathlib.Path, dict]) -> None:
             sent[chip, track.rsplit("/")[-1].split()[1]] += s.bytes or 0
     reported = {(x["chip"], x["direction"]): x["bytes"] for x in report["links"] if x["bytes"]}
     assert dict(sent) == reported
+
+
+# Per device and kind of track, work that overlaps taken together: what was counted, and merged.
+SUMS = (
+    trace_reader.TRACK_PATH
+    + """select rtrim(path, ' 0123456789') as engine, count(*), sum(ifnull(merged, 1)),
+                sum(ifnull(busy, dur)), sum(ifnull(bytes, 0))
+         from (select path, dur, extract_arg(arg_set_id, 'debug.merged') as merged,
+                      extract_arg(arg_set_id, 'debug.busy_ns') as busy,
+                      extract_arg(arg_set_id, 'debug.bytes') as bytes
+               from slice s join track_path p on s.track_id = p.id)
+         group by engine order by engine"""
+)
+# What counters add up to.
+INTEGRALS = (
+    trace_reader.TRACK_PATH
+    + """select path, count(*), sum(value * (next - ts))
+         from (select path, value, ts, lead(ts) over (partition by path order by ts) as next
+               from counter c join track_path p on c.track_id = p.id)
+         group by path order by path"""
+)
+
+
+@pytest.mark.parametrize("name", ["matmul_square", "mlp_scan_8_layers", "allgather_matmul_bf16"])
+def test_merging_changes_no_sum(name: str, binary: str, tmp_path: pathlib.Path) -> None:
+    found = {}
+    for blocks in ("all", "64", "4"):
+        trace, totals = tmp_path / f"{blocks}.pftrace", tmp_path / f"{blocks}.json"
+        example = ROOT / "workloads" / "examples" / f"{name}.pb"
+        subprocess.run(
+            [
+                *(binary, "run", "--quiet", str(example), "--trace-blocks", blocks),
+                *("--trace", trace, "--trace-chips", "all", "--trace-totals", totals),
+            ],
+            check=True,
+            timeout=300,
+        )
+        assert trace_reader.problems(trace, totals_of(trace)) == []
+        found[blocks] = trace_reader.query(trace, SUMS, INTEGRALS)
+
+    (every, every_integral) = found["all"]
+    assert all(count == steps for _, count, steps, _, _ in every)
+    for blocks in ("64", "4"):
+        (merged, integral) = found[blocks]
+        assert sum(row[1] for row in merged) <= sum(row[1] for row in every)
+        assert [row[0] for row in merged] == [row[0] for row in every]
+        for (engine, count, steps, busy, size), (_, all_count, _, all_busy, all_size) in zip(
+            merged, every, strict=True
+        ):
+            assert (steps, size) == (all_count, all_size), engine
+            # Whole nanoseconds: every slice may be one short or long.
+            assert abs(busy - all_busy) <= count + all_count, engine
+        assert [row[0] for row in integral] == [row[0] for row in every_integral]
+        for (path, _, area), (_, samples, all_area) in zip(integral, every_integral, strict=True):
+            # Their times are rounded down; a rate is at most some 10,000 GB/s.
+            assert abs((area or 0) - (all_area or 0)) <= 1e4 * samples, path
+    assert sum(row[1] for row in found["4"][0]) < sum(row[1] for row in every)

@@ -1,6 +1,7 @@
 #include "tools/tpusim/console.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -48,6 +49,15 @@ void PrintWarnings(const std::vector<std::string>& messages) {
 }
 
 void PrintNote(std::string_view message) { PrintLine("tpusim: ", message); }
+
+bool IsTerminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+void ShowProgress(std::string_view text) {
+  // Back to the begin of the line, and clear it.
+  const std::string line = fmt::format("\r\x1b[K{}", text);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fflush(stderr);
+}
 
 absl::Status PrintResult(std::string_view result) {
   const std::string text = configs::PrintableLines(result);

@@ -19,6 +19,11 @@ void PrintInternalError(std::string_view message);             // tpusim: intern
 void PrintWarnings(const std::vector<std::string>& messages);  // tpusim: warning: ...
 void PrintNote(std::string_view message);                      // tpusim: ...
 
+// Whether somebody watches stderr while the program runs.
+bool IsTerminal();
+// A line on stderr that the next one replaces; "" removes it.
+void ShowProgress(std::string_view text);
+
 // Lines of text, without what a terminal would interpret (configs/printable.h).
 // Error: stdout does not take it (a full disk, a closed pipe).
 absl::Status PrintResult(std::string_view result);

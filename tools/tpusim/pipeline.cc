@@ -326,10 +326,12 @@ sim::Folding FoldingOf(const std::string& text) {
 }  // namespace
 
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
-                                   const std::vector<int32_t>& record_devices) {
+                                   const std::vector<int32_t>& record_devices,
+                                   int64_t record_steps) {
   const Stopwatch simulating;
   sim::SimulationOptions options;
   options.record_devices = record_devices;
+  options.record_steps = record_steps;
   options.folding = FoldingOf(flags.fold);
   options.every_step = flags.detail == "tile";
   for (const std::string& text : flags.slow) {

@@ -87,8 +87,10 @@ struct Simulated {
   results::Report report;
   double seconds = 0;
 };
+// `record_steps`: see sim::SimulationOptions.
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
-                                   const std::vector<int32_t>& record_devices);
+                                   const std::vector<int32_t>& record_devices,
+                                   int64_t record_steps = 0);
 
 // Both, for a child: the report as the text that results::FromJson reads.
 absl::StatusOr<std::string> SimulateToText(const std::string& workload, const std::string& config,

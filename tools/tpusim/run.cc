@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <string>
@@ -25,11 +26,15 @@ namespace {
 struct RunFlags {
   std::string workload, config;
   std::string trace, trace_chips, trace_totals, report;
+  std::string trace_blocks = "16";
   ProgramFlags program;
   MachineFlags machine;
 };
 
-constexpr std::string_view kAllChips = "all";
+constexpr std::string_view kAll = "all";
+constexpr int64_t kMostBlocks = 1'000'000'000;
+// Traces from this size on are announced by a warning.
+constexpr int64_t kLargeTrace = 1'000'000'000;
 
 // "0,3" -> {0, 3}; false if it is not a list of chips.
 bool ParseChips(const std::string& text, std::vector<int64_t>* chips) {
@@ -48,8 +53,23 @@ bool ParseChips(const std::string& text, std::vector<int64_t>* chips) {
 
 std::string CheckChips(const std::string& text) {
   std::vector<int64_t> ignored;
-  if (text == kAllChips || ParseChips(text, &ignored)) return "";
+  if (text == kAll || ParseChips(text, &ignored)) return "";
   return fmt::format("\"{}\" is neither 'all' nor a list of chips such as 0,3", text);
+}
+
+// "64" -> 64, "all" and "0" -> 0; false if it is neither.
+bool ParseBlocks(const std::string& text, int64_t* blocks) {
+  *blocks = 0;
+  if (text == kAll) return true;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *blocks);
+  return error == std::errc() && end == text.data() + text.size() && *blocks >= 0 &&
+         *blocks <= kMostBlocks;
+}
+
+std::string CheckBlocks(const std::string& text) {
+  int64_t ignored = 0;
+  if (ParseBlocks(text, &ignored)) return "";
+  return fmt::format("\"{}\" is neither 'all' nor a number up to {}", text, kMostBlocks);
 }
 
 // The devices whose spans the trace shows: one per distinct program, all, or
@@ -60,7 +80,7 @@ absl::StatusOr<std::vector<int32_t>> DevicesToRecord(const RunFlags& flags,
   if (flags.trace_chips.empty()) return sim::Representatives(prepared.compiled.program);
   const configs::Topology& topology = prepared.config.topology;
   std::vector<int64_t> chips;
-  if (flags.trace_chips == kAllChips) {
+  if (flags.trace_chips == kAll) {
     for (int64_t chip = 0; chip < topology.chips(); ++chip) chips.push_back(chip);
   } else {
     TPUSIM_CHECK(ParseChips(flags.trace_chips, &chips), "the parser lets no other form through");
@@ -82,12 +102,44 @@ absl::StatusOr<std::vector<int32_t>> DevicesToRecord(const RunFlags& flags,
   return devices;
 }
 
+// Warns of a large trace; on a terminal, says how far a long one is.
+class TraceProgress : public results::TraceListener {
+ public:
+  explicit TraceProgress(bool quiet) : shows_(!quiet && IsTerminal()) {}
+
+  void Begins(int64_t estimated_bytes) override {
+    estimated_ = estimated_bytes;
+    if (estimated_bytes < kLargeTrace) return;
+    PrintWarnings({fmt::format("the trace will take about {:.1f} GB; --trace-chips with fewer "
+                               "chips and --trace-blocks with a smaller number shorten it",
+                               static_cast<double>(estimated_bytes) * 1e-9)});
+  }
+
+  void Written(int64_t bytes) override {
+    if (!shows_ || bytes < shown_ + kStep) return;
+    shown_ = bytes;
+    ShowProgress(fmt::format("trace: {} of about {} MB", bytes / 1'000'000,
+                             std::max(bytes, estimated_) / 1'000'000));
+  }
+
+  ~TraceProgress() override {
+    if (shown_ > 0) ShowProgress("");
+  }
+
+ private:
+  static constexpr int64_t kStep = 5'000'000;  // bytes
+  const bool shows_;
+  int64_t estimated_ = 0, shown_ = 0;
+};
+
 absl::Status WriteTrace(const RunFlags& flags, const Prepared& prepared,
                         const sim::Timeline& timeline) {
   if (flags.trace.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const results::TraceTotals totals,
-                   results::WritePerfettoTrace(flags.trace, prepared.config,
-                                               prepared.compiled.program.info, timeline));
+  TraceProgress progress(flags.program.quiet);
+  ASSIGN_OR_RETURN(
+      const results::TraceTotals totals,
+      results::WritePerfettoTrace(flags.trace, prepared.config, prepared.compiled.program.info,
+                                  timeline, &progress));
   if (flags.trace_totals.empty()) return absl::OkStatus();
   return results::WriteFileAtomically(flags.trace_totals, results::ToJson(totals));
 }
@@ -104,7 +156,9 @@ absl::Status Run(const RunFlags& flags) {
       !warning.empty() && !flags.program.quiet) {
     PrintWarnings({warning});
   }
-  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine, devices));
+  int64_t blocks = 0;
+  TPUSIM_CHECK(ParseBlocks(flags.trace_blocks, &blocks), "the parser lets no other form through");
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine, devices, blocks));
   if (flags.program.verbose) {
     PrintNote(fmt::format("simulating took {:.1f} ms, {} events", simulated.seconds * 1e3,
                           simulated.timeline.events));
@@ -133,6 +187,13 @@ Command AddRun(CLI::App& parent) {
       ->type_name("CHIPS")
       ->needs(trace)
       ->check(CLI::Validator(CheckChips, ""));
+  app->add_option("--trace-blocks", flags->trace_blocks,
+                  "Spans that the trace has of the grid steps of an operation, per track; more are "
+                  "merged with their neighbours ('all' or 0: never)")
+      ->type_name("N")
+      ->capture_default_str()
+      ->needs(trace)
+      ->check(CLI::Validator(CheckBlocks, ""));
   app->add_option("--trace-totals", flags->trace_totals,
                   "Write what a reader of the trace must find, as JSON")
       ->type_name("FILE")

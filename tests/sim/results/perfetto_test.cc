@@ -81,7 +81,7 @@ TEST(PerfettoTest, TimeNeverRunsBackAndSlicesClose) {
 
 TEST(PerfettoTest, ArrowsStartBeforeTheyEndEvenWithoutLatency) {
   Sample s = MakeSample();
-  s.timeline.spans.clear();
+  std::vector<sim::Span> spans;
   // Two arrows at one instant, against each other over tracks of both chips.
   for (int32_t device = 0; device < 2; ++device) {
     sim::Span out;
@@ -96,9 +96,10 @@ TEST(PerfettoTest, ArrowsStartBeforeTheyEndEvenWithoutLatency) {
     in.track = sim::Track::kHbmDma;
     in.flow_out = 0;
     in.flow_in = static_cast<uint64_t>(2 - device);
-    s.timeline.spans.push_back(in);
-    s.timeline.spans.push_back(out);
+    spans.push_back(in);
+    spans.push_back(out);
   }
+  s.timeline.recording = Recorded(spans, s.timeline.recording.Samples());
   std::set<uint64_t> started;
   int ended = 0;
   const pb::Trace trace = Encoded(s);

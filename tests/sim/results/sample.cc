@@ -181,6 +181,8 @@ void AddCounters(int32_t device, std::vector<sim::CounterSample>& counters) {
 
 sim::Timeline MakeTimeline() {
   sim::Timeline t;
+  std::vector<sim::Span> spans;
+  std::vector<sim::CounterSample> samples;
   t.step_time = Microseconds(100);
   t.events = 1234;
   t.critical_device = 0;
@@ -199,9 +201,10 @@ sim::Timeline MakeTimeline() {
     const auto leaving = static_cast<int>(device == 0 ? Direction::kXPlus : Direction::kXMinus);
     d.sent[leaving] = Bytes(5'000'000);
     d.received[1 - leaving] = Bytes(5'000'000);
-    AddSpans(device, t.spans);
-    AddCounters(device, t.counters);
+    AddSpans(device, spans);
+    AddCounters(device, samples);
   }
+  t.recording = Recorded(spans, samples);
   t.ops.resize(5);
   t.ops[kAllGather] = {1, Microseconds(20), Microseconds(20)};
   t.ops[kWhile] = {1, Microseconds(72), Picoseconds(0)};
@@ -212,6 +215,14 @@ sim::Timeline MakeTimeline() {
 }
 
 }  // namespace
+
+sim::Recording Recorded(const std::vector<sim::Span>& spans,
+                        const std::vector<sim::CounterSample>& samples) {
+  sim::Recording recording;
+  for (const sim::Span& span : spans) recording.Add(span);
+  for (const sim::CounterSample& sample : samples) recording.Add(sample);
+  return recording;
+}
 
 Sample MakeSample() { return {MakeConfig(), MakeInfo(), MakeTimeline()}; }
 

@@ -12,6 +12,8 @@
 #ifndef TPUSIM_TESTS_SIM_RESULTS_SAMPLE_H_
 #define TPUSIM_TESTS_SIM_RESULTS_SAMPLE_H_
 
+#include <vector>
+
 #include "configs/topology.h"
 #include "models/isa/program_info.h"
 #include "sim/timeline.h"
@@ -26,6 +28,10 @@ struct Sample {
   sim::Timeline timeline;
 };
 Sample MakeSample();
+
+// A recording of just these.
+sim::Recording Recorded(const std::vector<sim::Span>& spans,
+                        const std::vector<sim::CounterSample>& samples = {});
 
 }  // namespace tpusim::results
 

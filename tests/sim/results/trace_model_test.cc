@@ -42,8 +42,7 @@ std::vector<std::string> SlicesOf(const TraceModel& m, const std::string& path) 
 // The sample with these spans alone, all on device 0.
 Sample WithSpans(std::vector<sim::Span> spans) {
   Sample s = MakeSample();
-  s.timeline.spans = std::move(spans);
-  s.timeline.counters.clear();
+  s.timeline.recording = Recorded(spans);
   s.timeline.recorded_devices = {0};
   return s;
 }
@@ -162,8 +161,11 @@ TEST(TraceModelTest, CountersKeepChangesOnlyInTheirUnits) {
 TEST(TraceModelTest, ArrowsToDevicesThatAreNotThereAreLeftOut) {
   Sample s = MakeSample();
   EXPECT_EQ(TotalsOf(*Build(s)).flows, 6);  // three transfers each way
-  std::erase_if(s.timeline.spans, [](const sim::Span& x) { return x.device == 1; });
-  std::erase_if(s.timeline.counters, [](const sim::CounterSample& x) { return x.device == 1; });
+  std::vector<sim::Span> spans = s.timeline.recording.Spans();
+  std::vector<sim::CounterSample> samples = s.timeline.recording.Samples();
+  std::erase_if(spans, [](const sim::Span& x) { return x.device == 1; });
+  std::erase_if(samples, [](const sim::CounterSample& x) { return x.device == 1; });
+  s.timeline.recording = Recorded(spans, samples);
   s.timeline.recorded_devices = {0};
   const TraceModel m = *Build(s);
   EXPECT_EQ(TotalsOf(m).flows, 0);

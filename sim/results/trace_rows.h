@@ -1,0 +1,155 @@
+// How the spans of a device become slices of tracks, one row at a time.
+//
+// A row is what the spans of one kind have in common: "HBM DMA", "ICI x+". Everything
+// here takes spans by start, the outer of nested ones first, and keeps only what is open,
+// so it does not matter how many come.
+#ifndef TPUSIM_SIM_RESULTS_TRACE_ROWS_H_
+#define TPUSIM_SIM_RESULTS_TRACE_ROWS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "configs/topology.h"
+#include "models/isa/program_info.h"
+#include "sim/results/trace_model.h"
+#include "sim/recording/span.h"
+
+namespace tpusim::results {
+
+// Children of a device group, in this order.
+enum Rank : int32_t {
+  kSteps,
+  kScopes,
+  kTensorCore,
+  kMxu,
+  kVpu,
+  kCollectives,
+  kSparseCore,
+  kHbmDma,
+  kIci,
+  kDcn = kIci + configs::kDirections,
+  kHost,
+  kHbmBandwidth,
+  kLinkUtilization,
+  kLiveHbm = kLinkUtilization + configs::kDirections,
+  kCmemBandwidth,
+  kLiveCmem,
+  kRanks,
+};
+// Lanes of one kind follow each other: rank * kLanes + lane.
+constexpr int32_t kLanes = 1 << 16;
+
+struct TrackKind {
+  std::string_view name;
+  SliceDetail detail;
+  bool nests;  // a stream's slices contain those of the same stream
+};
+
+TrackKind KindOf(sim::Track track);
+// Links are rows of their own.
+int32_t RankOf(const sim::Span& span);
+// "ICI x+"
+std::string RowName(const TrackKind& kind, int32_t rank);
+// The order in which rows take their spans.
+void SortRow(const TrackKind& kind, std::vector<const sim::Span*>& spans);
+
+// Work that overlaps gets a lane of its own, the first one that is free.
+class Lanes {
+ public:
+  explicit Lanes(bool nests) : nests_(nests) {}
+  int32_t LaneOf(const sim::Span& span);
+  int32_t size() const { return static_cast<int32_t>(open_.size()); }
+
+ private:
+  struct Open {
+    Picoseconds end;
+    int32_t stream;
+  };
+  bool nests_;
+  std::vector<std::vector<Open>> open_;  // per lane
+};
+
+// Nested slices of the scopes of operations, where neighbours with a common
+// prefix share it. Operations that contain others (loops) leave the word to
+// what is inside.
+class ScopeNester {
+ public:
+  struct Slice {
+    Picoseconds start, end;
+    int32_t name = 0;
+  };
+  // Operations of one stream.
+  void Add(const isa::ProgramInfo& info, const sim::Span& op);
+  // All slices; the names are those of names().
+  std::vector<Slice> Finish(const isa::ProgramInfo& info);
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  struct Op {
+    Picoseconds start, end;
+    int32_t op;
+  };
+  void AddLeaf(const isa::ProgramInfo& info, const Op& op);
+  void CloseTo(size_t depth);
+
+  std::optional<Op> before_;        // not known yet whether it contains the next
+  std::vector<std::string> open_;   // components of the current path
+  std::vector<size_t> open_slices_;  // where they are in `slices_`
+  Picoseconds last_{0};
+  std::vector<Slice> slices_;
+  std::vector<std::string> names_;
+  std::map<std::string, int32_t> name_ids_;
+};
+
+// Finds the ends of arrows that belong together. What it remembers are arrows under way.
+class ArrowMatcher {
+ public:
+  // Error (internal): an arrow that leaves or arrives twice, or arrives before it left.
+  absl::Status Add(const sim::Span& span);
+  // After all were added: those that are still open have an end on a device that is not
+  // in the trace.
+  bool IsWhole(uint64_t arrow) const { return open_.count(arrow) == 0; }
+  // It leaves after the slice in which it ends has begun.
+  bool EndsAtEnd(uint64_t arrow) const { return at_end_.count(arrow) != 0; }
+
+ private:
+  struct Ends {
+    bool out = false, in = false;
+    Picoseconds leaves;
+    Picoseconds arrives_in_start, arrives_in_end;
+  };
+  absl::Status Match(uint64_t arrow);
+
+  std::map<uint64_t, Ends> open_;
+  std::set<uint64_t> at_end_;
+};
+
+// Of a counter's samples those that a reader sees: changes, one per nanosecond.
+class SampleFilter {
+ public:
+  // Samples of whole nanoseconds, which come in order of time.
+  void Filter(const std::vector<const sim::CounterSample*>& samples, double scale,
+              std::vector<TraceSample>& out);
+
+ private:
+  std::optional<double> last_;
+};
+
+// A counter as it is shown.
+struct CounterKind {
+  int32_t rank = 0;
+  std::string name, unit;
+  double scale = 1;  // from what was recorded
+};
+CounterKind KindOf(const configs::Config& config, sim::Counter counter, int32_t lane);
+
+}  // namespace tpusim::results
+
+#endif  // TPUSIM_SIM_RESULTS_TRACE_ROWS_H_

@@ -1,0 +1,100 @@
+// A trace in windows of time, so that none of it needs to be in memory as a whole.
+//
+// The recording is read twice. The first time says which tracks there are, how many
+// slices come, and where arrows lead; the second time gives them out. What stays in
+// memory meanwhile are the scopes (a few words per executed operation) and what is open.
+#ifndef TPUSIM_SIM_RESULTS_TRACE_SOURCE_H_
+#define TPUSIM_SIM_RESULTS_TRACE_SOURCE_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "configs/config.h"
+#include "models/isa/program_info.h"
+#include "sim/recording/recording.h"
+#include "sim/results/trace_model.h"
+#include "sim/results/trace_rows.h"
+#include "sim/timeline.h"
+
+namespace tpusim::results {
+
+inline constexpr Picoseconds kEndOfTime{std::numeric_limits<int64_t>::max()};
+
+class TraceSource {
+ public:
+  // All must outlive it.
+  TraceSource(const configs::Config& config, const isa::ProgramInfo& info,
+              const sim::Timeline& timeline);
+
+  // Reads for the first time. Errors: see BuildTraceModel.
+  absl::Status Open();
+  // Slices and samples that will come (of samples at most so many).
+  int64_t size() const { return size_; }
+  // The next window, in model(). False: there is none.
+  bool Next();
+  // Slices that begin in the window; tracks without any before the first Next.
+  const TraceModel& model() const { return model_; }
+  // The end of the window: all that comes later begins then or after it. kEndOfTime: the last.
+  Picoseconds until() const { return until_; }
+
+ private:
+  struct Row {
+    TrackKind kind;
+    std::string name;
+    Lanes lanes;
+    std::vector<int32_t> tracks;  // by lane
+    std::vector<const sim::Span*> spans;  // of the window
+  };
+  struct CounterRow {
+    CounterKind kind;
+    SampleFilter filter;
+    int32_t track = -1;
+    std::vector<const sim::CounterSample*> samples;  // of the window
+  };
+  struct Device {
+    std::map<int32_t, Row> rows;             // by rank
+    std::map<int32_t, CounterRow> counters;  // by rank
+    std::map<int32_t, ScopeNester> scopes;   // by stream
+    std::vector<ScopeNester::Slice> scope_slices;
+    size_t next_scope = 0;
+    int32_t steps_track = -1, scopes_track = -1;
+  };
+
+  absl::Status CheckSpan(const sim::Span& span) const;
+  // Sorts what was read onto the rows, spans by start and samples by time.
+  void SortOntoRows();
+  Row& RowOf(Device& device, const sim::Span& span);
+  void AddTracks();
+  int32_t AddTrack(std::string name, int32_t parent, int32_t rank);
+  int32_t Group(int32_t device);
+  int32_t Name(const std::string& name);
+  int32_t NameOf(const Row& row, int32_t op, bool arrival);
+  TraceSlice SliceOf(const Row& row, const sim::Span& span);
+
+  const configs::Config& config_;
+  const isa::ProgramInfo& info_;
+  const sim::Timeline& timeline_;
+  std::optional<sim::RecordingReader> reader_;
+  std::vector<sim::Span> spans_;  // of the window
+  std::vector<sim::CounterSample> samples_;
+  std::map<int32_t, Device> devices_;
+  ArrowMatcher arrows_;
+  TraceModel model_;
+  std::map<std::string, int32_t> name_ids_;
+  std::vector<int32_t> op_names_;  // by operation, -1 = not looked up yet
+  std::map<int64_t, int32_t> chip_groups_;
+  int64_t size_ = 0;
+  bool first_ = true;  // the next window is
+  bool last_ = false;  // the window was
+  Picoseconds until_{0};
+};
+
+}  // namespace tpusim::results
+
+#endif  // TPUSIM_SIM_RESULTS_TRACE_SOURCE_H_
