@@ -73,8 +73,15 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...], int]] = {
         (((16, 16), "float32", P("y")),),
         0,
     ),
+    # What asks for nothing is whole, as JAX's compiler leaves it.
+    "gradient_whole": (gradient, ((*VALUES, P("y")), (*LABELS, P("y"))), 1),
+    "diagonal_whole": (
+        lambda x: x[jnp.arange(16), jnp.arange(16)],
+        (((16, 16), "float32", P("y")),),
+        1,
+    ),
 }
-# Results that the programs above ask for; JAX's compiler leaves these whole by itself.
+# Results that programs ask for.
 RESULTS = {"gradient": P("y"), "diagonal": P("y")}
 
 

@@ -1,6 +1,7 @@
 #include "workloads/sharding/batch_indices.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -153,8 +154,11 @@ struct Lists {
   Numbers& indices_batching;      // of each operand batching dimension
 };
 
+using Made = std::function<void(const Instruction*, const Instruction*)>;
+
 template <typename Numbers>
-bool MakeBatching(Instruction* op, size_t at, int64_t vector_dim, Lists<Numbers> lists) {
+bool MakeBatching(Instruction* op, size_t at, int64_t vector_dim, Lists<Numbers> lists,
+                  const Made& made) {
   const hlo::Shape& operand = op->operand(0)->shape();
   Instruction* indices = op->operand(at);
   if (vector_dim >= indices->shape().rank() || lists.start_index_map.size() < 2) return false;
@@ -175,6 +179,7 @@ bool MakeBatching(Instruction* op, size_t at, int64_t vector_dim, Lists<Numbers>
       --shape.dims[vector_dim];
       without = indices->parent()->Add(Opcode::kConcatenate, shape, rest, indices->name(), indices);
       hlo::SetDimensions(without, {vector_dim});
+      if (made) made(without, indices);
     }
     op->ReplaceOperand(at, without);
     lists.start_index_map.erase(lists.start_index_map.begin() + c);
@@ -198,7 +203,7 @@ std::optional<int64_t> CountedDimension(const Instruction& value) {
   return CountedWithin(value, kMostOps);
 }
 
-void FindBatchIndices(hlo::Computation* computation) {
+void FindBatchIndices(hlo::Computation* computation, const Made& made) {
   for (Instruction* op : computation->PostOrder()) {
     if (op->opcode() == Opcode::kGather) {
       auto* dims = op->mutable_attrs().mutable_gather_dimension_numbers();
@@ -206,7 +211,8 @@ void FindBatchIndices(hlo::Computation* computation) {
                           Lists{*dims->mutable_start_index_map(),
                                 *dims->mutable_collapsed_slice_dims(),
                                 *dims->mutable_operand_batching_dims(),
-                                *dims->mutable_start_indices_batching_dims()})) {
+                                *dims->mutable_start_indices_batching_dims()},
+                          made)) {
       }
     } else if (op->opcode() == Opcode::kScatter) {
       auto* dims = op->mutable_attrs().mutable_scatter_dimension_numbers();
@@ -214,7 +220,8 @@ void FindBatchIndices(hlo::Computation* computation) {
                           Lists{*dims->mutable_scatter_dims_to_operand_dims(),
                                 *dims->mutable_inserted_window_dims(),
                                 *dims->mutable_input_batching_dims(),
-                                *dims->mutable_scatter_indices_batching_dims()})) {
+                                *dims->mutable_scatter_indices_batching_dims()},
+                          made)) {
       }
     }
   }

@@ -4,10 +4,14 @@
 // as the op says. What it says is enough to see that the first component is the position
 // itself, and that makes b a batch dimension: of the operand, of the indices and of the
 // result, split over the mesh without a word between devices. The same for a scatter.
+//
+// This comes after propagation. JAX's compiler, too, propagates shardings through a lookup
+// anywhere in x, and only its partitioner sees positions: shardings stay those of JAX.
 #ifndef TPUSIM_WORKLOADS_SHARDING_BATCH_INDICES_H_
 #define TPUSIM_WORKLOADS_SHARDING_BATCH_INDICES_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "workloads/hlo/ir.h"
@@ -19,8 +23,11 @@ namespace tpusim::sharding {
 std::optional<int64_t> CountedDimension(const hlo::Instruction& value);
 
 // Turns indices of gathers and scatters that count along a whole dimension of the operand
-// into batching dimensions.
-void FindBatchIndices(hlo::Computation* computation);
+// into batching dimensions. `made` hears of every new array of indices and of the indices
+// that it is a part of.
+void FindBatchIndices(hlo::Computation* computation,
+                      const std::function<void(const hlo::Instruction* part,
+                                               const hlo::Instruction* whole)>& made = {});
 
 }  // namespace tpusim::sharding
 

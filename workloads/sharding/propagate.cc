@@ -501,7 +501,6 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
       copies.insert(original);
     }
     for (Computation* computation : normalised.partitioned) {
-      FindBatchIndices(computation);
       FindRolls(computation, [&](const Instruction* instruction) {
         return normalised.annotations.contains(instruction) ||
                normalised.constraints.contains(instruction) ||
@@ -514,6 +513,14 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
   Propagation(&graph, options.basic_first).Run();
   CarryUnreduced(graph);
   ASSIGN_OR_RETURN(ShardedModule sharded, Finisher(&normalised, &graph).Finish());
+  if (sharded.mesh.size() > 1) {
+    for (Computation* computation : normalised.partitioned) {
+      FindBatchIndices(computation, [&](const Instruction* part, const Instruction* whole) {
+        ValueSharding value = sharded.shardings.at(whole);
+        sharded.shardings[part] = std::move(value);
+      });
+    }
+  }
   PassUnreduced(sharded);
   return sharded;
 }
