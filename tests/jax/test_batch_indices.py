@@ -74,7 +74,8 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...], int]] = {
         0,
     ),
     # What asks for nothing is whole, as JAX's compiler leaves it.
-    "gradient_whole": (gradient, ((*VALUES, P("y")), (*LABELS, P("y"))), 1),
+    # The labels and what was looked up, [8, 4] each, are less than the gradient, [8, 4, 32].
+    "gradient_whole": (gradient, ((*VALUES, P("y")), (*LABELS, P("y"))), 2),
     "diagonal_whole": (
         lambda x: x[jnp.arange(16), jnp.arange(16)],
         (((16, 16), "float32", P("y")),),
