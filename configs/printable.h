@@ -1,6 +1,6 @@
 // Text from files and users on its way to a terminal.
 //
-// Names of operations, chips and files are whatever somebody wrote into them: a
+// Names of operations, chips and files come from the input and may hold any bytes: a
 // name with an escape sequence would move the cursor, a line break would forge a
 // line of ours. Here such bytes become text that shows them: "\x1b[31m".
 #ifndef TPUSIM_CONFIGS_PRINTABLE_H_

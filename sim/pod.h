@@ -75,7 +75,7 @@ class Pod : public sc_core::sc_module {
  public:
   // The program must have been verified (isa/verify.h); everything must outlive
   // the pod.
-  // `flights` is told of transfers; null: nobody asks.
+  // `flights` is told when a transfer begins and ends; null: no listener.
   Pod(sc_core::sc_module_name name, const configs::Config& config, const isa::PodProgram& program,
       const Impairments& impairments, const Classes& classes, bool every_step,
       InFlight* flights, Recorder& recorder);

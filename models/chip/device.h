@@ -28,7 +28,7 @@ struct DeviceContext {
   Fluid& fluid;
   HostLink& host_link;
   NetworkPort& network;
-  LoopListener* loops = nullptr;  // null: nobody asks
+  LoopListener* loops = nullptr;  // null: no listener
   Faults& faults;
   Probe& probe;
 };

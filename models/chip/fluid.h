@@ -79,7 +79,7 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
   // One listener per resource; null = nobody.
   void Watch(flow::ResourceId id, ConditionsListener* listener);
 
-  // Null: nobody asks.
+  // Null: no listener.
   void SetSettleListener(SettleListener* listener) { settle_listener_ = listener; }
   void Visit(steady::StateVisitor& visitor) override;
 

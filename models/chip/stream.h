@@ -76,7 +76,7 @@ struct DeviceParts {
   Faults& faults;
   Probe& probe;
   const std::vector<Stream*>& streams;  // of the device
-  LoopListener* loops = nullptr;        // null: nobody asks
+  LoopListener* loops = nullptr;        // null: no listener
 };
 
 class Stream : public sc_core::sc_module,

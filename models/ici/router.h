@@ -113,7 +113,7 @@ struct Fabric {
   std::vector<Endpoint> devices;
   // By route, then by class of the sender.
   std::vector<std::vector<Path>> paths;
-  FlightListener* flights = nullptr;  // null: nobody asks
+  FlightListener* flights = nullptr;  // null: no listener
 
   const Path& PathOf(int32_t device, int32_t route) const {
     return paths[route][devices[device].device_class];

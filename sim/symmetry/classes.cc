@@ -54,7 +54,7 @@ Partition PartitionOf(const std::vector<Color>& colors) {
   Partition partition;
   partition.class_of.assign(colors.size(), -1);
   std::unordered_map<Color, int32_t> known;
-  // Most are of few colors, which need not be looked up.
+  // A small cache: most members share a few colors.
   std::array<std::pair<Color, int32_t>, 64> recent = {};
   for (size_t i = 0; i < colors.size(); ++i) {
     if (colors[i] == kNoColor) continue;

@@ -34,7 +34,7 @@ struct Partition {
   int64_t classes() const { return static_cast<int64_t>(first.size()); }
 };
 
-// Members of one color are a class; a color of 0 is of what does not exist.
+// One class per color. Members of color kNoColor do not exist and are in no class.
 using Color = uint64_t;
 inline constexpr Color kNoColor = 0;
 Partition PartitionOf(const std::vector<Color>& colors);
@@ -50,8 +50,8 @@ struct RouteLoad {
     int64_t flows = 0;  // of the class, over each of these links
   };
   std::vector<OnLinks> links;
-  // The member with the longest way, which is everybody's unless lengths are allowed to
-  // differ (Folding::kApproximate); -1: the class does not use the route.
+  // The member whose route crosses most links. All members cross as many, unless the
+  // folding is approximate (Folding::kApproximate). -1: the class does not use the route.
   int32_t slowest = -1;
 };
 

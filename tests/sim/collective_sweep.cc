@@ -30,21 +30,6 @@ constexpr std::array<Skew, 3> kSkews = {Skew::kNone, Skew::kStraggler, Skew::kSt
 // Up to so many devices every combination is simulated.
 constexpr int64_t kThorough = 64;
 
-const char* NameOf(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all-reduce";
-    case CollectiveKind::kAllGather:
-      return "all-gather";
-    case CollectiveKind::kReduceScatter:
-      return "reduce-scatter";
-    case CollectiveKind::kAllToAll:
-      return "all-to-all";
-    default:
-      return "collective-permute";
-  }
-}
-
 // A number from 0 to n - 1 that looks random and is always the same.
 int64_t Pick(int64_t of, int64_t n) { return of * 2654435761 % 1'000'003 % n; }
 
@@ -114,7 +99,7 @@ std::string Difference(const sim::Timeline& fast, const sim::Timeline& slow) {
 
 std::string SweepCase::Name() const {
   constexpr const char* kNames[] = {"together", "with a straggler", "at different times"};
-  return fmt::format("{} of {} B by {} on {} along axes {}, {}", NameOf(kind), bytes, algorithm,
+  return fmt::format("{} of {} B by {} on {} along axes {}, {}", lowering::KindName(kind), bytes, algorithm,
                      slice, fmt::join(axes, ","), kNames[static_cast<int>(skew)]);
 }
 
