@@ -61,7 +61,8 @@ absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodP
                "SystemC does not count picoseconds");
 
   RETURN_IF_ERROR(CheckRoutes(program, options.impairments));
-  Symmetry symmetry(config, program, options.impairments, options.folding);
+  Symmetry symmetry(config, program, options.impairments, options.folding,
+                    options.record_devices);
   for (int64_t simulations = 1;; ++simulations) {
     std::optional<RouteSet> refused;
     ASSIGN_OR_RETURN(std::optional<Timeline> timeline,

@@ -72,6 +72,7 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
                   const chip::StreamRef& stream, int32_t op) {
   const uint32_t slot = NewSlot();
   Pending& pending = pending_[slot];
+  pending.route = rdma.route;
   pending.flag = rdma.arrival_flag;
   RdmaRecord& record = pending.record;
   record = RdmaRecord{};
@@ -141,6 +142,7 @@ void Router::FlowEnded(uint64_t slot) {
 void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route) {
   const uint32_t slot = NewSlot();
   Pending& pending = pending_[slot];
+  pending.route = signal.route;
   pending.flag = signal.flag;
   pending.record = RdmaRecord{};
   pending.record.source = device;
@@ -151,10 +153,12 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
 void Router::DelayEnded(uint64_t slot) {
   const Pending& done = pending_[slot];
   const int32_t flag = done.flag;
-  const Fabric::Endpoint& source = fabric_.devices[done.record.source];
-  const Fabric::Endpoint& destination = fabric_.devices[done.record.destination];
+  const Fabric::Path& path = fabric_.PathOf(done.record.source, done.route);
   free_.push_back(static_cast<uint32_t>(slot));
-  if (flag >= 0) destination.flags->Raise(flag, source.copies / destination.copies);
+  if (flag < 0) return;
+  for (const Fabric::Path::Arrival& arrival : path.arrivals) {
+    arrival.flags->Raise(arrival.names == nullptr ? flag : (*arrival.names)[flag], arrival.count);
+  }
 }
 
 void Router::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {

@@ -38,6 +38,7 @@
 #include <systemc>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "configs/chip.h"
 #include "configs/topology.h"
 #include "models/chip/delay_queue.h"
@@ -96,13 +97,21 @@ struct Fabric {
       int64_t flows = 1;
     };
     std::vector<Crossing> crossings;
+    // Whose flags count what arrives. `names`: what the receiver calls a flag that the
+    // sender names; null: the same.
+    struct Arrival {
+      chip::SyncFlags* flags = nullptr;
+      const std::vector<int32_t>* names = nullptr;
+      int64_t count = 1;
+    };
+    absl::InlinedVector<Arrival, 1> arrivals;
     // The device whose way over the route sets the latency.
     int32_t timed_by = -1;
   };
   struct Endpoint {
     chip::Hbm* hbm = nullptr;
     chip::Vpu* vpu = nullptr;
-    chip::SyncFlags* flags = nullptr;
+    chip::SyncFlags* flags = nullptr;  // for what it sends itself
     const chip::DieLink* die_link = nullptr;        // null where a chip is one device
     const chip::SparseCore* sparse_core = nullptr;  // null where there is none
     const chip::HostLink* host_link = nullptr;
@@ -152,6 +161,7 @@ class Router : public sc_core::sc_module,
   // A transfer or signal under way.
   struct Pending {
     RdmaRecord record;
+    int32_t route = -1;
     int32_t flag = -1;  // of the receiver
   };
   // Until what is sent over a route arrives.

@@ -1,8 +1,7 @@
 // Which parts of small pods count as equal.
-#include "sim/symmetry/symmetry.h"
-
 #include <gtest/gtest.h>
 
+#include "sim/symmetry/symmetry.h"
 #include "tests/sim/pod_testing.h"
 
 namespace tpusim::sim {
@@ -72,9 +71,9 @@ TEST(Classes, AStragglerSplitsARingByDistance) {
   const Classes classes = FindClasses(config, Exchange(config, Ring(8)), slow);
   EXPECT_EQ(classes.devices.classes(), 8);
   // Without messages only the straggler is different.
-  EXPECT_EQ(FindClasses(config, MakeProgram(std::vector<isa::SharedBody>(8, Share())), slow)
-                .devices.classes(),
-            8);  // eight distinct programs
+  std::vector<isa::SharedBody> distinct;
+  for (int64_t d = 0; d < 8; ++d) distinct.push_back(Share(Compute(d)));
+  EXPECT_EQ(FindClasses(config, MakeProgram(distinct), slow).devices.classes(), 8);
   isa::PodProgram silent = MakeProgram({Share(Compute(10))});
   silent.program_of_device.assign(8, 0);
   EXPECT_EQ(FindClasses(config, silent, slow).devices.classes(), 2);
