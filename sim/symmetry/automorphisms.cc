@@ -16,8 +16,9 @@ namespace {
 
 // More programs than this are not compared with each other.
 constexpr size_t kMaxPrograms = 64;
-// Chips that are tried as the image of the first.
-constexpr size_t kMaxImages = 64;
+// More chips than this are not tried as the image of the first: where none is rare, moving
+// the slice keeps all names, and color refinement sees that.
+constexpr size_t kMaxImages = 8;
 
 struct Automorphism {
   std::vector<int64_t> chips;
@@ -111,9 +112,10 @@ class Search {
     const auto rarest = std::min_element(alike.size.begin(), alike.size.end());
     const auto its_class = static_cast<int32_t>(rarest - alike.size.begin());
     std::vector<int64_t> chips;
-    for (size_t c = 0; c < chips_.size() && chips.size() < kMaxImages; ++c) {
+    for (size_t c = 0; c < chips_.size(); ++c) {
       if (alike.class_of[c] == its_class) chips.push_back(static_cast<int64_t>(c));
     }
+    if (chips.size() > kMaxImages) return {chips.front()};
     return chips;
   }
 

@@ -48,6 +48,15 @@ class Users {
   const std::vector<std::vector<int32_t>> used_;
 };
 
+void AddReceiver(int32_t receiver, RouteLoad& load) {
+  for (RouteLoad::Receiver& known : load.receivers) {
+    if (known.receiver != receiver) continue;
+    known.share += 1;
+    return;
+  }
+  load.receivers.push_back({receiver, 1});
+}
+
 }  // namespace
 
 Partition PartitionOf(const std::vector<Color>& colors) {
@@ -110,6 +119,7 @@ void AddLinks(const configs::Config& config, const isa::PodProgram& program,
         (classes.ViewOf(device) == 0 && length(device) > length(load.slowest))) {
       load.slowest = device;
     }
+    AddReceiver(classes.devices.Representative(end.peer), load);
     if (classes.devices.IsRepresentative(end.peer)) {
       const int32_t view = classes.ViewOf(device);
       const auto same = std::find_if(load.arrivals.begin(), load.arrivals.end(),
@@ -135,9 +145,12 @@ void AddLinks(const configs::Config& config, const isa::PodProgram& program,
       }
     }
   });
-  // So far over all links of a class together.
+  // So far over all links, and to all devices, of a class together.
   for (std::vector<RouteLoad>& of_route : classes.loads) {
     for (RouteLoad& load : of_route) {
+      for (RouteLoad::Receiver& to : load.receivers) {
+        to.share /= static_cast<double>(classes.devices.Copies(to.receiver));
+      }
       for (RouteLoad::OnLinks& on : load.links) {
         TPUSIM_CHECK(on.flows % classes.links.size[on.link_class] == 0,
                      "links of one class carry different loads");

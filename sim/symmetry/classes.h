@@ -58,8 +58,15 @@ struct RouteLoad {
   // The member whose route crosses most links. All members cross as many, unless the
   // folding is approximate (Folding::kApproximate). -1: the class does not use the route.
   int32_t slowest = -1;
-  // What arrives at representatives. Of a flow of all devices of class A each member of the
-  // class B of the receivers gets |A| / |B|; where views differ, perhaps from several routes.
+  // Whose memory it loads: of the transfers of the class over this route so many reach each
+  // device of the receiver's class, on the average.
+  struct Receiver {
+    int32_t receiver = 0;  // a representative
+    double share = 0;
+  };
+  absl::InlinedVector<Receiver, 1> receivers;
+  // What arrives at representatives. This is a whole number, which differs from the share
+  // where views differ, as then several routes lead to one device.
   struct Arrival {
     int32_t receiver = 0;  // a representative
     int32_t view = 0;      // of the senders

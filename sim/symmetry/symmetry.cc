@@ -84,13 +84,16 @@ void Symmetry::FindUnevenRoutes() {
   for (size_t p = 0; p < used_.size(); ++p) {
     for (const int32_t route : used_[p]) {
       int64_t shortest = INT64_MAX, longest = 0;
+      bool dcn = false;
       for (const int32_t d : devices_of_[p]) {
         const isa::RouteEnd& end = program_.routes[route].from[d];
         if (end.peer < 0) continue;
         shortest = std::min(shortest, isa::Crossings(d, end));
         longest = std::max(longest, isa::Crossings(d, end));
+        dcn = dcn || end.dcn;
       }
-      uneven_[p][route] = shortest < longest;
+      // Another slice is more than a longer way.
+      uneven_[p][route] = shortest < longest && !dcn;
     }
   }
 }
@@ -139,10 +142,13 @@ Symmetry::Colors Symmetry::NextColors(const Colors& now) const {
       const isa::RouteEnd& end = program_.routes[route].from[d];
       if (end.peer < 0) continue;
       const Color mixed = Mix(static_cast<Color>(route));
-      const Color sends = Add(now.devices[d], mixed);
-      color = Add(Add(color, mixed), now.devices[end.peer]);
-      if (!IsUneven(program, route)) {
-        color = Mix(color, static_cast<Color>(isa::Crossings(static_cast<int64_t>(d), end)));
+      color = Add(color, mixed);
+      // Over uneven routes it counts how many arrive, not from whom or how far.
+      const bool uneven = IsUneven(program, route);
+      const Color sends = uneven ? mixed : Add(now.devices[d], mixed);
+      if (!uneven) {
+        color = Mix(Add(color, now.devices[end.peer]),
+                    static_cast<Color>(isa::Crossings(static_cast<int64_t>(d), end)));
       }
       if (end.dcn) {
         const auto peer_chip = static_cast<size_t>(end.peer / per_chip_);

@@ -28,8 +28,9 @@
 //
 // Exact as long as everything that devices share is a flow and no choice depends on a
 // device's number. With Folding::kApproximate devices whose ways over one route are of
-// different lengths stay together: the longest counts for all, and what the others lose by
-// that is reported (Skew).
+// different lengths stay together, and so do their receivers, whatever they receive from: the
+// longest way counts for all, and what the others lose by that is reported (Skew, and
+// InFlight::Spread).
 #ifndef TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 #define TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 
@@ -74,6 +75,8 @@ class Symmetry {
   void Split(const RouteSet& set);
 
   const std::vector<FoldingReport::Step>& steps() const { return steps_; }
+  // Whether ways of different lengths, or receivers from unlike senders, are put together.
+  bool overlooks_ways() const { return !are_orbits_ && !uneven_.empty(); }
   // By how much ways of different lengths let arrivals of one transfer differ at most.
   Picoseconds Skew() const;
 
