@@ -154,6 +154,10 @@ void Stream::Run() {
       }
       if (frame.told && frame.next == 0) parts_.loops->PassBegins(*this, *frame.body);
       const isa::Instruction& instruction = (*frame.body)[frame.next++];
+      if (const auto* call = std::get_if<isa::Call>(&instruction.kind)) {
+        Enter(*call->body, 1);
+        continue;
+      }
       ++retired_;
       if (!parts_.faults.Count()) {
         Sleep(Blocked::kWork);
@@ -236,6 +240,10 @@ bool Stream::Execute(const isa::Wait& wait) {
 bool Stream::Execute(const isa::Loop& loop) {
   Enter(*loop.body, loop.count, parts_.loops != nullptr && loop.count >= kFewestPasses);
   return true;
+}
+
+bool Stream::Execute(const isa::Call&) {
+  TPUSIM_CHECK(false, "a call is no instruction of its own");
 }
 
 bool Stream::Execute(const isa::Branch& branch) {

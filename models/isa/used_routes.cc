@@ -22,6 +22,8 @@ std::vector<int32_t> RoutesOf(const Body& program) {
         routes.insert(signal->route);
       } else if (const auto* loop = std::get_if<Loop>(&instruction.kind)) {
         work.push_back(loop->body.get());
+      } else if (const auto* call = std::get_if<Call>(&instruction.kind)) {
+        work.push_back(call->body.get());
       } else if (const auto* branch = std::get_if<Branch>(&instruction.kind)) {
         work.push_back(branch->bodies[branch->taken].get());
       } else if (const auto* start = std::get_if<Start>(&instruction.kind)) {

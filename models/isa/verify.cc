@@ -83,7 +83,24 @@ class Verifier {
     if (body == nullptr) return absl::InternalError("a body is missing");
     if (!seen_.insert({body, stream}).second) return absl::OkStatus();
     std::vector<int32_t> labels;
-    for (const Instruction& instruction : *body) {
+    RETURN_IF_ERROR(CheckStretch(*body, stream, /*seen=*/false, labels));
+    if (!labels.empty()) {
+      return absl::InternalError(
+          fmt::format("label '{}' does not end", program_.info.ops[labels.back()].name));
+    }
+    return absl::OkStatus();
+  }
+
+  // What is executed inside of `labels`; of what was seen before, only the labels count.
+  absl::Status CheckStretch(const Body& body, const StreamId& stream, bool seen,
+                            std::vector<int32_t>& labels) {
+    for (const Instruction& instruction : body) {
+      if (const Call* call = std::get_if<Call>(&instruction.kind)) {
+        if (call->body == nullptr) return absl::InternalError("a body is missing");
+        const bool seen_call = !seen_.insert({call->body.get(), stream}).second;
+        RETURN_IF_ERROR(CheckStretch(*call->body, stream, seen_call, labels));
+        continue;
+      }
       if (const Label* label = std::get_if<Label>(&instruction.kind)) {
         if (!Within(label->op, program_.info.ops)) {
           return absl::InternalError(fmt::format("a label of op {}, which is unknown", label->op));
@@ -98,6 +115,7 @@ class Verifier {
         }
         continue;
       }
+      if (seen) continue;
       const absl::Status status =
           std::visit([&](const auto& kind) { return Check(kind, stream); }, instruction.kind);
       if (!status.ok()) {
@@ -108,14 +126,11 @@ class Verifier {
                 : fmt::format("{}: {}", program_.info.ops[labels.back()].name, Message(status)));
       }
     }
-    if (!labels.empty()) {
-      return absl::InternalError(
-          fmt::format("label '{}' does not end", program_.info.ops[labels.back()].name));
-    }
     return absl::OkStatus();
   }
 
-  absl::Status Check(const Label&, const StreamId&) { return absl::OkStatus(); }
+  absl::Status Check(const Label&, const StreamId&) { return absl::OkStatus(); }  // CheckStretch
+  absl::Status Check(const Call&, const StreamId&) { return absl::OkStatus(); }   // likewise
   absl::Status Check(const Block& block, const StreamId& stream) {
     const int64_t slots[] = {
         block.mxu.m, block.mxu.k, block.mxu.n, block.valu,           block.eup,
@@ -261,6 +276,8 @@ void Collect(const Body& body, std::set<const Body*>& seen, std::set<StreamId>& 
   for (const Instruction& instruction : body) {
     if (const Loop* loop = std::get_if<Loop>(&instruction.kind)) {
       Collect(*loop->body, seen, streams);
+    } else if (const Call* call = std::get_if<Call>(&instruction.kind)) {
+      Collect(*call->body, seen, streams);
     } else if (const Branch* branch = std::get_if<Branch>(&instruction.kind)) {
       Collect(*branch->bodies[branch->taken], seen, streams);
     } else if (const Start* start = std::get_if<Start>(&instruction.kind)) {
