@@ -56,6 +56,7 @@ class Tokens {
     Stream* waiter = nullptr;
   };
   std::vector<Entry> states_;
+  int64_t taken_ = 0;  // that are not free
 };
 
 // What the streams of one device share.
