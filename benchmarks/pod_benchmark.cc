@@ -64,12 +64,15 @@ std::string File(const std::string& program) {
   return std::string(TPUSIM_SOURCE_DIR "/benchmarks/pod_programs/") + program + ".pb";
 }
 
-Cost Process(const std::string& program, int repeats) {
+Cost Process(const std::string& program, int repeats,
+             const std::vector<const char*>& options = {}) {
   const std::string report =
       (std::filesystem::temp_directory_path() / fmt::format("pod_benchmark.{}.json", getpid()));
   const std::string workload = File(program);
-  const std::vector<const char*> argv = {TPUSIM_BINARY,  "run",     workload.c_str(), "--report",
-                                         report.c_str(), "--quiet", nullptr};
+  std::vector<const char*> argv = {TPUSIM_BINARY, "run",          workload.c_str(),
+                                   "--report",    report.c_str(), "--quiet"};
+  argv.insert(argv.end(), options.begin(), options.end());
+  argv.push_back(nullptr);
   Cost cost;
   for (int i = 0; i < repeats; ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -160,6 +163,8 @@ int main(int argc, char** argv) {
   fmt::print("{:<48}{:>8}{:>8}{:>9}{:>10}{:>8}\n", "", "ms", "cpu ms", "peak MB", "events",
              "M/cpu s");
   Print("all-reduce of 64 MiB, v5p-16x16x16", Process("all_reduce_4096", repeats));
+  Print("  with a slow chip", Process("all_reduce_4096", repeats, {"--slow", "chip=100:0.8"}));
+  Print("  with a slow link", Process("all_reduce_4096", repeats, {"--link", "100:x+=0.5"}));
   Print("64 chips unfolded, kernel beside, one straggler", Simulation("kernel", 20, repeats));
   Print("  with every kernel step", Simulation("tile", 20, repeats));
   Print("8-layer MLP train step, v5e-16x16", Process("mlp_train_256", repeats));

@@ -161,6 +161,14 @@ void Pod::AddPaths(const isa::PodProgram& program) {
       for (const RouteLoad::OnLinks& on : load.links) {
         path.crossings.push_back({links_[classes_.links.first[on.link_class]], on.flows});
       }
+      for (const RouteLoad::Receiver& to : load.receivers) {
+        path.receivers.push_back({to.receiver, to.share});
+      }
+      for (const RouteLoad::Arrival& arrival : load.arrivals) {
+        path.arrivals.push_back({&devices_[arrival.receiver]->flags(),
+                                 arrival.view == 0 ? nullptr : &classes_.views[arrival.view].flags,
+                                 arrival.count});
+      }
     }
   }
 }

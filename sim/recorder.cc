@@ -223,44 +223,45 @@ bool Recorder::IsRecorded(int32_t device) const {
   return std::binary_search(recorded_.begin(), recorded_.end(), device);
 }
 
-const std::vector<int32_t>& Recorder::VisibleSenders(int32_t route, int32_t device_class) {
-  std::vector<std::vector<int32_t>>& visible = visible_[route];
+const std::vector<Recorder::Sender>& Recorder::VisibleSenders(int32_t route,
+                                                              int32_t device_class) {
+  std::vector<std::vector<Sender>>& visible = visible_[route];
   if (visible.empty()) {
     visible.resize(classes_.devices.first.size());
     for (int32_t source = 0; source < program_.devices(); ++source) {
-      const isa::RouteEnd& end = program_.routes[route].from[source];
+      const int32_t its_route = classes_.RouteOfMember(source, route);
+      if (its_route < 0) continue;
+      const isa::RouteEnd& end = program_.routes[its_route].from[source];
       if (end.peer < 0) continue;
       bool seen = IsRecorded(source) || IsRecorded(end.peer);
       for (const configs::Link& link : end.links) seen = seen || ShownOn(link.chip) >= 0;
-      if (seen) visible[classes_.devices.class_of[source]].push_back(source);
+      if (seen) visible[classes_.devices.class_of[source]].push_back({source, its_route});
     }
   }
   return visible[device_class];
 }
 
 void Recorder::RdmaEnded(const ici::RdmaRecord& record) {
-  DeviceRecorder& source = device(record.source);
-  DeviceRecorder& destination = device(record.destination);
-  source.totals_.finish = std::max(source.totals_.finish, record.end);
-  destination.totals_.finish = std::max(destination.totals_.finish, record.arrival);
   const isa::Rdma& rdma = *record.rdma;
+  const int32_t device_class = classes_.devices.class_of[record.source];
+  DeviceRecorder& source = device(record.source);
+  source.totals_.finish = std::max(source.totals_.finish, record.end);
   if (rdma.from == isa::MemorySpace::kHbm) source.AddHbm(record.op, rdma.bytes);
-  if (rdma.to == isa::MemorySpace::kHbm) {
-    constexpr auto kReduce = static_cast<int64_t>(timing::kReduceHbmWeight);
-    // As many arrive at a receiver as there are senders for each.
-    const int64_t arrivals =
-        classes_.devices.Copies(record.source) / classes_.devices.Copies(record.destination);
-    destination.AddHbm(record.op, rdma.bytes * (arrivals * (rdma.reduce ? kReduce : 1)));
+  const int64_t hbm = rdma.to != isa::MemorySpace::kHbm ? 0
+                      : rdma.reduce ? static_cast<int64_t>(timing::kReduceHbmWeight)
+                                    : 1;
+  for (const RouteLoad::Arrival& arrival : classes_.loads[rdma.route][device_class].arrivals) {
+    DeviceRecorder& destination = device(arrival.receiver);
+    destination.totals_.finish = std::max(destination.totals_.finish, record.arrival);
+    if (hbm > 0) destination.AddHbm(record.op, rdma.bytes * (hbm * arrival.count));
   }
   if (recorded_.empty()) return;
-  const int32_t device_class = classes_.devices.class_of[record.source];
-  for (const int32_t sender : VisibleSenders(record.rdma->route, device_class)) {
-    ShowRdma(record, sender);
-  }
+  for (const Sender& sender : VisibleSenders(rdma.route, device_class)) ShowRdma(record, sender);
 }
 
-void Recorder::ShowRdma(const ici::RdmaRecord& record, int32_t source) {
-  const isa::RouteEnd& route = program_.routes[record.rdma->route].from[source];
+void Recorder::ShowRdma(const ici::RdmaRecord& record, const Sender& sender) {
+  const int32_t source = sender.device;
+  const isa::RouteEnd& route = program_.routes[sender.route].from[source];
   if (route.links.empty() && !route.dcn) return;
   const bool sender_shown = IsRecorded(source), receiver_shown = IsRecorded(route.peer);
   const uint64_t arrow = sender_shown && receiver_shown ? ++arrows_ : 0;

@@ -184,9 +184,13 @@ class Recorder : public ici::FabricProbe {
   // The recorded device that shows the links of this chip, -1 = none.
   int32_t ShownOn(int64_t chip) const { return shown_on_chip_[chip]; }
   bool IsRecorded(int32_t device) const;
-  // Of one class, the senders on a route that leave a trace on a recorded device.
-  const std::vector<int32_t>& VisibleSenders(int32_t route, int32_t device_class);
-  void ShowRdma(const ici::RdmaRecord& record, int32_t source);
+  struct Sender {
+    int32_t device = 0;
+    int32_t route = 0;  // by its own name
+  };
+  // Of one class, the senders on a route of its representative that leave a trace on a recorded device.
+  const std::vector<Sender>& VisibleSenders(int32_t route, int32_t device_class);
+  void ShowRdma(const ici::RdmaRecord& record, const Sender& sender);
   void FlushMerged();
 
   const isa::PodProgram& program_;
@@ -196,7 +200,7 @@ class Recorder : public ici::FabricProbe {
   std::vector<std::unique_ptr<DeviceRecorder>> devices_;  // representatives only
   std::vector<int32_t> shown_on_chip_;
   std::vector<std::vector<Watch>> watches_;                 // by resource
-  std::vector<std::vector<std::vector<int32_t>>> visible_;  // by route and class, when first asked
+  std::vector<std::vector<std::vector<Sender>>> visible_;  // by route and class, when first asked
   const int64_t steps_;
   Recording recording_;
   uint64_t arrows_ = 0;

@@ -17,13 +17,17 @@ namespace tpusim::sim {
 namespace {
 
 // A simulation with these classes; nullopt: they are too coarse for `refused`.
-absl::StatusOr<std::optional<Timeline>> SimulateWith(
-    const configs::Config& config, const isa::PodProgram& program,
-    const SimulationOptions& options, const Symmetry& symmetry, std::optional<RouteSet>& refused) {
+absl::StatusOr<std::optional<Timeline>> SimulateWith(const configs::Config& config,
+                                                     const isa::PodProgram& program,
+                                                     const SimulationOptions& options,
+                                                     const Symmetry& symmetry,
+                                                     std::optional<RouteSet>& refused) {
   // Of an earlier simulation of this process.
   sc_core::sc_get_curr_simcontext()->reset();
   std::optional<InFlight> flights;
-  if (!symmetry.Allows(symmetry.all())) flights.emplace(symmetry, program);
+  if (symmetry.overlooks_ways() || !symmetry.Allows(symmetry.all())) {
+    flights.emplace(symmetry, program);
+  }
   Recorder recorder(config, program, symmetry.classes(), options.record_devices,
                     options.record_steps);
   Pod pod("pod", config, program, options.impairments, symmetry.classes(), options.every_step,
@@ -41,6 +45,7 @@ absl::StatusOr<std::optional<Timeline>> SimulateWith(
   timeline.events = pod.events();
   pod.AddBytes(timeline);
   pod.CheckInvariants(timeline);
+  timeline.folding.ignored_skew = symmetry.Skew() + (flights ? flights->Spread() : Picoseconds(0));
   return timeline;
 }
 
@@ -61,15 +66,16 @@ absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodP
                "SystemC does not count picoseconds");
 
   RETURN_IF_ERROR(CheckRoutes(program, options.impairments));
-  Symmetry symmetry(config, program, options.impairments, options.folding);
+  Symmetry symmetry(config, program, options.impairments, options.folding, options.record_devices);
   for (int64_t simulations = 1;; ++simulations) {
     std::optional<RouteSet> refused;
     ASSIGN_OR_RETURN(std::optional<Timeline> timeline,
                      SimulateWith(config, program, options, symmetry, refused));
     if (timeline) {
       timeline->chip_classes = symmetry.classes().chips.classes();
-      timeline->folding = {symmetry.classes().devices.classes(), simulations, symmetry.steps(),
-                           symmetry.Skew()};
+      timeline->folding.device_classes = symmetry.classes().devices.classes();
+      timeline->folding.simulations = simulations;
+      timeline->folding.steps = symmetry.steps();
       return *std::move(timeline);
     }
     symmetry.Split(*refused);

@@ -68,10 +68,27 @@ void Router::UseDcn(const RdmaRecord& record) {
   use(destination.host_link->from_host(), destination.host_link->copies());
 }
 
+void Router::UseReceiver(const isa::Rdma& rdma, const Fabric::Path::Receiver& receiver) {
+  const Fabric::Endpoint& to = fabric_.devices[receiver.device];
+  if (rdma.to == isa::MemorySpace::kHbm) {
+    uses_.push_back(
+        {to.hbm->resource(), receiver.share * (rdma.reduce ? timing::kReduceHbmWeight : 1)});
+  }
+  if (!rdma.reduce) return;
+  if (rdma.reduce->sparse_core) {
+    TPUSIM_CHECK(to.sparse_core != nullptr, "there is no SparseCore to add on");
+    uses_.push_back({to.sparse_core->adds(), receiver.share * timing::AddsPerByte(*rdma.reduce)});
+  } else {
+    uses_.push_back(
+        {to.vpu->adds(), receiver.share * timing::VregOpsPerByte(params_, *rdma.reduce)});
+  }
+}
+
 void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
                   const chip::StreamRef& stream, int32_t op) {
   const uint32_t slot = NewSlot();
   Pending& pending = pending_[slot];
+  pending.route = rdma.route;
   pending.flag = rdma.arrival_flag;
   RdmaRecord& record = pending.record;
   record = RdmaRecord{};
@@ -84,11 +101,9 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
   record.start = chip::Now();
 
   const Fabric::Endpoint& source = fabric_.devices[device];
-  const Fabric::Endpoint& destination = fabric_.devices[route.peer];
-  const auto senders = static_cast<double>(source.copies);
-  const double arrivals = senders / static_cast<double>(destination.copies);
+  const Fabric::Path& path = fabric_.PathOf(device, rdma.route);
   uses_.clear();
-  for (const Fabric::Path::Crossing& crossing : fabric_.PathOf(device, rdma.route).crossings) {
+  for (const Fabric::Path::Crossing& crossing : path.crossings) {
     crossing.link->Sent(rdma.bytes * crossing.flows);
     uses_.push_back({crossing.link->resource(), static_cast<double>(crossing.flows)});
   }
@@ -100,18 +115,7 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
     uses_.push_back({source.die_link->resource(), 1});
   }
   if (rdma.from == isa::MemorySpace::kHbm) uses_.push_back({source.hbm->resource(), 1});
-  if (rdma.to == isa::MemorySpace::kHbm) {
-    uses_.push_back(
-        {destination.hbm->resource(), arrivals * (rdma.reduce ? timing::kReduceHbmWeight : 1)});
-  }
-  if (rdma.reduce && rdma.reduce->sparse_core) {
-    TPUSIM_CHECK(destination.sparse_core != nullptr, "there is no SparseCore to add on");
-    uses_.push_back(
-        {destination.sparse_core->adds(), arrivals * timing::AddsPerByte(*rdma.reduce)});
-  } else if (rdma.reduce) {
-    const double ops = timing::VregOpsPerByte(params_, *rdma.reduce);
-    uses_.push_back({destination.vpu->adds(), arrivals * ops});
-  }
+  for (const Fabric::Path::Receiver& receiver : path.receivers) UseReceiver(rdma, receiver);
   fluid_.Start(static_cast<double>(rdma.bytes.value()), std::numeric_limits<double>::infinity(),
                uses_, this, slot);
 }
@@ -141,6 +145,7 @@ void Router::FlowEnded(uint64_t slot) {
 void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route) {
   const uint32_t slot = NewSlot();
   Pending& pending = pending_[slot];
+  pending.route = signal.route;
   pending.flag = signal.flag;
   pending.record = RdmaRecord{};
   pending.record.source = device;
@@ -151,10 +156,12 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
 void Router::DelayEnded(uint64_t slot) {
   const Pending& done = pending_[slot];
   const int32_t flag = done.flag;
-  const Fabric::Endpoint& source = fabric_.devices[done.record.source];
-  const Fabric::Endpoint& destination = fabric_.devices[done.record.destination];
+  const Fabric::Path& path = fabric_.PathOf(done.record.source, done.route);
   free_.push_back(static_cast<uint32_t>(slot));
-  if (flag >= 0) destination.flags->Raise(flag, source.copies / destination.copies);
+  if (flag < 0) return;
+  for (const Fabric::Path::Arrival& arrival : path.arrivals) {
+    arrival.flags->Raise(arrival.names == nullptr ? flag : (*arrival.names)[flag], arrival.count);
+  }
 }
 
 void Router::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {

@@ -38,6 +38,7 @@
 #include <systemc>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "configs/chip.h"
 #include "configs/topology.h"
 #include "models/chip/delay_queue.h"
@@ -96,13 +97,28 @@ struct Fabric {
       int64_t flows = 1;
     };
     std::vector<Crossing> crossings;
+    // Whose memory it is written to, and how many of such transfers reach each of those that
+    // the receiver represents. One, unless an approximation puts unlike receivers together.
+    struct Receiver {
+      int32_t device = 0;
+      double share = 1;
+    };
+    absl::InlinedVector<Receiver, 1> receivers;
+    // Whose flags count what arrives. `names`: what the receiver calls a flag that the
+    // sender names; null: the same.
+    struct Arrival {
+      chip::SyncFlags* flags = nullptr;
+      const std::vector<int32_t>* names = nullptr;
+      int64_t count = 1;
+    };
+    absl::InlinedVector<Arrival, 1> arrivals;
     // The device whose way over the route sets the latency.
     int32_t timed_by = -1;
   };
   struct Endpoint {
     chip::Hbm* hbm = nullptr;
     chip::Vpu* vpu = nullptr;
-    chip::SyncFlags* flags = nullptr;
+    chip::SyncFlags* flags = nullptr;               // for what it sends itself
     const chip::DieLink* die_link = nullptr;        // null where a chip is one device
     const chip::SparseCore* sparse_core = nullptr;  // null where there is none
     const chip::HostLink* host_link = nullptr;
@@ -130,8 +146,8 @@ class Router : public sc_core::sc_module,
                public steady::Stateful {
  public:
   Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::ChipParams& params,
-         int64_t chip, const LinkRates& links, const isa::PodProgram& program,
-         const Fabric& fabric, FabricProbe& probe);
+         int64_t chip, const LinkRates& links, const isa::PodProgram& program, const Fabric& fabric,
+         FabricProbe& probe);
 
   void Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
             const chip::StreamRef& stream, int32_t op) override;
@@ -152,11 +168,13 @@ class Router : public sc_core::sc_module,
   // A transfer or signal under way.
   struct Pending {
     RdmaRecord record;
+    int32_t route = -1;
     int32_t flag = -1;  // of the receiver
   };
   // Until what is sent over a route arrives.
   Picoseconds Latency(int32_t device, int32_t route) const;
   void UseDcn(const RdmaRecord& record);
+  void UseReceiver(const isa::Rdma& rdma, const Fabric::Path::Receiver& receiver);
   uint32_t NewSlot();
 
   chip::Fluid& fluid_;

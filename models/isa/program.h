@@ -60,6 +60,7 @@ struct MxuWork {
   NumberFormat format = NumberFormat::kBf16;
   // How many independent products of this size (batch).
   int64_t batch = 1;
+  bool operator==(const MxuWork&) const = default;
 };
 
 // One step of compute. Vector slots count whole-register (sublanes x lanes x
@@ -70,6 +71,7 @@ struct Block {
   int64_t valu = 0, eup = 0, xlu = 0, load = 0, store = 0;
   Cycles scalar{0};
   Cycles latency{0};
+  bool operator==(const Block&) const = default;
 };
 
 enum class WindowKind { kInput, kOutput };
@@ -86,12 +88,14 @@ struct Window {
   uint32_t moves_with = 0;
   int32_t buffers = 2;
   std::string operand;  // HLO name, for the disassembly
+  bool operator==(const Window&) const = default;
 };
 
 // Steps `count` times; the last index covers `last_fraction` of a full block.
 struct GridDim {
   int64_t count = 1;
   double last_fraction = 1.0;
+  bool operator==(const GridDim&) const = default;
 };
 
 // A software-pipelined loop of blocks over a grid (row-major, last dimension
@@ -107,6 +111,7 @@ struct Kernel {
     for (const GridDim& d : grid) n *= d.count;
     return n;
   }
+  bool operator==(const Kernel&) const = default;
 };
 
 // Local memory to local memory: HBM, CMEM, VMEM.
@@ -114,12 +119,14 @@ struct Dma {
   MemorySpace from = MemorySpace::kHbm, to = MemorySpace::kVmem;
   Bytes bytes;
   int64_t rows = 1;
+  bool operator==(const Dma&) const = default;
 };
 
 // Host memory <-> HBM over PCIe.
 struct HostDma {
   bool to_host = false;
   Bytes bytes;
+  bool operator==(const HostDma&) const = default;
 };
 
 // Adds what arrives to what is there, on the receiver's VPU or SparseCores,
@@ -128,6 +135,7 @@ struct ReduceAdd {
   int64_t element_bytes = 4;
   int64_t valu_per_vreg = 1;  // vector operations per register of elements
   bool sparse_core = false;
+  bool operator==(const ReduceAdd&) const = default;
 };
 
 // Writes to another chip's memory. `arrival_flag` of the receiver counts one
@@ -179,16 +187,19 @@ struct Branch {
 struct Label {
   int32_t op = -1;
   bool begin = true;
+  bool operator==(const Label&) const = default;
 };
 
 // Live-memory accounting, no time: `buffer` indexes ProgramInfo::buffers.
 struct Alloc {
   MemorySpace space = MemorySpace::kHbm;
   int32_t buffer = -1;
+  bool operator==(const Alloc&) const = default;
 };
 struct Free {
   MemorySpace space = MemorySpace::kHbm;
   int32_t buffer = -1;
+  bool operator==(const Free&) const = default;
 };
 
 // Queues `body` on another stream of the same device; `token` names this

@@ -48,6 +48,15 @@ class Users {
   const std::vector<std::vector<int32_t>> used_;
 };
 
+void AddReceiver(int32_t receiver, RouteLoad& load) {
+  for (RouteLoad::Receiver& known : load.receivers) {
+    if (known.receiver != receiver) continue;
+    known.share += 1;
+    return;
+  }
+  load.receivers.push_back({receiver, 1});
+}
+
 }  // namespace
 
 Partition PartitionOf(const std::vector<Color>& colors) {
@@ -82,14 +91,14 @@ void AddLinks(const configs::Config& config, const isa::PodProgram& program,
   std::vector<Color> links(static_cast<size_t>(config.topology.chips() * configs::kDirections),
                            kNoColor);
   for (const configs::Link& link : config.topology.AllLinks()) {
-    links[LinkIndex(link)] =
-        Mix(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
+    links[LinkIndex(link)] = Mix(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
   }
   std::vector<Color> over(links.size(), 0);
   users.ForEach([&](int32_t device, int32_t route, const isa::RouteEnd& end) {
     // Not symmetric in the two numbers.
-    const Color flow = Mix(Mix(kRoute, static_cast<Color>(route)),
-                           static_cast<Color>(classes.devices.class_of[device]));
+    const Color flow =
+        Mix(Mix(kRoute, static_cast<Color>(classes.RouteAtRepresentative(device, route))),
+            static_cast<Color>(classes.devices.class_of[device]));
     for (const configs::Link& link : end.links) over[LinkIndex(link)] += flow;
   });
   for (size_t l = 0; l < links.size(); ++l) {
@@ -99,13 +108,30 @@ void AddLinks(const configs::Config& config, const isa::PodProgram& program,
 
   classes.loads.assign(program.routes.size(), {});
   users.ForEach([&](int32_t device, int32_t route, const isa::RouteEnd& end) {
-    std::vector<RouteLoad>& of_route = classes.loads[route];
+    std::vector<RouteLoad>& of_route = classes.loads[classes.RouteAtRepresentative(device, route)];
     if (of_route.empty()) of_route.resize(static_cast<size_t>(classes.devices.classes()));
     RouteLoad& load = of_route[classes.devices.class_of[device]];
     const auto length = [&](int32_t of) {
       return isa::Crossings(of, program.routes[route].from[of]);
     };
-    if (load.slowest < 0 || length(device) > length(load.slowest)) load.slowest = device;
+    // The representative comes first. In other views the ways are as long as its own.
+    if (load.slowest < 0 ||
+        (classes.ViewOf(device) == 0 && length(device) > length(load.slowest))) {
+      load.slowest = device;
+    }
+    AddReceiver(classes.devices.Representative(end.peer), load);
+    if (classes.devices.IsRepresentative(end.peer)) {
+      const int32_t view = classes.ViewOf(device);
+      const auto same = std::find_if(load.arrivals.begin(), load.arrivals.end(),
+                                     [&](const RouteLoad::Arrival& arrival) {
+                                       return arrival.receiver == end.peer && arrival.view == view;
+                                     });
+      if (same != load.arrivals.end()) {
+        ++same->count;
+      } else {
+        load.arrivals.push_back({end.peer, view, 1});
+      }
+    }
     for (const configs::Link& link : end.links) {
       const int32_t its_class = classes.links.class_of[LinkIndex(link)];
       TPUSIM_CHECK(its_class >= 0, "a route crosses a link that does not exist");
@@ -119,9 +145,12 @@ void AddLinks(const configs::Config& config, const isa::PodProgram& program,
       }
     }
   });
-  // So far over all links of a class together.
+  // So far over all links, and to all devices, of a class together.
   for (std::vector<RouteLoad>& of_route : classes.loads) {
     for (RouteLoad& load : of_route) {
+      for (RouteLoad::Receiver& to : load.receivers) {
+        to.share /= static_cast<double>(classes.devices.Copies(to.receiver));
+      }
       for (RouteLoad::OnLinks& on : load.links) {
         TPUSIM_CHECK(on.flows % classes.links.size[on.link_class] == 0,
                      "links of one class carry different loads");
@@ -134,7 +163,10 @@ void AddLinks(const configs::Config& config, const isa::PodProgram& program,
 Classes Unfolded(const configs::Config& config, const isa::PodProgram& program,
                  const Impairments& impairments) {
   const auto hosts = static_cast<int64_t>(configs::HostsOf(config).chips.size());
-  Classes classes{Alone(config.devices()), Alone(config.topology.chips()), Alone(hosts), {}, {}};
+  Classes classes;
+  classes.devices = Alone(config.devices());
+  classes.chips = Alone(config.topology.chips());
+  classes.hosts = Alone(hosts);
   AddLinks(config, program, impairments, classes);
   return classes;
 }

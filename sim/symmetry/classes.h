@@ -4,6 +4,10 @@
 // one member of every class is simulated, the representative. Of a flow that every device
 // of class A starts, each member of class B receives |A| / |B|.
 //
+// Members of a class may call routes and flags by other names than their representative
+// (views; automorphisms.h says when): what it does over a route, they do over the route that
+// has this name in their view.
+//
 // Links have no state but counters, so they are no part of the partition: how much the
 // flows of every class put on each link follows from the routes. Links on which all
 // transfers of the program put the same load are one class of links and one resource.
@@ -14,6 +18,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "configs/config.h"
 #include "models/isa/program.h"
 #include "sim/impairments.h"
@@ -53,6 +58,28 @@ struct RouteLoad {
   // The member whose route crosses most links. All members cross as many, unless the
   // folding is approximate (Folding::kApproximate). -1: the class does not use the route.
   int32_t slowest = -1;
+  // Whose memory it loads: of the transfers of the class over this route so many reach each
+  // device of the receiver's class, on the average.
+  struct Receiver {
+    int32_t receiver = 0;  // a representative
+    double share = 0;
+  };
+  absl::InlinedVector<Receiver, 1> receivers;
+  // What arrives at representatives. This is a whole number, which differs from the share
+  // where views differ, as then several routes lead to one device.
+  struct Arrival {
+    int32_t receiver = 0;  // a representative
+    int32_t view = 0;      // of the senders
+    int64_t count = 0;
+  };
+  absl::InlinedVector<Arrival, 1> arrivals;
+};
+
+// What members and their representative call the same routes and flags. -1: not used.
+struct View {
+  std::vector<int32_t> at_representative;  // by route of the member
+  std::vector<int32_t> of_member;          // by route of the representative
+  std::vector<int32_t> flags;              // of the member, by flag of the representative
 };
 
 struct Classes {
@@ -60,8 +87,21 @@ struct Classes {
   Partition chips;  // their host links
   Partition hosts;  // their network cards; empty in a single slice
   Partition links;  // by LinkIndex
-  // By route, then by class of devices; empty for routes that nobody uses.
+  // View 0 leaves all names as they are and has no tables. Empty: there is no other.
+  std::vector<View> views;
+  std::vector<int32_t> view_of;  // by device; empty: 0 for all
+  // By route of the representative, then by class of devices; empty for routes that nobody uses.
   std::vector<std::vector<RouteLoad>> loads;
+
+  int32_t ViewOf(int32_t device) const { return view_of.empty() ? 0 : view_of[device]; }
+  int32_t RouteAtRepresentative(int32_t device, int32_t route) const {
+    const int32_t view = ViewOf(device);
+    return view == 0 ? route : views[view].at_representative[route];
+  }
+  int32_t RouteOfMember(int32_t device, int32_t route) const {
+    const int32_t view = ViewOf(device);
+    return view == 0 ? route : views[view].of_member[route];
+  }
 };
 
 // Classes of links and loads for the partitions of devices, chips and hosts.

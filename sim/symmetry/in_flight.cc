@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <systemc>
 
+#include "models/chip/sim_time.h"
+
 namespace tpusim::sim {
 
 InFlight::InFlight(const Symmetry& symmetry, const isa::PodProgram& program)
@@ -26,8 +28,29 @@ void InFlight::FlightBegins(int32_t device, int32_t route) {
 
 void InFlight::FlightEnds(int32_t device, int32_t route) {
   const int32_t i = IndexOf(device, route);
-  if (i < 0 || --flights_[i] > 0) return;
+  if (i < 0) return UnevenEnds(device, route);
+  if (--flights_[i] > 0) return;
   used_[i / 64] &= ~(uint64_t{1} << (i % 64));
+}
+
+void InFlight::UnevenEnds(int32_t device, int32_t route) {
+  const Classes& classes = symmetry_.classes();
+  const auto [it, fresh] = uneven_.try_emplace(route);
+  UnevenRoute& uneven = it->second;
+  if (fresh) {
+    for (const RouteLoad& load : classes.loads[route]) uneven.users += load.slowest >= 0;
+    uneven.ended.resize(classes.devices.first.size());
+  }
+  const int64_t place = uneven.ended[classes.devices.class_of[device]]++ - uneven.complete;
+  const Picoseconds now = chip::Now();
+  if (place == static_cast<int64_t>(uneven.open.size())) uneven.open.push_back({now, now, 0});
+  Ends& ends = uneven.open[static_cast<size_t>(place)];
+  ends.last = now;
+  ++ends.classes;
+  for (; !uneven.open.empty() && uneven.open.front().classes == uneven.users; ++uneven.complete) {
+    spread_ = std::max(spread_, uneven.open.front().last - uneven.open.front().first);
+    uneven.open.pop_front();
+  }
 }
 
 bool InFlight::Allowed() {

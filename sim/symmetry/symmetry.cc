@@ -8,6 +8,7 @@
 #include "configs/status_macros.h"
 #include "models/isa/used_routes.h"
 #include "models/timing/collective_timing.h"
+#include "sim/symmetry/automorphisms.h"
 #include "sim/symmetry/mix.h"
 
 namespace tpusim::sim {
@@ -18,17 +19,21 @@ constexpr Color kLeaves = 1, kArrives = 2;
 constexpr Color kClass = 5;
 // Routes that are named for a split.
 constexpr size_t kNamed = 4;
+// Below, looking for automorphisms costs more than they could save.
+constexpr int64_t kFewClasses = 4;
 
 int64_t Count(const std::vector<Color>& colors) { return PartitionOf(colors).classes(); }
 
 }  // namespace
 
 Symmetry::Symmetry(const configs::Config& config, const isa::PodProgram& program,
-                   const Impairments& impairments, Folding folding)
+                   const Impairments& impairments, Folding folding,
+                   const std::vector<int32_t>& recorded)
     : config_(config),
       program_(program),
       impairments_(impairments),
       folding_(folding),
+      recorded_(recorded),
       per_chip_(config.topology.devices_per_chip()),
       used_(isa::UsedRoutes(program)),
       on_hosts_(configs::HostsOf(config)),
@@ -58,6 +63,20 @@ Symmetry::Symmetry(const configs::Config& config, const isa::PodProgram& program
                     Count(colors_.devices)});
   Refine();
   steps_.push_back({"partners and hops of routes", classes_.devices.classes()});
+  TryOrbits();
+}
+
+void Symmetry::TryOrbits() {
+  if (classes_.devices.classes() <= kFewClasses) return;
+  if (!orbits_tried_) orbits_ = OrbitsOf(config_, program_, impairments_);
+  orbits_tried_ = true;
+  if (!orbits_ || orbits_->devices.classes() >= classes_.devices.classes()) return;
+  for (const int32_t device : recorded_) {
+    if (orbits_->ViewOf(device) != 0) return;
+  }
+  classes_ = *std::move(orbits_);
+  are_orbits_ = true;
+  steps_.push_back({"images of each other in the slice", classes_.devices.classes()});
 }
 
 void Symmetry::FindUnevenRoutes() {
@@ -65,13 +84,16 @@ void Symmetry::FindUnevenRoutes() {
   for (size_t p = 0; p < used_.size(); ++p) {
     for (const int32_t route : used_[p]) {
       int64_t shortest = INT64_MAX, longest = 0;
+      bool dcn = false;
       for (const int32_t d : devices_of_[p]) {
         const isa::RouteEnd& end = program_.routes[route].from[d];
         if (end.peer < 0) continue;
         shortest = std::min(shortest, isa::Crossings(d, end));
         longest = std::max(longest, isa::Crossings(d, end));
+        dcn = dcn || end.dcn;
       }
-      uneven_[p][route] = shortest < longest;
+      // Another slice is more than a longer way.
+      uneven_[p][route] = shortest < longest && !dcn;
     }
   }
 }
@@ -80,8 +102,8 @@ void Symmetry::Colorize() {
   colors_.devices.resize(program_.program_of_device.size());
   for (size_t d = 0; d < colors_.devices.size(); ++d) {
     const double clock = impairments_.ClockFactor(static_cast<int64_t>(d) / per_chip_);
-    colors_.devices[d] = Mix(Mix(2, static_cast<Color>(program_.program_of_device[d])),
-                             std::bit_cast<Color>(clock));
+    colors_.devices[d] =
+        Mix(Mix(2, static_cast<Color>(program_.program_of_device[d])), std::bit_cast<Color>(clock));
   }
   colors_.chips.assign(static_cast<size_t>(config_.topology.chips()), Mix(1));
   for (const int64_t chips : on_hosts_.chips) {
@@ -120,10 +142,13 @@ Symmetry::Colors Symmetry::NextColors(const Colors& now) const {
       const isa::RouteEnd& end = program_.routes[route].from[d];
       if (end.peer < 0) continue;
       const Color mixed = Mix(static_cast<Color>(route));
-      const Color sends = Add(now.devices[d], mixed);
-      color = Add(Add(color, mixed), now.devices[end.peer]);
-      if (!IsUneven(program, route)) {
-        color = Mix(color, static_cast<Color>(isa::Crossings(static_cast<int64_t>(d), end)));
+      color = Add(color, mixed);
+      // Over uneven routes it counts how many arrive, not from whom or how far.
+      const bool uneven = IsUneven(program, route);
+      const Color sends = uneven ? mixed : Add(now.devices[d], mixed);
+      if (!uneven) {
+        color = Mix(Add(color, now.devices[end.peer]),
+                    static_cast<Color>(isa::Crossings(static_cast<int64_t>(d), end)));
       }
       if (end.dcn) {
         const auto peer_chip = static_cast<size_t>(end.peer / per_chip_);
@@ -176,7 +201,7 @@ void Symmetry::AddSet(const RouteSet& set, const std::vector<Color>& devices,
 }
 
 bool Symmetry::Allows(const RouteSet& set) const {
-  if (folding_ == Folding::kOff) return true;
+  if (folding_ == Folding::kOff || are_orbits_) return true;
   // The loads that the devices of a class see under this set alone. Classes by number: two
   // of them have no color in common.
   std::vector<Color> own(classes_.devices.class_of.size()), seen;
@@ -198,6 +223,7 @@ void Symmetry::Split(const RouteSet& set) {
   TPUSIM_CHECK(classes_.devices.classes() > before && Allows(set),
                "a refinement by routes in flight together has split nothing");
   steps_.push_back({NamesOf(set) + " in flight together", classes_.devices.classes()});
+  TryOrbits();
 }
 
 std::string Symmetry::NamesOf(const RouteSet& set) const {
@@ -214,6 +240,7 @@ std::string Symmetry::NamesOf(const RouteSet& set) const {
 
 Picoseconds Symmetry::Skew() const {
   Picoseconds skew{0};
+  if (are_orbits_) return skew;
   for (size_t p = 0; p < uneven_.size(); ++p) {
     for (const int32_t route : used_[p]) {
       if (!uneven_[p][route]) continue;

@@ -21,14 +21,21 @@
 // A set here names programs and routes: all devices of a program count as sending if one
 // does.
 //
+// Where names get in the way, because the program does the same over other routes around a
+// part that is unlike the rest, the orbits of automorphisms (automorphisms.h) can be fewer
+// than the classes of the refinement. Then they are the partition; it allows every set,
+// because images transfer at the same time.
+//
 // Exact as long as everything that devices share is a flow and no choice depends on a
 // device's number. With Folding::kApproximate devices whose ways over one route are of
-// different lengths stay together: the longest counts for all, and what the others lose by
-// that is reported (Skew).
+// different lengths stay together, and so do their receivers, whatever they receive from: the
+// longest way counts for all, and what the others lose by that is reported (Skew, and
+// InFlight::Spread).
 #ifndef TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 #define TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,8 +61,10 @@ using RouteSet = std::vector<std::pair<int32_t, int32_t>>;
 class Symmetry {
  public:
   // Everything must outlive it. The program must have been verified.
+  // `recorded`: devices that must be called by the names of their own routes.
   Symmetry(const configs::Config& config, const isa::PodProgram& program,
-           const Impairments& impairments, Folding folding);
+           const Impairments& impairments, Folding folding,
+           const std::vector<int32_t>& recorded = {});
 
   const Classes& classes() const { return classes_; }
   // All that transfers can be sent on: allowed, or what is under way has to be watched.
@@ -66,6 +75,8 @@ class Symmetry {
   void Split(const RouteSet& set);
 
   const std::vector<FoldingReport::Step>& steps() const { return steps_; }
+  // Whether ways of different lengths, or receivers from unlike senders, are put together.
+  bool overlooks_ways() const { return !are_orbits_ && !uneven_.empty(); }
   // By how much ways of different lengths let arrivals of one transfer differ at most.
   Picoseconds Skew() const;
 
@@ -78,6 +89,8 @@ class Symmetry {
   Colors NextColors(const Colors& now) const;
   void AddSet(const RouteSet& set, const std::vector<Color>& devices,
               std::vector<Color>& next) const;
+  // Takes the orbits for classes if they are fewer.
+  void TryOrbits();
   void Colorize();
   bool IsUneven(int32_t program, int32_t route) const {
     return !uneven_.empty() && uneven_[program][route];
@@ -89,16 +102,20 @@ class Symmetry {
   const isa::PodProgram& program_;
   const Impairments& impairments_;
   const Folding folding_;
+  const std::vector<int32_t> recorded_;
   const int64_t per_chip_;
   const std::vector<std::vector<int32_t>> used_;  // routes, by program
   const configs::Hosts on_hosts_;
-  std::vector<Color> link_rates_;               // by LinkIndex
-  std::vector<std::vector<bool>> uneven_;       // by program and route; empty: none
+  std::vector<Color> link_rates_;                 // by LinkIndex
+  std::vector<std::vector<bool>> uneven_;         // by program and route; empty: none
   std::vector<std::vector<int32_t>> devices_of_;  // by program
   RouteSet all_;
   std::vector<RouteSet> sets_;
   Colors colors_;
   Classes classes_;
+  bool orbits_tried_ = false;
+  std::optional<Classes> orbits_;
+  bool are_orbits_ = false;  // the classes
   std::vector<FoldingReport::Step> steps_;
 };
 

@@ -26,7 +26,8 @@ constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce, CollectiveKind:
                                      CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
                                      CollectiveKind::kPermute};
 constexpr std::array<int64_t, 4> kSizes = {kKiB, 64 * kKiB, 2 * kMiB, 64 * kMiB};
-constexpr std::array<Skew, 3> kSkews = {Skew::kNone, Skew::kStraggler, Skew::kStarts};
+constexpr std::array<Skew, 4> kSkews = {Skew::kNone, Skew::kStraggler, Skew::kStarts,
+                                        Skew::kSlowLink};
 // Up to so many devices every combination is simulated.
 constexpr int64_t kThorough = 64;
 
@@ -98,9 +99,10 @@ std::string Difference(const sim::Timeline& fast, const sim::Timeline& slow) {
 }  // namespace
 
 std::string SweepCase::Name() const {
-  constexpr const char* kNames[] = {"together", "with a straggler", "at different times"};
-  return fmt::format("{} of {} B by {} on {} along axes {}, {}", lowering::KindName(kind), bytes, algorithm,
-                     slice, fmt::join(axes, ","), kNames[static_cast<int>(skew)]);
+  constexpr const char* kNames[] = {"together", "with a straggler", "at different times",
+                                    "over a slow link"};
+  return fmt::format("{} of {} B by {} on {} along axes {}, {}", lowering::KindName(kind), bytes,
+                     algorithm, slice, fmt::join(axes, ","), kNames[static_cast<int>(skew)]);
 }
 
 std::vector<SweepCase> SweepCases(int64_t most_devices) {
@@ -152,6 +154,10 @@ SweepResult RunSweepCase(const SweepCase& c, std::string& difference) {
   sim::SimulationOptions fast;
   if (c.skew == Skew::kStraggler) {
     fast.impairments.chips.push_back({Pick(7, config->topology.chips()), 0.8});
+  } else if (c.skew == Skew::kSlowLink) {
+    const std::vector<configs::Link> links = config->topology.AllLinks();
+    if (links.empty()) return SweepResult::kNoSuchAlgorithm;
+    fast.impairments.links.push_back({links[Pick(7, static_cast<int64_t>(links.size()))], 0.5});
   } else if (c.skew == Skew::kStarts) {
     DelayStarts(config->chip, program);
   }
@@ -161,8 +167,8 @@ SweepResult RunSweepCase(const SweepCase& c, std::string& difference) {
   const auto of_fast = sim::Simulate(*config, program, fast);
   const auto of_slow = sim::Simulate(*config, program, slow);
   if (!of_fast.ok() || !of_slow.ok()) {
-    difference = fmt::format("fast: {}, slow: {}", Message(of_fast.status()),
-                             Message(of_slow.status()));
+    difference =
+        fmt::format("fast: {}, slow: {}", Message(of_fast.status()), Message(of_slow.status()));
     return SweepResult::kDifferent;
   }
   difference = Difference(*of_fast, *of_slow);

@@ -1,5 +1,5 @@
 // Every collective by every algorithm on every slice, small and large, starting together,
-// beside a straggler, or at different times: what the simulator folds and fast-forwards is
+// beside a straggler, over a slow link, or at different times: what the simulator folds and fast-forwards is
 // what it gets by executing every step on every device.
 #ifndef TPUSIM_TESTS_SIM_COLLECTIVE_SWEEP_H_
 #define TPUSIM_TESTS_SIM_COLLECTIVE_SWEEP_H_
@@ -16,6 +16,7 @@ enum class Skew {
   kNone,
   kStraggler,  // one chip at 0.8 of its clock
   kStarts,     // devices begin up to a few hops later than others
+  kSlowLink,   // one link at half its rate
 };
 
 struct SweepCase {

@@ -80,6 +80,22 @@ TEST(PodEvents, DecodersFoldAndTheirLayersRepeat) {
   }
 }
 
+// Around a slow chip of a torus, and along a slow link, images of each other are one class:
+// 9 multichoose 3 distances, and 16 places along the link's axis times 9 multichoose 2.
+TEST(PodEvents, ASlowPartLeavesMirrorImagesAlike) {
+  const std::string program = std::string(kPrograms) + "all_reduce_4096.pb";
+  MachineFlags flags;
+  flags.slow = {"chip=100:0.8"};
+  const Cost slow_chip = CostOf(program, flags);
+  EXPECT_EQ(slow_chip.device_classes, 165);
+  EXPECT_LT(slow_chip.events, 250'000);
+  flags.slow.clear();
+  flags.links = {"100:x+=0.5"};
+  const Cost slow_link = CostOf(program, flags);
+  EXPECT_EQ(slow_link.device_classes, 16 * 45);
+  EXPECT_LT(slow_link.events, 1'000'000);
+}
+
 TEST(PodEvents, UnfoldedChipsBesideAStragglerCostTheirOwnWork) {
   MachineFlags flags;
   flags.fold = "off";

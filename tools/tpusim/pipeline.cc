@@ -325,15 +325,9 @@ sim::Folding FoldingOf(const std::string& text) {
   return text == "approximate" ? sim::Folding::kApproximate : sim::Folding::kExact;
 }
 
-}  // namespace
-
-absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
-                                   const std::vector<int32_t>& record_devices,
-                                   int64_t record_steps) {
-  const Stopwatch simulating;
+absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const Prepared& prepared,
+                                                           const MachineFlags& flags) {
   sim::SimulationOptions options;
-  options.record_devices = record_devices;
-  options.record_steps = record_steps;
   options.folding = FoldingOf(flags.fold);
   options.every_step = flags.detail == "tile";
   for (const std::string& text : flags.slow) {
@@ -346,6 +340,42 @@ absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags&
   }
   RETURN_IF_ERROR(sim::CheckShares(options.impairments));
   options.max_events = flags.max_events;
+  return options;
+}
+
+// So many classes of devices make a run long, and so many times fewer are worth a word.
+constexpr int64_t kManyClasses = 64;
+constexpr int64_t kWorthAWord = 8;
+
+}  // namespace
+
+absl::StatusOr<std::string> FoldingWarning(const Prepared& prepared, const MachineFlags& flags) {
+  ASSIGN_OR_RETURN(const sim::SimulationOptions options, SimulationOptionsOf(prepared, flags));
+  if (options.folding != sim::Folding::kExact || prepared.config.devices() < kManyClasses) {
+    return "";
+  }
+  const auto classes = [&](sim::Folding folding) {
+    return sim::Symmetry(prepared.config, prepared.compiled.program, options.impairments, folding)
+        .classes()
+        .devices.classes();
+  };
+  const int64_t exact = classes(sim::Folding::kExact);
+  if (exact < kManyClasses) return "";
+  const int64_t approximate = classes(sim::Folding::kApproximate);
+  if (exact < kWorthAWord * approximate) return "";
+  return fmt::format(
+      "{} of {} devices are simulated, as transfers of theirs go different ways; --fold approximate "
+      "simulates {} and says how much time that overlooks",
+      exact, prepared.config.devices(), approximate);
+}
+
+absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
+                                   const std::vector<int32_t>& record_devices,
+                                   int64_t record_steps) {
+  const Stopwatch simulating;
+  ASSIGN_OR_RETURN(sim::SimulationOptions options, SimulationOptionsOf(prepared, flags));
+  options.record_devices = record_devices;
+  options.record_steps = record_steps;
   Simulated simulated;
   absl::StatusOr<sim::Timeline> timeline =
       sim::Simulate(prepared.config, prepared.compiled.program, options);

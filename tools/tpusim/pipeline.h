@@ -82,6 +82,10 @@ std::vector<std::string> WarningsOf(const Prepared& prepared);
 // events; "" if there is nothing.
 std::string ExpectedEventsWarning(const Prepared& prepared, const MachineFlags& flags);
 
+// Where many devices have to be told apart that an approximate folding would put together:
+// how many they are; else "". Errors: impairments that cannot be.
+absl::StatusOr<std::string> FoldingWarning(const Prepared& prepared, const MachineFlags& flags);
+
 struct Simulated {
   sim::Timeline timeline;
   results::Report report;

@@ -156,6 +156,8 @@ absl::Status Run(const RunFlags& flags) {
       !warning.empty() && !flags.program.quiet) {
     PrintWarnings({warning});
   }
+  ASSIGN_OR_RETURN(const std::string folding, FoldingWarning(prepared, flags.machine));
+  if (!folding.empty() && !flags.program.quiet) PrintWarnings({folding});
   int64_t blocks = 0;
   TPUSIM_CHECK(ParseBlocks(flags.trace_blocks, &blocks), "the parser lets no other form through");
   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine, devices, blocks));

@@ -1,8 +1,7 @@
 // Which parts of small pods count as equal.
-#include "sim/symmetry/symmetry.h"
-
 #include <gtest/gtest.h>
 
+#include "sim/symmetry/symmetry.h"
 #include "tests/sim/pod_testing.h"
 
 namespace tpusim::sim {
@@ -72,9 +71,9 @@ TEST(Classes, AStragglerSplitsARingByDistance) {
   const Classes classes = FindClasses(config, Exchange(config, Ring(8)), slow);
   EXPECT_EQ(classes.devices.classes(), 8);
   // Without messages only the straggler is different.
-  EXPECT_EQ(FindClasses(config, MakeProgram(std::vector<isa::SharedBody>(8, Share())), slow)
-                .devices.classes(),
-            8);  // eight distinct programs
+  std::vector<isa::SharedBody> distinct;
+  for (int64_t d = 0; d < 8; ++d) distinct.push_back(Share(Compute(d)));
+  EXPECT_EQ(FindClasses(config, MakeProgram(distinct), slow).devices.classes(), 8);
   isa::PodProgram silent = MakeProgram({Share(Compute(10))});
   silent.program_of_device.assign(8, 0);
   EXPECT_EQ(FindClasses(config, silent, slow).devices.classes(), 2);
@@ -122,6 +121,33 @@ TEST(Classes, WaysOfDifferentLengthSplitUnlessApproximated) {
   ASSERT_TRUE(together.ok()) << Message(together.status());
   EXPECT_EQ(together->step_time, alone.step_time);
   EXPECT_EQ(together->folding.ignored_skew, Microseconds(1));
+}
+
+// A transposition of 4 x 4 chips: those on the diagonal send to themselves. Beside two kinds of
+// programs, whose devices receive from either.
+TEST(Classes, PermutationsDoNotSplitApproximately) {
+  const configs::Config config = TestConfig({4, 4, 1}, {true, true, false});
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  for (int32_t d = 0; d < 16; ++d) pairs.emplace_back(d, d % 4 * 4 + d / 4);
+  isa::Rdma rdma;
+  rdma.bytes = Bytes(1000);
+  rdma.arrival_flag = 0;
+  isa::PodProgram program = MakeProgram({Share(Compute(100), rdma, isa::Wait{0, 1}),
+                                         Share(Compute(300), rdma, isa::Wait{0, 1})});
+  program.routes = {RouteBetween(config, pairs)};
+  program.program_of_device.clear();
+  for (int32_t d = 0; d < 16; ++d) program.program_of_device.push_back(d % 4 == 0);
+  EXPECT_GT(Symmetry(config, program, {}, Folding::kExact).classes().devices.classes(), 2);
+  SimulationOptions options;
+  options.folding = Folding::kApproximate;
+  const absl::StatusOr<Timeline> timeline = Simulate(config, program, options);
+  ASSERT_TRUE(timeline.ok()) << Message(timeline.status());
+  EXPECT_EQ(timeline->folding.device_classes, 2);
+  const Timeline exact = MustSimulate(config, program);
+  EXPECT_GE(timeline->step_time, exact.step_time);
+  // Four hops of 1 us count for those who make none. Of column 0 everybody sends alone and ends
+  // after 300 + 10 ns; of the others two at a time share a link and end after 100 + 20 ns.
+  EXPECT_EQ(timeline->folding.ignored_skew, Microseconds(4) + Nanoseconds(190));
 }
 
 TEST(Classes, UnfoldedIsEverybodyAlone) {

@@ -181,7 +181,8 @@ class BodyInterpreter {
               {from_host_[to], 1}};
     }
     MustHold(end.dcn || at == end.peer / per_chip);
-    if (end.links.empty() && !end.dcn) uses.push_back({to_own_chip_.at(d), 1});
+    if (end.links.empty() && !end.dcn && end.peer != static_cast<int64_t>(d))
+      uses.push_back({to_own_chip_.at(d), 1});
     if (rdma.from == isa::MemorySpace::kHbm) {
       uses.push_back({memory_[d], 1});
       uses.push_back({memory_[end.peer], rdma.reduce ? 2.0 : 1.0});

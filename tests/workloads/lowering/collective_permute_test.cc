@@ -121,6 +121,23 @@ TEST(PermuteTest, SelfPairsAreLocalCopies) {
   EXPECT_EQ(RunBodies(config, program, lowered).bytes_sent, 0);
 }
 
+TEST(PermuteTest, DevicesOfAPermutationRunOneProgram) {
+  // 0 stays, 1 and 3 swap (two ways round a ring of four are equally long), 2 stays.
+  const configs::Config config = *configs::LoadConfig("v5p-4x4x4", {});
+  isa::PodProgram program;
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (int64_t d = 0; d < 64; ++d) pairs.emplace_back(d, d / 4 * 4 + (4 - d % 4) % 4);
+  const auto lowered = Checked(config, Permute(pairs, kMiB), program);
+  EXPECT_EQ(lowered.bodies.size(), 1);
+  ASSERT_EQ(program.routes.size(), 2);
+  for (const isa::Route& route : program.routes) {
+    EXPECT_EQ(route.from[0].peer, 0);
+    EXPECT_TRUE(route.from[0].links.empty());
+    EXPECT_EQ(route.from[1].peer, 3);
+  }
+  EXPECT_EQ(RunBodies(config, program, lowered).bytes_sent, 64 * kMiB);
+}
+
 TEST(PermuteTest, SharedLinksAreCounted) {
   // 0>2 and 1>3 on a line both cross 1>2: 5.4 + 2 + 2 * 2^20 / 39.015e9 = 61.152 us.
   const configs::Config config = V5e("4x4");

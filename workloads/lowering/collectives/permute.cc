@@ -36,6 +36,24 @@ std::vector<Message> MessagesOf(const configs::Config& config, const CollectiveR
   return messages;
 }
 
+// A device that is its own target: a transfer that crosses no link.
+Message ToItself(int64_t device, Bytes bytes) {
+  isa::RouteEnd end;
+  end.peer = static_cast<int32_t>(device);
+  return {device, device, {std::move(end)}, bytes};
+}
+
+// Where some messages take two ways, the others are sent as two halves over their one way:
+// then all devices do the same.
+void UseAsManyWays(Bytes bytes, std::vector<Message>& messages) {
+  size_t most = 1;
+  for (const Message& message : messages) most = std::max(most, message.ways.size());
+  for (Message& message : messages) {
+    message.ways.resize(most, message.ways.front());
+    message.per_way = Bytes(CeilDiv(bytes.value(), static_cast<int64_t>(most)));
+  }
+}
+
 // Sources and targets, by device.
 struct Ends {
   std::vector<bool> receives, copies;
@@ -147,23 +165,30 @@ isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveR
 
 void AddPermuteBodies(const configs::Config& config, const CollectiveRequest& request,
                       isa::PodProgram& program, Roles& roles) {
-  const std::vector<Message> messages = MessagesOf(config, request);
+  std::vector<Message> messages = MessagesOf(config, request);
   const Ends ends = EndsOf(config, request);
+  std::vector<bool> copies(static_cast<size_t>(config.devices()), false);
+  for (int64_t device = 0; device < config.devices(); ++device) {
+    if (!ends.copies[device]) continue;
+    if (request.space == isa::MemorySpace::kHbm && !messages.empty()) {
+      messages.push_back(ToItself(device, request.operand_bytes));
+    } else {
+      copies[device] = true;
+    }
+  }
+  UseAsManyWays(request.operand_bytes, messages);
   FlagTable flags(program);
   const int32_t arrived = flags.For(0, 0);
   std::vector<Stage> stages(config.devices());
   std::vector<int32_t> route_of_way;
-  for (size_t way = 0; way < 2; ++way) {
-    const bool used = std::any_of(messages.begin(), messages.end(),
-                                  [&](const Message& m) { return m.ways.size() > way; });
-    route_of_way.push_back(used ? AddRoute(RouteOf(config.topology, messages, way), program) : -1);
+  for (size_t way = 0; !messages.empty() && way < messages[0].ways.size(); ++way) {
+    route_of_way.push_back(AddRoute(RouteOf(config.topology, messages, way), program));
   }
   for (const Message& message : messages) {
-    const bool only_sends = !ends.receives[message.source];
+    const bool only_sends = !ends.receives[message.source] && message.source != message.target;
     const int32_t left = only_sends ? flags.ForSent() : -1;
-    const int64_t ways = static_cast<int64_t>(message.ways.size());
-    for (int64_t way = 0; way < ways; ++way) {
-      stages[message.source].sends.push_back({.route = route_of_way[way],
+    for (const int32_t route : route_of_way) {
+      stages[message.source].sends.push_back({.route = route,
                                               .bytes = message.per_way,
                                               .arrival_flag = arrived,
                                               .sent_flag = left,
@@ -171,13 +196,15 @@ void AddPermuteBodies(const configs::Config& config, const CollectiveRequest& re
                                               .to = request.space,
                                               .reduce = std::nullopt});
     }
+    const auto ways = static_cast<int64_t>(message.ways.size());
     if (only_sends) stages[message.source].waits.push_back({left, ways});
     stages[message.target].waits.push_back({arrived, ways});
   }
   for (int64_t device = 0; device < config.devices(); ++device) {
-    if (!ends.receives[device]) {
+    const bool gets_zeros = !ends.receives[device] && !ends.copies[device];
+    if (gets_zeros || copies[device]) {
       // Zeros come out of VMEM.
-      const isa::MemorySpace from = ends.copies[device] ? request.space : isa::MemorySpace::kVmem;
+      const isa::MemorySpace from = gets_zeros ? isa::MemorySpace::kVmem : request.space;
       stages[device].copies.push_back(
           {.from = from, .to = request.space, .bytes = request.operand_bytes});
     }

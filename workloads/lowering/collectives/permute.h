@@ -1,8 +1,9 @@
 // Permutations: every source writes its message straight to its target.
 //
 // The route is a shortest one; where both ways round a ring are equally short,
-// half of the message goes each way. A device that no pair names as target gets
-// zeros, a device that is its own target a copy. Sources that receive nothing
+// half of the message goes each way. A device that is its own target sends to itself,
+// over no link, so that all devices of a permutation run the same program; one
+// that no pair names as target gets zeros. Sources that receive nothing
 // wait until their message has left, so that they cannot run ahead of their
 // links.
 #ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_PERMUTE_H_
