@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -100,16 +101,21 @@ void Overlap(tpusim::isa::PodProgram& program, int64_t times) {
   for (SharedBody& body : program.programs) {
     Body before, repeated, after;
     std::vector<Instruction> joins;
-    for (const Instruction& instruction : *body) {
-      const InstructionKind& kind = instruction.kind;
-      if (std::holds_alternative<Alloc>(kind)) {
-        before.push_back(instruction);
-      } else if (std::holds_alternative<Free>(kind)) {
-        after.push_back(instruction);
-      } else {
-        (std::holds_alternative<Done>(kind) ? joins : repeated).push_back(instruction);
+    const std::function<void(const Body&)> sort = [&](const Body& stretch) {
+      for (const Instruction& instruction : stretch) {
+        const InstructionKind& kind = instruction.kind;
+        if (const auto* call = std::get_if<Call>(&kind)) {
+          sort(*call->body);
+        } else if (std::holds_alternative<Alloc>(kind)) {
+          before.push_back(instruction);
+        } else if (std::holds_alternative<Free>(kind)) {
+          after.push_back(instruction);
+        } else {
+          (std::holds_alternative<Done>(kind) ? joins : repeated).push_back(instruction);
+        }
       }
-    }
+    };
+    sort(*body);
     repeated.insert(repeated.end(), joins.begin(), joins.end());
     before.push_back({Loop{times, std::make_shared<const Body>(std::move(repeated))}});
     before.insert(before.end(), after.begin(), after.end());

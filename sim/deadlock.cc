@@ -49,6 +49,8 @@ class Raisers {
     for (const isa::Instruction& instruction : body) {
       if (const auto* loop = std::get_if<isa::Loop>(&instruction.kind)) {
         Walk(*loop->body, id);
+      } else if (const auto* call = std::get_if<isa::Call>(&instruction.kind)) {
+        Walk(*call->body, id);
       } else if (const auto* branch = std::get_if<isa::Branch>(&instruction.kind)) {
         Walk(*branch->bodies[branch->taken], id);
       } else if (const auto* start = std::get_if<isa::Start>(&instruction.kind)) {

@@ -63,10 +63,9 @@ void FastForward::PassBegins(const chip::Stream& stream, const isa::Body& body) 
 void FastForward::LoopEnds(const chip::Stream& stream, const isa::Body& body) {
   Loop& loop = loops_[&body];
   if (loop.stream != &stream) return;
-  remembered_ -= static_cast<int64_t>(loop.seen.size());
   loop.stream = nullptr;
   loop.passes = 0;
-  loop.seen.clear();
+  ForgetAll(loop);
   ForgetLoops();
 }
 
@@ -85,9 +84,14 @@ void FastForward::Look() {
     look_.notify(sc_core::SC_ZERO_TIME);
     return;
   }
-  auto reader = steady::StateVisitor::Read(chip::Now());
+  steady::Snapshot storage;
+  if (!spare_.empty()) {
+    storage = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  auto reader = steady::StateVisitor::Read(chip::Now(), std::move(storage));
   Visit(reader);
-  const auto now = std::make_shared<const Seen>(Seen{reader.TakeSnapshot(), recorder_.SetMark()});
+  auto now = std::make_shared<Seen>(Seen{reader.TakeSnapshot(), recorder_.SetMark()});
   bool moved = false;
   for (Loop* loop : std::exchange(due_, {})) {
     loop->due = false;
@@ -100,14 +104,28 @@ void FastForward::Look() {
     loop->seen.push_front(now);
     ++remembered_;
     if (loop->seen.size() <= kCompared) continue;
+    Forget(loop->seen.back());
     loop->seen.pop_back();
     --remembered_;
   }
+  Forget(now);
   ForgetLoops();
 }
 
+void FastForward::Forget(std::shared_ptr<Seen>& seen) {
+  constexpr size_t kSpare = 2 * kCompared;
+  if (seen.use_count() == 1 && spare_.size() < kSpare) spare_.push_back(std::move(seen->state));
+  seen.reset();
+}
+
+void FastForward::ForgetAll(Loop& loop) {
+  remembered_ -= static_cast<int64_t>(loop.seen.size());
+  for (std::shared_ptr<Seen>& seen : loop.seen) Forget(seen);
+  loop.seen.clear();
+}
+
 bool FastForward::Move(Loop& loop, const Seen& now) {
-  for (const std::shared_ptr<const Seen>& before : loop.seen) {
+  for (const std::shared_ptr<Seen>& before : loop.seen) {
     const int64_t periods = steady::PeriodsAhead(before->state, now.state);
     if (periods == 0) continue;
     TPUSIM_CHECK(periods != steady::kUnlimited, "a loop whose passes do not become fewer");
@@ -124,8 +142,7 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
     mover.CheckComplete();
     recorder_.Repeat(before->mark, period, periods);
     ++moves_;
-    remembered_ -= static_cast<int64_t>(loop.seen.size());
-    loop.seen.clear();
+    ForgetAll(loop);
     loop.passes = 0;
     return true;
   }

@@ -54,7 +54,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
     const chip::Stream* stream = nullptr;  // the first that entered it; null: none is in it
     int64_t passes = 0;                    // since then, or since time was moved
     bool due = false;                      // a pass has begun in this instant
-    std::deque<std::shared_ptr<const Seen>> seen;  // the latest first
+    std::deque<std::shared_ptr<Seen>> seen;  // the latest first
   };
 
   void end_of_elaboration() override;
@@ -63,6 +63,8 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   void Visit(steady::StateVisitor& visitor);
   // True: time has been moved.
   bool Move(Loop& loop, const Seen& now);
+  void Forget(std::shared_ptr<Seen>& seen);
+  void ForgetAll(Loop& loop);
   void ForgetLoops();
 
   sc_core::sc_module& pod_;
@@ -74,6 +76,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   std::vector<Loop*> due_;                            // in the order in which they were told
   int64_t remembered_ = 0;                            // by all loops
   int64_t moves_ = 0;
+  std::vector<steady::Snapshot> spare_;  // memory of states that nobody needs any more
 };
 
 }  // namespace tpusim::sim

@@ -22,6 +22,7 @@ bool Tokens::Begin(int32_t token) {
   Entry& entry = states_[token];
   if (entry.state != State::kFree) return false;
   entry.state = State::kRunning;
+  ++taken_;
   return true;
 }
 
@@ -30,6 +31,7 @@ void Tokens::Finish(int32_t token) {
   entry.state = State::kFinished;
   if (entry.waiter == nullptr) return;
   entry.state = State::kFree;
+  --taken_;
   std::exchange(entry.waiter, nullptr)->Wake();
 }
 
@@ -38,6 +40,7 @@ Tokens::Joined Tokens::Join(int32_t token, Stream* waiter) {
   switch (entry.state) {
     case State::kFinished:
       entry.state = State::kFree;
+      --taken_;
       return Joined::kYes;
     case State::kRunning:
       TPUSIM_CHECK(entry.waiter == nullptr, "two streams wait for one token");
@@ -50,9 +53,11 @@ Tokens::Joined Tokens::Join(int32_t token, Stream* waiter) {
 }
 
 void Tokens::Visit(steady::StateVisitor& visitor) {
-  for (size_t token = 0; token < states_.size(); ++token) {
+  int64_t left = taken_;
+  for (size_t token = 0; left > 0; ++token) {
     const Entry& entry = states_[token];
-    if (entry.state == State::kFree && entry.waiter == nullptr) continue;
+    if (entry.state == State::kFree) continue;
+    --left;
     visitor.Same(static_cast<int64_t>(token));
     visitor.Same(static_cast<int64_t>(entry.state));
     visitor.Same(entry.waiter);
@@ -154,6 +159,10 @@ void Stream::Run() {
       }
       if (frame.told && frame.next == 0) parts_.loops->PassBegins(*this, *frame.body);
       const isa::Instruction& instruction = (*frame.body)[frame.next++];
+      if (const auto* call = std::get_if<isa::Call>(&instruction.kind)) {
+        Enter(*call->body, 1);
+        continue;
+      }
       ++retired_;
       if (!parts_.faults.Count()) {
         Sleep(Blocked::kWork);
@@ -236,6 +245,10 @@ bool Stream::Execute(const isa::Wait& wait) {
 bool Stream::Execute(const isa::Loop& loop) {
   Enter(*loop.body, loop.count, parts_.loops != nullptr && loop.count >= kFewestPasses);
   return true;
+}
+
+bool Stream::Execute(const isa::Call&) {
+  TPUSIM_CHECK(false, "a call is no instruction of its own");
 }
 
 bool Stream::Execute(const isa::Branch& branch) {

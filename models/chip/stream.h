@@ -56,6 +56,7 @@ class Tokens {
     Stream* waiter = nullptr;
   };
   std::vector<Entry> states_;
+  int64_t taken_ = 0;  // that are not free
 };
 
 // What the streams of one device share.
@@ -133,6 +134,7 @@ class Stream : public sc_core::sc_module,
   bool Execute(const isa::Signal& signal);
   bool Execute(const isa::Wait& wait);
   bool Execute(const isa::Loop& loop);
+  bool Execute(const isa::Call& call);
   bool Execute(const isa::Branch& branch);
   bool Execute(const isa::Label& label);
   bool Execute(const isa::Alloc& alloc);

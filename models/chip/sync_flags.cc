@@ -9,12 +9,12 @@ void SyncFlags::Raise(int32_t flag, int64_t times) {
 }
 
 void SyncFlags::RaiseOnce(int32_t flag) {
-  ++counts_[flag];
+  if (counts_[flag]++ == 0) ++raised_;
   for (auto waiter = waiters_.begin(); waiter != waiters_.end(); ++waiter) {
     if (waiter->flag != flag) continue;
     // Only the oldest waiter may take: a later, smaller wait must not overtake it.
     if (counts_[flag] < waiter->count) return;
-    counts_[flag] -= waiter->count;
+    Lower(flag, waiter->count);
     FlagListener* listener = waiter->listener;
     waiters_.erase(waiter);
     listener->FlagReached();
@@ -22,11 +22,17 @@ void SyncFlags::RaiseOnce(int32_t flag) {
   }
 }
 
+void SyncFlags::Lower(int32_t flag, int64_t count) {
+  if (count == 0) return;
+  counts_[flag] -= count;
+  if (counts_[flag] == 0) --raised_;
+}
+
 bool SyncFlags::Take(int32_t flag, int64_t count, FlagListener* listener) {
   bool queued = false;
   for (const Waiter& waiter : waiters_) queued |= waiter.flag == flag;
   if (!queued && counts_[flag] >= count) {
-    counts_[flag] -= count;
+    Lower(flag, count);
     return true;
   }
   waiters_.push_back({flag, count, listener});
@@ -34,8 +40,10 @@ bool SyncFlags::Take(int32_t flag, int64_t count, FlagListener* listener) {
 }
 
 void SyncFlags::Visit(steady::StateVisitor& visitor) {
-  for (size_t flag = 0; flag < counts_.size(); ++flag) {
+  int64_t left = raised_;
+  for (size_t flag = 0; left > 0; ++flag) {
     if (counts_[flag] == 0) continue;
+    --left;
     visitor.Same(static_cast<int64_t>(flag));
     visitor.Same(counts_[flag]);
   }

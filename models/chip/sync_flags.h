@@ -37,12 +37,14 @@ class SyncFlags {
 
  private:
   void RaiseOnce(int32_t flag);
+  void Lower(int32_t flag, int64_t count);
   struct Waiter {
     int32_t flag = 0;
     int64_t count = 0;
     FlagListener* listener = nullptr;
   };
   std::vector<int64_t> counts_;
+  int64_t raised_ = 0;            // flags that are not at zero
   std::vector<Waiter> waiters_;  // oldest first; at most one per stream
 };
 

@@ -135,10 +135,14 @@ class Writer {
   void Nested(const Body& body) {
     ++depth_;
     const int depth = depth_;
+    WriteAll(body);
+    depth_ = depth - 1;
+  }
+
+  void WriteAll(const Body& body) {
     for (const Instruction& instruction : body) {
       std::visit([this](const auto& kind) { Write(kind); }, instruction.kind);
     }
-    depth_ = depth - 1;
   }
 
   std::string Slots(const Block& block) const {
@@ -209,6 +213,7 @@ class Writer {
     Line("loop {} times", loop.count);
     Nested(*loop.body);
   }
+  void Write(const Call& call) { WriteAll(*call.body); }
   void Write(const Branch& branch) {
     Line("branch {} of {} taken", branch.taken, branch.bodies.size());
     Nested(*branch.bodies[branch.taken]);

@@ -15,9 +15,28 @@ class Counter {
   // Each body is counted once, however often it is used.
   double Count(const Body& body) {
     if (const auto found = counted_.find(&body); found != counted_.end()) return found->second;
-    double count = 0;
     std::vector<int32_t> labels;
+    const double count = Count(body, labels);
+    counted_.emplace(&body, count);
+    return count;
+  }
+
+  InstructionCount Run() {
+    for (const SharedBody& body : program_.programs) {
+      result_.instructions = std::max(result_.instructions, Count(*body));
+    }
+    return result_;
+  }
+
+ private:
+  // What is executed inside of `labels`.
+  double Count(const Body& body, std::vector<int32_t>& labels) {
+    double count = 0;
     for (const Instruction& instruction : body) {
+      if (const auto* call = std::get_if<Call>(&instruction.kind)) {
+        count += Count(*call->body, labels);
+        continue;
+      }
       count += 1;
       if (const auto* label = std::get_if<Label>(&instruction.kind)) {
         if (label->begin) {
@@ -39,18 +58,9 @@ class Counter {
         count += Count(*start->body);
       }
     }
-    counted_.emplace(&body, count);
     return count;
   }
 
-  InstructionCount Run() {
-    for (const SharedBody& body : program_.programs) {
-      result_.instructions = std::max(result_.instructions, Count(*body));
-    }
-    return result_;
-  }
-
- private:
   const PodProgram& program_;
   std::unordered_map<const Body*, double> counted_;  // asked, never iterated over
   double largest_ = 0;

@@ -15,7 +15,8 @@
 // A synchronous collective is a Start followed at once by its Done.
 //
 // SPMD programs are the same on most devices; `programs` holds the distinct
-// ones and `program_of_device` says who runs which. Bodies are shared.
+// ones and `program_of_device` says who runs which. Bodies are shared: what programs
+// have in common they Call.
 //
 // Peers are relative: an Rdma names a Route, and the route table says where
 // that leads from each device. A device without an entry in a route
@@ -168,6 +169,13 @@ struct Loop {
   SharedBody body;
 };
 
+// A stretch that several programs or places share, and that is not stored at each of
+// them: its instructions are executed as if they stood here. It is none itself. Labels
+// may begin inside and end outside.
+struct Call {
+  SharedBody body;
+};
+
 // The branch that this device takes was decided when the program was lowered.
 struct Branch {
   int32_t taken = 0;
@@ -205,8 +213,8 @@ struct Done {
   int32_t token = 0;
 };
 
-using InstructionKind = std::variant<Block, Kernel, Dma, HostDma, Rdma, Signal, Wait, Loop, Branch,
-                                     Label, Alloc, Free, Start, Done>;
+using InstructionKind = std::variant<Block, Kernel, Dma, HostDma, Rdma, Signal, Wait, Loop, Call,
+                                     Branch, Label, Alloc, Free, Start, Done>;
 struct Instruction {
   InstructionKind kind;
 };

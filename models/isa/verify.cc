@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -83,23 +84,26 @@ class Verifier {
     if (body == nullptr) return absl::InternalError("a body is missing");
     if (!seen_.insert({body, stream}).second) return absl::OkStatus();
     std::vector<int32_t> labels;
-    for (const Instruction& instruction : *body) {
+    RETURN_IF_ERROR(CheckStretch(*body, stream, labels));
+    if (!labels.empty()) {
+      return absl::InternalError(
+          fmt::format("label '{}' does not end", program_.info.ops[labels.back()].name));
+    }
+    return absl::OkStatus();
+  }
+
+  // What is executed inside of `labels`.
+  absl::Status CheckStretch(const Body& body, const StreamId& stream,
+                            std::vector<int32_t>& labels) {
+    for (const Instruction& instruction : body) {
+      absl::Status status;
       if (const Label* label = std::get_if<Label>(&instruction.kind)) {
-        if (!Within(label->op, program_.info.ops)) {
-          return absl::InternalError(fmt::format("a label of op {}, which is unknown", label->op));
-        }
-        if (label->begin) {
-          labels.push_back(label->op);
-        } else if (labels.empty() || labels.back() != label->op) {
-          return absl::InternalError(fmt::format("label '{}' ends without having begun",
-                                                 program_.info.ops[label->op].name));
-        } else {
-          labels.pop_back();
-        }
-        continue;
+        RETURN_IF_ERROR(CheckLabel(*label, labels));
+      } else if (const Call* call = std::get_if<Call>(&instruction.kind)) {
+        RETURN_IF_ERROR(CheckCall(call->body.get(), stream, labels));
+      } else {
+        status = std::visit([&](const auto& kind) { return Check(kind, stream); }, instruction.kind);
       }
-      const absl::Status status =
-          std::visit([&](const auto& kind) { return Check(kind, stream); }, instruction.kind);
       if (!status.ok()) {
         return absl::Status(
             status.code(),
@@ -108,14 +112,60 @@ class Verifier {
                 : fmt::format("{}: {}", program_.info.ops[labels.back()].name, Message(status)));
       }
     }
-    if (!labels.empty()) {
-      return absl::InternalError(
-          fmt::format("label '{}' does not end", program_.info.ops[labels.back()].name));
+    return absl::OkStatus();
+  }
+
+  // Of a stretch that was checked already only those labels count that do not begin and
+  // end in it.
+  absl::Status CheckCall(const Body* body, const StreamId& stream, std::vector<int32_t>& labels) {
+    if (body == nullptr) return absl::InternalError("a body is missing");
+    const auto [it, is_new] = open_labels_.try_emplace({body, stream});
+    if (!is_new) {
+      for (const Label& label : it->second) RETURN_IF_ERROR(CheckLabel(label, labels));
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(CheckStretch(*body, stream, labels));
+    std::vector<Label> open;
+    AddOpenLabels(*body, stream, open);
+    open_labels_[{body, stream}] = std::move(open);
+    return absl::OkStatus();
+  }
+
+  void AddOpenLabels(const Body& body, const StreamId& stream, std::vector<Label>& open) const {
+    const auto add = [&](const Label& label) {
+      const bool ends = !label.begin && !open.empty() && open.back().begin;
+      if (ends) {
+        open.pop_back();
+      } else {
+        open.push_back(label);
+      }
+    };
+    for (const Instruction& instruction : body) {
+      if (const Label* label = std::get_if<Label>(&instruction.kind)) {
+        add(*label);
+      } else if (const Call* call = std::get_if<Call>(&instruction.kind)) {
+        for (const Label& label : open_labels_.at({call->body.get(), stream})) add(label);
+      }
+    }
+  }
+
+  absl::Status CheckLabel(const Label& label, std::vector<int32_t>& labels) const {
+    if (!Within(label.op, program_.info.ops)) {
+      return absl::InternalError(fmt::format("a label of op {}, which is unknown", label.op));
+    }
+    if (label.begin) {
+      labels.push_back(label.op);
+    } else if (labels.empty() || labels.back() != label.op) {
+      return absl::InternalError(fmt::format("label '{}' ends without having begun",
+                                             program_.info.ops[label.op].name));
+    } else {
+      labels.pop_back();
     }
     return absl::OkStatus();
   }
 
-  absl::Status Check(const Label&, const StreamId&) { return absl::OkStatus(); }
+  absl::Status Check(const Label&, const StreamId&) { return absl::OkStatus(); }  // CheckStretch
+  absl::Status Check(const Call&, const StreamId&) { return absl::OkStatus(); }   // likewise
   absl::Status Check(const Block& block, const StreamId& stream) {
     const int64_t slots[] = {
         block.mxu.m, block.mxu.k, block.mxu.n, block.valu,           block.eup,
@@ -253,6 +303,8 @@ class Verifier {
   const configs::Topology& topology_;
   int32_t program_index_ = 0;
   std::set<std::pair<const Body*, StreamId>> seen_;  // never iterated over
+  // Of stretches that are called, all of them seen.
+  std::map<std::pair<const Body*, StreamId>, std::vector<Label>> open_labels_;
   std::set<std::pair<int32_t, int32_t>> checked_;    // (program, route)
 };
 
@@ -261,6 +313,8 @@ void Collect(const Body& body, std::set<const Body*>& seen, std::set<StreamId>& 
   for (const Instruction& instruction : body) {
     if (const Loop* loop = std::get_if<Loop>(&instruction.kind)) {
       Collect(*loop->body, seen, streams);
+    } else if (const Call* call = std::get_if<Call>(&instruction.kind)) {
+      Collect(*call->body, seen, streams);
     } else if (const Branch* branch = std::get_if<Branch>(&instruction.kind)) {
       Collect(*branch->bodies[branch->taken], seen, streams);
     } else if (const Start* start = std::get_if<Start>(&instruction.kind)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "configs/status_macros.h"
 
@@ -84,9 +85,27 @@ StateVisitor StateVisitor::Read(Picoseconds now, Snapshot storage) {
   StateVisitor visitor;
   visitor.read_ = std::move(storage);
   visitor.read_.at = now;
-  visitor.read_.kinds.clear();
-  visitor.read_.values.clear();
+  visitor.next_value_ = visitor.read_.values.data();
+  visitor.next_kind_ = visitor.read_.kinds.data();
+  visitor.end_ = visitor.next_value_ + visitor.read_.values.size();
   return visitor;
+}
+
+void StateVisitor::MakeRoom() {
+  const ptrdiff_t read = next_value_ - read_.values.data();
+  const auto size = static_cast<size_t>(read + std::max<ptrdiff_t>(64, read / 2));
+  read_.values.resize(size);
+  read_.kinds.resize(size);
+  next_value_ = read_.values.data() + read;
+  next_kind_ = read_.kinds.data() + read;
+  end_ = read_.values.data() + size;
+}
+
+Snapshot StateVisitor::TakeSnapshot() {
+  const auto read = static_cast<size_t>(next_value_ - read_.values.data());
+  read_.values.resize(read);
+  read_.kinds.resize(read);
+  return std::move(read_);
 }
 
 StateVisitor StateVisitor::Move(const Snapshot& earlier, const Snapshot& later, int64_t periods) {
@@ -99,6 +118,12 @@ StateVisitor StateVisitor::Move(const Snapshot& earlier, const Snapshot& later, 
 }
 
 void StateVisitor::Write(Kind kind, int64_t& value) {
+  if (later_ == nullptr) {
+    MakeRoom();
+    *next_value_++ = value;
+    *next_kind_++ = kind;
+    return;
+  }
   TPUSIM_CHECK(next_ < later_->values.size() && later_->kinds[next_] == kind,
                "a module shows other numbers when it is moved than when it was read");
   const int64_t before = earlier_->values[next_], after = later_->values[next_];

@@ -105,7 +105,7 @@ class StateVisitor {
   }
 
   // After reading.
-  Snapshot TakeSnapshot() { return std::move(read_); }
+  Snapshot TakeSnapshot();
   // After moving: aborts unless everything that was read has been written.
   void CheckComplete() const;
 
@@ -124,17 +124,23 @@ class StateVisitor {
     value = std::bit_cast<double>(bits);
   }
   void Visit(Kind kind, int64_t&& value) { Visit(kind, value); }
+  // A state has tens of thousands of numbers: reading one has to be cheap.
   void Visit(Kind kind, int64_t& value) {
-    if (later_ == nullptr) {
-      read_.kinds.push_back(kind);
-      read_.values.push_back(value);
-    } else {
+    if (next_value_ == end_) {
       Write(kind, value);
+    } else {
+      *next_value_++ = value;
+      *next_kind_++ = kind;
     }
   }
+  // The next number that is moved, or that finds no room in what is read.
   void Write(Kind kind, int64_t& value);
+  void MakeRoom();
 
-  Snapshot read_;
+  Snapshot read_;  // larger than what was read so far
+  int64_t* next_value_ = nullptr;
+  const int64_t* end_ = nullptr;
+  Kind* next_kind_ = nullptr;
   const Snapshot* earlier_ = nullptr;
   const Snapshot* later_ = nullptr;
   int64_t periods_ = 0;

@@ -1,6 +1,7 @@
 #include "models/timing/kernel_time.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -107,7 +108,7 @@ class Replay {
   }
 
   // The step to go on with: `step`, or a later one if an iteration of some grid
-  // dimension begins here just as the one before it did.
+  // dimension begins here just as one of the last ones did.
   int64_t SkipFrom(int64_t step) {
     int64_t inner = 1;  // steps of one iteration
     for (size_t d = kernel_.grid.size(); d-- > 0; inner *= kernel_.grid[d].count) {
@@ -116,17 +117,22 @@ class Replay {
       const int64_t index = step / inner % count;
       const int64_t skipped = RepeatableIterations(count, index);
       if (skipped == 0) continue;
-      Iteration& before = iterations_[d];
+      std::array<Iteration, kRemembered>& remembered = iterations_[d];
       Observe(step, state_);
-      if (index > 1 && before.step == step - inner && before.state == state_) {
-        Shift((end_ - before.end) * skipped, inner * skipped);
-        step += inner * skipped;
+      for (int64_t back = 1; back <= kRemembered && back < index && back <= skipped; ++back) {
+        const Iteration& before = remembered[static_cast<size_t>(back - 1)];
+        if (before.step != step - inner * back) break;
+        if (before.state != state_) continue;
+        const int64_t times = skipped / back;
+        Shift((end_ - before.end) * times, inner * back * times);
+        step += inner * back * times;
         steps_.Seek(step);
         return step;
       }
-      before.step = step;
-      before.end = end_;
-      before.state.swap(state_);
+      std::rotate(remembered.begin(), remembered.end() - 1, remembered.end());
+      remembered.front().step = step;
+      remembered.front().end = end_;
+      remembered.front().state.swap(state_);
     }
     return step;
   }
@@ -141,6 +147,8 @@ class Replay {
     }
   }
 
+  // Transfers and steps take turns: it may take several iterations to come back.
+  static constexpr int64_t kRemembered = 4;
   struct Iteration {
     int64_t step = -1;
     Picoseconds end{0};
@@ -156,7 +164,8 @@ class Replay {
   Picoseconds end_{0};                 // of the last step
   Picoseconds channel_{0};             // when the last transfer ends
   Picoseconds fetched_[2] = {{}, {}};  // inputs of the next step and the one after
-  std::vector<Iteration> iterations_;  // per grid dimension, the last that began
+  // Per grid dimension, the last that began, the latest first.
+  std::vector<std::array<Iteration, kRemembered>> iterations_;
   std::vector<int64_t> state_;
 };
 

@@ -140,6 +140,8 @@ class Matcher {
   bool Same(const isa::Loop& a, const isa::Loop& b) {
     return a.count == b.count && Bodies(*a.body, *b.body);
   }
+  // Also of the same stretch: its names are renamed where this one calls it.
+  bool Same(const isa::Call& a, const isa::Call& b) { return Bodies(*a.body, *b.body); }
   bool Same(const isa::Branch& a, const isa::Branch& b) {
     return a.taken == b.taken && a.bodies.size() == b.bodies.size() &&
            Bodies(*a.bodies[a.taken], *b.bodies[b.taken]);

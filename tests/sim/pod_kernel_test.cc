@@ -44,6 +44,17 @@ TEST(PodKernel, OneStep) {
   EXPECT_EQ(timeline.events, 5);
 }
 
+TEST(PodKernel, WhatIsCalledRunsAsIfItStoodThere) {
+  isa::Kernel kernel;
+  kernel.windows = {Input(1'000'000, 0), Output(500'000, 0)};
+  kernel.block = Compute(1000);
+  const isa::Call call{Share(isa::Call{Share(kernel)})};
+  const Timeline timeline = MustSimulate(TestConfig(), MakeProgram({Share(call)}));
+  // As above; a call is no instruction.
+  EXPECT_EQ(timeline.step_time, Nanoseconds(5500));
+  EXPECT_EQ(timeline.events, 5);
+}
+
 TEST(PodKernel, TwoStepsBoundByCompute) {
   // F0 moves 2.5-3.5, F1 behind it 3.5-4.5. Step 0 3.5-6.5, step 1 6.5-9.5.
   // W1 is issued at 9.5 and moves 10.0-10.5.

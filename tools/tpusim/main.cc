@@ -16,6 +16,10 @@
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace tpusim::tools {
 
 int ExitCode(const absl::Status& status) {
@@ -91,6 +95,15 @@ int Main(int argc, char** argv) {
 }  // namespace tpusim::tools
 
 int main(int argc, char** argv) {
+#ifdef __GLIBC__
+  // A large program is millions of small objects beside lists of all of them. By default
+  // every such list costs a walk through all small objects that were freed meanwhile, and
+  // its pages are given back and asked for anew.
+  constexpr int kNever = 1 << 30;
+  mallopt(M_MXFAST, 0);
+  mallopt(M_MMAP_THRESHOLD, kNever);
+  mallopt(M_TRIM_THRESHOLD, kNever);
+#endif
   std::signal(SIGABRT, tpusim::tools::ExitOnAbort);
   tpusim::results::RemoveTemporariesOnSignals();
   try {

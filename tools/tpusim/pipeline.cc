@@ -262,6 +262,8 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
                                                 *prepared.compiled.optimized)) {
       info.warnings.push_back(std::move(warning));
     }
+    // The simulation and its trace take the memory.
+    prepared.compiled.optimized.reset();
   }
   return prepared;
 }

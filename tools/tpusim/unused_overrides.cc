@@ -56,6 +56,7 @@ class Walker {
   }
   void operator()(const isa::HostDma&) { uses_.host = true; }
   void operator()(const isa::Loop& loop) { Visit(loop.body); }
+  void operator()(const isa::Call& call) { Visit(call.body); }
   void operator()(const isa::Branch& branch) {
     for (const isa::SharedBody& body : branch.bodies) Visit(body);
   }

@@ -19,6 +19,7 @@
 #include "workloads/lowering/instruction_class.h"
 #include "workloads/lowering/kernels/kernel_view.h"
 #include "workloads/lowering/kernels/product.h"
+#include "workloads/lowering/program_template.h"
 #include "workloads/lowering/remote_dma.h"
 #include "workloads/lowering/transfers.h"
 #include "workloads/passes/async_collectives.h"
@@ -74,6 +75,7 @@ class Lowering {
 
     RETURN_IF_ERROR(DecideBranches());
 
+    const ProgramTemplate program = TemplateOfProgram();
     // Devices by the roles they play and the branches they take, in device order.
     std::map<std::vector<int32_t>, int32_t> program_of_roles;
     program_.program_of_device.assign(static_cast<size_t>(config.devices()), -1);
@@ -92,9 +94,7 @@ class Lowering {
       for (const Branch& b : branches_) roles.push_back(b.taken[partition_of[device]]);
       const auto [it, fresh] =
           program_of_roles.try_emplace(roles, static_cast<int32_t>(program_.programs.size()));
-      if (fresh) {
-        program_.programs.push_back(ProgramFor(roles));
-      }
+      if (fresh) program_.programs.push_back(program.Program(roles));
       program_.program_of_device[device] = it->second;
     }
     RETURN_IF_ERROR(SumTotals(*input_.module->entry(), 1));
@@ -344,104 +344,120 @@ class Lowering {
                                                   : isa::MemorySpace::kHbm;
   }
 
-  isa::SharedBody ProgramFor(const std::vector<int32_t>& roles) {
-    isa::Body body;
-    for (int32_t b : input_.memory->arguments) Add(body, isa::Alloc{SpaceOfBuffer(b), b});
-    AppendComputation(*input_.module->entry(), roles, body);
-    return std::make_shared<const isa::Body>(std::move(body));
+  // What all devices run, but for their roles.
+  ProgramTemplate TemplateOfProgram() {
+    ProgramTemplate program;
+    for (int32_t b : input_.memory->arguments) program.Add(isa::Alloc{SpaceOfBuffer(b), b});
+    AppendComputation(*input_.module->entry(), program);
+    program.Finish();
+    return program;
   }
 
-  template <typename Kind>
-  static void Add(isa::Body& body, Kind kind) {
-    body.push_back(isa::Instruction{std::move(kind)});
-  }
-
-  void AppendComputation(const Computation& computation, const std::vector<int32_t>& roles,
-                         isa::Body& body) {
+  void AppendComputation(const Computation& computation, ProgramTemplate& body) {
     const passes::ComputationMemory& memory = input_.memory->computations.at(&computation);
     const std::vector<Instruction*> order = computation.Order();
     for (size_t n = 0; n < order.size(); ++n) {
-      for (int32_t b : memory.alloc_before[n]) Add(body, isa::Alloc{SpaceOfBuffer(b), b});
-      AppendInstruction(*order[n], roles, body);
-      for (int32_t b : memory.free_after[n]) Add(body, isa::Free{SpaceOfBuffer(b), b});
+      for (int32_t b : memory.alloc_before[n]) body.Add(isa::Alloc{SpaceOfBuffer(b), b});
+      AppendInstruction(*order[n], body);
+      for (int32_t b : memory.free_after[n]) body.Add(isa::Free{SpaceOfBuffer(b), b});
     }
   }
 
-  void AppendInstruction(const Instruction& i, const std::vector<int32_t>& roles, isa::Body& body) {
+  void AppendInstruction(const Instruction& i, ProgramTemplate& body) {
     const Op& op = ops_.at(&i);
     if (op.what == InstructionClass::kNothing) return;
     if (op.what == InstructionClass::kScalar) {
-      Add(body, ScalarBlock(i));
+      body.Add(ScalarBlock(i));
       return;
     }
-    Add(body, isa::Label{op.op, true});
+    body.Add(isa::Label{op.op, true});
     switch (op.what) {
-      case InstructionClass::kKernel: {
-        const bool sends = op.collective >= 0 && AppendStart(op.collective, roles, body);
-        Add(body, op.kernel);
-        if (sends) Add(body, isa::Done{collectives_[op.collective].token});
+      case InstructionClass::kKernel:
+        if (op.collective >= 0) AppendStart(op.collective, body);
+        body.Add(op.kernel);
+        if (op.collective >= 0) AppendDone(op.collective, body);
         break;
-      }
       case InstructionClass::kCollective:
-        if (AppendStart(op.collective, roles, body)) {
-          Add(body, isa::Done{collectives_[op.collective].token});
-        }
+        AppendStart(op.collective, body);
+        AppendDone(op.collective, body);
         break;
       case InstructionClass::kStart:
       case InstructionClass::kCopyStart:
-        AppendStart(op.collective, roles, body);
+        AppendStart(op.collective, body);
         break;
       case InstructionClass::kTransfer:
-        body.insert(body.end(), op.transfer.begin(), op.transfer.end());
+        body.Add(op.transfer);
         break;
       case InstructionClass::kBranch: {
-        isa::Branch branch;
-        branch.taken = roles[collectives_.size() + static_cast<size_t>(op.branch)];
-        for (const Computation* c : i.called()) {
-          isa::Body inner;
-          AppendComputation(*c, roles, inner);
-          branch.bodies.push_back(std::make_shared<const isa::Body>(std::move(inner)));
-        }
-        Add(body, std::move(branch));
+        std::vector<ProgramTemplate> bodies(i.called().size());
+        for (size_t n = 0; n < bodies.size(); ++n) AppendComputation(*i.called()[n], bodies[n]);
+        body.AddBranch(RoleOf(branches_[op.branch]), std::move(bodies));
         break;
       }
       case InstructionClass::kCall:
-        AppendComputation(*i.called()[0], roles, body);
+        AppendComputation(*i.called()[0], body);
         break;
-      case InstructionClass::kDone: {
-        const int32_t collective = ops_.at(&StartOf(i)).collective;
-        if (roles[collective] >= 0) Add(body, isa::Done{collectives_[collective].token});
+      case InstructionClass::kDone:
+        AppendDone(ops_.at(&StartOf(i)).collective, body);
         break;
-      }
       case InstructionClass::kLoop: {
-        isa::Body inner;
-        AppendComputation(*i.called()[1], roles, inner);  // the condition, every time
-        AppendComputation(*i.called()[0], roles, inner);
-        Add(body, isa::Loop{op.trips, std::make_shared<const isa::Body>(std::move(inner))});
+        ProgramTemplate inner;
+        AppendComputation(*i.called()[1], inner);  // the condition, every time
+        AppendComputation(*i.called()[0], inner);
+        body.AddLoop(op.trips, std::move(inner));
         break;
       }
       default:
         break;
     }
-    Add(body, isa::Label{op.op, false});
+    body.Add(isa::Label{op.op, false});
   }
 
-  // False: this device takes no part.
-  bool AppendStart(int32_t collective, const std::vector<int32_t>& roles, isa::Body& body) {
-    const int32_t role = roles[collective];
-    if (role < 0) return false;
-    const Collective& c = collectives_[collective];
+  // Not on devices that take no part.
+  void AppendStart(int32_t collective, ProgramTemplate& body) {
+    body.AddVarying(RoleOf(collective), [=, this](int32_t role) -> std::optional<isa::Instruction> {
+      if (role < 0) return std::nullopt;
+      const Collective& c = collectives_[collective];
+      return isa::Instruction{isa::Start{c.stream, c.token, Labelled(collective, role)}};
+    });
+  }
+
+  void AppendDone(int32_t collective, ProgramTemplate& body) {
+    body.AddVarying(RoleOf(collective), [=, this](int32_t role) -> std::optional<isa::Instruction> {
+      if (role < 0) return std::nullopt;
+      return isa::Instruction{isa::Done{collectives_[collective].token}};
+    });
+  }
+
+  // Which of the roles of a device it is, and what it is if that is the same for all.
+  TemplateRole RoleOf(int32_t collective) const {
+    const std::vector<int32_t>& roles = *collectives_[collective].lowered.role_of_device;
+    const std::vector<int64_t>& devices = input_.collectives->device_of_partition();
+    TemplateRole role{static_cast<size_t>(collective), roles[devices.front()]};
+    for (const int64_t device : devices) {
+      if (roles[device] != role.same) return {role.index, std::nullopt};
+    }
+    return role;
+  }
+  TemplateRole RoleOf(const Branch& branch) const {
+    TemplateRole role{collectives_.size() + static_cast<size_t>(&branch - branches_.data()),
+                      branch.taken.front()};
+    for (const int32_t taken : branch.taken) {
+      if (taken != role.same) return {role.index, std::nullopt};
+    }
+    return role;
+  }
+
+  // What a role does on the collective's stream.
+  const isa::SharedBody& Labelled(int32_t collective, int32_t role) {
     isa::SharedBody& labelled = labelled_[{collective, role}];
     if (labelled == nullptr) {
-      isa::Body inner;
-      Add(inner, isa::Label{c.op, true});
-      const isa::Body& steps = *c.lowered.bodies[role];
-      inner.insert(inner.end(), steps.begin(), steps.end());
-      Add(inner, isa::Label{c.op, false});
-      labelled = std::make_shared<const isa::Body>(std::move(inner));
+      const Collective& c = collectives_[collective];
+      labelled = std::make_shared<const isa::Body>(isa::Body{{isa::Label{c.op, true}},
+                                                             {isa::Call{c.lowered.bodies[role]}},
+                                                             {isa::Label{c.op, false}}});
     }
-    Add(body, isa::Start{c.stream, c.token, labelled});
-    return true;
+    return labelled;
   }
 
   absl::Status SumTotals(const Computation& computation, int64_t times) {

@@ -36,7 +36,24 @@ bool Overlap(const Axes& a, const Axes& b) {
   return std::any_of(b.begin(), b.end(), [&](const AxisRef& axis) { return Overlap(a, axis); });
 }
 
+namespace {
+
+// Most lists are: then nothing needs to be made.
+bool IsJoined(const Axes& axes) {
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].size == 1) return false;
+    if (i > 0 && axes[i - 1].axis == axes[i].axis &&
+        axes[i - 1].pre_size * axes[i - 1].size == axes[i].pre_size) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 Axes Joined(const Axes& axes) {
+  if (IsJoined(axes)) return axes;
   Axes joined;
   for (const AxisRef& axis : axes) {
     if (axis.size == 1) continue;
@@ -72,7 +89,9 @@ std::optional<std::pair<Axes, Axes>> SplitMajor(const Axes& axes, int64_t size) 
 }
 
 Axes CommonPrefix(const Axes& a, const Axes& b) {
-  Axes left = Joined(a), right = Joined(b), prefix;
+  if (!IsJoined(a) || !IsJoined(b)) return CommonPrefix(Joined(a), Joined(b));
+  const Axes &left = a, &right = b;
+  Axes prefix;
   for (size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
     const AxisRef &x = left[i], &y = right[i];
     if (x == y) {
@@ -89,17 +108,27 @@ Axes CommonPrefix(const Axes& a, const Axes& b) {
 }
 
 bool IsPrefix(const Axes& prefix, const Axes& axes) {
-  return CommonPrefix(prefix, axes) == Joined(prefix);
+  if (!IsJoined(prefix) || !IsJoined(axes)) return IsPrefix(Joined(prefix), Joined(axes));
+  if (prefix.size() > axes.size()) return false;
+  for (size_t i = 0; i < prefix.size(); ++i) {
+    const AxisRef &x = prefix[i], &y = axes[i];
+    if (x == y) continue;
+    // The last one may be a piece of the other's.
+    return i + 1 == prefix.size() && x.axis == y.axis && x.pre_size == y.pre_size &&
+           y.size % x.size == 0;
+  }
+  return true;
 }
 
 Axes AfterPrefix(const Axes& prefix, const Axes& axes) {
+  if (prefix.empty()) return Joined(axes);
   TPUSIM_CHECK(IsPrefix(prefix, axes), "not a prefix");
   return SplitMajor(axes, Product(prefix))->second;
 }
 
 Axes Concat(Axes a, const Axes& b) {
   a.insert(a.end(), b.begin(), b.end());
-  return Joined(a);
+  return IsJoined(a) ? std::move(a) : Joined(a);
 }
 
 bool CutAlike(std::vector<Axes*> lists) {

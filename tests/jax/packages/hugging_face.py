@@ -76,7 +76,7 @@ def llama() -> Any:
 
 
 def bert() -> Any:
-    """BERT base, masked language model, data parallel with dropout: 16 sequences per device."""
+    """BERT base, masked language model, data parallel with dropout: 8 sequences per device."""
     over = shapes.mesh(data=16)
     model = FlaxBertForMaskedLM(BertConfig(), dtype=jnp.bfloat16, _do_init=False)
     params = shapes.replicated(_parameters(model), over)
@@ -88,7 +88,7 @@ def bert() -> Any:
         logits = model(tokens, mask, params=params, dropout_rng=key, train=True).logits
         return shapes.cross_entropy(logits, labels)
 
-    tokens = shapes.shaped(over, (16 * 16, 512), jnp.int32, "data")
+    tokens = shapes.shaped(over, (16 * 8, 512), jnp.int32, "data")
     seed = shapes.shaped(over, (2,), jnp.uint32)
     return shapes.train_step(loss, ADAMW), (params, state, tokens, tokens, seed)
 
@@ -148,23 +148,24 @@ def bart_beam_search() -> Any:
 
 
 def unet() -> Any:
-    """The U-Net of Stable Diffusion 1.5, data parallel: 4 latents of 64 x 64 per device."""
+    """The U-Net of Stable Diffusion 1.5, fully sharded: a latent of 64 x 64 per device."""
     over = shapes.mesh(data=16)
     model = FlaxUNet2DConditionModel(sample_size=64, cross_attention_dim=768, dtype=jnp.bfloat16)
     params = shapes.abstract(lambda: model.init_weights(shapes.key()))
-    params = shapes.replicated(params, over)
-    state = shapes.replicated(shapes.abstract(ADAMW.init, params), over)
+    params = shapes.sharded(params, over, "data")
+    state = shapes.sharded(shapes.abstract(ADAMW.init, params), over, "data")
     scheduler = FlaxDDPMScheduler(num_train_timesteps=1000)
 
-    def loss(params: Any, latents: jax.Array, text: jax.Array, seed: jax.Array) -> jax.Array:
+    def loss(parts: Any, latents: jax.Array, text: jax.Array, seed: jax.Array) -> jax.Array:
+        whole = shapes.gathered(parts, params, "data")
         noise_key, time_key = jax.random.split(jax.random.wrap_key_data(seed))
         noise = jax.random.normal(noise_key, latents.shape, latents.dtype)
         times = jax.random.randint(time_key, latents.shape[:1], 0, 1000)
         noisy = scheduler.add_noise(scheduler.create_state(), latents, noise, times)
-        predicted = model.apply({"params": params}, noisy, times, text).sample
+        predicted = model.apply({"params": whole}, noisy, times, text).sample
         return jnp.square(predicted.astype(jnp.float32) - noise).mean()
 
-    latents = shapes.shaped(over, (16 * 4, 4, 64, 64), jnp.float32, "data")
-    text = shapes.shaped(over, (16 * 4, 77, 768), jnp.bfloat16, "data")
+    latents = shapes.shaped(over, (16, 4, 64, 64), jnp.float32, "data")
+    text = shapes.shaped(over, (16, 77, 768), jnp.bfloat16, "data")
     seed = shapes.shaped(over, (2,), jnp.uint32)
     return shapes.train_step(loss, ADAMW), (params, state, latents, text, seed)

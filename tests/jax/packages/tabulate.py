@@ -26,6 +26,22 @@ import catalogue  # noqa: E402
 FOLDER = ROOT / "build" / "packages"
 PAGE = ROOT / "docs" / "validation" / "packages.md"
 
+ELEMENTWISE = frozenset(
+    [
+        "loop fusion",
+        "input fusion",
+        "non-fusion elementwise",
+        "data formatting",
+        "broadcast",
+        "copy",
+        "slice",
+        "reduce",
+    ]
+)
+PRODUCTS = frozenset(["convolution fusion", "convolution"])
+# Of loops and branches the operations inside are counted.
+CONTROL = frozenset(["while", "conditional", "call"])
+
 HEAD = """# Programs of public packages
 
 Made by `python tests/jax/packages/tabulate.py`, in an environment with
@@ -39,9 +55,22 @@ shows that they run, and what to doubt. `pytest --long tests/jax/packages` repea
   arrays, HBM or the links allow. Small shares are launches, latencies, vector work, or a doubt.
 * **most** is the kind of operation in which most time passes, as a share of the step; operations
   that run beside others count as well.
+* **doubts** are what makes a figure implausible, found in the report:
+  * **HBM**: so much of the step are elementwise kernels, reductions and copies in a program that
+    HBM binds, and so many bytes are what they hand to each other. Fusions end at products, at
+    reductions and at values that several kernels read, where XLA computes some of them again.
+  * **waits**: more than a fifth of the step waits for collectives, mostly for these. On v5e and v5p
+    only all-gathers and permutes are started early, and every collective is sent by itself, where
+    XLA combines small ones.
+  * **small**: launches and first transfers count as much as what kernels move. A compiler that
+    fuses more would launch fewer.
+  * **thin**: products take much of the step and the arrays are idle for most of it: small or narrow
+    shapes, or operands that come from HBM in float32.
+  * **stated**: so much of the step are kernels that cost what they state or their grids imply.
+    What they do inside is not modelled.
 
-| program | package | slice | step | MFU | peak HBM | exposed | bound | most |
-|---|---|---|---:|---:|---:|---:|---:|---|
+| program | package | slice | step | MFU | peak HBM | exposed | bound | most | doubts |
+|---|---|---|---:|---:|---:|---:|---:|---|---|
 """
 
 
@@ -68,10 +97,9 @@ def row(program: catalogue.Program, report: dict[str, Any]) -> str:
     step = report["step_time_ns"]
     bounds = report["bound_ns"]
     bound = max(bounds, key=lambda name: bounds[name])
-    # Of loops and branches the operations inside are counted.
     kinds: collections.Counter[str] = collections.Counter()
     for op in report["ops"]:
-        if op["category"] not in ("while", "conditional", "call"):
+        if op["category"] not in CONTROL:
             kinds[op["category"]] += op["total_ns"]
     most, longest = kinds.most_common(1)[0]
     cells = (
@@ -84,8 +112,69 @@ def row(program: catalogue.Program, report: dict[str, Any]) -> str:
         f"{100 * report['exposed_communication_ns'] / step:.1f}%",
         f"{bound} {100 * bounds[bound] / step:.0f}%",
         f"{most} {100 * longest / step:.0f}%",
+        "; ".join(text for text in (doubt(report) for doubt in DOUBTS) if text),
     )
     return "| " + " | ".join(cells) + " |"
+
+
+def total(report: dict[str, Any], key: str, kinds: frozenset[str]) -> float:
+    """Of all operations of these kinds."""
+    return sum(op[key] for op in report["ops"] if op["category"] in kinds)
+
+
+def through_memory(report: dict[str, Any]) -> str:
+    """Arrays that kernels hand to each other by way of HBM."""
+    share = total(report, "total_ns", ELEMENTWISE) / report["step_time_ns"]
+    if share < 0.35 or report["bound_ns"]["hbm"] < 2 * report["bound_ns"]["compute"]:
+        return ""
+    return f"HBM {share:.0%}, {total(report, 'hbm_bytes', ELEMENTWISE) / 1e9:,.3g} GB"
+
+
+def waits(report: dict[str, Any]) -> str:
+    """Collectives that nothing hides."""
+    exposed, hidden = report["exposed_communication_ns"], report["hidden_communication_ns"]
+    if exposed < 0.2 * report["step_time_ns"]:
+        return ""
+    times: collections.Counter[str] = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter()
+    for collective in report["collectives"]:
+        times[collective["kind"]] += collective["exposed_ns"]
+        counts[collective["kind"]] += collective["count"]
+    kind = max(times, key=lambda name: times[name])
+    return f"waits: {counts[kind]:,} {kind}s, {hidden / (exposed + hidden):.0%} hidden"
+
+
+def small_kernels(report: dict[str, Any]) -> str:
+    """Steps that consist of launches and latencies."""
+    kernels = [
+        op
+        for op in report["ops"]
+        if op["engine"] == "tensor_core" and op["category"] not in CONTROL
+    ]
+    count = sum(op["count"] for op in kernels)
+    mean = sum(op["total_ns"] for op in kernels) / max(1, count)
+    near_bound = max(report["bound_ns"].values()) > 0.6 * report["step_time_ns"]
+    if near_bound or count < 1000 or mean > 10_000:
+        return ""
+    return f"small: {count:,} kernels of {duration(mean)}"
+
+
+def slow_products(report: dict[str, Any]) -> str:
+    """Products far from what the arrays could do."""
+    spent = total(report, "total_ns", PRODUCTS)
+    needed = report["bound_ns"]["compute"]
+    if spent < 0.3 * report["step_time_ns"] or needed > 0.4 * spent:
+        return ""
+    return f"thin: arrays busy for {needed / spent:.0%} of {duration(spent)}"
+
+
+def stated_kernels(report: dict[str, Any]) -> str:
+    """Time that is as good as what a kernel says of itself."""
+    share = total(report, "total_ns", frozenset(["custom-call"])) / report["step_time_ns"]
+    return f"stated {share:.0%}" if share >= 0.3 else ""
+
+
+DOUBTS = (through_memory, waits, small_kernels, slow_products, stated_kernels)
 
 
 def main(names: list[str]) -> int:

@@ -109,10 +109,11 @@ std::vector<Kind> Find(const isa::Body& body) {
   std::vector<Kind> found;
   for (const isa::Instruction& i : body) {
     if (const auto* kind = std::get_if<Kind>(&i.kind)) found.push_back(*kind);
-    if (const auto* start = std::get_if<isa::Start>(&i.kind)) {
-      const std::vector<Kind> inside = Find<Kind>(*start->body);
-      found.insert(found.end(), inside.begin(), inside.end());
-    }
+    const auto* start = std::get_if<isa::Start>(&i.kind);
+    const auto* call = std::get_if<isa::Call>(&i.kind);
+    if (start == nullptr && call == nullptr) continue;
+    const std::vector<Kind> inside = Find<Kind>(start != nullptr ? *start->body : *call->body);
+    found.insert(found.end(), inside.begin(), inside.end());
   }
   return found;
 }
