@@ -101,6 +101,11 @@ absl::StatusOr<isa::CollectiveInfo> CollectiveLibrary::Estimate(
   return InfoOf(*entry->decision);
 }
 
+absl::StatusOr<CollectiveUse> CollectiveLibrary::EstimateUse(const hlo::Instruction& collective) {
+  ASSIGN_OR_RETURN(const Entry* entry, Find(collective));
+  return UseOf(*entry->decision);
+}
+
 std::vector<std::string> CollectiveLibrary::Assumptions() const {
   std::vector<std::string> all;
   for (const auto& [key, entry] : entries_) {

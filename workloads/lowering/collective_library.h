@@ -32,6 +32,7 @@ class CollectiveLibrary {
 
   // `collective` is one, or the start of one. Errors: as RequestOf, LowerCollective.
   absl::StatusOr<isa::CollectiveInfo> Estimate(const hlo::Instruction& collective);
+  absl::StatusOr<CollectiveUse> EstimateUse(const hlo::Instruction& collective);
   // Always into the same program, which owns the routes.
   absl::StatusOr<LoweredCollective> Lower(const hlo::Instruction& collective,
                                           isa::PodProgram& program);

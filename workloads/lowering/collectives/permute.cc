@@ -1,11 +1,13 @@
 #include "workloads/lowering/collectives/permute.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "models/timing/collective_timing.h"
+#include "models/timing/kernel_timing.h"
 #include "workloads/lowering/collectives/routes.h"
 
 namespace tpusim::lowering {
@@ -143,6 +145,29 @@ isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveR
     info.bound = std::max(info.bound, between_slices);
   }
   return info;
+}
+
+CollectiveUse PermuteUse(const configs::Config& config, const CollectiveRequest& request) {
+  CollectiveUse use;
+  LinkLoads loads(config);
+  Picoseconds latency(0);
+  const std::vector<Message> messages = MessagesOf(config, request);
+  for (const Message& message : messages) {
+    for (const isa::RouteEnd& way : message.ways) {
+      loads.Add(message.source, way, message.per_way.value());
+      latency = std::max(latency, timing::RouteLatency(config.chip, message.source, way));
+    }
+  }
+  use.latency = config.chip.ici.launch + latency;
+  const std::array<double, configs::kDirections> links = loads.SecondsByDirection();
+  for (size_t d = 0; d < links.size(); ++d) use.links[d] = FromSeconds(links[d]);
+  use.die = FromSeconds(loads.SecondsOnDies());
+  use.host = FromSeconds(loads.SecondsBetweenSlices());
+  // A device reads what it sends and writes what it receives.
+  if (request.space == isa::MemorySpace::kHbm) {
+    use.hbm = TransferTime(request.operand_bytes * 2, timing::HbmRate(config.chip));
+  }
+  return use;
 }
 
 void AddPermuteBodies(const configs::Config& config, const CollectiveRequest& request,
