@@ -154,7 +154,11 @@ CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& requ
                     const Candidate& candidate) {
   CollectiveUse use;
   use.latency = config.chip.ici.launch;
-  const Picoseconds moving = candidate.expected - use.latency;
+  // Between its steps a collective waits for hops, and the links are others'.
+  Plan no_hops = candidate.plan;
+  no_hops.hop_latency = Picoseconds(0);
+  for (Lane& lane : no_hops.lanes) lane.dcn_latency = Picoseconds(0);
+  const Picoseconds moving = TimeOf(no_hops, config.chip.ici) - use.latency;
   const std::vector<Lane>& lanes = candidate.plan.lanes;
   // One colour takes the lanes in turns, several keep all of them busy.
   const Picoseconds busy =

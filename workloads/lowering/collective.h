@@ -77,7 +77,7 @@ const isa::CollectiveInfo& InfoOf(const CollectiveDecision& decision);
 // for its latency (launch and hops), then the busiest link of each direction, the way
 // between the devices of a chip, the way to other slices, and a device's HBM. For the
 // scheduler, which asks what can run side by side; a collective over axes of the torus
-// is taken to use their links evenly from the first byte to the last.
+// is taken to use their links evenly from its launch to its end.
 struct CollectiveUse {
   Picoseconds latency{0};
   std::array<Picoseconds, configs::kDirections> links = {};
