@@ -168,15 +168,18 @@ CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& requ
     for (const bool plus : {true, false}) {
       use.links[static_cast<size_t>(configs::MakeDirection(axis, plus))] = busy;
       const bool closes = config.topology.wraps(axis) || config.topology.IsTwisted(axis);
-      bytes_per_second += timing::EffectiveLinkRate(config.chip.ici, closes).value();
+      use.rate = timing::EffectiveLinkRate(config.chip.ici, closes);
+      bytes_per_second += use.rate.value();
     }
   };
   for (const Lane& lane : lanes) {
     if (lane.axis == kCoreAxis) {
       use.die = busy;
+      use.rate = lane.rate;
       bytes_per_second += lane.rate.value();
     } else if (lane.axis == kSliceAxis) {
       use.host = busy;
+      use.rate = lane.rate;
       bytes_per_second += lane.rate.value();
     } else if (lane.axis >= 0) {
       use_axis(lane.axis);
@@ -253,6 +256,7 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
     info.group_size = n;
     info.expected = timing::LocalCopy(config.chip, request.space, request.operand_bytes, 2);
     decision.use.hbm = info.expected;
+    decision.use.rate = timing::HbmRate(config.chip);
   }
   info.kind = std::string(KindName(request.kind));
   info.axes = request.axes;

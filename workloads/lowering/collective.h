@@ -82,6 +82,7 @@ struct CollectiveUse {
   Picoseconds latency{0};
   std::array<Picoseconds, configs::kDirections> links = {};
   Picoseconds die{0}, host{0}, hbm{0};
+  BytesPerSecond rate;  // of one of its transfers
 };
 const CollectiveUse& UseOf(const CollectiveDecision& decision);
 

@@ -21,11 +21,20 @@ double ShareOf(Picoseconds busy, Picoseconds time) {
   return time > Picoseconds(0) ? std::min(1.0, Ratio(busy, time)) : 0;
 }
 
+BytesPerSecond RateOf(Bytes bytes, Picoseconds time) {
+  return time > Picoseconds(0)
+             ? BytesPerSecond(static_cast<double>(bytes.value()) / ToSeconds(time))
+             : BytesPerSecond(0);
+}
+
 Work WorkOfKernel(const configs::ChipParams& chip, const KernelLibrary::Cost& cost) {
   Work work;
-  work.time = cost.time;
-  work.share[passes::kHbmResource] = ShareOf(
-      TransferTime(cost.traffic.read + cost.traffic.written, timing::HbmRate(chip)), work.time);
+  work.latency = std::min(cost.time, cost.launch + chip.dma.start_latency);
+  work.time = cost.time - work.latency;
+  const Bytes bytes = cost.traffic.read + cost.traffic.written;
+  work.share[passes::kHbmResource] =
+      ShareOf(TransferTime(bytes, timing::HbmRate(chip)), work.time);
+  work.rate = RateOf(bytes, work.time);
   return work;
 }
 
@@ -33,6 +42,7 @@ Work WorkOfCollective(const isa::CollectiveInfo& info, const CollectiveUse& use)
   Work work;
   work.latency = std::min(use.latency, info.expected);
   work.time = info.expected - work.latency;
+  work.rate = use.rate;
   work.share[passes::kHbmResource] = ShareOf(use.hbm, work.time);
   for (size_t d = 0; d < use.links.size(); ++d) {
     work.share[passes::kLinkResource + d] = ShareOf(use.links[d], work.time);
@@ -46,19 +56,23 @@ Work WorkOfCollective(const isa::CollectiveInfo& info, const CollectiveUse& use)
 Work WorkOfTransfer(const configs::ChipParams& chip, const isa::Body& transfer) {
   Work work;
   Picoseconds hbm(0), host(0);
+  Bytes bytes(0);
   for (const isa::Instruction& step : transfer) {
     if (const auto* dma = std::get_if<isa::Dma>(&step.kind)) {
       work.latency += chip.dma.start_latency;
       hbm += TransferTime(timing::TouchedBy(*dma).hbm, timing::HbmRate(chip));
+      bytes += dma->bytes;
     } else if (const auto* move = std::get_if<isa::HostDma>(&step.kind)) {
       work.latency += chip.host.pcie_latency;
       hbm += TransferTime(move->bytes, timing::HbmRate(chip));
       host += TransferTime(move->bytes, chip.host.pcie_bytes_per_second);
+      bytes += move->bytes;
     }
   }
   work.time = TimeOfTransfer(chip, transfer) - work.latency;
   work.share[passes::kHbmResource] = ShareOf(hbm, work.time);
   work.share[passes::kHostResource] = ShareOf(host, work.time);
+  work.rate = RateOf(bytes, work.time);
   return work;
 }
 

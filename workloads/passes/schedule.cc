@@ -27,9 +27,9 @@ Work InTurns(const std::vector<const Work*>& parts, int64_t times) {
   for (const Work* part : parts) all.time += part->alone();
   if (all.time == Picoseconds(0)) return all;
   for (const Work* part : parts) {
-    for (size_t r = 0; r < kResources; ++r) {
-      all.share[r] += part->share[r] * Ratio(part->time, all.time);
-    }
+    const double share = Ratio(part->time, all.time);
+    all.rate += part->rate * share;
+    for (size_t r = 0; r < kResources; ++r) all.share[r] += part->share[r] * share;
   }
   all.time = all.time * times;
   return all;

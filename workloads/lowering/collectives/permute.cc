@@ -164,6 +164,12 @@ CollectiveUse PermuteUse(const configs::Config& config, const CollectiveRequest&
   use.die = FromSeconds(loads.SecondsOnDies());
   use.host = FromSeconds(loads.SecondsBetweenSlices());
   // A device reads what it sends and writes what it receives.
+  const double busiest =
+      std::max({*std::max_element(links.begin(), links.end()), loads.SecondsOnDies(),
+                loads.SecondsBetweenSlices()});
+  use.rate = busiest > 0
+                 ? BytesPerSecond(static_cast<double>(messages[0].per_way.value()) / busiest)
+                 : timing::HbmRate(config.chip);
   if (request.space == isa::MemorySpace::kHbm) {
     use.hbm = TransferTime(request.operand_bytes * 2, timing::HbmRate(config.chip));
   }

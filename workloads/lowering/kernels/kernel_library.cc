@@ -158,7 +158,8 @@ absl::StatusOr<TimedKernel> KernelLibrary::Build(const Instruction& instruction)
 
 absl::StatusOr<KernelLibrary::Cost> KernelLibrary::CostOf(const Instruction& instruction) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(instruction));
-  return Cost{entry->timed.time, entry->timed.traffic};
+  const TimedKernel& timed = entry->timed;
+  return Cost{timing::LaunchTime(target_.chip(), timed.kernel), timed.time, timed.traffic};
 }
 
 }  // namespace tpusim::lowering

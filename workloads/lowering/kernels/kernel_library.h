@@ -43,9 +43,9 @@ class KernelLibrary {
   // As BuildKernel, with the names of `instruction` and its operands. Errors are not
   // remembered: they name the instruction.
   absl::StatusOr<TimedKernel> Build(const hlo::Instruction& instruction);
-  // The time and the traffic alone.
+  // What its first DMA waits for, the time with that, and the traffic, alone.
   struct Cost {
-    Picoseconds time{0};
+    Picoseconds launch{0}, time{0};
     timing::KernelTraffic traffic;
   };
   absl::StatusOr<Cost> CostOf(const hlo::Instruction& instruction);

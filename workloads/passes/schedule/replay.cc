@@ -13,6 +13,9 @@ using Role = ScheduleNode::Role;
 
 // What is left of less than this is rounding. In ps.
 constexpr double kNothing = 1e-6;
+// Nor does rounding fill a resource, or keep somebody from moving at all.
+constexpr double kFull = 1 + 1e-9;
+constexpr double kSlowest = 1e-9;
 
 // Something under way.
 struct Activity {
@@ -33,7 +36,9 @@ struct Activity {
 class Machine {
  public:
   double now() const { return now_; }
+  // How long resources were busy, and rates times time.
   const Shares& used() const { return used_; }
+  double moved() const { return moved_; }
 
   void Begin(int node, const Work& work) {
     activities_.emplace_back(node, work);
@@ -61,6 +66,7 @@ class Machine {
       }
       const double progress = until * a.speed;
       a.left -= progress;
+      moved_ += a.work->rate.value() * progress;
       for (size_t r = 0; r < kResources; ++r) used_[r] += a.work->share[r] * progress;
     }
     for (size_t n = 0; n < activities_.size();) {
@@ -75,67 +81,55 @@ class Machine {
   }
 
  private:
-  // Max-min fair: a level rises, and everybody's largest share with it, up to what it
-  // is alone.
+  // Max-min fair: the rates of all rise to one level, except where somebody is as fast
+  // as alone or a resource is full.
   void SetSpeeds() {
     settled_ = true;
     rising_.clear();
     Shares wanted = {};
     for (Activity& a : activities_) {
       a.speed = 1;
-      if (a.latency > kNothing) continue;
+      if (a.latency > kNothing || !(a.work->rate.value() > 0)) continue;
       for (size_t r = 0; r < kResources; ++r) wanted[r] += a.work->share[r];
       rising_.push_back(&a);
     }
-    const auto full = [](double share) { return share > 1 + 1e-9; };
-    if (std::none_of(wanted.begin(), wanted.end(), full)) return;
-
+    if (std::all_of(wanted.begin(), wanted.end(), [](double share) { return share <= kFull; })) {
+      return;
+    }
     Shares free;
     free.fill(1);
     while (!rising_.empty()) {
-      // The level at which the next one stops, or the next resource is full.
-      Shares weights = {};
-      double level = std::numeric_limits<double>::infinity();
+      Shares weights = {};  // of a resource, per byte per second of all that rise
       for (const Activity* a : rising_) {
-        const double largest = LargestOf(*a);
-        level = std::min(level, largest);
-        if (largest <= 0) continue;
-        for (size_t r = 0; r < kResources; ++r) weights[r] += a->work->share[r] / largest;
+        for (size_t r = 0; r < kResources; ++r) {
+          weights[r] += a->work->share[r] / a->work->rate.value();
+        }
       }
+      double level = std::numeric_limits<double>::infinity();
+      for (const Activity* a : rising_) level = std::min(level, a->work->rate.value());
       for (size_t r = 0; r < kResources; ++r) {
         if (weights[r] > 0) level = std::min(level, std::max(0.0, free[r]) / weights[r]);
       }
-      const auto stops = [&](const Activity* a) {
-        const double largest = LargestOf(*a);
-        if (largest <= level * (1 + 1e-12)) return true;
+      const auto rises_on = [&](const Activity* a) {
+        if (a->work->rate.value() <= level * kFull) return false;
         for (size_t r = 0; r < kResources; ++r) {
-          if (a->work->share[r] > 0 && free[r] <= level * weights[r] * (1 + 1e-12)) return true;
+          if (a->work->share[r] > 0 && free[r] <= level * weights[r] * kFull) return false;
         }
-        return false;
+        return true;
       };
-      const auto first = std::stable_partition(rising_.begin(), rising_.end(),
-                                               [&](const Activity* a) { return !stops(a); });
-      Shares taken = {};
+      const auto first = std::stable_partition(rising_.begin(), rising_.end(), rises_on);
       for (auto it = first; it != rising_.end(); ++it) {
-        const double largest = LargestOf(**it);
-        (*it)->speed = largest > 0 ? std::min(1.0, level / largest) : 1;
-        for (size_t r = 0; r < kResources; ++r) {
-          taken[r] += (*it)->work->share[r] * (*it)->speed;
-        }
+        Activity& a = **it;
+        a.speed = std::clamp(level / a.work->rate.value(), kSlowest, 1.0);
+        for (size_t r = 0; r < kResources; ++r) free[r] -= a.work->share[r] * a.speed;
       }
-      for (size_t r = 0; r < kResources; ++r) free[r] -= taken[r];
       rising_.erase(first, rising_.end());
     }
-    // Nobody stands still for rounding.
-    for (Activity& a : activities_) a.speed = std::max(a.speed, 1e-9);
-  }
-
-  static double LargestOf(const Activity& a) {
-    return *std::max_element(a.work->share.begin(), a.work->share.end());
   }
 
   double now_ = 0;  // ps
   Shares used_ = {};
+  double moved_ = 0;
   std::vector<Activity> activities_;
   std::vector<Activity*> rising_;
   bool settled_ = true;
@@ -186,6 +180,7 @@ ReplayResult Replay(const ScheduleGraph& graph, const ScheduleOrder& order) {
   for (size_t r = 0; r < kResources; ++r) {
     result.work.share[r] = length > 0 ? std::min(1.0, machine.used()[r] / length) : 0;
   }
+  if (length > 0) result.work.rate = BytesPerSecond(machine.moved() / length);
   return result;
 }
 
