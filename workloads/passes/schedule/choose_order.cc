@@ -1,6 +1,5 @@
 #include "workloads/passes/schedule/choose_order.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -14,7 +13,8 @@ namespace {
 using Role = ScheduleNode::Role;
 
 // Of the sum of all transfers to that of all compute.
-constexpr double kRatios[] = {0.0625, 0.125, 0.18, 0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 8, 16};
+constexpr double kRatios[] = {0.0625, 0.125, 0.18, 0.25, 0.35, 0.5, 0.7,
+                              1,      1.4,   2,    2.8,  4,    8,   16};
 // How often the best order tells how long transfers take in it.
 constexpr int kRounds = 2;
 
@@ -33,12 +33,13 @@ class Chooser {
       transfers += static_cast<double>(alone[n].value());
     }
     Try(alone);
-    if (transfers <= 0 || compute <= 0) return std::move(best_);
-    for (const double ratio : kRatios) Try(Scaled(alone, ratio * compute / transfers));
-    for (int round = 0; round < kRounds; ++round) {
-      const Picoseconds before = best_.work.time;
-      Try(std::vector<Picoseconds>(in_flight_));
-      if (best_.work.time == before) break;
+    if (transfers > 0 && compute > 0) {
+      for (const double ratio : kRatios) Try(Scaled(alone, ratio * compute / transfers));
+      for (int round = 0; round < kRounds; ++round) {
+        const Picoseconds before = best_.work.time;
+        Try(std::vector<Picoseconds>(in_flight_));
+        if (best_.work.time == before) break;
+      }
     }
     return std::move(best_);
   }
@@ -57,6 +58,7 @@ class Chooser {
     Consider(std::move(order));
   }
 
+  // The first of those that take equally long wins.
   void Consider(ScheduleOrder order) {
     ReplayResult replayed = Replay(graph_, order);
     if (!best_.order.empty() && replayed.work.time >= best_.work.time) return;
