@@ -154,6 +154,7 @@ CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& requ
                     const Candidate& candidate) {
   CollectiveUse use;
   use.latency = config.chip.ici.launch;
+  use.time = candidate.expected - use.latency;
   // Between its steps a collective waits for hops, and the links are others'.
   Plan no_hops = candidate.plan;
   no_hops.hop_latency = Picoseconds(0);
@@ -255,7 +256,7 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
     info.algorithm = "local copy";
     info.group_size = n;
     info.expected = timing::LocalCopy(config.chip, request.space, request.operand_bytes, 2);
-    decision.use.hbm = info.expected;
+    decision.use.time = decision.use.hbm = info.expected;
     decision.use.rate = timing::HbmRate(config.chip);
   }
   info.kind = std::string(KindName(request.kind));

@@ -70,16 +70,15 @@ absl::StatusOr<AlgorithmWish> ParseAlgorithmWish(const std::string& text);
 
 // Which algorithm, before any instruction.
 struct CollectiveDecision;
-// All that the scheduler's cost model needs.
 const isa::CollectiveInfo& InfoOf(const CollectiveDecision& decision);
 
 // What a collective keeps busy while it is in flight, and for how long alone: nothing
-// for its latency (launch and hops), then the busiest link of each direction, the way
-// between the devices of a chip, the way to other slices, and a device's HBM. For the
-// scheduler, which asks what can run side by side; a collective over axes of the torus
-// is taken to use their links evenly from its launch to its end.
+// for its latency, then, for parts of `time`, the busiest link of each direction, the
+// way between the devices of a chip, the way to other slices, and a device's HBM. For
+// the scheduler, which asks what can run side by side; a collective over axes of the
+// torus is taken to use their links evenly from its launch to its end.
 struct CollectiveUse {
-  Picoseconds latency{0};
+  Picoseconds latency{0}, time{0};
   std::array<Picoseconds, configs::kDirections> links = {};
   Picoseconds die{0}, host{0}, hbm{0};
   BytesPerSecond rate;  // of one of its transfers

@@ -95,13 +95,7 @@ absl::StatusOr<const CollectiveLibrary::PlacedGroups*> CollectiveLibrary::Place(
   return &placed;
 }
 
-absl::StatusOr<isa::CollectiveInfo> CollectiveLibrary::Estimate(
-    const hlo::Instruction& collective) {
-  ASSIGN_OR_RETURN(const Entry* entry, Find(collective));
-  return InfoOf(*entry->decision);
-}
-
-absl::StatusOr<CollectiveUse> CollectiveLibrary::EstimateUse(const hlo::Instruction& collective) {
+absl::StatusOr<CollectiveUse> CollectiveLibrary::Estimate(const hlo::Instruction& collective) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(collective));
   return UseOf(*entry->decision);
 }

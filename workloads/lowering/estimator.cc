@@ -38,10 +38,10 @@ Work WorkOfKernel(const configs::ChipParams& chip, const KernelLibrary::Cost& co
   return work;
 }
 
-Work WorkOfCollective(const isa::CollectiveInfo& info, const CollectiveUse& use) {
+Work WorkOfCollective(const CollectiveUse& use) {
   Work work;
-  work.latency = std::min(use.latency, info.expected);
-  work.time = info.expected - work.latency;
+  work.latency = use.latency;
+  work.time = use.time;
   work.rate = use.rate;
   work.share[passes::kHbmResource] = ShareOf(use.hbm, work.time);
   for (size_t d = 0; d < use.links.size(); ++d) {
@@ -90,9 +90,8 @@ passes::CostEstimator MakeEstimator(
   passes::CostEstimator estimator;
   estimator.trips = std::move(trips);
   const auto collective = [&collectives](const hlo::Instruction& i) -> absl::StatusOr<Work> {
-    ASSIGN_OR_RETURN(const isa::CollectiveInfo info, collectives.Estimate(i));
-    ASSIGN_OR_RETURN(const CollectiveUse use, collectives.EstimateUse(i));
-    return WorkOfCollective(info, use);
+    ASSIGN_OR_RETURN(const CollectiveUse use, collectives.Estimate(i));
+    return WorkOfCollective(use);
   };
   const auto move = [&target](const hlo::Instruction& i) -> absl::StatusOr<Work> {
     ASSIGN_OR_RETURN(const isa::Body transfer, TransferOf(i, target));
