@@ -76,7 +76,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   std::vector<Loop*> due_;                            // in the order in which they were told
   int64_t remembered_ = 0;                            // by all loops
   int64_t moves_ = 0;
-  std::vector<steady::Snapshot> spare_;  // memory of states that nobody needs any more
+  std::vector<steady::Snapshot> spare_;  // memory of states no longer needed
 };
 
 }  // namespace tpusim::sim

@@ -1,7 +1,7 @@
 // What is remembered of a simulation.
 //
 // For every device, totals: a few counters per device and per operation, updated
-// while the simulation runs. For the devices that somebody wants to see, also
+// while the simulation runs. For the devices that are recorded, also
 // the spans and counter samples behind them, in a recording that is small (recording.h)
 // and stays so for large kernels (step_merger.h).
 //

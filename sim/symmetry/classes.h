@@ -90,7 +90,7 @@ struct Classes {
   // View 0 leaves all names as they are and has no tables. Empty: there is no other.
   std::vector<View> views;
   std::vector<int32_t> view_of;  // by device; empty: 0 for all
-  // By route of the representative, then by class of devices; empty for routes that nobody uses.
+  // By route of the representative, then by class of devices; empty for routes without a user.
   std::vector<std::vector<RouteLoad>> loads;
 
   int32_t ViewOf(int32_t device) const { return view_of.empty() ? 0 : view_of[device]; }

@@ -1,6 +1,6 @@
 """What-ifs make sense: no machine that is better in every way takes longer for a step.
 
-Whatever the compiler decides anew (schedules, tiles, algorithms) and whoever meets whom on the
+Whatever the compiler decides anew (schedules, tiles, algorithms) and which transfers meet on the
 links and in memory: more of a rate or half of a latency lengthens no step by more than a percent;
 twice everything halves it; a straggler never helps. Collective matmuls, whose schedules are the
 most delicate, come in many kinds and sizes.
@@ -60,7 +60,7 @@ SKEW = (
 )
 MEETING = (
     "the same schedule: what is faster asks for memory at another time, more of it while a product "
-    "that is bound by it runs, and less while nobody else asks"
+    "that is bound by it runs, and less while nothing else does"
 )
 KNOWN = {
     ("gather_unrolled_int32_512x512x512", "clock"): SKEW,

@@ -13,7 +13,7 @@ using Role = ScheduleNode::Role;
 
 // What is left of less than this is rounding. In ps.
 constexpr double kNothing = 1e-6;
-// Nor does rounding fill a resource, or keep somebody from moving at all.
+// Nor does rounding fill a resource, or keep an operation from moving at all.
 constexpr double kFull = 1 + 1e-9;
 constexpr double kSlowest = 1e-9;
 
@@ -81,7 +81,7 @@ class Machine {
   }
 
  private:
-  // Max-min fair: the rates of all rise to one level, except where somebody is as fast
+  // Max-min fair: the rates of all rise to one level, except where an operation is as fast
   // as alone or a resource is full.
   void SetSpeeds() {
     settled_ = true;

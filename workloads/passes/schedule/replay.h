@@ -2,7 +2,7 @@
 //
 // The main stream executes one operation after the other. A start sets its transfer in
 // motion, which goes on beside the main stream until it is over; a done waits for it.
-// Whoever is under way at the same time shares the resources of its Work max-min
+// Operations under way at the same time share the resources of their Work max-min
 // fairly, as the flows of the machine do: the rates of all rise together until a
 // resource is full or an operation is as fast as alone, and each proceeds at the part of
 // its speed alone that its rate allows.

@@ -1,6 +1,6 @@
 // What an operation asks of the machine, and for how long.
 //
-// An operation first waits for what nobody shares (a launch, hops), then uses
+// An operation first waits for what is not shared (a launch, hops), then uses
 // resources: alone it takes `time` and, while it runs, `share` of what each of them
 // can carry. A product that loads its operands at half of the HBM's rate has a share
 // of 0.5 there; a transfer over one link has all of that link and some of HBM. Beside
