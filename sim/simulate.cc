@@ -25,7 +25,7 @@ absl::StatusOr<std::optional<Timeline>> SimulateWith(const configs::Config& conf
   // Of an earlier simulation of this process.
   sc_core::sc_get_curr_simcontext()->reset();
   std::optional<InFlight> flights;
-  if (symmetry.overlooks_ways() || !symmetry.Allows(symmetry.all())) {
+  if (symmetry.approximates() || !symmetry.Allows(symmetry.all())) {
     flights.emplace(symmetry, program);
   }
   Recorder recorder(config, program, symmetry.classes(), options.record_devices,
@@ -69,9 +69,16 @@ absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodP
   Symmetry symmetry(config, program, options.impairments, options.folding, options.record_devices);
   for (int64_t simulations = 1;; ++simulations) {
     std::optional<RouteSet> refused;
-    ASSIGN_OR_RETURN(std::optional<Timeline> timeline,
-                     SimulateWith(config, program, options, symmetry, refused));
-    if (timeline) {
+    absl::StatusOr<std::optional<Timeline>> outcome =
+        SimulateWith(config, program, options, symmetry, refused);
+    if (!outcome.ok()) {
+      // Devices that an approximation put together may wait for each other.
+      if (absl::IsResourceExhausted(outcome.status()) || !symmetry.Retreat()) {
+        return outcome.status();
+      }
+      continue;
+    }
+    if (std::optional<Timeline>& timeline = *outcome; timeline) {
       timeline->chip_classes = symmetry.classes().chips.classes();
       timeline->folding.device_classes = symmetry.classes().devices.classes();
       timeline->folding.simulations = simulations;

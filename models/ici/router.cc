@@ -128,7 +128,7 @@ void Router::FlowEnded(uint64_t slot) {
        fabric_.PathOf(record.source, rdma.route).crossings) {
     crossing.link->Received(rdma.bytes * crossing.flows);
   }
-  if (fabric_.flights != nullptr) fabric_.flights->FlightEnds(record.source, rdma.route);
+  if (fabric_.flights != nullptr) fabric_.flights->FlightEnds(record.source, rdma.route, record.op);
   record.end = chip::Now();
   if (record.route->dcn) fabric_.devices[record.destination].nic->Received(rdma.bytes, senders);
   record.arrival = record.end + Latency(record.source, rdma.route);

@@ -79,7 +79,7 @@ class FabricProbe {
 class FlightListener {
  public:
   virtual void FlightBegins(int32_t device, int32_t route) = 0;
-  virtual void FlightEnds(int32_t device, int32_t route) = 0;
+  virtual void FlightEnds(int32_t device, int32_t route, int32_t op) = 0;
 
  protected:
   ~FlightListener() = default;

@@ -15,7 +15,7 @@ namespace tpusim::sim {
 namespace {
 
 // More programs than this are not compared with each other.
-constexpr size_t kMaxPrograms = 64;
+constexpr size_t kMaxPrograms = 1024;
 // More chips than this are not tried as the image of the first: where none is rare, moving
 // the slice keeps all names, and color refinement sees that.
 constexpr size_t kMaxImages = 8;

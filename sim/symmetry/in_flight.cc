@@ -1,11 +1,18 @@
 #include "sim/symmetry/in_flight.h"
 
 #include <algorithm>
+#include <numeric>
 #include <systemc>
 
 #include "models/chip/sim_time.h"
 
 namespace tpusim::sim {
+namespace {
+
+// Of one class over one route for one operation; what comes later is like what came before.
+constexpr size_t kMostEnds = 4096;
+
+}  // namespace
 
 InFlight::InFlight(const Symmetry& symmetry, const isa::PodProgram& program)
     : symmetry_(symmetry),
@@ -26,31 +33,48 @@ void InFlight::FlightBegins(int32_t device, int32_t route) {
   grown_ = true;
 }
 
-void InFlight::FlightEnds(int32_t device, int32_t route) {
+void InFlight::FlightEnds(int32_t device, int32_t route, int32_t op) {
   const int32_t i = IndexOf(device, route);
-  if (i < 0) return UnevenEnds(device, route);
+  if (i < 0) {
+    std::vector<Picoseconds>& ends =
+        overlooked_[{route, op}][symmetry_.classes().devices.class_of[device]];
+    if (ends.size() < kMostEnds) ends.push_back(chip::Now());
+    return;
+  }
   if (--flights_[i] > 0) return;
   used_[i / 64] &= ~(uint64_t{1} << (i % 64));
 }
 
-void InFlight::UnevenEnds(int32_t device, int32_t route) {
-  const Classes& classes = symmetry_.classes();
-  const auto [it, fresh] = uneven_.try_emplace(route);
-  UnevenRoute& uneven = it->second;
-  if (fresh) {
-    for (const RouteLoad& load : classes.loads[route]) uneven.users += load.slowest >= 0;
-    uneven.ended.resize(classes.devices.first.size());
+std::vector<int32_t> InFlight::SendersOn(int32_t route) const {
+  const std::vector<RouteLoad>& loads = symmetry_.classes().loads[route];
+  std::vector<int32_t> first(loads.size());
+  std::iota(first.begin(), first.end(), 0);
+  std::map<int32_t, int32_t> sender_to;
+  for (size_t c = 0; c < loads.size(); ++c) {
+    for (const RouteLoad::Receiver& to : loads[c].receivers) {
+      const int32_t other = first[sender_to.try_emplace(to.receiver, c).first->second];
+      const auto [low, high] = std::minmax(first[c], other);
+      std::replace(first.begin(), first.end(), int32_t{high}, int32_t{low});
+    }
   }
-  const int64_t place = uneven.ended[classes.devices.class_of[device]]++ - uneven.complete;
-  const Picoseconds now = chip::Now();
-  if (place == static_cast<int64_t>(uneven.open.size())) uneven.open.push_back({now, now, 0});
-  Ends& ends = uneven.open[static_cast<size_t>(place)];
-  ends.last = now;
-  ++ends.classes;
-  for (; !uneven.open.empty() && uneven.open.front().classes == uneven.users; ++uneven.complete) {
-    spread_ = std::max(spread_, uneven.open.front().last - uneven.open.front().first);
-    uneven.open.pop_front();
+  return first;
+}
+
+Picoseconds InFlight::Spread() const {
+  Picoseconds spread{0};
+  for (const auto& [overlooked, ends_of_class] : overlooked_) {
+    const std::vector<int32_t> senders = SendersOn(overlooked.route);
+    // Who has another number of transfers has another part in the operation.
+    std::map<std::pair<int32_t, size_t>, const std::vector<Picoseconds>*> known;
+    for (const auto& [one, ends] : ends_of_class) {
+      const std::vector<Picoseconds>& others =
+          *known.try_emplace({senders[one], ends.size()}, &ends).first->second;
+      for (size_t n = 0; n < ends.size(); ++n) {
+        spread = std::max({spread, ends[n] - others[n], others[n] - ends[n]});
+      }
+    }
   }
+  return spread;
 }
 
 bool InFlight::Allowed() {

@@ -2,13 +2,12 @@
 // once (symmetry.h). Asked at the end of every instant in which one more route came into
 // use; what has been allowed is remembered.
 //
-// Where an approximate folding takes transfers of unlike devices for each other, it also
-// measures by how much the same transfer of different classes ends apart.
+// Where an approximate folding takes receivers for equal that receive from unlike devices, it
+// also measures by how much the same transfer of those senders ends apart.
 #ifndef TPUSIM_SIM_SYMMETRY_IN_FLIGHT_H_
 #define TPUSIM_SIM_SYMMETRY_IN_FLIGHT_H_
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <unordered_set>
@@ -26,15 +25,14 @@ class InFlight : public ici::FlightListener, public chip::SettleListener {
   InFlight(const Symmetry& symmetry, const isa::PodProgram& program);
 
   void FlightBegins(int32_t device, int32_t route) override;
-  void FlightEnds(int32_t device, int32_t route) override;
+  void FlightEnds(int32_t device, int32_t route, int32_t op) override;
   // Stops SystemC if the folding does not allow what is under way.
   void InstantSettled() override;
 
   // What was not allowed; nullopt: everything was.
   const std::optional<RouteSet>& refused() const { return refused_; }
-  // The largest difference between the ends of one transfer in different classes, over
-  // routes that the folding takes for even.
-  Picoseconds Spread() const { return spread_; }
+  // The largest difference between the ends of what devices that are taken for equal receive.
+  Picoseconds Spread() const;
 
  private:
   using Bits = std::vector<uint64_t>;  // over Symmetry::all()
@@ -43,19 +41,15 @@ class InFlight : public ici::FlightListener, public chip::SettleListener {
     return index_[program_.program_of_device[device]][route];
   }
   bool Allowed();
-  void UnevenEnds(int32_t device, int32_t route);
-
-  // The ends of the n-th transfer over a route, of all classes that use it.
-  struct Ends {
-    Picoseconds first, last;
-    int64_t classes = 0;
+  // Over a route that the folding overlooks, for one operation: when the transfers of each class
+  // of senders ended.
+  struct Overlooked {
+    int32_t route = 0, op = 0;
+    auto operator<=>(const Overlooked&) const = default;
   };
-  struct UnevenRoute {
-    int64_t users = 0;           // classes
-    std::vector<int64_t> ended;  // transfers, by class
-    int64_t complete = 0;        // transfers that ended in all classes
-    std::deque<Ends> open;       // those after them
-  };
+  using EndsOfClass = std::map<int32_t, std::vector<Picoseconds>>;
+  // By class, the first of the classes that send to the same receivers over the route.
+  std::vector<int32_t> SendersOn(int32_t route) const;
 
   const Symmetry& symmetry_;
   const isa::PodProgram& program_;
@@ -65,8 +59,7 @@ class InFlight : public ici::FlightListener, public chip::SettleListener {
   bool grown_ = false;
   std::vector<Bits> allowed_;
   std::optional<RouteSet> refused_;
-  std::map<int32_t, UnevenRoute> uneven_;  // by route
-  Picoseconds spread_{0};
+  std::map<Overlooked, EndsOfClass> overlooked_;
 };
 
 }  // namespace tpusim::sim

@@ -51,15 +51,23 @@ Symmetry::Symmetry(const configs::Config& config, const isa::PodProgram& program
     link_rates_[LinkIndex(link)] =
         Mix(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
   }
-  if (folding == Folding::kApproximate) FindUnevenRoutes();
+  if (folding == Folding::kApproximate) overlook_ = Overlook::kPartners;
+  Classify();
+}
+
+void Symmetry::Classify() {
+  FindOverlookedRoutes();
+  all_.clear();
+  sets_.clear();
+  colors_ = {};
   for (size_t p = 0; p < used_.size(); ++p) {
     for (const int32_t route : used_[p]) {
-      if (!IsUneven(static_cast<int32_t>(p), route)) all_.emplace_back(p, route);
+      if (!IsOverlooked(static_cast<int32_t>(p), route)) all_.emplace_back(p, route);
     }
   }
   Colorize();
-  steps_.push_back({fmt::format("{} distinct programs{}", program.programs.size(),
-                                impairments.chips.empty() ? "" : ", slow chips"),
+  steps_.push_back({fmt::format("{} distinct programs{}", program_.programs.size(),
+                                impairments_.chips.empty() ? "" : ", slow chips"),
                     Count(colors_.devices)});
   Refine();
   steps_.push_back({"partners and hops of routes", classes_.devices.classes()});
@@ -79,8 +87,17 @@ void Symmetry::TryOrbits() {
   steps_.push_back({"images of each other in the slice", classes_.devices.classes()});
 }
 
-void Symmetry::FindUnevenRoutes() {
-  uneven_.assign(used_.size(), std::vector<bool>(program_.routes.size(), false));
+bool Symmetry::Retreat() {
+  if (overlook_ == Overlook::kNothing) return false;
+  overlook_ = overlook_ == Overlook::kPartners ? Overlook::kLengths : Overlook::kNothing;
+  Classify();
+  return true;
+}
+
+void Symmetry::FindOverlookedRoutes() {
+  overlooked_.clear();
+  if (overlook_ == Overlook::kNothing) return;
+  overlooked_.assign(used_.size(), std::vector<bool>(program_.routes.size(), false));
   for (size_t p = 0; p < used_.size(); ++p) {
     for (const int32_t route : used_[p]) {
       int64_t shortest = INT64_MAX, longest = 0;
@@ -93,7 +110,7 @@ void Symmetry::FindUnevenRoutes() {
         dcn = dcn || end.dcn;
       }
       // Another slice is more than a longer way.
-      uneven_[p][route] = shortest < longest && !dcn;
+      overlooked_[p][route] = !dcn && (shortest < longest || overlook_ == Overlook::kPartners);
     }
   }
 }
@@ -143,10 +160,10 @@ Symmetry::Colors Symmetry::NextColors(const Colors& now) const {
       if (end.peer < 0) continue;
       const Color mixed = Mix(static_cast<Color>(route));
       color = Add(color, mixed);
-      // Over uneven routes it counts how many arrive, not from whom or how far.
-      const bool uneven = IsUneven(program, route);
-      const Color sends = uneven ? mixed : Add(now.devices[d], mixed);
-      if (!uneven) {
+      // Otherwise it counts how many arrive, not from whom or how far.
+      const bool exact = !IsOverlooked(program, route);
+      const Color sends = exact ? Add(now.devices[d], mixed) : mixed;
+      if (exact) {
         color = Mix(Add(color, now.devices[end.peer]),
                     static_cast<Color>(isa::Crossings(static_cast<int64_t>(d), end)));
       }
@@ -241,9 +258,9 @@ std::string Symmetry::NamesOf(const RouteSet& set) const {
 Picoseconds Symmetry::Skew() const {
   Picoseconds skew{0};
   if (are_orbits_) return skew;
-  for (size_t p = 0; p < uneven_.size(); ++p) {
+  for (size_t p = 0; p < overlooked_.size(); ++p) {
     for (const int32_t route : used_[p]) {
-      if (!uneven_[p][route]) continue;
+      if (!overlooked_[p][route]) continue;
       const std::vector<RouteLoad>& loads = classes_.loads[route];
       for (const int32_t d : devices_of_[p]) {
         const isa::RouteEnd& end = program_.routes[route].from[d];

@@ -27,10 +27,12 @@
 // because images transfer at the same time.
 //
 // Exact as long as everything that devices share is a flow and no choice depends on a
-// device's number. With Folding::kApproximate devices whose ways over one route are of
-// different lengths stay together, and so do their receivers, whatever they receive from: the
-// longest way counts for all, and what the others lose by that is reported (Skew, and
-// InFlight::Spread).
+// device's number. With Folding::kApproximate it is overlooked to whom a device sends, from
+// whom it receives, how far and over how busy links; only programs, parameters and how many
+// transfers arrive tell devices apart. The longest way and the busiest links count for all,
+// and what is hidden by that is reported (Skew, and InFlight::Spread). Where that closes a
+// circle of waits which the devices do not have, Retreat() overlooks only the lengths of
+// ways, then nothing.
 #ifndef TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 #define TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 
@@ -75,8 +77,10 @@ class Symmetry {
   void Split(const RouteSet& set);
 
   const std::vector<FoldingReport::Step>& steps() const { return steps_; }
-  // Whether ways of different lengths, or receivers from unlike senders, are put together.
-  bool overlooks_ways() const { return !are_orbits_ && !uneven_.empty(); }
+  // Tells more devices apart, if an approximation put them together.
+  bool Retreat();
+  // Whether there are transfers that an approximation takes for equal though they are not.
+  bool approximates() const { return !are_orbits_ && !overlooked_.empty(); }
   // By how much ways of different lengths let arrivals of one transfer differ at most.
   Picoseconds Skew() const;
 
@@ -92,10 +96,12 @@ class Symmetry {
   // Takes the orbits for classes if they are fewer.
   void TryOrbits();
   void Colorize();
-  bool IsUneven(int32_t program, int32_t route) const {
-    return !uneven_.empty() && uneven_[program][route];
+  bool IsOverlooked(int32_t program, int32_t route) const {
+    return !overlooked_.empty() && overlooked_[program][route];
   }
-  void FindUnevenRoutes();
+  enum class Overlook { kNothing, kLengths, kPartners };
+  void Classify();
+  void FindOverlookedRoutes();
   std::string NamesOf(const RouteSet& set) const;
 
   const configs::Config& config_;
@@ -106,8 +112,9 @@ class Symmetry {
   const int64_t per_chip_;
   const std::vector<std::vector<int32_t>> used_;  // routes, by program
   const configs::Hosts on_hosts_;
-  std::vector<Color> link_rates_;                 // by LinkIndex
-  std::vector<std::vector<bool>> uneven_;         // by program and route; empty: none
+  std::vector<Color> link_rates_;  // by LinkIndex
+  Overlook overlook_ = Overlook::kNothing;
+  std::vector<std::vector<bool>> overlooked_;     // by program and route; empty: none
   std::vector<std::vector<int32_t>> devices_of_;  // by program
   RouteSet all_;
   std::vector<RouteSet> sets_;

@@ -189,7 +189,9 @@ def test_sparse_cores_move_a_report(report_of: Callable[..., dict], setting: str
     plain = report_of(workload, "--config", "v7x-2x2x1", *small)
     assert {c["kind"] for c in plain["collectives"]} >= {"all-gather", "reduce-scatter"}
     changed = report_of(workload, "--config", "v7x-2x2x1", *small, "--set", setting)
-    assert changed["step_time_ns"] != plain["step_time_ns"]
+    # Their own times, where compute hides the difference from the step.
+    moved = [changed[key] != plain[key] for key in ("step_time_ns", "collectives")]
+    assert any(moved)
 
 
 @pytest.mark.parametrize("setting", ["bytes=0", "bytes=1048576", "bytes_per_second=1e11"])

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
 #include "configs/names.h"
 #include "configs/status_macros.h"
 #include "models/timing/collective_timing.h"
+#include "models/timing/kernel_timing.h"
+#include "models/timing/reduce_timing.h"
 #include "workloads/lowering/collectives/bodies.h"
 #include "workloads/lowering/collectives/choice.h"
 #include "workloads/lowering/collectives/permute.h"
@@ -133,11 +136,72 @@ Picoseconds BoundOfParts(const configs::Config& config, const CollectiveRequest&
 
 struct CollectiveDecision {
   isa::CollectiveInfo info;
+  CollectiveUse use;
   bool local = false;  // nothing has to leave a device
   std::shared_ptr<const std::vector<GroupForm>> forms;
   std::vector<Candidate> chosen;  // per form
   std::vector<std::string> assumptions;
 };
+
+namespace {
+
+Picoseconds Part(Picoseconds time, double share) {
+  return Picoseconds(std::llround(static_cast<double>(time.value()) * share));
+}
+
+// Of one algorithm on all its lanes.
+CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& request,
+                    const Candidate& candidate) {
+  CollectiveUse use;
+  use.latency = config.chip.ici.launch;
+  use.time = candidate.expected - use.latency;
+  // Between its steps a collective waits for hops, and the links are others'.
+  Plan no_hops = candidate.plan;
+  no_hops.hop_latency = Picoseconds(0);
+  for (Lane& lane : no_hops.lanes) lane.dcn_latency = Picoseconds(0);
+  const Picoseconds moving = TimeOf(no_hops, config.chip.ici) - use.latency;
+  const std::vector<Lane>& lanes = candidate.plan.lanes;
+  // One colour takes the lanes in turns, several keep all of them busy.
+  const Picoseconds busy =
+      candidate.plan.orders.size() == 1 ? moving / static_cast<int64_t>(lanes.size()) : moving;
+  double bytes_per_second = 0;  // that a device sends while all of that goes on
+  const auto use_axis = [&](int axis) {
+    for (const bool plus : {true, false}) {
+      use.links[static_cast<size_t>(configs::MakeDirection(axis, plus))] = busy;
+      const bool closes = config.topology.wraps(axis) || config.topology.IsTwisted(axis);
+      use.rate = timing::EffectiveLinkRate(config.chip.ici, closes);
+      bytes_per_second += use.rate.value();
+    }
+  };
+  for (const Lane& lane : lanes) {
+    if (lane.axis == kCoreAxis) {
+      use.die = busy;
+      use.rate = lane.rate;
+      bytes_per_second += lane.rate.value();
+    } else if (lane.axis == kSliceAxis) {
+      use.host = busy;
+      use.rate = lane.rate;
+      bytes_per_second += lane.rate.value();
+    } else if (lane.axis >= 0) {
+      use_axis(lane.axis);
+    } else {
+      for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
+        if (config.topology.shape()[axis] > 1) use_axis(axis);
+      }
+    }
+  }
+  const bool adds = request.kind == CollectiveKind::kAllReduce ||
+                    request.kind == CollectiveKind::kReduceScatter;
+  const double hbm_bytes_per_second =
+      bytes_per_second * (1 + (adds ? timing::kReduceHbmWeight : 1));
+  use.hbm =
+      Part(busy, std::min(1.0, hbm_bytes_per_second / timing::HbmRate(config.chip).value()));
+  return use;
+}
+
+}  // namespace
+
+const CollectiveUse& UseOf(const CollectiveDecision& decision) { return decision.use; }
 
 const isa::CollectiveInfo& InfoOf(const CollectiveDecision& decision) { return decision.info; }
 
@@ -186,11 +250,14 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
     info.group_size = n;
   } else if (permute) {
     info = PermuteInfo(config, request);
+    decision.use = PermuteUse(config, request);
   } else if (n == 1) {
     decision.local = true;
     info.algorithm = "local copy";
     info.group_size = n;
     info.expected = timing::LocalCopy(config.chip, request.space, request.operand_bytes, 2);
+    decision.use.time = decision.use.hbm = info.expected;
+    decision.use.rate = timing::HbmRate(config.chip);
   }
   info.kind = std::string(KindName(request.kind));
   info.axes = request.axes;
@@ -215,6 +282,7 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
     if (info.algorithm.empty() || best.expected > info.expected) {
       info.algorithm = best.algorithm;
       info.expected = best.expected;
+      decision.use = UseOf(config, request, best);
     }
     Picoseconds bound = BoundOf(config, request, form, info.bytes);
     if (!request.parts.empty()) {

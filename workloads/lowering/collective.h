@@ -6,6 +6,7 @@
 #ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_H_
 #define TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "configs/config.h"
+#include "configs/topology.h"
 #include "models/isa/program.h"
 
 namespace tpusim::lowering {
@@ -68,8 +70,20 @@ absl::StatusOr<AlgorithmWish> ParseAlgorithmWish(const std::string& text);
 
 // Which algorithm, before any instruction.
 struct CollectiveDecision;
-// All that the scheduler's cost model needs.
 const isa::CollectiveInfo& InfoOf(const CollectiveDecision& decision);
+
+// What a collective keeps busy while it is in flight, and for how long alone: nothing
+// for its latency, then, for parts of `time`, the busiest link of each direction, the
+// way between the devices of a chip, the way to other slices, and a device's HBM. For
+// the scheduler, which asks what can run side by side; a collective over axes of the
+// torus is taken to use their links evenly from its launch to its end.
+struct CollectiveUse {
+  Picoseconds latency{0}, time{0};
+  std::array<Picoseconds, configs::kDirections> links = {};
+  Picoseconds die{0}, host{0}, hbm{0};
+  BytesPerSecond rate;  // of one of its transfers
+};
+const CollectiveUse& UseOf(const CollectiveDecision& decision);
 
 // What had to be assumed to decide, each sentence once.
 const std::vector<std::string>& AssumptionsOf(const CollectiveDecision& decision);

@@ -95,10 +95,9 @@ absl::StatusOr<const CollectiveLibrary::PlacedGroups*> CollectiveLibrary::Place(
   return &placed;
 }
 
-absl::StatusOr<isa::CollectiveInfo> CollectiveLibrary::Estimate(
-    const hlo::Instruction& collective) {
+absl::StatusOr<CollectiveUse> CollectiveLibrary::Estimate(const hlo::Instruction& collective) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(collective));
-  return InfoOf(*entry->decision);
+  return UseOf(*entry->decision);
 }
 
 std::vector<std::string> CollectiveLibrary::Assumptions() const {

@@ -31,7 +31,7 @@ class CollectiveLibrary {
   const std::vector<int64_t>& device_of_partition() const { return device_of_partition_; }
 
   // `collective` is one, or the start of one. Errors: as RequestOf, LowerCollective.
-  absl::StatusOr<isa::CollectiveInfo> Estimate(const hlo::Instruction& collective);
+  absl::StatusOr<CollectiveUse> Estimate(const hlo::Instruction& collective);
   // Always into the same program, which owns the routes.
   absl::StatusOr<LoweredCollective> Lower(const hlo::Instruction& collective,
                                           isa::PodProgram& program);

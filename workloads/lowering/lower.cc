@@ -21,6 +21,7 @@
 #include "workloads/lowering/kernels/product.h"
 #include "workloads/lowering/program_template.h"
 #include "workloads/lowering/remote_dma.h"
+#include "workloads/lowering/streams.h"
 #include "workloads/lowering/transfers.h"
 #include "workloads/passes/async_collectives.h"
 #include "workloads/passes/control.h"
@@ -63,6 +64,8 @@ class Lowering {
   Lowering(const LoweringInput& input, const passes::Target& target)
       : input_(input),
         target_(target),
+        streams_(AssignStreams(*input.module,
+                               target.chip().sparse_core.count / target.chip().devices)),
         all_alike_(std::make_shared<const std::vector<int32_t>>(
             static_cast<size_t>(target.config().devices()), 0)) {}
 
@@ -149,7 +152,7 @@ class Lowering {
           case InstructionClass::kCopyStart: {
             ASSIGN_OR_RETURN(isa::Body transfer, TransferOf(*i, target_));
             op.time = TimeOfTransfer(target_.chip(), transfer);
-            AddTransfer(*i, std::move(transfer), op, StreamFor(*i, op));
+            AddTransfer(*i, std::move(transfer), op, streams_.at(i));
             break;
           }
           case InstructionClass::kBranch: {
@@ -163,7 +166,7 @@ class Lowering {
           }
           case InstructionClass::kCollective:
           case InstructionClass::kStart: {
-            RETURN_IF_ERROR(AddCollective(*i, op, StreamFor(*i, op)));
+            RETURN_IF_ERROR(AddCollective(*i, op, streams_.at(i)));
             op.time = collectives_[op.collective].lowered.info.expected;
             break;
           }
@@ -181,18 +184,6 @@ class Lowering {
     }
     program_.tokens = static_cast<int32_t>(collectives_.size());
     return absl::OkStatus();
-  }
-
-  // Where something beside the main stream runs: what is in flight at once takes
-  // turns on several streams.
-  isa::StreamId StreamFor(const Instruction& i, const Op& op) {
-    if (op.what == InstructionClass::kCollective) return {isa::StreamKind::kCollective, 0};
-    if (!passes::IsOffLoaded(i)) {
-      return {isa::StreamKind::kCollective, collective_streams_++ % kStreams};
-    }
-    const configs::ChipParams& chip = target_.chip();
-    const int64_t cores = std::max<int64_t>(1, chip.sparse_core.count / chip.devices);
-    return {isa::StreamKind::kSparseCore, static_cast<int32_t>(sparse_core_streams_++ % cores)};
   }
 
   absl::Status AddCollective(const Instruction& i, Op& op, isa::StreamId stream) {
@@ -222,7 +213,7 @@ class Lowering {
     program_.info.assumptions.push_back(std::move(dma->assumption));
     Collective c;
     c.lowered = std::move(dma->lowered);
-    Add(std::move(c), std::move(info), op, StreamFor(i, op));
+    Add(std::move(c), std::move(info), op, streams_.at(&i));
     return absl::OkStatus();
   }
 
@@ -490,13 +481,9 @@ class Lowering {
     return absl::OkStatus();
   }
 
-  // Asynchronous collectives in flight at once, each on a stream of its own.
-  static constexpr int32_t kStreams = 5;
-  int32_t collective_streams_ = 0;
-  int32_t sparse_core_streams_ = 0;
-
   const LoweringInput& input_;
   const passes::Target& target_;
+  const std::unordered_map<const Instruction*, isa::StreamId> streams_;
   const std::shared_ptr<const std::vector<int32_t>> all_alike_;  // a role for all devices
   isa::PodProgram program_;
   std::unordered_map<const Instruction*, Op> ops_;

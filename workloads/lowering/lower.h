@@ -41,9 +41,9 @@ struct LoweringInput {
 // buffers and totals; the caller adds what it knows itself (names, warnings).
 absl::StatusOr<isa::PodProgram> Lower(const LoweringInput& input, const passes::Target& target);
 
-// The scheduler's view of durations, from the same kernels and algorithms. The
-// libraries must live as long.
-passes::LatencyEstimator MakeEstimator(
+// The scheduler's view of costs, from the same kernels and algorithms. The libraries
+// must live as long.
+passes::CostEstimator MakeEstimator(
     const passes::Target& target, KernelLibrary& kernels, CollectiveLibrary& collectives,
     std::function<absl::StatusOr<int64_t>(const hlo::Instruction&)> trips);
 

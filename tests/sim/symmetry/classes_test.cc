@@ -132,8 +132,8 @@ TEST(Classes, PermutationsDoNotSplitApproximately) {
   isa::Rdma rdma;
   rdma.bytes = Bytes(1000);
   rdma.arrival_flag = 0;
-  isa::PodProgram program = MakeProgram({Share(Compute(100), rdma, isa::Wait{0, 1}),
-                                         Share(Compute(300), rdma, isa::Wait{0, 1})});
+  isa::PodProgram program = MakeProgram(
+      {Share(Compute(100), rdma, isa::Wait{0, 1}), Share(Compute(300), rdma, isa::Wait{0, 1})});
   program.routes = {RouteBetween(config, pairs)};
   program.program_of_device.clear();
   for (int32_t d = 0; d < 16; ++d) program.program_of_device.push_back(d % 4 == 0);
@@ -148,6 +148,27 @@ TEST(Classes, PermutationsDoNotSplitApproximately) {
   // Four hops of 1 us count for those who make none. Of column 0 everybody sends alone and ends
   // after 300 + 10 ns; of the others two at a time share a link and end after 100 + 20 ns.
   EXPECT_EQ(timeline->folding.ignored_skew, Microseconds(4) + Nanoseconds(190));
+}
+
+// A relay from chip 3 down to chip 0. Whoever only hands on is one class at first, whose first
+// member would wait for its own class; so they are told apart after all.
+TEST(Classes, AnApproximationRetreatsFromACircleOfWaits) {
+  const configs::Config config = TestConfig({4, 1, 1});
+  isa::Rdma rdma;
+  rdma.bytes = Bytes(1000);
+  rdma.arrival_flag = 0;
+  isa::PodProgram program =
+      MakeProgram({Share(rdma), Share(isa::Wait{0, 1}, rdma), Share(isa::Wait{0, 1})});
+  program.program_of_device = {2, 1, 1, 0};
+  program.routes = {RouteBetween(config, {{3, 2}, {2, 1}, {1, 0}})};
+  SimulationOptions options;
+  options.folding = Folding::kApproximate;
+  const absl::StatusOr<Timeline> timeline = Simulate(config, program, options);
+  ASSERT_TRUE(timeline.ok()) << Message(timeline.status());
+  EXPECT_EQ(timeline->folding.device_classes, 4);
+  EXPECT_GT(timeline->folding.simulations, 1);
+  EXPECT_EQ(timeline->folding.ignored_skew, Picoseconds(0));
+  EXPECT_EQ(timeline->step_time, MustSimulate(config, program).step_time);
 }
 
 TEST(Classes, UnfoldedIsEverybodyAlone) {

@@ -5,6 +5,7 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "tests/workloads/lowering/collective_interpreter.h"
+#include "workloads/lowering/collectives/permute.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -48,6 +49,25 @@ TEST(PermuteTest, ShiftAlongALineOfFourComesBackTheOtherWay) {
   EXPECT_EQ(lowered.info.group_size, 4);
   // Bound: 2^20 / 45e9 = 23.302 us for one pair; 6 hops over 20 links are less.
   EXPECT_NEAR(ToMicroseconds(lowered.info.bound), 23.302, 0.001);
+}
+
+TEST(PermuteTest, RoundARingTheMeanOfTheHopsCounts) {
+  const configs::Config config = V5e("4x2");
+  const CollectiveUse ring =
+      PermuteUse(config, Permute({{0, 1}, {1, 2}, {2, 3}, {3, 0}}, kMiB));
+  // Launch and (1 + 1 + 1 + 3) / 4 hops; the last pair has the links back for itself.
+  EXPECT_NEAR(ToMicroseconds(ring.latency), 5.4 + 1.5, 1e-3);
+  EXPECT_NEAR(ToMicroseconds(ring.time), 26.876, 0.001);
+  EXPECT_EQ(ring.links[static_cast<size_t>(configs::Direction::kXPlus)], ring.time);
+  EXPECT_EQ(ring.links[static_cast<size_t>(configs::Direction::kXMinus)], ring.time);
+  EXPECT_EQ(ring.links[static_cast<size_t>(configs::Direction::kYPlus)], Picoseconds(0));
+  // Read and written: 2 * 2^20 / (819e9 * 0.9).
+  EXPECT_NEAR(ToMicroseconds(ring.hbm), 2.845, 0.001);
+  EXPECT_NEAR(ring.rate.value(), 39.015e9, 1e7);
+  // A chain is as late as its slowest pair.
+  const CollectiveUse chain = PermuteUse(config, Permute({{0, 1}, {1, 3}}, kMiB));
+  EXPECT_NEAR(ToMicroseconds(chain.latency), 5.4 + 2, 1e-3);
+  EXPECT_EQ(chain.links[static_cast<size_t>(configs::Direction::kXMinus)], Picoseconds(0));
 }
 
 TEST(PermuteTest, DevicesOfAChipSwapBesideALink) {

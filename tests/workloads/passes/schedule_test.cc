@@ -12,14 +12,20 @@
 namespace tpusim::passes {
 namespace {
 
+Work Lasting(int64_t time) {
+  Work work;
+  work.time = Picoseconds(time);
+  return work;
+}
+
 // Products take as long as a transfer.
-LatencyEstimator TenPerTanhHundredPerPermute() {
-  LatencyEstimator e;
-  e.busy = [](const Instruction& i) -> absl::StatusOr<Picoseconds> {
-    if (i.opcode() == Opcode::kDot) return Picoseconds(100);
-    return Picoseconds(i.opcode() == Opcode::kTanh || i.opcode() == Opcode::kAdd ? 10 : 0);
+CostEstimator TenPerTanhHundredPerPermute() {
+  CostEstimator e;
+  e.work = [](const Instruction& i) -> absl::StatusOr<Work> {
+    if (i.opcode() == Opcode::kDot) return Lasting(100);
+    return Lasting(i.opcode() == Opcode::kTanh || i.opcode() == Opcode::kAdd ? 10 : 0);
   };
-  e.in_flight = [](const Instruction&) -> absl::StatusOr<Picoseconds> { return Picoseconds(100); };
+  e.transfer = [](const Instruction&) -> absl::StatusOr<Work> { return Lasting(100); };
   e.trips = [](const Instruction&) -> absl::StatusOr<int64_t> { return 1; };
   return e;
 }
@@ -120,9 +126,9 @@ TEST(Schedule, AGatherBesideNoProductStaysSynchronous) {
 // brings: two fit under no permute together.
 TEST(Schedule, ALongerWayThroughTransfersGoesFirst) {
   SmallModule m;
-  LatencyEstimator e = TenPerTanhHundredPerPermute();
-  e.busy = [](const Instruction& i) -> absl::StatusOr<Picoseconds> {
-    return Picoseconds(i.opcode() == Opcode::kDot ? 60 : 0);
+  CostEstimator e = TenPerTanhHundredPerPermute();
+  e.work = [](const Instruction& i) -> absl::StatusOr<Work> {
+    return Lasting(i.opcode() == Opcode::kDot ? 60 : 0);
   };
   Instruction* w = m.Parameter({512, 512});
   Instruction* x = m.Parameter({512, 512});

@@ -1,11 +1,13 @@
 #include "workloads/lowering/collectives/permute.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "models/timing/collective_timing.h"
+#include "models/timing/kernel_timing.h"
 #include "workloads/lowering/collectives/routes.h"
 
 namespace tpusim::lowering {
@@ -161,6 +163,77 @@ isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveR
     info.bound = std::max(info.bound, between_slices);
   }
   return info;
+}
+
+namespace {
+
+// Between sending and arriving. Where messages go round a ring, and on the same way
+// again, what was late in one permute is early in the next: what counts is the mean
+// over the ring. Elsewhere it is the slowest message.
+Picoseconds LatencyOf(const configs::Config& config, const std::vector<Message>& messages) {
+  constexpr size_t kNone = -1;
+  std::vector<size_t> message_of(config.devices(), kNone);  // by source
+  std::vector<Picoseconds> latencies;
+  for (size_t m = 0; m < messages.size(); ++m) {
+    message_of[messages[m].source] = m;
+    latencies.emplace_back(0);
+    for (const isa::RouteEnd& way : messages[m].ways) {
+      latencies[m] =
+          std::max(latencies[m], timing::RouteLatency(config.chip, messages[m].source, way));
+    }
+  }
+  Picoseconds slowest(0);
+  std::vector<bool> seen(messages.size());
+  for (size_t first = 0; first < messages.size(); ++first) {
+    Picoseconds sum(0), longest(0);
+    int64_t count = 0;
+    size_t m = first;
+    for (; m != kNone && !seen[m]; m = message_of[messages[m].target]) {
+      seen[m] = true;
+      sum += latencies[m];
+      longest = std::max(longest, latencies[m]);
+      ++count;
+    }
+    if (count > 0) slowest = std::max(slowest, m == first ? sum / count : longest);
+  }
+  return slowest;
+}
+
+}  // namespace
+
+CollectiveUse PermuteUse(const configs::Config& config, const CollectiveRequest& request) {
+  CollectiveUse use;
+  LinkLoads loads(config);
+  const std::vector<Message> messages = MessagesOf(config, request);
+  for (const Message& message : messages) {
+    for (const isa::RouteEnd& way : message.ways) {
+      loads.Add(message.source, way, message.per_way.value());
+    }
+  }
+  use.latency = config.chip.ici.launch + LatencyOf(config, messages);
+  const std::array<double, configs::kDirections> links = loads.SecondsByDirection();
+  for (size_t d = 0; d < links.size(); ++d) use.links[d] = FromSeconds(links[d]);
+  use.die = FromSeconds(loads.SecondsOnDies());
+  use.host = FromSeconds(loads.SecondsBetweenSlices());
+  const double busiest =
+      std::max({*std::max_element(links.begin(), links.end()), loads.SecondsOnDies(),
+                loads.SecondsBetweenSlices()});
+  use.rate = busiest > 0
+                 ? BytesPerSecond(static_cast<double>(messages[0].per_way.value()) / busiest)
+                 : timing::HbmRate(config.chip);
+  use.time = FromSeconds(busiest);
+  const Ends ends = EndsOf(config, request);
+  for (int64_t device = 0; device < config.devices(); ++device) {
+    if (ends.receives[device]) continue;
+    use.time = std::max(use.time, timing::LocalCopy(config.chip, request.space,
+                                                    request.operand_bytes,
+                                                    ends.copies[device] ? 2 : 1));
+  }
+  // A device reads what it sends and writes what it receives.
+  if (request.space == isa::MemorySpace::kHbm) {
+    use.hbm = TransferTime(request.operand_bytes * 2, timing::HbmRate(config.chip));
+  }
+  return use;
 }
 
 void AddPermuteBodies(const configs::Config& config, const CollectiveRequest& request,

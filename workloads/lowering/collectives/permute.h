@@ -19,6 +19,7 @@ namespace tpusim::lowering {
 // launch + the slowest pair: hops * hop latency + what crosses its busiest link
 // at the effective rate. A fill or copy counts alike.
 isa::CollectiveInfo PermuteInfo(const configs::Config& config, const CollectiveRequest& request);
+CollectiveUse PermuteUse(const configs::Config& config, const CollectiveRequest& request);
 
 void AddPermuteBodies(const configs::Config& config, const CollectiveRequest& request,
                       isa::PodProgram& program, Roles& roles);

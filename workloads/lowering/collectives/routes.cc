@@ -173,6 +173,29 @@ double LinkLoads::SecondsOn(int64_t from, const isa::RouteEnd& end) const {
   return slowest;
 }
 
+double LinkLoads::SlowestOf(size_t first, size_t end, size_t stride) const {
+  double slowest = 0;
+  for (size_t i = first; i < end; i += stride) {
+    if (amounts_[i] == 0) continue;
+    slowest = std::max(slowest, static_cast<double>(amounts_[i]) / RateOf(i).value());
+  }
+  return slowest;
+}
+
+std::array<double, configs::kDirections> LinkLoads::SecondsByDirection() const {
+  std::array<double, configs::kDirections> seconds;
+  for (size_t d = 0; d < seconds.size(); ++d) {
+    seconds[d] = SlowestOf(d, Own(0), configs::kDirections);
+  }
+  return seconds;
+}
+
+double LinkLoads::SecondsOnDies() const { return SlowestOf(Own(0), Own(config_->devices()), 1); }
+
+double LinkLoads::SecondsBetweenSlices() const {
+  return SlowestOf(Own(config_->devices()), amounts_.size(), 1);
+}
+
 BytesPerSecond LinkLoads::RateOf(size_t index) const {
   if (index >= Own(config_->devices())) {
     if (index < Egress(0)) return config_->chip.host.pcie_bytes_per_second;

@@ -2,6 +2,7 @@
 #ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_ROUTES_H_
 #define TPUSIM_WORKLOADS_LOWERING_COLLECTIVES_ROUTES_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -49,6 +50,11 @@ class LinkLoads {
   void Add(int64_t from, const isa::RouteEnd& end, int64_t amount = 1);
   // What the busiest link of such a transfer carries takes this long.
   double SecondsOn(int64_t from, const isa::RouteEnd& end) const;
+  // The busiest link of each direction takes this long; the busiest of all ways
+  // between devices of a chip, or of those between slices.
+  std::array<double, configs::kDirections> SecondsByDirection() const;
+  double SecondsOnDies() const;
+  double SecondsBetweenSlices() const;
   // The smallest rate / amount over the loaded links: what one unit gets.
   BytesPerSecond Share() const;
   // The amount there, and the rate of that link.
@@ -67,6 +73,7 @@ class LinkLoads {
   size_t Egress(int64_t host) const;
   size_t Ingress(int64_t host) const;
   std::vector<size_t> CrossedBy(int64_t from, const isa::RouteEnd& end) const;
+  double SlowestOf(size_t first, size_t end, size_t stride) const;
   size_t BusiestLink() const;
   BytesPerSecond RateOf(size_t index) const;
 

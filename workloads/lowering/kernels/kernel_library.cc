@@ -156,9 +156,10 @@ absl::StatusOr<TimedKernel> KernelLibrary::Build(const Instruction& instruction)
   return timed;
 }
 
-absl::StatusOr<Picoseconds> KernelLibrary::TimeOf(const Instruction& instruction) {
+absl::StatusOr<KernelLibrary::Cost> KernelLibrary::CostOf(const Instruction& instruction) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(instruction));
-  return entry->timed.time;
+  const TimedKernel& timed = entry->timed;
+  return Cost{timing::LaunchTime(target_.chip(), timed.kernel), timed.time, timed.traffic};
 }
 
 }  // namespace tpusim::lowering

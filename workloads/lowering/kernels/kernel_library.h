@@ -43,8 +43,12 @@ class KernelLibrary {
   // As BuildKernel, with the names of `instruction` and its operands. Errors are not
   // remembered: they name the instruction.
   absl::StatusOr<TimedKernel> Build(const hlo::Instruction& instruction);
-  // The time alone.
-  absl::StatusOr<Picoseconds> TimeOf(const hlo::Instruction& instruction);
+  // What its first DMA waits for, the time with that, and the traffic, alone.
+  struct Cost {
+    Picoseconds launch{0}, time{0};
+    timing::KernelTraffic traffic;
+  };
+  absl::StatusOr<Cost> CostOf(const hlo::Instruction& instruction);
 
   // Kernels that were searched for, and questions that the library was asked.
   int64_t searches() const { return static_cast<int64_t>(entries_.size()); }

@@ -90,14 +90,14 @@ TEST_F(KernelLibraryTest, EqualLayersAreSearchedOnce) {
     Layer layer;
     layer.scope = "layer" + std::to_string(n);
     const Instruction* fusion = MakeLayer(m_, layer);
-    ASSERT_TRUE(library.TimeOf(*fusion).ok());
+    ASSERT_TRUE(library.CostOf(*fusion).ok());
     const auto remembered = library.Build(*fusion);
     ASSERT_TRUE(remembered.ok()) << Message(remembered.status());
     // Exactly what a search finds, with the names of this layer.
     const isa::Kernel searched = BuildKernel(*fusion, target_).value();
     EXPECT_EQ(TextOf(remembered->kernel), TextOf(searched));
     EXPECT_EQ(remembered->time, timing::KernelTime(config_.chip, searched));
-    EXPECT_EQ(*library.TimeOf(*fusion), remembered->time);
+    EXPECT_EQ(library.CostOf(*fusion)->time, remembered->time);
   }
   EXPECT_EQ(library.searches(), 1);
   EXPECT_EQ(library.requests(), 300);

@@ -1,0 +1,77 @@
+#include "workloads/lowering/streams.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "workloads/hlo/opcode.h"
+#include "workloads/passes/async_collectives.h"
+#include "workloads/passes/control.h"
+#include "workloads/passes/schedule/graph.h"
+
+namespace tpusim::lowering {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// How much is in flight, by stream.
+struct InFlight {
+  std::vector<int32_t> collectives, sparse_cores;
+
+  // The largest of both, stream by stream.
+  void Merge(const InFlight& other) {
+    const auto merge = [](std::vector<int32_t>& to, const std::vector<int32_t>& from) {
+      to.resize(std::max(to.size(), from.size()));
+      for (size_t i = 0; i < from.size(); ++i) to[i] = std::max(to[i], from[i]);
+    };
+    merge(collectives, other.collectives);
+    merge(sparse_cores, other.sparse_cores);
+  }
+  std::vector<int32_t>& Of(isa::StreamKind kind) {
+    return kind == isa::StreamKind::kSparseCore ? sparse_cores : collectives;
+  }
+};
+
+isa::StreamId LeastBusy(InFlight& now, isa::StreamKind kind) {
+  std::vector<int32_t>& counts = now.Of(kind);
+  if (kind == isa::StreamKind::kCollective &&
+      std::find(counts.begin(), counts.end(), 0) == counts.end()) {
+    counts.push_back(0);
+  }
+  return {kind,
+          static_cast<int32_t>(std::min_element(counts.begin(), counts.end()) - counts.begin())};
+}
+
+}  // namespace
+
+std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::Module& module,
+                                                                    int64_t sparse_cores) {
+  std::unordered_map<const Instruction*, isa::StreamId> streams;
+  std::unordered_map<const Computation*, InFlight> at_calls;
+  // Callers come before what they call.
+  for (const Computation* computation : passes::ControlComputations(module)) {
+    InFlight now = at_calls[computation];
+    now.sparse_cores.resize(static_cast<size_t>(std::max<int64_t>(1, sparse_cores)));
+    for (const Instruction* i : computation->Order()) {
+      if (hlo::IsAsyncDone(i->opcode())) {
+        const auto start = streams.find(&passes::StartOf(*i));
+        if (start != streams.end()) --now.Of(start->second.kind)[start->second.index];
+        continue;
+      }
+      if (i->opcode() == Opcode::kWhile || i->opcode() == Opcode::kConditional ||
+          i->opcode() == Opcode::kCall) {
+        for (const Computation* called : i->called()) at_calls[called].Merge(now);
+      }
+      const bool starts = hlo::IsAsyncStart(i->opcode());
+      const isa::StreamId stream =
+          LeastBusy(now, starts && passes::IsOffLoaded(*i) ? isa::StreamKind::kSparseCore
+                                                           : isa::StreamKind::kCollective);
+      streams[i] = stream;
+      if (starts) ++now.Of(stream.kind)[stream.index];
+    }
+  }
+  return streams;
+}
+
+}  // namespace tpusim::lowering

@@ -1,0 +1,78 @@
+#include "workloads/passes/schedule/choose_order.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "workloads/passes/schedule/list_order.h"
+#include "workloads/passes/schedule/replay.h"
+
+namespace tpusim::passes {
+namespace {
+
+using Role = ScheduleNode::Role;
+
+// Of the sum of all transfers to that of all compute.
+constexpr double kRatios[] = {0.0625, 0.125, 0.18, 0.25, 0.35, 0.5, 0.7,
+                              1,      1.4,   2,    2.8,  4,    8,   16};
+// How often the best order tells how long transfers take in it.
+constexpr int kRounds = 2;
+
+class Chooser {
+ public:
+  explicit Chooser(const ScheduleGraph& graph) : graph_(graph) {}
+
+  ChosenOrder Run() {
+    std::vector<Picoseconds> alone(graph_.nodes.size());
+    double transfers = 0, compute = 0;
+    for (size_t n = 0; n < alone.size(); ++n) {
+      const ScheduleNode& node = graph_.nodes[n];
+      compute += static_cast<double>(node.work.alone().value());
+      if (node.role != Role::kStart) continue;
+      alone[n] = node.transfer.alone();
+      transfers += static_cast<double>(alone[n].value());
+    }
+    Try(alone);
+    if (transfers > 0 && compute > 0) {
+      for (const double ratio : kRatios) Try(Scaled(alone, ratio * compute / transfers));
+      for (int round = 0; round < kRounds; ++round) {
+        const Picoseconds before = best_.work.time;
+        Try(std::vector<Picoseconds>(in_flight_));
+        if (best_.work.time == before) break;
+      }
+    }
+    return std::move(best_);
+  }
+
+ private:
+  static std::vector<Picoseconds> Scaled(std::vector<Picoseconds> times, double by) {
+    for (Picoseconds& time : times) {
+      time = Picoseconds(std::llround(static_cast<double>(time.value()) * by));
+    }
+    return times;
+  }
+
+  void Try(const std::vector<Picoseconds>& in_flight) {
+    ScheduleOrder order = ListOrder(graph_, in_flight);
+    Consider(EarlyStarts(graph_, order));
+    Consider(std::move(order));
+  }
+
+  // The first of those that take equally long wins.
+  void Consider(ScheduleOrder order) {
+    ReplayResult replayed = Replay(graph_, order);
+    if (!best_.order.empty() && replayed.work.time >= best_.work.time) return;
+    best_ = {std::move(order), replayed.work};
+    in_flight_ = std::move(replayed.in_flight);
+  }
+
+  const ScheduleGraph& graph_;
+  ChosenOrder best_;
+  std::vector<Picoseconds> in_flight_;  // in the best order
+};
+
+}  // namespace
+
+ChosenOrder ChooseOrder(const ScheduleGraph& graph) { return Chooser(graph).Run(); }
+
+}  // namespace tpusim::passes

@@ -1,0 +1,49 @@
+#include "workloads/passes/schedule/graph.h"
+
+#include <algorithm>
+
+#include "workloads/hlo/opcode.h"
+#include "workloads/passes/async_collectives.h"
+
+namespace tpusim::passes {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+TransferLimits LimitsOf(const Target& target) {
+  const configs::ChipParams& chip = target.chip();
+  TransferLimits limits;
+  limits[kPermute] = 5;
+  limits[kGather] = 1;
+  limits[kOffLoaded] = std::max(1, static_cast<int>(chip.sparse_core.count / chip.devices));
+  limits[kCopy] = 5;
+  return limits;
+}
+
+TransferKind KindOf(const Instruction& start) {
+  if (IsOffLoaded(start)) return kOffLoaded;
+  if (start.opcode() == Opcode::kCollectivePermuteStart) return kPermute;
+  return hlo::IsCollective(start.opcode()) ? kGather : kCopy;
+}
+
+Instruction& StartOf(const Instruction& done) {
+  Instruction* i = done.operand(0);
+  while (i->opcode() == Opcode::kAsyncUpdate) i = i->operand(0);
+  return *i;
+}
+
+std::vector<bool> WholeGathers(const ScheduleGraph& graph, const ScheduleOrder& order) {
+  std::vector<bool> whole(graph.nodes.size());
+  std::vector<int> products_before(graph.nodes.size());
+  int products = 0;
+  for (const int n : order) {
+    const ScheduleNode& node = graph.nodes[n];
+    if (node.carries_gathers) ++products;
+    if (node.role == ScheduleNode::Role::kStart) products_before[n] = products;
+    if (node.role != ScheduleNode::Role::kDone || node.kind != kGather) continue;
+    whole[node.start] = products_before[node.start] == products;
+  }
+  return whole;
+}
+
+}  // namespace tpusim::passes

@@ -1,0 +1,35 @@
+// Orders of a computation, chosen to hide asynchronous transfers.
+//
+// ListOrder is a list scheduler over simulated time, from the end of a computation to
+// its beginning: so nothing is started earlier than it takes to be hidden, and what a
+// transfer brings does not wait in memory for longer than that. Among the
+// instructions whose users are all placed it takes, first match wins:
+//   1. what costs no time (tuples, parameters, bitcasts);
+//   2. a done, while the limit of transfers of its kind in flight allows;
+//   3. a start that is as far ahead of its done as the transfer takes;
+//   4. the compute instruction with the longest way from the beginning, the later
+//      one in the original order on ties; but while the next start has a longer way
+//      than it, only one that does not delay that start;
+//   5. the start that is closest to that (a stall).
+//
+// EarlyStarts moves starts of an order forward: right behind what they wait for, as
+// far as limits allow and without overtaking starts of their kind. Everything else
+// stays as it is.
+#ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_LIST_ORDER_H_
+#define TPUSIM_WORKLOADS_PASSES_SCHEDULE_LIST_ORDER_H_
+
+#include <vector>
+
+#include "configs/units.h"
+#include "workloads/passes/schedule/graph.h"
+
+namespace tpusim::passes {
+
+// `in_flight`, by node: how long a transfer takes from its start.
+ScheduleOrder ListOrder(const ScheduleGraph& graph, const std::vector<Picoseconds>& in_flight);
+
+ScheduleOrder EarlyStarts(const ScheduleGraph& graph, const ScheduleOrder& order);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_SCHEDULE_LIST_ORDER_H_
