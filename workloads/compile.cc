@@ -122,7 +122,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(const std::vector<lowering::StatedCost> exported,
                    ExportedCosts(workload, trip_counts));
   lowering::StateCustomCosts(*imported.module, exported);
-  ASSIGN_OR_RETURN(const sharding::ShardedModule sharded,
+  ASSIGN_OR_RETURN(sharding::ShardedModule sharded,
                    sharding::ShardModule(std::move(imported.module), stated));
   if (options.until == Stage::kSharded) {
     result.sharded_text = sharding::ToString(sharded);
@@ -130,6 +130,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   }
 
   ASSIGN_OR_RETURN(spmd::PartitionResult partitioned, spmd::Partition(sharded));
+  // Of the global program only the mesh is needed from here on.
+  sharded.shardings = {};
+  sharded.module.reset();
   RETURN_IF_ERROR(hlo::Verify(*partitioned.module));
   result.warnings = partitioned.warnings;
   if (options.until == Stage::kPartitioned) {

@@ -12,9 +12,12 @@ void StepLog::Shift(Picoseconds by) {
 }
 
 void StepLog::DropBefore(size_t entry) {
-  const size_t drop = std::min(entry - dropped_, entries_.size());
-  entries_.erase(entries_.begin(), entries_.begin() + static_cast<ptrdiff_t>(drop));
-  dropped_ += drop;
+  unused_ = std::max(unused_, std::min(entry - dropped_, entries_.size()));
+  // Not one by one: what is kept is moved.
+  if (2 * unused_ < entries_.size()) return;
+  entries_.erase(entries_.begin(), entries_.begin() + static_cast<ptrdiff_t>(unused_));
+  dropped_ += unused_;
+  unused_ = 0;
 }
 
 Picoseconds StepLog::ComputeUntil(const Iteration& iteration, Picoseconds from,

@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -58,7 +57,7 @@ class StepLog {
 
   // Entries are counted from the first ever, also those that have been dropped.
   size_t size() const { return dropped_ + entries_.size(); }
-  size_t kept() const { return entries_.size(); }
+  size_t kept() const { return entries_.size() - unused_; }
   void DropBefore(size_t entry);
   // As if all of it had happened later.
   void Shift(Picoseconds by);
@@ -102,8 +101,9 @@ class StepLog {
   };
   const Entry& At(size_t entry) const { return entries_[entry - dropped_]; }
 
-  std::deque<Entry> entries_;
-  size_t dropped_ = 0;
+  std::vector<Entry> entries_;
+  size_t unused_ = 0;   // of them, the first
+  size_t dropped_ = 0;  // before them
 };
 
 }  // namespace tpusim::chip

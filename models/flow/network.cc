@@ -143,9 +143,11 @@ std::optional<Picoseconds> Network::NextCompletion() {
   return Picoseconds(heap_.front().time);
 }
 
-std::vector<Completed> Network::Advance(Picoseconds now) {
+const std::vector<Completed>& Network::Advance(Picoseconds now) {
   CatchUp(now.value());
-  return std::exchange(completed_, {});
+  returned_.clear();
+  returned_.swap(completed_);
+  return returned_;
 }
 
 void Network::CatchUp(int64_t now) {

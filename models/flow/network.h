@@ -123,8 +123,8 @@ class Network {
   // active or all are stalled.
   std::optional<Picoseconds> NextCompletion();
   // Moves time to `now`: all flows that completed since the last call, ordered
-  // by completion time, then by start order.
-  std::vector<Completed> Advance(Picoseconds now);
+  // by completion time, then by start order. They are valid until the next call.
+  const std::vector<Completed>& Advance(Picoseconds now);
 
   Picoseconds now() const { return Picoseconds(now_); }
   size_t active_flows() const { return active_; }
@@ -271,6 +271,7 @@ class Network {
   std::vector<uint32_t> free_slots_;
   std::vector<HeapEntry> heap_;
   std::vector<Completed> completed_;  // not yet returned by Advance
+  std::vector<Completed> returned_;
   std::vector<uint32_t> touched_;     // resources changed in this instant
   std::vector<uint32_t> new_flows_;   // flows to solve whatever their resources say
   std::vector<uint32_t> rate_touched_;

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "configs/status_macros.h"
@@ -308,7 +309,8 @@ class Verifier {
   std::set<std::pair<int32_t, int32_t>> checked_;    // (program, route)
 };
 
-void Collect(const Body& body, std::set<const Body*>& seen, std::set<StreamId>& streams) {
+void Collect(const Body& body, std::unordered_set<const Body*>& seen,
+             std::set<StreamId>& streams) {
   if (!seen.insert(&body).second) return;
   for (const Instruction& instruction : body) {
     if (const Loop* loop = std::get_if<Loop>(&instruction.kind)) {
@@ -331,7 +333,7 @@ absl::Status Verify(const PodProgram& program, const configs::Topology& topology
 }
 
 std::vector<StreamId> StreamsOf(const PodProgram& program) {
-  std::set<const Body*> seen;
+  std::unordered_set<const Body*> seen;  // never iterated over
   std::set<StreamId> streams;
   for (const SharedBody& body : program.programs) Collect(*body, seen, streams);
   streams.erase(StreamId{});

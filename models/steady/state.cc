@@ -33,10 +33,13 @@ bool Moves(Kind kind, int64_t before, int64_t then, int64_t after, int64_t now) 
 int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later) {
   const int64_t then = earlier.at.value(), now = later.at.value();
   const int64_t period = now - then;
-  if (period <= 0 || earlier.kinds != later.kinds) return 0;
+  if (period <= 0 || earlier.count != later.count ||
+      !std::equal(later.kinds.data(), later.kinds.data() + later.count, earlier.kinds.data())) {
+    return 0;
+  }
   int64_t periods = kUnlimited;
   bool persists = false;  // what the last kBegan speaks of is the same thing in both
-  for (size_t i = 0; i < later.values.size(); ++i) {
+  for (size_t i = 0; i < later.count; ++i) {
     const int64_t before = earlier.values[i], after = later.values[i];
     switch (later.kinds[i]) {
       case Kind::kSame:
@@ -102,9 +105,7 @@ void StateVisitor::MakeRoom() {
 }
 
 Snapshot StateVisitor::TakeSnapshot() {
-  const auto read = static_cast<size_t>(next_value_ - read_.values.data());
-  read_.values.resize(read);
-  read_.kinds.resize(read);
+  read_.count = static_cast<size_t>(next_value_ - read_.values.data());
   return std::move(read_);
 }
 
@@ -124,7 +125,7 @@ void StateVisitor::Write(Kind kind, int64_t& value) {
     *next_kind_++ = kind;
     return;
   }
-  TPUSIM_CHECK(next_ < later_->values.size() && later_->kinds[next_] == kind,
+  TPUSIM_CHECK(next_ < later_->count && later_->kinds[next_] == kind,
                "a module shows other numbers when it is moved than when it was read");
   const int64_t before = earlier_->values[next_], after = later_->values[next_];
   ++next_;
@@ -152,7 +153,7 @@ void StateVisitor::Write(Kind kind, int64_t& value) {
 }
 
 void StateVisitor::CheckComplete() const {
-  TPUSIM_CHECK(next_ == later_->values.size(),
+  TPUSIM_CHECK(next_ == later_->count,
                "a module shows fewer numbers when it is moved than when it was read");
 }
 

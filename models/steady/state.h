@@ -30,6 +30,7 @@
 #define TPUSIM_MODELS_STEADY_STATE_H_
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -53,6 +54,7 @@ enum class Kind : uint8_t {
 // The state of the machine at one moment, at the end of the instant.
 struct Snapshot {
   Picoseconds at;
+  size_t count = 0;  // of the numbers; there is room for more
   std::vector<Kind> kinds;
   std::vector<int64_t> values;  // doubles by their bits
 };

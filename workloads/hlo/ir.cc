@@ -151,7 +151,8 @@ void Instruction::ReplaceAllUsesWith(Instruction* with) {
       continue;
     }
     auto& operands = user->operands_;
-    const bool is_user = std::find(operands.begin(), operands.end(), with) != operands.end();
+    const bool is_user = !with->users_.empty() &&
+                         std::find(operands.begin(), operands.end(), with) != operands.end();
     std::replace(operands.begin(), operands.end(), this, with);
     if (!is_user) with->users_.push_back(user);
   }
