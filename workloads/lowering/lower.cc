@@ -24,6 +24,7 @@
 #include "workloads/lowering/transfers.h"
 #include "workloads/passes/async_collectives.h"
 #include "workloads/passes/control.h"
+#include "workloads/passes/schedule/graph.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -400,7 +401,7 @@ class Lowering {
         AppendComputation(*i.called()[0], roles, body);
         break;
       case InstructionClass::kDone: {
-        const int32_t collective = ops_.at(&StartOf(i)).collective;
+        const int32_t collective = ops_.at(&passes::StartOf(i)).collective;
         if (roles[collective] >= 0) Add(body, isa::Done{collectives_[collective].token});
         break;
       }
