@@ -45,7 +45,7 @@ HALVED = {**LATENCIES, "latencies": ALL_LATENCIES}
 NAMES = [path.stem for path in sorted(EXAMPLES.glob("*.pb"))]
 # The rings of permutes between products.
 RINGS = [name for name in NAMES if name.startswith(("collective_matmul", "reduce_scatter_matmul"))]
-SAMPLE = 12
+SAMPLE = 9
 VARIANTS_BY_DEFAULT = (
     "gather_unrolled_bf16_1024x2048x8192",
     "gather_loop_int8_1024x2048x8192",

@@ -25,6 +25,7 @@
 #include "workloads/lowering/transfers.h"
 #include "workloads/passes/async_collectives.h"
 #include "workloads/passes/control.h"
+#include "workloads/passes/schedule/graph.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -389,7 +390,7 @@ class Lowering {
         AppendComputation(*i.called()[0], body);
         break;
       case InstructionClass::kDone:
-        AppendDone(ops_.at(&StartOf(i)).collective, body);
+        AppendDone(ops_.at(&passes::StartOf(i)).collective, body);
         break;
       case InstructionClass::kLoop: {
         ProgramTemplate inner;

@@ -49,12 +49,6 @@ const Instruction& WrappedBy(const Instruction& start) {
   return start.opcode() == Opcode::kAsyncStart ? *start.called()[0]->root() : start;
 }
 
-const Instruction& StartOf(const Instruction& done) {
-  const Instruction* i = done.operand(0);
-  while (i->opcode() == Opcode::kAsyncUpdate) i = i->operand(0);
-  return *i;
-}
-
 absl::StatusOr<isa::Body> TransferOf(const Instruction& i, const passes::Target& target) {
   if (i.opcode() == Opcode::kCustomCall) {
     // A placement: where the value is already, nothing moves.

@@ -21,8 +21,6 @@ Picoseconds TimeOfTransfer(const configs::ChipParams& chip, const isa::Body& tra
 
 // The operation that an async-start wraps; the instruction itself otherwise.
 const hlo::Instruction& WrappedBy(const hlo::Instruction& start);
-// The start behind a done, past updates.
-const hlo::Instruction& StartOf(const hlo::Instruction& done);
 
 }  // namespace tpusim::lowering
 

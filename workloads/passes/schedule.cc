@@ -1,6 +1,5 @@
 #include "workloads/passes/schedule.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <utility>
 #include <vector>

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
-
-#include "configs/status_macros.h"
 
 namespace tpusim::passes {
 namespace {
