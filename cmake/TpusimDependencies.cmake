@@ -5,6 +5,8 @@ find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
+# Programs are millions of small objects: compiling them takes a third less time with it.
+find_package(mimalloc QUIET)
 
 # Debian's SystemC ships a plain library without a CMake package. It was built
 # as C++17 and encodes that in its link-time API check, so every user of its

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -16,11 +15,6 @@
 #include "sim/results/atomic_file.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
-
-#ifdef __GLIBC__
-#include <malloc.h>
-#include <sys/mman.h>
-#endif
 
 namespace tpusim::tools {
 
@@ -56,28 +50,6 @@ int Report(const absl::Status& status) {
     PrintError(Message(status));
   }
   return code;
-}
-
-// A large program is millions of small objects, beside lists of all of them.
-void SuitLargePrograms() {
-#ifdef __GLIBC__
-  // By default every such list costs a walk through all small objects that were freed
-  // meanwhile, and its pages are given back and asked for anew.
-  constexpr int kLargest = 1 << 25;  // that may be asked for
-  mallopt(M_MXFAST, 0);
-  mallopt(M_MMAP_THRESHOLD, kLargest);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  // What follows pointers all over the memory wants few pages: addresses for huge ones are
-  // taken at once, memory when it is used.
-  constexpr int kAddresses = 1 << 28;
-  constexpr uintptr_t kHugePage = 1 << 21;
-  mallopt(M_TOP_PAD, kAddresses);
-  void* first = std::malloc(kHugePage);
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(first) + kHugePage - 1) & ~(kHugePage - 1);
-  // Advice: nothing depends on its being taken.
-  madvise(reinterpret_cast<void*>(begin), kAddresses - kHugePage, MADV_HUGEPAGE);
-  std::free(first);
-#endif
 }
 
 int Main(int argc, char** argv) {
@@ -119,7 +91,6 @@ int Main(int argc, char** argv) {
 }  // namespace tpusim::tools
 
 int main(int argc, char** argv) {
-  tpusim::tools::SuitLargePrograms();
   std::signal(SIGABRT, tpusim::tools::ExitOnAbort);
   tpusim::results::RemoveTemporariesOnSignals();
   try {

@@ -49,9 +49,9 @@ PROGRAMS = (
         "unet",
         "diffusers",
         "v5e-4x4",
-        remark="the gradients of the convolutions' weights sum over windows as large as the image, "
-        "and over a batch of one, which is taken to fill one of 128 rows of the arrays: 64% of the "
-        "step. A compiler that puts the window into the rows would be many times faster",
+        remark="the gradients of the convolutions' weights, which take most of the step, sum over "
+        "windows as large as the image and over a batch of one, which is taken to fill one of 128 "
+        "rows of the arrays; a compiler that puts the window into the rows needs far less",
     ),
     Program("haiku_graphs", "resnet50", "dm-haiku", "v5e-4x4"),
     Program("haiku_graphs", "graph_network", "jraph", "v5e-4x2"),
@@ -73,8 +73,8 @@ PROGRAMS = (
         "splash_attention",
         "jax",
         "v5e-4x2",
-        remark="75% MFU is more than such kernels are known to reach: what they state leaves out "
-        "their softmax and the blocks of the diagonal that are computed whole",
+        remark="75% MFU counts the FLOPs that the kernel states; what it does beside its products, "
+        "and which blocks it skips, is not modelled, so the time is rather a bound",
     ),
     Program("pallas_kernels", "paged_attention", "jax", "v5e-4x2", ("--trip-count", "*=16")),
     Program("pallas_kernels", "ragged_paged_attention", "jax", "v5e-2x2", ("--trip-count", "*=4")),

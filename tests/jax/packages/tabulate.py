@@ -59,9 +59,9 @@ shows that they run, and what to doubt. `pytest --long tests/jax/packages` repea
   * **HBM**: so much of the step are elementwise kernels, reductions and copies in a program that
     HBM binds, and so many bytes are what they hand to each other. Fusions end at products, at
     reductions and at values that several kernels read, where XLA computes some of them again.
-  * **waits**: more than a fifth of the step waits for collectives, mostly for these. On v5e and v5p
-    only all-gathers and permutes are started early, and every collective is sent by itself, where
-    XLA combines small ones.
+  * **waits**: more than a fifth of the step waits for collectives, mostly for these. On v5e only
+    all-gathers and permutes are started early; every collective is sent by itself, where XLA
+    combines small ones.
   * **small**: launches and first transfers count as much as what kernels move. A compiler that
     fuses more would launch fewer.
   * **thin**: products take much of the step and the arrays are idle for most of it: small or narrow
@@ -127,7 +127,10 @@ def through_memory(report: dict[str, Any]) -> str:
     share = total(report, "total_ns", ELEMENTWISE) / report["step_time_ns"]
     if share < 0.35 or report["bound_ns"]["hbm"] < 2 * report["bound_ns"]["compute"]:
         return ""
-    return f"HBM {share:.0%}, {total(report, 'hbm_bytes', ELEMENTWISE) / 1e9:,.3g} GB"
+    gigabytes = total(report, "hbm_bytes", ELEMENTWISE) / 1e9
+    return f"HBM {share:.0%}, " + (
+        f"{gigabytes:,.0f} GB" if gigabytes > 99 else f"{gigabytes:.3g} GB"
+    )
 
 
 def waits(report: dict[str, Any]) -> str:
