@@ -1,6 +1,6 @@
 // Every collective by every algorithm on every slice, small and large, starting together,
-// beside a straggler, over a slow link, or at different times: what the simulator folds and fast-forwards is
-// what it gets by executing every step on every device.
+// beside a straggler, over a slow link, or at different times: what the simulator folds and
+// fast-forwards is what it gets by executing every step on every device.
 #ifndef TPUSIM_TESTS_SIM_COLLECTIVE_SWEEP_H_
 #define TPUSIM_TESTS_SIM_COLLECTIVE_SWEEP_H_
 
@@ -32,7 +32,7 @@ struct SweepCase {
 
 // All cases on slices of up to so many devices, in a fixed order, also such as have no
 // algorithm of that name. Beyond 64 devices every algorithm is tried with one size and one
-// skew on each group of each slice, another one each time.
+// skew on each group of each slice, another one each time; all-to-alls start together there.
 std::vector<SweepCase> SweepCases(int64_t most_devices);
 
 enum class SweepResult { kNoSuchAlgorithm, kSame, kDifferent };

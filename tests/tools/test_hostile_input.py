@@ -265,7 +265,13 @@ def test_a_signal_leaves_no_temporary_files(binary, tmp_path, number, code):
     try:
         command = [binary, "--config", SLICE, str(example("collective_matmul_int32"))]
         command += ["--trace-chips", "all", "--trace", "never", "--report", "r.json"]
-        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
+        # A shell starts jobs in the background with interrupts ignored, these tests perhaps too.
+        process = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         time.sleep(2)
         assert process.poll() is None, "the trace is larger than a pipe holds"
         process.send_signal(number)
