@@ -145,7 +145,7 @@ class Verifier {
       if (const Label* label = std::get_if<Label>(&instruction.kind)) {
         add(*label);
       } else if (const Call* call = std::get_if<Call>(&instruction.kind)) {
-        for (const Label& label : open_labels_.at({call->body.get(), stream})) add(label);
+        for (const Label& inner : open_labels_.at({call->body.get(), stream})) add(inner);
       }
     }
   }
