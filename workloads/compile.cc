@@ -10,6 +10,7 @@
 #include "workloads/device_placement.h"
 #include "workloads/hlo/opcode.h"
 #include "workloads/lowering/lower.h"
+#include "workloads/open_figures.h"
 #include "workloads/passes/async_collectives.h"
 #include "workloads/passes/cmem.h"
 #include "workloads/passes/control.h"
@@ -21,10 +22,9 @@
 #include "workloads/passes/schedule.h"
 #include "workloads/passes/simplify.h"
 #include "workloads/passes/sink_initializers.h"
-#include "workloads/passes/target.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
-#include "workloads/open_figures.h"
+#include "workloads/target/target.h"
 #include "workloads/trip_counts.h"
 
 namespace tpusim::workloads {
@@ -34,7 +34,7 @@ using hlo::Instruction;
 
 struct Pass {
   const char* name;
-  absl::Status (*run)(hlo::Module&, const passes::Target&);
+  absl::Status (*run)(hlo::Module&, const target::Target&);
 };
 
 // In the order in which they run; the schedule follows.
@@ -76,12 +76,12 @@ std::string WithNames(const hlo::Module& module, hlo::Opcode opcode, const char*
 }
 
 // What the exporter knows of opaque kernels.
-absl::StatusOr<std::vector<lowering::StatedCost>> ExportedCosts(const tpusim::Workload& workload,
-                                                                TripCounts& trip_counts) {
-  std::vector<lowering::StatedCost> costs;
+absl::StatusOr<std::vector<kernels::StatedCost>> ExportedCosts(const tpusim::Workload& workload,
+                                                               TripCounts& trip_counts) {
+  std::vector<kernels::StatedCost> costs;
   for (const tpusim::KernelCost& kernel : workload.kernels()) {
-    ASSIGN_OR_RETURN(lowering::StatedCost cost,
-                     lowering::StatedCostOf(kernel, [&](const tpusim::KernelLoop& loop) {
+    ASSIGN_OR_RETURN(kernels::StatedCost cost,
+                     kernels::StatedCostOf(kernel, [&](const tpusim::KernelLoop& loop) {
                        return trip_counts.OfKernelLoop(loop);
                      }));
     costs.push_back(std::move(cost));
@@ -119,9 +119,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
       workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(workload, options.trip_counts);
-  ASSIGN_OR_RETURN(const std::vector<lowering::StatedCost> exported,
+  ASSIGN_OR_RETURN(const std::vector<kernels::StatedCost> exported,
                    ExportedCosts(workload, trip_counts));
-  lowering::StateCustomCosts(*imported.module, exported);
+  kernels::StateCustomCosts(*imported.module, exported);
   ASSIGN_OR_RETURN(sharding::ShardedModule sharded,
                    sharding::ShardModule(std::move(imported.module), stated));
   if (options.until == Stage::kSharded) {
@@ -140,13 +140,13 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     return result;
   }
 
-  const passes::Target target(config);
+  const target::Target target(config);
   result.optimized = std::move(partitioned.module);
   hlo::Module& module = *result.optimized;
   RETURN_IF_ERROR(passes::AssignMemorySpaces(
       module, {workload.argument_memory_kinds().begin(), workload.argument_memory_kinds().end()}));
   // The user's word counts more than the exporter's.
-  const std::vector<int64_t> uses = lowering::StateCustomCosts(module, options.kernel_costs);
+  const std::vector<int64_t> uses = kernels::StateCustomCosts(module, options.kernel_costs);
   for (size_t n = 0; n < options.kernel_costs.size(); ++n) {
     if (uses[n] > 0) continue;
     result.warnings.push_back(
@@ -175,7 +175,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   const auto trips = [&trip_counts](const Instruction& loop) { return trip_counts(loop); };
   lowering::CollectiveLibrary collectives(config, placement.device_of_partition,
                                           options.algorithms);
-  lowering::KernelLibrary kernels(target);
+  kernels::KernelLibrary kernels(target);
   RETURN_IF_ERROR(passes::Schedule(module, target,
                                    lowering::MakeEstimator(target, kernels, collectives, trips)));
   if (wants_dump(kSchedulePass)) result.dumps.emplace_back(kSchedulePass, hlo::ToString(module));
@@ -203,7 +203,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   info.assumptions.insert(info.assumptions.begin(), workload.assumptions().begin(),
                           workload.assumptions().end());
   info.assumptions.insert(info.assumptions.begin(), trips_assumed.begin(), trips_assumed.end());
-  for (std::string& sentence : lowering::FreeHostCallbacks(module)) {
+  for (std::string& sentence : kernels::FreeHostCallbacks(module)) {
     info.assumptions.push_back(std::move(sentence));
   }
   info.assumptions.insert(info.assumptions.end(), ragged.assumptions.begin(),

@@ -16,10 +16,10 @@
 #include "absl/status/statusor.h"
 #include "configs/config.h"
 #include "models/isa/program.h"
+#include "workloads/collectives/collective.h"
 #include "workloads/hlo/import.h"
 #include "workloads/hlo/ir.h"
-#include "workloads/lowering/collective.h"
-#include "workloads/lowering/custom_cost.h"
+#include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/ragged_sizes.h"
 #include "workloads/trip_counts.h"
 
@@ -33,14 +33,14 @@ struct CompileOptions {
   // --branch NAME=k or NAME=longest; NAME is a conditional's name or a glob.
   std::vector<std::pair<std::string, std::string>> branches;
   // --kernel-cost NAME=FLOPS,BYTES of custom calls; before what the workload says.
-  std::vector<lowering::StatedCost> kernel_costs;
+  std::vector<kernels::StatedCost> kernel_costs;
   // --ragged NAME=SIZES of ragged dots and ragged all-to-alls. First match wins.
   std::vector<lowering::StatedSizes> ragged;
   // --device-order: "" = the rule, "ids" = partition i on device i, or an
   // explicit list of device ids.
   std::string device_order;
   // --algorithm [KIND=]NAME of collectives.
-  lowering::AlgorithmWishes algorithms;
+  collectives::AlgorithmWishes algorithms;
   // --dump-after PASS: text of the module after each named pass.
   std::vector<std::string> dump_after;
   // Where to stop; what comes later is left empty in the result.

@@ -9,7 +9,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/opcode.h"
-#include "workloads/lowering/custom_cost.h"
+#include "workloads/kernels/custom_cost.h"
 
 namespace tpusim::workloads {
 namespace {
@@ -38,9 +38,9 @@ absl::Status CheckNothingOpen(const hlo::Module& module, TripCounts& trip_counts
         add(std::move(error), fmt::format("the trip count of {}", i->Describe()),
             fmt::format("--trip-count {}=N", i->name()));
       } else if (i->opcode() == Opcode::kCustomCall) {
-        const std::string reason = lowering::UnpricedReason(*i);
+        const std::string reason = kernels::UnpricedReason(*i);
         if (reason.empty()) continue;
-        add(lowering::CustomCostOf(*i).status(),
+        add(kernels::CustomCostOf(*i).status(),
             fmt::format("the cost of {}: {}", i->Describe(), reason),
             fmt::format("--kernel-cost {}=FLOPS,BYTES", i->name()));
       }

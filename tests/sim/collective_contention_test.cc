@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "tests/sim/pod_testing.h"
-#include "tests/workloads/lowering/collective_interpreter.h"
+#include "tests/workloads/collectives/collective_interpreter.h"
 
 namespace tpusim::sim {
 namespace {
 
 using namespace tpusim::testing;  // NOLINT: the vocabulary of these tests
-using lowering::CollectiveKind;
-using lowering::CollectiveRequest;
-using lowering::GroupsAlong;
-using lowering::LoweredCollective;
+using collectives::CollectiveKind;
+using collectives::CollectiveRequest;
+using collectives::GroupsAlong;
+using collectives::LoweredCollective;
 
 LoweredCollective Gather(const configs::Config& config, std::vector<std::vector<int64_t>> groups,
                          int64_t shard, isa::PodProgram& program) {
@@ -24,7 +24,7 @@ LoweredCollective Gather(const configs::Config& config, std::vector<std::vector<
   request.kind = CollectiveKind::kAllGather;
   request.groups = std::move(groups);
   request.operand_bytes = Bytes(shard);
-  return *lowering::LowerCollective(config, request, program);
+  return *collectives::LowerCollective(config, request, program);
 }
 
 LoweredCollective Send(const configs::Config& config, int64_t from, int64_t to, int64_t bytes,
@@ -33,7 +33,7 @@ LoweredCollective Send(const configs::Config& config, int64_t from, int64_t to, 
   request.kind = CollectiveKind::kPermute;
   request.pairs = {{from, to}};
   request.operand_bytes = Bytes(bytes);
-  LoweredCollective lowered = *lowering::LowerCollective(config, request, program);
+  LoweredCollective lowered = *collectives::LowerCollective(config, request, program);
   // Leaves out what devices that receive nothing do: they fill in zeros.
   std::vector<int32_t> role_of_device(lowered.role_of_device->size(), -1);
   for (const int64_t device : {from, to}) {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "tests/sim/in_child.h"
-#include "tests/workloads/lowering/collective_interpreter.h"
+#include "tests/workloads/collectives/collective_interpreter.h"
 
-namespace tpusim::lowering {
+namespace tpusim::collectives {
 
 inline constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
                                             CollectiveKind::kReduceScatter,
@@ -69,6 +69,6 @@ inline std::string TestName(const ::testing::TestParamInfo<const char*>& info) {
   return name;
 }
 
-}  // namespace tpusim::lowering
+}  // namespace tpusim::collectives
 
 #endif  // TPUSIM_TESTS_SIM_COLLECTIVE_CURVES_H_

@@ -1,7 +1,7 @@
 // All sizes on the slices of docs/validation/collective-curves.md.
 #include "tests/sim/collective_curves.h"
 
-namespace tpusim::lowering {
+namespace tpusim::collectives {
 namespace {
 
 class AllCollectiveCurves : public ::testing::TestWithParam<const char*> {};
@@ -21,4 +21,4 @@ INSTANTIATE_TEST_SUITE_P(Slices, AllCollectiveCurves,
                          TestName);
 
 }  // namespace
-}  // namespace tpusim::lowering
+}  // namespace tpusim::collectives

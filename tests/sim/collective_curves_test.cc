@@ -1,7 +1,7 @@
 // Some sizes on some slices; collective_curves_long_test.cc has all.
 #include "tests/sim/collective_curves.h"
 
-namespace tpusim::lowering {
+namespace tpusim::collectives {
 namespace {
 
 class CollectiveCurves : public ::testing::TestWithParam<const char*> {};
@@ -38,4 +38,4 @@ TEST(CollectiveFolding, ColoursOfUnequalParts) {
 }
 
 }  // namespace
-}  // namespace tpusim::lowering
+}  // namespace tpusim::collectives

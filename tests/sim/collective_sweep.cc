@@ -13,14 +13,14 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "sim/simulate.h"
-#include "tests/workloads/lowering/collective_interpreter.h"
-#include "workloads/lowering/collectives/box.h"
-#include "workloads/lowering/collectives/candidates.h"
+#include "tests/workloads/collectives/collective_interpreter.h"
+#include "workloads/collectives/box.h"
+#include "workloads/collectives/candidates.h"
 
 namespace tpusim::testing {
 namespace {
 
-using lowering::CollectiveKind;
+using collectives::CollectiveKind;
 
 constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
                                      CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
@@ -34,11 +34,11 @@ constexpr int64_t kThorough = 64;
 // A number from 0 to n - 1 that looks random and is always the same.
 int64_t Pick(int64_t of, int64_t n) { return of * 2654435761 % 1'000'003 % n; }
 
-lowering::CollectiveRequest RequestOf(const configs::Config& config, const SweepCase& c) {
-  lowering::CollectiveRequest request;
+collectives::CollectiveRequest RequestOf(const configs::Config& config, const SweepCase& c) {
+  collectives::CollectiveRequest request;
   request.kind = c.kind;
   request.name = "swept";
-  request.groups = lowering::GroupsAlong(config.topology, c.axes);
+  request.groups = collectives::GroupsAlong(config.topology, c.axes);
   const auto members = static_cast<int64_t>(request.groups.front().size());
   const bool shard = c.kind == CollectiveKind::kAllGather;
   request.operand_bytes = Bytes(std::max<int64_t>(4, shard ? c.bytes / members : c.bytes));
@@ -101,7 +101,7 @@ std::string Difference(const sim::Timeline& fast, const sim::Timeline& slow) {
 std::string SweepCase::Name() const {
   constexpr const char* kNames[] = {"together", "with a straggler", "at different times",
                                     "over a slow link"};
-  return fmt::format("{} of {} B by {} on {} along axes {}, {}", lowering::KindName(kind), bytes,
+  return fmt::format("{} of {} B by {} on {} along axes {}, {}", collectives::KindName(kind), bytes,
                      algorithm, slice, fmt::join(axes, ","), kNames[static_cast<int>(skew)]);
 }
 
@@ -114,7 +114,7 @@ std::vector<SweepCase> SweepCases(int64_t most_devices) {
       const auto config = configs::LoadConfig(slice, {});
       TPUSIM_CHECK(config.ok(), Message(config.status()));
       if (config->devices() < 2 || config->devices() > most_devices) continue;
-      std::vector<std::vector<int>> groups = {{0, 1, 2, lowering::kCoreAxis}};
+      std::vector<std::vector<int>> groups = {{0, 1, 2, collectives::kCoreAxis}};
       int long_axes = 0;
       for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
         if (config->topology.shape()[axis] == 1) continue;
@@ -124,8 +124,9 @@ std::vector<SweepCase> SweepCases(int64_t most_devices) {
       if (long_axes < 2) groups.pop_back();  // the same as all
       for (const std::vector<int>& axes : groups) {
         for (const CollectiveKind kind : kKinds) {
-          for (const std::string& family : lowering::Families()) {
-            if (kind == CollectiveKind::kPermute && family != lowering::Families().front()) break;
+          for (const std::string& family : collectives::Families()) {
+            if (kind == CollectiveKind::kPermute && family != collectives::Families().front())
+              break;
             int64_t way = 0;
             const int64_t only =
                 config->devices() <= kThorough ? -1 : Pick(++large, kSizes.size() * kSkews.size());
@@ -150,9 +151,9 @@ SweepResult RunSweepCase(const SweepCase& c, std::string& difference) {
   TPUSIM_CHECK(config.ok(), Message(config.status()));
   isa::PodProgram program;
   const auto lowered =
-      lowering::LowerCollective(*config, RequestOf(*config, c), program, {{"", c.algorithm}});
+      collectives::LowerCollective(*config, RequestOf(*config, c), program, {{"", c.algorithm}});
   if (!lowered.ok()) return SweepResult::kNoSuchAlgorithm;
-  lowering::RunAlone(*lowered, program);
+  collectives::RunAlone(*lowered, program);
   sim::SimulationOptions fast;
   if (c.skew == Skew::kStraggler) {
     fast.impairments.chips.push_back({Pick(7, config->topology.chips()), 0.8});

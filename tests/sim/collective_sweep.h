@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/lowering/collective.h"
+#include "workloads/collectives/collective.h"
 
 namespace tpusim::testing {
 
@@ -22,7 +22,7 @@ enum class Skew {
 struct SweepCase {
   std::string slice;      // "v5e-4x2"
   std::vector<int> axes;  // along which groups lie
-  lowering::CollectiveKind kind = lowering::CollectiveKind::kAllReduce;
+  collectives::CollectiveKind kind = collectives::CollectiveKind::kAllReduce;
   std::string algorithm;
   int64_t bytes = 0;  // of the whole array of a group
   Skew skew = Skew::kNone;

@@ -1,9 +1,9 @@
 // A sample of the sweep, by a fixed seed; collective_sweep_long_test.cc runs all of it.
+#include "tests/sim/collective_sweep.h"
+
 #include <gtest/gtest.h>
 
 #include <random>
-
-#include "tests/sim/collective_sweep.h"
 
 namespace tpusim::testing {
 namespace {
@@ -25,7 +25,7 @@ TEST(CollectiveSweep, ASampleOnSmallSlices) {
 
 // Cases that once ended in a deadlock: a fast-forward that did not see what was on its way.
 TEST(CollectiveSweep, WhatOnceWentWrong) {
-  using lowering::CollectiveKind;
+  using collectives::CollectiveKind;
   for (const SweepCase& c : std::vector<SweepCase>{
            {"v5e-8x8", {0, 1, 2}, CollectiveKind::kAllReduce, "best", 4096, Skew::kNone},
            {"v5e-8x8", {0}, CollectiveKind::kAllReduce, "best", 65536, Skew::kNone},

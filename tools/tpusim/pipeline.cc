@@ -64,7 +64,7 @@ std::string CheckBranch(const std::string& text) {
 }
 
 // NAME=FLOPS,BYTES
-bool ParseKernelCost(const std::string& text, lowering::StatedCost* parsed) {
+bool ParseKernelCost(const std::string& text, kernels::StatedCost* parsed) {
   const size_t equals = text.rfind('=');
   const size_t comma = text.rfind(',');
   if (equals == std::string::npos || equals == 0 || comma == std::string::npos || comma < equals) {
@@ -87,7 +87,7 @@ bool ParseKernelCost(const std::string& text, lowering::StatedCost* parsed) {
 }
 
 std::string CheckKernelCost(const std::string& text) {
-  lowering::StatedCost ignored;
+  kernels::StatedCost ignored;
   if (ParseKernelCost(text, &ignored)) return "";
   return fmt::format("\"{}\" is not NAME=FLOPS,BYTES, such as 'flash*=2.2e9,1.6e7'", text);
 }
@@ -101,7 +101,7 @@ std::string CheckRagged(const std::string& text) {
 }
 
 std::string CheckAlgorithm(const std::string& text) {
-  const auto parsed = lowering::ParseAlgorithmWish(text);
+  const auto parsed = collectives::ParseAlgorithmWish(text);
   return parsed.ok() ? "" : Message(parsed.status());
 }
 
@@ -181,7 +181,7 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
     options.branches.push_back(std::move(parsed));
   }
   for (const std::string& text : flags.kernel_costs) {
-    lowering::StatedCost parsed;
+    kernels::StatedCost parsed;
     TPUSIM_CHECK(ParseKernelCost(text, &parsed), "the parser lets no other form through");
     options.kernel_costs.push_back(std::move(parsed));
   }
@@ -192,7 +192,7 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
   }
   options.device_order = flags.device_order;
   for (const std::string& text : flags.algorithms) {
-    absl::StatusOr<lowering::AlgorithmWish> parsed = lowering::ParseAlgorithmWish(text);
+    absl::StatusOr<collectives::AlgorithmWish> parsed = collectives::ParseAlgorithmWish(text);
     TPUSIM_CHECK(parsed.ok(), "the parser lets no other form through");
     options.algorithms.push_back(*std::move(parsed));
   }
@@ -364,7 +364,8 @@ absl::StatusOr<std::string> FoldingWarning(const Prepared& prepared, const Machi
   const int64_t approximate = classes(sim::Folding::kApproximate);
   if (exact < kWorthAWord * approximate) return "";
   return fmt::format(
-      "{} of {} devices are simulated, as transfers of theirs go different ways; --fold approximate "
+      "{} of {} devices are simulated, as transfers of theirs go different ways; --fold "
+      "approximate "
       "simulates {} and says how much time that overlooks",
       exact, prepared.config.devices(), approximate);
 }

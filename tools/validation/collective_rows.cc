@@ -23,15 +23,15 @@
 #include "configs/status_macros.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/children.h"
-#include "workloads/lowering/collective.h"
-#include "workloads/lowering/collectives/box.h"
+#include "workloads/collectives/box.h"
+#include "workloads/collectives/collective.h"
 
 namespace tpusim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using lowering::CollectiveKind;
-using lowering::CollectiveRequest;
+using collectives::CollectiveKind;
+using collectives::CollectiveRequest;
 
 absl::StatusOr<CollectiveKind> KindOf(const std::string& name) {
   if (name == "all-reduce") return CollectiveKind::kAllReduce;
@@ -49,9 +49,9 @@ absl::StatusOr<Json> Run(Json row) {
   ASSIGN_OR_RETURN(request.kind, KindOf(row.at("kind").get<std::string>()));
   std::vector<int> axes;
   for (const char axis : row.value("axes", std::string("xyzc"))) {
-    axes.push_back(axis == 'c' ? lowering::kCoreAxis : axis - 'x');
+    axes.push_back(axis == 'c' ? collectives::kCoreAxis : axis - 'x');
   }
-  request.groups = lowering::GroupsAlong(config.topology, axes);
+  request.groups = collectives::GroupsAlong(config.topology, axes);
   const auto n = static_cast<int64_t>(request.groups[0].size());
   const auto bytes = row.at("bytes").get<int64_t>();
   request.operand_bytes =
@@ -62,15 +62,15 @@ absl::StatusOr<Json> Run(Json row) {
       request.pairs.push_back({group[i], group[(i + 1) % group.size()]});
     }
   }
-  ASSIGN_OR_RETURN(const lowering::AlgorithmWish wish,
-                   lowering::ParseAlgorithmWish(
-                       row.value("algorithm", std::string(lowering::kCompilersAlgorithm))));
-  ASSIGN_OR_RETURN(const auto decision, lowering::DecideCollective(config, request, {wish}));
+  ASSIGN_OR_RETURN(const collectives::AlgorithmWish wish,
+                   collectives::ParseAlgorithmWish(
+                       row.value("algorithm", std::string(collectives::kCompilersAlgorithm))));
+  ASSIGN_OR_RETURN(const auto decision, collectives::DecideCollective(config, request, {wish}));
 
   isa::PodProgram program;
-  const lowering::LoweredCollective lowered =
-      lowering::LowerCollective(config, request, *decision, program);
-  lowering::RunAlone(lowered, program);
+  const collectives::LoweredCollective lowered =
+      collectives::LowerCollective(config, request, *decision, program);
+  collectives::RunAlone(lowered, program);
   ASSIGN_OR_RETURN(const sim::Timeline timeline, sim::Simulate(config, program, {}));
 
   double efficiency = config.chip.ici.wrapped_efficiency;
@@ -87,7 +87,7 @@ absl::StatusOr<Json> Run(Json row) {
   row["simulated_ns"] = ToNanoseconds(timeline.step_time);
   row["efficiency"] = efficiency;
   row["events"] = timeline.events;
-  row["assumptions"] = lowering::AssumptionsOf(*decision);
+  row["assumptions"] = collectives::AssumptionsOf(*decision);
   return row;
 }
 

@@ -32,8 +32,8 @@
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/hlo/opcode.h"
-#include "workloads/lowering/kernels/kernels.h"
-#include "workloads/lowering/kernels/tile_search.h"
+#include "workloads/kernels/kernels.h"
+#include "workloads/kernels/tile_search.h"
 
 namespace tpusim::validation {
 namespace {
@@ -424,7 +424,7 @@ class RowBuilder {
 // where there is one) before the kernel starts: the largest that fits beside the
 // kernel's windows, or that leaves them half of VMEM. What is left of VMEM for the
 // windows is returned.
-Bytes PredictSpaces(Json& row, const passes::Target& target) {
+Bytes PredictSpaces(Json& row, const target::Target& target) {
   const configs::ChipParams& chip = target.chip();
   const Bytes vmem = chip.vmem.bytes;
   const bool cmem = chip.cmem.bytes > Bytes(0);
@@ -446,7 +446,7 @@ Bytes PredictSpaces(Json& row, const passes::Target& target) {
 }
 
 Json Predict(Json row, configs::Config config, const Conventions& conventions) {
-  const passes::Target target(config);
+  const target::Target target(config);
   Json result;
   const bool predict = row.value("predict_spaces", false);
   if (predict) {
@@ -471,7 +471,7 @@ Json Predict(Json row, configs::Config config, const Conventions& conventions) {
     result["error"] = Message(instruction.status());
     return result;
   }
-  auto kernel = lowering::BuildKernel(**instruction, target);
+  auto kernel = kernels::BuildKernel(**instruction, target);
   if (!kernel.ok()) {
     result["error"] = Message(kernel.status());
     return result;
@@ -489,7 +489,7 @@ Json Predict(Json row, configs::Config config, const Conventions& conventions) {
   result["mxu"] = {kernel->block.mxu.m, kernel->block.mxu.k, kernel->block.mxu.n};
   const timing::KernelTraffic traffic = timing::TrafficOf(*kernel);
   result["hbm_bytes"] = {traffic.read.value(), traffic.written.value()};
-  result["vmem_bytes"] = lowering::WindowBytes(*kernel).value();
+  result["vmem_bytes"] = kernels::WindowBytes(*kernel).value();
   return result;
 }
 

@@ -7,9 +7,9 @@
 #include <variant>
 
 #include "configs/status_macros.h"
+#include "workloads/collectives/candidates.h"
 #include "workloads/hlo/attributes.h"
 #include "workloads/hlo/ragged.h"
-#include "workloads/lowering/collectives/candidates.h"
 #include "workloads/lowering/instruction_class.h"
 #include "workloads/lowering/transfers.h"
 #include "workloads/passes/async_collectives.h"
@@ -74,12 +74,13 @@ absl::StatusOr<CollectiveLibrary::Entry*> CollectiveLibrary::Find(
   // An entry without a decision is one that failed before: it fails again, named anew.
   if (entry.decision == nullptr) {
     ASSIGN_OR_RETURN(entry.request, RequestOf(collective, device_of_partition_));
-    if (entry.request.kind != CollectiveKind::kPermute) {
+    if (entry.request.kind != collectives::CollectiveKind::kPermute) {
       ASSIGN_OR_RETURN(const PlacedGroups* placed, Place(collective));
       entry.request.groups = placed->groups;
       entry.request.forms = placed->forms;
     }
-    ASSIGN_OR_RETURN(entry.decision, DecideCollective(config_, entry.request, wishes_));
+    ASSIGN_OR_RETURN(entry.decision,
+                     collectives::DecideCollective(config_, entry.request, wishes_));
   }
   return &entry;
 }
@@ -89,35 +90,37 @@ absl::StatusOr<const CollectiveLibrary::PlacedGroups*> CollectiveLibrary::Place(
   PlacedGroups& placed = placed_[GroupsKeyOf(WrappedBy(collective))];
   if (placed.forms == nullptr) {
     ASSIGN_OR_RETURN(placed.groups, GroupsOf(collective, device_of_partition_));
-    placed.forms =
-        std::make_shared<const std::vector<GroupForm>>(FormsOf(config_.topology, placed.groups));
+    placed.forms = std::make_shared<const std::vector<collectives::GroupForm>>(
+        collectives::FormsOf(config_.topology, placed.groups));
   }
   return &placed;
 }
 
-absl::StatusOr<CollectiveUse> CollectiveLibrary::Estimate(const hlo::Instruction& collective) {
+absl::StatusOr<collectives::CollectiveUse> CollectiveLibrary::Estimate(
+    const hlo::Instruction& collective) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(collective));
-  return UseOf(*entry->decision);
+  return collectives::UseOf(*entry->decision);
 }
 
 std::vector<std::string> CollectiveLibrary::Assumptions() const {
   std::vector<std::string> all;
   for (const auto& [key, entry] : entries_) {
     if (!entry.lowered) continue;
-    for (const std::string& sentence : AssumptionsOf(*entry.decision)) {
+    for (const std::string& sentence : collectives::AssumptionsOf(*entry.decision)) {
       if (std::find(all.begin(), all.end(), sentence) == all.end()) all.push_back(sentence);
     }
   }
   return all;
 }
 
-absl::StatusOr<LoweredCollective> CollectiveLibrary::Lower(const hlo::Instruction& collective,
-                                                           isa::PodProgram& program) {
+absl::StatusOr<collectives::LoweredCollective> CollectiveLibrary::Lower(
+    const hlo::Instruction& collective, isa::PodProgram& program) {
   ASSIGN_OR_RETURN(Entry * entry, Find(collective));
-  LoweredCollective result;
+  collectives::LoweredCollective result;
   if (!entry->lowered) {
     entry->first_flag = program.flags;
-    entry->lowered = LowerCollective(config_, entry->request, *entry->decision, program);
+    entry->lowered =
+        collectives::LowerCollective(config_, entry->request, *entry->decision, program);
     entry->flags = program.flags - entry->first_flag;
     result = *entry->lowered;
   } else {

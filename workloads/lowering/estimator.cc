@@ -27,18 +27,17 @@ BytesPerSecond RateOf(Bytes bytes, Picoseconds time) {
              : BytesPerSecond(0);
 }
 
-Work WorkOfKernel(const configs::ChipParams& chip, const KernelLibrary::Cost& cost) {
+Work WorkOfKernel(const configs::ChipParams& chip, const kernels::KernelLibrary::Cost& cost) {
   Work work;
   work.latency = std::min(cost.time, cost.launch + chip.dma.start_latency);
   work.time = cost.time - work.latency;
   const Bytes bytes = cost.traffic.read + cost.traffic.written;
-  work.share[passes::kHbmResource] =
-      ShareOf(TransferTime(bytes, timing::HbmRate(chip)), work.time);
+  work.share[passes::kHbmResource] = ShareOf(TransferTime(bytes, timing::HbmRate(chip)), work.time);
   work.rate = RateOf(bytes, work.time);
   return work;
 }
 
-Work WorkOfCollective(const CollectiveUse& use) {
+Work WorkOfCollective(const collectives::CollectiveUse& use) {
   Work work;
   work.latency = use.latency;
   work.time = use.time;
@@ -85,12 +84,12 @@ Work Alone(Picoseconds time) {
 }  // namespace
 
 passes::CostEstimator MakeEstimator(
-    const passes::Target& target, KernelLibrary& kernels, CollectiveLibrary& collectives,
+    const target::Target& target, kernels::KernelLibrary& kernels, CollectiveLibrary& collectives,
     std::function<absl::StatusOr<int64_t>(const hlo::Instruction&)> trips) {
   passes::CostEstimator estimator;
   estimator.trips = std::move(trips);
   const auto collective = [&collectives](const hlo::Instruction& i) -> absl::StatusOr<Work> {
-    ASSIGN_OR_RETURN(const CollectiveUse use, collectives.Estimate(i));
+    ASSIGN_OR_RETURN(const collectives::CollectiveUse use, collectives.Estimate(i));
     return WorkOfCollective(use);
   };
   const auto move = [&target](const hlo::Instruction& i) -> absl::StatusOr<Work> {
@@ -105,7 +104,7 @@ passes::CostEstimator MakeEstimator(
         return Alone(
             ToTime(timing::TimeBlock(target.chip(), ScalarBlock(i)).total, target.chip().clock));
       case InstructionClass::kKernel: {
-        ASSIGN_OR_RETURN(const KernelLibrary::Cost cost, kernels.CostOf(i));
+        ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost cost, kernels.CostOf(i));
         return WorkOfKernel(target.chip(), cost);
       }
       case InstructionClass::kCollective:

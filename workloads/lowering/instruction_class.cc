@@ -148,10 +148,10 @@ std::string AxesOf(const Instruction& collective) {
   return hlo::FrontendAttribute(collective, "tpusim.axes").value_or("");
 }
 
-absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& instruction,
-                                            const std::vector<int64_t>& device_of_partition) {
+absl::StatusOr<collectives::CollectiveRequest> RequestOf(
+    const Instruction& instruction, const std::vector<int64_t>& device_of_partition) {
   const Instruction& i = WrappedBy(instruction);
-  CollectiveRequest request;
+  collectives::CollectiveRequest request;
   request.name = instruction.name();
   request.axes = AxesOf(i);
   request.sparse_core = passes::IsOffLoaded(instruction);
@@ -173,34 +173,34 @@ absl::StatusOr<CollectiveRequest> RequestOf(const Instruction& instruction,
   switch (i.opcode()) {
     case Opcode::kAllReduce:
     case Opcode::kAllReduceStart:
-      request.kind = CollectiveKind::kAllReduce;
+      request.kind = collectives::CollectiveKind::kAllReduce;
       break;
     case Opcode::kAllGather:
     case Opcode::kAllGatherStart:
-      request.kind = CollectiveKind::kAllGather;
+      request.kind = collectives::CollectiveKind::kAllGather;
       break;
     case Opcode::kReduceScatter:
-      request.kind = CollectiveKind::kReduceScatter;
+      request.kind = collectives::CollectiveKind::kReduceScatter;
       break;
     case Opcode::kAllToAll:
     case Opcode::kRaggedAllToAll:
-      request.kind = CollectiveKind::kAllToAll;
+      request.kind = collectives::CollectiveKind::kAllToAll;
       break;
     case Opcode::kCollectivePermute:
     case Opcode::kCollectivePermuteStart:
-      request.kind = CollectiveKind::kPermute;
+      request.kind = collectives::CollectiveKind::kPermute;
       break;
     default:
       return NoRule(fmt::format("no rule to execute {}: '{}' is not supported", i.Describe(),
                                 hlo::OpcodeName(i.opcode())));
   }
-  if ((request.kind == CollectiveKind::kAllGather ||
-       request.kind == CollectiveKind::kReduceScatter) &&
+  if ((request.kind == collectives::CollectiveKind::kAllGather ||
+       request.kind == collectives::CollectiveKind::kReduceScatter) &&
       i.attrs().dimensions_size() > 0) {
     const auto rank = static_cast<int64_t>(shape.dims.size());
     request.minor_dimension = rank > 1 && i.attrs().dimensions(0) == rank - 1;
   }
-  if (request.kind == CollectiveKind::kPermute) {
+  if (request.kind == collectives::CollectiveKind::kPermute) {
     for (const auto& pair : i.attrs().source_target_pairs()) {
       ASSIGN_OR_RETURN(const int64_t source, device(pair.source()));
       ASSIGN_OR_RETURN(const int64_t target, device(pair.target()));

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"
+#include "workloads/collectives/collective.h"
 #include "workloads/hlo/ir.h"
-#include "workloads/lowering/collective.h"
 
 namespace tpusim::lowering {
 
@@ -38,8 +38,8 @@ std::string AxesOf(const hlo::Instruction& collective);
 
 // The request behind a collective (or its start), on physical devices; its groups
 // are left to GroupsOf.
-absl::StatusOr<CollectiveRequest> RequestOf(const hlo::Instruction& instruction,
-                                            const std::vector<int64_t>& device_of_partition);
+absl::StatusOr<collectives::CollectiveRequest> RequestOf(
+    const hlo::Instruction& instruction, const std::vector<int64_t>& device_of_partition);
 absl::StatusOr<std::vector<std::vector<int64_t>>> GroupsOf(
     const hlo::Instruction& collective, const std::vector<int64_t>& device_of_partition);
 

@@ -11,14 +11,14 @@
 
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
+#include "workloads/collectives/collective.h"
 #include "workloads/hlo/cost.h"
 #include "workloads/hlo/opcode.h"
+#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/kernel_view.h"
+#include "workloads/kernels/product.h"
 #include "workloads/lowering/branches.h"
-#include "workloads/lowering/collective.h"
-#include "workloads/lowering/custom_cost.h"
 #include "workloads/lowering/instruction_class.h"
-#include "workloads/lowering/kernels/kernel_view.h"
-#include "workloads/lowering/kernels/product.h"
 #include "workloads/lowering/program_template.h"
 #include "workloads/lowering/remote_dma.h"
 #include "workloads/lowering/streams.h"
@@ -41,19 +41,20 @@ bool IsRecomputation(const Instruction& i) {
 }
 
 const Instruction* ProductIn(const Instruction& i) {
-  if (IsProduct(i.opcode())) return &i;
-  return i.opcode() == Opcode::kFusion ? ViewKernel(i).FindMember(IsProduct) : nullptr;
+  if (kernels::IsProduct(i.opcode())) return &i;
+  return i.opcode() == Opcode::kFusion ? kernels::ViewKernel(i).FindMember(kernels::IsProduct)
+                                       : nullptr;
 }
 
 absl::StatusOr<hlo::Cost> CostOfKernel(const Instruction& i) {
   if (i.opcode() != Opcode::kCustomCall) return hlo::CostOf(i);
-  if (IsTopKCall(i) || IsPartialReduceCall(i)) {
+  if (kernels::IsTopKCall(i) || kernels::IsPartialReduceCall(i)) {
     // A comparison per candidate; the sorting network is the kernel's affair.
     hlo::Cost compared;
     compared.flops = Flops(hlo::Leaves(i.operand(0)->shape())[0]->ElementCount());
     return compared;
   }
-  ASSIGN_OR_RETURN(const CustomCost custom, CustomCostOf(i));
+  ASSIGN_OR_RETURN(const kernels::CustomCost custom, kernels::CustomCostOf(i));
   hlo::Cost cost;
   cost.flops = custom.flops;
   cost.transcendentals = custom.transcendentals;
@@ -62,11 +63,11 @@ absl::StatusOr<hlo::Cost> CostOfKernel(const Instruction& i) {
 
 class Lowering {
  public:
-  Lowering(const LoweringInput& input, const passes::Target& target)
+  Lowering(const LoweringInput& input, const target::Target& target)
       : input_(input),
         target_(target),
-        streams_(AssignStreams(*input.module,
-                               target.chip().sparse_core.count / target.chip().devices)),
+        streams_(
+            AssignStreams(*input.module, target.chip().sparse_core.count / target.chip().devices)),
         all_alike_(std::make_shared<const std::vector<int32_t>>(
             static_cast<size_t>(target.config().devices()), 0)) {}
 
@@ -107,7 +108,7 @@ class Lowering {
 
  private:
   struct Collective {
-    LoweredCollective lowered;
+    collectives::LoweredCollective lowered;
     int32_t op = -1;  // label on the collective stream
     int32_t token = -1;
     isa::StreamId stream;
@@ -136,7 +137,7 @@ class Lowering {
         ASSIGN_OR_RETURN(op.what, Classify(*i));
         switch (op.what) {
           case InstructionClass::kKernel: {
-            ASSIGN_OR_RETURN(TimedKernel timed, input_.kernels->Build(*i));
+            ASSIGN_OR_RETURN(kernels::TimedKernel timed, input_.kernels->Build(*i));
             op.kernel = std::move(timed.kernel);
             op.traffic = timed.traffic;
             op.time = timed.time;
@@ -483,7 +484,7 @@ class Lowering {
   }
 
   const LoweringInput& input_;
-  const passes::Target& target_;
+  const target::Target& target_;
   const std::unordered_map<const Instruction*, isa::StreamId> streams_;
   const std::shared_ptr<const std::vector<int32_t>> all_alike_;  // a role for all devices
   isa::PodProgram program_;
@@ -496,7 +497,7 @@ class Lowering {
 
 }  // namespace
 
-absl::StatusOr<isa::PodProgram> Lower(const LoweringInput& input, const passes::Target& target) {
+absl::StatusOr<isa::PodProgram> Lower(const LoweringInput& input, const target::Target& target) {
   return Lowering(input, target).Run();
 }
 

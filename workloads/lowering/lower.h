@@ -19,19 +19,19 @@
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"
 #include "workloads/hlo/ir.h"
+#include "workloads/kernels/kernel_library.h"
 #include "workloads/lowering/branches.h"
 #include "workloads/lowering/collective_library.h"
-#include "workloads/lowering/kernels/kernel_library.h"
 #include "workloads/passes/memory.h"
 #include "workloads/passes/schedule.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::lowering {
 
 struct LoweringInput {
   const hlo::Module* module = nullptr;  // scheduled
   const passes::MemoryPlan* memory = nullptr;
-  KernelLibrary* kernels = nullptr;
+  kernels::KernelLibrary* kernels = nullptr;
   CollectiveLibrary* collectives = nullptr;  // knows where the partitions run
   std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;
   StatedBranches branches;
@@ -39,12 +39,12 @@ struct LoweringInput {
 
 // Fills programs, routes, flags, tokens and the program's ops, collectives,
 // buffers and totals; the caller adds what it knows itself (names, warnings).
-absl::StatusOr<isa::PodProgram> Lower(const LoweringInput& input, const passes::Target& target);
+absl::StatusOr<isa::PodProgram> Lower(const LoweringInput& input, const target::Target& target);
 
 // The scheduler's view of costs, from the same kernels and algorithms. The libraries
 // must live as long.
 passes::CostEstimator MakeEstimator(
-    const passes::Target& target, KernelLibrary& kernels, CollectiveLibrary& collectives,
+    const target::Target& target, kernels::KernelLibrary& kernels, CollectiveLibrary& collectives,
     std::function<absl::StatusOr<int64_t>(const hlo::Instruction&)> trips);
 
 }  // namespace tpusim::lowering

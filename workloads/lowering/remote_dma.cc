@@ -4,21 +4,21 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/opcode.h"
-#include "workloads/lowering/custom_cost.h"
+#include "workloads/kernels/custom_cost.h"
 
 namespace tpusim::lowering {
 
 absl::StatusOr<std::optional<RemoteDma>> RemoteDmaOf(
     const hlo::Instruction& kernel, const configs::Config& config,
     const std::vector<int64_t>& device_of_partition, isa::PodProgram& program) {
-  if (kernel.opcode() != hlo::Opcode::kCustomCall || IsTopKCall(kernel) ||
-      IsPartialReduceCall(kernel) || device_of_partition.size() < 2) {
+  if (kernel.opcode() != hlo::Opcode::kCustomCall || kernels::IsTopKCall(kernel) ||
+      kernels::IsPartialReduceCall(kernel) || device_of_partition.size() < 2) {
     return std::nullopt;
   }
-  ASSIGN_OR_RETURN(const CustomCost cost, CustomCostOf(kernel));
+  ASSIGN_OR_RETURN(const kernels::CustomCost cost, kernels::CustomCostOf(kernel));
   if (cost.remote == Bytes(0)) return std::nullopt;
-  CollectiveRequest request;
-  request.kind = CollectiveKind::kPermute;
+  collectives::CollectiveRequest request;
+  request.kind = collectives::CollectiveKind::kPermute;
   request.name = kernel.name();
   request.operand_bytes = cost.remote;
   // What it takes from HBM at both ends is part of the bytes that the kernel accesses.
@@ -27,9 +27,9 @@ absl::StatusOr<std::optional<RemoteDma>> RemoteDmaOf(
     request.pairs.emplace_back(device_of_partition[p],
                                device_of_partition[(p + 1) % device_of_partition.size()]);
   }
-  ASSIGN_OR_RETURN(const auto decision, DecideCollective(config, request));
+  ASSIGN_OR_RETURN(const auto decision, collectives::DecideCollective(config, request));
   return RemoteDma{
-      LowerCollective(config, request, *decision, program),
+      collectives::LowerCollective(config, request, *decision, program),
       fmt::format("{} sends {} bytes from every device: taken as sent to the next partition",
                   kernel.Describe(), cost.remote.value())};
 }

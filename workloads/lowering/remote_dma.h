@@ -14,13 +14,13 @@
 #include "absl/status/statusor.h"
 #include "configs/config.h"
 #include "models/isa/program.h"
+#include "workloads/collectives/collective.h"
 #include "workloads/hlo/ir.h"
-#include "workloads/lowering/collective.h"
 
 namespace tpusim::lowering {
 
 struct RemoteDma {
-  LoweredCollective lowered;
+  collectives::LoweredCollective lowered;
   std::string assumption;
 };
 

@@ -8,7 +8,7 @@
 #include "models/timing/kernel_timing.h"
 #include "models/timing/memory_bytes.h"
 #include "workloads/hlo/opcode.h"
-#include "workloads/lowering/kernels/kernel_view.h"
+#include "workloads/kernels/kernel_view.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -18,8 +18,8 @@ using hlo::Opcode;
 using hlo::Shape;
 
 isa::Body MoveBody(const Shape& from, const Shape& to, const Shape& moved,
-                   const passes::Target& target) {
-  const isa::MemorySpace source = SpaceOf(from), destination = SpaceOf(to);
+                   const target::Target& target) {
+  const isa::MemorySpace source = kernels::SpaceOf(from), destination = kernels::SpaceOf(to);
   const Bytes bytes = target.PaddedSize(moved);
   isa::Body body;
   const bool to_host = destination == isa::MemorySpace::kHost;
@@ -49,11 +49,12 @@ const Instruction& WrappedBy(const Instruction& start) {
   return start.opcode() == Opcode::kAsyncStart ? *start.called()[0]->root() : start;
 }
 
-absl::StatusOr<isa::Body> TransferOf(const Instruction& i, const passes::Target& target) {
+absl::StatusOr<isa::Body> TransferOf(const Instruction& i, const target::Target& target) {
   if (i.opcode() == Opcode::kCustomCall) {
     // A placement: where the value is already, nothing moves.
     const Shape &from = i.operand(0)->shape(), &to = i.shape();
-    return SpaceOf(from) == SpaceOf(to) ? isa::Body{} : MoveBody(from, to, to, target);
+    return kernels::SpaceOf(from) == kernels::SpaceOf(to) ? isa::Body{}
+                                                          : MoveBody(from, to, to, target);
   }
   if (i.opcode() == Opcode::kDynamicUpdateSlice) {
     return MoveBody(i.operand(1)->shape(), i.shape(), i.operand(1)->shape(), target);

@@ -6,7 +6,7 @@
 #include "configs/chip.h"
 #include "models/isa/program.h"
 #include "workloads/hlo/ir.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::lowering {
 
@@ -14,7 +14,7 @@ namespace tpusim::lowering {
 // an empty body if it stays in the same memory of the device.
 // Error (no rule): an async-start around something else.
 absl::StatusOr<isa::Body> TransferOf(const hlo::Instruction& instruction,
-                                     const passes::Target& target);
+                                     const target::Target& target);
 
 // Alone on its chip.
 Picoseconds TimeOfTransfer(const configs::ChipParams& chip, const isa::Body& transfer);

@@ -105,7 +105,7 @@ bool CarriesGathers(const Instruction& i) {
          (i.opcode() == Opcode::kFusion && i.attrs().fusion_kind() == "kOutput");
 }
 
-absl::Status MakeCollectivesAsync(hlo::Module& module, const Target& target) {
+absl::Status MakeCollectivesAsync(hlo::Module& module, const target::Target& target) {
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
       const bool one = i->operands().size() == 1;

@@ -14,11 +14,11 @@
 
 #include "absl/status/status.h"
 #include "workloads/hlo/ir.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
-absl::Status MakeCollectivesAsync(hlo::Module& module, const Target& target);
+absl::Status MakeCollectivesAsync(hlo::Module& module, const target::Target& target);
 
 // Takes back what MakeCollectivesAsync did to an all-gather: returns the synchronous
 // one that takes the place of this done. The two halves stay, unused.

@@ -123,7 +123,7 @@ struct Timeline {
 
 class Placer {
  public:
-  Placer(hlo::Module& module, const Target& target, Bytes capacity)
+  Placer(hlo::Module& module, const target::Target& target, Bytes capacity)
       : target_(target), capacity_(capacity) {
     const std::vector<Computation*> computations = ControlComputations(module);
     timelines_.resize(computations.size());
@@ -211,7 +211,7 @@ class Placer {
     }
   }
 
-  const Target& target_;
+  const target::Target& target_;
   const Bytes capacity_;
   std::vector<Timeline> timelines_;  // not resized once made
   std::unordered_map<const Computation*, size_t> by_computation_;
@@ -233,7 +233,7 @@ const Instruction* FindIn(const hlo::Module& module, bool vmem) {
 
 }  // namespace
 
-absl::Status PlaceInCmem(hlo::Module& module, const Target& target) {
+absl::Status PlaceInCmem(hlo::Module& module, const target::Target& target) {
   const Bytes capacity = target.UsableCmem();
   if (const Instruction* placed = FindIn(module, /*vmem=*/false);
       placed != nullptr && capacity == Bytes(0)) {

@@ -22,12 +22,12 @@
 
 #include "absl/status/status.h"
 #include "workloads/hlo/ir.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
 // The module must be scheduled. Error: something is in CMEM and the chip has none.
-absl::Status PlaceInCmem(hlo::Module& module, const Target& target);
+absl::Status PlaceInCmem(hlo::Module& module, const target::Target& target);
 
 // Whether anything is in CMEM or could be.
 bool MayUseCmem(const hlo::Module& module);

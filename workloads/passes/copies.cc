@@ -55,9 +55,8 @@ void CopyLoopInputs(Instruction& loop, const std::set<int64_t>& donated, bool in
     if (!value->shape().IsArray() || value->shape().IsScalar()) continue;
     if (!BodyReplaces(loop, static_cast<int64_t>(leaf))) continue;
     const Instruction* storage = Storage(value);
-    const bool kept_argument =
-        storage->opcode() == Opcode::kParameter &&
-        !(in_entry && donated.contains(storage->attrs().parameter_number()));
+    const bool kept_argument = storage->opcode() == Opcode::kParameter &&
+                               !(in_entry && donated.contains(storage->attrs().parameter_number()));
     // A body's own carry, or one value that feeds two places.
     const bool shared = value->users().size() > 1 || storage->users().size() > 1 ||
                         storage->opcode() == Opcode::kGetTupleElement;
@@ -69,7 +68,7 @@ void CopyLoopInputs(Instruction& loop, const std::set<int64_t>& donated, bool in
 
 }  // namespace
 
-absl::Status InsertCopies(hlo::Module& module, const Target&) {
+absl::Status InsertCopies(hlo::Module& module, const target::Target&) {
   const std::set<int64_t> donated = DonatedParameters(module);
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {

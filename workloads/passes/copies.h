@@ -12,11 +12,11 @@
 
 #include "absl/status/status.h"
 #include "workloads/hlo/ir.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
-absl::Status InsertCopies(hlo::Module& module, const Target& target);
+absl::Status InsertCopies(hlo::Module& module, const target::Target& target);
 
 }  // namespace tpusim::passes
 

@@ -267,7 +267,7 @@ class FusionBuilder {
 
 }  // namespace
 
-absl::Status Fuse(hlo::Module& module, const Target&) {
+absl::Status Fuse(hlo::Module& module, const target::Target&) {
   for (Computation* computation : ControlComputations(module)) {
     const Grouping grouping(*computation);
     for (const Group& group : grouping.groups()) {

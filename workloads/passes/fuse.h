@@ -14,19 +14,20 @@
 // one: it would be recomputed for every window that the next dot fetches again.
 // Constants, iotas and broadcasts of scalars are copied into every kernel that
 // uses them, and so are conversions to a wider type that several kernels read: they
-// would write, and each of those read, more than there was. Scalar arithmetic belongs to the scalar core and stays outside.
+// would write, and each of those read, more than there was. Scalar arithmetic belongs to the scalar
+// core and stays outside.
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSE_H_
 #define TPUSIM_WORKLOADS_PASSES_FUSE_H_
 
 #include "absl/status/status.h"
 #include "workloads/hlo/ir.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
 // Replaces groups of two or more instructions by fusion instructions
 // (kOutput around a dot, kInput around a reduce, else kLoop).
-absl::Status Fuse(hlo::Module& module, const Target& target);
+absl::Status Fuse(hlo::Module& module, const target::Target& target);
 
 }  // namespace tpusim::passes
 

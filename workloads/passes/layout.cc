@@ -46,7 +46,7 @@ bool OnlyMovesOnes(const Instruction& transpose) {
 
 }  // namespace
 
-bool SameTiling(const hlo::Shape& from, const hlo::Shape& to, const Target& target) {
+bool SameTiling(const hlo::Shape& from, const hlo::Shape& to, const target::Target& target) {
   if (from.element_type != to.element_type) return false;
   if (target.PaddedSize(from) != target.PaddedSize(to)) return false;
   const Tiled a = TiledExtents(from.dims), b = TiledExtents(to.dims);
@@ -58,7 +58,7 @@ bool SameTiling(const hlo::Shape& from, const hlo::Shape& to, const Target& targ
   return WithoutOnes(from.dims) == WithoutOnes(to.dims) && a.rows == b.rows;
 }
 
-absl::Status AssignLayouts(hlo::Module& module, const Target& target) {
+absl::Status AssignLayouts(hlo::Module& module, const target::Target& target) {
   for (hlo::Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
       const bool free_reshape =

@@ -9,15 +9,15 @@
 
 #include "absl/status/status.h"
 #include "workloads/hlo/ir.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
 // Turns free reshapes and transposes into bitcasts.
-absl::Status AssignLayouts(hlo::Module& module, const Target& target);
+absl::Status AssignLayouts(hlo::Module& module, const target::Target& target);
 
 // Does an array of this shape lie in memory exactly as one of that shape?
-bool SameTiling(const hlo::Shape& from, const hlo::Shape& to, const Target& target);
+bool SameTiling(const hlo::Shape& from, const hlo::Shape& to, const target::Target& target);
 
 }  // namespace tpusim::passes
 

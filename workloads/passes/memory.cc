@@ -47,7 +47,7 @@ using LeafBuffers = std::vector<int32_t>;
 
 class Planner {
  public:
-  explicit Planner(const Target& target) : target_(target) {}
+  explicit Planner(const target::Target& target) : target_(target) {}
 
   MemoryPlan Run(const hlo::Module& module) {
     const Computation& entry = *module.entry();
@@ -313,7 +313,7 @@ class Planner {
     return {live.begin(), live.end()};
   }
 
-  const Target& target_;
+  const target::Target& target_;
   MemoryPlan plan_;
   std::vector<Donation> donations_;
   std::vector<int32_t> history_;  // b: buffer b comes; ~b: it goes
@@ -340,7 +340,7 @@ int InPlaceOperand(const Instruction& i) {
   return static_cast<int>(target->attrs().parameter_number());
 }
 
-absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const Target& target) {
+absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::Target& target) {
   MemoryPlan plan = Planner(target).Run(module);
   const Bytes usable = target.UsableHbm();
   if (plan.peak > usable) {

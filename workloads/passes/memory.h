@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
@@ -46,7 +46,7 @@ struct MemoryPlan {
 
 // The module must be scheduled. Error: more than the chip's usable HBM or its CMEM,
 // with how much and the largest buffers.
-absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const Target& target);
+absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::Target& target);
 
 // The operand whose buffer an update in place keeps, or -1.
 int InPlaceOperand(const hlo::Instruction& instruction);

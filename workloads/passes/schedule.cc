@@ -108,7 +108,8 @@ void SetSchedule(Computation& computation, const ScheduleGraph& graph, const Sch
 
 }  // namespace
 
-absl::Status Schedule(hlo::Module& module, const Target& target, const CostEstimator& estimator) {
+absl::Status Schedule(hlo::Module& module, const target::Target& target,
+                      const CostEstimator& estimator) {
   const TransferLimits limits = LimitsOf(target);
   WorkOfComputations known;
   std::vector<Computation*> computations = ControlComputations(module);

@@ -24,7 +24,7 @@
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/passes/schedule/work.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
@@ -40,7 +40,8 @@ struct CostEstimator {
   std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;
 };
 
-absl::Status Schedule(hlo::Module& module, const Target& target, const CostEstimator& estimator);
+absl::Status Schedule(hlo::Module& module, const target::Target& target,
+                      const CostEstimator& estimator);
 
 }  // namespace tpusim::passes
 

@@ -65,7 +65,7 @@ std::string KeyOf(const Instruction& i) {
 
 }  // namespace
 
-absl::Status Simplify(hlo::Module& module, const Target&) {
+absl::Status Simplify(hlo::Module& module, const target::Target&) {
   for (Computation* computation : ControlComputations(module)) {
     std::map<std::string, Instruction*> known;
     for (Instruction* i : computation->PostOrder()) {

@@ -95,7 +95,7 @@ void SinkInitializersOf(Instruction& loop) {
 
 }  // namespace
 
-absl::Status SinkInitializers(hlo::Module& module, const Target&) {
+absl::Status SinkInitializers(hlo::Module& module, const target::Target&) {
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
       if (i->opcode() == Opcode::kWhile) SinkInitializersOf(*i);

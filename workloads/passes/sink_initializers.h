@@ -12,16 +12,16 @@
 
 #include "absl/status/status.h"
 #include "workloads/hlo/ir.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
-// Target of the custom call that stands for memory with arbitrary content.
+// target::Target of the custom call that stands for memory with arbitrary content.
 inline constexpr std::string_view kAllocateBuffer = "AllocateBuffer";
 
 // For loops that count (hlo::CounterWithStart) and run at least once, and
 // accumulators that the body reads in elementwise operations only and replaces.
-absl::Status SinkInitializers(hlo::Module& module, const Target& target);
+absl::Status SinkInitializers(hlo::Module& module, const target::Target& target);
 
 }  // namespace tpusim::passes
 

@@ -89,7 +89,7 @@ TEST(BranchesTest, StatedThenEvaluatedThenLongest) {
 
 isa::PodProgram LowerOn(hlo::TestModule& m, const std::string& slice, int64_t partitions) {
   const configs::Config config = configs::LoadConfig(slice, {}).value();
-  const passes::Target target(config);
+  const target::Target target(config);
   const passes::MemoryPlan memory = passes::PlanMemory(m.module(), target).value();
   LoweringInput input;
   input.module = &m.module();
@@ -98,7 +98,7 @@ isa::PodProgram LowerOn(hlo::TestModule& m, const std::string& slice, int64_t pa
   for (int64_t p = 0; p < partitions; ++p) device_of_partition.push_back(p);
   CollectiveLibrary collectives(config, device_of_partition);
   input.collectives = &collectives;
-  KernelLibrary kernels(target);
+  kernels::KernelLibrary kernels(target);
   input.kernels = &kernels;
   input.trips = [](const Instruction&) -> absl::StatusOr<int64_t> { return 1; };
   return Lower(input, target).value();
@@ -174,7 +174,7 @@ TEST(LowerTest, HostArgumentsTakeNoHbm) {
   hlo::SetFrontendAttribute(call, "_xla_buffer_placement", "device");
   ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), {"pinned_host"}).ok());
   const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
-  const passes::Target target(config);
+  const target::Target target(config);
   EXPECT_EQ(passes::PlanMemory(m.module(), target).value().peak, Bytes(4 * kMiB));
   EXPECT_EQ(Find<isa::HostDma>(*LowerOn(m, "v5e-1x1", 1).programs[0]).size(), 1U);
   EXPECT_FALSE(passes::AssignMemorySpaces(m.module(), {"device", "device"}).ok());
@@ -260,7 +260,8 @@ TEST(ClassifyTest, StartsOfCollectivesAndCopies) {
   Instruction* start = m.Add(Opcode::kAsyncStart, hlo::MakeTupleShape({x->shape()}), {x});
   start->set_called({inner});
   EXPECT_EQ(Classify(*start).value(), InstructionClass::kStart);
-  EXPECT_EQ(RequestOf(*start, {0, 1, 2, 3}).value().kind, CollectiveKind::kReduceScatter);
+  EXPECT_EQ(RequestOf(*start, {0, 1, 2, 3}).value().kind,
+            collectives::CollectiveKind::kReduceScatter);
   hlo::Computation* slice = m.module().AddComputation("slice");
   hlo::TestModule::Add(slice, Opcode::kSlice, F32({16, 128}),
                        {hlo::TestModule::Param(slice, x->shape())});

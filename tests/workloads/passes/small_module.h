@@ -9,7 +9,7 @@
 #include "configs/config.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/hlo/opcode.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
@@ -30,10 +30,11 @@ class SmallModule {
     return entry_->AddParameter(parameters_++, MakeShape(type, std::move(dims)), "p");
   }
   Instruction* Add(Opcode op, std::vector<int64_t> dims, std::vector<Instruction*> operands) {
-    return entry_->Add(op, MakeShape(operands.empty() ? PrimitiveType::kF32
-                                                      : operands[0]->shape().element_type,
-                                     std::move(dims)),
-                       operands, hlo::OpcodeName(op));
+    return entry_->Add(
+        op,
+        MakeShape(operands.empty() ? PrimitiveType::kF32 : operands[0]->shape().element_type,
+                  std::move(dims)),
+        operands, hlo::OpcodeName(op));
   }
   Instruction* Dot(std::vector<int64_t> dims, Instruction* lhs, Instruction* rhs) {
     Instruction* dot = Add(Opcode::kDot, std::move(dims), {lhs, rhs});
@@ -50,7 +51,7 @@ class SmallModule {
 
   hlo::Module& module() { return module_; }
   hlo::Computation& entry() { return *entry_; }
-  const Target& target() const { return target_; }
+  const target::Target& target() const { return target_; }
 
   std::vector<const Instruction*> Find(Opcode op) const {
     std::vector<const Instruction*> found;
@@ -63,7 +64,7 @@ class SmallModule {
  private:
   hlo::Module module_;
   configs::Config config_;
-  Target target_;
+  target::Target target_;
   hlo::Computation* entry_ = nullptr;
   int64_t parameters_ = 0;
 };

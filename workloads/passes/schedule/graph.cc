@@ -10,7 +10,7 @@ namespace tpusim::passes {
 using hlo::Instruction;
 using hlo::Opcode;
 
-TransferLimits LimitsOf(const Target& target) {
+TransferLimits LimitsOf(const target::Target& target) {
   const configs::ChipParams& chip = target.chip();
   TransferLimits limits;
   limits[kPermute] = 5;

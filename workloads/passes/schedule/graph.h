@@ -9,7 +9,7 @@
 #include "configs/units.h"
 #include "workloads/hlo/ir.h"
 #include "workloads/passes/schedule/work.h"
-#include "workloads/passes/target.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
@@ -19,7 +19,7 @@ using TransferLimits = std::array<int, kTransferKinds>;
 
 // Five collective-permutes and one all-gather, the defaults of the TPU compiler's
 // scheduler; as many off-loaded collectives as the device has SparseCores; five copies.
-TransferLimits LimitsOf(const Target& target);
+TransferLimits LimitsOf(const target::Target& target);
 TransferKind KindOf(const hlo::Instruction& start);
 // The start behind a done, past updates.
 hlo::Instruction& StartOf(const hlo::Instruction& done);

@@ -1,0 +1,230 @@
+// The rules against everything that the TPU compiler printed
+// (validation/collectives), and what becomes of the choices.
+#include "workloads/collectives/compiler_choice.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "configs/config.h"
+#include "configs/status_macros.h"
+#include "tests/workloads/collectives/collective_interpreter.h"
+#include "workloads/collectives/choice.h"
+
+namespace tpusim::collectives {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+CollectiveKind KindOf(const std::string& op) {
+  if (op == "psum") return CollectiveKind::kAllReduce;
+  if (op.starts_with("psum_scatter")) return CollectiveKind::kReduceScatter;
+  if (op.starts_with("all_gather")) return CollectiveKind::kAllGather;
+  return op == "all_to_all" ? CollectiveKind::kAllToAll : CollectiveKind::kPermute;
+}
+
+CompilerQuery QueryOf(const Json& row) {
+  CompilerQuery query;
+  const auto op = row["op"].get<std::string>();
+  query.kind = KindOf(op);
+  query.minor = op.ends_with("_minor");
+  query.chip = row["chip"].get<std::string>();
+  for (size_t axis = 0; axis < row["slice"].size(); ++axis) {
+    query.slice[axis] = row["slice"][axis].get<int64_t>();
+  }
+  for (const char axis : row["axes"].get<std::string>()) {
+    if (axis == 'c') {
+      query.cores = 2;
+    } else {
+      query.extents.push_back(query.slice[axis - 'x']);
+    }
+  }
+  query.members = query.cores;
+  for (const int64_t extent : query.extents) query.members *= extent;
+  query.operand = Bytes(row["operand_bytes"].get<int64_t>());
+  return query;
+}
+
+std::string DoneAs(const CompilerChoice& choice) {
+  if (choice.offloaded) return "custom-call";
+  const std::string name(KindName(choice.kind));
+  return choice.kind == CollectiveKind::kPermute && choice.asynchronous ? name + "-start" : name;
+}
+
+TEST(CompilerChoiceTest, EverythingThatWasPrintedIsReproduced) {
+  std::ifstream file(TPUSIM_SOURCE_DIR "/validation/collectives/choices.jsonl");
+  ASSERT_TRUE(file);
+  int rows = 0;
+  std::map<std::string, int> reproduced;
+  for (std::string line; std::getline(file, line);) {
+    const Json row = Json::parse(line);
+    const CompilerChoice choice = ChoiceOfCompiler(QueryOf(row));
+    const std::map<std::string, std::pair<std::string, std::string>> compared = {
+        {"operation", {DoneAs(choice), row["done_as"].get<std::string>()}},
+        {"emitter", {choice.emitter, row.value("emitter", "")}},
+        {"strategy", {choice.strategy, row.value("strategy", "")}},
+        {"colours", {std::to_string(choice.colours), std::to_string(row.value("colours", 0))}},
+        {"phases", {std::to_string(choice.phases), std::to_string(row.value("phases", 0))}}};
+    for (const auto& [what, values] : compared) {
+      EXPECT_EQ(values.first, values.second) << what << " of " << line;
+      reproduced[what] += values.first == values.second ? 1 : 0;
+    }
+    // What was printed needs no assumption, unless it was not printed.
+    EXPECT_EQ(choice.assumption.empty(), !choice.offloaded) << line;
+    ++rows;
+  }
+  EXPECT_EQ(rows, 756);
+  for (const auto& [what, count] : reproduced) {
+    fmt::print("{}: {} of {} rows reproduced\n", what, count, rows);
+    RecordProperty(what, count);
+  }
+}
+
+CollectiveRequest Along(const configs::Config& config, CollectiveKind kind,
+                        const std::vector<int>& axes, int64_t bytes) {
+  CollectiveRequest request;
+  request.kind = kind;
+  request.name = "op.1";
+  request.groups = GroupsAlong(config.topology, axes);
+  request.operand_bytes = Bytes(bytes);
+  return request;
+}
+
+configs::Config Slice(const std::string& name) { return *configs::LoadConfig(name, {}); }
+
+std::string AlgorithmOf(const std::string& slice, CollectiveKind kind, const std::vector<int>& axes,
+                        int64_t bytes, const AlgorithmWishes& wishes = {}) {
+  const configs::Config config = Slice(slice);
+  const auto info = EstimateCollective(config, Along(config, kind, axes, bytes), wishes);
+  return info.ok() ? info->algorithm : Message(info.status());
+}
+
+constexpr auto kSum = CollectiveKind::kAllReduce;
+constexpr auto kGather = CollectiveKind::kAllGather;
+constexpr auto kScatter = CollectiveKind::kReduceScatter;
+constexpr auto kExchange = CollectiveKind::kAllToAll;
+
+TEST(CompilerChoiceTest, AlgorithmsThatDoWhatIsPrinted) {
+  EXPECT_EQ(AlgorithmOf("v5e-4x2", kSum, {0}, 4 * kKiB), "single-phase line of 4 over x");
+  EXPECT_EQ(AlgorithmOf("v5e-4x2", kSum, {0, 1}, 64 * kKiB), "Hamiltonian ring of 8 over 4x2");
+  EXPECT_EQ(AlgorithmOf("v5e-4x2", kSum, {0, 1}, kMiB),
+            "2-colour one-way Hamiltonian ring of 8 over 4x2");
+  EXPECT_EQ(AlgorithmOf("v5e-16x16", kSum, {0}, 4 * kMiB), "bidirectional ring of 16 over x");
+  EXPECT_EQ(AlgorithmOf("v5e-16x16", kSum, {0, 1}, 4 * kMiB), "2-colour 2-D ring 16x16");
+  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0}, 4 * kMiB), "2-colour one-way ring of 4 over x");
+  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0, 1}, 4 * kMiB), "4-colour one-way 2-D ring 4x4");
+  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0, 1, 2}, 4 * kMiB), "6-colour one-way 3-D ring 4x4x4");
+  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0, 1, 2}, 256 * kKiB), "3-colour 3-D ring 4x4x4");
+  // The compiler takes the longer axis first for the reduce-scatter, so the gather
+  // takes it last.
+  EXPECT_EQ(AlgorithmOf("v5e-8x16", kSum, {0, 1}, 256 * kKiB),
+            "1-colour 2-D ring and line 8x16 (x, y)");
+  EXPECT_EQ(AlgorithmOf("v5e-8x16", kSum, {0, 1}, 4 * kMiB), "2-colour 2-D ring and line 8x16");
+  EXPECT_EQ(AlgorithmOf("v5e-16x16", kGather, {0, 1}, 4 * kMiB),
+            "Hamiltonian ring of 256 over 16x16");
+  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kGather, {0, 1, 2}, 128 * kKiB),
+            "all-reduce by 6-colour one-way 3-D ring 4x4x4");
+  EXPECT_EQ(AlgorithmOf("v5e-8x8", kGather, {0, 1}, 256 * kKiB),
+            "all-reduce by 2-colour 2-D line 8x8");
+  EXPECT_EQ(AlgorithmOf("v5e-8x8", kGather, {0, 1}, 4 * kMiB), "Hamiltonian ring of 64 over 8x8");
+  EXPECT_EQ(AlgorithmOf("v5e-16x16", kScatter, {0}, 4 * kMiB), "bidirectional ring of 16 over x");
+  EXPECT_EQ(AlgorithmOf("v5e-16x16", kScatter, {0}, 32 * kKiB),
+            "all-reduce by bidirectional ring of 16 over x");
+  EXPECT_EQ(AlgorithmOf("v5e-16x16", kScatter, {0, 1}, 4 * kMiB),
+            "all-reduce by 2-colour 2-D ring 16x16");
+  EXPECT_EQ(AlgorithmOf("v5e-4x4", kExchange, {0, 1}, 4 * kMiB), "direct exchange over 4x4");
+  EXPECT_EQ(AlgorithmOf("v5e-8x8", kExchange, {0, 1}, 4 * kMiB), "2-colour 2-D line 8x8");
+  // Off-loaded: the fastest; else one ring, as other chips print.
+  const configs::Config v7x = Slice("v7x-4x4x4");
+  CollectiveRequest request = Along(v7x, kGather, {0, 1, 2}, 4 * kMiB);
+  EXPECT_EQ(EstimateCollective(v7x, request, {})->algorithm, "Hamiltonian ring of 64 over 4x4x4");
+  request.sparse_core = true;
+  EXPECT_EQ(EstimateCollective(v7x, request, {})->algorithm, "3-colour 3-D ring 4x4x4");
+}
+
+TEST(CompilerChoiceTest, AlgorithmsByName) {
+  const auto named = [](const std::string& text) {
+    return AlgorithmWishes{*ParseAlgorithmWish(text)};
+  };
+  const auto sum = [&](const std::string& text) {
+    return AlgorithmOf("v5e-16x16", kSum, {0, 1}, 8 * kKiB, named(text));
+  };
+  EXPECT_EQ(sum("rotated"), "2-colour 2-D ring 16x16");
+  EXPECT_EQ(sum("unidirectional-rotated"), "4-colour one-way 2-D ring 16x16");
+  EXPECT_EQ(sum("axis-by-axis"), "1-colour 2-D ring 16x16 (x, y)");
+  EXPECT_EQ(sum("hamiltonian-ring"), "Hamiltonian ring of 256 over 16x16");
+  EXPECT_EQ(sum("single-phase:axis-by-axis"), "single-phase 1-colour 2-D ring 16x16 (x, y)");
+  EXPECT_EQ(sum("all-reduce=rotated"), "2-colour 2-D ring 16x16");
+  // For another kind: as the compiler.
+  EXPECT_EQ(sum("all-gather=hamiltonian-ring"), "2-colour 2-D ring 16x16");
+  // The last that fits counts.
+  EXPECT_EQ(
+      AlgorithmOf("v5e-16x16", kSum, {0, 1}, kMiB,
+                  {{"", "hamiltonian-ring"}, {"all-reduce", "rotated"}, {"all-to-all", "direct"}}),
+      "2-colour 2-D ring 16x16");
+  EXPECT_THAT(AlgorithmOf("v5e-16x16", kSum, {0}, kMiB, named("hamiltonian-ring")),
+              HasSubstr("all-reduce op.1: the algorithm hamiltonian-ring does not apply to its "
+                        "groups of 16 (16) on v5e-16x16; these do: ring, unidirectional-ring"));
+  EXPECT_THAT(Message(ParseAlgorithmWish("rings").status()),
+              HasSubstr("no algorithm \"rings\"; there are compiler, best, ring, line"));
+  EXPECT_THAT(
+      Message(ParseAlgorithmWish("psum=ring").status()),
+      HasSubstr("no collective \"psum\" with a choice of algorithms; these have: all-reduce"));
+}
+
+// v5e-4x4 has data, v4 and groups that are parts of axes do not.
+TEST(CompilerChoiceTest, WhatIsNotKnownIsAnAssumption) {
+  const auto assumptions = [](const std::string& slice, std::vector<std::vector<int64_t>> groups,
+                              const AlgorithmWishes& wishes = {}) {
+    const configs::Config config = Slice(slice);
+    CollectiveRequest request;
+    request.kind = kGather;
+    request.groups = std::move(groups);
+    request.operand_bytes = Bytes(kMiB);
+    request.sparse_core = config.chip.sparse_core.offload_all_gather > Bytes(0);
+    return AssumptionsOf(**DecideCollective(config, request, wishes));
+  };
+  EXPECT_THAT(assumptions("v5e-4x4", {{0, 1, 2, 3}}), IsEmpty());
+  EXPECT_THAT(assumptions("v5e-4x4", {{0, 1}}),
+              ElementsAre(HasSubstr("groups that are parts of axes, or no box")));
+  EXPECT_THAT(assumptions("v5e-4x4", {{0, 5}}),
+              ElementsAre(HasSubstr("groups that are parts of axes, or no box")));
+  EXPECT_THAT(assumptions("v5e-2x2", {{0, 1}}),
+              ElementsAre(HasSubstr("not known for v5e slices like 2x2; taken by the rules of v5e "
+                                    "2x4, 4x4, 8x8, 8x16, 16x16")));
+  EXPECT_THAT(assumptions("v4-4x4x4", {{0, 1, 2, 3}}),
+              ElementsAre(HasSubstr("v4 slices like 4x4x4; taken by the rules of v5p 4x4x4")));
+  EXPECT_THAT(assumptions("v7x-2x2x1", {{0, 1}}), ElementsAre(HasSubstr("off-loads")));
+  EXPECT_THAT(assumptions("v4-4x4x4", {{0, 1, 2, 3}}, kFastest), IsEmpty());
+}
+
+// An all-gather as an all-reduce on 8x8: zeros for the 16 MiB, then the sum.
+TEST(CompilerChoiceTest, CopiesBesideAreTimed) {
+  const configs::Config config = Slice("v5e-8x8");
+  for (const CollectiveKind kind : {kGather, kScatter}) {
+    const CollectiveRequest request = Along(config, kind, {0, 1}, 256 * kKiB);
+    isa::PodProgram program;
+    const auto lowered = LowerCollective(config, request, program, {});
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    EXPECT_THAT(lowered->info.algorithm, HasSubstr("all-reduce by"));
+    const BodyRun run = RunBodies(config, program, *lowered);
+    EXPECT_EQ(run.problem, "");
+    EXPECT_NEAR(Ratio(run.time, lowered->info.expected), 1, 0.03);
+  }
+  // 16 MiB of zeros at 819e9 * 0.9 B/s = 22.76 us and 0.5 us to start.
+  const CollectiveRequest sum = Along(config, kSum, {0, 1}, 16 * kMiB);
+  const CollectiveRequest gather = Along(config, kGather, {0, 1}, 256 * kKiB);
+  const Picoseconds copy = timing::LocalCopy(config.chip, gather.space, Bytes(16 * kMiB), 1);
+  EXPECT_EQ(EstimateCollective(config, gather, {})->expected,
+            EstimateCollective(config, sum, {{"", "rotated"}})->expected + copy);
+}
+
+}  // namespace
+}  // namespace tpusim::collectives

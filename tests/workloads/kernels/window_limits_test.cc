@@ -1,0 +1,100 @@
+// How large the windows of kernels may be, beside what fits VMEM.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "configs/config.h"
+#include "tests/workloads/hlo/hlo_test_util.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/kernels/kernels.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using hlo::F32;
+using hlo::Instruction;
+using hlo::MakeShape;
+using hlo::Opcode;
+using hlo::PrimitiveType;
+using hlo::Shape;
+
+class WindowLimits : public ::testing::Test {
+ protected:
+  // A step takes so long that the search wants the fewest.
+  static configs::Config SlowSteps(const std::string& slice) {
+    return configs::LoadConfig(slice, {"chip.tensor_core.grid_step_overhead_ns=1000000"}).value();
+  }
+  static int64_t Steps(const configs::Config& config, const Instruction& i) {
+    return BuildKernel(i, target::Target(config)).value().Steps();
+  }
+
+  hlo::TestModule m_;
+};
+
+// [16384,1024] are 16384 registers: 16 windows of 1024, though v7x has 64 MiB for twice two
+// windows of 2 MiB (bf16) each. On v5p each of the two cores has a window of its own.
+TEST_F(WindowLimits, LoopsKeepToAThousandRegisters) {
+  Instruction* x = m_.Param(MakeShape(PrimitiveType::kBf16, {16384, 1024}));
+  const Instruction* copy = m_.Add(Opcode::kCopy, x->shape(), {x});
+  EXPECT_EQ(Steps(SlowSteps("v7x-2x2x1"), *copy), 16);
+  EXPECT_EQ(Steps(SlowSteps("v5p-2x2x1"), *copy), 8);
+  EXPECT_EQ(Steps(SlowSteps("v5e-1x1"), *copy), 16);
+}
+
+// Of what is transposed 384: [1024,1024] are 1024 registers, 2.7 windows of 384.
+TEST_F(WindowLimits, TranspositionsKeepToFewer) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* transpose = m_.Add(Opcode::kTranspose, x->shape(), {x});
+  hlo::SetDimensions(transpose, {1, 0});
+  EXPECT_EQ(Steps(SlowSteps("v5e-1x1"), *transpose), 3);
+  EXPECT_EQ(Steps(SlowSteps("v7x-2x2x1"), *transpose), 3);
+}
+
+// Four times two operands of 2 MiB and twice the result are 20 MiB: more than one core has
+// for windows, but not more than two.
+TEST_F(WindowLimits, ALoneOperationHasTheRoomOfAllCores) {
+  const Shape shape = MakeShape(PrimitiveType::kBf16, {1024, 1024});
+  const Instruction* add = m_.Add(Opcode::kAdd, shape, {m_.Param(shape), m_.Param(shape)});
+  EXPECT_EQ(Steps(configs::LoadConfig("v5e-1x1", {}).value(), *add), 8);
+  EXPECT_EQ(Steps(configs::LoadConfig("v5p-2x2x1", {}).value(), *add), 1);
+}
+
+// A product of [2048,128] and [128,1024] with a softmax over its columns: 2048 registers of
+// results. Without the softmax one block would do.
+TEST_F(WindowLimits, ABlockThatWaitsKeepsToAThousandRegisters) {
+  hlo::Computation* maximum = m_.Reducer(Opcode::kMaximum);
+  Instruction* a = m_.Param(F32({2048, 128}));
+  Instruction* b = m_.Param(F32({128, 1024}));
+  const auto fuse = [&](bool softmax) {
+    hlo::Computation* f = m_.module().AddComputation(softmax ? "softmax" : "plain");
+    const Shape out = F32({2048, 1024});
+    Instruction* p = hlo::TestModule::Param(f, a->shape());
+    Instruction* q = hlo::TestModule::Param(f, b->shape());
+    Instruction* dot = hlo::TestModule::Add(f, Opcode::kDot, out, {p, q});
+    hlo::DotDims dims;
+    dims.lhs_contracting = {1};
+    dims.rhs_contracting = {0};
+    hlo::SetDotDims(dot, dims);
+    Instruction* from = dot;
+    if (softmax) {
+      Instruction* least = hlo::AddConstant(f, PrimitiveType::kF32, 0);
+      Instruction* top = hlo::TestModule::Add(f, Opcode::kReduce, F32({1024}), {dot, least});
+      hlo::SetDimensions(top, {0});
+      top->set_called({maximum});
+      from = hlo::TestModule::Add(f, Opcode::kBroadcast, out, {top});
+      hlo::SetDimensions(from, {1});
+    }
+    f->set_root(hlo::TestModule::Add(f, Opcode::kSubtract, out, {dot, from}));
+    Instruction* fusion = m_.Add(Opcode::kFusion, out, {a, b});
+    fusion->set_called({f});
+    return fusion;
+  };
+  const configs::Config config = SlowSteps("v5e-1x1");
+  EXPECT_EQ(Steps(config, *fuse(false)), 1);
+  EXPECT_EQ(Steps(config, *fuse(true)), 2);
+}
+
+}  // namespace
+}  // namespace tpusim::kernels

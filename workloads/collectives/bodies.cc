@@ -1,0 +1,219 @@
+#include "workloads/collectives/bodies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <tuple>
+
+#include "workloads/collectives/routes.h"
+
+namespace tpusim::collectives {
+namespace {
+
+using RouteTie = configs::Topology::RouteTie;
+
+// The numbers that make two stages equal.
+std::vector<int64_t> CodeOf(const Stage& stage) {
+  std::vector<int64_t> code = {static_cast<int64_t>(stage.sends.size()),
+                               static_cast<int64_t>(stage.copies.size()),
+                               static_cast<int64_t>(stage.waits.size())};
+  for (const isa::Rdma& send : stage.sends) {
+    code.insert(code.end(), {send.route, send.bytes.value(), send.arrival_flag, send.sent_flag,
+                             static_cast<int64_t>(send.from), send.reduce.has_value()});
+  }
+  for (const isa::Dma& copy : stage.copies) {
+    code.insert(code.end(), {static_cast<int64_t>(copy.from), static_cast<int64_t>(copy.to),
+                             copy.bytes.value()});
+  }
+  for (const isa::Wait& wait : stage.waits) code.insert(code.end(), {wait.flag, wait.count});
+  return code;
+}
+
+void Append(const Stage& stage, isa::Body& body) {
+  for (const isa::Rdma& send : stage.sends) body.push_back({send});
+  for (const isa::Dma& copy : stage.copies) body.push_back({copy});
+  for (const isa::Wait& wait : stage.waits) body.push_back({wait});
+}
+
+// Waits of equal flags become one.
+void AddWait(int32_t flag, std::vector<isa::Wait>& waits) {
+  for (isa::Wait& wait : waits) {
+    if (wait.flag == flag) {
+      ++wait.count;
+      return;
+    }
+  }
+  waits.push_back({flag, 1});
+}
+
+// Whether something comes in from behind while this goes out. If not (the start
+// of a line, a line's last steps), nothing would keep the device from sending the
+// next step's data into the same link at the same time, which would hold up what
+// others wait for: it waits until its own has left.
+// `end` is the step in which the transfer ends.
+bool HasUpstream(const DeviceStep& end, const Move& send) {
+  return std::any_of(end.receives.begin(), end.receives.end(), [&](const Move& move) {
+    return move.lane == send.lane && move.delta == -send.delta && move.lasts == send.lasts;
+  });
+}
+
+// The routes that a candidate's moves take, made when first asked for.
+class RouteTable {
+ public:
+  RouteTable(const configs::Config& config, const Candidate& candidate, isa::PodProgram& program)
+      : topology_(config.topology), candidate_(candidate), program_(program) {}
+
+  int32_t For(const Move& move) {
+    const std::tuple<int, int64_t, bool> key = {move.lane, move.delta, move.other_way};
+    const auto found = routes_.find(key);
+    if (found != routes_.end()) return found->second;
+    const Lane& lane = candidate_.plan.lanes[move.lane];
+    const int32_t route =
+        lane.axis >= 0 ? AddAxisRoute(topology_, lane.axis, move.delta * lane.stride, program_)
+                       : AddRoute(OnList(move), program_);
+    routes_[key] = route;
+    return route;
+  }
+
+ private:
+  isa::Route OnList(const Move& move) const {
+    const bool plus = (move.delta > 0) != move.other_way;
+    return ListRoute(topology_,
+                     fmt::format("{} {:+d}{}", candidate_.algorithm, move.delta,
+                                 move.other_way ? ", other way" : ""),
+                     candidate_.lists, candidate_.plan.lanes[move.lane], move.delta,
+                     plus ? RouteTie::kPlus : RouteTie::kMinus);
+  }
+
+  const configs::Topology& topology_;
+  const Candidate& candidate_;
+  isa::PodProgram& program_;
+  std::map<std::tuple<int, int64_t, bool>, int32_t> routes_;
+};
+
+}  // namespace
+
+Roles::Roles(const configs::ChipParams& chip, int64_t devices)
+    : launch_(ToCycles(chip.ici.launch, chip.clock)), role_of_device_(devices, -1) {}
+
+int32_t Roles::Add(const std::vector<Stage>& stages, bool local) {
+  std::vector<std::vector<int64_t>> codes;
+  std::vector<int64_t> code = {local};
+  for (const Stage& stage : stages) {
+    codes.push_back(CodeOf(stage));
+    code.insert(code.end(), codes.back().begin(), codes.back().end());
+  }
+  const auto [entry, is_new] = role_of_code_.emplace(code, static_cast<int32_t>(bodies_.size()));
+  if (!is_new) return entry->second;
+
+  isa::Body body;
+  if (!local) {
+    isa::Block launch;
+    launch.latency = launch_;
+    body.push_back({launch});
+  }
+  for (size_t first = 0; first < stages.size();) {
+    size_t last = first + 1;
+    while (last < stages.size() && codes[last] == codes[first]) ++last;
+    isa::Body once;
+    Append(stages[first], once);
+    if (last - first == 1) {
+      body.insert(body.end(), once.begin(), once.end());
+    } else if (!once.empty()) {
+      body.push_back({isa::Loop{static_cast<int64_t>(last - first),
+                                std::make_shared<const isa::Body>(std::move(once))}});
+    }
+    first = last;
+  }
+  bodies_.push_back(std::make_shared<const isa::Body>(std::move(body)));
+  return entry->second;
+}
+
+int32_t FlagTable::For(int lane, int64_t delta) {
+  const auto [entry, is_new] = flags_.emplace(std::pair(lane, delta), program_.flags);
+  if (is_new) ++program_.flags;
+  return entry->second;
+}
+
+void AddBodies(const configs::Config& config, const CollectiveRequest& request,
+               const GroupForm& form, const Candidate& candidate, isa::PodProgram& program,
+               FlagTable& flags, Roles& roles) {
+  const Plan& plan = candidate.plan;
+  RouteTable routes(config, candidate, program);
+  const auto stages_at = [&](const Position& position, const std::vector<Bytes>& atoms) {
+    std::vector<Stage> stages;
+    const auto copy = [&](isa::MemorySpace from, Bytes bytes) {
+      if (bytes == Bytes(0)) return;
+      stages.push_back({.sends = {},
+                        .copies = {{.from = from, .to = request.space, .bytes = bytes}},
+                        .waits = {}});
+    };
+    copy(isa::MemorySpace::kVmem, plan.zeros_before);  // zeros come out of VMEM
+    DeviceSteps steps = StepsAt(plan, position);
+    for (DeviceStep& step : steps) {
+      // Parts of nothing are not sent.
+      const auto empty = [&](const Move& move) { return BytesOf(plan, move, atoms) == Bytes(0); };
+      std::erase_if(step.sends, empty);
+      std::erase_if(step.receives, empty);
+    }
+    const size_t first = stages.size();
+    stages.resize(first + steps.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      Stage& stage = stages[first + i];
+      for (const Move& move : steps[i].sends) {
+        isa::Rdma send;
+        send.route = routes.For(move);
+        send.bytes = BytesOf(plan, move, atoms);
+        // The receiver sees this end as far away the other way.
+        send.arrival_flag = flags.For(move.lane, -move.delta);
+        send.from = send.to = request.space;
+        if (move.reduce) {
+          send.reduce = isa::ReduceAdd{.element_bytes = request.element_bytes,
+                                       .sparse_core = request.sparse_core};
+        }
+        const size_t end = i + static_cast<size_t>(move.lasts);
+        if (!HasUpstream(steps[end], move)) {
+          send.sent_flag = move.lasts == 0 ? flags.ForSent() : flags.ForSent(move.lane, move.delta);
+          AddWait(send.sent_flag, stages[first + end].waits);
+        }
+        stage.sends.push_back(send);
+      }
+      for (const Move& move : steps[i].receives) {
+        AddWait(flags.For(move.lane, move.delta), stage.waits);
+      }
+    }
+    copy(request.space, plan.slice_after);
+    return stages;
+  };
+  const bool all_alike =
+      request.parts.empty() && std::all_of(plan.lanes.begin(), plan.lanes.end(),
+                                           [](const Lane& lane) { return lane.Symmetric(); });
+  if (all_alike) {
+    const int32_t role = roles.Add(stages_at({}, {}));
+    for (const size_t g : form.groups) {
+      for (const int64_t device : request.groups[g]) roles.Assign(device, role);
+    }
+    return;
+  }
+  // All positions of a ring do the same, unless parts differ.
+  std::map<Position, int32_t> role_at;
+  for (size_t i = 0; i < form.groups.size(); ++i) {
+    const std::vector<int64_t>& group = request.groups[form.groups[i]];
+    const std::vector<Position> positions = PositionsOf(config.topology, form, candidate, i, group);
+    const std::vector<Bytes> atoms = AtomsFor(request, plan, positions);
+    if (!atoms.empty()) role_at.clear();
+    for (size_t member = 0; member < group.size(); ++member) {
+      Position like = positions[member];
+      for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
+        const bool alike = atoms.empty() && plan.lanes[lane].Symmetric();
+        if (alike) like[lane] = 0;
+      }
+      const auto [known, is_new] = role_at.try_emplace(like, -1);
+      if (is_new) known->second = roles.Add(stages_at(like, atoms));
+      roles.Assign(group[member], known->second);
+    }
+  }
+}
+
+}  // namespace tpusim::collectives

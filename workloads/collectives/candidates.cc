@@ -1,0 +1,534 @@
+#include "workloads/collectives/candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
+#include "workloads/collectives/routes.h"
+#include "workloads/collectives/weighted_colours.h"
+
+namespace tpusim::collectives {
+namespace {
+
+using RouteTie = configs::Topology::RouteTie;
+
+// A direct exchange has a route for every pair of members: larger groups pass
+// data on from axis to axis.
+constexpr int64_t kLargestDirect = 128;
+constexpr int64_t kMostPairs = 1 << 15;
+// On twisted tori twice as large: short axes are lines to what is passed on.
+constexpr int64_t kLargestTwisted = 256;
+constexpr int64_t kMostTwistedPairs = 1 << 16;
+
+constexpr std::string_view kAxisNames[kMaxLanes] = {"x", "y", "z", "cores", "slices"};
+
+// Lane between the slices: what a device may send to all the others together when
+// all do.
+Lane SliceLane(const configs::Config& config, const CollectiveRequest& request,
+               const GroupForm& form, const AxisRun& run) {
+  Lane lane;
+  lane.shape = Lane::Shape::kSwitched;
+  lane.n = run.n;
+  lane.axis = run.axis;
+  lane.stride = run.stride;
+  lane.closed = run.ring;
+  lane.dcn_latency = timing::DcnLatency(config.chip.host);
+  LinkLoads loads(config);
+  const int64_t in_slice = config.topology.devices() / config.topology.slices();
+  for (const size_t g : form.groups) {
+    for (const int64_t from : request.groups[g]) {
+      for (const int64_t to : request.groups[g]) {
+        if (to == from || (to - from) % in_slice != 0) continue;
+        loads.Add(from, RouteTo(config.topology, from, to, RouteTie::kPlus));
+      }
+    }
+  }
+  lane.rate = loads.Share() * static_cast<double>(run.n - 1);
+  return lane;
+}
+
+// A group that spans a twisted axis and all those along which it is shifted can
+// close it. Not for an all-to-all, whose blocks are never gathered.
+void CloseTwisted(const configs::Topology& topology, const CollectiveRequest& request,
+                  const Box& box, Lane& lane) {
+  if (lane.axis >= configs::kMaxAxes || !topology.IsTwisted(lane.axis) || lane.stride != 1 ||
+      lane.n != topology.shape()[lane.axis] || request.kind == CollectiveKind::kAllToAll) {
+    return;
+  }
+  const configs::Coordinates begin = topology.At(0);
+  configs::Coordinates end = begin;
+  end.at[lane.axis] = lane.n - 1;
+  const configs::Coordinates over = topology.At(
+      topology.Neighbour(topology.ChipAt(end), configs::MakeDirection(lane.axis, /*plus=*/true)));
+  uint32_t shifted = 0;
+  for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
+    if (over.at[axis] == begin.at[axis]) continue;
+    const auto run = std::find_if(box.runs.begin(), box.runs.end(),
+                                  [axis](const AxisRun& r) { return r.axis == axis; });
+    if (run == box.runs.end() || !run->ring || run->stride != 1) return;
+    shifted |= 1U << (run - box.runs.begin());
+  }
+  lane.shape = Lane::Shape::kRing;
+  lane.closes_after = shifted;
+}
+
+// Of the chip that has most, over all groups of the form.
+int64_t MembersPerChip(const configs::Topology& topology, const CollectiveRequest& request,
+                       const GroupForm& form) {
+  if (topology.devices_per_chip() == 1) return 1;
+  std::vector<int64_t> members(static_cast<size_t>(topology.chips()));
+  int64_t most = 1;
+  for (const size_t g : form.groups) {
+    for (const int64_t device : request.groups[g]) {
+      most = std::max(most, ++members[device / topology.devices_per_chip()]);
+    }
+  }
+  return most;
+}
+
+// Lane along one run of a box. Chips that are not neighbours exchange over all
+// links between them, which they share with the groups in between; and the
+// devices of a chip share its links.
+Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
+              const GroupForm& form, size_t run_index) {
+  const configs::Topology& topology = config.topology;
+  const AxisRun& run = form.box->runs[run_index];
+  if (run.axis == kSliceAxis) return SliceLane(config, request, form, run);
+  Lane lane;
+  lane.shape = run.ring ? Lane::Shape::kRing : Lane::Shape::kLine;
+  lane.n = run.n;
+  lane.axis = run.axis;
+  lane.stride = run.stride;
+  lane.hops = run.stride;
+  if (run.axis == kCoreAxis) {
+    lane.rate = config.chip.ici.die_to_die_bytes_per_second;
+    return lane;
+  }
+  lane.rate = timing::EffectiveLinkRate(config.chip.ici,
+                                        topology.wraps(run.axis) || topology.IsTwisted(run.axis));
+  CloseTwisted(topology, request, *form.box, lane);
+  // Between neighbours a link carries what the devices of one chip send.
+  if (run.stride == 1) {
+    lane.rate = lane.rate / static_cast<double>(MembersPerChip(topology, request, form));
+    return lane;
+  }
+  LinkLoads loads(config);
+  for (const int64_t offset : {run.stride, -run.stride}) {
+    const isa::Route route = AxisRoute(topology, run.axis, offset);
+    for (size_t i = 0; i < form.groups.size(); ++i) {
+      for (const int64_t device : request.groups[form.groups[i]]) {
+        const int64_t at = PositionIn(topology, form.boxes[i], device)[run_index];
+        const bool at_end = offset > 0 ? at == run.n - 1 : at == 0;
+        if (run.ring || !at_end) loads.Add(device, route.from[device]);
+      }
+    }
+  }
+  lane.rate = loads.Share();
+  return lane;
+}
+
+// One ring through all members of each group, in the order of `lists`.
+Lane ListRing(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
+  LinkLoads loads(config);
+  for (const std::vector<int64_t>& list : lists) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      const int64_t next = list[(i + 1) % list.size()];
+      loads.Add(list[i], RouteTo(config.topology, list[i], next, RouteTie::kPlus));
+      loads.Add(next, RouteTo(config.topology, next, list[i], RouteTie::kMinus));
+    }
+  }
+  return {.shape = Lane::Shape::kRing,
+          .n = static_cast<int64_t>(lists[0].size()),
+          .rate = loads.Share(),
+          .hops = loads.longest(),
+          .dcn_latency = loads.dcn() ? timing::DcnLatency(config.chip.host) : Picoseconds(0)};
+}
+
+Lane ScatteredLane(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
+  LinkLoads loads(config);
+  for (const std::vector<int64_t>& list : lists) {
+    for (const int64_t from : list) {
+      for (const int64_t to : list) {
+        for (const RouteTie tie : {RouteTie::kPlus, RouteTie::kMinus}) {
+          loads.Add(from, RouteTo(config.topology, from, to, tie));
+        }
+      }
+    }
+  }
+  return {.shape = Lane::Shape::kScattered,
+          .n = static_cast<int64_t>(lists[0].size()),
+          .rate = loads.BusiestRate(),
+          .hops = loads.longest(),
+          .busiest = loads.Busiest(),
+          .dcn_latency = loads.dcn() ? timing::DcnLatency(config.chip.host) : Picoseconds(0)};
+}
+
+std::string OneLaneName(const Lane& lane, std::string_view ring = "bidirectional ring") {
+  if (lane.shape == Lane::Shape::kSwitched) {
+    return fmt::format("direct exchange between {} slices", lane.n);
+  }
+  std::string name(lane.shape == Lane::Shape::kRing ? ring : "line");
+  name += fmt::format(" of {} over {}", lane.n, kAxisNames[lane.axis]);
+  if (lane.stride > 1) name += fmt::format(", every {} chips", lane.stride);
+  return name;
+}
+
+std::string ManyLaneName(const std::vector<Lane>& lanes,
+                         const std::vector<std::vector<int>>& orders, const Box& box) {
+  // Between slices there is neither.
+  const auto all = [&](Lane::Shape shape) {
+    return std::all_of(lanes.begin(), lanes.end(), [&](const Lane& lane) {
+      return lane.shape == shape || lane.shape == Lane::Shape::kSwitched;
+    });
+  };
+  const bool rings = all(Lane::Shape::kRing), lines = all(Lane::Shape::kLine);
+  const int64_t slices = box.SpansSlices() ? lanes.back().n : 1;
+  std::string name =
+      fmt::format("{}-colour {}-D {} {}", orders.size(), lanes.size() - (slices > 1 ? 1 : 0),
+                  rings   ? "ring"
+                  : lines ? "line"
+                          : "ring and line",
+                  box.Extents());
+  if (slices > 1) name += fmt::format(" and {} slices", slices);
+  if (orders.size() > 1) return name;
+  name += " (";
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    name += fmt::format("{}{}", i == 0 ? "" : ", ", kAxisNames[lanes[orders[0][i]].axis]);
+  }
+  return name + ")";
+}
+
+class Collector {
+ public:
+  Collector(const configs::Config& config, const CollectiveRequest& request, const Wanted& wanted)
+      : config_(config), request_(request), wanted_(wanted) {}
+
+  // Whether it is worth laying out this family, with or without a single phase.
+  bool Wants(std::string_view family) const {
+    return wanted_(family) || (SinglePhase() && wanted_(SinglePhaseOf(family)));
+  }
+
+  void Add(std::string_view family, std::string name, std::vector<Lane> lanes,
+           std::vector<std::vector<int>> orders, std::vector<std::vector<int64_t>> lists = {},
+           std::vector<Way> ways = {}) {
+    Plan plan;
+    plan.lanes = std::move(lanes);
+    plan.orders = std::move(orders);
+    plan.ways = std::move(ways);
+    Add(family, std::move(name), std::move(plan), std::move(lists));
+  }
+
+  void Add(std::string_view family, std::string name, Plan plan,
+           std::vector<std::vector<int64_t>> lists = {}) {
+    Candidate candidate;
+    candidate.plan = std::move(plan);
+    candidate.plan.kind = request_.kind;
+    candidate.plan.hop_latency = config_.chip.ici.hop_latency;
+    candidate.lists = std::move(lists);
+    candidate.family = family;
+    candidate.algorithm = std::move(name);
+    if (wanted_(family)) Finish(candidate);
+    // One way only, a single phase would lose what it is for.
+    if (!SinglePhase() || !candidate.plan.ways.empty() || !wanted_(SinglePhaseOf(family))) return;
+    candidate.plan.single_phase = true;
+    candidate.family = SinglePhaseOf(family);
+    candidate.algorithm = "single-phase " + candidate.algorithm;
+    Finish(candidate);
+  }
+
+  std::vector<Candidate> Take() { return std::move(candidates_); }
+
+ private:
+  static std::string SinglePhaseOf(std::string_view family) {
+    return fmt::format("single-phase:{}", family);
+  }
+  bool SinglePhase() const {
+    return request_.kind == CollectiveKind::kAllReduce &&
+           request_.operand_bytes <= kSinglePhaseLimit;
+  }
+  void Finish(Candidate& candidate) {
+    if (request_.space == isa::MemorySpace::kHbm) {
+      candidate.plan.memory = timing::HbmRate(config_.chip);
+    }
+    SetAtoms(request_, candidate.plan);
+    candidate.expected = TimeOf(candidate.plan, config_.chip.ici);
+    candidates_.push_back(candidate);
+  }
+
+  const configs::Config& config_;
+  const CollectiveRequest& request_;
+  const Wanted& wanted_;
+  std::vector<Candidate> candidates_;
+};
+
+// Twice the orders, each once up and once down.
+void AddOneWay(std::string_view family, const std::string& what, const std::vector<Lane>& lanes,
+               const std::vector<std::vector<int>>& orders, Collector& collector,
+               const std::vector<std::vector<int64_t>>& lists = {}) {
+  std::vector<std::vector<int>> doubled = orders;
+  doubled.insert(doubled.end(), orders.begin(), orders.end());
+  std::vector<Way> ways(orders.size(), Way::kUp);
+  ways.resize(doubled.size(), Way::kDown);
+  collector.Add(family, fmt::format("{}-colour one-way {}", doubled.size(), what), lanes, doubled,
+                lists, ways);
+}
+
+// The members of each group in the order of these positions of its box.
+std::vector<std::vector<int64_t>> ListsOf(const configs::Config& config,
+                                          const CollectiveRequest& request, const GroupForm& form,
+                                          const std::vector<Position>& positions) {
+  const configs::Topology& topology = config.topology;
+  std::vector<std::vector<int64_t>> lists;
+  for (size_t i = 0; i < form.groups.size(); ++i) {
+    const Box& box = form.boxes[i];
+    const auto index_of = [&box](const Position& position) {
+      int64_t index = 0;
+      for (size_t run = 0; run < box.runs.size(); ++run) {
+        index = index * box.runs[run].n + position[run];
+      }
+      return static_cast<size_t>(index);
+    };
+    const std::vector<int64_t>& group = request.groups[form.groups[i]];
+    std::vector<int64_t> member_at(group.size());
+    for (const int64_t device : group) {
+      member_at[index_of(PositionIn(topology, box, device))] = device;
+    }
+    std::vector<int64_t>& list = lists.emplace_back();
+    list.reserve(positions.size());
+    for (const Position& position : positions) list.push_back(member_at[index_of(position)]);
+  }
+  return lists;
+}
+
+bool AllRings(const std::vector<Lane>& lanes) {
+  return std::all_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
+    return lane.shape == Lane::Shape::kRing && lane.closes_after == 0;
+  });
+}
+
+// Colours take the axes of the torus in turns, before them the way between slices
+// and after them the way between the devices of a chip (as an all-gather goes; so
+// slices exchange what is summed within them).
+void AddRotated(const CollectiveRequest& request, const GroupForm& form,
+                const std::vector<Lane>& lanes, Collector& collector) {
+  const size_t axes = std::count_if(lanes.begin(), lanes.end(),
+                                    [](const Lane& lane) { return lane.axis < configs::kMaxAxes; });
+  if (axes < 2) return;
+  std::vector<int> order(lanes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::vector<int>> rotated;
+  for (size_t i = 0; i < axes; ++i) {
+    rotated.push_back(order);
+    if (form.box->SpansSlices()) {
+      std::rotate(rotated.back().begin(), rotated.back().end() - 1, rotated.back().end());
+    }
+    std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<int64_t>(axes));
+  }
+  collector.Add("rotated", ManyLaneName(lanes, rotated, *form.box), lanes, rotated);
+  if (request.kind != CollectiveKind::kAllToAll && axes == lanes.size() && AllRings(lanes)) {
+    AddOneWay("unidirectional-rotated",
+              fmt::format("{}-D ring {}", lanes.size(), form.box->Extents()), lanes, rotated,
+              collector);
+  }
+}
+
+// Colours of unequal parts, where lanes differ.
+void AddWeighted(const configs::Config& config, const CollectiveRequest& request,
+                 const GroupForm& form, const std::vector<Lane>& lanes, Collector& collector) {
+  if (!collector.Wants("weighted") || form.box->SpansSlices() || !request.parts.empty()) return;
+  const bool hbm = request.space == isa::MemorySpace::kHbm;
+  const BytesPerSecond memory = hbm ? timing::HbmRate(config.chip) : BytesPerSecond(0);
+  for (Plan& plan : WeightedPlans(request.kind, lanes, memory)) {
+    std::string name = "weighted " + ManyLaneName(lanes, plan.orders, *form.box);
+    collector.Add("weighted", std::move(name), std::move(plan));
+  }
+}
+
+void AddHamiltonian(const configs::Config& config, const CollectiveRequest& request,
+                    const GroupForm& form, const std::vector<Lane>& lanes, Collector& collector) {
+  const std::vector<Position> cycle = HamiltonianCycle(*form.box);
+  if (cycle.empty()) return;
+  const auto lists = ListsOf(config, request, form, cycle);
+  // It goes along every axis of the box and crosses no link twice: the slowest axis
+  // sets its rate.
+  const Lane ring = {
+      .shape = Lane::Shape::kRing,
+      .n = static_cast<int64_t>(cycle.size()),
+      .rate = std::min_element(lanes.begin(), lanes.end(), [](const Lane& a, const Lane& b) {
+                return a.rate < b.rate;
+              })->rate};
+  const std::string over = fmt::format("ring of {} over {}", cycle.size(), form.box->Extents());
+  collector.Add("hamiltonian-ring", "Hamiltonian " + over, {ring}, {{0}}, lists);
+  AddOneWay("unidirectional-hamiltonian-ring", "Hamiltonian " + over, {ring}, {{0}}, collector,
+            lists);
+}
+
+void AddDirect(const configs::Config& config, const CollectiveRequest& request,
+               const GroupForm& form, Collector& collector) {
+  const int64_t n = form.box->members();
+  const bool twisted = config.topology.twisted();
+  const int64_t pairs = n * n * static_cast<int64_t>(form.groups.size());
+  if (n > (twisted ? kLargestTwisted : kLargestDirect)) return;
+  if (pairs > (twisted ? kMostTwistedPairs : kMostPairs)) return;
+  std::vector<Position> positions(n);
+  std::vector<int64_t> extents;
+  int64_t weight = 1;
+  for (size_t run = 0; run < form.box->runs.size(); ++run) {
+    extents.push_back(form.box->runs[run].n);
+    for (int64_t i = 0; i < n; ++i) positions[i][run] = i / weight % extents.back();
+    weight *= extents.back();
+  }
+  const auto lists = ListsOf(config, request, form, positions);
+  Lane lane = ScatteredLane(config, lists);
+  lane.extents = extents;
+  collector.Add("direct", fmt::format("direct exchange over {}", form.box->Extents()), {lane},
+                {{0}}, lists);
+}
+
+void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& request,
+                      const GroupForm& form, Collector& collector) {
+  const bool exchange = request.kind == CollectiveKind::kAllToAll;
+  std::vector<Lane> lanes;
+  for (size_t i = 0; i < form.box->runs.size(); ++i) {
+    lanes.push_back(AxisLane(config, request, form, i));
+  }
+  if (lanes.size() == 1) {
+    const bool ring = lanes[0].shape == Lane::Shape::kRing;
+    collector.Add(ring ? "ring" : "line", OneLaneName(lanes[0]), lanes, {{0}});
+    if (ring && !exchange) {
+      AddOneWay("unidirectional-ring", OneLaneName(lanes[0], "ring"), lanes, {{0}}, collector);
+    }
+    return;
+  }
+  AddRotated(request, form, lanes, collector);
+  AddWeighted(config, request, form, lanes, collector);
+  if (collector.Wants("axis-by-axis")) {
+    std::vector<int> order(lanes.size());
+    std::iota(order.begin(), order.end(), 0);
+    do {
+      collector.Add("axis-by-axis", ManyLaneName(lanes, {order}, *form.box), lanes, {order});
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+  if (exchange) {
+    if (collector.Wants("direct") && !form.box->SpansSlices()) {
+      AddDirect(config, request, form, collector);
+    }
+  } else if (collector.Wants("hamiltonian-ring") ||
+             collector.Wants("unidirectional-hamiltonian-ring")) {
+    AddHamiltonian(config, request, form, lanes, collector);
+  }
+}
+
+}  // namespace
+
+std::vector<GroupForm> FormsOf(const configs::Topology& topology,
+                               const std::vector<std::vector<int64_t>>& groups) {
+  std::vector<GroupForm> forms;
+  std::optional<Box> box;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    // Most groups are moved copies of the one before.
+    if (box) box = MovedBox(topology, *box, groups[g - 1], groups[g]);
+    if (!box) box = FindBox(topology, groups[g]);
+    const auto same = std::find_if(forms.begin(), forms.end(), [&](const GroupForm& form) {
+      return form.box.has_value() == box.has_value() && (!box || SameForm(*form.box, *box));
+    });
+    GroupForm& form = same != forms.end() ? *same : forms.emplace_back(GroupForm{box, {}, {}});
+    form.groups.push_back(g);
+    if (box) form.boxes.push_back(*box);
+  }
+  return forms;
+}
+
+std::vector<Candidate> CandidatesFor(const configs::Config& config,
+                                     const CollectiveRequest& request, const GroupForm& form,
+                                     const Wanted& wanted) {
+  Collector collector(config, request, wanted);
+  if (form.box) {
+    AddBoxCandidates(config, request, form, collector);
+    return collector.Take();
+  }
+  std::vector<std::vector<int64_t>> lists;
+  const bool exchange = request.kind == CollectiveKind::kAllToAll;
+  for (const size_t g : form.groups) {
+    lists.push_back(exchange ? request.groups[g]
+                             : MinimumHopRing(config.topology, request.groups[g]));
+  }
+  if (exchange) {
+    collector.Add("direct", fmt::format("direct exchange of {}", lists[0].size()),
+                  {ScatteredLane(config, lists)}, {{0}}, lists);
+  } else {
+    collector.Add("minimum-hop-ring", fmt::format("minimum-hop ring of {}", lists[0].size()),
+                  {ListRing(config, lists)}, {{0}}, lists);
+  }
+  return collector.Take();
+}
+
+std::vector<Candidate> AllReducesFor(const configs::Config& config,
+                                     const CollectiveRequest& request, const GroupForm& form,
+                                     const Wanted& wanted) {
+  const bool gather = request.kind == CollectiveKind::kAllGather;
+  if (!gather && request.kind != CollectiveKind::kReduceScatter) return {};
+  const auto n = static_cast<int64_t>(request.groups[0].size());
+  CollectiveRequest sum = request;
+  sum.kind = CollectiveKind::kAllReduce;
+  if (gather) sum.operand_bytes = request.operand_bytes * n;
+  const auto prefixed = [](std::string_view family) {
+    return fmt::format("as-all-reduce:{}", family);
+  };
+  std::vector<Candidate> candidates = CandidatesFor(
+      config, sum, form, [&](std::string_view family) { return wanted(prefixed(family)); });
+  for (Candidate& candidate : candidates) {
+    candidate.family = prefixed(candidate.family);
+    candidate.algorithm = fmt::format("all-reduce by {}", candidate.algorithm);
+    Plan& plan = candidate.plan;
+    if (gather) {
+      plan.zeros_before = sum.operand_bytes;
+      candidate.expected += timing::LocalCopy(config.chip, request.space, plan.zeros_before, 1);
+    } else {
+      plan.slice_after = Bytes(CeilDiv(request.operand_bytes.value(), n));
+      candidate.expected += timing::LocalCopy(config.chip, request.space, plan.slice_after, 2);
+    }
+  }
+  return candidates;
+}
+
+const std::vector<std::string>& Families() {
+  static const auto* const families =
+      new std::vector<std::string>{"ring",
+                                   "line",
+                                   "unidirectional-ring",
+                                   "rotated",
+                                   "unidirectional-rotated",
+                                   "weighted",
+                                   "axis-by-axis",
+                                   "hamiltonian-ring",
+                                   "unidirectional-hamiltonian-ring",
+                                   "minimum-hop-ring",
+                                   "direct",
+                                   "single-phase",
+                                   "as-all-reduce"};
+  return *families;
+}
+
+std::vector<Position> PositionsOf(const configs::Topology& topology, const GroupForm& form,
+                                  const Candidate& candidate, size_t group_of_form,
+                                  const std::vector<int64_t>& group) {
+  std::vector<Position> positions(group.size());
+  if (candidate.lists.empty()) {
+    const Box& box = form.boxes[group_of_form];
+    for (size_t i = 0; i < group.size(); ++i) positions[i] = PositionIn(topology, box, group[i]);
+    return positions;
+  }
+  const std::vector<int64_t>& list = candidate.lists[group_of_form];
+  std::map<int64_t, int64_t> place;
+  for (size_t i = 0; i < list.size(); ++i) place[list[i]] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < group.size(); ++i) positions[i][0] = place.at(group[i]);
+  return positions;
+}
+
+}  // namespace tpusim::collectives

@@ -1,0 +1,97 @@
+// The algorithms that could serve a group, each with its closed form.
+//
+// An algorithm has a family, the name by which one can ask for it:
+//
+//   ring, line                 both ways along one axis that closes, or does not
+//   unidirectional-ring        two colours round one axis in opposite ways
+//   rotated                    over several axes, as many colours as axes, which
+//                              take the axes in turns
+//   unidirectional-rotated     twice as many colours, half of them each way round
+//   weighted                   over axes that differ, as many colours of unequal parts
+//                              as it takes to keep all of them busy
+//   axis-by-axis               over several axes, one after the other
+//   hamiltonian-ring           a cycle of neighbours through a box, both ways
+//   unidirectional-hamiltonian-ring   the same as two colours in opposite ways
+//   minimum-hop-ring           a tour through members that form no box
+//   direct                     all-to-all straight to every destination
+//   single-phase:F             a small all-reduce: whole operands travel along
+//                              F, and everybody adds up all of them
+//   as-all-reduce:F            an all-gather or a reduce-scatter done as an
+//                              all-reduce along F, amid zeros or with a slice after
+#ifndef TPUSIM_WORKLOADS_COLLECTIVES_CANDIDATES_H_
+#define TPUSIM_WORKLOADS_COLLECTIVES_CANDIDATES_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "configs/config.h"
+#include "models/timing/collective_timing.h"
+#include "workloads/collectives/box.h"
+#include "workloads/collectives/collective.h"
+#include "workloads/collectives/plan.h"
+
+namespace tpusim::collectives {
+
+// All-reduces larger than this never take the single-phase form: the limit that
+// the TPU compiler uses by default (xla_jf_single_phase_ring_max_kib); it printed the
+// form for 8 KiB and not for 16.
+inline constexpr Bytes kSinglePhaseLimit = Bytes(10 * kKiB);
+
+// Groups of one request that lie in the torus in the same way; all groups that
+// are no box are of one form.
+struct GroupForm {
+  std::optional<Box> box;      // of the first group
+  std::vector<size_t> groups;  // indices into the request, ascending
+  std::vector<Box> boxes;      // of each of them, if they are boxes
+};
+std::vector<GroupForm> FormsOf(const configs::Topology& topology,
+                               const std::vector<std::vector<int64_t>>& groups);
+
+// One algorithm for the groups of one form.
+struct Candidate {
+  std::string family;
+  std::string algorithm;  // "bidirectional ring of 16 over y"
+  Plan plan;
+  Picoseconds expected;
+  // For lanes that lie on no axis: the members of each group of the form in the
+  // order of the lane.
+  std::vector<std::vector<int64_t>> lists;
+};
+
+// Whether a family is of interest; what is not is not laid out either.
+using Wanted = std::function<bool(std::string_view family)>;
+inline bool Anything(std::string_view /*family*/) { return true; }
+
+// All that apply, in the fixed order that breaks ties; never empty if anything is
+// wanted. Without those of as-all-reduce, which are never the fastest.
+std::vector<Candidate> CandidatesFor(const configs::Config& config,
+                                     const CollectiveRequest& request, const GroupForm& form,
+                                     const Wanted& wanted = Anything);
+// The families of as-all-reduce; empty for other collectives.
+std::vector<Candidate> AllReducesFor(const configs::Config& config,
+                                     const CollectiveRequest& request, const GroupForm& form,
+                                     const Wanted& wanted = Anything);
+
+// Names, as in the list above, without ":F".
+const std::vector<std::string>& Families();
+
+// Position of every member (in group order) of a group of the form.
+std::vector<Position> PositionsOf(const configs::Topology& topology, const GroupForm& form,
+                                  const Candidate& candidate, size_t group_of_form,
+                                  const std::vector<int64_t>& group);
+
+// What no algorithm can beat for the groups of the form, all at once, with `v` bytes
+// (V of the formulas in models/timing/collective_timing.h) each.
+Picoseconds BoundOf(const configs::Config& config, const CollectiveRequest& request,
+                    const GroupForm& form, Bytes v);
+// The same by what the slices have to exchange; 0 if all groups stay inside theirs.
+Picoseconds DcnBoundOf(const configs::Config& config, const CollectiveRequest& request,
+                       const GroupForm& form, Bytes v);
+
+}  // namespace tpusim::collectives
+
+#endif  // TPUSIM_WORKLOADS_COLLECTIVES_CANDIDATES_H_

@@ -1,0 +1,92 @@
+#include "workloads/collectives/choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "configs/names.h"
+#include "configs/status_macros.h"
+#include "workloads/collectives/compiler_choice.h"
+
+namespace tpusim::collectives {
+namespace {
+
+// What is asked for by "single-phase" is any single-phase:F.
+bool IsOf(std::string_view family, std::string_view name) {
+  return family == name ||
+         (family.starts_with(name) && family.substr(name.size()).starts_with(':'));
+}
+
+const Candidate& FastestOf(const std::vector<Candidate>& candidates) {
+  return *std::min_element(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.expected < b.expected; });
+}
+
+std::vector<Candidate> Everything(const configs::Config& config, const CollectiveRequest& request,
+                                  const GroupForm& form, const Wanted& wanted) {
+  std::vector<Candidate> all = CandidatesFor(config, request, form, wanted);
+  std::vector<Candidate> more = AllReducesFor(config, request, form, wanted);
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  return all;
+}
+
+absl::StatusOr<Choice> ByName(const configs::Config& config, const CollectiveRequest& request,
+                              const GroupForm& form, const std::string& name,
+                              const std::string& where) {
+  const auto candidates = Everything(config, request, form, [&](std::string_view family) {
+    return IsOf(family, name) || IsOf(name, family);
+  });
+  std::vector<Candidate> fitting;
+  for (const Candidate& candidate : candidates) {
+    if (IsOf(candidate.family, name)) fitting.push_back(candidate);
+  }
+  if (!fitting.empty()) return Choice{FastestOf(fitting), ""};
+  std::set<std::string> applicable;
+  for (const Candidate& c : Everything(config, request, form, Anything)) {
+    applicable.insert(c.family);
+  }
+  return UserError(fmt::format(
+      "{}: the algorithm {} does not apply to its groups of {} ({}) on {}; these do: {}", where,
+      name, request.groups[0].size(), form.box ? form.box->Extents() : "no box", config.name,
+      configs::Join({applicable.begin(), applicable.end()}, ", ")));
+}
+
+// Of what the compiler printed, the first family that applies.
+Choice ByCompiler(const configs::Config& config, const CollectiveRequest& request,
+                  const GroupForm& form) {
+  const CompilerQuery query = QueryOf(config, request, form);
+  const CompilerChoice printed = ChoiceOfCompiler(query);
+  const std::vector<std::string> families = FamiliesOf(printed);
+  const auto candidates = Everything(config, request, form, [&](std::string_view family) {
+    return std::find(families.begin(), families.end(), family) != families.end();
+  });
+  for (const std::string& family : families) {
+    std::vector<Candidate> fitting;
+    for (const Candidate& candidate : candidates) {
+      if (candidate.family == family) fitting.push_back(candidate);
+    }
+    if (!fitting.empty()) return {FastestOf(fitting), printed.assumption};
+  }
+  return {Fastest(config, request, form), printed.assumption};
+}
+
+}  // namespace
+
+absl::StatusOr<Choice> Choose(const configs::Config& config, const CollectiveRequest& request,
+                              const GroupForm& form, const std::string& algorithm,
+                              const std::string& where) {
+  if (algorithm == kCompilersAlgorithm) return ByCompiler(config, request, form);
+  if (algorithm == kBestAlgorithm) return Choice{Fastest(config, request, form), ""};
+  return ByName(config, request, form, algorithm, where);
+}
+
+Candidate Fastest(const configs::Config& config, const CollectiveRequest& request,
+                  const GroupForm& form) {
+  return FastestOf(CandidatesFor(config, request, form));
+}
+
+}  // namespace tpusim::collectives

@@ -1,0 +1,77 @@
+// Which algorithm the TPU compiler chooses for a collective.
+//
+// The compiler prints, for every collective that it emits, the emitter, and for
+// sums the strategy with its numbers of colours (parts of the data that take
+// different ways) and phases (axes one after the other). The rules here say what
+// it would print, from the chip, how the group lies in the slice and how many
+// bytes there are. They were derived from validation/collectives, where the
+// printed choices are, and reproduce them; thresholds lie somewhere in a bracket
+// between two sizes that were compiled. What a slice, chip or group without such
+// data gets is an assumption, and said to be one.
+//
+// What the names mean, as far as they and the compiler's flags tell:
+//   SinglePhaseRingSum   whole operands go round, everybody adds
+//   RotatedPincer        reduce-scatter and all-gather; a pincer closes from both
+//                        sides: data goes both ways round a ring. Several axes are
+//                        taken in rotated orders, one per colour. -Short: the
+//                        variant for small data
+//   StrategyRing         one ring, one colour, both ways
+//   UniDirection1DRing   two colours, each one way round, opposite to each other
+//   StrategyND           as many colours as axes, both ways
+//   UniDirectionNDRing   two colours per axis, each one way
+//   1DAllGather...       one ring through the whole group, whatever its axes
+//   AllToAll             blocks go straight to their destination
+//   NetRouter            blocks are passed on, axis by axis: on v5e slices of more
+//                        than one host's reach (16 chips)
+#ifndef TPUSIM_WORKLOADS_COLLECTIVES_COMPILER_CHOICE_H_
+#define TPUSIM_WORKLOADS_COLLECTIVES_COMPILER_CHOICE_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "configs/config.h"
+#include "workloads/collectives/candidates.h"
+#include "workloads/collectives/collective.h"
+
+namespace tpusim::collectives {
+
+struct CompilerQuery {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::string chip;                          // "v5e"
+  std::array<int64_t, 3> slice = {1, 1, 1};  // chips
+  int64_t members = 1;
+  std::vector<int64_t> extents;  // of the group along each axis over which it extends
+  int64_t cores = 1;             // members per chip
+  int64_t slices = 1;            // over which it extends
+  bool whole_axes = true;        // spans its axes, not only parts of them; false for no box
+  Bytes operand;                 // of one device
+  bool minor = false;            // gathers or scatters the last of several dimensions
+  // Whether the SparseCores run it, if that is decided; else as printed.
+  std::optional<bool> offloaded = std::nullopt;
+};
+CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& request,
+                      const GroupForm& form);
+
+struct CompilerChoice {
+  // kAllReduce for an all-gather or reduce-scatter that is done as one.
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  CollectiveKind of = CollectiveKind::kAllReduce;  // the collective itself
+  // As printed; "" and 0 where nothing is.
+  std::string emitter, strategy;
+  int colours = 0, phases = 0;
+  bool offloaded = false;     // a call to another core, which prints nothing
+  bool asynchronous = false;  // permutes only: start and done
+  std::string assumption;     // "" where the choice is known
+};
+CompilerChoice ChoiceOfCompiler(const CompilerQuery& query);
+
+// Families of algorithms that do what is printed, the first that applies counts;
+// empty for what is not printed.
+std::vector<std::string> FamiliesOf(const CompilerChoice& choice);
+
+}  // namespace tpusim::collectives
+
+#endif  // TPUSIM_WORKLOADS_COLLECTIVES_COMPILER_CHOICE_H_

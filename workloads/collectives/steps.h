@@ -1,0 +1,80 @@
+// What one device does in a collective, step by step.
+//
+// A collective is played on lanes (lane.h). In a step a device sends moves to
+// some positions of its lanes and waits for moves that come in, sent in this step
+// or (Move::lasts) an earlier one; it goes on
+// to the next step when all of them have arrived. The steps say which pieces of
+// data a move carries, not only how many bytes: bodies are generated from the
+// bytes, and tests follow the pieces.
+//
+// The data of a group is an array of atoms with the coordinates
+//   origin       position (one coordinate per lane) whose shard it is; for sums,
+//                the position that owns the result
+//   destination  all-to-all only: the position that it is for
+//   colour       which of the k equal parts of every shard
+//   half         0 or 1, where a ring of even length halves shards
+// and a move carries boxes of them.
+#ifndef TPUSIM_WORKLOADS_COLLECTIVES_STEPS_H_
+#define TPUSIM_WORKLOADS_COLLECTIVES_STEPS_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "configs/topology.h"
+
+namespace tpusim::collectives {
+
+// The axes of the torus and, as two more, the devices of a chip and the slices.
+inline constexpr int kMaxLanes = configs::kMaxAxes + 2;
+inline constexpr int kCoreAxis = configs::kMaxAxes;
+inline constexpr int kSliceAxis = configs::kMaxAxes + 1;
+using Position = std::array<int64_t, kMaxLanes>;
+
+// `count` coordinates from `first`, modulo the length of the lane.
+struct Range {
+  int64_t first = 0, count = 1;
+  auto operator<=>(const Range&) const = default;
+};
+
+inline constexpr int kBothHalves = -1;
+
+struct Pieces {
+  std::array<Range, kMaxLanes> origin = {};
+  std::array<Range, kMaxLanes> destination = {};
+  int colour = 0;
+  int half = kBothHalves;
+  // The pieces of all origins were added up on the way: they take the room of one.
+  bool summed = false;
+};
+
+// Number of atoms, where a shard of one colour has `halves` (1 or 2).
+int64_t AtomsOf(const Pieces& pieces, int halves);
+
+// One transfer, seen from one of its ends.
+struct Move {
+  int lane = 0;
+  // Of the other end, relative to this one. +1 and -1 on a ring of two lead to
+  // the same position over different links.
+  int64_t delta = 0;
+  // Second of two equally short routes; see Lane::Shape::kScattered.
+  bool other_way = false;
+  bool reduce = false;  // the receiver adds it to what it has
+  // It is awaited so many steps after the one in which it is sent; the same at both ends.
+  int lasts = 0;
+  std::vector<Pieces> pieces;
+};
+
+struct DeviceStep {
+  std::vector<Move> sends, receives;
+};
+using DeviceSteps = std::vector<DeviceStep>;
+
+// The collective backwards: who received sends, last step first, and receivers
+// add. A broadcast tree becomes the reduction tree of the same shape: an
+// all-gather becomes the reduce-scatter that sums every contribution once.
+DeviceSteps Mirrored(const DeviceSteps& steps);
+
+}  // namespace tpusim::collectives
+
+#endif  // TPUSIM_WORKLOADS_COLLECTIVES_STEPS_H_

@@ -1,0 +1,209 @@
+// Factorisations, triangular systems and Fourier transforms.
+//
+// A factorisation works in panels as wide as the array: inside a panel one column
+// follows from the one before (a chain of latencies that nothing hides), the rest
+// of the matrix is updated by products. A Fourier transform of n points is
+// log2(n) rounds of butterflies.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/kernels/kernels.h"
+#include "workloads/kernels/tile_search.h"
+#include "workloads/kernels/vector_cost.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+
+// One column of a panel: a diagonal element through the transcendental unit, its
+// reciprocal to all lanes by the cross-lane unit, scale, and a rank-one update of
+// the panel, each waiting for the one before.
+double ColumnLatency(const configs::VpuParams& vpu) {
+  const double alu = static_cast<double>(vpu.latency_cycles);
+  return 4 * alu + vpu.eup_cycles_per_vreg + 2 * vpu.xlu_cycles_per_vreg;
+}
+
+// `columns` one after the other, each an update of a panel of `rows` x `width`
+// below its diagonal: half the rows on average.
+VectorWork ColumnByColumn(double columns, int64_t rows, int64_t width,
+                          const configs::VpuParams& vpu) {
+  const double registers =
+      static_cast<double>(CeilDiv(rows, vpu.sublanes) * CeilDiv(width, vpu.lanes)) / 2;
+  VectorWork work;
+  work.valu = 2 * columns * registers;
+  work.load = columns * registers;
+  work.store = columns * registers;
+  work.eup = columns;
+  work.xlu = 2 * columns;
+  work.latency = columns * ColumnLatency(vpu);
+  return work;
+}
+
+int64_t Batches(const Shape& shape) {
+  int64_t n = 1;
+  for (int64_t d = 0; d + 2 < shape.rank(); ++d) n *= shape.dims[d];
+  return n;
+}
+
+struct Algebra {
+  VectorWork work;
+  isa::MxuWork mxu;
+  int64_t batch = 1;  // independent problems
+};
+
+Algebra CholeskyOf(const Instruction& i, const target::Target& target) {
+  const configs::ChipParams& chip = target.chip();
+  const Shape& a = i.operand(0)->shape();
+  const int64_t n = a.dims.back();
+  const int64_t panel = std::min(n, chip.mxu.rows);
+  const int64_t panels = CeilDiv(n, panel);
+  Algebra algebra;
+  algebra.batch = Batches(a);
+  const double columns = static_cast<double>(n) * static_cast<double>(algebra.batch);
+  algebra.work = ColumnByColumn(columns, n, panel, chip.vpu);
+  if (panels > 1) {
+    // What is left after panel p is [r,panel] x [panel,r] with r = n - p panel; the
+    // sum of r^2 is a third of panels n^2.
+    algebra.mxu = {n, panel, CeilDiv(n, 3), isa::NumberFormat::kF32Highest,
+                   (panels - 1) * algebra.batch};
+  }
+  return algebra;
+}
+
+Algebra TriangularSolveOf(const Instruction& i, const target::Target& target) {
+  const configs::ChipParams& chip = target.chip();
+  const Shape& a = i.operand(0)->shape();
+  const Shape& b = i.operand(1)->shape();
+  const int64_t n = a.dims.back();
+  const int64_t others = b.ElementCount() / std::max<int64_t>(1, n * Batches(b));
+  const int64_t panel = std::min(n, chip.mxu.rows);
+  Algebra algebra;
+  algebra.batch = Batches(a);
+  // The diagonal blocks are inverted column by column ...
+  const double columns = static_cast<double>(n) * static_cast<double>(algebra.batch);
+  algebra.work = ColumnByColumn(columns, panel, panel, chip.vpu);
+  // ... and the rest are products with the lower half of the matrix.
+  algebra.mxu = {others, panel, CeilDiv(n + panel, 2), isa::NumberFormat::kF32Highest,
+                 CeilDiv(n, panel) * algebra.batch};
+  return algebra;
+}
+
+// A butterfly of two complex values: a complex product and two complex sums, ten
+// real operations, five per value. Both components are loaded and stored in every
+// round; partners closer than one register cross lanes or sublanes.
+Algebra FftOf(const Instruction& i, const target::Target& target) {
+  const configs::VpuParams& vpu = target.chip().vpu;
+  const Shape& widest = i.operand(0)->shape().ElementCount() > i.shape().ElementCount()
+                            ? i.operand(0)->shape()
+                            : i.shape();
+  Algebra algebra;
+  double points = 1;
+  int64_t rounds = 0, crossing = 0;
+  const auto& length = i.attrs().fft_length();
+  for (int d = 0; d < length.size(); ++d) {
+    const auto log2 = static_cast<int64_t>(
+        std::bit_width(static_cast<uint64_t>(std::max<int64_t>(1, length[d]) - 1)));
+    rounds += log2;
+    const int from_minor = length.size() - 1 - d;
+    const int64_t inside = from_minor == 0 ? vpu.lanes : from_minor == 1 ? vpu.sublanes : 1;
+    crossing += std::min<int64_t>(
+        log2, static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(inside - 1))));
+    points *= static_cast<double>(length[d]);
+  }
+  algebra.batch = std::max<int64_t>(
+      1, static_cast<int64_t>(static_cast<double>(widest.ElementCount()) / std::max(points, 1.0)));
+  Shape complex = widest;
+  complex.element_type = hlo::PrimitiveType::kC64;
+  const double words = static_cast<double>(VectorRegisters(target, complex));
+  algebra.work.valu = 5.0 / 2 * words * static_cast<double>(rounds);
+  algebra.work.load = words * static_cast<double>(rounds) * 1.5;  // with the twiddle factors
+  algebra.work.store = words * static_cast<double>(rounds);
+  algebra.work.xlu = words * static_cast<double>(crossing);
+  return algebra;
+}
+
+}  // namespace
+
+absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
+                                               const target::Target& target) {
+  Algebra algebra;
+  VectorWork others;
+  for (const Instruction* m : view.members) {
+    switch (m->opcode()) {
+      case Opcode::kCholesky:
+        algebra = CholeskyOf(*m, target);
+        break;
+      case Opcode::kTriangularSolve:
+        algebra = TriangularSolveOf(*m, target);
+        break;
+      case Opcode::kFft:
+        algebra = FftOf(*m, target);
+        break;
+      default: {
+        ASSIGN_OR_RETURN(const VectorWork one, VectorWorkOf(*m, target));
+        others += one;
+      }
+    }
+  }
+  algebra.work += others;
+
+  Bytes all(0);
+  for (const KernelInput& input : view.inputs) all += BytesOf(input, target);
+  for (const KernelOutput& output : view.outputs) all += BytesOf(output, target);
+  // Problems are cut apart while they fit; one that does not fit streams through
+  // VMEM once per panel.
+  const Bytes one = Bytes(CeilDiv(all.value(), algebra.batch));
+  const Bytes half(target.ScopedVmem().value() / 2);
+  isa::Kernel kernel;
+  int64_t problems = 1, pieces = 1, sweeps = 1;
+  if (all > half) {
+    problems = algebra.batch;
+    pieces = CeilDiv(one.value(), half.value());
+    if (pieces > 1) {
+      // Work that spans more than VMEM holds goes over the data once per doubling.
+      sweeps = 1 + static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(pieces - 1)));
+    }
+  }
+  kernel.grid = {{problems, 1.0}, {sweeps, 1.0}, {pieces, 1.0}};
+  const uint32_t moves = kernel.Steps() > 1 ? 7U : 0U;
+  const auto add = [&](isa::WindowKind kind, Bytes bytes, const std::string& name) {
+    isa::Window w;
+    w.kind = kind;
+    w.operand = name;
+    w.bytes = Bytes(CeilDiv(bytes.value(), problems * pieces));
+    w.moves_with = moves;
+    w.buffers = moves != 0 ? 2 : 1;
+    kernel.windows.push_back(w);
+  };
+  for (const KernelInput& input : view.inputs) {
+    if (input.reads) add(isa::WindowKind::kInput, BytesOf(input, target), input.value->name());
+  }
+  for (const KernelOutput& output : view.outputs) {
+    add(isa::WindowKind::kOutput, BytesOf(output, target), view.instruction->name());
+  }
+  const int64_t steps = kernel.Steps();
+  kernel.block = BlockOf(algebra.work, steps);
+  kernel.block.mxu = algebra.mxu;
+  if (algebra.mxu.m > 0) {
+    // Products are shared out by batch where there are enough, else by rows.
+    if (algebra.mxu.batch >= steps) {
+      kernel.block.mxu.batch = CeilDiv(algebra.mxu.batch, steps);
+    } else {
+      kernel.block.mxu.m = CeilDiv(algebra.mxu.m * algebra.mxu.batch, steps);
+      kernel.block.mxu.batch = 1;
+    }
+  }
+  return kernel;
+}
+
+}  // namespace tpusim::kernels

@@ -1,0 +1,257 @@
+#include "workloads/kernels/custom_cost.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/cost.h"
+#include "workloads/hlo/host_callback.h"
+#include "workloads/hlo/opcode.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+// A KernelCost message as text, so that an instruction can carry it.
+constexpr char kStated[] = "tpusim.kernel_cost";
+// A sentence: why there is none.
+constexpr char kUnpriced[] = "tpusim.kernel_unpriced";
+
+constexpr std::pair<std::string_view, isa::NumberFormat> kFormats[] = {
+    {"bf16", isa::NumberFormat::kBf16},        {"f32", isa::NumberFormat::kF32},
+    {"f32_high", isa::NumberFormat::kF32High}, {"f32_highest", isa::NumberFormat::kF32Highest},
+    {"int8", isa::NumberFormat::kInt8},        {"int4", isa::NumberFormat::kInt4},
+    {"fp8", isa::NumberFormat::kFp8},          {"int32", isa::NumberFormat::kInt32},
+};
+
+// More steps or larger blocks than any chip could take.
+constexpr int64_t kMost = int64_t{1} << 40;
+
+tpusim::KernelCost MessageOf(const CustomCost& cost) {
+  tpusim::KernelCost message;
+  message.set_flops(cost.flops.value());
+  message.set_transcendentals(cost.transcendentals.value());
+  message.set_bytes_accessed(cost.bytes.value());
+  message.set_remote_bytes(cost.remote.value());
+  if (!cost.pipeline) return message;
+  for (const int64_t size : cost.pipeline->grid) message.add_grid(size);
+  for (const CustomPipeline::Block& block : cost.pipeline->blocks) {
+    tpusim::KernelBlock& m = *message.add_blocks();
+    m.set_bytes(block.bytes.value());
+    m.set_output(block.output);
+    for (int axis = 0; axis < 32; ++axis) {
+      if ((block.moves_with >> axis & 1U) != 0) m.add_moves_with(axis);
+    }
+  }
+  for (const CustomPipeline::Product& product : cost.pipeline->products) {
+    tpusim::KernelProduct& m = *message.add_products();
+    m.set_m(product.m);
+    m.set_k(product.k);
+    m.set_n(product.n);
+    m.set_count(product.count);
+    for (const auto& [name, format] : kFormats) {
+      if (format == product.format) m.set_number_format(std::string(name));
+    }
+  }
+  return message;
+}
+
+// Adds `kernel`, with its loops, `times` to the sum; false if a sum is impossibly large
+// or a figure negative. Loops that nobody states the count of go to `open`.
+bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips& trips,
+              tpusim::KernelCost* sum, std::vector<const tpusim::KernelLoop*>* open) {
+  bool fits = true;
+  const auto add = [&](int64_t figure, int64_t so_far) {
+    int64_t product = 0, total = 0;
+    fits = fits && figure >= 0 && !__builtin_mul_overflow(figure, times, &product) &&
+           !__builtin_add_overflow(so_far, product, &total);
+    return total;
+  };
+  sum->set_flops(add(kernel.flops(), sum->flops()));
+  sum->set_transcendentals(add(kernel.transcendentals(), sum->transcendentals()));
+  sum->set_bytes_accessed(add(kernel.bytes_accessed(), sum->bytes_accessed()));
+  sum->set_remote_bytes(add(kernel.remote_bytes(), sum->remote_bytes()));
+  for (const tpusim::KernelLoop& loop : kernel.loops()) {
+    const std::optional<int64_t> count = trips(loop);
+    if (!count.has_value()) open->push_back(&loop);
+    int64_t passes = 0;
+    if (__builtin_mul_overflow(times, count.value_or(1), &passes)) return false;
+    fits = fits && AddTimes(loop.pass(), passes, trips, sum, open);
+  }
+  return fits;
+}
+
+// The last part of "jit(f)/layer/flash_attention"; a Pallas kernel's name stands before
+// "/pallas_call".
+std::string LastOf(std::string path) {
+  constexpr std::string_view kPallas = "/pallas_call";
+  if (path.ends_with(kPallas)) path.resize(path.size() - kPallas.size());
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+}  // namespace
+
+absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
+  CustomCost cost{Flops(kernel.flops()), Flops(kernel.transcendentals()),
+                  Bytes(kernel.bytes_accessed()), Bytes(kernel.remote_bytes())};
+  if (kernel.grid().empty()) return cost;
+  const auto bad = [&](std::string_view what) {
+    return UserError(fmt::format("kernel '{}': {}", kernel.name(), what));
+  };
+  CustomPipeline pipeline;
+  int64_t steps = 1;
+  for (const int64_t size : kernel.grid()) {
+    if (size < 1 || size > kMost / steps) return bad("its grid has no steps, or too many");
+    steps *= size;
+    pipeline.grid.push_back(size);
+  }
+  if (pipeline.grid.size() > 31) return bad("its grid has more than 31 axes");
+  for (const tpusim::KernelBlock& block : kernel.blocks()) {
+    if (block.bytes() < 0 || block.bytes() > kMost) return bad("a block of an impossible size");
+    CustomPipeline::Block b{Bytes(block.bytes()), block.output()};
+    for (const int32_t axis : block.moves_with()) {
+      if (axis < 0 || axis >= kernel.grid_size())
+        return bad("a block moves with no axis of its grid");
+      b.moves_with |= 1U << axis;
+    }
+    pipeline.blocks.push_back(b);
+  }
+  for (const tpusim::KernelProduct& product : kernel.products()) {
+    CustomPipeline::Product p{product.m(), product.k(), product.n()};
+    p.count = product.count();
+    const auto format =
+        std::find_if(std::begin(kFormats), std::end(kFormats),
+                     [&](const auto& known) { return known.first == product.number_format(); });
+    if (format == std::end(kFormats)) {
+      return bad(fmt::format("products of '{}', which is no format of the arrays",
+                             product.number_format()));
+    }
+    p.format = format->second;
+    for (const int64_t size : {p.m, p.k, p.n, p.count}) {
+      if (size < 1 || size > kMost) return bad("a product of an impossible size");
+    }
+    pipeline.products.push_back(p);
+  }
+  cost.pipeline = std::move(pipeline);
+  return cost;
+}
+
+absl::StatusOr<StatedCost> StatedCostOf(const tpusim::KernelCost& kernel,
+                                        const KernelTrips& trips) {
+  StatedCost stated{kernel.name(), CustomCost{}, kernel.unpriced()};
+  if (!stated.unpriced.empty()) return stated;
+  tpusim::KernelCost sum = kernel;
+  if (kernel.loops_size() > 0) {
+    sum.Clear();
+    sum.set_name(kernel.name());
+    std::vector<const tpusim::KernelLoop*> open;
+    if (!AddTimes(kernel, 1, trips, &sum, &open)) {
+      return UserError(
+          fmt::format("kernel '{}': the cost of its loops is impossible", kernel.name()));
+    }
+    std::string loops, options;
+    for (const tpusim::KernelLoop* loop : open) {
+      loops += fmt::format("{}{}{}", loops.empty() ? "" : ", ", loop->name(),
+                           loop->source().empty() ? "" : " (" + loop->source() + ")");
+      options += fmt::format(" --trip-count {}=N", loop->name());
+    }
+    if (!open.empty()) {
+      stated.unpriced =
+          fmt::format("how often {} runs depends on data; state it with{}", loops, options);
+      return stated;
+    }
+  }
+  ASSIGN_OR_RETURN(stated.cost, CostOf(sum));
+  return stated;
+}
+
+std::string UnpricedReason(const Instruction& call) {
+  if (hlo::FrontendAttribute(call, kStated)) return "";
+  return hlo::FrontendAttribute(call, kUnpriced).value_or("");
+}
+
+std::vector<std::string> FreeHostCallbacks(const hlo::Module& module) {
+  std::vector<std::string> lines;
+  for (const hlo::Computation* computation : module.PostOrder()) {
+    for (const Instruction* i : computation->instructions()) {
+      if (!hlo::IsHostCallback(*i) || hlo::FrontendAttribute(*i, kStated)) continue;
+      lines.push_back(fmt::format(
+          "{} waits for the host, which is taken to cost the device no time (--kernel-cost "
+          "{}=FLOPS,BYTES)",
+          i->Describe(), i->name()));
+    }
+  }
+  return lines;
+}
+
+absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
+  if (const auto stated = hlo::FrontendAttribute(call, kStated)) {
+    tpusim::KernelCost message;
+    if (!google::protobuf::TextFormat::ParseFromString(*stated, &message)) {
+      return UserError(fmt::format("{}: its attribute {} is no KernelCost: '{}'", call.Describe(),
+                                   kStated, *stated));
+    }
+    return CostOf(message);
+  }
+  if (const auto carried = hlo::CarriedCost(call)) {
+    const hlo::Cost& cost = carried->cost;
+    return CustomCost{cost.flops, cost.transcendentals, cost.bytes_read + cost.bytes_written,
+                      carried->remote};
+  }
+  if (hlo::IsHostCallback(call)) return CustomCost{};  // FreeHostCallbacks says so.
+  const std::string reason = UnpricedReason(call);
+  return NoRule(fmt::format(
+      "no kernel for {}: {}; state {} with --kernel-cost {}=FLOPS,BYTES", call.Describe(),
+      reason.empty()
+          ? fmt::format("custom call to '{}' has no cost", call.attrs().custom_call_target())
+          : reason,
+      reason.empty() ? "it" : "the whole cost", call.name()));
+}
+
+std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs) {
+  std::vector<int64_t> uses(costs.size(), 0);
+  if (costs.empty()) return uses;
+  for (hlo::Computation* computation : module.computations()) {
+    for (Instruction* i : computation->instructions()) {
+      if (i->opcode() != Opcode::kCustomCall) continue;
+      const std::string kernel = hlo::FrontendAttribute(*i, "kernel_name").value_or("");
+      for (size_t n = 0; n < costs.size(); ++n) {
+        const StatedCost& stated = costs[n];
+        const auto matches = [&](const std::string& name) {
+          return !name.empty() && fnmatch(stated.name.c_str(), name.c_str(), 0) == 0;
+        };
+        if (!matches(i->name()) && !matches(kernel) && !matches(LastOf(i->op_name()))) continue;
+        if (stated.unpriced.empty()) {
+          hlo::SetFrontendAttribute(i, kStated, MessageOf(stated.cost).ShortDebugString());
+        } else {
+          hlo::SetFrontendAttribute(i, kUnpriced, stated.unpriced);
+        }
+        ++uses[n];
+        break;
+      }
+    }
+  }
+  return uses;
+}
+
+bool IsTopKCall(const Instruction& i) {
+  if (i.opcode() != Opcode::kCustomCall) return false;
+  const std::string& target = i.attrs().custom_call_target();
+  return target == "TopK" || target == "ApproxTopK";
+}
+
+bool IsPartialReduceCall(const Instruction& i) {
+  return i.opcode() == Opcode::kCustomCall && i.attrs().custom_call_target() == "PartialReduce";
+}
+
+}  // namespace tpusim::kernels

@@ -1,0 +1,91 @@
+// What one call of an opaque kernel costs.
+//
+// A custom call says nothing about its work. Three sources, first match wins:
+// what the user or the exporter stated (written onto the instruction by
+// StateCustomCosts), the cost estimate that a Pallas kernel carries in its
+// backend_config, and nothing: then there is no rule. Only a call of the host costs
+// the device nothing unless it is stated, and the report says so.
+#ifndef TPUSIM_WORKLOADS_KERNELS_CUSTOM_COST_H_
+#define TPUSIM_WORKLOADS_KERNELS_CUSTOM_COST_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "models/isa/program.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/workload.pb.h"
+
+namespace tpusim::kernels {
+
+// How a kernel that is written as a pipeline (a Pallas kernel with a grid) goes about
+// it: a step per point of the grid.
+struct CustomPipeline {
+  struct Block {
+    Bytes bytes{0};
+    bool output = false;
+    uint32_t moves_with = 0;  // axes of the grid, as bits
+  };
+  struct Product {  // [m,k] x [k,n]
+    int64_t m = 0, k = 0, n = 0;
+    isa::NumberFormat format = isa::NumberFormat::kBf16;
+    int64_t count = 0;  // of the whole call
+  };
+  std::vector<int64_t> grid;
+  std::vector<Block> blocks;
+  std::vector<Product> products;  // their FLOPs are part of CustomCost::flops
+};
+
+struct CustomCost {
+  Flops flops{0};
+  Flops transcendentals{0};
+  Bytes bytes{0};   // read and written
+  Bytes remote{0};  // sent to other devices, by each
+  std::optional<CustomPipeline> pipeline = std::nullopt;
+};
+
+// What a workload says of a kernel. Error: sizes that are none, a format that the
+// arrays do not know.
+absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel);
+
+struct StatedCost {
+  std::string name;  // of an instruction or of a Pallas kernel; may be a glob
+  CustomCost cost;
+  // Why there is no cost, and what would give one: "its loop f/loop.0 depends on data;
+  // state it with --trip-count f/loop.0=N". Empty: there is.
+  std::string unpriced = "";
+};
+
+// The count of a loop inside a kernel; nullopt: nobody states it.
+using KernelTrips = std::function<std::optional<int64_t>(const tpusim::KernelLoop& loop)>;
+
+// What a workload says of a kernel, loops included. Without the count of all its loops
+// the kernel is unpriced. Errors: as CostOf.
+absl::StatusOr<StatedCost> StatedCostOf(const tpusim::KernelCost& kernel, const KernelTrips& trips);
+
+// Error (no rule): no cost is known; the message says how to state one.
+absl::StatusOr<CustomCost> CustomCostOf(const hlo::Instruction& custom_call);
+
+// Writes costs onto the custom calls whose instruction name, kernel name or last
+// part of the scope matches; the first match wins. Returns how many calls each of
+// `costs` is written to.
+std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs);
+
+// Why StateCustomCosts found no cost for the call; empty if it did, or was not asked.
+std::string UnpricedReason(const hlo::Instruction& custom_call);
+
+// A line for every reachable call of the host that is taken to cost the device nothing.
+std::vector<std::string> FreeHostCallbacks(const hlo::Module& module);
+
+// Custom calls that are the k largest of the last dimension.
+bool IsTopKCall(const hlo::Instruction& instruction);
+// The first half of an approximate top-k: the best of every so many candidates.
+bool IsPartialReduceCall(const hlo::Instruction& instruction);
+
+}  // namespace tpusim::kernels
+
+#endif  // TPUSIM_WORKLOADS_KERNELS_CUSTOM_COST_H_

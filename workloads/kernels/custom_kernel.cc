@@ -1,0 +1,121 @@
+// Opaque kernels: what a Pallas kernel or another custom call costs has been
+// written on the instruction (custom_cost.h) by whoever knew it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "configs/status_macros.h"
+#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/kernels.h"
+#include "workloads/kernels/tile_search.h"
+
+namespace tpusim::kernels {
+
+namespace {
+
+// A step per point of the grid. What the body does differently at some points is
+// spread over all of them.
+isa::Kernel Pipelined(const CustomCost& cost, const std::string& name,
+                      const configs::ChipParams& chip) {
+  const CustomPipeline& pipeline = *cost.pipeline;
+  isa::Kernel kernel;
+  for (const int64_t size : pipeline.grid) kernel.grid.push_back({size, 1.0});
+  const int64_t steps = kernel.Steps();
+  const int64_t registers = chip.vpu.sublanes * chip.vpu.lanes;
+  Bytes in(0), out(0);
+  for (const CustomPipeline::Block& block : pipeline.blocks) {
+    isa::Window w;
+    w.kind = block.output ? isa::WindowKind::kOutput : isa::WindowKind::kInput;
+    w.operand = name;
+    w.bytes = block.bytes;
+    w.moves_with = block.moves_with;
+    w.buffers = block.moves_with == 0 ? 1 : 2;
+    kernel.windows.push_back(w);
+    (block.output ? out : in) += block.bytes;
+  }
+  // The arrays take one kind of product at a time: the largest stands for all.
+  double product_flops = 0, largest_flops = 0;
+  const CustomPipeline::Product* largest = nullptr;
+  const auto flops_of = [](const CustomPipeline::Product& p) {
+    return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.k) * static_cast<double>(p.n);
+  };
+  for (const CustomPipeline::Product& product : pipeline.products) {
+    const double flops = flops_of(product) * static_cast<double>(product.count);
+    product_flops += flops;
+    if (flops <= largest_flops) continue;
+    largest_flops = flops;
+    largest = &product;
+  }
+  if (largest != nullptr) {
+    const double per_step = product_flops / flops_of(*largest) / static_cast<double>(steps);
+    const auto batch = static_cast<int64_t>(per_step + 0.5);
+    const auto rows = static_cast<int64_t>(static_cast<double>(largest->m) * per_step + 0.5);
+    kernel.block.mxu = {batch >= 1 ? largest->m : std::max<int64_t>(1, rows), largest->k,
+                        largest->n, largest->format, std::max<int64_t>(1, batch)};
+  }
+  const auto rest = static_cast<int64_t>(static_cast<double>(cost.flops.value()) - product_flops);
+  kernel.block.valu = CeilDiv(std::max<int64_t>(0, rest), registers * steps);
+  kernel.block.eup = CeilDiv(cost.transcendentals.value(), registers * steps);
+  kernel.block.load = CeilDiv(in.value(), 4 * registers);
+  kernel.block.store = CeilDiv(out.value(), 4 * registers);
+  kernel.block.latency = Cycles(chip.vpu.latency_cycles);
+  return kernel;
+}
+
+}  // namespace
+
+absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view,
+                                              const target::Target& target) {
+  const hlo::Instruction& call = *view.instruction;
+  ASSIGN_OR_RETURN(const CustomCost cost, CustomCostOf(call));
+  const configs::ChipParams& chip = target.chip();
+  // As many buffers as the kernel asks for are its author's choice: what VMEM holds
+  // is the limit, not what the compiler would use.
+  if (cost.pipeline) return Pipelined(cost, call.name(), chip);
+  Bytes results(0);
+  for (const KernelOutput& output : view.outputs) results += BytesOf(output, target);
+  // Stated bytes are reads and writes together; results are at least written.
+  const Bytes written = std::min(results, cost.bytes);
+  const Bytes read = cost.bytes - written;
+
+  FastestKernel fastest(target);
+  const int64_t most = std::max<int64_t>(1, cost.bytes.value() / kMiB * 4);
+  for (int64_t parts : CandidateCounts(most, int64_t{1} << 16)) {
+    isa::Kernel kernel;
+    kernel.grid = {{parts, 1.0}};
+    const auto add = [&](isa::WindowKind kind, Bytes bytes) {
+      if (bytes == Bytes(0)) return;
+      isa::Window w;
+      w.kind = kind;
+      w.operand = call.name();
+      w.bytes = Bytes(CeilDiv(bytes.value(), parts));
+      w.moves_with = parts > 1 ? 1U : 0U;
+      w.buffers = parts > 1 ? 2 : 1;
+      kernel.windows.push_back(w);
+    };
+    add(isa::WindowKind::kInput, read);
+    add(isa::WindowKind::kOutput, written);
+    // FLOPs go to the arrays as full-size bf16 products (two per cell and row);
+    // transcendentals to their unit, a register at a time.
+    const double rows =
+        static_cast<double>(cost.flops.value()) /
+        (2.0 * static_cast<double>(chip.mxu.rows) * static_cast<double>(chip.mxu.columns) *
+         static_cast<double>(chip.mxu.count) * static_cast<double>(parts));
+    if (rows > 0) {
+      kernel.block.mxu = {std::max<int64_t>(1, static_cast<int64_t>(rows + 0.5)), chip.mxu.rows,
+                          chip.mxu.columns * chip.mxu.count, isa::NumberFormat::kBf16, 1};
+    }
+    kernel.block.eup =
+        CeilDiv(cost.transcendentals.value(), chip.vpu.sublanes * chip.vpu.lanes * parts);
+    kernel.block.latency = Cycles(chip.vpu.latency_cycles);
+    fastest.Offer(kernel, Bytes(0));
+  }
+  if (!fastest.best()) {
+    return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
+                                 call.Describe(), target.ScopedVmem().value()));
+  }
+  return *fastest.best();
+}
+
+}  // namespace tpusim::kernels

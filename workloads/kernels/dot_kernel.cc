@@ -1,0 +1,364 @@
+// Kernels around one dot: a grid over N, M and K tiles, weights and rows through
+// VMEM windows, the epilogue on the vector slots of the last K step.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/kernels/kernels.h"
+#include "workloads/kernels/product.h"
+#include "workloads/kernels/tile_search.h"
+#include "workloads/kernels/vector_cost.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::PrimitiveType;
+using hlo::Shape;
+
+// Bytes of a rows x columns window, in whole tiles.
+Bytes TileBytes(const target::Target& target, PrimitiveType type, int64_t batch, int64_t rows,
+                int64_t columns) {
+  // Narrow arrays lie with their long side along the lanes.
+  return std::min(target.PaddedSize(hlo::MakeShape(type, {rows, columns})),
+                  target.PaddedSize(hlo::MakeShape(type, {columns, rows}))) *
+         batch;
+}
+
+// Grid dimensions, outermost first. K is innermost, so that partial sums stay.
+enum GridIndex : uint32_t { kBatch = 0, kOuter = 1, kInner = 2, kContract = 3 };
+
+struct Sides {
+  std::vector<int> lhs, rhs, epilogue;
+};
+
+class DotKernelBuilder {
+ public:
+  // `weights` is the operand that stays in the arrays: 1, or 0 for the transposed
+  // product.
+  DotKernelBuilder(const KernelView& view, const target::Target& target, const Instruction& dot,
+                   const Product& product, int weights)
+      : view_(view), target_(target), dot_(dot), weights_(weights), p_(product) {
+    sides_.lhs = InputsBehind(view, dot, 1 - weights);
+    sides_.rhs = InputsBehind(view, dot, weights);
+    std::set<int> used(sides_.lhs.begin(), sides_.lhs.end());
+    used.insert(sides_.rhs.begin(), sides_.rhs.end());
+    for (int n = 0; n < static_cast<int>(view.inputs.size()); ++n) {
+      if (!used.contains(n)) sides_.epilogue.push_back(n);
+    }
+    waits_for_product_ = std::any_of(view.members.begin(), view.members.end(), [&](const auto* m) {
+      const bool reduces = m->opcode() == Opcode::kReduce || m->opcode() == Opcode::kReduceWindow;
+      return reduces && FeedsElementwise(*m);
+    });
+  }
+
+  absl::Status SumVectorWork() {
+    for (const Instruction* m : view_.members) {
+      ASSIGN_OR_RETURN(const VectorWork work, VectorWorkOf(*m, target_));
+      vector_ += work;
+    }
+    for (const KernelInput& input : view_.inputs) {
+      // bf16 and int8 operands go to the arrays as they are.
+      if (InputFeedsArraysDirectly(input)) continue;
+      vector_.valu += RepackWork(input.accessed, target_);
+    }
+    for (const KernelOutput& output : view_.outputs) {
+      vector_.valu += RepackWork(output.written, target_);
+    }
+    return absl::OkStatus();
+  }
+
+  isa::Kernel Build(int64_t batch_count, int64_t m_count, int64_t n_count, int64_t k_count,
+                    bool n_outer, Bytes& scratch) const {
+    const configs::MxuParams& mxu = target_.chip().mxu;
+    Split m = SplitExtent(p_.m, target_.chip().vpu.sublanes, m_count);
+    const Split n = SplitExtent(p_.n, mxu.columns, n_count);
+    Split k = SplitExtent(p_.k, mxu.rows, k_count);
+    // Uneven groups: blocks of one group after the other make one dimension. The
+    // side that is the same for all blocks of a group moves with few of them: it
+    // counts with its share in each.
+    double rhs_share = 1, out_share = 1;
+    if (!p_.groups.empty()) {
+      Split& split = p_.groups_of_k ? k : m;
+      int64_t blocks = 0;
+      for (int64_t size : p_.groups) {
+        blocks += std::max<int64_t>(1, CeilDiv(size, split.block));
+      }
+      split.dim = {.count = blocks, .last_fraction = 1};
+      const double share = static_cast<double>(p_.groups.size()) / static_cast<double>(blocks);
+      if (p_.groups_of_k) {
+        out_share = share;
+      } else if (k_count == 1 && (n_outer || n.dim.count == 1)) {
+        rhs_share = share;
+      }
+    }
+    const Split b = SplitExtent(p_.batch, 1, batch_count);
+    const uint32_t m_bit = 1U << (n_outer ? kInner : kOuter);
+    const uint32_t n_bit = 1U << (n_outer ? kOuter : kInner);
+    const uint32_t k_bit = 1U << kContract, b_bit = 1U << kBatch;
+
+    isa::Kernel kernel;
+    kernel.grid = {b.dim, n_outer ? n.dim : m.dim, n_outer ? m.dim : n.dim, k.dim};
+    // What a convolution slides over is smaller than the products that it feeds.
+    const bool slides = dot_.opcode() == Opcode::kConvolution;
+    const double lhs_elements = slides ? ElementsOf(*dot_.operand(1 - weights_))
+                                       : static_cast<double>(p_.batch * AllRows(p_) * AllDepth(p_));
+    const double rhs_elements = slides ? ElementsOf(*dot_.operand(weights_))
+                                       : static_cast<double>(p_.batch * AllDepth(p_) * p_.n);
+    const double out_elements = static_cast<double>(p_.batch * AllRows(p_) * p_.n);
+    const bool ragged = !p_.groups.empty();
+    // What comes once per group moves with the dimension of the groups as well.
+    const uint32_t rhs_group = ragged && !p_.groups_of_k ? m_bit : 0;
+    const uint32_t out_group = ragged && p_.groups_of_k ? k_bit : 0;
+    const SideBlock lhs{lhs_elements, m.block, k.block, b_bit | m_bit | k_bit,
+                        p_.lhs_density * HaloFactor(m.block)};
+    const SideBlock rhs{rhs_elements, k.block, n.block, b_bit | k_bit | n_bit | rhs_group,
+                        p_.rhs_density * rhs_share};
+    const SideBlock out{out_elements, m.block, n.block, b_bit | m_bit | n_bit | out_group,
+                        out_share};
+    for (int i : sides_.lhs) AddInput(kernel, i, lhs);
+    const size_t first_rhs = kernel.windows.size();
+    for (int i : sides_.rhs) AddInput(kernel, i, rhs);
+    const size_t first_out = kernel.windows.size();
+    for (int i : sides_.epilogue) AddInput(kernel, i, out);
+    for (const KernelOutput& output : view_.outputs) AddOutput(kernel, output, out);
+    for (isa::Window& w : kernel.windows) {
+      if ((w.moves_with & b_bit) != 0) w.bytes = w.bytes * b.block;
+    }
+    FitBuffers(kernel);
+
+    // Partial sums of a split K stay in VMEM, 32 bits wide.
+    scratch = k.dim.count > 1 && hlo::BitWidth(view_.outputs[0].written.element_type) < 32
+                  ? TileBytes(target_, PrimitiveType::kF32, b.block, m.block, n.block)
+                  : Bytes(0);
+    // A side that counts with a share takes all of its room.
+    for (size_t w = first_rhs; w < kernel.windows.size(); ++w) {
+      const double share = w < first_out ? rhs_share : out_share;
+      const isa::Window& window = kernel.windows[w];
+      const double hidden = static_cast<double>(window.bytes.value()) * (1 / share - 1);
+      scratch += Bytes(std::llround(hidden)) * window.buffers;
+    }
+    kernel.block = BlockOf(b.block, m.block, n.block, k.block, kernel.Steps());
+    return kernel;
+  }
+
+  const Product& product() const { return p_; }
+
+  // The TPU compiler keeps a block whose epilogue waits for it below 1024 registers per
+  // core, as it does with windows of loops.
+  bool KeepsBlock(const isa::Kernel& kernel) const {
+    if (!waits_for_product_) return true;
+    constexpr int64_t kRegisters = 1024;
+    const isa::MxuWork& mxu = kernel.block.mxu;
+    const int64_t registers = mxu.batch * CeilDiv(mxu.m, target_.chip().vpu.sublanes) *
+                              CeilDiv(mxu.n, target_.chip().vpu.lanes);
+    return registers <= kRegisters * target_.chip().CoresPerDevice();
+  }
+
+ private:
+  // An array with this share of the elements of a side covers it; equal groups may
+  // be rounded up. Others are broadcast or reduced on their way.
+  static constexpr double kWhole = 0.5;
+
+  // Is its result computed with in the same kernel? A softmax subtracts the maximum
+  // of a row from the row: nothing of that can start before the block's product is
+  // complete, whereas other epilogues follow it register by register.
+  bool FeedsElementwise(const Instruction& reduction) const {
+    std::vector<const Instruction*> work = {&reduction};
+    while (!work.empty()) {
+      const Instruction* i = work.back();
+      work.pop_back();
+      for (const Instruction* user : i->users()) {
+        const auto& members = view_.members;
+        if (std::find(members.begin(), members.end(), user) == members.end()) continue;
+        if (hlo::IsElementwise(user->opcode()) && user->shape().rank() > reduction.shape().rank()) {
+          return true;
+        }
+        if (user->opcode() != Opcode::kTuple) work.push_back(user);
+      }
+    }
+    return false;
+  }
+
+  static double ElementsOf(const Instruction& i) {
+    return static_cast<double>(i.shape().ElementCount());
+  }
+
+  bool InputFeedsArraysDirectly(const KernelInput& input) const {
+    return input.inside == dot_.operand(0) || input.inside == dot_.operand(1);
+  }
+
+  // Input rows of a block of a convolution, over those that would do without halo.
+  double HaloFactor(int64_t m_block) const {
+    if (p_.halo_rows == 0 || m_block >= p_.m) return 1;
+    const double rows =
+        std::max(1.0, static_cast<double>(m_block) / static_cast<double>(p_.row_elements));
+    return 1 + static_cast<double>(p_.halo_rows) / rows;
+  }
+
+  // A block of a side: elements in all, rows x columns of a block, the grid
+  // dimensions it moves with, and its bytes over those of whole tiles.
+  struct SideBlock {
+    double covered = 0;
+    int64_t rows = 0, columns = 0;
+    uint32_t moves_with = 0;
+    double density = 1;
+  };
+
+  void AddInput(isa::Kernel& kernel, int index, const SideBlock& block) const {
+    const KernelInput& input = view_.inputs[index];
+    if (!input.reads) return;
+    kernel.windows.push_back(
+        WindowOf(isa::WindowKind::kInput, input.accessed, input.space, input.value->name(), block));
+  }
+
+  void AddOutput(isa::Kernel& kernel, const KernelOutput& output, const SideBlock& block) const {
+    kernel.windows.push_back(WindowOf(isa::WindowKind::kOutput, output.written, output.space,
+                                      view_.instruction->name(), block));
+  }
+
+  isa::Window WindowOf(isa::WindowKind kind, const Shape& shape, isa::MemorySpace space,
+                       const std::string& operand, const SideBlock& block) const {
+    isa::Window w;
+    w.kind = kind;
+    w.operand = operand;
+    w.space = space;
+    if (static_cast<double>(shape.ElementCount()) >= block.covered * kWhole) {
+      const Bytes tile = TileBytes(target_, shape.element_type, 1, block.rows, block.columns);
+      w.bytes = Bytes(std::llround(static_cast<double>(tile.value()) * block.density));
+      w.rows = block.rows;
+      w.moves_with = block.moves_with;
+    } else {
+      // Broadcast on its way in, or reduced on its way out: small, moved once.
+      w.bytes = target_.PaddedSize(shape);
+    }
+    return w;
+  }
+
+  // A window whose grid dimensions all have one step needs one buffer.
+  static void FitBuffers(isa::Kernel& kernel) {
+    for (isa::Window& w : kernel.windows) {
+      bool moves = false;
+      for (size_t d = 0; d < kernel.grid.size(); ++d) {
+        moves = moves || (((w.moves_with >> d) & 1U) != 0 && kernel.grid[d].count > 1);
+      }
+      w.buffers = moves ? 2 : 1;
+    }
+  }
+
+  isa::Block BlockOf(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t steps) const {
+    const configs::ChipParams& chip = target_.chip();
+    isa::Block block;
+    block.mxu = {m, k, n, p_.format, batch * p_.repeats};
+    const int64_t sublanes = chip.vpu.sublanes, lanes = chip.vpu.lanes;
+    const auto passes =
+        static_cast<int64_t>(std::ceil(std::max(1.0, timing::FormatPasses(chip.mxu, p_.format)))) *
+        p_.repeats;
+    // Every pass of every weight tile pops a register of results per 8 rows and
+    // 128 columns, which is added to the partial sum in VMEM.
+    const int64_t pops =
+        CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows) * passes * batch;
+    const int64_t feeds = CeilDiv(m, sublanes) * CeilDiv(k, chip.mxu.rows) *
+                          CeilDiv(n, chip.mxu.columns) * passes * batch;
+    const auto per_step = [&](double work) {
+      return static_cast<int64_t>(std::ceil(work / static_cast<double>(steps)));
+    };
+    block.valu = pops;
+    isa::Block epilogue;
+    epilogue.valu = per_step(vector_.valu);
+    epilogue.eup = per_step(vector_.eup);
+    epilogue.xlu = per_step(vector_.xlu);
+    if (waits_for_product_) {
+      block.latency = timing::TimeBlock(chip, epilogue).vpu;
+    } else {
+      block.valu += epilogue.valu;
+      block.eup = epilogue.eup;
+      block.xlu = epilogue.xlu;
+    }
+    block.load = feeds + pops;
+    block.store = CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows) * batch;
+    return block;
+  }
+
+  const KernelView& view_;
+  const target::Target& target_;
+  const Instruction& dot_;
+  const int weights_;
+  const Product p_;
+  Sides sides_;
+  VectorWork vector_;
+  bool waits_for_product_ = false;
+};
+
+// Steps over a batch: whole, halves, quarters ... and one by one.
+std::vector<int64_t> BatchCounts(int64_t batch) {
+  std::vector<int64_t> counts;
+  for (int64_t count = 1; count < batch; count *= 2) counts.push_back(count);
+  counts.push_back(batch);
+  return counts;
+}
+
+// Offers every grid that may win.
+void Search(const DotKernelBuilder& builder, const Product& product, const target::Target& target,
+            FastestKernel& fastest) {
+  // More tiles than this along one dimension never win before VMEM is used.
+  constexpr int64_t kMaxTiles = 64;
+  const configs::MxuParams& mxu = target.chip().mxu;
+  for (int64_t limit = kMaxTiles; !fastest.best() && limit <= kMaxTiles * 4096; limit *= 16) {
+    const std::vector<int64_t> rows =
+        CandidateCounts(CeilDiv(product.m, target.chip().vpu.sublanes), limit);
+    const std::vector<int64_t> contract = CandidateCounts(CeilDiv(product.k, mxu.rows), limit);
+    for (int64_t batch : BatchCounts(product.batch)) {
+      for (int64_t n : CandidateCounts(CeilDiv(product.n, mxu.columns), limit)) {
+        for (int64_t m : rows) {
+          for (int64_t k : contract) {
+            for (bool n_outer : {true, false}) {
+              const bool one = n == 1 || (m == 1 && product.groups.empty());
+              if (!n_outer && one) continue;  // the same grid
+              Bytes scratch(0);
+              const isa::Kernel kernel = builder.Build(batch, m, n, k, n_outer, scratch);
+              if (!builder.KeepsBlock(kernel)) continue;
+              fastest.Offer(kernel, scratch);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target::Target& target) {
+  const Instruction* dot = view.FindMember(IsProduct);
+  TPUSIM_CHECK(dot != nullptr, "a dot kernel without a dot");
+  ASSIGN_OR_RETURN(const Product product, ProductOf(*dot, target));
+  FastestKernel fastest(target);
+  DotKernelBuilder builder(view, target, *dot, product, /*weights=*/1);
+  RETURN_IF_ERROR(builder.SumVectorWork());
+  Search(builder, product, target, fastest);
+  // Few columns leave most of an array idle; then the left side may be the weights.
+  if (dot->opcode() == Opcode::kDot && product.n < target.chip().mxu.columns) {
+    Product turned = product;
+    std::swap(turned.m, turned.n);
+    DotKernelBuilder other(view, target, *dot, turned, /*weights=*/0);
+    RETURN_IF_ERROR(other.SumVectorWork());
+    Search(other, turned, target, fastest);
+  }
+  if (!fastest.best()) {
+    return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
+                                 view.instruction->Describe(), target.ScopedVmem().value()));
+  }
+  return *fastest.best();
+}
+
+}  // namespace tpusim::kernels

@@ -1,0 +1,165 @@
+#include "workloads/kernels/kernel_library.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_time.h"
+#include "workloads/kernels/kernels.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+
+// Writes values so that no two sequences of them read the same: whatever has no fixed
+// length is preceded by it.
+class FormWriter {
+ public:
+  std::string Take() { return std::move(form_); }
+
+  // Seven bits to a byte, as in the wire format.
+  void Number(int64_t value) {
+    auto rest = static_cast<uint64_t>(value);
+    for (; rest >= 0x80; rest >>= 7) form_.push_back(static_cast<char>((rest & 0x7f) | 0x80));
+    form_.push_back(static_cast<char>(rest));
+  }
+
+  void Numbers(const std::vector<int64_t>& values) {
+    Number(static_cast<int64_t>(values.size()));
+    for (const int64_t value : values) Number(value);
+  }
+
+  void Text(const std::string& text) {
+    Number(static_cast<int64_t>(text.size()));
+    form_ += text;
+  }
+
+  void OneShape(const Shape& shape) {
+    Number(static_cast<int64_t>(shape.element_type));
+    if (shape.IsTuple()) {
+      Number(static_cast<int64_t>(shape.tuple.size()));
+      for (const Shape& element : shape.tuple) OneShape(element);
+      return;
+    }
+    Numbers(shape.dims);
+    Numbers(shape.layout.minor_to_major);
+    Number(static_cast<int64_t>(shape.layout.tiles.size()));
+    for (const std::vector<int64_t>& tile : shape.layout.tiles) Numbers(tile);
+    Number(shape.layout.memory_space);
+    Number(shape.layout.element_size_in_bits);
+    Text(shape.layout.other);
+  }
+
+  // An instruction without what leads into it.
+  void Node(const Instruction& i) {
+    Number(static_cast<int64_t>(i.opcode()));
+    OneShape(i.shape());
+    Attributes(i.attrs());
+    Number(static_cast<int64_t>(i.called().size()));
+    for (const Computation* called : i.called()) Inside(*called);
+  }
+
+  // A computation: instructions in the order in which kernels see them, operands and
+  // users by their place in it.
+  void Inside(const Computation& computation) {
+    const std::vector<Instruction*> order = computation.PostOrder();
+    std::unordered_map<const Instruction*, int64_t> place;
+    for (const Instruction* i : order) place.emplace(i, static_cast<int64_t>(place.size()));
+    Number(static_cast<int64_t>(order.size()));
+    for (const Instruction* i : order) {
+      Node(*i);
+      Places(i->operands(), place);
+      Places(i->users(), place);
+    }
+    Number(place.at(computation.root()));
+  }
+
+ private:
+  void Places(const std::vector<Instruction*>& instructions,
+              const std::unordered_map<const Instruction*, int64_t>& place) {
+    Number(static_cast<int64_t>(instructions.size()));
+    for (const Instruction* i : instructions) Number(place.at(i));
+  }
+
+  // All of them but those that say where the instruction comes from.
+  void Attributes(const hlo::pb::HloInstructionProto& attributes) {
+    scratch_ = attributes;
+    scratch_.clear_metadata();
+    scratch_.clear_sharding();
+    std::string text;
+    {
+      google::protobuf::io::StringOutputStream stream(&text);
+      google::protobuf::io::CodedOutputStream coded(&stream);
+      coded.SetSerializationDeterministic(true);
+      scratch_.SerializeToCodedStream(&coded);
+    }
+    Text(text);
+  }
+
+  std::string form_;
+  hlo::pb::HloInstructionProto scratch_;
+};
+
+}  // namespace
+
+std::string CanonicalForm(const Instruction& instruction) {
+  FormWriter form;
+  form.Node(instruction);
+  // Of operands outside, only shapes count, and whether two are the same value.
+  const std::vector<Instruction*>& operands = instruction.operands();
+  form.Number(static_cast<int64_t>(operands.size()));
+  for (const Instruction* operand : operands) {
+    form.OneShape(operand->shape());
+    form.Number(std::find(operands.begin(), operands.end(), operand) - operands.begin());
+  }
+  return form.Take();
+}
+
+absl::StatusOr<const KernelLibrary::Entry*> KernelLibrary::Find(const Instruction& instruction) {
+  ++requests_;
+  std::string form = CanonicalForm(instruction);
+  const auto known = entries_.find(form);
+  if (known != entries_.end()) return &known->second;
+  Entry entry;
+  ASSIGN_OR_RETURN(entry.timed.kernel, BuildKernel(instruction, target_));
+  entry.timed.time = timing::KernelTime(target_.chip(), entry.timed.kernel);
+  entry.timed.traffic = timing::TrafficOf(entry.timed.kernel);
+  const std::vector<Instruction*>& operands = instruction.operands();
+  for (const isa::Window& window : entry.timed.kernel.windows) {
+    int64_t of = -1;
+    if (window.operand != instruction.name()) {
+      const auto named = std::find_if(operands.begin(), operands.end(), [&](const Instruction* o) {
+        return o->name() == window.operand;
+      });
+      TPUSIM_CHECK(named != operands.end(), "a window of no operand of its kernel");
+      of = named - operands.begin();
+    }
+    entry.operand_of_window.push_back(of);
+  }
+  return &entries_.emplace(std::move(form), std::move(entry)).first->second;
+}
+
+absl::StatusOr<TimedKernel> KernelLibrary::Build(const Instruction& instruction) {
+  ASSIGN_OR_RETURN(const Entry* entry, Find(instruction));
+  TimedKernel timed = entry->timed;
+  for (size_t w = 0; w < timed.kernel.windows.size(); ++w) {
+    const int64_t of = entry->operand_of_window[w];
+    timed.kernel.windows[w].operand =
+        of < 0 ? instruction.name() : instruction.operand(static_cast<size_t>(of))->name();
+  }
+  return timed;
+}
+
+absl::StatusOr<KernelLibrary::Cost> KernelLibrary::CostOf(const Instruction& instruction) {
+  ASSIGN_OR_RETURN(const Entry* entry, Find(instruction));
+  const TimedKernel& timed = entry->timed;
+  return Cost{timing::LaunchTime(target_.chip(), timed.kernel), timed.time, timed.traffic};
+}
+
+}  // namespace tpusim::kernels

@@ -1,0 +1,72 @@
+// The kernels of one compilation, each structure searched once.
+//
+// A program repeats its layers, and the scheduler and the lowering ask for the same
+// kernels. A kernel follows from what its instruction is: opcodes, shapes with layouts
+// and memory spaces, attributes, the fused computation with its data flow, and which
+// operands are one value. Names and places in the source play no part, so two
+// instructions that agree in all the rest have the same kernel but for the names of
+// its windows. The library writes what counts into a string, the canonical form, and
+// finds kernels by the whole of it: no two structures are ever taken for each other.
+#ifndef TPUSIM_WORKLOADS_KERNELS_KERNEL_LIBRARY_H_
+#define TPUSIM_WORKLOADS_KERNELS_KERNEL_LIBRARY_H_
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "models/isa/program.h"
+#include "models/timing/kernel_timing.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::kernels {
+
+// What BuildKernel looks at of a fusion or lone instruction, equal for two of them
+// exactly if all of that is equal.
+std::string CanonicalForm(const hlo::Instruction& instruction);
+
+// A kernel, how long it takes alone on its chip, and what it moves.
+struct TimedKernel {
+  isa::Kernel kernel;
+  Picoseconds time{0};
+  timing::KernelTraffic traffic;
+};
+
+class KernelLibrary {
+ public:
+  // The target must live as long.
+  explicit KernelLibrary(const target::Target& target) : target_(target) {}
+
+  // As BuildKernel, with the names of `instruction` and its operands. Errors are not
+  // remembered: they name the instruction.
+  absl::StatusOr<TimedKernel> Build(const hlo::Instruction& instruction);
+  // What its first DMA waits for, the time with that, and the traffic, alone.
+  struct Cost {
+    Picoseconds launch{0}, time{0};
+    timing::KernelTraffic traffic;
+  };
+  absl::StatusOr<Cost> CostOf(const hlo::Instruction& instruction);
+
+  // Kernels that were searched for, and questions that the library was asked.
+  int64_t searches() const { return static_cast<int64_t>(entries_.size()); }
+  int64_t requests() const { return requests_; }
+
+ private:
+  struct Entry {
+    TimedKernel timed;
+    // Per window the operand whose name it has; -1: that of the instruction itself.
+    std::vector<int64_t> operand_of_window;
+  };
+  absl::StatusOr<const Entry*> Find(const hlo::Instruction& instruction);
+
+  const target::Target& target_;
+  std::unordered_map<std::string, Entry> entries_;  // looked up, never iterated
+  int64_t requests_ = 0;
+};
+
+}  // namespace tpusim::kernels
+
+#endif  // TPUSIM_WORKLOADS_KERNELS_KERNEL_LIBRARY_H_

@@ -1,0 +1,67 @@
+// One kernel's worth of HLO, fused or not, seen the same way.
+#ifndef TPUSIM_WORKLOADS_KERNELS_KERNEL_VIEW_H_
+#define TPUSIM_WORKLOADS_KERNELS_KERNEL_VIEW_H_
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "configs/units.h"
+#include "models/isa/program.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::kernels {
+
+// An operand of the kernel as its inside sees it.
+struct KernelInput {
+  const hlo::Instruction* value = nullptr;   // outside: what is read
+  const hlo::Instruction* inside = nullptr;  // the parameter, or `value` itself when not fused
+  // The largest part of it that the kernel touches: all of it, or what slices
+  // take out of it. Zero when it is only overwritten in place.
+  hlo::Shape accessed;
+  bool reads = true;
+  isa::MemorySpace space = isa::MemorySpace::kHbm;
+  // The gather or scatter that picks `accessed` by index, or null.
+  const hlo::Instruction* indexed_by = nullptr;
+};
+
+// A result: one for an array, one per element of a tuple.
+struct KernelOutput {
+  const hlo::Instruction* value = nullptr;       // what computes it
+  hlo::Shape written;                            // an update in place writes only the update
+  const hlo::Instruction* indexed_by = nullptr;  // the scatter that writes it
+  isa::MemorySpace space = isa::MemorySpace::kHbm;
+};
+
+struct KernelView {
+  const hlo::Instruction* instruction = nullptr;  // fusion or single instruction
+  const hlo::Instruction* root = nullptr;         // what makes the result
+  std::vector<const hlo::Instruction*> members;   // operands first; no parameters
+  std::vector<KernelInput> inputs;
+  std::vector<KernelOutput> outputs;
+
+  const hlo::Instruction* FindMember(hlo::Opcode opcode) const;  // first, or null
+  const hlo::Instruction* FindMember(const std::function<bool(hlo::Opcode)>& wanted) const;
+};
+
+KernelView ViewKernel(const hlo::Instruction& instruction);
+
+// Where an array lives, from its layout.
+isa::MemorySpace SpaceOf(const hlo::Shape& shape);
+
+// Bytes that come from (go to) memory for it, in whole tiles or DMA granules.
+Bytes BytesOf(const KernelInput& input, const target::Target& target);
+Bytes BytesOf(const KernelOutput& output, const target::Target& target);
+
+// Inputs that reach `member` through its operand `index` without passing
+// through another product, as indices into view.inputs, ascending.
+std::vector<int> InputsBehind(const KernelView& view, const hlo::Instruction& member, int index);
+
+// Whole 32-bit vector registers that an array takes: the last two dimensions in
+// tiles, two registers for 64-bit and complex elements.
+int64_t VectorRegisters(const target::Target& target, const hlo::Shape& shape);
+
+}  // namespace tpusim::kernels
+
+#endif  // TPUSIM_WORKLOADS_KERNELS_KERNEL_VIEW_H_

@@ -1,0 +1,39 @@
+// From a fusion (or a lone instruction) to a tiled kernel.
+//
+// A kernel is a grid of blocks over windows in VMEM. Which grid is chosen is a
+// search: every candidate that fits the scoped VMEM is timed by
+// models/timing's KernelTime, and the fastest wins (ties: fewest steps). So tile
+// choice follows from the machine's parameters, not from a table of shapes.
+#ifndef TPUSIM_WORKLOADS_KERNELS_KERNELS_H_
+#define TPUSIM_WORKLOADS_KERNELS_KERNELS_H_
+
+#include "absl/status/statusor.h"
+#include "models/isa/program.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/kernels/kernel_view.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::kernels {
+
+// Error (no rule): an instruction or dtype without a kernel, named with its
+// source line; a kernel whose smallest windows exceed VMEM.
+absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
+                                        const target::Target& target);
+
+// ---- One per family, each in a file of its own --------------------------------
+
+// Around one product: dots, ragged dots, convolutions, with what is fused to them.
+absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target::Target& target);
+// Sorting and the k largest.
+absl::StatusOr<isa::Kernel> BuildSortKernel(const KernelView& view, const target::Target& target);
+// Factorisations, triangular systems and Fourier transforms.
+absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
+                                               const target::Target& target);
+// Opaque kernels with a stated cost.
+absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view, const target::Target& target);
+// All others: elementwise, reductions, slices, copies, gathers, random numbers.
+absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target::Target& target);
+
+}  // namespace tpusim::kernels
+
+#endif  // TPUSIM_WORKLOADS_KERNELS_KERNELS_H_

@@ -1,0 +1,164 @@
+// Kernels without a dot: elementwise chains, reductions, slices, copies, updates.
+// One grid dimension cuts the work into equal parts; what is large moves with it,
+// what is small is fetched once.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/kernels/kernels.h"
+#include "workloads/kernels/product.h"
+#include "workloads/kernels/tile_search.h"
+#include "workloads/kernels/vector_cost.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+
+// Arrays below one register row per step cannot be cut; they stay whole.
+constexpr int64_t kWholeBytes = 32 * kKiB;
+
+isa::Window MakeWindow(isa::WindowKind kind, Bytes bytes, int64_t parts, std::string operand,
+                       isa::MemorySpace space, int64_t buffers) {
+  isa::Window w;
+  w.kind = kind;
+  w.space = space;
+  w.operand = std::move(operand);
+  const bool moves = parts > 1 && bytes.value() > kWholeBytes;
+  w.bytes = moves ? Bytes(CeilDiv(bytes.value(), parts)) : bytes;
+  w.moves_with = moves ? 1U : 0U;
+  w.buffers = moves ? static_cast<int32_t>(buffers) : 1;
+  return w;
+}
+
+// A single elementwise operation or reduction that nothing was fused to. The TPU
+// compiler does not search for its tiles: it runs whole if no array takes more than
+// 1024 registers and two buffers of everything, and operands once more unpacked, fit
+// into what windows may use; else in windows of 128 registers of the largest array, or
+// of 1024 where sixteen such windows fit.
+bool IsLone(const KernelView& view) {
+  if (view.instruction->opcode() == Opcode::kFusion) return false;
+  int work = 0;
+  for (const Instruction* m : view.members) {
+    switch (m->opcode()) {
+      case Opcode::kBitcast:
+      case Opcode::kConstant:
+        continue;
+      case Opcode::kReduce:
+      case Opcode::kSlice:
+      case Opcode::kIota:
+      case Opcode::kPad:
+        break;
+      default:
+        if (!hlo::IsElementwise(m->opcode()) || m->opcode() == Opcode::kCopy) return false;
+    }
+    ++work;
+  }
+  return work == 1;
+}
+
+// Registers per window and core that the TPU compiler stays below, however much of VMEM
+// is free; of what it puts through the cross-lane units, kRelayoutWindow.
+constexpr int64_t kLargeWindow = 1024, kSmallWindow = 128, kRelayoutWindow = 384;
+
+// Steps below which a window would hold more.
+int64_t FewestSteps(const KernelView& view, const target::Target& target) {
+  int64_t largest = 0;
+  for (const KernelInput& input : view.inputs) {
+    if (!input.reads || !input.accessed.IsArray()) continue;
+    largest = std::max(largest, VectorRegisters(target, input.accessed));
+  }
+  for (const KernelOutput& output : view.outputs) {
+    largest = std::max(largest, VectorRegisters(target, output.written));
+  }
+  const bool relayout = view.FindMember([](Opcode op) { return op == Opcode::kTranspose; });
+  const int64_t window = relayout ? kRelayoutWindow : kLargeWindow;
+  return std::max<int64_t>(1, CeilDiv(largest, window * target.chip().CoresPerDevice()));
+}
+
+int64_t LoneSteps(const KernelView& view, const target::Target& target) {
+  int64_t largest = 0;
+  Bytes room(0);
+  for (const KernelInput& input : view.inputs) {
+    if (!input.reads || !input.accessed.IsArray()) continue;
+    if (BytesOf(input, target).value() > kWholeBytes) room += BytesOf(input, target) * 4;
+    largest = std::max(largest, VectorRegisters(target, input.accessed));
+  }
+  for (const KernelOutput& output : view.outputs) {
+    if (BytesOf(output, target).value() > kWholeBytes) room += BytesOf(output, target) * 2;
+    largest = std::max(largest, VectorRegisters(target, output.written));
+  }
+  // The cores of a megacore take a window each.
+  const int64_t cores = target.chip().CoresPerDevice();
+  if (largest <= kLargeWindow && room <= target.ScopedVmem() * cores) return 1;
+  const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
+  const bool large = 16 * kLargeWindow * register_bytes <= target.ScopedVmem().value();
+  const int64_t registers = (large ? kLargeWindow : kSmallWindow) * cores;
+  return std::max<int64_t>(1, CeilDiv(largest, registers));
+}
+
+}  // namespace
+
+absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target::Target& target) {
+  VectorWork work;
+  for (const Instruction* m : view.members) {
+    ASSIGN_OR_RETURN(const VectorWork one, VectorWorkOf(*m, target));
+    work += one;
+  }
+  work.latency = std::max(work.latency, static_cast<double>(target.chip().vpu.latency_cycles));
+  Bytes largest(1);
+  for (const KernelOutput& output : view.outputs) {
+    work.valu += RepackWork(output.written, target);
+    work.store += static_cast<double>(VectorRegisters(target, output.written));
+    largest = std::max(largest, BytesOf(output, target));
+  }
+  for (const KernelInput& input : view.inputs) {
+    if (!input.reads || !input.accessed.IsArray()) continue;
+    work.valu += RepackWork(input.accessed, target);
+    work.load += static_cast<double>(VectorRegisters(target, input.accessed));
+    largest = std::max(largest, BytesOf(input, target));
+  }
+
+  const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
+  constexpr int64_t kMaxSteps = 1 << 16;
+  std::vector<int64_t> counts =
+      CandidateCounts(std::max<int64_t>(1, CeilDiv(largest.value(), register_bytes)), kMaxSteps);
+  // A product on the vector units is tiled like one on the arrays.
+  const bool product = view.FindMember(IsProduct) != nullptr;
+  const int64_t fewest = product ? 1 : std::min(FewestSteps(view, target), kMaxSteps);
+  std::erase_if(counts, [&](int64_t count) { return count < fewest; });
+  if (counts.empty() || counts.front() != fewest) counts.push_back(fewest);
+  if (IsLone(view)) counts = {LoneSteps(view, target)};
+  FastestKernel fastest(target);
+  for (int64_t parts : counts) {
+    isa::Kernel kernel;
+    kernel.grid = {{parts, 1.0}};
+    for (const KernelInput& input : view.inputs) {
+      if (!input.reads) continue;
+      kernel.windows.push_back(MakeWindow(isa::WindowKind::kInput, BytesOf(input, target), parts,
+                                          input.value->name(), input.space,
+                                          target.chip().tensor_core.loop_buffers));
+    }
+    for (const KernelOutput& output : view.outputs) {
+      kernel.windows.push_back(MakeWindow(isa::WindowKind::kOutput, BytesOf(output, target), parts,
+                                          view.instruction->name(), output.space, 2));
+    }
+    kernel.block = BlockOf(work, parts);
+    // The latency of a chain is paid in every step.
+    kernel.block.latency = std::max(kernel.block.latency, Cycles(target.chip().vpu.latency_cycles));
+    fastest.Offer(kernel, Bytes(0));
+  }
+  if (!fastest.best()) {
+    return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
+                                 view.instruction->Describe(), target.ScopedVmem().value()));
+  }
+  return *fastest.best();
+}
+
+}  // namespace tpusim::kernels

@@ -1,0 +1,216 @@
+#include "workloads/kernels/product.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ragged.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::PrimitiveType;
+using hlo::Shape;
+
+template <typename Dims>
+bool Contains(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+std::optional<isa::NumberFormat> FormatOf(PrimitiveType type,
+                                          const hlo::pb::PrecisionConfig& precision) {
+  switch (type) {
+    case PrimitiveType::kBf16:
+    case PrimitiveType::kPred:
+      return isa::NumberFormat::kBf16;
+    case PrimitiveType::kF16:  // no format of the arrays; goes in as f32 does
+    case PrimitiveType::kC64:
+    case PrimitiveType::kF32: {
+      int highest = 0;
+      for (int p : precision.operand_precision()) highest = std::max(highest, p);
+      if (highest == 0) return isa::NumberFormat::kF32;
+      return highest == 1 ? isa::NumberFormat::kF32High : isa::NumberFormat::kF32Highest;
+    }
+    case PrimitiveType::kS8:
+    case PrimitiveType::kU8:
+      return isa::NumberFormat::kInt8;
+    case PrimitiveType::kS4:
+    case PrimitiveType::kU4:
+    case PrimitiveType::kS2:
+    case PrimitiveType::kU2:
+      return isa::NumberFormat::kInt4;
+    case PrimitiveType::kF8E5M2:
+    case PrimitiveType::kF8E4M3Fn:
+    case PrimitiveType::kF8E4M3:
+    case PrimitiveType::kF8E4M3B11Fnuz:
+    case PrimitiveType::kF8E5M2Fnuz:
+    case PrimitiveType::kF8E4M3Fnuz:
+    case PrimitiveType::kF8E3M4:
+      return isa::NumberFormat::kFp8;
+    case PrimitiveType::kS16:
+    case PrimitiveType::kU16:
+    case PrimitiveType::kS32:
+    case PrimitiveType::kU32:
+      return isa::NumberFormat::kInt32;
+    default:
+      return std::nullopt;
+  }
+}
+
+Product SizesOfDot(const Instruction& dot) {
+  const hlo::DotDims dims = hlo::GetDotDims(dot);
+  const Shape& lhs = dot.operand(0)->shape();
+  const Shape& rhs = dot.operand(1)->shape();
+  Product p;
+  for (int64_t d = 0; d < lhs.rank(); ++d) {
+    int64_t& extent = Contains(dims.lhs_batch, d)         ? p.batch
+                      : Contains(dims.lhs_contracting, d) ? p.k
+                                                          : p.m;
+    extent *= lhs.dims[d];
+  }
+  for (int64_t d : hlo::FreeDims(rhs.rank(), dims.rhs_contracting, dims.rhs_batch)) {
+    p.n *= rhs.dims[d];
+  }
+  return p;
+}
+
+// The dimension that falls into groups is a row, contracting or batch dimension
+// of the left side. Group sizes are data: equal unless stated.
+Product SizesOfRaggedDot(const Instruction& dot) {
+  const hlo::DotDims dims = hlo::GetDotDims(dot);
+  const auto& ragged = dot.attrs().ragged_dot_dimension_numbers();
+  const Shape& rhs = dot.operand(1)->shape();
+  const int64_t groups = std::max<int64_t>(1, dot.operand(2)->shape().ElementCount());
+  Product p = SizesOfDot(dot);
+  for (int64_t d : ragged.rhs_group_dimensions()) p.n /= std::max<int64_t>(1, rhs.dims[d]);
+  const int64_t split = hlo::RaggedDimension(dot);
+  if (Contains(dims.lhs_batch, split)) return p;
+  const bool contracts = Contains(dims.lhs_contracting, split);
+  int64_t& extent = contracts ? p.k : p.m;
+  if (const auto stated = hlo::RaggedSizes(dot)) {
+    // Other dimensions of the same kind multiply every row.
+    const int64_t each =
+        std::max<int64_t>(1, extent / std::max<int64_t>(1, dot.operand(0)->shape().dims[split]));
+    std::vector<int64_t> sizes;
+    for (int64_t size : *stated) {
+      // Nobody multiplies the rows of an empty group; its zeros are written.
+      if (size > 0 || contracts) sizes.push_back(size * each);
+    }
+    if (sizes.empty()) sizes.push_back(1);
+    extent = std::max<int64_t>(1, *std::max_element(sizes.begin(), sizes.end()));
+    if (std::count(sizes.begin(), sizes.end(), extent) == static_cast<int64_t>(sizes.size())) {
+      p.batch *= static_cast<int64_t>(sizes.size());
+    } else {
+      p.groups = std::move(sizes);
+      p.groups_of_k = contracts;
+    }
+    return p;
+  }
+  extent = CeilDiv(extent, groups);
+  p.batch *= groups;
+  return p;
+}
+
+Product SizesOfConvolution(const Instruction& conv, const target::Target& target) {
+  const auto& numbers = conv.attrs().convolution_dimension_numbers();
+  const Shape& in = conv.operand(0)->shape();
+  const Shape& kernel = conv.operand(1)->shape();
+  const Shape& out = conv.shape();
+  const int64_t groups = hlo::FeatureGroupCount(conv) * hlo::BatchGroupCount(conv);
+  Product p;
+  p.batch = groups;
+  p.n = CeilDiv(out.dims[numbers.output_feature_dimension()], groups);
+  p.m = out.dims[numbers.output_batch_dimension()];
+  const std::vector<hlo::WindowDim> window = hlo::GetWindow(conv);
+  double taps = 1;
+  for (int s = 0; s < numbers.output_spatial_dimensions_size(); ++s) {
+    const int64_t outputs = out.dims[numbers.output_spatial_dimensions(s)];
+    const hlo::WindowDim& w = window[s];
+    p.m *= outputs;
+    // Taps over holes of a dilated input are left out.
+    taps *= std::max(1.0, static_cast<double>(w.size) / static_cast<double>(w.base_dilation));
+    if (s == 0) {
+      p.halo_rows = std::max<int64_t>(0, (w.size - 1) * w.window_dilation + 1 - w.stride);
+    } else {
+      p.row_elements *= outputs;
+    }
+  }
+  const int64_t features = kernel.dims[numbers.kernel_input_feature_dimension()];
+  const auto whole = static_cast<int64_t>(taps + 0.5);
+  // Few features leave rows of the array idle, tap by tap.
+  p.k = whole == 1 ? features : whole * RoundUp(features, target.chip().mxu.rows);
+  const auto bytes = [&](const Shape& shape, int64_t rows, int64_t columns) {
+    const Bytes seen = target.PaddedSize(hlo::MakeShape(shape.element_type, {rows, columns}));
+    return static_cast<double>(target.PaddedSize(shape).value()) /
+           static_cast<double>((seen * p.batch).value());
+  };
+  p.lhs_density = bytes(in, p.m, p.k);
+  p.rhs_density = bytes(kernel, p.k, p.n);
+  return p;
+}
+
+}  // namespace
+
+int64_t AllRows(const Product& p) {
+  if (p.groups.empty() || p.groups_of_k) return p.m;
+  return std::accumulate(p.groups.begin(), p.groups.end(), int64_t{0});
+}
+
+int64_t AllDepth(const Product& p) {
+  if (p.groups.empty() || !p.groups_of_k) return p.k;
+  return std::accumulate(p.groups.begin(), p.groups.end(), int64_t{0});
+}
+
+bool IsProduct(Opcode opcode) {
+  return opcode == Opcode::kDot || opcode == Opcode::kRaggedDot || opcode == Opcode::kConvolution;
+}
+
+bool RunsOnVectorUnits(const Instruction& product) {
+  if (product.opcode() == Opcode::kDot) {
+    const Product p = SizesOfDot(product);
+    return p.m == 1 || p.n == 1;
+  }
+  if (product.opcode() != Opcode::kConvolution) return false;
+  const auto& numbers = product.attrs().convolution_dimension_numbers();
+  const int64_t features =
+      product.operand(1)->shape().dims[numbers.kernel_input_feature_dimension()];
+  return features == 1 && hlo::FeatureGroupCount(product) > 1;
+}
+
+absl::StatusOr<Product> ProductOf(const Instruction& instruction, const target::Target& target) {
+  Product p;
+  switch (instruction.opcode()) {
+    case Opcode::kDot:
+      p = SizesOfDot(instruction);
+      break;
+    case Opcode::kRaggedDot:
+      p = SizesOfRaggedDot(instruction);
+      break;
+    case Opcode::kConvolution:
+      p = SizesOfConvolution(instruction, target);
+      break;
+    default:
+      TPUSIM_CHECK(false, "only dots and convolutions are products");
+  }
+  // The wider operand decides.
+  const PrimitiveType lhs = instruction.operand(0)->shape().element_type;
+  const PrimitiveType rhs = instruction.operand(1)->shape().element_type;
+  const PrimitiveType type = hlo::BitWidth(lhs) >= hlo::BitWidth(rhs) ? lhs : rhs;
+  const auto format = FormatOf(type, instruction.attrs().precision_config());
+  if (!format) {
+    return NoRule(fmt::format("no kernel for {}: the matrix unit has no rule for {} operands",
+                              instruction.Describe(), hlo::PrimitiveTypeName(type)));
+  }
+  p.format = *format;
+  if (hlo::IsComplex(type)) p.repeats = 4;
+  return p;
+}
+
+}  // namespace tpusim::kernels

@@ -1,0 +1,53 @@
+// The one product of a kernel as the systolic arrays see it.
+#ifndef TPUSIM_WORKLOADS_KERNELS_PRODUCT_H_
+#define TPUSIM_WORKLOADS_KERNELS_PRODUCT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/isa/program.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::kernels {
+
+// batch x [m,k] x [k,n]. A dot is that by itself. A ragged dot has one product
+// per group, all of one size unless the user stated others. A convolution is one product per tap of
+// its window, all added up: k is taps x input features, each tap's features padded to whole rows of
+// the array, and no patches are materialised. The left side is then much smaller in memory than m x
+// k.
+struct Product {
+  int64_t batch = 1, m = 1, k = 1, n = 1;
+  // Sizes that differ, of the groups that `m` rows (or `k`, if set) fall into; `m`
+  // (or `k`) is then the largest. Each group is padded to whole blocks.
+  std::vector<int64_t> groups;
+  bool groups_of_k = false;
+  isa::NumberFormat format = isa::NumberFormat::kBf16;
+  int64_t repeats = 1;  // real products that one complex product takes
+  // Bytes in memory over bytes of the sides as products see them.
+  double lhs_density = 1, rhs_density = 1;
+  // A convolution's windows overlap: a block of rows of the output needs
+  // `halo_rows` more rows of input than it has itself, of `row_elements` outputs.
+  int64_t halo_rows = 0, row_elements = 1;
+};
+
+// The extent that falls into groups, all of them together.
+int64_t AllRows(const Product& product);
+int64_t AllDepth(const Product& product);
+
+// Is this an instruction that the arrays execute?
+bool IsProduct(hlo::Opcode opcode);
+
+// Products that would leave the arrays idle are multiplied and added up on the
+// vector units instead: one row by a matrix (as the TPU compiler does), and
+// convolutions whose groups have one feature.
+bool RunsOnVectorUnits(const hlo::Instruction& product);
+
+// Error (no rule): a dtype that the arrays have no rule for.
+absl::StatusOr<Product> ProductOf(const hlo::Instruction& instruction,
+                                  const target::Target& target);
+
+}  // namespace tpusim::kernels
+
+#endif  // TPUSIM_WORKLOADS_KERNELS_PRODUCT_H_

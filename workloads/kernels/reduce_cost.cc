@@ -1,0 +1,165 @@
+// Reductions: over whole dimensions and over windows.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "configs/status_macros.h"
+#include "configs/units.h"
+#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/kernels/kernel_view.h"
+#include "workloads/kernels/vector_cost.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using hlo::Instruction;
+
+// Operands that are reduced together: argmax reduces values and their indices.
+int64_t ArraysOf(const Instruction& i) { return static_cast<int64_t>(i.operands().size()) / 2; }
+
+}  // namespace
+
+// Every register of input is combined once. Where the lane dimension goes, the
+// remaining registers of partial results are transposed, so that their lanes become
+// registers, and these are combined: up to lanes / sublanes of them (a square of lanes
+// by lanes) enter the cross-lane unit together, and leave it in `sublanes` pops. Where
+// the sublane dimension goes, three rotate-and-combine steps.
+absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const target::Target& target) {
+  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*reduce.called()[0]));
+  const hlo::Shape& input = reduce.operand(0)->shape();
+  const double registers = static_cast<double>(VectorRegisters(target, input));
+  VectorWork work = call * registers;
+  bool lanes = false, sublanes = false;
+  int64_t kept_rows = 1, kept = 1;
+  const std::vector<int64_t> dims = hlo::Dimensions(reduce);
+  for (int64_t d = 0; d < input.rank(); ++d) {
+    const bool reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
+    if (reduced && d == input.rank() - 1) lanes = true;
+    if (reduced && d == input.rank() - 2) sublanes = true;
+    if (!reduced && d != input.rank() - 1) kept_rows *= input.dims[d];
+    if (!reduced) kept *= input.dims[d];
+  }
+  const double arrays = static_cast<double>(ArraysOf(reduce));
+  const configs::VpuParams& vpu = target.chip().vpu;
+  const double pops = static_cast<double>(vpu.sublanes);
+  if (lanes) {
+    const double partial = std::ceil(static_cast<double>(kept_rows) / pops);
+    const double together = static_cast<double>(vpu.lanes) / pops;
+    const double groups = std::ceil(partial / together);
+    work.xlu += arrays * (partial + groups * pops);
+    work += call * std::max(partial, groups * pops);
+  } else if (sublanes) {
+    const double steps =
+        static_cast<double>(std::bit_width(static_cast<uint64_t>(vpu.sublanes - 1)));
+    const double partial = std::ceil(static_cast<double>(kept) / static_cast<double>(vpu.lanes));
+    work.xlu += arrays * steps * partial;
+    work += call * (steps * partial);
+  }
+  return work;
+}
+
+// A row by a matrix: every register of the matrix is multiplied by the element of
+// the row that belongs to its sublanes (or lanes) and added; what a register holds
+// of one result is reduced at the end. A convolution of single features: every
+// register of results, once per tap.
+VectorWork MultiplyAddWork(const Instruction& product, const target::Target& target) {
+  const configs::VpuParams& vpu = target.chip().vpu;
+  VectorWork work;
+  if (product.opcode() == hlo::Opcode::kConvolution) {
+    double taps = 1;
+    bool shifted = false;
+    for (const hlo::WindowDim& w : hlo::GetWindow(product)) {
+      taps *= static_cast<double>(w.size);
+      shifted = shifted || w.size > 1;
+    }
+    const double registers = static_cast<double>(VectorRegisters(target, product.shape()));
+    work.valu = 2 * taps * registers;
+    work.load = taps * registers;
+    // Neighbours along the sublanes come by rotation.
+    if (shifted) work.xlu = taps * registers;
+    return work;
+  }
+  const hlo::Shape &lhs = product.operand(0)->shape(), &rhs = product.operand(1)->shape();
+  const hlo::Shape& larger = lhs.ElementCount() > rhs.ElementCount() ? lhs : rhs;
+  const double results = static_cast<double>(VectorRegisters(target, product.shape()));
+  work.valu = 2 * static_cast<double>(VectorRegisters(target, larger));
+  const double steps = static_cast<double>(std::bit_width(static_cast<uint64_t>(vpu.sublanes - 1)));
+  work.valu += steps * results;
+  work.xlu = steps * results;
+  return work;
+}
+
+// A window of w combines w - 1 neighbours of every result; doubling (combine
+// windows of 1 to 2 to 4 ... and then the pieces that make w) needs at most
+// 2 log2(w) combinations of shifted copies. A shift along lanes or sublanes goes
+// through the cross-lane unit.
+//
+// A cumulative sum, a window of the whole extent, is a running sum: every register is
+// combined with the one before. Along lanes or sublanes it is first transposed, so that
+// its dimension counts registers, and turned back at the end. The TPU compiler does it in
+// blocks of as many elements as there are lanes: it sums the last elements of the blocks
+// likewise, and adds to every block what comes before it.
+absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const target::Target& target) {
+  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*i.called()[0]));
+  const hlo::Shape& input = i.operand(0)->shape();
+  const hlo::Shape& result = *hlo::Leaves(i.shape())[0];
+  const double arrays = static_cast<double>(ArraysOf(i));
+  const std::vector<hlo::WindowDim> window = hlo::GetWindow(i);
+  VectorWork work;
+  // Dimension by dimension, outermost first: what is left shrinks with strides.
+  hlo::Shape shape = input;
+  for (int64_t d = 0; d < input.rank(); ++d) {
+    const hlo::WindowDim& w = window[d];
+    shape.dims[d] = w.stride == 1 ? std::max(input.dims[d], result.dims[d]) : result.dims[d];
+    const double registers = static_cast<double>(VectorRegisters(target, shape));
+    const bool in_registers = d >= input.rank() - 2;  // along lanes or sublanes
+    const int64_t doubling = std::min(w.size - 1, 2 * CeilLog2(w.size));
+    double combinations = static_cast<double>(doubling), shifts = in_registers ? combinations : 0;
+    if (w.size >= input.dims[d] && w.stride == 1 && w.size > 1 && result.dims[d] == input.dims[d]) {
+      // Of few elements doubling is as good: it shifts log2 times and does not turn.
+      const double turns = in_registers ? 2 : 0, doubled = static_cast<double>(CeilLog2(w.size));
+      const double sums = w.size > target.chip().vpu.lanes ? 2 : 1;
+      combinations = turns < doubled ? sums : doubled;
+      shifts = std::min(turns, doubled);
+    }
+    work += call * (combinations * registers);
+    work.xlu += arrays * shifts * registers;
+    // Each round reads what the one before wrote.
+    work.load += arrays * combinations * registers;
+    work.store += arrays * combinations * registers;
+  }
+  // A window of one element is a copy.
+  work.valu += static_cast<double>(VectorRegisters(target, result));
+  return work;
+}
+
+// The gradient of a pooling window: every element of the window is compared with
+// the best so far (and its position kept), then every position adds the source
+// where it won.
+absl::StatusOr<VectorWork> SelectAndScatterWork(const Instruction& i,
+                                                const target::Target& target) {
+  ASSIGN_OR_RETURN(const VectorWork select, CallCost(*i.called()[0]));
+  ASSIGN_OR_RETURN(const VectorWork scatter, CallCost(*i.called()[1]));
+  const hlo::Shape& source = i.operand(1)->shape();
+  double elements = 1;
+  double minor = 1;
+  const std::vector<hlo::WindowDim> window = hlo::GetWindow(i);
+  for (size_t d = 0; d < window.size(); ++d) {
+    elements *= static_cast<double>(window[d].size);
+    if (d + 2 >= window.size()) minor *= static_cast<double>(window[d].size);
+  }
+  const double registers = static_cast<double>(VectorRegisters(target, source));
+  VectorWork work = select * (elements * registers);
+  work.valu += 2 * elements * registers;  // keep the value and its position
+  work += scatter * (elements * registers);
+  work.valu += 2 * elements * registers;  // is it the winner: compare, mask
+  // Shifts along lanes and sublanes, there and back.
+  if (minor > 1) work.xlu += 2 * elements * registers;
+  work.load += 2 * elements * registers;
+  work.store += elements * registers;
+  return work;
+}
+
+}  // namespace tpusim::kernels

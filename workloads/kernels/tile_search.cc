@@ -1,0 +1,48 @@
+#include "workloads/kernels/tile_search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/timing/kernel_time.h"
+
+namespace tpusim::kernels {
+
+std::vector<int64_t> CandidateCounts(int64_t units, int64_t limit) {
+  std::vector<int64_t> counts;
+  for (int64_t power = 1; power <= std::min(units, limit); power *= 2) {
+    counts.push_back(power);
+    const int64_t between = power * 3 / 2;
+    if (power > 1 && between < std::min(units, limit)) counts.push_back(between);
+  }
+  if (units <= limit && counts.back() != units) counts.push_back(units);
+  return counts;
+}
+
+Split SplitExtent(int64_t extent, int64_t unit, int64_t count) {
+  Split split;
+  split.block = std::min(extent, CeilDiv(CeilDiv(extent, unit), count) * unit);
+  split.dim.count = CeilDiv(extent, split.block);
+  const int64_t last = extent - (split.dim.count - 1) * split.block;
+  split.dim.last_fraction = static_cast<double>(last) / static_cast<double>(split.block);
+  return split;
+}
+
+Bytes WindowBytes(const isa::Kernel& kernel) {
+  Bytes total(0);
+  for (const isa::Window& w : kernel.windows) {
+    if (w.space == isa::MemorySpace::kVmem) continue;
+    total += w.bytes * w.buffers;
+  }
+  return total;
+}
+
+void FastestKernel::Offer(const isa::Kernel& kernel, Bytes scratch) {
+  if (WindowBytes(kernel) + scratch > target_.ScopedVmem()) return;
+  if (best_ && timing::KernelTimeBound(target_.chip(), kernel) > best_time_) return;
+  const Picoseconds time = timing::KernelTime(target_.chip(), kernel);
+  if (best_ && std::pair(time, kernel.Steps()) >= std::pair(best_time_, best_->Steps())) return;
+  best_ = kernel;
+  best_time_ = time;
+}
+
+}  // namespace tpusim::kernels

@@ -1,0 +1,158 @@
+#include "workloads/kernels/vector_cost.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/opcode.h"
+#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/kernel_view.h"
+#include "workloads/kernels/product.h"
+
+namespace tpusim::kernels {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+VectorWork& VectorWork::operator+=(const VectorWork& other) {
+  valu += other.valu;
+  eup += other.eup;
+  xlu += other.xlu;
+  load += other.load;
+  store += other.store;
+  scalar += other.scalar;
+  latency += other.latency;
+  return *this;
+}
+
+VectorWork VectorWork::operator*(double times) const {
+  VectorWork work = *this;
+  work.valu *= times;
+  work.eup *= times;
+  work.xlu *= times;
+  work.load *= times;
+  work.store *= times;
+  work.scalar *= times;
+  work.latency *= times;
+  return work;
+}
+
+isa::Block BlockOf(const VectorWork& work, int64_t steps) {
+  const auto per_step = [steps](double total) {
+    return static_cast<int64_t>(std::ceil(total / static_cast<double>(steps) - 1e-9));
+  };
+  isa::Block block;
+  block.valu = per_step(work.valu);
+  block.eup = per_step(work.eup);
+  block.xlu = per_step(work.xlu);
+  block.load = per_step(work.load);
+  block.store = per_step(work.store);
+  block.scalar = Cycles(per_step(work.scalar));
+  block.latency = Cycles(per_step(work.latency));
+  return block;
+}
+
+// Philox-4x32-10: 10 rounds of 2 high and 2 low products, 4 xors and 2 key
+// additions for 4 words. Threefry-2x32-20: 20 rounds of an addition, a rotation
+// (2 shifts and an or) and a xor, and 5 key injections of 3 additions, for 2
+// words. (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11.)
+VectorWork RandomWork(const Instruction& generator, const target::Target& target) {
+  constexpr double kHigh = 6, kLow = 4;  // as kMulhi and the integer kMultiply
+  constexpr double kPhilox = 10 * (2 * kHigh + 2 * kLow + 4 + 2) / 4;
+  constexpr double kThreefry = (20 * (1 + 3 + 1) + 5 * 3) / 2.0;
+  const bool threefry = generator.attrs().rng_algorithm() == hlo::pb::RNG_THREE_FRY;
+  VectorWork work;
+  for (const hlo::Shape* leaf : hlo::Leaves(generator.shape())) {
+    const double words = static_cast<double>(CeilDiv(leaf->ByteSize().value(), 4));
+    const double registers = std::ceil(
+        words / static_cast<double>(target.chip().vpu.sublanes * target.chip().vpu.lanes));
+    work.valu += (threefry ? kThreefry : kPhilox) * registers;
+  }
+  return work;
+}
+
+absl::StatusOr<VectorWork> VectorWorkOf(const Instruction& i, const target::Target& target) {
+  if (const auto cost = ElementwiseCost(i)) {
+    return *cost * static_cast<double>(VectorRegisters(target, i.shape()));
+  }
+  switch (i.opcode()) {
+    case Opcode::kConstant:
+    case Opcode::kBitcast:
+    case Opcode::kParameter:
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kOptBarrier:
+      return VectorWork{};
+    case Opcode::kDot:
+    case Opcode::kRaggedDot:
+    case Opcode::kConvolution:
+      // On the arrays, the vector work of a product is counted with it.
+      return RunsOnVectorUnits(i) ? MultiplyAddWork(i, target) : VectorWork{};
+    case Opcode::kIota: {
+      VectorWork work;
+      work.valu = static_cast<double>(VectorRegisters(target, i.shape()));
+      return work;
+    }
+    case Opcode::kBroadcast:
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+    case Opcode::kDynamicUpdateSlice:
+    case Opcode::kPad:
+    case Opcode::kConcatenate:
+    case Opcode::kReshape:
+    case Opcode::kTranspose:
+    case Opcode::kReverse:
+      return MoveWork(i, target);
+    case Opcode::kMap: {
+      ASSIGN_OR_RETURN(const VectorWork call, CallCost(*i.called()[0]));
+      return call * static_cast<double>(VectorRegisters(target, i.shape()));
+    }
+    case Opcode::kFusion: {
+      // A fusion inside a fusion.
+      VectorWork work;
+      for (const Instruction* inner : i.called()[0]->PostOrder()) {
+        ASSIGN_OR_RETURN(const VectorWork one, VectorWorkOf(*inner, target));
+        work += one;
+      }
+      return work;
+    }
+    case Opcode::kReduce:
+      return ReduceWork(i, target);
+    case Opcode::kReduceWindow:
+      return ReduceWindowWork(i, target);
+    case Opcode::kSelectAndScatter:
+      return SelectAndScatterWork(i, target);
+    case Opcode::kGather:
+      return GatherWork(i, target);
+    case Opcode::kScatter:
+      return ScatterWork(i, target);
+    case Opcode::kSort:
+      return SortWork(i, target);
+    case Opcode::kTopk:
+      return TopKWork(i, i.attrs().k(), target);
+    case Opcode::kCustomCall:
+      if (IsPartialReduceCall(i)) {
+        // Compare, keep the better value and its position.
+        VectorWork work;
+        work.valu = 3 * static_cast<double>(VectorRegisters(target, i.operand(0)->shape()));
+        return work;
+      }
+      if (!IsTopKCall(i)) break;
+      return TopKWork(i, hlo::Leaves(i.shape())[0]->dims.back(), target);
+    case Opcode::kRngBitGenerator:
+      return RandomWork(i, target);
+    default:
+      break;
+  }
+  return NoRule(fmt::format("no kernel for {}: op '{}' has no vector cost rule", i.Describe(),
+                            hlo::OpcodeName(i.opcode())));
+}
+
+double RepackWork(const hlo::Shape& shape, const target::Target& target) {
+  const int64_t bits = hlo::BitWidth(shape.element_type);
+  if (bits >= 32 || !shape.IsArray()) return 0;
+  return static_cast<double>(VectorRegisters(target, shape));
+}
+
+}  // namespace tpusim::kernels

@@ -1,0 +1,63 @@
+// What one HLO instruction asks of the vector slots and the scalar core.
+//
+// One function per family of operations, each in a file of its own; all give
+// slot operations of a whole instruction, as whole-register operations. Kernels
+// add up their members' work and divide it by the steps of their grid.
+#ifndef TPUSIM_WORKLOADS_KERNELS_VECTOR_COST_H_
+#define TPUSIM_WORKLOADS_KERNELS_VECTOR_COST_H_
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "models/isa/program.h"
+#include "workloads/hlo/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::kernels {
+
+// Slot operations of a whole instruction (not per register). `load` and `store`
+// count registers that go through VMEM inside the kernel, beside its operands
+// and results, which the kernel counts itself.
+struct VectorWork {
+  double valu = 0, eup = 0, xlu = 0, load = 0, store = 0;
+  double scalar = 0;   // cycles of the scalar core
+  double latency = 0;  // cycles of dependent chains that nothing hides
+  VectorWork& operator+=(const VectorWork& other);
+  VectorWork operator*(double times) const;
+};
+
+// The work of one of `steps` equal grid steps.
+isa::Block BlockOf(const VectorWork& work, int64_t steps);
+
+// Error (no rule): an instruction that has no vector implementation here, named
+// with its source line.
+absl::StatusOr<VectorWork> VectorWorkOf(const hlo::Instruction& instruction,
+                                        const target::Target& target);
+
+// Unpacking (packing) of narrow elements on their way in (out): one operation per
+// 32-bit register of elements; nothing for 32-bit types.
+double RepackWork(const hlo::Shape& shape, const target::Target& target);
+
+// ---- Families --------------------------------------------------------------
+
+// Operations per register of results of an elementwise operation, or nullopt.
+std::optional<VectorWork> ElementwiseCost(const hlo::Instruction& instruction);
+// Per register of one call of a scalar computation: a reducer, a comparator.
+absl::StatusOr<VectorWork> CallCost(const hlo::Computation& computation);
+
+absl::StatusOr<VectorWork> ReduceWork(const hlo::Instruction& reduce, const target::Target&);
+absl::StatusOr<VectorWork> ReduceWindowWork(const hlo::Instruction& window, const target::Target&);
+absl::StatusOr<VectorWork> SelectAndScatterWork(const hlo::Instruction& i, const target::Target&);
+// Copies, slices, pads, transposes and what else only moves elements.
+VectorWork MoveWork(const hlo::Instruction& move, const target::Target& target);
+// A product by multiplications and additions, where the arrays would idle.
+VectorWork MultiplyAddWork(const hlo::Instruction& product, const target::Target& target);
+VectorWork GatherWork(const hlo::Instruction& gather, const target::Target& target);
+absl::StatusOr<VectorWork> ScatterWork(const hlo::Instruction& scatter, const target::Target&);
+absl::StatusOr<VectorWork> SortWork(const hlo::Instruction& sort, const target::Target& target);
+VectorWork TopKWork(const hlo::Instruction& top_k, int64_t k, const target::Target& target);
+VectorWork RandomWork(const hlo::Instruction& generator, const target::Target& target);
+
+}  // namespace tpusim::kernels
+
+#endif  // TPUSIM_WORKLOADS_KERNELS_VECTOR_COST_H_

@@ -1,0 +1,37 @@
+// What a pass may know of the machine: a view of the configuration.
+#ifndef TPUSIM_WORKLOADS_TARGET_TARGET_H_
+#define TPUSIM_WORKLOADS_TARGET_TARGET_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "configs/config.h"
+#include "configs/units.h"
+#include "workloads/hlo/shape.h"
+
+namespace tpusim::target {
+
+class Target {
+ public:
+  explicit Target(const configs::Config& config) : config_(&config) {}
+
+  const configs::Config& config() const { return *config_; }
+  const configs::ChipParams& chip() const { return config_->chip; }
+  Bytes UsableHbm() const { return chip().hbm.bytes - chip().hbm.reserved_bytes; }
+  Bytes UsableCmem() const { return Bytes(chip().cmem.bytes.value() / chip().devices); }
+  Bytes ScopedVmem() const { return chip().vmem.scoped_bytes; }
+
+  // Tiles of the compiler's layout for an array, major tile first: the last two
+  // dimensions in registers of sublanes x lanes; short second-minor extents
+  // shrink the tile, one-dimensional arrays grow it.
+  std::vector<int64_t> TileOf(const hlo::Shape& array) const;
+  // Bytes of a buffer with its layout's padding; tuples sum their leaves.
+  Bytes PaddedSize(const hlo::Shape& shape) const;
+
+ private:
+  const configs::Config* config_;
+};
+
+}  // namespace tpusim::target
+
+#endif  // TPUSIM_WORKLOADS_TARGET_TARGET_H_
