@@ -40,12 +40,12 @@ void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& de
     if (flow.active) flows.push_back(&flow);
   }
   // In an order that does not depend on who was first within an instant.
-  const auto resource = [](const FlowUse& use) { return use.resource; };
+  const auto resource_of = [](const FlowUse& use) { return use.resource; };
   std::sort(flows.begin(), flows.end(), [&](const Flow* a, const Flow* b) {
     if (a->started != b->started) return a->started < b->started;
     const auto order = std::lexicographical_compare_three_way(
         a->uses.begin(), a->uses.end(), b->uses.begin(), b->uses.end(),
-        [&](const FlowUse& x, const FlowUse& y) { return resource(x) <=> resource(y); });
+        [&](const FlowUse& x, const FlowUse& y) { return resource_of(x) <=> resource_of(y); });
     return order != 0 ? order < 0 : a->sequence < b->sequence;
   });
   visitor.Same(static_cast<int64_t>(flows.size()));
