@@ -263,15 +263,11 @@ def test_a_signal_leaves_no_temporary_files(binary, tmp_path, number, code):
     os.mkfifo(tmp_path / "never")
     keep = os.open(tmp_path / "never", os.O_RDWR)  # so that opening it does not block
     try:
-        command = [binary, "--config", SLICE, str(example("collective_matmul_int32"))]
-        command += ["--trace-chips", "all", "--trace", "never", "--report", "r.json"]
         # A shell starts jobs in the background with interrupts ignored, these tests perhaps too.
-        process = subprocess.Popen(
-            command,
-            cwd=tmp_path,
-            stderr=subprocess.PIPE,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
+        command = ["env", "--default-signal=INT", binary, "--config", SLICE]
+        command += [str(example("collective_matmul_int32"))]
+        command += ["--trace-chips", "all", "--trace", "never", "--report", "r.json"]
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
         time.sleep(2)
         assert process.poll() is None, "the trace is larger than a pipe holds"
         process.send_signal(number)
