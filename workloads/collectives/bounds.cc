@@ -24,6 +24,7 @@
 // links, PCIe to the network; it adds to what a chip can receive.
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "workloads/collectives/candidates.h"
@@ -104,8 +105,24 @@ Crossing CrossingOf(CollectiveKind kind, double v, int64_t inside, int64_t all) 
   return {};
 }
 
-// How the members of a group are spread over chips, or over slices: place -> members.
-using Spread = std::map<int64_t, int64_t>;
+// How the members of a group are spread over chips, or over slices: members by place, in the
+// order of places.
+using Spread = std::vector<std::pair<int64_t, int64_t>>;
+
+// `place_of` says where a device is.
+template <typename PlaceOf>
+Spread SpreadOf(const std::vector<int64_t>& group, PlaceOf place_of) {
+  std::vector<int64_t> places;
+  places.reserve(group.size());
+  for (const int64_t device : group) places.push_back(place_of(device));
+  if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
+  Spread spread;
+  for (const int64_t place : places) {
+    if (spread.empty() || spread.back().first != place) spread.emplace_back(place, 0);
+    ++spread.back().second;
+  }
+  return spread;
+}
 
 // What the members at all places of a group receive together.
 double Receptions(CollectiveKind kind, double v, const Spread& spread, int64_t all) {
@@ -123,7 +140,8 @@ double Receptions(CollectiveKind kind, double v, const Spread& spread, int64_t a
 // per second.
 class PlaceBound {
  public:
-  PlaceBound(CollectiveKind kind, Bytes v) : kind_(kind), v_(static_cast<double>(v.value())) {}
+  PlaceBound(CollectiveKind kind, Bytes v, int64_t places)
+      : kind_(kind), v_(static_cast<double>(v.value())), crossing_(static_cast<size_t>(places)) {}
 
   void Add(const Spread& spread, int64_t all) {
     for (const auto& [place, members] : spread) {
@@ -136,10 +154,10 @@ class PlaceBound {
   template <typename Rate>
   double Seconds(Rate rate) const {
     double worst = 0, total = 0;
-    for (const auto& [place, crossing] : crossing_) {
-      const double bytes = std::max(crossing.in, crossing.out);
+    for (size_t place = 0; place < crossing_.size(); ++place) {
+      const double bytes = std::max(crossing_[place].in, crossing_[place].out);
       if (bytes == 0) continue;
-      const double at = rate(place);
+      const double at = rate(static_cast<int64_t>(place));
       total += at;
       if (at > 0) worst = std::max(worst, bytes / at);
     }
@@ -149,28 +167,26 @@ class PlaceBound {
  private:
   const CollectiveKind kind_;
   const double v_;
-  std::map<int64_t, Crossing> crossing_;
+  std::vector<Crossing> crossing_;  // by place
   double receptions_ = 0;
 };
 
 Spread ChipsOf(const configs::Config& config, const std::vector<int64_t>& group) {
-  Spread spread;
-  for (const int64_t device : group) ++spread[device / config.topology.devices_per_chip()];
-  return spread;
+  const int64_t per_chip = config.topology.devices_per_chip();
+  return SpreadOf(group, [=](int64_t device) { return device / per_chip; });
 }
 
 Spread SlicesOf(const configs::Config& config, const std::vector<int64_t>& group) {
-  Spread spread;
-  for (const int64_t device : group) {
-    ++spread[config.topology.SliceOf(device / config.topology.devices_per_chip())];
-  }
-  return spread;
+  const configs::Topology& topology = config.topology;
+  return SpreadOf(group, [&](int64_t device) {
+    return topology.SliceOf(device / topology.devices_per_chip());
+  });
 }
 
 // Groups whose routes may lead anywhere: what a chip receives comes over one of its
 // links, or from the host if the group spans slices.
 double ScatteredBound(const configs::Config& config, const CollectiveRequest& request, Bytes v) {
-  PlaceBound places(request.kind, v);
+  PlaceBound places(request.kind, v, config.topology.chips());
   bool slices = false;
   for (const std::vector<int64_t>& group : request.groups) {
     places.Add(ChipsOf(config, group), static_cast<int64_t>(group.size()));
@@ -277,7 +293,7 @@ Picoseconds BoundOf(const configs::Config& config, const CollectiveRequest& requ
 Picoseconds DcnBoundOf(const configs::Config& config, const CollectiveRequest& request,
                        const GroupForm& form, Bytes v) {
   if (config.topology.slices() == 1) return Picoseconds(0);
-  PlaceBound places(request.kind, v);
+  PlaceBound places(request.kind, v, config.topology.slices());
   for (const size_t g : form.groups) {
     const std::vector<int64_t>& group = request.groups[g];
     places.Add(SlicesOf(config, group), static_cast<int64_t>(group.size()));
