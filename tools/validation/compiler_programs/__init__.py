@@ -1,0 +1,32 @@
+"""The programs that are compiled with the TPU compiler and with tpusim; `PROGRAMS` has them all.
+
+Kernels of one device, one family per file; train steps over meshes; the examples of the project.
+"""
+
+from compiler_programs import (
+    attention,
+    convolutions,
+    elementwise,
+    examples,
+    experts,
+    lookups,
+    movement,
+    normalization,
+    products,
+    reductions,
+)
+from compiler_programs.registry import PROGRAMS
+
+__all__ = [
+    "PROGRAMS",
+    "attention",
+    "convolutions",
+    "elementwise",
+    "examples",
+    "experts",
+    "lookups",
+    "movement",
+    "normalization",
+    "products",
+    "reductions",
+]

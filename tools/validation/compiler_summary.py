@@ -1,0 +1,443 @@
+"""What a module of the TPU compiler executes, in a few kilobytes.
+
+    summary = summarize(compiler_hlo.parse(text))
+
+* Kernels: instructions outside of fusions that do work, times the trip counts of the loops around
+  them. Alike ones are one row with a count. Scalars that the compiler does not price are none.
+* Collectives: kind, bytes (of the whole array of the group, per device, as in tpusim's reports),
+  groups, and how they run: `sync`; `async`, with a start and a done, or carried by fusions; or
+  `windowed`, permutes that the compiler made of a product and a collective.
+* What runs between start and done of an asynchronous one, kernels and their estimated cycles.
+* Transfers: copies and slices with a start and a done, that is prefetches and evictions of VMEM.
+"""
+
+import collections
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from compiler_hlo import Array, Computation, Instruction, Module
+
+COLLECTIVES = (
+    *("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all"),
+    *("collective-permute", "collective-broadcast"),
+)
+# What no kernel is: it names, groups or reinterprets values.
+_FREE = {
+    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "domain"),
+    *("partition-id", "replica-id", "opt-barrier", "add-dependency", "get-dimension-size"),
+}
+_FREE_TARGETS = {
+    *("AllocateBuffer", "ConcatBitcast", "AssumeGatherIndicesInBound", "Sharding"),
+    *("GatherScatterIndicesBitpacked", "MoveToHost", "MoveToDevice"),
+}
+_TRANSFERS = ("copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start")
+# Inside of a fusion.
+_PLUMBING = _FREE | {"fusion"}
+_FLAG_SPACES = (2, 4)  # Synchronisation flags and the state of carried collectives.
+_STEPS = 64  # How far a scalar is followed to the constant that it is made of.
+
+
+@dataclasses.dataclass
+class _Pending:
+    """A collective between its start and its done."""
+
+    row: dict[str, Any]
+    kernels: int = 0
+    cycles: int = 0
+
+
+class _Walk:
+    """Collects rows while it goes through what is executed."""
+
+    def __init__(self, module: Module):
+        self.module = module
+        self.kernels: dict[str, dict[str, Any]] = {}
+        self.collectives: dict[str, dict[str, Any]] = {}
+        self.transfers: dict[str, dict[str, int]] = {}
+        self.loops: list[dict[str, Any]] = []
+
+    def run(self, computation: Computation, times: int, windowed: bool) -> tuple[int, int]:
+        """Kernels executed and their cycles, per execution of the computation."""
+        kernels = cycles = 0
+        pending: dict[str, _Pending] = {}
+
+        def executed(count: int, taken: int) -> None:
+            nonlocal kernels, cycles
+            kernels, cycles = kernels + count, cycles + taken
+            for one in pending.values():
+                one.kernels, one.cycles = one.kernels + count, one.cycles + taken
+
+        for i in computation.instructions:
+            if i.opcode in _FREE or self._is_free_call(i):
+                continue
+            if i.opcode == "while":
+                executed(*self._loop(computation, i, times, windowed))
+            elif i.opcode == "conditional":
+                executed(*self._longest(i, times, windowed))
+            elif i.opcode == "call":
+                executed(*self.run(self.module.computations[i.called[0]], times, windowed))
+            elif i.opcode in _TRANSFERS:
+                self._transfer(i, times)
+            elif self._collective(computation, i, times, windowed, pending):
+                continue
+            elif i.opcode.endswith(("-done", "-update")):
+                continue
+            elif i.opcode == "async-start":
+                executed(*self.run(self.module.computations[i.called[0]], times, windowed))
+            elif self._is_kernel(i):
+                executed(1, i.estimated_cycles or 0)
+                self._kernel(computation, i, times)
+        for one in pending.values():
+            self._close(one, times)
+        return kernels, cycles
+
+    def _is_free_call(self, i: Instruction) -> bool:
+        target = i.attribute("custom_call_target").strip('"') if i.opcode == "custom-call" else ""
+        return target in _FREE_TARGETS
+
+    def _is_kernel(self, i: Instruction) -> bool:
+        if i.opcode in ("fusion", "custom-call") or i.estimated_cycles is not None:
+            return True
+        return any(array.elements > 1 for array in i.arrays)
+
+    def _loop(
+        self, computation: Computation, i: Instruction, times: int, windowed: bool
+    ) -> tuple[int, int]:
+        body = i.attribute("body").lstrip("%")
+        trips = trip_count(self.module, computation, i)
+        inside = windowed or "windowed_dot_general" in body
+        row: dict[str, Any] = {"name": i.name, "trips": trips, "count": times}
+        if inside:
+            row["windowed"] = True
+        self.loops.append(row)
+        count = 1 if trips is None else trips
+        if count == 0:
+            return 0, 0
+        kernels, cycles = self.run(self.module.computations[body], times * count, inside)
+        return kernels * count, cycles * count
+
+    def _longest(self, i: Instruction, times: int, windowed: bool) -> tuple[int, int]:
+        """The branch with most cycles counts."""
+        best: tuple[int, _Walk, int] | None = None
+        for name in i.called:
+            walk = _Walk(self.module)
+            kernels, cycles = walk.run(self.module.computations[name], times, windowed)
+            if best is None or cycles > best[0]:
+                best = cycles, walk, kernels
+        if best is None:
+            return 0, 0
+        cycles, walk, kernels = best
+        for mine, other in ((self.kernels, walk.kernels), (self.collectives, walk.collectives)):
+            for key, row in other.items():
+                _add(mine, key, row)
+        self.loops += walk.loops
+        return kernels, cycles
+
+    def _transfer(self, i: Instruction, times: int) -> None:
+        moved = [a for a in i.arrays if a.space not in _FLAG_SPACES]
+        target = moved[0] if i.opcode == "copy-start" else moved[-1]
+        source = moved[-1] if i.opcode == "copy-start" else moved[0]
+        key = f"{i.opcode.removesuffix('-start')} S({source.space}) to S({target.space})"
+        row = self.transfers.setdefault(key, {"count": 0, "bytes": 0})
+        row["count"] += times
+        row["bytes"] += times * target.bytes
+
+    def _collective(
+        self,
+        computation: Computation,
+        i: Instruction,
+        times: int,
+        windowed: bool,
+        pending: dict[str, _Pending],
+    ) -> bool:
+        """Takes note of a start, a done or a synchronous collective; False if it is none."""
+        if i.opcode.endswith("-done"):
+            for name in i.operands:
+                if name in pending:
+                    self._close(pending.pop(name), times)
+                    return True
+            return i.opcode.removesuffix("-done") in COLLECTIVES
+        inner, owner = _collective_in(self.module, computation, i)
+        if inner is None or owner is None:
+            return False
+        kind = inner.opcode.removesuffix("-start")
+        if "all-reduce-scatter" in owner.name:
+            kind = "reduce-scatter"
+        targets = {j.attribute("custom_call_target").strip('"') for j in owner.instructions}
+        channel = f"{kind} of channel {inner.attribute('channel_id')}"
+        if i.opcode == "fusion" and "AsyncCollectiveDone" in targets:
+            if channel in pending:
+                self._close(pending.pop(channel), times)
+            return True
+        if i.opcode == "fusion" and owner.name.startswith("async_collective_fusion"):
+            return False  # A kernel that carries one.
+        row = _collective_row(owner, inner, kind)
+        row["name"] = i.name
+        starts = i.opcode.endswith("-start") or "AsyncCollectiveStart" in targets
+        made = kind == "collective-permute" and inner.op_name.endswith("dot_general")
+        row["mode"] = "windowed" if windowed or made else "async" if starts else "sync"
+        if starts:
+            pending[channel if i.opcode == "fusion" else i.name] = _Pending(row)
+        else:
+            self._close(_Pending(row), times)
+        return True
+
+    def _close(self, one: _Pending, times: int) -> None:
+        row = one.row
+        if one.kernels:
+            row["between_kernels"], row["between_cycles"] = one.kernels, one.cycles
+        key = json.dumps({k: v for k, v in row.items() if k != "name"}, sort_keys=True)
+        _add(self.collectives, key, {**row, "count": times})
+
+    def _kernel(self, computation: Computation, i: Instruction, times: int) -> None:
+        window = i.config.get("window_config", {})
+        kind = i.attribute("kind")
+        ops = opcodes(self.module, i)
+        row: dict[str, Any] = {
+            "opcode": i.opcode,
+            "cycles": i.estimated_cycles,
+            "operands": [str(a) for o in computation.operands(i) for a in _data(o.arrays)],
+            "results": [str(a) for a in _data(i.arrays)],
+        }
+        if kind:
+            row["kind"] = kind
+        if ops:
+            row["ops"] = ops
+        if i.opcode == "custom-call":
+            row["target"] = i.attribute("custom_call_target").strip('"')
+        grid = [int(n) for n in window.get("iteration_bounds", [])]
+        if grid:
+            row["grid"] = grid
+        emitter = i.config.get("convolution_algorithm_config", {}).get("emitter")
+        if emitter:
+            row["emitter"] = emitter
+        if any(name.startswith("async_collective_fusion") for name in i.called):
+            row["carries"] = True
+        key = json.dumps(row, sort_keys=True)
+        _add(self.kernels, key, {"name": i.name, **row, "count": times})
+
+
+def _data(arrays: tuple[Array, ...]) -> list[Array]:
+    return [a for a in arrays if a.space not in _FLAG_SPACES]
+
+
+def _add(rows: dict[str, dict[str, Any]], key: str, row: dict[str, Any]) -> None:
+    if key in rows:
+        rows[key]["count"] += row["count"]
+    else:
+        rows[key] = row
+
+
+def _collective_in(
+    module: Module, computation: Computation, i: Instruction
+) -> tuple[Instruction | None, Computation | None]:
+    """The collective that an instruction is or wraps, and the computation which that is in."""
+    if i.opcode.removesuffix("-start") in COLLECTIVES:
+        return i, computation
+    if i.opcode in ("fusion", "async-start"):
+        for name in i.called:
+            owner = module.computations.get(name)
+            for j in owner.instructions if owner else ():
+                if j.opcode.removesuffix("-start") in COLLECTIVES:
+                    return j, owner
+    return None, None
+
+
+def _collective_row(computation: Computation, inner: Instruction, kind: str) -> dict[str, Any]:
+    operands = [a for o in computation.operands(inner) for a in _data(o.arrays)]
+    results = _data(inner.arrays)
+    if inner.opcode == "all-gather-start":
+        results = results[len(operands) :]
+    whole = results if inner.opcode.startswith("all-gather") else operands
+    algorithm = inner.config.get("collective_algorithm_config", {}).get("emitter")
+    groups = inner.attribute("replica_groups")
+    row: dict[str, Any] = {
+        "kind": kind,
+        "bytes": sum(a.bytes for a in whole),
+        "operands": [str(a) for a in operands],
+    }
+    if groups:
+        row["groups"], row["group_size"] = groups, group_size(groups)
+    pairs = inner.attribute("source_target_pairs")
+    if pairs:
+        row["pairs"] = pairs if len(pairs) <= 120 else pairs[:117] + "..."
+    if algorithm:
+        row["emitter"] = algorithm
+    return row
+
+
+def group_size(groups: str) -> int | None:
+    """Members per group of `{{0,1},{2,3}}`, `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`."""
+    lists = re.match(r"\{\{([\d,]*)\}", groups)
+    if lists:
+        return len(lists[1].split(","))
+    iota = re.match(r"\[\d+,(\d+)\]<=", groups)
+    if iota:
+        return int(iota[1])
+    mesh = re.match(r"mesh\[([^\]]*)\].*?\{([^}]*)\}", groups)
+    if not mesh:
+        return None
+    sizes = {name: int(size) for name, size in re.findall(r"'([^']+)'=(\d+)", mesh[1])}
+    named = re.findall(r"'([^']+)'(?::\(\d+\)(\d+))?", mesh[2])
+    return math.prod(int(part) if part else sizes[name] for name, part in named)
+
+
+def opcodes(module: Module, i: Instruction) -> dict[str, int]:
+    """Opcodes inside of a fusion, and of fusions within, with how many there are of each."""
+    counts: collections.Counter[str] = collections.Counter()
+
+    def visit(computation: Computation) -> Iterator[str]:
+        for j in computation.instructions:
+            if j.opcode not in _PLUMBING:
+                yield j.opcode
+            if j.opcode == "fusion":
+                for name in j.called:
+                    yield from visit(module.computations[name])
+
+    if i.opcode == "fusion":
+        for name in i.called:
+            counts.update(visit(module.computations[name]))
+    return dict(sorted(counts.items()))
+
+
+def trip_count(module: Module, computation: Computation, loop: Instruction) -> int | None:
+    """How often a loop runs that counts from one constant to another; None for any other."""
+    known = loop.config.get("known_trip_count", {}).get("n")
+    if known is not None:
+        return int(known)
+    condition = module.computations[loop.attribute("condition").lstrip("%")]
+    body = module.computations[loop.attribute("body").lstrip("%")]
+    start = next(iter(computation.operands(loop)), None)
+    compare = condition.root
+    if compare.opcode == "fusion":
+        compare = module.computations[compare.called[0]].root
+        condition = _inlined(module, condition)
+    if start is None or compare.opcode != "compare" or len(compare.operands) != 2:
+        return None
+    sides = [_carried(condition, condition.by_name.get(name)) for name in compare.operands]
+    direction = compare.attribute("direction")
+    if isinstance(sides[1], int) and _changes(body, sides[1]) and sides[0] != sides[1]:
+        sides.reverse()
+        direction = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}.get(direction, direction)
+    counter, limit = sides
+    if not isinstance(counter, int):
+        return None
+    end = (
+        _constant(computation, _element(computation, start, limit))
+        if isinstance(limit, int)
+        else _constant(condition, limit)
+    )
+    first = _constant(computation, _element(computation, start, counter))
+    step = _step(body, counter)
+    if first is None or end is None or not step:
+        return None
+    distance = (end - first) if step > 0 else (first - end)
+    inclusive = direction in ("LE", "GE")
+    return max(0, math.ceil((distance + inclusive) / abs(step)))
+
+
+def _inlined(module: Module, condition: Computation) -> Computation:
+    """A condition whose root is a fusion, with the fusion's body in its place."""
+    fusion = condition.root
+    body = module.computations[fusion.called[0]]
+    parameters = {
+        j.name: fusion.operands[int(j.literal)]
+        for j in body.instructions
+        if j.opcode == "parameter"
+    }
+    inner = [
+        dataclasses.replace(j, operands=tuple(parameters.get(o, o) for o in j.operands))
+        for j in body.instructions
+        if j.opcode != "parameter"
+    ]
+    outer = [dataclasses.replace(j, is_root=False) for j in condition.instructions]
+    compare = body.root
+    compare.operands = tuple(parameters.get(o, o) for o in compare.operands)
+    return Computation(condition.name, outer + inner)
+
+
+def _carried(computation: Computation, i: Instruction | None) -> int | Instruction | None:
+    """Which element of the carried tuple a value of the condition is, else the value itself."""
+    seen = i
+    for _ in range(_STEPS):
+        if seen is None or seen.opcode not in ("copy", "bitcast", "convert"):
+            break
+        seen = next(iter(computation.operands(seen)), None)
+    if seen is not None and seen.opcode == "get-tuple-element":
+        return int(seen.attribute("index"))
+    return seen
+
+
+def _element(computation: Computation, start: Instruction, index: int) -> Instruction | None:
+    for _ in range(_STEPS):
+        if start.opcode == "tuple" and index < len(start.operands):
+            return computation.by_name.get(start.operands[index])
+        if start.opcode not in ("copy", "opt-barrier") or not start.operands:
+            return None
+        start = computation.by_name[start.operands[0]]
+    return None
+
+
+def _constant(computation: Computation, i: Instruction | None) -> int | None:
+    """The integer that a scalar is made of."""
+    for _ in range(_STEPS):
+        if i is None:
+            return None
+        if i.opcode == "constant":
+            return int(i.literal) if re.fullmatch(r"-?\d+", i.literal) else None
+        if i.opcode not in ("copy", "bitcast", "convert"):
+            return None
+        i = next(iter(computation.operands(i)), None)
+    return None
+
+
+def _next(body: Computation, index: int) -> Instruction | None:
+    root = body.root
+    return body.by_name.get(root.operands[index]) if index < len(root.operands) else None
+
+
+def _changes(body: Computation, index: int) -> bool:
+    value = _next(body, index)
+    return value is not None and _carried(body, value) != index
+
+
+def _step(body: Computation, index: int) -> int | None:
+    """What the body adds to an element of the carried tuple."""
+    total, value = 0, _next(body, index)
+    for _ in range(_STEPS):
+        if value is None:
+            return None
+        if value.opcode in ("copy", "bitcast"):
+            value = next(iter(body.operands(value)), None)
+        elif value.opcode == "get-tuple-element":
+            return total if int(value.attribute("index")) == index else None
+        elif value.opcode in ("add", "subtract") and len(value.operands) == 2:
+            sides = [body.by_name.get(name) for name in value.operands]
+            amounts = [_constant(body, side) for side in sides]
+            if amounts[1] is not None:
+                total += amounts[1] if value.opcode == "add" else -amounts[1]
+                value = sides[0]
+            elif amounts[0] is not None and value.opcode == "add":
+                total += amounts[0]
+                value = sides[1]
+            else:
+                return None
+        else:
+            return None
+    return None
+
+
+def summarize(module: Module) -> dict[str, Any]:
+    """Kernels, collectives, transfers and loops of a module."""
+    walk = _Walk(module)
+    walk.run(module.entry, 1, False)
+    return {
+        "kernels": list(walk.kernels.values()),
+        "collectives": list(walk.collectives.values()),
+        "transfers": walk.transfers,
+        "loops": walk.loops,
+    }
