@@ -83,7 +83,7 @@ def selected(flags: argparse.Namespace) -> Iterator[tuple[str, str]]:
     for number, (name, entry) in enumerate(PROGRAMS.items()):
         for place, slice_name in enumerate(entry.slices):
             chip = slice_name.partition("-")[0]
-            if fnmatch.fnmatchcase(name, flags.only) and chip in flags.chips:
+            if any(fnmatch.fnmatchcase(name, g) for g in flags.only) and chip in flags.chips:
                 if flags.slices and slice_name not in flags.slices:
                     continue
                 large = entry.family in _FAMILIES_LAST
@@ -226,7 +226,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     p.add_argument("--list", action="store_true", help="programs, and whether there are summaries")
-    p.add_argument("--only", default="*", help="programs by a glob")
+    p.add_argument("--only", default="*", help="globs of programs, comma-separated")
     p.add_argument("--chips", default="v5e,v5p,v6e,v7x", help="comma-separated, in this order")
     p.add_argument("--slices", default="", help="comma-separated; default all")
     p.add_argument("--again", action="store_true", help="also what has a summary")
@@ -236,6 +236,7 @@ def main() -> None:
     p.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     flags = p.parse_args()
     flags.chips = flags.chips.split(",")
+    flags.only = flags.only.split(",")
     flags.slices = [name for name in flags.slices.split(",") if name]
     if flags.child:
         child()

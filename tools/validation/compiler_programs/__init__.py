@@ -6,14 +6,17 @@ Kernels of one device, one family per file; train steps over meshes; the example
 from compiler_programs import (
     attention,
     convolutions,
+    decoder,
     elementwise,
     examples,
     experts,
     lookups,
     movement,
+    networks,
     normalization,
     products,
     reductions,
+    transformers,
 )
 from compiler_programs.registry import PROGRAMS
 
@@ -21,12 +24,15 @@ __all__ = [
     "PROGRAMS",
     "attention",
     "convolutions",
+    "decoder",
     "elementwise",
     "examples",
     "experts",
     "lookups",
     "movement",
+    "networks",
     "normalization",
     "products",
     "reductions",
+    "transformers",
 ]
