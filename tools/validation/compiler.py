@@ -64,7 +64,7 @@ def unpack(path: pathlib.Path) -> dict[str, Any]:
 
 
 def topology_name(slice_name: str) -> str:
-    """ "v7x-2x2x1" as libtpu calls it."""
+    """A slice, such as "v7x-2x2x1", as libtpu calls it."""
     chip, _, extents = slice_name.partition("-")
     return f"{'tpu7x' if chip == 'v7x' else chip}:{extents}"
 

@@ -105,7 +105,7 @@ class Row:
         return compiler.set_aside(self.program)
 
     def ratio(self, field: str, other: str = "") -> float | None:
-        """tpusim over the compiler; None where either has nothing."""
+        """Tpusim over the compiler; None where either has nothing."""
         if not self.ours or not self.theirs:
             return None
         mine, their = getattr(self.ours, field), getattr(self.theirs, other or field)
@@ -157,12 +157,14 @@ def unpriced(summary: dict[str, Any]) -> set[str]:
             found |= {kernel["opcode"], *kernel.get("ops", ())} & set(_UNPRICED)
             found |= {"scatter"} if "scatter" in kernel["name"] else set()
             found |= {"gather"} if "gather" in kernel["name"] else set()
-            found |= {"topk", "top-k", "sort"} if "sort" in found or "TopK" in str(kernel) else set()
+            found |= (
+                {"topk", "top-k", "sort"} if "sort" in found or "TopK" in str(kernel) else set()
+            )
     return found
 
 
 def of_tpusim(report: dict[str, Any], left_out: set[str]) -> Side:
-    """tpusim's side, without the time of what the compiler does not price."""
+    """Tpusim's side, without the time of what the compiler does not price."""
     side = Side(peak=report["peak_hbm_bytes"])
     for op in report["ops"]:
         category = op["category"]
@@ -286,9 +288,7 @@ def means(rows: Sequence[Row]) -> list[str]:
                 for r in rows
                 if r.ours and r.aside == aside and chip in ("all", r.slice_name.partition("-")[0])
             ]
-            cells = [
-                geometric(r.ratio(field, other) for r in some) for _, field, other in FIELDS
-            ]
+            cells = [geometric(r.ratio(field, other) for r in some) for _, field, other in FIELDS]
             title = f"{chip}, set aside" if aside else chip
             lines.append(f"| {title} | {len(some)} | {' | '.join(cells)} |")
     return lines

@@ -19,9 +19,7 @@ def devices_of(topology: str) -> tuple[Any, ...]:
     if set(topology.partition(":")[2].split("x")) == {"1"}:
         # A host has four chips unless it is said to have one.
         options["chips_per_host_bounds"] = [1, 1, 1]
-    described = topologies.get_topology_desc(
-        platform="tpu", topology_name=topology, **options
-    )
+    described = topologies.get_topology_desc(platform="tpu", topology_name=topology, **options)
     return tuple(described.devices)
 
 

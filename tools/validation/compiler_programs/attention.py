@@ -88,9 +88,7 @@ def attention_online(q: Array, k: Array, v: Array) -> Array:
     return (out / weight).astype(q.dtype)
 
 
-@kernel(
-    *[bf16(16, 2048, 8, 128)] * 2, *[bf16(16, 1, 8, 128)] * 3, s32(), donate=(0, 1)
-)
+@kernel(*[bf16(16, 2048, 8, 128)] * 2, *[bf16(16, 1, 8, 128)] * 3, s32(), donate=(0, 1))
 def decode_step(
     keys: Array, values: Array, q: Array, k: Array, v: Array, position: Array
 ) -> tuple[Array, Array, Array]:

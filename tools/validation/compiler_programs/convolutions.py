@@ -9,9 +9,7 @@ from compiler_programs.registry import bf16, kernel
 Array = jax.Array
 
 
-def conv(
-    x: Array, w: Array, stride: int = 1, padding: str = "SAME", groups: int = 1
-) -> Array:
+def conv(x: Array, w: Array, stride: int = 1, padding: str = "SAME", groups: int = 1) -> Array:
     """Over [batch, ..., channels]."""
     letters = "HW"[: x.ndim - 2]
     return lax.conv_general_dilated(

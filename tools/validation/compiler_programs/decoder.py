@@ -188,7 +188,9 @@ for _name, _mesh in FOUR.items():
         "training",
     )
 
-program("decoder_1", {"data": 1}, ONE_DEVICE, functools.partial(train, Decoder(batch=2)), "training")
+program(
+    "decoder_1", {"data": 1}, ONE_DEVICE, functools.partial(train, Decoder(batch=2)), "training"
+)
 program(
     "decoder_scan_remat",
     {"fsdp": 8},

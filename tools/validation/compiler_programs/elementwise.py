@@ -100,9 +100,7 @@ def adamw_update(w: Array, m: Array, v: Array, g: Array, count: Array) -> Tree:
     return adamw(w, m, v, g, count)
 
 
-@kernel(
-    *[f32(1024, 1024), f32(1024, 4096), f32(1024)] * 4, s32(), donate=tuple(range(9))
-)
+@kernel(*[f32(1024, 1024), f32(1024, 4096), f32(1024)] * 4, s32(), donate=tuple(range(9)))
 def adamw_update_of_three(*a: Array) -> Tree:
     """Of three arrays of different sizes."""
     return adamw(a[:3], a[3:6], a[6:9], a[9:12], a[12])

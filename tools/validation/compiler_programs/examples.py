@@ -1,8 +1,7 @@
 """The examples of the project, on slices with as many devices as their meshes have."""
 
-from workloads.examples import EXAMPLES
-
 from compiler_programs.registry import EIGHT_DEVICES, FOUR_DEVICES, ONE_DEVICE, add
+from workloads.examples import EXAMPLES
 
 _SLICES = {1: ONE_DEVICE, 4: FOUR_DEVICES, 8: EIGHT_DEVICES}
 

@@ -1,6 +1,7 @@
 """Train steps of a small ResNet and of a plain MLP."""
 
 import functools
+import itertools
 from typing import Any
 
 import jax
@@ -55,9 +56,7 @@ def resnet(w: Weights, x: jax.Array) -> jax.Array:
     """Logits."""
     half = jax.tree.map(lambda a: a.astype(x.dtype), w)
     x = scaled(conv(x, half["stem"], 2), w["stem_norm"], True)
-    x = jax.lax.reduce_window(
-        x, -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME"
-    )
+    x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
     for channels, stride in STAGES:
         part, cast = w[f"stage_{channels}"], half[f"stage_{channels}"]
         y = scaled(conv(x, cast["first"], stride), part["first_norm"], True)
@@ -115,7 +114,7 @@ def train_mlp(sharded: bool, mesh: AnyMesh) -> Program:
             layout.shape(Array((before, after), ("in", None)), jnp.float32),
             layout.shape(Array((after,), (None,)), jnp.float32),
         )
-        for before, after in zip(sizes[:-1], sizes[1:], strict=True)
+        for before, after in itertools.pairwise(sizes)
     ]
     state = (weights, weights, weights, layout.shape(Array((), ()), jnp.int32))
     batch = Array((8192, 1024), ("batch", None))

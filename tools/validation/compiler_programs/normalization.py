@@ -127,9 +127,7 @@ def head_gradient(x: Array, table: Array, labels: Array) -> tuple[Array, tuple[A
     """The last product of a language model, its loss and both gradients."""
 
     def loss(x: Array, table: Array) -> Array:
-        logits = jnp.matmul(
-            x, table.astype(jnp.bfloat16), preferred_element_type=jnp.float32
-        )
+        logits = jnp.matmul(x, table.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
         return cross_entropy_of(logits, labels)
 
     return jax.value_and_grad(loss, argnums=(0, 1))(x, table)
@@ -142,9 +140,7 @@ def head_gradient_one_hot(
     """The same with one-hot labels."""
 
     def loss(x: Array, table: Array) -> Array:
-        logits = jnp.matmul(
-            x, table.astype(jnp.bfloat16), preferred_element_type=jnp.float32
-        )
+        logits = jnp.matmul(x, table.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
         wanted = jax.nn.one_hot(labels, logits.shape[-1], dtype=logits.dtype)
         return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - jnp.sum(logits * wanted, -1))
 

@@ -1,4 +1,4 @@
-"""Matrix products and what is fused to them: bias, activation, residual, operands made on the fly."""
+"""Matrix products and what is fused to them: bias, activation, residual, norms of operands."""
 
 import jax
 import jax.numpy as jnp

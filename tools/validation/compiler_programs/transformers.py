@@ -85,10 +85,8 @@ def block(model: Transformer, w: Weights, x: jax.Array) -> jax.Array:
 
     norms = [(w["scale_1"], w["shift_1"]), (w["scale_2"], w["shift_2"])]
     for part, norm in zip((attend, mlp), norms, strict=True):
-        if model.before:
-            x = x + part(layer_norm_of(x, *norm))
-        else:
-            x = layer_norm_of(x + part(x), *norm)
+        after = x + part(layer_norm_of(x, *norm) if model.before else x)
+        x = after if model.before else layer_norm_of(after, *norm)
     return x
 
 
@@ -97,9 +95,7 @@ def loss_of(model: Transformer, w: Weights, data: jax.Array, labels: jax.Array) 
     table = w["table"].astype(jnp.bfloat16)
     if model.pictures:
         numbers = ("NHWC", "HWIO", "NHWC")
-        x = jax.lax.conv_general_dilated(
-            data, table, (16, 16), "VALID", dimension_numbers=numbers
-        )
+        x = jax.lax.conv_general_dilated(data, table, (16, 16), "VALID", dimension_numbers=numbers)
         x = x.reshape(x.shape[0], -1, model.width)
     else:
         x = table[data]
