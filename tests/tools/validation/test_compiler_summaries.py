@@ -158,7 +158,8 @@ COLLECTIVES = f"""HloModule jit_f
 
 %started (p.3: f32[16,128]) -> (f32[16,128], f32[64,128], u32[]) {{
   %p.3 = f32[16,128]{{1,0:T(8,128)}} parameter(0)
-  %all-gather.1 = f32[64,128]{{1,0:T(8,128)}} all-gather(%p.3), channel_id=3, {GROUPS}, dimensions={{0}}
+  %all-gather.1 = f32[64,128]{{1,0:T(8,128)}} all-gather(%p.3), channel_id=3, \
+{GROUPS}, dimensions={{0}}
   ROOT %custom-call.1 = (f32[16,128]{{1,0:T(8,128)}}, f32[64,128]{{1,0:T(8,128)}}, u32[]{{:S(2)}}) \
 custom-call(%p.3, %all-gather.1), custom_call_target="AsyncCollectiveStart"
 }}
@@ -166,7 +167,8 @@ custom-call(%p.3, %all-gather.1), custom_call_target="AsyncCollectiveStart"
 %async_collective_fusion.1 (p.4: f32[16,128], p.5: f32[64,128]) -> (f32[64,128], f32[64,128]) {{
   %p.4 = f32[16,128]{{1,0:T(8,128)}} parameter(0)
   %p.5 = f32[64,128]{{1,0:T(8,128)}} parameter(1)
-  %all-gather.2 = f32[64,128]{{1,0:T(8,128)}} all-gather(%p.4), channel_id=3, {GROUPS}, dimensions={{0}}
+  %all-gather.2 = f32[64,128]{{1,0:T(8,128)}} all-gather(%p.4), channel_id=3, \
+{GROUPS}, dimensions={{0}}
   %exponential.1 = f32[64,128]{{1,0:T(8,128)}} exponential(%p.5)
   ROOT %tuple.1 = (f32[64,128]{{1,0:T(8,128)}}, f32[64,128]{{1,0:T(8,128)}}) \
 tuple(%exponential.1, %all-gather.2)
@@ -174,7 +176,8 @@ tuple(%exponential.1, %all-gather.2)
 
 %ended (p.6: f32[16,128]) -> f32[64,128] {{
   %p.6 = f32[16,128]{{1,0:T(8,128)}} parameter(0)
-  %all-gather.3 = f32[64,128]{{1,0:T(8,128)}} all-gather(%p.6), channel_id=3, {GROUPS}, dimensions={{0}}
+  %all-gather.3 = f32[64,128]{{1,0:T(8,128)}} all-gather(%p.6), channel_id=3, \
+{GROUPS}, dimensions={{0}}
   ROOT %custom-call.2 = f32[64,128]{{1,0:T(8,128)}} custom-call(%all-gather.3), \
 custom_call_target="AsyncCollectiveDone"
 }}
