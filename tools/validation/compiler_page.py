@@ -42,7 +42,8 @@ made from a summary. Its rows are marked with a star, and have their own means.
   prices nor gives more than one element is none, nor are copies and slices with a start and a done.
 * *Compute*: the sum of the compiler's estimated cycles, by the chip's clock, and the time of
   tpusim's kernels, in microseconds. Where the compiler has no estimate for a lookup, a sort or a
-  custom call, tpusim's are left out as well.
+  custom call, tpusim's are left out as well; where more than a tenth of its kernels have none,
+  times are not compared.
 * *Products* and *others*: tpusim's time over the compiler's, for kernels with a product or
   convolution inside and for all others. Estimates count an element of fewer than 4 bytes as one of
   4 bytes where there is no product. *Others, narrow* scales each estimate by the bytes of the
@@ -66,7 +67,7 @@ _SHORT = {
 }
 _MODES = {"sync": "s", "async": "a", "windowed": "w"}
 _CONTROL = ("while", "conditional", "call", "async-start", "async-update", "async-done")
-_UNPRICED = ("gather", "scatter", "sort", "custom-call", "topk", "top-k")
+_UNPRICED = ("gather", "scatter", "sort", "custom-call", "topk", "top-k", "reduce-window")
 _PRODUCTS = ("convolution", "dot", "ragged-dot")
 
 
@@ -75,6 +76,7 @@ class Side:
     """What is compared of a program; times in microseconds."""
 
     kernels: int = 0
+    without_time: int = 0
     products: float = 0
     others: float = 0
     narrow: float = 0
@@ -108,6 +110,8 @@ class Row:
         """Tpusim over the compiler; None where either has nothing."""
         if not self.ours or not self.theirs:
             return None
+        if field not in ("kernels", "peak") and self.theirs.without_time * 10 > self.theirs.kernels:
+            return None
         mine, their = getattr(self.ours, field), getattr(self.theirs, other or field)
         return mine / their if mine > 0 and their > 0 else None
 
@@ -137,6 +141,7 @@ def of_compiler(summary: dict[str, Any]) -> Side:
     side = Side(peak=kept + memory["temp_bytes"])
     for kernel in summary["kernels"]:
         side.kernels += kernel["count"]
+        side.without_time += kernel["count"] if kernel["cycles"] is None else 0
         time = kernel["count"] * (kernel["cycles"] or 0) / cycles_per_us
         names = {kernel["opcode"], *kernel.get("ops", ())}
         if names & set(_PRODUCTS):

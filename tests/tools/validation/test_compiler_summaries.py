@@ -316,3 +316,15 @@ def test_messages_do_not_name_places_of_a_machine() -> None:
 def test_slices_have_their_topology_names() -> None:
     assert compiler.topology_name("v5e-4x2") == "v5e:4x2"
     assert compiler.topology_name("v7x-2x2x1") == "tpu7x:2x2x1"
+
+
+def test_what_is_kept_is_small_and_canonical() -> None:
+    paths = sorted(compiler.SUMMARIES.glob("*/*.json.gz"))
+    assert paths
+    assert sum(path.stat().st_size for path in paths) < 3e6
+    for path in paths:
+        kept = compiler.unpack(path)
+        assert (kept["slice"], f"{kept['program']}.json.gz") == (path.parent.name, path.name)
+        text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+        assert gzip.decompress(path.read_bytes()).decode() == text
+        assert "error" in kept or kept["kernels"]
