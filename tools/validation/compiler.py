@@ -86,6 +86,8 @@ def selected(flags: argparse.Namespace) -> Iterator[tuple[str, str]]:
             if any(fnmatch.fnmatchcase(name, g) for g in flags.only) and chip in flags.chips:
                 if flags.slices and slice_name not in flags.slices:
                     continue
+                if flags.families and entry.family not in flags.families:
+                    continue
                 large = entry.family in _FAMILIES_LAST
                 key = (flags.chips.index(chip), large, place, number)
                 order.append((key, name, slice_name))
@@ -229,6 +231,7 @@ def main() -> None:
     p.add_argument("--only", default="*", help="globs of programs, comma-separated")
     p.add_argument("--chips", default="v5e,v5p,v6e,v7x", help="comma-separated, in this order")
     p.add_argument("--slices", default="", help="comma-separated; default all")
+    p.add_argument("--families", default="", help="comma-separated; default all")
     p.add_argument("--again", action="store_true", help="also what has a summary")
     p.add_argument("--timeout", type=float, default=200, help="seconds per program")
     p.add_argument("--summarize", action="store_true", help="from texts in build/compiler")
@@ -238,6 +241,7 @@ def main() -> None:
     flags.chips = flags.chips.split(",")
     flags.only = flags.only.split(",")
     flags.slices = [name for name in flags.slices.split(",") if name]
+    flags.families = [name for name in flags.families.split(",") if name]
     if flags.child:
         child()
     elif flags.list:
