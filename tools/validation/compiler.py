@@ -183,11 +183,12 @@ def summary_of(program: str, slice_name: str, compiled: dict[str, Any]) -> dict[
     if "error" in compiled:
         return {**summary, "error": compiled["error"]}
     module = compiler_hlo.parse(compiled["text"])
+    stated = PROGRAMS[program].example.trip_counts.get("*", 1)
     return {
         **summary,
         "versions": compiled["versions"],
         "memory": compiled["memory"],
-        **compiler_summary.summarize(module),
+        **compiler_summary.summarize(module, stated),
     }
 
 

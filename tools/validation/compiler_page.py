@@ -49,8 +49,8 @@ waits. Operands that it copies to VMEM ahead of a kernel cost the kernel nothing
 estimate, so a product with few rows, or a step of decoding, looks cheaper than HBM allows. Its
 cycles are a model of its own: [kernels.md](kernels.md) has what they contain, and that measurements
 contradict part of it. So a ratio of one is not the aim; what stands out is.
-Conditionals count with their longest branch. Loops that depend on data count once with the
-compiler, and as the program says with tpusim.
+Conditionals count with their longest branch; loops that depend on data run as often as the example
+says, on both sides.
 """
 
 _SHORT = {

@@ -34,6 +34,7 @@ _FREE = {
 _FREE_TARGETS = {
     *("AllocateBuffer", "ConcatBitcast", "AssumeGatherIndicesInBound", "Sharding"),
     *("GatherScatterIndicesBitpacked", "MoveToHost", "MoveToDevice"),
+    *("PrepareAsyncCallStart", "PrepareAsyncCallDone"),
 }
 _TRANSFERS = ("copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start")
 # Inside of a fusion.
@@ -53,8 +54,9 @@ class _Pending:
 class _Walk:
     """Collects rows while it goes through what is executed."""
 
-    def __init__(self, module: Module):
+    def __init__(self, module: Module, unknown_trips: int):
         self.module = module
+        self.unknown_trips = unknown_trips
         self.kernels: dict[str, dict[str, Any]] = {}
         self.collectives: dict[str, dict[str, Any]] = {}
         self.transfers: dict[str, dict[str, int]] = {}
@@ -84,7 +86,7 @@ class _Walk:
                 self._transfer(i, times)
             elif self._collective(computation, i, times, windowed, pending):
                 continue
-            elif i.opcode == "async-start":
+            elif i.opcode in ("async-start", "call-start"):
                 executed(*self.run(self.module.computations[i.called[0]], times, windowed))
             elif not i.opcode.endswith(("-done", "-update")) and self._is_kernel(i):
                 executed(1, i.estimated_cycles or 0)
@@ -98,7 +100,7 @@ class _Walk:
         return target in _FREE_TARGETS
 
     def _is_kernel(self, i: Instruction) -> bool:
-        if i.opcode in ("fusion", "custom-call") or i.estimated_cycles is not None:
+        if i.opcode == "custom-call" or i.estimated_cycles is not None:
             return True
         return any(array.elements > 1 for array in i.arrays)
 
@@ -112,17 +114,23 @@ class _Walk:
         if inside:
             row["windowed"] = True
         self.loops.append(row)
-        count = 1 if trips is None else trips
-        if count == 0:
-            return 0, 0
-        kernels, cycles = self.run(self.module.computations[body], times * count, inside)
-        return kernels * count, cycles * count
+        count = self.unknown_trips if trips is None else trips
+        kernels = cycles = 0
+        if count:
+            kernels, cycles = self.run(self.module.computations[body], times * count, inside)
+        # A condition may have kernels and collectives of its own.
+        condition = self.module.computations[i.attribute("condition").lstrip("%")]
+        more_kernels, more_cycles = self.run(condition, times * (count + 1), windowed)
+        return (
+            kernels * count + more_kernels * (count + 1),
+            cycles * count + more_cycles * (count + 1),
+        )
 
     def _longest(self, i: Instruction, times: int, windowed: bool) -> tuple[int, int]:
         """The branch with most cycles counts."""
         best: tuple[int, _Walk, int] | None = None
         for name in i.called:
-            walk = _Walk(self.module)
+            walk = _Walk(self.module, self.unknown_trips)
             kernels, cycles = walk.run(self.module.computations[name], times, windowed)
             if best is None or cycles > best[0]:
                 best = cycles, walk, kernels
@@ -175,6 +183,9 @@ class _Walk:
             return False  # A kernel that carries one.
         row = _collective_row(owner, inner, kind)
         row["name"] = i.name
+        thread = i.attribute("async_execution_thread").strip('"')
+        if thread:
+            row["thread"] = thread
         starts = i.opcode.endswith("-start") or "AsyncCollectiveStart" in targets
         made = kind == "collective-permute" and inner.op_name.endswith("dot_general")
         row["mode"] = "windowed" if windowed or made else "async" if starts else "sync"
@@ -236,12 +247,13 @@ def _collective_in(
     """The collective that an instruction is or wraps, and the computation which that is in."""
     if i.opcode.removesuffix("-start") in COLLECTIVES:
         return i, computation
-    if i.opcode in ("fusion", "async-start"):
+    if i.opcode in ("fusion", "async-start", "call-start"):
         for name in i.called:
-            owner = module.computations.get(name)
-            for j in owner.instructions if owner else ():
-                if j.opcode.removesuffix("-start") in COLLECTIVES:
-                    return j, owner
+            owner = module.computations[name]
+            for j in owner.instructions:
+                found = _collective_in(module, owner, j)
+                if found[0] is not None:
+                    return found
     return None, None
 
 
@@ -302,9 +314,12 @@ def opcodes(module: Module, i: Instruction) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def summarize(module: Module) -> dict[str, Any]:
-    """Kernels, collectives, transfers and loops of a module."""
-    walk = _Walk(module)
+def summarize(module: Module, unknown_trips: int = 1) -> dict[str, Any]:
+    """Kernels, collectives, transfers and loops of a module.
+
+    Loops that depend on data run `unknown_trips` times.
+    """
+    walk = _Walk(module, unknown_trips)
     walk.run(module.entry, 1, False)
     return {
         "kernels": list(walk.kernels.values()),

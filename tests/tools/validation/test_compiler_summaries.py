@@ -286,6 +286,36 @@ branch_computations={{%short, %long}}
     assert [kernel["opcode"] for kernel in summary(text)["kernels"]] == ["sine"]
 
 
+def test_a_collective_on_another_core_is_asynchronous() -> None:
+    text = f"""HloModule jit_f
+
+%fused (p: f32[128]) -> f32[512] {{
+  %p = f32[128]{{0:T(128)}} parameter(0)
+  ROOT %all-gather.1 = f32[512]{{0:T(512)}} all-gather(%p), replica_groups={{{{0,1,2,3}}}}
+}}
+
+%called (q: f32[128], t: token[]) -> f32[512] {{
+  %q = f32[128]{{0:T(128)}} parameter(0)
+  %t = token[] parameter(1)
+  ROOT %fusion.1 = f32[512]{{0:T(512)}} fusion(%q), kind=kCustom, calls=%fused
+}}
+
+ENTRY %main (x: f32[128], y: f32[1024]) -> f32[512] {{
+  %x = f32[128]{{0:T(128)}} parameter(0)
+  %y = f32[1024]{{0:T(1024)}} parameter(1)
+  %prepare = token[] custom-call(), custom_call_target="PrepareAsyncCallDone"
+  %call-start = ((f32[128]{{0:T(128)}}, token[]), f32[512]{{0:T(512)}}) call-start(%x, %prepare), \
+async_execution_thread="sparsecore", to_apply=%called
+  %negate = f32[1024]{{0:T(1024)}} negate(%y), {window(40)}
+  ROOT %call-done = f32[512]{{0:T(512)}} call-done(%call-start)
+}}
+"""
+    (row,) = summary(text)["collectives"]
+    assert (row["kind"], row["mode"], row["thread"]) == ("all-gather", "async", "sparsecore")
+    assert (row["bytes"], row["group_size"], row["between_cycles"]) == (2048, 4, 40)
+    assert [kernel["name"] for kernel in summary(text)["kernels"]] == ["negate"]
+
+
 def test_a_third_is_set_aside_by_name() -> None:
     # The rule, written out: the digest as a number, modulo three.
     for name in ("matmul", "rope", "decoder_fsdp"):
@@ -327,4 +357,4 @@ def test_what_is_kept_is_small_and_canonical() -> None:
         assert (kept["slice"], f"{kept['program']}.json.gz") == (path.parent.name, path.name)
         text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
         assert gzip.decompress(path.read_bytes()).decode() == text
-        assert "error" in kept or kept["kernels"]
+        assert "error" in kept or {"kernels", "collectives", "memory"} <= kept.keys()
