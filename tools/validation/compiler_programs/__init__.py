@@ -16,6 +16,7 @@ from compiler_programs import (
     normalization,
     products,
     reductions,
+    sharded,
     transformers,
 )
 from compiler_programs.registry import PROGRAMS
@@ -34,5 +35,6 @@ __all__ = [
     "normalization",
     "products",
     "reductions",
+    "sharded",
     "transformers",
 ]
