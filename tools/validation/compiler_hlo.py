@@ -22,6 +22,8 @@ BYTES = {
     **{"bf16": 2, "f16": 2, "f32": 4, "f64": 8, "c64": 8, "c128": 16, "token": 0, "opaque": 0},
     **{"s4": 0.5, "u4": 0.5, "s2": 0.25, "u2": 0.25, "s1": 0.125, "u1": 0.125, "f4e2m1fn": 0.5},
 }
+# What the compiler prints where it could not estimate: the largest 64-bit integer.
+_NO_ESTIMATE = 2**63 - 1
 _EIGHT_BITS = "f8"  # All types that start so have 8 bits.
 
 _ARRAY = re.compile(r"([a-z][a-z0-9]*)\[([^\]]*)\](?:\{([^}]*)\})?")
@@ -107,7 +109,7 @@ class Instruction:
     def estimated_cycles(self) -> int | None:
         """What the compiler thinks that it takes; None where it does not say."""
         cycles = self.config.get("window_config", {}).get("estimated_cycles")
-        return None if cycles is None else int(cycles)
+        return None if cycles is None or int(cycles) == _NO_ESTIMATE else int(cycles)
 
     @property
     def called(self) -> tuple[str, ...]:

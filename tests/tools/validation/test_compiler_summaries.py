@@ -68,6 +68,11 @@ def test_a_kernel_is_summarized() -> None:
     }
 
 
+def test_an_estimate_that_overflowed_is_none() -> None:
+    (kernel,) = summary(PRODUCT.replace('"4321"', '"9223372036854775807"'))["kernels"]
+    assert kernel["cycles"] is None
+
+
 def test_prefetches_are_transfers() -> None:
     # 64 x 128 elements of 2 bytes.
     assert summary(PRODUCT)["transfers"] == {"copy S(0) to S(1)": {"count": 1, "bytes": 16384}}
