@@ -19,6 +19,8 @@ CHIPS = compiler.ROOT / "configs" / "chips"
 
 _CONTROL = ("while", "conditional", "call", "async-start", "async-update", "async-done")
 _UNPRICED = ("gather", "scatter", "sort", "custom-call", "topk", "top-k", "reduce-window")
+# Of the compiler's compute: a ratio to less than this is noise.
+_SMALL_PART = 0.05
 _PRODUCTS = ("convolution", "dot", "ragged-dot")
 
 
@@ -64,11 +66,15 @@ class Row:
         return compiler.set_aside(self.program)
 
     def ratio(self, field: str, other: str = "") -> float | None:
-        """Tpusim over the compiler; None where either has nothing."""
+        """What tpusim has over what the compiler has; None where that would say nothing."""
         if not self.ours or not self.theirs:
             return None
         if field not in ("kernels", "peak") and self.theirs.without_time * 10 > self.theirs.kernels:
             return None
+        if field in ("products", "others"):
+            part: float = getattr(self.theirs, field)
+            if part < _SMALL_PART * self.theirs.compute:
+                return None
         mine, their = getattr(self.ours, field), getattr(self.theirs, other or field)
         return mine / their if mine > 0 and their > 0 else None
 

@@ -35,7 +35,8 @@ made from a summary. Such programs have their own means, and their rows are at t
   custom call, tpusim's are left out as well; where more than a tenth of its kernels have none,
   times are not compared.
 * *Products* and *others*: tpusim's time over the compiler's, for kernels with a product or
-  convolution inside and for all others. Estimates count an element of fewer than 4 bytes as one of
+  convolution inside and for all others; blank where the compiler spends less than a twentieth of
+  its cycles there, as what it puts into a product is a kernel of ours or the reverse. Estimates count an element of fewer than 4 bytes as one of
   4 bytes where there is no product. *Others, narrow* scales each estimate by the bytes of the
   kernel's operands and results over the same with 4 bytes at least per element: between this and
   *others* is where a right answer would be.

@@ -103,6 +103,14 @@ def test_times_are_not_compared_where_too_many_have_none() -> None:
     assert (row.ratio("kernels"), row.ratio("compute"), row.ratio("peak")) == (2, None, 1.5)
 
 
+def test_a_small_part_is_not_compared() -> None:
+    row = compiler_compare.Row("p", "f", "v5e-1x1")
+    row.ours = compiler_compare.Side(kernels=1, products=50, others=50)
+    row.theirs = compiler_compare.Side(kernels=1, products=96, others=4, narrow=2)
+    assert (row.ratio("products"), row.ratio("compute")) == (50 / 96, 1)
+    assert (row.ratio("others"), row.ratio("others", "narrow")) == (None, None)
+
+
 def test_geometric_means() -> None:
     # The mean of 4 and 1/4 is one; both are off by a factor of four.
     assert compiler_page.geometric([4, 0.25, None]) == "1.00 (x4.00)"
