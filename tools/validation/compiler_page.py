@@ -36,10 +36,10 @@ made from a summary. Such programs have their own means, and their rows are at t
   times are not compared.
 * *Products* and *others*: tpusim's time over the compiler's, for kernels with a product or
   convolution inside and for all others; blank where the compiler spends less than a twentieth of
-  its cycles there, as what it puts into a product is a kernel of ours or the reverse. Estimates count an element of fewer than 4 bytes as one of
-  4 bytes where there is no product. *Others, narrow* scales each estimate by the bytes of the
-  kernel's operands and results over the same with 4 bytes at least per element: between this and
-  *others* is where a right answer would be.
+  its cycles there, as what it puts into a product is then a kernel of ours, or the reverse.
+  Estimates count an element of fewer than 4 bytes as one of 4 bytes where there is no product.
+  *Others, narrow* scales each estimate by the bytes of the kernel's operands and results over the
+  same with 4 bytes at least per element: a right answer would lie between this and *others*.
 * *Collectives*, executed: `s` synchronous, `a` with a start and a done or carried by kernels, `w`
   permutes of a windowed einsum, which the compiler made of a product and a collective.
 * *HBM*: the peak, in MB, that tpusim reports, and arguments + results - donated + temporaries of
