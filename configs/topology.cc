@@ -127,9 +127,11 @@ int64_t Topology::ChipAt(const Coordinates& c, int64_t slice) const {
 
 Coordinates Topology::At(int64_t chip) const {
   TPUSIM_CHECK(chip >= 0 && chip < chips(), "chip id outside the slice");
-  const int64_t in_slice = chip % ChipsPerSlice();
-  return {
-      {in_slice % shape_[0], in_slice / shape_[0] % shape_[1], in_slice / (shape_[0] * shape_[1])}};
+  // Asked for every device of a pod, and divisions are what it costs.
+  const int64_t in_slice = slices_ == 1 ? chip : chip % ChipsPerSlice();
+  const int64_t row = in_slice / shape_[0];
+  const int64_t plane = shape_[2] == 1 ? 0 : row / shape_[1];
+  return {{in_slice - row * shape_[0], row - plane * shape_[1], plane}};
 }
 
 bool Topology::HasLink(int64_t chip, Direction d) const {

@@ -67,6 +67,7 @@ absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodP
 
   RETURN_IF_ERROR(CheckRoutes(program, options.impairments));
   Symmetry symmetry(config, program, options.impairments, options.folding, options.record_devices);
+  if (options.classes_found) options.classes_found(symmetry.classes().devices.classes());
   for (int64_t simulations = 1;; ++simulations) {
     std::optional<RouteSet> refused;
     absl::StatusOr<std::optional<Timeline>> outcome =

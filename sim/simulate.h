@@ -7,6 +7,7 @@
 #define TPUSIM_SIM_SIMULATE_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct SimulationOptions {
   // The simulation gives up after so many instructions of all devices that are
   // simulated: at a few million per second, this is a matter of minutes.
   int64_t max_events = kDefaultMaxEvents;
+  // Is told how many devices have to be told apart before the first simulation begins.
+  std::function<void(int64_t device_classes)> classes_found;
 };
 
 // Errors: a deadlock, with the cycle of waits (device, stream, flag, op); a route

@@ -347,21 +347,14 @@ absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const Prepared& prepa
 constexpr int64_t kManyClasses = 64;
 constexpr int64_t kWorthAWord = 8;
 
-}  // namespace
-
-absl::StatusOr<std::string> FoldingWarning(const Prepared& prepared, const MachineFlags& flags) {
-  ASSIGN_OR_RETURN(const sim::SimulationOptions options, SimulationOptionsOf(prepared, flags));
-  if (options.folding != sim::Folding::kExact || prepared.config.devices() < kManyClasses) {
-    return "";
-  }
-  const auto classes = [&](sim::Folding folding) {
-    return sim::Symmetry(prepared.config, prepared.compiled.program, options.impairments, folding)
-        .classes()
-        .devices.classes();
-  };
-  const int64_t exact = classes(sim::Folding::kExact);
-  if (exact < kManyClasses) return "";
-  const int64_t approximate = classes(sim::Folding::kApproximate);
+// Of so many classes that have to be told apart; "" if there is nothing to say.
+std::string FoldingWarning(const Prepared& prepared, const sim::SimulationOptions& options,
+                           int64_t exact) {
+  if (options.folding != sim::Folding::kExact || exact < kManyClasses) return "";
+  const int64_t approximate = sim::Symmetry(prepared.config, prepared.compiled.program,
+                                            options.impairments, sim::Folding::kApproximate)
+                                  .classes()
+                                  .devices.classes();
   if (exact < kWorthAWord * approximate) return "";
   return fmt::format(
       "{} of {} devices are simulated, as transfers of theirs go different ways; --fold "
@@ -370,13 +363,21 @@ absl::StatusOr<std::string> FoldingWarning(const Prepared& prepared, const Machi
       exact, prepared.config.devices(), approximate);
 }
 
+}  // namespace
+
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
-                                   const std::vector<int32_t>& record_devices,
-                                   int64_t record_steps) {
+                                   const std::vector<int32_t>& record_devices, int64_t record_steps,
+                                   const std::function<void(const std::string&)>& warn) {
   const Stopwatch simulating;
   ASSIGN_OR_RETURN(sim::SimulationOptions options, SimulationOptionsOf(prepared, flags));
   options.record_devices = record_devices;
   options.record_steps = record_steps;
+  if (warn) {
+    options.classes_found = [&](int64_t classes) {
+      const std::string warning = FoldingWarning(prepared, options, classes);
+      if (!warning.empty()) warn(warning);
+    };
+  }
   Simulated simulated;
   absl::StatusOr<sim::Timeline> timeline =
       sim::Simulate(prepared.config, prepared.compiled.program, options);

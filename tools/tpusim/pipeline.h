@@ -9,6 +9,7 @@
 #define TPUSIM_TOOLS_TPUSIM_PIPELINE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -82,19 +83,17 @@ std::vector<std::string> WarningsOf(const Prepared& prepared);
 // events; "" if there is nothing.
 std::string ExpectedEventsWarning(const Prepared& prepared, const MachineFlags& flags);
 
-// Where many devices have to be told apart that an approximate folding would put together:
-// how many they are; else "". Errors: impairments that cannot be.
-absl::StatusOr<std::string> FoldingWarning(const Prepared& prepared, const MachineFlags& flags);
-
 struct Simulated {
   sim::Timeline timeline;
   results::Report report;
   double seconds = 0;
 };
-// `record_steps`: see sim::SimulationOptions.
+// `record_steps`: see sim::SimulationOptions. `warn` hears before the simulation begins if many
+// devices have to be told apart that an approximate folding would put together.
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
                                    const std::vector<int32_t>& record_devices,
-                                   int64_t record_steps = 0);
+                                   int64_t record_steps = 0,
+                                   const std::function<void(const std::string&)>& warn = nullptr);
 
 // Both, for a child: the report as the text that results::FromJson reads.
 absl::StatusOr<std::string> SimulateToText(const std::string& workload, const std::string& config,

@@ -110,9 +110,10 @@ class TraceProgress : public results::TraceListener {
   void Begins(int64_t estimated_bytes) override {
     estimated_ = estimated_bytes;
     if (estimated_bytes < kLargeTrace) return;
-    PrintWarnings({fmt::format("the trace will take about {:.1f} GB; --trace-chips with fewer "
-                               "chips and --trace-blocks with a smaller number shorten it",
-                               static_cast<double>(estimated_bytes) * 1e-9)});
+    PrintWarnings(
+        {fmt::format("the trace will take about {:.1f} GB; --trace-chips with fewer "
+                     "chips and --trace-blocks with a smaller number shorten it",
+                     static_cast<double>(estimated_bytes) * 1e-9)});
   }
 
   void Written(int64_t bytes) override {
@@ -156,11 +157,13 @@ absl::Status Run(const RunFlags& flags) {
       !warning.empty() && !flags.program.quiet) {
     PrintWarnings({warning});
   }
-  ASSIGN_OR_RETURN(const std::string folding, FoldingWarning(prepared, flags.machine));
-  if (!folding.empty() && !flags.program.quiet) PrintWarnings({folding});
   int64_t blocks = 0;
   TPUSIM_CHECK(ParseBlocks(flags.trace_blocks, &blocks), "the parser lets no other form through");
-  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine, devices, blocks));
+  const auto warn = [&](const std::string& warning) {
+    if (!flags.program.quiet) PrintWarnings({warning});
+  };
+  ASSIGN_OR_RETURN(const Simulated simulated,
+                   Simulate(prepared, flags.machine, devices, blocks, warn));
   if (flags.program.verbose) {
     PrintNote(fmt::format("simulating took {:.1f} ms, {} events", simulated.seconds * 1e3,
                           simulated.timeline.events));

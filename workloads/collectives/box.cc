@@ -136,7 +136,9 @@ Position PositionIn(const configs::Topology& topology, const Box& box, int64_t d
   for (size_t i = 0; i < box.runs.size(); ++i) {
     const AxisRun& run = box.runs[i];
     const int64_t length = LengthOf(topology, run.axis);
-    position[i] = (place[run.axis] - run.first + length) % length / run.stride;
+    const int64_t from_first = place[run.axis] - run.first;
+    position[i] = from_first < 0 ? from_first + length : from_first;
+    if (run.stride > 1) position[i] /= run.stride;
   }
   return position;
 }

@@ -1,0 +1,264 @@
+"""Compiles programs with the TPU compiler, keeps what it chose, and puts tpusim beside it.
+
+    python tools/validation/compiler.py --list                  # programs and slices
+    python tools/validation/compiler.py --only 'matmul*' --chips v5e
+    python tools/validation/compiler.py --page                  # docs/validation/compiler.md
+
+Compiling needs the public `libtpu` wheel, which is no dependency of this project and no part of it
+(CONTRIBUTING.md says how to install it); no TPU is needed. A summary per program and slice goes to
+`validation/compiler/SLICE/PROGRAM.json.gz`; those that exist are skipped unless --again is given.
+--page needs JAX and the tpusim binary, not libtpu.
+
+Compiling happens in a child process, program after program; one that takes longer than --timeout
+is ended, and noted like a program that the compiler refuses. The texts of compiled modules stay in
+build/compiler, so that --summarize can write all summaries anew without the compiler.
+"""
+
+import argparse
+import fnmatch
+import gzip
+import hashlib
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python"), str(ROOT / "tools" / "validation")]
+
+import compiler_hlo  # noqa: E402
+import compiler_summary  # noqa: E402
+
+SUMMARIES = ROOT / "validation" / "compiler"
+TEXTS = ROOT / "build" / "compiler"
+_DONE = "compiled:"
+_FAMILIES_LAST = ("examples", "training")
+
+
+def set_aside(program: str) -> bool:
+    """Whether a program only tests: no rule of the simulator may be made from it.
+
+    Decided by its name, on all slices alike, before any rule was written.
+    """
+    return int(hashlib.sha256(program.encode()).hexdigest(), 16) % 3 == 0
+
+
+def pack(summary: dict[str, Any]) -> bytes:
+    """The same bytes for the same summary."""
+    text = json.dumps(summary, sort_keys=True, separators=(",", ":"))
+    return gzip.compress(text.encode(), 9, mtime=0)
+
+
+def unpack(path: pathlib.Path) -> dict[str, Any]:
+    """What `pack` packed."""
+    summary: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
+    return summary
+
+
+def topology_name(slice_name: str) -> str:
+    """A slice, such as "v7x-2x2x1", as libtpu calls it."""
+    chip, _, extents = slice_name.partition("-")
+    return f"{'tpu7x' if chip == 'v7x' else chip}:{extents}"
+
+
+def one_line(error: str) -> str:
+    """The first line of a message, without what depends on the machine."""
+    line = next((part.strip() for part in error.splitlines() if part.strip()), "no message")
+    return re.sub(r"(/[\w.+-]+){2,}", "PATH", line)[:300]
+
+
+def selected(flags: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Programs and slices that the command line asks for, cheapest first."""
+    from compiler_programs import PROGRAMS
+
+    order: list[tuple[tuple[Any, ...], str, str]] = []
+    for number, (name, entry) in enumerate(PROGRAMS.items()):
+        for place, slice_name in enumerate(entry.slices):
+            chip = slice_name.partition("-")[0]
+            if any(fnmatch.fnmatchcase(name, g) for g in flags.only) and chip in flags.chips:
+                if flags.slices and slice_name not in flags.slices:
+                    continue
+                if flags.families and entry.family not in flags.families:
+                    continue
+                large = entry.family in _FAMILIES_LAST
+                key = (flags.chips.index(chip), large, place, number)
+                order.append((key, name, slice_name))
+    for _, name, slice_name in sorted(order):
+        yield name, slice_name
+
+
+class Compiler:
+    """A child process that compiles one program after the other."""
+
+    def __init__(self, timeout: float):
+        self._timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        TEXTS.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "JAX_PLATFORMS": "cpu",
+            "TPU_SKIP_MDS_QUERY": "1",
+            "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+        }
+        with (TEXTS / "log.txt").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, __file__, "--child"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, **settings},
+            )
+
+    def compile(self, program: str, slice_name: str) -> dict[str, Any]:
+        """The text and memory of the compiled program, or {"error": why there is none}."""
+        if self._process is None or self._process.poll() is not None:
+            self._process = self._start()
+        process = self._process
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(f"{program} {slice_name}\n".encode())
+        process.stdin.flush()
+        end, answer = time.monotonic() + self._timeout, b""
+        # What libtpu prints itself is no answer.
+        while f"\n{_DONE}".encode() not in b"\n" + answer or not answer.endswith(b"\n"):
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+                self.stop()
+                return {"error": f"not compiled within {self._timeout:.0f} s"}
+            piece = os.read(process.stdout.fileno(), 1 << 16)
+            if not piece:
+                code = process.wait()
+                return {"error": f"the compiler's process ended with code {code}"}
+            answer += piece
+        path = answer.decode().rpartition(_DONE)[2].strip()
+        compiled: dict[str, Any] = json.loads(gzip.decompress(pathlib.Path(path).read_bytes()))
+        return compiled
+
+    def stop(self) -> None:
+        """Ends the child."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+def child() -> None:
+    """Compiles what standard input names, line by line."""
+    from compiler_programs import PROGRAMS
+    from compiler_topology import compile_program
+
+    for line in sys.stdin:
+        program, slice_name = line.split()
+        try:
+            compiled = compile_program(
+                PROGRAMS[program].example, topology_name(slice_name), slice_name
+            )
+        except Exception as error:  # Whatever the compiler says is the result.
+            compiled = {"error": one_line(f"{type(error).__name__}: {error}")}
+        path = TEXTS / slice_name / f"{program}.json.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pack(compiled))
+        print(f"{_DONE}{path}", flush=True)
+
+
+def summary_of(program: str, slice_name: str, compiled: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of a compiled program."""
+    from compiler_programs import PROGRAMS
+
+    summary: dict[str, Any] = {
+        "program": program,
+        "family": PROGRAMS[program].family,
+        "slice": slice_name,
+        "mesh": PROGRAMS[program].example.mesh,
+    }
+    if "error" in compiled:
+        return {**summary, "error": compiled["error"]}
+    module = compiler_hlo.parse(compiled["text"])
+    stated = PROGRAMS[program].example.trip_counts.get("*", 1)
+    return {
+        **summary,
+        "versions": compiled["versions"],
+        "memory": compiled["memory"],
+        **compiler_summary.summarize(module, stated),
+    }
+
+
+def write(summary: dict[str, Any]) -> None:
+    """Into the tree."""
+    path = SUMMARIES / summary["slice"] / f"{summary['program']}.json.gz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(pack(summary))
+
+
+def compile_all(flags: argparse.Namespace) -> None:
+    """Compiles what is asked for and not there."""
+    if importlib.util.find_spec("libtpu") is None:
+        sys.exit("no libtpu in this Python: see CONTRIBUTING.md, or use --page or --summarize")
+    compiler = Compiler(flags.timeout)
+    for program, slice_name in selected(flags):
+        if (SUMMARIES / slice_name / f"{program}.json.gz").exists() and not flags.again:
+            continue
+        begin = time.monotonic()
+        summary = summary_of(program, slice_name, compiler.compile(program, slice_name))
+        write(summary)
+        what = summary.get("error") or f"{sum(k['count'] for k in summary['kernels'])} kernels"
+        print(f"{time.monotonic() - begin:6.1f} s {slice_name:10} {program}: {what}", flush=True)
+    compiler.stop()
+
+
+def summarize_all(flags: argparse.Namespace) -> None:
+    """Writes the summaries of texts that are still there."""
+    for program, slice_name in selected(flags):
+        path = TEXTS / slice_name / f"{program}.json.gz"
+        if path.exists():
+            write(summary_of(program, slice_name, unpack(path)))
+
+
+def main() -> None:
+    """Does what the command line says."""
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--list", action="store_true", help="programs, and whether there are summaries")
+    p.add_argument("--only", default="*", help="globs of programs, comma-separated")
+    p.add_argument("--chips", default="v5e,v5p,v6e,v7x", help="comma-separated, in this order")
+    p.add_argument("--slices", default="", help="comma-separated; default all")
+    p.add_argument("--families", default="", help="comma-separated; default all")
+    p.add_argument("--again", action="store_true", help="also what has a summary")
+    p.add_argument("--timeout", type=float, default=200, help="seconds per program")
+    p.add_argument("--summarize", action="store_true", help="from texts in build/compiler")
+    p.add_argument("--page", action="store_true", help="run tpusim and write the page")
+    p.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    flags = p.parse_args()
+    flags.chips = flags.chips.split(",")
+    flags.only = flags.only.split(",")
+    flags.slices = [name for name in flags.slices.split(",") if name]
+    flags.families = [name for name in flags.families.split(",") if name]
+    if flags.child:
+        child()
+    elif flags.list:
+        for program, slice_name in selected(flags):
+            there = (SUMMARIES / slice_name / f"{program}.json.gz").exists()
+            aside = "set aside" if set_aside(program) else ""
+            print(f"{'+' if there else '-'} {slice_name:10} {program:44} {aside}".rstrip())
+    elif flags.summarize:
+        summarize_all(flags)
+    elif flags.page:
+        import compiler_page
+
+        compiler_page.write(flags)
+    else:
+        compile_all(flags)
+
+
+if __name__ == "__main__":
+    main()

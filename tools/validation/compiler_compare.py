@@ -1,0 +1,215 @@
+"""Both sides of a program: what the TPU compiler made of it, and what tpusim does."""
+
+import collections
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import compiler
+import compiler_hlo
+import compiler_summary
+import tpusim
+from compiler_programs import PROGRAMS
+
+CHIPS = compiler.ROOT / "configs" / "chips"
+
+_CONTROL = ("while", "conditional", "call", "async-start", "async-update", "async-done")
+_UNPRICED = ("gather", "scatter", "sort", "custom-call", "topk", "top-k", "reduce-window")
+# Of the compiler's compute: a ratio to less than this is noise.
+_SMALL_PART = 0.05
+_PRODUCTS = ("convolution", "dot", "ragged-dot")
+
+
+@dataclasses.dataclass
+class Side:
+    """What is compared of a program; times in microseconds."""
+
+    kernels: int = 0
+    without_time: int = 0
+    products: float = 0
+    others: float = 0
+    narrow: float = 0
+    collectives: collections.Counter[tuple[str, str]] = dataclasses.field(
+        default_factory=collections.Counter
+    )
+    peak: int = 0
+
+    @property
+    def compute(self) -> float:
+        """Of all kernels."""
+        return self.products + self.others
+
+
+@dataclasses.dataclass
+class Row:
+    """A program on a slice."""
+
+    program: str
+    family: str
+    slice_name: str
+    theirs: Side | None = None
+    ours: Side | None = None
+    error: str = ""
+
+    @property
+    def chip(self) -> str:
+        """Of the slice."""
+        return self.slice_name.partition("-")[0]
+
+    @property
+    def aside(self) -> bool:
+        """Whether it only tests."""
+        return compiler.set_aside(self.program)
+
+    def ratio(self, field: str, other: str = "") -> float | None:
+        """What tpusim has over what the compiler has; None where that would say nothing."""
+        if not self.ours or not self.theirs:
+            return None
+        if field not in ("kernels", "peak") and self.theirs.without_time * 10 > self.theirs.kernels:
+            return None
+        if field in ("products", "others"):
+            part: float = getattr(self.theirs, field)
+            if part < _SMALL_PART * self.theirs.compute:
+                return None
+        mine, their = getattr(self.ours, field), getattr(self.theirs, other or field)
+        return mine / their if mine > 0 and their > 0 else None
+
+
+def clock_of(chip: str) -> float:
+    """Cycles per microsecond."""
+    described = json.loads((CHIPS / f"{chip}.json").read_text())
+    hertz: float = described["chip"]["clock_hz"]["value"]
+    return hertz / 1e6
+
+
+def narrow_share(kernel: dict[str, Any]) -> float:
+    """Bytes of operands and results over the same with 4 bytes at least per element."""
+    real = padded = 0.0
+    for text in (*kernel["operands"], *kernel["results"]):
+        for array in compiler_hlo.arrays_of(text):
+            real += array.elements * array.element_bytes
+            padded += array.elements * max(4, array.element_bytes)
+    return real / padded if padded else 1
+
+
+def of_compiler(summary: dict[str, Any]) -> Side:
+    """The compiler's side."""
+    cycles_per_us = clock_of(summary["slice"].partition("-")[0])
+    memory = summary["memory"]
+    kept = memory["argument_bytes"] + memory["output_bytes"] - memory["alias_bytes"]
+    side = Side(peak=kept + memory["temp_bytes"])
+    for kernel in summary["kernels"]:
+        side.kernels += kernel["count"]
+        side.without_time += kernel["count"] if kernel["cycles"] is None else 0
+        time = kernel["count"] * (kernel["cycles"] or 0) / cycles_per_us
+        names = {kernel["opcode"], *kernel.get("ops", ())}
+        if names & set(_PRODUCTS):
+            side.products += time
+        else:
+            side.others += time
+            side.narrow += time * narrow_share(kernel)
+    for row in summary["collectives"]:
+        side.collectives[row["kind"], row["mode"]] += row["count"]
+    return side
+
+
+def unpriced(summary: dict[str, Any]) -> set[str]:
+    """Kinds of operations that the compiler has no estimate for in this program."""
+    found: set[str] = set()
+    for kernel in summary["kernels"]:
+        if kernel["cycles"] is None:
+            found |= {kernel["opcode"], *kernel.get("ops", ())} & set(_UNPRICED)
+            found |= {"scatter"} if "scatter" in kernel["name"] else set()
+            found |= {"gather"} if "gather" in kernel["name"] else set()
+            found |= (
+                {"topk", "top-k", "sort"} if "sort" in found or "TopK" in str(kernel) else set()
+            )
+    return found
+
+
+def of_tpusim(report: dict[str, Any], left_out: set[str]) -> Side:
+    """Tpusim's side, without the time of what the compiler does not price."""
+    side = Side(peak=report["peak_hbm_bytes"])
+    for op in report["ops"]:
+        category = op["category"]
+        kind = category.removesuffix("-start")
+        if category.endswith("-start") and kind in compiler_summary.COLLECTIVES:
+            side.collectives[kind, "async"] += op["count"]
+        if op["engine"] != "tensor_core" or category.endswith(("-start", "-done", *_CONTROL)):
+            continue
+        side.kernels += op["count"]
+        if any(category == kind or op["name"].startswith(kind) for kind in left_out):
+            continue
+        if category in ("convolution fusion", "convolution", "ragged-dot"):
+            side.products += op["total_ns"] / 1e3
+        else:
+            side.others += op["total_ns"] / 1e3
+    totals: collections.Counter[str] = collections.Counter()
+    for row in report["collectives"]:
+        totals[row["kind"]] += row["count"]
+    for kind, count in totals.items():
+        waiting = count - side.collectives[kind, "async"]
+        if waiting > 0:
+            side.collectives[kind, "sync"] += waiting
+    return side
+
+
+@contextlib.contextmanager
+def _at_root() -> Iterator[None]:
+    """Exports name source files relative to the working directory."""
+    folder = pathlib.Path.cwd()
+    os.chdir(compiler.ROOT)
+    try:
+        yield
+    finally:
+        os.chdir(folder)
+
+
+class Exports:
+    """Workload files of programs, made when first asked for; the last one is kept."""
+
+    def __init__(self, folder: str):
+        self._folder = pathlib.Path(folder)
+        self._errors: dict[str, str] = {}
+
+    def path(self, program: str) -> pathlib.Path:
+        """Of the exported program."""
+        path = self._folder / f"{program}.pb"
+        if program in self._errors:
+            raise RuntimeError(self._errors[program])
+        if not path.exists():
+            example = PROGRAMS[program].example
+            try:
+                with _at_root():
+                    step, arguments = example()
+                    tpusim.export(
+                        step,
+                        *arguments,
+                        path=path,
+                        name=program,
+                        config=example.config,
+                        trip_counts=example.trip_counts,
+                    )
+            except Exception as error:  # Of whatever kind: the row says so.
+                self._errors[program] = f"not exported: {compiler.one_line(str(error))}"
+                raise RuntimeError(self._errors[program]) from error
+        return path
+
+
+def row_of(summary: dict[str, Any], exports: Exports) -> Row:
+    """Both sides of a summary."""
+    row = Row(summary["program"], summary["family"], summary["slice"])
+    if "error" in summary:
+        row.error = f"TPU compiler: {summary['error']}"
+        return row
+    row.theirs = of_compiler(summary)
+    try:
+        report = tpusim.run(exports.path(row.program), config=row.slice_name)
+        row.ours = of_tpusim(report, unpriced(summary))
+    except (tpusim.TpusimError, RuntimeError) as error:
+        row.error = compiler.one_line(str(error))
+    return row

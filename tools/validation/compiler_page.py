@@ -1,0 +1,202 @@
+"""Puts tpusim beside the summaries of compiled programs: docs/validation/compiler.md."""
+
+import argparse
+import collections
+import math
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+
+import compiler
+from compiler_compare import Exports, Row, row_of
+
+PAGE = compiler.ROOT / "docs" / "validation" / "compiler.md"
+
+INTRODUCTION = """# Programs beside the TPU compiler
+
+Written by `python tools/validation/compiler.py --page`; do not edit.
+
+`validation/compiler` has a summary of what the TPU compiler made of every program below, compiled
+ahead of time for slices that are only described. Nothing was executed: these are choices and
+estimates of a compiler, not measurements. tpusim compiles the same JAX programs, built over an
+abstract mesh, for the same slices.
+
+**Set aside.** A program whose name has a SHA-256 that is divisible by three only tests: no rule of
+the simulator may be made from it. The rule was in the code before any rule of the simulator was
+made from a summary. Such programs have their own means, and their rows are at the end.
+
+**What is compared.**
+
+* *Kernels*: how many are executed, loops multiplied by their trip counts. What the compiler neither
+  prices nor gives more than one element is none, nor are copies and slices with a start and a done.
+* *Compute*: the sum of the compiler's estimated cycles, by the chip's clock, and the time of
+  tpusim's kernels, in microseconds. Where the compiler has no estimate for a lookup, a sort or a
+  custom call, tpusim's are left out as well; where more than a tenth of its kernels have none,
+  times are not compared.
+* *Products* and *others*: tpusim's time over the compiler's, for kernels with a product or
+  convolution inside and for all others; blank where the compiler spends less than a twentieth of
+  its cycles there, as what it puts into a product is then a kernel of ours, or the reverse.
+  Estimates count an element of fewer than 4 bytes as one of 4 bytes where there is no product.
+  *Others, narrow* scales each estimate by the bytes of the kernel's operands and results over the
+  same with 4 bytes at least per element: a right answer would lie between this and *others*.
+* *Collectives*, executed: `s` synchronous, `a` with a start and a done or carried by kernels, `w`
+  permutes of a windowed einsum, which the compiler made of a product and a collective.
+* *HBM*: the peak, in MB, that tpusim reports, and arguments + results - donated + temporaries of
+  `memory_analysis` (whose own peak also counts what is in VMEM).
+
+**What is not.** The compiler says nothing of how long collectives and Pallas kernels take, nor of
+waits. Operands that it copies to VMEM ahead of a kernel cost the kernel nothing and the copy has no
+estimate, so a product with few rows, or a step of decoding, looks cheaper than HBM allows. Its
+cycles are a model of its own: [kernels.md](kernels.md) has what they contain, and that measurements
+contradict part of it. So a ratio of one is not the aim; what stands out is.
+Conditionals count with their longest branch; loops that depend on data run as often as the example
+says, on both sides.
+"""
+
+_SHORT = {
+    **{"all-reduce": "AR", "all-gather": "AG", "reduce-scatter": "RS", "all-to-all": "A2A"},
+    **{"collective-permute": "CP", "ragged-all-to-all": "RA2A", "collective-broadcast": "CB"},
+}
+_MODES = {"sync": "s", "async": "a", "windowed": "w"}
+
+
+def collectives_text(counts: collections.Counter[tuple[str, str]]) -> str:
+    """AR7 AGa29: synchronous ones without a letter."""
+    parts = []
+    for (kind, mode), count in sorted(counts.items()):
+        if count:
+            letter = _MODES[mode] if mode != "sync" else ""
+            parts.append(f"{_SHORT.get(kind, kind)}{letter}{count}")
+    return " ".join(parts)
+
+
+def geometric(ratios: Iterable[float | None]) -> str:
+    """Geometric mean, and the factor by which they are off on average."""
+    logs = [math.log(ratio) for ratio in ratios if ratio]
+    if not logs:
+        return "-"
+    off = math.exp(statistics.fmean(map(abs, logs)))
+    return f"{math.exp(statistics.fmean(logs)):.2f} (x{off:.2f})"
+
+
+FIELDS = (
+    ("kernels", "kernels", ""),
+    ("compute", "compute", ""),
+    ("products", "products", ""),
+    ("others", "others", ""),
+    ("others, narrow", "others", "narrow"),
+    ("HBM", "peak", ""),
+)
+
+
+def means(rows: Sequence[Row], groups: dict[str, list[Row]], head: str) -> list[str]:
+    """Geometric means by group, apart for what is set aside."""
+    heads = [title for title, *_ in FIELDS]
+    lines = [f"| {head} | programs | {' | '.join(heads)} |", "|---" * (len(heads) + 2) + "|"]
+    for name, group in {**groups, "all": list(rows)}.items():
+        for aside in (False, True):
+            some = [r for r in group if r.ours and r.aside == aside]
+            cells = [geometric(r.ratio(field, other) for r in some) for _, field, other in FIELDS]
+            title = f"{name}, set aside" if aside else name
+            if some:
+                lines.append(f"| {title} | {len(some)} | {' | '.join(cells)} |")
+    return lines
+
+
+def grouped(rows: Sequence[Row], attribute: str) -> dict[str, list[Row]]:
+    """Rows by chip, family or slice, in the order in which they come."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(getattr(row, attribute), []).append(row)
+    return groups
+
+
+def totals(rows: Sequence[Row]) -> list[str]:
+    """All collectives of a slice's programs together."""
+    lines = ["| slice | programs | tpusim | TPU compiler |", "|---|---|---|---|"]
+    for slice_name, group in grouped(rows, "slice_name").items():
+        for aside in (False, True):
+            ours: collections.Counter[tuple[str, str]] = collections.Counter()
+            theirs: collections.Counter[tuple[str, str]] = collections.Counter()
+            some = [r for r in group if r.aside == aside and r.ours and r.theirs]
+            for r in some:
+                ours.update(r.ours.collectives if r.ours else {})
+                theirs.update(r.theirs.collectives if r.theirs else {})
+            if ours or theirs:
+                title = f"{slice_name}, set aside" if aside else slice_name
+                cells = f"{collectives_text(ours)} | {collectives_text(theirs)}"
+                lines.append(f"| {title} | {len(some)} | {cells} |")
+    return lines
+
+
+def number(ratio: float | None) -> str:
+    """Of a cell."""
+    return "" if ratio is None else f"{ratio:.2f}"
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """Program by program."""
+    lines = [
+        "| program | kernels | compute | ratio | products | others | others, narrow | collectives,"
+        " tpusim | TPU compiler | HBM | ratio |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        if not r.ours or not r.theirs:
+            continue
+        ours, theirs = r.ours, r.theirs
+        lines.append(
+            f"| {r.program} | {ours.kernels} / {theirs.kernels}"
+            f" | {ours.compute:.1f} / {theirs.compute:.1f} | {number(r.ratio('compute'))}"
+            f" | {number(r.ratio('products'))} | {number(r.ratio('others'))}"
+            f" | {number(r.ratio('others', 'narrow'))}"
+            f" | {collectives_text(ours.collectives)} | {collectives_text(theirs.collectives)}"
+            f" | {ours.peak / 1e6:.1f} / {theirs.peak / 1e6:.1f} | {number(r.ratio('peak'))} |"
+        )
+    return lines
+
+
+def furthest(rows: Sequence[Row], field: str, count: int = 12) -> list[str]:
+    """What is off by most, of programs that rules may be made from."""
+    found = [(r.ratio(field), r) for r in rows if not r.aside]
+    ranked = sorted(
+        ((ratio, r) for ratio, r in found if ratio),
+        key=lambda pair: (-abs(math.log(pair[0])), pair[1].program, pair[1].slice_name),
+    )
+    return [f"| {r.program} | {r.slice_name} | {ratio:.2f} |" for ratio, r in ranked[:count]]
+
+
+def page(rows: Sequence[Row]) -> str:
+    """The whole text."""
+    parts = [INTRODUCTION, "## Means", ""]
+    parts += ["tpusim over the TPU compiler: geometric mean, and by which factor a program is off."]
+    parts += ["", *means(rows, grouped(rows, "chip"), "chip")]
+    parts += ["", *means(rows, grouped(rows, "family"), "family")]
+    parts += ["", "## Collectives of all programs", "", *totals(rows)]
+    parts += ["", "## Furthest off", "", "Of programs that are not set aside."]
+    for title, field in (("Compute", "compute"), ("HBM", "peak"), ("Kernels", "kernels")):
+        parts += ["", f"| {title} | slice | ratio |", "|---|---|---|", *furthest(rows, field)]
+    for slice_name, some in grouped([r for r in rows if not r.aside], "slice_name").items():
+        parts += ["", f"## {slice_name}", "", *table(some)]
+    for slice_name, some in grouped([r for r in rows if r.aside], "slice_name").items():
+        parts += ["", f"## {slice_name}, set aside", "", *table(some)]
+    refused = [f"| {r.program} | {r.slice_name} | {r.error} |" for r in rows if r.error]
+    if refused:
+        parts += ["", "## Not compared", "", "| program | slice | why |", "|---|---|---|", *refused]
+    return "\n".join(parts) + "\n"
+
+
+def write(flags: argparse.Namespace) -> None:
+    """Runs tpusim on everything that there is a summary of."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        exports = Exports(folder)
+        for program, slice_name in compiler.selected(flags):
+            path = compiler.SUMMARIES / slice_name / f"{program}.json.gz"
+            if not path.exists():
+                continue
+            row = row_of(compiler.unpack(path), exports)
+            rows.append(row)
+            print(slice_name, program, number(row.ratio("compute")), row.error, file=sys.stderr)
+    PAGE.write_text(page(rows))
