@@ -1,6 +1,7 @@
 #include "sim/recorder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -68,8 +69,8 @@ void DeviceRecorder::Show(Track track, int32_t lane, const Span& span) {
 }
 
 void DeviceRecorder::ShowStep(Track track, int32_t lane, const Span& span) {
-  Row(track, lane).steps.Add(recorder_.recording_, span.step < 0 ? 0 : recorder_.steps_, run_,
-                             span);
+  Row(track, lane)
+      .steps.Add(recorder_.recording_, span.step < 0 ? 0 : recorder_.steps_, run_, span);
 }
 
 void DeviceRecorder::FlushSteps() {
@@ -223,8 +224,7 @@ bool Recorder::IsRecorded(int32_t device) const {
   return std::binary_search(recorded_.begin(), recorded_.end(), device);
 }
 
-const std::vector<Recorder::Sender>& Recorder::VisibleSenders(int32_t route,
-                                                              int32_t device_class) {
+const std::vector<Recorder::Sender>& Recorder::VisibleSenders(int32_t route, int32_t device_class) {
   std::vector<std::vector<Sender>>& visible = visible_[route];
   if (visible.empty()) {
     visible.resize(classes_.devices.first.size());
@@ -253,7 +253,13 @@ void Recorder::RdmaEnded(const ici::RdmaRecord& record) {
   for (const RouteLoad::Arrival& arrival : classes_.loads[rdma.route][device_class].arrivals) {
     DeviceRecorder& destination = device(arrival.receiver);
     destination.totals_.finish = std::max(destination.totals_.finish, record.arrival);
-    if (hbm > 0) destination.AddHbm(record.op, rdma.bytes * (hbm * arrival.count));
+  }
+  // As much as the flow loads the memory of its receivers with (Router::Send).
+  if (hbm > 0) {
+    for (const RouteLoad::Receiver& to : classes_.loads[rdma.route][device_class].receivers) {
+      const double bytes = static_cast<double>((rdma.bytes * hbm).value()) * to.share;
+      device(to.receiver).AddHbm(record.op, Bytes(std::llround(bytes)));
+    }
   }
   if (recorded_.empty()) return;
   for (const Sender& sender : VisibleSenders(rdma.route, device_class)) ShowRdma(record, sender);
@@ -392,8 +398,7 @@ void Recorder::WatchRate(flow::ResourceId resource, int32_t device, Counter coun
 void Recorder::ObserveRates(flow::Network& network) {
   for (std::vector<Watch>& watches : watches_) {
     for (Watch& watch : watches) {
-      watch.rates =
-          RateThinner(recording_.PlaceOf(watch.devices, watch.counter, watch.lane));
+      watch.rates = RateThinner(recording_.PlaceOf(watch.devices, watch.counter, watch.lane));
     }
   }
   network.SetRateObserver([this](flow::ResourceId resource, Picoseconds time, double rate) {

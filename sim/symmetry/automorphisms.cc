@@ -16,8 +16,9 @@ namespace {
 
 // More programs than this are not compared with each other.
 constexpr size_t kMaxPrograms = 1024;
-// More chips than this are not tried as the image of the first: where none is rare, moving
-// the slice keeps all names, and color refinement sees that.
+// More chips than this are not tried as the image of the first. Where every color has many
+// chips, the slice is symmetric under translations, which keep the names of routes; color
+// refinement finds the classes of those by itself.
 constexpr size_t kMaxImages = 8;
 
 struct Automorphism {
@@ -43,10 +44,10 @@ class Search {
           Mix(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
     }
     ColorChips(impairments);
-    std::vector<int64_t> nowhere(static_cast<size_t>(config.topology.chips()));
-    std::iota(nowhere.begin(), nowhere.end(), 0);
+    std::vector<int64_t> unmoved(static_cast<size_t>(config.topology.chips()));
+    std::iota(unmoved.begin(), unmoved.end(), 0);
     routes_ = RoutesUnder(
-        {std::move(nowhere),
+        {std::move(unmoved),
          {configs::Direction::kXPlus, configs::Direction::kXMinus, configs::Direction::kYPlus,
           configs::Direction::kYMinus, configs::Direction::kZPlus, configs::Direction::kZMinus}});
   }
@@ -106,7 +107,8 @@ class Search {
     }
   }
 
-  // A turn that preserves colors leads from one of these to another.
+  // The chips of the color that fewest chips have. A turn under which every chip has the color
+  // of its image maps these chips to each other.
   std::vector<int64_t> RarestChips() const {
     const Partition alike = PartitionOf(chips_);
     const auto rarest = std::min_element(alike.size.begin(), alike.size.end());

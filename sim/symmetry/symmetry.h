@@ -54,7 +54,7 @@ namespace tpusim::sim {
 enum class Folding {
   kOff,          // every device is simulated
   kExact,        // one of every class; the result is the same
-  kApproximate,  // ways of different lengths do not split a class
+  kApproximate,  // partners, lengths of ways and loads of links do not split a class
 };
 
 // Distinct program and route, in increasing order.

@@ -70,7 +70,7 @@ Ends EndsOf(const configs::Config& config, const CollectiveRequest& request) {
 }
 
 // Route table for the messages' `way`. Messages that all make the same way along
-// an axis share the route of that axis with whoever else uses it.
+// an axis share the route of that axis with other collectives.
 isa::Route RouteOf(const configs::Topology& topology, const std::vector<Message>& messages,
                    size_t way) {
   isa::Route route;

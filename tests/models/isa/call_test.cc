@@ -1,4 +1,4 @@
-// Stretches that programs share: whoever reads a program finds in them what is there.
+// Stretches that programs call: routes, streams, counts and labels inside them are found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

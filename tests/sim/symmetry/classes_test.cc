@@ -145,13 +145,41 @@ TEST(Classes, PermutationsDoNotSplitApproximately) {
   EXPECT_EQ(timeline->folding.device_classes, 2);
   const Timeline exact = MustSimulate(config, program);
   EXPECT_GE(timeline->step_time, exact.step_time);
-  // Four hops of 1 us count for those who make none. Of column 0 everybody sends alone and ends
-  // after 300 + 10 ns; of the others two at a time share a link and end after 100 + 20 ns.
+  // The longest way has four hops of 1 us, the shortest none. The transfers of chips in column 0
+  // have their links for themselves and end after 300 + 10 ns; in the other columns two
+  // transfers share a link and end after 100 + 20 ns.
   EXPECT_EQ(timeline->folding.ignored_skew, Microseconds(4) + Nanoseconds(190));
 }
 
-// A relay from chip 3 down to chip 0. Whoever only hands on is one class at first, whose first
-// member would wait for its own class; so they are told apart after all.
+// On a ring of six, every third chip sends 3,000 bytes and the others 1,000: of those others half
+// receive 3,000 and half 1,000, so together each receives 2,000 in their memory and in the books.
+TEST(Classes, AnApproximationAccountsForAllBytesOfUnlikeSenders) {
+  const configs::Config config = TestConfig({6, 1, 1}, {true, false, false});
+  isa::Rdma few;
+  few.bytes = Bytes(1000);
+  few.arrival_flag = 0;
+  isa::Rdma many = few;
+  many.bytes = Bytes(3000);
+  isa::PodProgram program;
+  const int32_t op = AddOp(program, "permute", /*collective=*/true);
+  const isa::Label begin{op, true}, end{op, false};
+  program.programs = {Share(begin, few, isa::Wait{0, 1}, end),
+                      Share(begin, many, isa::Wait{0, 1}, end)};
+  program.program_of_device = {1, 0, 0, 1, 0, 0};
+  program.flags = 1;
+  program.routes = {RouteBetween(config, Ring(6))};
+  SimulationOptions options;
+  options.folding = Folding::kApproximate;
+  const absl::StatusOr<Timeline> timeline = Simulate(config, program, options);
+  ASSERT_TRUE(timeline.ok()) << Message(timeline.status());
+  ASSERT_EQ(timeline->folding.device_classes, 2);
+  EXPECT_EQ(timeline->devices[1].hbm_bytes, Bytes(1000 + 2000));
+  EXPECT_EQ(timeline->devices[0].hbm_bytes, Bytes(3000 + 1000));
+  EXPECT_EQ(timeline->ops[op].hbm_bytes, timeline->devices[timeline->critical_device].hbm_bytes);
+}
+
+// A relay from chip 3 down to chip 0. The approximation first puts chips 1 and 2, which run the
+// same program, into one class, whose representative would wait for itself; so it retreats.
 TEST(Classes, AnApproximationRetreatsFromACircleOfWaits) {
   const configs::Config config = TestConfig({4, 1, 1});
   isa::Rdma rdma;

@@ -5,7 +5,7 @@
 namespace tpusim::lowering {
 namespace {
 
-// Of a role: that many waits' worth; nobody waits in role 0.
+// The instruction of role r: a wait for r arrivals; role 0 has none.
 std::optional<isa::Instruction> WaitOf(int32_t role) {
   if (role == 0) return std::nullopt;
   return isa::Instruction{isa::Wait{0, role}};
