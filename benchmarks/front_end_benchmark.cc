@@ -25,7 +25,7 @@
 
 #include "configs/status_macros.h"
 #include "tests/workloads/sharded_program.h"
-#include "workloads/hlo/import.h"
+#include "workloads/hlo/io/import.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
 

@@ -11,8 +11,8 @@
 
 #include "configs/status_macros.h"
 #include "tests/workloads/hlo/big_module.h"
-#include "workloads/hlo/cost.h"
-#include "workloads/hlo/import.h"
+#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/rules/cost.h"
 
 namespace {
 

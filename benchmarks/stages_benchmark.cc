@@ -26,7 +26,7 @@
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/pipeline.h"
 #include "workloads/compile.h"
-#include "workloads/hlo/import.h"
+#include "workloads/hlo/io/import.h"
 #include "workloads/sharding/propagate.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
 
 namespace tpusim::workloads {

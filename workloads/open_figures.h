@@ -6,7 +6,7 @@
 #define TPUSIM_WORKLOADS_OPEN_FIGURES_H_
 
 #include "absl/status/status.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/trip_counts.h"
 
 namespace tpusim::workloads {

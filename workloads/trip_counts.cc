@@ -4,7 +4,7 @@
 #include <fnmatch.h>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/cost.h"
+#include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::workloads {
 namespace {
@@ -83,8 +83,7 @@ std::vector<std::string> TripCounts::Unused() const {
       why = loops.empty() ? "the program has no loop"
                           : fmt::format("its loops are {}", fmt::join(loops, ", "));
     }
-    warnings.push_back(
-        fmt::format("trip count {}={} has no effect: {}", s.pattern, s.count, why));
+    warnings.push_back(fmt::format("trip count {}={} has no effect: {}", s.pattern, s.count, why));
   }
   return warnings;
 }

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/cost.h"
-#include "workloads/hlo/import.h"
+#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::fuzz {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "workloads/hlo/hlo.pb.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/workload.pb.h"
 
 namespace tpusim::fuzz {

@@ -12,8 +12,8 @@
 
 #include "configs/units.h"
 #include "fmt/format.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::workloads {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "tests/workloads/hlo/hlo_test_util.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/open_figures.h"
 
 namespace tpusim::workloads {
@@ -99,9 +99,9 @@ TEST_F(TripCountsTest, WhatIsOpenIsNamedAtOnce) {
   EXPECT_THAT(Message(CheckNothingOpen(m_.module(), none)),
               HasSubstr("state it with --trip-count " + first->name() + "=N"));
   const Instruction* second = Loop(std::nullopt);
-  EXPECT_THAT(Message(CheckNothingOpen(m_.module(), none)),
-              HasSubstr("--trip-count " + first->name() + "=N --trip-count " + second->name() +
-                        "=N"));
+  EXPECT_THAT(
+      Message(CheckNothingOpen(m_.module(), none)),
+      HasSubstr("--trip-count " + first->name() + "=N --trip-count " + second->name() + "=N"));
   TripCounts all(workload_, {{"*", 1}});
   EXPECT_TRUE(CheckNothingOpen(m_.module(), all).ok());
 }

@@ -18,7 +18,7 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
-#include "workloads/hlo/import.h"
+#include "workloads/hlo/io/import.h"
 
 namespace tpusim::tools {
 namespace {

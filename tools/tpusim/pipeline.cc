@@ -16,7 +16,7 @@
 #include "sim/simulate.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/unused_overrides.h"
-#include "workloads/hlo/import.h"
+#include "workloads/hlo/io/import.h"
 
 namespace tpusim::tools {
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 #include <string_view>
 
-#include "workloads/hlo/opcode.h"
-#include "workloads/passes/cmem.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/memory/cmem.h"
 
 namespace tpusim::tools {
 namespace {

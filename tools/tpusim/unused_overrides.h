@@ -10,7 +10,7 @@
 
 #include "configs/config.h"
 #include "models/isa/program.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::tools {
 

@@ -7,8 +7,8 @@
 
 #include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_timing.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::validation {
 namespace {

@@ -24,7 +24,7 @@
 
 #include "configs/chip.h"
 #include "models/isa/program.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::validation {
 

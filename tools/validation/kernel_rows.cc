@@ -29,9 +29,9 @@
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "tools/validation/kernel_conventions.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/ir.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/tile_search.h"
 

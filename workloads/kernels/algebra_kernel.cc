@@ -12,8 +12,8 @@
 #include <cmath>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/cost.h"
-#include "workloads/hlo/host_callback.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/cost.h"
+#include "workloads/hlo/rules/host_callback.h"
 
 namespace tpusim::kernels {
 namespace {

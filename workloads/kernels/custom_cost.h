@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "configs/units.h"
 #include "models/isa/program.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/workload.pb.h"
 
 namespace tpusim::kernels {

@@ -11,7 +11,7 @@
 
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
 #include "workloads/kernels/tile_search.h"

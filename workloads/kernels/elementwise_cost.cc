@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::kernels {

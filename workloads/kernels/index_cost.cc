@@ -10,8 +10,8 @@
 #include <algorithm>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/vector_cost.h"
 

@@ -3,7 +3,7 @@
 #define TPUSIM_WORKLOADS_KERNELS_INDEX_COST_H_
 
 #include "configs/units.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::kernels {

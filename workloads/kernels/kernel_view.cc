@@ -4,7 +4,7 @@
 #include <set>
 #include <unordered_set>
 
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/index_cost.h"
 #include "workloads/kernels/product.h"
 

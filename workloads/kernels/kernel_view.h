@@ -8,7 +8,7 @@
 
 #include "configs/units.h"
 #include "models/isa/program.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::kernels {

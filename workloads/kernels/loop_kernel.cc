@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
 #include "workloads/kernels/tile_search.h"

@@ -6,8 +6,8 @@
 
 #include "configs/status_macros.h"
 #include "configs/units.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/vector_cost.h"
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/sort_cost.h"
 #include "workloads/kernels/tile_search.h"

@@ -8,11 +8,11 @@
 
 #include "configs/status_macros.h"
 #include "workloads/collectives/candidates.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/ragged.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/ragged.h"
 #include "workloads/lowering/instruction_class.h"
 #include "workloads/lowering/transfers.h"
-#include "workloads/passes/async_collectives.h"
+#include "workloads/passes/collectives/async_collectives.h"
 
 namespace tpusim::lowering {
 namespace {

@@ -16,7 +16,7 @@
 #include "configs/config.h"
 #include "models/isa/program.h"
 #include "workloads/collectives/collective.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::lowering {
 

@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/opcode.h"
-#include "workloads/hlo/ragged.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/ragged.h"
 #include "workloads/lowering/transfers.h"
-#include "workloads/passes/async_collectives.h"
-#include "workloads/passes/placement.h"
-#include "workloads/passes/sink_initializers.h"
+#include "workloads/passes/collectives/async_collectives.h"
+#include "workloads/passes/loops/sink_initializers.h"
+#include "workloads/passes/memory/placement.h"
 
 namespace tpusim::lowering {
 

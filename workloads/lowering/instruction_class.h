@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"
 #include "workloads/collectives/collective.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::lowering {
 

@@ -12,8 +12,8 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/collective.h"
-#include "workloads/hlo/cost.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/product.h"
@@ -23,8 +23,8 @@
 #include "workloads/lowering/remote_dma.h"
 #include "workloads/lowering/streams.h"
 #include "workloads/lowering/transfers.h"
-#include "workloads/passes/async_collectives.h"
-#include "workloads/passes/control.h"
+#include "workloads/passes/collectives/async_collectives.h"
+#include "workloads/passes/pipeline/control.h"
 #include "workloads/passes/schedule/graph.h"
 
 namespace tpusim::lowering {

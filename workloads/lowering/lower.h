@@ -18,12 +18,12 @@
 
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/kernels/kernel_library.h"
 #include "workloads/lowering/branches.h"
 #include "workloads/lowering/collective_library.h"
-#include "workloads/passes/memory.h"
-#include "workloads/passes/schedule.h"
+#include "workloads/passes/memory/memory_plan.h"
+#include "workloads/passes/schedule/schedule.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::lowering {

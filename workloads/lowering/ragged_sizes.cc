@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/opcode.h"
-#include "workloads/hlo/ragged.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/ragged.h"
 
 namespace tpusim::lowering {
 namespace {

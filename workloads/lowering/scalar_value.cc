@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::lowering {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::lowering {
 

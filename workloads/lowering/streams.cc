@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "workloads/hlo/opcode.h"
-#include "workloads/passes/async_collectives.h"
-#include "workloads/passes/control.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/collectives/async_collectives.h"
+#include "workloads/passes/pipeline/control.h"
 #include "workloads/passes/schedule/graph.h"
 
 namespace tpusim::lowering {

@@ -13,7 +13,7 @@
 #include <unordered_map>
 
 #include "models/isa/program.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::lowering {
 

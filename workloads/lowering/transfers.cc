@@ -7,7 +7,7 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "models/timing/memory_bytes.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
 
 namespace tpusim::lowering {

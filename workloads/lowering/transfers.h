@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 #include "configs/chip.h"
 #include "models/isa/program.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::lowering {

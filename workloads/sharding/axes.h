@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/sharding.h"
 
 namespace tpusim::sharding {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::sharding {
 namespace {
@@ -103,9 +103,9 @@ std::optional<int64_t> CountedWithin(const Instruction& value, int ops) {
       break;
     case Opcode::kClamp:
       dim = of(value.operand(1));
-      if (dim && !(ScalarOf(*value.operand(0)) == 0.0 &&
-                   ScalarOf(*value.operand(2)).value_or(-1) >=
-                       static_cast<double>(shape.dims[*dim] - 1))) {
+      if (dim &&
+          !(ScalarOf(*value.operand(0)) == 0.0 && ScalarOf(*value.operand(2)).value_or(-1) >=
+                                                      static_cast<double>(shape.dims[*dim] - 1))) {
         return std::nullopt;
       }
       break;
@@ -148,10 +148,10 @@ void Erase(List& list, int64_t value) {
 // fields of integers.
 template <typename Numbers>
 struct Lists {
-  Numbers& start_index_map;       // operand dimension of each component
-  Numbers& collapsed;             // operand dimensions that have one element and are left out
-  Numbers& operand_batching;      // sorted
-  Numbers& indices_batching;      // of each operand batching dimension
+  Numbers& start_index_map;   // operand dimension of each component
+  Numbers& collapsed;         // operand dimensions that have one element and are left out
+  Numbers& operand_batching;  // sorted
+  Numbers& indices_batching;  // of each operand batching dimension
 };
 
 using Made = std::function<void(const Instruction*, const Instruction*)>;
@@ -207,21 +207,21 @@ void FindBatchIndices(hlo::Computation* computation, const Made& made) {
   for (Instruction* op : computation->PostOrder()) {
     if (op->opcode() == Opcode::kGather) {
       auto* dims = op->mutable_attrs().mutable_gather_dimension_numbers();
-      while (MakeBatching(op, 1, dims->index_vector_dim(),
-                          Lists{*dims->mutable_start_index_map(),
-                                *dims->mutable_collapsed_slice_dims(),
-                                *dims->mutable_operand_batching_dims(),
-                                *dims->mutable_start_indices_batching_dims()},
-                          made)) {
+      while (MakeBatching(
+          op, 1, dims->index_vector_dim(),
+          Lists{*dims->mutable_start_index_map(), *dims->mutable_collapsed_slice_dims(),
+                *dims->mutable_operand_batching_dims(),
+                *dims->mutable_start_indices_batching_dims()},
+          made)) {
       }
     } else if (op->opcode() == Opcode::kScatter) {
       auto* dims = op->mutable_attrs().mutable_scatter_dimension_numbers();
-      while (MakeBatching(op, op->operands().size() / 2, dims->index_vector_dim(),
-                          Lists{*dims->mutable_scatter_dims_to_operand_dims(),
-                                *dims->mutable_inserted_window_dims(),
-                                *dims->mutable_input_batching_dims(),
-                                *dims->mutable_scatter_indices_batching_dims()},
-                          made)) {
+      while (MakeBatching(
+          op, op->operands().size() / 2, dims->index_vector_dim(),
+          Lists{*dims->mutable_scatter_dims_to_operand_dims(),
+                *dims->mutable_inserted_window_dims(), *dims->mutable_input_batching_dims(),
+                *dims->mutable_scatter_indices_batching_dims()},
+          made)) {
       }
     }
   }

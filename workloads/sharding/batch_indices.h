@@ -14,7 +14,7 @@
 #include <functional>
 #include <optional>
 
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::sharding {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::sharding {
 

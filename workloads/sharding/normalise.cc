@@ -7,8 +7,8 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/forward_tuples.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/sharding/constants.h"
 #include "workloads/sharding/markers.h"
 #include "workloads/sharding/regions.h"

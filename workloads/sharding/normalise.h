@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/constants.h"
 #include "workloads/sharding/decode.h"
 #include "workloads/sharding/factor_propagation.h"

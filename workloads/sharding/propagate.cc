@@ -9,7 +9,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/import.h"
+#include "workloads/hlo/io/import.h"
 #include "workloads/sharding/batch_indices.h"
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/propagation_graph.h"

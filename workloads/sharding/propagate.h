@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "workloads/hlo/instruction_map.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/instruction_map.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/sharding.h"
 

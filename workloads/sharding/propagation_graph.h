@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/factor_propagation.h"
 #include "workloads/sharding/normalise.h"

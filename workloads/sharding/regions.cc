@@ -7,7 +7,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/markers.h"
 
 namespace tpusim::sharding {

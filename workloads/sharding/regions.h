@@ -9,7 +9,7 @@
 #define TPUSIM_WORKLOADS_SHARDING_REGIONS_H_
 
 #include "absl/status/statusor.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/normalise.h"
 
 namespace tpusim::sharding {

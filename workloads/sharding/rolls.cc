@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::sharding {
 namespace {

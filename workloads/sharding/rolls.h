@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::sharding {
 

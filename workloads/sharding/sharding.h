@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/hlo/shape.h"
+#include "workloads/hlo/ir/shape.h"
 
 namespace tpusim::sharding {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/rolls.h"
 
 namespace tpusim::sharding {
@@ -55,8 +55,7 @@ bool AskedFor(const ShardedModule& sharded, const Instruction& op, const Axes& a
 bool Adds(const hlo::Computation& reducer) {
   const Instruction* root = reducer.root();
   return reducer.parameters().size() == 2 && root->opcode() == Opcode::kAdd &&
-         root->operand(0) != root->operand(1) &&
-         root->operand(0)->opcode() == Opcode::kParameter &&
+         root->operand(0) != root->operand(1) && root->operand(0)->opcode() == Opcode::kParameter &&
          root->operand(1)->opcode() == Opcode::kParameter;
 }
 
@@ -173,12 +172,11 @@ void PassUnreduced(ShardedModule& sharded) {
     }
     // Backward: what some user needs as a whole is a sum after all.
     for (auto op = passing.rbegin(); op != passing.rend(); ++op) {
-      const bool kept = !(*op)->users().empty() &&
-                        std::all_of((*op)->users().begin(), (*op)->users().end(),
-                                    [&](const Instruction* user) {
-                                      return sharded.constraints.contains(user) ||
-                                             !PartialOperands(sharded, *user).empty();
-                                    });
+      const bool kept =
+          !(*op)->users().empty() &&
+          std::all_of((*op)->users().begin(), (*op)->users().end(), [&](const Instruction* user) {
+            return sharded.constraints.contains(user) || !PartialOperands(sharded, *user).empty();
+          });
       if (!kept) sharded.shardings[*op].leaves[0].unreduced.clear();
     }
   }

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/sharding/propagation_graph.h"
 

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::spmd {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/sharding.h"
 

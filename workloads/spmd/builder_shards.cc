@@ -1,7 +1,7 @@
 // Shards whose sizes do not fit: padding and masks.
 #include "configs/status_macros.h"
 #include "configs/units.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/builder.h"
 
 namespace tpusim::spmd {

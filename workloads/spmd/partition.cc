@@ -4,8 +4,8 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/forward_tuples.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/sharding/projection.h"
 #include "workloads/sharding/unreduced.h"
 #include "workloads/spmd/factor_choice.h"

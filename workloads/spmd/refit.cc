@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "configs/units.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/reshard.h"
 

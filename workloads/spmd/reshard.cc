@@ -5,7 +5,7 @@
 #include <map>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/refit.h"
 

@@ -36,7 +36,7 @@
 
 #include "absl/status/statusor.h"
 #include "configs/units.h"
-#include "workloads/hlo/shape.h"
+#include "workloads/hlo/ir/shape.h"
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/sharding.h"
 

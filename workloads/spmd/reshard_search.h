@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "workloads/hlo/shape.h"
+#include "workloads/hlo/ir/shape.h"
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/sharding.h"
 #include "workloads/spmd/reshard_plan.h"

@@ -7,7 +7,7 @@
 
 #include "configs/config.h"
 #include "configs/units.h"
-#include "workloads/hlo/shape.h"
+#include "workloads/hlo/ir/shape.h"
 
 namespace tpusim::target {
 

@@ -1,4 +1,4 @@
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 
 #include "hlo_test_util.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::hlo {
 

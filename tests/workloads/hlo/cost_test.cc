@@ -1,4 +1,4 @@
-#include "workloads/hlo/cost.h"
+#include "workloads/hlo/rules/cost.h"
 
 #include "hlo_test_util.h"
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/import.h"
+#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::hlo {
 

@@ -1,10 +1,10 @@
 // Containers, and files that are none.
-#include "workloads/hlo/import.h"
+#include "workloads/hlo/io/import.h"
 
 #include <zlib.h>
 
 #include "hlo_test_util.h"
-#include "workloads/hlo/gzip.h"
+#include "workloads/hlo/io/gzip.h"
 
 namespace tpusim::hlo {
 namespace {

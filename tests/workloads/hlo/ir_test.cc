@@ -1,4 +1,4 @@
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 
 #include "hlo_test_util.h"
 

@@ -2,7 +2,7 @@
 #include <random>
 
 #include "hlo_test_util.h"
-#include "workloads/hlo/cost.h"
+#include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::hlo {
 namespace {

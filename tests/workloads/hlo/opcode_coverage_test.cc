@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hlo_test_util.h"
-#include "workloads/hlo/cost.h"
+#include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::hlo {
 namespace {

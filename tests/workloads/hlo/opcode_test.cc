@@ -1,4 +1,4 @@
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/opcode.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // What a message will take in memory, told from its bytes.
-#include "workloads/hlo/parsed_size.h"
+#include "workloads/hlo/io/parsed_size.h"
 
 #include "hlo_test_util.h"
-#include "workloads/hlo/import.h"
+#include "workloads/hlo/io/import.h"
 
 namespace tpusim::hlo {
 namespace {

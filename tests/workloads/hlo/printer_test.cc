@@ -1,5 +1,5 @@
 #include "hlo_test_util.h"
-#include "workloads/hlo/sharding_text.h"
+#include "workloads/hlo/io/sharding_text.h"
 
 namespace tpusim::hlo {
 namespace {

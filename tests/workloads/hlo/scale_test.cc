@@ -3,8 +3,8 @@
 
 #include "big_module.h"
 #include "hlo_test_util.h"
-#include "workloads/hlo/cost.h"
-#include "workloads/hlo/shape_proto.h"
+#include "workloads/hlo/ir/shape_proto.h"
+#include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::hlo {
 namespace {

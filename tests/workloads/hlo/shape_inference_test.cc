@@ -1,4 +1,4 @@
-#include "workloads/hlo/shape_inference.h"
+#include "workloads/hlo/rules/shape_inference.h"
 
 #include "hlo_test_util.h"
 

@@ -1,6 +1,6 @@
 // Rules of single operators beyond the usual: what they give and what they refuse.
 #include "hlo_test_util.h"
-#include "workloads/hlo/shape_inference.h"
+#include "workloads/hlo/rules/shape_inference.h"
 
 namespace tpusim::hlo {
 namespace {

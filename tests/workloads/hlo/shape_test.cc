@@ -1,7 +1,7 @@
-#include "workloads/hlo/shape.h"
+#include "workloads/hlo/ir/shape.h"
 
 #include "hlo_test_util.h"
-#include "workloads/hlo/shape_proto.h"
+#include "workloads/hlo/ir/shape_proto.h"
 
 namespace tpusim::hlo {
 namespace {

@@ -13,7 +13,7 @@
 #include "models/isa/program.h"
 #include "models/timing/kernel_time.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/kernels/kernels.h"
 
 namespace tpusim::kernels {

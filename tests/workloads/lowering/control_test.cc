@@ -7,14 +7,14 @@
 
 #include "configs/config.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/lowering/branches.h"
 #include "workloads/lowering/instruction_class.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/lowering/scalar_value.h"
 #include "workloads/lowering/transfers.h"
-#include "workloads/passes/memory.h"
-#include "workloads/passes/placement.h"
+#include "workloads/passes/memory/memory_plan.h"
+#include "workloads/passes/memory/placement.h"
 
 namespace tpusim::lowering {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/hlo/hlo_test_util.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/ragged.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/ragged.h"
 
 namespace tpusim::lowering {
 namespace {

@@ -1,4 +1,4 @@
-#include "workloads/passes/async_collectives.h"
+#include "workloads/passes/collectives/async_collectives.h"
 
 #include <gtest/gtest.h>
 

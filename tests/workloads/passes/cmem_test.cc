@@ -1,11 +1,11 @@
-#include "workloads/passes/cmem.h"
+#include "workloads/passes/memory/cmem.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "configs/status_macros.h"
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/passes/memory.h"
+#include "workloads/passes/memory/memory_plan.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,4 +1,4 @@
-#include "workloads/passes/copies.h"
+#include "workloads/passes/memory/copies.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "workloads/passes/donation.h"
+#include "workloads/passes/memory/donation.h"
 
 #include <gtest/gtest.h>
 
 #include <tuple>
 
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/passes/memory.h"
+#include "workloads/passes/memory/memory_plan.h"
 
 namespace tpusim::passes {
 namespace {

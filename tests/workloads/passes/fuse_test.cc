@@ -1,4 +1,4 @@
-#include "workloads/passes/fuse.h"
+#include "workloads/passes/fusion/fuse.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,8 @@
-#include "workloads/passes/memory.h"
-
 #include <gtest/gtest.h>
 
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/passes/memory/memory_plan.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,4 +1,4 @@
-#include "workloads/passes/schedule.h"
+#include "workloads/passes/schedule/schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/passes/async_collectives.h"
+#include "workloads/passes/collectives/async_collectives.h"
 
 namespace tpusim::passes {
 namespace {

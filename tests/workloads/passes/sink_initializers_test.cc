@@ -1,9 +1,9 @@
-#include "workloads/passes/sink_initializers.h"
+#include "workloads/passes/loops/sink_initializers.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::passes {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "configs/config.h"
-#include "workloads/hlo/ir.h"
-#include "workloads/hlo/opcode.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {

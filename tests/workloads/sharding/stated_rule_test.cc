@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/hlo/hlo_test_util.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "tests/workloads/spmd/spmd_test_util.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::spmd {
 namespace {

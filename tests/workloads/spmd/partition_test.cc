@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/spmd/spmd_test_util.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::spmd {
 namespace {

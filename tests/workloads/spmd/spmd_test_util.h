@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/sharding/sharding.h"

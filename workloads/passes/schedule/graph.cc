@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "workloads/hlo/opcode.h"
-#include "workloads/passes/async_collectives.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/collectives/async_collectives.h"
 
 namespace tpusim::passes {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "configs/units.h"
-#include "workloads/hlo/ir.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/schedule/work.h"
 #include "workloads/target/target.h"
 

@@ -2,7 +2,7 @@
 // own: along the other axes they move shards as they are.
 #include <algorithm>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding::rules {

@@ -1,5 +1,5 @@
 // Convolutions, with feature and batch groups.
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding::rules {

@@ -3,8 +3,8 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/attributes.h"
-#include "workloads/hlo/host_callback.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/rules/host_callback.h"
 #include "workloads/sharding/rolls.h"
 #include "workloads/sharding/rules/rule.h"
 

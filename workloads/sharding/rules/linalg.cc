@@ -2,7 +2,7 @@
 // problems, each of which one device must see whole.
 #include <algorithm>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding::rules {

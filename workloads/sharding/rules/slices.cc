@@ -2,7 +2,7 @@
 // are mirrored, so a split dimension can stay split if neighbours help.
 #include <algorithm>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding::rules {

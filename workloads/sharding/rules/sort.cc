@@ -1,5 +1,5 @@
 // Sorting and the largest k.
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding::rules {

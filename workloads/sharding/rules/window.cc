@@ -1,5 +1,5 @@
 // Reductions over windows: pooling, cumulative sums, and the gradient of max-pooling.
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding::rules {

@@ -1,6 +1,6 @@
 // Loops, branches and manual regions.
 #include "configs/status_macros.h"
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/normalise.h"
 #include "workloads/spmd/partitioner.h"
 

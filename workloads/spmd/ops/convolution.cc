@@ -1,6 +1,6 @@
 // Convolutions: halos along split spatial dimensions, partial results along a split
 // input feature or along a split window.
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/ops/spatial.h"
 

@@ -1,5 +1,5 @@
 // Values out of nothing: each device makes its own part.
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/emit.h"
 
 namespace tpusim::spmd::ops {

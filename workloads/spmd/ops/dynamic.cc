@@ -1,7 +1,7 @@
 // Slices whose place is data.
 #include <algorithm>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/emit.h"
 
 namespace tpusim::spmd::ops {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <numeric>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/projection.h"
 
 namespace tpusim::spmd::ops {

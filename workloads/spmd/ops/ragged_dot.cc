@@ -1,5 +1,5 @@
 // Products of groups of rows: what the group sizes mean for a device's rows and groups.
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/emit.h"
 
 namespace tpusim::spmd::ops {

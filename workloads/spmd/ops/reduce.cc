@@ -1,5 +1,5 @@
 // Reductions: which functions can be applied to partial results.
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/projection.h"
 #include "workloads/spmd/ops/local_op.h"
 

@@ -1,6 +1,6 @@
 // Reductions over windows. Sums over everything so far (cumsum and its like) are
 // done block by block, and then add up the blocks before.
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/ops/spatial.h"
 

@@ -1,5 +1,5 @@
 // The gradient of max-pooling: a device recomputes the windows that touch its block.
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/ops/window.h"
 

@@ -2,7 +2,7 @@
 // moved or joined, a device fetches what its part of the result consists of.
 #include <algorithm>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/sharding/rolls.h"
 #include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/ops/window.h"

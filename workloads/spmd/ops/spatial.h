@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/window.h"
 
 namespace tpusim::spmd::ops {

@@ -1,5 +1,5 @@
 // The largest k along a split dimension: each device's own k, then the best of these.
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/emit.h"
 
 namespace tpusim::spmd::ops {

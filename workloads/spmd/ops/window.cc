@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "workloads/hlo/attributes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/emit.h"
 
 namespace tpusim::spmd::ops {

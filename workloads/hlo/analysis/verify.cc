@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <unordered_set>
+
+#include "configs/status_macros.h"
+#include "fmt/format.h"
+#include "workloads/hlo/analysis/verify_callees.h"
+#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/rules/shape_inference.h"
+
+namespace tpusim::hlo {
+namespace {
+
+// The fewest operands of a variadic opcode.
+int64_t MinOperands(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kConditional:
+    case Opcode::kDynamicUpdateSlice:
+    case Opcode::kReduce:
+    case Opcode::kReduceWindow:
+    case Opcode::kRng:
+      return 2;
+    case Opcode::kScatter:
+      return 3;
+    case Opcode::kAllReduce:
+    case Opcode::kAllReduceStart:
+    case Opcode::kAllGather:
+    case Opcode::kAllGatherStart:
+    case Opcode::kAllToAll:
+    case Opcode::kCollectiveBroadcast:
+    case Opcode::kCollectivePermute:
+    case Opcode::kCollectivePermuteStart:
+    case Opcode::kReduceScatter:
+    case Opcode::kConcatenate:
+    case Opcode::kDynamicSlice:
+    case Opcode::kDynamicReshape:
+    case Opcode::kMap:
+    case Opcode::kSort:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+// Custom calls that hand their one operand on: later stages take that for granted.
+bool IsIdentityCall(const Instruction& i) {
+  static constexpr std::string_view kTargets[] = {"annotate_device_placement", "MoveToHost",
+                                                  "MoveToDevice", "LayoutConstraint",
+                                                  "xla.sdy.PropagationBarrier"};
+  return i.opcode() == Opcode::kCustomCall &&
+         std::find(std::begin(kTargets), std::end(kTargets), i.attrs().custom_call_target()) !=
+             std::end(kTargets);
+}
+
+absl::Status CheckCustomCall(const Instruction& i) {
+  const std::string& target = i.attrs().custom_call_target();
+  const bool identity = IsIdentityCall(i);
+  if ((identity || target == "xla.sdy.ShardingGroup") && i.operands().size() != 1) {
+    return UserError(
+        fmt::format("{} operands for a call of '{}', not 1", i.operands().size(), target));
+  }
+  if (identity && !SameDims(i.operand(0)->shape(), i.shape())) {
+    return UserError(fmt::format("a call of '{}' makes {} of {}", target, i.shape().ToString(),
+                                 i.operand(0)->shape().ToString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInstruction(const Instruction& i, const ParametersOf& parameters) {
+  const int arity = OpcodeArity(i.opcode());
+  const int64_t count = static_cast<int64_t>(i.operands().size());
+  if (arity >= 0 && count != arity) {
+    return UserError(fmt::format("{} operands, not {}", count, arity));
+  }
+  if (count < MinOperands(i.opcode())) return UserError(fmt::format("only {} operands", count));
+  if (i.opcode() == Opcode::kCustomCall) RETURN_IF_ERROR(CheckCustomCall(i));
+  RETURN_IF_ERROR(CheckCallees(i, parameters));
+  ASSIGN_OR_RETURN(const Shape inferred, InferShape(i));
+  if (!SameDims(inferred, i.shape())) {
+    return UserError(fmt::format("its shape is {}, but its operands give {}", i.shape().ToString(),
+                                 inferred.ToString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckParameters(const Computation& computation,
+                             const std::vector<Instruction*>& parameters) {
+  for (size_t n = 0; n < parameters.size(); ++n) {
+    if (parameters[n]->attrs().parameter_number() != static_cast<int64_t>(n)) {
+      return UserError(fmt::format("computation {}: parameter {} has number {}", computation.name(),
+                                   n, parameters[n]->attrs().parameter_number()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSchedule(const Computation& computation) {
+  const auto& schedule = computation.schedule();
+  if (schedule.empty()) return absl::OkStatus();
+  std::unordered_set<const Instruction*> done;
+  for (const Instruction* i : schedule) {
+    const auto later = [&](const std::vector<Instruction*>& list) -> const Instruction* {
+      for (const Instruction* before : list) {
+        if (!done.contains(before)) return before;
+      }
+      return nullptr;
+    };
+    const Instruction* missing = later(i->operands());
+    if (missing == nullptr) missing = later(i->control_predecessors());
+    if (missing != nullptr) {
+      return UserError(fmt::format("schedule of {}: {} comes before {}, which it needs",
+                                   computation.name(), i->Describe(), missing->name()));
+    }
+    if (i->parent() != &computation || !done.insert(i).second) {
+      return UserError(fmt::format("schedule of {}: {} is foreign or comes twice",
+                                   computation.name(), i->Describe()));
+    }
+  }
+  if (done.size() != computation.size()) {
+    return UserError(fmt::format("schedule of {} has {} of {} instructions", computation.name(),
+                                 done.size(), computation.size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckEdges(const Computation& computation,
+                        const std::unordered_set<const Computation*>& known) {
+  if (computation.root() == nullptr || computation.root()->parent() != &computation) {
+    return UserError(fmt::format("computation {} has no root", computation.name()));
+  }
+  for (const Instruction* i : computation.instructions()) {
+    for (const Instruction* operand : i->operands()) {
+      if (operand->parent() != &computation) {
+        return UserError(
+            fmt::format("{} uses {} of another computation", i->Describe(), operand->name()));
+      }
+    }
+    for (const Computation* called : i->called()) {
+      if (!known.contains(called)) {
+        return UserError(i->Describe() + " calls a computation of another module");
+      }
+    }
+  }
+  std::vector<Instruction*> order;
+  if (!computation.TopologicalOrder(&order)) {
+    return UserError(fmt::format("instructions of {} form a cycle", computation.name()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Verify(const Module& module) {
+  const std::vector<Computation*> all = module.computations();
+  const std::unordered_set<const Computation*> known(all.begin(), all.end());
+  if (module.entry() == nullptr || !known.contains(module.entry())) {
+    return UserError(fmt::format("module {} has no entry computation", module.name()));
+  }
+  ParametersOf parameters;
+  for (const Computation* computation : all) {
+    RETURN_IF_ERROR(CheckEdges(*computation, known));
+    parameters[computation] = computation->parameters();
+    RETURN_IF_ERROR(CheckParameters(*computation, parameters[computation]));
+  }
+  std::vector<Computation*> order;
+  if (!module.TopologicalOrder(&order)) {
+    return UserError(fmt::format("computations of module {} call each other", module.name()));
+  }
+  for (const Computation* computation : order) {
+    for (const Instruction* i : computation->PostOrder()) {
+      const absl::Status status = CheckInstruction(*i, parameters);
+      if (!status.ok()) {
+        return absl::Status(status.code(), fmt::format("{}, {}: {}", i->Describe(),
+                                                       OpcodeName(i->opcode()), Message(status)));
+      }
+    }
+    RETURN_IF_ERROR(CheckSchedule(*computation));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tpusim::hlo

@@ -1,0 +1,222 @@
+// The IR: Module > Computation > Instruction, as XLA's HLO.
+//
+// An Instruction is a node in a data-flow graph: an opcode, a result shape,
+// operands and users, the computations that it calls, and attributes. The
+// attributes that only some opcodes have stay in the wire message
+// (`attrs()`, an HloInstructionProto whose structural fields - name, opcode,
+// shape, ids, operands, called computations - are left empty), so that nothing a
+// file says is lost, known to us or not; typed accessors in attributes.h read
+// the common ones. Copies of an instruction share that message until one of them
+// asks for `mutable_attrs()`: a reference from attrs() taken before that is to
+// the message as it was.
+//
+// A Computation owns its instructions. It keeps no order of its own until it is
+// scheduled: PostOrder() gives operands before users, deterministically.
+#ifndef TPUSIM_WORKLOADS_HLO_IR_H_
+#define TPUSIM_WORKLOADS_HLO_IR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "workloads/hlo/hlo.pb.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/shape.h"
+
+namespace tpusim::hlo {
+
+class Computation;
+class Module;
+
+class Instruction {
+ public:
+  Opcode opcode() const { return opcode_; }
+  const std::string& name() const { return name_; }
+  int64_t id() const { return id_; }  // unique in the module, dense from 0 in creation order
+  const Shape& shape() const { return shape_; }
+  void set_shape(Shape shape) { shape_ = std::move(shape); }
+  Computation* parent() const { return parent_; }
+
+  const std::vector<Instruction*>& operands() const { return operands_; }
+  Instruction* operand(size_t i) const { return operands_[i]; }
+  // Each user once, in the order in which they became users.
+  const std::vector<Instruction*>& users() const { return users_; }
+  void ReplaceOperand(size_t i, Instruction* with);
+  // Every user (and the computation's root, if this is it) takes `with` instead.
+  void ReplaceAllUsesWith(Instruction* with);
+
+  const std::vector<Computation*>& called() const { return called_; }
+  void set_called(std::vector<Computation*> called) { called_ = std::move(called); }
+  const std::vector<Instruction*>& control_predecessors() const { return control_predecessors_; }
+  void AddControlPredecessor(Instruction* before);
+
+  const pb::HloInstructionProto& attrs() const {
+    return attrs_ != nullptr ? *attrs_ : pb::HloInstructionProto::default_instance();
+  }
+  pb::HloInstructionProto& mutable_attrs();
+  void set_attrs(std::unique_ptr<pb::HloInstructionProto> attrs) { attrs_ = std::move(attrs); }
+
+  bool IsRoot() const;
+  bool HasSideEffect() const;  // must not be removed although nobody uses it
+  const std::string& op_name() const { return attrs().metadata().op_name(); }
+  // "file.py:12" from the metadata or its stack frame; "" if unknown.
+  std::string SourceLocation() const;
+  // "dot.3 (jit(f)/dot_general, f.py:12)", for messages.
+  std::string Describe() const;
+
+ private:
+  friend class Computation;
+  friend class Module;
+  Opcode opcode_ = Opcode::kParameter;
+  std::string name_;
+  int64_t id_ = -1;
+  Shape shape_;
+  Computation* parent_ = nullptr;
+  std::vector<Instruction*> operands_;
+  std::vector<Instruction*> users_;
+  std::vector<Computation*> called_;
+  std::vector<Instruction*> control_predecessors_;
+  size_t slot_ = 0;  // in the parent's instructions_
+  int64_t num_control_successors_ = 0;
+  std::shared_ptr<pb::HloInstructionProto> attrs_;  // null: all at their defaults
+};
+
+class Computation {
+ public:
+  const std::string& name() const { return name_; }
+  Module* parent() const { return parent_; }
+  Instruction* root() const { return root_; }
+  void set_root(Instruction* root) { root_ = root; }
+
+  // `name_hint` (the opcode's name if empty) gets a suffix when it is taken.
+  // Attributes start empty; with `like`, as those of `like` if the opcodes are
+  // equal (called computations are not attributes), else only its metadata.
+  Instruction* Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands,
+                   std::string_view name_hint = "", const Instruction* like = nullptr);
+  Instruction* AddParameter(int64_t number, Shape shape, std::string_view name_hint);
+  // No users and not the root, or a broken invariant.
+  void Remove(Instruction* instruction);
+  // Removes what neither the root nor a side effect needs. Parameters stay.
+  // Returns how many went; their addresses, of which nothing is left, go to `removed`.
+  int64_t RemoveDead(std::vector<const Instruction*>* removed = nullptr);
+
+  // In creation order; may contain instructions whose operands come later.
+  std::vector<Instruction*> instructions() const;
+  // Those with ids from `id` on, added last.
+  std::vector<Instruction*> AddedSince(int64_t id) const;
+  size_t size() const { return live_; }
+  // Operands and control predecessors before users; by creation order where
+  // free. Not recursive.
+  std::vector<Instruction*> PostOrder() const;
+  std::vector<Instruction*> parameters() const;  // by parameter number
+  int64_t num_parameters() const { return static_cast<int64_t>(parameters().size()); }
+
+  // The order in which the device executes, once scheduled; else empty.
+  const std::vector<Instruction*>& schedule() const { return schedule_; }
+  void set_schedule(std::vector<Instruction*> order) { schedule_ = std::move(order); }
+  // schedule() if there is one, else PostOrder().
+  std::vector<Instruction*> Order() const;
+  // What a file says of the computation itself (execution thread, unknown
+  // fields); instructions, names and ids are left empty.
+  const pb::HloComputationProto& attrs() const { return attrs_; }
+  pb::HloComputationProto& mutable_attrs() { return attrs_; }
+  // PostOrder(), or false if operands or control predecessors form a cycle.
+  bool TopologicalOrder(std::vector<Instruction*>* order) const;
+
+ private:
+  friend class Module;
+  std::string name_;
+  Module* parent_ = nullptr;
+  void Append(std::unique_ptr<Instruction> instruction);
+  void Compact();
+  // Removed ones leave a null behind until enough of them have gathered: taking
+  // instructions out one by one stays linear.
+  std::vector<std::unique_ptr<Instruction>> instructions_;
+  size_t live_ = 0;
+  Instruction* root_ = nullptr;
+  std::vector<Instruction*> schedule_;
+  pb::HloComputationProto attrs_;
+};
+
+// What `roots` reach through calls, themselves included, callees before callers.
+// False: computations call each other in a circle. Not recursive.
+bool CalleesFirst(const std::vector<Computation*>& roots, std::vector<Computation*>* order);
+
+class Module {
+ public:
+  explicit Module(std::string name);
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+  Computation* entry() const { return entry_; }
+  void set_entry(Computation* entry) { entry_ = entry; }
+  Computation* AddComputation(std::string_view name_hint);
+  // Callees before callers, by creation order where free.
+  std::vector<Computation*> PostOrder() const;
+  // Every computation, in creation order.
+  std::vector<Computation*> computations() const;
+  // PostOrder(), or false if computations call each other in a circle.
+  bool TopologicalOrder(std::vector<Computation*>* order) const;
+  void RemoveUnreachable();
+
+  // A deep copy; names and ids are kept.
+  std::unique_ptr<Module> Clone() const;
+  // A copy of `source` (of this or another module) inside this module. Called
+  // computations are copied too, each once per call of this function.
+  Computation* CloneComputation(const Computation& source, std::string_view name_hint = "");
+  // Replaces a kCall by a copy of the body of what it calls; returns the value
+  // that took its place. op_names of the body continue that of the call. Loop
+  // bodies, branches and callees inside are copied too, reducers are shared.
+  Instruction* InlineCall(Instruction* call);
+  // Inlines every call for which `wanted` holds, also those inside what is
+  // inlined. The last call of a computation takes over its instructions with
+  // their names, and the emptied computations go. Returns how many calls went.
+  // Takes time in proportion to the result, however deep calls are nested; ask
+  // InlinedSize() first, because calls that call twice each double it.
+  int64_t InlineCalls(const std::function<bool(const Instruction&)>& wanted);
+  // Instructions of the module after InlineCalls(wanted), copies of loop bodies
+  // included; at most 2^62.
+  int64_t InlinedSize(const std::function<bool(const Instruction&)>& wanted) const;
+
+  // All ids are below: tables by id have this size.
+  int64_t next_id() const { return next_id_; }
+  // Module-level fields other than computations and names: aliases, donors,
+  // frontend attributes, stack frames, as in the file.
+  const pb::HloModuleProto& fields() const { return fields_; }
+  pb::HloModuleProto& mutable_fields() { return fields_; }
+
+  // A name for an instruction: the hint, or the hint with the first free number
+  // as suffix ("add.3"). It is taken from then on.
+  std::string UniqueName(std::string_view hint) { return UniqueNameIn("", hint); }
+  // Of an instruction that is gone: another may have it.
+  void ReleaseName(const std::string& name) { names_.erase(name); }
+
+ private:
+  friend class Computation;
+  // Names of instructions and of computations are apart: `space` is a prefix.
+  std::string UniqueNameIn(std::string_view space, std::string_view hint);
+  std::string UniqueComputationName(std::string_view hint);
+  class Inliner;
+  Computation* CopyInto(const Computation& source, std::string name,
+                        const std::unordered_map<const Computation*, Computation*>& copies,
+                        bool keep_names);
+  std::string name_;
+  std::vector<std::unique_ptr<Computation>> computations_;
+  Computation* entry_ = nullptr;
+  pb::HloModuleProto fields_;
+  std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, int64_t> next_suffix_;  // looked up, never iterated
+  int64_t next_id_ = 0;
+};
+
+}  // namespace tpusim::hlo
+
+#endif  // TPUSIM_WORKLOADS_HLO_IR_H_

@@ -1,0 +1,267 @@
+// Literals as numbers, and numbers as literals.
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "configs/status_macros.h"
+#include "fmt/format.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/shape_proto.h"
+
+namespace tpusim::hlo {
+namespace {
+
+template <typename T, typename Out>
+std::vector<Out> FromBytes(const std::string& bytes) {
+  std::vector<Out> out;
+  out.reserve(bytes.size() / sizeof(T));
+  for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
+    T value;  // little endian in the file, and so is every host that we build for
+    std::memcpy(&value, bytes.data() + i, sizeof(T));
+    out.push_back(static_cast<Out>(value));
+  }
+  return out;
+}
+
+template <typename Out, typename Field>
+std::vector<Out> FromField(const Field& field) {
+  return std::vector<Out>(field.begin(), field.end());
+}
+
+// IEEE-like formats of at most 16 bits.
+struct SmallFloat {
+  int exponent_bits, mantissa_bits;
+  bool has_infinity;
+};
+
+double Decode(uint32_t bits, const SmallFloat& format) {
+  const int bias = (1 << (format.exponent_bits - 1)) - 1;
+  const uint32_t mantissa_mask = (1u << format.mantissa_bits) - 1;
+  const uint32_t exponent_mask = (1u << format.exponent_bits) - 1;
+  const uint32_t mantissa = bits & mantissa_mask;
+  const uint32_t exponent = (bits >> format.mantissa_bits) & exponent_mask;
+  const double sign = (bits >> (format.mantissa_bits + format.exponent_bits)) & 1 ? -1 : 1;
+  if (exponent == exponent_mask) {
+    if (format.has_infinity && mantissa == 0) return sign * std::numeric_limits<double>::infinity();
+    if (format.has_infinity || mantissa == mantissa_mask) {
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  const double fraction = std::ldexp(mantissa, -format.mantissa_bits);
+  if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias);
+  return sign * std::ldexp(1 + fraction, static_cast<int>(exponent) - bias);
+}
+
+template <typename T>
+std::vector<double> DecodeAll(const std::string& bytes, const SmallFloat& format) {
+  std::vector<double> values;
+  for (uint32_t bits : FromBytes<T, uint32_t>(bytes)) values.push_back(Decode(bits, format));
+  return values;
+}
+
+uint16_t EncodeBf16(double value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+uint16_t EncodeF16(double value) {
+  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const double magnitude = std::fabs(value);
+  if (std::isnan(value)) return sign | 0x7e00;
+  if (magnitude >= 65520) return sign | 0x7c00;  // rounds to infinity
+  if (magnitude == 0) return sign;
+  const int exponent = std::max(std::ilogb(magnitude), -14);
+  // In units of the last place; nearbyint rounds halves to even. A carry out of
+  // the mantissa runs into the exponent, as it should.
+  const auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
+  return static_cast<uint16_t>(sign | (((exponent + 14) << 10) + units));
+}
+
+template <typename T>
+std::string Raw(T value) {
+  std::string bytes(sizeof(T), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(T));
+  return bytes;
+}
+
+// The declared number of elements; nullopt for tuples, impossible shapes and
+// orders other than row major.
+std::optional<size_t> CountOf(const pb::LiteralProto& literal) {
+  const absl::StatusOr<Shape> shape = ShapeFromProto(literal.shape());
+  if (!shape.ok() || !shape->IsArray()) return std::nullopt;
+  // Elements stand in the order of the layout.
+  if (shape->rank() > 1 && !IsRowMajor(*shape)) return std::nullopt;
+  return static_cast<size_t>(shape->ElementCount());
+}
+
+void AppendInt(PrimitiveType type, int64_t value, pb::LiteralProto* literal) {
+  switch (type) {
+    case PrimitiveType::kPred:
+      return literal->add_preds(value != 0);
+    case PrimitiveType::kS8:
+      return literal->mutable_s8s()->append(Raw(static_cast<int8_t>(value))), void();
+    case PrimitiveType::kU8:
+      return literal->mutable_u8s()->append(Raw(static_cast<uint8_t>(value))), void();
+    case PrimitiveType::kS16:
+      return literal->mutable_s16s()->append(Raw(static_cast<int16_t>(value))), void();
+    case PrimitiveType::kU16:
+      return literal->mutable_u16s()->append(Raw(static_cast<uint16_t>(value))), void();
+    case PrimitiveType::kS32:
+      return literal->add_s32s(static_cast<int32_t>(value));
+    case PrimitiveType::kU32:
+      return literal->add_u32s(static_cast<uint32_t>(value));
+    case PrimitiveType::kS64:
+      return literal->add_s64s(value);
+    case PrimitiveType::kU64:
+      return literal->add_u64s(static_cast<uint64_t>(value));
+    default:
+      TPUSIM_CHECK(false, fmt::format("integer literal of type {}", PrimitiveTypeName(type)));
+  }
+}
+
+bool HoldsInts(PrimitiveType type) { return type == PrimitiveType::kPred || IsIntegral(type); }
+
+std::optional<std::vector<int64_t>> RawInts(const pb::LiteralProto& literal) {
+  switch (literal.shape().element_type()) {
+    case pb::PRED:
+      return FromField<int64_t>(literal.preds());
+    case pb::S32:
+      return FromField<int64_t>(literal.s32s());
+    case pb::S64:
+      return FromField<int64_t>(literal.s64s());
+    case pb::U32:
+      return FromField<int64_t>(literal.u32s());
+    case pb::U64:
+      return FromField<int64_t>(literal.u64s());
+    case pb::S8:
+      return FromBytes<int8_t, int64_t>(literal.s8s());
+    case pb::U8:
+      return FromBytes<uint8_t, int64_t>(literal.u8s());
+    case pb::S16:
+      return FromBytes<int16_t, int64_t>(literal.s16s());
+    case pb::U16:
+      return FromBytes<uint16_t, int64_t>(literal.u16s());
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<std::vector<double>> RawReals(const pb::LiteralProto& literal) {
+  switch (literal.shape().element_type()) {
+    case pb::F32:
+      return FromField<double>(literal.f32s());
+    case pb::F64:
+      return FromField<double>(literal.f64s());
+    case pb::F16:
+      return DecodeAll<uint16_t>(literal.f16s(), {5, 10, true});
+    case pb::BF16:
+      return DecodeAll<uint16_t>(literal.bf16s(), {8, 7, true});
+    case pb::F8E5M2:
+      return DecodeAll<uint8_t>(literal.f8e5m2s(), {5, 2, true});
+    case pb::F8E4M3FN:
+      return DecodeAll<uint8_t>(literal.f8e4m3fns(), {4, 3, false});
+    case pb::F8E4M3:
+      return DecodeAll<uint8_t>(literal.f8e4m3s(), {4, 3, true});
+    case pb::F8E3M4:
+      return DecodeAll<uint8_t>(literal.f8e3m4s(), {3, 4, true});
+    default: {
+      const auto ints = RawInts(literal);
+      if (!ints.has_value()) return std::nullopt;
+      return FromField<double>(*ints);
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> IntElements(const pb::LiteralProto& literal) {
+  const auto count = CountOf(literal);
+  auto values = RawInts(literal);
+  if (!count.has_value() || !values.has_value() || values->size() != *count) return std::nullopt;
+  return values;
+}
+
+std::optional<std::vector<double>> RealElements(const pb::LiteralProto& literal) {
+  const auto count = CountOf(literal);
+  auto values = RawReals(literal);
+  if (!count.has_value() || !values.has_value() || values->size() != *count) return std::nullopt;
+  return values;
+}
+
+std::optional<int64_t> ScalarIntConstant(const Instruction& instruction) {
+  if (instruction.opcode() != Opcode::kConstant || !instruction.shape().IsScalar()) {
+    return std::nullopt;
+  }
+  const auto values = IntElements(instruction.attrs().literal());
+  if (!values.has_value() || values->size() != 1) return std::nullopt;
+  return values->front();
+}
+
+std::optional<double> ScalarConstant(const Instruction& instruction) {
+  if (instruction.opcode() != Opcode::kConstant || !instruction.shape().IsScalar()) {
+    return std::nullopt;
+  }
+  const auto values = RealElements(instruction.attrs().literal());
+  if (!values.has_value() || values->size() != 1) return std::nullopt;
+  return values->front();
+}
+
+pb::LiteralProto MakeIntLiteral(PrimitiveType type, int64_t value) {
+  pb::LiteralProto literal;
+  *literal.mutable_shape() = ShapeToProto(MakeScalarShape(type));
+  AppendInt(type, value, &literal);
+  return literal;
+}
+
+pb::LiteralProto MakeIntVectorLiteral(PrimitiveType type, const std::vector<int64_t>& values) {
+  pb::LiteralProto literal;
+  *literal.mutable_shape() = ShapeToProto(MakeShape(type, {static_cast<int64_t>(values.size())}));
+  for (int64_t value : values) AppendInt(type, value, &literal);
+  return literal;
+}
+
+pb::LiteralProto MakeScalarLiteral(PrimitiveType type, double value) {
+  if (HoldsInts(type)) return MakeIntLiteral(type, static_cast<int64_t>(value));
+  pb::LiteralProto literal;
+  *literal.mutable_shape() = ShapeToProto(MakeScalarShape(type));
+  switch (type) {
+    case PrimitiveType::kF64:
+      literal.add_f64s(value);
+      break;
+    case PrimitiveType::kF32:
+      literal.add_f32s(static_cast<float>(value));
+      break;
+    case PrimitiveType::kBf16:
+      literal.set_bf16s(Raw(EncodeBf16(value)));
+      break;
+    case PrimitiveType::kF16:
+      literal.set_f16s(Raw(EncodeF16(value)));
+      break;
+    default:
+      TPUSIM_CHECK(false, fmt::format("scalar literal of type {}", PrimitiveTypeName(type)));
+  }
+  return literal;
+}
+
+Instruction* AddLiteral(Computation* computation, pb::LiteralProto literal,
+                        std::string_view name_hint) {
+  const absl::StatusOr<Shape> shape = ShapeFromProto(literal.shape());
+  TPUSIM_CHECK(shape.ok(), Message(shape.status()));
+  Instruction* constant = computation->Add(Opcode::kConstant, *shape, {}, name_hint);
+  *constant->mutable_attrs().mutable_literal() = std::move(literal);
+  return constant;
+}
+
+Instruction* AddConstant(Computation* computation, PrimitiveType type, double value,
+                         std::string_view name_hint) {
+  return AddLiteral(computation, MakeScalarLiteral(type, value), name_hint);
+}
+
+Instruction* AddIntConstant(Computation* computation, PrimitiveType type, int64_t value,
+                            std::string_view name_hint) {
+  return AddLiteral(computation, MakeIntLiteral(type, value), name_hint);
+}
+
+}  // namespace tpusim::hlo

@@ -1,0 +1,42 @@
+#include "workloads/hlo/ir/ragged.h"
+
+#include <charconv>
+#include <string>
+
+#include "fmt/format.h"
+#include "workloads/hlo/ir/attributes.h"
+
+namespace tpusim::hlo {
+namespace {
+
+constexpr char kSizes[] = "tpusim.ragged_sizes";  // "128,0,64"
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> RaggedSizes(const Instruction& ragged) {
+  const auto text = FrontendAttribute(ragged, kSizes);
+  if (!text) return std::nullopt;
+  std::vector<int64_t> sizes;
+  const char* at = text->data();
+  const char* const last = at + text->size();
+  while (true) {
+    int64_t size = 0;
+    const auto [end, error] = std::from_chars(at, last, size);
+    // A file may carry such an attribute too.
+    if (error != std::errc() || size < 0) return std::nullopt;
+    sizes.push_back(size);
+    if (end == last) return sizes;
+    at = end + 1;
+  }
+}
+
+void SetRaggedSizes(Instruction* ragged, const std::vector<int64_t>& sizes) {
+  SetFrontendAttribute(ragged, kSizes, fmt::format("{}", fmt::join(sizes, ",")));
+}
+
+int64_t RaggedDimension(const Instruction& dot) {
+  const auto& ragged = dot.attrs().ragged_dot_dimension_numbers();
+  return ragged.lhs_ragged_dimensions_size() > 0 ? ragged.lhs_ragged_dimensions(0) : 0;
+}
+
+}  // namespace tpusim::hlo

@@ -1,0 +1,118 @@
+#include "workloads/hlo/ir/shape_proto.h"
+
+#include <algorithm>
+#include <string>
+
+#include "configs/status_macros.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace tpusim::hlo {
+namespace {
+
+// Far above any array of any pod (2^48 elements of 16 bytes are 4.5 PB), far
+// below what could overflow when sizes are added and multiplied.
+constexpr int64_t kMaxElements = int64_t{1} << 48;
+constexpr int64_t kMaxBytes = int64_t{1} << 58;
+// What works on tuples does so recursively. Programs nest a few deep.
+constexpr int kMaxTupleDepth = 64;
+
+absl::Status LayoutFromProto(const pb::LayoutProto& proto, Shape* shape) {
+  Layout& layout = shape->layout;
+  layout.minor_to_major.assign(proto.minor_to_major().begin(), proto.minor_to_major().end());
+  std::vector<int64_t> sorted = layout.minor_to_major;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<int64_t>(i) || sorted.size() != shape->dims.size()) {
+      return UserError(fmt::format("layout {{{}}} is no permutation of the {} dimensions of {}",
+                                   fmt::join(layout.minor_to_major, ","), shape->dims.size(),
+                                   shape->ToString()));
+    }
+  }
+  if (layout.minor_to_major.empty()) layout.minor_to_major = RowMajor(shape->rank());
+  for (const pb::TileProto& tile : proto.tiles()) {
+    layout.tiles.emplace_back(tile.dimensions().begin(), tile.dimensions().end());
+  }
+  layout.memory_space = proto.memory_space();
+  layout.element_size_in_bits = proto.element_size_in_bits();
+  pb::LayoutProto rest = proto;
+  rest.clear_minor_to_major();
+  rest.clear_tiles();
+  rest.clear_memory_space();
+  rest.clear_element_size_in_bits();
+  layout.other = rest.SerializeAsString();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shape> Convert(const pb::ShapeProto& proto, int depth) {
+  if (depth > kMaxTupleDepth) {
+    return UserError(fmt::format("tuples nested more than {} deep", kMaxTupleDepth));
+  }
+  Shape shape;
+  const int type = proto.element_type();
+  if (type <= 0 || type > static_cast<int>(PrimitiveType::kF6E2M3Fn)) {
+    return UserError(type == 0 ? "shape without element type"
+                               : fmt::format("unknown element type number {}", type));
+  }
+  shape.element_type = static_cast<PrimitiveType>(type);
+  if (shape.IsTuple()) {
+    shape.tuple.reserve(proto.tuple_shapes_size());
+    int64_t bytes = 0;
+    for (const pb::ShapeProto& element : proto.tuple_shapes()) {
+      ASSIGN_OR_RETURN(Shape converted, Convert(element, depth + 1));
+      bytes += converted.ByteSize().value();
+      if (bytes > kMaxBytes) return UserError("tuple of more than 2^58 bytes");
+      shape.tuple.push_back(std::move(converted));
+    }
+    return shape;
+  }
+  shape.dims.assign(proto.dimensions().begin(), proto.dimensions().end());
+  int64_t elements = 1;
+  for (int64_t dim : shape.dims) {
+    if (dim < 0) {
+      return UserError(
+          fmt::format("negative or unbounded dimension in [{}]", fmt::join(shape.dims, ",")));
+    }
+    // Zeros do not count, so that no order of multiplication can overflow.
+    if (dim > 0 && elements > kMaxElements / dim) {
+      return UserError(
+          fmt::format("array [{}] of more than 2^48 elements", fmt::join(shape.dims, ",")));
+    }
+    elements *= std::max<int64_t>(dim, 1);
+  }
+  for (bool dynamic : proto.is_dynamic_dimension()) {
+    if (dynamic) return NoRule("dynamic dimension in " + shape.ToString());
+  }
+  RETURN_IF_ERROR(LayoutFromProto(proto.layout(), &shape));
+  return shape;
+}
+
+}  // namespace
+
+absl::StatusOr<Shape> ShapeFromProto(const pb::ShapeProto& proto) { return Convert(proto, 0); }
+
+pb::ShapeProto ShapeToProto(const Shape& shape) {
+  pb::ShapeProto proto;
+  proto.set_element_type(static_cast<pb::PrimitiveType>(shape.element_type));
+  for (const Shape& element : shape.tuple) *proto.add_tuple_shapes() = ShapeToProto(element);
+  if (shape.IsTuple()) return proto;
+  for (int64_t dim : shape.dims) {
+    proto.add_dimensions(dim);
+    proto.add_is_dynamic_dimension(false);
+  }
+  if (!shape.IsArray()) return proto;
+  pb::LayoutProto& layout = *proto.mutable_layout();
+  // Bytes that we serialized ourselves.
+  TPUSIM_CHECK(layout.ParseFromString(shape.layout.other), "layout of " + shape.ToString());
+  const std::vector<int64_t> order =
+      shape.layout.minor_to_major.empty() ? RowMajor(shape.rank()) : shape.layout.minor_to_major;
+  layout.mutable_minor_to_major()->Add(order.begin(), order.end());
+  for (const auto& tile : shape.layout.tiles) {
+    layout.add_tiles()->mutable_dimensions()->Add(tile.begin(), tile.end());
+  }
+  layout.set_memory_space(shape.layout.memory_space);
+  layout.set_element_size_in_bits(shape.layout.element_size_in_bits);
+  return proto;
+}
+
+}  // namespace tpusim::hlo

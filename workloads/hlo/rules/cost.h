@@ -1,0 +1,49 @@
+// Cost rules: arithmetic and bytes of one instruction, per opcode.
+#ifndef TPUSIM_WORKLOADS_HLO_COST_H_
+#define TPUSIM_WORKLOADS_HLO_COST_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "workloads/hlo/ir/ir.h"
+
+namespace tpusim::hlo {
+
+// Arithmetic of one execution. Transcendentals are counted in both.
+// Instructions that call computations (while, fusion) count one call.
+struct Cost {
+  Flops flops{0};
+  Flops transcendentals{0};
+  Bytes bytes_read{0};
+  Bytes bytes_written{0};
+};
+
+// Error (no rule): an opcode without a cost rule, named with its source line.
+absl::StatusOr<Cost> CostOf(const Instruction& instruction);
+absl::StatusOr<Cost> CostOf(const Computation& computation);
+
+// The cost that a Pallas kernel carries in its backend_config. nullopt: none, one
+// that cannot be read, or one of zeros, which says nothing.
+struct CarriedEstimate {
+  Cost cost;
+  Bytes remote{0};  // sent to other devices
+};
+std::optional<CarriedEstimate> CarriedCost(const Instruction& custom_call);
+
+// Trip count of a while loop from its condition, body and initial value, or
+// from known_trip_count. nullopt: depends on data.
+std::optional<int64_t> TripCount(const Instruction& while_instruction);
+
+// The carried scalar that a loop counts by: its place in the carry and the value
+// that it has in the first iteration and in no other. Empty if there is none.
+struct LoopCounter {
+  int64_t index = 0;
+  int64_t start = 0;
+};
+std::optional<LoopCounter> CounterWithStart(const Instruction& while_instruction);
+
+}  // namespace tpusim::hlo
+
+#endif  // TPUSIM_WORKLOADS_HLO_COST_H_

@@ -1,0 +1,34 @@
+// Makes collectives asynchronous where the chip runs them beside compute: each is
+// cut into a start and a done, which the scheduler then pulls apart.
+//
+//   collective-permute   always
+//   off-loaded           all-gathers, all-reduces and reduce-scatters of at least
+//                        chip.sparse_core.offload_*_bytes per device: the SparseCores
+//                        run them (`async-start` on the thread "sparsecore")
+//   all-gather           else: its steps are carried by the loops of matrix products
+//
+// Others stay synchronous, as the TPU compiler leaves them by default (async
+// all-reduce, reduce-scatter and all-to-all are disabled).
+#ifndef TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_
+#define TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_
+
+#include "absl/status/status.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+absl::Status MakeCollectivesAsync(hlo::Module& module, const target::Target& target);
+
+// Takes back what MakeCollectivesAsync did to an all-gather: returns the synchronous
+// one that takes the place of this done. The two halves stay, unused.
+hlo::Instruction* MakeSynchronous(hlo::Instruction& all_gather_done);
+
+// A start whose collective the SparseCores run.
+bool IsOffLoaded(const hlo::Instruction& start);
+// A matrix product: an asynchronous all-gather moves on while it runs.
+bool CarriesGathers(const hlo::Instruction& i);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_

@@ -1,0 +1,108 @@
+#include "workloads/passes/loops/sink_initializers.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/cost.h"
+#include "workloads/passes/pipeline/control.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+bool IsBroadcastConstant(const Instruction& i) {
+  return i.opcode() == Opcode::kBroadcast && !i.shape().IsScalar() &&
+         i.operand(0)->opcode() == Opcode::kConstant && i.operand(0)->shape().IsScalar();
+}
+
+// Reads of element `index` of the tuple that the computation is given.
+std::vector<Instruction*> Elements(const Computation& computation, int64_t index) {
+  std::vector<Instruction*> elements;
+  for (Instruction* i : computation.instructions()) {
+    if (i->opcode() == Opcode::kGetTupleElement && i->attrs().tuple_index() == index &&
+        i->operand(0)->opcode() == Opcode::kParameter) {
+      elements.push_back(i);
+    }
+  }
+  return elements;
+}
+
+// Does an elementwise operation on it use the value whole, so that a select
+// before it costs no pass over memory?
+bool UsedElementwise(const Instruction& value) {
+  return !value.users().empty() &&
+         std::all_of(value.users().begin(), value.users().end(), [&](const Instruction* user) {
+           return hlo::IsElementwise(user->opcode()) && hlo::SameDims(user->shape(), value.shape());
+         });
+}
+
+Instruction* Broadcast(Computation* computation, Instruction* scalar, const hlo::Shape& like) {
+  return computation->Add(Opcode::kBroadcast,
+                          hlo::MakeShape(scalar->shape().element_type, like.dims), {scalar});
+}
+
+void SinkInto(Computation* body, const hlo::LoopCounter& counter, Instruction* element,
+              const Instruction& initial) {
+  const std::vector<Instruction*> users(element->users().begin(), element->users().end());
+  Instruction* count = Elements(*body, counter.index).front();
+  Instruction* start =
+      hlo::AddIntConstant(body, count->shape().element_type, counter.start, "first");
+  Instruction* first =
+      body->Add(Opcode::kCompare, hlo::MakeShape(hlo::PrimitiveType::kPred, {}), {count, start});
+  first->mutable_attrs().set_comparison_direction("EQ");
+  const Instruction* constant = initial.operand(0);
+  Instruction* value = body->Add(Opcode::kConstant, constant->shape(), {}, "initial", constant);
+  Instruction* select = body->Add(
+      Opcode::kSelect, element->shape(),
+      {Broadcast(body, first, element->shape()), Broadcast(body, value, element->shape()), element},
+      "initialized", &initial);
+  for (Instruction* user : users) {
+    for (size_t n = 0; n < user->operands().size(); ++n) {
+      if (user->operand(n) == element) user->ReplaceOperand(n, select);
+    }
+  }
+}
+
+void SinkInitializersOf(Instruction& loop) {
+  Instruction* init = loop.operand(0);
+  const auto counter = hlo::CounterWithStart(loop);
+  if (init->opcode() != Opcode::kTuple || init->users().size() != 1 || !counter.has_value() ||
+      hlo::TripCount(loop).value_or(0) < 1) {
+    return;
+  }
+  Computation* body = loop.called()[0];
+  const Computation& condition = *loop.called()[1];
+  if (Elements(*body, counter->index).empty() || body->root()->opcode() != Opcode::kTuple) return;
+  for (size_t n = 0; n < init->operands().size(); ++n) {
+    const auto index = static_cast<int64_t>(n);
+    Instruction* initial = init->operand(n);
+    if (!IsBroadcastConstant(*initial) || !Elements(condition, index).empty()) continue;
+    const std::vector<Instruction*> elements = Elements(*body, index);
+    // Read once and elementwise only, so not passed on as it is either.
+    if (elements.size() != 1 || !UsedElementwise(*elements[0])) continue;
+    SinkInto(body, *counter, elements[0], *initial);
+    Instruction* memory =
+        loop.parent()->Add(Opcode::kCustomCall, initial->shape(), {}, "allocate", initial);
+    memory->mutable_attrs().set_custom_call_target(std::string(kAllocateBuffer));
+    init->ReplaceOperand(n, memory);
+  }
+}
+
+}  // namespace
+
+absl::Status SinkInitializers(hlo::Module& module, const target::Target&) {
+  for (Computation* computation : ControlComputations(module)) {
+    for (Instruction* i : computation->PostOrder()) {
+      if (i->opcode() == Opcode::kWhile) SinkInitializersOf(*i);
+    }
+    computation->RemoveDead();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tpusim::passes

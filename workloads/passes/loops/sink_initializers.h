@@ -1,0 +1,28 @@
+// Loop accumulators that start from a constant are not written before the loop.
+//
+// An accumulator that starts as broadcast(0) would be filled in HBM by a kernel
+// of its own. Instead the loop is given memory that nobody wrote, and its body
+// reads select(first iteration, 0, accumulator), which fuses into the operation
+// that adds to it. The TPU compiler does the same: it leaves an AllocateBuffer
+// before the loop and a select in the body's fusion.
+#ifndef TPUSIM_WORKLOADS_PASSES_SINK_INITIALIZERS_H_
+#define TPUSIM_WORKLOADS_PASSES_SINK_INITIALIZERS_H_
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+// target::Target of the custom call that stands for memory with arbitrary content.
+inline constexpr std::string_view kAllocateBuffer = "AllocateBuffer";
+
+// For loops that count (hlo::CounterWithStart) and run at least once, and
+// accumulators that the body reads in elementwise operations only and replaces.
+absl::Status SinkInitializers(hlo::Module& module, const target::Target& target);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_SINK_INITIALIZERS_H_

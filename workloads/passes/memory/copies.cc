@@ -1,0 +1,97 @@
+#include "workloads/passes/memory/copies.h"
+
+#include <set>
+#include <vector>
+
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/pipeline/control.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Looks through what shares its operand's buffer.
+const Instruction* Storage(const Instruction* i) {
+  while (i->opcode() == Opcode::kBitcast) i = i->operand(0);
+  return i;
+}
+
+// Parameters whose buffers the program may overwrite: aliased to a result or
+// donated.
+std::set<int64_t> DonatedParameters(const hlo::Module& module) {
+  std::set<int64_t> donated;
+  for (const auto& e : module.fields().input_output_alias().entries()) {
+    donated.insert(e.parameter_number());
+  }
+  for (const auto& e : module.fields().buffer_donor().entries()) {
+    donated.insert(e.parameter_number());
+  }
+  return donated;
+}
+
+bool BodyReplaces(const Instruction& loop, int64_t leaf) {
+  const Instruction* root = loop.called()[0]->root();
+  if (root->opcode() != Opcode::kTuple) return true;
+  const Instruction* value = root->operand(leaf);
+  return !(value->opcode() == Opcode::kGetTupleElement &&
+           value->operand(0)->opcode() == Opcode::kParameter &&
+           value->attrs().tuple_index() == leaf);
+}
+
+Instruction* CopyOf(Instruction* value) {
+  Instruction* copy = value->parent()->Add(Opcode::kCopy, value->shape(), {value}, "copy");
+  *copy->mutable_attrs().mutable_metadata() = value->attrs().metadata();
+  return copy;
+}
+
+void CopyLoopInputs(Instruction& loop, const std::set<int64_t>& donated, bool in_entry) {
+  Instruction* init = loop.operand(0);
+  if (init->opcode() != Opcode::kTuple) return;
+  for (size_t leaf = 0; leaf < init->operands().size(); ++leaf) {
+    Instruction* value = init->operand(leaf);
+    if (!value->shape().IsArray() || value->shape().IsScalar()) continue;
+    if (!BodyReplaces(loop, static_cast<int64_t>(leaf))) continue;
+    const Instruction* storage = Storage(value);
+    const bool kept_argument = storage->opcode() == Opcode::kParameter &&
+                               !(in_entry && donated.contains(storage->attrs().parameter_number()));
+    // A body's own carry, or one value that feeds two places.
+    const bool shared = value->users().size() > 1 || storage->users().size() > 1 ||
+                        storage->opcode() == Opcode::kGetTupleElement;
+    if (kept_argument || shared || storage->opcode() == Opcode::kConstant) {
+      init->ReplaceOperand(leaf, CopyOf(value));
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status InsertCopies(hlo::Module& module, const target::Target&) {
+  const std::set<int64_t> donated = DonatedParameters(module);
+  for (Computation* computation : ControlComputations(module)) {
+    for (Instruction* i : computation->PostOrder()) {
+      if (i->opcode() == Opcode::kWhile) {
+        CopyLoopInputs(*i, donated, computation == module.entry());
+      }
+    }
+  }
+  Computation* entry = module.entry();
+  Instruction* root = entry->root();
+  const auto needs_copy = [&](const Instruction* value) {
+    const Instruction* storage = Storage(value);
+    return value->shape().IsArray() && storage->opcode() == Opcode::kParameter &&
+           !donated.contains(storage->attrs().parameter_number());
+  };
+  if (root->opcode() == Opcode::kTuple) {
+    for (size_t n = 0; n < root->operands().size(); ++n) {
+      if (needs_copy(root->operand(n))) root->ReplaceOperand(n, CopyOf(root->operand(n)));
+    }
+  } else if (needs_copy(root)) {
+    entry->set_root(CopyOf(root));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tpusim::passes

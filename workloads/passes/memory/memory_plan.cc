@@ -1,0 +1,369 @@
+#include "workloads/passes/memory/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/memory/donation.h"
+#include "workloads/passes/memory/placement.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+
+constexpr int32_t kNoBuffer = -1;  // tokens, flags
+
+int64_t LeafCount(const Shape& shape) {
+  if (!shape.IsTuple()) return 1;
+  int64_t n = 0;
+  for (const Shape& s : shape.tuple) n += LeafCount(s);
+  return n;
+}
+
+// First leaf of tuple element `index`.
+int64_t LeafOffset(const Shape& tuple, int64_t index) {
+  int64_t n = 0;
+  for (int64_t k = 0; k < index; ++k) n += LeafCount(tuple.tuple[k]);
+  return n;
+}
+
+void AppendLeaves(const Shape& shape, std::vector<const Shape*>& leaves) {
+  if (!shape.IsTuple()) {
+    leaves.push_back(&shape);
+    return;
+  }
+  for (const Shape& s : shape.tuple) AppendLeaves(s, leaves);
+}
+
+using LeafBuffers = std::vector<int32_t>;
+
+class Planner {
+ public:
+  explicit Planner(const target::Target& target) : target_(target) {}
+
+  MemoryPlan Run(const hlo::Module& module) {
+    const Computation& entry = *module.entry();
+    std::vector<LeafBuffers> parameters;
+    for (const Instruction* p : entry.parameters()) {
+      parameters.push_back(NewBuffers(*p));
+      for (int32_t b : parameters.back()) {
+        if (b == kNoBuffer) continue;
+        plan_.arguments.push_back(b);
+        history_.push_back(b);
+        Live(b) += plan_.buffers[b].bytes;
+      }
+    }
+    NotePeak();
+    donations_ = Donations(module);
+    Visit(entry, parameters);
+    plan_.live_at_peak = LiveAtPeak();
+    std::sort(plan_.live_at_peak.begin(), plan_.live_at_peak.end(), [&](int32_t a, int32_t b) {
+      return std::pair(-plan_.buffers[a].bytes.value(), a) <
+             std::pair(-plan_.buffers[b].bytes.value(), b);
+    });
+    return std::move(plan_);
+  }
+
+ private:
+  LeafBuffers NewBuffers(const Instruction& i) {
+    std::vector<const Shape*> leaves;
+    AppendLeaves(i.shape(), leaves);
+    LeafBuffers buffers;
+    for (const Shape* leaf : leaves) buffers.push_back(NewBuffer(i, *leaf));
+    return buffers;
+  }
+
+  int32_t NewBuffer(const Instruction& i, const Shape& leaf) {
+    const bool in_vmem = leaf.IsArray() && leaf.layout.memory_space == hlo::kVmemSpace;
+    const Bytes bytes = OnHost(leaf) || in_vmem ? Bytes(0) : target_.PaddedSize(leaf);
+    if (bytes == Bytes(0)) return kNoBuffer;
+    const bool in_cmem = leaf.IsArray() && leaf.layout.memory_space == hlo::kCmemSpace;
+    plan_.buffers.push_back({i.name(), leaf.ToString(), bytes, in_cmem});
+    return static_cast<int32_t>(plan_.buffers.size()) - 1;
+  }
+
+  // Which element of a start's tuple is the result; the one other array element
+  // names the operand, the rest are flags.
+  static int64_t ResultElement(const Instruction& start) {
+    return start.opcode() == Opcode::kCopyStart ? 0 : 1;
+  }
+
+  LeafBuffers StartBuffers(const Instruction& i,
+                           const std::unordered_map<const Instruction*, LeafBuffers>& known,
+                           LeafBuffers& fresh) {
+    const Shape& shape = i.shape();
+    const int64_t result = ResultElement(i);
+    const int64_t first = LeafOffset(shape, result), count = LeafCount(shape.tuple[result]);
+    LeafBuffers all(static_cast<size_t>(LeafCount(shape)), kNoBuffer);
+    std::vector<const Shape*> leaves;
+    AppendLeaves(shape.tuple[result], leaves);
+    for (int64_t n = 0; n < count; ++n) {
+      const int32_t buffer = NewBuffer(i, *leaves[n]);
+      all[first + n] = buffer;
+      fresh.push_back(buffer);
+    }
+    // What is being read must stay.
+    LeafBuffers operands;
+    for (const Instruction* o : i.operands()) {
+      operands.insert(operands.end(), known.at(o).begin(), known.at(o).end());
+    }
+    const int64_t at = LeafOffset(shape, 1 - result);
+    const int64_t named = std::min<int64_t>(LeafCount(shape.tuple[1 - result]),
+                                            static_cast<int64_t>(operands.size()));
+    for (int64_t n = 0; n < named; ++n) all[at + n] = operands[n];
+    return all;
+  }
+
+  LeafBuffers ResultOfStart(const Instruction& operand, const LeafBuffers& all) {
+    const Instruction* start = &operand;
+    while (start->opcode() == Opcode::kAsyncUpdate) start = start->operand(0);
+    const int64_t result = ResultElement(*start);
+    const int64_t first = LeafOffset(start->shape(), result);
+    return LeafBuffers(all.begin() + first,
+                       all.begin() + first + LeafCount(start->shape().tuple[result]));
+  }
+
+  // Buffers of the value that `i` makes; `fresh` receives the new ones.
+  LeafBuffers BuffersOf(const Instruction& i,
+                        const std::unordered_map<const Instruction*, LeafBuffers>& known,
+                        LeafBuffers& fresh) {
+    switch (i.opcode()) {
+      case Opcode::kTuple: {
+        LeafBuffers all;
+        for (const Instruction* o : i.operands()) {
+          all.insert(all.end(), known.at(o).begin(), known.at(o).end());
+        }
+        return all;
+      }
+      case Opcode::kGetTupleElement: {
+        const LeafBuffers& from = known.at(i.operand(0));
+        const int64_t first = LeafOffset(i.operand(0)->shape(), i.attrs().tuple_index());
+        return LeafBuffers(from.begin() + first, from.begin() + first + LeafCount(i.shape()));
+      }
+      case Opcode::kBitcast:
+      case Opcode::kOptBarrier:
+      case Opcode::kWhile:
+        return known.at(i.operand(0));
+      case Opcode::kAddDependency:
+      case Opcode::kDomain:
+      case Opcode::kAsyncUpdate:
+        return known.at(i.operand(0));
+      case Opcode::kCollectivePermuteStart:
+      case Opcode::kAllGatherStart:
+      case Opcode::kCopyStart:
+      case Opcode::kAsyncStart:
+        return StartBuffers(i, known, fresh);
+      case Opcode::kCollectivePermuteDone:
+      case Opcode::kAllGatherDone:
+      case Opcode::kAsyncDone:
+      case Opcode::kCopyDone:
+        return ResultOfStart(*i.operand(0), known.at(i.operand(0)));
+      case Opcode::kAllReduceDone:
+        return known.at(i.operand(0));
+      default:
+        break;
+    }
+    const int in_place = InPlaceOperand(i);
+    if (in_place >= 0) return known.at(i.operand(in_place));
+    fresh = NewBuffers(i);
+    return fresh;
+  }
+
+  using BuffersOfValues = std::unordered_map<const Instruction*, LeafBuffers>;
+
+  // Whether the result in buffer `from` may be written into the argument `to`: it
+  // is made when nobody needs the argument any more.
+  bool MayMove(const std::vector<Instruction*>& order, const BuffersOfValues& of,
+               const std::unordered_map<int32_t, size_t>& births,
+               const std::unordered_map<int32_t, size_t>& last_use, int32_t from,
+               int32_t to) const {
+    if (from == kNoBuffer || to == kNoBuffer || from == to) return false;
+    if (plan_.buffers[from].bytes != plan_.buffers[to].bytes ||
+        plan_.buffers[from].in_cmem != plan_.buffers[to].in_cmem) {
+      return false;
+    }
+    const auto birth = births.find(from);
+    if (birth == births.end()) return false;  // another argument, or moved to one already
+    const size_t born = birth->second;
+    const auto used = last_use.find(to);
+    if (used == last_use.end() || used->second < born) return true;
+    if (used->second > born) return false;
+    const Instruction& i = *order[born];
+    for (size_t o = 0; o < i.operands().size(); ++o) {
+      const LeafBuffers& buffers = of.at(i.operand(o));
+      if (std::count(buffers.begin(), buffers.end(), to) == 0) continue;
+      if (!MayOverwrite(i, static_cast<int64_t>(o))) return false;
+    }
+    return true;
+  }
+
+  // Results that arguments take, all of them at once: buffer of a result to that of the
+  // argument.
+  static void Move(const std::unordered_map<int32_t, int32_t>& moves, BuffersOfValues& of,
+                   std::vector<LeafBuffers>& made) {
+    for (auto& [value, buffers] : of) {
+      for (int32_t& buffer : buffers) {
+        const auto moved = moves.find(buffer);
+        if (moved != moves.end()) buffer = moved->second;
+      }
+    }
+    for (LeafBuffers& buffers : made) {
+      std::erase_if(buffers, [&](int32_t buffer) { return moves.contains(buffer); });
+    }
+  }
+
+  void Visit(const Computation& computation, const std::vector<LeafBuffers>& parameters) {
+    const std::vector<Instruction*> order = computation.Order();
+    std::unordered_map<const Instruction*, LeafBuffers> of;
+    std::vector<LeafBuffers> made(order.size());
+    std::unordered_map<int32_t, size_t> last_use;
+    for (size_t n = 0; n < order.size(); ++n) {
+      const Instruction& i = *order[n];
+      of[&i] = i.opcode() == Opcode::kParameter ? parameters[i.attrs().parameter_number()]
+                                                : BuffersOf(i, of, made[n]);
+      for (int32_t b : made[n]) last_use[b] = n;
+      for (const Instruction* o : i.operands()) {
+        for (int32_t b : of.at(o)) last_use[b] = n;
+      }
+    }
+    if (!donations_.empty()) {
+      const std::vector<Donation> donations = std::exchange(donations_, {});  // of the entry only
+      std::unordered_map<int32_t, size_t> births;  // of buffers that have not moved
+      for (size_t n = 0; n < made.size(); ++n) {
+        for (int32_t b : made[n]) births[b] = n;
+      }
+      std::unordered_map<int32_t, int32_t> moves;
+      const LeafBuffers& results = of.at(computation.root());
+      for (const Donation& donation : donations) {
+        const int32_t from = results[donation.result_leaf];
+        const int32_t to = parameters[donation.parameter][donation.parameter_leaf];
+        if (!MayMove(order, of, births, last_use, from, to)) continue;
+        moves[from] = to;
+        births.erase(from);
+      }
+      if (!moves.empty()) Move(moves, of, made);
+    }
+    for (int32_t b : of.at(computation.root())) last_use[b] = order.size() - 1;
+
+    ComputationMemory memory;
+    memory.alloc_before.resize(order.size());
+    memory.free_after.resize(order.size());
+    for (size_t n = 0; n < order.size(); ++n) {
+      for (int32_t b : made[n]) {
+        if (b == kNoBuffer) continue;
+        memory.alloc_before[n].push_back(b);
+        memory.free_after[last_use.at(b)].push_back(b);
+      }
+    }
+    for (size_t n = 0; n < order.size(); ++n) {
+      for (int32_t b : memory.alloc_before[n]) {
+        history_.push_back(b);
+        Live(b) += plan_.buffers[b].bytes;
+      }
+      NotePeak();
+      const Instruction& i = *order[n];
+      if (i.opcode() == Opcode::kWhile) {
+        for (const Computation* c : i.called()) Visit(*c, {of.at(&i)});
+      } else if (i.opcode() == Opcode::kConditional) {
+        for (size_t b = 0; b < i.called().size(); ++b) {
+          Visit(*i.called()[b], {of.at(i.operand(b + 1))});
+        }
+      } else if (i.opcode() == Opcode::kCall) {
+        std::vector<LeafBuffers> arguments;
+        for (const Instruction* o : i.operands()) arguments.push_back(of.at(o));
+        Visit(*i.called()[0], arguments);
+      }
+      for (int32_t b : memory.free_after[n]) {
+        history_.push_back(~b);
+        Live(b) -= plan_.buffers[b].bytes;
+      }
+    }
+    plan_.computations[&computation] = std::move(memory);
+  }
+
+  Bytes& Live(int32_t buffer) { return plan_.buffers[buffer].in_cmem ? live_cmem_ : live_bytes_; }
+
+  void NotePeak() {
+    plan_.peak_cmem = std::max(plan_.peak_cmem, live_cmem_);
+    if (live_bytes_ <= plan_.peak) return;
+    plan_.peak = live_bytes_;
+    before_peak_ = history_.size();
+  }
+
+  // The buffers that lived when the peak was reached, found once that is known.
+  std::vector<int32_t> LiveAtPeak() const {
+    std::set<int32_t> live;
+    for (size_t n = 0; n < before_peak_; ++n) {
+      const int32_t buffer = history_[n] >= 0 ? history_[n] : ~history_[n];
+      if (plan_.buffers[buffer].in_cmem) continue;
+      if (history_[n] >= 0) {
+        live.insert(history_[n]);
+      } else {
+        live.erase(~history_[n]);
+      }
+    }
+    return {live.begin(), live.end()};
+  }
+
+  const target::Target& target_;
+  MemoryPlan plan_;
+  std::vector<Donation> donations_;
+  std::vector<int32_t> history_;  // b: buffer b comes; ~b: it goes
+  size_t before_peak_ = 0;        // the part of it
+  Bytes live_bytes_{0};           // in HBM
+  Bytes live_cmem_{0};
+};
+
+std::string Mebibytes(Bytes bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes.value()) / static_cast<double>(kMiB));
+}
+
+}  // namespace
+
+int InPlaceOperand(const Instruction& i) {
+  if (i.opcode() == Opcode::kDynamicUpdateSlice) return 0;
+  if (i.opcode() == Opcode::kScatter && i.shape().IsArray()) return 0;
+  if (i.opcode() != Opcode::kFusion) return -1;
+  const Instruction* root = i.called()[0]->root();
+  if (root->opcode() != Opcode::kDynamicUpdateSlice) return -1;
+  const Instruction* target = root->operand(0);
+  while (target->opcode() == Opcode::kBitcast) target = target->operand(0);
+  if (target->opcode() != Opcode::kParameter) return -1;
+  return static_cast<int>(target->attrs().parameter_number());
+}
+
+absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::Target& target) {
+  MemoryPlan plan = Planner(target).Run(module);
+  const Bytes usable = target.UsableHbm();
+  if (plan.peak > usable) {
+    std::string largest;
+    for (size_t n = 0; n < plan.live_at_peak.size() && n < 5; ++n) {
+      const Buffer& b = plan.buffers[plan.live_at_peak[n]];
+      largest +=
+          fmt::format("{}{} {} {}", n == 0 ? "" : ", ", b.value, b.shape, Mebibytes(b.bytes));
+    }
+    return UserError(fmt::format(
+        "the program does not fit in HBM: it needs {} per device at its peak, {} more than the {} "
+        "that {} has for programs; largest buffers: {}; shard them over more devices or donate "
+        "arguments",
+        Mebibytes(plan.peak), Mebibytes(plan.peak - usable), Mebibytes(usable), target.chip().name,
+        largest));
+  }
+  if (plan.peak_cmem > target.UsableCmem()) {
+    return UserError(fmt::format(
+        "what the program's layouts place in CMEM (S({})) does not fit: {} at its peak, {} has {}",
+        hlo::kCmemSpace, Mebibytes(plan.peak_cmem), target.chip().name,
+        Mebibytes(target.UsableCmem())));
+  }
+  return plan;
+}
+
+}  // namespace tpusim::passes

@@ -1,0 +1,56 @@
+// Buffers: where values live in HBM and CMEM, for how long, and how much that is at
+// most.
+//
+// Every array value has a buffer. Tuples and bitcasts share their operands'
+// buffers, a loop runs in the buffers of its initial values (what its body makes
+// anew takes a second buffer until the iteration ends), an update in place keeps
+// its operand's, and a result may take the buffer of a donated argument. A buffer lives from the
+// instruction that makes it to the last one that reads it, in schedule order; arguments and results
+// live throughout.
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_H_
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+struct Buffer {
+  std::string value;  // HLO instruction that makes it
+  std::string shape;
+  Bytes bytes;  // padded
+  bool in_cmem = false;
+};
+
+// By position in a computation's schedule.
+struct ComputationMemory {
+  std::vector<std::vector<int32_t>> alloc_before;
+  std::vector<std::vector<int32_t>> free_after;
+};
+
+struct MemoryPlan {
+  std::vector<Buffer> buffers;
+  std::vector<int32_t> arguments;  // buffers of the entry's parameters
+  std::unordered_map<const hlo::Computation*, ComputationMemory> computations;
+  Bytes peak{0};                      // of HBM
+  std::vector<int32_t> live_at_peak;  // in HBM, largest first
+  Bytes peak_cmem{0};
+};
+
+// The module must be scheduled. Error: more than the chip's usable HBM or its CMEM,
+// with how much and the largest buffers.
+absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::Target& target);
+
+// The operand whose buffer an update in place keeps, or -1.
+int InPlaceOperand(const hlo::Instruction& instruction);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_H_

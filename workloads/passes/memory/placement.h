@@ -1,0 +1,34 @@
+// Which values live on the host.
+//
+// JAX moves an array between memories with a custom call
+// (annotate_device_placement, later MoveToHost and MoveToDevice). Here the result
+// gets the memory space of where it goes, and everything that only names it
+// (tuples, loop carries, barriers) the same, so that whoever needs to know reads
+// the layout: a value in hlo::kHostSpace takes no HBM, and a placement whose
+// operand and result differ is a transfer.
+#ifndef TPUSIM_WORKLOADS_PASSES_PLACEMENT_H_
+#define TPUSIM_WORKLOADS_PASSES_PLACEMENT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "workloads/hlo/ir/ir.h"
+
+namespace tpusim::passes {
+
+enum class Placement { kToHost, kToDevice };
+// nullopt: not a custom call that places a value.
+std::optional<Placement> PlacementOf(const hlo::Instruction& instruction);
+
+// `argument_memory_kinds` are JAX's names per entry parameter ("device",
+// "pinned_host"); empty = all on the device.
+absl::Status AssignMemorySpaces(hlo::Module& module,
+                                const std::vector<std::string>& argument_memory_kinds);
+
+bool OnHost(const hlo::Shape& shape);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_PLACEMENT_H_

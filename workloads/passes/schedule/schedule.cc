@@ -1,0 +1,126 @@
+#include "workloads/passes/schedule/schedule.h"
+
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/collectives/async_collectives.h"
+#include "workloads/passes/pipeline/control.h"
+#include "workloads/passes/schedule/choose_order.h"
+#include "workloads/passes/schedule/graph.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using Role = ScheduleNode::Role;
+using WorkOfComputations = std::unordered_map<const Computation*, Work>;
+
+// One after the other, so often.
+Work InTurns(const std::vector<const Work*>& parts, int64_t times) {
+  Work all;
+  for (const Work* part : parts) all.time += part->alone();
+  if (all.time == Picoseconds(0)) return all;
+  for (const Work* part : parts) {
+    const double share = Ratio(part->time, all.time);
+    all.rate += part->rate * share;
+    for (size_t r = 0; r < kResources; ++r) all.share[r] += part->share[r] * share;
+  }
+  all.time = all.time * times;
+  return all;
+}
+
+absl::StatusOr<Work> WorkOf(const Instruction& i, const CostEstimator& estimator,
+                            const WorkOfComputations& known) {
+  if (i.opcode() == Opcode::kCall) return known.at(i.called()[0]);
+  if (i.opcode() == Opcode::kConditional) {
+    const Computation* longest = i.called()[0];
+    for (const Computation* c : i.called()) {
+      if (known.at(c).alone() > known.at(longest).alone()) longest = c;
+    }
+    return known.at(longest);
+  }
+  if (i.opcode() != Opcode::kWhile) return estimator.work(i);
+  ASSIGN_OR_RETURN(const int64_t trips, estimator.trips(i));
+  std::vector<const Work*> once;  // body and condition
+  for (const Computation* c : i.called()) once.push_back(&known.at(c));
+  return InTurns(once, trips);
+}
+
+absl::StatusOr<ScheduleGraph> GraphOf(Computation& computation, const TransferLimits& limits,
+                                      const CostEstimator& estimator,
+                                      const WorkOfComputations& known) {
+  ScheduleGraph graph;
+  graph.limits = limits;
+  std::unordered_map<const Instruction*, int> number;
+  for (Instruction* i : computation.PostOrder()) {
+    ScheduleNode node;
+    node.instruction = i;
+    node.carries_gathers = CarriesGathers(*i);
+    ASSIGN_OR_RETURN(node.work, WorkOf(*i, estimator, known));
+    if (hlo::IsAsyncStart(i->opcode())) {
+      node.role = Role::kStart;
+      node.kind = KindOf(*i);
+      ASSIGN_OR_RETURN(node.transfer, estimator.transfer(*i));
+    } else if (hlo::IsAsyncDone(i->opcode())) {
+      const Instruction& start = StartOf(*i);
+      node.role = Role::kDone;
+      node.kind = KindOf(start);
+      node.start = number.at(&start);
+    }
+    for (const Instruction* operand : i->operands()) {
+      node.predecessors.push_back(number.at(operand));
+    }
+    for (const Instruction* on : i->control_predecessors()) {
+      node.predecessors.push_back(number.at(on));
+    }
+    number[i] = static_cast<int>(graph.nodes.size());
+    graph.nodes.push_back(std::move(node));
+  }
+  return graph;
+}
+
+void SetSchedule(Computation& computation, const ScheduleGraph& graph, const ScheduleOrder& order) {
+  const std::vector<bool> whole = WholeGathers(graph, order);
+  std::vector<Instruction*> schedule;
+  std::vector<Instruction*> halves;
+  for (const int n : order) {
+    const ScheduleNode& node = graph.nodes[n];
+    if (whole[n]) continue;
+    if (node.role != Role::kDone || !whole[node.start]) {
+      schedule.push_back(node.instruction);
+      continue;
+    }
+    halves.push_back(node.instruction);
+    schedule.push_back(MakeSynchronous(*node.instruction));
+  }
+  for (Instruction* done : halves) {
+    Instruction* start = &StartOf(*done);
+    computation.Remove(done);
+    computation.Remove(start);
+  }
+  computation.set_schedule(std::move(schedule));
+}
+
+}  // namespace
+
+absl::Status Schedule(hlo::Module& module, const target::Target& target,
+                      const CostEstimator& estimator) {
+  const TransferLimits limits = LimitsOf(target);
+  WorkOfComputations known;
+  std::vector<Computation*> computations = ControlComputations(module);
+  // Callers come first in the list; a body must be scheduled before its loop.
+  for (auto it = computations.rbegin(); it != computations.rend(); ++it) {
+    ASSIGN_OR_RETURN(const ScheduleGraph graph, GraphOf(**it, limits, estimator, known));
+    ChosenOrder chosen = ChooseOrder(graph);
+    SetSchedule(**it, graph, chosen.order);
+    known[*it] = chosen.work;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tpusim::passes

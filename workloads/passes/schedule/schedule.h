@@ -1,0 +1,48 @@
+// The order in which a device executes, chosen to hide asynchronous collectives.
+//
+// Several orders of a computation are made and replayed with the contention that the
+// machine will show (schedule/replay.h); the shortest wins. The candidates are those
+// of a list scheduler (schedule/list_order.h) that takes transfers to last
+//   - as long as alone;
+//   - as long as in the replay of the best order so far, beside what is in flight with
+//     them there;
+//   - so many times longer or shorter that all of them together take a fixed multiple
+//     of all compute. These orders change little when a rate of the machine does: what
+//     is good for a slower machine stays a candidate for a faster one;
+// each of them as it is and with starts as early as limits allow. Of orders that take
+// equally long the one with early starts is taken: an order that hides a transfer
+// with something to spare goes on hiding it when the machine is not as expected.
+//
+// Loop bodies are scheduled before the loops that run them. A loop is then one
+// operation, which uses what its body uses on average.
+#ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
+#define TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/schedule/work.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+// What the scheduler believes about costs. The lowering provides it, from the same
+// kernels and collective algorithms that it will emit.
+struct CostEstimator {
+  // Of the main stream, for an instruction (not: while, conditional, call, whose
+  // computations are added up).
+  std::function<absl::StatusOr<Work>(const hlo::Instruction&)> work;
+  // What a start sets in motion.
+  std::function<absl::StatusOr<Work>(const hlo::Instruction& start)> transfer;
+  // Trips of a while loop, stated or derived.
+  std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;
+};
+
+absl::Status Schedule(hlo::Module& module, const target::Target& target,
+                      const CostEstimator& estimator);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
