@@ -42,7 +42,7 @@ constexpr Pass kPipeline[] = {
     {"simplify", passes::Simplify},
     {"layout", passes::AssignLayouts},
     {"sink-initializers", passes::SinkInitializers},
-    {"fuse", passes::Fuse},
+    {"fuse", [](hlo::Module& m, const target::Target& t) { return passes::Fuse(m, t); }},
     {"copies", passes::InsertCopies},
     {"async-collectives", passes::MakeCollectivesAsync},
 };
