@@ -218,6 +218,10 @@ const char* WhyNotSiblings(const Plan& plan, int a, int b, int shared) {
   if (domain != DomainOf(plan, b)) return "they run over different dimensions";
   if (graph.At(shared).shape().dims != domain) return "what they share is not what they run over";
   const Group &ga = plan.group(a), &gb = plan.group(b);
+  if (!Dependents(graph, ga.roots, gb.members).empty() ||
+      !Dependents(graph, gb.roots, ga.members).empty()) {
+    return "one needs the other's result";
+  }
   const std::vector<int> value = {shared};
   if (Overwrites(graph, ga.members, value) || Overwrites(graph, gb.members, value)) {
     return kOverwritten;
