@@ -18,7 +18,9 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
-#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/io/wire.h"
+#include "workloads/passes/pipeline/passes.h"
 
 namespace tpusim::tools {
 namespace {
@@ -133,7 +135,7 @@ Command AddCompile(CLI::App& parent) {
       ->type_name("PASS")
       ->allow_extra_args(false);
   AddProgramFlags(*app, flags->program);
-  app->footer(fmt::format("Passes: {}", configs::Join(workloads::PassNames(), ", ")));
+  app->footer(fmt::format("Passes: {}", passes::kDefaultPipeline));
   app->callback([flags] {
     if (IsBinary(*flags) && (flags->emit != Stage::kPartitioned || !flags->dump_after.empty())) {
       throw CLI::ValidationError(

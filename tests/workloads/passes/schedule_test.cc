@@ -30,6 +30,10 @@ CostEstimator TenPerTanhHundredPerPermute() {
   return e;
 }
 
+absl::StatusOr<bool> Order(SmallModule& m, const CostEstimator& estimator) {
+  return Schedule(m.module(), {m.target(), &estimator});
+}
+
 TEST(Schedule, ComputeRunsBetweenStartAndDone) {
   SmallModule m;
   Instruction* x = m.Parameter({256, 512});
@@ -37,7 +41,7 @@ TEST(Schedule, ComputeRunsBetweenStartAndDone) {
   Instruction* permute = m.Add(Opcode::kCollectivePermute, {256, 512}, {x});
   m.Return({m.Add(Opcode::kAdd, {256, 512}, {t, permute})});
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
-  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   const auto& order = m.entry().schedule();
   const auto at = [&](Opcode op) {
     return std::find_if(order.begin(), order.end(),
@@ -59,7 +63,7 @@ TEST(Schedule, NoMoreThanFivePermutesInFlight) {
   }
   m.Return(results);
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
-  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   int in_flight = 0, most = 0;
   for (const Instruction* i : m.entry().schedule()) {
     if (i->opcode() == Opcode::kCollectivePermuteStart) ++in_flight;
@@ -92,7 +96,7 @@ TEST(Schedule, GathersAreHiddenUnderTheProductBefore) {
   }
   m.Return({x});
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
-  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   const auto places = PlacesOf(m.entry());
   const auto starts = m.Find(Opcode::kAllGatherStart), dones = m.Find(Opcode::kAllGatherDone);
   // Nothing hides the first one.
@@ -115,7 +119,7 @@ TEST(Schedule, AGatherBesideNoProductStaysSynchronous) {
   Instruction* t = m.Add(Opcode::kTanh, {512, 512}, {x});
   m.Return({m.Dot({512, 512}, t, gather)});
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
-  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   EXPECT_TRUE(m.Find(Opcode::kAllGatherStart).empty());
   EXPECT_EQ(m.Find(Opcode::kAllGather).size(), 1u);
   EXPECT_EQ(m.entry().schedule().size(), m.entry().size());
@@ -140,7 +144,7 @@ TEST(Schedule, ALongerWayThroughTransfersGoesFirst) {
   results.push_back(m.Dot({512, 512}, x, w));
   m.Return(results);
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
-  ASSERT_TRUE(Schedule(m.module(), m.target(), e).ok());
+  ASSERT_TRUE(Order(m, e).ok());
   const auto places = PlacesOf(m.entry());
   const auto starts = m.Find(Opcode::kCollectivePermuteStart);
   const auto dones = m.Find(Opcode::kCollectivePermuteDone);
@@ -169,7 +173,7 @@ TEST(Schedule, OffLoadedCollectivesRunOnTheSparseCores) {
   ASSERT_EQ(starts.size(), 4u);
   EXPECT_TRUE(IsOffLoaded(*starts[0]));
   EXPECT_EQ(starts[0]->called()[0]->root()->opcode(), Opcode::kAllReduce);
-  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   int in_flight = 0, most = 0;
   for (const Instruction* i : m.entry().schedule()) {
     if (i->opcode() == Opcode::kAsyncStart) ++in_flight;

@@ -5,8 +5,8 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/analysis/verify_callees.h"
-#include "workloads/hlo/io/import.h"
 #include "workloads/hlo/rules/shape_inference.h"
 
 namespace tpusim::hlo {

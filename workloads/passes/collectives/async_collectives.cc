@@ -105,22 +105,27 @@ bool CarriesGathers(const Instruction& i) {
          (i.opcode() == Opcode::kFusion && i.attrs().fusion_kind() == "kOutput");
 }
 
-absl::Status MakeCollectivesAsync(hlo::Module& module, const target::Target& target) {
+absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext& context,
+                                          const AsyncOptions& options) {
+  bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
       const bool one = i->operands().size() == 1;
-      if (i->opcode() == Opcode::kCollectivePermute && one) {
+      if (options.permutes && i->opcode() == Opcode::kCollectivePermute && one) {
         Split(i, Opcode::kCollectivePermuteStart, Opcode::kCollectivePermuteDone,
               hlo::MakeTupleShape({i->operand(0)->shape(), i->shape(), Flag(), Flag()}));
-      } else if (OffLoads(*i, target.chip().sparse_core)) {
+      } else if (options.offload && OffLoads(*i, context.target.chip().sparse_core)) {
         OffLoad(i);
-      } else if (i->opcode() == Opcode::kAllGather && one) {
+      } else if (options.all_gathers && i->opcode() == Opcode::kAllGather && one) {
         Split(i, Opcode::kAllGatherStart, Opcode::kAllGatherDone,
               hlo::MakeTupleShape({i->operand(0)->shape(), i->shape()}));
+      } else {
+        continue;
       }
+      changed = true;
     }
   }
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

@@ -267,7 +267,8 @@ class FusionBuilder {
 
 }  // namespace
 
-absl::Status Fuse(hlo::Module& module, const target::Target&) {
+absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext&) {
+  bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     const Grouping grouping(*computation);
     for (const Group& group : grouping.groups()) {
@@ -277,11 +278,12 @@ absl::Status Fuse(hlo::Module& module, const target::Target&) {
       }
       if (group.members.size() > 1 || has_cheap_operand) {
         FusionBuilder(*computation, group, grouping).Build();
+        changed = true;
       }
     }
-    computation->RemoveDead();
+    changed = computation->RemoveDead() > 0 || changed;
   }
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

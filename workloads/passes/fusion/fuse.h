@@ -19,15 +19,15 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSE_H_
 #define TPUSIM_WORKLOADS_PASSES_FUSE_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/target/target.h"
+#include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
 // Replaces groups of two or more instructions by fusion instructions
 // (kOutput around a dot, kInput around a reduce, else kLoop).
-absl::Status Fuse(hlo::Module& module, const target::Target& target);
+absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 

@@ -10,9 +10,9 @@
 
 #include <string_view>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/target/target.h"
+#include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
@@ -21,7 +21,7 @@ inline constexpr std::string_view kAllocateBuffer = "AllocateBuffer";
 
 // For loops that count (hlo::CounterWithStart) and run at least once, and
 // accumulators that the body reads in elementwise operations only and replaces.
-absl::Status SinkInitializers(hlo::Module& module, const target::Target& target);
+absl::StatusOr<bool> SinkInitializers(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 

@@ -108,19 +108,22 @@ void SetSchedule(Computation& computation, const ScheduleGraph& graph, const Sch
 
 }  // namespace
 
-absl::Status Schedule(hlo::Module& module, const target::Target& target,
-                      const CostEstimator& estimator) {
-  const TransferLimits limits = LimitsOf(target);
+absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context) {
+  TPUSIM_CHECK(context.estimator != nullptr, "a schedule without costs");
+  const TransferLimits limits = LimitsOf(context.target);
+  bool changed = false;
   WorkOfComputations known;
   std::vector<Computation*> computations = ControlComputations(module);
   // Callers come first in the list; a body must be scheduled before its loop.
   for (auto it = computations.rbegin(); it != computations.rend(); ++it) {
-    ASSIGN_OR_RETURN(const ScheduleGraph graph, GraphOf(**it, limits, estimator, known));
+    ASSIGN_OR_RETURN(const ScheduleGraph graph, GraphOf(**it, limits, *context.estimator, known));
     ChosenOrder chosen = ChooseOrder(graph);
+    const std::vector<Instruction*> before = (*it)->schedule();
     SetSchedule(**it, graph, chosen.order);
+    changed = changed || (*it)->schedule() != before;
     known[*it] = chosen.work;
   }
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

@@ -20,11 +20,10 @@
 
 #include <functional>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pass.h"
 #include "workloads/passes/schedule/work.h"
-#include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
@@ -40,8 +39,8 @@ struct CostEstimator {
   std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;
 };
 
-absl::Status Schedule(hlo::Module& module, const target::Target& target,
-                      const CostEstimator& estimator);
+// Its context must have an estimator.
+absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 
