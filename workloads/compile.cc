@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/cost/chip_cost_model.h"
 #include "workloads/device_placement.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/printer.h"
@@ -145,24 +146,20 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(const lowering::RaggedNotes ragged,
                    lowering::StateRaggedSizes(module, sharded.num_partitions, options.ragged));
   result.warnings.insert(result.warnings.end(), ragged.warnings.begin(), ragged.warnings.end());
-  const passes::PipelineOptions pipeline_options = PipelineOptionsOf(options, result);
-  RETURN_IF_ERROR(passes::RunPipeline(passes::StepsOf(pipeline, passes::Phase::kOptimize), module,
-                                      target, pipeline_options, result.pass_runs)
-                      .status());
-  if (options.until == Stage::kOptimized) return result;
-
   ASSIGN_OR_RETURN(const DevicePlacement placement,
                    PlacePartitions(workload, sharded.mesh, sharded.num_partitions, config,
                                    options.device_order));
-  RETURN_IF_ERROR(CheckNothingOpen(module, trip_counts));
   const auto trips = [&trip_counts](const Instruction& loop) { return trip_counts(loop); };
-  lowering::CollectiveLibrary collectives(config, placement.device_of_partition,
-                                          options.algorithms);
-  kernels::KernelLibrary kernels(target);
-  const passes::CostEstimator estimator =
-      lowering::MakeEstimator(target, kernels, collectives, trips);
+  cost::ChipCostModel costs(target, placement.device_of_partition, options.algorithms, trips);
+  const passes::PipelineOptions pipeline_options = PipelineOptionsOf(options, result);
+  RETURN_IF_ERROR(passes::RunPipeline(passes::StepsOf(pipeline, passes::Phase::kOptimize), module,
+                                      {target, &costs}, pipeline_options, result.pass_runs)
+                      .status());
+  if (options.until == Stage::kOptimized) return result;
+
+  RETURN_IF_ERROR(CheckNothingOpen(module, trip_counts));
   RETURN_IF_ERROR(passes::RunPipeline(passes::StepsOf(pipeline, passes::Phase::kSchedule), module,
-                                      {target, &estimator}, pipeline_options, result.pass_runs)
+                                      {target, &costs}, pipeline_options, result.pass_runs)
                       .status());
   if (options.until == Stage::kSchedule) return result;
 
@@ -170,10 +167,11 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     return UserError("--passes: without the pass schedule there is nothing to run");
   }
   ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
-  ASSIGN_OR_RETURN(
-      result.program,
-      lowering::Lower({&module, &memory, &kernels, &collectives, trips, options.branches}, target));
-  result.kernel_searches = kernels.searches();
+  lowering::CollectiveLibrary collectives(costs.collectives());
+  ASSIGN_OR_RETURN(result.program, lowering::Lower({&module, &memory, &costs.kernels(),
+                                                    &collectives, trips, options.branches},
+                                                   target));
+  result.kernel_searches = costs.kernels().searches();
   isa::ProgramInfo& info = result.program.info;
   info.module_name = workload.name().empty() ? module.name() : workload.name();
   info.partitions = sharded.num_partitions;

@@ -1,9 +1,8 @@
 #include "workloads/optimize.h"
 
 #include "configs/status_macros.h"
+#include "workloads/cost/chip_cost_model.h"
 #include "workloads/device_placement.h"
-#include "workloads/kernels/kernel_library.h"
-#include "workloads/lowering/lower.h"
 
 namespace tpusim::workloads {
 
@@ -11,20 +10,16 @@ absl::StatusOr<std::vector<passes::PassRun>> Optimize(hlo::Module& module,
                                                       const configs::Config& config,
                                                       const OptimizeOptions& options) {
   ASSIGN_OR_RETURN(const passes::Pipeline pipeline, passes::ParsePipeline(options.passes));
-  const int64_t partitions =
-      options.num_partitions > 0 ? options.num_partitions : config.devices();
+  const int64_t partitions = options.num_partitions > 0 ? options.num_partitions : config.devices();
   ASSIGN_OR_RETURN(const DevicePlacement placement,
                    PlacePartitions({}, {}, partitions, config, "ids"));
   TripCounts trip_counts({}, options.trip_counts);
   const target::Target target(config);
-  kernels::KernelLibrary kernels(target);
-  lowering::CollectiveLibrary collectives(config, placement.device_of_partition);
-  const passes::CostEstimator estimator =
-      lowering::MakeEstimator(target, kernels, collectives,
-                              [&](const hlo::Instruction& loop) { return trip_counts(loop); });
+  cost::ChipCostModel costs(target, placement.device_of_partition, {},
+                            [&](const hlo::Instruction& loop) { return trip_counts(loop); });
   std::vector<passes::PassRun> runs;
   RETURN_IF_ERROR(
-      passes::RunPipeline(pipeline, module, {target, &estimator}, options.pipeline, runs).status());
+      passes::RunPipeline(pipeline, module, {target, &costs}, options.pipeline, runs).status());
   return runs;
 }
 

@@ -6,32 +6,27 @@
 #include <map>
 #include <vector>
 
+#include "tests/workloads/passes/fake_costs.h"
 #include "tests/workloads/passes/small_module.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/passes/collectives/async_collectives.h"
 
 namespace tpusim::passes {
 namespace {
 
-Work Lasting(int64_t time) {
-  Work work;
-  work.time = Picoseconds(time);
-  return work;
-}
-
 // Products take as long as a transfer.
-CostEstimator TenPerTanhHundredPerPermute() {
-  CostEstimator e;
-  e.work = [](const Instruction& i) -> absl::StatusOr<Work> {
-    if (i.opcode() == Opcode::kDot) return Lasting(100);
-    return Lasting(i.opcode() == Opcode::kTanh || i.opcode() == Opcode::kAdd ? 10 : 0);
+FakeCosts TenPerTanhHundredPerPermute() {
+  FakeCosts costs;
+  costs.main = [](const Instruction& i) {
+    if (i.opcode() == Opcode::kDot) return 100;
+    return i.opcode() == Opcode::kTanh || i.opcode() == Opcode::kAdd ? 10 : 0;
   };
-  e.transfer = [](const Instruction&) -> absl::StatusOr<Work> { return Lasting(100); };
-  e.trips = [](const Instruction&) -> absl::StatusOr<int64_t> { return 1; };
-  return e;
+  costs.transfer = [](const Instruction&) { return 100; };
+  return costs;
 }
 
-absl::StatusOr<bool> Order(SmallModule& m, const CostEstimator& estimator) {
-  return Schedule(m.module(), {m.target(), &estimator});
+absl::StatusOr<bool> Order(SmallModule& m, FakeCosts costs) {
+  return Schedule(m.module(), {m.target(), &costs});
 }
 
 TEST(Schedule, ComputeRunsBetweenStartAndDone) {
@@ -130,10 +125,8 @@ TEST(Schedule, AGatherBesideNoProductStaysSynchronous) {
 // brings: two fit under no permute together.
 TEST(Schedule, ALongerWayThroughTransfersGoesFirst) {
   SmallModule m;
-  CostEstimator e = TenPerTanhHundredPerPermute();
-  e.work = [](const Instruction& i) -> absl::StatusOr<Work> {
-    return Lasting(i.opcode() == Opcode::kDot ? 60 : 0);
-  };
+  FakeCosts costs = TenPerTanhHundredPerPermute();
+  costs.main = [](const Instruction& i) { return i.opcode() == Opcode::kDot ? 60 : 0; };
   Instruction* w = m.Parameter({512, 512});
   Instruction* x = m.Parameter({512, 512});
   std::vector<Instruction*> results;
@@ -144,7 +137,7 @@ TEST(Schedule, ALongerWayThroughTransfersGoesFirst) {
   results.push_back(m.Dot({512, 512}, x, w));
   m.Return(results);
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
-  ASSERT_TRUE(Order(m, e).ok());
+  ASSERT_TRUE(Order(m, costs).ok());
   const auto places = PlacesOf(m.entry());
   const auto starts = m.Find(Opcode::kCollectivePermuteStart);
   const auto dones = m.Find(Opcode::kCollectivePermuteDone);
@@ -171,7 +164,7 @@ TEST(Schedule, OffLoadedCollectivesRunOnTheSparseCores) {
   EXPECT_EQ(m.Find(Opcode::kAllReduce).size(), 1u);
   const auto starts = m.Find(Opcode::kAsyncStart);
   ASSERT_EQ(starts.size(), 4u);
-  EXPECT_TRUE(IsOffLoaded(*starts[0]));
+  EXPECT_TRUE(hlo::IsOffLoaded(*starts[0]));
   EXPECT_EQ(starts[0]->called()[0]->root()->opcode(), Opcode::kAllReduce);
   ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   int in_flight = 0, most = 0;

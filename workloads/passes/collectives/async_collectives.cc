@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/pipeline/control.h"
 
@@ -11,9 +12,6 @@ namespace {
 using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
-
-// As the TPU compiler names the thread.
-constexpr char kSparseCoreThread[] = "sparsecore";
 
 hlo::Shape Flag() { return hlo::MakeShape(hlo::PrimitiveType::kU32, {}); }
 
@@ -75,7 +73,7 @@ void OffLoad(Instruction* i) {
       Opcode::kAsyncStart, hlo::MakeTupleShape({hlo::MakeTupleShape(shapes), i->shape(), Flag()}),
       i->operands(), i->name() + "-start");
   start->set_called({inner});
-  start->mutable_attrs().set_async_execution_thread(kSparseCoreThread);
+  start->mutable_attrs().set_async_execution_thread(std::string(hlo::kSparseCoreThread));
   *start->mutable_attrs().mutable_metadata() = i->attrs().metadata();
   Replace(i, computation->Add(Opcode::kAsyncDone, i->shape(), {start}, i->name() + "-done"));
 }
@@ -93,11 +91,6 @@ Instruction* MakeSynchronous(Instruction& all_gather_done) {
   whole->mutable_attrs() = start.attrs();
   all_gather_done.ReplaceAllUsesWith(whole);
   return whole;
-}
-
-bool IsOffLoaded(const Instruction& start) {
-  return start.opcode() == Opcode::kAsyncStart &&
-         start.attrs().async_execution_thread() == kSparseCoreThread;
 }
 
 bool CarriesGathers(const Instruction& i) {

@@ -31,8 +31,6 @@ absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext
 // one that takes the place of this done. The two halves stay, unused.
 hlo::Instruction* MakeSynchronous(hlo::Instruction& all_gather_done);
 
-// A start whose collective the SparseCores run.
-bool IsOffLoaded(const hlo::Instruction& start);
 // A matrix product: an asynchronous all-gather moves on while it runs.
 bool CarriesGathers(const hlo::Instruction& i);
 

@@ -92,7 +92,7 @@ bool SinkInitializersOf(Instruction& loop) {
     SinkInto(body, *counter, elements[0], *initial);
     Instruction* memory =
         loop.parent()->Add(Opcode::kCustomCall, initial->shape(), {}, "allocate", initial);
-    memory->mutable_attrs().set_custom_call_target(std::string(kAllocateBuffer));
+    memory->mutable_attrs().set_custom_call_target(std::string(hlo::kAllocateBuffer));
     init->ReplaceOperand(n, memory);
     changed = true;
   }

@@ -8,16 +8,11 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_SINK_INITIALIZERS_H_
 #define TPUSIM_WORKLOADS_PASSES_SINK_INITIALIZERS_H_
 
-#include <string_view>
-
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
-
-// target::Target of the custom call that stands for memory with arbitrary content.
-inline constexpr std::string_view kAllocateBuffer = "AllocateBuffer";
 
 // For loops that count (hlo::CounterWithStart) and run at least once, and
 // accumulators that the body reads in elementwise operations only and replaces.

@@ -13,21 +13,20 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "workloads/cost/cost_model.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
-struct CostEstimator;
-
 // What a pass may ask. All of it must live as long as the pass runs.
 struct PassContext {
   // A target alone is enough for passes that do not ask for costs.
-  PassContext(const target::Target& machine, const CostEstimator* costs = nullptr)  // NOLINT
-      : target(machine), estimator(costs) {}
+  PassContext(const target::Target& machine, cost::CostModel* costs = nullptr)  // NOLINT
+      : target(machine), cost(costs) {}
 
   const target::Target& target;
-  const CostEstimator* estimator;  // null where nobody knows costs
+  cost::CostModel* cost;  // null where nobody knows costs
 };
 
 struct PassOption {

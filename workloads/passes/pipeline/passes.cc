@@ -33,28 +33,48 @@ PassOption Switch(std::string_view name, std::string_view description) {
 absl::StatusOr<bool> AsyncCollectives(hlo::Module& module, const PassContext& context,
                                       const OptionValues& options) {
   return MakeCollectivesAsync(
-      module, context, {On(options, "permutes"), On(options, "all-gathers"), On(options, "offload")});
+      module, context,
+      {On(options, "permutes"), On(options, "all-gathers"), On(options, "offload")});
 }
 
 std::vector<Pass> Table() {
   return {
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
-      {"layout", "Makes reshapes and transposes that move nothing bitcasts", Phase::kOptimize, {},
+      {"layout",
+       "Makes reshapes and transposes that move nothing bitcasts",
+       Phase::kOptimize,
+       {},
        Plain<AssignLayouts>},
-      {"sink-initializers", "Moves constant initial values into the loops that add to them",
-       Phase::kOptimize, {}, Plain<SinkInitializers>},
-      {"fuse", "Puts operations together that run as one kernel", Phase::kOptimize, {},
+      {"sink-initializers",
+       "Moves constant initial values into the loops that add to them",
+       Phase::kOptimize,
+       {},
+       Plain<SinkInitializers>},
+      {"fuse",
+       "Puts operations together that run as one kernel",
+       Phase::kOptimize,
+       {},
        Plain<Fuse>},
-      {"copies", "Copies values that execution in place would destroy", Phase::kOptimize, {},
+      {"copies",
+       "Copies values that execution in place would destroy",
+       Phase::kOptimize,
+       {},
        Plain<InsertCopies>},
-      {"async-collectives", "Cuts collectives that run beside compute into start and done",
+      {"async-collectives",
+       "Cuts collectives that run beside compute into start and done",
        Phase::kOptimize,
        {Switch("permutes", "collective-permutes"), Switch("all-gathers", "all-gathers"),
         Switch("offload", "what the chip's SparseCores run")},
        AsyncCollectives},
-      {"schedule", "Orders the instructions so that transfers hide under compute",
-       Phase::kSchedule, {}, Plain<Schedule>},
-      {"cmem", "Places arrays in CMEM on chips that have it", Phase::kSchedule, {},
+      {"schedule",
+       "Orders the instructions so that transfers hide under compute",
+       Phase::kSchedule,
+       {},
+       Plain<Schedule>},
+      {"cmem",
+       "Places arrays in CMEM on chips that have it",
+       Phase::kSchedule,
+       {},
        Plain<PlaceInCmem>},
   };
 }

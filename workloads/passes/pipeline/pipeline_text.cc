@@ -100,17 +100,17 @@ class PipelineParser {
         at_ = begin;
         std::vector<std::string_view> names;
         for (const PassOption& o : known) names.push_back(o.name);
-        return Error(fmt::format("{} has no option '{}'{}", step.pass->name, name,
-                                 names.empty() ? "" : fmt::format("; it has {}",
-                                                                  fmt::join(names, ", "))));
+        return Error(
+            fmt::format("{} has no option '{}'{}", step.pass->name, name,
+                        names.empty() ? "" : fmt::format("; it has {}", fmt::join(names, ", "))));
       }
       if (!Take('=')) return Error(fmt::format("option {} has no value", name));
       SkipSpace();
       const size_t value_at = at_;
       while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '}') ++at_;
       std::string value(text_.substr(value_at, at_ - value_at));
-      if (!option->values.empty() && std::find(option->values.begin(), option->values.end(),
-                                               value) == option->values.end()) {
+      if (!option->values.empty() &&
+          std::find(option->values.begin(), option->values.end(), value) == option->values.end()) {
         at_ = value_at;
         return Error(fmt::format("'{}' is no value of option {} of {}: {}", value, name,
                                  step.pass->name, fmt::join(option->values, ", ")));
@@ -154,14 +154,14 @@ absl::StatusOr<Pipeline> ParseWithout(std::string_view text) {
     const size_t comma = std::min(text.find(',', at), text.size());
     const std::string_view item = text.substr(at, comma - at);
     if (!item.starts_with('-')) {
-      return UserError(fmt::format("character {}: '{}' is not to be left out, and others "
-                                   "are: write -{}, or all passes that are to run",
-                                   at + 1, item, item));
+      return UserError(
+          fmt::format("character {}: '{}' is not to be left out, and others "
+                      "are: write -{}, or all passes that are to run",
+                      at + 1, item, item));
     }
     const Pass* pass = FindPass(item.substr(1));
     if (pass == nullptr) {
-      return UserError(
-          fmt::format("character {}: there is no pass '{}'", at + 2, item.substr(1)));
+      return UserError(fmt::format("character {}: there is no pass '{}'", at + 2, item.substr(1)));
     }
     names.insert(pass->name);
     at = comma + 1;
@@ -183,9 +183,10 @@ absl::StatusOr<Pipeline> ParsePipeline(std::string_view text) {
     if (pass->phase == Phase::kSchedule) {
       ordered_by = pass;
     } else if (ordered_by != nullptr) {
-      return UserError(fmt::format("{} cannot come after {}: the order of instructions "
-                                   "would no longer be theirs",
-                                   pass->name, ordered_by->name));
+      return UserError(
+          fmt::format("{} cannot come after {}: the order of instructions "
+                      "would no longer be theirs",
+                      pass->name, ordered_by->name));
     }
   }
   return pipeline;
