@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/pipeline/control.h"
@@ -65,8 +66,8 @@ std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::M
       }
       const bool starts = hlo::IsAsyncStart(i->opcode());
       const isa::StreamId stream =
-          LeastBusy(now, starts && passes::IsOffLoaded(*i) ? isa::StreamKind::kSparseCore
-                                                           : isa::StreamKind::kCollective);
+          LeastBusy(now, starts && hlo::IsOffLoaded(*i) ? isa::StreamKind::kSparseCore
+                                                        : isa::StreamKind::kCollective);
       streams[i] = stream;
       if (starts) ++now.Of(stream.kind)[stream.index];
     }

@@ -1,3 +1,5 @@
+#include "workloads/hlo/analysis/verify.h"
+
 #include <algorithm>
 #include <iterator>
 #include <string_view>
@@ -6,7 +8,6 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/analysis/verify_callees.h"
-#include "workloads/hlo/io/import.h"
 #include "workloads/hlo/rules/shape_inference.h"
 
 namespace tpusim::hlo {

@@ -17,6 +17,7 @@
 #include "fmt/format.h"
 #include "workloads/hlo/io/gzip.h"
 #include "workloads/hlo/io/parsed_size.h"
+#include "workloads/hlo/io/wire.h"
 
 namespace tpusim::hlo {
 namespace {

@@ -8,7 +8,7 @@
 #include "configs/printable.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/io/sharding_text.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/shape_proto.h"
@@ -439,6 +439,9 @@ std::string ToString(const Computation& computation) {
 
 std::string ToString(const Module& module) {
   AttributeList list;
+  if (module.entry() != nullptr && !module.entry()->schedule().empty()) {
+    list.Add("is_scheduled", "true");
+  }
   const auto& aliases = module.fields().input_output_alias().entries();
   if (!aliases.empty()) {
     std::vector<std::string> parts;

@@ -11,18 +11,19 @@
 
 namespace tpusim::passes {
 
-absl::Status Fuse(hlo::Module& module, const target::Target& target,
-                  std::vector<std::string>* lines) {
-  fusion::Explanation explanation(lines);
+absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context,
+                          const FusionOptions& options) {
+  fusion::Explanation explanation(context.explanation);
+  bool changed = false;
   for (hlo::Computation* computation : ControlComputations(module)) {
     const fusion::Graph graph(*computation);
-    fusion::Pricing pricing(graph, target);
+    fusion::Pricing pricing(graph, context.target);
     fusion::Plan plan(graph, pricing);
-    fusion::InlineProducers(plan, explanation);
-    fusion::JoinResults(plan, explanation);
-    fusion::BuildFusions(*computation, plan);
+    if (options.producers) fusion::InlineProducers(plan, explanation);
+    if (options.results) fusion::JoinResults(plan, explanation);
+    changed |= fusion::BuildFusions(*computation, plan);
   }
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

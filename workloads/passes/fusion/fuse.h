@@ -7,22 +7,20 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSION_FUSE_H_
 #define TPUSIM_WORKLOADS_PASSES_FUSION_FUSE_H_
 
-#include <string>
-#include <vector>
-
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/target/target.h"
+#include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
-// Replaces groups of instructions by fusion instructions. `explanation`, if any, gets a
-// sentence per decision.
-absl::Status Fuse(hlo::Module& module, const target::Target& target,
-                  std::vector<std::string>* explanation);
-inline absl::Status Fuse(hlo::Module& module, const target::Target& target) {
-  return Fuse(module, target, nullptr);
-}
+struct FusionOptions {
+  bool producers = true;  // values are computed in the kernels that use them
+  bool results = true;    // kernels have several results
+};
+
+// Replaces groups of instructions by fusion instructions.
+absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context,
+                          const FusionOptions& options = {});
 
 }  // namespace tpusim::passes
 

@@ -58,7 +58,9 @@ bool SameTiling(const hlo::Shape& from, const hlo::Shape& to, const target::Targ
   return WithoutOnes(from.dims) == WithoutOnes(to.dims) && a.rows == b.rows;
 }
 
-absl::Status AssignLayouts(hlo::Module& module, const target::Target& target) {
+absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& context) {
+  const target::Target& target = context.target;
+  bool changed = false;
   for (hlo::Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
       const bool free_reshape =
@@ -70,10 +72,11 @@ absl::Status AssignLayouts(hlo::Module& module, const target::Target& target) {
           computation->Add(Opcode::kBitcast, i->shape(), {i->operand(0)}, "bitcast");
       *bitcast->mutable_attrs().mutable_metadata() = i->attrs().metadata();
       i->ReplaceAllUsesWith(bitcast);
+      changed = true;
     }
-    computation->RemoveDead();
+    changed = computation->RemoveDead() > 0 || changed;
   }
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

@@ -7,14 +7,15 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_H_
 #define TPUSIM_WORKLOADS_PASSES_LAYOUT_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pass.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
 // Turns free reshapes and transposes into bitcasts.
-absl::Status AssignLayouts(hlo::Module& module, const target::Target& target);
+absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& context);
 
 // Does an array of this shape lie in memory exactly as one of that shape?
 bool SameTiling(const hlo::Shape& from, const hlo::Shape& to, const target::Target& target);

@@ -149,7 +149,9 @@ class Placer {
     }
   }
 
-  void Run() {
+  // Whether anything found a place.
+  bool Run() {
+    bool placed = false;
     // The program's order decides between equals.
     std::stable_sort(ranked_.begin(), ranked_.end(),
                      [](const Ranked& a, const Ranked& b) { return a.gain > b.gain; });
@@ -158,8 +160,11 @@ class Placer {
       for (const Instruction* reader : ranked.candidate.readers) {
         ranked.last = std::max(ranked.last, ranked.timeline->position.at(reader));
       }
-      if (Fits(ranked)) Place(ranked);
+      if (!Fits(ranked)) continue;
+      Place(ranked);
+      placed = true;
     }
+    return placed;
   }
 
  private:
@@ -233,7 +238,8 @@ const Instruction* FindIn(const hlo::Module& module, bool vmem) {
 
 }  // namespace
 
-absl::Status PlaceInCmem(hlo::Module& module, const target::Target& target) {
+absl::StatusOr<bool> PlaceInCmem(hlo::Module& module, const PassContext& context) {
+  const target::Target& target = context.target;
   const Bytes capacity = target.UsableCmem();
   if (const Instruction* placed = FindIn(module, /*vmem=*/false);
       placed != nullptr && capacity == Bytes(0)) {
@@ -241,10 +247,8 @@ absl::Status PlaceInCmem(hlo::Module& module, const target::Target& target) {
         fmt::format("{} is in CMEM (S({}) in its layout), which {} does not have; v4 and v4i do",
                     placed->Describe(), hlo::kCmemSpace, target.chip().name));
   }
-  if (capacity > Bytes(0) && FindIn(module, /*vmem=*/true) == nullptr) {
-    Placer(module, target, capacity).Run();
-  }
-  return absl::OkStatus();
+  if (capacity == Bytes(0) || FindIn(module, /*vmem=*/true) != nullptr) return false;
+  return Placer(module, target, capacity).Run();
 }
 
 bool MayUseCmem(const hlo::Module& module) {

@@ -83,7 +83,7 @@ class Planner {
 
   int32_t NewBuffer(const Instruction& i, const Shape& leaf) {
     const bool in_vmem = leaf.IsArray() && leaf.layout.memory_space == hlo::kVmemSpace;
-    const Bytes bytes = OnHost(leaf) || in_vmem ? Bytes(0) : target_.PaddedSize(leaf);
+    const Bytes bytes = hlo::OnHost(leaf) || in_vmem ? Bytes(0) : target_.PaddedSize(leaf);
     if (bytes == Bytes(0)) return kNoBuffer;
     const bool in_cmem = leaf.IsArray() && leaf.layout.memory_space == hlo::kCmemSpace;
     plan_.buffers.push_back({i.name(), leaf.ToString(), bytes, in_cmem});
