@@ -21,7 +21,7 @@ bool IsMapped(const std::string& library) {
 
 TEST(CompilerTest, DoesNotLoadSystemC) {
   // The whole pipeline is linked in, not only its header.
-  EXPECT_FALSE(tpusim::workloads::PassNames().empty());
+  EXPECT_FALSE(tpusim::passes::AllPasses().empty());
   // The compiler reads protos: the list does name libraries.
   ASSERT_TRUE(IsMapped("libprotobuf"));
   EXPECT_FALSE(IsMapped("libsystemc"));

@@ -36,9 +36,10 @@ absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const target::T
   const std::vector<int64_t> dims = hlo::Dimensions(reduce);
   for (int64_t d = 0; d < input.rank(); ++d) {
     const bool reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
-    if (reduced && d == input.rank() - 1) lanes = true;
-    if (reduced && d == input.rank() - 2) sublanes = true;
-    if (!reduced && d != input.rank() - 1) kept_rows *= input.dims[d];
+    const int64_t place = hlo::PlaceFromMinor(input, d);
+    if (reduced && place == 0) lanes = true;
+    if (reduced && place == 1) sublanes = true;
+    if (!reduced && place != 0) kept_rows *= input.dims[d];
     if (!reduced) kept *= input.dims[d];
   }
   const double arrays = static_cast<double>(ArraysOf(reduce));
@@ -114,7 +115,7 @@ absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const target::
     const hlo::WindowDim& w = window[d];
     shape.dims[d] = w.stride == 1 ? std::max(input.dims[d], result.dims[d]) : result.dims[d];
     const double registers = static_cast<double>(VectorRegisters(target, shape));
-    const bool in_registers = d >= input.rank() - 2;  // along lanes or sublanes
+    const bool in_registers = hlo::PlaceFromMinor(input, d) < 2;  // along lanes or sublanes
     const int64_t doubling = std::min(w.size - 1, 2 * CeilLog2(w.size));
     double combinations = static_cast<double>(doubling), shifts = in_registers ? combinations : 0;
     if (w.size >= input.dims[d] && w.stride == 1 && w.size > 1 && result.dims[d] == input.dims[d]) {
@@ -148,7 +149,9 @@ absl::StatusOr<VectorWork> SelectAndScatterWork(const Instruction& i,
   const std::vector<hlo::WindowDim> window = hlo::GetWindow(i);
   for (size_t d = 0; d < window.size(); ++d) {
     elements *= static_cast<double>(window[d].size);
-    if (d + 2 >= window.size()) minor *= static_cast<double>(window[d].size);
+    if (hlo::PlaceFromMinor(source, static_cast<int64_t>(d)) < 2) {
+      minor *= static_cast<double>(window[d].size);
+    }
   }
   const double registers = static_cast<double>(VectorRegisters(target, source));
   VectorWork work = select * (elements * registers);

@@ -34,6 +34,9 @@ isa::Block BlockOf(const VectorWork& work, int64_t steps);
 absl::StatusOr<VectorWork> VectorWorkOf(const hlo::Instruction& instruction,
                                         const target::Target& target);
 
+// A copy whose result has its dimensions in another order than its operand.
+bool IsRelayout(const hlo::Instruction& instruction);
+
 // Unpacking (packing) of narrow elements on their way in (out): one operation per
 // 32-bit register of elements; nothing for 32-bit types.
 double RepackWork(const hlo::Shape& shape, const target::Target& target);

@@ -16,6 +16,7 @@ bool IsIndexTransform(Opcode op) {
     case Opcode::kBroadcast:
     case Opcode::kReshape:
     case Opcode::kBitcast:
+    case Opcode::kCopy:  // into another order of dimensions
     case Opcode::kTranspose:
     case Opcode::kSlice:
     case Opcode::kDynamicSlice:

@@ -17,6 +17,7 @@ constexpr char kOneHero[] = "a kernel has one product or reduction";
 constexpr char kNotAligned[] = "what follows a result is not computed element by element";
 constexpr char kOverwritten[] = "it is overwritten in place";
 constexpr char kOnTheWayIn[] = "it moves elements on the way into a product";
+constexpr char kOtherBlocks[] = "it reads an operand of the product, but other blocks of it";
 constexpr char kBesideProduct[] = "it moves elements beside a product";
 
 bool Contains(const std::vector<int>& sorted, int value) {
@@ -76,6 +77,26 @@ std::vector<int> OnTheWayIn(const Graph& graph, const std::vector<int>& members)
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+// Whether `followers` read an array that an operand of the product is computed from.
+bool ReadsAnOperand(const Graph& graph, const std::vector<int>& members,
+                    const std::vector<int>& followers) {
+  std::vector<int> feeding = OnTheWayIn(graph, members);
+  for (int m : members) {
+    if (graph.Is(m, Part::kProduct)) feeding.push_back(m);
+  }
+  std::unordered_set<int> read;
+  for (int m : feeding) {
+    for (int operand : graph.operands[m]) {
+      if (!Contains(members, operand) && !graph.Is(operand, Part::kFree)) read.insert(operand);
+    }
+  }
+  return std::any_of(followers.begin(), followers.end(), [&](int m) {
+    return !Contains(members, m) &&
+           std::any_of(graph.operands[m].begin(), graph.operands[m].end(),
+                       [&](int operand) { return read.contains(operand); });
+  });
 }
 
 bool StaysInRows(const Instruction& i) {
@@ -203,6 +224,7 @@ const char* WhyNotFollow(const Plan& plan, int producer, int consumer) {
     for (int m : c.members) {
       if (!Contains(after, m) && !MayBeBesideProduct(graph.At(m))) return kBesideProduct;
     }
+    if (ReadsAnOperand(graph, p.members, c.members)) return kOtherBlocks;
     // Every result follows the product: a block has nothing else to do.
     for (int root : c.roots) {
       if (!Contains(after, root)) return kNotAligned;

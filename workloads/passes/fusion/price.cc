@@ -17,7 +17,7 @@ using hlo::Opcode;
 namespace {
 
 // Sides of a product that a member is on the way to.
-constexpr uint8_t kLhs = 1, kRhs = 2;
+constexpr uint8_t kLhs = 1, kRhs = 2, kBeside = 4;
 
 // Blocks of a product are about as large: what its other side is cut into. The tile
 // search decides later; only how often an operand is computed again depends on it.
@@ -36,6 +36,7 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
   input_at_.resize(n, 0);
   read_.resize(n, Bytes(0));
   side_.resize(n, 0);
+  read_from_.resize(n, 0);
   for (size_t i = 0; i < n; ++i) {
     const Instruction& instruction = *graph.instructions[i];
     for (const hlo::Shape* leaf : hlo::Leaves(instruction.shape())) {
@@ -91,6 +92,22 @@ int64_t Pricing::CountInputs(std::span<const int> members) {
   return static_cast<int64_t>(inputs_.size());
 }
 
+// Which members lead to which operand of the product, and from where inputs are read.
+void Pricing::MarkSides(std::span<const int> members, int product) {
+  for (int input : inputs_) read_from_[input] = 0;
+  for (auto m = members.rbegin(); m != members.rend(); ++m) {
+    const std::vector<int>& operands = graph_.operands[*m];
+    for (size_t o = 0; o < operands.size(); ++o) {
+      const uint8_t side = *m == product ? (o == 0 ? kLhs : kRhs) : side_[*m];
+      if (member_at_[operands[o]] == stamp_) {
+        side_[operands[o]] |= side;
+      } else {
+        read_from_[operands[o]] |= side != 0 ? side : kBeside;
+      }
+    }
+  }
+}
+
 Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots) {
   CountInputs(members);
   kernel_.windows.clear();
@@ -103,22 +120,8 @@ Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots
     w.kind = kind;
     w.bytes = bytes;
   };
-  for (int input : inputs_) {
-    add_window(isa::WindowKind::kInput, read_[input]);
-    work.load += registers_[input];
-    if (hlo::BitWidth(graph_.At(input).shape().element_type) < 32) work.valu += registers_[input];
-  }
-  for (int root : roots) {
-    const bool update = graph_.Is(root, Part::kUpdate);
-    const int written = update ? graph_.operands[root][1] : root;
-    add_window(isa::WindowKind::kOutput, bytes_[written]);
-    work.store += registers_[written];
-    const hlo::Shape& shape = graph_.At(root).shape();
-    if (shape.IsArray() && hlo::BitWidth(shape.element_type) < 32) work.valu += registers_[written];
-  }
-  const auto product =
-      std::find_if(members.begin(), members.end(),
-                   [&](int m) { return graph_.Is(m, Part::kProduct); });
+  const auto product = std::find_if(members.begin(), members.end(),
+                                    [&](int m) { return graph_.Is(m, Part::kProduct); });
   double lhs_times = 1, rhs_times = 1;
   for (int m : members) side_[m] = 0;
   if (product != members.end()) {
@@ -130,13 +133,23 @@ Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots
       lhs_times = static_cast<double>(CeilDiv(p->n, kTypicalBlock));
       rhs_times = static_cast<double>(CeilDiv(p->m, kTypicalBlock));
     }
-    for (auto m = std::make_reverse_iterator(product + 1); m != members.rend(); ++m) {
-      const std::vector<int>& operands = graph_.operands[*m];
-      for (size_t o = 0; o < operands.size(); ++o) {
-        if (member_at_[operands[o]] != stamp_) continue;
-        side_[operands[o]] |= *m == *product ? (o == 0 ? kLhs : kRhs) : side_[*m];
-      }
-    }
+    MarkSides(members, *product);
+  }
+  for (int input : inputs_) {
+    // The blocks of an operand are others than those of the result.
+    const bool twice = product != members.end() && (read_from_[input] & kBeside) != 0 &&
+                       (read_from_[input] & (kLhs | kRhs)) != 0;
+    add_window(isa::WindowKind::kInput, read_[input] * (twice ? 2 : 1));
+    work.load += registers_[input];
+    if (hlo::BitWidth(graph_.At(input).shape().element_type) < 32) work.valu += registers_[input];
+  }
+  for (int root : roots) {
+    const bool update = graph_.Is(root, Part::kUpdate);
+    const int written = update ? graph_.operands[root][1] : root;
+    add_window(isa::WindowKind::kOutput, bytes_[written]);
+    work.store += registers_[written];
+    const hlo::Shape& shape = graph_.At(root).shape();
+    if (shape.IsArray() && hlo::BitWidth(shape.element_type) < 32) work.valu += registers_[written];
   }
   for (int m : members) {
     double times = 1;

@@ -37,6 +37,7 @@ class Pricing {
   struct Marks;
   Bytes ReadBy(int value, int user) const;
   void Touch(int value, int user);
+  void MarkSides(std::span<const int> members, int product);
 
   const Graph& graph_;
   const target::Target& target_;
@@ -48,7 +49,7 @@ class Pricing {
   int64_t stamp_ = 0;
   std::vector<int64_t> member_at_, input_at_;
   std::vector<Bytes> read_;
-  std::vector<uint8_t> side_;
+  std::vector<uint8_t> side_, read_from_;
   std::vector<int> inputs_;
   isa::Kernel kernel_;
 };
