@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "workloads/compile.h"
+#include "workloads/passes/pipeline/passes.h"
 
 namespace {
 

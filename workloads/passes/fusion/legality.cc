@@ -89,7 +89,8 @@ bool ReadsAnOperand(const Graph& graph, const std::vector<int>& members,
   std::unordered_set<int> read;
   for (int m : feeding) {
     for (int operand : graph.operands[m]) {
-      if (!Contains(members, operand) && !graph.Is(operand, Part::kFree)) read.insert(operand);
+      if (Contains(members, operand) || graph.At(operand).shape().dims.empty()) continue;
+      if (!graph.Is(operand, Part::kFree)) read.insert(operand);
     }
   }
   return std::any_of(followers.begin(), followers.end(), [&](int m) {
