@@ -1,13 +1,11 @@
 // A pass says that it changed the module exactly if it did, on every example.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <string>
-#include <vector>
 
 #include "configs/config.h"
 #include "configs/status_macros.h"
+#include "tests/workloads/examples.h"
 #include "workloads/compile.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
@@ -15,16 +13,6 @@
 
 namespace tpusim::workloads {
 namespace {
-
-std::vector<std::string> Examples() {
-  std::vector<std::string> files;
-  const std::string folder = std::string(TPUSIM_SOURCE_DIR) + "/workloads/examples";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".pb") files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 TEST(PassHonesty, ChangedMeansThatTheTextIsAnother) {
   int64_t runs = 0, changes = 0;

@@ -124,7 +124,7 @@ std::string NameOf(const std::string& file) {
 }
 
 void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config) {
-  app.add_option("workload", workload, "What tpusim.export wrote, or any HLO proto")
+  app.add_option("workload", workload, "What tpusim.export wrote, any HLO proto, or HLO text")
       ->type_name("WORKLOAD.pb")
       ->required();
   app.add_option("-c,--config", config,

@@ -24,9 +24,9 @@ struct ImportedWorkload {
   int64_t num_partitions = 0;
 };
 
-// Accepts a Workload, HloModuleProto, HloProto, HloModuleProtoWithConfig or
-// HloSnapshot, gzip or not. `file` is for messages only. Errors say what the
-// bytes look like instead (empty, truncated, HLO text, StableHLO, ...).
+// Accepts a Workload, HloModuleProto, HloProto, HloModuleProtoWithConfig,
+// HloSnapshot or HLO text, gzip or not. `file` is for messages only. Errors say what the
+// bytes look like instead (empty, truncated, StableHLO, ...).
 absl::StatusOr<ImportedWorkload> Import(const std::string& bytes, const std::string& file);
 absl::StatusOr<ImportedWorkload> ImportFile(const std::string& file);
 
