@@ -8,6 +8,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/device_placement.h"
+#include "workloads/executable_form.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/open_figures.h"
@@ -182,6 +183,11 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   RETURN_IF_ERROR(passes::PlaceInCmem(module, target));
   if (wants_dump(kPlacementPass)) result.dumps.emplace_back(kPlacementPass, hlo::ToString(module));
   if (options.until == Stage::kSchedule) return result;
+  if (options.until == Stage::kExecutable) {
+    MakeExecutable(module);
+    RETURN_IF_ERROR(hlo::Verify(module));
+    return result;
+  }
 
   ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
   ASSIGN_OR_RETURN(

@@ -1,5 +1,6 @@
 #include "workloads/passes/layout/layout.h"
 
+#include <utility>
 #include <vector>
 
 #include "workloads/hlo/ir/opcode.h"
@@ -44,6 +45,15 @@ bool OnlyMovesOnes(const Instruction& transpose) {
   return true;
 }
 
+// True if something changed.
+bool MakeRowMajor(hlo::Shape* shape) {
+  bool changed = false;
+  for (hlo::Shape& element : shape->tuple) changed = MakeRowMajor(&element) || changed;
+  if (!shape->IsArray() || hlo::IsRowMajor(*shape)) return changed;
+  shape->layout.minor_to_major = hlo::RowMajor(shape->rank());
+  return true;
+}
+
 }  // namespace
 
 bool SameTiling(const hlo::Shape& from, const hlo::Shape& to, const target::Target& target) {
@@ -59,6 +69,13 @@ bool SameTiling(const hlo::Shape& from, const hlo::Shape& to, const target::Targ
 }
 
 absl::Status AssignLayouts(hlo::Module& module, const target::Target& target) {
+  for (hlo::Computation* computation : module.computations()) {
+    for (Instruction* i : computation->instructions()) {
+      if (i->opcode() == Opcode::kConstant) continue;  // its literal stands in its order
+      hlo::Shape shape = i->shape();
+      if (MakeRowMajor(&shape)) i->set_shape(std::move(shape));
+    }
+  }
   for (hlo::Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
       const bool free_reshape =

@@ -13,7 +13,8 @@
 
 namespace tpusim::passes {
 
-// Turns free reshapes and transposes into bitcasts.
+// Makes every array row-major, whatever order the file gave it, and turns free reshapes
+// and transposes into bitcasts.
 absl::Status AssignLayouts(hlo::Module& module, const target::Target& target);
 
 // Does an array of this shape lie in memory exactly as one of that shape?
