@@ -9,6 +9,7 @@
 #include "configs/status_macros.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/device_placement.h"
+#include "workloads/executable_form.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -172,6 +173,11 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
                                       {target, &costs}, pipeline_options, result.pass_runs)
                       .status());
   if (options.until == Stage::kSchedule) return result;
+  if (options.until == Stage::kExecutable) {
+    MakeExecutable(module);
+    RETURN_IF_ERROR(hlo::Verify(module));
+    return result;
+  }
 
   if (module.entry()->schedule().empty()) {
     return UserError("--passes: without the pass schedule there is nothing to run");

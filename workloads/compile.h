@@ -26,7 +26,7 @@
 
 namespace tpusim::workloads {
 
-enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kStreams };
+enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kExecutable, kStreams };
 
 struct CompileOptions {
   // --trip-count LOOP=N.
@@ -57,7 +57,8 @@ struct CompileOptions {
 struct CompileResult {
   std::string sharded_text;                  // kSharded
   std::unique_ptr<hlo::Module> partitioned;  // a copy of the module at that stage
-  std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule on
+  std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule
+                                             // on; kExecutable: in that form
   isa::PodProgram program;                   // kStreams
   std::vector<std::pair<std::string, std::string>> dumps;  // what, text
   std::vector<passes::PassRun> pass_runs;                  // in order

@@ -12,6 +12,7 @@ from tests.tools.command_line import SLICE, example
         ("partitioned", "all-reduce"),
         ("optimized", "fusion"),
         ("schedule", "fusion"),
+        ("executable", "dot("),
         ("streams", "kernel"),
     ],
 )
@@ -24,10 +25,11 @@ def test_compile_emits(run, tmp_path, stage, says):
     assert (tmp_path / "out.txt").read_text() == printed.stdout
 
 
-def test_compile_writes_a_module(run, tmp_path):
+@pytest.mark.parametrize("stage", ["partitioned", "executable"])
+def test_compile_writes_a_module(run, tmp_path, stage):
     for name in ("1.pb", "2.pb"):
         done = run(
-            *("compile", "--config", SLICE, "--emit", "partitioned", "-o", name),
+            *("compile", "--config", SLICE, "--emit", stage, "-o", name),
             example("matmul_square"),
         )
         assert done.returncode == 0, done.stderr
