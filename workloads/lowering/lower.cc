@@ -44,8 +44,8 @@ bool IsRecomputation(const Instruction& i) {
 }
 
 const Instruction* ProductIn(const Instruction& i) {
-  if (kernels::IsProduct(i.opcode())) return &i;
-  return i.opcode() == Opcode::kFusion ? kernels::ViewKernel(i).FindMember(kernels::IsProduct)
+  if (hlo::IsProduct(i.opcode())) return &i;
+  return i.opcode() == Opcode::kFusion ? kernels::ViewKernel(i).FindMember(hlo::IsProduct)
                                        : nullptr;
 }
 
