@@ -94,3 +94,15 @@ def test_what_opcodes_have_in_common_is_a_trait() -> None:
                 line = text.count("\n", 0, found.start()) + 1
                 wrong.append(f"{path.relative_to(ROOT)}:{line}")
     assert not wrong, "give them a trait in workloads/hlo/ir/opcode.h: " + ", ".join(wrong)
+
+
+def test_every_pass_has_a_text_test() -> None:
+    table = (WORKLOADS / "passes" / "pipeline" / "passes.cc").read_text()
+    names = re.findall(r"\{\s*\"([a-z-]+)\",\s*\"[A-Z]", table)
+    assert len(names) >= 8
+    tests = "".join(path.read_text() for path in (ROOT / "tests/workloads/passes").glob("*.cc"))
+    run = "".join(re.findall(r"\.Run\(\"([^\"]*)\"\)", tests))
+    missing = [name for name in names if not re.search(rf"(?<![a-z-]){name}(?![a-z-])", run)]
+    assert not missing, (
+        f"no test runs these on text (tests/workloads/passes/pass_test.h): {missing}"
+    )
