@@ -44,8 +44,8 @@ bool IsRecomputation(const Instruction& i) {
 }
 
 const Instruction* ProductIn(const Instruction& i) {
-  if (kernels::IsProduct(i.opcode())) return &i;
-  return i.opcode() == Opcode::kFusion ? kernels::ViewKernel(i).FindMember(kernels::IsProduct)
+  if (hlo::IsProduct(i.opcode())) return &i;
+  return i.opcode() == Opcode::kFusion ? kernels::ViewKernel(i).FindMember(hlo::IsProduct)
                                        : nullptr;
 }
 
@@ -363,7 +363,7 @@ class Lowering {
     const Op& op = ops_.at(&i);
     if (op.what == Execution::kNothing) return;
     if (op.what == Execution::kScalar) {
-      body.Add(kernels::ScalarBlock(i));
+      body.Add(kernels::ScalarBlock(i, target_));
       return;
     }
     body.Add(isa::Label{op.op, true});

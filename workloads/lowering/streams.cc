@@ -60,8 +60,7 @@ std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::M
         if (start != streams.end()) --now.Of(start->second.kind)[start->second.index];
         continue;
       }
-      if (i->opcode() == Opcode::kWhile || i->opcode() == Opcode::kConditional ||
-          i->opcode() == Opcode::kCall) {
+      if (hlo::IsControlFlow(i->opcode())) {
         for (const Computation* called : i->called()) at_calls[called].Merge(now);
       }
       const bool starts = hlo::IsAsyncStart(i->opcode());

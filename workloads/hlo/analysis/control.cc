@@ -11,10 +11,7 @@ std::vector<Computation*> ControlComputations(const Module& module) {
   std::unordered_set<Computation*> seen = {module.entry()};
   for (size_t n = 0; n < found.size(); ++n) {
     for (Instruction* i : found[n]->PostOrder()) {
-      if (i->opcode() != Opcode::kWhile && i->opcode() != Opcode::kConditional &&
-          i->opcode() != Opcode::kCall) {
-        continue;
-      }
+      if (!IsControlFlow(i->opcode())) continue;
       for (Computation* c : i->called()) {
         if (seen.insert(c).second) found.push_back(c);
       }

@@ -24,33 +24,6 @@ using hlo::Shape;
 // (xla_tpu_memory_space_assignment_while_execution_count).
 constexpr double kLoopWeight = 5;
 
-// A compiler-made kernel that moves its operands through windows.
-bool IsKernel(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kFusion:
-    case Opcode::kDot:
-    case Opcode::kConvolution:
-    case Opcode::kReduce:
-    case Opcode::kReduceWindow:
-    case Opcode::kMap:
-    case Opcode::kBroadcast:
-    case Opcode::kIota:
-    case Opcode::kReshape:
-    case Opcode::kTranspose:
-    case Opcode::kSlice:
-    case Opcode::kDynamicSlice:
-    case Opcode::kPad:
-    case Opcode::kConcatenate:
-    case Opcode::kReverse:
-    case Opcode::kCopy:
-    case Opcode::kBitcastConvert:
-    case Opcode::kGather:
-      return true;
-    default:
-      return hlo::IsElementwise(i.opcode());
-  }
-}
-
 struct Candidate {
   Instruction* maker = nullptr;
   int64_t leaf = -1;                // element of a tuple; -1: the result itself
@@ -67,7 +40,7 @@ bool Follow(Instruction* value, Candidate& candidate) {
       if (!Follow(user, candidate)) return false;
       continue;
     }
-    if (!IsKernel(*user) || !hlo::InPlaceResults(*user).empty()) return false;
+    if (!hlo::MovesThroughWindows(user->opcode()) || !hlo::InPlaceResults(*user).empty()) return false;
     candidate.readers.push_back(user);
   }
   return true;
@@ -80,7 +53,7 @@ bool IsPlaceable(const Shape& shape) {
 // The arrays that an instruction makes and that may be elsewhere than in HBM.
 std::vector<Candidate> CandidatesOf(Instruction& i) {
   std::vector<Candidate> found;
-  if (!IsKernel(i) || i.IsRoot() || !hlo::InPlaceResults(i).empty()) return found;
+  if (!hlo::MovesThroughWindows(i.opcode()) || i.IsRoot() || !hlo::InPlaceResults(i).empty()) return found;
   const auto add = [&](Candidate candidate, Instruction* value) {
     if (Follow(value, candidate) && !candidate.readers.empty()) {
       found.push_back(std::move(candidate));

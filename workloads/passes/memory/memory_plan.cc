@@ -148,28 +148,16 @@ class Planner {
         const int64_t first = LeafOffset(i.operand(0)->shape(), i.attrs().tuple_index());
         return LeafBuffers(from.begin() + first, from.begin() + first + LeafCount(i.shape()));
       }
-      case Opcode::kBitcast:
-      case Opcode::kOptBarrier:
-      case Opcode::kWhile:
-        return known.at(i.operand(0));
-      case Opcode::kAddDependency:
-      case Opcode::kDomain:
-      case Opcode::kAsyncUpdate:
-        return known.at(i.operand(0));
-      case Opcode::kCollectivePermuteStart:
-      case Opcode::kAllGatherStart:
-      case Opcode::kCopyStart:
-      case Opcode::kAsyncStart:
-        return StartBuffers(i, known, fresh);
-      case Opcode::kCollectivePermuteDone:
-      case Opcode::kAllGatherDone:
-      case Opcode::kAsyncDone:
-      case Opcode::kCopyDone:
-        return ResultOfStart(*i.operand(0), known.at(i.operand(0)));
-      case Opcode::kAllReduceDone:
-        return known.at(i.operand(0));
       default:
         break;
+    }
+    if (hlo::ForwardsOperand(i.opcode())) return known.at(i.operand(0));
+    // The start of an all-reduce has its result, not what it works on as well.
+    if (hlo::IsAsyncStart(i.opcode()) && i.opcode() != Opcode::kAllReduceStart) {
+      return StartBuffers(i, known, fresh);
+    }
+    if (hlo::IsAsyncDone(i.opcode())) {
+      return ResultOfStart(*i.operand(0), known.at(i.operand(0)));
     }
     const std::vector<hlo::InPlaceResult> in_place = hlo::InPlaceResults(i);
     if (in_place.empty()) {
