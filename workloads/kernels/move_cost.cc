@@ -51,8 +51,20 @@ bool ShiftsLanes(const Instruction& i, int64_t lanes) {
     }
     case Opcode::kCopy:
       return hlo::MinorDimension(i.operand(0)->shape()) != minor;
-    case Opcode::kReshape:
-      return true;
+    case Opcode::kReshape: {
+      // Only rows are regrouped if the fastest dimension is the same as before.
+      const hlo::Shape& from = i.operand(0)->shape();
+      const int64_t lanes_before = hlo::MinorDimension(from);
+      if (lanes_before < 0) return true;
+      const auto after = [](const hlo::Shape& shape, int64_t d) {
+        int64_t count = 1;
+        for (int64_t e = d + 1; e < shape.rank(); ++e) count *= shape.dims[static_cast<size_t>(e)];
+        return count;
+      };
+      return from.dims[static_cast<size_t>(lanes_before)] !=
+                 i.shape().dims[static_cast<size_t>(minor)] ||
+             after(from, lanes_before) != after(i.shape(), minor);
+    }
     default:
       return false;
   }
@@ -70,8 +82,8 @@ VectorWork MoveWork(const Instruction& i, const target::Target& target) {
     // others; one from whole rows or a scalar is a splat.
     const std::vector<int64_t> dims = hlo::Dimensions(i);
     const int64_t lanes = hlo::MinorDimension(i.operand(0)->shape());
-    const bool across_lanes = lanes >= 0 && dims[static_cast<size_t>(lanes)] !=
-                                                hlo::MinorDimension(i.shape());
+    const bool across_lanes =
+        lanes >= 0 && dims[static_cast<size_t>(lanes)] != hlo::MinorDimension(i.shape());
     if (!across_lanes) return work;
     work.valu = registers;
     work.xlu = static_cast<double>(VectorRegisters(target, i.operand(0)->shape()));

@@ -6,7 +6,9 @@
 #ifndef TPUSIM_WORKLOADS_KERNELS_VECTOR_COST_H_
 #define TPUSIM_WORKLOADS_KERNELS_VECTOR_COST_H_
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"
@@ -48,6 +50,13 @@ std::optional<VectorWork> ElementwiseCost(const hlo::Instruction& instruction);
 // Per register of one call of a scalar computation: a reducer, a comparator.
 absl::StatusOr<VectorWork> CallCost(const hlo::Computation& computation);
 
+// What is left of one array when `dims` are reduced and every register has been combined with
+// the ones that it lines up with: registers that cross lanes or rows, and combinations there.
+struct Crossing {
+  double registers = 0, combinations = 0;
+};
+Crossing CrossingOfReduction(const hlo::Shape& input, const std::vector<int64_t>& dims,
+                             const target::Target& target);
 absl::StatusOr<VectorWork> ReduceWork(const hlo::Instruction& reduce, const target::Target&);
 absl::StatusOr<VectorWork> ReduceWindowWork(const hlo::Instruction& window, const target::Target&);
 absl::StatusOr<VectorWork> SelectAndScatterWork(const hlo::Instruction& i, const target::Target&);

@@ -161,8 +161,8 @@ TEST(Layout, BroadcastsOfScalarsAreMadeInEveryOrderThatIsAskedFor) {
   Instruction* one = hlo::AddConstant(&m.entry(), PrimitiveType::kF32, 1);
   Instruction* ones = m.Add(Opcode::kBroadcast, {4096, 64}, {one});
   Instruction* turned = m.Add(Opcode::kBroadcast, {64, 4096}, {one});
-  m.Return({m.Add(Opcode::kAdd, {4096, 64}, {x, ones}),
-            m.Add(Opcode::kAdd, {64, 4096}, {y, turned})});
+  m.Return(
+      {m.Add(Opcode::kAdd, {4096, 64}, {x, ones}), m.Add(Opcode::kAdd, {64, 4096}, {y, turned})});
   ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
   EXPECT_TRUE(m.Find(Opcode::kCopy).empty());
   for (const Instruction* broadcast : m.Find(Opcode::kBroadcast)) {

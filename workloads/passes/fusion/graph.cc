@@ -9,28 +9,6 @@ namespace tpusim::passes::fusion {
 using hlo::Instruction;
 using hlo::Opcode;
 
-namespace {
-
-bool IsIndexTransform(Opcode op) {
-  switch (op) {
-    case Opcode::kBroadcast:
-    case Opcode::kReshape:
-    case Opcode::kBitcast:
-    case Opcode::kCopy:  // into another order of dimensions
-    case Opcode::kTranspose:
-    case Opcode::kSlice:
-    case Opcode::kDynamicSlice:
-    case Opcode::kPad:
-    case Opcode::kConcatenate:
-    case Opcode::kReverse:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
 Part PartOf(const Instruction& i) {
   if (i.opcode() == Opcode::kReduce) return Part::kReduce;  // also of several arrays
   if (!i.shape().IsArray()) return Part::kNone;
@@ -42,7 +20,7 @@ Part PartOf(const Instruction& i) {
   }
   if (i.opcode() == Opcode::kIota) return Part::kFree;
   if (i.opcode() == Opcode::kBroadcast && i.operand(0)->shape().IsScalar()) return Part::kFree;
-  if (hlo::IsElementwise(i.opcode()) || IsIndexTransform(i.opcode())) return Part::kExpression;
+  if (hlo::IsElementwise(i.opcode()) || hlo::IsIndexMap(i.opcode())) return Part::kExpression;
   return Part::kNone;
 }
 

@@ -16,7 +16,6 @@ constexpr char kTooLarge[] = "the kernel would have too many instructions or ope
 constexpr char kOneHero[] = "a kernel has one product or reduction";
 constexpr char kNotAligned[] = "what follows a result is not computed element by element";
 constexpr char kOverwritten[] = "it is overwritten in place";
-constexpr char kOnTheWayIn[] = "it moves elements on the way into a product";
 constexpr char kOtherBlocks[] = "it reads an operand of the product, but other blocks of it";
 constexpr char kBesideProduct[] = "it moves elements beside a product";
 
@@ -98,16 +97,6 @@ bool ReadsAnOperand(const Graph& graph, const std::vector<int>& members,
            std::any_of(graph.operands[m].begin(), graph.operands[m].end(),
                        [&](int operand) { return read.contains(operand); });
   });
-}
-
-bool StaysInRows(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kConcatenate:
-    case Opcode::kPad:
-      return false;
-    default:
-      return true;
-  }
 }
 
 bool MayBeBesideProduct(const Instruction& i) {
@@ -196,13 +185,12 @@ const char* WhyNotInline(const Plan& plan, int producer, int consumer) {
   } else if (c_hero == Part::kProduct) {
     const std::vector<int> inside = OnTheWayIn(graph, c.members);
     const int root = p.roots[0];
-    bool feeds = false, beside = false;
-    for (int user : graph.users[root]) {
-      if (!Contains(c.members, user)) continue;
-      (graph.Is(user, Part::kProduct) || Contains(inside, user) ? feeds : beside) = true;
-    }
+    const bool beside = std::any_of(
+        graph.users[root].begin(), graph.users[root].end(), [&](int user) {
+          return Contains(c.members, user) && !graph.Is(user, Part::kProduct) &&
+                 !Contains(inside, user);
+        });
     for (int m : p.members) {
-      if (feeds && !StaysInRows(graph.At(m))) return kOnTheWayIn;
       if (beside && !MayBeBesideProduct(graph.At(m))) return kBesideProduct;
     }
   }

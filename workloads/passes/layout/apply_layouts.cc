@@ -80,27 +80,27 @@ class Applier {
     return at->second;
   }
 
-  // Takes what its users make for themselves in the order of `i`.
-  static bool TakesOwnOrder(const Instruction& i, const Instruction& operand) {
-    return IsMadeAnywhere(operand) && operand.shape().rank() == i.shape().rank() &&
-           i.shape().IsArray() &&
-           (hlo::IsElementwise(i.opcode()) || i.opcode() == Opcode::kMap ||
-            i.opcode() == Opcode::kSlice || i.opcode() == Opcode::kDynamicSlice ||
-            i.opcode() == Opcode::kPad || i.opcode() == Opcode::kReverse ||
-            i.opcode() == Opcode::kConcatenate || i.opcode() == Opcode::kDynamicUpdateSlice);
+  // The value that says in which order `i` takes operand `n`; `leaf` is that of a tuple `i` in
+  // which the operand is.
+  int32_t Taken(const Instruction& i, size_t n, size_t leaf) const {
+    const auto wanted = problem_.wanted.find({i.id(), static_cast<int64_t>(n)});
+    if (wanted != problem_.wanted.end()) return wanted->second;
+    const Instruction& operand = *i.operand(n);
+    const bool own = i.opcode() == Opcode::kTuple || TakesOwnOrder(i, operand);
+    if (IsMadeAnywhere(operand) && own) return problem_.made.at(&i)[leaf];
+    return problem_.seen.at(&operand)[0];
   }
 
   void SetOperands(Instruction* i) {
+    size_t leaf = 0;
     for (size_t n = 0; n < i->operands().size(); ++n) {
       Instruction* operand = i->operand(n);
-      if (!operand->shape().IsArray() || operand->shape().rank() < 2) continue;
-      const auto wanted = problem_.wanted.find({i->id(), static_cast<int64_t>(n)});
-      const Dims& order = wanted != problem_.wanted.end() ? OrderOf(wanted->second)
-                          : TakesOwnOrder(*i, *operand)
-                              ? OrderOf(problem_.made.at(i)[0])
-                              : OrderOf(problem_.seen.at(operand)[0]);
-      Instruction* in = In(operand, order);
-      if (in != operand) i->ReplaceOperand(n, in);
+      const size_t leaves = problem_.seen.contains(operand) ? problem_.seen.at(operand).size() : 1;
+      if (HasOrder(operand->shape())) {
+        Instruction* in = In(operand, OrderOf(Taken(*i, n, leaf)));
+        if (in != operand) i->ReplaceOperand(n, in);
+      }
+      if (i->opcode() == Opcode::kTuple) leaf += leaves;
     }
   }
 

@@ -51,7 +51,7 @@ struct Class {
   int64_t rank = 0;
   std::vector<Term> terms;
   std::vector<size_t> links;
-  Dims order;     // empty until decided
+  Dims order;  // empty until decided
   bool fixed = false;
   double weight = 0;
 };
@@ -122,8 +122,7 @@ class Chooser {
         // The dimension of the one class for each of the other.
         Dims map(of_class.from_shape.dims.size(), -1);
         for (size_t d = 0; d < map.size(); ++d) {
-          const int64_t to =
-              link.kind == Link::Kind::kCopy ? static_cast<int64_t>(d) : link.map[d];
+          const int64_t to = link.kind == Link::Kind::kCopy ? static_cast<int64_t>(d) : link.map[d];
           if (to < 0) continue;
           map[static_cast<size_t>(classes.ToClass(link.from)[d])] =
               classes.ToClass(link.to)[static_cast<size_t>(to)];
@@ -134,11 +133,11 @@ class Chooser {
         of_class.from = link.from;
         of_class.to = link.to;
       }
-      const auto [at, fresh] = known.try_emplace(
-          {of_class.from, of_class.to, static_cast<int>(link.kind),
-           of_class.from_shape.element_type, of_class.from_shape.dims, of_class.to_shape.dims,
-           of_class.map},
-          links_.size());
+      const auto [at, fresh] =
+          known.try_emplace({of_class.from, of_class.to, static_cast<int>(link.kind),
+                             of_class.from_shape.element_type, of_class.from_shape.dims,
+                             of_class.to_shape.dims, of_class.map},
+                            links_.size());
       if (!fresh) {
         links_[at->second].count += link.count;
         continue;

@@ -6,7 +6,7 @@
 // of their shape (target::Target::DefaultOrder); all others are chosen:
 //
 //   order_classes   values that lie alike
-//   pose_layout     what the operations of the module ask for, family by family
+//   pose_*          what the operations of the module ask for, family by family
 //   layout_cost     cycles of an order
 //   choose_layouts  the choice
 //   apply_layouts   layouts and copies into the module

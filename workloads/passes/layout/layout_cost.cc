@@ -1,12 +1,11 @@
 #include "workloads/passes/layout/layout_cost.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
 
 #include "models/timing/kernel_timing.h"
 #include "workloads/kernels/kernel_view.h"
+#include "workloads/kernels/vector_cost.h"
 #include "workloads/passes/layout/same_bytes.h"
 
 namespace tpusim::passes {
@@ -20,25 +19,28 @@ bool Holds(const Dims& dims, int64_t d) {
 
 LayoutCost::LayoutCost(const target::Target& target)
     : target_(target),
-      bytes_per_cycle_(timing::HbmRate(target.chip()).value() / target.chip().clock.value()) {}
+      bytes_per_cycle_(timing::HbmRate(target.chip()).value() / target.chip().clock.value()) {
+  const configs::VpuParams& vpu = target.chip().vpu;
+  const auto cores = static_cast<double>(target.chip().CoresPerDevice());
+  register_cycles_ = 1 / (static_cast<double>(std::max<int64_t>(1, vpu.alus_per_lane)) * cores);
+  cross_lane_cycles_ =
+      vpu.xlu_cycles_per_vreg / (static_cast<double>(std::max<int64_t>(1, vpu.xlu_count)) * cores);
+}
 
 double LayoutCost::Memory(const hlo::Shape& shape) const {
   return static_cast<double>(target_.PaddedSize(shape).value()) / bytes_per_cycle_;
 }
 
 double LayoutCost::Registers(const hlo::Shape& shape) const {
-  return static_cast<double>(kernels::VectorRegisters(target_, shape)) /
-         static_cast<double>(std::max<int64_t>(1, target_.chip().vpu.alus_per_lane));
+  return static_cast<double>(kernels::VectorRegisters(target_, shape)) * register_cycles_;
 }
 
 double LayoutCost::CrossLanes(const hlo::Shape& shape) const {
-  return static_cast<double>(kernels::VectorRegisters(target_, shape)) *
-         target_.chip().vpu.xlu_cycles_per_vreg;
+  return static_cast<double>(kernels::VectorRegisters(target_, shape)) * cross_lane_cycles_;
 }
 
 double LayoutCost::Of(const Term& term, const Dims& order) const {
   const hlo::Shape shape = hlo::WithOrder(term.shape, order);
-  const configs::VpuParams& vpu = target_.chip().vpu;
   switch (term.kind) {
     case Term::Kind::kMemory:
       return term.count * 2 * Memory(shape);
@@ -47,17 +49,8 @@ double LayoutCost::Of(const Term& term, const Dims& order) const {
     case Term::Kind::kCrossLanes:
       return Holds(term.dims, order[0]) ? term.count * CrossLanes(shape) : 0;
     case Term::Kind::kReduce: {
-      hlo::Shape left = term.shape;
-      for (int64_t d : term.dims) left.dims[static_cast<size_t>(d)] = 1;
-      // What is left of each row goes in and comes out; of columns of rows, log2 rotations.
-      if (Holds(term.dims, order[0])) {
-        left.layout.minor_to_major = order;
-        return term.count * 2 * CrossLanes(left);
-      }
-      if (!Holds(term.dims, order[1])) return 0;
-      const auto steps = std::bit_width(static_cast<uint64_t>(vpu.sublanes - 1));
-      return term.count * static_cast<double>(steps) * vpu.xlu_cycles_per_vreg *
-             std::ceil(static_cast<double>(left.ElementCount()) / static_cast<double>(vpu.lanes));
+      const kernels::Crossing crossing = kernels::CrossingOfReduction(shape, term.dims, target_);
+      return term.count * crossing.registers * cross_lane_cycles_;
     }
     case Term::Kind::kIndexed: {
       // Rows of a piece, each in whole granules.
@@ -65,10 +58,9 @@ double LayoutCost::Of(const Term& term, const Dims& order) const {
       for (size_t place = 1; place < order.size(); ++place) {
         rows *= static_cast<double>(term.dims[static_cast<size_t>(order[place])]);
       }
-      const int64_t row = CeilDiv(
-          term.dims[static_cast<size_t>(order[0])] * hlo::BitWidth(shape.element_type), 8);
-      const auto granules =
-          static_cast<double>(RoundUp(row, target_.chip().dma.granule.value()));
+      const int64_t row =
+          CeilDiv(term.dims[static_cast<size_t>(order[0])] * hlo::BitWidth(shape.element_type), 8);
+      const auto granules = static_cast<double>(RoundUp(row, target_.chip().dma.granule.value()));
       return term.count * rows * granules / bytes_per_cycle_;
     }
     case Term::Kind::kBatch:
@@ -105,10 +97,10 @@ double LayoutCost::Of(const Link& link, const Dims& from, const Dims& to) const 
       const hlo::Shape a = hlo::WithOrder(link.from_shape, from);
       const hlo::Shape b = hlo::WithOrder(link.to_shape, to);
       if (OrderThroughReshape(a.dims, b.dims, from) == to && SameTiling(a, b, target_)) return 0;
-      const double turned = a.dims[static_cast<size_t>(from[0])] ==
-                                    b.dims[static_cast<size_t>(to[0])]
-                                ? 0
-                                : std::max(CrossLanes(a), CrossLanes(b));
+      const double turned =
+          a.dims[static_cast<size_t>(from[0])] == b.dims[static_cast<size_t>(to[0])]
+              ? 0
+              : std::max(CrossLanes(a), CrossLanes(b));
       return link.count * (Memory(a) + Memory(b) + turned);
     }
   }
@@ -119,8 +111,7 @@ Dims OrderThrough(const Link& link, const Dims& order, bool backward) {
   if (link.kind == Link::Kind::kCopy) return order;
   const hlo::Shape& goal = backward ? link.from_shape : link.to_shape;
   if (link.kind == Link::Kind::kReshape) {
-    return OrderThroughReshape((backward ? link.to_shape : link.from_shape).dims, goal.dims,
-                               order);
+    return OrderThroughReshape((backward ? link.to_shape : link.from_shape).dims, goal.dims, order);
   }
   Dims image(static_cast<size_t>((backward ? link.to_shape : link.from_shape).rank()), -1);
   for (size_t d = 0; d < link.map.size(); ++d) {

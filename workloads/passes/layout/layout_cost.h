@@ -28,6 +28,7 @@ class LayoutCost {
 
   const target::Target& target_;
   double bytes_per_cycle_;
+  double register_cycles_, cross_lane_cycles_;  // of one register
 };
 
 // The order of `to` that keeps lanes and rows where the link would like them, given one of

@@ -66,8 +66,8 @@ struct LayoutProblem {
   std::map<std::pair<int64_t, int64_t>, int32_t> wanted;
 };
 
-// Leaves of a shape before that of element `index`.
-int64_t LeavesBefore(const hlo::Shape& tuple, int64_t index);
+// Does the layout of an array leave a choice?
+bool HasOrder(const hlo::Shape& shape);
 
 // The module as JAX and the partitioner leave it: not fused, not laid out.
 LayoutProblem PoseLayoutProblem(const hlo::Module& module, const target::Target& target);
@@ -75,6 +75,8 @@ LayoutProblem PoseLayoutProblem(const hlo::Module& module, const target::Target&
 // A value that every kernel makes for itself, in whatever layout: iotas, broadcasts of
 // scalars, constants.
 bool IsMadeAnywhere(const hlo::Instruction& instruction);
+// Such an operand of `user` lies as the result does: both were never made to lie alike.
+bool TakesOwnOrder(const hlo::Instruction& user, const hlo::Instruction& operand);
 
 }  // namespace tpusim::passes
 

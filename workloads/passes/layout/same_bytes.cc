@@ -115,8 +115,7 @@ bool MovesNothing(const Instruction& i, const target::Target& target) {
   }
   if (i.opcode() != Opcode::kReshape) return false;
   hlo::Shape alike = to;
-  alike.layout.minor_to_major =
-      OrderThroughReshape(from.dims, to.dims, hlo::MinorToMajor(from));
+  alike.layout.minor_to_major = OrderThroughReshape(from.dims, to.dims, hlo::MinorToMajor(from));
   return !alike.layout.minor_to_major.empty() && Moving(alike) == Moving(to);
 }
 
