@@ -20,7 +20,8 @@ Part PartOf(const Instruction& i) {
   }
   if (i.opcode() == Opcode::kIota) return Part::kFree;
   if (i.opcode() == Opcode::kBroadcast && i.operand(0)->shape().IsScalar()) return Part::kFree;
-  if (hlo::IsElementwise(i.opcode()) || hlo::IsIndexMap(i.opcode())) return Part::kExpression;
+  const bool moves = hlo::IsIndexMap(i.opcode()) || i.opcode() == Opcode::kCopy;
+  if (hlo::IsElementwise(i.opcode()) || moves) return Part::kExpression;
   return Part::kNone;
 }
 
