@@ -15,6 +15,7 @@
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/fusion/fuse.h"
 #include "workloads/passes/layout/layout.h"
+#include "workloads/passes/loops/hoist_invariants.h"
 #include "workloads/passes/loops/sink_initializers.h"
 #include "workloads/passes/memory/cmem.h"
 #include "workloads/passes/memory/copies.h"
@@ -41,6 +42,7 @@ struct Pass {
 // In the order in which they run; the schedule follows.
 constexpr Pass kPipeline[] = {
     {"simplify", passes::Simplify},
+    {"hoist-invariants", passes::HoistInvariants},
     {"layout", passes::AssignLayouts},
     {"sink-initializers", passes::SinkInitializers},
     {"fuse", passes::Fuse},

@@ -10,6 +10,7 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/io/import.h"
+#include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/sharding/batch_indices.h"
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/propagation_graph.h"
@@ -501,6 +502,10 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
       copies.insert(original);
     }
     for (Computation* computation : normalised.partitioned) {
+      hlo::MergeReduces(computation, [&](const Instruction* inner) {
+        return normalised.annotations.contains(inner) || normalised.constraints.contains(inner) ||
+               normalised.sharding_groups.contains(inner);
+      });
       FindRolls(computation, [&](const Instruction* instruction) {
         return normalised.annotations.contains(instruction) ||
                normalised.constraints.contains(instruction) ||
