@@ -11,6 +11,7 @@
 #include "fmt/format.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/sharding/batch_indices.h"
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/propagation_graph.h"
@@ -502,6 +503,10 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
       copies.insert(original);
     }
     for (Computation* computation : normalised.partitioned) {
+      hlo::MergeReduces(computation, [&](const Instruction* inner) {
+        return normalised.annotations.contains(inner) || normalised.constraints.contains(inner) ||
+               normalised.sharding_groups.contains(inner);
+      });
       FindRolls(computation, [&](const Instruction* instruction) {
         return normalised.annotations.contains(instruction) ||
                normalised.constraints.contains(instruction) ||

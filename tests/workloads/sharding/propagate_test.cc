@@ -24,6 +24,24 @@ TEST(Propagate, ThroughADot) {
   EXPECT_EQ(m.OfRoot(), "[{x}, {y}]");
 }
 
+// Split over devices, the inner sum would be exchanged with the batch still in it.
+TEST(Propagate, SumsOfSumsAreOneBefore) {
+  ShardedTestModule m;
+  Computation* add = m.Reducer(Opcode::kAdd);
+  Instruction* a = m.Argument(F32({8, 16, 4}), "[{}, {\"x\"}, {}]");
+  Instruction* zero = hlo::AddConstant(m.entry(), hlo::PrimitiveType::kF32, 0);
+  Instruction* rows = m.Add(Opcode::kReduce, F32({8, 4}), {a, zero});
+  rows->set_called({add});
+  hlo::SetDimensions(rows, {1});
+  const std::string name = rows->name();
+  Instruction* batch = m.Add(Opcode::kReduce, F32({4}), {rows, zero});
+  batch->set_called({add});
+  hlo::SetDimensions(batch, {0});
+  m.Shard();
+  EXPECT_EQ(m.Of(name), "no " + name);
+  EXPECT_EQ(m.OfRoot(), "[{}]");
+}
+
 TEST(Propagate, BackwardsFromAResult) {
   ShardedTestModule m;
   Instruction* a = m.Add(Opcode::kIota, F32({8, 16}), {});

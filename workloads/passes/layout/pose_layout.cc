@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/passes/layout/layout_poser.h"
 #include "workloads/passes/memory/placement.h"
-#include "workloads/passes/pipeline/control.h"
 
 namespace tpusim::passes {
 

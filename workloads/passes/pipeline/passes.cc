@@ -5,6 +5,7 @@
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/fusion/fuse.h"
 #include "workloads/passes/layout/layout.h"
+#include "workloads/passes/loops/hoist_invariants.h"
 #include "workloads/passes/loops/sink_initializers.h"
 #include "workloads/passes/memory/cmem.h"
 #include "workloads/passes/memory/copies.h"
@@ -45,6 +46,11 @@ absl::StatusOr<bool> Fusion(hlo::Module& module, const PassContext& context,
 std::vector<Pass> Table() {
   return {
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
+      {"hoist-invariants",
+       "Computes before a loop what all its iterations compute alike",
+       Phase::kOptimize,
+       {},
+       Plain<HoistInvariants>},
       {"layout",
        "Makes reshapes and transposes that move nothing bitcasts",
        Phase::kOptimize,
@@ -88,7 +94,8 @@ std::vector<Pass> Table() {
 }  // namespace
 
 const std::string_view kDefaultPipeline =
-    "simplify,layout,sink-initializers,fusion,copies,async-collectives,schedule,cmem";
+    "simplify,hoist-invariants,layout,sink-initializers,fusion,copies,async-collectives,schedule,"
+    "cmem";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());

@@ -1,92 +1,76 @@
 #include "workloads/passes/simplify/simplify.h"
 
-#include <map>
-#include <numeric>
-#include <string>
-#include <tuple>
-#include <vector>
-
-#include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/pipeline/control.h"
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/transforms/merge_reduces.h"
+#include "workloads/passes/loops/loop_carries.h"
+#include "workloads/passes/simplify/common_subexpressions.h"
+#include "workloads/passes/simplify/rules.h"
 
 namespace tpusim::passes {
 namespace {
 
 using hlo::Computation;
 using hlo::Instruction;
-using hlo::Opcode;
 
-bool IsIdentityTranspose(const Instruction& i) {
-  const auto& dims = i.attrs().dimensions();
-  for (int d = 0; d < dims.size(); ++d) {
-    if (dims[d] != d) return false;
+using Rule = Instruction* (*)(Instruction*);
+constexpr Rule kRules[] = {FoldConstants, SimplifyArithmetic, SimplifyIndexing, SimplifyReduce,
+                           SimplifyDot,   SinkBroadcast,      SimplifyScatter};
+
+// Every round takes what the one before left over: three or four find all there is.
+constexpr int kMaxRounds = 16;
+
+Instruction* Rewrite(Instruction* i) {
+  for (const Rule rule : kRules) {
+    if (Instruction* with = rule(i)) return with;
   }
-  return true;
+  return nullptr;
 }
 
-// The value that `i` merely repeats, or null.
-Instruction* Repeats(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kReshape:
-    case Opcode::kConvert:
-    case Opcode::kBroadcast:
-      return hlo::SameDims(i.shape(), i.operand(0)->shape()) ? i.operand(0) : nullptr;
-    case Opcode::kTranspose:
-      return IsIdentityTranspose(i) ? i.operand(0) : nullptr;
-    case Opcode::kGetTupleElement: {
-      const Instruction* tuple = i.operand(0);
-      return tuple->opcode() == Opcode::kTuple ? tuple->operand(i.attrs().tuple_index()) : nullptr;
+bool ApplyRules(Computation* computation) {
+  bool changed = false;
+  for (Instruction* i : computation->PostOrder()) {
+    if ((i->users().empty() && !i->IsRoot()) || i->has_control_edges()) continue;
+    // What a rule makes may be the start of the next.
+    while (Instruction* with = Rewrite(i)) {
+      i->ReplaceAllUsesWith(with);
+      changed = true;
+      if (with->id() < i->id()) break;  // one of the operands
+      i = with;
     }
-    default:
-      return nullptr;
   }
+  return changed;
 }
 
-// Two instructions with the same key compute the same value. The optimization
-// barrier and anything with side effects stays out, as do collectives (channel
-// ids) and calls; a parameter is itself.
-bool MayShare(const Instruction& i) {
-  return i.called().empty() && !i.HasSideEffect() && !hlo::IsCollective(i.opcode()) &&
-         i.opcode() != Opcode::kParameter && i.opcode() != Opcode::kOptBarrier &&
-         i.opcode() != Opcode::kTuple && i.shape().IsArray() &&
-         i.opcode() != Opcode::kRngBitGenerator && i.opcode() != Opcode::kRng &&
-         i.opcode() != Opcode::kCustomCall && i.control_predecessors().empty();
-}
+bool NothingIsFixed(const Instruction*) { return false; }
 
-std::string KeyOf(const Instruction& i) {
-  std::string key = std::string(hlo::OpcodeName(i.opcode())) + i.shape().ToString(true);
-  for (const Instruction* operand : i.operands()) key += " " + std::to_string(operand->id());
-  hlo::pb::HloInstructionProto attrs = i.attrs();
-  attrs.clear_metadata();
-  attrs.clear_sharding();
-  attrs.clear_frontend_attributes();
-  return key + "|" + attrs.SerializeAsString();
+bool SimplifyComputation(Computation* computation) {
+  bool changed = false;
+  bool again = true;
+  for (int round = 0; again && round < kMaxRounds; ++round) {
+    again = ApplyRules(computation);
+    again = computation->RemoveDead() > 0 || again;
+    again = hlo::MergeReduces(computation, NothingIsFixed) || again;
+    again = EliminateCommonSubexpressions(computation) || again;
+    changed = changed || again;
+  }
+  computation->RemoveDead();
+  return changed;
 }
 
 }  // namespace
 
 absl::StatusOr<bool> Simplify(hlo::Module& module, const PassContext&) {
   bool changed = false;
-  for (Computation* computation : ControlComputations(module)) {
-    std::map<std::string, Instruction*> known;
-    for (Instruction* i : computation->PostOrder()) {
-      if (Instruction* same = Repeats(*i)) {
-        i->ReplaceAllUsesWith(same);
-        changed = true;
-        continue;
-      }
-      if (i->opcode() == Opcode::kReshape && i->operand(0)->opcode() == Opcode::kReshape) {
-        i->ReplaceOperand(0, i->operand(0)->operand(0));
-        changed = true;
-      }
-      if (!MayShare(*i)) continue;
-      const auto [it, fresh] = known.try_emplace(KeyOf(*i), i);
-      if (fresh) continue;
-      i->ReplaceAllUsesWith(it->second);
-      changed = true;
+  bool again = true;
+  for (int round = 0; again && round < kMaxRounds; ++round) {
+    again = false;
+    for (Computation* computation : ControlComputations(module)) {
+      again = SimplifyComputation(computation) || again;
     }
-    changed = computation->RemoveDead() > 0 || changed;
+    again = SimplifyLoopCarries(module) || again;
+    changed = changed || again;
   }
+  module.RemoveUnreachable();
   return changed;
 }
 

@@ -1,5 +1,6 @@
-// Removes what costs nothing on a real machine: identity reshapes, converts and
-// copies, elements of tuples just made, values computed twice, dead values.
+// Removes work that no machine need do, until nothing more is found: the rules of rules.h,
+// reduces of reduces, values computed twice, carries of loops that never change or that
+// nobody reads, dead values.
 #ifndef TPUSIM_WORKLOADS_PASSES_SIMPLIFY_H_
 #define TPUSIM_WORKLOADS_PASSES_SIMPLIFY_H_
 

@@ -1,0 +1,177 @@
+#include "workloads/passes/loops/hoist_invariants.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/loops/loop_carries.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Where the search for what a value is made of gives up.
+constexpr size_t kMaxExpression = 256;
+
+// Gives the same wherever it is computed.
+bool DependsOnOperandsOnly(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kConstant:
+    case Opcode::kIota:
+    case Opcode::kDot:
+    case Opcode::kConvolution:
+    case Opcode::kReduce:
+    case Opcode::kReduceWindow:
+    case Opcode::kSort:
+    case Opcode::kGather:
+    case Opcode::kConcatenate:
+    case Opcode::kPad:
+    case Opcode::kReverse:
+    case Opcode::kTranspose:
+    case Opcode::kReshape:
+    case Opcode::kBroadcast:
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+      break;
+    default:
+      if (!hlo::IsElementwise(i.opcode())) return false;
+  }
+  return i.shape().IsArray() && !i.has_control_edges();
+}
+
+// Is or becomes part of the kernel that reads it.
+bool CostsNothing(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kConstant:
+    case Opcode::kIota:
+    case Opcode::kTranspose:
+    case Opcode::kReshape:
+    case Opcode::kBroadcast:
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+    case Opcode::kReverse:
+      return true;
+    default:
+      return i.shape().IsScalar();
+  }
+}
+
+class Hoist {
+ public:
+  explicit Hoist(LoopCarry& carry) : carry_(carry) {}
+
+  bool Run() {
+    for (size_t n = 0; n < carry_.size(); ++n) {
+      if (!carry_.IsInvariant(n)) continue;
+      for (Instruction* read : carry_.in_body(n)) outside_[read] = carry_.initial(n);
+    }
+    const std::vector<Instruction*> order = carry_.body()->PostOrder();
+    for (Instruction* i : order) {
+      if (IsInvariant(*i)) invariant_.insert(i);
+    }
+    std::vector<Instruction*> hoisted;
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      Instruction* i = *it;
+      const bool read_inside =
+          std::any_of(i->users().begin(), i->users().end(),
+                      [&](const Instruction* user) { return stays_.contains(user); });
+      if (!invariant_.contains(i)) {
+        stays_.insert(i);
+      } else if (read_inside && IsWorthIt(*i)) {
+        hoisted.push_back(i);
+      } else if (read_inside) {
+        stays_.insert(i);
+      }
+    }
+    std::reverse(hoisted.begin(), hoisted.end());
+    if (hoisted.empty()) return false;
+    std::vector<LoopCarry::Element> elements;
+    for (size_t n = 0; n < carry_.size(); ++n) {
+      elements.push_back({static_cast<int64_t>(n), carry_.initial(n), carry_.next(n)});
+    }
+    for (Instruction* i : hoisted) elements.push_back({-1, Outside(i), nullptr});
+    const std::vector<Instruction*> inside = carry_.Rebuild(elements);
+    for (size_t n = 0; n < hoisted.size(); ++n) hoisted[n]->ReplaceAllUsesWith(inside[n]);
+    carry_.body()->RemoveDead();
+    return true;
+  }
+
+ private:
+  bool IsInvariant(const Instruction& i) const {
+    return DependsOnOperandsOnly(i) &&
+           std::all_of(i.operands().begin(), i.operands().end(), [&](const Instruction* operand) {
+             return outside_.contains(operand) || invariant_.contains(operand);
+           });
+  }
+
+  // It takes no more memory than the elements of the carry that it is made of.
+  bool IsWorthIt(const Instruction& i) const {
+    if (CostsNothing(i)) return false;
+    Bytes read(0);
+    std::vector<const Instruction*> work = {&i};
+    std::unordered_set<const Instruction*> seen = {&i};
+    while (!work.empty() && seen.size() < kMaxExpression) {
+      const Instruction* next = work.back();
+      work.pop_back();
+      for (const Instruction* operand : next->operands()) {
+        if (!seen.insert(operand).second) continue;
+        if (outside_.contains(operand)) {
+          read += operand->shape().ByteSize();
+        } else {
+          work.push_back(operand);
+        }
+      }
+      if (read >= i.shape().ByteSize()) return true;
+    }
+    return false;
+  }
+
+  // The same before the loop; what it is made of comes along.
+  Instruction* Outside(Instruction* wanted) {
+    std::vector<std::pair<Instruction*, size_t>> stack = {{wanted, 0}};
+    while (!stack.empty()) {
+      auto& [i, next] = stack.back();
+      if (outside_.contains(i)) {
+        stack.pop_back();
+        continue;
+      }
+      if (next < i->operands().size()) {
+        Instruction* operand = i->operand(next++);
+        if (!outside_.contains(operand)) stack.emplace_back(operand, 0);
+        continue;
+      }
+      std::vector<Instruction*> operands;
+      for (const Instruction* operand : i->operands()) operands.push_back(outside_.at(operand));
+      Instruction* copy =
+          carry_.loop()->parent()->Add(i->opcode(), i->shape(), operands, i->name(), i);
+      copy->set_called(i->called());
+      outside_[i] = copy;
+      stack.pop_back();
+    }
+    return outside_.at(wanted);
+  }
+
+  LoopCarry& carry_;
+  std::unordered_map<const Instruction*, Instruction*> outside_;  // looked up, never iterated
+  std::unordered_set<const Instruction*> invariant_;
+  std::unordered_set<const Instruction*> stays_;
+};
+
+}  // namespace
+
+absl::StatusOr<bool> HoistInvariants(hlo::Module& module, const PassContext&) {
+  // Inner loops first: what leaves one may leave the next.
+  bool any = false;
+  for (Instruction* loop : LoopsWithOwnBodies(module)) {
+    LoopCarry carry;
+    if (LoopCarry::Find(loop, &carry)) any = Hoist(carry).Run() || any;
+  }
+  if (any) SimplifyLoopCarries(module);
+  return any;
+}
+
+}  // namespace tpusim::passes

@@ -1,0 +1,104 @@
+#include "workloads/passes/simplify/common_subexpressions.h"
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "workloads/hlo/ir/opcode.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Reducers and comparators have a handful.
+constexpr size_t kMaxCalled = 16;
+
+bool AppliesSmallComputation(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kReduce:
+    case Opcode::kReduceWindow:
+    case Opcode::kScatter:
+    case Opcode::kSelectAndScatter:
+    case Opcode::kSort:
+    case Opcode::kMap:
+      break;
+    default:
+      return false;
+  }
+  for (const Computation* called : i.called()) {
+    if (called->size() > kMaxCalled) return false;
+  }
+  return true;
+}
+
+bool MayShare(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kParameter:
+    case Opcode::kOptBarrier:
+    case Opcode::kTuple:
+    case Opcode::kRng:
+    case Opcode::kRngBitGenerator:
+    case Opcode::kCustomCall:
+      return false;
+    default:
+      break;
+  }
+  if (hlo::IsCollective(i.opcode()) || i.has_control_edges()) return false;
+  if (!i.called().empty()) return AppliesSmallComputation(i) && !i.HasSideEffect();
+  return i.shape().IsArray() && !i.HasSideEffect();
+}
+
+std::string AttributesOf(const Instruction& i) {
+  hlo::pb::HloInstructionProto attrs = i.attrs();
+  attrs.clear_metadata();
+  attrs.clear_sharding();
+  attrs.clear_frontend_attributes();
+  return attrs.SerializeAsString();
+}
+
+std::string KeyOf(const Instruction& i) {
+  std::string key = std::to_string(static_cast<int>(i.opcode())) + i.shape().ToString(true);
+  for (const Instruction* operand : i.operands()) key += " " + std::to_string(operand->id());
+  return key + "|" + AttributesOf(i);
+}
+
+// What a small computation does, whatever its instructions are called.
+std::string TextOf(const Computation& computation) {
+  std::unordered_map<const Instruction*, size_t> place;
+  std::string text;
+  for (const Instruction* i : computation.PostOrder()) {
+    text += std::to_string(static_cast<int>(i->opcode())) + i->shape().ToString(true);
+    for (const Instruction* operand : i->operands()) text += " " + std::to_string(place[operand]);
+    for (const Computation* called : i->called()) text += " " + called->name();
+    text += "|" + AttributesOf(*i) + ";";
+    place.emplace(i, place.size());
+  }
+  return text + std::to_string(place[computation.root()]);
+}
+
+}  // namespace
+
+bool EliminateCommonSubexpressions(Computation* computation) {
+  bool changed = false;
+  std::unordered_map<std::string, Instruction*> known;  // looked up, never iterated
+  std::unordered_map<const Computation*, std::string> texts;
+  for (Instruction* i : computation->PostOrder()) {
+    if (!MayShare(*i)) continue;
+    std::string key = KeyOf(*i);
+    for (const Computation* called : i->called()) {
+      std::string& text = texts[called];
+      if (text.empty()) text = TextOf(*called);
+      key += text;
+    }
+    const auto [it, fresh] = known.try_emplace(std::move(key), i);
+    if (fresh) continue;
+    i->ReplaceAllUsesWith(it->second);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace tpusim::passes
