@@ -9,6 +9,7 @@
 #include "configs/status_macros.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/device_placement.h"
+#include "workloads/executable_form.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -53,11 +54,11 @@ std::string WithNames(const hlo::Module& module, hlo::Opcode opcode, const char*
                        : fmt::format("its {} are {}", some, fmt::join(names, ", "));
 }
 
-absl::Status CheckDumps(const std::vector<std::string>& dumps,
-                        const std::vector<std::string>& passes) {
-  for (const std::string& name : dumps) {
+absl::Status CheckPasses(const char* option, const std::vector<std::string>& named,
+                         const std::vector<std::string>& passes) {
+  for (const std::string& name : named) {
     if (std::find(passes.begin(), passes.end(), name) != passes.end()) continue;
-    return UserError(fmt::format("--dump-after: no pass '{}' runs; the passes are {}", name,
+    return UserError(fmt::format("{}: no pass '{}' runs; the passes are {}", option, name,
                                  fmt::join(passes, ", ")));
   }
   return absl::OkStatus();
@@ -67,11 +68,19 @@ absl::Status CheckDumps(const std::vector<std::string>& dumps,
 passes::PipelineOptions PipelineOptionsOf(const CompileOptions& options, CompileResult& result) {
   passes::PipelineOptions pipeline;
   pipeline.verify = options.verify_passes;
-  if (options.dump_after.empty()) return pipeline;
+  pipeline.explain = options.explain;
+  if (options.dump_after.empty() && options.explain.empty()) return pipeline;
   pipeline.after_pass = [&](const passes::PassRun& run, const hlo::Module& module) {
-    const std::vector<std::string>& wanted = options.dump_after;
-    if (std::find(wanted.begin(), wanted.end(), run.pass) == wanted.end()) return;
-    result.dumps.emplace_back(run.pass, hlo::ToString(module));
+    const auto wants = [&run](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), run.pass) != names.end();
+    };
+    if (wants(options.explain)) {
+      result.dumps.emplace_back("decisions of " + run.pass,
+                                fmt::format("{}\n", fmt::join(run.explanation, "\n")));
+    }
+    if (wants(options.dump_after)) {
+      result.dumps.emplace_back("after " + run.pass, hlo::ToString(module));
+    }
   };
   return pipeline;
 }
@@ -95,7 +104,9 @@ absl::StatusOr<std::vector<kernels::StatedCost>> ExportedCosts(const tpusim::Wor
 absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
                                       const CompileOptions& options) {
   ASSIGN_OR_RETURN(const passes::Pipeline pipeline, passes::ParsePipeline(options.passes));
-  RETURN_IF_ERROR(CheckDumps(options.dump_after, passes::NamesOf(pipeline)));
+  const std::vector<std::string> names = passes::NamesOf(pipeline);
+  RETURN_IF_ERROR(CheckPasses("--dump-after", options.dump_after, names));
+  RETURN_IF_ERROR(CheckPasses("--explain", options.explain, names));
 
   CompileResult result;
   const tpusim::Workload& workload = imported.workload;
@@ -162,6 +173,11 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
                                       {target, &costs}, pipeline_options, result.pass_runs)
                       .status());
   if (options.until == Stage::kSchedule) return result;
+  if (options.until == Stage::kExecutable) {
+    MakeExecutable(module);
+    RETURN_IF_ERROR(hlo::Verify(module));
+    return result;
+  }
 
   if (module.entry()->schedule().empty()) {
     return UserError("--passes: without the pass schedule there is nothing to run");

@@ -26,7 +26,7 @@
 
 namespace tpusim::workloads {
 
-enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kStreams };
+enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kExecutable, kStreams };
 
 struct CompileOptions {
   // --trip-count LOOP=N.
@@ -48,6 +48,8 @@ struct CompileOptions {
   bool verify_passes = true;
   // --dump-after PASS: text of the module after each named pass.
   std::vector<std::string> dump_after;
+  // --explain PASS: what each named pass says of its decisions.
+  std::vector<std::string> explain;
   // Where to stop; what comes later is left empty in the result.
   Stage until = Stage::kStreams;
 };
@@ -55,9 +57,10 @@ struct CompileOptions {
 struct CompileResult {
   std::string sharded_text;                  // kSharded
   std::unique_ptr<hlo::Module> partitioned;  // a copy of the module at that stage
-  std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule on
+  std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule
+                                             // on; kExecutable: in that form
   isa::PodProgram program;                   // kStreams
-  std::vector<std::pair<std::string, std::string>> dumps;  // pass name, module text
+  std::vector<std::pair<std::string, std::string>> dumps;  // what, text
   std::vector<passes::PassRun> pass_runs;                  // in order
   std::vector<std::string> warnings;
   // Distinct kernels whose tiles were searched for, however often the program has them.

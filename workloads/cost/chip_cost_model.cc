@@ -93,7 +93,7 @@ absl::StatusOr<Work> ChipCostModel::WorkOf(const hlo::Instruction& i) {
   ASSIGN_OR_RETURN(const hlo::Execution execution, hlo::ExecutionOf(i));
   switch (execution) {
     case hlo::Execution::kScalar:
-      return Alone(ToTime(timing::TimeBlock(target_.chip(), kernels::ScalarBlock(i)).total,
+      return Alone(ToTime(timing::TimeBlock(target_.chip(), kernels::ScalarBlock(i, target_)).total,
                           target_.chip().clock));
     case hlo::Execution::kKernel: {
       ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost cost, kernels_.CostOf(i));

@@ -67,8 +67,8 @@ absl::StatusOr<collectives::CollectiveRequest> RequestOf(
   if ((request.kind == collectives::CollectiveKind::kAllGather ||
        request.kind == collectives::CollectiveKind::kReduceScatter) &&
       i.attrs().dimensions_size() > 0) {
-    const auto rank = static_cast<int64_t>(shape.dims.size());
-    request.minor_dimension = rank > 1 && i.attrs().dimensions(0) == rank - 1;
+    request.minor_dimension =
+        shape.rank() > 1 && i.attrs().dimensions(0) == hlo::MinorDimension(shape);
   }
   if (request.kind == collectives::CollectiveKind::kPermute) {
     for (const auto& pair : i.attrs().source_target_pairs()) {

@@ -1,14 +1,20 @@
 #include "workloads/kernels/scalar_block.h"
 
-#include "workloads/hlo/ir/opcode.h"
+#include <algorithm>
+#include <cmath>
+
+#include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::kernels {
 
-isa::Block ScalarBlock(const hlo::Instruction& i) {
+// Nothing runs beside a chain of scalars: each of the operations that the same takes of
+// a register waits for the one before.
+isa::Block ScalarBlock(const hlo::Instruction& i, const target::Target& target) {
+  const VectorWork work = ElementwiseCost(i).value_or(VectorWork{});
+  const double operations = std::max(1.0, work.valu + work.eup);
   isa::Block block;
-  // One slot of the scalar unit and its latency; division is a loop there.
-  const bool divides = i.opcode() == hlo::Opcode::kDivide || i.opcode() == hlo::Opcode::kRemainder;
-  block.scalar = Cycles(divides ? 32 : 2);
+  block.scalar =
+      Cycles(std::llround(operations) * static_cast<int64_t>(target.chip().vpu.latency_cycles));
   return block;
 }
 

@@ -363,7 +363,7 @@ class Lowering {
     const Op& op = ops_.at(&i);
     if (op.what == Execution::kNothing) return;
     if (op.what == Execution::kScalar) {
-      body.Add(kernels::ScalarBlock(i));
+      body.Add(kernels::ScalarBlock(i, target_));
       return;
     }
     body.Add(isa::Label{op.op, true});

@@ -383,8 +383,8 @@ TEST_F(KernelFamilies, NarrowTypesAreTiledInMoreRows) {
   EXPECT_EQ(target_.TileOf(MakeShape(PrimitiveType::kS4, {1024, 1024})),
             (std::vector<int64_t>{64, 128}));
   EXPECT_EQ(target_.TileOf(MakeShape(PrimitiveType::kBf16, {100})), (std::vector<int64_t>{256}));
-  // 40 rows of 8-bit elements take two tiles of 32.
-  EXPECT_EQ(target_.PaddedSize(MakeShape(PrimitiveType::kS8, {40, 100})), Bytes(64 * 128));
+  // 40 rows of 8-bit elements take five tiles of 8, where 64 take two of 32.
+  EXPECT_EQ(target_.PaddedSize(MakeShape(PrimitiveType::kS8, {40, 100})), Bytes(40 * 128));
   // Two 4-bit elements to a byte.
   EXPECT_EQ(target_.PaddedSize(MakeShape(PrimitiveType::kS4, {64, 128})), Bytes(64 * 64));
 }

@@ -44,7 +44,7 @@ ENTRY e {
   EXPECT_TRUE(test.Run("layout").value());
   EXPECT_TRUE(HasLines(test.text(), R"(
     f32[64,128]{1,0} bitcast(
-    f32[128,64]{1,0} reshape(
+    f32[128,64]{0,1} reshape(
   )")) << test.text();
 }
 
@@ -92,7 +92,7 @@ ENTRY e {
   t = f32[256,512] tanh(p)
   ROOT y = f32[256,512] multiply(t, p)
 })");
-  EXPECT_TRUE(test.Run("fuse").value());
+  EXPECT_TRUE(test.Run("fusion").value());
   EXPECT_EQ(test.text(), Canonical(R"(HloModule m
 fused {
   p = f32[256,512] parameter(0)

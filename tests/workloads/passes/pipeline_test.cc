@@ -45,23 +45,23 @@ TEST(PipelineText, StepsHaveOptionsAndGroups) {
 
 TEST(PipelineText, ThingsLeftOutAreOfTheDefault) {
   const auto all = ParsePipeline("");
-  const auto some = ParsePipeline("-fuse,-cmem");
+  const auto some = ParsePipeline("-fusion,-cmem");
   ASSERT_TRUE(all.ok() && some.ok());
   std::vector<std::string> expected = NamesOf(*all);
-  std::erase(expected, "fuse");
+  std::erase(expected, "fusion");
   std::erase(expected, "cmem");
   EXPECT_EQ(NamesOf(*some), expected);
 }
 
 TEST(PipelineText, ErrorsSayWhereAndWhat) {
-  EXPECT_THAT(ErrorOf("simplify,fuze"), HasSubstr("character 10: there is no pass 'fuze'"));
-  EXPECT_THAT(ErrorOf("fuse{depth=3}"), HasSubstr("character 6: fuse has no option 'depth'"));
+  EXPECT_THAT(ErrorOf("simplify,fuzion"), HasSubstr("character 10: there is no pass 'fuzion'"));
+  EXPECT_THAT(ErrorOf("fusion{depth=3}"), HasSubstr("character 8: fusion has no option 'depth'"));
   EXPECT_THAT(ErrorOf("async-collectives{permutes=maybe}"), HasSubstr("on, off"));
   EXPECT_THAT(ErrorOf("fixpoint(simplify"), HasSubstr("character 18: the group does not end"));
   EXPECT_THAT(ErrorOf("fixpoint(fixpoint(simplify))"), HasSubstr("a group inside of a group"));
-  EXPECT_THAT(ErrorOf("simplify fuse"), HasSubstr("character 10: a comma is missing here"));
-  EXPECT_THAT(ErrorOf("schedule,fuse"), HasSubstr("fuse cannot come after schedule"));
-  EXPECT_THAT(ErrorOf("-fuse,layout"), HasSubstr("character 7"));
+  EXPECT_THAT(ErrorOf("simplify fusion"), HasSubstr("character 10: a comma is missing here"));
+  EXPECT_THAT(ErrorOf("schedule,fusion"), HasSubstr("fusion cannot come after schedule"));
+  EXPECT_THAT(ErrorOf("-fusion,layout"), HasSubstr("character 9"));
 }
 
 // Passes for the runner. The first takes a tanh away per run.

@@ -55,9 +55,7 @@ absl::StatusOr<Execution> ExecutionOf(const Instruction& i) {
   }
   if (RunsAsKernel(opcode)) return Execution::kKernel;
   if (IsElementwise(opcode) && i.shape().IsArray()) {
-    const bool index = i.shape().IsScalar() && !IsFloating(i.shape().element_type) &&
-                       !IsComplex(i.shape().element_type);
-    return index ? Execution::kScalar : Execution::kKernel;
+    return i.shape().IsScalar() ? Execution::kScalar : Execution::kKernel;
   }
   return NoRule(fmt::format("no rule to execute {}: op '{}' is not supported", i.Describe(),
                             OpcodeName(i.opcode())));

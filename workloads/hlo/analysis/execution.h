@@ -9,7 +9,7 @@ namespace tpusim::hlo {
 
 enum class Execution {
   kNothing,     // renames a value: tuples, parameters, bitcasts, constants
-  kScalar,      // index arithmetic on the scalar core
+  kScalar,      // arithmetic with single elements on the scalar core
   kKernel,      // a tiled kernel on the TensorCore
   kCollective,  // synchronous
   kStart,       // asynchronous pair around a collective

@@ -356,6 +356,15 @@ std::vector<Instruction*> Computation::parameters() const {
   return result;
 }
 
+void Computation::DropOrder() {
+  for (const auto& instruction : instructions_) {
+    if (instruction == nullptr) continue;
+    instruction->control_predecessors_.clear();
+    instruction->num_control_successors_ = 0;
+  }
+  schedule_.clear();
+}
+
 std::vector<Instruction*> Computation::Order() const {
   return schedule_.empty() ? PostOrder() : schedule_;
 }

@@ -42,8 +42,9 @@ bool UsedElementwise(const Instruction& value) {
 }
 
 Instruction* Broadcast(Computation* computation, Instruction* scalar, const hlo::Shape& like) {
-  return computation->Add(Opcode::kBroadcast,
-                          hlo::MakeShape(scalar->shape().element_type, like.dims), {scalar});
+  const hlo::Shape shape = hlo::MakeShape(scalar->shape().element_type, like.dims);
+  return computation->Add(Opcode::kBroadcast, hlo::WithOrder(shape, hlo::MinorToMajor(like)),
+                          {scalar});
 }
 
 void SinkInto(Computation* body, const hlo::LoopCounter& counter, Instruction* element,

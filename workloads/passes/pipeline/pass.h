@@ -27,6 +27,8 @@ struct PassContext {
 
   const target::Target& target;
   cost::CostModel* cost;  // null where nobody knows costs
+  // Where a pass says why it decided as it did; null where nobody asks.
+  std::vector<std::string>* explanation = nullptr;
 };
 
 struct PassOption {

@@ -37,6 +37,11 @@ absl::StatusOr<bool> AsyncCollectives(hlo::Module& module, const PassContext& co
       {On(options, "permutes"), On(options, "all-gathers"), On(options, "offload")});
 }
 
+absl::StatusOr<bool> Fusion(hlo::Module& module, const PassContext& context,
+                            const OptionValues& options) {
+  return Fuse(module, context, {On(options, "producers"), On(options, "results")});
+}
+
 std::vector<Pass> Table() {
   return {
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
@@ -50,11 +55,12 @@ std::vector<Pass> Table() {
        Phase::kOptimize,
        {},
        Plain<SinkInitializers>},
-      {"fuse",
+      {"fusion",
        "Puts operations together that run as one kernel",
        Phase::kOptimize,
-       {},
-       Plain<Fuse>},
+       {Switch("producers", "values that are computed in the kernels that use them"),
+        Switch("results", "kernels with several results")},
+       Fusion},
       {"copies",
        "Copies values that execution in place would destroy",
        Phase::kOptimize,
@@ -82,7 +88,7 @@ std::vector<Pass> Table() {
 }  // namespace
 
 const std::string_view kDefaultPipeline =
-    "simplify,layout,sink-initializers,fuse,copies,async-collectives,schedule,cmem";
+    "simplify,layout,sink-initializers,fusion,copies,async-collectives,schedule,cmem";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());

@@ -54,7 +54,12 @@ class Runner {
     run.pass = step.pass->name;
     run.before = InstructionsOf(module_);
     const Clock::time_point start = Clock::now();
-    ASSIGN_OR_RETURN(run.changed, step.pass->run(module_, context_, step.options));
+    PassContext context = context_;
+    const std::vector<std::string>& explained = options_.explain;
+    if (std::find(explained.begin(), explained.end(), run.pass) != explained.end()) {
+      context.explanation = &run.explanation;
+    }
+    ASSIGN_OR_RETURN(run.changed, step.pass->run(module_, context, step.options));
     run.seconds = SecondsSince(start);
     run.after = InstructionsOf(module_);
     // What nobody changed is as it was when it was verified last.

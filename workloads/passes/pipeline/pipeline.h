@@ -1,10 +1,10 @@
 // Runs passes one after the other, some of them until nothing changes any more.
 //
-//   simplify,fixpoint(layout,simplify),fuse{depth=3},schedule
+//   simplify,fixpoint(layout,simplify),fusion{results=off},schedule
 //
 // is a pipeline as users write it and as the default is written (passes.h): passes
 // with options, and groups that are repeated as a whole until a round changes nothing.
-// `-fuse,-layout` is the default pipeline without these.
+// `-fusion,-layout` is the default pipeline without these.
 //
 // After every pass the module is verified, so that a pass that breaks it is named.
 // What a pass says of itself is kept: how long it took, whether it changed anything,
@@ -49,6 +49,7 @@ struct PassRun {
   bool changed = false;
   double seconds = 0, verify_seconds = 0;
   int64_t before = 0, after = 0;  // instructions of the module
+  std::vector<std::string> explanation;  // a line per decision, where it was asked for
 };
 // A table with a row per pass, runs added up.
 std::string ToString(const std::vector<PassRun>& runs);
@@ -57,6 +58,8 @@ struct PipelineOptions {
   bool verify = true;
   // Groups stop after so many rounds even if they go on changing something.
   int most_rounds = 20;
+  // Passes that say why they decided as they did.
+  std::vector<std::string> explain;
   // Hears of the module after every run of a pass.
   std::function<void(const PassRun& run, const hlo::Module& module)> after_pass;
 };

@@ -146,7 +146,7 @@ Pipeline Without(const Pipeline& pipeline, const std::set<std::string_view>& nam
   return kept;
 }
 
-// "-fuse,-layout": the default pipeline without these.
+// "-fusion,-layout": the default pipeline without these.
 absl::StatusOr<Pipeline> ParseWithout(std::string_view text) {
   std::set<std::string_view> names;
   size_t at = 0;
