@@ -92,7 +92,6 @@ void LayoutPoser::Pose(const Instruction& i) {
     case Opcode::kPartitionId:
     case Opcode::kReplicaId:
       return;
-    case Opcode::kConvolution:
     case Opcode::kRaggedDot:
       return;  // the arrays take what the padding allows
     case Opcode::kTuple:
@@ -143,6 +142,8 @@ void LayoutPoser::Pose(const Instruction& i) {
       return PoseIndexed(i);
     case Opcode::kDot:
       return PoseDot(i);
+    case Opcode::kConvolution:
+      return PoseConvolution(i);
     default:
       return PoseOpaque(i);
   }
