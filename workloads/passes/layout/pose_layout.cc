@@ -262,8 +262,11 @@ void LayoutPoser::AddMemory(const Instruction& i) {
     case Opcode::kConditional:
     case Opcode::kCall:
     case Opcode::kTranspose:
-    case Opcode::kReshape:
       return;
+    case Opcode::kReshape:
+      // What it moves is the link's.
+      if (HasOrder(i.operand(0)->shape())) return;
+      break;
     default:
       break;
   }
