@@ -1,4 +1,4 @@
-"""Random sharded programs: JAX says what is right, tpusim's partitioned module says the same.
+"""Random sharded programs: JAX says what is right, and what tpusim makes of them says the same.
 
 A program is made from its seed alone: a mesh of eight devices, arguments of random shapes, types
 and shardings, random operations with constraints between them, shardings of the results. JAX runs
@@ -8,6 +8,7 @@ a shard_map runs on the mesh.
     python tests/jax/random_programs.py --seeds 0:1000     # a long run; names every seed that fails
     python tests/jax/random_programs.py --seeds 17 --show  # one program, written out
     python tests/jax/random_programs.py --seeds 0:200 --only dot,reduce   # with these operations
+    python tests/jax/random_programs.py --seeds 0:1000 --stage executable  # after all passes
 
 What programs are made of is in `random_draft`. Comparisons of floats, roundings and the like are
 kept away from computed floats: two correct programs may fall on different sides of the edge.
@@ -63,6 +64,7 @@ from random_draft import (
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = "v5e-4x2"
 MESHES = ({"x": 8}, {"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 2, "y": 2, "z": 2})
+STAGES = ("partitioned", "executable")
 # Errors grow from operation to operation, so more than a single operation is allowed.
 TOLERANCE = {"float32": 1e-3, "bfloat16": 1e-1}
 
@@ -256,13 +258,13 @@ def export(program: RandomProgram, path: pathlib.Path) -> None:
         raise Unusable(f"{type(error).__name__}: {error}") from error
 
 
-def partition(program: RandomProgram, binary: str, directory: pathlib.Path) -> bytes:
+def compiled(program: RandomProgram, binary: str, directory: pathlib.Path, stage: str) -> bytes:
     """The module that tpusim makes of it, a HloModuleProto."""
-    source, target = directory / "program.pb", directory / "partitioned.pb"
+    source, target = directory / "program.pb", directory / f"{stage}.pb"
     export(program, source)
-    command = [binary, "compile", str(source), "--config", CONFIG]
+    command = [binary, "compile", str(source), "--config", CONFIG, "--trip-count", "*=2"]
     done = subprocess.run(
-        [*command, "--emit", "partitioned", "-o", str(target)],
+        [*command, "--emit", stage, "-o", str(target)],
         capture_output=True,
         text=True,
         check=False,
@@ -273,17 +275,23 @@ def partition(program: RandomProgram, binary: str, directory: pathlib.Path) -> b
 
 
 def verify(
-    seed: int, binary: str, directory: pathlib.Path, only: Sequence[str] = ()
+    seed: int,
+    binary: str,
+    directory: pathlib.Path,
+    only: Sequence[str] = (),
+    stage: str = "partitioned",
 ) -> RandomProgram:
-    """Asserts that the partitioned program of a seed computes what JAX computes."""
+    """Asserts that the program of a seed, compiled up to a stage, computes what JAX computes."""
     program = make(seed, only)
-    judge(program, seed, binary, directory)
+    judge(program, seed, binary, directory, stage)
     return program
 
 
-def judge(program: RandomProgram, seed: int, binary: str, directory: pathlib.Path) -> None:
+def judge(
+    program: RandomProgram, seed: int, binary: str, directory: pathlib.Path, stage: str
+) -> None:
     """The same of any program; the seed makes its arguments."""
-    module = partition(program, binary, directory)
+    module = compiled(program, binary, directory, stage)
     inputs, expected = reference(program, seed)
     try:
         actual = oracle.run(module, inputs)
@@ -347,12 +355,14 @@ def used(program: RandomProgram) -> RandomProgram:
     return dataclasses.replace(program, nodes=nodes, values=values, results=results)
 
 
-def shrink(program: RandomProgram, seed: int, binary: str, directory: pathlib.Path) -> str:
+def shrink(
+    program: RandomProgram, seed: int, binary: str, directory: pathlib.Path, stage: str
+) -> str:
     """The smallest program found that still fails, written out, with how it fails."""
 
     def failure(candidate: RandomProgram) -> str:
         try:
-            judge(candidate, seed, binary, directory)
+            judge(candidate, seed, binary, directory, stage)
         except Unusable:
             return ""
         except Exception as error:
@@ -374,9 +384,10 @@ def shrink(program: RandomProgram, seed: int, binary: str, directory: pathlib.Pa
 
 def main(argv: Sequence[str]) -> int:
     """The long run."""
-    parser = argparse.ArgumentParser(description="Random programs, partitioned and run.")
+    parser = argparse.ArgumentParser(description="Random programs, compiled and run.")
     parser.add_argument("--seeds", default="0:100", help="one seed, or FIRST:END")
     parser.add_argument("--only", default="", help="operations, by maker name, joined by commas")
+    parser.add_argument("--stage", default="partitioned", choices=STAGES, help="what to run")
     parser.add_argument("--show", action="store_true", help="print every program")
     parser.add_argument("--keep", default="", help="directory for the last program's files")
     parser.add_argument("--shrink", action="store_true", help="look for smaller failing programs")
@@ -397,7 +408,7 @@ def main(argv: Sequence[str]) -> int:
             try:
                 if flags.show:
                     print(make(seed, only))
-                program = verify(seed, binary, directory, only)
+                program = verify(seed, binary, directory, only, flags.stage)
                 steps = [n for n in program.nodes if isinstance(n, Step)]
                 operations.update(step.name.split()[0] for step in steps)
             except Unusable as error:
@@ -408,7 +419,8 @@ def main(argv: Sequence[str]) -> int:
                 text = str(error) or traceback.format_exc()
                 print(f"seed {seed}: {' '.join(text.split())[:400]}", flush=True)
                 if flags.shrink:
-                    print(shrink(make(seed, only), seed, binary, directory), flush=True)
+                    program = make(seed, only)
+                    print(shrink(program, seed, binary, directory, flags.stage), flush=True)
             if seed % 50 == 49:
                 jax.clear_caches()
     spent = time.process_time() - started

@@ -83,7 +83,7 @@ TEST(LayoutConsistency, HoldsInEveryExample) {
     if (entry.path().extension() != ".pb") continue;
     auto imported = hlo::ImportFile(entry.path().string());
     ASSERT_TRUE(imported.ok()) << entry.path();
-    const auto config = configs::LoadConfig("v5e-4x4", {});
+    const auto config = configs::LoadConfig("v5e-16x16", {});
     ASSERT_TRUE(config.ok());
     CompileOptions options;
     options.until = Stage::kOptimized;

@@ -18,7 +18,9 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
-#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/io/wire.h"
+#include "workloads/passes/pipeline/passes.h"
 
 namespace tpusim::tools {
 namespace {
@@ -27,9 +29,9 @@ using workloads::Stage;
 
 const std::map<std::string, Stage>& Stages() {
   static const auto* const stages = new std::map<std::string, Stage>{
-      {"sharded", Stage::kSharded},     {"partitioned", Stage::kPartitioned},
-      {"optimized", Stage::kOptimized}, {"schedule", Stage::kSchedule},
-      {"streams", Stage::kStreams},
+      {"sharded", Stage::kSharded},       {"partitioned", Stage::kPartitioned},
+      {"optimized", Stage::kOptimized},   {"schedule", Stage::kSchedule},
+      {"executable", Stage::kExecutable}, {"streams", Stage::kStreams},
   };
   return *stages;
 }
@@ -39,9 +41,14 @@ struct CompileFlags {
   Stage emit = Stage::kStreams;
   bool emit_given = false;
   std::string output;
-  std::vector<std::string> dump_after;
+  std::vector<std::string> dump_after, explain;
   ProgramFlags program;
 };
+
+// Stages whose module XLA can compile.
+bool HasBinaryForm(Stage stage) {
+  return stage == Stage::kPartitioned || stage == Stage::kExecutable;
+}
 
 bool IsBinary(const CompileFlags& flags) { return flags.output.ends_with(".pb"); }
 
@@ -64,6 +71,7 @@ std::string Text(const workloads::CompileResult& result, Stage stage) {
       return hlo::ToString(*result.partitioned);
     case Stage::kOptimized:
     case Stage::kSchedule:
+    case Stage::kExecutable:
       return hlo::ToString(*result.optimized);
     case Stage::kStreams:
       return isa::Disassemble(result.program);
@@ -76,21 +84,25 @@ absl::Status Compile(const CompileFlags& flags) {
   RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.workload, flags.config)));
   workloads::CompileOptions options = CompileOptionsOf(flags.program);
   options.dump_after = flags.dump_after;
+  options.explain = flags.explain;
   options.until = flags.emit;
   // A dump needs its pass to run, whatever else is asked for.
-  if (!flags.dump_after.empty()) {
+  const bool asks = !flags.dump_after.empty() || !flags.explain.empty();
+  if (asks) {
     options.until = std::max(flags.emit_given ? flags.emit : Stage::kSchedule, Stage::kSchedule);
   }
   ASSIGN_OR_RETURN(const Prepared prepared,
                    Prepare(flags.workload, flags.config, flags.program, options));
 
   std::string bytes;
-  for (const auto& [pass, text] : prepared.compiled.dumps) {
-    bytes += fmt::format("// after {}\n{}\n", pass, text);
+  for (const auto& [what, text] : prepared.compiled.dumps) {
+    bytes += fmt::format("// {}\n{}\n", what, text);
   }
-  if (flags.emit_given || flags.dump_after.empty()) {
-    bytes +=
-        binary ? Serialized(*prepared.compiled.partitioned) : Text(prepared.compiled, flags.emit);
+  if (flags.emit_given || !asks) {
+    const workloads::CompileResult& compiled = prepared.compiled;
+    bytes += !binary ? Text(compiled, flags.emit)
+                     : Serialized(flags.emit == Stage::kPartitioned ? *compiled.partitioned
+                                                                    : *compiled.optimized);
     if (!binary && !bytes.ends_with('\n')) bytes += '\n';
   }
   if (flags.output.empty()) {
@@ -115,7 +127,7 @@ Command AddCompile(CLI::App& parent) {
         flags->emit = Stages().at(name);
         flags->emit_given = true;
       },
-      "The stage: sharded, partitioned, optimized, schedule or streams (default)");
+      "The stage: sharded, partitioned, optimized, schedule, executable or streams (default)");
   emit->type_name("STAGE")->check(CLI::Validator(
       [](std::string& name) -> std::string {
         if (Stages().contains(name)) return "";
@@ -126,19 +138,24 @@ Command AddCompile(CLI::App& parent) {
       },
       ""));
   app->add_option("-o,--output", flags->output,
-                  "Write it here instead of printing it; partitioned to FILE.pb writes an "
-                  "HloModuleProto")
+                  "Write it here instead of printing it; partitioned and executable to FILE.pb "
+                  "write an HloModuleProto")
       ->type_name("FILE");
   app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
       ->type_name("PASS")
       ->allow_extra_args(false);
+  app->add_option("--explain", flags->explain, "Also print why this pass decided as it did")
+      ->type_name("PASS")
+      ->allow_extra_args(false);
   AddProgramFlags(*app, flags->program);
-  app->footer(fmt::format("Passes: {}", configs::Join(workloads::PassNames(), ", ")));
+  app->footer(fmt::format("Passes: {}", passes::kDefaultPipeline));
   app->callback([flags] {
-    if (IsBinary(*flags) && (flags->emit != Stage::kPartitioned || !flags->dump_after.empty())) {
+    if (IsBinary(*flags) && (!HasBinaryForm(flags->emit) || !flags->dump_after.empty() ||
+                             !flags->explain.empty())) {
       throw CLI::ValidationError(
           "-o " + flags->output,
-          "only --emit partitioned has a binary form; for text, do not call the file .pb");
+          "only --emit partitioned and executable have a binary form; for text, do not call the "
+          "file .pb");
     }
   });
   return {app, [flags] { return Compile(*flags); }};

@@ -130,7 +130,7 @@ def compare_random(seed: int, binary: str) -> Row | None:
     try:
         with context, tempfile.TemporaryDirectory() as folder:
             theirs = xla_partitioner.partition_function(*program.build(concrete), None)
-            ours = random_programs.partition(program, binary, pathlib.Path(folder))
+            ours = random_programs.compiled(program, binary, pathlib.Path(folder), "partitioned")
     except (random_programs.Unusable, RuntimeError):
         return None
     xla = communication(hlo.Module(theirs), mesh)

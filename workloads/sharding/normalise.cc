@@ -519,7 +519,9 @@ absl::StatusOr<NormalisedModule> Normalise(std::unique_ptr<hlo::Module> module,
   ASSIGN_OR_RETURN(normalised.mesh, FindMesh(*module, num_partitions));
   normalised.module = std::move(module);
   RETURN_IF_ERROR(CheckInlinedSize(*normalised.module));
-  normalised.module->InlineCalls([](const Instruction& call) { return !IsRegionCall(call); });
+  normalised.module->InlineCalls([](const Instruction& call) {
+    return call.opcode() == Opcode::kCall && !IsRegionCall(call);
+  });
   normalised.module->RemoveUnreachable();
   RETURN_IF_ERROR(Normaliser(&normalised).Run());
   return normalised;

@@ -55,6 +55,9 @@ class Instruction {
   void set_called(std::vector<Computation*> called) { called_ = std::move(called); }
   const std::vector<Instruction*>& control_predecessors() const { return control_predecessors_; }
   void AddControlPredecessor(Instruction* before);
+  bool has_control_edges() const {
+    return !control_predecessors_.empty() || num_control_successors_ > 0;
+  }
 
   const pb::HloInstructionProto& attrs() const {
     return attrs_ != nullptr ? *attrs_ : pb::HloInstructionProto::default_instance();
@@ -122,6 +125,8 @@ class Computation {
   void set_schedule(std::vector<Instruction*> order) { schedule_ = std::move(order); }
   // schedule() if there is one, else PostOrder().
   std::vector<Instruction*> Order() const;
+  // Forgets all control edges and the schedule: nothing but data flow orders it.
+  void DropOrder();
   // What a file says of the computation itself (execution thread, unknown
   // fields); instructions, names and ids are left empty.
   const pb::HloComputationProto& attrs() const { return attrs_; }
@@ -172,11 +177,11 @@ class Module {
   // A copy of `source` (of this or another module) inside this module. Called
   // computations are copied too, each once per call of this function.
   Computation* CloneComputation(const Computation& source, std::string_view name_hint = "");
-  // Replaces a kCall by a copy of the body of what it calls; returns the value
-  // that took its place. op_names of the body continue that of the call. Loop
+  // Replaces a kCall or kFusion by a copy of the body of what it calls; returns the
+  // value that took its place. op_names of the body continue that of a call. Loop
   // bodies, branches and callees inside are copied too, reducers are shared.
   Instruction* InlineCall(Instruction* call);
-  // Inlines every call for which `wanted` holds, also those inside what is
+  // Inlines every call and fusion for which `wanted` holds, also those inside what is
   // inlined. The last call of a computation takes over its instructions with
   // their names, and the emptied computations go. Returns how many calls went.
   // Takes time in proportion to the result, however deep calls are nested; ask

@@ -1,4 +1,4 @@
-// Inlining of calls: depth first with a stack of its own, each instruction
+// Inlining of calls and fusions: depth first with a stack of its own, each instruction
 // copied once to where it ends up.
 #include <algorithm>
 #include <cstdint>
@@ -23,20 +23,6 @@ int64_t SaturatingMul(int64_t a, int64_t b) { return b > 0 && a > kMost / b ? kM
 
 // Calls nested by the thousand would make names as long as the module.
 constexpr size_t kMaxOpName = 4096;
-
-// Whoever rewrites what these call expects it to have one caller.
-bool OwnsCallees(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-    case Opcode::kCall:
-    case Opcode::kFusion:
-    case Opcode::kAsyncStart:
-      return true;
-    default:
-      return false;
-  }
-}
 
 // Where the names of a callee's instructions go on: inside a callee op_names
 // start anew ("mul" called from "jit(f)/layer") or repeat the call's own name.
@@ -75,8 +61,17 @@ struct Scope {
   }
 };
 
-bool IsWantedCall(const Instruction& i, const Wanted& wanted) {
-  return i.opcode() == Opcode::kCall && i.called().size() == 1 && wanted(i);
+bool MayInline(const Instruction& i) {
+  return (i.opcode() == Opcode::kCall || i.opcode() == Opcode::kFusion) && i.called().size() == 1;
+}
+
+bool IsWantedCall(const Instruction& i, const Wanted& wanted) { return MayInline(i) && wanted(i); }
+
+// What a call's op_name and source say continues in its body. A fusion has the name of
+// one of its members; each member keeps its own.
+const pb::OpMetadata& MetadataOfCall(const Instruction& call) {
+  return call.opcode() == Opcode::kCall ? call.attrs().metadata()
+                                        : pb::OpMetadata::default_instance();
 }
 
 }  // namespace
@@ -149,11 +144,11 @@ class Module::Inliner {
   }
 
   Frame Open(Instruction* call, std::string own, bool ordered) {
-    TPUSIM_CHECK(call->opcode_ == Opcode::kCall && call->called_.size() == 1, call->name_);
+    TPUSIM_CHECK(MayInline(*call), call->name_);
     Frame frame;
     frame.call = call;
     frame.callee = call->called_[0];
-    frame.scope = {std::move(own), &call->attrs().metadata()};
+    frame.scope = {std::move(own), &MetadataOfCall(*call)};
     frame.body = frame.callee->PostOrder();
     frame.map.reserve(frame.body.size());
     frame.ordered =
@@ -252,7 +247,7 @@ class Module::Inliner {
 
   Instruction* Expand(Instruction* call) {
     std::vector<std::unique_ptr<Frame>> stack;
-    stack.push_back(std::make_unique<Frame>(Open(call, call->op_name(), false)));
+    stack.push_back(std::make_unique<Frame>(Open(call, MetadataOfCall(*call).op_name(), false)));
     while (true) {
       Frame& top = *stack.back();
       if (top.next < top.body.size()) {

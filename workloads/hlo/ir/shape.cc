@@ -207,4 +207,8 @@ std::vector<const Shape*> Leaves(const Shape& shape) {
   return leaves;
 }
 
+bool OnHost(const Shape& shape) {
+  return !shape.IsTuple() && shape.layout.memory_space == kHostSpace;
+}
+
 }  // namespace tpusim::hlo

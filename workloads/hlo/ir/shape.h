@@ -102,6 +102,8 @@ Shape MakeTokenShape();
 Shape MakeTupleShape(std::vector<Shape> shapes);
 // Same element type and dimensions, layouts ignored.
 bool SameDims(const Shape& a, const Shape& b);
+// In the memory of the host; false for tuples.
+bool OnHost(const Shape& shape);
 // Leaves in pre-order; a shape that is no tuple is its own only leaf.
 std::vector<const Shape*> Leaves(const Shape& shape);
 bool IsRowMajor(const Shape& shape);

@@ -30,7 +30,7 @@ class Applier {
   Applier(hlo::Module& module, const LayoutProblem& problem, const std::vector<Dims>& orders)
       : module_(module), problem_(problem), orders_(orders) {}
 
-  void Run() {
+  bool Run() {
     const std::vector<Computation*> computations = ControlComputations(module_);
     std::vector<std::vector<Instruction*>> found;
     for (Computation* computation : computations) {
@@ -44,7 +44,10 @@ class Applier {
     if (root != problem_.wanted.end()) {
       module_.entry()->set_root(In(module_.entry()->root(), OrderOf(root->second)));
     }
-    for (Computation* computation : computations) computation->RemoveDead();
+    for (Computation* computation : computations) {
+      changed_ = computation->RemoveDead() > 0 || changed_;
+    }
+    return changed_;
   }
 
  private:
@@ -54,6 +57,7 @@ class Applier {
     Shape shape = i->shape();
     size_t leaf = 0;
     SetOrders(shape, problem_.made.at(i), orders_, leaf);
+    changed_ = changed_ || !(shape == i->shape());
     i->set_shape(std::move(shape));
   }
 
@@ -61,6 +65,7 @@ class Applier {
   Instruction* In(Instruction* value, const Dims& order) {
     if (hlo::MinorToMajor(value->shape()) == order) return value;
     const auto [at, fresh] = copies_.try_emplace({value->id(), order}, nullptr);
+    changed_ = true;
     if (fresh) {
       Computation* computation = value->parent();
       const Shape shape = hlo::WithOrder(value->shape(), order);
@@ -103,13 +108,14 @@ class Applier {
   const LayoutProblem& problem_;
   const std::vector<Dims>& orders_;
   std::map<std::pair<int64_t, Dims>, Instruction*> copies_;
+  bool changed_ = false;
 };
 
 }  // namespace
 
-void ApplyLayouts(hlo::Module& module, const LayoutProblem& problem,
+bool ApplyLayouts(hlo::Module& module, const LayoutProblem& problem,
                   const std::vector<Dims>& orders) {
-  Applier(module, problem, orders).Run();
+  return Applier(module, problem, orders).Run();
 }
 
 }  // namespace tpusim::passes

@@ -10,8 +10,8 @@ namespace tpusim::passes {
 
 // Every array gets the order of its value. Where an array is made, seen and wanted in
 // different orders, copies go in, one per array and order. What every kernel makes for itself
-// is made once per order.
-void ApplyLayouts(hlo::Module& module, const LayoutProblem& problem,
+// is made once per order. Returns whether anything changed.
+bool ApplyLayouts(hlo::Module& module, const LayoutProblem& problem,
                   const std::vector<Dims>& orders);
 
 }  // namespace tpusim::passes

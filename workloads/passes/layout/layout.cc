@@ -32,10 +32,12 @@ bool WasCompiled(const hlo::Module& module) {
 
 }  // namespace
 
-absl::Status AssignLayouts(hlo::Module& module, const target::Target& target) {
+absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& context) {
+  const target::Target& target = context.target;
+  bool changed = false;
   if (!WasCompiled(module)) {
     const LayoutProblem problem = PoseLayoutProblem(module, target);
-    ApplyLayouts(module, problem, ChooseLayouts(problem, target));
+    changed = ApplyLayouts(module, problem, ChooseLayouts(problem, target));
   }
   for (hlo::Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
@@ -45,10 +47,11 @@ absl::Status AssignLayouts(hlo::Module& module, const target::Target& target) {
           computation->Add(Opcode::kBitcast, i->shape(), {i->operand(0)}, "bitcast");
       *bitcast->mutable_attrs().mutable_metadata() = i->attrs().metadata();
       i->ReplaceAllUsesWith(bitcast);
+      changed = true;
     }
-    computation->RemoveDead();
+    changed = computation->RemoveDead() > 0 || changed;
   }
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

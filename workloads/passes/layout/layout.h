@@ -14,15 +14,16 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_H_
 #define TPUSIM_WORKLOADS_PASSES_LAYOUT_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pass.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
 // A module that was compiled already (it has fusions, or layouts with tiles) keeps its layouts.
 // Reshapes and transposes that move nothing become bitcasts.
-absl::Status AssignLayouts(hlo::Module& module, const target::Target& target);
+absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 

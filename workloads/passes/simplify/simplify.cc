@@ -65,24 +65,29 @@ std::string KeyOf(const Instruction& i) {
 
 }  // namespace
 
-absl::Status Simplify(hlo::Module& module, const target::Target&) {
+absl::StatusOr<bool> Simplify(hlo::Module& module, const PassContext&) {
+  bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     std::map<std::string, Instruction*> known;
     for (Instruction* i : computation->PostOrder()) {
       if (Instruction* same = Repeats(*i)) {
         i->ReplaceAllUsesWith(same);
+        changed = true;
         continue;
       }
       if (i->opcode() == Opcode::kReshape && i->operand(0)->opcode() == Opcode::kReshape) {
         i->ReplaceOperand(0, i->operand(0)->operand(0));
+        changed = true;
       }
       if (!MayShare(*i)) continue;
       const auto [it, fresh] = known.try_emplace(KeyOf(*i), i);
-      if (!fresh) i->ReplaceAllUsesWith(it->second);
+      if (fresh) continue;
+      i->ReplaceAllUsesWith(it->second);
+      changed = true;
     }
-    computation->RemoveDead();
+    changed = computation->RemoveDead() > 0 || changed;
   }
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

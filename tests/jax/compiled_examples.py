@@ -1,0 +1,56 @@
+"""Examples as tpusim compiles them, beside what JAX computes."""
+
+import pathlib
+import subprocess
+
+import jax
+import oracle
+import pytest
+from known_gaps import GAPS
+
+from workloads.examples import EXAMPLES
+
+EXPORTS = pathlib.Path(__file__).resolve().parents[2] / "workloads" / "examples"
+ON_EIGHT_DEVICES = [
+    pytest.param(name, marks=pytest.mark.xfail(reason=GAPS[name], strict=True))
+    if name in GAPS
+    else name
+    for name, example in EXAMPLES.items()
+    if example.num_devices == 8
+]
+
+# What JAX computes is asked for at every stage; beyond this, computed again.
+_REMEMBERED_BYTES = 50_000_000
+_known: dict[str, tuple[oracle.PerDevice, oracle.PerDevice]] = {}
+
+
+def reference(name: str) -> tuple[oracle.PerDevice, oracle.PerDevice]:
+    """What each device gets in and gives out."""
+    if name in _known:
+        return _known[name]
+    example = EXAMPLES[name]
+    function, arguments = example(example.concrete_mesh(jax.devices()))
+    values = oracle.reference(function, arguments, ranges=example.ranges)
+    if sum(a.nbytes for side in values for shards in side for a in shards) <= _REMEMBERED_BYTES:
+        _known[name] = values
+    return values
+
+
+def check(name: str, stage: str, binary: str, directory: pathlib.Path) -> None:
+    """Asserts that the example, compiled up to a stage, computes what the JAX function does."""
+    example = EXAMPLES[name]
+    output = directory / f"{stage}.pb"
+    command = [binary, "compile", "--config", example.config, str(EXPORTS / f"{name}.pb")]
+    done = subprocess.run(
+        [*command, "--emit", stage, "-o", str(output)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    inputs, expected = reference(name)
+    actual = oracle.run(oracle.hlo_module(output.read_bytes()), inputs)
+    tolerance = oracle.TOLERANCE
+    if example.precision:
+        tolerance = dict.fromkeys(tolerance, tolerance[example.precision])
+    oracle.check(actual, expected, tolerance)
