@@ -76,6 +76,8 @@ LayoutProblem PoseLayoutProblem(const hlo::Module& module, const target::Target&
 // A value that every kernel makes for itself, in whatever layout: iotas, broadcasts of
 // scalars, constants.
 bool IsMadeAnywhere(const hlo::Instruction& instruction);
+// Slices, pads and the like: pieces of arrays in the dimensions of the whole.
+bool TakesPieces(hlo::Opcode opcode);
 // Such an operand of `user` lies as the result does: both were never made to lie alike.
 bool TakesOwnOrder(const hlo::Instruction& user, const hlo::Instruction& operand);
 

@@ -82,6 +82,8 @@ void LayoutPoser::AddValues(const Instruction& i) {
 void LayoutPoser::Pose(const Instruction& i) {
   if (hlo::IsElementwise(i.opcode())) return PoseElementwise(i);
   if (hlo::IsCollective(i.opcode())) return PoseCollective(i);
+  if (hlo::IsControlFlow(i.opcode())) return PoseCallees(i);
+  if (TakesPieces(i.opcode())) return PosePieces(i);
   switch (i.opcode()) {
     case Opcode::kParameter:
       if (i.parent() == module_.entry()) PoseArgument(i);
@@ -89,8 +91,6 @@ void LayoutPoser::Pose(const Instruction& i) {
     case Opcode::kConstant:
     case Opcode::kIota:
     case Opcode::kRngBitGenerator:
-    case Opcode::kPartitionId:
-    case Opcode::kReplicaId:
       return;
     case Opcode::kRaggedDot:
       return;  // the arrays take what the padding allows
@@ -103,10 +103,6 @@ void LayoutPoser::Pose(const Instruction& i) {
     case Opcode::kDomain:
     case Opcode::kAddDependency:
       return UniteLeaves(*i.operand(0), i);
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-    case Opcode::kCall:
-      return PoseCallees(i);
     case Opcode::kMap:
       return PoseElementwise(i);
     case Opcode::kBitcastConvert:
@@ -124,13 +120,6 @@ void LayoutPoser::Pose(const Instruction& i) {
                      i.shape(), hlo::Dimensions(i));
     case Opcode::kReduce:
       return PoseReduce(i);
-    case Opcode::kSlice:
-    case Opcode::kDynamicSlice:
-    case Opcode::kPad:
-    case Opcode::kReverse:
-    case Opcode::kConcatenate:
-    case Opcode::kDynamicUpdateSlice:
-      return PosePieces(i);
     case Opcode::kReduceWindow:
     case Opcode::kSelectAndScatter:
       return PoseWindow(i);
@@ -253,23 +242,10 @@ void LayoutPoser::PoseCollective(const Instruction& i) {
 }
 
 void LayoutPoser::AddMemory(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kParameter:
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement:
-    case Opcode::kOptBarrier:
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-    case Opcode::kCall:
-    case Opcode::kTranspose:
-      return;
-    case Opcode::kReshape:
-      // What it moves is the link's.
-      if (HasOrder(i.operand(0)->shape())) return;
-      break;
-    default:
-      break;
-  }
+  if (hlo::IsFree(i.opcode()) || hlo::IsControlFlow(i.opcode())) return;
+  if (i.opcode() == Opcode::kTranspose) return;
+  // What a reshape moves is the link's.
+  if (i.opcode() == Opcode::kReshape && HasOrder(i.operand(0)->shape())) return;
   const bool fused = MayFuse(i) && i.users().size() == 1 && !i.IsRoot() && MayFuse(*i.users()[0]);
   const std::vector<const Shape*> leaves = hlo::Leaves(i.shape());
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
@@ -289,18 +265,14 @@ bool TakesOwnOrder(const Instruction& user, const Instruction& operand) {
       operand.shape().rank() != user.shape().rank()) {
     return false;
   }
-  switch (user.opcode()) {
-    case Opcode::kMap:
-    case Opcode::kSlice:
-    case Opcode::kDynamicSlice:
-    case Opcode::kPad:
-    case Opcode::kReverse:
-    case Opcode::kConcatenate:
-    case Opcode::kDynamicUpdateSlice:
-      return true;
-    default:
-      return hlo::IsElementwise(user.opcode());
-  }
+  return hlo::IsElementwise(user.opcode()) || user.opcode() == Opcode::kMap ||
+         TakesPieces(user.opcode());
+}
+
+bool TakesPieces(Opcode opcode) {
+  const bool renames = opcode == Opcode::kReshape || opcode == Opcode::kTranspose ||
+                       opcode == Opcode::kBroadcast || opcode == Opcode::kBitcast;
+  return opcode == Opcode::kDynamicUpdateSlice || (hlo::IsIndexMap(opcode) && !renames);
 }
 
 LayoutProblem PoseLayoutProblem(const hlo::Module& module, const target::Target& target) {
