@@ -25,7 +25,10 @@
 
 #include "configs/status_macros.h"
 #include "tests/workloads/sharded_program.h"
+#include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/io/wire.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
 

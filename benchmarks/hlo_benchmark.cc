@@ -11,7 +11,10 @@
 
 #include "configs/status_macros.h"
 #include "tests/workloads/hlo/big_module.h"
+#include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/io/wire.h"
 #include "workloads/hlo/rules/cost.h"
 
 namespace {

@@ -26,7 +26,10 @@
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/pipeline.h"
 #include "workloads/compile.h"
+#include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/io/wire.h"
 #include "workloads/sharding/propagate.h"
 
 namespace {

@@ -7,23 +7,17 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/cost/chip_cost_model.h"
 #include "workloads/device_placement.h"
 #include "workloads/executable_form.h"
+#include "workloads/hlo/analysis/verify.h"
+#include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/open_figures.h"
-#include "workloads/passes/collectives/async_collectives.h"
-#include "workloads/passes/fusion/fuse.h"
-#include "workloads/passes/layout/layout.h"
-#include "workloads/passes/loops/hoist_invariants.h"
-#include "workloads/passes/loops/sink_initializers.h"
-#include "workloads/passes/memory/cmem.h"
-#include "workloads/passes/memory/copies.h"
 #include "workloads/passes/memory/memory_plan.h"
 #include "workloads/passes/memory/placement.h"
-#include "workloads/passes/pipeline/control.h"
-#include "workloads/passes/schedule/schedule.h"
-#include "workloads/passes/simplify/simplify.h"
+#include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
 #include "workloads/target/target.h"
@@ -33,24 +27,6 @@ namespace tpusim::workloads {
 namespace {
 
 using hlo::Instruction;
-
-struct Pass {
-  const char* name;
-  absl::Status (*run)(hlo::Module&, const target::Target&);
-};
-
-// In the order in which they run; the schedule follows.
-constexpr Pass kPipeline[] = {
-    {"simplify", passes::Simplify},
-    {"hoist-invariants", passes::HoistInvariants},
-    {"layout", passes::AssignLayouts},
-    {"sink-initializers", passes::SinkInitializers},
-    {"fuse", passes::Fuse},
-    {"copies", passes::InsertCopies},
-    {"async-collectives", passes::MakeCollectivesAsync},
-};
-constexpr const char* kSchedulePass = "schedule";
-constexpr const char* kPlacementPass = "cmem";
 
 // Names of the instructions of an opcode.
 std::vector<std::string> NamesOf(const hlo::Module& module, hlo::Opcode opcode) {
@@ -78,6 +54,37 @@ std::string WithNames(const hlo::Module& module, hlo::Opcode opcode, const char*
                        : fmt::format("its {} are {}", some, fmt::join(names, ", "));
 }
 
+absl::Status CheckPasses(const char* option, const std::vector<std::string>& named,
+                         const std::vector<std::string>& passes) {
+  for (const std::string& name : named) {
+    if (std::find(passes.begin(), passes.end(), name) != passes.end()) continue;
+    return UserError(fmt::format("{}: no pass '{}' runs; the passes are {}", option, name,
+                                 fmt::join(passes, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+// Dumps go to `result`, which must live as long.
+passes::PipelineOptions PipelineOptionsOf(const CompileOptions& options, CompileResult& result) {
+  passes::PipelineOptions pipeline;
+  pipeline.verify = options.verify_passes;
+  pipeline.explain = options.explain;
+  if (options.dump_after.empty() && options.explain.empty()) return pipeline;
+  pipeline.after_pass = [&](const passes::PassRun& run, const hlo::Module& module) {
+    const auto wants = [&run](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), run.pass) != names.end();
+    };
+    if (wants(options.explain)) {
+      result.dumps.emplace_back("decisions of " + run.pass,
+                                fmt::format("{}\n", fmt::join(run.explanation, "\n")));
+    }
+    if (wants(options.dump_after)) {
+      result.dumps.emplace_back("after " + run.pass, hlo::ToString(module));
+    }
+  };
+  return pipeline;
+}
+
 // What the exporter knows of opaque kernels.
 absl::StatusOr<std::vector<kernels::StatedCost>> ExportedCosts(const tpusim::Workload& workload,
                                                                TripCounts& trip_counts) {
@@ -94,27 +101,12 @@ absl::StatusOr<std::vector<kernels::StatedCost>> ExportedCosts(const tpusim::Wor
 
 }  // namespace
 
-std::vector<std::string> PassNames() {
-  std::vector<std::string> names;
-  for (const Pass& pass : kPipeline) names.emplace_back(pass.name);
-  names.emplace_back(kSchedulePass);
-  names.emplace_back(kPlacementPass);
-  return names;
-}
-
 absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
                                       const CompileOptions& options) {
-  const std::vector<std::string> names = PassNames();
-  for (const std::string& name : options.dump_after) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      return UserError(fmt::format("--dump-after: there is no pass '{}'; the passes are {}", name,
-                                   fmt::join(names, ", ")));
-    }
-  }
-  const auto wants_dump = [&](const std::string& name) {
-    return std::find(options.dump_after.begin(), options.dump_after.end(), name) !=
-           options.dump_after.end();
-  };
+  ASSIGN_OR_RETURN(const passes::Pipeline pipeline, passes::ParsePipeline(options.passes));
+  const std::vector<std::string> names = passes::NamesOf(pipeline);
+  RETURN_IF_ERROR(CheckPasses("--dump-after", options.dump_after, names));
+  RETURN_IF_ERROR(CheckPasses("--explain", options.explain, names));
 
   CompileResult result;
   const tpusim::Workload& workload = imported.workload;
@@ -165,25 +157,21 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(const lowering::RaggedNotes ragged,
                    lowering::StateRaggedSizes(module, sharded.num_partitions, options.ragged));
   result.warnings.insert(result.warnings.end(), ragged.warnings.begin(), ragged.warnings.end());
-  for (const Pass& pass : kPipeline) {
-    RETURN_IF_ERROR(pass.run(module, target));
-    if (wants_dump(pass.name)) result.dumps.emplace_back(pass.name, hlo::ToString(module));
-  }
-  if (options.until == Stage::kOptimized) return result;
-
   ASSIGN_OR_RETURN(const DevicePlacement placement,
                    PlacePartitions(workload, sharded.mesh, sharded.num_partitions, config,
                                    options.device_order));
-  RETURN_IF_ERROR(CheckNothingOpen(module, trip_counts));
   const auto trips = [&trip_counts](const Instruction& loop) { return trip_counts(loop); };
-  lowering::CollectiveLibrary collectives(config, placement.device_of_partition,
-                                          options.algorithms);
-  kernels::KernelLibrary kernels(target);
-  RETURN_IF_ERROR(passes::Schedule(module, target,
-                                   lowering::MakeEstimator(target, kernels, collectives, trips)));
-  if (wants_dump(kSchedulePass)) result.dumps.emplace_back(kSchedulePass, hlo::ToString(module));
-  RETURN_IF_ERROR(passes::PlaceInCmem(module, target));
-  if (wants_dump(kPlacementPass)) result.dumps.emplace_back(kPlacementPass, hlo::ToString(module));
+  cost::ChipCostModel costs(target, placement.device_of_partition, options.algorithms, trips);
+  const passes::PipelineOptions pipeline_options = PipelineOptionsOf(options, result);
+  RETURN_IF_ERROR(passes::RunPipeline(passes::StepsOf(pipeline, passes::Phase::kOptimize), module,
+                                      {target, &costs}, pipeline_options, result.pass_runs)
+                      .status());
+  if (options.until == Stage::kOptimized) return result;
+
+  RETURN_IF_ERROR(CheckNothingOpen(module, trip_counts));
+  RETURN_IF_ERROR(passes::RunPipeline(passes::StepsOf(pipeline, passes::Phase::kSchedule), module,
+                                      {target, &costs}, pipeline_options, result.pass_runs)
+                      .status());
   if (options.until == Stage::kSchedule) return result;
   if (options.until == Stage::kExecutable) {
     MakeExecutable(module);
@@ -191,11 +179,15 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     return result;
   }
 
+  if (module.entry()->schedule().empty()) {
+    return UserError("--passes: without the pass schedule there is nothing to run");
+  }
   ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
-  ASSIGN_OR_RETURN(
-      result.program,
-      lowering::Lower({&module, &memory, &kernels, &collectives, trips, options.branches}, target));
-  result.kernel_searches = kernels.searches();
+  lowering::CollectiveLibrary collectives(costs.collectives());
+  ASSIGN_OR_RETURN(result.program, lowering::Lower({&module, &memory, &costs.kernels(),
+                                                    &collectives, trips, options.branches},
+                                                   target));
+  result.kernel_searches = costs.kernels().searches();
   isa::ProgramInfo& info = result.program.info;
   info.module_name = workload.name().empty() ? module.name() : workload.name();
   info.partitions = sharded.num_partitions;

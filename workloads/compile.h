@@ -21,6 +21,7 @@
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/ragged_sizes.h"
+#include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/trip_counts.h"
 
 namespace tpusim::workloads {
@@ -41,8 +42,14 @@ struct CompileOptions {
   std::string device_order;
   // --algorithm [KIND=]NAME of collectives.
   collectives::AlgorithmWishes algorithms;
+  // --passes: the passes to run, as passes::ParsePipeline reads them.
+  std::string passes;
+  // --no-verify-passes: the module is not verified after every pass.
+  bool verify_passes = true;
   // --dump-after PASS: text of the module after each named pass.
   std::vector<std::string> dump_after;
+  // --explain PASS: what each named pass says of its decisions.
+  std::vector<std::string> explain;
   // Where to stop; what comes later is left empty in the result.
   Stage until = Stage::kStreams;
 };
@@ -53,7 +60,8 @@ struct CompileResult {
   std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule
                                              // on; kExecutable: in that form
   isa::PodProgram program;                   // kStreams
-  std::vector<std::pair<std::string, std::string>> dumps;  // pass name, module text
+  std::vector<std::pair<std::string, std::string>> dumps;  // what, text
+  std::vector<passes::PassRun> pass_runs;                  // in order
   std::vector<std::string> warnings;
   // Distinct kernels whose tiles were searched for, however often the program has them.
   int64_t kernel_searches = 0;
@@ -62,12 +70,9 @@ struct CompileResult {
 // `imported.module` is consumed. Errors: as the stages; also more partitions
 // than the slice has devices, a tensor set that does not fit in HBM (by how
 // much, the largest buffers), a loop without a known trip count (named, with
-// the option that states it), an unknown pass in dump_after.
+// the option that states it), an unknown pass in passes or dump_after.
 absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
                                       const CompileOptions& options);
-
-// Names of the optimisation passes in the order in which they run.
-std::vector<std::string> PassNames();
 
 }  // namespace tpusim::workloads
 

@@ -18,7 +18,7 @@ using hlo::PrimitiveType;
 
 bool IsUnwrittenMemory(const Instruction& i) {
   return i.opcode() == Opcode::kCustomCall &&
-         i.attrs().custom_call_target() == passes::kAllocateBuffer;
+         i.attrs().custom_call_target() == hlo::kAllocateBuffer;
 }
 
 void Poison(Instruction* memory) {
@@ -55,9 +55,13 @@ void MakeExecutable(hlo::Module& module) {
         Poison(i);
         poisoned = true;
       }
-      if (i->opcode() == Opcode::kConstant) continue;  // its literal stands in that order
       hlo::Shape shape = i->shape();
       DropLayouts(&shape);
+      if (i->opcode() == Opcode::kConstant) {
+        // As its literal stands.
+        const auto& order = i->attrs().literal().shape().layout().minor_to_major();
+        shape.layout.minor_to_major = {order.begin(), order.end()};
+      }
       i->set_shape(std::move(shape));
     }
     if (poisoned) computation->RemoveDead();

@@ -3,7 +3,10 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/io/wire.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/cost.h"
 

@@ -105,7 +105,8 @@ def test_an_estimate_does_not_hide_the_products():
     arguments = struct(512, 1024), struct(1024, 512)
     (kernel,) = tpusim.export(estimated, *arguments, path=None).kernels
     (without,) = tpusim.export(matmul, *arguments, path=None).kernels
-    assert kernel.products and kernel.products == without.products
+    assert kernel.products
+    assert kernel.products == without.products
     assert kernel.flops == without.flops
 
 

@@ -42,8 +42,55 @@ def test_compile_writes_a_module(run, tmp_path, stage):
 
 def test_dump_after(run, rejects):
     on = ("compile", "--config", SLICE, example("mlp_two_layers"))
-    done = run(*on, "--dump-after", "fuse")
+    done = run(*on, "--dump-after", "fusion")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("// after fuse\n")
+    assert done.stdout.startswith("// after fusion\n")
     assert "fusion" in done.stdout
-    assert "fuse" in rejects(*on, "--dump-after", "fuze")
+    assert "fusion" in rejects(*on, "--dump-after", "fuzion")
+
+
+def test_passes_can_be_chosen(run, rejects):
+    on = ("compile", "--config", SLICE, "--emit", "optimized", example("mlp_two_layers"))
+    assert "fusion" in run(*on).stdout
+    assert "fusion" not in run(*on, "--passes=-fusion").stdout
+    assert "fusion" in run(*on, "--passes", "fixpoint(simplify,layout),fusion").stdout
+    assert "nearest is fusion" in rejects(*on, "--passes", "fuzion", code=2)
+    assert "no option 'depth'" in rejects(*on, "--passes", "fusion{depth=2}", code=2)
+    # A program in no order cannot run.
+    assert "schedule" in rejects(
+        "run", "--config", SLICE, example("mlp_two_layers"), "--passes", "fusion"
+    )
+
+
+def test_pass_timings(run):
+    done = run("--config", SLICE, example("mlp_two_layers"), "--pass-timings")
+    rows = [line.split() for line in done.stderr.splitlines()]
+    table = {row[1]: row[2:] for row in rows if row[0] == "tpusim:"}
+    assert table["fusion"][:2] == ["1", "1"]
+    assert int(table["all"][0]) >= 8
+
+
+def test_opt_runs_passes_on_a_partitioned_module(run, rejects, tmp_path):
+    module = str(tmp_path / "module.pb")
+    partitioned = ("compile", "--config", SLICE, "--emit", "partitioned")
+    assert run(*partitioned, "-o", module, example("mlp_two_layers")).returncode == 0
+    done = run("opt", "--config", SLICE, "--passes=fusion", module)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("HloModule")
+    assert "fusion" in done.stdout
+    dumped = run(
+        "opt", "--config", SLICE, "--passes=simplify,fusion", "--dump-after", "simplify", module
+    )
+    assert dumped.stdout.startswith("// after simplify\n")
+    ordered = run("opt", "--config", SLICE, module)
+    assert "is_scheduled=true" in ordered.stdout
+    assert "names no slice" in rejects("opt", module)
+
+
+def test_explain(run, rejects):
+    on = ("compile", "--config", SLICE, example("mlp_two_layers"))
+    done = run(*on, "--explain", "fusion")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("// decisions of fusion\n")
+    assert " is computed in " in done.stdout
+    assert "fusion" in rejects(*on, "--explain", "fuzion")

@@ -235,7 +235,7 @@ def test_inputs_under_other_names_are_not_overwritten(rejects, tmp_path):
         ("--algorithm", "best"),
         ("--slow", "chip=3:0.8"),
         ("--link", "0:x+=0.5"),
-        ("--dump-after", "fuse"),
+        ("--dump-after", "fusion"),
     ],
 )
 def test_options_take_one_value_each(run, option, value):

@@ -25,6 +25,7 @@ struct Command {
 
 Command AddRun(CLI::App& parent);
 Command AddCompile(CLI::App& parent);
+Command AddOpt(CLI::App& parent);
 Command AddCompare(CLI::App& parent);
 Command AddConfigs(CLI::App& parent);
 Command AddValidate(CLI::App& parent);

@@ -18,7 +18,9 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
-#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/io/wire.h"
+#include "workloads/passes/pipeline/passes.h"
 
 namespace tpusim::tools {
 namespace {
@@ -39,7 +41,7 @@ struct CompileFlags {
   Stage emit = Stage::kStreams;
   bool emit_given = false;
   std::string output;
-  std::vector<std::string> dump_after;
+  std::vector<std::string> dump_after, explain;
   ProgramFlags program;
 };
 
@@ -82,19 +84,21 @@ absl::Status Compile(const CompileFlags& flags) {
   RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.workload, flags.config)));
   workloads::CompileOptions options = CompileOptionsOf(flags.program);
   options.dump_after = flags.dump_after;
+  options.explain = flags.explain;
   options.until = flags.emit;
   // A dump needs its pass to run, whatever else is asked for.
-  if (!flags.dump_after.empty()) {
+  const bool asks = !flags.dump_after.empty() || !flags.explain.empty();
+  if (asks) {
     options.until = std::max(flags.emit_given ? flags.emit : Stage::kSchedule, Stage::kSchedule);
   }
   ASSIGN_OR_RETURN(const Prepared prepared,
                    Prepare(flags.workload, flags.config, flags.program, options));
 
   std::string bytes;
-  for (const auto& [pass, text] : prepared.compiled.dumps) {
-    bytes += fmt::format("// after {}\n{}\n", pass, text);
+  for (const auto& [what, text] : prepared.compiled.dumps) {
+    bytes += fmt::format("// {}\n{}\n", what, text);
   }
-  if (flags.emit_given || flags.dump_after.empty()) {
+  if (flags.emit_given || !asks) {
     const workloads::CompileResult& compiled = prepared.compiled;
     bytes += !binary ? Text(compiled, flags.emit)
                      : Serialized(flags.emit == Stage::kPartitioned ? *compiled.partitioned
@@ -140,10 +144,14 @@ Command AddCompile(CLI::App& parent) {
   app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
       ->type_name("PASS")
       ->allow_extra_args(false);
+  app->add_option("--explain", flags->explain, "Also print why this pass decided as it did")
+      ->type_name("PASS")
+      ->allow_extra_args(false);
   AddProgramFlags(*app, flags->program);
-  app->footer(fmt::format("Passes: {}", configs::Join(workloads::PassNames(), ", ")));
+  app->footer(fmt::format("Passes: {}", passes::kDefaultPipeline));
   app->callback([flags] {
-    if (IsBinary(*flags) && (!HasBinaryForm(flags->emit) || !flags->dump_after.empty())) {
+    if (IsBinary(*flags) && (!HasBinaryForm(flags->emit) || !flags->dump_after.empty() ||
+                             !flags->explain.empty())) {
       throw CLI::ValidationError(
           "-o " + flags->output,
           "only --emit partitioned and executable have a binary form; for text, do not call the "

@@ -17,6 +17,7 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/unused_overrides.h"
 #include "workloads/hlo/io/import.h"
+#include "workloads/passes/pipeline/pipeline.h"
 
 namespace tpusim::tools {
 namespace {
@@ -105,6 +106,11 @@ std::string CheckAlgorithm(const std::string& text) {
   return parsed.ok() ? "" : Message(parsed.status());
 }
 
+std::string CheckPasses(const std::string& text) {
+  const auto parsed = passes::ParsePipeline(text);
+  return parsed.ok() ? "" : Message(parsed.status());
+}
+
 }  // namespace
 
 std::string NameOf(const std::string& file) {
@@ -118,7 +124,7 @@ std::string NameOf(const std::string& file) {
 }
 
 void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config) {
-  app.add_option("workload", workload, "What tpusim.export wrote, or any HLO proto")
+  app.add_option("workload", workload, "What tpusim.export wrote, any HLO proto, or HLO text")
       ->type_name("WORKLOAD.pb")
       ->required();
   app.add_option("-c,--config", config,
@@ -126,7 +132,7 @@ void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config)
       ->type_name("CONFIG");
 }
 
-void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
+void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
   app.add_option("--set", flags.overrides,
                  "Override a parameter; `tpusim configs CHIP` lists their names")
       ->type_name("NAME=VALUE")
@@ -136,6 +142,29 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
       ->type_name("LOOP=N")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckTripCount, ""));
+  app.add_option("--passes", flags.passes,
+                 "The passes of the compiler that run, in this order, with options and groups that "
+                 "are repeated (simplify,fixpoint(layout,simplify),fuse,schedule), or, as -NAME, "
+                 "those of the default that do not; `tpusim opt --help` lists all")
+      ->type_name("PASS{OPTION=VALUE},...")
+      ->check(CLI::Validator(CheckPasses, ""));
+  app.add_flag("!--no-verify-passes", flags.verify_passes,
+               "Do not check the module after every pass that changes it");
+  app.add_flag("--pass-timings", flags.pass_timings,
+               "Say on stderr how long passes took and what they changed");
+}
+
+void PrintPassRuns(const std::vector<passes::PassRun>& runs) {
+  const std::string table = passes::ToString(runs);
+  for (size_t at = 0; at < table.size();) {
+    const size_t end = table.find('\n', at);
+    PrintNote(std::string_view(table).substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
+  AddPassFlags(app, flags);
   app.add_option("--branch", flags.branches,
                  "Which branch a conditional takes whose predicate is data (default: the longest); "
                  "NAME may be a glob")
@@ -191,6 +220,8 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
     options.ragged.push_back(*std::move(parsed));
   }
   options.device_order = flags.device_order;
+  options.passes = flags.passes;
+  options.verify_passes = flags.verify_passes;
   for (const std::string& text : flags.algorithms) {
     absl::StatusOr<collectives::AlgorithmWish> parsed = collectives::ParseAlgorithmWish(text);
     TPUSIM_CHECK(parsed.ok(), "the parser lets no other form through");
@@ -254,6 +285,7 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
     PrintNote(fmt::format("{}: compiling took {:.1f} ms", prepared.config.name,
                           prepared.compile_seconds * 1e3));
   }
+  if (flags.pass_timings) PrintPassRuns(prepared.compiled.pass_runs);
 
   if (options.until == workloads::Stage::kStreams) {
     isa::ProgramInfo& info = prepared.compiled.program.info;

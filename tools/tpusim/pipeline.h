@@ -19,6 +19,7 @@
 #include "sim/simulate.h"
 #include "sim/timeline.h"
 #include "workloads/compile.h"
+#include "workloads/passes/pipeline/pipeline.h"
 
 // CLI11 takes seconds to compile: only the files that register options include it.
 namespace CLI {
@@ -40,10 +41,17 @@ struct ProgramFlags {
   std::vector<std::string> ragged;        // --ragged NAME=SIZES, checked too
   std::string device_order;               // --device-order
   std::vector<std::string> algorithms;    // --algorithm [KIND=]NAME, checked too
+  std::string passes;                     // --passes, checked too
+  bool verify_passes = true;              // --no-verify-passes
+  bool pass_timings = false;              // --pass-timings
   bool quiet = false;
   bool verbose = false;
 };
-// Registers them; `flags` must live as long as the parser.
+// Registers those of the compiler's passes; `flags` must live as long as the parser.
+void AddPassFlags(CLI::App& app, ProgramFlags& flags);
+// On stderr.
+void PrintPassRuns(const std::vector<passes::PassRun>& runs);
+// Registers all of them.
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
 
 // What the flags say about the machine that runs it.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <unordered_set>
 #include <vector>
 
 #include "configs/status_macros.h"
@@ -62,17 +63,27 @@ class DotKernelBuilder {
   }
 
   absl::Status SumVectorWork() {
+    const std::unordered_set<const Instruction*> into_lhs = MembersBehind(1 - weights_);
+    const std::unordered_set<const Instruction*> into_rhs = MembersBehind(weights_);
     for (const Instruction* m : view_.members) {
       ASSIGN_OR_RETURN(const VectorWork work, VectorWorkOf(*m, target_));
-      vector_ += work;
+      if (into_lhs.contains(m)) lhs_work_ += work;
+      if (into_rhs.contains(m)) rhs_work_ += work;
+      if (!into_lhs.contains(m) && !into_rhs.contains(m)) epilogue_work_ += work;
     }
-    for (const KernelInput& input : view_.inputs) {
+    for (size_t n = 0; n < view_.inputs.size(); ++n) {
       // bf16 and int8 operands go to the arrays as they are.
-      if (InputFeedsArraysDirectly(input)) continue;
-      vector_.valu += RepackWork(input.accessed, target_);
+      if (InputFeedsArraysDirectly(view_.inputs[n])) continue;
+      const double unpacking = RepackWork(view_.inputs[n].accessed, target_);
+      const auto feeds = [n](const std::vector<int>& side) {
+        return std::find(side.begin(), side.end(), static_cast<int>(n)) != side.end();
+      };
+      if (feeds(sides_.lhs)) lhs_work_.valu += unpacking;
+      if (feeds(sides_.rhs)) rhs_work_.valu += unpacking;
+      if (feeds(sides_.epilogue)) epilogue_work_.valu += unpacking;
     }
     for (const KernelOutput& output : view_.outputs) {
-      vector_.valu += RepackWork(output.written, target_);
+      epilogue_work_.valu += RepackWork(output.written, target_);
     }
     return absl::OkStatus();
   }
@@ -147,7 +158,9 @@ class DotKernelBuilder {
       const double hidden = static_cast<double>(window.bytes.value()) * (1 / share - 1);
       scratch += Bytes(std::llround(hidden)) * window.buffers;
     }
-    kernel.block = BlockOf(b.block, m.block, n.block, k.block, kernel.Steps());
+    kernel.block = BlockOf(b.block, m.block, n.block, k.block);
+    AddVectorWork(kernel, b.dim.count * m.dim.count * k.dim.count,
+                  b.dim.count * n.dim.count * k.dim.count);
     return kernel;
   }
 
@@ -168,6 +181,8 @@ class DotKernelBuilder {
   // An array with this share of the elements of a side covers it; equal groups may
   // be rounded up. Others are broadcast or reduced on their way.
   static constexpr double kWhole = 0.5;
+  // Arrays that take less of VMEM than one part in so many stay there.
+  static constexpr int64_t kResidentShare = 16;
 
   // Is its result computed with in the same kernel? A softmax subtracts the maximum
   // of a row from the row: nothing of that can start before the block's product is
@@ -187,6 +202,21 @@ class DotKernelBuilder {
       }
     }
     return false;
+  }
+
+  // Members that compute an operand of the product.
+  std::unordered_set<const Instruction*> MembersBehind(int operand) const {
+    const std::unordered_set<const Instruction*> members(view_.members.begin(),
+                                                         view_.members.end());
+    std::unordered_set<const Instruction*> found;
+    std::vector<const Instruction*> work = {dot_.operand(operand)};
+    while (!work.empty()) {
+      const Instruction* i = work.back();
+      work.pop_back();
+      if (!members.contains(i) || !found.insert(i).second) continue;
+      work.insert(work.end(), i->operands().begin(), i->operands().end());
+    }
+    return found;
   }
 
   static double ElementsOf(const Instruction& i) {
@@ -237,9 +267,17 @@ class DotKernelBuilder {
       w.bytes = Bytes(std::llround(static_cast<double>(tile.value()) * block.density));
       w.rows = block.rows;
       w.moves_with = block.moves_with;
-    } else {
-      // Broadcast on its way in, or reduced on its way out: small, moved once.
-      w.bytes = target_.PaddedSize(shape);
+      return w;
+    }
+    // Broadcast on its way in, or reduced on its way out. What is small is moved once, of
+    // the rest comes what belongs to a block.
+    w.bytes = target_.PaddedSize(shape);
+    const double share =
+        static_cast<double>(block.rows) * static_cast<double>(block.columns) / block.covered;
+    if (w.bytes > target_.ScopedVmem() / kResidentShare && share < 1) {
+      w.bytes = Bytes(std::llround(static_cast<double>(w.bytes.value()) * share));
+      w.rows = block.rows;
+      w.moves_with = block.moves_with;
     }
     return w;
   }
@@ -255,7 +293,7 @@ class DotKernelBuilder {
     }
   }
 
-  isa::Block BlockOf(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t steps) const {
+  isa::Block BlockOf(int64_t batch, int64_t m, int64_t n, int64_t k) const {
     const configs::ChipParams& chip = target_.chip();
     isa::Block block;
     block.mxu = {m, k, n, p_.format, batch * p_.repeats};
@@ -269,24 +307,34 @@ class DotKernelBuilder {
         CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows) * passes * batch;
     const int64_t feeds = CeilDiv(m, sublanes) * CeilDiv(k, chip.mxu.rows) *
                           CeilDiv(n, chip.mxu.columns) * passes * batch;
-    const auto per_step = [&](double work) {
-      return static_cast<int64_t>(std::ceil(work / static_cast<double>(steps)));
-    };
     block.valu = pops;
-    isa::Block epilogue;
-    epilogue.valu = per_step(vector_.valu);
-    epilogue.eup = per_step(vector_.eup);
-    epilogue.xlu = per_step(vector_.xlu);
-    if (waits_for_product_) {
-      block.latency = timing::TimeBlock(chip, epilogue).vpu;
-    } else {
-      block.valu += epilogue.valu;
-      block.eup = epilogue.eup;
-      block.xlu = epilogue.xlu;
-    }
     block.load = feeds + pops;
     block.store = CeilDiv(m, sublanes) * CeilDiv(n, lanes) * CeilDiv(k, chip.mxu.rows) * batch;
     return block;
+  }
+
+  // An operand that is computed is computed for every block that is fed to the arrays:
+  // `lhs_blocks` and `rhs_blocks` different ones. The epilogue follows the last block of
+  // the contraction; its work is spread over the steps.
+  void AddVectorWork(isa::Kernel& kernel, int64_t lhs_blocks, int64_t rhs_blocks) const {
+    isa::Block& block = kernel.block;
+    const auto add = [&block](const isa::Block& work) {
+      block.valu += work.valu;
+      block.eup += work.eup;
+      block.xlu += work.xlu;
+    };
+    add(kernels::BlockOf(lhs_work_, lhs_blocks));
+    add(kernels::BlockOf(rhs_work_, rhs_blocks));
+    const isa::Block epilogue = kernels::BlockOf(epilogue_work_, kernel.Steps());
+    if (waits_for_product_) {
+      isa::Block alone;
+      alone.valu = epilogue.valu;
+      alone.eup = epilogue.eup;
+      alone.xlu = epilogue.xlu;
+      block.latency = timing::TimeBlock(target_.chip(), alone).vpu;
+    } else {
+      add(epilogue);
+    }
   }
 
   const KernelView& view_;
@@ -295,7 +343,7 @@ class DotKernelBuilder {
   const int weights_;
   const Product p_;
   Sides sides_;
-  VectorWork vector_;
+  VectorWork lhs_work_, rhs_work_, epilogue_work_;
   bool waits_for_product_ = false;
 };
 

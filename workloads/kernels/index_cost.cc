@@ -38,10 +38,13 @@ Bytes SliceBytes(const hlo::Shape& operand, const std::vector<int64_t>& slice,
   const int64_t bits = hlo::BitWidth(operand.element_type);
   const int64_t rank = operand.rank();
   int64_t row = bits, rows = 1;
-  if (rank > 0) row *= slice[rank - 1];
-  for (int64_t d = 0; d + 1 < rank; ++d) rows *= slice[d];
+  const auto at = [&](int64_t place) {
+    return slice[static_cast<size_t>(hlo::MinorDimension(operand, place))];
+  };
+  if (rank > 0) row *= at(0);
+  for (int64_t place = 1; place < rank; ++place) rows *= at(place);
   const int64_t packing = std::max<int64_t>(1, 32 / std::max<int64_t>(bits, 1));
-  if (rank > 1) rows = rows / slice[rank - 2] * RoundUp(slice[rank - 2], packing);
+  if (rank > 1) rows = rows / at(1) * RoundUp(at(1), packing);
   const Bytes bytes(CeilDiv(row, 8));
   return Bytes(RoundUp(bytes.value(), target.chip().dma.granule.value())) * rows;
 }

@@ -58,7 +58,7 @@ Bytes BytesOf(const KernelOutput& output, const target::Target& target);
 // through another product, as indices into view.inputs, ascending.
 std::vector<int> InputsBehind(const KernelView& view, const hlo::Instruction& member, int index);
 
-// Whole 32-bit vector registers that an array takes: the last two dimensions in
+// Whole 32-bit vector registers that an array takes: the two fastest dimensions in
 // tiles, two registers for 64-bit and complex elements.
 int64_t VectorRegisters(const target::Target& target, const hlo::Shape& shape);
 

@@ -77,7 +77,9 @@ int64_t FewestSteps(const KernelView& view, const target::Target& target) {
   for (const KernelOutput& output : view.outputs) {
     largest = std::max(largest, VectorRegisters(target, output.written));
   }
-  const bool relayout = view.FindMember([](Opcode op) { return op == Opcode::kTranspose; });
+  const bool relayout = std::any_of(view.members.begin(), view.members.end(), [](const auto* m) {
+    return m->opcode() == Opcode::kTranspose || IsRelayout(*m);
+  });
   const int64_t window = relayout ? kRelayoutWindow : kLargeWindow;
   return std::max<int64_t>(1, CeilDiv(largest, window * target.chip().CoresPerDevice()));
 }

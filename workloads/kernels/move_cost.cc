@@ -16,7 +16,7 @@ using hlo::Opcode;
 
 // Do pieces along the minor dimension start inside a register?
 bool ShiftsLanes(const Instruction& i, int64_t lanes) {
-  const int64_t minor = i.shape().rank() - 1;
+  const int64_t minor = hlo::MinorDimension(i.shape());
   if (minor < 0) return false;
   switch (i.opcode()) {
     case Opcode::kSlice: {
@@ -41,15 +41,30 @@ bool ShiftsLanes(const Instruction& i, int64_t lanes) {
       return i.shape().dims[minor] != i.operand(1)->shape().dims[minor];
     case Opcode::kReverse: {
       const std::vector<int64_t> dims = hlo::Dimensions(i);
-      return std::any_of(dims.begin(), dims.end(), [&](int64_t d) { return d >= minor - 1; });
+      return std::any_of(dims.begin(), dims.end(),
+                         [&](int64_t d) { return hlo::PlaceFromMinor(i.shape(), d) < 2; });
     }
     case Opcode::kTranspose: {
       // Lanes stay lanes if the minor dimension stays; then only addresses change.
-      const std::vector<int64_t> dims = hlo::Dimensions(i);
-      return !dims.empty() && dims.back() != minor;
+      return hlo::Dimensions(i)[static_cast<size_t>(minor)] !=
+             hlo::MinorDimension(i.operand(0)->shape());
     }
-    case Opcode::kReshape:
-      return true;
+    case Opcode::kCopy:
+      return hlo::MinorDimension(i.operand(0)->shape()) != minor;
+    case Opcode::kReshape: {
+      // Only rows are regrouped if the fastest dimension is the same as before.
+      const hlo::Shape& from = i.operand(0)->shape();
+      const int64_t lanes_before = hlo::MinorDimension(from);
+      if (lanes_before < 0) return true;
+      const auto after = [](const hlo::Shape& shape, int64_t d) {
+        int64_t count = 1;
+        for (int64_t e = d + 1; e < shape.rank(); ++e) count *= shape.dims[static_cast<size_t>(e)];
+        return count;
+      };
+      return from.dims[static_cast<size_t>(lanes_before)] !=
+                 i.shape().dims[static_cast<size_t>(minor)] ||
+             after(from, lanes_before) != after(i.shape(), minor);
+    }
     default:
       return false;
   }
@@ -66,9 +81,9 @@ VectorWork MoveWork(const Instruction& i, const target::Target& target) {
     // A value from the lanes of one register needs a rotation to reach the
     // others; one from whole rows or a scalar is a splat.
     const std::vector<int64_t> dims = hlo::Dimensions(i);
+    const int64_t lanes = hlo::MinorDimension(i.operand(0)->shape());
     const bool across_lanes =
-        i.operand(0)->shape().rank() > 0 &&
-        std::find(dims.begin(), dims.end(), i.shape().rank() - 1) == dims.end();
+        lanes >= 0 && dims[static_cast<size_t>(lanes)] != hlo::MinorDimension(i.shape());
     if (!across_lanes) return work;
     work.valu = registers;
     work.xlu = static_cast<double>(VectorRegisters(target, i.operand(0)->shape()));
@@ -76,9 +91,13 @@ VectorWork MoveWork(const Instruction& i, const target::Target& target) {
   }
   const bool shifts = ShiftsLanes(i, target.chip().vpu.lanes);
   const bool relayout = i.opcode() == Opcode::kReshape || i.opcode() == Opcode::kTranspose ||
-                        i.opcode() == Opcode::kReverse;
+                        i.opcode() == Opcode::kReverse || i.opcode() == Opcode::kCopy;
   if (!relayout) work.valu = registers;
-  if (shifts) work.xlu = registers;
+  // What is turned goes in as it lies and comes out as it shall lie.
+  const bool turned = shifts && relayout;
+  const double read =
+      turned ? static_cast<double>(VectorRegisters(target, i.operand(0)->shape())) : 0;
+  if (shifts) work.xlu = std::max(registers, read);
   return work;
 }
 

@@ -191,10 +191,6 @@ int64_t AllDepth(const Product& p) {
   return std::accumulate(p.groups.begin(), p.groups.end(), int64_t{0});
 }
 
-bool IsProduct(Opcode opcode) {
-  return opcode == Opcode::kDot || opcode == Opcode::kRaggedDot || opcode == Opcode::kConvolution;
-}
-
 bool RunsOnVectorUnits(const Instruction& product) {
   if (product.opcode() == Opcode::kDot) {
     const Product p = SizesOfDot(product);

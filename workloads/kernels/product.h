@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::kernels {
@@ -36,8 +37,7 @@ struct Product {
 int64_t AllRows(const Product& product);
 int64_t AllDepth(const Product& product);
 
-// Is this an instruction that the arrays execute?
-bool IsProduct(hlo::Opcode opcode);
+using hlo::IsProduct;
 
 // Products that would leave the arrays idle are multiplied and added up on the
 // vector units instead: one row by a matrix (as the TPU compiler does), and

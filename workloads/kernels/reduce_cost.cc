@@ -21,41 +21,60 @@ int64_t ArraysOf(const Instruction& i) { return static_cast<int64_t>(i.operands(
 
 }  // namespace
 
-// Every register of input is combined once. Where the lane dimension goes, the
-// remaining registers of partial results are transposed, so that their lanes become
-// registers, and these are combined: up to lanes / sublanes of them (a square of lanes
-// by lanes) enter the cross-lane unit together, and leave it in `sublanes` pops. Where
-// the sublane dimension goes, three rotate-and-combine steps.
-absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const target::Target& target) {
-  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*reduce.called()[0]));
-  const hlo::Shape& input = reduce.operand(0)->shape();
-  const double registers = static_cast<double>(VectorRegisters(target, input));
-  VectorWork work = call * registers;
+// Where the lane dimension goes, the remaining registers of partial results are transposed, so
+// that their lanes become registers, and these are combined: up to lanes / sublanes of them (a
+// square of lanes by lanes) enter the cross-lane unit together, and leave it in `sublanes` pops.
+// Where the sublane dimension goes, three rotate-and-combine steps.
+Crossing CrossingOfReduction(const hlo::Shape& input, const std::vector<int64_t>& dims,
+                             const target::Target& target) {
   bool lanes = false, sublanes = false;
   int64_t kept_rows = 1, kept = 1;
-  const std::vector<int64_t> dims = hlo::Dimensions(reduce);
   for (int64_t d = 0; d < input.rank(); ++d) {
     const bool reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
-    if (reduced && d == input.rank() - 1) lanes = true;
-    if (reduced && d == input.rank() - 2) sublanes = true;
-    if (!reduced && d != input.rank() - 1) kept_rows *= input.dims[d];
-    if (!reduced) kept *= input.dims[d];
+    const int64_t place = hlo::PlaceFromMinor(input, d);
+    if (reduced && place == 0) lanes = true;
+    if (reduced && place == 1) sublanes = true;
+    if (!reduced && place != 0) kept_rows *= input.dims[static_cast<size_t>(d)];
+    if (!reduced) kept *= input.dims[static_cast<size_t>(d)];
   }
-  const double arrays = static_cast<double>(ArraysOf(reduce));
   const configs::VpuParams& vpu = target.chip().vpu;
   const double pops = static_cast<double>(vpu.sublanes);
+  Crossing crossing;
   if (lanes) {
     const double partial = std::ceil(static_cast<double>(kept_rows) / pops);
     const double together = static_cast<double>(vpu.lanes) / pops;
     const double groups = std::ceil(partial / together);
-    work.xlu += arrays * (partial + groups * pops);
-    work += call * std::max(partial, groups * pops);
+    crossing.registers = partial + groups * pops;
+    crossing.combinations = std::max(partial, groups * pops);
   } else if (sublanes) {
     const double steps =
         static_cast<double>(std::bit_width(static_cast<uint64_t>(vpu.sublanes - 1)));
     const double partial = std::ceil(static_cast<double>(kept) / static_cast<double>(vpu.lanes));
-    work.xlu += arrays * steps * partial;
-    work += call * (steps * partial);
+    crossing.registers = crossing.combinations = steps * partial;
+  }
+  return crossing;
+}
+
+// Every register of input is combined once; then what is left.
+absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const target::Target& target) {
+  ASSIGN_OR_RETURN(const VectorWork call, CallCost(*reduce.called()[0]));
+  const hlo::Shape& input = reduce.operand(0)->shape();
+  const std::vector<int64_t> dims = hlo::Dimensions(reduce);
+  const Crossing crossing = CrossingOfReduction(input, dims, target);
+  VectorWork work =
+      call * (static_cast<double>(VectorRegisters(target, input)) + crossing.combinations);
+  const double arrays = static_cast<double>(ArraysOf(reduce));
+  work.xlu += arrays * crossing.registers;
+  // Lanes that stay are lanes of the result, or are turned.
+  const int64_t lanes = hlo::MinorDimension(input);
+  const auto at = std::find(dims.begin(), dims.end(), lanes);
+  if (lanes >= 0 && at == dims.end()) {
+    const int64_t before =
+        std::count_if(dims.begin(), dims.end(), [&](int64_t d) { return d < lanes; });
+    const hlo::Shape& result = *hlo::Leaves(reduce.shape())[0];
+    if (hlo::MinorDimension(result) != lanes - before) {
+      work.xlu += arrays * static_cast<double>(VectorRegisters(target, result));
+    }
   }
   return work;
 }
@@ -65,7 +84,6 @@ absl::StatusOr<VectorWork> ReduceWork(const Instruction& reduce, const target::T
 // of one result is reduced at the end. A convolution of single features: every
 // register of results, once per tap.
 VectorWork MultiplyAddWork(const Instruction& product, const target::Target& target) {
-  const configs::VpuParams& vpu = target.chip().vpu;
   VectorWork work;
   if (product.opcode() == hlo::Opcode::kConvolution) {
     double taps = 1;
@@ -83,11 +101,11 @@ VectorWork MultiplyAddWork(const Instruction& product, const target::Target& tar
   }
   const hlo::Shape &lhs = product.operand(0)->shape(), &rhs = product.operand(1)->shape();
   const hlo::Shape& larger = lhs.ElementCount() > rhs.ElementCount() ? lhs : rhs;
-  const double results = static_cast<double>(VectorRegisters(target, product.shape()));
-  work.valu = 2 * static_cast<double>(VectorRegisters(target, larger));
-  const double steps = static_cast<double>(std::bit_width(static_cast<uint64_t>(vpu.sublanes - 1)));
-  work.valu += steps * results;
-  work.xlu = steps * results;
+  const hlo::DotDims dims = hlo::GetDotDims(product);
+  const Crossing crossing = CrossingOfReduction(
+      larger, &larger == &lhs ? dims.lhs_contracting : dims.rhs_contracting, target);
+  work.valu = 2 * static_cast<double>(VectorRegisters(target, larger)) + crossing.combinations;
+  work.xlu = crossing.registers;
   return work;
 }
 
@@ -114,7 +132,7 @@ absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const target::
     const hlo::WindowDim& w = window[d];
     shape.dims[d] = w.stride == 1 ? std::max(input.dims[d], result.dims[d]) : result.dims[d];
     const double registers = static_cast<double>(VectorRegisters(target, shape));
-    const bool in_registers = d >= input.rank() - 2;  // along lanes or sublanes
+    const bool in_registers = hlo::PlaceFromMinor(input, d) < 2;  // along lanes or sublanes
     const int64_t doubling = std::min(w.size - 1, 2 * CeilLog2(w.size));
     double combinations = static_cast<double>(doubling), shifts = in_registers ? combinations : 0;
     if (w.size >= input.dims[d] && w.stride == 1 && w.size > 1 && result.dims[d] == input.dims[d]) {
@@ -148,7 +166,9 @@ absl::StatusOr<VectorWork> SelectAndScatterWork(const Instruction& i,
   const std::vector<hlo::WindowDim> window = hlo::GetWindow(i);
   for (size_t d = 0; d < window.size(); ++d) {
     elements *= static_cast<double>(window[d].size);
-    if (d + 2 >= window.size()) minor *= static_cast<double>(window[d].size);
+    if (hlo::PlaceFromMinor(source, static_cast<int64_t>(d)) < 2) {
+      minor *= static_cast<double>(window[d].size);
+    }
   }
   const double registers = static_cast<double>(VectorRegisters(target, source));
   VectorWork work = select * (elements * registers);

@@ -48,9 +48,9 @@ VectorWork Network(int64_t s, int64_t crossing_bits, double registers, double ar
 // log2 of the elements of one register along dimension `d`.
 int64_t CrossingBits(const hlo::Shape& shape, int64_t d, const target::Target& target) {
   const configs::VpuParams& vpu = target.chip().vpu;
-  if (d == shape.rank() - 1) return CeilLog2(vpu.lanes);
-  if (d == shape.rank() - 2) return CeilLog2(vpu.sublanes);
-  return 0;
+  const int64_t place = hlo::PlaceFromMinor(shape, d);
+  if (place == 0) return CeilLog2(vpu.lanes);
+  return place == 1 ? CeilLog2(vpu.sublanes) : 0;
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ absl::StatusOr<isa::Kernel> BuildSortKernel(const KernelView& view, const target
 
   // Lines side by side fill registers; they are cut in groups of one register row.
   const int64_t across =
-      d == keys.rank() - 1 ? target.chip().vpu.sublanes : target.chip().vpu.lanes;
+      hlo::MinorDimension(keys) == d ? target.chip().vpu.sublanes : target.chip().vpu.lanes;
   const int64_t groups = std::max<int64_t>(1, CeilDiv(lines, across));
   const Bytes line = Bytes(CeilDiv(in.value() + out.value(), groups)) * 2;
   isa::Kernel kernel;

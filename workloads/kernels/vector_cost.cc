@@ -73,6 +73,7 @@ VectorWork RandomWork(const Instruction& generator, const target::Target& target
 }
 
 absl::StatusOr<VectorWork> VectorWorkOf(const Instruction& i, const target::Target& target) {
+  if (IsRelayout(i)) return MoveWork(i, target);
   if (const auto cost = ElementwiseCost(i)) {
     return *cost * static_cast<double>(VectorRegisters(target, i.shape()));
   }
@@ -147,6 +148,11 @@ absl::StatusOr<VectorWork> VectorWorkOf(const Instruction& i, const target::Targ
   }
   return NoRule(fmt::format("no kernel for {}: op '{}' has no vector cost rule", i.Describe(),
                             hlo::OpcodeName(i.opcode())));
+}
+
+bool IsRelayout(const Instruction& i) {
+  return i.opcode() == Opcode::kCopy && i.shape().IsArray() &&
+         !hlo::SameOrder(i.shape(), i.operand(0)->shape());
 }
 
 double RepackWork(const hlo::Shape& shape, const target::Target& target) {

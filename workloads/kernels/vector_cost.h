@@ -6,7 +6,9 @@
 #ifndef TPUSIM_WORKLOADS_KERNELS_VECTOR_COST_H_
 #define TPUSIM_WORKLOADS_KERNELS_VECTOR_COST_H_
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"
@@ -34,6 +36,9 @@ isa::Block BlockOf(const VectorWork& work, int64_t steps);
 absl::StatusOr<VectorWork> VectorWorkOf(const hlo::Instruction& instruction,
                                         const target::Target& target);
 
+// A copy whose result has its dimensions in another order than its operand.
+bool IsRelayout(const hlo::Instruction& instruction);
+
 // Unpacking (packing) of narrow elements on their way in (out): one operation per
 // 32-bit register of elements; nothing for 32-bit types.
 double RepackWork(const hlo::Shape& shape, const target::Target& target);
@@ -45,6 +50,13 @@ std::optional<VectorWork> ElementwiseCost(const hlo::Instruction& instruction);
 // Per register of one call of a scalar computation: a reducer, a comparator.
 absl::StatusOr<VectorWork> CallCost(const hlo::Computation& computation);
 
+// What is left of one array when `dims` are reduced and every register has been combined with
+// the ones that it lines up with: registers that cross lanes or rows, and combinations there.
+struct Crossing {
+  double registers = 0, combinations = 0;
+};
+Crossing CrossingOfReduction(const hlo::Shape& input, const std::vector<int64_t>& dims,
+                             const target::Target& target);
 absl::StatusOr<VectorWork> ReduceWork(const hlo::Instruction& reduce, const target::Target&);
 absl::StatusOr<VectorWork> ReduceWindowWork(const hlo::Instruction& window, const target::Target&);
 absl::StatusOr<VectorWork> SelectAndScatterWork(const hlo::Instruction& i, const target::Target&);

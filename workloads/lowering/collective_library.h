@@ -1,38 +1,36 @@
 // The collectives of one compilation, each kind of them lowered once.
 //
-// A program repeats a few collectives, layer after layer; on a large pod the
-// choice of an algorithm and the roles of all devices are worth remembering. What
-// differs between equal collectives is their flags, because both may be in flight.
+// A program repeats a few collectives, layer after layer; on a large pod the roles of
+// all devices are worth remembering. What differs between equal collectives is their
+// flags, because both may be in flight.
 #ifndef TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_LIBRARY_H_
 #define TPUSIM_WORKLOADS_LOWERING_COLLECTIVE_LIBRARY_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "configs/config.h"
 #include "models/isa/program.h"
 #include "workloads/collectives/collective.h"
+#include "workloads/cost/collective_decisions.h"
 #include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::lowering {
 
 class CollectiveLibrary {
  public:
-  CollectiveLibrary(const configs::Config& config, std::vector<int64_t> device_of_partition,
-                    collectives::AlgorithmWishes wishes = {})
-      : config_(config),
-        device_of_partition_(std::move(device_of_partition)),
-        wishes_(std::move(wishes)) {}
+  // The decisions must live as long.
+  explicit CollectiveLibrary(cost::CollectiveDecisions& decisions) : decisions_(decisions) {}
 
-  const std::vector<int64_t>& device_of_partition() const { return device_of_partition_; }
+  const std::vector<int64_t>& device_of_partition() const {
+    return decisions_.device_of_partition();
+  }
 
-  // `collective` is one, or the start of one. Errors: as RequestOf, LowerCollective.
-  absl::StatusOr<collectives::CollectiveUse> Estimate(const hlo::Instruction& collective);
-  // Always into the same program, which owns the routes.
+  // Always into the same program, which owns the routes. `collective` is one, or the
+  // start of one. Errors: as CollectiveDecisions::Find.
   absl::StatusOr<collectives::LoweredCollective> Lower(const hlo::Instruction& collective,
                                                        isa::PodProgram& program);
   // About the algorithms of all that was lowered, each sentence once.
@@ -40,24 +38,13 @@ class CollectiveLibrary {
 
  private:
   struct Entry {
-    collectives::CollectiveRequest request;
     std::shared_ptr<const collectives::CollectiveDecision> decision;
-    std::optional<collectives::LoweredCollective> lowered;
+    collectives::LoweredCollective lowered;
     int32_t first_flag = 0, flags = 0;  // that `lowered` uses
   };
-  // Groups on their devices, and how they lie in the torus.
-  struct PlacedGroups {
-    std::vector<std::vector<int64_t>> groups;
-    std::shared_ptr<const std::vector<collectives::GroupForm>> forms;
-  };
-  absl::StatusOr<Entry*> Find(const hlo::Instruction& collective);
-  absl::StatusOr<const PlacedGroups*> Place(const hlo::Instruction& collective);
 
-  const configs::Config& config_;
-  const std::vector<int64_t> device_of_partition_;
-  const collectives::AlgorithmWishes wishes_;
-  std::map<std::string, Entry> entries_;        // by what makes a collective
-  std::map<std::string, PlacedGroups> placed_;  // by what makes groups
+  cost::CollectiveDecisions& decisions_;
+  std::map<std::string, Entry> lowered_;  // by key of the decision
 };
 
 }  // namespace tpusim::lowering

@@ -12,18 +12,20 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/collective.h"
+#include "workloads/cost/transfers.h"
+#include "workloads/hlo/analysis/execution.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/product.h"
+#include "workloads/kernels/scalar_block.h"
 #include "workloads/lowering/branches.h"
-#include "workloads/lowering/instruction_class.h"
+#include "workloads/lowering/category.h"
 #include "workloads/lowering/program_template.h"
 #include "workloads/lowering/remote_dma.h"
 #include "workloads/lowering/streams.h"
-#include "workloads/lowering/transfers.h"
-#include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/pipeline/control.h"
 #include "workloads/passes/schedule/graph.h"
 
@@ -31,6 +33,7 @@ namespace tpusim::lowering {
 namespace {
 
 using hlo::Computation;
+using hlo::Execution;
 using hlo::Instruction;
 using hlo::Opcode;
 
@@ -41,8 +44,8 @@ bool IsRecomputation(const Instruction& i) {
 }
 
 const Instruction* ProductIn(const Instruction& i) {
-  if (kernels::IsProduct(i.opcode())) return &i;
-  return i.opcode() == Opcode::kFusion ? kernels::ViewKernel(i).FindMember(kernels::IsProduct)
+  if (hlo::IsProduct(i.opcode())) return &i;
+  return i.opcode() == Opcode::kFusion ? kernels::ViewKernel(i).FindMember(hlo::IsProduct)
                                        : nullptr;
 }
 
@@ -118,7 +121,7 @@ class Lowering {
     std::vector<int32_t> taken;  // by partition
   };
   struct Op {
-    InstructionClass what = InstructionClass::kNothing;
+    Execution what = Execution::kNothing;
     int32_t op = -1;          // label on the main stream
     int32_t collective = -1;  // index into collectives_
     int32_t branch = -1;      // index into branches_
@@ -134,9 +137,9 @@ class Lowering {
     for (const Computation* computation : passes::ControlComputations(*input_.module)) {
       for (const Instruction* i : computation->Order()) {
         Op op;
-        ASSIGN_OR_RETURN(op.what, Classify(*i));
+        ASSIGN_OR_RETURN(op.what, hlo::ExecutionOf(*i));
         switch (op.what) {
-          case InstructionClass::kKernel: {
+          case Execution::kKernel: {
             ASSIGN_OR_RETURN(kernels::TimedKernel timed, input_.kernels->Build(*i));
             op.kernel = std::move(timed.kernel);
             op.traffic = timed.traffic;
@@ -144,30 +147,30 @@ class Lowering {
             RETURN_IF_ERROR(AddRemoteDma(*i, op));
             break;
           }
-          case InstructionClass::kTransfer: {
-            ASSIGN_OR_RETURN(op.transfer, TransferOf(*i, target_));
+          case Execution::kTransfer: {
+            ASSIGN_OR_RETURN(op.transfer, cost::TransferOf(*i, target_));
             // Where it is already, it is only renamed.
-            if (op.transfer.empty()) op.what = InstructionClass::kNothing;
-            op.time = TimeOfTransfer(target_.chip(), op.transfer);
+            if (op.transfer.empty()) op.what = Execution::kNothing;
+            op.time = cost::TimeOfTransfer(target_.chip(), op.transfer);
             break;
           }
-          case InstructionClass::kCopyStart: {
-            ASSIGN_OR_RETURN(isa::Body transfer, TransferOf(*i, target_));
-            op.time = TimeOfTransfer(target_.chip(), transfer);
+          case Execution::kCopyStart: {
+            ASSIGN_OR_RETURN(isa::Body transfer, cost::TransferOf(*i, target_));
+            op.time = cost::TimeOfTransfer(target_.chip(), transfer);
             AddTransfer(*i, std::move(transfer), op, streams_.at(i));
             break;
           }
-          case InstructionClass::kBranch: {
+          case Execution::kBranch: {
             op.branch = static_cast<int32_t>(branches_.size());
             branches_.push_back({i, {}});
             break;
           }
-          case InstructionClass::kLoop: {
+          case Execution::kLoop: {
             ASSIGN_OR_RETURN(op.trips, input_.trips(*i));
             break;
           }
-          case InstructionClass::kCollective:
-          case InstructionClass::kStart: {
+          case Execution::kCollective:
+          case Execution::kStart: {
             RETURN_IF_ERROR(AddCollective(*i, op, streams_.at(i)));
             op.time = collectives_[op.collective].lowered.info.expected;
             break;
@@ -175,10 +178,10 @@ class Lowering {
           default:
             break;
         }
-        if (op.what == InstructionClass::kCollective) {
+        if (op.what == Execution::kCollective) {
           // One operation, in flight on one stream and waited for on the other.
           op.op = collectives_[op.collective].op;
-        } else if (op.what != InstructionClass::kNothing && op.what != InstructionClass::kScalar) {
+        } else if (op.what != Execution::kNothing && op.what != Execution::kScalar) {
           ASSIGN_OR_RETURN(op.op, AddOp(*i, op));
         }
         ops_[i] = std::move(op);
@@ -193,7 +196,7 @@ class Lowering {
     ASSIGN_OR_RETURN(c.lowered, input_.collectives->Lower(i, program_));
     isa::OpInfo info = InfoOf(i);
     if (hlo::IsAsyncStart(i.opcode())) WholeOf(i, info);
-    info.sparse_core = passes::IsOffLoaded(i);
+    info.sparse_core = hlo::IsOffLoaded(i);
     info.collective = static_cast<int32_t>(program_.info.collectives.size());
     program_.info.collectives.push_back(c.lowered.info);
     Add(std::move(c), std::move(info), op, stream);
@@ -234,7 +237,7 @@ class Lowering {
     const std::string suffix = "-start";
     const size_t at = info.name.rfind(suffix);
     if (at != std::string::npos) info.name.erase(at, suffix.size());
-    info.category = std::string(hlo::OpcodeName(WrappedBy(i).opcode()));
+    info.category = std::string(hlo::OpcodeName(hlo::WrappedBy(i).opcode()));
     if (info.category.ends_with(suffix)) info.category.erase(info.category.size() - suffix.size());
     info.is_async = true;
   }
@@ -258,9 +261,9 @@ class Lowering {
       for (const Instruction* i : (*c)->Order()) {
         const Op& op = ops_.at(i);
         sum += op.time;
-        if (op.what == InstructionClass::kBranch) sum += lengths.at(LongestBranch(*i, lengths));
-        if (op.what == InstructionClass::kCall) sum += lengths.at(i->called()[0]);
-        if (op.what == InstructionClass::kLoop) {
+        if (op.what == Execution::kBranch) sum += lengths.at(LongestBranch(*i, lengths));
+        if (op.what == Execution::kCall) sum += lengths.at(i->called()[0]);
+        if (op.what == Execution::kLoop) {
           for (const Computation* inner : i->called()) sum += lengths.at(inner) * op.trips;
         }
       }
@@ -314,7 +317,7 @@ class Lowering {
 
   absl::StatusOr<int32_t> AddOp(const Instruction& i, const Op& op) {
     isa::OpInfo info = InfoOf(i);
-    if (op.what == InstructionClass::kKernel) {
+    if (op.what == Execution::kKernel) {
       ASSIGN_OR_RETURN(const hlo::Cost cost, CostOfKernel(i));
       info.flops = cost.flops;
       info.model_flops = IsRecomputation(i) ? Flops(0) : cost.flops;
@@ -358,42 +361,42 @@ class Lowering {
 
   void AppendInstruction(const Instruction& i, ProgramTemplate& body) {
     const Op& op = ops_.at(&i);
-    if (op.what == InstructionClass::kNothing) return;
-    if (op.what == InstructionClass::kScalar) {
-      body.Add(ScalarBlock(i));
+    if (op.what == Execution::kNothing) return;
+    if (op.what == Execution::kScalar) {
+      body.Add(kernels::ScalarBlock(i, target_));
       return;
     }
     body.Add(isa::Label{op.op, true});
     switch (op.what) {
-      case InstructionClass::kKernel:
+      case Execution::kKernel:
         if (op.collective >= 0) AppendStart(op.collective, body);
         body.Add(op.kernel);
         if (op.collective >= 0) AppendDone(op.collective, body);
         break;
-      case InstructionClass::kCollective:
+      case Execution::kCollective:
         AppendStart(op.collective, body);
         AppendDone(op.collective, body);
         break;
-      case InstructionClass::kStart:
-      case InstructionClass::kCopyStart:
+      case Execution::kStart:
+      case Execution::kCopyStart:
         AppendStart(op.collective, body);
         break;
-      case InstructionClass::kTransfer:
+      case Execution::kTransfer:
         body.Add(op.transfer);
         break;
-      case InstructionClass::kBranch: {
+      case Execution::kBranch: {
         std::vector<ProgramTemplate> bodies(i.called().size());
         for (size_t n = 0; n < bodies.size(); ++n) AppendComputation(*i.called()[n], bodies[n]);
         body.AddBranch(RoleOf(branches_[op.branch]), std::move(bodies));
         break;
       }
-      case InstructionClass::kCall:
+      case Execution::kCall:
         AppendComputation(*i.called()[0], body);
         break;
-      case InstructionClass::kDone:
+      case Execution::kDone:
         AppendDone(ops_.at(&passes::StartOf(i)).collective, body);
         break;
-      case InstructionClass::kLoop: {
+      case Execution::kLoop: {
         ProgramTemplate inner;
         AppendComputation(*i.called()[1], inner);  // the condition, every time
         AppendComputation(*i.called()[0], inner);
@@ -457,18 +460,18 @@ class Lowering {
     isa::ProgramInfo& info = program_.info;
     for (const Instruction* i : computation.Order()) {
       const Op& op = ops_.at(i);
-      if (op.what == InstructionClass::kLoop) {
+      if (op.what == Execution::kLoop) {
         for (const Computation* inner : i->called()) {
           RETURN_IF_ERROR(SumTotals(*inner, times * op.trips));
         }
-      } else if (op.what == InstructionClass::kCall) {
+      } else if (op.what == Execution::kCall) {
         RETURN_IF_ERROR(SumTotals(*i->called()[0], times));
-      } else if (op.what == InstructionClass::kBranch) {
+      } else if (op.what == Execution::kBranch) {
         // What partition 0 does stands for all.
         const int32_t taken = branches_[op.branch].taken.front();
         RETURN_IF_ERROR(SumTotals(*i->called()[taken], times));
       }
-      if (op.what != InstructionClass::kKernel) continue;
+      if (op.what != Execution::kKernel) continue;
       const isa::OpInfo& o = info.ops[op.op];
       info.hardware_flops += o.flops * times;
       info.model_flops += o.model_flops * times;

@@ -23,7 +23,6 @@
 #include "workloads/lowering/branches.h"
 #include "workloads/lowering/collective_library.h"
 #include "workloads/passes/memory/memory_plan.h"
-#include "workloads/passes/schedule/schedule.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::lowering {
@@ -40,12 +39,6 @@ struct LoweringInput {
 // Fills programs, routes, flags, tokens and the program's ops, collectives,
 // buffers and totals; the caller adds what it knows itself (names, warnings).
 absl::StatusOr<isa::PodProgram> Lower(const LoweringInput& input, const target::Target& target);
-
-// The scheduler's view of costs, from the same kernels and algorithms. The libraries
-// must live as long.
-passes::CostEstimator MakeEstimator(
-    const target::Target& target, kernels::KernelLibrary& kernels, CollectiveLibrary& collectives,
-    std::function<absl::StatusOr<int64_t>(const hlo::Instruction&)> trips);
 
 }  // namespace tpusim::lowering
 

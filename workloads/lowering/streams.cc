@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/pipeline/control.h"
@@ -59,14 +60,13 @@ std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::M
         if (start != streams.end()) --now.Of(start->second.kind)[start->second.index];
         continue;
       }
-      if (i->opcode() == Opcode::kWhile || i->opcode() == Opcode::kConditional ||
-          i->opcode() == Opcode::kCall) {
+      if (hlo::IsControlFlow(i->opcode())) {
         for (const Computation* called : i->called()) at_calls[called].Merge(now);
       }
       const bool starts = hlo::IsAsyncStart(i->opcode());
       const isa::StreamId stream =
-          LeastBusy(now, starts && passes::IsOffLoaded(*i) ? isa::StreamKind::kSparseCore
-                                                           : isa::StreamKind::kCollective);
+          LeastBusy(now, starts && hlo::IsOffLoaded(*i) ? isa::StreamKind::kSparseCore
+                                                        : isa::StreamKind::kCollective);
       streams[i] = stream;
       if (starts) ++now.Of(stream.kind)[stream.index];
     }

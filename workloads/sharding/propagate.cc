@@ -9,7 +9,8 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/analysis/verify.h"
+#include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/sharding/batch_indices.h"
 #include "workloads/sharding/normalise.h"

@@ -175,8 +175,8 @@ TEST(ImportTest, OtherFormatsAreNamed) {
   } cases[] = {
       {std::string("ML\xefR\x0dStableHLO_v1.8.0", 21), "this is MLIR bytecode (StableHLO);"},
       {std::string("\x20\0\0\0flatbuffer", 14) + "ML\xefR", "this is a StableHLO artifact"},
-      {"HloModule jit_f\n\nENTRY main { }", "this is HLO text;"},
-      {"// a comment\n/* another */\n  HloModule m", "this is HLO text;"},
+      {"HloModule jit_f\n\nENTRY main { }", "line 3, column 7: main is empty"},
+      {"// a comment\n/* another */\n  HloModule m", "line 3, column 14: no computation is the ENTRY"},
       {"module @jit_f attributes {}", "this is MLIR text (StableHLO);"},
       {"{\"schema\": 1}", "this is JSON;"},
       {"\x7f"

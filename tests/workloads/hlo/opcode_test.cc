@@ -55,5 +55,40 @@ TEST(OpcodeTest, OldCompareNames) {
   EXPECT_EQ(OldCompareDirection("compare"), std::nullopt);
 }
 
+TEST(OpcodeTest, TraitsAgreeWithEachOther) {
+  const auto count = [](unsigned traits) { return __builtin_popcount(traits); };
+  for (int n = 0; n < kNumOpcodes; ++n) {
+    const unsigned traits = OpcodeTraitsOf(static_cast<Opcode>(n));
+    const auto name = OpcodeName(static_cast<Opcode>(n));
+    // Each is executed in one way, or in none that is known.
+    EXPECT_LE(count(traits & (kFree | kOnScalarCore | kKernel | kElementwise | kControlFlow |
+                              kCollective)),
+              1)
+        << name;
+    EXPECT_LE(count(traits & (kAsyncStart | kAsyncDone)), 1) << name;
+    if (traits & kWindows) {
+      EXPECT_TRUE(traits & kKernel) << name;
+    }
+    if (traits & kCombines) {
+      EXPECT_TRUE(traits & kCollective) << name;
+    }
+    if (traits & kControlFlow) {
+      EXPECT_TRUE(traits & kOwnsCallees) << name;
+    }
+    if (traits & kIndexMap) {
+      EXPECT_TRUE(traits & (kFree | kKernel)) << name;
+    }
+  }
+}
+
+TEST(OpcodeTest, VariadicOnesHaveALeastNumberOfOperands) {
+  EXPECT_EQ(FewestOperands(Opcode::kTuple), 0);
+  EXPECT_EQ(FewestOperands(Opcode::kConcatenate), 1);
+  EXPECT_EQ(FewestOperands(Opcode::kReduce), 2);
+  EXPECT_EQ(FewestOperands(Opcode::kScatter), 3);
+  EXPECT_EQ(FewestOperands(Opcode::kDot), 2);
+  EXPECT_EQ(OpcodeArity(Opcode::kScatter), -1);
+}
+
 }  // namespace
 }  // namespace tpusim::hlo

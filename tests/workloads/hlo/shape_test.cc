@@ -21,6 +21,23 @@ TEST(ShapeTest, SizesAndText) {
   EXPECT_EQ(tuple.ToString(), "(bf16[8,128], f32[2], ())");
 }
 
+TEST(ShapeTest, OrderInMemory) {
+  Shape shape = F32({4096, 9, 3});
+  EXPECT_EQ(MinorDimension(shape), 2);
+  EXPECT_EQ(MinorDimension(shape, 2), 0);
+  EXPECT_EQ(MinorDimension(shape, 3), -1);
+  EXPECT_EQ(PhysicalDims(shape), (std::vector<int64_t>{4096, 9, 3}));
+  const Shape turned = WithOrder(shape, {0, 2, 1});
+  EXPECT_EQ(MinorDimension(turned), 0);
+  EXPECT_EQ(PlaceFromMinor(turned, 0), 0);
+  EXPECT_EQ(PlaceFromMinor(turned, 1), 2);
+  EXPECT_EQ(PhysicalDims(turned), (std::vector<int64_t>{9, 3, 4096}));
+  EXPECT_FALSE(SameOrder(shape, turned));
+  // Nothing said is row-major.
+  EXPECT_TRUE(SameOrder(shape, WithOrder(shape, {})));
+  EXPECT_EQ(PhysicalDims(WithOrder(shape, {})), PhysicalDims(shape));
+}
+
 TEST(ShapeTest, TypesNarrowerThanAByteArePacked) {
   EXPECT_EQ(MakeShape(PrimitiveType::kS4, {3}).ByteSize(), Bytes(2));  // 12 bits
   EXPECT_EQ(MakeShape(PrimitiveType::kS4, {64}).ByteSize(), Bytes(32));

@@ -9,10 +9,11 @@
 #include "tests/workloads/hlo/hlo_test_util.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/lowering/branches.h"
-#include "workloads/lowering/instruction_class.h"
+#include "workloads/cost/collective_request.h"
+#include "workloads/cost/transfers.h"
+#include "workloads/hlo/analysis/execution.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/lowering/scalar_value.h"
-#include "workloads/lowering/transfers.h"
 #include "workloads/passes/memory/memory_plan.h"
 #include "workloads/passes/memory/placement.h"
 
@@ -96,7 +97,8 @@ isa::PodProgram LowerOn(hlo::TestModule& m, const std::string& slice, int64_t pa
   input.memory = &memory;
   std::vector<int64_t> device_of_partition;
   for (int64_t p = 0; p < partitions; ++p) device_of_partition.push_back(p);
-  CollectiveLibrary collectives(config, device_of_partition);
+  cost::CollectiveDecisions decisions(config, device_of_partition);
+  CollectiveLibrary collectives(decisions);
   input.collectives = &collectives;
   kernels::KernelLibrary kernels(target);
   input.kernels = &kernels;
@@ -156,8 +158,8 @@ TEST(LowerTest, PlacementsCrossPcieOnlyWhenTheMemoryChanges) {
   Instruction* back = place(there, "MoveToDevice");
   place(back, "MoveToDevice");  // is there already
   ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), {}).ok());
-  EXPECT_TRUE(passes::OnHost(there->shape()));
-  EXPECT_FALSE(passes::OnHost(back->shape()));
+  EXPECT_TRUE(hlo::OnHost(there->shape()));
+  EXPECT_FALSE(hlo::OnHost(back->shape()));
   const isa::PodProgram program = LowerOn(m, "v5e-1x1", 1);
   const std::vector<isa::HostDma> moves = Find<isa::HostDma>(*program.programs[0]);
   ASSERT_EQ(moves.size(), 2U);
@@ -251,7 +253,7 @@ TEST(LowerTest, TopKCallsNeedNoStatedCost) {
   EXPECT_EQ(program.info.hardware_flops, Flops(8 * 1024));
 }
 
-TEST(ClassifyTest, StartsOfCollectivesAndCopies) {
+TEST(ExecutionTest, StartsOfCollectivesAndCopies) {
   hlo::TestModule m;
   Instruction* x = m.Param(F32({64, 128}));
   hlo::Computation* inner = m.module().AddComputation("inner");
@@ -259,15 +261,15 @@ TEST(ClassifyTest, StartsOfCollectivesAndCopies) {
   hlo::TestModule::Add(inner, Opcode::kReduceScatter, F32({16, 128}), {p});
   Instruction* start = m.Add(Opcode::kAsyncStart, hlo::MakeTupleShape({x->shape()}), {x});
   start->set_called({inner});
-  EXPECT_EQ(Classify(*start).value(), InstructionClass::kStart);
-  EXPECT_EQ(RequestOf(*start, {0, 1, 2, 3}).value().kind,
+  EXPECT_EQ(hlo::ExecutionOf(*start).value(), hlo::Execution::kStart);
+  EXPECT_EQ(cost::RequestOf(*start, {0, 1, 2, 3}).value().kind,
             collectives::CollectiveKind::kReduceScatter);
   hlo::Computation* slice = m.module().AddComputation("slice");
   hlo::TestModule::Add(slice, Opcode::kSlice, F32({16, 128}),
                        {hlo::TestModule::Param(slice, x->shape())});
   start->set_called({slice});
-  EXPECT_EQ(Classify(*start).value(), InstructionClass::kCopyStart);
-  EXPECT_THAT(Message(Classify(*m.Add(Opcode::kSend, F32({}), {x, x})).status()),
+  EXPECT_EQ(hlo::ExecutionOf(*start).value(), hlo::Execution::kCopyStart);
+  EXPECT_THAT(Message(hlo::ExecutionOf(*m.Add(Opcode::kSend, F32({}), {x, x})).status()),
               ::testing::HasSubstr("op 'send' is not supported"));
 }
 

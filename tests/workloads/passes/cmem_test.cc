@@ -16,8 +16,8 @@ int64_t SpaceOf(const Instruction* i) { return i->shape().layout.memory_space; }
 
 void Place(SmallModule& m) {
   m.entry().set_schedule(m.entry().PostOrder());
-  const absl::Status status = PlaceInCmem(m.module(), m.target());
-  ASSERT_TRUE(status.ok()) << status;
+  const absl::StatusOr<bool> placed = PlaceInCmem(m.module(), m.target());
+  ASSERT_TRUE(placed.ok()) << placed.status();
 }
 
 TEST(Cmem, HoldsWhatIsMadeAndUsedUp) {
@@ -171,7 +171,7 @@ TEST(Cmem, LayoutsOfAnotherChipAreErrors) {
   x->set_shape(shape);
   m.Return({m.Add(Opcode::kAbs, {256, 512}, {x})});
   m.entry().set_schedule(m.entry().PostOrder());
-  EXPECT_THAT(Message(PlaceInCmem(m.module(), m.target())),
+  EXPECT_THAT(Message(PlaceInCmem(m.module(), m.target()).status()),
               HasSubstr("is in CMEM (S(3) in its layout), which v5e does not have"));
 }
 

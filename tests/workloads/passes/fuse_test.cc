@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/passes/small_module.h"
+#include "workloads/hlo/analysis/in_place.h"
 
 namespace tpusim::passes {
 namespace {
@@ -52,7 +53,7 @@ TEST(Fuse, SliceOfTheWeightsIsReadThroughTheDot) {
   EXPECT_TRUE(m.Find(Opcode::kDynamicSlice).empty());
 }
 
-TEST(Fuse, AProducerWithTwoKernelsAsUsersStaysAlone) {
+TEST(Fuse, KernelsThatFollowOneValueElementByElementAreOne) {
   SmallModule m;
   Instruction* x = m.Parameter({256, 512});
   Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
@@ -60,8 +61,34 @@ TEST(Fuse, AProducerWithTwoKernelsAsUsersStaysAlone) {
   Instruction* z = m.Add(Opcode::kAbs, {256, 512}, {t});
   m.Return({y, z});
   ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
-  EXPECT_EQ(m.Find(Opcode::kFusion).size(), 0u);
-  EXPECT_EQ(m.Find(Opcode::kTanh).size(), 1u);
+  const auto fusions = m.Find(Opcode::kFusion);
+  ASSERT_EQ(fusions.size(), 1u);
+  EXPECT_EQ(fusions[0]->shape().tuple.size(), 2u);
+  EXPECT_TRUE(m.Find(Opcode::kTanh).empty());
+}
+
+TEST(Fuse, WithoutSeveralResultsAValueIsComputedTwiceOrStored) {
+  SmallModule m;
+  Instruction* x = m.Parameter({256, 512});
+  Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
+  m.Return({m.Add(Opcode::kNegate, {256, 512}, {t}), m.Add(Opcode::kAbs, {256, 512}, {t})});
+  ASSERT_TRUE(Fuse(m.module(), m.target(), {.results = false}).ok());
+  // Reading x twice is what reading tanh(x) twice is, and tanh(x) need not be written.
+  const auto fusions = m.Find(Opcode::kFusion);
+  ASSERT_EQ(fusions.size(), 2u);
+  for (const Instruction* f : fusions) EXPECT_EQ(f->operand(0), x);
+}
+
+TEST(Fuse, NothingIsComputedTwiceThatOthersNeedAnyway) {
+  SmallModule m;
+  Instruction* x = m.Parameter({256, 512});
+  Instruction* y = m.Parameter({256, 512});
+  Instruction* sum = m.Add(Opcode::kAdd, {256, 512}, {x, y});
+  Instruction* all = m.Add(Opcode::kAllReduce, {256, 512}, {sum});
+  m.Return({all, m.Add(Opcode::kAbs, {256, 512}, {sum})});
+  ASSERT_TRUE(Fuse(m.module(), m.target(), {.results = false}).ok());
+  // Two arrays instead of one would be read.
+  EXPECT_TRUE(m.Find(Opcode::kFusion).empty());
 }
 
 Instruction* Convert(SmallModule& m, Instruction* x, PrimitiveType to) {
@@ -72,27 +99,102 @@ TEST(Fuse, AWideningConversionIsMadeInEveryKernelThatReadsIt) {
   SmallModule m;
   Instruction* x = m.Parameter({256, 512}, PrimitiveType::kBf16);
   Instruction* wide = Convert(m, x, PrimitiveType::kF32);
-  m.Return({m.Add(Opcode::kNegate, {256, 512}, {wide}), m.Add(Opcode::kAbs, {256, 512}, {wide})});
-  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  Instruction* all = m.Add(Opcode::kAllReduce, {256, 512}, {wide});
+  m.Return({all, m.Add(Opcode::kNegate, {256, 512}, {wide})});
+  ASSERT_TRUE(Fuse(m.module(), m.target(), {.results = false}).ok());
   const auto fusions = m.Find(Opcode::kFusion);
-  ASSERT_EQ(fusions.size(), 2u);
-  for (const Instruction* f : fusions) EXPECT_EQ(f->operand(0), x);
-  EXPECT_TRUE(m.Find(Opcode::kConvert).empty());
+  ASSERT_EQ(fusions.size(), 1u);
+  EXPECT_EQ(fusions[0]->operand(0), x);
+  EXPECT_EQ(m.Find(Opcode::kConvert).size(), 1u);
 }
 
-TEST(Fuse, AConversionIsMadeOnceIfThatIsLess) {
-  // To a narrower type, or for somebody who reads the array itself.
-  for (const bool narrowing : {true, false}) {
+// The sum of all columns of `x`.
+Instruction* SumOfRows(SmallModule& m, Instruction* x, Opcode op = Opcode::kAdd) {
+  hlo::Computation* adder = m.module().AddComputation("adder");
+  const hlo::Shape scalar = hlo::MakeScalarShape(PrimitiveType::kF32);
+  adder->set_root(adder->Add(
+      op, scalar, {adder->AddParameter(0, scalar, "a"), adder->AddParameter(1, scalar, "b")}));
+  Instruction* zero = m.entry().Add(Opcode::kConstant, scalar, {}, "zero");
+  Instruction* sum = m.Add(Opcode::kReduce, {x->shape().dims[0]}, {x, zero});
+  sum->mutable_attrs().add_dimensions(1);
+  sum->set_called({adder});
+  return sum;
+}
+
+TEST(Fuse, AProductHasTheMaximumOfItsRowsAsASecondResult) {
+  SmallModule m;
+  Instruction* scores = m.Dot({1024, 512}, m.Parameter({1024, 256}), m.Parameter({256, 512}));
+  Instruction* most = SumOfRows(m, scores, Opcode::kMaximum);
+  m.Return({scores, most});
+  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  const auto fusions = m.Find(Opcode::kFusion);
+  ASSERT_EQ(fusions.size(), 1u);
+  EXPECT_EQ(fusions[0]->attrs().fusion_kind(), "kOutput");
+  EXPECT_EQ(fusions[0]->shape().tuple.size(), 2u);
+}
+
+TEST(Fuse, SumsOverTheSameArrayAreOneKernelUnlessOneNeedsTheOther) {
+  for (const bool needs : {false, true}) {
     SmallModule m;
-    Instruction* x =
-        m.Parameter({256, 512}, narrowing ? PrimitiveType::kF32 : PrimitiveType::kBf16);
-    Instruction* c = Convert(m, x, narrowing ? PrimitiveType::kBf16 : PrimitiveType::kF32);
-    m.Return({m.Add(Opcode::kNegate, {256, 512}, {c}),
-              m.Add(narrowing ? Opcode::kAbs : Opcode::kAllReduce, {256, 512}, {c})});
+    Instruction* x = m.Parameter({1024, 512});
+    Instruction* mean = SumOfRows(m, x);
+    Instruction* other = x;
+    if (needs) {
+      Instruction* again = m.Add(Opcode::kBroadcast, {1024, 512}, {mean});
+      again->mutable_attrs().add_dimensions(0);
+      other = m.Add(Opcode::kSubtract, {1024, 512}, {x, again});
+    }
+    Instruction* square = m.Add(Opcode::kMultiply, {1024, 512}, {other, other});
+    m.Return({mean, SumOfRows(m, square)});
     ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
-    EXPECT_EQ(m.Find(Opcode::kConvert).size(), 1u) << narrowing;
-    EXPECT_EQ(m.Find(Opcode::kFusion).size(), 0u) << narrowing;
+    const auto fusions = m.Find(Opcode::kFusion);
+    ASSERT_EQ(fusions.size(), needs ? 2u : 1u);
+    EXPECT_EQ(fusions.back()->shape().IsTuple(), !needs);
   }
+}
+
+TEST(Fuse, NoKernelWaitsForItself) {
+  // y follows x and z follows y through a collective: x and z may not be one kernel.
+  SmallModule m;
+  Instruction* p = m.Parameter({256, 512});
+  Instruction* x = m.Add(Opcode::kTanh, {256, 512}, {p});
+  Instruction* y = m.Add(Opcode::kAllReduce, {256, 512}, {x});
+  Instruction* z = m.Add(Opcode::kAdd, {256, 512}, {x, y});
+  m.Return({x, z});
+  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  for (const Instruction* f : m.Find(Opcode::kFusion)) EXPECT_FALSE(f->shape().IsTuple());
+  std::vector<Instruction*> order;
+  EXPECT_TRUE(m.entry().TopologicalOrder(&order));
+}
+
+TEST(Fuse, AnUpdateInPlaceIsAResultBesideWhatItStores) {
+  SmallModule m;
+  Instruction* stack = m.Parameter({8, 256, 512});
+  Instruction* x = m.Parameter({1, 256, 512});
+  Instruction* row = m.Parameter({}, PrimitiveType::kS32);
+  Instruction* t = m.Add(Opcode::kTanh, {1, 256, 512}, {x});
+  Instruction* stored = m.entry().Add(Opcode::kDynamicUpdateSlice, stack->shape(),
+                                      {stack, t, row, row, row}, "stored");
+  m.Return({t, stored});
+  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  const auto fusions = m.Find(Opcode::kFusion);
+  ASSERT_EQ(fusions.size(), 1u);
+  const std::vector<hlo::InPlaceResult> in_place = hlo::InPlaceResults(*fusions[0]);
+  ASSERT_EQ(in_place.size(), 1u);
+  EXPECT_EQ(fusions[0]->operand(in_place[0].operand), stack);
+}
+
+TEST(Fuse, EveryDecisionHasAReason) {
+  SmallModule m;
+  Instruction* x = m.Parameter({256, 512});
+  Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
+  m.Return({m.Add(Opcode::kNegate, {256, 512}, {t})});
+  std::vector<std::string> lines;
+  PassContext context(m.target());
+  context.explanation = &lines;
+  ASSERT_TRUE(Fuse(m.module(), context).ok());
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].starts_with("tanh is computed in negate: ")) << lines[0];
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/passes/loops/hoist_invariants.h"

@@ -6,28 +6,27 @@
 #include <map>
 #include <vector>
 
+#include "tests/workloads/passes/fake_costs.h"
 #include "tests/workloads/passes/small_module.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/passes/collectives/async_collectives.h"
 
 namespace tpusim::passes {
 namespace {
 
-Work Lasting(int64_t time) {
-  Work work;
-  work.time = Picoseconds(time);
-  return work;
+// Products take as long as a transfer.
+FakeCosts TenPerTanhHundredPerPermute() {
+  FakeCosts costs;
+  costs.main = [](const Instruction& i) {
+    if (i.opcode() == Opcode::kDot) return 100;
+    return i.opcode() == Opcode::kTanh || i.opcode() == Opcode::kAdd ? 10 : 0;
+  };
+  costs.transfer = [](const Instruction&) { return 100; };
+  return costs;
 }
 
-// Products take as long as a transfer.
-CostEstimator TenPerTanhHundredPerPermute() {
-  CostEstimator e;
-  e.work = [](const Instruction& i) -> absl::StatusOr<Work> {
-    if (i.opcode() == Opcode::kDot) return Lasting(100);
-    return Lasting(i.opcode() == Opcode::kTanh || i.opcode() == Opcode::kAdd ? 10 : 0);
-  };
-  e.transfer = [](const Instruction&) -> absl::StatusOr<Work> { return Lasting(100); };
-  e.trips = [](const Instruction&) -> absl::StatusOr<int64_t> { return 1; };
-  return e;
+absl::StatusOr<bool> Order(SmallModule& m, FakeCosts costs) {
+  return Schedule(m.module(), {m.target(), &costs});
 }
 
 TEST(Schedule, ComputeRunsBetweenStartAndDone) {
@@ -37,7 +36,7 @@ TEST(Schedule, ComputeRunsBetweenStartAndDone) {
   Instruction* permute = m.Add(Opcode::kCollectivePermute, {256, 512}, {x});
   m.Return({m.Add(Opcode::kAdd, {256, 512}, {t, permute})});
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
-  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   const auto& order = m.entry().schedule();
   const auto at = [&](Opcode op) {
     return std::find_if(order.begin(), order.end(),
@@ -59,7 +58,7 @@ TEST(Schedule, NoMoreThanFivePermutesInFlight) {
   }
   m.Return(results);
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
-  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   int in_flight = 0, most = 0;
   for (const Instruction* i : m.entry().schedule()) {
     if (i->opcode() == Opcode::kCollectivePermuteStart) ++in_flight;
@@ -92,7 +91,7 @@ TEST(Schedule, GathersAreHiddenUnderTheProductBefore) {
   }
   m.Return({x});
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
-  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   const auto places = PlacesOf(m.entry());
   const auto starts = m.Find(Opcode::kAllGatherStart), dones = m.Find(Opcode::kAllGatherDone);
   // Nothing hides the first one.
@@ -115,7 +114,7 @@ TEST(Schedule, AGatherBesideNoProductStaysSynchronous) {
   Instruction* t = m.Add(Opcode::kTanh, {512, 512}, {x});
   m.Return({m.Dot({512, 512}, t, gather)});
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
-  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   EXPECT_TRUE(m.Find(Opcode::kAllGatherStart).empty());
   EXPECT_EQ(m.Find(Opcode::kAllGather).size(), 1u);
   EXPECT_EQ(m.entry().schedule().size(), m.entry().size());
@@ -126,10 +125,8 @@ TEST(Schedule, AGatherBesideNoProductStaysSynchronous) {
 // brings: two fit under no permute together.
 TEST(Schedule, ALongerWayThroughTransfersGoesFirst) {
   SmallModule m;
-  CostEstimator e = TenPerTanhHundredPerPermute();
-  e.work = [](const Instruction& i) -> absl::StatusOr<Work> {
-    return Lasting(i.opcode() == Opcode::kDot ? 60 : 0);
-  };
+  FakeCosts costs = TenPerTanhHundredPerPermute();
+  costs.main = [](const Instruction& i) { return i.opcode() == Opcode::kDot ? 60 : 0; };
   Instruction* w = m.Parameter({512, 512});
   Instruction* x = m.Parameter({512, 512});
   std::vector<Instruction*> results;
@@ -140,7 +137,7 @@ TEST(Schedule, ALongerWayThroughTransfersGoesFirst) {
   results.push_back(m.Dot({512, 512}, x, w));
   m.Return(results);
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
-  ASSERT_TRUE(Schedule(m.module(), m.target(), e).ok());
+  ASSERT_TRUE(Order(m, costs).ok());
   const auto places = PlacesOf(m.entry());
   const auto starts = m.Find(Opcode::kCollectivePermuteStart);
   const auto dones = m.Find(Opcode::kCollectivePermuteDone);
@@ -167,9 +164,9 @@ TEST(Schedule, OffLoadedCollectivesRunOnTheSparseCores) {
   EXPECT_EQ(m.Find(Opcode::kAllReduce).size(), 1u);
   const auto starts = m.Find(Opcode::kAsyncStart);
   ASSERT_EQ(starts.size(), 4u);
-  EXPECT_TRUE(IsOffLoaded(*starts[0]));
+  EXPECT_TRUE(hlo::IsOffLoaded(*starts[0]));
   EXPECT_EQ(starts[0]->called()[0]->root()->opcode(), Opcode::kAllReduce);
-  ASSERT_TRUE(Schedule(m.module(), m.target(), TenPerTanhHundredPerPermute()).ok());
+  ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   int in_flight = 0, most = 0;
   for (const Instruction* i : m.entry().schedule()) {
     if (i->opcode() == Opcode::kAsyncStart) ++in_flight;

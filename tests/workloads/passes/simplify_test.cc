@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::passes {

@@ -59,7 +59,7 @@ struct AccumulatorLoop {
 TEST(SinkInitializers, TheFirstIterationSelectsTheConstant) {
   const AccumulatorLoop l(3, Opcode::kAdd, true);
   ASSERT_TRUE(l.Sunk());
-  EXPECT_EQ(l.init->operand(1)->attrs().custom_call_target(), kAllocateBuffer);
+  EXPECT_EQ(l.init->operand(1)->attrs().custom_call_target(), hlo::kAllocateBuffer);
   const Instruction* sum = l.body->root()->operand(1);
   const Instruction* select = sum->operand(0);
   ASSERT_EQ(select->opcode(), Opcode::kSelect);

@@ -10,7 +10,10 @@
 #include "gtest/gtest.h"
 #include "tests/workloads/hlo/big_module.h"
 #include "tests/workloads/sharded_program.h"
+#include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/io/wire.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
 

@@ -1,3 +1,5 @@
+#include "workloads/hlo/analysis/verify.h"
+
 #include <algorithm>
 #include <iterator>
 #include <string_view>
@@ -6,42 +8,10 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/analysis/verify_callees.h"
-#include "workloads/hlo/io/import.h"
 #include "workloads/hlo/rules/shape_inference.h"
 
 namespace tpusim::hlo {
 namespace {
-
-// The fewest operands of a variadic opcode.
-int64_t MinOperands(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kConditional:
-    case Opcode::kDynamicUpdateSlice:
-    case Opcode::kReduce:
-    case Opcode::kReduceWindow:
-    case Opcode::kRng:
-      return 2;
-    case Opcode::kScatter:
-      return 3;
-    case Opcode::kAllReduce:
-    case Opcode::kAllReduceStart:
-    case Opcode::kAllGather:
-    case Opcode::kAllGatherStart:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast:
-    case Opcode::kCollectivePermute:
-    case Opcode::kCollectivePermuteStart:
-    case Opcode::kReduceScatter:
-    case Opcode::kConcatenate:
-    case Opcode::kDynamicSlice:
-    case Opcode::kDynamicReshape:
-    case Opcode::kMap:
-    case Opcode::kSort:
-      return 1;
-    default:
-      return 0;
-  }
-}
 
 // Custom calls that hand their one operand on: later stages take that for granted.
 bool IsIdentityCall(const Instruction& i) {
@@ -73,7 +43,7 @@ absl::Status CheckInstruction(const Instruction& i, const ParametersOf& paramete
   if (arity >= 0 && count != arity) {
     return UserError(fmt::format("{} operands, not {}", count, arity));
   }
-  if (count < MinOperands(i.opcode())) return UserError(fmt::format("only {} operands", count));
+  if (count < FewestOperands(i.opcode())) return UserError(fmt::format("only {} operands", count));
   if (i.opcode() == Opcode::kCustomCall) RETURN_IF_ERROR(CheckCustomCall(i));
   RETURN_IF_ERROR(CheckCallees(i, parameters));
   ASSIGN_OR_RETURN(const Shape inferred, InferShape(i));

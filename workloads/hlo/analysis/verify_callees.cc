@@ -38,11 +38,8 @@ std::optional<Callee> CalleeRule(const Instruction& i) {
       return Callee{1, n - 1};
     case Opcode::kSelectAndScatter:
       return Callee{2, 2};
-    case Opcode::kAllReduce:
-    case Opcode::kAllReduceStart:
-    case Opcode::kReduceScatter:
-      return Callee{1, 2};
     default:
+      if (CombinesAcrossDevices(i.opcode())) return Callee{1, 2};
       return std::nullopt;
   }
 }
@@ -157,14 +154,11 @@ absl::Status CheckScalarCallees(const Instruction& i, const ParametersOf& parame
       RETURN_IF_ERROR(check(0, {type, type}, {PrimitiveType::kPred}));
       return check(1, {type, type}, {type});
     }
-    case Opcode::kAllReduce:
-    case Opcode::kAllReduceStart:
-    case Opcode::kReduceScatter: {
+    default: {
+      if (!CombinesAcrossDevices(i.opcode())) return absl::OkStatus();
       const PrimitiveType type = i.operand(0)->shape().element_type;
       return check(0, {type, type}, {type});
     }
-    default:
-      return absl::OkStatus();
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::hlo {

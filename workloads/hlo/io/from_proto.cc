@@ -8,7 +8,8 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/analysis/verify.h"
+#include "workloads/hlo/io/wire.h"
 #include "workloads/hlo/ir/shape_proto.h"
 
 namespace tpusim::hlo {

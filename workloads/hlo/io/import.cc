@@ -17,6 +17,8 @@
 #include "fmt/format.h"
 #include "workloads/hlo/io/gzip.h"
 #include "workloads/hlo/io/parsed_size.h"
+#include "workloads/hlo/io/text_parser.h"
+#include "workloads/hlo/io/wire.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -40,7 +42,7 @@ constexpr int64_t kGzipParsedFloor = 768 * kMiB;
 
 constexpr std::string_view kWhatToDo =
     "expected a workload written by tpusim.export, or an HLO module as "
-    "as_serialized_hlo_module_proto() or --xla_dump_hlo_as_proto write it";
+    "as_serialized_hlo_module_proto(), as_text() or --xla_dump_to write it";
 
 struct Magic {
   std::string_view bytes;
@@ -67,7 +69,6 @@ constexpr Magic kMagics[] = {
 };
 // First words of text, after blanks and comments.
 constexpr Magic kTexts[] = {
-    {"HloModule", "HLO text"},
     {"module", "MLIR text (StableHLO)"},
     {"#loc", "MLIR text (StableHLO)"},
     {"#map", "MLIR text"},
@@ -303,6 +304,13 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t m
     return UserError("the file is larger than 2 GiB");
   }
   ImportedWorkload out;
+  if (LooksLikeHloText(bytes)) {
+    ASSIGN_OR_RETURN(ParsedText parsed, ParseHloText(bytes));
+    out.module = std::move(parsed.module);
+    out.num_partitions = parsed.num_partitions;
+    out.container = "HLO text";
+    return out;
+  }
   pb::HloModuleProto module;
   // A field-15 string that starts the file or not: only Workload has it.
   if (Parse(bytes, max_parsed, &out.workload) && out.workload.format() == kWorkloadFormat) {

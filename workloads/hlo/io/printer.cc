@@ -1,4 +1,6 @@
 // Text that reads like HLO.
+#include "workloads/hlo/io/printer.h"
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -8,7 +10,6 @@
 #include "configs/printable.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/sharding_text.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/shape_proto.h"
@@ -17,6 +18,8 @@ namespace tpusim::hlo {
 namespace {
 
 constexpr size_t kMaxLiteralElements = 16;
+// Where computations run that say nothing else.
+constexpr std::string_view kMainThread = "main";
 
 // Names of a text: `name=value` in the order in which they were added.
 class AttributeList {
@@ -81,7 +84,10 @@ std::string LiteralText(const Instruction& constant) {
       return (*values)[i] != 0 ? "true" : "false";
     }
     if (integral) return fmt::format("{}", (*IntElements(literal))[i]);
-    return fmt::format("{:.6g}", (*values)[i]);
+    // As many digits as give the same number again.
+    if (constant.shape().element_type == PrimitiveType::kF64)
+      return fmt::format("{}", (*values)[i]);
+    return fmt::format("{}", static_cast<float>((*values)[i]));
   };
   if (constant.shape().IsScalar()) return element(0);
   std::vector<std::string> elements;
@@ -205,6 +211,17 @@ void AddCalled(const Instruction& i, AttributeList* out) {
   }
 }
 
+// {{0}: (1, {})}
+std::string OutputAliasingText(const pb::HloInstructionProto& a) {
+  std::vector<std::string> parts;
+  for (const auto& alias : a.output_operand_aliasing()) {
+    parts.push_back(fmt::format("{{{}}}: ({}, {{{}}})", fmt::join(alias.output_shape_index(), ","),
+                                alias.operand_index(),
+                                fmt::join(alias.operand_shape_index(), ",")));
+  }
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
 void AddOpAttributes(const Instruction& i, AttributeList* out) {
   const pb::HloInstructionProto& a = i.attrs();
   switch (i.opcode()) {
@@ -213,6 +230,7 @@ void AddOpAttributes(const Instruction& i, AttributeList* out) {
       break;
     case Opcode::kCompare:
       out->Add("direction", a.comparison_direction());
+      if (!a.comparison_type().empty()) out->Add("type", a.comparison_type());
       break;
     case Opcode::kSlice: {
       std::vector<std::string> parts;
@@ -244,6 +262,9 @@ void AddOpAttributes(const Instruction& i, AttributeList* out) {
     case Opcode::kCustomCall:
       out->Add("custom_call_target", Quoted(a.custom_call_target()));
       out->AddIf(a.custom_call_has_side_effect(), "custom_call_has_side_effect");
+      if (a.output_operand_aliasing_size() > 0) {
+        out->Add("output_to_operand_aliasing", OutputAliasingText(a));
+      }
       break;
     case Opcode::kTopk:
       out->Add("k", std::to_string(a.k()));
@@ -415,6 +436,7 @@ std::string ToString(const Instruction& instruction) {
   }
   const std::string metadata = MetadataText(instruction);
   if (!metadata.empty()) list.Add("metadata", "{" + metadata + "}");
+  if (!attrs.backend_config().empty()) list.Add("backend_config", Quoted(attrs.backend_config()));
   return configs::Printable(fmt::format("{}%{} = {} {}({}){}", instruction.IsRoot() ? "ROOT " : "",
                                         instruction.name(), instruction.shape().ToString(true),
                                         OpcodeName(instruction.opcode()), inside, list.text()));
@@ -434,11 +456,19 @@ std::string ToString(const Computation& computation) {
   for (const Instruction* instruction : computation.Order()) {
     text += "  " + ToString(*instruction) + "\n";
   }
-  return text + "}\n";
+  text += '}';
+  const std::string& thread = computation.attrs().execution_thread();
+  if (!thread.empty() && thread != kMainThread) {
+    text += configs::Printable(fmt::format(", execution_thread={}", Quoted(thread)));
+  }
+  return text + '\n';
 }
 
 std::string ToString(const Module& module) {
   AttributeList list;
+  if (module.entry() != nullptr && !module.entry()->schedule().empty()) {
+    list.Add("is_scheduled", "true");
+  }
   const auto& aliases = module.fields().input_output_alias().entries();
   if (!aliases.empty()) {
     std::vector<std::string> parts;

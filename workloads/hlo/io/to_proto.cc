@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/wire.h"
 #include "workloads/hlo/ir/shape_proto.h"
 
 namespace tpusim::hlo {

@@ -174,4 +174,27 @@ void RemoveFrontendAttribute(Instruction* instruction, const std::string& key) {
   if (attrs.frontend_attributes().map().empty()) attrs.clear_frontend_attributes();
 }
 
+bool IsOffLoaded(const Instruction& start) {
+  return start.opcode() == Opcode::kAsyncStart &&
+         start.attrs().async_execution_thread() == kSparseCoreThread;
+}
+
+const Instruction& WrappedBy(const Instruction& start) {
+  return start.opcode() == Opcode::kAsyncStart ? *start.called()[0]->root() : start;
+}
+
+std::optional<Placement> PlacementOf(const Instruction& i) {
+  if (i.opcode() != Opcode::kCustomCall) return std::nullopt;
+  const std::string& target = i.attrs().custom_call_target();
+  if (target == "MoveToHost") return Placement::kToHost;
+  if (target == "MoveToDevice") return Placement::kToDevice;
+  if (target != "annotate_device_placement") return std::nullopt;
+  const std::string where = FrontendAttribute(i, "_xla_buffer_placement").value_or("device");
+  return IsHostMemoryKind(where) ? Placement::kToHost : Placement::kToDevice;
+}
+
+bool IsHostMemoryKind(std::string_view kind) {
+  return kind == "pinned_host" || kind == "unpinned_host" || kind == "host";
+}
+
 }  // namespace tpusim::hlo

@@ -104,6 +104,26 @@ inline bool HasChannel(const Instruction& i) { return i.attrs().channel_id() > 0
 absl::StatusOr<std::vector<int64_t>> TransposedIota(const std::vector<int64_t>& dims,
                                                     const std::vector<int64_t>& perm);
 
+// ---- Asynchronous pairs ----------------------------------------------------
+
+// As the TPU compiler names the thread of what the SparseCores run.
+inline constexpr std::string_view kSparseCoreThread = "sparsecore";
+// A start whose collective the SparseCores run.
+bool IsOffLoaded(const Instruction& start);
+// The operation that an async-start wraps; the instruction itself otherwise.
+const Instruction& WrappedBy(const Instruction& start);
+
+// ---- Custom calls that the compiler knows ----------------------------------
+
+// Target of the call that stands for memory with arbitrary content.
+inline constexpr std::string_view kAllocateBuffer = "AllocateBuffer";
+// Calls that move a value between the memories of device and host.
+enum class Placement { kToHost, kToDevice };
+// nullopt: not a custom call that places a value.
+std::optional<Placement> PlacementOf(const Instruction& instruction);
+// JAX's name of a kind of memory that is the host's.
+bool IsHostMemoryKind(std::string_view kind);
+
 // ---- Frontend attributes ---------------------------------------------------
 
 std::optional<std::string> FrontendAttribute(const Instruction& instruction,

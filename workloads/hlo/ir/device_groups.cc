@@ -172,16 +172,8 @@ void ClearGroups(pb::HloInstructionProto& attrs) {
 
 bool IdsAreReplicasOfAllPartitions(const Instruction& collective) {
   if (collective.attrs().use_global_device_ids() || !HasChannel(collective)) return false;
-  switch (collective.opcode()) {
-    case Opcode::kAllReduce:
-    case Opcode::kAllReduceStart:
-    case Opcode::kAllGather:
-    case Opcode::kAllGatherStart:
-    case Opcode::kReduceScatter:
-      return true;
-    default:
-      return false;
-  }
+  return CombinesAcrossDevices(collective.opcode()) || collective.opcode() == Opcode::kAllGather ||
+         collective.opcode() == Opcode::kAllGatherStart;
 }
 
 absl::StatusOr<Groups> Expand(const Instruction& collective, int64_t num_partitions) {

@@ -54,21 +54,9 @@ std::vector<Computation*> CalledBy(const Computation& computation) {
 }
 
 bool SideEffectOf(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-    case Opcode::kSend:
-    case Opcode::kSendDone:
-    case Opcode::kRecv:
-    case Opcode::kRecvDone:
-    case Opcode::kInfeed:
-    case Opcode::kOutfeed:
-    case Opcode::kRng:
-    case Opcode::kRngGetAndUpdateState:
-      return true;
-    case Opcode::kCustomCall:
-      return instruction.attrs().custom_call_has_side_effect();
-    default:
-      return false;
-  }
+  return (OpcodeTraitsOf(instruction.opcode()) & kSideEffect) != 0 ||
+         (instruction.opcode() == Opcode::kCustomCall &&
+          instruction.attrs().custom_call_has_side_effect());
 }
 
 // Which computations have side effects, those that they call included; each is

@@ -24,20 +24,6 @@ int64_t SaturatingMul(int64_t a, int64_t b) { return b > 0 && a > kMost / b ? kM
 // Calls nested by the thousand would make names as long as the module.
 constexpr size_t kMaxOpName = 4096;
 
-// Whoever rewrites what these call expects it to have one caller.
-bool OwnsCallees(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-    case Opcode::kCall:
-    case Opcode::kFusion:
-    case Opcode::kAsyncStart:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Where the names of a callee's instructions go on: inside a callee op_names
 // start anew ("mul" called from "jit(f)/layer") or repeat the call's own name.
 struct Scope {

@@ -1,5 +1,6 @@
 #include "workloads/hlo/ir/opcode.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <unordered_map>
@@ -10,11 +11,11 @@ namespace {
 struct OpcodeRow {
   std::string_view name;
   int arity;
-  unsigned flags;
+  unsigned traits;
 };
 
 constexpr OpcodeRow kTable[] = {
-#define TPUSIM_HLO_ROW(enumerator, name, arity, flags) {name, arity, flags},
+#define TPUSIM_HLO_ROW(enumerator, name, arity, traits) {name, arity, traits},
     TPUSIM_HLO_OPCODES(TPUSIM_HLO_ROW)
 #undef TPUSIM_HLO_ROW
 };
@@ -32,8 +33,12 @@ constexpr std::pair<std::string_view, std::string_view> kOldCompares[] = {
 }  // namespace
 
 std::string_view OpcodeName(Opcode opcode) { return kTable[static_cast<int>(opcode)].name; }
-int OpcodeArity(Opcode opcode) { return kTable[static_cast<int>(opcode)].arity; }
-unsigned OpcodeFlagsOf(Opcode opcode) { return kTable[static_cast<int>(opcode)].flags; }
+int OpcodeArity(Opcode opcode) { return std::max(kTable[static_cast<int>(opcode)].arity, -1); }
+int FewestOperands(Opcode opcode) {
+  const int arity = kTable[static_cast<int>(opcode)].arity;
+  return arity >= 0 ? arity : -1 - arity;
+}
+unsigned OpcodeTraitsOf(Opcode opcode) { return kTable[static_cast<int>(opcode)].traits; }
 
 std::optional<Opcode> OpcodeFromName(std::string_view name) {
   static const auto* by_name = [] {

@@ -59,10 +59,7 @@ bool LayoutsEqual(const Shape& a, const Shape& b) {
 
 std::string LayoutText(const Shape& shape) {
   const Layout& layout = shape.layout;
-  std::string text = fmt::format(
-      "{}",
-      fmt::join(layout.minor_to_major.empty() ? RowMajor(shape.rank()) : layout.minor_to_major,
-                ","));
+  std::string text = fmt::format("{}", fmt::join(MinorToMajor(shape), ","));
   std::string suffix;
   if (!layout.tiles.empty()) {
     suffix += "T";
@@ -144,6 +141,40 @@ bool IsRowMajor(const Shape& shape) {
   return order.empty() || order == RowMajor(shape.rank());
 }
 
+std::vector<int64_t> MinorToMajor(const Shape& array) {
+  return array.layout.minor_to_major.empty() ? RowMajor(array.rank()) : array.layout.minor_to_major;
+}
+
+int64_t MinorDimension(const Shape& array, int64_t place) {
+  if (place >= array.rank()) return -1;
+  const std::vector<int64_t>& order = array.layout.minor_to_major;
+  return order.empty() ? array.rank() - 1 - place : order[static_cast<size_t>(place)];
+}
+
+int64_t PlaceFromMinor(const Shape& array, int64_t dimension) {
+  const std::vector<int64_t>& order = array.layout.minor_to_major;
+  if (order.empty()) return array.rank() - 1 - dimension;
+  return std::find(order.begin(), order.end(), dimension) - order.begin();
+}
+
+std::vector<int64_t> PhysicalDims(const Shape& array) {
+  std::vector<int64_t> dims(array.dims.size());
+  for (int64_t place = 0; place < array.rank(); ++place) {
+    dims[dims.size() - 1 - static_cast<size_t>(place)] =
+        array.dims[static_cast<size_t>(MinorDimension(array, place))];
+  }
+  return dims;
+}
+
+bool SameOrder(const Shape& a, const Shape& b) {
+  return a.layout.minor_to_major == b.layout.minor_to_major || MinorToMajor(a) == MinorToMajor(b);
+}
+
+Shape WithOrder(Shape array, std::vector<int64_t> minor_to_major) {
+  array.layout.minor_to_major = std::move(minor_to_major);
+  return array;
+}
+
 Shape MakeShape(PrimitiveType type, std::vector<int64_t> dims) {
   Shape shape;
   shape.element_type = type;
@@ -174,6 +205,10 @@ std::vector<const Shape*> Leaves(const Shape& shape) {
     for (const Shape* leaf : Leaves(element)) leaves.push_back(leaf);
   }
   return leaves;
+}
+
+bool OnHost(const Shape& shape) {
+  return !shape.IsTuple() && shape.layout.memory_space == kHostSpace;
 }
 
 }  // namespace tpusim::hlo

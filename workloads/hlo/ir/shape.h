@@ -102,11 +102,29 @@ Shape MakeTokenShape();
 Shape MakeTupleShape(std::vector<Shape> shapes);
 // Same element type and dimensions, layouts ignored.
 bool SameDims(const Shape& a, const Shape& b);
+// In the memory of the host; false for tuples.
+bool OnHost(const Shape& shape);
 // Leaves in pre-order; a shape that is no tuple is its own only leaf.
 std::vector<const Shape*> Leaves(const Shape& shape);
 bool IsRowMajor(const Shape& shape);
 // {rank - 1, ..., 0}
 std::vector<int64_t> RowMajor(int64_t rank);
+
+// ---- Order in memory ---------------------------------------------------------
+// "Minor" is a matter of the layout, never of the number of a dimension.
+
+// Dimensions of an array, fastest first; row-major if the layout says nothing.
+std::vector<int64_t> MinorToMajor(const Shape& array);
+// The `place`-th fastest dimension of an array, 0 for the fastest; -1 if it has none.
+int64_t MinorDimension(const Shape& array, int64_t place = 0);
+// The inverse: how many dimensions are faster than `dimension`.
+int64_t PlaceFromMinor(const Shape& array, int64_t dimension);
+// Extents in the order of memory, slowest first.
+std::vector<int64_t> PhysicalDims(const Shape& array);
+// Are the dimensions in the same order in memory?
+bool SameOrder(const Shape& a, const Shape& b);
+// `array` with its dimensions in this order, fastest first; tiles and all else stay.
+Shape WithOrder(Shape array, std::vector<int64_t> minor_to_major);
 
 }  // namespace tpusim::hlo
 

@@ -104,8 +104,7 @@ pb::ShapeProto ShapeToProto(const Shape& shape) {
   pb::LayoutProto& layout = *proto.mutable_layout();
   // Bytes that we serialized ourselves.
   TPUSIM_CHECK(layout.ParseFromString(shape.layout.other), "layout of " + shape.ToString());
-  const std::vector<int64_t> order =
-      shape.layout.minor_to_major.empty() ? RowMajor(shape.rank()) : shape.layout.minor_to_major;
+  const std::vector<int64_t> order = MinorToMajor(shape);
   layout.mutable_minor_to_major()->Add(order.begin(), order.end());
   for (const auto& tile : shape.layout.tiles) {
     layout.add_tiles()->mutable_dimensions()->Add(tile.begin(), tile.end());

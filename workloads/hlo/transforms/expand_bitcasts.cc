@@ -60,7 +60,10 @@ void Expand(Instruction* bitcast) {
   value = Reshaped(value, Permuted(bitcast->shape().dims, order));
   std::vector<int64_t> back(order.size());
   for (size_t d = 0; d < order.size(); ++d) back[order[d]] = static_cast<int64_t>(d);
-  bitcast->ReplaceAllUsesWith(Transposed(value, back));
+  Instruction* result = Transposed(value, back);
+  // Bitcasts of it need its layout.
+  if (result != bitcast->operand(0)) result->set_shape(bitcast->shape());
+  bitcast->ReplaceAllUsesWith(result);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/pipeline/control.h"
 
@@ -11,9 +12,6 @@ namespace {
 using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
-
-// As the TPU compiler names the thread.
-constexpr char kSparseCoreThread[] = "sparsecore";
 
 hlo::Shape Flag() { return hlo::MakeShape(hlo::PrimitiveType::kU32, {}); }
 
@@ -75,7 +73,7 @@ void OffLoad(Instruction* i) {
       Opcode::kAsyncStart, hlo::MakeTupleShape({hlo::MakeTupleShape(shapes), i->shape(), Flag()}),
       i->operands(), i->name() + "-start");
   start->set_called({inner});
-  start->mutable_attrs().set_async_execution_thread(kSparseCoreThread);
+  start->mutable_attrs().set_async_execution_thread(std::string(hlo::kSparseCoreThread));
   *start->mutable_attrs().mutable_metadata() = i->attrs().metadata();
   Replace(i, computation->Add(Opcode::kAsyncDone, i->shape(), {start}, i->name() + "-done"));
 }
@@ -95,32 +93,32 @@ Instruction* MakeSynchronous(Instruction& all_gather_done) {
   return whole;
 }
 
-bool IsOffLoaded(const Instruction& start) {
-  return start.opcode() == Opcode::kAsyncStart &&
-         start.attrs().async_execution_thread() == kSparseCoreThread;
-}
-
 bool CarriesGathers(const Instruction& i) {
   return i.opcode() == Opcode::kDot || i.opcode() == Opcode::kConvolution ||
          (i.opcode() == Opcode::kFusion && i.attrs().fusion_kind() == "kOutput");
 }
 
-absl::Status MakeCollectivesAsync(hlo::Module& module, const target::Target& target) {
+absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext& context,
+                                          const AsyncOptions& options) {
+  bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
       const bool one = i->operands().size() == 1;
-      if (i->opcode() == Opcode::kCollectivePermute && one) {
+      if (options.permutes && i->opcode() == Opcode::kCollectivePermute && one) {
         Split(i, Opcode::kCollectivePermuteStart, Opcode::kCollectivePermuteDone,
               hlo::MakeTupleShape({i->operand(0)->shape(), i->shape(), Flag(), Flag()}));
-      } else if (OffLoads(*i, target.chip().sparse_core)) {
+      } else if (options.offload && OffLoads(*i, context.target.chip().sparse_core)) {
         OffLoad(i);
-      } else if (i->opcode() == Opcode::kAllGather && one) {
+      } else if (options.all_gathers && i->opcode() == Opcode::kAllGather && one) {
         Split(i, Opcode::kAllGatherStart, Opcode::kAllGatherDone,
               hlo::MakeTupleShape({i->operand(0)->shape(), i->shape()}));
+      } else {
+        continue;
       }
+      changed = true;
     }
   }
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

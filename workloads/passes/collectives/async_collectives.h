@@ -12,20 +12,25 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_
 #define TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/target/target.h"
+#include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
-absl::Status MakeCollectivesAsync(hlo::Module& module, const target::Target& target);
+// Which kinds are looked at.
+struct AsyncOptions {
+  bool permutes = true;
+  bool all_gathers = true;  // that are not off-loaded
+  bool offload = true;
+};
+absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext& context,
+                                          const AsyncOptions& options = {});
 
 // Takes back what MakeCollectivesAsync did to an all-gather: returns the synchronous
 // one that takes the place of this done. The two halves stay, unused.
 hlo::Instruction* MakeSynchronous(hlo::Instruction& all_gather_done);
 
-// A start whose collective the SparseCores run.
-bool IsOffLoaded(const hlo::Instruction& start);
 // A matrix product: an asynchronous all-gather moves on while it runs.
 bool CarriesGathers(const hlo::Instruction& i);
 

@@ -1,24 +1,29 @@
-// Layout: which reshapes and transposes move data and which only rename it.
+// Layout: the order of dimensions in memory of every array.
 //
-// Arrays lie in tiles of sublanes x lanes over their last two dimensions
-// (row-major otherwise). A reshape that leaves those tiles where they are is a
-// bitcast and costs nothing; any other is a relayout, a kernel of its own or part
-// of one.
+// Arrays lie in tiles of sublanes x lanes over their two fastest dimensions. Which ones these
+// are decides how much is padding, what has to cross lanes, and which transposes and reshapes
+// move nothing. Arguments and results have the layout that the program states, or the default
+// of their shape (target::Target::DefaultOrder); all others are chosen:
+//
+//   order_classes   values that lie alike
+//   pose_*          what the operations of the module ask for, family by family
+//   layout_cost     cycles of an order
+//   choose_layouts  the choice
+//   apply_layouts   layouts and copies into the module
+//   same_bytes      which transposes and reshapes are bitcasts now
 #ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_H_
 #define TPUSIM_WORKLOADS_PASSES_LAYOUT_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pass.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
 
-// Makes every array row-major, whatever order the file gave it, and turns free reshapes
-// and transposes into bitcasts.
-absl::Status AssignLayouts(hlo::Module& module, const target::Target& target);
-
-// Does an array of this shape lie in memory exactly as one of that shape?
-bool SameTiling(const hlo::Shape& from, const hlo::Shape& to, const target::Target& target);
+// A module that was compiled already (it has fusions, or layouts with tiles) keeps its layouts.
+// Reshapes and transposes that move nothing become bitcasts.
+absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 

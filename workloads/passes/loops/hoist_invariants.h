@@ -8,13 +8,14 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_LOOPS_HOIST_INVARIANTS_H_
 #define TPUSIM_WORKLOADS_PASSES_LOOPS_HOIST_INVARIANTS_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/target/target.h"
+#include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
-absl::Status HoistInvariants(hlo::Module& module, const target::Target& target);
+// Whether there was any.
+absl::StatusOr<bool> HoistInvariants(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 

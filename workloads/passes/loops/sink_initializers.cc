@@ -42,8 +42,9 @@ bool UsedElementwise(const Instruction& value) {
 }
 
 Instruction* Broadcast(Computation* computation, Instruction* scalar, const hlo::Shape& like) {
-  return computation->Add(Opcode::kBroadcast,
-                          hlo::MakeShape(scalar->shape().element_type, like.dims), {scalar});
+  const hlo::Shape shape = hlo::MakeShape(scalar->shape().element_type, like.dims);
+  return computation->Add(Opcode::kBroadcast, hlo::WithOrder(shape, hlo::MinorToMajor(like)),
+                          {scalar});
 }
 
 void SinkInto(Computation* body, const hlo::LoopCounter& counter, Instruction* element,
@@ -68,16 +69,20 @@ void SinkInto(Computation* body, const hlo::LoopCounter& counter, Instruction* e
   }
 }
 
-void SinkInitializersOf(Instruction& loop) {
+// Whether there was one.
+bool SinkInitializersOf(Instruction& loop) {
   Instruction* init = loop.operand(0);
   const auto counter = hlo::CounterWithStart(loop);
   if (init->opcode() != Opcode::kTuple || init->users().size() != 1 || !counter.has_value() ||
       hlo::TripCount(loop).value_or(0) < 1) {
-    return;
+    return false;
   }
   Computation* body = loop.called()[0];
   const Computation& condition = *loop.called()[1];
-  if (Elements(*body, counter->index).empty() || body->root()->opcode() != Opcode::kTuple) return;
+  if (Elements(*body, counter->index).empty() || body->root()->opcode() != Opcode::kTuple) {
+    return false;
+  }
+  bool changed = false;
   for (size_t n = 0; n < init->operands().size(); ++n) {
     const auto index = static_cast<int64_t>(n);
     Instruction* initial = init->operand(n);
@@ -88,21 +93,24 @@ void SinkInitializersOf(Instruction& loop) {
     SinkInto(body, *counter, elements[0], *initial);
     Instruction* memory =
         loop.parent()->Add(Opcode::kCustomCall, initial->shape(), {}, "allocate", initial);
-    memory->mutable_attrs().set_custom_call_target(std::string(kAllocateBuffer));
+    memory->mutable_attrs().set_custom_call_target(std::string(hlo::kAllocateBuffer));
     init->ReplaceOperand(n, memory);
+    changed = true;
   }
+  return changed;
 }
 
 }  // namespace
 
-absl::Status SinkInitializers(hlo::Module& module, const target::Target&) {
+absl::StatusOr<bool> SinkInitializers(hlo::Module& module, const PassContext&) {
+  bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
-      if (i->opcode() == Opcode::kWhile) SinkInitializersOf(*i);
+      if (i->opcode() == Opcode::kWhile) changed = SinkInitializersOf(*i) || changed;
     }
-    computation->RemoveDead();
+    changed = computation->RemoveDead() > 0 || changed;
   }
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

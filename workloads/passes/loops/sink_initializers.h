@@ -8,20 +8,15 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_SINK_INITIALIZERS_H_
 #define TPUSIM_WORKLOADS_PASSES_SINK_INITIALIZERS_H_
 
-#include <string_view>
-
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/target/target.h"
+#include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
-// target::Target of the custom call that stands for memory with arbitrary content.
-inline constexpr std::string_view kAllocateBuffer = "AllocateBuffer";
-
 // For loops that count (hlo::CounterWithStart) and run at least once, and
 // accumulators that the body reads in elementwise operations only and replaces.
-absl::Status SinkInitializers(hlo::Module& module, const target::Target& target);
+absl::StatusOr<bool> SinkInitializers(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/memory/memory_plan.h"
 #include "workloads/passes/pipeline/control.h"
 
 namespace tpusim::passes {
@@ -23,33 +23,6 @@ using hlo::Shape;
 // How often a loop body counts as run, as in the TPU compiler
 // (xla_tpu_memory_space_assignment_while_execution_count).
 constexpr double kLoopWeight = 5;
-
-// A compiler-made kernel that moves its operands through windows.
-bool IsKernel(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kFusion:
-    case Opcode::kDot:
-    case Opcode::kConvolution:
-    case Opcode::kReduce:
-    case Opcode::kReduceWindow:
-    case Opcode::kMap:
-    case Opcode::kBroadcast:
-    case Opcode::kIota:
-    case Opcode::kReshape:
-    case Opcode::kTranspose:
-    case Opcode::kSlice:
-    case Opcode::kDynamicSlice:
-    case Opcode::kPad:
-    case Opcode::kConcatenate:
-    case Opcode::kReverse:
-    case Opcode::kCopy:
-    case Opcode::kBitcastConvert:
-    case Opcode::kGather:
-      return true;
-    default:
-      return hlo::IsElementwise(i.opcode());
-  }
-}
 
 struct Candidate {
   Instruction* maker = nullptr;
@@ -67,7 +40,7 @@ bool Follow(Instruction* value, Candidate& candidate) {
       if (!Follow(user, candidate)) return false;
       continue;
     }
-    if (!IsKernel(*user) || InPlaceOperand(*user) >= 0) return false;
+    if (!hlo::MovesThroughWindows(user->opcode()) || !hlo::InPlaceResults(*user).empty()) return false;
     candidate.readers.push_back(user);
   }
   return true;
@@ -80,7 +53,7 @@ bool IsPlaceable(const Shape& shape) {
 // The arrays that an instruction makes and that may be elsewhere than in HBM.
 std::vector<Candidate> CandidatesOf(Instruction& i) {
   std::vector<Candidate> found;
-  if (!IsKernel(i) || i.IsRoot() || InPlaceOperand(i) >= 0) return found;
+  if (!hlo::MovesThroughWindows(i.opcode()) || i.IsRoot() || !hlo::InPlaceResults(i).empty()) return found;
   const auto add = [&](Candidate candidate, Instruction* value) {
     if (Follow(value, candidate) && !candidate.readers.empty()) {
       found.push_back(std::move(candidate));
@@ -149,7 +122,9 @@ class Placer {
     }
   }
 
-  void Run() {
+  // Whether anything found a place.
+  bool Run() {
+    bool placed = false;
     // The program's order decides between equals.
     std::stable_sort(ranked_.begin(), ranked_.end(),
                      [](const Ranked& a, const Ranked& b) { return a.gain > b.gain; });
@@ -158,8 +133,11 @@ class Placer {
       for (const Instruction* reader : ranked.candidate.readers) {
         ranked.last = std::max(ranked.last, ranked.timeline->position.at(reader));
       }
-      if (Fits(ranked)) Place(ranked);
+      if (!Fits(ranked)) continue;
+      Place(ranked);
+      placed = true;
     }
+    return placed;
   }
 
  private:
@@ -233,7 +211,8 @@ const Instruction* FindIn(const hlo::Module& module, bool vmem) {
 
 }  // namespace
 
-absl::Status PlaceInCmem(hlo::Module& module, const target::Target& target) {
+absl::StatusOr<bool> PlaceInCmem(hlo::Module& module, const PassContext& context) {
+  const target::Target& target = context.target;
   const Bytes capacity = target.UsableCmem();
   if (const Instruction* placed = FindIn(module, /*vmem=*/false);
       placed != nullptr && capacity == Bytes(0)) {
@@ -241,10 +220,8 @@ absl::Status PlaceInCmem(hlo::Module& module, const target::Target& target) {
         fmt::format("{} is in CMEM (S({}) in its layout), which {} does not have; v4 and v4i do",
                     placed->Describe(), hlo::kCmemSpace, target.chip().name));
   }
-  if (capacity > Bytes(0) && FindIn(module, /*vmem=*/true) == nullptr) {
-    Placer(module, target, capacity).Run();
-  }
-  return absl::OkStatus();
+  if (capacity == Bytes(0) || FindIn(module, /*vmem=*/true) != nullptr) return false;
+  return Placer(module, target, capacity).Run();
 }
 
 bool MayUseCmem(const hlo::Module& module) {

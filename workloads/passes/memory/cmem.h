@@ -20,14 +20,14 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_CMEM_H_
 #define TPUSIM_WORKLOADS_PASSES_CMEM_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/target/target.h"
+#include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
 // The module must be scheduled. Error: something is in CMEM and the chip has none.
-absl::Status PlaceInCmem(hlo::Module& module, const target::Target& target);
+absl::StatusOr<bool> PlaceInCmem(hlo::Module& module, const PassContext& context);
 
 // Whether anything is in CMEM or could be.
 bool MayUseCmem(const hlo::Module& module);

@@ -47,9 +47,11 @@ Instruction* CopyOf(Instruction* value) {
   return copy;
 }
 
-void CopyLoopInputs(Instruction& loop, const std::set<int64_t>& donated, bool in_entry) {
+// Whether any of them needs one.
+bool CopyLoopInputs(Instruction& loop, const std::set<int64_t>& donated, bool in_entry) {
   Instruction* init = loop.operand(0);
-  if (init->opcode() != Opcode::kTuple) return;
+  if (init->opcode() != Opcode::kTuple) return false;
+  bool changed = false;
   for (size_t leaf = 0; leaf < init->operands().size(); ++leaf) {
     Instruction* value = init->operand(leaf);
     if (!value->shape().IsArray() || value->shape().IsScalar()) continue;
@@ -62,18 +64,21 @@ void CopyLoopInputs(Instruction& loop, const std::set<int64_t>& donated, bool in
                         storage->opcode() == Opcode::kGetTupleElement;
     if (kept_argument || shared || storage->opcode() == Opcode::kConstant) {
       init->ReplaceOperand(leaf, CopyOf(value));
+      changed = true;
     }
   }
+  return changed;
 }
 
 }  // namespace
 
-absl::Status InsertCopies(hlo::Module& module, const target::Target&) {
+absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext&) {
+  bool changed = false;
   const std::set<int64_t> donated = DonatedParameters(module);
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
       if (i->opcode() == Opcode::kWhile) {
-        CopyLoopInputs(*i, donated, computation == module.entry());
+        changed = CopyLoopInputs(*i, donated, computation == module.entry()) || changed;
       }
     }
   }
@@ -86,12 +91,15 @@ absl::Status InsertCopies(hlo::Module& module, const target::Target&) {
   };
   if (root->opcode() == Opcode::kTuple) {
     for (size_t n = 0; n < root->operands().size(); ++n) {
-      if (needs_copy(root->operand(n))) root->ReplaceOperand(n, CopyOf(root->operand(n)));
+      if (!needs_copy(root->operand(n))) continue;
+      root->ReplaceOperand(n, CopyOf(root->operand(n)));
+      changed = true;
     }
   } else if (needs_copy(root)) {
     entry->set_root(CopyOf(root));
+    changed = true;
   }
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

@@ -10,13 +10,13 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_COPIES_H_
 #define TPUSIM_WORKLOADS_PASSES_COPIES_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/target/target.h"
+#include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
-absl::Status InsertCopies(hlo::Module& module, const target::Target& target);
+absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/memory/donation.h"
 #include "workloads/passes/memory/placement.h"
@@ -62,8 +63,7 @@ class Planner {
       }
     }
     NotePeak();
-    donations_ = Donations(module);
-    Visit(entry, parameters);
+    Visit(entry, parameters, Donations(module));
     plan_.live_at_peak = LiveAtPeak();
     std::sort(plan_.live_at_peak.begin(), plan_.live_at_peak.end(), [&](int32_t a, int32_t b) {
       return std::pair(-plan_.buffers[a].bytes.value(), a) <
@@ -83,7 +83,7 @@ class Planner {
 
   int32_t NewBuffer(const Instruction& i, const Shape& leaf) {
     const bool in_vmem = leaf.IsArray() && leaf.layout.memory_space == hlo::kVmemSpace;
-    const Bytes bytes = OnHost(leaf) || in_vmem ? Bytes(0) : target_.PaddedSize(leaf);
+    const Bytes bytes = hlo::OnHost(leaf) || in_vmem ? Bytes(0) : target_.PaddedSize(leaf);
     if (bytes == Bytes(0)) return kNoBuffer;
     const bool in_cmem = leaf.IsArray() && leaf.layout.memory_space == hlo::kCmemSpace;
     plan_.buffers.push_back({i.name(), leaf.ToString(), bytes, in_cmem});
@@ -148,33 +148,36 @@ class Planner {
         const int64_t first = LeafOffset(i.operand(0)->shape(), i.attrs().tuple_index());
         return LeafBuffers(from.begin() + first, from.begin() + first + LeafCount(i.shape()));
       }
-      case Opcode::kBitcast:
-      case Opcode::kOptBarrier:
-      case Opcode::kWhile:
-        return known.at(i.operand(0));
-      case Opcode::kAddDependency:
-      case Opcode::kDomain:
-      case Opcode::kAsyncUpdate:
-        return known.at(i.operand(0));
-      case Opcode::kCollectivePermuteStart:
-      case Opcode::kAllGatherStart:
-      case Opcode::kCopyStart:
-      case Opcode::kAsyncStart:
-        return StartBuffers(i, known, fresh);
-      case Opcode::kCollectivePermuteDone:
-      case Opcode::kAllGatherDone:
-      case Opcode::kAsyncDone:
-      case Opcode::kCopyDone:
-        return ResultOfStart(*i.operand(0), known.at(i.operand(0)));
-      case Opcode::kAllReduceDone:
-        return known.at(i.operand(0));
       default:
         break;
     }
-    const int in_place = InPlaceOperand(i);
-    if (in_place >= 0) return known.at(i.operand(in_place));
-    fresh = NewBuffers(i);
-    return fresh;
+    if (hlo::ForwardsOperand(i.opcode())) return known.at(i.operand(0));
+    // The start of an all-reduce has its result, not what it works on as well.
+    if (hlo::IsAsyncStart(i.opcode()) && i.opcode() != Opcode::kAllReduceStart) {
+      return StartBuffers(i, known, fresh);
+    }
+    if (hlo::IsAsyncDone(i.opcode())) {
+      return ResultOfStart(*i.operand(0), known.at(i.operand(0)));
+    }
+    const std::vector<hlo::InPlaceResult> in_place = hlo::InPlaceResults(i);
+    if (in_place.empty()) {
+      fresh = NewBuffers(i);
+      return fresh;
+    }
+    std::vector<const Shape*> leaves;
+    AppendLeaves(i.shape(), leaves);
+    LeafBuffers all(leaves.size(), kNoBuffer);
+    std::vector<bool> kept(leaves.size(), false);
+    for (const hlo::InPlaceResult& result : in_place) {
+      all[result.leaf] = known.at(i.operand(result.operand))[0];
+      kept[result.leaf] = true;
+    }
+    for (size_t n = 0; n < leaves.size(); ++n) {
+      if (kept[n]) continue;
+      all[n] = NewBuffer(i, *leaves[n]);
+      fresh.push_back(all[n]);
+    }
+    return all;
   }
 
   using BuffersOfValues = std::unordered_map<const Instruction*, LeafBuffers>;
@@ -220,7 +223,18 @@ class Planner {
     }
   }
 
-  void Visit(const Computation& computation, const std::vector<LeafBuffers>& parameters) {
+  // A loop's next values take the places of the last ones, as results those of donated
+  // arguments.
+  static std::vector<Donation> CarriedBy(const Instruction& loop) {
+    std::vector<Donation> carried;
+    for (int64_t leaf = 0; leaf < LeafCount(loop.shape()); ++leaf) {
+      carried.push_back({leaf, 0, leaf});
+    }
+    return carried;
+  }
+
+  void Visit(const Computation& computation, const std::vector<LeafBuffers>& parameters,
+             const std::vector<Donation>& donations) {
     const std::vector<Instruction*> order = computation.Order();
     std::unordered_map<const Instruction*, LeafBuffers> of;
     std::vector<LeafBuffers> made(order.size());
@@ -234,8 +248,7 @@ class Planner {
         for (int32_t b : of.at(o)) last_use[b] = n;
       }
     }
-    if (!donations_.empty()) {
-      const std::vector<Donation> donations = std::exchange(donations_, {});  // of the entry only
+    if (!donations.empty()) {
       std::unordered_map<int32_t, size_t> births;  // of buffers that have not moved
       for (size_t n = 0; n < made.size(); ++n) {
         for (int32_t b : made[n]) births[b] = n;
@@ -271,15 +284,16 @@ class Planner {
       NotePeak();
       const Instruction& i = *order[n];
       if (i.opcode() == Opcode::kWhile) {
-        for (const Computation* c : i.called()) Visit(*c, {of.at(&i)});
+        Visit(*i.called()[0], {of.at(&i)}, CarriedBy(i));
+        Visit(*i.called()[1], {of.at(&i)}, {});
       } else if (i.opcode() == Opcode::kConditional) {
         for (size_t b = 0; b < i.called().size(); ++b) {
-          Visit(*i.called()[b], {of.at(i.operand(b + 1))});
+          Visit(*i.called()[b], {of.at(i.operand(b + 1))}, {});
         }
       } else if (i.opcode() == Opcode::kCall) {
         std::vector<LeafBuffers> arguments;
         for (const Instruction* o : i.operands()) arguments.push_back(of.at(o));
-        Visit(*i.called()[0], arguments);
+        Visit(*i.called()[0], arguments, {});
       }
       for (int32_t b : memory.free_after[n]) {
         history_.push_back(~b);
@@ -315,7 +329,6 @@ class Planner {
 
   const target::Target& target_;
   MemoryPlan plan_;
-  std::vector<Donation> donations_;
   std::vector<int32_t> history_;  // b: buffer b comes; ~b: it goes
   size_t before_peak_ = 0;        // the part of it
   Bytes live_bytes_{0};           // in HBM
@@ -327,18 +340,6 @@ std::string Mebibytes(Bytes bytes) {
 }
 
 }  // namespace
-
-int InPlaceOperand(const Instruction& i) {
-  if (i.opcode() == Opcode::kDynamicUpdateSlice) return 0;
-  if (i.opcode() == Opcode::kScatter && i.shape().IsArray()) return 0;
-  if (i.opcode() != Opcode::kFusion) return -1;
-  const Instruction* root = i.called()[0]->root();
-  if (root->opcode() != Opcode::kDynamicUpdateSlice) return -1;
-  const Instruction* target = root->operand(0);
-  while (target->opcode() == Opcode::kBitcast) target = target->operand(0);
-  if (target->opcode() != Opcode::kParameter) return -1;
-  return static_cast<int>(target->attrs().parameter_number());
-}
 
 absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::Target& target) {
   MemoryPlan plan = Planner(target).Run(module);

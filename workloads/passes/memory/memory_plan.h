@@ -3,7 +3,8 @@
 //
 // Every array value has a buffer. Tuples and bitcasts share their operands'
 // buffers, a loop runs in the buffers of its initial values (what its body makes
-// anew takes a second buffer until the iteration ends), an update in place keeps
+// anew takes a second buffer until the iteration ends, unless the last value is of no use by then),
+// an update in place keeps
 // its operand's, and a result may take the buffer of a donated argument. A buffer lives from the
 // instruction that makes it to the last one that reads it, in schedule order; arguments and results
 // live throughout.
@@ -47,9 +48,6 @@ struct MemoryPlan {
 // The module must be scheduled. Error: more than the chip's usable HBM or its CMEM,
 // with how much and the largest buffers.
 absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::Target& target);
-
-// The operand whose buffer an update in place keeps, or -1.
-int InPlaceOperand(const hlo::Instruction& instruction);
 
 }  // namespace tpusim::passes
 

@@ -15,10 +15,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-bool IsHostKind(const std::string& kind) {
-  return kind == "pinned_host" || kind == "unpinned_host" || kind == "host";
-}
-
 void SetSpace(Instruction* i, int64_t space) {
   Shape shape = i->shape();
   if (shape.IsTuple() || shape.layout.memory_space == space) return;
@@ -50,8 +46,8 @@ void GiveToParameter(Computation* callee, size_t number, const Shape& from) {
 }
 
 void Visit(Instruction* i) {
-  if (const auto placement = PlacementOf(*i)) {
-    SetSpace(i, *placement == Placement::kToHost ? hlo::kHostSpace : hlo::kHbmSpace);
+  if (const auto placement = hlo::PlacementOf(*i)) {
+    SetSpace(i, *placement == hlo::Placement::kToHost ? hlo::kHostSpace : hlo::kHbmSpace);
     return;
   }
   switch (i->opcode()) {
@@ -60,7 +56,7 @@ void Visit(Instruction* i) {
     case Opcode::kDynamicSlice:
     case Opcode::kDynamicUpdateSlice:
       // A part of what lives on the host is there too; elsewhere it is made anew.
-      if (OnHost(i->operand(0)->shape()) || OnHost(i->shape())) {
+      if (hlo::OnHost(i->operand(0)->shape()) || hlo::OnHost(i->shape())) {
         TakeSpaces(i, i->operand(0)->shape());
       }
       break;
@@ -104,16 +100,6 @@ void Visit(Instruction* i) {
 
 }  // namespace
 
-std::optional<Placement> PlacementOf(const Instruction& i) {
-  if (i.opcode() != Opcode::kCustomCall) return std::nullopt;
-  const std::string& target = i.attrs().custom_call_target();
-  if (target == "MoveToHost") return Placement::kToHost;
-  if (target == "MoveToDevice") return Placement::kToDevice;
-  if (target != "annotate_device_placement") return std::nullopt;
-  const std::string where = hlo::FrontendAttribute(i, "_xla_buffer_placement").value_or("device");
-  return IsHostKind(where) ? Placement::kToHost : Placement::kToDevice;
-}
-
 absl::Status AssignMemorySpaces(hlo::Module& module,
                                 const std::vector<std::string>& argument_memory_kinds) {
   const std::vector<Instruction*> arguments = module.entry()->parameters();
@@ -122,17 +108,13 @@ absl::Status AssignMemorySpaces(hlo::Module& module,
                                  argument_memory_kinds.size(), arguments.size()));
   }
   for (size_t n = 0; n < argument_memory_kinds.size(); ++n) {
-    if (IsHostKind(argument_memory_kinds[n])) SetSpace(arguments[n], hlo::kHostSpace);
+    if (hlo::IsHostMemoryKind(argument_memory_kinds[n])) SetSpace(arguments[n], hlo::kHostSpace);
   }
   // Callers before callees, operands before users.
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) Visit(i);
   }
   return absl::OkStatus();
-}
-
-bool OnHost(const Shape& shape) {
-  return !shape.IsTuple() && shape.layout.memory_space == hlo::kHostSpace;
 }
 
 }  // namespace tpusim::passes

@@ -9,7 +9,6 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_PLACEMENT_H_
 #define TPUSIM_WORKLOADS_PASSES_PLACEMENT_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,16 +17,10 @@
 
 namespace tpusim::passes {
 
-enum class Placement { kToHost, kToDevice };
-// nullopt: not a custom call that places a value.
-std::optional<Placement> PlacementOf(const hlo::Instruction& instruction);
-
 // `argument_memory_kinds` are JAX's names per entry parameter ("device",
 // "pinned_host"); empty = all on the device.
 absl::Status AssignMemorySpaces(hlo::Module& module,
                                 const std::vector<std::string>& argument_memory_kinds);
-
-bool OnHost(const hlo::Shape& shape);
 
 }  // namespace tpusim::passes
 

@@ -13,8 +13,7 @@ namespace {
 using Role = ScheduleNode::Role;
 
 // Of the sum of all transfers to that of all compute.
-constexpr double kRatios[] = {0.0625, 0.125, 0.18, 0.25, 0.35, 0.5, 0.7,
-                              1,      1.4,   2,    2.8,  4,    8,   16};
+constexpr double kRatios[] = {0.0625, 0.125, 0.18, 0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 8, 16};
 // How often the best order tells how long transfers take in it.
 constexpr int kRounds = 2;
 

@@ -2,14 +2,14 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_CHOOSE_ORDER_H_
 #define TPUSIM_WORKLOADS_PASSES_SCHEDULE_CHOOSE_ORDER_H_
 
+#include "workloads/cost/work.h"
 #include "workloads/passes/schedule/graph.h"
-#include "workloads/passes/schedule/work.h"
 
 namespace tpusim::passes {
 
 struct ChosenOrder {
   ScheduleOrder order;
-  Work work;  // of the whole
+  cost::Work work;  // of the whole
 };
 
 // As schedule.h describes it.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/collectives/async_collectives.h"
 
 namespace tpusim::passes {
 
@@ -21,7 +21,7 @@ TransferLimits LimitsOf(const target::Target& target) {
 }
 
 TransferKind KindOf(const Instruction& start) {
-  if (IsOffLoaded(start)) return kOffLoaded;
+  if (hlo::IsOffLoaded(start)) return kOffLoaded;
   if (start.opcode() == Opcode::kCollectivePermuteStart) return kPermute;
   return hlo::IsCollective(start.opcode()) ? kGather : kCopy;
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "configs/units.h"
+#include "workloads/cost/work.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/passes/schedule/work.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
@@ -32,8 +32,8 @@ struct ScheduleNode {
   TransferKind kind = kPermute;  // starts and dones
   int start = -1;                // of a done: its start
   bool carries_gathers = false;  // a matrix product
-  Work work;                     // of the main stream
-  Work transfer;                 // starts only: what they set in motion
+  cost::Work work;               // of the main stream
+  cost::Work transfer;           // starts only: what they set in motion
   std::vector<int> predecessors;
 };
 

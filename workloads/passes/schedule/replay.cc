@@ -8,6 +8,9 @@
 namespace tpusim::passes {
 namespace {
 
+using cost::kResources;
+using cost::Shares;
+using cost::Work;
 using Role = ScheduleNode::Role;
 
 // What is left of less than this is rounding. In ps.

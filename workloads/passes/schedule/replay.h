@@ -22,7 +22,7 @@ namespace tpusim::passes {
 
 struct ReplayResult {
   // The whole computation as one operation: its length and its average shares.
-  Work work;
+  cost::Work work;
   // By node, of starts: from the start until the transfer is over.
   std::vector<Picoseconds> in_flight;
   // By node, of starts: how long the done waited for it.

@@ -14,6 +14,7 @@
 namespace tpusim::passes {
 namespace {
 
+using cost::Work;
 using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
@@ -28,13 +29,13 @@ Work InTurns(const std::vector<const Work*>& parts, int64_t times) {
   for (const Work* part : parts) {
     const double share = Ratio(part->time, all.time);
     all.rate += part->rate * share;
-    for (size_t r = 0; r < kResources; ++r) all.share[r] += part->share[r] * share;
+    for (size_t r = 0; r < cost::kResources; ++r) all.share[r] += part->share[r] * share;
   }
   all.time = all.time * times;
   return all;
 }
 
-absl::StatusOr<Work> WorkOf(const Instruction& i, const CostEstimator& estimator,
+absl::StatusOr<Work> WorkOf(const Instruction& i, cost::CostModel& cost,
                             const WorkOfComputations& known) {
   if (i.opcode() == Opcode::kCall) return known.at(i.called()[0]);
   if (i.opcode() == Opcode::kConditional) {
@@ -44,16 +45,15 @@ absl::StatusOr<Work> WorkOf(const Instruction& i, const CostEstimator& estimator
     }
     return known.at(longest);
   }
-  if (i.opcode() != Opcode::kWhile) return estimator.work(i);
-  ASSIGN_OR_RETURN(const int64_t trips, estimator.trips(i));
+  if (i.opcode() != Opcode::kWhile) return cost.WorkOf(i);
+  ASSIGN_OR_RETURN(const int64_t trips, cost.TripsOf(i));
   std::vector<const Work*> once;  // body and condition
   for (const Computation* c : i.called()) once.push_back(&known.at(c));
   return InTurns(once, trips);
 }
 
 absl::StatusOr<ScheduleGraph> GraphOf(Computation& computation, const TransferLimits& limits,
-                                      const CostEstimator& estimator,
-                                      const WorkOfComputations& known) {
+                                      cost::CostModel& cost, const WorkOfComputations& known) {
   ScheduleGraph graph;
   graph.limits = limits;
   std::unordered_map<const Instruction*, int> number;
@@ -61,11 +61,11 @@ absl::StatusOr<ScheduleGraph> GraphOf(Computation& computation, const TransferLi
     ScheduleNode node;
     node.instruction = i;
     node.carries_gathers = CarriesGathers(*i);
-    ASSIGN_OR_RETURN(node.work, WorkOf(*i, estimator, known));
+    ASSIGN_OR_RETURN(node.work, WorkOf(*i, cost, known));
     if (hlo::IsAsyncStart(i->opcode())) {
       node.role = Role::kStart;
       node.kind = KindOf(*i);
-      ASSIGN_OR_RETURN(node.transfer, estimator.transfer(*i));
+      ASSIGN_OR_RETURN(node.transfer, cost.TransferOf(*i));
     } else if (hlo::IsAsyncDone(i->opcode())) {
       const Instruction& start = StartOf(*i);
       node.role = Role::kDone;
@@ -108,19 +108,22 @@ void SetSchedule(Computation& computation, const ScheduleGraph& graph, const Sch
 
 }  // namespace
 
-absl::Status Schedule(hlo::Module& module, const target::Target& target,
-                      const CostEstimator& estimator) {
-  const TransferLimits limits = LimitsOf(target);
+absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context) {
+  TPUSIM_CHECK(context.cost != nullptr, "a schedule without costs");
+  const TransferLimits limits = LimitsOf(context.target);
+  bool changed = false;
   WorkOfComputations known;
   std::vector<Computation*> computations = ControlComputations(module);
   // Callers come first in the list; a body must be scheduled before its loop.
   for (auto it = computations.rbegin(); it != computations.rend(); ++it) {
-    ASSIGN_OR_RETURN(const ScheduleGraph graph, GraphOf(**it, limits, estimator, known));
+    ASSIGN_OR_RETURN(const ScheduleGraph graph, GraphOf(**it, limits, *context.cost, known));
     ChosenOrder chosen = ChooseOrder(graph);
+    const std::vector<Instruction*> before = (*it)->schedule();
     SetSchedule(**it, graph, chosen.order);
+    changed = changed || (*it)->schedule() != before;
     known[*it] = chosen.work;
   }
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

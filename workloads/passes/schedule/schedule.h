@@ -18,30 +18,14 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
 #define TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
 
-#include <functional>
-
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/passes/schedule/work.h"
-#include "workloads/target/target.h"
+#include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
-// What the scheduler believes about costs. The lowering provides it, from the same
-// kernels and collective algorithms that it will emit.
-struct CostEstimator {
-  // Of the main stream, for an instruction (not: while, conditional, call, whose
-  // computations are added up).
-  std::function<absl::StatusOr<Work>(const hlo::Instruction&)> work;
-  // What a start sets in motion.
-  std::function<absl::StatusOr<Work>(const hlo::Instruction& start)> transfer;
-  // Trips of a while loop, stated or derived.
-  std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;
-};
-
-absl::Status Schedule(hlo::Module& module, const target::Target& target,
-                      const CostEstimator& estimator);
+// Its context must have costs.
+absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 

@@ -59,7 +59,8 @@ bool SimplifyComputation(Computation* computation) {
 
 }  // namespace
 
-absl::Status Simplify(hlo::Module& module, const target::Target&) {
+absl::StatusOr<bool> Simplify(hlo::Module& module, const PassContext&) {
+  bool changed = false;
   bool again = true;
   for (int round = 0; again && round < kMaxRounds; ++round) {
     again = false;
@@ -67,9 +68,10 @@ absl::Status Simplify(hlo::Module& module, const target::Target&) {
       again = SimplifyComputation(computation) || again;
     }
     again = SimplifyLoopCarries(module) || again;
+    changed = changed || again;
   }
   module.RemoveUnreachable();
-  return absl::OkStatus();
+  return changed;
 }
 
 }  // namespace tpusim::passes

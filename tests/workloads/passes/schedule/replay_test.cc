@@ -9,7 +9,7 @@ namespace {
 
 TEST(Replay, WhatSharesNothingRunsSideBySide) {
   SmallGraph g;
-  Work transfer = WorkOf(80, 0, 1, 40);
+  cost::Work transfer = WorkOf(80, 0, 1, 40);
   transfer.latency = Picoseconds(30);
   const int start = g.Start(transfer);
   const int product = g.Main(WorkOf(100, 0.5, 0, 400));
@@ -20,8 +20,8 @@ TEST(Replay, WhatSharesNothingRunsSideBySide) {
   EXPECT_EQ(result.in_flight[start], Picoseconds(110));
   EXPECT_EQ(result.stall[start], Picoseconds(10));
   // The link is busy for 80 of 110, HBM half for 100.
-  EXPECT_NEAR(result.work.share[kLinkResource], 80.0 / 110, 1e-9);
-  EXPECT_NEAR(result.work.share[kHbmResource], 50.0 / 110, 1e-9);
+  EXPECT_NEAR(result.work.share[cost::kLinkResource], 80.0 / 110, 1e-9);
+  EXPECT_NEAR(result.work.share[cost::kHbmResource], 50.0 / 110, 1e-9);
 }
 
 TEST(Replay, TransfersOnOneLinkHaveHalfOfItEach) {

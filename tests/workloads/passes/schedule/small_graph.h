@@ -10,11 +10,11 @@
 namespace tpusim::passes {
 
 // `time` ps, of which it uses a share of HBM and of the links in x+, at `rate`.
-inline Work WorkOf(int64_t time, double hbm = 0, double link = 0, double rate = 0) {
-  Work work;
+inline cost::Work WorkOf(int64_t time, double hbm = 0, double link = 0, double rate = 0) {
+  cost::Work work;
   work.time = Picoseconds(time);
-  work.share[kHbmResource] = hbm;
-  work.share[kLinkResource] = link;
+  work.share[cost::kHbmResource] = hbm;
+  work.share[cost::kLinkResource] = link;
   work.rate = BytesPerSecond(rate);
   return work;
 }
@@ -23,13 +23,13 @@ class SmallGraph {
  public:
   SmallGraph() { graph_.limits = {5, 1, 1, 5}; }
 
-  int Main(const Work& work, std::vector<int> after = {}, bool carries_gathers = false) {
+  int Main(const cost::Work& work, std::vector<int> after = {}, bool carries_gathers = false) {
     ScheduleNode node;
     node.work = work;
     node.carries_gathers = carries_gathers;
     return Add(std::move(node), std::move(after));
   }
-  int Start(const Work& transfer, std::vector<int> after = {}, TransferKind kind = kPermute) {
+  int Start(const cost::Work& transfer, std::vector<int> after = {}, TransferKind kind = kPermute) {
     ScheduleNode node;
     node.role = ScheduleNode::Role::kStart;
     node.kind = kind;

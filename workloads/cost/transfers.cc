@@ -1,4 +1,4 @@
-#include "workloads/lowering/transfers.h"
+#include "workloads/cost/transfers.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,11 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "models/timing/memory_bytes.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
 
-namespace tpusim::lowering {
+namespace tpusim::cost {
 namespace {
 
 using hlo::Instruction;
@@ -45,10 +46,6 @@ isa::Body MoveBody(const Shape& from, const Shape& to, const Shape& moved,
 
 }  // namespace
 
-const Instruction& WrappedBy(const Instruction& start) {
-  return start.opcode() == Opcode::kAsyncStart ? *start.called()[0]->root() : start;
-}
-
 absl::StatusOr<isa::Body> TransferOf(const Instruction& i, const target::Target& target) {
   if (i.opcode() == Opcode::kCustomCall) {
     // A placement: where the value is already, nothing moves.
@@ -63,7 +60,7 @@ absl::StatusOr<isa::Body> TransferOf(const Instruction& i, const target::Target&
     const Shape& to = i.shape().IsTuple() ? i.shape().tuple[0] : i.shape();
     return MoveBody(i.operand(0)->shape(), to, to, target);
   }
-  const Instruction& inner = WrappedBy(i);
+  const Instruction& inner = hlo::WrappedBy(i);
   switch (inner.opcode()) {
     case Opcode::kCopy:
     case Opcode::kSlice:
@@ -94,4 +91,4 @@ Picoseconds TimeOfTransfer(const configs::ChipParams& chip, const isa::Body& tra
   return total;
 }
 
-}  // namespace tpusim::lowering
+}  // namespace tpusim::cost

@@ -4,10 +4,10 @@
 // resources: alone it takes `time` and, while it runs, `share` of what each of them
 // can carry. A product that loads its operands at half of the HBM's rate has a share
 // of 0.5 there; a transfer over one link has all of that link and some of HBM. Beside
-// others it gets less and takes longer (replay.h). Who gets how much of a resource that is
-// full is a matter of bytes per second, not of shares.
-#ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_WORK_H_
-#define TPUSIM_WORKLOADS_PASSES_SCHEDULE_WORK_H_
+// others it gets less and takes longer (passes/schedule/replay.h). Who gets how much of a resource
+// that is full is a matter of bytes per second, not of shares.
+#ifndef TPUSIM_WORKLOADS_COST_WORK_H_
+#define TPUSIM_WORKLOADS_COST_WORK_H_
 
 #include <array>
 #include <cstddef>
@@ -15,7 +15,7 @@
 #include "configs/topology.h"
 #include "configs/units.h"
 
-namespace tpusim::passes {
+namespace tpusim::cost {
 
 // HBM, the links of a chip by direction, the way between the devices of a chip, and
 // the way to the host and to other slices.
@@ -36,6 +36,6 @@ struct Work {
   Picoseconds alone() const { return latency + time; }
 };
 
-}  // namespace tpusim::passes
+}  // namespace tpusim::cost
 
-#endif  // TPUSIM_WORKLOADS_PASSES_SCHEDULE_WORK_H_
+#endif  // TPUSIM_WORKLOADS_COST_WORK_H_

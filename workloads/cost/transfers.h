@@ -1,6 +1,6 @@
 // Copies between the memories of one device: HBM, VMEM and the host's.
-#ifndef TPUSIM_WORKLOADS_LOWERING_TRANSFERS_H_
-#define TPUSIM_WORKLOADS_LOWERING_TRANSFERS_H_
+#ifndef TPUSIM_WORKLOADS_COST_TRANSFERS_H_
+#define TPUSIM_WORKLOADS_COST_TRANSFERS_H_
 
 #include "absl/status/statusor.h"
 #include "configs/chip.h"
@@ -8,7 +8,7 @@
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
-namespace tpusim::lowering {
+namespace tpusim::cost {
 
 // What a copy-start, an async-start around a copy or slice, or a placement moves;
 // an empty body if it stays in the same memory of the device.
@@ -19,9 +19,6 @@ absl::StatusOr<isa::Body> TransferOf(const hlo::Instruction& instruction,
 // Alone on its chip.
 Picoseconds TimeOfTransfer(const configs::ChipParams& chip, const isa::Body& transfer);
 
-// The operation that an async-start wraps; the instruction itself otherwise.
-const hlo::Instruction& WrappedBy(const hlo::Instruction& start);
+}  // namespace tpusim::cost
 
-}  // namespace tpusim::lowering
-
-#endif  // TPUSIM_WORKLOADS_LOWERING_TRANSFERS_H_
+#endif  // TPUSIM_WORKLOADS_COST_TRANSFERS_H_

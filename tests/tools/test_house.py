@@ -1,0 +1,108 @@
+"""The structure of the source tree: rooms, sizes of files, lists of opcodes."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).parents[2]
+WORKLOADS = ROOT / "workloads"
+
+# The rooms of the compiler. A file includes its own room and those before it.
+ROOMS = [
+    "hlo/ir",
+    "hlo/rules",
+    "hlo/analysis",
+    "hlo/io",
+    "hlo/transforms",
+    "sharding",
+    "spmd",
+    "target",
+    "kernels",
+    "collectives",
+    "cost",
+    "passes",
+    "lowering",
+    "",  # the compiler itself
+]
+MOST_LINES = 600
+
+# What says something else for every opcode may name many of them in a row.
+RULES = (
+    "hlo/io/printer.cc",
+    "hlo/ir/opcode.h",
+    "hlo/analysis/verify_callees.cc",
+    "hlo/rules/",
+    "kernels/elementwise_cost.cc",
+    "kernels/vector_cost.cc",
+    "lowering/scalar_value.cc",
+    "sharding/rules/",
+    "sharding/unreduced.cc",
+    "spmd/ops/",
+    # Its list is the trait IsIndexMap.
+    "passes/fusion/fuse.cc",
+)
+MOST_OPCODES = 4
+LABEL = r"case\s+(?:hlo::)?Opcode::\w+:\s*(?://[^\n]*)?\s*"
+CASES = re.compile(f"(?:{LABEL}){{{MOST_OPCODES + 1},}}")
+COMPARISON = r"==\s*(?:hlo::)?Opcode::\w+\s*\|\|[^;{}|]*?"
+COMPARISONS = re.compile(f"(?:{COMPARISON}){{{MOST_OPCODES},}}" + r"==\s*(?:hlo::)?Opcode::")
+
+
+def sources(folder: pathlib.Path, *endings: str) -> list[pathlib.Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in endings)
+
+
+def room(path: pathlib.PurePath) -> str:
+    """The room of a path relative to workloads/."""
+    depth = 2 if path.parts[0] == "hlo" else 1
+    return "/".join(path.parts[:-1][:depth])
+
+
+def test_rooms_include_only_what_comes_before_them() -> None:
+    wrong = []
+    for path in sources(WORKLOADS, ".h", ".cc"):
+        own = ROOMS.index(room(path.relative_to(WORKLOADS)))
+        for included in re.findall(r'#include "workloads/([^"]+)"', path.read_text()):
+            if included.endswith(".pb.h"):
+                continue
+            if ROOMS.index(room(pathlib.PurePosixPath(included))) > own:
+                wrong.append(f"{path.relative_to(ROOT)} includes workloads/{included}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_file_is_too_long() -> None:
+    folders = ["benchmarks", "configs", "models", "sim", "tests", "tools", "workloads"]
+    long = [
+        f"{path.relative_to(ROOT)}: {lines}"
+        for folder in folders
+        for path in sources(ROOT / folder, ".h", ".cc", ".py")
+        if (lines := path.read_text().count("\n")) > MOST_LINES
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_what_opcodes_have_in_common_is_a_trait() -> None:
+    wrong = []
+    for folder in ("workloads", "sim", "models"):
+        for path in sources(ROOT / folder, ".h", ".cc"):
+            name = path.relative_to(ROOT / folder).as_posix()
+            if folder == "workloads" and name.startswith(RULES):
+                continue
+            text = path.read_text()
+            for found in [*CASES.finditer(text), *COMPARISONS.finditer(text)]:
+                line = text.count("\n", 0, found.start()) + 1
+                wrong.append(f"{path.relative_to(ROOT)}:{line}")
+    assert not wrong, "give them a trait in workloads/hlo/ir/opcode.h: " + ", ".join(wrong)
+
+
+def test_every_pass_has_a_text_test() -> None:
+    table = (WORKLOADS / "passes" / "pipeline" / "passes.cc").read_text()
+    names = re.findall(r"\{\s*\"([a-z-]+)\",\s*\"[A-Z]", table)
+    assert len(names) >= 8
+    tests = "".join(path.read_text() for path in (ROOT / "tests/workloads/passes").glob("*.cc"))
+    run = " ".join(re.findall(r"\.Run\(\"([^\"]*)\"\)", tests))
+    missing = [name for name in names if not re.search(rf"(?<![a-z-]){name}(?![a-z-])", run)]
+    assert not missing, (
+        f"no test runs these on text (tests/workloads/passes/pass_test.h): {missing}"
+    )

@@ -1,0 +1,75 @@
+#include "workloads/cost/chip_cost_model.h"
+
+#include <gtest/gtest.h>
+
+#include "configs/status_macros.h"
+#include "tests/workloads/passes/small_module.h"
+#include "workloads/hlo/ir/attributes.h"
+
+namespace tpusim::cost {
+namespace {
+
+using passes::SmallModule;
+using namespace hlo;  // NOLINT: builders of modules
+
+ChipCostModel CostsOf(const SmallModule& m) {
+  return {m.target(), {0, 1, 2, 3}, {}, [](const Instruction&) -> absl::StatusOr<int64_t> {
+            return 7;
+          }};
+}
+
+// A fusion of two operations, in `to`.
+Instruction* Fusion(SmallModule& to, Instruction* x) {
+  Computation* inner = to.module().AddComputation("fused");
+  Instruction* p = inner->AddParameter(0, x->shape(), "p");
+  Instruction* t = inner->Add(Opcode::kTanh, x->shape(), {p});
+  inner->set_root(inner->Add(Opcode::kAdd, x->shape(), {t, p}));
+  Instruction* fusion = to.Add(Opcode::kFusion, x->shape().dims, {x});
+  fusion->mutable_attrs().set_fusion_kind("kLoop");
+  fusion->set_called({inner});
+  return fusion;
+}
+
+TEST(ChipCostModel, AFusionNeedNotBeInTheProgramToBePriced) {
+  SmallModule program, scratch;
+  ChipCostModel costs = CostsOf(program);
+  const auto there = costs.KernelTime(*Fusion(program, program.Parameter({1024, 1024})));
+  const auto elsewhere = costs.KernelTime(*Fusion(scratch, scratch.Parameter({1024, 1024})));
+  ASSERT_TRUE(there.ok() && elsewhere.ok());
+  EXPECT_EQ(*there, *elsewhere);
+  // Remembered: one structure.
+  EXPECT_EQ(costs.kernels().searches(), 1);
+  EXPECT_EQ(costs.kernels().requests(), 2);
+}
+
+TEST(ChipCostModel, KernelsUseTheHbmTheyRead) {
+  SmallModule m;
+  ChipCostModel costs = CostsOf(m);
+  const Instruction* fusion = Fusion(m, m.Parameter({4096, 4096}));
+  const auto work = costs.WorkOf(*fusion);
+  ASSERT_TRUE(work.ok());
+  EXPECT_EQ(work->alone(), costs.KernelTime(*fusion).value());
+  // 64 MiB in and out: HBM is all that counts.
+  EXPECT_GT(work->share[kHbmResource], 0.9);
+  EXPECT_EQ(work->share[kLinkResource], 0);
+}
+
+TEST(ChipCostModel, StartsCostNothingThemselves) {
+  SmallModule m;
+  ChipCostModel costs = CostsOf(m);
+  Instruction* x = m.Parameter({1024, 1024});
+  Instruction* start = m.entry().Add(Opcode::kCollectivePermuteStart,
+                                     MakeTupleShape({x->shape(), x->shape()}), {x}, "start");
+  SetSourceTargetPairs(start, {{0, 1}, {1, 0}});
+  ASSERT_TRUE(costs.WorkOf(*start).ok());
+  EXPECT_EQ(costs.WorkOf(*start)->alone(), Picoseconds(0));
+  const auto transfer = costs.TransferOf(*start);
+  ASSERT_TRUE(transfer.ok()) << transfer.status();
+  // 4 MiB over a link of 45 GB/s: 93 us.
+  EXPECT_GT(ToSeconds(transfer->alone()), 80e-6);
+  EXPECT_LT(ToSeconds(transfer->alone()), 130e-6);
+  EXPECT_EQ(costs.TripsOf(*start).value(), 7);
+}
+
+}  // namespace
+}  // namespace tpusim::cost

@@ -1,0 +1,170 @@
+#include "workloads/hlo/io/text_parser.h"
+
+#include "hlo_test_util.h"
+
+namespace tpusim::hlo {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string ErrorOf(std::string_view text) { return Message(ParseHloText(text).status()); }
+
+// One instruction in a module of its own.
+std::string Entry(const std::string& lines) {
+  return "HloModule m\n\nENTRY %main {\n" + lines + "}\n";
+}
+
+// Files: everything committed, and what JAX and XLA printed of their own.
+class TextRoundTripTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TextRoundTripTest, ReadsWhatThePrinterPrints) {
+  const auto imported = ImportFile(GetParam());
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const std::string text = ToString(*imported->module);
+  const auto parsed = ParseHloText(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(ToString(*parsed->module), text);
+}
+
+std::vector<std::string> AllFiles() {
+  std::vector<std::string> files = CommittedExports();
+  for (const auto& entry : std::filesystem::directory_iterator(DataFile("text"))) {
+    if (entry.path().extension() == ".hlo") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, TextRoundTripTest, ::testing::ValuesIn(AllFiles()),
+                         [](const auto& info) {
+                           std::string name = std::filesystem::path(info.param).filename();
+                           for (char& c : name) {
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           }
+                           return name;
+                         });
+
+TEST(TextParserTest, AttributesGoWhereTheAccessorsLook) {
+  const auto parsed = ParseHloText(R"(HloModule m, is_scheduled=true, num_partitions=4
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+ENTRY %main (p: bf16[8,16]) -> (f32[8], bf16[8,4]) {
+  %p = bf16[8,16]{1,0:T(8,128)(2,1)S(1)} parameter(0), sharding={devices=[4,1,2]<=[8] last_tile_dim_replicate}
+  %w = bf16[16,4]{0,1} parameter(1)
+  %dot = bf16[8,4]{1,0} dot(bf16[8,16] %p, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="f" source_file="f.py" source_line=7}
+  %wide = f32[8,4] convert(%dot)
+  %zero = f32[] constant(-0.5)
+  %reduce = f32[8]{0} reduce(%wide, /*index=1*/%zero), dimensions={1}, to_apply=%add
+  %all = f32[8]{0} all-reduce(%reduce), channel_id=3, replica_groups=[2,2]<=[4], use_global_device_ids=true, to_apply=%add, backend_config={"a":{"b":"}"}}
+  ROOT %out = (f32[8]{0}, bf16[8,4]{1,0}) tuple(%all, %dot)
+}
+)");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->num_partitions, 4);
+  const Module& module = *parsed->module;
+  const std::vector<Instruction*>& order = module.entry()->schedule();
+  ASSERT_EQ(order.size(), 8u);
+  const Shape& p = order[0]->shape();
+  EXPECT_EQ(p.layout.memory_space, kVmemSpace);
+  EXPECT_EQ(p.layout.tiles, (std::vector<std::vector<int64_t>>{{8, 128}, {2, 1}}));
+  EXPECT_TRUE(order[0]->attrs().sharding().replicate_on_last_tile_dim());
+  EXPECT_EQ(order[1]->shape().layout.minor_to_major, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(GetDotDims(*order[2]).lhs_contracting, (std::vector<int64_t>{1}));
+  EXPECT_EQ(order[2]->SourceLocation(), "f.py:7");
+  EXPECT_EQ(ScalarConstant(*order[4]), -0.5);
+  EXPECT_EQ(order[5]->called()[0]->name(), "add");
+  EXPECT_EQ(ReplicaGroups(*order[6], 4).value(),
+            (std::vector<std::vector<int64_t>>{{0, 1}, {2, 3}}));
+  EXPECT_EQ(order[6]->attrs().backend_config(), R"({"a":{"b":"}"}})");
+  EXPECT_EQ(module.entry()->root(), order[7]);
+  // Reducers have no order of their own.
+  EXPECT_TRUE(order[5]->called()[0]->schedule().empty());
+}
+
+TEST(TextParserTest, ConstantsOfEveryKind) {
+  const auto values = [](const std::string& shape, const std::string& text) {
+    const auto parsed = ParseHloText(Entry("ROOT c = " + shape + " constant(" + text + ")\n"));
+    EXPECT_TRUE(parsed.ok()) << shape << parsed.status();
+    return RealElements(parsed->module->entry()->root()->attrs().literal());
+  };
+  EXPECT_EQ(values("f32[2,2]", "{ { 1, 2.5 }, /*i0=1*/{ -3, 4e3 } }"),
+            (std::vector<double>{1, 2.5, -3, 4000}));
+  EXPECT_EQ(values("pred[3]", "{1, false, true}"), (std::vector<double>{1, 0, 1}));
+  EXPECT_EQ(values("s8[2]", "{-128, 127}"), (std::vector<double>{-128, 127}));
+  EXPECT_EQ(values("u64[]", "18446744073709551615"), (std::vector<double>{-1}));
+  EXPECT_EQ(values("bf16[]", "0.1"), (std::vector<double>{0.10009765625}));
+  EXPECT_EQ(values("f16[]", "-inf"), (std::vector<double>{-INFINITY}));
+  EXPECT_EQ(values("f8e4m3fn[2]", "{448, -0.0625}"), (std::vector<double>{448, -0.0625}));
+  EXPECT_EQ(values("f32[0]", "{}"), (std::vector<double>{}));
+  EXPECT_TRUE(std::isnan(values("f32[]", "nan")->front()));
+  EXPECT_EQ(values("f32[100]", "{...}"), std::nullopt);
+}
+
+TEST(TextParserTest, NumbersAreTheSameAfterPrinting) {
+  for (const double value : {0.1, 1.0 / 3, 1e-30, 16777217.0, 3.0}) {
+    TestModule t;
+    t.entry()->set_root(AddConstant(t.entry(), PrimitiveType::kF32, value));
+    const auto parsed = ParseHloText(ToString(t.module()));
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(ScalarConstant(*parsed->module->entry()->root()), static_cast<float>(value));
+  }
+}
+
+TEST(TextParserTest, AsynchronousFormsOfOperationsAreUnfolded) {
+  const auto parsed = ParseHloText(Entry(R"(
+  %p = f32[8]{0} parameter(0)
+  %slice-start = ((f32[8]{0}), f32[4]{0:S(1)}, s32[]) slice-start(%p), slice={[0:4]}
+  ROOT %slice-done = f32[4]{0:S(1)} slice-done(%slice-start)
+)"));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Instruction* done = parsed->module->entry()->root();
+  EXPECT_EQ(done->opcode(), Opcode::kAsyncDone);
+  const Instruction& wrapped = WrappedBy(*done->operand(0));
+  EXPECT_EQ(wrapped.opcode(), Opcode::kSlice);
+  EXPECT_EQ(GetSlice(wrapped)[0].limit, 4);
+}
+
+TEST(TextParserTest, ErrorsSayWhere) {
+  EXPECT_THAT(ErrorOf("HloModule m\n\nENTRY %main {\n  %p = f33[2] parameter(0)\n}\n"),
+              HasSubstr("line 4, column 8: there is no element type 'f33'"));
+  EXPECT_THAT(ErrorOf(Entry("  %n = f32[] negate(%x)\n")),
+              HasSubstr("line 4, column 21: x is no instruction that comes before"));
+  EXPECT_THAT(ErrorOf(Entry("  %n = f32[] frobnicate()\n")),
+              HasSubstr("line 4, column 14: unknown opcode 'frobnicate'"));
+  EXPECT_THAT(ErrorOf(Entry("  %n = f32[] constant(1), colour=red\n")),
+              HasSubstr("line 4, column 27: there is no attribute 'colour'"));
+  EXPECT_THAT(ErrorOf(Entry("  %n = f32[2] constant({1})\n")),
+              HasSubstr("line 4, column 24: 1 elements for f32[2]"));
+  EXPECT_THAT(ErrorOf(Entry("  %n = f32[] call(), to_apply=%f\n")),
+              HasSubstr("line 4, column 31: f is no computation that comes before"));
+  EXPECT_THAT(ErrorOf(Entry("  %p = f32[2 parameter(0)\n")), HasSubstr("']' is expected here"));
+  EXPECT_THAT(ErrorOf("HloModule m\n"), HasSubstr("no computation is the ENTRY"));
+  EXPECT_THAT(ErrorOf(Entry("  %p = f32[] parameter(0)\n  %p = f32[] parameter(1)\n")),
+              HasSubstr("a second instruction is called p"));
+  EXPECT_THAT(ErrorOf(Entry("  %p = f32[<=8] parameter(0)\n")), HasSubstr("dynamic dimension"));
+  EXPECT_THAT(ErrorOf("HloModule m\nENTRY %main {\n"), HasSubstr("main does not end"));
+  // The verifier looks at it as at any module.
+  EXPECT_THAT(ErrorOf(Entry("  %p = f32[2] parameter(0)\n  %n = f32[3] negate(%p)\n")),
+              HasSubstr("its shape is f32[3]"));
+}
+
+TEST(TextParserTest, DeepNestingIsAnError) {
+  EXPECT_THAT(ErrorOf(Entry("%p = " + std::string(100000, '(') + " parameter(0)\n")),
+              HasSubstr("nested too deep"));
+  EXPECT_THAT(ErrorOf(Entry("%p = f32[] parameter(0), sharding=" + std::string(100000, '{'))),
+              HasSubstr("nested too deep"));
+}
+
+// Cut anywhere, a text is an error or a module, never a crash.
+TEST(TextParserTest, EveryPrefixIsHandled) {
+  const std::string text = ReadBytes(DataFile("text/collectives.hlo"));
+  for (size_t n = 0; n < text.size(); ++n) (void)ParseHloText(text.substr(0, n));
+}
+
+}  // namespace
+}  // namespace tpusim::hlo

@@ -1,0 +1,164 @@
+// Custom calls: Pallas kernels, callbacks, stated costs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "models/timing/kernel_time.h"
+#include "models/timing/kernel_timing.h"
+#include "tests/workloads/kernels/kernel_families.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/kernels/custom_cost.h"
+
+namespace tpusim::kernels {
+namespace {
+
+using CustomKernels = KernelFamilies;
+
+TEST_F(CustomKernels, CustomCallsNeedACost) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  const auto missing = BuildKernel(*call, target_);
+  EXPECT_THAT(Message(missing.status()), ::testing::HasSubstr("--kernel-cost custom-call="));
+  StateCustomCosts(m_.module(), {{"custom*", {Flops(2'147'483'648), Flops(0), Bytes(8 * kMiB)}}});
+  const isa::Kernel kernel = Build(call);
+  // Every step is rounded up: at most a byte per window and a row of eight.
+  EXPECT_GE(Moved(kernel), Bytes(8 * kMiB));
+  EXPECT_LE(Moved(kernel), Bytes(8 * kMiB + 2 * kernel.Steps()));
+  // 2^31 FLOPs are 1024 x 1024 x 1024 x 2: 16384 cycles of four arrays.
+  const int64_t cycles =
+      timing::TimeBlock(target_.chip(), kernel.block).mxu.value() * kernel.Steps();
+  EXPECT_GE(cycles, 16384);
+  EXPECT_LE(cycles, 16384 + 8 * kernel.Steps());
+}
+
+// A grid of 8 x 8 x 8 steps, each a product of 128^3; the result's block stays while the
+// last axis goes on.
+TEST_F(CustomKernels, PallasKernelsRunAsTheirGridSays) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  tpusim::KernelCost message;
+  message.set_flops(int64_t{512} * (2 * 128 * 128 * 128 + 2048));
+  message.set_transcendentals(512 * 1024);
+  for (int axis = 0; axis < 3; ++axis) message.add_grid(8);
+  for (const auto& [output, a, b] : {std::tuple(false, 0, 2), {false, 1, 2}, {true, 0, 1}}) {
+    tpusim::KernelBlock& block = *message.add_blocks();
+    block.set_bytes(32768);
+    block.set_output(output);
+    block.add_moves_with(a);
+    block.add_moves_with(b);
+  }
+  tpusim::KernelProduct& product = *message.add_products();
+  product.set_m(128);
+  product.set_k(128);
+  product.set_n(128);
+  product.set_number_format("bf16");
+  product.set_count(512);
+  StateCustomCosts(m_.module(), {{"custom*", CostOf(message).value()}});
+  const isa::Kernel kernel = Build(call);
+  EXPECT_EQ(kernel.Steps(), 512);
+  // Both operands move at every step, the result at every eighth: (1024 + 64) * 32 KiB.
+  EXPECT_EQ(Moved(kernel), Bytes((1024 + 64) * 32768));
+  EXPECT_EQ(kernel.block.mxu.m, 128);
+  EXPECT_EQ(kernel.block.mxu.batch, 1);
+  EXPECT_EQ(kernel.block.valu, 2);  // 2048 operations beside the product, a register of 1024 each
+  EXPECT_EQ(kernel.block.eup, 1);
+
+  product.set_number_format("bf17");
+  EXPECT_THAT(Message(CostOf(message).status()),
+              ::testing::HasSubstr("'bf17', which is no format"));
+  product.set_number_format("bf16");
+  message.mutable_blocks(0)->add_moves_with(3);
+  EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("no axis of its grid"));
+  message.set_grid(0, 0);
+  EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("no steps, or too many"));
+}
+
+// 100 operations, a loop of 10 operations and 4 bytes a pass, and inside of it one of 3
+// operations.
+TEST_F(CustomKernels, LoopsOfKernelsAddTheirPasses) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  tpusim::KernelCost message;
+  message.set_name(call->name());
+  message.set_flops(100);
+  tpusim::KernelLoop& outer = *message.add_loops();
+  outer.set_name("k/loop.0");
+  outer.set_source("k.py:3");
+  outer.mutable_pass()->set_flops(10);
+  outer.mutable_pass()->set_bytes_accessed(4);
+  tpusim::KernelLoop& inner = *outer.mutable_pass()->add_loops();
+  inner.set_name("k/loop.1");
+  inner.mutable_pass()->set_flops(3);
+  std::map<std::string, int64_t> counts = {{"k/loop.0", 7}};
+  const auto trips = [&](const tpusim::KernelLoop& loop) -> std::optional<int64_t> {
+    const auto count = counts.find(loop.name());
+    if (count == counts.end()) return std::nullopt;
+    return count->second;
+  };
+  StateCustomCosts(m_.module(), {StatedCostOf(message, trips).value()});
+  EXPECT_THAT(UnpricedReason(*call), ::testing::HasSubstr("how often k/loop.1 runs"));
+  EXPECT_THAT(Message(CustomCostOf(*call).status()),
+              ::testing::AllOf(::testing::HasSubstr("--trip-count k/loop.1=N"),
+                               ::testing::HasSubstr("--kernel-cost custom-call")));
+  counts["k/loop.1"] = 5;
+  const StatedCost priced = StatedCostOf(message, trips).value();
+  EXPECT_EQ(priced.unpriced, "");
+  EXPECT_EQ(priced.cost.flops, Flops(100 + 7 * (10 + 5 * 3)));
+  EXPECT_EQ(priced.cost.bytes, Bytes(7 * 4));
+  // What is stated afterwards counts.
+  StateCustomCosts(m_.module(), {priced});
+  EXPECT_EQ(UnpricedReason(*call), "");
+  EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(275));
+
+  counts["k/loop.0"] = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(Message(StatedCostOf(message, trips).status()), ::testing::HasSubstr("impossible"));
+  message.set_unpriced("there is no rule for sort");
+  EXPECT_EQ(StatedCostOf(message, trips).value().unpriced, "there is no rule for sort");
+}
+
+TEST_F(CustomKernels, CallsOfTheHostAreFreeAndSaidToBe) {
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({8}), {m_.Param(F32({8}))});
+  call->mutable_attrs().set_custom_call_target("xla_ffi_python_cpu_callback");
+  EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(0));
+  EXPECT_THAT(FreeHostCallbacks(m_.module()),
+              ::testing::ElementsAre(::testing::HasSubstr("waits for the host")));
+  StateCustomCosts(m_.module(), {{"custom*", {Flops(5), Flops(0), Bytes(8)}}});
+  EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(5));
+  EXPECT_THAT(FreeHostCallbacks(m_.module()), ::testing::IsEmpty());
+}
+
+TEST_F(CustomKernels, PallasKernelsBringTheirEstimate) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  call->mutable_attrs().set_backend_config(
+      R"({"custom_call_config":{"body":"x","cost_estimate":{"flops":10,"transcendentals":"20",)"
+      R"("bytes_accessed":30}}})");
+  const CustomCost cost = CustomCostOf(*call).value();
+  EXPECT_EQ(cost.flops, Flops(10));
+  EXPECT_EQ(cost.transcendentals, Flops(20));
+  EXPECT_EQ(cost.bytes, Bytes(30));
+}
+
+TEST_F(CustomKernels, AnEstimateThatSaysNothingIsNone) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  for (const std::string estimate :
+       {R"({})", R"({"transcendentals":5})", R"({"flops":0,"bytes_accessed":"0"})",
+        R"({"flops":"many","bytes_accessed":30})"}) {
+    call->mutable_attrs().set_backend_config(R"({"custom_call_config":{"cost_estimate":)" +
+                                             estimate + "}}");
+    EXPECT_THAT(Message(CustomCostOf(*call).status()), ::testing::HasSubstr("--kernel-cost"))
+        << estimate;
+  }
+}
+
+}  // namespace
+}  // namespace tpusim::kernels

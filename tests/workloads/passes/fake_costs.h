@@ -1,0 +1,38 @@
+// Costs that tests of passes state.
+#ifndef TPUSIM_TESTS_WORKLOADS_PASSES_FAKE_COSTS_H_
+#define TPUSIM_TESTS_WORKLOADS_PASSES_FAKE_COSTS_H_
+
+#include <functional>
+
+#include "workloads/cost/cost_model.h"
+
+namespace tpusim::passes {
+
+// Kernels and transfers that take the stated times and use nothing that is shared.
+struct FakeCosts : cost::CostModel {
+  using Time = std::function<int64_t(const hlo::Instruction&)>;  // ps
+  Time main, transfer;
+  int64_t trips = 1;
+
+  static cost::Work Lasting(int64_t time) {
+    cost::Work work;
+    work.time = Picoseconds(time);
+    return work;
+  }
+  absl::StatusOr<cost::Work> WorkOf(const hlo::Instruction& i) override {
+    return Lasting(main ? main(i) : 0);
+  }
+  absl::StatusOr<cost::Work> TransferOf(const hlo::Instruction& start) override {
+    return Lasting(transfer ? transfer(start) : 0);
+  }
+  absl::StatusOr<int64_t> TripsOf(const hlo::Instruction&) override { return trips; }
+  absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& i) override {
+    kernels::KernelLibrary::Cost cost;
+    cost.time = Lasting(main ? main(i) : 0).time;
+    return cost;
+  }
+};
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_TESTS_WORKLOADS_PASSES_FAKE_COSTS_H_

@@ -1,0 +1,264 @@
+// Every pass of the table on a small module, text in and text out.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "tests/workloads/passes/pass_test.h"
+#include "workloads/passes/pipeline/passes.h"
+
+namespace tpusim::passes {
+namespace {
+
+TEST(PassTexts, Simplify) {
+  PassText test(R"(HloModule m
+ENTRY e {
+  p = f32[8,16] parameter(0)
+  same = f32[8,16] reshape(p)
+  a = f32[16,8] transpose(same), dimensions={1,0}
+  b = f32[16,8] transpose(p), dimensions={1,0}
+  unused = f32[8,16] negate(p)
+  pair = (f32[16,8], f32[16,8]) tuple(a, b)
+  first = f32[16,8] get-tuple-element(pair), index=0
+  ROOT sum = f32[16,8] add(first, b)
+})");
+  EXPECT_TRUE(test.Run("simplify").value());
+  EXPECT_EQ(test.text(), Canonical(R"(HloModule m
+ENTRY e {
+  p = f32[8,16] parameter(0)
+  a = f32[16,8] transpose(p), dimensions={1,0}
+  ROOT sum = f32[16,8] add(a, a)
+})"));
+  EXPECT_FALSE(test.Run("simplify").value());
+}
+
+TEST(PassTexts, HoistInvariants) {
+  PassText test(R"(HloModule m
+body {
+  p = (s32[], f32[8,128], f32[8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  sum = f32[8,128] get-tuple-element(p), index=1
+  x = f32[8,128] get-tuple-element(p), index=2
+  same = f32[8,128] cosine(x)
+  more = f32[8,128] add(sum, same)
+  ROOT r = (s32[], f32[8,128], f32[8,128]) tuple(next, more, x)
+}
+condition {
+  p = (s32[], f32[8,128], f32[8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  most = s32[] constant(4)
+  ROOT less = pred[] compare(n, most), direction=LT
+}
+ENTRY e {
+  zero = s32[] constant(0)
+  a = f32[8,128] parameter(0)
+  b = f32[8,128] parameter(1)
+  init = (s32[], f32[8,128], f32[8,128]) tuple(zero, a, b)
+  loop = (s32[], f32[8,128], f32[8,128]) while(init), condition=condition, body=body
+  ROOT r = f32[8,128] get-tuple-element(loop), index=1
+})");
+  EXPECT_TRUE(test.Run("hoist-invariants").value());
+  EXPECT_EQ(test.text(), Canonical(R"(HloModule m
+body {
+  p = (s32[], f32[8,128], f32[8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  sum = f32[8,128] get-tuple-element(p), index=1
+  same = f32[8,128] get-tuple-element(p), index=2
+  more = f32[8,128] add(sum, same)
+  ROOT r = (s32[], f32[8,128], f32[8,128]) tuple(next, more, same)
+}
+condition {
+  p = (s32[], f32[8,128], f32[8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  most = s32[] constant(4)
+  ROOT less = pred[] compare(n, most), direction=LT
+}
+ENTRY e {
+  zero = s32[] constant(0)
+  a = f32[8,128] parameter(0)
+  b = f32[8,128] parameter(1)
+  same = f32[8,128] cosine(b)
+  init = (s32[], f32[8,128], f32[8,128]) tuple(zero, a, same)
+  loop = (s32[], f32[8,128], f32[8,128]) while(init), condition=condition, body=body
+  ROOT r = f32[8,128] get-tuple-element(loop), index=1
+})"));
+  EXPECT_FALSE(test.Run("hoist-invariants").value());
+}
+
+TEST(PassTexts, Layout) {
+  // Rows are regrouped without splitting a tile of 8 x 128; the second splits them.
+  PassText test(R"(HloModule m
+ENTRY e {
+  p = f32[4,16,128] parameter(0)
+  free = f32[64,128] reshape(p)
+  moves = f32[128,64] reshape(free)
+  ROOT r = (f32[64,128], f32[128,64]) tuple(free, moves)
+})");
+  EXPECT_TRUE(test.Run("layout").value());
+  EXPECT_TRUE(HasLines(test.text(), R"(
+    f32[64,128]{1,0} bitcast(
+    f32[128,64]{0,1} reshape(
+  )")) << test.text();
+}
+
+constexpr std::string_view kAccumulate = R"(HloModule m
+body {
+  p = (s32[], f32[8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  sum = f32[8,128] get-tuple-element(p), index=1
+  more = f32[8,128] cosine(sum)
+  ROOT r = (s32[], f32[8,128]) tuple(next, more)
+}
+condition {
+  p = (s32[], f32[8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  most = s32[] constant(4)
+  ROOT less = pred[] compare(n, most), direction=LT
+}
+ENTRY e {
+  zero = s32[] constant(0)
+  none = f32[] constant(0)
+  start = f32[8,128] broadcast(none), dimensions={}
+  init = (s32[], f32[8,128]) tuple(zero, start)
+  ROOT loop = (s32[], f32[8,128]) while(init), condition=condition, body=body
+})";
+
+TEST(PassTexts, SinkInitializers) {
+  PassText test(kAccumulate);
+  EXPECT_TRUE(test.Run("sink-initializers").value());
+  EXPECT_TRUE(HasLines(test.text(), R"(
+    pred[] compare(*direction=EQ
+    f32[8,128]{1,0} select(
+    f32[8,128]{1,0} cosine(%select)
+    ENTRY
+    custom-call(), custom_call_target="AllocateBuffer"
+  )")) << test.text();
+  EXPECT_FALSE(test.Run("sink-initializers").value());
+}
+
+TEST(PassTexts, Fuse) {
+  PassText test(R"(HloModule m
+ENTRY e {
+  p = f32[256,512] parameter(0)
+  t = f32[256,512] tanh(p)
+  ROOT y = f32[256,512] multiply(t, p)
+})");
+  EXPECT_TRUE(test.Run("fusion").value());
+  EXPECT_EQ(test.text(), Canonical(R"(HloModule m
+fused {
+  p = f32[256,512] parameter(0)
+  t = f32[256,512] tanh(p)
+  ROOT y = f32[256,512] multiply(t, p)
+}
+ENTRY e {
+  p = f32[256,512] parameter(0)
+  ROOT f = f32[256,512] fusion(p), kind=kLoop, calls=fused
+})"));
+}
+
+TEST(PassTexts, Copies) {
+  PassText test(R"(HloModule m, input_output_alias={ {1}: (1, {}, may-alias) }
+ENTRY e {
+  kept = f32[8,128] parameter(0)
+  given = f32[8,128] parameter(1)
+  ROOT r = (f32[8,128], f32[8,128]) tuple(kept, given)
+})");
+  EXPECT_TRUE(test.Run("copies").value());
+  EXPECT_EQ(test.text(), Canonical(R"(HloModule m, input_output_alias={ {1}: (1, {}, may-alias) }
+ENTRY e {
+  kept = f32[8,128] parameter(0)
+  given = f32[8,128] parameter(1)
+  copy = f32[8,128] copy(kept)
+  ROOT r = (f32[8,128], f32[8,128]) tuple(copy, given)
+})"));
+}
+
+constexpr std::string_view kPermute = R"(HloModule m
+ENTRY e {
+  p = f32[256,512] parameter(0)
+  t = f32[256,512] tanh(p)
+  moved = f32[256,512] collective-permute(p), source_target_pairs={{0,1},{1,0}}
+  ROOT sum = f32[256,512] add(t, moved)
+})";
+
+TEST(PassTexts, AsyncCollectives) {
+  PassText test(kPermute);
+  EXPECT_FALSE(test.Run("async-collectives{permutes=off}").value());
+  EXPECT_TRUE(test.Run("async-collectives").value());
+  EXPECT_EQ(test.text(), Canonical(R"(HloModule m
+ENTRY e {
+  p = f32[256,512] parameter(0)
+  t = f32[256,512] tanh(p)
+  s = (f32[256,512], f32[256,512], u32[], u32[]) collective-permute-start(p), source_target_pairs={{0,1},{1,0}}
+  moved = f32[256,512] collective-permute-done(s)
+  ROOT sum = f32[256,512] add(t, moved)
+})"));
+}
+
+TEST(PassTexts, Schedule) {
+  PassText test(kPermute);
+  test.costs().main = [](const hlo::Instruction& i) {
+    return i.opcode() == hlo::Opcode::kTanh ? 100 : 0;
+  };
+  test.costs().transfer = [](const hlo::Instruction&) { return 100; };
+  EXPECT_TRUE(test.Run("async-collectives,schedule").value());
+  EXPECT_TRUE(HasLines(test.text(), R"(
+    HloModule m, is_scheduled=true
+    collective-permute-start(
+    tanh(
+    collective-permute-done(
+    ROOT
+  )")) << test.text();
+  EXPECT_FALSE(test.Run("schedule").value());
+}
+
+TEST(PassTexts, Cmem) {
+  PassText test(R"(HloModule m, is_scheduled=true
+ENTRY e {
+  p = f32[256,512] parameter(0)
+  t = f32[256,512] tanh(p)
+  ROOT y = f32[256,512] negate(t)
+})",
+                "v4-2x2x1");
+  EXPECT_TRUE(test.Run("cmem").value());
+  EXPECT_EQ(test.text(), Canonical(R"(HloModule m, is_scheduled=true
+ENTRY e {
+  p = f32[256,512] parameter(0)
+  t = f32[256,512]{1,0:S(3)} tanh(p)
+  ROOT y = f32[256,512] negate(t)
+})"));
+}
+
+TEST(CanonicalText, NamesAndOrderPlayNoPart) {
+  EXPECT_EQ(Canonical(R"(HloModule a
+ENTRY e {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  p = f32[] negate(x)
+  q = f32[] abs(y)
+  ROOT r = f32[] add(p, q)
+})"),
+            Canonical(R"(HloModule b
+ENTRY f {
+  y.1 = f32[] parameter(1)
+  q.1 = f32[] abs(y.1), metadata={op_name="abs"}
+  x.1 = f32[] parameter(0)
+  p.1 = f32[] negate(x.1)
+  ROOT r.1 = f32[] add(p.1, q.1)
+})"));
+}
+
+TEST(HasLines, FindsThemInOrder) {
+  EXPECT_TRUE(HasLines("a [1]\n b\nc", "a [1]\nc"));
+  EXPECT_FALSE(HasLines("a\nb", "b\na"));
+  EXPECT_TRUE(HasLines("x = add(y), to=z", "x*to=z"));
+}
+
+}  // namespace
+}  // namespace tpusim::passes

@@ -1,0 +1,142 @@
+#include "workloads/passes/pipeline/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "configs/status_macros.h"
+#include "tests/workloads/passes/small_module.h"
+#include "workloads/passes/pipeline/passes.h"
+
+namespace tpusim::passes {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string ErrorOf(std::string_view text) { return Message(ParsePipeline(text).status()); }
+
+TEST(Passes, HaveNamesAndOptionsOfTheirOwn) {
+  std::set<std::string_view> names;
+  for (const Pass& pass : AllPasses()) {
+    EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
+    EXPECT_FALSE(pass.description.empty()) << pass.name;
+    EXPECT_EQ(FindPass(pass.name), &pass);
+    std::set<std::string_view> options;
+    for (const PassOption& option : pass.options) {
+      EXPECT_TRUE(options.insert(option.name).second) << pass.name << " " << option.name;
+    }
+  }
+  EXPECT_TRUE(ParsePipeline(kDefaultPipeline).ok());
+}
+
+TEST(PipelineText, StepsHaveOptionsAndGroups) {
+  const auto pipeline =
+      ParsePipeline("simplify, fixpoint(layout,simplify),async-collectives{permutes=off}");
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  ASSERT_EQ(pipeline->size(), 3u);
+  EXPECT_EQ((*pipeline)[0].pass, FindPass("simplify"));
+  EXPECT_EQ((*pipeline)[1].pass, nullptr);
+  EXPECT_THAT(NamesOf((*pipeline)[1].group), ElementsAre("layout", "simplify"));
+  EXPECT_THAT((*pipeline)[2].options,
+              ElementsAre(std::pair("all-gathers", "on"), std::pair("offload", "on"),
+                          std::pair("permutes", "off")));
+  EXPECT_THAT(NamesOf(*pipeline), ElementsAre("simplify", "layout", "async-collectives"));
+}
+
+TEST(PipelineText, ThingsLeftOutAreOfTheDefault) {
+  const auto all = ParsePipeline("");
+  const auto some = ParsePipeline("-fusion,-cmem");
+  ASSERT_TRUE(all.ok() && some.ok());
+  std::vector<std::string> expected = NamesOf(*all);
+  std::erase(expected, "fusion");
+  std::erase(expected, "cmem");
+  EXPECT_EQ(NamesOf(*some), expected);
+}
+
+TEST(PipelineText, ErrorsSayWhereAndWhat) {
+  EXPECT_THAT(ErrorOf("simplify,fuzion"), HasSubstr("character 10: there is no pass 'fuzion'"));
+  EXPECT_THAT(ErrorOf("fusion{depth=3}"), HasSubstr("character 8: fusion has no option 'depth'"));
+  EXPECT_THAT(ErrorOf("async-collectives{permutes=maybe}"), HasSubstr("on, off"));
+  EXPECT_THAT(ErrorOf("fixpoint(simplify"), HasSubstr("character 18: the group does not end"));
+  EXPECT_THAT(ErrorOf("fixpoint(fixpoint(simplify))"), HasSubstr("a group inside of a group"));
+  EXPECT_THAT(ErrorOf("simplify fusion"), HasSubstr("character 10: a comma is missing here"));
+  EXPECT_THAT(ErrorOf("schedule,fusion"), HasSubstr("fusion cannot come after schedule"));
+  EXPECT_THAT(ErrorOf("-fusion,layout"), HasSubstr("character 9"));
+}
+
+// Passes for the runner. The first takes a tanh away per run.
+absl::StatusOr<bool> RemoveOneTanh(hlo::Module& module, const PassContext&, const OptionValues&) {
+  for (Instruction* i : module.entry()->PostOrder()) {
+    if (i->opcode() != Opcode::kTanh) continue;
+    i->ReplaceAllUsesWith(i->operand(0));
+    module.entry()->Remove(i);
+    return true;
+  }
+  return false;
+}
+absl::StatusOr<bool> BreakShapes(hlo::Module& module, const PassContext&, const OptionValues&) {
+  module.entry()->root()->set_shape(hlo::MakeShape(PrimitiveType::kF32, {7}));
+  return true;
+}
+
+SmallModule& Chain(SmallModule& m) {
+  Instruction* x = m.Parameter({8});
+  for (int n = 0; n < 3; ++n) x = m.Add(Opcode::kTanh, {8}, {x});
+  m.Return({x});
+  return m;
+}
+
+TEST(Pipeline, AGroupEndsWhenARoundChangesNothing) {
+  SmallModule m;
+  Chain(m);
+  const Pass pass = {"remove", "", Phase::kOptimize, {}, RemoveOneTanh};
+  PipelineStep group;
+  group.group = {{&pass, {}, {}}};
+  std::vector<PassRun> runs;
+  const auto changed = RunPipeline({group}, m.module(), m.target(), {}, runs);
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_TRUE(*changed);
+  // Three rounds that change something, one that does not.
+  ASSERT_EQ(runs.size(), 4u);
+  EXPECT_EQ(runs[0].before, 5);
+  EXPECT_EQ(runs[0].after, 4);
+  EXPECT_TRUE(runs[2].changed);
+  EXPECT_FALSE(runs[3].changed);
+  const std::string table = ToString(runs);
+  EXPECT_THAT(table, HasSubstr("remove"));
+  EXPECT_THAT(table, HasSubstr("-3"));
+}
+
+TEST(Pipeline, APassThatBreaksTheModuleIsNamed) {
+  const Pass pass = {"break", "", Phase::kOptimize, {}, BreakShapes};
+  for (const bool verify : {true, false}) {
+    SmallModule m;
+    Chain(m);
+    std::vector<PassRun> runs;
+    PipelineOptions options;
+    options.verify = verify;
+    const auto changed = RunPipeline({{&pass, {}, {}}}, m.module(), m.target(), options, runs);
+    EXPECT_EQ(changed.ok(), !verify);
+    if (!verify) continue;
+    EXPECT_EQ(changed.status().code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(Message(changed.status()), HasSubstr("wrong after pass break"));
+  }
+}
+
+TEST(Pipeline, OptionsReachTheirPass) {
+  for (const bool on : {true, false}) {
+    SmallModule m;
+    m.Return({m.Add(Opcode::kCollectivePermute, {8}, {m.Parameter({8})})});
+    const auto pipeline =
+        ParsePipeline(on ? "async-collectives" : "async-collectives{permutes=off}");
+    ASSERT_TRUE(pipeline.ok());
+    std::vector<PassRun> runs;
+    const auto changed = RunPipeline(*pipeline, m.module(), m.target(), {}, runs);
+    ASSERT_TRUE(changed.ok()) << changed.status();
+    EXPECT_EQ(*changed, on);
+    EXPECT_EQ(m.Find(Opcode::kCollectivePermuteStart).size(), on ? 1u : 0u);
+  }
+}
+
+}  // namespace
+}  // namespace tpusim::passes

@@ -1,0 +1,95 @@
+// tpusim opt: passes of the compiler on one module, text out.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/printable.h"
+#include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
+#include "tools/tpusim/command.h"
+#include "tools/tpusim/console.h"
+#include "tools/tpusim/outputs.h"
+#include "tools/tpusim/pipeline.h"
+#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/optimize.h"
+#include "workloads/passes/pipeline/passes.h"
+
+namespace tpusim::tools {
+namespace {
+
+struct OptFlags {
+  std::string module, config, output;
+  std::vector<std::string> dump_after;
+  ProgramFlags program;
+};
+
+absl::Status Opt(const OptFlags& flags) {
+  RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.module, flags.config)));
+  ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(flags.module));
+  const std::string slice = flags.config.empty() ? imported.workload.config() : flags.config;
+  if (slice.empty()) {
+    return UserError(fmt::format("{} names no slice: give one with --config", flags.module));
+  }
+  ASSIGN_OR_RETURN(const configs::Config config,
+                   configs::LoadConfig(slice, flags.program.overrides));
+  std::string text;
+  workloads::OptimizeOptions options;
+  options.passes = flags.program.passes;
+  options.trip_counts = CompileOptionsOf(flags.program).trip_counts;
+  options.num_partitions = imported.workload.num_partitions() > 0
+                               ? imported.workload.num_partitions()
+                               : imported.num_partitions;
+  options.pipeline.verify = flags.program.verify_passes;
+  options.pipeline.after_pass = [&](const passes::PassRun& run, const hlo::Module& module) {
+    const auto& wanted = flags.dump_after;
+    if (std::find(wanted.begin(), wanted.end(), run.pass) == wanted.end()) return;
+    text += fmt::format("// after {}\n{}\n", run.pass, hlo::ToString(module));
+  };
+  ASSIGN_OR_RETURN(const std::vector<passes::PassRun> runs,
+                   workloads::Optimize(*imported.module, config, options));
+  text += hlo::ToString(*imported.module);
+  if (flags.program.pass_timings) PrintPassRuns(runs);
+  if (flags.output.empty()) return PrintResult(text);
+  return results::WriteFileAtomically(flags.output, configs::PrintableLines(text));
+}
+
+std::string Footer() {
+  std::string text = "Passes:\n";
+  for (const passes::Pass& pass : passes::AllPasses()) {
+    text += fmt::format("  {:<20}{}\n", pass.name, pass.description);
+    for (const passes::PassOption& option : pass.options) {
+      text += fmt::format("  {:<20}  {}={}: {}\n", "", option.name, option.fallback,
+                          option.description);
+    }
+  }
+  return text + fmt::format("By default: {}", passes::kDefaultPipeline);
+}
+
+}  // namespace
+
+Command AddOpt(CLI::App& parent) {
+  auto flags = std::make_shared<OptFlags>();
+  CLI::App* app =
+      parent.add_subcommand("opt", "Run passes of the compiler on a partitioned module");
+  app->add_option("module", flags->module, "HLO text or any HLO proto")
+      ->type_name("MODULE.hlo")
+      ->required();
+  app->add_option("-c,--config", flags->config,
+                  "The slice, such as v5e-4x2, or a JSON file (default: the module's)")
+      ->type_name("CONFIG");
+  app->add_option("-o,--output", flags->output, "Write the text here instead of printing it")
+      ->type_name("FILE");
+  app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
+      ->type_name("PASS")
+      ->allow_extra_args(false);
+  AddPassFlags(*app, flags->program);
+  app->footer(Footer());
+  return {app, [flags] { return Opt(*flags); }};
+}
+
+}  // namespace tpusim::tools

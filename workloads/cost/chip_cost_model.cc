@@ -1,0 +1,124 @@
+#include "workloads/cost/chip_cost_model.h"
+
+#include <algorithm>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
+#include "models/timing/memory_bytes.h"
+#include "workloads/cost/transfers.h"
+#include "workloads/hlo/analysis/execution.h"
+#include "workloads/kernels/scalar_block.h"
+
+namespace tpusim::cost {
+namespace {
+
+// How much of a resource that is busy for `busy` alone.
+double ShareOf(Picoseconds busy, Picoseconds time) {
+  return time > Picoseconds(0) ? std::min(1.0, Ratio(busy, time)) : 0;
+}
+
+BytesPerSecond RateOf(Bytes bytes, Picoseconds time) {
+  return time > Picoseconds(0)
+             ? BytesPerSecond(static_cast<double>(bytes.value()) / ToSeconds(time))
+             : BytesPerSecond(0);
+}
+
+Work WorkOfKernel(const configs::ChipParams& chip, const kernels::KernelLibrary::Cost& cost) {
+  Work work;
+  work.latency = std::min(cost.time, cost.launch + chip.dma.start_latency);
+  work.time = cost.time - work.latency;
+  const Bytes bytes = cost.traffic.read + cost.traffic.written;
+  work.share[kHbmResource] = ShareOf(TransferTime(bytes, timing::HbmRate(chip)), work.time);
+  work.rate = RateOf(bytes, work.time);
+  return work;
+}
+
+Work WorkOfUse(const collectives::CollectiveUse& use) {
+  Work work;
+  work.latency = use.latency;
+  work.time = use.time;
+  work.rate = use.rate;
+  work.share[kHbmResource] = ShareOf(use.hbm, work.time);
+  for (size_t d = 0; d < use.links.size(); ++d) {
+    work.share[kLinkResource + d] = ShareOf(use.links[d], work.time);
+  }
+  work.share[kDieResource] = ShareOf(use.die, work.time);
+  work.share[kHostResource] = ShareOf(use.host, work.time);
+  return work;
+}
+
+// Between memories of a device, or of the host.
+Work WorkOfTransfer(const configs::ChipParams& chip, const isa::Body& transfer) {
+  Work work;
+  Picoseconds hbm(0), host(0);
+  Bytes bytes(0);
+  for (const isa::Instruction& step : transfer) {
+    if (const auto* dma = std::get_if<isa::Dma>(&step.kind)) {
+      work.latency += chip.dma.start_latency;
+      hbm += TransferTime(timing::TouchedBy(*dma).hbm, timing::HbmRate(chip));
+      bytes += dma->bytes;
+    } else if (const auto* move = std::get_if<isa::HostDma>(&step.kind)) {
+      work.latency += chip.host.pcie_latency;
+      hbm += TransferTime(move->bytes, timing::HbmRate(chip));
+      host += TransferTime(move->bytes, chip.host.pcie_bytes_per_second);
+      bytes += move->bytes;
+    }
+  }
+  work.time = TimeOfTransfer(chip, transfer) - work.latency;
+  work.share[kHbmResource] = ShareOf(hbm, work.time);
+  work.share[kHostResource] = ShareOf(host, work.time);
+  work.rate = RateOf(bytes, work.time);
+  return work;
+}
+
+Work Alone(Picoseconds time) {
+  Work work;
+  work.time = time;
+  return work;
+}
+
+}  // namespace
+
+absl::StatusOr<Work> ChipCostModel::WorkOfCollective(const hlo::Instruction& collective) {
+  ASSIGN_OR_RETURN(const CollectiveDecisions::Entry* entry, collectives_.Find(collective));
+  return WorkOfUse(collectives::UseOf(*entry->decision));
+}
+
+absl::StatusOr<Work> ChipCostModel::WorkOfCopy(const hlo::Instruction& copy) {
+  ASSIGN_OR_RETURN(const isa::Body transfer, cost::TransferOf(copy, target_));
+  return WorkOfTransfer(target_.chip(), transfer);
+}
+
+absl::StatusOr<Work> ChipCostModel::WorkOf(const hlo::Instruction& i) {
+  ASSIGN_OR_RETURN(const hlo::Execution execution, hlo::ExecutionOf(i));
+  switch (execution) {
+    case hlo::Execution::kScalar:
+      return Alone(ToTime(timing::TimeBlock(target_.chip(), kernels::ScalarBlock(i, target_)).total,
+                          target_.chip().clock));
+    case hlo::Execution::kKernel: {
+      ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost cost, kernels_.CostOf(i));
+      return WorkOfKernel(target_.chip(), cost);
+    }
+    case hlo::Execution::kCollective:
+      return WorkOfCollective(i);
+    case hlo::Execution::kTransfer:
+      return WorkOfCopy(i);
+    case hlo::Execution::kNothing:
+    case hlo::Execution::kStart:  // what it starts runs on another stream
+    case hlo::Execution::kCopyStart:
+    case hlo::Execution::kDone:
+      return Work{};
+    case hlo::Execution::kLoop:
+    case hlo::Execution::kBranch:
+    case hlo::Execution::kCall:
+      break;
+  }
+  TPUSIM_CHECK(false, "called computations are added up by who asks");
+}
+
+absl::StatusOr<Work> ChipCostModel::TransferOf(const hlo::Instruction& start) {
+  ASSIGN_OR_RETURN(const hlo::Execution execution, hlo::ExecutionOf(start));
+  return execution == hlo::Execution::kCopyStart ? WorkOfCopy(start) : WorkOfCollective(start);
+}
+
+}  // namespace tpusim::cost

@@ -1,0 +1,52 @@
+// The costs of a chip: its kernels, its collectives, its copies.
+#ifndef TPUSIM_WORKLOADS_COST_CHIP_COST_MODEL_H_
+#define TPUSIM_WORKLOADS_COST_CHIP_COST_MODEL_H_
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "workloads/collectives/collective.h"
+#include "workloads/cost/collective_decisions.h"
+#include "workloads/cost/cost_model.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::cost {
+
+class ChipCostModel : public CostModel {
+ public:
+  using Trips = std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)>;
+
+  // The target must live as long.
+  ChipCostModel(const target::Target& target, std::vector<int64_t> device_of_partition,
+                collectives::AlgorithmWishes wishes, Trips trips)
+      : target_(target),
+        kernels_(target),
+        collectives_(target.config(), std::move(device_of_partition), std::move(wishes)),
+        trips_(std::move(trips)) {}
+
+  absl::StatusOr<Work> WorkOf(const hlo::Instruction& instruction) override;
+  absl::StatusOr<Work> TransferOf(const hlo::Instruction& start) override;
+  absl::StatusOr<int64_t> TripsOf(const hlo::Instruction& loop) override { return trips_(loop); }
+  absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& kernel) override {
+    return kernels_.CostOf(kernel);
+  }
+
+  // What the answers come from, for the lowering.
+  kernels::KernelLibrary& kernels() { return kernels_; }
+  CollectiveDecisions& collectives() { return collectives_; }
+
+ private:
+  absl::StatusOr<Work> WorkOfCollective(const hlo::Instruction& collective);
+  absl::StatusOr<Work> WorkOfCopy(const hlo::Instruction& copy);
+
+  const target::Target& target_;
+  kernels::KernelLibrary kernels_;
+  CollectiveDecisions collectives_;
+  const Trips trips_;
+};
+
+}  // namespace tpusim::cost
+
+#endif  // TPUSIM_WORKLOADS_COST_CHIP_COST_MODEL_H_

@@ -1,0 +1,78 @@
+#include "workloads/cost/collective_decisions.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "configs/status_macros.h"
+#include "workloads/collectives/candidates.h"
+#include "workloads/cost/collective_request.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/ragged.h"
+
+namespace tpusim::cost {
+namespace {
+
+void Append(const google::protobuf::MessageLite& message, std::string& key) {
+  key += '|';
+  message.AppendToString(&key);
+}
+
+// Equal for collectives with the same groups.
+std::string GroupsKeyOf(const hlo::Instruction& i) {
+  const hlo::pb::HloInstructionProto& attrs = i.attrs();
+  // Ids are of replicas or of all devices, which depends on the kind.
+  std::string key = attrs.use_global_device_ids()
+                        ? "global"
+                        : fmt::format("{} {}", static_cast<int>(i.opcode()), hlo::HasChannel(i));
+  for (const auto& group : attrs.replica_groups()) Append(group, key);
+  Append(attrs.collective_device_list(), key);
+  Append(attrs.iota_collective_device_list(), key);
+  Append(attrs.mesh_axes_replica_group_list(), key);
+  return key;
+}
+
+// Equal for collectives that differ in name and place only.
+std::string KeyOf(const hlo::Instruction& i) {
+  const hlo::pb::HloInstructionProto& attrs = i.attrs();
+  std::string key = fmt::format("{} ", static_cast<int>(i.opcode()));
+  for (const hlo::Instruction* operand : i.operands()) key += operand->shape().ToString() + " ";
+  for (const auto& pair : attrs.source_target_pairs()) Append(pair, key);
+  for (const int64_t dimension : attrs.dimensions()) key += fmt::format(",{}", dimension);
+  if (const auto sizes = hlo::RaggedSizes(i)) key += fmt::format("|{}", fmt::join(*sizes, ","));
+  return key + GroupsKeyOf(i);
+}
+
+}  // namespace
+
+absl::StatusOr<const CollectiveDecisions::Entry*> CollectiveDecisions::Find(
+    const hlo::Instruction& collective) {
+  std::string key = hlo::IsOffLoaded(collective) ? "off-loaded " : "";
+  key += KeyOf(hlo::WrappedBy(collective));
+  Entry& entry = entries_[key];
+  // An entry without a decision is one that failed before: it fails again, named anew.
+  if (entry.decision == nullptr) {
+    entry.key = std::move(key);
+    ASSIGN_OR_RETURN(entry.request, RequestOf(collective, device_of_partition_));
+    if (entry.request.kind != collectives::CollectiveKind::kPermute) {
+      ASSIGN_OR_RETURN(const PlacedGroups* placed, Place(collective));
+      entry.request.groups = placed->groups;
+      entry.request.forms = placed->forms;
+    }
+    ASSIGN_OR_RETURN(entry.decision,
+                     collectives::DecideCollective(config_, entry.request, wishes_));
+  }
+  return &entry;
+}
+
+absl::StatusOr<const CollectiveDecisions::PlacedGroups*> CollectiveDecisions::Place(
+    const hlo::Instruction& collective) {
+  PlacedGroups& placed = placed_[GroupsKeyOf(hlo::WrappedBy(collective))];
+  if (placed.forms == nullptr) {
+    ASSIGN_OR_RETURN(placed.groups, GroupsOf(collective, device_of_partition_));
+    placed.forms = std::make_shared<const std::vector<collectives::GroupForm>>(
+        collectives::FormsOf(config_.topology, placed.groups));
+  }
+  return &placed;
+}
+
+}  // namespace tpusim::cost

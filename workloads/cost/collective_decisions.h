@@ -1,0 +1,61 @@
+// How collectives are done, each kind of them decided once.
+//
+// A program repeats a few collectives, layer after layer; on a large pod where groups lie
+// and the choice of an algorithm are worth remembering. Two collectives are the same
+// here if they differ in name and place only.
+#ifndef TPUSIM_WORKLOADS_COST_COLLECTIVE_DECISIONS_H_
+#define TPUSIM_WORKLOADS_COST_COLLECTIVE_DECISIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/config.h"
+#include "workloads/collectives/collective.h"
+#include "workloads/hlo/ir/ir.h"
+
+namespace tpusim::cost {
+
+class CollectiveDecisions {
+ public:
+  // The configuration must live as long.
+  CollectiveDecisions(const configs::Config& config, std::vector<int64_t> device_of_partition,
+                      collectives::AlgorithmWishes wishes = {})
+      : config_(config),
+        device_of_partition_(std::move(device_of_partition)),
+        wishes_(std::move(wishes)) {}
+
+  const configs::Config& config() const { return config_; }
+  const std::vector<int64_t>& device_of_partition() const { return device_of_partition_; }
+
+  struct Entry {
+    std::string key;  // of what makes a collective
+    collectives::CollectiveRequest request;
+    std::shared_ptr<const collectives::CollectiveDecision> decision;
+  };
+  // `collective` is one, or the start of one; the entry lives as long as this.
+  // Errors: as RequestOf, GroupsOf, collectives::DecideCollective.
+  absl::StatusOr<const Entry*> Find(const hlo::Instruction& collective);
+
+ private:
+  // Groups on their devices, and how they lie in the torus.
+  struct PlacedGroups {
+    std::vector<std::vector<int64_t>> groups;
+    std::shared_ptr<const std::vector<collectives::GroupForm>> forms;
+  };
+  absl::StatusOr<const PlacedGroups*> Place(const hlo::Instruction& collective);
+
+  const configs::Config& config_;
+  const std::vector<int64_t> device_of_partition_;
+  const collectives::AlgorithmWishes wishes_;
+  std::map<std::string, Entry> entries_;
+  std::map<std::string, PlacedGroups> placed_;  // by what makes groups
+};
+
+}  // namespace tpusim::cost
+
+#endif  // TPUSIM_WORKLOADS_COST_COLLECTIVE_DECISIONS_H_

@@ -1,0 +1,105 @@
+#include "workloads/cost/collective_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/ragged.h"
+
+namespace tpusim::cost {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+std::string AxesOf(const Instruction& collective) {
+  return hlo::FrontendAttribute(collective, "tpusim.axes").value_or("");
+}
+
+absl::StatusOr<collectives::CollectiveRequest> RequestOf(
+    const Instruction& instruction, const std::vector<int64_t>& device_of_partition) {
+  const Instruction& i = hlo::WrappedBy(instruction);
+  collectives::CollectiveRequest request;
+  request.name = instruction.name();
+  request.axes = AxesOf(i);
+  request.sparse_core = hlo::IsOffLoaded(instruction);
+  const auto devices = static_cast<int64_t>(device_of_partition.size());
+  const auto device = [&](int64_t partition) -> absl::StatusOr<int64_t> {
+    if (partition < 0 || partition >= devices) {
+      return UserError(fmt::format("{} names partition {}, but there are only {}", i.Describe(),
+                                   partition, devices));
+    }
+    return device_of_partition[static_cast<size_t>(partition)];
+  };
+  for (const Instruction* operand : i.operands()) {
+    request.operand_bytes += operand->shape().ByteSize();
+    // The other operands of a ragged all-to-all are the result's buffer and sizes.
+    if (i.opcode() == Opcode::kRaggedAllToAll) break;
+  }
+  const hlo::Shape& shape = *hlo::Leaves(i.operand(0)->shape())[0];
+  request.element_bytes = std::max<int64_t>(1, hlo::BitWidth(shape.element_type) / 8);
+  switch (i.opcode()) {
+    case Opcode::kAllReduce:
+    case Opcode::kAllReduceStart:
+      request.kind = collectives::CollectiveKind::kAllReduce;
+      break;
+    case Opcode::kAllGather:
+    case Opcode::kAllGatherStart:
+      request.kind = collectives::CollectiveKind::kAllGather;
+      break;
+    case Opcode::kReduceScatter:
+      request.kind = collectives::CollectiveKind::kReduceScatter;
+      break;
+    case Opcode::kAllToAll:
+    case Opcode::kRaggedAllToAll:
+      request.kind = collectives::CollectiveKind::kAllToAll;
+      break;
+    case Opcode::kCollectivePermute:
+    case Opcode::kCollectivePermuteStart:
+      request.kind = collectives::CollectiveKind::kPermute;
+      break;
+    default:
+      return NoRule(fmt::format("no rule to execute {}: '{}' is not supported", i.Describe(),
+                                hlo::OpcodeName(i.opcode())));
+  }
+  if ((request.kind == collectives::CollectiveKind::kAllGather ||
+       request.kind == collectives::CollectiveKind::kReduceScatter) &&
+      i.attrs().dimensions_size() > 0) {
+    request.minor_dimension =
+        shape.rank() > 1 && i.attrs().dimensions(0) == hlo::MinorDimension(shape);
+  }
+  if (request.kind == collectives::CollectiveKind::kPermute) {
+    for (const auto& pair : i.attrs().source_target_pairs()) {
+      ASSIGN_OR_RETURN(const int64_t source, device(pair.source()));
+      ASSIGN_OR_RETURN(const int64_t target, device(pair.target()));
+      request.pairs.emplace_back(source, target);
+    }
+    return request;
+  }
+  if (const auto sizes = hlo::RaggedSizes(i)) {
+    const hlo::Shape& rows = i.operand(0)->shape();
+    const Bytes row(rows.ByteSize().value() / std::max<int64_t>(1, rows.dims[0]));
+    request.operand_bytes = Bytes(0);
+    for (int64_t size : *sizes) {
+      request.parts.push_back(row * size);
+      request.operand_bytes += request.parts.back();
+    }
+  }
+  return request;
+}
+
+absl::StatusOr<std::vector<std::vector<int64_t>>> GroupsOf(
+    const Instruction& collective, const std::vector<int64_t>& device_of_partition) {
+  // Partitions that exist, as ReplicaGroups says.
+  ASSIGN_OR_RETURN(auto groups,
+                   hlo::ReplicaGroups(hlo::WrappedBy(collective),
+                                      static_cast<int64_t>(device_of_partition.size())));
+  for (std::vector<int64_t>& group : groups) {
+    for (int64_t& member : group) member = device_of_partition[member];
+  }
+  return groups;
+}
+
+}  // namespace tpusim::cost

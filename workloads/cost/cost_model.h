@@ -1,0 +1,47 @@
+// What operations cost: the one answer that passes and the lowering share.
+//
+// A pass asks before it decides: for a kernel (a fusion need not be in the program to
+// be priced, nor even in its module), a collective, a transfer between memories, a loop.
+// The answer is what the lowering will emit, timed by the functions that the simulated
+// engines obey (models/timing), alone on its chip; Work says what it uses beside, so that
+// what runs in company can be added up (passes/schedule/replay.h). Answers are remembered
+// by structure: a hundred equal layers are one search.
+#ifndef TPUSIM_WORKLOADS_COST_COST_MODEL_H_
+#define TPUSIM_WORKLOADS_COST_COST_MODEL_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "configs/status_macros.h"
+#include "configs/units.h"
+#include "workloads/cost/work.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/kernels/kernel_library.h"
+
+namespace tpusim::cost {
+
+// An interface, so that tests of passes can say what things cost.
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+
+  // Of the main stream. Not of a while, a conditional or a call, whose computations are
+  // added up. Error (no rule): what cannot be executed.
+  virtual absl::StatusOr<Work> WorkOf(const hlo::Instruction& instruction) = 0;
+  // What a start sets in motion.
+  virtual absl::StatusOr<Work> TransferOf(const hlo::Instruction& start) = 0;
+  // How often a while loop runs its body, stated or derived. Error: neither.
+  virtual absl::StatusOr<int64_t> TripsOf(const hlo::Instruction& loop) = 0;
+  // A fusion or an operation that runs as a kernel: its launch, its time with that, and
+  // the bytes it moves.
+  virtual absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& kernel) = 0;
+
+  absl::StatusOr<Picoseconds> KernelTime(const hlo::Instruction& kernel) {
+    ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost cost, KernelOf(kernel));
+    return cost.time;
+  }
+};
+
+}  // namespace tpusim::cost
+
+#endif  // TPUSIM_WORKLOADS_COST_COST_MODEL_H_

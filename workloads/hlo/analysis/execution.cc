@@ -1,0 +1,64 @@
+#include "workloads/hlo/analysis/execution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+
+namespace tpusim::hlo {
+
+namespace {
+
+// Which part of an array on the host is meant: whoever moves it moves that part.
+bool IsHostView(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kFusion: {
+      const std::vector<Instruction*> members = i.called()[0]->instructions();
+      return std::all_of(members.begin(), members.end(), [](const Instruction* m) {
+        return m->opcode() == Opcode::kParameter || m->opcode() == Opcode::kConstant ||
+               m->opcode() == Opcode::kBitcast || IsHostView(*m);
+      });
+    }
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Execution> ExecutionOf(const Instruction& i) {
+  if (OnHost(i.shape())) {
+    if (IsHostView(i)) return Execution::kNothing;
+    if (i.opcode() == Opcode::kDynamicUpdateSlice) return Execution::kTransfer;
+  }
+  const Opcode opcode = i.opcode();
+  if (IsFree(opcode)) return Execution::kNothing;
+  if (RunsOnScalarCore(opcode)) return Execution::kScalar;
+  if (opcode == Opcode::kWhile) return Execution::kLoop;
+  if (opcode == Opcode::kConditional) return Execution::kBranch;
+  if (opcode == Opcode::kCall) return Execution::kCall;
+  if (IsAsyncDone(opcode)) return Execution::kDone;
+  if (IsAsyncStart(opcode)) {
+    return IsCollective(WrappedBy(i).opcode()) ? Execution::kStart : Execution::kCopyStart;
+  }
+  if (IsCollective(opcode)) return Execution::kCollective;
+  if (opcode == Opcode::kCustomCall) {
+    // Reserves memory and leaves it as it is.
+    if (i.attrs().custom_call_target() == kAllocateBuffer) return Execution::kNothing;
+    return PlacementOf(i) ? Execution::kTransfer : Execution::kKernel;
+  }
+  if (RunsAsKernel(opcode)) return Execution::kKernel;
+  if (IsElementwise(opcode) && i.shape().IsArray()) {
+    return i.shape().IsScalar() ? Execution::kScalar : Execution::kKernel;
+  }
+  return NoRule(fmt::format("no rule to execute {}: op '{}' is not supported", i.Describe(),
+                            OpcodeName(i.opcode())));
+}
+
+}  // namespace tpusim::hlo

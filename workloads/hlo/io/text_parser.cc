@@ -1,0 +1,337 @@
+#include "workloads/hlo/io/text_parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/verify.h"
+#include "workloads/hlo/io/text_attributes.h"
+#include "workloads/hlo/io/text_cursor.h"
+#include "workloads/hlo/io/text_values.h"
+
+namespace tpusim::hlo {
+namespace {
+
+constexpr std::string_view kModule = "HloModule";
+
+class TextParser {
+ public:
+  explicit TextParser(std::string_view text) : text_(text) {}
+
+  absl::StatusOr<ParsedText> Parse() {
+    RETURN_IF_ERROR(ParseHeader());
+    RETURN_IF_ERROR(ParseStackFrames());
+    while (!text_.AtEnd()) RETURN_IF_ERROR(ParseComputation());
+    Module& module = *parsed_.module;
+    if (module.entry() == nullptr) return text_.Error("no computation is the ENTRY");
+    if (scheduled_) {
+      for (Computation* c : ControlComputations(module)) c->set_schedule(c->instructions());
+    }
+    RETURN_IF_ERROR(Verify(module));
+    return std::move(parsed_);
+  }
+
+ private:
+  absl::Status ParseHeader() {
+    RETURN_IF_ERROR(text_.Expect(kModule));
+    ASSIGN_OR_RETURN(std::string name, text_.Name());
+    parsed_.module = std::make_unique<Module>(std::move(name));
+    pb::HloModuleProto& fields = parsed_.module->mutable_fields();
+    while (text_.Take(",")) {
+      const std::string_view key = text_.Word();
+      RETURN_IF_ERROR(text_.Expect("="));
+      if (key == "is_scheduled") {
+        ASSIGN_OR_RETURN(scheduled_, text_.Bool());
+      } else if (key == "num_partitions") {
+        ASSIGN_OR_RETURN(parsed_.num_partitions, text_.Integer());
+      } else if (key == "input_output_alias") {
+        RETURN_IF_ERROR(ParseAliases(*fields.mutable_input_output_alias()));
+      } else if (key == "buffer_donor") {
+        RETURN_IF_ERROR(ParseDonors(*fields.mutable_buffer_donor()));
+      } else if (key == "frontend_attributes") {
+        RETURN_IF_ERROR(ParseFrontendAttributes(text_, *fields.mutable_frontend_attributes()));
+      } else {
+        RETURN_IF_ERROR(text_.Value().status());  // layouts of the entry, XLA's own settings
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  template <typename Field>
+  absl::Status ParseIndex(Field* field) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> index, text_.IntList());
+    field->Add(index.begin(), index.end());
+    return absl::OkStatus();
+  }
+
+  // { {0}: (1, {}, may-alias), ... }
+  absl::Status ParseAliases(pb::HloInputOutputAliasProto& aliases) {
+    RETURN_IF_ERROR(text_.Expect("{"));
+    while (!text_.Take("}")) {
+      auto* alias = aliases.add_entries();
+      RETURN_IF_ERROR(ParseIndex(alias->mutable_output_shape_index()));
+      RETURN_IF_ERROR(text_.Expect(":"));
+      RETURN_IF_ERROR(text_.Expect("("));
+      ASSIGN_OR_RETURN(const int64_t parameter, text_.Integer());
+      alias->set_parameter_number(parameter);
+      RETURN_IF_ERROR(text_.Expect(","));
+      RETURN_IF_ERROR(ParseIndex(alias->mutable_parameter_shape_index()));
+      const bool must = text_.Take(",") && text_.Word() == "must-alias";
+      alias->set_kind(must ? pb::HloInputOutputAliasProto::MUST_ALIAS
+                           : pb::HloInputOutputAliasProto::MAY_ALIAS);
+      RETURN_IF_ERROR(text_.Expect(")"));
+      text_.Take(",");
+    }
+    return absl::OkStatus();
+  }
+
+  // { (0, {}), ... }
+  absl::Status ParseDonors(pb::HloBufferDonorProto& donors) {
+    RETURN_IF_ERROR(text_.Expect("{"));
+    while (!text_.Take("}")) {
+      auto* donor = donors.add_entries();
+      RETURN_IF_ERROR(text_.Expect("("));
+      ASSIGN_OR_RETURN(const int64_t parameter, text_.Integer());
+      donor->set_parameter_number(parameter);
+      RETURN_IF_ERROR(text_.Expect(","));
+      RETURN_IF_ERROR(ParseIndex(donor->mutable_parameter_shape_index()));
+      RETURN_IF_ERROR(text_.Expect(")"));
+      text_.Take(",");
+    }
+    return absl::OkStatus();
+  }
+
+  // Tables of where operations come from, with numbered rows from 1.
+  absl::Status ParseStackFrames() {
+    pb::StackFrameIndexProto& index = *parsed_.module->mutable_fields().mutable_stack_frame_index();
+    const auto is_row = [&] { return text_.Peek() >= '0' && text_.Peek() <= '9'; };
+    for (const bool functions : {false, true}) {
+      if (!text_.Take(functions ? "FunctionNames" : "FileNames")) continue;
+      while (is_row()) {
+        RETURN_IF_ERROR(text_.Integer().status());
+        ASSIGN_OR_RETURN(std::string name, text_.Quoted());
+        (functions ? index.add_function_names() : index.add_file_names())->swap(name);
+      }
+    }
+    if (text_.Take("FileLocations")) {
+      while (is_row()) {
+        auto* location = index.add_file_locations();
+        ASSIGN_OR_RETURN(const auto row, ParseRow());
+        location->set_file_name_id(row("file_name_id"));
+        location->set_function_name_id(row("function_name_id"));
+        location->set_line(row("line"));
+        location->set_column(row("column"));
+      }
+    }
+    if (text_.Take("StackFrames")) {
+      while (is_row()) {
+        auto* frame = index.add_stack_frames();
+        ASSIGN_OR_RETURN(const auto row, ParseRow());
+        frame->set_file_location_id(row("file_location_id"));
+        frame->set_parent_frame_id(row("parent_frame_id"));
+      }
+    }
+    if (index.file_names_size() == 0) parsed_.module->mutable_fields().clear_stack_frame_index();
+    return absl::OkStatus();
+  }
+
+  // 3 {line=4 column=7}: the value of a name, 0 where it is missing.
+  absl::StatusOr<std::function<int32_t(std::string_view)>> ParseRow() {
+    RETURN_IF_ERROR(text_.Integer().status());
+    RETURN_IF_ERROR(text_.Expect("{"));
+    std::map<std::string, int32_t, std::less<>> values;
+    while (!text_.Take("}")) {
+      const std::string key(text_.Word());
+      RETURN_IF_ERROR(text_.Expect("="));
+      ASSIGN_OR_RETURN(const int64_t value, text_.Integer());
+      values[key] = static_cast<int32_t>(value);
+    }
+    return [values = std::move(values)](std::string_view key) {
+      const auto found = values.find(key);
+      return found == values.end() ? 0 : found->second;
+    };
+  }
+
+  absl::Status ParseComputation() {
+    const bool entry = text_.Take("ENTRY ");
+    const size_t begin = text_.Begin();
+    ASSIGN_OR_RETURN(const std::string name, text_.Name());
+    // What it takes and gives stands at its parameters and its root as well.
+    if (text_.Peek() == '(') RETURN_IF_ERROR(text_.Balanced().status());
+    if (text_.Take("->")) RETURN_IF_ERROR(ParseShape(text_).status());
+    RETURN_IF_ERROR(text_.Expect("{"));
+    Computation* computation = parsed_.module->AddComputation(name);
+    instructions_.clear();
+    while (!text_.Take("}")) {
+      if (text_.AtEnd()) return text_.ErrorAt(begin, fmt::format("{} does not end", name));
+      RETURN_IF_ERROR(ParseInstruction(computation));
+    }
+    if (computation->root() == nullptr) {
+      if (computation->size() == 0) return text_.ErrorAt(begin, name + " is empty");
+      computation->set_root(computation->instructions().back());
+    }
+    if (!computations_.emplace(name, computation).second) {
+      return text_.ErrorAt(begin, fmt::format("a second computation is called {}", name));
+    }
+    if (text_.Take(", execution_thread=")) {
+      ASSIGN_OR_RETURN(std::string thread, text_.Quoted());
+      computation->mutable_attrs().set_execution_thread(std::move(thread));
+    }
+    if (!entry) return absl::OkStatus();
+    if (parsed_.module->entry() != nullptr) return text_.ErrorAt(begin, "a second ENTRY");
+    parsed_.module->set_entry(computation);
+    return absl::OkStatus();
+  }
+
+  // What `slice-start` says of the operation that it wraps.
+  struct OpcodeInText {
+    Opcode opcode = Opcode::kParameter;
+    std::optional<Opcode> wrapped;
+  };
+  absl::StatusOr<OpcodeInText> ParseOpcode() {
+    const size_t begin = text_.Begin();
+    const std::string_view word = text_.Word();
+    if (const auto opcode = OpcodeFromName(word)) return OpcodeInText{*opcode, std::nullopt};
+    static constexpr std::pair<std::string_view, Opcode> kForms[] = {
+        {"-start", Opcode::kAsyncStart},
+        {"-update", Opcode::kAsyncUpdate},
+        {"-done", Opcode::kAsyncDone}};
+    for (const auto& [suffix, form] : kForms) {
+      if (!word.ends_with(suffix)) continue;
+      const auto wrapped = OpcodeFromName(word.substr(0, word.size() - suffix.size()));
+      if (wrapped) return OpcodeInText{form, *wrapped};
+    }
+    return absl::Status(absl::StatusCode::kUnimplemented,
+                        fmt::format("{}: unknown opcode '{}'", text_.Position(begin), word));
+  }
+
+  absl::Status ParseInstruction(Computation* computation) {
+    const bool root = text_.Take("ROOT ");
+    const size_t begin = text_.Begin();
+    ASSIGN_OR_RETURN(const std::string name, text_.Name());
+    RETURN_IF_ERROR(text_.Expect("="));
+    ASSIGN_OR_RETURN(Shape shape, ParseShape(text_));
+    ASSIGN_OR_RETURN(const OpcodeInText opcode, ParseOpcode());
+    RETURN_IF_ERROR(text_.Expect("("));
+    TextAttributes attributes;
+    std::vector<Instruction*> operands;
+    if (opcode.opcode == Opcode::kParameter) {
+      ASSIGN_OR_RETURN(const int64_t number, text_.Integer());
+      attributes.proto.set_parameter_number(number);
+    } else if (opcode.opcode == Opcode::kConstant) {
+      ASSIGN_OR_RETURN(*attributes.proto.mutable_literal(), ParseLiteral(text_, shape));
+      if (!attributes.proto.literal().has_shape()) attributes.proto.clear_literal();
+    } else {
+      ASSIGN_OR_RETURN(operands, ParseOperands());
+    }
+    RETURN_IF_ERROR(text_.Expect(")"));
+    // Attributes of `slice-start` are those of the slice.
+    const bool wraps = opcode.wrapped && opcode.opcode == Opcode::kAsyncStart;
+    RETURN_IF_ERROR(ParseAttributes(text_, wraps ? *opcode.wrapped : opcode.opcode, attributes));
+    ASSIGN_OR_RETURN(std::vector<Computation*> called, ComputationsOf(attributes));
+    if (wraps) {
+      if (!shape.IsTuple() || shape.tuple.size() < 2) {
+        return text_.ErrorAt(begin, "the shape of a start is ((operands), result, ...)");
+      }
+      called = {Wrap(*opcode.wrapped, shape.tuple[1], operands, std::move(called), attributes)};
+    }
+    Instruction* instruction =
+        computation->Add(opcode.opcode, std::move(shape), std::move(operands), name);
+    if (!instructions_.emplace(name, instruction).second) {
+      return text_.ErrorAt(begin, fmt::format("a second instruction is called {}", name));
+    }
+    instruction->set_called(std::move(called));
+    for (const NameInText& before : attributes.control_predecessors) {
+      ASSIGN_OR_RETURN(Instruction * predecessor, Find(before));
+      instruction->AddControlPredecessor(predecessor);
+    }
+    instruction->set_attrs(std::make_unique<pb::HloInstructionProto>(std::move(attributes.proto)));
+    if (!root) return absl::OkStatus();
+    if (computation->root() != nullptr) return text_.ErrorAt(begin, "a second ROOT");
+    computation->set_root(instruction);
+    return absl::OkStatus();
+  }
+
+  // A computation of the operation alone; its attributes are no longer the start's.
+  Computation* Wrap(Opcode opcode, const Shape& result, const std::vector<Instruction*>& operands,
+                    std::vector<Computation*> called, TextAttributes& attributes) {
+    Computation* inner = parsed_.module->AddComputation("async_computation");
+    std::vector<Instruction*> parameters;
+    for (const Instruction* operand : operands) {
+      parameters.push_back(
+          inner->AddParameter(static_cast<int64_t>(parameters.size()), operand->shape(), "param"));
+    }
+    Instruction* wrapped = inner->Add(opcode, result, parameters);
+    wrapped->set_called(std::move(called));
+    pb::HloInstructionProto outside;
+    outside.set_async_execution_thread(attributes.proto.async_execution_thread());
+    *outside.mutable_metadata() = attributes.proto.metadata();
+    attributes.proto.clear_async_execution_thread();
+    wrapped->set_attrs(std::make_unique<pb::HloInstructionProto>(std::move(attributes.proto)));
+    attributes.proto = std::move(outside);
+    inner->set_root(wrapped);
+    return inner;
+  }
+
+  absl::StatusOr<std::vector<Instruction*>> ParseOperands() {
+    std::vector<Instruction*> operands;
+    if (text_.Peek() == ')') return operands;
+    do {
+      // Older texts write the shape before the name.
+      const size_t begin = text_.Begin();
+      if (text_.Peek() != '%') {
+        const bool shape = text_.Peek() == '(' || (!text_.Word().empty() && text_.Peek() == '[');
+        text_.set_at(begin);
+        if (shape) RETURN_IF_ERROR(ParseShape(text_).status());
+      }
+      NameInText operand;
+      operand.at = text_.Begin();
+      ASSIGN_OR_RETURN(operand.name, text_.Name());
+      ASSIGN_OR_RETURN(Instruction * found, Find(operand));
+      operands.push_back(found);
+    } while (text_.Take(","));
+    return operands;
+  }
+
+  absl::StatusOr<Instruction*> Find(const NameInText& name) const {
+    const auto found = instructions_.find(name.name);
+    if (found != instructions_.end()) return found->second;
+    return text_.ErrorAt(
+        name.at,
+        fmt::format("{} is no instruction that comes before in its computation", name.name));
+  }
+
+  absl::StatusOr<std::vector<Computation*>> ComputationsOf(const TextAttributes& attributes) const {
+    std::vector<Computation*> called;
+    for (const NameInText& name : attributes.called) {
+      const auto found = computations_.find(name.name);
+      if (found == computations_.end()) {
+        return text_.ErrorAt(name.at,
+                             fmt::format("{} is no computation that comes before", name.name));
+      }
+      called.push_back(found->second);
+    }
+    return called;
+  }
+
+  TextCursor text_;
+  ParsedText parsed_;
+  bool scheduled_ = false;
+  std::unordered_map<std::string, Computation*> computations_;
+  std::unordered_map<std::string, Instruction*> instructions_;  // of the current computation
+};
+
+}  // namespace
+
+bool LooksLikeHloText(std::string_view bytes) { return TextCursor(bytes).Take(kModule); }
+
+absl::StatusOr<ParsedText> ParseHloText(std::string_view text) { return TextParser(text).Parse(); }
+
+}  // namespace tpusim::hlo

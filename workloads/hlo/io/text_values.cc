@@ -1,0 +1,231 @@
+#include "workloads/hlo/io/text_values.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/shape_proto.h"
+
+namespace tpusim::hlo {
+namespace {
+
+// As the importer allows.
+constexpr int kMostNested = 64;
+
+absl::Status ParseLayout(TextCursor& text, pb::LayoutProto& layout) {
+  while (text.Peek() != ':' && text.Peek() != '}') {
+    ASSIGN_OR_RETURN(const int64_t dimension, text.Integer());
+    layout.add_minor_to_major(dimension);
+    if (!text.Take(",")) break;
+  }
+  if (text.Take(":")) {
+    while (text.Peek() != '}') {
+      if (text.Take("T")) {
+        do {
+          RETURN_IF_ERROR(text.Expect("("));
+          ASSIGN_OR_RETURN(const std::vector<int64_t> tile, text.IntsUntil(")"));
+          layout.add_tiles()->mutable_dimensions()->Add(tile.begin(), tile.end());
+        } while (text.Peek() == '(');
+        continue;
+      }
+      const bool space = text.Take("S");
+      if (!space && !text.Take("E")) return text.Error("this part of a layout is not known");
+      RETURN_IF_ERROR(text.Expect("("));
+      ASSIGN_OR_RETURN(const int64_t value, text.Integer());
+      RETURN_IF_ERROR(text.Expect(")"));
+      if (space) {
+        layout.set_memory_space(value);
+      } else {
+        layout.set_element_size_in_bits(value);
+      }
+    }
+  }
+  return text.Expect("}");
+}
+
+absl::Status ParseShapeInto(TextCursor& text, int depth, pb::ShapeProto& shape) {
+  if (depth > kMostNested) return text.Error("tuples nested too deep");
+  if (text.Take("(")) {
+    shape.set_element_type(pb::TUPLE);
+    if (text.Take(")")) return absl::OkStatus();
+    do {
+      RETURN_IF_ERROR(ParseShapeInto(text, depth + 1, *shape.add_tuple_shapes()));
+    } while (text.Take(","));
+    return text.Expect(")");
+  }
+  const size_t begin = text.Begin();
+  const std::string type(text.Word());
+  const auto known = PrimitiveTypeFromName(type);
+  if (!known) return text.ErrorAt(begin, fmt::format("there is no element type '{}'", type));
+  shape.set_element_type(static_cast<pb::PrimitiveType>(*known));
+  RETURN_IF_ERROR(text.Expect("["));
+  if (!text.Take("]")) {
+    do {
+      const bool dynamic = text.Take("<=");
+      ASSIGN_OR_RETURN(const int64_t extent, text.Integer());
+      shape.add_dimensions(extent);
+      shape.add_is_dynamic_dimension(dynamic);
+    } while (text.Take(","));
+    RETURN_IF_ERROR(text.Expect("]"));
+  }
+  // A bracket further on opens a computation.
+  return text.TakeAttached("{") ? ParseLayout(text, *shape.mutable_layout()) : absl::OkStatus();
+}
+
+// Formats of a byte: the code whose value is nearest.
+std::optional<char> NearestCode(PrimitiveType type, double value) {
+  const auto decode = [&](int code) -> std::optional<double> {
+    pb::LiteralProto literal;
+    *literal.mutable_shape() = ShapeToProto(MakeScalarShape(type));
+    const std::string byte(1, static_cast<char>(code));
+    switch (type) {
+      case PrimitiveType::kF8E5M2:
+        literal.set_f8e5m2s(byte);
+        break;
+      case PrimitiveType::kF8E4M3Fn:
+        literal.set_f8e4m3fns(byte);
+        break;
+      case PrimitiveType::kF8E4M3:
+        literal.set_f8e4m3s(byte);
+        break;
+      case PrimitiveType::kF8E3M4:
+        literal.set_f8e3m4s(byte);
+        break;
+      default:
+        return std::nullopt;
+    }
+    const auto values = RealElements(literal);
+    return values ? std::optional(values->front()) : std::nullopt;
+  };
+  std::optional<char> best;
+  double distance = std::numeric_limits<double>::infinity();
+  for (int code = 0; code < 256; ++code) {
+    const auto candidate = decode(code);
+    if (!candidate) return std::nullopt;
+    const bool same = *candidate == value || (std::isnan(*candidate) && std::isnan(value));
+    const double away = same ? (std::signbit(*candidate) == std::signbit(value) ? -1 : 0)
+                             : std::fabs(*candidate - value);
+    if (away < distance) {
+      distance = away;
+      best = static_cast<char>(code);
+    }
+  }
+  return best;
+}
+
+bool HoldsIntegers(PrimitiveType type) {
+  return type == PrimitiveType::kPred || (IsIntegral(type) && BitWidth(type) >= 8);
+}
+
+// One element; only one of the two is filled, according to the type.
+absl::Status ParseElement(TextCursor& text, PrimitiveType type, std::vector<int64_t>& integers,
+                          std::vector<double>& reals) {
+  if (text.Peek() == '(') {  // complex
+    RETURN_IF_ERROR(text.Balanced().status());
+    reals.push_back(0);
+    return absl::OkStatus();
+  }
+  const size_t begin = text.Begin();
+  if (type == PrimitiveType::kPred || text.Peek() == 't' || text.Peek() == 'f') {
+    ASSIGN_OR_RETURN(const bool value, text.Bool());
+    integers.push_back(value ? 1 : 0);
+    return absl::OkStatus();
+  }
+  if (IsIntegral(type)) {
+    if (type == PrimitiveType::kU64 && text.Peek() != '-') {
+      const std::string word(text.Word());
+      uint64_t value = 0;
+      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+      if (error != std::errc() || end != word.data() + word.size()) {
+        return text.ErrorAt(begin, "a number is expected here");
+      }
+      integers.push_back(static_cast<int64_t>(value));
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const int64_t value, text.Integer());
+    integers.push_back(value);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const double value, text.Real());
+  reals.push_back(value);
+  return absl::OkStatus();
+}
+
+void AppendReal(PrimitiveType type, double value, pb::LiteralProto& literal) {
+  switch (type) {
+    case PrimitiveType::kF64:
+      literal.add_f64s(value);
+      return;
+    case PrimitiveType::kF32:
+      literal.add_f32s(static_cast<float>(value));
+      return;
+    case PrimitiveType::kBf16:
+      literal.mutable_bf16s()->append(MakeScalarLiteral(type, value).bf16s());
+      return;
+    case PrimitiveType::kF16:
+      literal.mutable_f16s()->append(MakeScalarLiteral(type, value).f16s());
+      return;
+    default:
+      break;
+  }
+  const auto code = NearestCode(type, value);
+  if (!code) return;
+  std::string* bytes = type == PrimitiveType::kF8E5M2     ? literal.mutable_f8e5m2s()
+                       : type == PrimitiveType::kF8E4M3Fn ? literal.mutable_f8e4m3fns()
+                       : type == PrimitiveType::kF8E4M3   ? literal.mutable_f8e4m3s()
+                                                          : literal.mutable_f8e3m4s();
+  bytes->push_back(*code);
+}
+
+}  // namespace
+
+absl::StatusOr<Shape> ParseShape(TextCursor& text) {
+  const size_t begin = text.Begin();
+  pb::ShapeProto proto;
+  RETURN_IF_ERROR(ParseShapeInto(text, 0, proto));
+  absl::StatusOr<Shape> shape = ShapeFromProto(proto);
+  if (shape.ok()) return shape;
+  return absl::Status(shape.status().code(),
+                      fmt::format("{}: {}", text.Position(begin), Message(shape.status())));
+}
+
+absl::StatusOr<pb::LiteralProto> ParseLiteral(TextCursor& text, const Shape& shape) {
+  const size_t begin = text.Begin();
+  pb::LiteralProto literal;
+  if (text.Take("{...}")) return literal;
+  if (!shape.IsArray()) return text.Error("a constant that is no array");
+  const PrimitiveType type = shape.element_type;
+  std::vector<int64_t> integers;
+  std::vector<double> reals;
+  // Elements in row-major order, with or without brackets around rows.
+  int depth = 0;
+  do {
+    while (text.Take("{")) ++depth;
+    if (depth == 0 || text.Peek() != '}') {
+      RETURN_IF_ERROR(ParseElement(text, type, integers, reals));
+    }
+    while (depth > 0 && text.Take("}")) --depth;
+  } while (text.Take(","));
+  if (depth > 0) return text.Error("a bracket that is not closed");
+  if (static_cast<int64_t>(integers.size() + reals.size()) != shape.ElementCount()) {
+    return text.ErrorAt(
+        begin, fmt::format("{} elements for {}", integers.size() + reals.size(), shape.ToString()));
+  }
+  if (HoldsIntegers(type)) {
+    literal = MakeIntVectorLiteral(type, integers);
+  } else {
+    for (const double value : reals) AppendReal(type, value, literal);
+  }
+  *literal.mutable_shape() = ShapeToProto(shape);
+  if (IsComplex(type) || (IsIntegral(type) && BitWidth(type) < 8)) literal.Clear();
+  return literal;
+}
+
+}  // namespace tpusim::hlo

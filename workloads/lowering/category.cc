@@ -1,0 +1,29 @@
+#include "workloads/lowering/category.h"
+
+#include "workloads/hlo/ir/opcode.h"
+
+namespace tpusim::lowering {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+std::string CategoryOf(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kDot:
+    case Opcode::kRaggedDot:
+    case Opcode::kConvolution:
+      return "convolution fusion";
+    case Opcode::kFusion:
+      if (i.attrs().fusion_kind() == "kOutput") return "convolution fusion";
+      return i.attrs().fusion_kind() == "kInput" ? "input fusion" : "loop fusion";
+    case Opcode::kTranspose:
+    case Opcode::kCopy:
+    case Opcode::kReshape:
+      return "data formatting";
+    default:
+      return hlo::IsElementwise(i.opcode()) ? "non-fusion elementwise"
+                                            : std::string(hlo::OpcodeName(i.opcode()));
+  }
+}
+
+}  // namespace tpusim::lowering

@@ -1,0 +1,26 @@
+#include "workloads/optimize.h"
+
+#include "configs/status_macros.h"
+#include "workloads/cost/chip_cost_model.h"
+#include "workloads/device_placement.h"
+
+namespace tpusim::workloads {
+
+absl::StatusOr<std::vector<passes::PassRun>> Optimize(hlo::Module& module,
+                                                      const configs::Config& config,
+                                                      const OptimizeOptions& options) {
+  ASSIGN_OR_RETURN(const passes::Pipeline pipeline, passes::ParsePipeline(options.passes));
+  const int64_t partitions = options.num_partitions > 0 ? options.num_partitions : config.devices();
+  ASSIGN_OR_RETURN(const DevicePlacement placement,
+                   PlacePartitions({}, {}, partitions, config, "ids"));
+  TripCounts trip_counts({}, options.trip_counts);
+  const target::Target target(config);
+  cost::ChipCostModel costs(target, placement.device_of_partition, {},
+                            [&](const hlo::Instruction& loop) { return trip_counts(loop); });
+  std::vector<passes::PassRun> runs;
+  RETURN_IF_ERROR(
+      passes::RunPipeline(pipeline, module, {target, &costs}, options.pipeline, runs).status());
+  return runs;
+}
+
+}  // namespace tpusim::workloads

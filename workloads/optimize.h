@@ -1,0 +1,34 @@
+// Passes on a module as it is: what `tpusim opt` does.
+#ifndef TPUSIM_WORKLOADS_OPTIMIZE_H_
+#define TPUSIM_WORKLOADS_OPTIMIZE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/config.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/trip_counts.h"
+
+namespace tpusim::workloads {
+
+struct OptimizeOptions {
+  std::string passes;  // as passes::ParsePipeline reads them
+  StatedTripCounts trip_counts;
+  // Of the module, on the devices with the same numbers; 0: as many as the slice has.
+  int64_t num_partitions = 0;
+  passes::PipelineOptions pipeline;
+};
+
+// Runs the passes on a partitioned module. Errors: of the passes; more partitions than
+// devices.
+absl::StatusOr<std::vector<passes::PassRun>> Optimize(hlo::Module& module,
+                                                      const configs::Config& config,
+                                                      const OptimizeOptions& options);
+
+}  // namespace tpusim::workloads
+
+#endif  // TPUSIM_WORKLOADS_OPTIMIZE_H_

@@ -1,0 +1,32 @@
+// Why kernels are what they are: the log of fusion's decisions.
+#ifndef TPUSIM_WORKLOADS_PASSES_FUSION_EXPLANATION_H_
+#define TPUSIM_WORKLOADS_PASSES_FUSION_EXPLANATION_H_
+
+#include <string>
+#include <vector>
+
+#include "configs/units.h"
+#include "workloads/passes/fusion/plan.h"
+
+namespace tpusim::passes::fusion {
+
+// Collects sentences; does nothing where nobody asked (`lines` null).
+class Explanation {
+ public:
+  explicit Explanation(std::vector<std::string>* lines) : lines_(lines) {}
+  bool wanted() const { return lines_ != nullptr; }
+
+  void Inlined(const Plan& plan, int producer, const std::vector<int>& consumers, bool stays,
+               Picoseconds gain);
+  void Kept(const Plan& plan, int producer, int consumer, const char* why);
+  void NotWorth(const Plan& plan, int producer, const std::vector<int>& consumers,
+                Picoseconds loss);
+  void Joined(const Plan& plan, int a, int b, const char* how, Picoseconds gain);
+
+ private:
+  std::vector<std::string>* lines_;
+};
+
+}  // namespace tpusim::passes::fusion
+
+#endif  // TPUSIM_WORKLOADS_PASSES_FUSION_EXPLANATION_H_

@@ -1,0 +1,56 @@
+#include "workloads/passes/fusion/graph.h"
+
+#include <algorithm>
+
+#include "workloads/hlo/ir/opcode.h"
+
+namespace tpusim::passes::fusion {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+Part PartOf(const Instruction& i) {
+  if (i.opcode() == Opcode::kReduce) return Part::kReduce;  // also of several arrays
+  if (!i.shape().IsArray()) return Part::kNone;
+  if (i.opcode() == Opcode::kDot || i.opcode() == Opcode::kConvolution) return Part::kProduct;
+  if (i.opcode() == Opcode::kDynamicUpdateSlice) return Part::kUpdate;
+  if (i.shape().IsScalar()) {
+    // Scalar arithmetic belongs to the scalar core.
+    return i.opcode() == Opcode::kConstant ? Part::kFree : Part::kNone;
+  }
+  if (i.opcode() == Opcode::kIota) return Part::kFree;
+  if (i.opcode() == Opcode::kBroadcast && i.operand(0)->shape().IsScalar()) return Part::kFree;
+  const bool moves = hlo::IsIndexMap(i.opcode()) || i.opcode() == Opcode::kCopy;
+  if (hlo::IsElementwise(i.opcode()) || moves) return Part::kExpression;
+  return Part::kNone;
+}
+
+Graph::Graph(const hlo::Computation& computation) : instructions(computation.PostOrder()) {
+  std::unordered_map<const Instruction*, int> number;  // looked up, never iterated
+  const size_t n = instructions.size();
+  number.reserve(n);
+  parts.reserve(n);
+  operands.resize(n);
+  users.resize(n);
+  controls.resize(n);
+  controlled.resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    const Instruction& instruction = *instructions[i];
+    const int at = static_cast<int>(i);
+    number[&instruction] = at;
+    parts.push_back(PartOf(instruction));
+    for (const Instruction* operand : instruction.operands()) {
+      const int from = number.at(operand);
+      operands[i].push_back(from);
+      if (users[from].empty() || users[from].back() != at) users[from].push_back(at);
+    }
+    for (const Instruction* before : instruction.control_predecessors()) {
+      const int from = number.at(before);
+      controls[i].push_back(from);
+      controlled[from].push_back(at);
+    }
+  }
+  root = number.at(computation.root());
+}
+
+}  // namespace tpusim::passes::fusion

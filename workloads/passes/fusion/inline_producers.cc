@@ -1,0 +1,141 @@
+#include "workloads/passes/fusion/inline_producers.h"
+
+#include <functional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "workloads/passes/fusion/legality.h"
+
+namespace tpusim::passes::fusion {
+namespace {
+
+// A value with more users is stored: what one of them saves is little beside the price
+// of looking at all of them again and again.
+constexpr size_t kMostConsumers = 64;
+
+class Inliner {
+ public:
+  Inliner(Plan& plan, Explanation& explanation)
+      : plan_(plan), explanation_(explanation), current_(plan.size(), 0), queued_(plan.size(), 0) {}
+
+  bool Run() {
+    for (int g = 0; g < plan_.size(); ++g) {
+      if (plan_.group(g).alive) Consider(g);
+    }
+    bool changed = false;
+    while (!queue_.empty()) {
+      const Entry entry = queue_.top();
+      queue_.pop();
+      const int producer = -entry.second;
+      queued_[producer] = 0;
+      if (!plan_.group(producer).alive) continue;
+      if (current_[producer] == 0) {
+        Consider(producer);
+        continue;
+      }
+      Apply(producer);
+      changed = true;
+    }
+    if (explanation_.wanted()) ExplainTheRest();
+    return changed;
+  }
+
+ private:
+  using Entry = std::pair<int64_t, int>;  // gain, -producer: of equal gains the first producer
+
+  struct Choice {
+    std::vector<int> consumers;
+    bool stays = false;
+    Picoseconds gain{0};
+  };
+
+  Choice ChoiceFor(int producer) const {
+    Choice choice;
+    const Plan::Consumers consumers = plan_.ConsumersOf(producer);
+    if (consumers.groups.empty() || consumers.groups.size() > kMostConsumers) return choice;
+    choice.stays = consumers.others;
+    for (int c : consumers.groups) {
+      (WhyNotInline(plan_, producer, c) == nullptr ? legal_ : illegal_).push_back(c);
+    }
+    choice.stays = choice.stays || !illegal_.empty();
+    illegal_.clear();
+    choice.consumers = std::exchange(legal_, {});
+    // A product or reduction is not done twice.
+    const Part hero = plan_.HeroOf(producer);
+    const bool demanding = hero != Part::kExpression;
+    if (choice.consumers.empty() ||
+        (demanding && (choice.stays || choice.consumers.size() > 1))) {
+      choice.consumers.clear();
+      return choice;
+    }
+    const Group& p = plan_.group(producer);
+    if (!choice.stays) choice.gain += p.price;
+    for (int c : choice.consumers) {
+      const Group& consumer = plan_.group(c);
+      choice.gain += consumer.price -
+                     plan_.PriceOf(Plan::Union(p.members, consumer.members), consumer.roots);
+    }
+    return choice;
+  }
+
+  void Consider(int producer) {
+    const Choice choice = ChoiceFor(producer);
+    if (choice.consumers.empty() || choice.gain <= Picoseconds(0)) return;
+    current_[producer] = 1;
+    queued_[producer] = 1;
+    queue_.emplace(choice.gain.value(), -producer);
+  }
+
+  void Apply(int producer) {
+    const Choice choice = ChoiceFor(producer);
+    explanation_.Inlined(plan_, producer, choice.consumers, choice.stays, choice.gain);
+    plan_.Inline(producer, choice.consumers, choice.stays);
+    for (int c : choice.consumers) {
+      Outdated(c);
+      for (int m : plan_.group(c).members) {
+        for (int operand : plan_.graph().operands[m]) {
+          const int feeds = plan_.MadeBy(operand);
+          if (feeds >= 0) Outdated(feeds);
+        }
+      }
+    }
+    if (choice.stays) Outdated(producer);
+  }
+
+  // What is queued is looked at again when its turn comes; what is not, at the end.
+  void Outdated(int group) {
+    current_[group] = 0;
+    if (queued_[group] != 0) return;
+    queued_[group] = 1;
+    queue_.emplace(0, -group);
+  }
+
+  void ExplainTheRest() {
+    for (int g = 0; g < plan_.size(); ++g) {
+      if (!plan_.group(g).alive) continue;
+      for (int c : plan_.ConsumersOf(g).groups) {
+        if (const char* why = WhyNotInline(plan_, g, c)) explanation_.Kept(plan_, g, c, why);
+      }
+      const Choice choice = ChoiceFor(g);
+      if (!choice.consumers.empty()) {
+        explanation_.NotWorth(plan_, g, choice.consumers, Picoseconds(0) - choice.gain);
+      }
+    }
+  }
+
+  Plan& plan_;
+  Explanation& explanation_;
+  std::vector<char> current_;  // the queued gain is that of the plan as it is
+  std::vector<char> queued_;
+  std::priority_queue<Entry> queue_;
+  mutable std::vector<int> legal_, illegal_;
+};
+
+}  // namespace
+
+bool InlineProducers(Plan& plan, Explanation& explanation) {
+  return Inliner(plan, explanation).Run();
+}
+
+}  // namespace tpusim::passes::fusion

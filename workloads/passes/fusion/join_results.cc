@@ -1,0 +1,99 @@
+#include "workloads/passes/fusion/join_results.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "workloads/passes/fusion/legality.h"
+#include "workloads/passes/fusion/merge_order.h"
+
+namespace tpusim::passes::fusion {
+namespace {
+
+// Users of one array that are tried in pairs.
+constexpr size_t kMostSiblings = 16;
+
+class Joiner {
+ public:
+  Joiner(Plan& plan, Explanation& explanation)
+      : plan_(plan), explanation_(explanation), order_(plan) {}
+
+  bool Run() {
+    bool changed = false;
+    for (int i = 0; i < plan_.size(); ++i) {
+      if (plan_.graph().parts[i] == Part::kFree) continue;
+      changed |= JoinFollowers(i);
+      changed |= JoinSiblings(i);
+    }
+    return changed;
+  }
+
+ private:
+  // Groups that read `value`, ascending.
+  std::vector<int> ReadersOf(int value) const {
+    std::vector<int> readers;
+    const std::vector<int>& computing = plan_.Containing(value);
+    for (int user : plan_.graph().users[value]) {
+      for (int g : plan_.Containing(user)) {
+        if (!std::binary_search(computing.begin(), computing.end(), g)) readers.push_back(g);
+      }
+    }
+    std::sort(readers.begin(), readers.end());
+    readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+    return readers;
+  }
+
+  bool JoinFollowers(int value) {
+    const int maker = plan_.MadeBy(value);
+    if (maker < 0) return false;
+    bool changed = false;
+    for (int reader : ReadersOf(value)) {
+      if (reader == maker) continue;
+      if (const char* why = WhyNotFollow(plan_, maker, reader)) {
+        explanation_.Kept(plan_, maker, reader, why);
+        continue;
+      }
+      changed |= JoinIfBetter(maker, reader, "one following the other");
+    }
+    return changed;
+  }
+
+  bool JoinSiblings(int value) {
+    std::vector<int> readers = ReadersOf(value);
+    if (readers.size() > kMostSiblings) return false;
+    bool changed = false;
+    for (size_t a = 0; a < readers.size(); ++a) {
+      for (size_t b = a + 1; b < readers.size();) {
+        const bool joins = WhyNotSiblings(plan_, readers[a], readers[b], value) == nullptr &&
+                           JoinIfBetter(readers[a], readers[b], "both reading one array");
+        changed |= joins;
+        if (joins) {
+          readers.erase(readers.begin() + static_cast<std::ptrdiff_t>(b));
+        } else {
+          ++b;
+        }
+      }
+    }
+    return changed;
+  }
+
+  bool JoinIfBetter(int into, int from, const char* how) {
+    const Group &a = plan_.group(into), &b = plan_.group(from);
+    const Picoseconds together =
+        plan_.PriceOf(Plan::Union(a.members, b.members), plan_.RootsTogether(into, from));
+    const Picoseconds gain = a.price + b.price - together;
+    if (gain <= Picoseconds(0) || !order_.MakeNeighbours(into, from)) return false;
+    explanation_.Joined(plan_, into, from, how, gain);
+    plan_.Join(into, from);
+    return true;
+  }
+
+  Plan& plan_;
+  Explanation& explanation_;
+  MergeOrder order_;
+};
+
+}  // namespace
+
+bool JoinResults(Plan& plan, Explanation& explanation) { return Joiner(plan, explanation).Run(); }
+
+}  // namespace tpusim::passes::fusion

@@ -1,0 +1,243 @@
+#include "workloads/passes/fusion/legality.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <vector>
+
+#include "workloads/hlo/ir/opcode.h"
+
+namespace tpusim::passes::fusion {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+constexpr char kTooLarge[] = "the kernel would have too many instructions or operands";
+constexpr char kOneHero[] = "a kernel has one product or reduction";
+constexpr char kNotAligned[] = "what follows a result is not computed element by element";
+constexpr char kOverwritten[] = "it is overwritten in place";
+constexpr char kOtherBlocks[] = "it reads an operand of the product, but other blocks of it";
+constexpr char kBesideProduct[] = "it moves elements beside a product";
+
+bool Contains(const std::vector<int>& sorted, int value) {
+  return std::binary_search(sorted.begin(), sorted.end(), value);
+}
+
+// Members that depend on one of `from`, ascending.
+std::vector<int> Dependents(const Graph& graph, const std::vector<int>& from,
+                            const std::vector<int>& members) {
+  std::vector<int> found;
+  for (int m : members) {
+    const std::vector<int>& operands = graph.operands[m];
+    if (std::any_of(operands.begin(), operands.end(),
+                    [&](int o) { return Contains(from, o) || Contains(found, o); })) {
+      found.push_back(m);
+    }
+  }
+  return found;
+}
+
+// Whether every one of `members` that depends on `from` follows it element by element
+// or, with `may_reduce`, collects it in a reduction.
+bool FollowsElementwise(const Graph& graph, const std::vector<int>& from,
+                        const std::vector<int>& members, bool may_reduce) {
+  std::vector<int> reduced;  // and what follows reductions
+  const std::vector<int> dependents = Dependents(graph, from, members);
+  for (int m : dependents) {
+    const Instruction& i = graph.At(m);
+    const std::vector<int>& operands = graph.operands[m];
+    const auto depends = [&](int o) { return Contains(from, o) || Contains(dependents, o); };
+    const bool after = std::any_of(operands.begin(), operands.end(),
+                                   [&](int o) { return Contains(reduced, o); });
+    if (i.opcode() == Opcode::kReduce) {
+      if (!may_reduce || after) return false;
+      reduced.push_back(m);
+      continue;
+    }
+    if (after) reduced.push_back(m);
+    if (i.opcode() == Opcode::kDynamicUpdateSlice) {
+      // The update, not what is updated.
+      if (depends(operands[0]) || !depends(operands[1])) return false;
+      continue;
+    }
+    if (i.opcode() != Opcode::kBitcast && !hlo::IsElementwise(i.opcode())) return false;
+  }
+  return true;
+}
+
+// Members on the way into the product of a group.
+std::vector<int> OnTheWayIn(const Graph& graph, const std::vector<int>& members) {
+  std::vector<int> found;  // descending while it grows
+  std::unordered_set<int> feeds;
+  for (auto m = members.rbegin(); m != members.rend(); ++m) {
+    if (!graph.Is(*m, Part::kProduct) && !feeds.contains(*m)) continue;
+    if (feeds.contains(*m)) found.push_back(*m);
+    for (int operand : graph.operands[*m]) feeds.insert(operand);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// Whether `followers` read an array that an operand of the product is computed from.
+bool ReadsAnOperand(const Graph& graph, const std::vector<int>& members,
+                    const std::vector<int>& followers) {
+  std::vector<int> feeding = OnTheWayIn(graph, members);
+  for (int m : members) {
+    if (graph.Is(m, Part::kProduct)) feeding.push_back(m);
+  }
+  std::unordered_set<int> read;
+  for (int m : feeding) {
+    for (int operand : graph.operands[m]) {
+      if (Contains(members, operand) || graph.At(operand).shape().dims.empty()) continue;
+      if (!graph.Is(operand, Part::kFree)) read.insert(operand);
+    }
+  }
+  return std::any_of(followers.begin(), followers.end(), [&](int m) {
+    return !Contains(members, m) &&
+           std::any_of(graph.operands[m].begin(), graph.operands[m].end(),
+                       [&](int operand) { return read.contains(operand); });
+  });
+}
+
+bool MayBeBesideProduct(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kBroadcast:
+    case Opcode::kBitcast:
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+      return true;
+    default:
+      return hlo::IsElementwise(i.opcode());
+  }
+}
+
+// Whether a dynamic-update-slice among `members` overwrites one of `values`.
+bool Overwrites(const Graph& graph, const std::vector<int>& members,
+                const std::vector<int>& values) {
+  return std::any_of(members.begin(), members.end(), [&](int m) {
+    return graph.Is(m, Part::kUpdate) && Contains(values, graph.operands[m][0]);
+  });
+}
+
+// Whether one of `members` reads all of what is updated in place.
+bool ReadsUpdated(const Graph& graph, const std::vector<int>& roots,
+                  const std::vector<int>& members) {
+  return std::any_of(roots.begin(), roots.end(), [&](int root) {
+    return graph.Is(root, Part::kUpdate) &&
+           std::any_of(graph.users[root].begin(), graph.users[root].end(),
+                       [&](int user) { return Contains(members, user); });
+  });
+}
+
+// Whether an array that is updated in place is also read, other than by slices.
+bool ReadsWhatItUpdates(const Graph& graph, const std::vector<int>& members) {
+  for (int update : members) {
+    if (!graph.Is(update, Part::kUpdate)) continue;
+    const int target = graph.operands[update][0];
+    for (int user : graph.users[target]) {
+      if (user == update || !Contains(members, user)) continue;
+      if (graph.At(user).opcode() != Opcode::kDynamicSlice) return true;
+    }
+  }
+  return false;
+}
+
+const char* WhyNotTogether(const Plan& plan, const std::vector<int>& members) {
+  if (static_cast<int64_t>(members.size()) > kMaxMembers ||
+      plan.pricing().CountInputs(members) > kMaxOperands) {
+    return kTooLarge;
+  }
+  return ReadsWhatItUpdates(plan.graph(), members) ? kOverwritten : nullptr;
+}
+
+// The dimensions over which a kernel without a product runs: of what its hero reads,
+// or of its largest result.
+std::vector<int64_t> DomainOf(const Plan& plan, int g) {
+  const Graph& graph = plan.graph();
+  for (int m : plan.group(g).members) {
+    if (graph.Is(m, Part::kReduce)) return graph.At(graph.operands[m][0]).shape().dims;
+    if (graph.Is(m, Part::kUpdate)) return graph.At(graph.operands[m][1]).shape().dims;
+  }
+  return graph.At(plan.group(g).roots[0]).shape().dims;
+}
+
+}  // namespace
+
+const char* WhyNotInline(const Plan& plan, int producer, int consumer) {
+  const Graph& graph = plan.graph();
+  const Group& p = plan.group(producer);
+  const Group& c = plan.group(consumer);
+  const Part p_hero = plan.HeroOf(producer), c_hero = plan.HeroOf(consumer);
+  if (graph.Is(p.roots[0], Part::kUpdate)) return "it updates in place";
+  if (Overwrites(graph, c.members, p.roots)) return kOverwritten;
+  if (p_hero == Part::kProduct || p_hero == Part::kReduce) {
+    const bool product = p_hero == Part::kProduct;
+    const bool collects = product && c_hero == Part::kReduce;
+    if (c_hero == Part::kProduct || (c_hero == Part::kReduce && !collects)) return kOneHero;
+    if (!FollowsElementwise(graph, p.roots, c.members, collects)) return kNotAligned;
+    // What else the consumer reads comes by blocks of the hero's result.
+    if (product) {
+      const std::vector<int> after = Dependents(graph, p.roots, c.members);
+      for (int m : c.members) {
+        if (!Contains(after, m) && !MayBeBesideProduct(graph.At(m))) return kBesideProduct;
+      }
+    }
+  } else if (c_hero == Part::kProduct) {
+    const std::vector<int> inside = OnTheWayIn(graph, c.members);
+    const int root = p.roots[0];
+    const bool beside = std::any_of(
+        graph.users[root].begin(), graph.users[root].end(), [&](int user) {
+          return Contains(c.members, user) && !graph.Is(user, Part::kProduct) &&
+                 !Contains(inside, user);
+        });
+    for (int m : p.members) {
+      if (beside && !MayBeBesideProduct(graph.At(m))) return kBesideProduct;
+    }
+  }
+  return WhyNotTogether(plan, Plan::Union(p.members, c.members));
+}
+
+const char* WhyNotFollow(const Plan& plan, int producer, int consumer) {
+  const Graph& graph = plan.graph();
+  const Group& p = plan.group(producer);
+  const Group& c = plan.group(consumer);
+  const Part p_hero = plan.HeroOf(producer), c_hero = plan.HeroOf(consumer);
+  if (c_hero == Part::kProduct) return kOneHero;
+  if (Overwrites(graph, c.members, p.roots) || ReadsUpdated(graph, p.roots, c.members)) {
+    return kOverwritten;
+  }
+  if (!FollowsElementwise(graph, p.roots, c.members, p_hero != Part::kReduce)) return kNotAligned;
+  if (p_hero == Part::kReduce && c_hero == Part::kReduce) return kOneHero;
+  if (p_hero == Part::kProduct) {
+    const std::vector<int> after = Dependents(graph, p.roots, c.members);
+    for (int m : c.members) {
+      if (!Contains(after, m) && !MayBeBesideProduct(graph.At(m))) return kBesideProduct;
+    }
+    if (ReadsAnOperand(graph, p.members, c.members)) return kOtherBlocks;
+    // Every result follows the product: a block has nothing else to do.
+    for (int root : c.roots) {
+      if (!Contains(after, root)) return kNotAligned;
+    }
+  }
+  return WhyNotTogether(plan, Plan::Union(p.members, c.members));
+}
+
+const char* WhyNotSiblings(const Plan& plan, int a, int b, int shared) {
+  const Graph& graph = plan.graph();
+  if (plan.HeroOf(a) == Part::kProduct || plan.HeroOf(b) == Part::kProduct) return kOneHero;
+  const std::vector<int64_t> domain = DomainOf(plan, a);
+  if (domain != DomainOf(plan, b)) return "they run over different dimensions";
+  if (graph.At(shared).shape().dims != domain) return "what they share is not what they run over";
+  const Group &ga = plan.group(a), &gb = plan.group(b);
+  if (!Dependents(graph, ga.roots, gb.members).empty() ||
+      !Dependents(graph, gb.roots, ga.members).empty()) {
+    return "one needs the other's result";
+  }
+  const std::vector<int> value = {shared};
+  if (Overwrites(graph, ga.members, value) || Overwrites(graph, gb.members, value)) {
+    return kOverwritten;
+  }
+  return WhyNotTogether(plan, Plan::Union(ga.members, gb.members));
+}
+
+}  // namespace tpusim::passes::fusion

@@ -1,0 +1,34 @@
+// What may run as one kernel, whatever it costs.
+//
+// A kernel is built around one demanding operation, its hero: a product, a reduction,
+// an update in place, or none. What comes before a hero is computed block by block on
+// the way in. What comes after it must follow the hero's result element by element: a
+// block of the result is all that there is at that time. Only a reduction may collect
+// what a product makes, across the blocks.
+#ifndef TPUSIM_WORKLOADS_PASSES_FUSION_LEGALITY_H_
+#define TPUSIM_WORKLOADS_PASSES_FUSION_LEGALITY_H_
+
+#include <cstdint>
+
+#include "workloads/passes/fusion/plan.h"
+
+namespace tpusim::passes::fusion {
+
+// Kernels have at most so many operands: each needs windows in VMEM (the default of
+// xla_tpu_multioutput_fusion_max_operands), and at most so many instructions, which
+// keeps the pass linear.
+inline constexpr int64_t kMaxOperands = 19, kMaxMembers = 256;
+
+// Each returns why not, or null if nothing speaks against it.
+
+// May `consumer` compute all of `producer` for itself?
+const char* WhyNotInline(const Plan& plan, int producer, int consumer);
+// May one kernel make the results of both, `consumer` reading roots of `producer`
+// where they are made?
+const char* WhyNotFollow(const Plan& plan, int producer, int consumer);
+// May one kernel make the results of both, which only read the same array `shared`?
+const char* WhyNotSiblings(const Plan& plan, int a, int b, int shared);
+
+}  // namespace tpusim::passes::fusion
+
+#endif  // TPUSIM_WORKLOADS_PASSES_FUSION_LEGALITY_H_

@@ -1,0 +1,123 @@
+#include "workloads/passes/fusion/plan.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace tpusim::passes::fusion {
+namespace {
+
+void Insert(std::vector<int>& sorted, int value) {
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), value);
+  if (at == sorted.end() || *at != value) sorted.insert(at, value);
+}
+
+void Erase(std::vector<int>& sorted, int value) {
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), value);
+  if (at != sorted.end() && *at == value) sorted.erase(at);
+}
+
+}  // namespace
+
+Plan::Plan(const Graph& graph, Pricing& pricing)
+    : graph_(graph),
+      pricing_(pricing),
+      groups_(graph.size()),
+      made_by_(graph.size(), -1),
+      containing_(graph.size()) {
+  for (int i = 0; i < graph.size(); ++i) {
+    const Part part = graph.parts[i];
+    if (part == Part::kNone || part == Part::kFree || !pricing.HasRule(i)) continue;
+    Group& g = groups_[i];
+    g.members = g.roots = {i};
+    g.alive = true;
+    g.price = pricing.Of(g.members, g.roots);
+    made_by_[i] = i;
+    containing_[i] = {i};
+  }
+}
+
+Plan::Consumers Plan::ConsumersOf(int g) const {
+  Consumers consumers;
+  for (int root : groups_[g].roots) {
+    if (root == graph_.root) consumers.others = true;
+    for (int user : graph_.users[root]) {
+      if (containing_[user].empty()) consumers.others = true;
+      for (int c : containing_[user]) {
+        // One that computes the root for itself does not read it.
+        const std::vector<int>& computing = containing_[root];
+        if (!std::binary_search(computing.begin(), computing.end(), c)) {
+          consumers.groups.push_back(c);
+        }
+      }
+    }
+  }
+  std::sort(consumers.groups.begin(), consumers.groups.end());
+  consumers.groups.erase(std::unique(consumers.groups.begin(), consumers.groups.end()),
+                         consumers.groups.end());
+  return consumers;
+}
+
+std::vector<int> Plan::Union(std::span<const int> a, std::span<const int> b) {
+  std::vector<int> both;
+  both.reserve(a.size() + b.size());
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+Part Plan::HeroOf(int g) const {
+  Part hero = Part::kExpression;
+  for (int m : groups_[g].members) hero = std::max(hero, graph_.parts[m]);
+  return hero;
+}
+
+void Plan::SetMembers(int g, std::vector<int> members) {
+  for (int m : members) Insert(containing_[m], g);
+  groups_[g].members = std::move(members);
+}
+
+void Plan::Dissolve(int g) {
+  Group& group = groups_[g];
+  for (int m : group.members) Erase(containing_[m], g);
+  for (int root : group.roots) made_by_[root] = -1;
+  group = {};
+}
+
+void Plan::Inline(int producer, const std::vector<int>& consumers, bool stays) {
+  const std::vector<int> added = groups_[producer].members;
+  for (int c : consumers) {
+    Group& group = groups_[c];
+    SetMembers(c, Union(group.members, added));
+    group.price = pricing_.Of(group.members, group.roots);
+  }
+  if (!stays) Dissolve(producer);
+}
+
+std::vector<int> Plan::RootsTogether(int a, int b) const {
+  std::vector<int> roots = Union(groups_[a].roots, groups_[b].roots);
+  std::erase_if(roots, [&](int root) {
+    if (root == graph_.root) return false;
+    const std::vector<int>& computing = containing_[root];
+    return std::all_of(graph_.users[root].begin(), graph_.users[root].end(), [&](int user) {
+      const std::vector<int>& groups = containing_[user];
+      return !groups.empty() && std::all_of(groups.begin(), groups.end(), [&](int g) {
+        return g == a || g == b || std::binary_search(computing.begin(), computing.end(), g);
+      });
+    });
+  });
+  return roots;
+}
+
+void Plan::Join(int into, int from) {
+  const std::vector<int> roots = RootsTogether(into, from);
+  const Group joined = groups_[from];
+  Dissolve(from);
+  Group& group = groups_[into];
+  for (int root : group.roots) made_by_[root] = -1;
+  group.roots = roots;
+  SetMembers(into, Union(group.members, joined.members));
+  for (int root : roots) made_by_[root] = into;
+  group.price = pricing_.Of(group.members, group.roots);
+}
+
+}  // namespace tpusim::passes::fusion

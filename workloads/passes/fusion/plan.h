@@ -1,0 +1,79 @@
+// Which instructions run together: groups, one for every kernel to be.
+//
+// A group has results, its roots, and members that compute them. An expression may be
+// a member of several groups: each computes it for itself. Every group starts as one
+// instruction; merging moves them together and never makes an instruction anew, so a
+// plan can be thought over without touching the program.
+#ifndef TPUSIM_WORKLOADS_PASSES_FUSION_PLAN_H_
+#define TPUSIM_WORKLOADS_PASSES_FUSION_PLAN_H_
+
+#include <span>
+#include <vector>
+
+#include "configs/units.h"
+#include "workloads/passes/fusion/graph.h"
+#include "workloads/passes/fusion/price.h"
+
+namespace tpusim::passes::fusion {
+
+struct Group {
+  std::vector<int> members;  // ascending: operands first
+  std::vector<int> roots;    // ascending; what others read
+  Picoseconds price{0};
+  bool alive = false;
+};
+
+class Plan {
+ public:
+  Plan(const Graph& graph, Pricing& pricing);
+
+  const Graph& graph() const { return graph_; }
+  // A group's number is that of the instruction that it started as.
+  const Group& group(int g) const { return groups_[g]; }
+  int size() const { return graph_.size(); }
+  // The group with instruction `i` as a root, or -1.
+  int MadeBy(int i) const { return made_by_[i]; }
+  // Living groups with `i` as a member, ascending.
+  const std::vector<int>& Containing(int i) const { return containing_[i]; }
+
+  // Groups that read a root of `g`, ascending, and whether anything else needs one.
+  struct Consumers {
+    std::vector<int> groups;
+    bool others = false;
+  };
+  Consumers ConsumersOf(int g) const;
+
+  // Members of both, in order.
+  static std::vector<int> Union(std::span<const int> a, std::span<const int> b);
+  Picoseconds PriceOf(std::span<const int> members, std::span<const int> roots) const {
+    return pricing_.Of(members, roots);
+  }
+  Pricing& pricing() const { return pricing_; }
+
+  // The one member that is an update, a reduction or a product and, of several, the
+  // most demanding; kExpression if there is none.
+  Part HeroOf(int g) const;
+
+  // `producer` is computed inside each of `consumers`. It goes on to be a kernel of its
+  // own if `stays`.
+  void Inline(int producer, const std::vector<int>& consumers, bool stays);
+  // `from` becomes part of `into`, whose kernel then has those results of both that are read
+  // outside.
+  void Join(int into, int from);
+  // Of the results of both, those that are read outside of the two.
+  std::vector<int> RootsTogether(int a, int b) const;
+
+ private:
+  void SetMembers(int g, std::vector<int> members);
+  void Dissolve(int g);
+
+  const Graph& graph_;
+  Pricing& pricing_;
+  std::vector<Group> groups_;
+  std::vector<int> made_by_;
+  std::vector<std::vector<int>> containing_;
+};
+
+}  // namespace tpusim::passes::fusion
+
+#endif  // TPUSIM_WORKLOADS_PASSES_FUSION_PLAN_H_

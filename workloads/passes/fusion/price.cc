@@ -1,0 +1,166 @@
+#include "workloads/passes/fusion/price.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/timing/kernel_time.h"
+#include "models/timing/kernel_timing.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/kernel_view.h"
+#include "workloads/kernels/product.h"
+
+namespace tpusim::passes::fusion {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+namespace {
+
+// Sides of a product that a member is on the way to.
+constexpr uint8_t kLhs = 1, kRhs = 2, kBeside = 4;
+
+// Blocks of a product are about as large: what its other side is cut into. The tile
+// search decides later; only how often an operand is computed again depends on it.
+constexpr int64_t kTypicalBlock = 1024;
+
+}  // namespace
+
+Pricing::Pricing(const Graph& graph, const target::Target& target)
+    : graph_(graph), target_(target) {
+  const size_t n = graph.instructions.size();
+  has_rule_.resize(n, 0);
+  work_.resize(n);
+  bytes_.resize(n, Bytes(0));
+  registers_.resize(n, 0);
+  member_at_.resize(n, 0);
+  input_at_.resize(n, 0);
+  read_.resize(n, Bytes(0));
+  side_.resize(n, 0);
+  read_from_.resize(n, 0);
+  for (size_t i = 0; i < n; ++i) {
+    const Instruction& instruction = *graph.instructions[i];
+    for (const hlo::Shape* leaf : hlo::Leaves(instruction.shape())) {
+      if (!leaf->IsArray()) continue;
+      bytes_[i] += target.PaddedSize(*leaf);
+      registers_[i] += static_cast<double>(kernels::VectorRegisters(target, *leaf));
+    }
+    if (graph.parts[i] == Part::kNone) continue;
+    const auto work = kernels::VectorWorkOf(instruction, target);
+    if (!work.ok()) continue;
+    if (graph.parts[i] == Part::kProduct && !kernels::ProductOf(instruction, target).ok()) continue;
+    has_rule_[i] = 1;
+    work_[i] = *work;
+  }
+}
+
+// What `user` reads of `value`.
+Bytes Pricing::ReadBy(int value, int user) const {
+  const bool first = graph_.operands[user][0] == value;
+  switch (graph_.At(user).opcode()) {
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+      return first ? bytes_[user] : bytes_[value];
+    case Opcode::kDynamicUpdateSlice:
+      return first ? Bytes(0) : bytes_[value];
+    default:
+      return bytes_[value];
+  }
+}
+
+void Pricing::Touch(int value, int user) {
+  if (member_at_[value] == stamp_ || graph_.Is(value, Part::kFree) ||
+      !graph_.At(value).shape().IsArray() || graph_.At(value).shape().IsScalar()) {
+    return;
+  }
+  const Bytes read = ReadBy(value, user);
+  if (input_at_[value] != stamp_) {
+    input_at_[value] = stamp_;
+    read_[value] = read;
+    inputs_.push_back(value);
+  } else {
+    read_[value] = std::max(read_[value], read);
+  }
+}
+
+int64_t Pricing::CountInputs(std::span<const int> members) {
+  ++stamp_;
+  inputs_.clear();
+  for (int m : members) member_at_[m] = stamp_;
+  for (int m : members) {
+    for (int operand : graph_.operands[m]) Touch(operand, m);
+  }
+  return static_cast<int64_t>(inputs_.size());
+}
+
+// Which members lead to which operand of the product, and from where inputs are read.
+void Pricing::MarkSides(std::span<const int> members, int product) {
+  for (int input : inputs_) read_from_[input] = 0;
+  for (auto m = members.rbegin(); m != members.rend(); ++m) {
+    const std::vector<int>& operands = graph_.operands[*m];
+    for (size_t o = 0; o < operands.size(); ++o) {
+      const uint8_t side = *m == product ? (o == 0 ? kLhs : kRhs) : side_[*m];
+      if (member_at_[operands[o]] == stamp_) {
+        side_[operands[o]] |= side;
+      } else {
+        read_from_[operands[o]] |= side != 0 ? side : kBeside;
+      }
+    }
+  }
+}
+
+Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots) {
+  CountInputs(members);
+  kernel_.windows.clear();
+  kernel_.grid.clear();
+  kernel_.block = {};
+  kernels::VectorWork work;
+  const auto add_window = [&](isa::WindowKind kind, Bytes bytes) {
+    if (bytes == Bytes(0)) return;
+    isa::Window& w = kernel_.windows.emplace_back();
+    w.kind = kind;
+    w.bytes = bytes;
+  };
+  const auto product = std::find_if(members.begin(), members.end(),
+                                    [&](int m) { return graph_.Is(m, Part::kProduct); });
+  double lhs_times = 1, rhs_times = 1;
+  for (int m : members) side_[m] = 0;
+  if (product != members.end()) {
+    const Instruction& dot = graph_.At(*product);
+    const auto p = kernels::ProductOf(dot, target_);
+    if (p.ok() && !kernels::RunsOnVectorUnits(dot)) {
+      const int64_t extent = std::max<int64_t>(1, p->batch) * p->repeats;
+      kernel_.block.mxu = {p->m, p->k, p->n, p->format, extent};
+      lhs_times = static_cast<double>(CeilDiv(p->n, kTypicalBlock));
+      rhs_times = static_cast<double>(CeilDiv(p->m, kTypicalBlock));
+    }
+    MarkSides(members, *product);
+  }
+  for (int input : inputs_) {
+    // The blocks of an operand are others than those of the result.
+    const bool twice = product != members.end() && (read_from_[input] & kBeside) != 0 &&
+                       (read_from_[input] & (kLhs | kRhs)) != 0;
+    add_window(isa::WindowKind::kInput, read_[input] * (twice ? 2 : 1));
+    work.load += registers_[input];
+    if (hlo::BitWidth(graph_.At(input).shape().element_type) < 32) work.valu += registers_[input];
+  }
+  for (int root : roots) {
+    const bool update = graph_.Is(root, Part::kUpdate);
+    const int written = update ? graph_.operands[root][1] : root;
+    add_window(isa::WindowKind::kOutput, bytes_[written]);
+    work.store += registers_[written];
+    const hlo::Shape& shape = graph_.At(root).shape();
+    if (shape.IsArray() && hlo::BitWidth(shape.element_type) < 32) work.valu += registers_[written];
+  }
+  for (int m : members) {
+    double times = 1;
+    if ((side_[m] & kLhs) != 0) times = std::max(times, lhs_times);
+    if ((side_[m] & kRhs) != 0) times = std::max(times, rhs_times);
+    work += work_[m] * times;
+  }
+  const isa::MxuWork mxu = kernel_.block.mxu;
+  kernel_.block = kernels::BlockOf(work, 1);
+  kernel_.block.mxu = mxu;
+  return timing::KernelTimeBound(target_.chip(), kernel_);
+}
+
+}  // namespace tpusim::passes::fusion

@@ -1,0 +1,59 @@
+// What instructions would take as one kernel, before it is made.
+//
+// The bound that the tile search starts from: the launch, and the longer of all
+// vector and matrix work and all bytes from and to HBM. What every instruction asks of
+// the vector slots and how large arrays are in memory is looked up once, so a price
+// costs a few additions per instruction. Work on the way into a product is done again
+// for every block of the product that reads it.
+#ifndef TPUSIM_WORKLOADS_PASSES_FUSION_PRICE_H_
+#define TPUSIM_WORKLOADS_PASSES_FUSION_PRICE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "configs/units.h"
+#include "models/isa/program.h"
+#include "workloads/kernels/vector_cost.h"
+#include "workloads/passes/fusion/graph.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes::fusion {
+
+class Pricing {
+ public:
+  Pricing(const Graph& graph, const target::Target& target);
+
+  // Whether there is a rule for what it costs inside a fusion.
+  bool HasRule(int instruction) const { return has_rule_[instruction]; }
+  // Members ascending, roots among them. Picoseconds of the kernel alone on its chip.
+  Picoseconds Of(std::span<const int> members, std::span<const int> roots);
+  // Arrays that such a kernel reads, scalars and what it computes for itself aside.
+  int64_t CountInputs(std::span<const int> members);
+  // Bytes of the array in memory, with padding.
+  Bytes SizeOf(int instruction) const { return bytes_[instruction]; }
+
+ private:
+  struct Marks;
+  Bytes ReadBy(int value, int user) const;
+  void Touch(int value, int user);
+  void MarkSides(std::span<const int> members, int product);
+
+  const Graph& graph_;
+  const target::Target& target_;
+  std::vector<char> has_rule_;
+  std::vector<kernels::VectorWork> work_;
+  std::vector<Bytes> bytes_;        // of the whole array
+  std::vector<double> registers_;   // of 32-bit elements
+  // Scratch of one price: stamps say for which price an entry holds.
+  int64_t stamp_ = 0;
+  std::vector<int64_t> member_at_, input_at_;
+  std::vector<Bytes> read_;
+  std::vector<uint8_t> side_, read_from_;
+  std::vector<int> inputs_;
+  isa::Kernel kernel_;
+};
+
+}  // namespace tpusim::passes::fusion
+
+#endif  // TPUSIM_WORKLOADS_PASSES_FUSION_PRICE_H_

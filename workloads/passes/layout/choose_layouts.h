@@ -1,0 +1,22 @@
+// Which order every class of values gets.
+//
+// Classes are decided one after the other, the most expensive first, each for what is least
+// with what is decided already; then again, now that all neighbours are known. What is tried
+// are the orders with the least cost of the class alone and those that neighbours would have
+// it in. Time is in proportion to the program.
+#ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_CHOOSE_LAYOUTS_H_
+#define TPUSIM_WORKLOADS_PASSES_LAYOUT_CHOOSE_LAYOUTS_H_
+
+#include <vector>
+
+#include "workloads/passes/layout/layout_problem.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+// By value: its dimensions, fastest first.
+std::vector<Dims> ChooseLayouts(const LayoutProblem& problem, const target::Target& target);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_LAYOUT_CHOOSE_LAYOUTS_H_

@@ -1,0 +1,78 @@
+// Poses the layout problem of a module: one function per family of operations says which of
+// its arrays lie alike, and what it costs where they do not.
+#ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_POSER_H_
+#define TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_POSER_H_
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "workloads/passes/layout/layout_problem.h"
+
+namespace tpusim::passes {
+
+class LayoutPoser {
+ public:
+  LayoutPoser(const hlo::Module& module, const target::Target& target)
+      : module_(module), target_(target) {}
+
+  LayoutProblem Run();
+
+ private:
+  // How often each computation runs, as far as that is known.
+  void NoteTrips(const std::vector<hlo::Computation*>& computations);
+  void AddValues(const hlo::Instruction& i);
+  void Pose(const hlo::Instruction& i);
+
+  // ---- Values (layout_poser.cc) ----------------------------------------------
+
+  int32_t Made(const hlo::Instruction& i, size_t leaf = 0) const;
+  int32_t Seen(const hlo::Instruction& i, size_t leaf = 0) const;
+  void Unite(int32_t a, int32_t b);
+  void UniteLeaves(const hlo::Instruction& from, const hlo::Instruction& to, size_t first_from = 0,
+                   size_t first_to = 0);
+  // Leaves of a tuple before those of element `index`; counted once per tuple.
+  size_t LeavesBefore(const hlo::Instruction& tuple, int64_t index);
+  void AddTerm(Term::Kind kind, int32_t value, const hlo::Shape& shape, Dims dims,
+               double count = 1);
+  void AddLink(Link::Kind kind, int32_t from, int32_t to, const hlo::Shape& a, const hlo::Shape& b,
+               Dims map = {});
+  // Users of `i` see it in a layout that may differ from the one in which it is made.
+  void Separate(const hlo::Instruction& i);
+  void FixRowMajor(int32_t value);
+  // Operand `n` of `user` in a layout of its own.
+  int32_t Want(const hlo::Instruction& user, size_t n);
+
+  // ---- Families --------------------------------------------------------------
+
+  void PoseArgument(const hlo::Instruction& i);
+  void FixResults();
+  void PoseTuple(const hlo::Instruction& i);
+  void PoseCallees(const hlo::Instruction& i);
+  void PoseElementwise(const hlo::Instruction& i);
+  void PoseCollective(const hlo::Instruction& i);
+  void PoseOpaque(const hlo::Instruction& i);
+  void PoseTranspose(const hlo::Instruction& i);
+  // Dimensions along which elements do not keep their place modulo the lanes.
+  Dims Shifted(const hlo::Instruction& i) const;
+  void PosePieces(const hlo::Instruction& i);
+  void PoseIndexed(const hlo::Instruction& i);
+  void PoseReduce(const hlo::Instruction& i);
+  void PoseWindow(const hlo::Instruction& i);
+  void PoseSort(const hlo::Instruction& i);
+  void PoseDot(const hlo::Instruction& i);
+  // What an operation makes goes to memory, but for what its only user takes at once.
+  void AddMemory(const hlo::Instruction& i);
+
+  const hlo::Module& module_;
+  const target::Target& target_;
+  LayoutProblem problem_;
+  std::unordered_map<const hlo::Computation*, double> trips_of_;
+  std::vector<const hlo::Instruction*> transposes_;
+  hlo::InstructionMap<std::vector<size_t>> leaves_before_;
+  double trips_ = 1;  // of the computation that is looked at
+};
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_POSER_H_

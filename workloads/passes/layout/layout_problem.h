@@ -1,0 +1,83 @@
+// What an assignment of layouts is to decide, and what depends on it.
+//
+// Every array of rank two and more is a value of OrderClasses. `Places` says which value
+// stands for what: the layout in which an instruction makes an array, the one in which its
+// users see it, and the one in which a single user wants it. Mostly the three are one; where
+// they may differ (arguments, results, opaque kernels, products over a batch) a copy goes
+// in if they do. Costs are Terms over one class and Links between two, in cycles.
+#ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_PROBLEM_H_
+#define TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_PROBLEM_H_
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "workloads/hlo/ir/instruction_map.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/layout/order_classes.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+// Something that costs by the order of one class. Shapes and dimensions are those of the
+// value until the problem is complete, then of its class.
+struct Term {
+  enum class Kind {
+    kMemory,      // the array is written and read, with its padding
+    kRegisters,   // it only passes through registers
+    kCrossLanes,  // its registers are shifted if one of `dims` is the fastest
+    kReduce,      // `dims` go away: across lanes, across rows, or whole registers
+    kIndexed,     // `count` pieces of extents `dims` are read or written one by one
+    kBatch,       // may not have one of `dims` among its two fastest
+  };
+  Kind kind = Kind::kMemory;
+  int32_t value = -1;
+  hlo::Shape shape;
+  Dims dims;
+  double count = 1;
+};
+
+// Something that costs by the orders of two classes.
+struct Link {
+  enum class Kind {
+    kCopy,     // the same array; equal orders cost nothing
+    kLanes,    // dimension d of `from` is map[d] of `to` or gone (-1); lanes should stay lanes
+    kReshape,  // costs nothing if no element moves
+  };
+  Kind kind = Kind::kCopy;
+  int32_t from = -1, to = -1;
+  hlo::Shape from_shape, to_shape;
+  Dims map;
+  double count = 1;
+};
+
+struct LayoutProblem {
+  OrderClasses classes;
+  std::vector<Term> terms;
+  std::vector<Link> links;
+  // Values whose order is given.
+  std::map<int32_t, Dims> fixed;
+
+  // By leaf of the instruction's shape; -1 where there is nothing to choose.
+  hlo::InstructionMap<std::vector<int32_t>> made, seen;
+  // Of a user and the number of its operand, where it differs from `seen`.
+  std::map<std::pair<int64_t, int64_t>, int32_t> wanted;
+};
+
+// Does the layout of an array leave a choice?
+bool HasOrder(const hlo::Shape& shape);
+
+// The module as JAX and the partitioner leave it: not fused, not laid out.
+LayoutProblem PoseLayoutProblem(const hlo::Module& module, const target::Target& target);
+
+// A value that every kernel makes for itself, in whatever layout: iotas, broadcasts of
+// scalars, constants.
+bool IsMadeAnywhere(const hlo::Instruction& instruction);
+// Such an operand of `user` lies as the result does: both were never made to lie alike.
+bool TakesOwnOrder(const hlo::Instruction& user, const hlo::Instruction& operand);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_PROBLEM_H_

@@ -1,0 +1,306 @@
+// The module as a whole, and the families that only pass arrays on.
+
+#include <algorithm>
+#include <utility>
+
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/cost.h"
+#include "workloads/kernels/custom_cost.h"
+#include "workloads/passes/layout/layout_poser.h"
+#include "workloads/passes/memory/placement.h"
+#include "workloads/passes/pipeline/control.h"
+
+namespace tpusim::passes {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+
+namespace {
+
+// The custom calls that take arrays as they lie.
+bool TakesAnyLayout(const Instruction& call) {
+  return call.opcode() == Opcode::kCustomCall &&
+         (PlacementOf(call).has_value() || kernels::IsTopKCall(call) ||
+          kernels::IsPartialReduceCall(call));
+}
+
+// Computed inside of its users' kernels, or of its operand's.
+bool MayFuse(const Instruction& i) {
+  return hlo::IsElementwise(i.opcode()) || i.opcode() == Opcode::kBroadcast ||
+         i.opcode() == Opcode::kIota || i.opcode() == Opcode::kReduce;
+}
+
+}  // namespace
+
+LayoutProblem LayoutPoser::Run() {
+  const std::vector<Computation*> computations = ControlComputations(module_);
+  NoteTrips(computations);
+  for (const Computation* computation : computations) {
+    for (const Instruction* i : computation->PostOrder()) AddValues(*i);
+  }
+  for (const Computation* computation : computations) {
+    trips_ = trips_of_.at(computation);
+    for (const Instruction* i : computation->PostOrder()) {
+      Pose(*i);
+      AddMemory(*i);
+    }
+  }
+  FixResults();
+  // What may also be moved comes after all that may not.
+  for (const Instruction* transpose : transposes_) PoseTranspose(*transpose);
+  return std::move(problem_);
+}
+
+void LayoutPoser::NoteTrips(const std::vector<Computation*>& computations) {
+  for (const Computation* c : computations) trips_of_.emplace(c, 1.0);
+  for (const Computation* c : computations) {  // callers first
+    const double outer = trips_of_.at(c);
+    for (const Instruction* i : c->PostOrder()) {
+      const double times =
+          i->opcode() == Opcode::kWhile
+              ? static_cast<double>(std::max<int64_t>(1, hlo::TripCount(*i).value_or(1)))
+              : 1.0;
+      for (const Computation* called : i->called()) {
+        const auto at = trips_of_.find(called);
+        if (at != trips_of_.end()) at->second = std::max(at->second, outer * times);
+      }
+    }
+  }
+}
+
+void LayoutPoser::AddValues(const Instruction& i) {
+  std::vector<int32_t>& made = problem_.made[&i];
+  for (const Shape* leaf : hlo::Leaves(i.shape())) {
+    made.push_back(HasOrder(*leaf) ? problem_.classes.Add(leaf->rank()) : -1);
+  }
+  problem_.seen[&i] = problem_.made[&i];
+}
+
+void LayoutPoser::Pose(const Instruction& i) {
+  if (hlo::IsElementwise(i.opcode())) return PoseElementwise(i);
+  if (hlo::IsCollective(i.opcode())) return PoseCollective(i);
+  switch (i.opcode()) {
+    case Opcode::kParameter:
+      if (i.parent() == module_.entry()) PoseArgument(i);
+      return;
+    case Opcode::kConstant:
+    case Opcode::kIota:
+    case Opcode::kRngBitGenerator:
+    case Opcode::kPartitionId:
+    case Opcode::kReplicaId:
+      return;
+    case Opcode::kConvolution:
+    case Opcode::kRaggedDot:
+      return;  // the arrays take what the padding allows
+    case Opcode::kTuple:
+      return PoseTuple(i);
+    case Opcode::kGetTupleElement:
+      return UniteLeaves(*i.operand(0), i, LeavesBefore(*i.operand(0), i.attrs().tuple_index()));
+    case Opcode::kOptBarrier:
+    case Opcode::kCopy:
+    case Opcode::kDomain:
+    case Opcode::kAddDependency:
+      return UniteLeaves(*i.operand(0), i);
+    case Opcode::kWhile:
+    case Opcode::kConditional:
+    case Opcode::kCall:
+      return PoseCallees(i);
+    case Opcode::kMap:
+      return PoseElementwise(i);
+    case Opcode::kBitcastConvert:
+      // Of elements of another width the fastest dimension of the file is one of bits.
+      return i.shape().rank() == i.operand(0)->shape().rank() ? UniteLeaves(*i.operand(0), i)
+                                                              : PoseOpaque(i);
+    case Opcode::kTranspose:
+      transposes_.push_back(&i);
+      return;
+    case Opcode::kReshape:
+      return AddLink(Link::Kind::kReshape, Seen(*i.operand(0)), Made(i), i.operand(0)->shape(),
+                     i.shape());
+    case Opcode::kBroadcast:
+      return AddLink(Link::Kind::kLanes, Seen(*i.operand(0)), Made(i), i.operand(0)->shape(),
+                     i.shape(), hlo::Dimensions(i));
+    case Opcode::kReduce:
+      return PoseReduce(i);
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+    case Opcode::kPad:
+    case Opcode::kReverse:
+    case Opcode::kConcatenate:
+    case Opcode::kDynamicUpdateSlice:
+      return PosePieces(i);
+    case Opcode::kReduceWindow:
+    case Opcode::kSelectAndScatter:
+      return PoseWindow(i);
+    case Opcode::kSort:
+    case Opcode::kTopk:
+      return PoseSort(i);
+    case Opcode::kGather:
+    case Opcode::kScatter:
+      return PoseIndexed(i);
+    case Opcode::kDot:
+      return PoseDot(i);
+    default:
+      return PoseOpaque(i);
+  }
+}
+
+void LayoutPoser::PoseTuple(const Instruction& i) {
+  size_t leaf = 0;
+  for (const Instruction* o : i.operands()) {
+    if (!IsMadeAnywhere(*o)) UniteLeaves(*o, i, 0, leaf);
+    leaf += problem_.seen.at(o).size();
+  }
+}
+
+// What goes into a computation and comes out of it keeps its layout, and so do carries.
+void LayoutPoser::PoseCallees(const Instruction& i) {
+  if (i.opcode() == Opcode::kWhile) {
+    UniteLeaves(*i.operand(0), i);
+    for (const Computation* c : i.called()) UniteLeaves(*i.operand(0), *c->parameters()[0]);
+    return UniteLeaves(*i.called()[0]->root(), i);
+  }
+  for (size_t c = 0; c < i.called().size(); ++c) {
+    const std::vector<Instruction*> parameters = i.called()[c]->parameters();
+    // A branch has one argument, behind the index.
+    const size_t first = i.opcode() == Opcode::kConditional ? c + 1 : 0;
+    for (size_t n = 0; n < parameters.size(); ++n) {
+      UniteLeaves(*i.operand(first + n), *parameters[n]);
+    }
+    UniteLeaves(*i.called()[c]->root(), i);
+  }
+}
+
+// Nothing is known of it but that its author counts dimensions from the slowest; or that it
+// takes arrays as they lie.
+void LayoutPoser::PoseOpaque(const Instruction& i) {
+  if (TakesAnyLayout(i)) {
+    for (size_t leaf = 0; leaf < problem_.made.at(&i).size(); ++leaf) {
+      if (!i.operands().empty()) Unite(Seen(*i.operand(0)), Made(i, leaf));
+    }
+    return;
+  }
+  for (const int32_t made : problem_.made.at(&i)) FixRowMajor(made);
+  Separate(i);
+  for (size_t n = 0; n < i.operands().size(); ++n) FixRowMajor(Want(i, n));
+}
+
+// As its layout says if that is not row-major, else with the least padding.
+void LayoutPoser::PoseArgument(const Instruction& i) {
+  const std::vector<const Shape*> leaves = hlo::Leaves(i.shape());
+  for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+    if (Made(i, leaf) < 0) continue;
+    const Shape& shape = *leaves[leaf];
+    problem_.fixed.emplace(Made(i, leaf), hlo::IsRowMajor(shape) ? target_.DefaultOrder(shape)
+                                                                 : hlo::MinorToMajor(shape));
+  }
+  // Elements of a tuple cannot be copied one by one where they are, nor what is on the host.
+  if (i.shape().IsArray() && !OnHost(i.shape())) Separate(i);
+}
+
+// The layouts of results in a file are no wish: the shape rules of XLA leave the operand's
+// order on a transpose, and it becomes that of the result.
+void LayoutPoser::FixResults() {
+  const Instruction& root = *module_.entry()->root();
+  trips_ = 1;
+  const auto fix = [&](const Instruction& value, int32_t at) {
+    if (at >= 0) problem_.fixed.emplace(at, target_.DefaultOrder(value.shape()));
+  };
+  if (root.opcode() == Opcode::kTuple) {
+    for (size_t n = 0; n < root.operands().size(); ++n) {
+      if (OnHost(root.operand(n)->shape())) continue;
+      const int32_t wanted = Want(root, n);
+      if (wanted < 0) continue;
+      fix(*root.operand(n), wanted);
+      // The tuple holds what was wanted.
+      const size_t leaf = LeavesBefore(root, static_cast<int64_t>(n));
+      problem_.made[&root][leaf] = problem_.seen[&root][leaf] = wanted;
+    }
+    return;
+  }
+  if (!HasOrder(root.shape()) || OnHost(root.shape())) return;
+  // As if a user of the root wanted it.
+  const int32_t wanted = problem_.classes.Add(root.shape().rank());
+  problem_.wanted[{root.id(), -1}] = wanted;
+  AddLink(Link::Kind::kCopy, Seen(root), wanted, root.shape(), root.shape());
+  fix(root, wanted);
+}
+
+void LayoutPoser::PoseElementwise(const Instruction& i) {
+  for (const Instruction* o : i.operands()) {
+    if (o->shape().IsArray() && o->shape().dims == i.shape().dims && !TakesOwnOrder(i, *o)) {
+      Unite(Seen(*o), Made(i));
+    }
+  }
+}
+
+// What goes over links goes as it lies.
+void LayoutPoser::PoseCollective(const Instruction& i) {
+  const size_t leaves = problem_.made.at(&i).size();
+  if (i.shape().IsArray()) {
+    for (size_t n = 0; n < std::min<size_t>(2, i.operands().size()); ++n) {
+      if (i.operand(n)->shape().rank() == i.shape().rank()) Unite(Seen(*i.operand(n)), Made(i));
+    }
+    return;
+  }
+  for (size_t n = 0; n < std::min(leaves, i.operands().size()); ++n) {
+    if (i.operand(n)->shape().IsArray()) Unite(Seen(*i.operand(n)), Made(i, n));
+  }
+}
+
+void LayoutPoser::AddMemory(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kParameter:
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kOptBarrier:
+    case Opcode::kWhile:
+    case Opcode::kConditional:
+    case Opcode::kCall:
+    case Opcode::kTranspose:
+    case Opcode::kReshape:
+      return;
+    default:
+      break;
+  }
+  const bool fused = MayFuse(i) && i.users().size() == 1 && !i.IsRoot() && MayFuse(*i.users()[0]);
+  const std::vector<const Shape*> leaves = hlo::Leaves(i.shape());
+  for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+    AddTerm(fused ? Term::Kind::kRegisters : Term::Kind::kMemory, Made(i, leaf), *leaves[leaf], {});
+  }
+}
+
+bool HasOrder(const Shape& shape) { return shape.IsArray() && shape.rank() > 1; }
+
+bool IsMadeAnywhere(const Instruction& i) {
+  return i.opcode() == Opcode::kIota || i.opcode() == Opcode::kConstant ||
+         (i.opcode() == Opcode::kBroadcast && i.operand(0)->shape().IsScalar());
+}
+
+bool TakesOwnOrder(const Instruction& user, const Instruction& operand) {
+  if (!IsMadeAnywhere(operand) || !user.shape().IsArray() ||
+      operand.shape().rank() != user.shape().rank()) {
+    return false;
+  }
+  switch (user.opcode()) {
+    case Opcode::kMap:
+    case Opcode::kSlice:
+    case Opcode::kDynamicSlice:
+    case Opcode::kPad:
+    case Opcode::kReverse:
+    case Opcode::kConcatenate:
+    case Opcode::kDynamicUpdateSlice:
+      return true;
+    default:
+      return hlo::IsElementwise(user.opcode());
+  }
+}
+
+LayoutProblem PoseLayoutProblem(const hlo::Module& module, const target::Target& target) {
+  return LayoutPoser(module, target).Run();
+}
+
+}  // namespace tpusim::passes

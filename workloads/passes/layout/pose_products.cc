@@ -1,0 +1,76 @@
+// Dots.
+
+#include <algorithm>
+
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/product.h"
+#include "workloads/passes/layout/layout_poser.h"
+
+namespace tpusim::passes {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+
+// The arrays multiply what lies in the two fastest dimensions; the others of a batch come
+// one after the other. Contracted or not, and in which order, they take it.
+void LayoutPoser::PoseDot(const Instruction& i) {
+  const hlo::DotDims dims = hlo::GetDotDims(i);
+  const Shape &lhs = i.operand(0)->shape(), &rhs = i.operand(1)->shape();
+  Dims lhs_map(lhs.dims.size(), -1), rhs_map(rhs.dims.size(), -1);
+  int64_t next = 0;
+  for (size_t n = 0; n < dims.lhs_batch.size(); ++n, ++next) {
+    lhs_map[static_cast<size_t>(dims.lhs_batch[n])] = next;
+    rhs_map[static_cast<size_t>(dims.rhs_batch[n])] = next;
+  }
+  for (int64_t d : hlo::FreeDims(lhs.rank(), dims.lhs_contracting, dims.lhs_batch)) {
+    lhs_map[static_cast<size_t>(d)] = next++;
+  }
+  for (int64_t d : hlo::FreeDims(rhs.rank(), dims.rhs_contracting, dims.rhs_batch)) {
+    rhs_map[static_cast<size_t>(d)] = next++;
+  }
+  if (kernels::RunsOnVectorUnits(i)) {
+    // The larger side is multiplied and summed where it lies.
+    const size_t larger = lhs.ElementCount() >= rhs.ElementCount() ? 0 : 1;
+    const Shape& big = larger == 0 ? lhs : rhs;
+    AddTerm(Term::Kind::kReduce, Seen(*i.operand(larger)), big,
+            larger == 0 ? dims.lhs_contracting : dims.rhs_contracting);
+    AddLink(Link::Kind::kLanes, Seen(*i.operand(larger)), Made(i), big, i.shape(),
+            larger == 0 ? lhs_map : rhs_map);
+    // Which dimension of the larger each of the smaller belongs to.
+    const Shape& small = larger == 0 ? rhs : lhs;
+    const auto& small_batch = larger == 0 ? dims.rhs_batch : dims.lhs_batch;
+    const auto& big_batch = larger == 0 ? dims.lhs_batch : dims.rhs_batch;
+    const auto& small_sum = larger == 0 ? dims.rhs_contracting : dims.lhs_contracting;
+    const auto& big_sum = larger == 0 ? dims.lhs_contracting : dims.rhs_contracting;
+    Dims map(small.dims.size(), -1);
+    for (size_t n = 0; n < small_batch.size(); ++n) {
+      map[static_cast<size_t>(small_batch[n])] = big_batch[n];
+    }
+    for (size_t n = 0; n < small_sum.size(); ++n) {
+      map[static_cast<size_t>(small_sum[n])] = big_sum[n];
+    }
+    AddLink(Link::Kind::kLanes, Seen(*i.operand(1 - larger)), Seen(*i.operand(larger)), small, big,
+            map);
+    return;
+  }
+  const auto several = [](const Shape& shape, const auto& batch) {
+    return std::any_of(batch.begin(), batch.end(),
+                       [&](int64_t d) { return shape.dims[static_cast<size_t>(d)] > 1; });
+  };
+  if (!several(lhs, dims.lhs_batch)) return;
+  const auto apart = [&](size_t n, const std::vector<int64_t>& batch) {
+    const Shape& shape = i.operand(n)->shape();
+    if (shape.rank() < static_cast<int64_t>(batch.size()) + 2) return;
+    AddTerm(Term::Kind::kBatch, Want(i, n), shape, batch);
+  };
+  apart(0, dims.lhs_batch);
+  apart(1, dims.rhs_batch);
+  const auto batch = static_cast<int64_t>(dims.lhs_batch.size());
+  if (i.shape().rank() < batch + 2) return;
+  AddTerm(Term::Kind::kBatch, Made(i), i.shape(), Identity(batch));
+  Separate(i);
+}
+
+}  // namespace tpusim::passes

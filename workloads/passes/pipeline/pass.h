@@ -1,0 +1,61 @@
+// What a pass is.
+//
+// A pass changes a module so that it computes the same and says whether it changed
+// anything. It has a name, by which users choose it (`--passes`), and options, which
+// have values of text with defaults. It knows of the machine and of costs what its
+// context gives it. The table of all passes is in passes.h; pipeline.h runs them.
+#ifndef TPUSIM_WORKLOADS_PASSES_PIPELINE_PASS_H_
+#define TPUSIM_WORKLOADS_PASSES_PIPELINE_PASS_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workloads/cost/cost_model.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+// What a pass may ask. All of it must live as long as the pass runs.
+struct PassContext {
+  // A target alone is enough for passes that do not ask for costs.
+  PassContext(const target::Target& machine, cost::CostModel* costs = nullptr)  // NOLINT
+      : target(machine), cost(costs) {}
+
+  const target::Target& target;
+  cost::CostModel* cost;  // null where nobody knows costs
+  // Where a pass says why it decided as it did; null where nobody asks.
+  std::vector<std::string>* explanation = nullptr;
+};
+
+struct PassOption {
+  std::string_view name;
+  std::string_view fallback;  // its value where the user gives none
+  std::string_view description;
+  // Other values are errors; empty: any text.
+  std::vector<std::string_view> values;
+};
+
+// The value of every option of a pass.
+using OptionValues = std::map<std::string, std::string, std::less<>>;
+
+// Passes of one phase may come in any order; after those that order the instructions
+// of the program only such that keep an order up to date may follow.
+enum class Phase { kOptimize, kSchedule };
+
+struct Pass {
+  std::string_view name;
+  std::string_view description;
+  Phase phase = Phase::kOptimize;
+  std::vector<PassOption> options;
+  // Whether it changed anything. Errors: as the pass says.
+  absl::StatusOr<bool> (*run)(hlo::Module& module, const PassContext& context,
+                              const OptionValues& options) = nullptr;
+};
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_PIPELINE_PASS_H_

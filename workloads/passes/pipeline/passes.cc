@@ -1,0 +1,111 @@
+#include "workloads/passes/pipeline/passes.h"
+
+#include <algorithm>
+
+#include "workloads/passes/collectives/async_collectives.h"
+#include "workloads/passes/fusion/fuse.h"
+#include "workloads/passes/layout/layout.h"
+#include "workloads/passes/loops/hoist_invariants.h"
+#include "workloads/passes/loops/sink_initializers.h"
+#include "workloads/passes/memory/cmem.h"
+#include "workloads/passes/memory/copies.h"
+#include "workloads/passes/schedule/schedule.h"
+#include "workloads/passes/simplify/simplify.h"
+
+namespace tpusim::passes {
+namespace {
+
+using Function = absl::StatusOr<bool> (*)(hlo::Module&, const PassContext&);
+
+// A pass without options.
+template <Function function>
+absl::StatusOr<bool> Plain(hlo::Module& module, const PassContext& context, const OptionValues&) {
+  return function(module, context);
+}
+
+bool On(const OptionValues& options, std::string_view name) {
+  return options.find(name)->second == "on";
+}
+
+PassOption Switch(std::string_view name, std::string_view description) {
+  return {name, "on", description, {"on", "off"}};
+}
+
+absl::StatusOr<bool> AsyncCollectives(hlo::Module& module, const PassContext& context,
+                                      const OptionValues& options) {
+  return MakeCollectivesAsync(
+      module, context,
+      {On(options, "permutes"), On(options, "all-gathers"), On(options, "offload")});
+}
+
+absl::StatusOr<bool> Fusion(hlo::Module& module, const PassContext& context,
+                            const OptionValues& options) {
+  return Fuse(module, context, {On(options, "producers"), On(options, "results")});
+}
+
+std::vector<Pass> Table() {
+  return {
+      {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
+      {"hoist-invariants",
+       "Moves kernels out of loops that compute the same every time",
+       Phase::kOptimize,
+       {},
+       Plain<HoistInvariants>},
+      {"layout",
+       "Makes reshapes and transposes that move nothing bitcasts",
+       Phase::kOptimize,
+       {},
+       Plain<AssignLayouts>},
+      {"sink-initializers",
+       "Moves constant initial values into the loops that add to them",
+       Phase::kOptimize,
+       {},
+       Plain<SinkInitializers>},
+      {"fusion",
+       "Puts operations together that run as one kernel",
+       Phase::kOptimize,
+       {Switch("producers", "values that are computed in the kernels that use them"),
+        Switch("results", "kernels with several results")},
+       Fusion},
+      {"copies",
+       "Copies values that execution in place would destroy",
+       Phase::kOptimize,
+       {},
+       Plain<InsertCopies>},
+      {"async-collectives",
+       "Cuts collectives that run beside compute into start and done",
+       Phase::kOptimize,
+       {Switch("permutes", "collective-permutes"), Switch("all-gathers", "all-gathers"),
+        Switch("offload", "what the chip's SparseCores run")},
+       AsyncCollectives},
+      {"schedule",
+       "Orders the instructions so that transfers hide under compute",
+       Phase::kSchedule,
+       {},
+       Plain<Schedule>},
+      {"cmem",
+       "Places arrays in CMEM on chips that have it",
+       Phase::kSchedule,
+       {},
+       Plain<PlaceInCmem>},
+  };
+}
+
+}  // namespace
+
+const std::string_view kDefaultPipeline =
+    "simplify,hoist-invariants,layout,sink-initializers,fusion,copies,async-collectives,schedule,cmem";
+
+const std::vector<Pass>& AllPasses() {
+  static const auto* const table = new std::vector<Pass>(Table());
+  return *table;
+}
+
+const Pass* FindPass(std::string_view name) {
+  const std::vector<Pass>& all = AllPasses();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Pass& pass) { return pass.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace tpusim::passes

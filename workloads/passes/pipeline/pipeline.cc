@@ -1,0 +1,129 @@
+#include "workloads/passes/pipeline/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/analysis/verify.h"
+
+namespace tpusim::passes {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+int64_t InstructionsOf(const hlo::Module& module) {
+  int64_t count = 0;
+  for (const hlo::Computation* c : module.computations()) count += static_cast<int64_t>(c->size());
+  return count;
+}
+
+class Runner {
+ public:
+  Runner(hlo::Module& module, const PassContext& context, const PipelineOptions& options,
+         std::vector<PassRun>& runs)
+      : module_(module), context_(context), options_(options), runs_(runs) {}
+
+  absl::StatusOr<bool> Run(const Pipeline& steps) {
+    bool changed = false;
+    for (const PipelineStep& step : steps) {
+      ASSIGN_OR_RETURN(const bool by_step, step.pass != nullptr ? RunPass(step) : RunGroup(step));
+      changed = changed || by_step;
+    }
+    return changed;
+  }
+
+ private:
+  absl::StatusOr<bool> RunGroup(const PipelineStep& step) {
+    bool changed = false;
+    for (int round = 0; round < options_.most_rounds; ++round) {
+      ASSIGN_OR_RETURN(const bool by_round, Run(step.group));
+      if (!by_round) break;
+      changed = true;
+    }
+    return changed;
+  }
+
+  absl::StatusOr<bool> RunPass(const PipelineStep& step) {
+    PassRun run;
+    run.pass = step.pass->name;
+    run.before = InstructionsOf(module_);
+    const Clock::time_point start = Clock::now();
+    PassContext context = context_;
+    const std::vector<std::string>& explained = options_.explain;
+    if (std::find(explained.begin(), explained.end(), run.pass) != explained.end()) {
+      context.explanation = &run.explanation;
+    }
+    ASSIGN_OR_RETURN(run.changed, step.pass->run(module_, context, step.options));
+    run.seconds = SecondsSince(start);
+    run.after = InstructionsOf(module_);
+    // What nobody changed is as it was when it was verified last.
+    if (options_.verify && run.changed) {
+      const Clock::time_point verifying = Clock::now();
+      const absl::Status status = hlo::Verify(module_);
+      if (!status.ok()) {
+        return absl::InternalError(
+            fmt::format("the module is wrong after pass {}: {}", run.pass, Message(status)));
+      }
+      run.verify_seconds = SecondsSince(verifying);
+    }
+    if (options_.after_pass) options_.after_pass(run, module_);
+    runs_.push_back(std::move(run));
+    return runs_.back().changed;
+  }
+
+  hlo::Module& module_;
+  const PassContext& context_;
+  const PipelineOptions& options_;
+  std::vector<PassRun>& runs_;
+};
+
+}  // namespace
+
+absl::StatusOr<bool> RunPipeline(const Pipeline& pipeline, hlo::Module& module,
+                                 const PassContext& context, const PipelineOptions& options,
+                                 std::vector<PassRun>& runs) {
+  return Runner(module, context, options, runs).Run(pipeline);
+}
+
+std::string ToString(const std::vector<PassRun>& runs) {
+  struct Row {
+    PassRun sum;
+    int64_t runs = 0, changes = 0;
+  };
+  std::vector<Row> rows;
+  Row all;
+  for (const PassRun& run : runs) {
+    auto row = std::find_if(rows.begin(), rows.end(),
+                            [&](const Row& r) { return r.sum.pass == run.pass; });
+    if (row == rows.end()) {
+      rows.emplace_back();
+      row = rows.end() - 1;
+      row->sum.pass = run.pass;
+    }
+    for (Row* to : {&*row, &all}) {
+      to->sum.seconds += run.seconds;
+      to->sum.verify_seconds += run.verify_seconds;
+      to->sum.after += run.after - run.before;
+      ++to->runs;
+      to->changes += run.changed ? 1 : 0;
+    }
+  }
+  all.sum.pass = "all";
+  rows.push_back(all);
+  std::string text = fmt::format("{:<20}{:>6}{:>9}{:>14}{:>11}{:>11}\n", "pass", "runs", "changed",
+                                 "instructions", "ms", "verify ms");
+  for (const Row& row : rows) {
+    text += fmt::format("{:<20}{:>6}{:>9}{:>+14}{:>11.2f}{:>11.2f}\n", row.sum.pass, row.runs,
+                        row.changes, row.sum.after, row.sum.seconds * 1e3,
+                        row.sum.verify_seconds * 1e3);
+  }
+  return text;
+}
+
+}  // namespace tpusim::passes

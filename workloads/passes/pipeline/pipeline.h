@@ -1,0 +1,75 @@
+// Runs passes one after the other, some of them until nothing changes any more.
+//
+//   simplify,fixpoint(layout,simplify),fusion{results=off},schedule
+//
+// is a pipeline as users write it and as the default is written (passes.h): passes
+// with options, and groups that are repeated as a whole until a round changes nothing.
+// `-fusion,-layout` is the default pipeline without these.
+//
+// After every pass the module is verified, so that a pass that breaks it is named.
+// What a pass says of itself is kept: how long it took, whether it changed anything,
+// how many instructions there were before and after.
+#ifndef TPUSIM_WORKLOADS_PASSES_PIPELINE_PIPELINE_H_
+#define TPUSIM_WORKLOADS_PASSES_PIPELINE_PIPELINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pass.h"
+
+namespace tpusim::passes {
+
+// A pass with its options, or a group.
+struct PipelineStep {
+  const Pass* pass = nullptr;  // null: a group
+  OptionValues options;
+  std::vector<PipelineStep> group;  // repeated until nothing changes
+};
+using Pipeline = std::vector<PipelineStep>;
+
+// Empty text is the default pipeline. Errors say at which character: an unknown pass
+// (with the nearest), an unknown option or value, a group that does not end, a pass
+// that would undo an order that an earlier one made.
+absl::StatusOr<Pipeline> ParsePipeline(std::string_view text);
+
+// The steps of one phase, in order.
+Pipeline StepsOf(const Pipeline& pipeline, Phase phase);
+// Names of its passes, each once, in order.
+std::vector<std::string> NamesOf(const Pipeline& pipeline);
+
+// One run of one pass.
+struct PassRun {
+  std::string pass;
+  bool changed = false;
+  double seconds = 0, verify_seconds = 0;
+  int64_t before = 0, after = 0;  // instructions of the module
+  std::vector<std::string> explanation;  // a line per decision, where it was asked for
+};
+// A table with a row per pass, runs added up.
+std::string ToString(const std::vector<PassRun>& runs);
+
+struct PipelineOptions {
+  bool verify = true;
+  // Groups stop after so many rounds even if they go on changing something.
+  int most_rounds = 20;
+  // Passes that say why they decided as they did.
+  std::vector<std::string> explain;
+  // Hears of the module after every run of a pass.
+  std::function<void(const PassRun& run, const hlo::Module& module)> after_pass;
+};
+
+// Whether anything changed; appends to `runs`. Errors: of the passes; internal, with
+// the pass named, if the module does not verify after one.
+absl::StatusOr<bool> RunPipeline(const Pipeline& pipeline, hlo::Module& module,
+                                 const PassContext& context, const PipelineOptions& options,
+                                 std::vector<PassRun>& runs);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_PIPELINE_PIPELINE_H_
