@@ -99,12 +99,15 @@ def test_one_call_of_a_shard_is_one_device():
     assert (price.flops, price.bytes_accessed) == (MATMUL_FLOPS, MATMUL_BYTES)
 
 
-def test_kernels_with_an_estimate_are_not_priced():
+def test_an_estimate_does_not_hide_the_products():
     estimate = pl.CostEstimate(flops=1, transcendentals=2, bytes_accessed=3)
     estimated = functools.partial(matmul, cost_estimate=estimate)
-    workload = tpusim.export(estimated, struct(512, 1024), struct(1024, 512), path=None)
-    assert workload.kernels == ()
-    assert b'"transcendentals":2' in workload.hlo_module
+    arguments = struct(512, 1024), struct(1024, 512)
+    (kernel,) = tpusim.export(estimated, *arguments, path=None).kernels
+    (without,) = tpusim.export(matmul, *arguments, path=None).kernels
+    assert kernel.products
+    assert kernel.products == without.products
+    assert kernel.flops == without.flops
 
 
 def test_what_is_stated_wins():

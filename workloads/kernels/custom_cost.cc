@@ -42,6 +42,16 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
   message.set_transcendentals(cost.transcendentals.value());
   message.set_bytes_accessed(cost.bytes.value());
   message.set_remote_bytes(cost.remote.value());
+  for (const CustomProduct& product : cost.products) {
+    tpusim::KernelProduct& m = *message.add_products();
+    m.set_m(product.m);
+    m.set_k(product.k);
+    m.set_n(product.n);
+    m.set_count(product.count);
+    for (const auto& [name, format] : kFormats) {
+      if (format == product.format) m.set_number_format(std::string(name));
+    }
+  }
   if (!cost.pipeline) return message;
   for (const int64_t size : cost.pipeline->grid) message.add_grid(size);
   for (const CustomPipeline::Block& block : cost.pipeline->blocks) {
@@ -50,16 +60,6 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
     m.set_output(block.output);
     for (int axis = 0; axis < 32; ++axis) {
       if ((block.moves_with >> axis & 1U) != 0) m.add_moves_with(axis);
-    }
-  }
-  for (const CustomPipeline::Product& product : cost.pipeline->products) {
-    tpusim::KernelProduct& m = *message.add_products();
-    m.set_m(product.m);
-    m.set_k(product.k);
-    m.set_n(product.n);
-    m.set_count(product.count);
-    for (const auto& [name, format] : kFormats) {
-      if (format == product.format) m.set_number_format(std::string(name));
     }
   }
   return message;
@@ -80,6 +80,12 @@ bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips
   sum->set_transcendentals(add(kernel.transcendentals(), sum->transcendentals()));
   sum->set_bytes_accessed(add(kernel.bytes_accessed(), sum->bytes_accessed()));
   sum->set_remote_bytes(add(kernel.remote_bytes(), sum->remote_bytes()));
+  for (const tpusim::KernelProduct& product : kernel.products()) {
+    if (times == 0) break;
+    tpusim::KernelProduct& m = *sum->add_products();
+    m = product;
+    m.set_count(add(product.count(), 0));
+  }
   for (const tpusim::KernelLoop& loop : kernel.loops()) {
     const std::optional<int64_t> count = trips(loop);
     if (!count.has_value()) open->push_back(&loop);
@@ -104,10 +110,26 @@ std::string LastOf(std::string path) {
 absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
   CustomCost cost{Flops(kernel.flops()), Flops(kernel.transcendentals()),
                   Bytes(kernel.bytes_accessed()), Bytes(kernel.remote_bytes())};
-  if (kernel.grid().empty()) return cost;
   const auto bad = [&](std::string_view what) {
     return UserError(fmt::format("kernel '{}': {}", kernel.name(), what));
   };
+  for (const tpusim::KernelProduct& product : kernel.products()) {
+    CustomProduct p{product.m(), product.k(), product.n()};
+    p.count = product.count();
+    const auto format =
+        std::find_if(std::begin(kFormats), std::end(kFormats),
+                     [&](const auto& known) { return known.first == product.number_format(); });
+    if (format == std::end(kFormats)) {
+      return bad(fmt::format("products of '{}', which is no format of the arrays",
+                             product.number_format()));
+    }
+    p.format = format->second;
+    for (const int64_t size : {p.m, p.k, p.n, p.count}) {
+      if (size < 1 || size > kMost) return bad("a product of an impossible size");
+    }
+    cost.products.push_back(p);
+  }
+  if (kernel.grid().empty()) return cost;
   CustomPipeline pipeline;
   int64_t steps = 1;
   for (const int64_t size : kernel.grid()) {
@@ -125,22 +147,6 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
       b.moves_with |= 1U << axis;
     }
     pipeline.blocks.push_back(b);
-  }
-  for (const tpusim::KernelProduct& product : kernel.products()) {
-    CustomPipeline::Product p{product.m(), product.k(), product.n()};
-    p.count = product.count();
-    const auto format =
-        std::find_if(std::begin(kFormats), std::end(kFormats),
-                     [&](const auto& known) { return known.first == product.number_format(); });
-    if (format == std::end(kFormats)) {
-      return bad(fmt::format("products of '{}', which is no format of the arrays",
-                             product.number_format()));
-    }
-    p.format = format->second;
-    for (const int64_t size : {p.m, p.k, p.n, p.count}) {
-      if (size < 1 || size > kMost) return bad("a product of an impossible size");
-    }
-    pipeline.products.push_back(p);
   }
   cost.pipeline = std::move(pipeline);
   return cost;

@@ -18,6 +18,7 @@
 #include "configs/units.h"
 #include "models/isa/program.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/target/target.h"
 #include "workloads/workload.pb.h"
 
 namespace tpusim::kernels {
@@ -30,14 +31,15 @@ struct CustomPipeline {
     bool output = false;
     uint32_t moves_with = 0;  // axes of the grid, as bits
   };
-  struct Product {  // [m,k] x [k,n]
-    int64_t m = 0, k = 0, n = 0;
-    isa::NumberFormat format = isa::NumberFormat::kBf16;
-    int64_t count = 0;  // of the whole call
-  };
   std::vector<int64_t> grid;
   std::vector<Block> blocks;
-  std::vector<Product> products;  // their FLOPs are part of CustomCost::flops
+};
+
+// [m,k] x [k,n], so often in the whole call.
+struct CustomProduct {
+  int64_t m = 0, k = 0, n = 0;
+  isa::NumberFormat format = isa::NumberFormat::kBf16;
+  int64_t count = 0;
 };
 
 struct CustomCost {
@@ -45,6 +47,9 @@ struct CustomCost {
   Flops transcendentals{0};
   Bytes bytes{0};   // read and written
   Bytes remote{0};  // sent to other devices, by each
+  // Their FLOPs are part of `flops`. Without any, and without a pipeline, all of `flops` are
+  // taken to be products that fill the arrays: nothing else is known.
+  std::vector<CustomProduct> products = {};
   std::optional<CustomPipeline> pipeline = std::nullopt;
 };
 
@@ -69,6 +74,9 @@ absl::StatusOr<StatedCost> StatedCostOf(const tpusim::KernelCost& kernel, const 
 
 // Error (no rule): no cost is known; the message says how to state one.
 absl::StatusOr<CustomCost> CustomCostOf(const hlo::Instruction& custom_call);
+
+// What the arrays do in the call, in FLOPs of one bf16 pass.
+Flops MatrixFlops(const CustomCost& cost, const target::Target& target);
 
 // Writes costs onto the custom calls whose instruction name, kernel name or last
 // part of the scope matches; the first match wins. Returns how many calls each of

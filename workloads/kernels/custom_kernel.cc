@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/tile_search.h"
@@ -13,6 +15,49 @@
 namespace tpusim::kernels {
 
 namespace {
+
+double FlopsOf(const CustomProduct& p) {
+  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.k) * static_cast<double>(p.n);
+}
+
+// Rows that the arrays take for it, once per tile of weights and pass: short sides leave part of
+// an array idle.
+double RowsFed(const CustomProduct& p, const configs::MxuParams& mxu) {
+  return static_cast<double>(p.m) * static_cast<double>(CeilDiv(p.k, mxu.rows)) *
+         static_cast<double>(CeilDiv(p.n, mxu.columns)) *
+         std::max(1.0, timing::FormatPasses(mxu, p.format));
+}
+
+// The products of one of so many steps. The arrays take one kind at a time: the one that takes
+// longest stands for all, as often as all of them take.
+isa::MxuWork ProductsOfStep(const std::vector<CustomProduct>& products, int64_t steps,
+                            const configs::MxuParams& mxu) {
+  double all = 0, most = 0;
+  const CustomProduct* longest = nullptr;
+  for (const CustomProduct& product : products) {
+    const double rows = RowsFed(product, mxu) * static_cast<double>(product.count);
+    all += rows;
+    if (rows <= most) continue;
+    most = rows;
+    longest = &product;
+  }
+  if (longest == nullptr) return {};
+  const double per_step = all / RowsFed(*longest, mxu) / static_cast<double>(steps);
+  const auto batch = std::max<int64_t>(1, static_cast<int64_t>(per_step));
+  // Rounded up: never less work than there is.
+  const double rows = static_cast<double>(longest->m) * per_step / static_cast<double>(batch);
+  return {std::max<int64_t>(1, static_cast<int64_t>(std::ceil(rows))), longest->k, longest->n,
+          longest->format, batch};
+}
+
+// What is left of the FLOPs is elementwise work.
+int64_t ElementwiseFlops(const CustomCost& cost) {
+  double left = static_cast<double>(cost.flops.value());
+  for (const CustomProduct& product : cost.products) {
+    left -= FlopsOf(product) * static_cast<double>(product.count);
+  }
+  return std::max<int64_t>(0, static_cast<int64_t>(left));
+}
 
 // A step per point of the grid. What the body does differently at some points is
 // spread over all of them.
@@ -34,28 +79,8 @@ isa::Kernel Pipelined(const CustomCost& cost, const std::string& name,
     kernel.windows.push_back(w);
     (block.output ? out : in) += block.bytes;
   }
-  // The arrays take one kind of product at a time: the largest stands for all.
-  double product_flops = 0, largest_flops = 0;
-  const CustomPipeline::Product* largest = nullptr;
-  const auto flops_of = [](const CustomPipeline::Product& p) {
-    return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.k) * static_cast<double>(p.n);
-  };
-  for (const CustomPipeline::Product& product : pipeline.products) {
-    const double flops = flops_of(product) * static_cast<double>(product.count);
-    product_flops += flops;
-    if (flops <= largest_flops) continue;
-    largest_flops = flops;
-    largest = &product;
-  }
-  if (largest != nullptr) {
-    const double per_step = product_flops / flops_of(*largest) / static_cast<double>(steps);
-    const auto batch = static_cast<int64_t>(per_step + 0.5);
-    const auto rows = static_cast<int64_t>(static_cast<double>(largest->m) * per_step + 0.5);
-    kernel.block.mxu = {batch >= 1 ? largest->m : std::max<int64_t>(1, rows), largest->k,
-                        largest->n, largest->format, std::max<int64_t>(1, batch)};
-  }
-  const auto rest = static_cast<int64_t>(static_cast<double>(cost.flops.value()) - product_flops);
-  kernel.block.valu = CeilDiv(std::max<int64_t>(0, rest), registers * steps);
+  kernel.block.mxu = ProductsOfStep(cost.products, steps, chip.mxu);
+  kernel.block.valu = CeilDiv(ElementwiseFlops(cost), registers * steps);
   kernel.block.eup = CeilDiv(cost.transcendentals.value(), registers * steps);
   kernel.block.load = CeilDiv(in.value(), 4 * registers);
   kernel.block.store = CeilDiv(out.value(), 4 * registers);
@@ -64,6 +89,16 @@ isa::Kernel Pipelined(const CustomCost& cost, const std::string& name,
 }
 
 }  // namespace
+
+Flops MatrixFlops(const CustomCost& cost, const target::Target& target) {
+  if (cost.products.empty()) return cost.pipeline ? Flops(0) : cost.flops;
+  double flops = 0;
+  for (const CustomProduct& product : cost.products) {
+    flops += FlopsOf(product) * static_cast<double>(product.count) *
+             timing::FormatPasses(target.chip().mxu, product.format);
+  }
+  return Flops(static_cast<int64_t>(flops));
+}
 
 absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view,
                                               const target::Target& target) {
@@ -96,15 +131,21 @@ absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view,
     };
     add(isa::WindowKind::kInput, read);
     add(isa::WindowKind::kOutput, written);
-    // FLOPs go to the arrays as full-size bf16 products (two per cell and row);
-    // transcendentals to their unit, a register at a time.
+    if (!cost.products.empty()) {
+      kernel.block.mxu = ProductsOfStep(cost.products, parts, chip.mxu);
+      kernel.block.valu =
+          CeilDiv(ElementwiseFlops(cost), chip.vpu.sublanes * chip.vpu.lanes * parts);
+    }
+    // Nothing is known of them: FLOPs go to the arrays as full-size bf16 products (two per
+    // cell and row); transcendentals to their unit, a register at a time.
     const double rows =
         static_cast<double>(cost.flops.value()) /
         (2.0 * static_cast<double>(chip.mxu.rows) * static_cast<double>(chip.mxu.columns) *
          static_cast<double>(chip.mxu.count) * static_cast<double>(parts));
-    if (rows > 0) {
-      kernel.block.mxu = {std::max<int64_t>(1, static_cast<int64_t>(rows + 0.5)), chip.mxu.rows,
-                          chip.mxu.columns * chip.mxu.count, isa::NumberFormat::kBf16, 1};
+    if (rows > 0 && cost.products.empty()) {
+      kernel.block.mxu = {std::max<int64_t>(1, static_cast<int64_t>(std::ceil(rows))),
+                          chip.mxu.rows, chip.mxu.columns * chip.mxu.count,
+                          isa::NumberFormat::kBf16, 1};
     }
     kernel.block.eup =
         CeilDiv(cost.transcendentals.value(), chip.vpu.sublanes * chip.vpu.lanes * parts);

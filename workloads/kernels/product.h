@@ -14,10 +14,10 @@
 namespace tpusim::kernels {
 
 // batch x [m,k] x [k,n]. A dot is that by itself. A ragged dot has one product
-// per group, all of one size unless the user stated others. A convolution is one product per tap of
-// its window, all added up: k is taps x input features, each tap's features padded to whole rows of
-// the array, and no patches are materialised. The left side is then much smaller in memory than m x
-// k.
+// per group, all of one size unless the user stated others. A convolution is one product over all
+// taps of its window: k is taps x input features, of few features several taps beside each other in
+// the rows of the array, of many each tap in rows of its own, and no patches are materialised. The
+// left side is then much smaller in memory than m x k.
 struct Product {
   int64_t batch = 1, m = 1, k = 1, n = 1;
   // Sizes that differ, of the groups that `m` rows (or `k`, if set) fall into; `m`

@@ -481,6 +481,10 @@ class Lowering {
         const double passes = timing::FormatPasses(target_.chip().mxu, op.kernel.block.mxu.format);
         info.mxu_flops +=
             Flops(std::llround(static_cast<double>(cost.flops.value()) * passes)) * times;
+      } else if (i->opcode() == Opcode::kCustomCall && !kernels::IsTopKCall(*i) &&
+                 !kernels::IsPartialReduceCall(*i)) {
+        ASSIGN_OR_RETURN(const kernels::CustomCost custom, kernels::CustomCostOf(*i));
+        info.mxu_flops += kernels::MatrixFlops(custom, target_) * times;
       }
     }
     return absl::OkStatus();

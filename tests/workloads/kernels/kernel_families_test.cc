@@ -167,6 +167,27 @@ TEST_F(KernelFamilies, ConvolutionIsOneProductPerTap) {
   EXPECT_LT(Moved(kernel).value(), 3 * 8 * 28 * 32 * 128 * 2);
 }
 
+// Window of 3 x 5, by input features, on arrays of 128 rows.
+TEST_F(KernelFamilies, TapsOfFewFeaturesShareTheRowsOfTheArray) {
+  const auto depth = [&](int64_t features, int64_t wide) {
+    Instruction* x = m_.Param(MakeShape(PrimitiveType::kBf16, {8, 64, 64, features}));
+    Instruction* w = m_.Param(MakeShape(PrimitiveType::kBf16, {3, wide, features, 128}));
+    Instruction* conv = m_.Add(Opcode::kConvolution,
+                               MakeShape(PrimitiveType::kBf16, {8, 62, 65 - wide, 128}), {x, w});
+    SetImageDimensions(conv);
+    hlo::WindowDim rows, columns;
+    rows.size = 3;
+    columns.size = wide;
+    hlo::SetWindow(conv, {rows, columns});
+    return ProductOf(*conv, target_).value().k;
+  };
+  EXPECT_EQ(depth(3, 5), 3 * 5 * 3);    // as they are
+  EXPECT_EQ(depth(12, 5), 3 * 128);     // 5 x 16 of 128 rows for each row of the window
+  EXPECT_EQ(depth(16, 9), 3 * 256);     // 9 x 16 = 144
+  EXPECT_EQ(depth(20, 5), 3 * 5 * 24);  // all taps, 20 features in three times 8 sublanes
+  EXPECT_EQ(depth(64, 5), 3 * 5 * 128);
+}
+
 TEST_F(KernelFamilies, PatchesOfAnImageAreTiled) {
   // Windows side by side, three features: the padded image is as large as what the
   // products read of it, and still moves in tiles.
@@ -178,7 +199,10 @@ TEST_F(KernelFamilies, PatchesOfAnImageAreTiled) {
   hlo::WindowDim dim;
   dim.size = dim.stride = 16;
   hlo::SetWindow(conv, {dim, dim});
-  EXPECT_EQ(ProductOf(*conv, target_).value().lhs_density, 1);
+  const Product p = ProductOf(*conv, target_).value();
+  EXPECT_EQ(p.k, 16 * 16 * 3);  // all taps in the rows, one after the other
+  // 128 lanes in memory for 3 features.
+  EXPECT_DOUBLE_EQ(p.lhs_density, 128.0 / 3);
   const isa::Kernel kernel = Build(conv);
   // The image once at least: 8 x 224 rows of 224 x 128 elements.
   EXPECT_GE(Moved(kernel).value(), int64_t{8} * 224 * 224 * 128 * 2);

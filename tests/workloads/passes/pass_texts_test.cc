@@ -62,6 +62,63 @@ ENTRY e {{
   EXPECT_TRUE(HasLines(two.text(), "scatter(")) << two.text();
 }
 
+TEST(PassTexts, HoistInvariants) {
+  PassText test(R"(HloModule m
+body {
+  p = (s32[], f32[8,128], f32[8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  sum = f32[8,128] get-tuple-element(p), index=1
+  x = f32[8,128] get-tuple-element(p), index=2
+  same = f32[8,128] cosine(x)
+  more = f32[8,128] add(sum, same)
+  ROOT r = (s32[], f32[8,128], f32[8,128]) tuple(next, more, x)
+}
+condition {
+  p = (s32[], f32[8,128], f32[8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  most = s32[] constant(4)
+  ROOT less = pred[] compare(n, most), direction=LT
+}
+ENTRY e {
+  zero = s32[] constant(0)
+  a = f32[8,128] parameter(0)
+  b = f32[8,128] parameter(1)
+  init = (s32[], f32[8,128], f32[8,128]) tuple(zero, a, b)
+  loop = (s32[], f32[8,128], f32[8,128]) while(init), condition=condition, body=body
+  ROOT r = f32[8,128] get-tuple-element(loop), index=1
+})");
+  EXPECT_TRUE(test.Run("hoist-invariants").value());
+  EXPECT_EQ(test.text(), Canonical(R"(HloModule m
+body {
+  p = (s32[], f32[8,128], f32[8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  sum = f32[8,128] get-tuple-element(p), index=1
+  same = f32[8,128] get-tuple-element(p), index=2
+  more = f32[8,128] add(sum, same)
+  ROOT r = (s32[], f32[8,128], f32[8,128]) tuple(next, more, same)
+}
+condition {
+  p = (s32[], f32[8,128], f32[8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  most = s32[] constant(4)
+  ROOT less = pred[] compare(n, most), direction=LT
+}
+ENTRY e {
+  zero = s32[] constant(0)
+  a = f32[8,128] parameter(0)
+  b = f32[8,128] parameter(1)
+  same = f32[8,128] cosine(b)
+  init = (s32[], f32[8,128], f32[8,128]) tuple(zero, a, same)
+  loop = (s32[], f32[8,128], f32[8,128]) while(init), condition=condition, body=body
+  ROOT r = f32[8,128] get-tuple-element(loop), index=1
+})"));
+  EXPECT_FALSE(test.Run("hoist-invariants").value());
+}
+
 TEST(PassTexts, Layout) {
   // Rows are regrouped without splitting a tile of 8 x 128; the second splits them.
   PassText test(R"(HloModule m

@@ -119,6 +119,14 @@ TEST_F(SimplifyTest, Selects) {
   EXPECT_EQ(Simplified(m_.entry().Add(Opcode::kSelect, shape, {p, first, x_})), x_);
 }
 
+TEST_F(SimplifyTest, PredicatesAreNotCompared) {
+  Instruction* p = m_.Parameter({8, 16}, PrimitiveType::kPred);
+  Instruction* no = Broadcast({8, 16}, hlo::AddIntConstant(&m_.entry(), PrimitiveType::kPred, 0));
+  Instruction* compare = m_.Add(Opcode::kCompare, {8, 16}, {no, p});
+  compare->mutable_attrs().set_comparison_direction("NE");
+  EXPECT_EQ(Simplified(compare), p);
+}
+
 TEST_F(SimplifyTest, ScalarsAreFolded) {
   // 3 * 4 - 5 = 7; an s8 wraps: 100 + 100 = -56.
   Instruction* value = m_.Add(Opcode::kMultiply, {}, {Scalar(3), Scalar(4)});

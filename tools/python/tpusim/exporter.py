@@ -178,19 +178,24 @@ def _trip_counts(counts: Mapping[str, int]) -> tuple[TripCount, ...]:
 
 
 def _kernels(module: bytes, jaxpr: Any, stated: KernelCosts) -> tuple[KernelCost, ...]:
-    """What is stated, then Pallas kernels without a cost estimate, priced and by instruction."""
+    """What is stated, then Pallas kernels, priced and by instruction.
+
+    A cost estimate says nothing of the sizes of products: it stands only for kernels that have no
+    price of their own or loops on data.
+    """
     costs = [KernelCost(kernel, **cost) for kernel, cost in stated.items()]
     if _PALLAS_TARGET not in module:
         return tuple(costs)
     calls: list[tuple[str, str, tuple[tuple[int, ...], ...]]] = []
+    estimated: set[str] = set()
     for computation in hlo.Module(module).computations.values():
         for call in computation.instructions:
             if wire.text(call.fields, 28).encode() != _PALLAS_TARGET:
                 continue
-            if '"cost_estimate"' in wire.text(call.fields, 43):
-                continue
             if _state_by_kernel_name(call, stated, costs):
                 continue
+            if '"cost_estimate"' in wire.text(call.fields, 43):
+                estimated.add(call.name)
             shapes = [o.shape.dims for o in computation.operands(call)]
             results = call.shape.tuple_shapes or (call.shape,)
             calls.append((call.name, call.op_name, (*shapes, *(r.dims for r in results))))
@@ -198,7 +203,10 @@ def _kernels(module: bytes, jaxpr: Any, stated: KernelCosts) -> tuple[KernelCost
         return tuple(costs)
     from tpusim import kernels  # Not needed, and not loaded, for most programs.
 
-    costs += kernels.assign(calls, list(kernels.priced_kernels(jaxpr))).values()
+    assigned = kernels.assign(calls, list(kernels.priced_kernels(jaxpr)))
+    for name, cost in assigned.items():
+        if name not in estimated or not (cost.unpriced or cost.loops):
+            costs.append(cost)
     return tuple(costs)
 
 

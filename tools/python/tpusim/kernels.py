@@ -1,4 +1,4 @@
-"""Prices Pallas kernels that bring no cost estimate, from their jaxprs.
+"""Prices Pallas kernels from their jaxprs.
 
 A kernel runs its body once per point of its grid. What depends on the point only (`program_id` and
 integers made of it) is known here, for all points at once: which branch is taken, how often a loop
@@ -11,8 +11,8 @@ an axis of the grid), until its trip count is stated.
     bytes                    of the blocks, each time that a block differs from the one at the point
                              before; of the copies that the body starts itself
     grid, blocks, products   how it is pipelined: which axes of the grid move which block, and the
-                             matrix products of the body by size and number format. Left out where
-                             a block moves in another way than with whole axes.
+                             matrix products of the body by size and number format. Grid and blocks
+                             are left out where a block moves in another way than with whole axes.
 """
 
 import collections
@@ -85,11 +85,11 @@ class Price:
             for product, count in sorted(self.products, key=lambda p: dataclasses.astuple(p[0]))
             if count
         )
-        pipelined = (self.grid, self.blocks, products) if self.grid else ((), (), ())
+        pipelined = (self.grid, self.blocks) if self.grid else ((), ())
         loops = tuple(
             KernelLoop(loop, once.cost(""), source) for (loop, source), once in self.loops
         )
-        return KernelCost(name, *self.amounts, *pipelined, loops)
+        return KernelCost(name, *self.amounts, *pipelined, products, loops)
 
 
 class KernelError(ValueError):
@@ -146,17 +146,16 @@ _SCALAR: dict[str, Callable[..., np.ndarray]] = {
 
 
 def priced_kernels(jaxpr: Any) -> Iterator[tuple[Any, Price | KernelError]]:
-    """Every pallas_call of a traced program without a cost estimate, with its price.
+    """Every pallas_call of a traced program, with its price.
 
     Instead of the price, why there is none.
     """
     for equation in jaxpr.eqns:
         if equation.primitive.name == "pallas_call":
-            if equation.params["cost_estimate"] is None:
-                try:
-                    yield equation, price(equation)
-                except KernelError as error:
-                    yield equation, error
+            try:
+                yield equation, price(equation)
+            except KernelError as error:
+                yield equation, error
             continue
         for inner in jaxprs_in_params(equation.params):
             yield from priced_kernels(inner)

@@ -19,45 +19,16 @@ constexpr size_t kMaxExpression = 256;
 
 // Gives the same wherever it is computed.
 bool DependsOnOperandsOnly(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kConstant:
-    case Opcode::kIota:
-    case Opcode::kDot:
-    case Opcode::kConvolution:
-    case Opcode::kReduce:
-    case Opcode::kReduceWindow:
-    case Opcode::kSort:
-    case Opcode::kGather:
-    case Opcode::kConcatenate:
-    case Opcode::kPad:
-    case Opcode::kReverse:
-    case Opcode::kTranspose:
-    case Opcode::kReshape:
-    case Opcode::kBroadcast:
-    case Opcode::kSlice:
-    case Opcode::kDynamicSlice:
-      break;
-    default:
-      if (!hlo::IsElementwise(i.opcode())) return false;
-  }
-  return i.shape().IsArray() && !i.has_control_edges();
+  const Opcode op = i.opcode();
+  const bool computes = hlo::IsElementwise(op) || hlo::RunsAsKernel(op) || hlo::IsIndexMap(op) ||
+                        op == Opcode::kConstant;
+  return computes && i.shape().IsArray() && !hlo::OwnsCallees(op) && !i.has_control_edges() &&
+         !i.HasSideEffect();
 }
 
 // Is or becomes part of the kernel that reads it.
 bool CostsNothing(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kConstant:
-    case Opcode::kIota:
-    case Opcode::kTranspose:
-    case Opcode::kReshape:
-    case Opcode::kBroadcast:
-    case Opcode::kSlice:
-    case Opcode::kDynamicSlice:
-    case Opcode::kReverse:
-      return true;
-    default:
-      return i.shape().IsScalar();
-  }
+  return hlo::IsIndexMap(i.opcode()) || i.operands().empty() || i.shape().IsScalar();
 }
 
 class Hoist {

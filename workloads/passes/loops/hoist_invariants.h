@@ -14,6 +14,7 @@
 
 namespace tpusim::passes {
 
+// Whether there was any.
 absl::StatusOr<bool> HoistInvariants(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes

@@ -99,8 +99,15 @@ Instruction* OfSelect(const Instruction& i) {
   return passes_on ? i.operand(0) : nullptr;
 }
 
-// x < x and the like, of whole numbers (a NaN is not equal to itself).
+// p != false and p == true are p; x < x and the like of whole numbers are known (a NaN is not
+// equal to itself).
 Instruction* OfCompare(Instruction* i) {
+  if (i->operand(0)->shape().element_type == PrimitiveType::kPred) {
+    const std::string& direction = i->attrs().comparison_direction();
+    if (direction == "NE" || direction == "EQ") {
+      if (Instruction* other = OtherThan(*i, direction == "EQ" ? 1 : 0)) return other;
+    }
+  }
   if (i->operand(0) != i->operand(1) || !IsWhole(i->operand(0)->shape().element_type)) {
     return nullptr;
   }

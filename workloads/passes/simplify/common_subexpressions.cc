@@ -1,5 +1,6 @@
 #include "workloads/passes/simplify/common_subexpressions.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,39 +17,21 @@ using hlo::Opcode;
 // Reducers and comparators have a handful.
 constexpr size_t kMaxCalled = 16;
 
-bool AppliesSmallComputation(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kReduce:
-    case Opcode::kReduceWindow:
-    case Opcode::kScatter:
-    case Opcode::kSelectAndScatter:
-    case Opcode::kSort:
-    case Opcode::kMap:
-      break;
-    default:
-      return false;
-  }
-  for (const Computation* called : i.called()) {
-    if (called->size() > kMaxCalled) return false;
-  }
-  return true;
+// Reducers, comparators and the like, which instructions share.
+bool AppliesSmallComputations(const Instruction& i) {
+  return !hlo::OwnsCallees(i.opcode()) &&
+         std::all_of(i.called().begin(), i.called().end(),
+                     [](const Computation* called) { return called->size() <= kMaxCalled; });
 }
 
 bool MayShare(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kParameter:
-    case Opcode::kOptBarrier:
-    case Opcode::kTuple:
-    case Opcode::kRng:
-    case Opcode::kRngBitGenerator:
-    case Opcode::kCustomCall:
-      return false;
-    default:
-      break;
+  if (i.opcode() == Opcode::kOptBarrier || i.opcode() == Opcode::kCustomCall ||
+      hlo::IsCollective(i.opcode()) || i.has_control_edges()) {
+    return false;
   }
-  if (hlo::IsCollective(i.opcode()) || i.has_control_edges()) return false;
-  if (!i.called().empty()) return AppliesSmallComputation(i) && !i.HasSideEffect();
-  return i.shape().IsArray() && !i.HasSideEffect();
+  // Of several results: tuples are put together for nothing, random numbers have a state.
+  if (i.called().empty()) return i.shape().IsArray() && !i.HasSideEffect();
+  return AppliesSmallComputations(i) && !i.HasSideEffect();
 }
 
 std::string AttributesOf(const Instruction& i) {
