@@ -40,7 +40,8 @@ bool Follow(Instruction* value, Candidate& candidate) {
       if (!Follow(user, candidate)) return false;
       continue;
     }
-    if (!hlo::MovesThroughWindows(user->opcode()) || !hlo::InPlaceResults(*user).empty()) return false;
+    if (!hlo::MovesThroughWindows(user->opcode()) || !hlo::InPlaceResults(*user).empty())
+      return false;
     candidate.readers.push_back(user);
   }
   return true;
@@ -53,7 +54,8 @@ bool IsPlaceable(const Shape& shape) {
 // The arrays that an instruction makes and that may be elsewhere than in HBM.
 std::vector<Candidate> CandidatesOf(Instruction& i) {
   std::vector<Candidate> found;
-  if (!hlo::MovesThroughWindows(i.opcode()) || i.IsRoot() || !hlo::InPlaceResults(i).empty()) return found;
+  if (!hlo::MovesThroughWindows(i.opcode()) || i.IsRoot() || !hlo::InPlaceResults(i).empty())
+    return found;
   const auto add = [&](Candidate candidate, Instruction* value) {
     if (Follow(value, candidate) && !candidate.readers.empty()) {
       found.push_back(std::move(candidate));
@@ -213,7 +215,7 @@ const Instruction* FindIn(const hlo::Module& module, bool vmem) {
 
 absl::StatusOr<bool> PlaceInCmem(hlo::Module& module, const PassContext& context) {
   const target::Target& target = context.target;
-  const Bytes capacity = target.UsableCmem();
+  const Bytes capacity = target.Usable(hlo::kCmemSpace);
   if (const Instruction* placed = FindIn(module, /*vmem=*/false);
       placed != nullptr && capacity == Bytes(0)) {
     return UserError(
