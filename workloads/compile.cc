@@ -192,10 +192,10 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   info.module_name = workload.name().empty() ? module.name() : workload.name();
   info.partitions = sharded.num_partitions;
   info.device_order = placement.rule;
-  info.peak_hbm = memory.peak;
-  info.usable_hbm = target.UsableHbm();
-  info.peak_cmem = memory.peak_cmem;
-  info.usable_cmem = target.UsableCmem();
+  info.peak_hbm = memory.PeakOf(hlo::kHbmSpace);
+  info.usable_hbm = target.Usable(hlo::kHbmSpace);
+  info.peak_cmem = memory.PeakOf(hlo::kCmemSpace);
+  info.usable_cmem = target.Usable(hlo::kCmemSpace);
   for (size_t n = 0; n < memory.live_at_peak.size() && n < 10; ++n) {
     info.largest_live.push_back(info.buffers[memory.live_at_peak[n]]);
   }

@@ -39,8 +39,7 @@ RULES = (
     "sharding/rules/",
     "sharding/unreduced.cc",
     "spmd/ops/",
-    # Its list is the trait IsIndexMap.
-    "passes/fusion/fuse.cc",
+    "passes/layout/pose_",
 )
 MOST_OPCODES = 4
 LABEL = r"case\s+(?:hlo::)?Opcode::\w+:\s*(?://[^\n]*)?\s*"

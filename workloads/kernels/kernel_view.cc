@@ -192,17 +192,7 @@ std::vector<int> InputsBehind(const KernelView& view, const Instruction& member,
 }
 
 isa::MemorySpace SpaceOf(const Shape& shape) {
-  if (!shape.IsArray()) return isa::MemorySpace::kHbm;
-  switch (shape.layout.memory_space) {
-    case hlo::kVmemSpace:
-      return isa::MemorySpace::kVmem;
-    case hlo::kCmemSpace:
-      return isa::MemorySpace::kCmem;
-    case hlo::kHostSpace:
-      return isa::MemorySpace::kHost;
-    default:
-      return isa::MemorySpace::kHbm;
-  }
+  return target::MemorySpaceOf(shape.IsArray() ? shape.layout.memory_space : hlo::kHbmSpace).isa;
 }
 
 Bytes BytesOf(const KernelInput& input, const target::Target& target) {

@@ -336,8 +336,7 @@ class Lowering {
   }
 
   isa::MemorySpace SpaceOfBuffer(int32_t buffer) const {
-    return input_.memory->buffers[buffer].in_cmem ? isa::MemorySpace::kCmem
-                                                  : isa::MemorySpace::kHbm;
+    return target::MemorySpaceOf(input_.memory->buffers[buffer].space).isa;
   }
 
   // What all devices run, but for their roles.

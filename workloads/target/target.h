@@ -8,6 +8,7 @@
 #include "configs/config.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/shape.h"
+#include "workloads/target/memory_space.h"
 
 namespace tpusim::target {
 
@@ -17,8 +18,8 @@ class Target {
 
   const configs::Config& config() const { return *config_; }
   const configs::ChipParams& chip() const { return config_->chip; }
-  Bytes UsableHbm() const { return chip().hbm.bytes - chip().hbm.reserved_bytes; }
-  Bytes UsableCmem() const { return Bytes(chip().cmem.bytes.value() / chip().devices); }
+  // What the arrays of a program may take of a memory, by its number in layouts.
+  Bytes Usable(int64_t space) const { return MemorySpaceOf(space).capacity(chip()); }
   Bytes ScopedVmem() const { return chip().vmem.scoped_bytes; }
 
   // Tiles of the compiler's layout for an array, major tile first: the two fastest

@@ -7,11 +7,11 @@
 
 #include "configs/config.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
-#include "workloads/hlo/ir/attributes.h"
-#include "workloads/lowering/branches.h"
 #include "workloads/cost/collective_request.h"
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/execution.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/lowering/branches.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/lowering/scalar_value.h"
 #include "workloads/passes/memory/memory_plan.h"
@@ -177,7 +177,7 @@ TEST(LowerTest, HostArgumentsTakeNoHbm) {
   ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), {"pinned_host"}).ok());
   const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
   const target::Target target(config);
-  EXPECT_EQ(passes::PlanMemory(m.module(), target).value().peak, Bytes(4 * kMiB));
+  EXPECT_EQ(passes::PlanMemory(m.module(), target).value().PeakOf(hlo::kHbmSpace), Bytes(4 * kMiB));
   EXPECT_EQ(Find<isa::HostDma>(*LowerOn(m, "v5e-1x1", 1).programs[0]).size(), 1U);
   EXPECT_FALSE(passes::AssignMemorySpaces(m.module(), {"device", "device"}).ok());
 }

@@ -39,8 +39,8 @@ TEST(Cmem, HoldsWhatIsMadeAndUsedUp) {
   // 512 KiB each: t and u live together while u is made; x and y fill HBM.
   const auto plan = PlanMemory(m.module(), m.target());
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->peak_cmem, Bytes(1024 * kKiB));
-  EXPECT_EQ(plan->peak, Bytes(1024 * kKiB));
+  EXPECT_EQ(plan->PeakOf(hlo::kCmemSpace), Bytes(1024 * kKiB));
+  EXPECT_EQ(plan->PeakOf(hlo::kHbmSpace), Bytes(1024 * kKiB));
   EXPECT_EQ(plan->live_at_peak.size(), 2u);
 }
 
@@ -86,7 +86,7 @@ TEST(Cmem, WhatLivesTogetherHasToFit) {
   EXPECT_EQ(SpaceOf(a), hlo::kHbmSpace);
   EXPECT_EQ(SpaceOf(b), hlo::kCmemSpace);
   EXPECT_EQ(SpaceOf(c), hlo::kCmemSpace);
-  EXPECT_EQ(PlanMemory(m.module(), m.target())->peak_cmem, Bytes(128 * kMiB));
+  EXPECT_EQ(PlanMemory(m.module(), m.target())->PeakOf(hlo::kCmemSpace), Bytes(128 * kMiB));
 }
 
 TEST(Cmem, MoreReadersComeFirst) {

@@ -95,7 +95,7 @@ TEST(Donations, ManyOfThemTakeNoLongerThanTheyAre) {
   // Every result is written over its argument: nothing lives but arguments.
   Bytes arguments(0);
   for (const int32_t b : plan->arguments) arguments += plan->buffers[b].bytes;
-  EXPECT_EQ(plan->peak, arguments);
+  EXPECT_EQ(plan->PeakOf(hlo::kHbmSpace), arguments);
 }
 
 }  // namespace

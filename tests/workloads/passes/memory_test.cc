@@ -18,7 +18,7 @@ TEST(Memory, PeakIsArgumentsAndWhatLivesTogether) {
   m.entry().set_schedule(m.entry().PostOrder());
   const auto plan = PlanMemory(m.module(), m.target());
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->peak, Bytes(3 * 512 * kKiB));
+  EXPECT_EQ(plan->PeakOf(hlo::kHbmSpace), Bytes(3 * 512 * kKiB));
   EXPECT_EQ(plan->live_at_peak.size(), 3u);
 }
 
@@ -40,7 +40,7 @@ Bytes PeakOfChain(int64_t shape_of_donor, bool alias, bool late_use) {
     fields.mutable_buffer_donor()->add_entries()->set_parameter_number(0);
   }
   m.entry().set_schedule(m.entry().PostOrder());
-  return PlanMemory(m.module(), m.target())->peak;
+  return PlanMemory(m.module(), m.target())->PeakOf(hlo::kHbmSpace);
 }
 
 TEST(Memory, ADonatedArgumentIsWrittenOver) {
@@ -65,7 +65,8 @@ TEST(Memory, WhatIsReadLaterIsNotWrittenOver) {
     entry->add_output_shape_index(0);
     entry->set_parameter_number(0);
     m.entry().set_schedule(m.entry().PostOrder());
-    EXPECT_EQ(PlanMemory(m.module(), m.target())->peak, Bytes((elementwise ? 1 : 2) * kMiB));
+    EXPECT_EQ(PlanMemory(m.module(), m.target())->PeakOf(hlo::kHbmSpace),
+              Bytes((elementwise ? 1 : 2) * kMiB));
   }
 }
 

@@ -215,7 +215,7 @@ const Instruction* FindIn(const hlo::Module& module, bool vmem) {
 
 absl::StatusOr<bool> PlaceInCmem(hlo::Module& module, const PassContext& context) {
   const target::Target& target = context.target;
-  const Bytes capacity = target.UsableCmem();
+  const Bytes capacity = target.Usable(hlo::kCmemSpace);
   if (const Instruction* placed = FindIn(module, /*vmem=*/false);
       placed != nullptr && capacity == Bytes(0)) {
     return UserError(

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -82,11 +83,11 @@ class Planner {
   }
 
   int32_t NewBuffer(const Instruction& i, const Shape& leaf) {
-    const bool in_vmem = leaf.IsArray() && leaf.layout.memory_space == hlo::kVmemSpace;
-    const Bytes bytes = hlo::OnHost(leaf) || in_vmem ? Bytes(0) : target_.PaddedSize(leaf);
+    const target::MemorySpace& space =
+        target::MemorySpaceOf(leaf.IsArray() ? leaf.layout.memory_space : hlo::kHbmSpace);
+    const Bytes bytes = space.planned ? target_.PaddedSize(leaf) : Bytes(0);
     if (bytes == Bytes(0)) return kNoBuffer;
-    const bool in_cmem = leaf.IsArray() && leaf.layout.memory_space == hlo::kCmemSpace;
-    plan_.buffers.push_back({i.name(), leaf.ToString(), bytes, in_cmem});
+    plan_.buffers.push_back({i.name(), leaf.ToString(), bytes, space.number});
     return static_cast<int32_t>(plan_.buffers.size()) - 1;
   }
 
@@ -190,7 +191,7 @@ class Planner {
                int32_t to) const {
     if (from == kNoBuffer || to == kNoBuffer || from == to) return false;
     if (plan_.buffers[from].bytes != plan_.buffers[to].bytes ||
-        plan_.buffers[from].in_cmem != plan_.buffers[to].in_cmem) {
+        plan_.buffers[from].space != plan_.buffers[to].space) {
       return false;
     }
     const auto birth = births.find(from);
@@ -303,13 +304,15 @@ class Planner {
     plan_.computations[&computation] = std::move(memory);
   }
 
-  Bytes& Live(int32_t buffer) { return plan_.buffers[buffer].in_cmem ? live_cmem_ : live_bytes_; }
+  Bytes& Live(int32_t buffer) { return live_[plan_.buffers[buffer].space]; }
 
   void NotePeak() {
-    plan_.peak_cmem = std::max(plan_.peak_cmem, live_cmem_);
-    if (live_bytes_ <= plan_.peak) return;
-    plan_.peak = live_bytes_;
-    before_peak_ = history_.size();
+    for (const auto& [space, live] : live_) {
+      Bytes& peak = plan_.peaks[space];
+      if (live <= peak) continue;
+      peak = live;
+      if (space == hlo::kHbmSpace) before_peak_ = history_.size();
+    }
   }
 
   // The buffers that lived when the peak was reached, found once that is known.
@@ -317,7 +320,7 @@ class Planner {
     std::set<int32_t> live;
     for (size_t n = 0; n < before_peak_; ++n) {
       const int32_t buffer = history_[n] >= 0 ? history_[n] : ~history_[n];
-      if (plan_.buffers[buffer].in_cmem) continue;
+      if (plan_.buffers[buffer].space != hlo::kHbmSpace) continue;
       if (history_[n] >= 0) {
         live.insert(history_[n]);
       } else {
@@ -329,10 +332,9 @@ class Planner {
 
   const target::Target& target_;
   MemoryPlan plan_;
-  std::vector<int32_t> history_;  // b: buffer b comes; ~b: it goes
-  size_t before_peak_ = 0;        // the part of it
-  Bytes live_bytes_{0};           // in HBM
-  Bytes live_cmem_{0};
+  std::vector<int32_t> history_;   // b: buffer b comes; ~b: it goes
+  size_t before_peak_ = 0;         // the part of it
+  std::map<int64_t, Bytes> live_;  // by memory space
 };
 
 std::string Mebibytes(Bytes bytes) {
@@ -343,8 +345,8 @@ std::string Mebibytes(Bytes bytes) {
 
 absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::Target& target) {
   MemoryPlan plan = Planner(target).Run(module);
-  const Bytes usable = target.UsableHbm();
-  if (plan.peak > usable) {
+  const Bytes usable = target.Usable(hlo::kHbmSpace), peak = plan.PeakOf(hlo::kHbmSpace);
+  if (peak > usable) {
     std::string largest;
     for (size_t n = 0; n < plan.live_at_peak.size() && n < 5; ++n) {
       const Buffer& b = plan.buffers[plan.live_at_peak[n]];
@@ -355,14 +357,14 @@ absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::T
         "the program does not fit in HBM: it needs {} per device at its peak, {} more than the {} "
         "that {} has for programs; largest buffers: {}; shard them over more devices or donate "
         "arguments",
-        Mebibytes(plan.peak), Mebibytes(plan.peak - usable), Mebibytes(usable), target.chip().name,
-        largest));
+        Mebibytes(peak), Mebibytes(peak - usable), Mebibytes(usable), target.chip().name, largest));
   }
-  if (plan.peak_cmem > target.UsableCmem()) {
+  for (const auto& [space, most] : plan.peaks) {
+    if (most <= target.Usable(space)) continue;
     return UserError(fmt::format(
-        "what the program's layouts place in CMEM (S({})) does not fit: {} at its peak, {} has {}",
-        hlo::kCmemSpace, Mebibytes(plan.peak_cmem), target.chip().name,
-        Mebibytes(target.UsableCmem())));
+        "what the program's layouts place in {} (S({})) does not fit: {} at its peak, {} has {}",
+        target::MemorySpaceOf(space).name, space, Mebibytes(most), target.chip().name,
+        Mebibytes(target.Usable(space))));
   }
   return plan;
 }

@@ -1,5 +1,5 @@
-// Buffers: where values live in HBM and CMEM, for how long, and how much that is at
-// most.
+// Buffers: where values live in the memories that are planned (target/memory_space.h), for
+// how long, and how much that is at most.
 //
 // Every array value has a buffer. Tuples and bitcasts share their operands'
 // buffers, a loop runs in the buffers of its initial values (what its body makes
@@ -12,6 +12,7 @@
 #define TPUSIM_WORKLOADS_PASSES_MEMORY_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -27,7 +28,7 @@ struct Buffer {
   std::string value;  // HLO instruction that makes it
   std::string shape;
   Bytes bytes;  // padded
-  bool in_cmem = false;
+  int64_t space = 0;  // the memory that it is in, as in layouts
 };
 
 // By position in a computation's schedule.
@@ -40,9 +41,13 @@ struct MemoryPlan {
   std::vector<Buffer> buffers;
   std::vector<int32_t> arguments;  // buffers of the entry's parameters
   std::unordered_map<const hlo::Computation*, ComputationMemory> computations;
-  Bytes peak{0};                      // of HBM
+  std::map<int64_t, Bytes> peaks;     // by memory space
   std::vector<int32_t> live_at_peak;  // in HBM, largest first
-  Bytes peak_cmem{0};
+
+  Bytes PeakOf(int64_t space) const {
+    const auto peak = peaks.find(space);
+    return peak == peaks.end() ? Bytes(0) : peak->second;
+  }
 };
 
 // The module must be scheduled. Error: more than the chip's usable HBM or its CMEM,

@@ -1,0 +1,35 @@
+#include "workloads/target/memory_space.h"
+
+#include <algorithm>
+
+#include "workloads/hlo/ir/shape.h"
+
+namespace tpusim::target {
+namespace {
+
+using configs::ChipParams;
+
+constexpr MemorySpace kSpaces[] = {
+    {hlo::kHbmSpace, "HBM", isa::MemorySpace::kHbm, true,
+     [](const ChipParams& chip) { return chip.hbm.bytes - chip.hbm.reserved_bytes; }},
+    // What is not taken by the windows of kernels.
+    {hlo::kVmemSpace, "VMEM", isa::MemorySpace::kVmem, false,
+     [](const ChipParams& chip) { return chip.vmem.bytes - chip.vmem.scoped_bytes; }},
+    {hlo::kCmemSpace, "CMEM", isa::MemorySpace::kCmem, true,
+     [](const ChipParams& chip) { return Bytes(chip.cmem.bytes.value() / chip.devices); }},
+    // As large as anybody needs.
+    {hlo::kHostSpace, "host memory", isa::MemorySpace::kHost, false,
+     [](const ChipParams&) { return Bytes(0); }},
+};
+
+}  // namespace
+
+std::span<const MemorySpace> MemorySpaces() { return kSpaces; }
+
+const MemorySpace& MemorySpaceOf(int64_t number) {
+  const auto* found = std::find_if(std::begin(kSpaces), std::end(kSpaces),
+                                   [&](const MemorySpace& s) { return s.number == number; });
+  return found == std::end(kSpaces) ? kSpaces[0] : *found;
+}
+
+}  // namespace tpusim::target
