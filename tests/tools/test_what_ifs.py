@@ -58,14 +58,8 @@ SKEW = (
     "ring has three hops and the others one, so devices run apart, and an order that is better by "
     "that estimate (under 1 %) is 3 % worse"
 )
-MEETING = (
-    "the same schedule: what is faster asks for memory at another time, more of it while a product "
-    "that is bound by it runs, and less while nothing else does"
-)
 KNOWN = {
     ("gather_unrolled_int32_512x512x512", "clock"): SKEW,
-    ("gather_unrolled_bf16_1024x2048x8192", "links"): MEETING,
-    ("gather_unrolled_bf16_1024x2048x8192", "clock"): MEETING,
 }
 
 

@@ -65,8 +65,10 @@ class DotKernelBuilder {
   absl::Status SumVectorWork() {
     const std::unordered_set<const Instruction*> into_lhs = MembersBehind(1 - weights_);
     const std::unordered_set<const Instruction*> into_rhs = MembersBehind(weights_);
-    for (const Instruction* m : view_.members) {
-      ASSIGN_OR_RETURN(const VectorWork work, VectorWorkOf(*m, target_));
+    for (size_t n = 0; n < view_.members.size(); ++n) {
+      const Instruction* m = view_.members[n];
+      ASSIGN_OR_RETURN(VectorWork work, VectorWorkOf(*m, target_));
+      work = work * view_.shares[n];
       if (into_lhs.contains(m)) lhs_work_ += work;
       if (into_rhs.contains(m)) rhs_work_ += work;
       if (!into_lhs.contains(m) && !into_rhs.contains(m)) epilogue_work_ += work;

@@ -1,11 +1,13 @@
 #include "workloads/kernels/kernel_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <unordered_set>
 
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/index_cost.h"
+#include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/product.h"
 
 namespace tpusim::kernels {
@@ -118,6 +120,26 @@ void AppendOutputs(const Instruction& root, std::vector<KernelOutput>& outputs) 
   }
 }
 
+// Shares of the members, and of inputs where they are read as a whole.
+void NoteShares(KernelView& view) {
+  std::unordered_map<const Instruction*, NeededShare> needed;  // looked up, never iterated
+  needed[view.root].Whole();
+  view.shares.resize(view.members.size());
+  for (size_t n = view.members.size(); n-- > 0;) {
+    const Instruction& member = *view.members[n];
+    view.shares[n] = needed[&member].value();
+    for (size_t o = 0; o < member.operands().size(); ++o) {
+      needed[member.operand(o)].AddUse(member, o, view.shares[n]);
+    }
+  }
+  for (KernelInput& input : view.inputs) {
+    if (!input.reads || input.indexed_by != nullptr) continue;
+    const double whole = static_cast<double>(input.value->shape().ElementCount());
+    const double accessed = static_cast<double>(input.accessed.ElementCount());
+    if (accessed > 0) input.share = std::min(1.0, needed[input.inside].value() * whole / accessed);
+  }
+}
+
 }  // namespace
 
 const Instruction* KernelView::FindMember(Opcode opcode) const {
@@ -164,6 +186,7 @@ KernelView ViewKernel(const Instruction& instruction) {
     if (!input.reads) input.accessed = hlo::MakeShape(input.value->shape().element_type, {0});
     view.inputs.push_back(std::move(input));
   }
+  NoteShares(view);
   AppendOutputs(*view.root, view.outputs);
   // The outside knows where results go.
   const std::vector<const Shape*> leaves = hlo::Leaves(instruction.shape());
@@ -195,9 +218,17 @@ isa::MemorySpace SpaceOf(const Shape& shape) {
   return target::MemorySpaceOf(shape.IsArray() ? shape.layout.memory_space : hlo::kHbmSpace).isa;
 }
 
+namespace {
+
+Bytes Scaled(Bytes bytes, double share) {
+  return Bytes(std::llround(static_cast<double>(bytes.value()) * share));
+}
+
+}  // namespace
+
 Bytes BytesOf(const KernelInput& input, const target::Target& target) {
   if (!input.reads) return Bytes(0);
-  if (input.indexed_by == nullptr) return target.PaddedSize(input.accessed);
+  if (input.indexed_by == nullptr) return Scaled(target.PaddedSize(input.accessed), input.share);
   const Bytes touched = input.indexed_by->opcode() == Opcode::kGather
                             ? AccessOfGather(*input.indexed_by, target).Total()
                             : AccessOfScatter(*input.indexed_by, target).Total();

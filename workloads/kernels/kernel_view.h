@@ -20,6 +20,7 @@ struct KernelInput {
   // The largest part of it that the kernel touches: all of it, or what slices
   // take out of it. Zero when it is only overwritten in place.
   hlo::Shape accessed;
+  double share = 1;  // how much of `accessed` the results need
   bool reads = true;
   isa::MemorySpace space = isa::MemorySpace::kHbm;
   // The gather or scatter that picks `accessed` by index, or null.
@@ -38,6 +39,7 @@ struct KernelView {
   const hlo::Instruction* instruction = nullptr;  // fusion or single instruction
   const hlo::Instruction* root = nullptr;         // what makes the result
   std::vector<const hlo::Instruction*> members;   // operands first; no parameters
+  std::vector<double> shares;                     // of each member, how much is needed
   std::vector<KernelInput> inputs;
   std::vector<KernelOutput> outputs;
 

@@ -109,9 +109,9 @@ int64_t LoneSteps(const KernelView& view, const target::Target& target) {
 
 absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target::Target& target) {
   VectorWork work;
-  for (const Instruction* m : view.members) {
-    ASSIGN_OR_RETURN(const VectorWork one, VectorWorkOf(*m, target));
-    work += one;
+  for (size_t n = 0; n < view.members.size(); ++n) {
+    ASSIGN_OR_RETURN(const VectorWork one, VectorWorkOf(*view.members[n], target));
+    work += one * view.shares[n];
   }
   work.latency = std::max(work.latency, static_cast<double>(target.chip().vpu.latency_cycles));
   Bytes largest(1);

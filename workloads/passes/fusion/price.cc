@@ -37,6 +37,7 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
   read_.resize(n, Bytes(0));
   side_.resize(n, 0);
   read_from_.resize(n, 0);
+  needed_.resize(n);
   for (size_t i = 0; i < n; ++i) {
     const Instruction& instruction = *graph.instructions[i];
     for (const hlo::Shape* leaf : hlo::Leaves(instruction.shape())) {
@@ -92,6 +93,22 @@ int64_t Pricing::CountInputs(std::span<const int> members) {
   return static_cast<int64_t>(inputs_.size());
 }
 
+// How much of every member and input the roots need.
+void Pricing::FindShares(std::span<const int> members, std::span<const int> roots) {
+  for (int input : inputs_) needed_[input] = {};
+  for (int m : members) needed_[m] = {};
+  for (int root : roots) needed_[root].Whole();
+  for (auto m = members.rbegin(); m != members.rend(); ++m) {
+    const double share = needed_[*m].value();
+    const std::vector<int>& operands = graph_.operands[*m];
+    for (size_t o = 0; o < operands.size(); ++o) {
+      if (member_at_[operands[o]] == stamp_ || input_at_[operands[o]] == stamp_) {
+        needed_[operands[o]].AddUse(graph_.At(*m), o, share);
+      }
+    }
+  }
+}
+
 // Which members lead to which operand of the product, and from where inputs are read.
 void Pricing::MarkSides(std::span<const int> members, int product) {
   for (int input : inputs_) read_from_[input] = 0;
@@ -135,13 +152,18 @@ Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots
     }
     MarkSides(members, *product);
   }
+  FindShares(members, roots);
   for (int input : inputs_) {
     // The blocks of an operand are others than those of the result.
     const bool twice = product != members.end() && (read_from_[input] & kBeside) != 0 &&
                        (read_from_[input] & (kLhs | kRhs)) != 0;
-    add_window(isa::WindowKind::kInput, read_[input] * (twice ? 2 : 1));
-    work.load += registers_[input];
-    if (hlo::BitWidth(graph_.At(input).shape().element_type) < 32) work.valu += registers_[input];
+    const double share = needed_[input].value();
+    const Bytes needed(std::llround(static_cast<double>(bytes_[input].value()) * share));
+    add_window(isa::WindowKind::kInput, std::min(read_[input], needed) * (twice ? 2 : 1));
+    work.load += registers_[input] * share;
+    if (hlo::BitWidth(graph_.At(input).shape().element_type) < 32) {
+      work.valu += registers_[input] * share;
+    }
   }
   for (int root : roots) {
     const bool update = graph_.Is(root, Part::kUpdate);
@@ -155,7 +177,7 @@ Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots
     double times = 1;
     if ((side_[m] & kLhs) != 0) times = std::max(times, lhs_times);
     if ((side_[m] & kRhs) != 0) times = std::max(times, rhs_times);
-    work += work_[m] * times;
+    work += work_[m] * (times * needed_[m].value());
   }
   const isa::MxuWork mxu = kernel_.block.mxu;
   kernel_.block = kernels::BlockOf(work, 1);

@@ -14,6 +14,7 @@
 
 #include "configs/units.h"
 #include "models/isa/program.h"
+#include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/passes/fusion/graph.h"
 #include "workloads/target/target.h"
@@ -37,6 +38,7 @@ class Pricing {
   struct Marks;
   Bytes ReadBy(int value, int user) const;
   void Touch(int value, int user);
+  void FindShares(std::span<const int> members, std::span<const int> roots);
   void MarkSides(std::span<const int> members, int product);
 
   const Graph& graph_;
@@ -50,6 +52,7 @@ class Pricing {
   std::vector<int64_t> member_at_, input_at_;
   std::vector<Bytes> read_;
   std::vector<uint8_t> side_, read_from_;
+  std::vector<kernels::NeededShare> needed_;
   std::vector<int> inputs_;
   isa::Kernel kernel_;
 };
