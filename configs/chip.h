@@ -162,6 +162,24 @@ struct DeviceOrderRules {
   std::vector<TrayOrder> trays;
 };
 
+// What the TPU compiler does on this chip, where that is not a matter of cost. All of it
+// is about programs that it compiled for this chip or for one that is taken for it.
+struct CompilerRules {
+  // Algorithms of collectives: whose choices are taken, "" if nobody's; and the slices for
+  // which they are known (chips, ascending).
+  std::string like;
+  std::vector<std::array<int64_t, 3>> known_slices;
+  bool planes_are_rings = false;  // one ring is threaded through a plane
+  // All-gathers over a whole slice that are done as all-reduces.
+  enum class GathersAsSums { kNever, kPlanesOf8, kCubes };
+  GathersAsSums gathers_as_sums = GathersAsSums::kNever;
+  // Slices of more chips pass blocks on axis by axis and permute synchronously; 0: none do.
+  int64_t routed_above_chips = 0;
+  bool offloads_collectives = false;  // sums of some size and all gathers
+  // How many transfers of a kind the scheduler lets be in flight.
+  int64_t permutes_in_flight = 5, gathers_in_flight = 1, copies_in_flight = 5;
+};
+
 struct ChipParams {
   std::string name;  // "v5e"
   std::string description;
@@ -181,6 +199,7 @@ struct ChipParams {
   HostParams host;
   SliceRules slices;
   DeviceOrderRules device_order;
+  CompilerRules compiler;
 
   // Peak of the arrays by their own geometry, per device:
   // 2 * rows * columns * count * rows per cycle * clock, over cores of a device.

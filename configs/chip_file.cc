@@ -253,6 +253,59 @@ absl::Status ReadDeviceOrder(const Json& json, const std::string& where, DeviceO
   return absl::OkStatus();
 }
 
+absl::Status ReadLimit(const Json& json, const std::string& key, const std::string& where,
+                       int64_t* limit) {
+  if (!json.contains(key)) return absl::OkStatus();
+  if (!json[key].is_number_integer() || json[key].get<int64_t>() < 0) {
+    return UserError(fmt::format("{}.{} must be a whole number from 0", where, key));
+  }
+  *limit = json[key].get<int64_t>();
+  return absl::OkStatus();
+}
+
+absl::Status ReadCompiler(const Json& json, const std::string& where, CompilerRules* rules) {
+  RETURN_IF_ERROR(CheckKeys(json,
+                            {"like", "known_slices", "planes_are_rings", "gathers_as_sums",
+                             "routed_above_chips", "offloads_collectives", "permutes_in_flight",
+                             "gathers_in_flight", "copies_in_flight", "source", "note"},
+                            where));
+  if (json.contains("like")) {
+    ASSIGN_OR_RETURN(rules->like, ReadString(json, "like", where));
+  }
+  if (json.contains("known_slices")) {
+    if (!json["known_slices"].is_array()) return UserError(where + ".known_slices must be a list");
+    rules->known_slices.clear();
+    for (const Json& slice : json["known_slices"]) {
+      std::array<int64_t, kMaxAxes> shape;
+      if (!slice.is_string() || !ParseShape(slice.get<std::string>(), &shape)) {
+        return UserError(
+            fmt::format("{}.known_slices: {} is not of the form AxB", where, slice.dump()));
+      }
+      std::sort(shape.begin(), shape.end());
+      rules->known_slices.push_back(shape);
+    }
+  }
+  RETURN_IF_ERROR(ReadFlag(json, "planes_are_rings", where, &rules->planes_are_rings));
+  RETURN_IF_ERROR(ReadFlag(json, "offloads_collectives", where, &rules->offloads_collectives));
+  if (json.contains("gathers_as_sums")) {
+    using Gathers = CompilerRules::GathersAsSums;
+    static const std::pair<const char*, Gathers> kWords[] = {{"never", Gathers::kNever},
+                                                             {"planes_of_8", Gathers::kPlanesOf8},
+                                                             {"cubes", Gathers::kCubes}};
+    const auto word = std::find_if(std::begin(kWords), std::end(kWords), [&](const auto& w) {
+      return json["gathers_as_sums"] == w.first;
+    });
+    if (word == std::end(kWords)) {
+      return UserError(where + ".gathers_as_sums must be never, planes_of_8 or cubes");
+    }
+    rules->gathers_as_sums = word->second;
+  }
+  RETURN_IF_ERROR(ReadLimit(json, "routed_above_chips", where, &rules->routed_above_chips));
+  RETURN_IF_ERROR(ReadLimit(json, "permutes_in_flight", where, &rules->permutes_in_flight));
+  RETURN_IF_ERROR(ReadLimit(json, "gathers_in_flight", where, &rules->gathers_in_flight));
+  return ReadLimit(json, "copies_in_flight", where, &rules->copies_in_flight);
+}
+
 absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& where,
                                      const std::string& folder, int depth) {
   ASSIGN_OR_RETURN(const Json json, ParseJson(text, where));
@@ -268,7 +321,8 @@ absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& w
     ASSIGN_OR_RETURN(file, LoadChipAt(base, folder, depth + 1));
   }
   static const std::vector<std::string> kFields = {
-      "$schema", "name", "description", "base", "chip", "ici", "host", "device_order", "topology"};
+      "$schema", "name", "description",  "base",     "chip",
+      "ici",     "host", "device_order", "topology", "compiler"};
   RETURN_IF_ERROR(CheckKeys(json, kFields, where));
   for (const auto& [key, child] : json.items()) {
     if (key == "chip" || key == "ici" || key == "host") {
@@ -281,6 +335,9 @@ absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& w
   if (json.contains("device_order")) {
     RETURN_IF_ERROR(
         ReadDeviceOrder(json["device_order"], where + ": device_order", &file.chip.device_order));
+  }
+  if (json.contains("compiler")) {
+    RETURN_IF_ERROR(ReadCompiler(json["compiler"], where + ": compiler", &file.chip.compiler));
   }
   ASSIGN_OR_RETURN(const std::string name, ReadString(json, "name", where));
   if (!name.empty()) file.chip.name = name;

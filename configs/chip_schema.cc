@@ -296,6 +296,27 @@ std::string ChipJsonSchema() {
                {{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}}}}}}}}},
         {"source", text},
         {"note", text}}}};
+  const auto flag = nlohmann::ordered_json{{"type", "boolean"}};
+  const auto limit = nlohmann::ordered_json{{"type", "integer"}, {"minimum", 0}};
+  root["properties"]["compiler"] = {
+      {"description",
+       "what the TPU compiler does on this chip, where that is not a matter of cost"},
+      {"type", "object"},
+      {"additionalProperties", false},
+      {"properties",
+       {{"like", text},
+        {"known_slices",
+         {{"type", "array"},
+          {"items", {{"type", "string"}, {"pattern", "^[0-9]+x[0-9]+(x[0-9]+)?$"}}}}},
+        {"planes_are_rings", flag},
+        {"gathers_as_sums", {{"enum", {"never", "planes_of_8", "cubes"}}}},
+        {"routed_above_chips", limit},
+        {"offloads_collectives", flag},
+        {"permutes_in_flight", limit},
+        {"gathers_in_flight", limit},
+        {"copies_in_flight", limit},
+        {"source", text},
+        {"note", text}}}};
   root["$defs"] = definitions;
   return root.dump(2) + "\n";
 }

@@ -83,6 +83,24 @@ TEST(ChipFileTest, OwnChipInheritsFromItsBase) {
   EXPECT_EQ(source("chip.mxu.rows"), "jax tpu_info.py");
 }
 
+TEST(ChipFileTest, TheCompilerOfAChipIsData) {
+  const auto v4 = LoadChip("v4", "");
+  ASSERT_TRUE(v4.ok()) << Message(v4.status());
+  EXPECT_EQ(v4->chip.compiler.like, "v5p");
+  EXPECT_EQ(v4->chip.compiler.permutes_in_flight, 5);
+  const auto own = ParseChip(
+      R"({"base": "v5e", "name": "own", "compiler": {"like": "", "gathers_in_flight": 3}})",
+      "my.json", "");
+  ASSERT_TRUE(own.ok()) << Message(own.status());
+  EXPECT_EQ(own->chip.compiler.like, "");
+  EXPECT_EQ(own->chip.compiler.gathers_in_flight, 3);
+  EXPECT_EQ(own->chip.compiler.routed_above_chips, 16);
+  EXPECT_THAT(Error(R"({"base": "v5e", "compiler": {"likes": "v5e"}})"),
+              HasSubstr("unknown field \"likes\"; the nearest is like"));
+  EXPECT_THAT(Error(R"({"base": "v5e", "compiler": {"copies_in_flight": -1}})"),
+              HasSubstr("copies_in_flight must be a whole number from 0"));
+}
+
 TEST(ChipFileTest, ErrorsSayWhatAndWhere) {
   EXPECT_THAT(Error("{"), HasSubstr("my.json: parse error at line 1"));
   EXPECT_THAT(Error("[]"), HasSubstr("JSON object"));

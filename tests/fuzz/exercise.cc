@@ -6,6 +6,7 @@
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/io/text_parser.h"
 #include "workloads/hlo/io/wire.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/cost.h"
@@ -19,7 +20,11 @@ constexpr int64_t kMaxInlined = 10000;
 bool Always(const hlo::Instruction&) { return true; }
 
 void Read(const hlo::Module& module) {
-  TPUSIM_CHECK(!hlo::ToString(module).empty(), "no text");
+  // Names of a file may be anything; what parses is the same module again.
+  const std::string text = hlo::ToString(module);
+  if (const auto parsed = hlo::ParseHloText(text); parsed.ok()) {
+    TPUSIM_CHECK(hlo::ToString(*parsed->module) == text, "another text: " + text);
+  }
   for (const hlo::Computation* computation : module.computations()) {
     for (const hlo::Instruction* i : computation->instructions()) {
       if (!hlo::CostOf(*i).ok()) continue;

@@ -25,7 +25,7 @@ def test_missing_file(rejects, tmp_path):
     ("name", "content", "says"),
     [
         ("empty.pb", b"", "empty"),
-        ("text.pb", b"HloModule m\n\nENTRY e {\n  ROOT p = f33[] parameter(0)\n}\n", "line 4, column 12"),
+        ("text.pb", b"HloModule m\n\nENTRY e {\n  ROOT p = f33[] p()\n}\n", "line 4, column 12"),
         ("mlir.pb", b"module @jit_f {\n  func.func public @main() {\n  }\n}\n", "StableHLO"),
         ("json.pb", b'{"traceEvents": []}', "JSON"),
         ("image.pb", b"\x89PNG\r\n\x1a\n" + bytes(64), ""),

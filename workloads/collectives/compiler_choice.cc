@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 namespace tpusim::collectives {
@@ -26,35 +25,6 @@ constexpr Bytes kMajorDimMost(8 * kKiB);
 // 128 KiB yes. The compiler's flag
 // ..._all_reduce_offload_min_size_in_bytes is 65536.
 constexpr Bytes kOffloadLeast(64 * kKiB);
-// NetRouter and synchronous permutes on v5e: 16 chips no, 64 yes.
-constexpr int64_t kDirectChipsMost = 16;
-
-// --- Which chip's data applies ---
-
-struct Known {
-  std::string_view chip;
-  std::vector<std::array<int64_t, 3>> slices;  // ascending extents
-};
-const std::vector<Known>& KnownSlices() {
-  static const auto* const known = new std::vector<Known>{
-      {"v5e", {{1, 2, 4}, {1, 4, 4}, {1, 8, 8}, {1, 8, 16}, {1, 16, 16}}},
-      {"v5p", {{4, 4, 4}}},
-      {"v6e", {{1, 16, 16}}},
-      {"v7x", {{1, 2, 2}, {4, 4, 4}}},
-  };
-  return *known;
-}
-
-// Chips without data: like the nearest one by topology and age.
-std::string_view LikeChip(std::string_view chip) {
-  for (const Known& known : KnownSlices()) {
-    if (known.chip == chip) return known.chip;
-  }
-  if (chip == "v4") return "v5p";
-  if (chip == "8t" || chip == "8i") return "v7x";
-  return "v5e";  // v2, v3, v4i: planes
-}
-
 std::string SliceText(const std::array<int64_t, 3>& slice) {
   std::string text;
   for (const int64_t extent : slice) {
@@ -64,22 +34,26 @@ std::string SliceText(const std::array<int64_t, 3>& slice) {
 }
 
 std::string AssumptionFor(const CompilerQuery& query) {
-  const std::string_view like = LikeChip(query.chip);
+  const configs::CompilerRules& rules = query.rules;
+  if (rules.like.empty()) {
+    return fmt::format(
+        "algorithms of collectives: the TPU compiler's choice is not known for {}; the fastest are "
+        "taken",
+        query.chip);
+  }
   std::array<int64_t, 3> slice = query.slice;
   std::sort(slice.begin(), slice.end());
-  const auto known = std::find_if(KnownSlices().begin(), KnownSlices().end(),
-                                  [&](const Known& k) { return k.chip == like; });
-  const bool swept =
-      std::find(known->slices.begin(), known->slices.end(), slice) != known->slices.end();
-  if (query.chip != like || !swept) {
+  const bool swept = std::find(rules.known_slices.begin(), rules.known_slices.end(), slice) !=
+                     rules.known_slices.end();
+  if (query.chip != rules.like || !swept) {
     std::string slices;
-    for (const auto& each : known->slices) {
+    for (const auto& each : rules.known_slices) {
       slices += fmt::format("{}{}", slices.empty() ? "" : ", ", SliceText(each));
     }
     return fmt::format(
         "algorithms of collectives: the TPU compiler's choice is not known for {} slices like {}; "
         "taken by the rules of {} {}",
-        query.chip, SliceText(query.slice), like, slices);
+        query.chip, SliceText(query.slice), rules.like, slices);
   }
   if (!query.whole_axes) {
     return "algorithms of collectives: the TPU compiler's choice is not known for groups that are "
@@ -107,7 +81,7 @@ Shape ShapeOf(const CompilerQuery& query) {
   }
   const bool plane = query.extents.size() == 2 && query.cores == 1;
   const bool narrow = plane && std::min(query.extents[0], query.extents[1]) == 2;
-  shape.one_ring = shape.dims.size() == 1 || narrow || (plane && LikeChip(query.chip) == "v7x");
+  shape.one_ring = shape.dims.size() == 1 || narrow || (plane && query.rules.planes_are_rings);
   shape.even = std::all_of(query.extents.begin(), query.extents.end(),
                            [&](int64_t n) { return n == query.extents[0]; });
   return shape;
@@ -158,10 +132,12 @@ bool Scatters(const CompilerQuery& query, const Shape& shape) {
 }
 
 void GatherOf(const CompilerQuery& query, const Shape& shape, CompilerChoice& choice) {
-  const std::string_view like = LikeChip(query.chip);
+  using Gathers = configs::CompilerRules::GathersAsSums;
+  const Gathers as_sums = query.rules.gathers_as_sums;
   const bool cube = WholeEvenSlice(query, shape) && shape.dims.size() == 3;
   const bool plane = WholeEvenSlice(query, shape) && shape.dims[0] == 8;
-  if ((cube && like == "v5p") || (plane && like == "v5e" && query.operand <= kGatherAsSumMost)) {
+  if ((cube && as_sums == Gathers::kCubes) ||
+      (plane && as_sums == Gathers::kPlanesOf8 && query.operand <= kGatherAsSumMost)) {
     SumOf(query, shape, query.operand * query.members, choice);
     return;
   }
@@ -180,6 +156,7 @@ CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& re
   CompilerQuery query;
   query.kind = request.kind;
   query.chip = config.chip.name;
+  query.rules = config.chip.compiler;
   query.slice = config.topology.shape();
   query.operand = request.operand_bytes;
   query.minor = request.minor_dimension;
@@ -212,13 +189,17 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query) {
   }
   choice.assumption = AssumptionFor(query);
   const Shape shape = ShapeOf(query);
-  const std::string_view like = LikeChip(query.chip);
+  const configs::CompilerRules& rules = query.rules;
   const int64_t chips = query.slice[0] * query.slice[1] * query.slice[2];
-  const bool routed = like == "v5e" && chips > kDirectChipsMost;
+  const bool routed = rules.routed_above_chips > 0 && chips > rules.routed_above_chips;
+  if (rules.like.empty()) {
+    choice.asynchronous = query.kind == CollectiveKind::kPermute;
+    return choice;
+  }
   switch (query.kind) {
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kReduceScatter:
-      choice.offloaded = query.offloaded.value_or(like == "v7x" &&
+      choice.offloaded = query.offloaded.value_or(rules.offloads_collectives &&
                                                   (query.minor || query.operand >= kOffloadLeast));
       if (choice.offloaded) break;
       if (query.kind == CollectiveKind::kReduceScatter && Scatters(query, shape)) {
@@ -230,7 +211,7 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query) {
       }
       break;
     case CollectiveKind::kAllGather:
-      choice.offloaded = query.offloaded.value_or(like == "v7x");
+      choice.offloaded = query.offloaded.value_or(rules.offloads_collectives);
       if (!choice.offloaded) GatherOf(query, shape, choice);
       break;
     case CollectiveKind::kAllToAll:

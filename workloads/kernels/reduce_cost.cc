@@ -88,14 +88,19 @@ VectorWork MultiplyAddWork(const Instruction& product, const target::Target& tar
   if (product.opcode() == hlo::Opcode::kConvolution) {
     double taps = 1;
     bool shifted = false;
-    for (const hlo::WindowDim& w : hlo::GetWindow(product)) {
-      taps *= static_cast<double>(w.size);
-      shifted = shifted || w.size > 1;
+    const auto& spatial =
+        product.attrs().convolution_dimension_numbers().output_spatial_dimensions();
+    const std::vector<hlo::WindowDim> window = hlo::GetWindow(product);
+    for (size_t s = 0; s < window.size(); ++s) {
+      taps *= static_cast<double>(window[s].size);
+      if (window[s].size == 1) continue;
+      shifted =
+          shifted || hlo::PlaceFromMinor(product.shape(), spatial.at(static_cast<int>(s))) < 2;
     }
     const double registers = static_cast<double>(VectorRegisters(target, product.shape()));
     work.valu = 2 * taps * registers;
     work.load = taps * registers;
-    // Neighbours along the sublanes come by rotation.
+    // Neighbours along lanes or sublanes come by rotation, others are registers of their own.
     if (shifted) work.xlu = taps * registers;
     return work;
   }

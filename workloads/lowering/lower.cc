@@ -13,6 +13,7 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/collective.h"
 #include "workloads/cost/transfers.h"
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -26,7 +27,6 @@
 #include "workloads/lowering/program_template.h"
 #include "workloads/lowering/remote_dma.h"
 #include "workloads/lowering/streams.h"
-#include "workloads/passes/pipeline/control.h"
 #include "workloads/passes/schedule/graph.h"
 
 namespace tpusim::lowering {
@@ -134,7 +134,7 @@ class Lowering {
 
   // Everything that is the same for all devices: kernels, labels, collectives.
   absl::Status PrepareOps() {
-    for (const Computation* computation : passes::ControlComputations(*input_.module)) {
+    for (const Computation* computation : hlo::ControlComputations(*input_.module)) {
       for (const Instruction* i : computation->Order()) {
         Op op;
         ASSIGN_OR_RETURN(op.what, hlo::ExecutionOf(*i));
@@ -255,7 +255,7 @@ class Lowering {
   absl::Status DecideBranches() {
     if (branches_.empty()) return absl::OkStatus();
     std::unordered_map<const Computation*, Picoseconds> lengths;
-    const std::vector<Computation*> computations = passes::ControlComputations(*input_.module);
+    const std::vector<Computation*> computations = hlo::ControlComputations(*input_.module);
     for (auto c = computations.rbegin(); c != computations.rend(); ++c) {
       Picoseconds sum(0);
       for (const Instruction* i : (*c)->Order()) {

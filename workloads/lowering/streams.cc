@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/async_collectives.h"
-#include "workloads/passes/pipeline/control.h"
 #include "workloads/passes/schedule/graph.h"
 
 namespace tpusim::lowering {
@@ -51,7 +51,7 @@ std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::M
   std::unordered_map<const Instruction*, isa::StreamId> streams;
   std::unordered_map<const Computation*, InFlight> at_calls;
   // Callers come before what they call.
-  for (const Computation* computation : passes::ControlComputations(module)) {
+  for (const Computation* computation : hlo::ControlComputations(module)) {
     InFlight now = at_calls[computation];
     now.sparse_cores.resize(static_cast<size_t>(std::max<int64_t>(1, sparse_cores)));
     for (const Instruction* i : computation->Order()) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "configs/chip_file.h"
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "tests/workloads/collectives/collective_interpreter.h"
@@ -30,12 +31,17 @@ CollectiveKind KindOf(const std::string& op) {
   return op == "all_to_all" ? CollectiveKind::kAllToAll : CollectiveKind::kPermute;
 }
 
+configs::CompilerRules RulesOf(const std::string& chip) {
+  return configs::LoadChip(chip, "").value().chip.compiler;
+}
+
 CompilerQuery QueryOf(const Json& row) {
   CompilerQuery query;
   const auto op = row["op"].get<std::string>();
   query.kind = KindOf(op);
   query.minor = op.ends_with("_minor");
   query.chip = row["chip"].get<std::string>();
+  query.rules = RulesOf(query.chip);
   for (size_t axis = 0; axis < row["slice"].size(); ++axis) {
     query.slice[axis] = row["slice"][axis].get<int64_t>();
   }
@@ -224,6 +230,18 @@ TEST(CompilerChoiceTest, CopiesBesideAreTimed) {
   const Picoseconds copy = timing::LocalCopy(config.chip, gather.space, Bytes(16 * kMiB), 1);
   EXPECT_EQ(EstimateCollective(config, gather, {})->expected,
             EstimateCollective(config, sum, {{"", "rotated"}})->expected + copy);
+}
+
+TEST(CompilerChoiceTest, AChipThatNobodyCompiledForGetsTheFastest) {
+  CompilerQuery query;
+  query.chip = "own";
+  query.slice = {4, 4, 1};
+  query.extents = {4, 4};
+  query.members = 16;
+  query.operand = Bytes(1 << 20);
+  const CompilerChoice choice = ChoiceOfCompiler(query);
+  EXPECT_THAT(choice.assumption, HasSubstr("is not known for own; the fastest are taken"));
+  EXPECT_THAT(FamiliesOf(choice), IsEmpty());
 }
 
 }  // namespace

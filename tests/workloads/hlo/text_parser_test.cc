@@ -166,5 +166,43 @@ TEST(TextParserTest, EveryPrefixIsHandled) {
   for (size_t n = 0; n < text.size(); ++n) (void)ParseHloText(text.substr(0, n));
 }
 
+// Bytes of texts changed, dropped and doubled: errors or modules, never a crash.
+TEST(TextParserTest, MutationsAreHandled) {
+  uint32_t state = 1;
+  const auto random = [&](size_t below) {
+    state = state * 1664525 + 1013904223;
+    return static_cast<size_t>(state >> 8) % below;
+  };
+  constexpr std::string_view kBytes = "{}()[]=,%\"-0193:x<fsT \n";
+  for (const char* file : {"text/operations.hlo", "text/collectives_compiled.hlo"}) {
+    const std::string text = ReadBytes(DataFile(file));
+    int modules = 0;
+    for (int n = 0; n < 400; ++n) {
+      std::string mutated = text;
+      for (size_t times = 1 + random(3); times > 0; --times) {
+        const size_t at = random(mutated.size() - 8), length = random(8);
+        switch (random(3)) {
+          case 0:
+            mutated[at] = kBytes[random(kBytes.size())];
+            break;
+          case 1:
+            mutated.erase(at, length);
+            break;
+          default:
+            mutated.insert(at, mutated.substr(random(mutated.size() - 8), length));
+        }
+      }
+      const auto parsed = ParseHloText(mutated);
+      if (!parsed.ok()) continue;
+      ++modules;
+      const std::string printed = ToString(*parsed->module);
+      const auto again = ParseHloText(printed);
+      ASSERT_TRUE(again.ok()) << again.status();
+      EXPECT_EQ(ToString(*again->module), printed);
+    }
+    EXPECT_GT(modules, 10);
+  }
+}
+
 }  // namespace
 }  // namespace tpusim::hlo

@@ -216,12 +216,17 @@ TEST_F(KernelFamilies, SingleFeaturesRunOnTheVectorUnits) {
   conv->mutable_attrs().set_feature_group_count(256);
   auto* numbers = conv->mutable_attrs().mutable_convolution_dimension_numbers();
   numbers->set_kernel_input_feature_dimension(1);
+  numbers->add_output_spatial_dimensions(1);
   hlo::WindowDim dim;
   dim.size = 4;
   hlo::SetWindow(conv, {dim});
   EXPECT_TRUE(RunsOnVectorUnits(*conv));
   // Four taps of a multiplication and an addition over 8 x 64 x 2 registers.
   EXPECT_EQ(Work(conv).valu, 4 * 2 * 1024);
+  // Neighbours are in other rows of a register, or, with positions outside, in other registers.
+  EXPECT_EQ(Work(conv).xlu, 4 * 1024);
+  conv->set_shape(hlo::WithOrder(conv->shape(), {2, 0, 1}));
+  EXPECT_EQ(Work(conv).xlu, 0);
 }
 
 TEST_F(KernelFamilies, RaggedDotHasOneProductPerGroup) {

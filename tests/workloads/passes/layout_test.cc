@@ -154,6 +154,35 @@ TEST(Layout, BatchesOfProductsLieOutside) {
   EXPECT_EQ(m.Find(Opcode::kCopy).size(), 3u);  // as the TPU compiler has it
 }
 
+TEST(Layout, PositionsOfAConvolutionLieOutside) {
+  // Three features of an image lie beside the batch, as the TPU compiler has it: T(4,128) over
+  // [3,32] or T(8,128) over [32,64], with the arguments' own orders copied.
+  SmallModule m;
+  Instruction* x = m.Parameter({32, 224, 224, 3}, PrimitiveType::kBf16);
+  Instruction* w = m.Parameter({7, 7, 3, 64}, PrimitiveType::kBf16);
+  Instruction* conv = m.Add(Opcode::kConvolution, {32, 112, 112, 64}, {x, w});
+  auto* numbers = conv->mutable_attrs().mutable_convolution_dimension_numbers();
+  numbers->set_input_batch_dimension(0);
+  numbers->set_input_feature_dimension(3);
+  numbers->set_kernel_input_feature_dimension(2);
+  numbers->set_kernel_output_feature_dimension(3);
+  numbers->set_output_batch_dimension(0);
+  numbers->set_output_feature_dimension(3);
+  for (int64_t d : {1, 2}) {
+    numbers->add_input_spatial_dimensions(d);
+    numbers->add_kernel_spatial_dimensions(d - 1);
+    numbers->add_output_spatial_dimensions(d);
+  }
+  hlo::WindowDim window{.size = 7, .stride = 2, .padding_low = 2, .padding_high = 3};
+  hlo::SetWindow(conv, {window, window});
+  m.Return({conv});
+  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  EXPECT_EQ(OrderOf(x), (Dims{2, 1, 3, 0}));
+  const Dims image = OrderOf(conv->operand(0)), out = OrderOf(conv);
+  EXPECT_EQ((Dims{image[0], image[1]}), (Dims{0, 3}));
+  EXPECT_EQ((Dims{out[0], out[1]}), (Dims{3, 0}));
+}
+
 TEST(Layout, BroadcastsOfScalarsAreMadeInEveryOrderThatIsAskedFor) {
   SmallModule m;
   Instruction* x = m.Parameter({4096, 64});

@@ -1,4 +1,5 @@
 // Every pass of the table on a small module, text in and text out.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -87,6 +88,35 @@ ENTRY e {
   ROOT r = f32[8,128] get-tuple-element(loop), index=1
 })"));
   EXPECT_FALSE(test.Run("hoist-invariants").value());
+}
+
+TEST(PassTexts, SimplifyComparesWhereAScatterHitsOneElementOfEveryRow) {
+  const auto module = [](const char* indices) {
+    return fmt::format(R"(HloModule m
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT sum = f32[] add(a, b)
+}}
+ENTRY e {{
+  zero = f32[] constant(0)
+  zeros = f32[16,1000] broadcast(zero), dimensions={{}}
+  labels = s32[16,{0}] parameter(0)
+  ones = f32[16,{0}] parameter(1)
+  ROOT picked = f32[16,1000] scatter(zeros, labels, ones), update_window_dims={{}}, inserted_window_dims={{1}}, scatter_dims_to_operand_dims={{1}}, input_batching_dims={{0}}, scatter_indices_batching_dims={{0}}, index_vector_dim=2, to_apply=add
+}})", indices);
+  };
+  PassText one(module("1"));
+  EXPECT_TRUE(one.Run("simplify").value());
+  EXPECT_TRUE(HasLines(one.text(), R"(
+    s32[16,1000]{1,0} iota(), iota_dimension=1
+    pred[16,1000]{1,0} compare(
+    f32[16,1000]{1,0} select(
+  )")) << one.text();
+  // Two in a row may hit the same.
+  PassText two(module("2"));
+  two.Run("simplify").value();
+  EXPECT_TRUE(HasLines(two.text(), "scatter(")) << two.text();
 }
 
 TEST(PassTexts, Layout) {

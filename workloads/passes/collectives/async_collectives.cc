@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/pipeline/control.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,5 +1,6 @@
 #include "workloads/passes/fusion/fuse.h"
 
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/passes/fusion/build.h"
 #include "workloads/passes/fusion/explanation.h"
 #include "workloads/passes/fusion/graph.h"
@@ -7,7 +8,6 @@
 #include "workloads/passes/fusion/join_results.h"
 #include "workloads/passes/fusion/plan.h"
 #include "workloads/passes/fusion/price.h"
-#include "workloads/passes/pipeline/control.h"
 
 namespace tpusim::passes {
 

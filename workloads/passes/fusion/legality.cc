@@ -16,6 +16,8 @@ constexpr char kTooLarge[] = "the kernel would have too many instructions or ope
 constexpr char kOneHero[] = "a kernel has one product or reduction";
 constexpr char kNotAligned[] = "what follows a result is not computed element by element";
 constexpr char kOverwritten[] = "it is overwritten in place";
+constexpr char kAfterReduce[] = "the result of a reduction is stored";
+constexpr char kBroadcastComputed[] = "a kernel broadcasts along vectors only what it reads";
 constexpr char kOtherBlocks[] = "it reads an operand of the product, but other blocks of it";
 constexpr char kBesideProduct[] = "it moves elements beside a product";
 
@@ -41,20 +43,21 @@ std::vector<int> Dependents(const Graph& graph, const std::vector<int>& from,
 // or, with `may_reduce`, collects it in a reduction.
 bool FollowsElementwise(const Graph& graph, const std::vector<int>& from,
                         const std::vector<int>& members, bool may_reduce) {
-  std::vector<int> reduced;  // and what follows reductions
+  std::vector<int> reduced;
   const std::vector<int> dependents = Dependents(graph, from, members);
   for (int m : dependents) {
     const Instruction& i = graph.At(m);
     const std::vector<int>& operands = graph.operands[m];
     const auto depends = [&](int o) { return Contains(from, o) || Contains(dependents, o); };
-    const bool after = std::any_of(operands.begin(), operands.end(),
-                                   [&](int o) { return Contains(reduced, o); });
+    if (std::any_of(operands.begin(), operands.end(),
+                    [&](int o) { return Contains(reduced, o); })) {
+      return false;
+    }
     if (i.opcode() == Opcode::kReduce) {
-      if (!may_reduce || after) return false;
+      if (!may_reduce) return false;
       reduced.push_back(m);
       continue;
     }
-    if (after) reduced.push_back(m);
     if (i.opcode() == Opcode::kDynamicUpdateSlice) {
       // The update, not what is updated.
       if (depends(operands[0]) || !depends(operands[1])) return false;
@@ -63,6 +66,27 @@ bool FollowsElementwise(const Graph& graph, const std::vector<int>& from,
     if (i.opcode() != Opcode::kBitcast && !hlo::IsElementwise(i.opcode())) return false;
   }
   return true;
+}
+
+// Whether a broadcast in `consumer` reads what `producer` computes. A vector of results of
+// rows lies along the lanes: it comes in by its own way and is spread when it is loaded.
+bool FeedsBroadcast(const Plan& plan, int producer, int consumer) {
+  const Graph& graph = plan.graph();
+  const Group &p = plan.group(producer), &c = plan.group(consumer);
+  if (std::all_of(p.members.begin(), p.members.end(), [&](int m) {
+        return graph.At(m).opcode() == Opcode::kBitcast ||
+               graph.At(m).opcode() == Opcode::kBroadcast;
+      })) {
+    return false;
+  }
+  std::vector<int> names = p.roots;  // of the value: bitcasts as well
+  for (int m : c.members) {
+    const std::vector<int>& operands = graph.operands[m];
+    if (operands.empty() || !Contains(names, operands[0])) continue;
+    if (graph.At(m).opcode() == Opcode::kBroadcast) return true;
+    if (graph.At(m).opcode() == Opcode::kBitcast) names.push_back(m);
+  }
+  return false;
 }
 
 // Members on the way into the product of a group.
@@ -170,23 +194,23 @@ const char* WhyNotInline(const Plan& plan, int producer, int consumer) {
   const Part p_hero = plan.HeroOf(producer), c_hero = plan.HeroOf(consumer);
   if (graph.Is(p.roots[0], Part::kUpdate)) return "it updates in place";
   if (Overwrites(graph, c.members, p.roots)) return kOverwritten;
-  if (p_hero == Part::kProduct || p_hero == Part::kReduce) {
-    const bool product = p_hero == Part::kProduct;
-    const bool collects = product && c_hero == Part::kReduce;
-    if (c_hero == Part::kProduct || (c_hero == Part::kReduce && !collects)) return kOneHero;
-    if (!FollowsElementwise(graph, p.roots, c.members, collects)) return kNotAligned;
+  if (p_hero == Part::kReduce) return kAfterReduce;
+  if (FeedsBroadcast(plan, producer, consumer)) return kBroadcastComputed;
+  if (p_hero == Part::kProduct) {
+    if (c_hero == Part::kProduct) return kOneHero;
+    if (!FollowsElementwise(graph, p.roots, c.members, c_hero == Part::kReduce)) {
+      return kNotAligned;
+    }
     // What else the consumer reads comes by blocks of the hero's result.
-    if (product) {
-      const std::vector<int> after = Dependents(graph, p.roots, c.members);
-      for (int m : c.members) {
-        if (!Contains(after, m) && !MayBeBesideProduct(graph.At(m))) return kBesideProduct;
-      }
+    const std::vector<int> after = Dependents(graph, p.roots, c.members);
+    for (int m : c.members) {
+      if (!Contains(after, m) && !MayBeBesideProduct(graph.At(m))) return kBesideProduct;
     }
   } else if (c_hero == Part::kProduct) {
     const std::vector<int> inside = OnTheWayIn(graph, c.members);
     const int root = p.roots[0];
-    const bool beside = std::any_of(
-        graph.users[root].begin(), graph.users[root].end(), [&](int user) {
+    const bool beside =
+        std::any_of(graph.users[root].begin(), graph.users[root].end(), [&](int user) {
           return Contains(c.members, user) && !graph.Is(user, Part::kProduct) &&
                  !Contains(inside, user);
         });
@@ -206,8 +230,13 @@ const char* WhyNotFollow(const Plan& plan, int producer, int consumer) {
   if (Overwrites(graph, c.members, p.roots) || ReadsUpdated(graph, p.roots, c.members)) {
     return kOverwritten;
   }
-  if (!FollowsElementwise(graph, p.roots, c.members, p_hero != Part::kReduce)) return kNotAligned;
-  if (p_hero == Part::kReduce && c_hero == Part::kReduce) return kOneHero;
+  if (!FollowsElementwise(graph, p.roots, c.members, /*may_reduce=*/true)) return kNotAligned;
+  for (int root : p.roots) {
+    const std::vector<int> of_root = {root};
+    if (graph.Is(root, Part::kReduce) && !Dependents(graph, of_root, c.members).empty()) {
+      return kAfterReduce;
+    }
+  }
   if (p_hero == Part::kProduct) {
     const std::vector<int> after = Dependents(graph, p.roots, c.members);
     for (int m : c.members) {

@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/pipeline/control.h"
 
 namespace tpusim::passes {
 namespace {

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
-#include <map>
-#include <numeric>
-#include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "workloads/passes/layout/layout_cost.h"
@@ -19,13 +18,10 @@ using hlo::Shape;
 constexpr size_t kOwnCandidates = 6;
 constexpr int kRounds = 3;
 
-Shape OfClass(const OrderClasses& classes, int32_t value, const Shape& shape) {
-  Shape turned = shape;
-  const Dims& to_class = classes.ToClass(value);
-  for (size_t d = 0; d < to_class.size(); ++d) {
-    turned.dims[static_cast<size_t>(to_class[d])] = shape.dims[d];
-  }
-  turned.layout = {};
+Dims DimsOfClass(const OrderClasses& classes, int32_t value, const Dims& dims) {
+  Dims turned;
+  for (int64_t d : dims) turned.push_back(classes.ToClass(value)[static_cast<size_t>(d)]);
+  std::sort(turned.begin(), turned.end());
   return turned;
 }
 
@@ -39,12 +35,24 @@ Dims ExtentsOfClass(const OrderClasses& classes, int32_t value, const Dims& exte
   return turned;
 }
 
-Dims DimsOfClass(const OrderClasses& classes, int32_t value, const Dims& dims) {
-  Dims turned;
-  for (int64_t d : dims) turned.push_back(classes.ToClass(value)[static_cast<size_t>(d)]);
-  std::sort(turned.begin(), turned.end());
-  return turned;
-}
+// Finds what was added before with the same numbers; looked up, never iterated.
+class Known {
+ public:
+  // The place of an equal key, or `fresh`, which it then has.
+  size_t FindOrAdd(const std::vector<int64_t>& key, size_t fresh) {
+    uint64_t hash = 1469598103934665603ULL;
+    for (int64_t number : key) hash = (hash ^ static_cast<uint64_t>(number)) * 1099511628211ULL;
+    std::vector<std::pair<std::vector<int64_t>, size_t>>& equal = places_[hash];
+    for (const auto& [known, place] : equal) {
+      if (known == key) return place;
+    }
+    equal.emplace_back(key, fresh);
+    return fresh;
+  }
+
+ private:
+  std::unordered_map<uint64_t, std::vector<std::pair<std::vector<int64_t>, size_t>>> places_;
+};
 
 // Everything of one class, in its own dimensions; equal terms counted together.
 struct Class {
@@ -53,7 +61,10 @@ struct Class {
   std::vector<size_t> links;
   Dims order;  // empty until decided
   bool fixed = false;
+  bool waits = true;  // a neighbour has changed since it was decided
   double weight = 0;
+  std::vector<Dims> own;  // the orders that cost least alone
+  std::vector<std::pair<Dims, double>> alone;
 };
 
 class Chooser {
@@ -85,81 +96,102 @@ class Chooser {
     return classes_[static_cast<size_t>(problem_.classes.Find(value))];
   }
 
+  // A shape in the dimensions of the value's class.
+  const Shape* OfClass(int32_t value, const Shape& shape) {
+    Shape& turned = shapes_.emplace_back();
+    turned.element_type = shape.element_type;
+    turned.dims = ExtentsOfClass(problem_.classes, value, shape.dims);
+    return &turned;
+  }
+
+  // Writes a shape, in the dimensions of the class, behind `key`.
+  void Write(int32_t value, const Shape& shape, std::vector<int64_t>& key) const {
+    key.push_back(static_cast<int64_t>(shape.element_type));
+    const size_t first = key.size();
+    key.resize(first + shape.dims.size());
+    const Dims& to_class = problem_.classes.ToClass(value);
+    for (size_t d = 0; d < to_class.size(); ++d) {
+      key[first + static_cast<size_t>(to_class[d])] = shape.dims[d];
+    }
+  }
+
   void GatherTerms() {
-    using Key = std::tuple<int32_t, int, hlo::PrimitiveType, Dims, Dims>;
-    std::map<Key, size_t> known;
+    Known known;
+    std::vector<int64_t> key;
     for (const Term& term : problem_.terms) {
-      Term of_class = term;
-      of_class.value = problem_.classes.Find(term.value);
-      of_class.shape = OfClass(problem_.classes, term.value, term.shape);
-      of_class.dims = term.kind == Term::Kind::kIndexed
-                          ? ExtentsOfClass(problem_.classes, term.value, term.dims)
-                          : DimsOfClass(problem_.classes, term.value, term.dims);
-      Class& c = classes_[static_cast<size_t>(of_class.value)];
-      const auto [at, fresh] =
-          known.try_emplace({of_class.value, static_cast<int>(term.kind),
-                             of_class.shape.element_type, of_class.shape.dims, of_class.dims},
-                            c.terms.size());
-      if (fresh) {
-        c.terms.push_back(std::move(of_class));
-      } else {
-        c.terms[at->second].count += term.count;
+      const int32_t of = problem_.classes.Find(term.value);
+      Class& c = classes_[static_cast<size_t>(of)];
+      Dims dims = term.kind == Term::Kind::kIndexed
+                      ? ExtentsOfClass(problem_.classes, term.value, term.dims)
+                      : DimsOfClass(problem_.classes, term.value, term.dims);
+      key = {of, static_cast<int64_t>(term.kind)};
+      Write(term.value, *term.shape, key);
+      key.insert(key.end(), dims.begin(), dims.end());
+      const size_t place = known.FindOrAdd(key, c.terms.size());
+      if (place < c.terms.size()) {
+        c.terms[place].count += term.count;
+        continue;
       }
+      c.terms.push_back(
+          {term.kind, of, OfClass(term.value, *term.shape), std::move(dims), term.count});
     }
   }
 
   void GatherLinks() {
-    using Key = std::tuple<int32_t, int32_t, int, hlo::PrimitiveType, Dims, Dims, Dims>;
-    std::map<Key, size_t> known;
+    Known known;
+    std::vector<int64_t> key;
     const OrderClasses& classes = problem_.classes;
     for (const Link& link : problem_.links) {
-      Link of_class = link;
-      of_class.from = classes.Find(link.from);
-      of_class.to = classes.Find(link.to);
-      if (link.kind != Link::Kind::kReshape) {
-        of_class.from_shape = OfClass(classes, link.from, link.from_shape);
-        of_class.to_shape = OfClass(classes, link.to, link.to_shape);
-        // The dimension of the one class for each of the other.
-        Dims map(of_class.from_shape.dims.size(), -1);
+      const int32_t from = classes.Find(link.from), to = classes.Find(link.to);
+      // Reshapes know their own dimensions: orders are turned when asked for.
+      const bool own = link.kind == Link::Kind::kReshape;
+      // The dimension of the one class for each of the other.
+      Dims map;
+      if (!own) {
+        map.assign(link.from_shape->dims.size(), -1);
         for (size_t d = 0; d < map.size(); ++d) {
-          const int64_t to = link.kind == Link::Kind::kCopy ? static_cast<int64_t>(d) : link.map[d];
-          if (to < 0) continue;
+          const int64_t d_to =
+              link.kind == Link::Kind::kCopy ? static_cast<int64_t>(d) : link.map[d];
+          if (d_to < 0) continue;
           map[static_cast<size_t>(classes.ToClass(link.from)[d])] =
-              classes.ToClass(link.to)[static_cast<size_t>(to)];
+              classes.ToClass(link.to)[static_cast<size_t>(d_to)];
         }
-        of_class.map = std::move(map);
-      } else {
-        // Reshapes know their own dimensions: orders are turned when asked for.
-        of_class.from = link.from;
-        of_class.to = link.to;
       }
-      const auto [at, fresh] =
-          known.try_emplace({of_class.from, of_class.to, static_cast<int>(link.kind),
-                             of_class.from_shape.element_type, of_class.from_shape.dims,
-                             of_class.to_shape.dims, of_class.map},
-                            links_.size());
-      if (!fresh) {
-        links_[at->second].count += link.count;
+      key = {own ? link.from : from, own ? link.to : to, static_cast<int64_t>(link.kind)};
+      Write(link.from, *link.from_shape, key);
+      Write(link.to, *link.to_shape, key);
+      key.insert(key.end(), map.begin(), map.end());
+      const size_t place = known.FindOrAdd(key, links_.size());
+      if (place < links_.size()) {
+        links_[place].count += link.count;
         continue;
       }
-      ClassOf(link.from).links.push_back(links_.size());
-      if (classes.Find(link.from) != classes.Find(link.to)) {
-        ClassOf(link.to).links.push_back(links_.size());
+      ClassOf(from).links.push_back(links_.size());
+      if (from != to) ClassOf(to).links.push_back(links_.size());
+      if (own) {
+        links_.push_back(link);
+      } else {
+        links_.push_back({link.kind, from, to, OfClass(link.from, *link.from_shape),
+                          OfClass(link.to, *link.to_shape), std::move(map), link.count});
       }
-      links_.push_back(std::move(of_class));
     }
   }
 
   // ---- Costs -----------------------------------------------------------------
 
-  double Alone(const Class& c, const Dims& order) const {
+  // Remembered: every round asks for the same orders.
+  double Alone(Class& c, const Dims& order) {
+    for (const auto& [known, cost] : c.alone) {
+      if (known == order) return cost;
+    }
     double sum = 0;
     for (const Term& term : c.terms) sum += cost_.Of(term, order);
+    c.alone.emplace_back(order, sum);
     return sum;
   }
 
   // Between classes that may be one and the same.
-  double OfLink(const Link& link, const Dims& from, const Dims& to) const {
+  double OfLink(const Link& link, const Dims& from, const Dims& to) {
     if (link.kind == Link::Kind::kReshape) {
       return cost_.Of(link, problem_.classes.OfValue(link.from, from),
                       problem_.classes.OfValue(link.to, to));
@@ -191,8 +223,8 @@ class Chooser {
     return classes_[static_cast<size_t>(problem_.classes.Find(value))].order;
   }
 
-  double Cost(int32_t number, const Dims& order) const {
-    const Class& c = classes_[static_cast<size_t>(number)];
+  double Cost(int32_t number, const Dims& order) {
+    Class& c = classes_[static_cast<size_t>(number)];
     double sum = Alone(c, order);
     for (size_t n : c.links) {
       const Link& link = links_[n];
@@ -208,7 +240,7 @@ class Chooser {
   // ---- Choice ----------------------------------------------------------------
 
   // By what each costs alone, the later dimension faster where that is equal.
-  std::vector<Dims> OwnCandidates(const Class& c) const {
+  std::vector<Dims> OwnCandidates(Class& c) {
     std::vector<std::pair<double, Dims>> tried;
     for (int64_t minor = c.rank - 1; minor >= 0; --minor) {
       for (int64_t second = c.rank - 1; second >= 0; --second) {
@@ -230,8 +262,10 @@ class Chooser {
     return best;
   }
 
-  void DecideOne(int32_t number, const std::vector<Dims>& own) {
+  void DecideOne(int32_t number) {
     Class& c = classes_[static_cast<size_t>(number)];
+    if (!c.waits) return;
+    c.waits = false;
     std::vector<Dims> candidates;
     const auto offer = [&](Dims order) {
       if (order.empty()) return;
@@ -249,7 +283,7 @@ class Chooser {
       const Dims& other = OrderOf(is_from ? link.to : link.from);
       if (!other.empty()) offer(Through(link, other, is_from));
     }
-    for (const Dims& order : own) offer(order);
+    for (const Dims& order : c.own) offer(order);
     double least = std::numeric_limits<double>::infinity();
     const Dims* best = &candidates.front();
     for (const Dims& order : candidates) {
@@ -259,17 +293,21 @@ class Chooser {
         best = &order;
       }
     }
+    if (c.order == *best) return;
     c.order = *best;
+    for (size_t n : c.links) {
+      ClassOf(links_[n].from).waits = true;
+      ClassOf(links_[n].to).waits = true;
+    }
   }
 
   void Decide() {
     std::vector<int32_t> order;
-    std::vector<std::vector<Dims>> own(classes_.size());
     for (int32_t n = 0; n < problem_.classes.size(); ++n) {
       Class& c = classes_[static_cast<size_t>(n)];
       if (problem_.classes.Find(n) != n || c.fixed) continue;
-      own[static_cast<size_t>(n)] = OwnCandidates(c);
-      c.weight = Alone(c, own[static_cast<size_t>(n)].front());
+      c.own = OwnCandidates(c);
+      c.weight = Alone(c, c.own.front());
       if (!std::isfinite(c.weight)) c.weight = 0;
       order.push_back(n);
     }
@@ -277,7 +315,7 @@ class Chooser {
       return classes_[static_cast<size_t>(a)].weight > classes_[static_cast<size_t>(b)].weight;
     });
     for (int round = 0; round < kRounds; ++round) {
-      for (int32_t n : order) DecideOne(n, own[static_cast<size_t>(n)]);
+      for (int32_t n : order) DecideOne(n);
     }
   }
 
@@ -285,6 +323,7 @@ class Chooser {
   LayoutCost cost_;
   std::vector<Class> classes_;  // by the value that stands for the class
   std::vector<Link> links_;
+  std::deque<Shape> shapes_;  // of terms and links, in the dimensions of their classes
 };
 
 }  // namespace

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/layout/apply_layouts.h"
 #include "workloads/passes/layout/choose_layouts.h"
 #include "workloads/passes/layout/layout_problem.h"
 #include "workloads/passes/layout/same_bytes.h"
-#include "workloads/passes/pipeline/control.h"
 
 namespace tpusim::passes {
 namespace {

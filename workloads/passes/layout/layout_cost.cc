@@ -39,8 +39,17 @@ double LayoutCost::CrossLanes(const hlo::Shape& shape) const {
   return static_cast<double>(kernels::VectorRegisters(target_, shape)) * cross_lane_cycles_;
 }
 
-double LayoutCost::Of(const Term& term, const Dims& order) const {
-  const hlo::Shape shape = hlo::WithOrder(term.shape, order);
+const hlo::Shape& LayoutCost::InOrder(const hlo::Shape& shape, const Dims& order, bool second) {
+  // Assigned to the same memory again and again.
+  hlo::Shape& scratch = second ? second_ : first_;
+  scratch.element_type = shape.element_type;
+  scratch.dims.assign(shape.dims.begin(), shape.dims.end());
+  scratch.layout.minor_to_major.assign(order.begin(), order.end());
+  return scratch;
+}
+
+double LayoutCost::Of(const Term& term, const Dims& order) {
+  const hlo::Shape& shape = InOrder(*term.shape, order, false);
   switch (term.kind) {
     case Term::Kind::kMemory:
       return term.count * 2 * Memory(shape);
@@ -71,31 +80,32 @@ double LayoutCost::Of(const Term& term, const Dims& order) const {
   return 0;
 }
 
-double LayoutCost::OfCopy(const hlo::Shape& array, const Dims& from, const Dims& to) const {
+double LayoutCost::OfCopy(const hlo::Shape& array, const Dims& from, const Dims& to) {
   if (from == to) return 0;
-  const hlo::Shape source = hlo::WithOrder(array, from), result = hlo::WithOrder(array, to);
+  const hlo::Shape& source = InOrder(array, from, false);
+  const hlo::Shape& result = InOrder(array, to, true);
   // Rows that only go elsewhere do so on their way in or out of some kernel.
   if (from[0] == to[0]) return std::max(Registers(source), Registers(result));
   return Memory(source) + Memory(result) + std::max(CrossLanes(source), CrossLanes(result));
 }
 
-double LayoutCost::Of(const Link& link, const Dims& from, const Dims& to) const {
+double LayoutCost::Of(const Link& link, const Dims& from, const Dims& to) {
   switch (link.kind) {
     case Link::Kind::kCopy:
-      return link.count * OfCopy(link.from_shape, from, to);
+      return link.count * OfCopy(*link.from_shape, from, to);
     case Link::Kind::kLanes: {
       const int64_t lanes = link.map[static_cast<size_t>(from[0])];
       if (lanes == to[0]) return 0;
       // Reduced away, what is left comes out across the lanes as the result wants it.
       if (lanes < 0) return 0;
-      const hlo::Shape a = hlo::WithOrder(link.from_shape, from);
-      const hlo::Shape b = hlo::WithOrder(link.to_shape, to);
+      const hlo::Shape& a = InOrder(*link.from_shape, from, false);
+      const hlo::Shape& b = InOrder(*link.to_shape, to, true);
       const bool from_is_small = a.ElementCount() < b.ElementCount();
       return link.count * (CrossLanes(from_is_small ? a : b) + Registers(b));
     }
     case Link::Kind::kReshape: {
-      const hlo::Shape a = hlo::WithOrder(link.from_shape, from);
-      const hlo::Shape b = hlo::WithOrder(link.to_shape, to);
+      const hlo::Shape& a = InOrder(*link.from_shape, from, false);
+      const hlo::Shape& b = InOrder(*link.to_shape, to, true);
       if (OrderThroughReshape(a.dims, b.dims, from) == to && SameTiling(a, b, target_)) return 0;
       const double turned =
           a.dims[static_cast<size_t>(from[0])] == b.dims[static_cast<size_t>(to[0])]
@@ -109,11 +119,12 @@ double LayoutCost::Of(const Link& link, const Dims& from, const Dims& to) const 
 
 Dims OrderThrough(const Link& link, const Dims& order, bool backward) {
   if (link.kind == Link::Kind::kCopy) return order;
-  const hlo::Shape& goal = backward ? link.from_shape : link.to_shape;
+  const hlo::Shape& goal = backward ? *link.from_shape : *link.to_shape;
   if (link.kind == Link::Kind::kReshape) {
-    return OrderThroughReshape((backward ? link.to_shape : link.from_shape).dims, goal.dims, order);
+    return OrderThroughReshape((backward ? link.to_shape : link.from_shape)->dims, goal.dims,
+                               order);
   }
-  Dims image(static_cast<size_t>((backward ? link.to_shape : link.from_shape).rank()), -1);
+  Dims image(static_cast<size_t>((backward ? link.to_shape : link.from_shape)->rank()), -1);
   for (size_t d = 0; d < link.map.size(); ++d) {
     if (link.map[d] < 0) continue;
     if (backward) {

@@ -16,12 +16,13 @@ class LayoutCost {
   explicit LayoutCost(const target::Target& target);
 
   // `order` is one of the term's value.
-  double Of(const Term& term, const Dims& order) const;
-  double Of(const Link& link, const Dims& from, const Dims& to) const;
+  double Of(const Term& term, const Dims& order);
+  double Of(const Link& link, const Dims& from, const Dims& to);
   // A copy of the array from one order to another.
-  double OfCopy(const hlo::Shape& array, const Dims& from, const Dims& to) const;
+  double OfCopy(const hlo::Shape& array, const Dims& from, const Dims& to);
 
  private:
+  const hlo::Shape& InOrder(const hlo::Shape& shape, const Dims& order, bool second);
   double Memory(const hlo::Shape& shape) const;      // once through HBM
   double Registers(const hlo::Shape& shape) const;   // once through the VALUs
   double CrossLanes(const hlo::Shape& shape) const;  // once through the cross-lane units
@@ -29,6 +30,7 @@ class LayoutCost {
   const target::Target& target_;
   double bytes_per_cycle_;
   double register_cycles_, cross_lane_cycles_;  // of one register
+  hlo::Shape first_, second_;
 };
 
 // The order of `to` that keeps lanes and rows where the link would like them, given one of

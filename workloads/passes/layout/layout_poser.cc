@@ -47,13 +47,13 @@ size_t LayoutPoser::LeavesBefore(const Instruction& tuple, int64_t index) {
 void LayoutPoser::AddTerm(Term::Kind kind, int32_t value, const Shape& shape, Dims dims,
                           double count) {
   if (value < 0) return;
-  problem_.terms.push_back({kind, value, shape, std::move(dims), count * trips_});
+  problem_.terms.push_back({kind, value, &shape, std::move(dims), count * trips_});
 }
 
 void LayoutPoser::AddLink(Link::Kind kind, int32_t from, int32_t to, const Shape& a, const Shape& b,
                           Dims map) {
   if (from < 0 || to < 0) return;
-  problem_.links.push_back({kind, from, to, a, b, std::move(map), trips_});
+  problem_.links.push_back({kind, from, to, &a, &b, std::move(map), trips_});
 }
 
 void LayoutPoser::Separate(const Instruction& i) {

@@ -61,6 +61,7 @@ class LayoutPoser {
   void PoseWindow(const hlo::Instruction& i);
   void PoseSort(const hlo::Instruction& i);
   void PoseDot(const hlo::Instruction& i);
+  void PoseConvolution(const hlo::Instruction& i);
   // What an operation makes goes to memory, but for what its only user takes at once.
   void AddMemory(const hlo::Instruction& i);
 

@@ -21,8 +21,8 @@
 
 namespace tpusim::passes {
 
-// Something that costs by the order of one class. Shapes and dimensions are those of the
-// value until the problem is complete, then of its class.
+// Something that costs by the order of one class, in the dimensions of one of its values. Of
+// shapes only types and dimensions count; they are those of the module's instructions.
 struct Term {
   enum class Kind {
     kMemory,      // the array is written and read, with its padding
@@ -34,7 +34,7 @@ struct Term {
   };
   Kind kind = Kind::kMemory;
   int32_t value = -1;
-  hlo::Shape shape;
+  const hlo::Shape* shape = nullptr;
   Dims dims;
   double count = 1;
 };
@@ -48,7 +48,8 @@ struct Link {
   };
   Kind kind = Kind::kCopy;
   int32_t from = -1, to = -1;
-  hlo::Shape from_shape, to_shape;
+  const hlo::Shape* from_shape = nullptr;
+  const hlo::Shape* to_shape = nullptr;
   Dims map;
   double count = 1;
 };

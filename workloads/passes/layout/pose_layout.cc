@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/passes/layout/layout_poser.h"
 #include "workloads/passes/memory/placement.h"
-#include "workloads/passes/pipeline/control.h"
 
 namespace tpusim::passes {
 
@@ -92,7 +92,6 @@ void LayoutPoser::Pose(const Instruction& i) {
     case Opcode::kPartitionId:
     case Opcode::kReplicaId:
       return;
-    case Opcode::kConvolution:
     case Opcode::kRaggedDot:
       return;  // the arrays take what the padding allows
     case Opcode::kTuple:
@@ -143,6 +142,8 @@ void LayoutPoser::Pose(const Instruction& i) {
       return PoseIndexed(i);
     case Opcode::kDot:
       return PoseDot(i);
+    case Opcode::kConvolution:
+      return PoseConvolution(i);
     default:
       return PoseOpaque(i);
   }
@@ -261,8 +262,11 @@ void LayoutPoser::AddMemory(const Instruction& i) {
     case Opcode::kConditional:
     case Opcode::kCall:
     case Opcode::kTranspose:
-    case Opcode::kReshape:
       return;
+    case Opcode::kReshape:
+      // What it moves is the link's.
+      if (HasOrder(i.operand(0)->shape())) return;
+      break;
     default:
       break;
   }

@@ -1,4 +1,4 @@
-// Dots.
+// Dots and convolutions.
 
 #include <algorithm>
 
@@ -71,6 +71,30 @@ void LayoutPoser::PoseDot(const Instruction& i) {
   if (i.shape().rank() < batch + 2) return;
   AddTerm(Term::Kind::kBatch, Made(i), i.shape(), Identity(batch));
   Separate(i);
+}
+
+// A convolution is one product per tap: positions come one after the other like a batch, what
+// is multiplied lies in the two other dimensions, batch and features or both features. (With one
+// of these of extent one there is no second to choose.)
+void LayoutPoser::PoseConvolution(const Instruction& i) {
+  const auto& numbers = i.attrs().convolution_dimension_numbers();
+  const auto two = [](const Shape& shape, int64_t a, int64_t b) {
+    return shape.rank() > 2 && shape.dims[static_cast<size_t>(a)] > 1 &&
+           shape.dims[static_cast<size_t>(b)] > 1;
+  };
+  const auto dims = [](const auto& spatial) { return Dims(spatial.begin(), spatial.end()); };
+  const Shape &in = i.operand(0)->shape(), &kernel = i.operand(1)->shape();
+  if (two(in, numbers.input_batch_dimension(), numbers.input_feature_dimension())) {
+    AddTerm(Term::Kind::kBatch, Want(i, 0), in, dims(numbers.input_spatial_dimensions()));
+  }
+  if (two(kernel, numbers.kernel_input_feature_dimension(),
+          numbers.kernel_output_feature_dimension())) {
+    AddTerm(Term::Kind::kBatch, Want(i, 1), kernel, dims(numbers.kernel_spatial_dimensions()));
+  }
+  if (two(i.shape(), numbers.output_batch_dimension(), numbers.output_feature_dimension())) {
+    AddTerm(Term::Kind::kBatch, Made(i), i.shape(), dims(numbers.output_spatial_dimensions()));
+    Separate(i);
+  }
 }
 
 }  // namespace tpusim::passes

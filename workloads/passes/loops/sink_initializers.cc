@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
-#include "workloads/passes/pipeline/control.h"
 
 namespace tpusim::passes {
 namespace {

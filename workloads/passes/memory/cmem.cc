@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/pipeline/control.h"
 
 namespace tpusim::passes {
 namespace {
@@ -40,7 +40,8 @@ bool Follow(Instruction* value, Candidate& candidate) {
       if (!Follow(user, candidate)) return false;
       continue;
     }
-    if (!hlo::MovesThroughWindows(user->opcode()) || !hlo::InPlaceResults(*user).empty()) return false;
+    if (!hlo::MovesThroughWindows(user->opcode()) || !hlo::InPlaceResults(*user).empty())
+      return false;
     candidate.readers.push_back(user);
   }
   return true;
@@ -53,7 +54,8 @@ bool IsPlaceable(const Shape& shape) {
 // The arrays that an instruction makes and that may be elsewhere than in HBM.
 std::vector<Candidate> CandidatesOf(Instruction& i) {
   std::vector<Candidate> found;
-  if (!hlo::MovesThroughWindows(i.opcode()) || i.IsRoot() || !hlo::InPlaceResults(i).empty()) return found;
+  if (!hlo::MovesThroughWindows(i.opcode()) || i.IsRoot() || !hlo::InPlaceResults(i).empty())
+    return found;
   const auto add = [&](Candidate candidate, Instruction* value) {
     if (Follow(value, candidate) && !candidate.readers.empty()) {
       found.push_back(std::move(candidate));

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/pipeline/control.h"
 
 namespace tpusim::passes {
 namespace {

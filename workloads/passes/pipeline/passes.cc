@@ -47,7 +47,7 @@ std::vector<Pass> Table() {
   return {
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
       {"hoist-invariants",
-       "Moves kernels out of loops that compute the same every time",
+       "Computes before a loop what all its iterations compute alike",
        Phase::kOptimize,
        {},
        Plain<HoistInvariants>},
@@ -94,7 +94,8 @@ std::vector<Pass> Table() {
 }  // namespace
 
 const std::string_view kDefaultPipeline =
-    "simplify,hoist-invariants,layout,sink-initializers,fusion,copies,async-collectives,schedule,cmem";
+    "simplify,hoist-invariants,layout,sink-initializers,fusion,copies,async-collectives,schedule,"
+    "cmem";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());

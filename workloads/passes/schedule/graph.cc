@@ -13,10 +13,10 @@ using hlo::Opcode;
 TransferLimits LimitsOf(const target::Target& target) {
   const configs::ChipParams& chip = target.chip();
   TransferLimits limits;
-  limits[kPermute] = 5;
-  limits[kGather] = 1;
+  limits[kPermute] = static_cast<int>(chip.compiler.permutes_in_flight);
+  limits[kGather] = static_cast<int>(chip.compiler.gathers_in_flight);
   limits[kOffLoaded] = std::max(1, static_cast<int>(chip.sparse_core.count / chip.devices));
-  limits[kCopy] = 5;
+  limits[kCopy] = static_cast<int>(chip.compiler.copies_in_flight);
   return limits;
 }
 

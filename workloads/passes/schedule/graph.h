@@ -17,8 +17,8 @@ namespace tpusim::passes {
 enum TransferKind { kPermute, kGather, kOffLoaded, kCopy, kTransferKinds };
 using TransferLimits = std::array<int, kTransferKinds>;
 
-// Five collective-permutes and one all-gather, the defaults of the TPU compiler's
-// scheduler; as many off-loaded collectives as the device has SparseCores; five copies.
+// As the chip's file says of the TPU compiler's scheduler; as many off-loaded collectives
+// as the device has SparseCores.
 TransferLimits LimitsOf(const target::Target& target);
 TransferKind KindOf(const hlo::Instruction& start);
 // The start behind a done, past updates.

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/async_collectives.h"
-#include "workloads/passes/pipeline/control.h"
 #include "workloads/passes/schedule/choose_order.h"
 #include "workloads/passes/schedule/graph.h"
 

@@ -25,6 +25,8 @@ hlo::Instruction* SimplifyIndexing(hlo::Instruction* i);
 hlo::Instruction* SinkBroadcast(hlo::Instruction* i);
 // Reduces of reduces, of transposes, over dimensions of extent one.
 hlo::Instruction* SimplifyReduce(hlo::Instruction* i);
+// Scatters into zeros with one index per row.
+hlo::Instruction* SimplifyScatter(hlo::Instruction* i);
 // Transposes of operands and results of products become dimension numbers.
 hlo::Instruction* SimplifyDot(hlo::Instruction* i);
 

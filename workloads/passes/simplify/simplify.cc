@@ -1,8 +1,8 @@
 #include "workloads/passes/simplify/simplify.h"
 
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/passes/loops/loop_carries.h"
-#include "workloads/passes/pipeline/control.h"
 #include "workloads/passes/simplify/common_subexpressions.h"
 #include "workloads/passes/simplify/rules.h"
 
@@ -13,8 +13,8 @@ using hlo::Computation;
 using hlo::Instruction;
 
 using Rule = Instruction* (*)(Instruction*);
-constexpr Rule kRules[] = {FoldConstants,  SimplifyArithmetic, SimplifyIndexing,
-                           SimplifyReduce, SimplifyDot,        SinkBroadcast};
+constexpr Rule kRules[] = {FoldConstants, SimplifyArithmetic, SimplifyIndexing, SimplifyReduce,
+                           SimplifyDot,   SinkBroadcast,      SimplifyScatter};
 
 // Every round takes what the one before left over: three or four find all there is.
 constexpr int kMaxRounds = 16;
