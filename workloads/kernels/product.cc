@@ -168,6 +168,7 @@ Product SizesOfConvolution(const Instruction& conv, const target::Target& target
     }
   }
   const int64_t features = kernel.dims[numbers.kernel_input_feature_dimension()];
+  p.packs_taps = outer_taps * inner_taps > 1 && features <= 2 * target.chip().vpu.sublanes;
   p.k = DepthOfConvolution(outer_taps, inner_taps, features, target.chip());
   const auto bytes = [&](const Shape& shape, int64_t rows, int64_t columns) {
     const Bytes seen = target.PaddedSize(hlo::MakeShape(shape.element_type, {rows, columns}));

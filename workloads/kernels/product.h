@@ -31,6 +31,8 @@ struct Product {
   // A convolution's windows overlap: a block of rows of the output needs
   // `halo_rows` more rows of input than it has itself, of `row_elements` outputs.
   int64_t halo_rows = 0, row_elements = 1;
+  // Taps of few features are put beside each other in registers on their way to the arrays.
+  bool packs_taps = false;
 };
 
 // The extent that falls into groups, all of them together.
