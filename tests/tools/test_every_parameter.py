@@ -194,7 +194,7 @@ def test_sparse_cores_move_a_report(report_of: Callable[..., dict], setting: str
     assert any(moved)
 
 
-@pytest.mark.parametrize("setting", ["bytes=0", "bytes=1048576", "bytes_per_second=1e11"])
+@pytest.mark.parametrize("setting", ["bytes=0", "bytes=8192", "bytes_per_second=1e11"])
 def test_cmem_moves_a_report(binary: str, tmp_path: pathlib.Path, setting: str):
     # What the reduction leaves is in CMEM.
     def softmax(x: jax.Array) -> jax.Array:
