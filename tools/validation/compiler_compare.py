@@ -43,6 +43,11 @@ class Side:
         """Of all kernels."""
         return self.products + self.others
 
+    @property
+    def compute_narrow(self) -> float:
+        """Of all kernels, narrow elements outside of products as wide as they are."""
+        return self.products + self.narrow
+
 
 @dataclasses.dataclass
 class Row:

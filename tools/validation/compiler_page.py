@@ -38,8 +38,8 @@ made from a summary. Such programs have their own means, and their rows are at t
   convolution inside and for all others; blank where the compiler spends less than a twentieth of
   its cycles there, as what it puts into a product is then a kernel of ours, or the reverse.
   Estimates count an element of fewer than 4 bytes as one of 4 bytes where there is no product.
-  *Others, narrow* scales each estimate by the bytes of the kernel's operands and results over the
-  same with 4 bytes at least per element: a right answer would lie between this and *others*.
+  *Narrow* scales each estimate by the bytes of the kernel's operands and results over the same
+  with 4 bytes at least per element: a right answer would lie between this and the ratio beside it.
 * *Collectives*, executed: `s` synchronous, `a` with a start and a done or carried by kernels, `w`
   permutes of a windowed einsum, which the compiler made of a product and a collective.
 * *HBM*: the peak, in MB, that tpusim reports, and arguments + results - donated + temporaries of
@@ -83,6 +83,7 @@ def geometric(ratios: Iterable[float | None]) -> str:
 FIELDS = (
     ("kernels", "kernels", ""),
     ("compute", "compute", ""),
+    ("compute, narrow", "compute", "compute_narrow"),
     ("products", "products", ""),
     ("others", "others", ""),
     ("others, narrow", "others", "narrow"),
@@ -90,14 +91,24 @@ FIELDS = (
 )
 
 
+def near(ratios: Iterable[float | None]) -> str:
+    """Share of programs that are at most 15 % off."""
+    known = [ratio for ratio in ratios if ratio]
+    if not known:
+        return "-"
+    return f"{sum(abs(ratio - 1) <= 0.15 for ratio in known) / len(known):.0%}"
+
+
 def means(rows: Sequence[Row], groups: dict[str, list[Row]], head: str) -> list[str]:
     """Geometric means by group, apart for what is set aside."""
     heads = [title for title, *_ in FIELDS]
+    heads.insert(1, "within 15 %")
     lines = [f"| {head} | programs | {' | '.join(heads)} |", "|---" * (len(heads) + 2) + "|"]
     for name, group in {**groups, "all": list(rows)}.items():
         for aside in (False, True):
             some = [r for r in group if r.ours and r.aside == aside]
             cells = [geometric(r.ratio(field, other) for r in some) for _, field, other in FIELDS]
+            cells.insert(1, near(r.ratio("kernels") for r in some))
             title = f"{name}, set aside" if aside else name
             if some:
                 lines.append(f"| {title} | {len(some)} | {' | '.join(cells)} |")
@@ -138,9 +149,9 @@ def number(ratio: float | None) -> str:
 def table(rows: Sequence[Row]) -> list[str]:
     """Program by program."""
     lines = [
-        "| program | kernels | compute | ratio | products | others | others, narrow | collectives,"
-        " tpusim | TPU compiler | HBM | ratio |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| program | kernels | compute | ratio | narrow | products | others | others, narrow"
+        " | collectives, tpusim | TPU compiler | HBM | ratio |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for r in rows:
         if not r.ours or not r.theirs:
@@ -149,6 +160,7 @@ def table(rows: Sequence[Row]) -> list[str]:
         lines.append(
             f"| {r.program} | {ours.kernels} / {theirs.kernels}"
             f" | {ours.compute:.1f} / {theirs.compute:.1f} | {number(r.ratio('compute'))}"
+            f" | {number(r.ratio('compute', 'compute_narrow'))}"
             f" | {number(r.ratio('products'))} | {number(r.ratio('others'))}"
             f" | {number(r.ratio('others', 'narrow'))}"
             f" | {collectives_text(ours.collectives)} | {collectives_text(theirs.collectives)}"
