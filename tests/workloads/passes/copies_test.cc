@@ -21,6 +21,24 @@ TEST(Copies, AnArgumentReturnedAsItIsNeedsACopyUnlessDonated) {
   }
 }
 
+TEST(Copies, AnUpdateOfAnArgumentWorksOnACopyUnlessItIsDonated) {
+  for (const bool donated : {false, true}) {
+    SmallModule m;
+    Instruction* cache = m.Parameter({8, 256, 512});
+    Instruction* row = m.Parameter({1, 256, 512});
+    Instruction* at = m.Parameter({}, PrimitiveType::kS32);
+    Instruction* updated = m.entry().Add(Opcode::kDynamicUpdateSlice, cache->shape(),
+                                         {cache, row, at, at, at}, "updated");
+    m.Return({updated});
+    if (donated) {
+      m.module().mutable_fields().mutable_buffer_donor()->add_entries()->set_parameter_number(0);
+    }
+    ASSERT_TRUE(InsertCopies(m.module(), m.target()).ok());
+    EXPECT_EQ(m.Find(Opcode::kCopy).size(), donated ? 0u : 1u);
+    EXPECT_EQ(updated->operand(0) == cache, donated);
+  }
+}
+
 TEST(Copies, LoopThatReplacesAnArgumentWorksOnACopy) {
   SmallModule m;
   Instruction* kept = m.Parameter({256, 512});

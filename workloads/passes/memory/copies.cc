@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::passes {
@@ -70,6 +71,22 @@ bool CopyLoopInputs(Instruction& loop, const std::set<int64_t>& donated, bool in
   return changed;
 }
 
+// Updates in place of what has to stay: they work on a copy.
+bool CopyUpdated(Instruction& update, const std::set<int64_t>& donated, bool in_entry) {
+  bool changed = false;
+  for (const hlo::InPlaceResult& result : hlo::InPlaceResults(update)) {
+    Instruction* updated = update.operand(result.operand);
+    const Instruction* storage = Storage(updated);
+    const bool kept_argument = in_entry && storage->opcode() == Opcode::kParameter &&
+                               !donated.contains(storage->attrs().parameter_number());
+    if (hlo::OnHost(updated->shape())) continue;  // moved there by themselves
+    if (!kept_argument && storage->opcode() != Opcode::kConstant) continue;
+    update.ReplaceOperand(static_cast<size_t>(result.operand), CopyOf(updated));
+    changed = true;
+  }
+  return changed;
+}
+
 }  // namespace
 
 absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext&) {
@@ -77,8 +94,11 @@ absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext&) {
   const std::set<int64_t> donated = DonatedParameters(module);
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
+      const bool in_entry = computation == module.entry();
       if (i->opcode() == Opcode::kWhile) {
-        changed = CopyLoopInputs(*i, donated, computation == module.entry()) || changed;
+        changed = CopyLoopInputs(*i, donated, in_entry) || changed;
+      } else {
+        changed = CopyUpdated(*i, donated, in_entry) || changed;
       }
     }
   }

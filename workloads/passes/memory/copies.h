@@ -6,6 +6,8 @@
 // puts one:
 //   * a loop's initial value that the body replaces, and that is an argument the
 //     caller did not donate or has another user;
+//   * an argument that an update in place would change and that the caller did not
+//     donate, or a constant;
 //   * a result that is an argument itself and is not aliased to it.
 #ifndef TPUSIM_WORKLOADS_PASSES_COPIES_H_
 #define TPUSIM_WORKLOADS_PASSES_COPIES_H_
