@@ -296,8 +296,8 @@ def judge(
     try:
         actual = oracle.run(module, inputs)
     except jax.errors.JaxRuntimeError as error:
-        # Branches without parameters.
-        if "leaf parameters" not in str(error):
+        # Branches without parameters, transforms of arrays that lie as XLA itself chose.
+        if "leaf parameters" not in str(error) and "fft_thunk" not in str(error):
             raise
         raise Unusable(str(error)) from error
     try:
