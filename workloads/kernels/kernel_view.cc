@@ -127,6 +127,7 @@ void NoteShares(KernelView& view) {
   view.shares.resize(view.members.size());
   for (size_t n = view.members.size(); n-- > 0;) {
     const Instruction& member = *view.members[n];
+    if (member.users().empty()) needed[&member].Whole();  // work for its own sake
     view.shares[n] = needed[&member].value();
     for (size_t o = 0; o < member.operands().size(); ++o) {
       needed[member.operand(o)].AddUse(member, o, view.shares[n]);
