@@ -165,8 +165,8 @@ struct DeviceOrderRules {
 // What the TPU compiler does on this chip, where that is not a matter of cost. All of it
 // is about programs that it compiled for this chip or for one that is taken for it.
 struct CompilerRules {
-  // Algorithms of collectives: whose choices are taken, "" if nobody's; and the slices for
-  // which they are known (chips, ascending).
+  // The chip whose compiled programs say which collective algorithms are chosen ("": the fastest
+  // are), and the slices on which that is known (their extents in chips, ascending).
   std::string like;
   std::vector<std::array<int64_t, 3>> known_slices;
   bool planes_are_rings = false;  // one ring is threaded through a plane

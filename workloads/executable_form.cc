@@ -7,7 +7,6 @@
 #include "workloads/hlo/transforms/expand_bitcasts.h"
 #include "workloads/hlo/transforms/join_async.h"
 #include "workloads/hlo/transforms/unfuse.h"
-#include "workloads/passes/loops/sink_initializers.h"
 
 namespace tpusim::workloads {
 namespace {

@@ -16,9 +16,9 @@ namespace {
 
 // More programs than this are not compared with each other.
 constexpr size_t kMaxPrograms = 1024;
-// More chips than this are not tried as the image of the first. Where every color has many
-// chips, the slice is symmetric under translations, which keep the names of routes; color
-// refinement finds the classes of those by itself.
+// An automorphism is searched for by the chip to which it maps the first one; at most so many
+// are tried. Where every color has many chips, the slice is symmetric under translations,
+// which keep the names of routes: color refinement finds those classes by itself.
 constexpr size_t kMaxImages = 8;
 
 struct Automorphism {
@@ -107,8 +107,8 @@ class Search {
     }
   }
 
-  // The chips of the color that fewest chips have. A turn under which every chip has the color
-  // of its image maps these chips to each other.
+  // The chips with the rarest color. A turn of the slice that keeps colors maps these chips to
+  // each other.
   std::vector<int64_t> RarestChips() const {
     const Partition alike = PartitionOf(chips_);
     const auto rarest = std::min_element(alike.size.begin(), alike.size.end());

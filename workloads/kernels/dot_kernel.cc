@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
@@ -276,7 +277,7 @@ class DotKernelBuilder {
     w.space = space;
     if (static_cast<double>(shape.ElementCount()) >= block.covered * kWhole) {
       const Bytes tile = TileBytes(target_, shape.element_type, 1, block.rows, block.columns);
-      w.bytes = Bytes(std::llround(static_cast<double>(tile.value()) * block.density));
+      w.bytes = timing::Scaled(tile, block.density);
       w.rows = block.rows;
       w.moves_with = block.moves_with;
       return w;
@@ -287,7 +288,7 @@ class DotKernelBuilder {
     const double share =
         static_cast<double>(block.rows) * static_cast<double>(block.columns) / block.covered;
     if (w.bytes > target_.ScopedVmem() / kResidentShare && share < 1) {
-      w.bytes = Bytes(std::llround(static_cast<double>(w.bytes.value()) * share));
+      w.bytes = timing::Scaled(w.bytes, share);
       w.rows = block.rows;
       w.moves_with = block.moves_with;
     }

@@ -1,10 +1,11 @@
 #include "workloads/kernels/kernel_view.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <unordered_set>
 
+#include "models/timing/kernel_steps.h"
+#include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/index_cost.h"
 #include "workloads/kernels/needed_share.h"
@@ -88,8 +89,7 @@ void NoteAccess(const Instruction& value, const Members& members, KernelInput& i
 }
 
 KernelOutput OutputOf(const Instruction& value) {
-  const Instruction* made = &value;
-  while (made->opcode() == Opcode::kBitcast) made = made->operand(0);
+  const Instruction* made = hlo::WithoutBitcasts(&value);
   if (made->opcode() == Opcode::kDynamicUpdateSlice) {
     return {&value, made->operand(1)->shape(), nullptr};
   }
@@ -219,17 +219,11 @@ isa::MemorySpace SpaceOf(const Shape& shape) {
   return target::MemorySpaceOf(shape.IsArray() ? shape.layout.memory_space : hlo::kHbmSpace).isa;
 }
 
-namespace {
-
-Bytes Scaled(Bytes bytes, double share) {
-  return Bytes(std::llround(static_cast<double>(bytes.value()) * share));
-}
-
-}  // namespace
-
 Bytes BytesOf(const KernelInput& input, const target::Target& target) {
   if (!input.reads) return Bytes(0);
-  if (input.indexed_by == nullptr) return Scaled(target.PaddedSize(input.accessed), input.share);
+  if (input.indexed_by == nullptr) {
+    return timing::Scaled(target.PaddedSize(input.accessed), input.share);
+  }
   const Bytes touched = input.indexed_by->opcode() == Opcode::kGather
                             ? AccessOfGather(*input.indexed_by, target).Total()
                             : AccessOfScatter(*input.indexed_by, target).Total();

@@ -152,7 +152,8 @@ TEST(Classes, PermutationsDoNotSplitApproximately) {
 }
 
 // On a ring of six, every third chip sends 3,000 bytes and the others 1,000: of those others half
-// receive 3,000 and half 1,000, so together each receives 2,000 in their memory and in the books.
+// receive 3,000 and half 1,000, so the class counts 2,000 per chip, in HBM traffic and in the
+// report's bytes.
 TEST(Classes, AnApproximationAccountsForAllBytesOfUnlikeSenders) {
   const configs::Config config = TestConfig({6, 1, 1}, {true, false, false});
   isa::Rdma few;

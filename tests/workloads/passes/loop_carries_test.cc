@@ -1,4 +1,5 @@
-// Loops: carries that never change, that nobody reads, and what they compute every time.
+// Carried values of loops that never change or that nobody reads, and instructions of a loop's
+// body that compute the same in every iteration.
 #include "workloads/passes/loops/loop_carries.h"
 
 #include <gtest/gtest.h>

@@ -3,14 +3,11 @@
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::hlo {
-namespace {
 
-const Instruction* WithoutBitcasts(const Instruction* i) {
-  while (i->opcode() == Opcode::kBitcast) i = i->operand(0);
-  return i;
+const Instruction* WithoutBitcasts(const Instruction* value) {
+  while (value->opcode() == Opcode::kBitcast) value = value->operand(0);
+  return value;
 }
-
-}  // namespace
 
 std::vector<InPlaceResult> InPlaceResults(const Instruction& i) {
   std::vector<InPlaceResult> results;

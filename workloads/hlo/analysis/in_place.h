@@ -14,6 +14,9 @@ struct InPlaceResult {
   int64_t operand = 0;  // an array, whose buffer that leaf keeps
 };
 
+// The value that bitcasts of it rename: they share its buffer.
+const Instruction* WithoutBitcasts(const Instruction* value);
+
 // For dynamic-update-slice, scatter and fusions whose results they are, by leaf; empty
 // for all others.
 std::vector<InPlaceResult> InPlaceResults(const Instruction& instruction);

@@ -1,6 +1,5 @@
 #include "workloads/passes/fusion/inline_producers.h"
 
-#include <functional>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -64,8 +63,7 @@ class Inliner {
     // A product or reduction is not done twice.
     const Part hero = plan_.HeroOf(producer);
     const bool demanding = hero != Part::kExpression;
-    if (choice.consumers.empty() ||
-        (demanding && (choice.stays || choice.consumers.size() > 1))) {
+    if (choice.consumers.empty() || (demanding && (choice.stays || choice.consumers.size() > 1))) {
       choice.consumers.clear();
       return choice;
     }
@@ -73,8 +71,8 @@ class Inliner {
     if (!choice.stays) choice.gain += p.price;
     for (int c : choice.consumers) {
       const Group& consumer = plan_.group(c);
-      choice.gain += consumer.price -
-                     plan_.PriceOf(Plan::Union(p.members, consumer.members), consumer.roots);
+      choice.gain +=
+          consumer.price - plan_.PriceOf(Plan::Union(p.members, consumer.members), consumer.roots);
     }
     return choice;
   }

@@ -174,8 +174,8 @@ const char* WhyNotTogether(const Plan& plan, const std::vector<int>& members) {
   return ReadsWhatItUpdates(plan.graph(), members) ? kOverwritten : nullptr;
 }
 
-// The dimensions over which a kernel without a product runs: of what its hero reads,
-// or of its largest result.
+// The dimensions over which a kernel without a product runs: of what its reduction reads or
+// its update writes, else of its first result.
 std::vector<int64_t> DomainOf(const Plan& plan, int g) {
   const Graph& graph = plan.graph();
   for (int m : plan.group(g).members) {

@@ -1,10 +1,9 @@
 #include "workloads/passes/fusion/price.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_time.h"
-#include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/product.h"
@@ -16,7 +15,7 @@ using hlo::Opcode;
 
 namespace {
 
-// Sides of a product that a member is on the way to.
+// Sides of a product that a value is on the way to; an input may also be read beside it.
 constexpr uint8_t kLhs = 1, kRhs = 2, kBeside = 4;
 
 // Blocks of a product are about as large: what its other side is cut into. The tile
@@ -158,7 +157,7 @@ Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots
     const bool twice = product != members.end() && (read_from_[input] & kBeside) != 0 &&
                        (read_from_[input] & (kLhs | kRhs)) != 0;
     const double share = needed_[input].value();
-    const Bytes needed(std::llround(static_cast<double>(bytes_[input].value()) * share));
+    const Bytes needed = timing::Scaled(bytes_[input], share);
     add_window(isa::WindowKind::kInput, std::min(read_[input], needed) * (twice ? 2 : 1));
     work.load += registers_[input] * share;
     if (hlo::BitWidth(graph_.At(input).shape().element_type) < 32) {

@@ -14,12 +14,6 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Looks through what shares its operand's buffer.
-const Instruction* Storage(const Instruction* i) {
-  while (i->opcode() == Opcode::kBitcast) i = i->operand(0);
-  return i;
-}
-
 // Parameters whose buffers the program may overwrite: aliased to a result or
 // donated.
 std::set<int64_t> DonatedParameters(const hlo::Module& module) {
@@ -57,7 +51,7 @@ bool CopyLoopInputs(Instruction& loop, const std::set<int64_t>& donated, bool in
     Instruction* value = init->operand(leaf);
     if (!value->shape().IsArray() || value->shape().IsScalar()) continue;
     if (!BodyReplaces(loop, static_cast<int64_t>(leaf))) continue;
-    const Instruction* storage = Storage(value);
+    const Instruction* storage = hlo::WithoutBitcasts(value);
     const bool kept_argument = storage->opcode() == Opcode::kParameter &&
                                !(in_entry && donated.contains(storage->attrs().parameter_number()));
     // A body's own carry, or one value that feeds two places.
@@ -76,7 +70,7 @@ bool CopyUpdated(Instruction& update, const std::set<int64_t>& donated, bool in_
   bool changed = false;
   for (const hlo::InPlaceResult& result : hlo::InPlaceResults(update)) {
     Instruction* updated = update.operand(result.operand);
-    const Instruction* storage = Storage(updated);
+    const Instruction* storage = hlo::WithoutBitcasts(updated);
     const bool kept_argument = in_entry && storage->opcode() == Opcode::kParameter &&
                                !donated.contains(storage->attrs().parameter_number());
     if (hlo::OnHost(updated->shape())) continue;  // moved there by themselves
@@ -105,7 +99,7 @@ absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext&) {
   Computation* entry = module.entry();
   Instruction* root = entry->root();
   const auto needs_copy = [&](const Instruction* value) {
-    const Instruction* storage = Storage(value);
+    const Instruction* storage = hlo::WithoutBitcasts(value);
     return value->shape().IsArray() && storage->opcode() == Opcode::kParameter &&
            !donated.contains(storage->attrs().parameter_number());
   };
