@@ -17,7 +17,7 @@ add_library(SystemC::systemc INTERFACE IMPORTED)
 set_target_properties(SystemC::systemc PROPERTIES
   INTERFACE_LINK_LIBRARIES "${SYSTEMC_LIBRARY}"
   INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${SYSTEMC_INCLUDE_DIR}"
-  # The library calls sc_main, which is ours (models/chip/fluid.cc): linked in even
+  # The library calls sc_main, which is ours (models/events/fluid.cc): linked in even
   # where nothing else of that file is asked for.
   INTERFACE_LINK_OPTIONS "LINKER:--undefined=sc_main"
   INTERFACE_COMPILE_DEFINITIONS "SC_CPLUSPLUS=201703L;SC_DISABLE_API_VERSION_CHECK")

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 
 namespace tpusim::sim {
 namespace {
@@ -28,7 +28,7 @@ bool IsLookedAt(int64_t pass) {
 }  // namespace
 
 FastForward::FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod,
-                         chip::Faults& faults, Recorder& recorder)
+                         events::Faults& faults, Recorder& recorder)
     : sc_module(name), pod_(pod), faults_(faults), recorder_(recorder) {
   SC_HAS_PROCESS(FastForward);
   SC_METHOD(Look);
@@ -89,7 +89,7 @@ void FastForward::Look() {
     storage = std::move(spare_.back());
     spare_.pop_back();
   }
-  auto reader = steady::StateVisitor::Read(chip::Now(), std::move(storage));
+  auto reader = steady::StateVisitor::Read(events::Now(), std::move(storage));
   Visit(reader);
   auto now = std::make_shared<Seen>(Seen{reader.TakeSnapshot(), recorder_.SetMark()});
   bool moved = false;

@@ -23,7 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/chip/faults.h"
+#include "models/events/faults.h"
 #include "models/chip/loop_listener.h"
 #include "models/chip/stream.h"
 #include "models/steady/state.h"
@@ -35,7 +35,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
  public:
   // `pod`: the root of all modules.
   // Faults: the step would take longer than the clock of the simulation can count.
-  FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, chip::Faults& faults,
+  FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, events::Faults& faults,
               Recorder& recorder);
 
   void PassBegins(const chip::Stream& stream, const isa::Body& loop) override;
@@ -68,7 +68,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   void ForgetLoops();
 
   sc_core::sc_module& pod_;
-  chip::Faults& faults_;
+  events::Faults& faults_;
   Recorder& recorder_;
   std::vector<steady::Stateful*> modules_;
   sc_core::sc_event look_;

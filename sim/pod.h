@@ -26,8 +26,8 @@
 #include "configs/config.h"
 #include "configs/hosts.h"
 #include "models/chip/device.h"
-#include "models/chip/faults.h"
-#include "models/chip/fluid.h"
+#include "models/events/faults.h"
+#include "models/events/fluid.h"
 #include "models/chip/host_link.h"
 #include "models/chip/nic.h"
 #include "models/ici/router.h"
@@ -47,11 +47,11 @@ struct PodContext {
   const Classes& classes;
   bool every_step = false;
   const std::vector<isa::StreamId>& stream_ids;
-  chip::Fluid& fluid;
+  events::Fluid& fluid;
   const ici::Fabric& fabric;
   const std::vector<chip::HostLink*>& host_links;  // per chip, representatives only
   chip::LoopListener* loops = nullptr;             // null: every pass is executed
-  chip::Faults& faults;
+  events::Faults& faults;
   Recorder& recorder;
 };
 
@@ -107,9 +107,9 @@ class Pod : public sc_core::sc_module {
 
   const configs::Config& config_;
   const Classes& classes_;
-  chip::Faults faults_;
+  events::Faults faults_;
   ici::Fabric fabric_;
-  chip::Fluid fluid_;
+  events::Fluid fluid_;
   std::vector<isa::StreamId> stream_ids_;
   std::vector<std::unique_ptr<Chip>> chips_;
   std::vector<chip::HostLink*> host_links_;

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 #include "models/timing/reduce_timing.h"
 
 namespace tpusim::sim {
 
-using chip::Now;
+using events::Now;
 
 namespace {
 
@@ -77,7 +77,7 @@ void DeviceRecorder::FlushSteps() {
   for (ShownRow& row : rows_) row.steps.Flush(recorder_.recording_);
 }
 
-void DeviceRecorder::LabelBegan(const chip::StreamRef& stream, int32_t op) {
+void DeviceRecorder::LabelBegan(const events::StreamRef& stream, int32_t op) {
   const Picoseconds now = Now();
   const Picoseconds compute = ComputeUpTo(now);
   if (stream.id.kind == isa::StreamKind::kTensorCore) ++run_;
@@ -91,7 +91,7 @@ void DeviceRecorder::LabelBegan(const chip::StreamRef& stream, int32_t op) {
   }
 }
 
-void DeviceRecorder::LabelEnded(const chip::StreamRef& stream, int32_t op) {
+void DeviceRecorder::LabelEnded(const events::StreamRef& stream, int32_t op) {
   const OpenLabel label = open_[stream.ordinal].back();
   open_[stream.ordinal].pop_back();
   TPUSIM_CHECK(label.op == op, "labels do not nest");
@@ -153,7 +153,7 @@ void DeviceRecorder::TransferEnded(int32_t channel, int32_t op, int64_t step, Pi
   ShowStep(Track::kHbmDma, channel, span);
 }
 
-void DeviceRecorder::RepeatBegan(const chip::RepeatingCore& core) { repeating_ = &core; }
+void DeviceRecorder::RepeatBegan(const events::RepeatingCore& core) { repeating_ = &core; }
 
 void DeviceRecorder::RepeatEnded(int32_t op, Picoseconds until, Picoseconds mxu, Picoseconds vpu,
                                  Picoseconds compute, Bytes hbm) {

@@ -28,7 +28,7 @@
 
 #include "configs/topology.h"
 #include "models/chip/device.h"
-#include "models/chip/probe.h"
+#include "models/events/probe.h"
 #include "models/flow/network.h"
 #include "models/ici/router.h"
 #include "models/isa/program.h"
@@ -61,18 +61,18 @@ class BusyUnion {
 
 class Recorder;
 
-class DeviceRecorder : public chip::Probe {
+class DeviceRecorder : public events::Probe {
  public:
   // `shown`: the devices of its class whose spans are kept.
   DeviceRecorder(Recorder& recorder, int32_t device, std::vector<int32_t> shown);
 
-  void LabelBegan(const chip::StreamRef& stream, int32_t op) override;
-  void LabelEnded(const chip::StreamRef& stream, int32_t op) override;
+  void LabelBegan(const events::StreamRef& stream, int32_t op) override;
+  void LabelEnded(const events::StreamRef& stream, int32_t op) override;
   void BlockBegan(int32_t op, int64_t step, Picoseconds start, Picoseconds mxu,
                   Picoseconds vpu) override;
   void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start, Picoseconds end,
                      Bytes bytes, Bytes hbm) override;
-  void RepeatBegan(const chip::RepeatingCore& core) override;
+  void RepeatBegan(const events::RepeatingCore& core) override;
   void RepeatEnded(int32_t op, Picoseconds until, Picoseconds mxu, Picoseconds vpu,
                    Picoseconds compute, Bytes hbm) override;
   bool WantsEverything() const override { return !shown_.empty(); }
@@ -126,7 +126,7 @@ class DeviceRecorder : public chip::Probe {
   std::vector<int32_t> changed_;              // per operation, the last mark before its change
   std::vector<std::vector<OpenLabel>> open_;  // per stream
   BusyUnion compute_;
-  const chip::RepeatingCore* repeating_ = nullptr;
+  const events::RepeatingCore* repeating_ = nullptr;
   int32_t in_flight_ = 0;
   Picoseconds in_flight_since_{0};
   Picoseconds in_flight_compute_{0};

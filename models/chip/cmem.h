@@ -10,15 +10,15 @@
 #include "absl/status/status.h"
 #include "configs/chip.h"
 #include "configs/units.h"
-#include "models/steady/state.h"
-#include "models/chip/fluid.h"
 #include "models/chip/live_bytes.h"
+#include "models/events/fluid.h"
+#include "models/steady/state.h"
 
 namespace tpusim::chip {
 
 class Cmem : public sc_core::sc_module, public steady::Stateful {
  public:
-  Cmem(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
+  Cmem(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params);
 
   // nullopt: the chip has none.
   const std::optional<flow::ResourceId>& resource() const { return resource_; }

@@ -76,9 +76,9 @@ Device::Device(const DeviceContext& context)
     std::string name = StreamName(id);
     name.pop_back();
     name[name.find('[')] = '_';
-    owned_streams_.push_back(
-        std::make_unique<Stream>(NameOf(("stream_" + name).c_str(), context).c_str(), parts,
-                                 StreamRef{id, static_cast<int32_t>(owned_streams_.size())}));
+    owned_streams_.push_back(std::make_unique<Stream>(
+        NameOf(("stream_" + name).c_str(), context).c_str(), parts,
+        events::StreamRef{id, static_cast<int32_t>(owned_streams_.size())}));
     streams_.push_back(owned_streams_.back().get());
   }
 }

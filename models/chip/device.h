@@ -25,12 +25,12 @@ struct DeviceContext {
   const configs::ChipParams& params;
   const isa::PodProgram& program;
   const std::vector<isa::StreamId>& stream_ids;  // tensor_core[0] first
-  Fluid& fluid;
+  events::Fluid& fluid;
   HostLink& host_link;
   NetworkPort& network;
   LoopListener* loops = nullptr;  // null: no listener
-  Faults& faults;
-  Probe& probe;
+  events::Faults& faults;
+  events::Probe& probe;
 };
 
 class Device {

@@ -7,13 +7,13 @@
 #include <systemc>
 
 #include "configs/chip.h"
-#include "models/chip/fluid.h"
+#include "models/events/fluid.h"
 
 namespace tpusim::chip {
 
 class DieLink : public sc_core::sc_module {
  public:
-  DieLink(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
+  DieLink(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params);
 
   flow::ResourceId resource() const { return resource_; }
 

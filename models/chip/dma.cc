@@ -5,7 +5,7 @@
 #include <cmath>
 #include <span>
 
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 
 namespace tpusim::chip {
 namespace {
@@ -20,8 +20,8 @@ double VmemCopyRate(const configs::ChipParams& params) {
 
 }  // namespace
 
-Dma::Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm, const Cmem& cmem,
-         const configs::ChipParams& params, Probe& probe)
+Dma::Dma(sc_core::sc_module_name name, events::Fluid& fluid, const Hbm& hbm, const Cmem& cmem,
+         const configs::ChipParams& params, events::Probe& probe)
     : sc_module(name),
       fluid_(fluid),
       hbm_(hbm),
@@ -40,7 +40,7 @@ int32_t Dma::OpenChannel() {
 }
 
 void Dma::Issue(int32_t channel, const Transfer& transfer) {
-  channels_[channel].queue.push_back({transfer, Now() + StartLatency(transfer.write),
+  channels_[channel].queue.push_back({transfer, events::Now() + StartLatency(transfer.write),
                                       static_cast<double>(transfer.bytes.value())});
   Serve(channel);
 }
@@ -99,7 +99,7 @@ bool Dma::CanSuspend(int32_t index) const {
 
 ChannelState Dma::Suspend(int32_t index) {
   Channel& channel = channels_[index];
-  const Picoseconds now = Now();
+  const Picoseconds now = events::Now();
   ChannelState state;
   for (const Queued& queued : channel.queue) {
     state.queue.push_back(
@@ -160,7 +160,7 @@ void Dma::EndBulk(int32_t index, double hbm, double cmem) {
 
 void Dma::Resume(int32_t index, const ChannelState& state) {
   Channel& channel = channels_[index];
-  const Picoseconds now = Now();
+  const Picoseconds now = events::Now();
   for (const Outstanding& outstanding : state.queue) {
     channel.queue.push_back({outstanding.transfer, now + outstanding.wait, outstanding.bytes});
   }
@@ -174,8 +174,8 @@ void Dma::Resume(int32_t index, const ChannelState& state) {
 }
 
 double Dma::Carried() {
-  double sum = fluid_.network().CarriedUntil(Now(), hbm_.resource());
-  if (cmem_.resource()) sum += fluid_.network().CarriedUntil(Now(), *cmem_.resource());
+  double sum = fluid_.network().CarriedUntil(events::Now(), hbm_.resource());
+  if (cmem_.resource()) sum += fluid_.network().CarriedUntil(events::Now(), *cmem_.resource());
   return sum;
 }
 
@@ -204,7 +204,7 @@ Picoseconds Dma::NextOtherCompletion(int32_t index) const {
   return next;
 }
 
-void Dma::Watch(ConditionsListener* listener) {
+void Dma::Watch(events::ConditionsListener* listener) {
   fluid_.Watch(hbm_.resource(), listener);
   if (cmem_.resource()) fluid_.Watch(*cmem_.resource(), listener);
 }
@@ -219,7 +219,7 @@ void Dma::Serve(int32_t index) {
   Channel& channel = channels_[index];
   if (channel.moving || channel.delayed || channel.queue.empty()) return;
   const Picoseconds ready = ReadyAt(channel);
-  if (ready > Now()) {
+  if (ready > events::Now()) {
     channel.delayed = true;
     delays_.Push(ready, static_cast<uint64_t>(index));
     return;
@@ -231,7 +231,7 @@ void Dma::Move(int32_t index) {
   Channel& channel = channels_[index];
   const Queued& front = channel.queue.front();
   channel.moving = true;
-  channel.began = Now();
+  channel.began = events::Now();
   channel.flow = Start(index, front.bytes, front.transfer);
   channel.flows += Counts(front.transfer);
 }
@@ -267,11 +267,11 @@ void Dma::FlowEnded(uint64_t index) {
   const Transfer done = channel.queue.front().transfer;
   channel.queue.erase(channel.queue.begin());
   channel.moving = false;
-  channel.free = Now() + turnaround_;
+  channel.free = events::Now() + turnaround_;
   channel.ended += done.touched;
   channel.flows += Counts(done);
-  probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, channel.began, Now(),
-                       done.bytes, done.touched.hbm);
+  probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, channel.began,
+                       events::Now(), done.bytes, done.touched.hbm);
   Serve(static_cast<int32_t>(index));
   done.listener->TransferEnded(done.tag);
 }

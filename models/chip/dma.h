@@ -23,11 +23,11 @@
 
 #include "configs/chip.h"
 #include "models/chip/cmem.h"
-#include "models/chip/delay_queue.h"
-#include "models/chip/fluid.h"
 #include "models/chip/hbm.h"
-#include "models/chip/probe.h"
-#include "models/chip/sim_time.h"
+#include "models/events/delay_queue.h"
+#include "models/events/fluid.h"
+#include "models/events/probe.h"
+#include "models/events/sim_time.h"
 #include "models/isa/program.h"
 #include "models/timing/memory_bytes.h"
 
@@ -69,12 +69,12 @@ struct ChannelState {
 };
 
 class Dma : public sc_core::sc_module,
-            public FlowListener,
-            public DelayListener,
+            public events::FlowListener,
+            public events::DelayListener,
             public steady::Stateful {
  public:
-  Dma(sc_core::sc_module_name name, Fluid& fluid, const Hbm& hbm, const Cmem& cmem,
-      const configs::ChipParams& params, Probe& probe);
+  Dma(sc_core::sc_module_name name, events::Fluid& fluid, const Hbm& hbm, const Cmem& cmem,
+      const configs::ChipParams& params, events::Probe& probe);
 
   // While building: a channel for one more stream.
   int32_t OpenChannel();
@@ -109,7 +109,7 @@ class Dma : public sc_core::sc_module,
   uint64_t OtherPopulation(int32_t channel) const;
   double OtherRates(int32_t channel) const;                // of them, as last solved
   Picoseconds NextOtherCompletion(int32_t channel) const;  // as things are
-  void Watch(ConditionsListener* listener);
+  void Watch(events::ConditionsListener* listener);
 
   Picoseconds turnaround() const { return turnaround_; }
   Picoseconds StartLatency(bool write) const {
@@ -154,17 +154,17 @@ class Dma : public sc_core::sc_module,
   // How many memories count the starts and ends of its flow.
   static uint64_t Counts(const Transfer& transfer);
 
-  Fluid& fluid_;
+  events::Fluid& fluid_;
   const Hbm& hbm_;
   const Cmem& cmem_;
   const configs::ChipParams& params_;
-  Probe& probe_;
+  events::Probe& probe_;
   const Picoseconds start_latency_;
   const Picoseconds write_start_latency_;
   const Picoseconds turnaround_;
   const double vmem_copy_rate_;
   std::vector<Channel> channels_;
-  DelayQueue delays_;
+  events::DelayQueue delays_;
 };
 
 }  // namespace tpusim::chip

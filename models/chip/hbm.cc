@@ -8,7 +8,7 @@
 
 namespace tpusim::chip {
 
-Hbm::Hbm(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params)
+Hbm::Hbm(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params)
     : sc_module(name),
       rate_(timing::HbmRate(params)),
       usable_(params.hbm.bytes - params.hbm.reserved_bytes),

@@ -9,14 +9,14 @@
 #include "absl/status/status.h"
 #include "configs/chip.h"
 #include "configs/units.h"
+#include "models/events/fluid.h"
 #include "models/steady/state.h"
-#include "models/chip/fluid.h"
 
 namespace tpusim::chip {
 
 class Hbm : public sc_core::sc_module, public steady::Stateful {
  public:
-  Hbm(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
+  Hbm(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params);
 
   flow::ResourceId resource() const { return resource_; }
   BytesPerSecond rate() const { return rate_; }

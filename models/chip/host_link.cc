@@ -3,12 +3,12 @@
 #include <array>
 #include <string>
 
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 
 namespace tpusim::chip {
 
-HostLink::HostLink(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params,
-                   int64_t copies)
+HostLink::HostLink(sc_core::sc_module_name name, events::Fluid& fluid,
+                   const configs::ChipParams& params, int64_t copies)
     : sc_module(name),
       fluid_(fluid),
       latency_(params.host.pcie_latency),
@@ -19,7 +19,7 @@ HostLink::HostLink(sc_core::sc_module_name name, Fluid& fluid, const configs::Ch
       delays_("delays", this) {}
 
 void HostLink::Issue(const Hbm& hbm, int64_t copies, const isa::HostDma& dma, int32_t op,
-                     Probe& probe, TransferListener* listener, uint64_t tag) {
+                     events::Probe& probe, TransferListener* listener, uint64_t tag) {
   uint32_t slot;
   if (free_.empty()) {
     slot = static_cast<uint32_t>(pending_.size());
@@ -28,8 +28,8 @@ void HostLink::Issue(const Hbm& hbm, int64_t copies, const isa::HostDma& dma, in
     slot = free_.back();
     free_.pop_back();
   }
-  pending_[slot] = {&hbm, copies, dma, op, &probe, listener, tag, Now()};
-  delays_.Push(Now() + latency_, slot);
+  pending_[slot] = {&hbm, copies, dma, op, &probe, listener, tag, events::Now()};
+  delays_.Push(events::Now() + latency_, slot);
 }
 
 void HostLink::DelayEnded(uint64_t slot) {

@@ -11,26 +11,26 @@
 #include <vector>
 
 #include "configs/chip.h"
-#include "models/chip/delay_queue.h"
 #include "models/chip/dma.h"
-#include "models/chip/fluid.h"
 #include "models/chip/hbm.h"
-#include "models/chip/probe.h"
+#include "models/events/delay_queue.h"
+#include "models/events/fluid.h"
+#include "models/events/probe.h"
 
 namespace tpusim::chip {
 
 class HostLink : public sc_core::sc_module,
-                 public FlowListener,
-                 public DelayListener,
+                 public events::FlowListener,
+                 public events::DelayListener,
                  public steady::Stateful {
  public:
   // Stands for `copies` equal ones.
-  HostLink(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params,
+  HostLink(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
            int64_t copies);
 
   // From or to a device that stands for `copies` equal ones.
-  void Issue(const Hbm& hbm, int64_t copies, const isa::HostDma& dma, int32_t op, Probe& probe,
-             TransferListener* listener, uint64_t tag);
+  void Issue(const Hbm& hbm, int64_t copies, const isa::HostDma& dma, int32_t op,
+             events::Probe& probe, TransferListener* listener, uint64_t tag);
 
   flow::ResourceId to_host() const { return to_host_; }
   flow::ResourceId from_host() const { return from_host_; }
@@ -52,13 +52,13 @@ class HostLink : public sc_core::sc_module,
     int64_t copies = 1;
     isa::HostDma dma;
     int32_t op = -1;
-    Probe* probe = nullptr;
+    events::Probe* probe = nullptr;
     TransferListener* listener = nullptr;
     uint64_t tag = 0;
     Picoseconds began;
   };
 
-  Fluid& fluid_;
+  events::Fluid& fluid_;
   const Picoseconds latency_;
   const double rate_;
   const int64_t copies_;
@@ -66,7 +66,7 @@ class HostLink : public sc_core::sc_module,
   const flow::ResourceId from_host_;
   std::vector<Pending> pending_;
   std::vector<uint32_t> free_;
-  DelayQueue delays_;
+  events::DelayQueue delays_;
 };
 
 }  // namespace tpusim::chip

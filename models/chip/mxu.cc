@@ -1,6 +1,6 @@
 #include "models/chip/mxu.h"
 
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 
 namespace tpusim::chip {
 

@@ -9,7 +9,7 @@
 #include <systemc>
 
 #include "configs/units.h"
-#include "models/chip/slot.h"
+#include "models/events/slot.h"
 
 namespace tpusim::chip {
 
@@ -22,7 +22,7 @@ class Mxu : public sc_core::sc_module, public steady::Stateful {
   Picoseconds busy() const { return slot_.busy(); }
 
  private:
-  Slot slot_;
+  events::Slot slot_;
 };
 
 }  // namespace tpusim::chip

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "models/chip/probe.h"
+#include "models/events/probe.h"
 #include "models/isa/program.h"
 
 namespace tpusim::chip {
@@ -14,7 +14,7 @@ class NetworkPort {
  public:
   // Both return at once; flags tell the ends. `device` is the sender.
   virtual void Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
-                    const StreamRef& stream, int32_t op) = 0;
+                    const events::StreamRef& stream, int32_t op) = 0;
   virtual void Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route) = 0;
 
  protected:

@@ -4,7 +4,7 @@
 
 namespace tpusim::chip {
 
-Nic::Nic(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params,
+Nic::Nic(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
          int64_t chips, int64_t copies)
     : sc_module(name),
       egress_(fluid.network().AddResource(

@@ -9,16 +9,16 @@
 
 #include "configs/chip.h"
 #include "configs/units.h"
-#include "models/chip/fluid.h"
-#include "models/chip/traffic.h"
+#include "models/events/fluid.h"
+#include "models/events/traffic.h"
 
 namespace tpusim::chip {
 
 class Nic : public sc_core::sc_module, public steady::Stateful {
  public:
   // Of a host with so many chips; stands for `copies` equal ones.
-  Nic(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params, int64_t chips,
-      int64_t copies);
+  Nic(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
+      int64_t chips, int64_t copies);
 
   flow::ResourceId egress() const { return egress_; }
   flow::ResourceId ingress() const { return ingress_; }
@@ -36,7 +36,7 @@ class Nic : public sc_core::sc_module, public steady::Stateful {
   const flow::ResourceId egress_;
   const flow::ResourceId ingress_;
   const int64_t copies_;
-  Traffic traffic_;  // over all copies
+  events::Traffic traffic_;  // over all copies
 };
 
 }  // namespace tpusim::chip

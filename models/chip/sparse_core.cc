@@ -6,7 +6,7 @@
 
 namespace tpusim::chip {
 
-SparseCore::SparseCore(sc_core::sc_module_name name, Fluid& fluid,
+SparseCore::SparseCore(sc_core::sc_module_name name, events::Fluid& fluid,
                        const configs::ChipParams& params)
     : sc_module(name),
       adds_(fluid.network().AddResource(std::string(this->name()) + ".adds",

@@ -8,13 +8,13 @@
 #include <systemc>
 
 #include "configs/chip.h"
-#include "models/chip/fluid.h"
+#include "models/events/fluid.h"
 
 namespace tpusim::chip {
 
 class SparseCore : public sc_core::sc_module {
  public:
-  SparseCore(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
+  SparseCore(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params);
 
   // Capacity in additions per second (timing::AddsPerSecond).
   flow::ResourceId adds() const { return adds_; }

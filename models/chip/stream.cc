@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "configs/status_macros.h"
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 #include "models/timing/kernel_timing.h"
 #include "models/timing/memory_bytes.h"
 
@@ -64,7 +64,7 @@ void Tokens::Visit(steady::StateVisitor& visitor) {
   }
 }
 
-Stream::Stream(sc_core::sc_module_name name, const DeviceParts& parts, const StreamRef& ref)
+Stream::Stream(sc_core::sc_module_name name, const DeviceParts& parts, const events::StreamRef& ref)
     : sc_module(name), parts_(parts), ref_(ref), channel_(parts.dma.OpenChannel()) {
   SC_HAS_PROCESS(Stream);
   SC_METHOD(Run);
@@ -100,13 +100,13 @@ bool Stream::Fail(absl::Status status) {
 }
 
 void Stream::Enter(const isa::Body& body, int64_t times, bool told) {
-  if (times > 0 && !body.empty()) frames_.push_back({&body, 0, times - 1, told, Now()});
+  if (times > 0 && !body.empty()) frames_.push_back({&body, 0, times - 1, told, events::Now()});
 }
 
 void Stream::WakeAfter(Picoseconds delay) {
   timed_ = true;
-  wakes_at_ = Now() + delay;
-  wake_.notify(ScTime(delay));
+  wakes_at_ = events::Now() + delay;
+  wake_.notify(events::ScTime(delay));
 }
 
 void Stream::Visit(steady::StateVisitor& visitor) {
@@ -138,7 +138,7 @@ void Stream::Visit(steady::StateVisitor& visitor) {
   visitor.Same(timed_);
   if (!timed_ || !visitor.Pending(wakes_at_)) return;
   wake_.cancel();
-  wake_.notify(ScTime(wakes_at_ - Now()));
+  wake_.notify(events::ScTime(wakes_at_ - events::Now()));
 }
 
 void Stream::Run() {

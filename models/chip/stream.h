@@ -20,15 +20,15 @@
 
 #include "configs/chip.h"
 #include "models/chip/dma.h"
-#include "models/chip/faults.h"
 #include "models/chip/hbm.h"
 #include "models/chip/host_link.h"
 #include "models/chip/loop_listener.h"
 #include "models/chip/network_port.h"
-#include "models/chip/probe.h"
 #include "models/chip/sync_flags.h"
 #include "models/chip/tensor_core.h"
 #include "models/chip/vmem.h"
+#include "models/events/faults.h"
+#include "models/events/probe.h"
 #include "models/isa/program.h"
 #include "models/steady/state.h"
 
@@ -74,8 +74,8 @@ struct DeviceParts {
   NetworkPort& network;
   SyncFlags& flags;
   Tokens& tokens;
-  Faults& faults;
-  Probe& probe;
+  events::Faults& faults;
+  events::Probe& probe;
   const std::vector<Stream*>& streams;  // of the device
   LoopListener* loops = nullptr;        // null: no listener
 };
@@ -86,13 +86,13 @@ class Stream : public sc_core::sc_module,
                public FlagListener,
                public steady::Stateful {
  public:
-  Stream(sc_core::sc_module_name name, const DeviceParts& parts, const StreamRef& ref);
+  Stream(sc_core::sc_module_name name, const DeviceParts& parts, const events::StreamRef& ref);
 
   // Queues a body; `token` -1 is the program itself. The body must outlive the run.
   void Enqueue(const isa::Body& body, int32_t token);
   void Wake();
 
-  const StreamRef& ref() const { return ref_; }
+  const events::StreamRef& ref() const { return ref_; }
   int64_t retired() const { return retired_; }
 
   // Why the stream sleeps, for the report of a deadlock.
@@ -148,15 +148,15 @@ class Stream : public sc_core::sc_module,
   void WakeAfter(Picoseconds delay);
 
   const DeviceParts parts_;
-  const StreamRef ref_;
+  const events::StreamRef ref_;
   const int32_t channel_;
   sc_core::sc_event wake_;
   std::deque<Queued> queue_;
   std::vector<Frame> frames_;
   std::vector<int32_t> labels_;
   int32_t token_ = -1;
-  bool active_ = false;       // a body of the queue is being executed
-  bool timed_ = false;        // asleep until wakes_at_
+  bool active_ = false;  // a body of the queue is being executed
+  bool timed_ = false;   // asleep until wakes_at_
   Picoseconds wakes_at_{0};
   Blocked blocked_ = Blocked::kNo;
   int32_t blocked_on_ = -1;

@@ -44,7 +44,7 @@ class SyncFlags {
     FlagListener* listener = nullptr;
   };
   std::vector<int64_t> counts_;
-  int64_t raised_ = 0;            // flags that are not at zero
+  int64_t raised_ = 0;           // flags that are not at zero
   std::vector<Waiter> waiters_;  // oldest first; at most one per stream
 };
 

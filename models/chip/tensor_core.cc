@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 #include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_timing.h"
 
@@ -27,7 +27,7 @@ constexpr Picoseconds kForever(int64_t{1} << 62);
 }  // namespace
 
 TensorCore::TensorCore(sc_core::sc_module_name name, const configs::ChipParams& params,
-                       const TensorCoreParts& parts, bool every_step, Probe& probe)
+                       const TensorCoreParts& parts, bool every_step, events::Probe& probe)
     : sc_module(name), params_(params), parts_(parts), every_step_(every_step), probe_(probe) {
   SC_HAS_PROCESS(TensorCore);
   SC_METHOD(TimerFired);
@@ -36,8 +36,8 @@ TensorCore::TensorCore(sc_core::sc_module_name name, const configs::ChipParams& 
 }
 
 void TensorCore::SetTimer(Picoseconds after) {
-  fires_at_ = Now() + after;
-  timer_.notify(ScTime(after));
+  fires_at_ = events::Now() + after;
+  timer_.notify(events::ScTime(after));
 }
 
 bool TensorCore::Timed() const {
@@ -53,7 +53,7 @@ void TensorCore::Visit(steady::StateVisitor& visitor) {
   if (phase_ != Phase::kBlock) VisitKernel(visitor);
   if (!Timed() || !visitor.Pending(fires_at_)) return;
   timer_.cancel();
-  timer_.notify(ScTime(fires_at_ - Now()));
+  timer_.notify(events::ScTime(fires_at_ - events::Now()));
 }
 
 void TensorCore::VisitKernel(steady::StateVisitor& visitor) {
@@ -112,7 +112,7 @@ void TensorCore::Run(const isa::Block& block, int32_t op, WorkListener* listener
   op_ = op;
   Measure(block, ToTime(timing::TimeBlock(params_, block).total, params_.clock));
   phase_ = Phase::kBlock;
-  SetTimer(Begin(-1, 1, Now()));
+  SetTimer(Begin(-1, 1, events::Now()));
 }
 
 absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t channel,
@@ -124,7 +124,7 @@ absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t chan
   op_ = op;
   channel_ = channel;
   kernel_ = &kernel;
-  kernel_began_ = Now();
+  kernel_began_ = events::Now();
   Measure(kernel.block, timing::StepTime(params_, kernel.block));
   pipeline_.Reset(kernel);
   work_ = Work();
@@ -189,12 +189,12 @@ void TensorCore::TimerFired() {
 void TensorCore::TryStep() {
   if (!pipeline_.Ready()) return;
   phase_ = Phase::kStep;
-  SetTimer(Begin(pipeline_.step(), pipeline_.Fraction(), Now()));
-  if (logging_) log_.Add(StepLog::Kind::kBlockBegan, Now(), compute_);
+  SetTimer(Begin(pipeline_.step(), pipeline_.Fraction(), events::Now()));
+  if (logging_) log_.Add(StepLog::Kind::kBlockBegan, events::Now(), compute_);
 }
 
 void TensorCore::EndStep() {
-  if (logging_) log_.Add(StepLog::Kind::kStepEnded, Now());
+  if (logging_) log_.Add(StepLog::Kind::kStepEnded, events::Now());
   const bool more = pipeline_.EndStep();
   IssueMoves();
   if (!more) {
@@ -217,7 +217,7 @@ void TensorCore::TryEnd() {
 }
 
 void TensorCore::TransferEnded(uint64_t number) {
-  if (logging_) log_.Add(StepLog::Kind::kTransferEnded, Now());
+  if (logging_) log_.Add(StepLog::Kind::kTransferEnded, events::Now());
   pipeline_.EndTransfer(number);
   if (phase_ == Phase::kWaitData) TryStep();
   if (phase_ == Phase::kDrain) TryEnd();
@@ -232,14 +232,14 @@ void TensorCore::ForgetIterations() {
 
 TensorCore::Boundary& TensorCore::Observe(int64_t step) {
   observed_.step = step;
-  observed_.at = Now();
+  observed_.at = events::Now();
   observed_.log = log_.size();
   observed_.work = work_;
   observed_.work.moved = parts_.dma.Ended(channel_);
   observed_.others = parts_.dma.OtherPopulation(channel_);
   observed_.others_rate = parts_.dma.OtherRates(channel_);
   observed_.carried = parts_.dma.Carried();
-  auto reader = steady::StateVisitor::Read(Now(), std::move(observed_.state));
+  auto reader = steady::StateVisitor::Read(events::Now(), std::move(observed_.state));
   pipeline_.Visit(reader);
   parts_.dma.VisitAlone(channel_, reader);
   observed_.state = reader.TakeSnapshot();
@@ -321,7 +321,7 @@ void TensorCore::ConditionsChanged() {
                           static_cast<double>(repeat_.iteration.period.value());
   // What changed when the flow of this core did is no other condition, if they get
   // what they had.
-  if (Now() == repeat_.began && parts_.dma.OtherPopulation(channel_) == repeat_.others &&
+  if (events::Now() == repeat_.began && parts_.dma.OtherPopulation(channel_) == repeat_.others &&
       !parts_.dma.BulkIsSlowed(channel_, rounding)) {
     const double rate = parts_.dma.OtherRates(channel_);
     const double own = static_cast<double>(repeat_.iteration.work.moved.Total().value()) /
@@ -334,7 +334,7 @@ void TensorCore::ConditionsChanged() {
 }
 
 Picoseconds TensorCore::ComputeSoFar() const {
-  return log_.ComputeUntil(repeat_.iteration, repeat_.began, Now());
+  return log_.ComputeUntil(repeat_.iteration, repeat_.began, events::Now());
 }
 
 struct TensorCore::Channel {
@@ -379,7 +379,7 @@ struct TensorCore::Channel {
 void TensorCore::EndRepeat() {
   using Kind = StepLog::Kind;
   timer_.cancel();
-  const Picoseconds now = Now();
+  const Picoseconds now = events::Now();
   const StepLog::Iteration& iteration = repeat_.iteration;
   const bool moves = !iteration.work.moved.empty();
   if (moves) parts_.dma.Watch(nullptr);

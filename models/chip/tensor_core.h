@@ -37,11 +37,11 @@
 #include "models/chip/dma.h"
 #include "models/chip/kernel_pipeline.h"
 #include "models/chip/mxu.h"
-#include "models/chip/probe.h"
 #include "models/chip/step_log.h"
 #include "models/chip/vmem.h"
 #include "models/chip/vpu.h"
 #include "models/chip/xlu.h"
+#include "models/events/probe.h"
 #include "models/isa/program.h"
 
 namespace tpusim::chip {
@@ -65,12 +65,12 @@ struct TensorCoreParts {
 
 class TensorCore : public sc_core::sc_module,
                    public TransferListener,
-                   public ConditionsListener,
-                   public RepeatingCore,
+                   public events::ConditionsListener,
+                   public events::RepeatingCore,
                    public steady::Stateful {
  public:
   TensorCore(sc_core::sc_module_name name, const configs::ChipParams& params,
-             const TensorCoreParts& parts, bool every_step, Probe& probe);
+             const TensorCoreParts& parts, bool every_step, events::Probe& probe);
 
   // The core must be idle. The listener is called at the end, once; the kernel
   // must live until then. Transfers go through `channel` of the DMA engine.
@@ -131,7 +131,7 @@ class TensorCore : public sc_core::sc_module,
   const configs::ChipParams& params_;
   const TensorCoreParts parts_;
   const bool every_step_;
-  Probe& probe_;
+  events::Probe& probe_;
   sc_core::sc_event timer_;
   Picoseconds fires_at_{0};  // the timer
 

@@ -12,9 +12,9 @@
 #include "absl/status/status.h"
 #include "configs/chip.h"
 #include "configs/units.h"
-#include "models/steady/state.h"
 #include "models/chip/live_bytes.h"
 #include "models/isa/program.h"
+#include "models/steady/state.h"
 
 namespace tpusim::chip {
 

@@ -14,14 +14,14 @@
 
 #include "configs/chip.h"
 #include "configs/units.h"
-#include "models/chip/fluid.h"
-#include "models/chip/slot.h"
+#include "models/events/fluid.h"
+#include "models/events/slot.h"
 
 namespace tpusim::chip {
 
 class Vpu : public sc_core::sc_module, public steady::Stateful {
  public:
-  Vpu(sc_core::sc_module_name name, Fluid& fluid, const configs::ChipParams& params);
+  Vpu(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params);
 
   void Occupy(Picoseconds start, Picoseconds duration);
   void Visit(steady::StateVisitor& visitor) override { slot_.Visit(visitor); }
@@ -30,7 +30,7 @@ class Vpu : public sc_core::sc_module, public steady::Stateful {
   flow::ResourceId adds() const { return adds_; }
 
  private:
-  Slot slot_;
+  events::Slot slot_;
   flow::ResourceId adds_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 
 namespace tpusim::chip {
 

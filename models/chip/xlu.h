@@ -7,7 +7,7 @@
 
 #include "configs/chip.h"
 #include "configs/units.h"
-#include "models/chip/slot.h"
+#include "models/events/slot.h"
 
 namespace tpusim::chip {
 
@@ -24,7 +24,7 @@ class Xlu : public sc_core::sc_module, public steady::Stateful {
 
  private:
   const configs::ChipParams& params_;
-  Slot slot_;
+  events::Slot slot_;
 };
 
 }  // namespace tpusim::chip

@@ -10,15 +10,15 @@
 
 #include "configs/topology.h"
 #include "configs/units.h"
-#include "models/chip/fluid.h"
-#include "models/chip/traffic.h"
+#include "models/events/fluid.h"
+#include "models/events/traffic.h"
 
 namespace tpusim::ici {
 
 class Link : public sc_core::sc_module, public steady::Stateful {
  public:
   // Represents all links of its class.
-  Link(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::Link& id,
+  Link(sc_core::sc_module_name name, events::Fluid& fluid, const configs::Link& id,
        BytesPerSecond rate);
 
   const configs::Link& id() const { return id_; }
@@ -33,7 +33,7 @@ class Link : public sc_core::sc_module, public steady::Stateful {
  private:
   const configs::Link id_;
   const flow::ResourceId resource_;
-  chip::Traffic traffic_;
+  events::Traffic traffic_;
 };
 
 }  // namespace tpusim::ici

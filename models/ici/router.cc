@@ -4,7 +4,7 @@
 #include <string>
 
 #include "configs/status_macros.h"
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 #include "models/timing/collective_timing.h"
 #include "models/timing/reduce_timing.h"
 
@@ -19,9 +19,9 @@ std::string LinkName(configs::Direction direction) {
 
 }  // namespace
 
-Router::Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::ChipParams& params,
-               int64_t chip, const LinkRates& links, const isa::PodProgram& program,
-               const Fabric& fabric, FabricProbe& probe)
+Router::Router(sc_core::sc_module_name name, events::Fluid& fluid,
+               const configs::ChipParams& params, int64_t chip, const LinkRates& links,
+               const isa::PodProgram& program, const Fabric& fabric, FabricProbe& probe)
     : sc_module(name),
       fluid_(fluid),
       params_(params),
@@ -85,7 +85,7 @@ void Router::UseReceiver(const isa::Rdma& rdma, const Fabric::Path::Receiver& re
 }
 
 void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
-                  const chip::StreamRef& stream, int32_t op) {
+                  const events::StreamRef& stream, int32_t op) {
   const uint32_t slot = NewSlot();
   Pending& pending = pending_[slot];
   pending.route = rdma.route;
@@ -98,7 +98,7 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
   record.route = &route;
   record.stream = stream;
   record.op = op;
-  record.start = chip::Now();
+  record.start = events::Now();
 
   const Fabric::Endpoint& source = fabric_.devices[device];
   const Fabric::Path& path = fabric_.PathOf(device, rdma.route);
@@ -129,7 +129,7 @@ void Router::FlowEnded(uint64_t slot) {
     crossing.link->Received(rdma.bytes * crossing.flows);
   }
   if (fabric_.flights != nullptr) fabric_.flights->FlightEnds(record.source, rdma.route, record.op);
-  record.end = chip::Now();
+  record.end = events::Now();
   if (record.route->dcn) fabric_.devices[record.destination].nic->Received(rdma.bytes, senders);
   record.arrival = record.end + Latency(record.source, rdma.route);
   if (rdma.reduce) {
@@ -150,7 +150,7 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
   pending.record = RdmaRecord{};
   pending.record.source = device;
   pending.record.destination = route.peer;
-  arrivals_.Push(chip::Now() + Latency(device, signal.route), slot);
+  arrivals_.Push(events::Now() + Latency(device, signal.route), slot);
 }
 
 void Router::DelayEnded(uint64_t slot) {

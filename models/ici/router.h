@@ -41,9 +41,7 @@
 #include "absl/container/inlined_vector.h"
 #include "configs/chip.h"
 #include "configs/topology.h"
-#include "models/chip/delay_queue.h"
 #include "models/chip/die_link.h"
-#include "models/chip/fluid.h"
 #include "models/chip/hbm.h"
 #include "models/chip/host_link.h"
 #include "models/chip/network_port.h"
@@ -51,6 +49,8 @@
 #include "models/chip/sparse_core.h"
 #include "models/chip/sync_flags.h"
 #include "models/chip/vpu.h"
+#include "models/events/delay_queue.h"
+#include "models/events/fluid.h"
 #include "models/ici/link.h"
 
 namespace tpusim::ici {
@@ -61,7 +61,7 @@ struct RdmaRecord {
   int32_t destination = 0;
   const isa::Rdma* rdma = nullptr;
   const isa::RouteEnd* route = nullptr;
-  chip::StreamRef stream;  // of the sender
+  events::StreamRef stream;  // of the sender
   int32_t op = -1;
   Picoseconds start;    // issue = start of the flow
   Picoseconds end;      // last byte has left
@@ -141,16 +141,16 @@ using LinkRates = std::array<std::optional<BytesPerSecond>, configs::kDirections
 
 class Router : public sc_core::sc_module,
                public chip::NetworkPort,
-               public chip::FlowListener,
-               public chip::DelayListener,
+               public events::FlowListener,
+               public events::DelayListener,
                public steady::Stateful {
  public:
-  Router(sc_core::sc_module_name name, chip::Fluid& fluid, const configs::ChipParams& params,
+  Router(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
          int64_t chip, const LinkRates& links, const isa::PodProgram& program, const Fabric& fabric,
          FabricProbe& probe);
 
   void Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
-            const chip::StreamRef& stream, int32_t op) override;
+            const events::StreamRef& stream, int32_t op) override;
   void Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route) override;
 
   // Null where none was built.
@@ -177,7 +177,7 @@ class Router : public sc_core::sc_module,
   void UseReceiver(const isa::Rdma& rdma, const Fabric::Path::Receiver& receiver);
   uint32_t NewSlot();
 
-  chip::Fluid& fluid_;
+  events::Fluid& fluid_;
   const configs::ChipParams& params_;
   const isa::PodProgram& program_;
   const Fabric& fabric_;
@@ -186,7 +186,7 @@ class Router : public sc_core::sc_module,
   std::vector<Pending> pending_;
   std::vector<uint32_t> free_;
   std::vector<flow::Use> uses_;  // scratch
-  chip::DelayQueue arrivals_;
+  events::DelayQueue arrivals_;
 };
 
 }  // namespace tpusim::ici

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <systemc>
 
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 
 namespace tpusim::sim {
 namespace {
@@ -38,7 +38,7 @@ void InFlight::FlightEnds(int32_t device, int32_t route, int32_t op) {
   if (i < 0) {
     std::vector<Picoseconds>& ends =
         overlooked_[{route, op}][symmetry_.classes().devices.class_of[device]];
-    if (ends.size() < kMostEnds) ends.push_back(chip::Now());
+    if (ends.size() < kMostEnds) ends.push_back(events::Now());
     return;
   }
   if (--flights_[i] > 0) return;

@@ -13,13 +13,13 @@
 #include <unordered_set>
 #include <vector>
 
-#include "models/chip/fluid.h"
+#include "models/events/fluid.h"
 #include "models/ici/router.h"
 #include "sim/symmetry/symmetry.h"
 
 namespace tpusim::sim {
 
-class InFlight : public ici::FlightListener, public chip::SettleListener {
+class InFlight : public ici::FlightListener, public events::SettleListener {
  public:
   // Both must outlive it.
   InFlight(const Symmetry& symmetry, const isa::PodProgram& program);

@@ -7,6 +7,7 @@ import re
 
 ROOT = pathlib.Path(__file__).parents[2]
 WORKLOADS = ROOT / "workloads"
+MODELS = ROOT / "models"
 
 # The rooms of the compiler. A file includes its own room and those before it.
 ROOMS = [
@@ -25,6 +26,15 @@ ROOMS = [
     "lowering",
     "",  # the compiler itself
 ]
+
+# The rooms of the machine, in the same order.
+MODEL_ROOMS = ["isa", "steady", "timing", "flow", "events", "chip", "ici"]
+# Those that the compiler and plain tests link too.
+WITHOUT_SYSTEMC = ["isa", "steady", "timing", "flow"]
+# What the machine may include of the other folders.
+BELOW_MODELS = ["configs", "models"]
+FOLDERS = ["benchmarks", "configs", "models", "sim", "tests", "tools", "workloads"]
+
 MOST_LINES = 600
 
 # What says something else for every opcode may name many of them in a row.
@@ -70,11 +80,27 @@ def test_rooms_include_only_what_comes_before_them() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_rooms_of_the_machine_include_only_what_comes_before_them() -> None:
+    wrong = []
+    for path in sources(MODELS, ".h", ".cc"):
+        name = path.relative_to(ROOT)
+        text = path.read_text()
+        own = MODEL_ROOMS.index(path.relative_to(MODELS).parts[0])
+        for included in re.findall(r'#include "([^"]+)"', text):
+            folder, *rest = pathlib.PurePosixPath(included).parts
+            if folder in FOLDERS and folder not in BELOW_MODELS:
+                wrong.append(f"{name} includes {included}")
+            if folder == "models" and MODEL_ROOMS.index(rest[0]) > own:
+                wrong.append(f"{name} includes {included}")
+        if MODEL_ROOMS[own] in WITHOUT_SYSTEMC and "<systemc" in text:
+            wrong.append(f"{name} includes SystemC")
+    assert not wrong, "\n".join(wrong)
+
+
 def test_no_file_is_too_long() -> None:
-    folders = ["benchmarks", "configs", "models", "sim", "tests", "tools", "workloads"]
     long = [
         f"{path.relative_to(ROOT)}: {lines}"
-        for folder in folders
+        for folder in FOLDERS
         for path in sources(ROOT / folder, ".h", ".cc", ".py")
         if (lines := path.read_text().count("\n")) > MOST_LINES
     ]

@@ -48,7 +48,7 @@ TEST(Vmem, WindowsCountAsOftenAsTheyAreBuffered) {
 }
 
 TEST(Hbm, ServesItsEffectiveRateAndLeavesTheReserve) {
-  Fluid fluid("fluid");
+  events::Fluid fluid("fluid");
   Hbm hbm("hbm", fluid, Params());
   EXPECT_EQ(fluid.network().Capacity(hbm.resource()), 5e11);
   EXPECT_EQ(hbm.usable(), Bytes(800));

@@ -17,7 +17,7 @@ TEST(Router, OwnsTheLinksThatItIsGiven) {
   LinkRates links;
   links[static_cast<int>(Direction::kXMinus)] = BytesPerSecond(9e10);
   links[static_cast<int>(Direction::kYPlus)] = BytesPerSecond(5e10);
-  chip::Fluid fluid("fluid");
+  events::Fluid fluid("fluid");
   const isa::PodProgram program;
   const Fabric fabric;
   NoProbe probe;
@@ -32,7 +32,7 @@ TEST(Router, OwnsTheLinksThatItIsGiven) {
 }
 
 TEST(Link, CountsBytesAtBothEnds) {
-  chip::Fluid fluid("fluid");
+  events::Fluid fluid("fluid");
   Link link("link", fluid, {0, Direction::kXPlus}, BytesPerSecond(1e9));
   link.Sent(Bytes(100));
   link.Sent(Bytes(100));

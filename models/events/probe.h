@@ -2,15 +2,15 @@
 //
 // The machine does not know what is recorded; it says what happens, and the
 // recorder in sim/ keeps totals for every device and spans for some.
-#ifndef TPUSIM_MODELS_CHIP_PROBE_H_
-#define TPUSIM_MODELS_CHIP_PROBE_H_
+#ifndef TPUSIM_MODELS_EVENTS_PROBE_H_
+#define TPUSIM_MODELS_EVENTS_PROBE_H_
 
 #include <cstdint>
 
 #include "configs/units.h"
 #include "models/isa/program.h"
 
-namespace tpusim::chip {
+namespace tpusim::events {
 
 // A stream of a device: what it is, and its position among the device's streams.
 struct StreamRef {
@@ -57,6 +57,6 @@ class Probe {
   virtual void StreamFinished() = 0;
 };
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::events
 
-#endif  // TPUSIM_MODELS_CHIP_PROBE_H_
+#endif  // TPUSIM_MODELS_EVENTS_PROBE_H_

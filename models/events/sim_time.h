@@ -1,12 +1,12 @@
 // SystemC's clock in tpusim's units: both count whole picoseconds.
-#ifndef TPUSIM_MODELS_CHIP_SIM_TIME_H_
-#define TPUSIM_MODELS_CHIP_SIM_TIME_H_
+#ifndef TPUSIM_MODELS_EVENTS_SIM_TIME_H_
+#define TPUSIM_MODELS_EVENTS_SIM_TIME_H_
 
 #include <systemc>
 
 #include "configs/units.h"
 
-namespace tpusim::chip {
+namespace tpusim::events {
 
 // SystemC's default resolution is 1 ps; sim/simulate.cc makes sure of it.
 inline Picoseconds Now() {
@@ -26,6 +26,6 @@ inline sc_core::sc_time ScTime(Picoseconds t) {
   return sc_core::sc_time::from_value(static_cast<sc_dt::uint64>(t.value()));
 }
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::events
 
-#endif  // TPUSIM_MODELS_CHIP_SIM_TIME_H_
+#endif  // TPUSIM_MODELS_EVENTS_SIM_TIME_H_

@@ -15,8 +15,8 @@
 // How to call: add resources to network() while building; then Start with a
 // listener, which is called at the flow's end. Listeners of flows that end
 // together are called in the order in which the flows started.
-#ifndef TPUSIM_MODELS_CHIP_FLUID_H_
-#define TPUSIM_MODELS_CHIP_FLUID_H_
+#ifndef TPUSIM_MODELS_EVENTS_FLUID_H_
+#define TPUSIM_MODELS_EVENTS_FLUID_H_
 
 #include <cstdint>
 #include <optional>
@@ -27,7 +27,7 @@
 #include "models/flow/network.h"
 #include "models/steady/state.h"
 
-namespace tpusim::chip {
+namespace tpusim::events {
 
 class FlowListener {
  public:
@@ -109,6 +109,6 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
   int64_t events_ = 0;
 };
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::events
 
-#endif  // TPUSIM_MODELS_CHIP_FLUID_H_
+#endif  // TPUSIM_MODELS_EVENTS_FLUID_H_

@@ -1,11 +1,11 @@
 // What has gone in and come out at the two ends of a wire.
-#ifndef TPUSIM_MODELS_CHIP_TRAFFIC_H_
-#define TPUSIM_MODELS_CHIP_TRAFFIC_H_
+#ifndef TPUSIM_MODELS_EVENTS_TRAFFIC_H_
+#define TPUSIM_MODELS_EVENTS_TRAFFIC_H_
 
 #include "configs/units.h"
 #include "models/steady/state.h"
 
-namespace tpusim::chip {
+namespace tpusim::events {
 
 struct Traffic {
   Bytes sent{0};
@@ -17,6 +17,6 @@ struct Traffic {
   }
 };
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::events
 
-#endif  // TPUSIM_MODELS_CHIP_TRAFFIC_H_
+#endif  // TPUSIM_MODELS_EVENTS_TRAFFIC_H_

@@ -2,8 +2,8 @@
 //
 // A block claims its slots when it starts; a slot that is still busy from the
 // block before would mean that two blocks overlap, which the sequencer forbids.
-#ifndef TPUSIM_MODELS_CHIP_SLOT_H_
-#define TPUSIM_MODELS_CHIP_SLOT_H_
+#ifndef TPUSIM_MODELS_EVENTS_SLOT_H_
+#define TPUSIM_MODELS_EVENTS_SLOT_H_
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@
 #include "configs/units.h"
 #include "models/steady/state.h"
 
-namespace tpusim::chip {
+namespace tpusim::events {
 
 class Slot {
  public:
@@ -32,6 +32,6 @@ class Slot {
   Picoseconds busy_{0};
 };
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::events
 
-#endif  // TPUSIM_MODELS_CHIP_SLOT_H_
+#endif  // TPUSIM_MODELS_EVENTS_SLOT_H_

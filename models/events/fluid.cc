@@ -1,10 +1,10 @@
-#include "models/chip/fluid.h"
+#include "models/events/fluid.h"
 
 #include <algorithm>
 
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 
-namespace tpusim::chip {
+namespace tpusim::events {
 
 Fluid::Fluid(sc_core::sc_module_name name) : sc_module(name) {
   SC_HAS_PROCESS(Fluid);
@@ -99,7 +99,7 @@ void Fluid::Complete() {
   Changed();
 }
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::events
 
 // SystemC's library brings a main of its own that calls this. We have our own
 // main and call sc_start from it, but the library does not link without it.

@@ -1,14 +1,14 @@
 // What went wrong while the machine ran: the first error of any module ends the
 // simulation and becomes its result.
-#ifndef TPUSIM_MODELS_CHIP_FAULTS_H_
-#define TPUSIM_MODELS_CHIP_FAULTS_H_
+#ifndef TPUSIM_MODELS_EVENTS_FAULTS_H_
+#define TPUSIM_MODELS_EVENTS_FAULTS_H_
 
 #include <cstdint>
 #include <limits>
 
 #include "absl/status/status.h"
 
-namespace tpusim::chip {
+namespace tpusim::events {
 
 class Faults {
  public:
@@ -32,6 +32,6 @@ class Faults {
   absl::Status status_;
 };
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::events
 
-#endif  // TPUSIM_MODELS_CHIP_FAULTS_H_
+#endif  // TPUSIM_MODELS_EVENTS_FAULTS_H_

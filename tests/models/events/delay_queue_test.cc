@@ -1,13 +1,13 @@
-#include "models/chip/delay_queue.h"
+#include "models/events/delay_queue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <utility>
 
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 
-namespace tpusim::chip {
+namespace tpusim::events {
 namespace {
 
 using ::testing::ElementsAre;
@@ -41,4 +41,4 @@ TEST(DelayQueue, EndsInOrderOfTimeThenOfPush) {
 }
 
 }  // namespace
-}  // namespace tpusim::chip
+}  // namespace tpusim::events

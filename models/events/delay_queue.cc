@@ -1,12 +1,12 @@
-#include "models/chip/delay_queue.h"
+#include "models/events/delay_queue.h"
 
 #include <algorithm>
 #include <functional>
 
 #include "configs/status_macros.h"
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 
-namespace tpusim::chip {
+namespace tpusim::events {
 
 DelayQueue::DelayQueue(sc_core::sc_module_name name, DelayListener* listener)
     : sc_module(name), listener_(listener) {
@@ -58,4 +58,4 @@ void DelayQueue::Visit(steady::StateVisitor& visitor) {
   due_.notify(ScTime(heap_.front().at - Now()));
 }
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::events

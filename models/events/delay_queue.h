@@ -2,8 +2,8 @@
 // signal's arrival. Any number may be pending; SystemC sees one timed
 // notification, for the earliest. What falls on one instant happens in the
 // order in which it was pushed.
-#ifndef TPUSIM_MODELS_CHIP_DELAY_QUEUE_H_
-#define TPUSIM_MODELS_CHIP_DELAY_QUEUE_H_
+#ifndef TPUSIM_MODELS_EVENTS_DELAY_QUEUE_H_
+#define TPUSIM_MODELS_EVENTS_DELAY_QUEUE_H_
 
 #include <cstdint>
 #include <systemc>
@@ -12,7 +12,7 @@
 #include "configs/units.h"
 #include "models/steady/state.h"
 
-namespace tpusim::chip {
+namespace tpusim::events {
 
 class DelayListener {
  public:
@@ -53,6 +53,6 @@ class DelayQueue : public sc_core::sc_module, public steady::Stateful {
   uint64_t sequence_ = 0;
 };
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::events
 
-#endif  // TPUSIM_MODELS_CHIP_DELAY_QUEUE_H_
+#endif  // TPUSIM_MODELS_EVENTS_DELAY_QUEUE_H_

@@ -1,9 +1,9 @@
-#include "models/chip/faults.h"
+#include "models/events/faults.h"
 
 #include <systemc>
 #include <utility>
 
-namespace tpusim::chip {
+namespace tpusim::events {
 
 void Faults::Report(absl::Status status) {
   if (status.ok() || !status_.ok()) return;
@@ -17,4 +17,4 @@ bool Faults::TooMany() {
   return false;
 }
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::events

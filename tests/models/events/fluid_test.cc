@@ -1,4 +1,4 @@
-#include "models/chip/fluid.h"
+#include "models/events/fluid.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <limits>
 #include <utility>
 
-#include "models/chip/sim_time.h"
+#include "models/events/sim_time.h"
 
-namespace tpusim::chip {
+namespace tpusim::events {
 namespace {
 
 using ::testing::ElementsAre;
@@ -72,4 +72,4 @@ TEST_F(FluidTest, NoBytesTakeNoTime) {
 }
 
 }  // namespace
-}  // namespace tpusim::chip
+}  // namespace tpusim::events
