@@ -84,10 +84,10 @@ class Explainer {
     int64_t stuck = 0;
     // Every device is told of, also where another was simulated in its place.
     for (int32_t d = 0; d < pod_.devices(); ++d) {
-      for (const Stream* stream : pod_.device(d).streams()) {
+      for (const auto& stream : pod_.device(d).streams()) {
         if (stream->finished()) continue;
         ++stuck;
-        if (!first) first = Node{d, stream};
+        if (!first) first = Node{d, stream.get()};
       }
     }
     if (!first) return absl::OkStatus();
@@ -133,14 +133,14 @@ class Explainer {
         std::optional<Node> finished;
         for (int32_t d = 0; d < pod_.devices(); ++d) {
           const Raisers& raisers = RaisersOf(d);
-          for (const Stream* other : pod_.device(d).streams()) {
+          for (const auto& other : pod_.device(d).streams()) {
             if (!raisers.Raises(other->ref().id, node.device, flag)) continue;
             if (!other->finished()) {
               why +=
                   fmt::format(", which device {} {} raises", d, chip::StreamName(other->ref().id));
-              return Node{d, other};
+              return Node{d, other.get()};
             }
-            if (!finished) finished = Node{d, other};
+            if (!finished) finished = Node{d, other.get()};
           }
         }
         if (finished) {
@@ -154,11 +154,11 @@ class Explainer {
       case Stream::Blocked::kToken: {
         const int32_t token = stream.blocked_on();
         why = fmt::format("{} waits for token {}", who, token);
-        for (const Stream* other : pod_.device(node.device).streams()) {
+        for (const auto& other : pod_.device(node.device).streams()) {
           if (!other->Holds(token)) continue;
           why += fmt::format(", which device {} {} works on", node.device,
                              chip::StreamName(other->ref().id));
-          return Node{node.device, other};
+          return Node{node.device, other.get()};
         }
         return std::nullopt;
       }

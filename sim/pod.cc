@@ -46,11 +46,12 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
     : sc_module(name),
       params_(Impaired(context.config.chip, context.impairments.ClockFactor(id))),
       router_("router", context.fluid, params_, id, LinksOf(id, context), context.program,
-              context.fabric, context.recorder) {
+              context.recorder) {
+  router_.fabric(context.fabric);
   const Classes& classes = context.classes;
   if (classes.chips.IsRepresentative(id)) {
     host_link_ = std::make_unique<chip::HostLink>("host_link", context.fluid, params_,
-                                                  classes.chips.Copies(id));
+                                                  classes.chips.Multiplicity(id));
   }
   const int64_t per_chip = context.config.topology.devices_per_chip();
   for (int64_t index = 0; index < per_chip; ++index) {
@@ -63,7 +64,7 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
     devices_.push_back(std::make_unique<chip::Device>(chip::DeviceContext{
         .device = device,
         .index_on_chip = static_cast<int32_t>(index),
-        .copies = classes.devices.Copies(device),
+        .multiplicity = classes.devices.Multiplicity(device),
         .every_step = context.every_step,
         .params = params_,
         .program = context.program,
@@ -84,6 +85,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
     : sc_module(name),
       config_(config),
       classes_(classes),
+      fabric_("fabric"),
       fluid_("fluid"),
       stream_ids_(isa::StreamsOf(program)),
       fast_forward_("fast_forward", *this, faults_, recorder) {
@@ -123,27 +125,14 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
   // The others lead to their representatives.
   for (int64_t d = 0; d < config.devices(); ++d) {
     devices_[d] = devices_[classes.devices.Representative(d)];
-    chip::Device& device = *devices_[d];
-    const int64_t chip = d / config.topology.devices_per_chip();
-    fabric_.devices.push_back({
-        .hbm = &device.hbm(),
-        .vpu = &device.vpu(),
-        .flags = &device.flags(),
-        .die_link = device.die_link(),
-        .sparse_core = device.sparse_core(),
-        .host_link = host_links_[classes.chips.Representative(chip)],
-        .nic = nics_.empty() ? nullptr
-                             : nics_[classes.hosts.Representative(hosts.of_chip[chip])].get(),
-        .copies = classes.devices.Copies(d),
-        .device_class = classes.devices.class_of[d],
-    });
   }
+  BuildEndpoints(hosts);
   for (size_t l = 0; l < links_.size(); ++l) {
     if (classes.links.class_of[l] < 0) continue;
     links_[l] = links_[classes.links.Representative(static_cast<int64_t>(l))];
   }
   AddPaths(program);
-  fabric_.flights = flights;
+  fabric_.SetFlightListener(flights);
   fluid_.SetSettleListener(flights);
   for (const int32_t d : classes.devices.first) {
     const isa::SharedBody& body = program.programs[program.program_of_device[d]];
@@ -153,23 +142,53 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
 }
 
 void Pod::AddPaths(const isa::PodProgram& program) {
-  fabric_.paths.resize(program.routes.size());
+  // Links are numbered as their classes.
+  for (const int64_t first : classes_.links.first) fabric_.links(*links_[first]);
   for (size_t route = 0; route < program.routes.size(); ++route) {
+    std::vector<ici::Path> paths;
     for (const RouteLoad& load : classes_.loads[route]) {
-      ici::Fabric::Path& path = fabric_.paths[route].emplace_back();
+      ici::Path& path = paths.emplace_back();
       path.timed_by = load.slowest;
       for (const RouteLoad::OnLinks& on : load.links) {
-        path.crossings.push_back({links_[classes_.links.first[on.link_class]], on.flows});
+        path.crossings.push_back({on.link_class, on.flows});
       }
       for (const RouteLoad::Receiver& to : load.receivers) {
         path.receivers.push_back({to.receiver, to.share});
       }
       for (const RouteLoad::Arrival& arrival : load.arrivals) {
-        path.arrivals.push_back({&devices_[arrival.receiver]->flags(),
+        path.arrivals.push_back({arrival.receiver,
                                  arrival.view == 0 ? nullptr : &classes_.views[arrival.view].flags,
                                  arrival.count});
       }
     }
+    fabric_.AddRoute(std::move(paths));
+  }
+}
+
+void Pod::BuildEndpoints(const configs::Hosts& hosts) {
+  endpoints_.resize(devices_.size());
+  for (int64_t d = 0; d < config_.devices(); ++d) {
+    const int64_t representative = classes_.devices.Representative(d);
+    const int64_t chip = d / config_.topology.devices_per_chip();
+    TPUSIM_CHECK(classes_.chips.class_of[chip] ==
+                     classes_.chips.class_of[representative / config_.topology.devices_per_chip()],
+                 "devices of a class are on chips of several classes");
+    std::unique_ptr<ici::Endpoint>& endpoint = endpoints_[representative];
+    if (endpoint == nullptr) {
+      chip::Device& device = *devices_[d];
+      endpoint = std::make_unique<ici::Endpoint>(fmt::format("endpoint{}", d).c_str(),
+                                                 classes_.devices.Multiplicity(d));
+      endpoint->hbm(device.memory(isa::MemorySpace::kHbm));
+      endpoint->vpu(device.vpu());
+      endpoint->flags(device.flags());
+      endpoint->host_link(*host_links_[classes_.chips.Representative(chip)]);
+      if (device.die_link() != nullptr) endpoint->die_link(*device.die_link());
+      if (device.sparse_core() != nullptr) endpoint->sparse_core(*device.sparse_core());
+      if (!nics_.empty()) {
+        endpoint->nic(*nics_[classes_.hosts.Representative(hosts.of_chip[chip])]);
+      }
+    }
+    fabric_.AddDevice({endpoint.get(), classes_.devices.class_of[d]});
   }
 }
 
@@ -178,17 +197,17 @@ void Pod::BuildNics(const configs::Hosts& hosts) {
   for (const int32_t host : classes_.hosts.first) {
     nics_[host] =
         std::make_unique<chip::Nic>(fmt::format("host{}_nic", host).c_str(), fluid_, config_.chip,
-                                    hosts.chips[host], classes_.hosts.Copies(host));
+                                    hosts.chips[host], classes_.hosts.Multiplicity(host));
   }
 }
 
 void Pod::WatchRates(Recorder& recorder) {
   int64_t last_chip = -1;
   for (const int32_t id : recorder.recorded_devices()) {
-    recorder.WatchRate(device(id).hbm().resource(), id, Counter::kHbmBandwidth, 0);
-    if (const auto& cmem = device(id).cmem().resource()) {
-      recorder.WatchRate(*cmem, id, Counter::kCmemBandwidth, 0);
-    }
+    const auto hbm = device(id).memory(isa::MemorySpace::kHbm).resource();
+    const auto cmem = device(id).memory(isa::MemorySpace::kCmem).resource();
+    recorder.WatchRate(*hbm, id, Counter::kHbmBandwidth, 0);
+    if (cmem) recorder.WatchRate(*cmem, id, Counter::kCmemBandwidth, 0);
     const int64_t chip = id / config_.topology.devices_per_chip();
     if (chip == last_chip) continue;  // its links are shown on its first device
     last_chip = chip;
@@ -203,14 +222,15 @@ void Pod::WatchRates(Recorder& recorder) {
 int64_t Pod::events() const {
   int64_t events = fluid_.events();
   for (const int32_t d : classes_.devices.first) {
-    for (const chip::Stream* stream : devices_[d]->streams()) events += stream->retired();
+    for (const auto& stream : devices_[d]->streams()) events += stream->retired();
   }
   return events;
 }
 
 void Pod::AddBytes(Timeline& timeline) {
-  const auto carried = [&](flow::ResourceId resource) {
-    return Bytes(std::llround(fluid_.network().Carried(resource)));
+  const auto carried = [&](chip::Device& device, isa::MemorySpace space) {
+    const auto resource = device.memory(space).resource();
+    return resource ? Bytes(std::llround(fluid_.network().Carried(*resource))) : Bytes(0);
   };
   // Representatives come before those for whom they stand.
   for (int32_t d = 0; d < static_cast<int32_t>(devices_.size()); ++d) {
@@ -221,8 +241,8 @@ void Pod::AddBytes(Timeline& timeline) {
       totals.cmem_bytes = timeline.devices[first].cmem_bytes;
       continue;
     }
-    totals.hbm_bytes = carried(devices_[d]->hbm().resource());
-    if (const auto& cmem = devices_[d]->cmem().resource()) totals.cmem_bytes = carried(*cmem);
+    totals.hbm_bytes = carried(*devices_[d], isa::MemorySpace::kHbm);
+    totals.cmem_bytes = carried(*devices_[d], isa::MemorySpace::kCmem);
   }
   for (size_t host = 0; host < nics_.size(); ++host) {
     const chip::Nic& nic = *nics_[classes_.hosts.Representative(static_cast<int64_t>(host))];
@@ -242,8 +262,8 @@ void Pod::AddBytes(Timeline& timeline) {
 }
 
 void Pod::CheckInvariants(const Timeline& timeline) {
-  const std::string books = fluid_.network().CheckConservation();
-  TPUSIM_CHECK(books.empty(), books);
+  const std::string wrong = fluid_.network().CheckConservation();
+  TPUSIM_CHECK(wrong.empty(), wrong);
   TPUSIM_CHECK(fluid_.network().active_flows() == 0, "flows are left over after the last event");
   for (const auto& chip : chips_) {
     for (int d = 0; d < configs::kDirections; ++d) {

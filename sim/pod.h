@@ -2,14 +2,16 @@
 //
 //   pod
 //     fluid                     all transfers
+//     fabric                    which links and devices a route leads to
 //     fast_forward              moves time over passes of loops that repeat
 //     chip0
-//       hbm vmem mxu vpu xlu dma tensor_core stream_tensor_core_0 ...
+//       hbm cmem vmem mxu vpu xlu dma tensor_core flags fork_join stream_tensor_core_0 ...
 //       host_link
 //       router
 //         link_x_plus ...
 //     chip1 ...
 //     host0_nic ...             where there are several slices
+//     endpoint0 ...             what the fabric reaches of a device
 //
 // Only representatives are built: of every class of devices, links, host links and
 // network cards that do the same (symmetry/classes.h) one member, which stands for the others.
@@ -30,6 +32,7 @@
 #include "models/events/fluid.h"
 #include "models/chip/host_link.h"
 #include "models/chip/nic.h"
+#include "models/ici/fabric.h"
 #include "models/ici/router.h"
 #include "models/isa/program.h"
 #include "sim/impairments.h"
@@ -48,7 +51,7 @@ struct PodContext {
   bool every_step = false;
   const std::vector<isa::StreamId>& stream_ids;
   events::Fluid& fluid;
-  const ici::Fabric& fabric;
+  ici::Fabric& fabric;
   const std::vector<chip::HostLink*>& host_links;  // per chip, representatives only
   chip::LoopListener* loops = nullptr;             // null: every pass is executed
   events::Faults& faults;
@@ -90,12 +93,13 @@ class Pod : public sc_core::sc_module {
   int64_t events() const;
   // After the run: bytes that only the machine knows.
   void AddBytes(Timeline& timeline);
-  // After the run: aborts if the books of the fluid or of a link do not balance
+  // After the run: aborts if the counters of the fluid or of a link do not balance
   // or something was used beyond its capacity.
   void CheckInvariants(const Timeline& timeline);
 
  private:
   void BuildNics(const configs::Hosts& hosts);
+  void BuildEndpoints(const configs::Hosts& hosts);
   void WatchRates(Recorder& recorder);
 
   void AddPaths(const isa::PodProgram& program);
@@ -114,6 +118,7 @@ class Pod : public sc_core::sc_module {
   std::vector<std::unique_ptr<Chip>> chips_;
   std::vector<chip::HostLink*> host_links_;
   std::vector<std::unique_ptr<chip::Nic>> nics_;  // per host, representatives only
+  std::vector<std::unique_ptr<ici::Endpoint>> endpoints_;  // per device, representatives only
   std::vector<chip::Device*> devices_;
   std::vector<ici::Link*> links_;  // by LinkIndex
   FastForward fast_forward_;

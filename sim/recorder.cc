@@ -176,20 +176,15 @@ void DeviceRecorder::HostTransferEnded(int32_t op, bool to_host, Picoseconds sta
   Show(Track::kHost, to_host ? 0 : 1, span);
 }
 
-void DeviceRecorder::LiveHbmChanged(Bytes live) {
-  totals_.peak_live_hbm = std::max(totals_.peak_live_hbm, live);
+void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live) {
+  if (space != isa::MemorySpace::kHbm && space != isa::MemorySpace::kCmem) return;
+  const bool hbm = space == isa::MemorySpace::kHbm;
+  Bytes& peak = hbm ? totals_.peak_live_hbm : totals_.peak_live_cmem;
+  peak = std::max(peak, live);
   if (shown_.empty()) return;
   Recording& recording = recorder_.recording_;
-  recording.Add(recording.PlaceOf(shown_, Counter::kLiveHbm, 0), Now(),
-                static_cast<double>(live.value()));
-}
-
-void DeviceRecorder::LiveCmemChanged(Bytes live) {
-  totals_.peak_live_cmem = std::max(totals_.peak_live_cmem, live);
-  if (shown_.empty()) return;
-  Recording& recording = recorder_.recording_;
-  recording.Add(recording.PlaceOf(shown_, Counter::kLiveCmem, 0), Now(),
-                static_cast<double>(live.value()));
+  const Counter counter = hbm ? Counter::kLiveHbm : Counter::kLiveCmem;
+  recording.Add(recording.PlaceOf(shown_, counter, 0), Now(), static_cast<double>(live.value()));
 }
 
 void DeviceRecorder::StreamFinished() { totals_.finish = std::max(totals_.finish, Now()); }

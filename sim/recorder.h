@@ -77,8 +77,7 @@ class DeviceRecorder : public events::Probe {
                    Picoseconds compute, Bytes hbm) override;
   bool WantsEverything() const override { return !shown_.empty(); }
   void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) override;
-  void LiveHbmChanged(Bytes live) override;
-  void LiveCmemChanged(Bytes live) override;
+  void LiveBytesChanged(isa::MemorySpace space, Bytes live) override;
   void StreamFinished() override;
   // All but the totals of operations, for which there are marks (Recorder::SetMark).
   void Visit(steady::StateVisitor& visitor);

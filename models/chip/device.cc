@@ -2,11 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace tpusim::chip {
 namespace {
 
-std::string NameOf(const char* what, const DeviceContext& context) {
-  return context.index_on_chip == 0 ? what : fmt::format("{}{}", what, context.index_on_chip);
+std::string NameOf(std::string_view what, const DeviceContext& context) {
+  return context.index_on_chip == 0 ? std::string(what)
+                                    : fmt::format("{}{}", what, context.index_on_chip);
+}
+
+std::vector<std::unique_ptr<Memory>> MemoriesOf(const DeviceContext& context) {
+  std::vector<std::unique_ptr<Memory>> memories;
+  for (const timing::DeviceMemory& row : timing::DeviceMemories()) {
+    memories.push_back(std::make_unique<Memory>(NameOf(row.name, context).c_str(), row,
+                                                context.fluid, context.params));
+  }
+  return memories;
 }
 
 }  // namespace
@@ -32,18 +44,16 @@ std::string StreamName(const isa::StreamId& id) {
 
 Device::Device(const DeviceContext& context)
     : id_(context.device),
-      hbm_(NameOf("hbm", context).c_str(), context.fluid, context.params),
-      cmem_(NameOf("cmem", context).c_str(), context.fluid, context.params),
-      vmem_(NameOf("vmem", context).c_str(), context.params),
+      memories_(MemoriesOf(context)),
       mxu_(NameOf("mxu", context).c_str()),
       vpu_(NameOf("vpu", context).c_str(), context.fluid, context.params),
-      xlu_(NameOf("xlu", context).c_str(), context.params),
-      dma_(NameOf("dma", context).c_str(), context.fluid, hbm_, cmem_, context.params,
+      xlu_(NameOf("xlu", context).c_str()),
+      dma_(NameOf("dma", context).c_str(), context.fluid, context.params, context.stream_ids.size(),
            context.probe),
-      tensor_core_(NameOf("tensor_core", context).c_str(), context.params,
-                   {mxu_, vpu_, xlu_, vmem_, dma_}, context.every_step, context.probe),
-      flags_(context.program.flags),
-      tokens_(context.program.tokens) {
+      tensor_core_(NameOf("tensor_core", context).c_str(), context.params, context.every_step,
+                   context.probe),
+      flags_(NameOf("flags", context).c_str(), context.program.flags),
+      fork_join_(NameOf("fork_join", context).c_str(), context.program.tokens) {
   if (context.params.devices > 1) {
     die_link_ = std::make_unique<DieLink>(NameOf("die_link", context).c_str(), context.fluid,
                                           context.params);
@@ -52,23 +62,18 @@ Device::Device(const DeviceContext& context)
     sparse_core_ = std::make_unique<SparseCore>(NameOf("sparse_core", context).c_str(),
                                                 context.fluid, context.params);
   }
-  const DeviceParts parts{
+  AddStreams(context);
+  Bind(context);
+}
+
+void Device::AddStreams(const DeviceContext& context) {
+  const StreamContext stream{
       .device = id_,
-      .copies = context.copies,
+      .multiplicity = context.multiplicity,
       .params = context.params,
       .program = context.program,
-      .hbm = hbm_,
-      .cmem = cmem_,
-      .vmem = vmem_,
-      .dma = dma_,
-      .tensor_core = tensor_core_,
-      .host_link = context.host_link,
-      .network = context.network,
-      .flags = flags_,
-      .tokens = tokens_,
       .faults = context.faults,
       .probe = context.probe,
-      .streams = streams_,
       .loops = context.loops,
   };
   for (const isa::StreamId& id : context.stream_ids) {
@@ -76,10 +81,28 @@ Device::Device(const DeviceContext& context)
     std::string name = StreamName(id);
     name.pop_back();
     name[name.find('[')] = '_';
-    owned_streams_.push_back(std::make_unique<Stream>(
-        NameOf(("stream_" + name).c_str(), context).c_str(), parts,
-        events::StreamRef{id, static_cast<int32_t>(owned_streams_.size())}));
-    streams_.push_back(owned_streams_.back().get());
+    streams_.push_back(
+        std::make_unique<Stream>(NameOf("stream_" + name, context).c_str(), stream,
+                                 events::StreamRef{id, static_cast<int32_t>(streams_.size())}));
+  }
+}
+
+void Device::Bind(const DeviceContext& context) {
+  tensor_core_.mxu(mxu_);
+  tensor_core_.vpu(vpu_);
+  tensor_core_.xlu(xlu_);
+  tensor_core_.vmem(memory(isa::MemorySpace::kVmem));
+  tensor_core_.dma(dma_);
+  for (const auto& memory : memories_) dma_.memories(*memory);
+  for (const auto& stream : streams_) {
+    for (const auto& memory : memories_) stream->memories(*memory);
+    stream->dma(dma_);
+    stream->tensor_core(tensor_core_);
+    stream->host_link(context.host_link);
+    stream->network(context.network);
+    stream->flags(flags_);
+    stream->fork_join(fork_join_);
+    fork_join_.streams(*stream);
   }
 }
 

@@ -1,5 +1,5 @@
 // A device, that is, what JAX counts: its memories, engines and streams, put
-// together from the modules of this folder.
+// together from the modules of this folder and connected by their ports.
 //
 // The modules are children of the module in whose constructor the device is
 // made, `pod.chip3.mxu`. On chips with several devices the names of all but the
@@ -12,22 +12,30 @@
 #include <vector>
 
 #include "models/chip/die_link.h"
+#include "models/chip/dma.h"
+#include "models/chip/fork_join.h"
+#include "models/chip/memory.h"
+#include "models/chip/mxu.h"
 #include "models/chip/sparse_core.h"
 #include "models/chip/stream.h"
+#include "models/chip/sync_flags.h"
+#include "models/chip/tensor_core.h"
+#include "models/chip/vpu.h"
+#include "models/chip/xlu.h"
 
 namespace tpusim::chip {
 
 struct DeviceContext {
   int32_t device = 0;
   int32_t index_on_chip = 0;
-  int64_t copies = 1;       // equal devices of the pod that this one stands for
-  bool every_step = false;  // run kernels step by step (tensor_core.h)
+  int64_t multiplicity = 1;  // equal devices of the pod that this one stands for
+  bool every_step = false;   // run kernels step by step (tensor_core.h)
   const configs::ChipParams& params;
   const isa::PodProgram& program;
   const std::vector<isa::StreamId>& stream_ids;  // tensor_core[0] first
   events::Fluid& fluid;
-  HostLink& host_link;
-  NetworkPort& network;
+  HostInterface& host_link;
+  NetworkInterface& network;
   LoopListener* loops = nullptr;  // null: no listener
   events::Faults& faults;
   events::Probe& probe;
@@ -39,23 +47,23 @@ class Device {
   Device(const Device&) = delete;
 
   int32_t id() const { return id_; }
-  Hbm& hbm() { return hbm_; }
-  Cmem& cmem() { return cmem_; }
-  Vmem& vmem() { return vmem_; }
+  Memory& memory(isa::MemorySpace space) { return *memories_[timing::IndexOf(space)]; }
   Mxu& mxu() { return mxu_; }
   Vpu& vpu() { return vpu_; }
   SyncFlags& flags() { return flags_; }
   const SyncFlags& flags() const { return flags_; }
-  const DieLink* die_link() const { return die_link_.get(); }           // null: alone on its chip
-  const SparseCore* sparse_core() const { return sparse_core_.get(); }  // null: there is none
-  const std::vector<Stream*>& streams() const { return streams_; }
+  DieLink* die_link() { return die_link_.get(); }           // null: alone on its chip
+  SparseCore* sparse_core() { return sparse_core_.get(); }  // null: there is none
+  const std::vector<std::unique_ptr<Stream>>& streams() const { return streams_; }
   Stream& main_stream() { return *streams_.front(); }
 
  private:
+  void AddStreams(const DeviceContext& context);
+  void Bind(const DeviceContext& context);
+
   const int32_t id_;
-  Hbm hbm_;
-  Cmem cmem_;
-  Vmem vmem_;
+  // As timing::DeviceMemories.
+  std::vector<std::unique_ptr<Memory>> memories_;
   Mxu mxu_;
   Vpu vpu_;
   Xlu xlu_;
@@ -64,9 +72,8 @@ class Device {
   SyncFlags flags_;
   std::unique_ptr<DieLink> die_link_;
   std::unique_ptr<SparseCore> sparse_core_;
-  Tokens tokens_;
-  std::vector<std::unique_ptr<Stream>> owned_streams_;
-  std::vector<Stream*> streams_;
+  ForkJoin fork_join_;
+  std::vector<std::unique_ptr<Stream>> streams_;
 };
 
 // "tensor_core0", "collective2": how a stream is called in names and messages.

@@ -7,15 +7,16 @@
 #include <systemc>
 
 #include "configs/chip.h"
+#include "models/chip/interfaces.h"
 #include "models/events/fluid.h"
 
 namespace tpusim::chip {
 
-class DieLink : public sc_core::sc_module {
+class DieLink : public sc_core::sc_module, public ServerInterface {
  public:
   DieLink(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params);
 
-  flow::ResourceId resource() const { return resource_; }
+  flow::ResourceId resource() const override { return resource_; }
 
  private:
   const flow::ResourceId resource_;

@@ -20,23 +20,30 @@ double VmemCopyRate(const configs::ChipParams& params) {
 
 }  // namespace
 
-Dma::Dma(sc_core::sc_module_name name, events::Fluid& fluid, const Hbm& hbm, const Cmem& cmem,
-         const configs::ChipParams& params, events::Probe& probe)
+Dma::Dma(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
+         size_t channels, events::Probe& probe)
     : sc_module(name),
       fluid_(fluid),
-      hbm_(hbm),
-      cmem_(cmem),
       params_(params),
       probe_(probe),
       start_latency_(params.dma.start_latency),
       write_start_latency_(params.dma.write_start_latency),
       turnaround_(params.dma.turnaround),
       vmem_copy_rate_(VmemCopyRate(params)),
+      channels_(channels),
       delays_("delays", this) {}
 
-int32_t Dma::OpenChannel() {
-  channels_.emplace_back();
-  return static_cast<int32_t>(channels_.size() - 1);
+void Dma::end_of_elaboration() {
+  for (size_t i = 0; i < timing::kRatedSpaces.size(); ++i) {
+    const isa::MemorySpace space = timing::kRatedSpaces[i];
+    const auto resource = memories[static_cast<int>(timing::IndexOf(space))]->resource();
+    if (resource) rated_.push_back({space, *resource, i});
+  }
+}
+
+flow::FlowId Dma::FlowOn(const Channel& channel, const Rated& memory) {
+  const Channel::Bulk& bulk = channel.bulk[memory.index];
+  return bulk.rate > 0 ? bulk.flow : channel.flow;
 }
 
 void Dma::Issue(int32_t channel, const Transfer& transfer) {
@@ -48,8 +55,8 @@ void Dma::Issue(int32_t channel, const Transfer& transfer) {
 void Transfer::Visit(steady::StateVisitor& visitor) const {
   visitor.Same(write);
   visitor.Same(bytes);
-  visitor.Same(touched.hbm);
-  visitor.Same(touched.cmem);
+  visitor.Same(accessed.hbm);
+  visitor.Same(accessed.cmem);
   visitor.Same(listener);
   visitor.Same(op);
   visitor.Same(follows);
@@ -75,8 +82,7 @@ void Dma::VisitChannel(Channel& channel, steady::StateVisitor& visitor) {
     visitor.Pending(matters);
     channel.free = matters + waits;
   }
-  visitor.SameRate(channel.bulk_rate);
-  visitor.SameRate(channel.bulk_cmem_rate);
+  for (const Channel::Bulk& bulk : channel.bulk) visitor.SameRate(bulk.rate);
   visitor.Counter(channel.ended.hbm);
   visitor.Counter(channel.ended.cmem);
   visitor.Counter(channel.flows);
@@ -121,41 +127,34 @@ ChannelState Dma::Suspend(int32_t index) {
 void Dma::BeginBulk(int32_t index, const timing::MemoryBytes& moved, Picoseconds period,
                     int64_t times) {
   Channel& channel = channels_[index];
-  const auto start = [&](flow::ResourceId resource, Bytes bytes, double& rate) {
-    const auto amount = static_cast<double>(bytes.value());
-    const std::array<flow::Use, 1> uses = {{{resource, 1}}};
-    rate = amount / ToSeconds(period);
+  for (const Rated& memory : rated_) {
+    const auto amount = static_cast<double>(moved.In(memory.space).value());
+    if (amount == 0) continue;
+    const std::array<flow::Use, 1> uses = {{{memory.resource, 1}}};
+    Channel::Bulk& bulk = channel.bulk[memory.index];
+    bulk.rate = amount / ToSeconds(period);
+    bulk.flow = fluid_.Start(amount * static_cast<double>(times), bulk.rate, uses, this,
+                             static_cast<uint64_t>(index));
     ++channel.flows;
-    return fluid_.Start(amount * static_cast<double>(times), rate, uses, this,
-                        static_cast<uint64_t>(index));
-  };
-  channel.bulk_rate = channel.bulk_cmem_rate = 0;
-  if (moved.hbm > Bytes(0)) channel.flow = start(hbm_.resource(), moved.hbm, channel.bulk_rate);
-  if (moved.cmem > Bytes(0)) {
-    channel.bulk_cmem = start(*cmem_.resource(), moved.cmem, channel.bulk_cmem_rate);
   }
 }
 
 bool Dma::BulkIsSlowed(int32_t index, double share) {
-  const Channel& channel = channels_[index];
-  const auto slowed = [&](flow::FlowId flow, double rate) {
-    return rate > 0 && fluid_.network().Rate(flow) < rate * (1 - share);
-  };
-  return slowed(channel.flow, channel.bulk_rate) ||
-         slowed(channel.bulk_cmem, channel.bulk_cmem_rate);
+  for (const Channel::Bulk& bulk : channels_[index].bulk) {
+    if (bulk.rate > 0 && fluid_.network().Rate(bulk.flow) < bulk.rate * (1 - share)) return true;
+  }
+  return false;
 }
 
-void Dma::EndBulk(int32_t index, double hbm, double cmem) {
+void Dma::EndBulk(int32_t index, const timing::MemoryShares& moved) {
   Channel& channel = channels_[index];
-  if (channel.bulk_rate > 0) {
-    fluid_.Stop(channel.flow, hbm);
+  for (const Rated& memory : rated_) {
+    Channel::Bulk& bulk = channel.bulk[memory.index];
+    if (bulk.rate == 0) continue;
+    fluid_.Stop(bulk.flow, moved.In(memory.space));
     ++channel.flows;
+    bulk.rate = 0;
   }
-  if (channel.bulk_cmem_rate > 0) {
-    fluid_.Stop(channel.bulk_cmem, cmem);
-    ++channel.flows;
-  }
-  channel.bulk_rate = channel.bulk_cmem_rate = 0;
 }
 
 void Dma::Resume(int32_t index, const ChannelState& state) {
@@ -174,39 +173,38 @@ void Dma::Resume(int32_t index, const ChannelState& state) {
 }
 
 double Dma::Carried() {
-  double sum = fluid_.network().CarriedUntil(events::Now(), hbm_.resource());
-  if (cmem_.resource()) sum += fluid_.network().CarriedUntil(events::Now(), *cmem_.resource());
+  double sum = 0;
+  for (const Rated& memory : rated_) {
+    sum += fluid_.network().CarriedUntil(events::Now(), memory.resource);
+  }
   return sum;
 }
 
 uint64_t Dma::OtherPopulation(int32_t index) const {
-  uint64_t population = fluid_.network().Population(hbm_.resource());
-  if (cmem_.resource()) population += fluid_.network().Population(*cmem_.resource());
+  uint64_t population = 0;
+  for (const Rated& memory : rated_) population += fluid_.network().Population(memory.resource);
   return population - channels_[index].flows;
 }
 
 double Dma::OtherRates(int32_t index) const {
-  const Channel& channel = channels_[index];
-  double sum = fluid_.network().OtherRates(hbm_.resource(), channel.flow);
-  if (cmem_.resource()) {
-    const bool bulk = channel.bulk_cmem_rate > 0;
-    sum += fluid_.network().OtherRates(*cmem_.resource(), bulk ? channel.bulk_cmem : channel.flow);
+  double sum = 0;
+  for (const Rated& memory : rated_) {
+    sum += fluid_.network().OtherRates(memory.resource, FlowOn(channels_[index], memory));
   }
   return sum;
 }
 
 Picoseconds Dma::NextOtherCompletion(int32_t index) const {
-  const Channel& channel = channels_[index];
-  Picoseconds next = fluid_.network().NextOtherCompletion(hbm_.resource(), channel.flow);
-  if (cmem_.resource()) {
-    next = std::min(next, fluid_.network().NextOtherCompletion(*cmem_.resource(), channel.flow));
+  Picoseconds next(flow::Network::kNever);
+  for (const Rated& memory : rated_) {
+    next = std::min(next, fluid_.network().NextOtherCompletion(memory.resource,
+                                                               FlowOn(channels_[index], memory)));
   }
   return next;
 }
 
 void Dma::Watch(events::ConditionsListener* listener) {
-  fluid_.Watch(hbm_.resource(), listener);
-  if (cmem_.resource()) fluid_.Watch(*cmem_.resource(), listener);
+  for (const Rated& memory : rated_) fluid_.Watch(memory.resource, listener);
 }
 
 Picoseconds Dma::ReadyAt(const Channel& channel) {
@@ -237,22 +235,24 @@ void Dma::Move(int32_t index) {
 }
 
 uint64_t Dma::Counts(const Transfer& transfer) {
-  return static_cast<uint64_t>(transfer.touched.hbm > Bytes(0)) +
-         static_cast<uint64_t>(transfer.touched.cmem > Bytes(0));
+  uint64_t memories = 0;
+  for (const isa::MemorySpace space : timing::kRatedSpaces) {
+    memories += static_cast<uint64_t>(transfer.accessed.In(space) > Bytes(0));
+  }
+  return memories;
 }
 
 flow::FlowId Dma::Start(int32_t index, double bytes, const Transfer& transfer) {
-  const timing::MemoryBytes& touched = transfer.touched;
-  std::array<flow::Use, 2> uses;
+  std::array<flow::Use, timing::kRatedSpaces.size()> uses;
   size_t count = 0;
-  if (touched.hbm > Bytes(0)) {
-    uses[count++] = {hbm_.resource(), timing::ShareOf(touched.hbm, transfer.bytes)};
+  for (const Rated& memory : rated_) {
+    const Bytes accessed = transfer.accessed.In(memory.space);
+    if (accessed == Bytes(0)) continue;
+    uses[count++] = {memory.resource, timing::ShareOf(accessed, transfer.bytes)};
   }
-  if (touched.cmem > Bytes(0)) {
-    uses[count++] = {*cmem_.resource(), timing::ShareOf(touched.cmem, transfer.bytes)};
-  }
-  const double rate =
-      count == 0 ? vmem_copy_rate_ : timing::MoveRate(params_, touched, transfer.bytes).value();
+  const double rate = count == 0
+                          ? vmem_copy_rate_
+                          : timing::MoveRate(params_, transfer.accessed, transfer.bytes).value();
   return fluid_.Start(bytes, rate, std::span(uses.data(), count), this,
                       static_cast<uint64_t>(index));
 }
@@ -268,10 +268,10 @@ void Dma::FlowEnded(uint64_t index) {
   channel.queue.erase(channel.queue.begin());
   channel.moving = false;
   channel.free = events::Now() + turnaround_;
-  channel.ended += done.touched;
+  channel.ended += done.accessed;
   channel.flows += Counts(done);
   probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, channel.began,
-                       events::Now(), done.bytes, done.touched.hbm);
+                       events::Now(), done.bytes, done.accessed.hbm);
   Serve(static_cast<int32_t>(index));
   done.listener->TransferEnded(done.tag);
 }

@@ -8,18 +8,17 @@
 namespace tpusim::chip {
 
 HostLink::HostLink(sc_core::sc_module_name name, events::Fluid& fluid,
-                   const configs::ChipParams& params, int64_t copies)
+                   const configs::ChipParams& params, int64_t multiplicity)
     : sc_module(name),
       fluid_(fluid),
       latency_(params.host.pcie_latency),
       rate_(params.host.pcie_bytes_per_second.value()),
-      copies_(copies),
+      multiplicity_(multiplicity),
       to_host_(fluid.network().AddResource(std::string(this->name()) + ".to_host", rate_)),
       from_host_(fluid.network().AddResource(std::string(this->name()) + ".from_host", rate_)),
       delays_("delays", this) {}
 
-void HostLink::Issue(const Hbm& hbm, int64_t copies, const isa::HostDma& dma, int32_t op,
-                     events::Probe& probe, TransferListener* listener, uint64_t tag) {
+void HostLink::Issue(const HostTransfer& transfer) {
   uint32_t slot;
   if (free_.empty()) {
     slot = static_cast<uint32_t>(pending_.size());
@@ -28,33 +27,35 @@ void HostLink::Issue(const Hbm& hbm, int64_t copies, const isa::HostDma& dma, in
     slot = free_.back();
     free_.pop_back();
   }
-  pending_[slot] = {&hbm, copies, dma, op, &probe, listener, tag, events::Now()};
+  pending_[slot] = {transfer, events::Now()};
   delays_.Push(events::Now() + latency_, slot);
 }
 
 void HostLink::DelayEnded(uint64_t slot) {
-  const Pending& pending = pending_[slot];
-  const double sharers = static_cast<double>(pending.copies) / static_cast<double>(copies_);
+  const HostTransfer& transfer = pending_[slot].transfer;
+  const double sharers =
+      static_cast<double>(transfer.multiplicity) / static_cast<double>(multiplicity_);
   const std::array<flow::Use, 2> uses = {
-      {{pending.dma.to_host ? to_host_ : from_host_, sharers}, {pending.hbm->resource(), 1.0}}};
-  fluid_.Start(static_cast<double>(pending.dma.bytes.value()), rate_, uses, this, slot);
+      {{transfer.dma.to_host ? to_host_ : from_host_, sharers}, {transfer.hbm, 1.0}}};
+  fluid_.Start(static_cast<double>(transfer.dma.bytes.value()), rate_, uses, this, slot);
 }
 
 void HostLink::FlowEnded(uint64_t slot) {
   const Pending done = pending_[slot];
+  const HostTransfer& transfer = done.transfer;
   free_.push_back(static_cast<uint32_t>(slot));
-  done.probe->HostTransferEnded(done.op, done.dma.to_host, done.began, done.dma.bytes);
-  done.listener->TransferEnded(done.tag);
+  transfer.probe->HostTransferEnded(transfer.op, transfer.dma.to_host, done.began,
+                                    transfer.dma.bytes);
+  transfer.listener->TransferEnded(/*tag=*/0);
 }
 
 void HostLink::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {
   Pending& pending = pending_[slot];
-  visitor.Same(pending.hbm);
-  visitor.Same(pending.dma.to_host);
-  visitor.Same(pending.dma.bytes);
-  visitor.Same(pending.op);
-  visitor.Same(pending.listener);
-  visitor.Same(static_cast<int64_t>(pending.tag));
+  visitor.Same(pending.transfer.hbm.value);
+  visitor.Same(pending.transfer.dma.to_host);
+  visitor.Same(pending.transfer.dma.bytes);
+  visitor.Same(pending.transfer.op);
+  visitor.Same(pending.transfer.listener);
   visitor.Began(pending.began);
 }
 

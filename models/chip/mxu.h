@@ -9,15 +9,16 @@
 #include <systemc>
 
 #include "configs/units.h"
+#include "models/chip/interfaces.h"
 #include "models/events/slot.h"
 
 namespace tpusim::chip {
 
-class Mxu : public sc_core::sc_module, public steady::Stateful {
+class Mxu : public sc_core::sc_module, public SlotInterface, public steady::Stateful {
  public:
   explicit Mxu(sc_core::sc_module_name name);
 
-  void Occupy(Picoseconds start, Picoseconds duration);
+  void Occupy(Picoseconds start, Picoseconds duration) override;
   void Visit(steady::StateVisitor& visitor) override { slot_.Visit(visitor); }
   Picoseconds busy() const { return slot_.busy(); }
 

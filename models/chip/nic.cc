@@ -5,7 +5,7 @@
 namespace tpusim::chip {
 
 Nic::Nic(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
-         int64_t chips, int64_t copies)
+         int64_t chips, int64_t multiplicity)
     : sc_module(name),
       egress_(fluid.network().AddResource(
           std::string(this->name()) + ".egress",
@@ -13,6 +13,6 @@ Nic::Nic(sc_core::sc_module_name name, events::Fluid& fluid, const configs::Chip
       ingress_(fluid.network().AddResource(
           std::string(this->name()) + ".ingress",
           params.host.dcn_bytes_per_second * static_cast<double>(chips))),
-      copies_(copies) {}
+      multiplicity_(multiplicity) {}
 
 }  // namespace tpusim::chip

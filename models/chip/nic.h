@@ -9,34 +9,33 @@
 
 #include "configs/chip.h"
 #include "configs/units.h"
+#include "models/chip/interfaces.h"
 #include "models/events/fluid.h"
 #include "models/events/traffic.h"
 
 namespace tpusim::chip {
 
-class Nic : public sc_core::sc_module, public steady::Stateful {
+class Nic : public sc_core::sc_module, public NicInterface, public steady::Stateful {
  public:
-  // Of a host with so many chips; stands for `copies` equal ones.
+  // Of a host with so many chips; stands for `multiplicity` equal ones.
   Nic(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
-      int64_t chips, int64_t copies);
+      int64_t chips, int64_t multiplicity);
 
-  flow::ResourceId egress() const { return egress_; }
-  flow::ResourceId ingress() const { return ingress_; }
-  int64_t copies() const { return copies_; }
-
-  // By each of `senders` equal devices, through one of the copies.
-  void Sent(Bytes bytes, int64_t senders) { traffic_.sent += bytes * senders; }
-  void Received(Bytes bytes, int64_t senders) { traffic_.received += bytes * senders; }
+  flow::ResourceId outward() const override { return egress_; }
+  flow::ResourceId inward() const override { return ingress_; }
+  int64_t multiplicity() const override { return multiplicity_; }
+  void Sent(Bytes bytes, int64_t senders) override { traffic_.sent += bytes * senders; }
+  void Received(Bytes bytes, int64_t senders) override { traffic_.received += bytes * senders; }
   void Visit(steady::StateVisitor& visitor) override { traffic_.Visit(visitor); }
   // Of one card.
-  Bytes sent() const { return traffic_.sent / copies_; }
-  Bytes received() const { return traffic_.received / copies_; }
+  Bytes sent() const { return traffic_.sent / multiplicity_; }
+  Bytes received() const { return traffic_.received / multiplicity_; }
 
  private:
   const flow::ResourceId egress_;
   const flow::ResourceId ingress_;
-  const int64_t copies_;
-  events::Traffic traffic_;  // over all copies
+  const int64_t multiplicity_;
+  events::Traffic traffic_;  // of all equal cards together
 };
 
 }  // namespace tpusim::chip

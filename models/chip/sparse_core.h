@@ -8,16 +8,17 @@
 #include <systemc>
 
 #include "configs/chip.h"
+#include "models/chip/interfaces.h"
 #include "models/events/fluid.h"
 
 namespace tpusim::chip {
 
-class SparseCore : public sc_core::sc_module {
+class SparseCore : public sc_core::sc_module, public ServerInterface {
  public:
   SparseCore(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params);
 
   // Capacity in additions per second (timing::AddsPerSecond).
-  flow::ResourceId adds() const { return adds_; }
+  flow::ResourceId resource() const override { return adds_; }
 
  private:
   const flow::ResourceId adds_;

@@ -18,54 +18,9 @@ constexpr int64_t kFewestPasses = 4;
 
 }  // namespace
 
-bool Tokens::Begin(int32_t token) {
-  Entry& entry = states_[token];
-  if (entry.state != State::kFree) return false;
-  entry.state = State::kRunning;
-  ++taken_;
-  return true;
-}
-
-void Tokens::Finish(int32_t token) {
-  Entry& entry = states_[token];
-  entry.state = State::kFinished;
-  if (entry.waiter == nullptr) return;
-  entry.state = State::kFree;
-  --taken_;
-  std::exchange(entry.waiter, nullptr)->Wake();
-}
-
-Tokens::Joined Tokens::Join(int32_t token, Stream* waiter) {
-  Entry& entry = states_[token];
-  switch (entry.state) {
-    case State::kFinished:
-      entry.state = State::kFree;
-      --taken_;
-      return Joined::kYes;
-    case State::kRunning:
-      TPUSIM_CHECK(entry.waiter == nullptr, "two streams wait for one token");
-      entry.waiter = waiter;
-      return Joined::kWait;
-    case State::kFree:
-      break;
-  }
-  return Joined::kNeverStarted;
-}
-
-void Tokens::Visit(steady::StateVisitor& visitor) {
-  int64_t left = taken_;
-  for (size_t token = 0; left > 0; ++token) {
-    const Entry& entry = states_[token];
-    if (entry.state == State::kFree) continue;
-    --left;
-    visitor.Same(static_cast<int64_t>(token));
-    visitor.Same(static_cast<int64_t>(entry.state));
-    visitor.Same(entry.waiter);
-  }
-}
-
-Stream::Stream(sc_core::sc_module_name name, const DeviceParts& parts, const events::StreamRef& ref)
-    : sc_module(name), parts_(parts), ref_(ref), channel_(parts.dma.OpenChannel()) {
+Stream::Stream(sc_core::sc_module_name name, const StreamContext& context,
+               const events::StreamRef& ref)
+    : sc_module(name), context_(context), ref_(ref) {
   SC_HAS_PROCESS(Stream);
   SC_METHOD(Run);
   sensitive << wake_;
@@ -95,7 +50,7 @@ bool Stream::Sleep(Blocked why, int32_t on, int64_t count) {
 }
 
 bool Stream::Fail(absl::Status status) {
-  parts_.faults.Report(std::move(status));
+  context_.faults.Report(std::move(status));
   return Sleep(Blocked::kWork);
 }
 
@@ -110,10 +65,6 @@ void Stream::WakeAfter(Picoseconds delay) {
 }
 
 void Stream::Visit(steady::StateVisitor& visitor) {
-  if (ref_.ordinal == 0) {
-    parts_.flags.Visit(visitor);
-    parts_.tokens.Visit(visitor);
-  }
   visitor.Same(static_cast<int64_t>(queue_.size()));
   for (const Queued& queued : queue_) {
     visitor.Same(queued.body);
@@ -149,7 +100,7 @@ void Stream::Run() {
       Frame& frame = frames_.back();
       if (frame.next == frame.body->size()) {
         if (frame.repeats == 0) {
-          if (frame.told) parts_.loops->LoopEnds(*this, *frame.body);
+          if (frame.told) context_.loops->LoopEnds(*this, *frame.body);
           frames_.pop_back();
         } else {
           --frame.repeats;
@@ -157,14 +108,14 @@ void Stream::Run() {
         }
         continue;
       }
-      if (frame.told && frame.next == 0) parts_.loops->PassBegins(*this, *frame.body);
+      if (frame.told && frame.next == 0) context_.loops->PassBegins(*this, *frame.body);
       const isa::Instruction& instruction = (*frame.body)[frame.next++];
       if (const auto* call = std::get_if<isa::Call>(&instruction.kind)) {
         Enter(*call->body, 1);
         continue;
       }
       ++retired_;
-      if (!parts_.faults.Count()) {
+      if (!context_.faults.Count()) {
         Sleep(Blocked::kWork);
         return;
       }
@@ -174,8 +125,8 @@ void Stream::Run() {
     }
     if (active_) {
       active_ = false;
-      if (token_ >= 0) parts_.tokens.Finish(token_);
-      parts_.probe.StreamFinished();
+      if (token_ >= 0) fork_join->Finish(token_);
+      context_.probe.StreamFinished();
     }
     if (queue_.empty()) return;
     const Queued next = queue_.front();
@@ -188,62 +139,69 @@ void Stream::Run() {
 
 bool Stream::Execute(const isa::Block& block) {
   if (ref_.id.kind == isa::StreamKind::kTensorCore) {
-    parts_.tensor_core.Run(block, op(), this);
+    tensor_core->Run(block, op(), this);
   } else {
     // Control work beside the TensorCore: it takes time and no slot.
-    const Cycles cycles = timing::TimeBlock(parts_.params, block).total;
-    WakeAfter(ToTime(cycles, parts_.params.clock));
+    const Cycles cycles = timing::TimeBlock(context_.params, block).total;
+    WakeAfter(ToTime(cycles, context_.params.clock));
   }
   return Sleep(Blocked::kWork);
 }
 
 bool Stream::Execute(const isa::Kernel& kernel) {
-  const absl::Status status = parts_.tensor_core.Run(kernel, op(), channel_, this);
+  const absl::Status status = tensor_core->Run(kernel, op(), ref_.ordinal, this);
   if (!status.ok()) {
     const int32_t label = op();
     return Fail(absl::Status(
         status.code(),
-        fmt::format("{}{}", label < 0 ? "" : parts_.program.info.ops[label].name + ": ",
+        fmt::format("{}{}", label < 0 ? "" : context_.program.info.ops[label].name + ": ",
                     Message(status))));
   }
   return Sleep(Blocked::kWork);
 }
 
-bool Stream::Execute(const isa::Dma& dma) {
+bool Stream::Execute(const isa::Dma& copy) {
   Transfer transfer;
-  transfer.write = timing::IsWrite(dma);
-  transfer.bytes = dma.bytes;
-  transfer.touched = timing::TouchedBy(dma);
+  transfer.write = timing::IsWrite(copy);
+  transfer.bytes = copy.bytes;
+  transfer.accessed = timing::AccessedBy(copy);
   transfer.listener = this;
   transfer.op = op();
-  parts_.dma.Issue(channel_, transfer);
+  dma->Issue(ref_.ordinal, transfer);
   return Sleep(Blocked::kWork);
 }
 
-bool Stream::Execute(const isa::HostDma& dma) {
-  parts_.host_link.Issue(parts_.hbm, parts_.copies, dma, op(), parts_.probe, this, 0);
+bool Stream::Execute(const isa::HostDma& copy) {
+  HostTransfer transfer;
+  transfer.dma = copy;
+  transfer.hbm = *memories[static_cast<int>(timing::IndexOf(isa::MemorySpace::kHbm))]->resource();
+  transfer.multiplicity = context_.multiplicity;
+  transfer.op = op();
+  transfer.probe = &context_.probe;
+  transfer.listener = this;
+  host_link->Issue(transfer);
   return Sleep(Blocked::kWork);
 }
 
 bool Stream::Execute(const isa::Rdma& rdma) {
-  parts_.network.Send(parts_.device, rdma, parts_.program.routes[rdma.route].from[parts_.device],
-                      ref_, op());
+  network->Send(context_.device, rdma, context_.program.routes[rdma.route].from[context_.device],
+                ref_, op());
   return true;
 }
 
 bool Stream::Execute(const isa::Signal& signal) {
-  parts_.network.Signal(parts_.device, signal,
-                        parts_.program.routes[signal.route].from[parts_.device]);
+  network->Signal(context_.device, signal,
+                  context_.program.routes[signal.route].from[context_.device]);
   return true;
 }
 
 bool Stream::Execute(const isa::Wait& wait) {
-  if (parts_.flags.Take(wait.flag, wait.count, this)) return true;
+  if (flags->Take(wait.flag, wait.count, this)) return true;
   return Sleep(Blocked::kFlag, wait.flag, wait.count);
 }
 
 bool Stream::Execute(const isa::Loop& loop) {
-  Enter(*loop.body, loop.count, parts_.loops != nullptr && loop.count >= kFewestPasses);
+  Enter(*loop.body, loop.count, context_.loops != nullptr && loop.count >= kFewestPasses);
   return true;
 }
 
@@ -259,65 +217,45 @@ bool Stream::Execute(const isa::Branch& branch) {
 bool Stream::Execute(const isa::Label& label) {
   if (label.begin) {
     labels_.push_back(label.op);
-    parts_.probe.LabelBegan(ref_, label.op);
+    context_.probe.LabelBegan(ref_, label.op);
   } else {
-    parts_.probe.LabelEnded(ref_, label.op);
+    context_.probe.LabelEnded(ref_, label.op);
     labels_.pop_back();
   }
   return true;
 }
 
-absl::Status Stream::Change(isa::MemorySpace space, int32_t buffer, bool alloc) {
-  const isa::BufferInfo& info = parts_.program.info.buffers[buffer];
-  const auto change = [&](auto& memory) {
-    return alloc ? memory.Alloc(info.name, info.bytes) : memory.Free(info.name, info.bytes);
-  };
-  switch (space) {
-    case isa::MemorySpace::kHbm:
-      RETURN_IF_ERROR(change(parts_.hbm));
-      parts_.probe.LiveHbmChanged(parts_.hbm.live());
-      break;
-    case isa::MemorySpace::kCmem:
-      RETURN_IF_ERROR(change(parts_.cmem));
-      parts_.probe.LiveCmemChanged(parts_.cmem.live());
-      break;
-    default:
-      return change(parts_.vmem);
-  }
-  return absl::OkStatus();
+bool Stream::Change(isa::MemorySpace space, int32_t buffer, bool alloc) {
+  const isa::BufferInfo& info = context_.program.info.buffers[buffer];
+  MemoryInterface& memory = *memories[static_cast<int>(timing::IndexOf(space))];
+  absl::Status status =
+      alloc ? memory.Alloc(info.name, info.bytes) : memory.Free(info.name, info.bytes);
+  if (!status.ok()) return Fail(std::move(status));
+  context_.probe.LiveBytesChanged(space, memory.live());
+  return true;
 }
 
 bool Stream::Execute(const isa::Alloc& alloc) {
-  absl::Status status = Change(alloc.space, alloc.buffer, /*alloc=*/true);
-  return status.ok() || Fail(std::move(status));
+  return Change(alloc.space, alloc.buffer, /*alloc=*/true);
 }
 
 bool Stream::Execute(const isa::Free& free) {
-  absl::Status status = Change(free.space, free.buffer, /*alloc=*/false);
-  return status.ok() || Fail(std::move(status));
+  return Change(free.space, free.buffer, /*alloc=*/false);
 }
 
 bool Stream::Execute(const isa::Start& start) {
-  if (!parts_.tokens.Begin(start.token)) {
-    return Fail(absl::InternalError(
-        fmt::format("{}: token {} is started again before its Done", name(), start.token)));
-  }
-  for (Stream* stream : parts_.streams) {
-    if (stream->ref().id == start.stream) {
-      stream->Enqueue(*start.body, start.token);
-      return true;
-    }
-  }
-  TPUSIM_CHECK(false, "a body was started on a stream that does not exist");
+  if (fork_join->Fork(start.stream, *start.body, start.token)) return true;
+  return Fail(absl::InternalError(
+      fmt::format("{}: token {} is started again before its Done", name(), start.token)));
 }
 
 bool Stream::Execute(const isa::Done& done) {
-  switch (parts_.tokens.Join(done.token, this)) {
-    case Tokens::Joined::kYes:
+  switch (fork_join->Join(done.token, this)) {
+    case ForkJoinInterface::Joined::kYes:
       return true;
-    case Tokens::Joined::kWait:
+    case ForkJoinInterface::Joined::kWait:
       return Sleep(Blocked::kToken, done.token);
-    case Tokens::Joined::kNeverStarted:
+    case ForkJoinInterface::Joined::kNeverStarted:
       break;
   }
   return Fail(absl::InternalError(

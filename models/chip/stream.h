@@ -19,14 +19,9 @@
 #include <vector>
 
 #include "configs/chip.h"
-#include "models/chip/dma.h"
-#include "models/chip/hbm.h"
-#include "models/chip/host_link.h"
+#include "models/chip/dma_interface.h"
+#include "models/chip/interfaces.h"
 #include "models/chip/loop_listener.h"
-#include "models/chip/network_port.h"
-#include "models/chip/sync_flags.h"
-#include "models/chip/tensor_core.h"
-#include "models/chip/vmem.h"
 #include "models/events/faults.h"
 #include "models/events/probe.h"
 #include "models/isa/program.h"
@@ -34,65 +29,39 @@
 
 namespace tpusim::chip {
 
-class Stream;
-
-// Forks and joins of one device: which token has been started, which is done.
-class Tokens {
- public:
-  explicit Tokens(int32_t tokens) : states_(static_cast<size_t>(tokens)) {}
-
-  // False if the token is still in use.
-  bool Begin(int32_t token);
-  void Finish(int32_t token);
-  enum class Joined { kYes, kWait, kNeverStarted };
-  // kYes frees the token; kWait wakes the stream later, when it is freed.
-  Joined Join(int32_t token, Stream* waiter);
-  void Visit(steady::StateVisitor& visitor);
-
- private:
-  enum class State { kFree, kRunning, kFinished };
-  struct Entry {
-    State state = State::kFree;
-    Stream* waiter = nullptr;
-  };
-  std::vector<Entry> states_;
-  int64_t taken_ = 0;  // that are not free
-};
-
-// What the streams of one device share.
-struct DeviceParts {
+// What a stream is told when it is built.
+struct StreamContext {
   int32_t device = 0;
-  int64_t copies = 1;  // devices that this one stands for
+  int64_t multiplicity = 1;  // devices that this one stands for
   const configs::ChipParams& params;
   const isa::PodProgram& program;
-  Hbm& hbm;
-  Cmem& cmem;
-  Vmem& vmem;
-  Dma& dma;
-  TensorCore& tensor_core;
-  HostLink& host_link;
-  NetworkPort& network;
-  SyncFlags& flags;
-  Tokens& tokens;
   events::Faults& faults;
   events::Probe& probe;
-  const std::vector<Stream*>& streams;  // of the device
-  LoopListener* loops = nullptr;        // null: no listener
+  LoopListener* loops = nullptr;  // null: no listener
 };
 
 class Stream : public sc_core::sc_module,
+               public StreamInterface,
                public WorkListener,
                public TransferListener,
                public FlagListener,
                public steady::Stateful {
  public:
-  Stream(sc_core::sc_module_name name, const DeviceParts& parts, const events::StreamRef& ref);
+  // Its ordinal is its channel of the DMA engine.
+  Stream(sc_core::sc_module_name name, const StreamContext& context, const events::StreamRef& ref);
 
-  // Queues a body; `token` -1 is the program itself. The body must outlive the run.
-  void Enqueue(const isa::Body& body, int32_t token);
-  void Wake();
+  sc_core::sc_port<MemoryInterface, 0> memories{"memories"};  // as timing::DeviceMemories
+  sc_core::sc_port<DmaInterface> dma{"dma"};
+  sc_core::sc_port<ComputeInterface> tensor_core{"tensor_core"};
+  sc_core::sc_port<HostInterface> host_link{"host_link"};
+  sc_core::sc_port<NetworkInterface> network{"network"};
+  sc_core::sc_port<FlagsInterface> flags{"flags"};
+  sc_core::sc_port<ForkJoinInterface> fork_join{"fork_join"};
 
-  const events::StreamRef& ref() const { return ref_; }
+  void Enqueue(const isa::Body& body, int32_t token) override;
+  void Wake() override;
+
+  const events::StreamRef& ref() const override { return ref_; }
   int64_t retired() const { return retired_; }
 
   // Why the stream sleeps, for the report of a deadlock.
@@ -108,7 +77,6 @@ class Stream : public sc_core::sc_module,
   void WorkEnded() override { Wake(); }
   void TransferEnded(uint64_t) override { Wake(); }
   void FlagReached() override { Wake(); }
-  // The main stream shows the flags and tokens of its device too.
   void Visit(steady::StateVisitor& visitor) override;
 
  private:
@@ -143,13 +111,12 @@ class Stream : public sc_core::sc_module,
   bool Execute(const isa::Done& done);
   bool Sleep(Blocked why, int32_t on = -1, int64_t count = 0);
   bool Fail(absl::Status status);
-  absl::Status Change(isa::MemorySpace space, int32_t buffer, bool alloc);
+  bool Change(isa::MemorySpace space, int32_t buffer, bool alloc);
   void Enter(const isa::Body& body, int64_t times, bool told = false);
   void WakeAfter(Picoseconds delay);
 
-  const DeviceParts parts_;
+  const StreamContext context_;
   const events::StreamRef ref_;
-  const int32_t channel_;
   sc_core::sc_event wake_;
   std::deque<Queued> queue_;
   std::vector<Frame> frames_;

@@ -1,8 +1,12 @@
 #include "models/chip/sync_flags.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace tpusim::chip {
+
+SyncFlags::SyncFlags(sc_core::sc_module_name name, int32_t flags)
+    : sc_module(name), counts_(static_cast<size_t>(flags), 0) {}
 
 void SyncFlags::Raise(int32_t flag, int64_t times) {
   for (int64_t n = 0; n < times; ++n) RaiseOnce(flag);

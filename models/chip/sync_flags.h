@@ -7,33 +7,24 @@
 #ifndef TPUSIM_MODELS_CHIP_SYNC_FLAGS_H_
 #define TPUSIM_MODELS_CHIP_SYNC_FLAGS_H_
 
-#include <cstddef>
 #include <cstdint>
+#include <systemc>
 #include <vector>
 
+#include "models/chip/interfaces.h"
 #include "models/steady/state.h"
 
 namespace tpusim::chip {
 
-class FlagListener {
+class SyncFlags : public sc_core::sc_module, public FlagsInterface, public steady::Stateful {
  public:
-  virtual void FlagReached() = 0;
+  SyncFlags(sc_core::sc_module_name name, int32_t flags);
 
- protected:
-  ~FlagListener() = default;
-};
-
-class SyncFlags {
- public:
-  explicit SyncFlags(int32_t flags) : counts_(static_cast<size_t>(flags), 0) {}
-
-  // Raises by one and lets a waiter go if that is enough; `times` over.
-  void Raise(int32_t flag, int64_t times = 1);
-  // True: taken, go on. False: the listener will be called when it has been taken.
-  bool Take(int32_t flag, int64_t count, FlagListener* listener);
+  void Raise(int32_t flag, int64_t times) override;
+  bool Take(int32_t flag, int64_t count, FlagListener* listener) override;
 
   int64_t count(int32_t flag) const { return counts_[flag]; }
-  void Visit(steady::StateVisitor& visitor);
+  void Visit(steady::StateVisitor& visitor) override;
 
  private:
   void RaiseOnce(int32_t flag);

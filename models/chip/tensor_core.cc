@@ -27,8 +27,8 @@ constexpr Picoseconds kForever(int64_t{1} << 62);
 }  // namespace
 
 TensorCore::TensorCore(sc_core::sc_module_name name, const configs::ChipParams& params,
-                       const TensorCoreParts& parts, bool every_step, events::Probe& probe)
-    : sc_module(name), params_(params), parts_(parts), every_step_(every_step), probe_(probe) {
+                       bool every_step, events::Probe& probe)
+    : sc_module(name), params_(params), every_step_(every_step), probe_(probe) {
   SC_HAS_PROCESS(TensorCore);
   SC_METHOD(TimerFired);
   sensitive << timer_;
@@ -88,7 +88,7 @@ void TensorCore::Measure(const isa::Block& block, Picoseconds total) {
   block_total_ = total;
   block_mxu_ = std::min(total, ToTime(cycles.mxu, params_.clock));
   block_vpu_ = std::min(total, ToTime(cycles.vpu, params_.clock));
-  block_xlu_ = std::min(total, parts_.xlu.TimeOf(block.xlu));
+  block_xlu_ = std::min(total, timing::XluTime(params_, block.xlu));
 }
 
 Picoseconds TensorCore::Begin(int64_t step, double fraction, Picoseconds at) {
@@ -96,13 +96,14 @@ Picoseconds TensorCore::Begin(int64_t step, double fraction, Picoseconds at) {
   const auto busy = [&](Picoseconds full) {
     return std::min(total, timing::Scaled(full, fraction));
   };
-  const Picoseconds mxu = busy(block_mxu_), vpu = busy(block_vpu_), xlu = busy(block_xlu_);
-  parts_.mxu.Occupy(at, mxu);
-  parts_.vpu.Occupy(at, vpu);
-  parts_.xlu.Occupy(at, xlu);
-  compute_ = std::max(mxu, vpu);
-  work_ = work_ + Work{mxu, vpu, xlu, compute_, {}};
-  probe_.BlockBegan(op_, step, at, mxu, vpu);
+  const Picoseconds mxu_time = busy(block_mxu_), vpu_time = busy(block_vpu_);
+  const Picoseconds xlu_time = busy(block_xlu_);
+  mxu->Occupy(at, mxu_time);
+  vpu->Occupy(at, vpu_time);
+  xlu->Occupy(at, xlu_time);
+  compute_ = std::max(mxu_time, vpu_time);
+  work_ = work_ + Work{mxu_time, vpu_time, xlu_time, compute_, {}};
+  probe_.BlockBegan(op_, step, at, mxu_time, vpu_time);
   return total;
 }
 
@@ -118,8 +119,8 @@ void TensorCore::Run(const isa::Block& block, int32_t op, WorkListener* listener
 absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t channel,
                              WorkListener* listener) {
   TPUSIM_CHECK(idle(), "a kernel was given to a TensorCore that is busy");
-  windows_ = Vmem::WindowsOf(kernel);
-  RETURN_IF_ERROR(parts_.vmem.Alloc("a kernel's windows", windows_));
+  windows_ = timing::WindowBytes(kernel);
+  RETURN_IF_ERROR(vmem->Alloc("a kernel's windows", windows_));
   listener_ = listener;
   op_ = op;
   channel_ = channel;
@@ -147,7 +148,7 @@ absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t chan
 Transfer TensorCore::TransferOf(const KernelPipeline::Move& move) {
   Transfer transfer;
   transfer.bytes = move.moved.Total();
-  transfer.touched = move.moved;
+  transfer.accessed = move.moved;
   transfer.write = move.write;
   transfer.listener = this;
   transfer.follows = move.number > 1;
@@ -159,7 +160,7 @@ Transfer TensorCore::TransferOf(const KernelPipeline::Move& move) {
 
 void TensorCore::IssueMoves() {
   for (const KernelPipeline::Move& move : pipeline_.moves()) {
-    parts_.dma.Issue(channel_, TransferOf(move));
+    dma->Issue(channel_, TransferOf(move));
   }
 }
 
@@ -211,7 +212,7 @@ void TensorCore::EndStep() {
 void TensorCore::TryEnd() {
   if (!pipeline_.Drained()) return;
   phase_ = Phase::kIdle;
-  const absl::Status freed = parts_.vmem.Free("a kernel's windows", windows_);
+  const absl::Status freed = vmem->Free("a kernel's windows", windows_);
   TPUSIM_CHECK(freed.ok(), Message(freed));
   listener_->WorkEnded();
 }
@@ -235,13 +236,13 @@ TensorCore::Boundary& TensorCore::Observe(int64_t step) {
   observed_.at = events::Now();
   observed_.log = log_.size();
   observed_.work = work_;
-  observed_.work.moved = parts_.dma.Ended(channel_);
-  observed_.others = parts_.dma.OtherPopulation(channel_);
-  observed_.others_rate = parts_.dma.OtherRates(channel_);
-  observed_.carried = parts_.dma.Carried();
+  observed_.work.moved = dma->Ended(channel_);
+  observed_.others = dma->OtherPopulation(channel_);
+  observed_.others_rate = dma->OtherRates(channel_);
+  observed_.carried = dma->Carried();
   auto reader = steady::StateVisitor::Read(events::Now(), std::move(observed_.state));
   pipeline_.Visit(reader);
-  parts_.dma.VisitAlone(channel_, reader);
+  dma->VisitAlone(channel_, reader);
   observed_.state = reader.TakeSnapshot();
   return observed_;
 }
@@ -284,12 +285,12 @@ bool TensorCore::BeginRepeat(const Boundary& before, const Boundary& now, int64_
   iteration.work = now.work - before.work;
   const bool moves = !iteration.work.moved.empty();
   if (iteration.period <= Picoseconds(0) || iteration.steps * times < 2 ||
-      !parts_.dma.CanSuspend(channel_))
+      !dma->CanSuspend(channel_))
     return false;
   if (moves) {
     if (before.others != now.others || unsteady_ == now.others ||
         std::abs(before.others_rate - now.others_rate) > 1e-9 * now.others_rate ||
-        parts_.dma.NextOtherCompletion(channel_) - now.at < iteration.period * kWorthwhile) {
+        dma->NextOtherCompletion(channel_) - now.at < iteration.period * kWorthwhile) {
       return false;
     }
   }
@@ -301,11 +302,11 @@ bool TensorCore::BeginRepeat(const Boundary& before, const Boundary& now, int64_
       std::max(0.0, now.carried - before.carried -
                         static_cast<double>(iteration.work.moved.Total().value())) /
       ToSeconds(iteration.period);
-  repeat_.channel = parts_.dma.Suspend(channel_);
+  repeat_.channel = dma->Suspend(channel_);
   if (moves) {
     // More than it will move: it is stopped.
-    parts_.dma.BeginBulk(channel_, iteration.work.moved, iteration.period, times + 1);
-    parts_.dma.Watch(this);
+    dma->BeginBulk(channel_, iteration.work.moved, iteration.period, times + 1);
+    dma->Watch(this);
   }
   phase_ = Phase::kRepeat;
   SetTimer(iteration.period * times);
@@ -321,9 +322,9 @@ void TensorCore::ConditionsChanged() {
                           static_cast<double>(repeat_.iteration.period.value());
   // What changed when the flow of this core did is no other condition, if they get
   // what they had.
-  if (events::Now() == repeat_.began && parts_.dma.OtherPopulation(channel_) == repeat_.others &&
-      !parts_.dma.BulkIsSlowed(channel_, rounding)) {
-    const double rate = parts_.dma.OtherRates(channel_);
+  if (events::Now() == repeat_.began && dma->OtherPopulation(channel_) == repeat_.others &&
+      !dma->BulkIsSlowed(channel_, rounding)) {
+    const double rate = dma->OtherRates(channel_);
     const double own = static_cast<double>(repeat_.iteration.work.moved.Total().value()) /
                        ToSeconds(repeat_.iteration.period);
     const double noticeable = kNoticeable * std::max(rate, kNoticeable * own);
@@ -349,15 +350,15 @@ struct TensorCore::Channel {
   Picoseconds since;
   Picoseconds last_end;
   Picoseconds free;
-  double hbm = 0, cmem = 0;  // what has moved there
+  timing::MemoryShares moved;
 
-  void Moved(const timing::MemoryBytes& touched) {
-    hbm += static_cast<double>(touched.hbm.value());
-    cmem += static_cast<double>(touched.cmem.value());
+  void Moved(const timing::MemoryBytes& accessed) {
+    moved.hbm += static_cast<double>(accessed.hbm.value());
+    moved.cmem += static_cast<double>(accessed.cmem.value());
   }
   void Moved(const Transfer& transfer, double bytes) {
-    hbm += bytes * timing::ShareOf(transfer.touched.hbm, transfer.bytes);
-    cmem += bytes * timing::ShareOf(transfer.touched.cmem, transfer.bytes);
+    moved.hbm += bytes * timing::ShareOf(transfer.accessed.hbm, transfer.bytes);
+    moved.cmem += bytes * timing::ShareOf(transfer.accessed.cmem, transfer.bytes);
   }
   void Shift(Picoseconds by) {
     for (Item& item : queue) item.ready += by;
@@ -382,17 +383,17 @@ void TensorCore::EndRepeat() {
   const Picoseconds now = events::Now();
   const StepLog::Iteration& iteration = repeat_.iteration;
   const bool moves = !iteration.work.moved.empty();
-  if (moves) parts_.dma.Watch(nullptr);
+  if (moves) dma->Watch(nullptr);
   const int64_t whole = (now - repeat_.began).value() / iteration.period.value();
   const bool everything = probe_.WantsEverything();
 
   // Whole iterations at once.
   const auto pass = [&](const Work& work, Picoseconds from, Picoseconds until) {
-    parts_.mxu.Occupy(from, work.mxu);
-    parts_.vpu.Occupy(from, work.vpu);
-    parts_.xlu.Occupy(from, work.xlu);
+    mxu->Occupy(from, work.mxu);
+    vpu->Occupy(from, work.vpu);
+    xlu->Occupy(from, work.xlu);
     work_ = work_ + work;
-    parts_.dma.AddEnded(channel_, work.moved);
+    dma->AddEnded(channel_, work.moved);
     probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute, work.moved.hbm);
   };
   const int64_t passed = everything ? 0 : whole;
@@ -435,19 +436,19 @@ void TensorCore::EndRepeat() {
       between_steps = true;
       for (const KernelPipeline::Move& move : pipeline_.moves()) {
         channel.queue.push_back({TransferOf(move), static_cast<double>(move.moved.Total().value()),
-                                 at + parts_.dma.StartLatency(move.write)});
+                                 at + dma->StartLatency(move.write)});
       }
     } else {
       const Channel::Item& done = channel.queue.front();
       const Bytes bytes = done.transfer.bytes;
-      parts_.dma.AddEnded(channel_, done.transfer.touched);
+      dma->AddEnded(channel_, done.transfer.accessed);
       probe_.TransferEnded(channel_, op_, done.transfer.step, channel.Begin(), at, bytes,
-                           done.transfer.touched.hbm);
+                           done.transfer.accessed.hbm);
       pipeline_.EndTransfer(done.transfer.tag);
       channel.Moved(done.transfer, done.bytes);
       channel.began_before = false;
       channel.last_end = at;
-      channel.free = at + parts_.dma.turnaround();
+      channel.free = at + dma->turnaround();
       channel.queue.pop_front();
     }
   }
@@ -470,8 +471,8 @@ void TensorCore::EndRepeat() {
     state.queue.push_back({item.transfer, item.bytes, std::max(Picoseconds(0), item.ready - now)});
   }
   state.free = std::max(Picoseconds(0), channel.free - now);
-  if (moves) parts_.dma.EndBulk(channel_, channel.hbm, channel.cmem);
-  parts_.dma.Resume(channel_, state);
+  if (moves) dma->EndBulk(channel_, channel.moved);
+  dma->Resume(channel_, state);
 
   if (whole == repeat_.times) {
     log_.AddRepeated(repeat_.began, iteration, repeat_.times);

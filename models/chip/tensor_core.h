@@ -34,49 +34,34 @@
 
 #include "absl/status/status.h"
 #include "configs/chip.h"
-#include "models/chip/dma.h"
+#include "models/chip/dma_interface.h"
+#include "models/chip/interfaces.h"
 #include "models/chip/kernel_pipeline.h"
-#include "models/chip/mxu.h"
 #include "models/chip/step_log.h"
-#include "models/chip/vmem.h"
-#include "models/chip/vpu.h"
-#include "models/chip/xlu.h"
 #include "models/events/probe.h"
 #include "models/isa/program.h"
 
 namespace tpusim::chip {
 
-class WorkListener {
- public:
-  virtual void WorkEnded() = 0;
-
- protected:
-  ~WorkListener() = default;
-};
-
-// The slots and memories that a TensorCore works with.
-struct TensorCoreParts {
-  Mxu& mxu;
-  Vpu& vpu;
-  Xlu& xlu;
-  Vmem& vmem;
-  Dma& dma;
-};
-
 class TensorCore : public sc_core::sc_module,
+                   public ComputeInterface,
                    public TransferListener,
                    public events::ConditionsListener,
                    public events::RepeatingCore,
                    public steady::Stateful {
  public:
-  TensorCore(sc_core::sc_module_name name, const configs::ChipParams& params,
-             const TensorCoreParts& parts, bool every_step, events::Probe& probe);
+  TensorCore(sc_core::sc_module_name name, const configs::ChipParams& params, bool every_step,
+             events::Probe& probe);
 
-  // The core must be idle. The listener is called at the end, once; the kernel
-  // must live until then. Transfers go through `channel` of the DMA engine.
-  // Error: the kernel's windows do not fit in VMEM.
-  absl::Status Run(const isa::Kernel& kernel, int32_t op, int32_t channel, WorkListener* listener);
-  void Run(const isa::Block& block, int32_t op, WorkListener* listener);
+  sc_core::sc_port<SlotInterface> mxu{"mxu"};
+  sc_core::sc_port<SlotInterface> vpu{"vpu"};
+  sc_core::sc_port<SlotInterface> xlu{"xlu"};
+  sc_core::sc_port<MemoryInterface> vmem{"vmem"};
+  sc_core::sc_port<BulkDmaInterface> dma{"dma"};
+
+  absl::Status Run(const isa::Kernel& kernel, int32_t op, int32_t channel,
+                   WorkListener* listener) override;
+  void Run(const isa::Block& block, int32_t op, WorkListener* listener) override;
 
   bool idle() const { return phase_ == Phase::kIdle; }
   void TransferEnded(uint64_t number) override;
@@ -129,7 +114,6 @@ class TensorCore : public sc_core::sc_module,
   void ForgetIterations();
 
   const configs::ChipParams& params_;
-  const TensorCoreParts parts_;
   const bool every_step_;
   events::Probe& probe_;
   sc_core::sc_event timer_;

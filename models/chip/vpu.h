@@ -14,20 +14,24 @@
 
 #include "configs/chip.h"
 #include "configs/units.h"
+#include "models/chip/interfaces.h"
 #include "models/events/fluid.h"
 #include "models/events/slot.h"
 
 namespace tpusim::chip {
 
-class Vpu : public sc_core::sc_module, public steady::Stateful {
+class Vpu : public sc_core::sc_module,
+            public SlotInterface,
+            public ServerInterface,
+            public steady::Stateful {
  public:
   Vpu(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params);
 
-  void Occupy(Picoseconds start, Picoseconds duration);
+  void Occupy(Picoseconds start, Picoseconds duration) override;
   void Visit(steady::StateVisitor& visitor) override { slot_.Visit(visitor); }
   Picoseconds busy() const { return slot_.busy(); }
-  // Capacity in register operations per second (timing::VregOpsPerSecond).
-  flow::ResourceId adds() const { return adds_; }
+  // Additions of transfers, in register operations per second (timing::VregOpsPerSecond).
+  flow::ResourceId resource() const override { return adds_; }
 
  private:
   events::Slot slot_;

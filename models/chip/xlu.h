@@ -5,25 +5,21 @@
 
 #include <systemc>
 
-#include "configs/chip.h"
 #include "configs/units.h"
+#include "models/chip/interfaces.h"
 #include "models/events/slot.h"
 
 namespace tpusim::chip {
 
-class Xlu : public sc_core::sc_module, public steady::Stateful {
+class Xlu : public sc_core::sc_module, public SlotInterface, public steady::Stateful {
  public:
-  Xlu(sc_core::sc_module_name name, const configs::ChipParams& params);
+  explicit Xlu(sc_core::sc_module_name name);
 
-  // How long `operations` whole-register operations keep the units busy: they
-  // are dealt out evenly.
-  Picoseconds TimeOf(int64_t operations) const;
-  void Occupy(Picoseconds start, Picoseconds duration);
+  void Occupy(Picoseconds start, Picoseconds duration) override;
   void Visit(steady::StateVisitor& visitor) override { slot_.Visit(visitor); }
   Picoseconds busy() const { return slot_.busy(); }
 
  private:
-  const configs::ChipParams& params_;
   events::Slot slot_;
 };
 

@@ -12,20 +12,21 @@
 #include "configs/units.h"
 #include "models/events/fluid.h"
 #include "models/events/traffic.h"
+#include "models/ici/link_interface.h"
 
 namespace tpusim::ici {
 
-class Link : public sc_core::sc_module, public steady::Stateful {
+class Link : public sc_core::sc_module, public LinkInterface, public steady::Stateful {
  public:
   // Represents all links of its class.
   Link(sc_core::sc_module_name name, events::Fluid& fluid, const configs::Link& id,
        BytesPerSecond rate);
 
   const configs::Link& id() const { return id_; }
-  flow::ResourceId resource() const { return resource_; }
+  flow::ResourceId resource() const override { return resource_; }
 
-  void Sent(Bytes bytes) { traffic_.sent += bytes; }
-  void Received(Bytes bytes) { traffic_.received += bytes; }
+  void Sent(Bytes bytes) override { traffic_.sent += bytes; }
+  void Received(Bytes bytes) override { traffic_.received += bytes; }
   void Visit(steady::StateVisitor& visitor) override { traffic_.Visit(visitor); }
   Bytes sent() const { return traffic_.sent; }
   Bytes received() const { return traffic_.received; }

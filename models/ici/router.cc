@@ -21,12 +21,11 @@ std::string LinkName(configs::Direction direction) {
 
 Router::Router(sc_core::sc_module_name name, events::Fluid& fluid,
                const configs::ChipParams& params, int64_t chip, const LinkRates& links,
-               const isa::PodProgram& program, const Fabric& fabric, FabricProbe& probe)
+               const isa::PodProgram& program, FabricProbe& probe)
     : sc_module(name),
       fluid_(fluid),
       params_(params),
       program_(program),
-      fabric_(fabric),
       probe_(probe),
       arrivals_("arrivals", this) {
   for (int d = 0; d < configs::kDirections; ++d) {
@@ -38,7 +37,7 @@ Router::Router(sc_core::sc_module_name name, events::Fluid& fluid,
 }
 
 Picoseconds Router::Latency(int32_t device, int32_t route) const {
-  const int32_t timed_by = fabric_.PathOf(device, route).timed_by;
+  const int32_t timed_by = fabric->PathOf(device, route).timed_by;
   return timing::RouteLatency(params_, timed_by, program_.routes[route].from[timed_by]);
 }
 
@@ -53,34 +52,35 @@ uint32_t Router::NewSlot() {
 }
 
 void Router::UseDcn(const RdmaRecord& record) {
-  const Fabric::Endpoint& source = fabric_.devices[record.source];
-  const Fabric::Endpoint& destination = fabric_.devices[record.destination];
-  TPUSIM_CHECK(source.nic != nullptr && destination.nic != nullptr,
+  Endpoint& source = fabric->EndpointOf(record.source);
+  Endpoint& destination = fabric->EndpointOf(record.destination);
+  TPUSIM_CHECK(source.nic.size() > 0 && destination.nic.size() > 0,
                "a single slice has no data-centre network");
-  source.nic->Sent(record.rdma->bytes, source.copies);
-  const auto senders = static_cast<double>(source.copies);
-  const auto use = [&](flow::ResourceId resource, int64_t copies) {
-    uses_.push_back({resource, senders / static_cast<double>(copies)});
+  source.nic->Sent(record.rdma->bytes, source.multiplicity());
+  const auto senders = static_cast<double>(source.multiplicity());
+  const auto use = [&](flow::ResourceId resource, int64_t multiplicity) {
+    uses_.push_back({resource, senders / static_cast<double>(multiplicity)});
   };
-  use(source.host_link->to_host(), source.host_link->copies());
-  use(source.nic->egress(), source.nic->copies());
-  use(destination.nic->ingress(), destination.nic->copies());
-  use(destination.host_link->from_host(), destination.host_link->copies());
+  use(source.host_link->outward(), source.host_link->multiplicity());
+  use(source.nic->outward(), source.nic->multiplicity());
+  use(destination.nic->inward(), destination.nic->multiplicity());
+  use(destination.host_link->inward(), destination.host_link->multiplicity());
 }
 
-void Router::UseReceiver(const isa::Rdma& rdma, const Fabric::Path::Receiver& receiver) {
-  const Fabric::Endpoint& to = fabric_.devices[receiver.device];
+void Router::UseReceiver(const isa::Rdma& rdma, const Path::Receiver& receiver) {
+  Endpoint& to = fabric->EndpointOf(receiver.device);
   if (rdma.to == isa::MemorySpace::kHbm) {
     uses_.push_back(
-        {to.hbm->resource(), receiver.share * (rdma.reduce ? timing::kReduceHbmWeight : 1)});
+        {to.hbm_resource(), receiver.share * (rdma.reduce ? timing::kReduceHbmWeight : 1)});
   }
   if (!rdma.reduce) return;
   if (rdma.reduce->sparse_core) {
-    TPUSIM_CHECK(to.sparse_core != nullptr, "there is no SparseCore to add on");
-    uses_.push_back({to.sparse_core->adds(), receiver.share * timing::AddsPerByte(*rdma.reduce)});
+    TPUSIM_CHECK(to.sparse_core.size() > 0, "there is no SparseCore to add on");
+    uses_.push_back(
+        {to.sparse_core->resource(), receiver.share * timing::AddsPerByte(*rdma.reduce)});
   } else {
     uses_.push_back(
-        {to.vpu->adds(), receiver.share * timing::VregOpsPerByte(params_, *rdma.reduce)});
+        {to.vpu_resource(), receiver.share * timing::VregOpsPerByte(params_, *rdma.reduce)});
   }
 }
 
@@ -100,22 +100,24 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
   record.op = op;
   record.start = events::Now();
 
-  const Fabric::Endpoint& source = fabric_.devices[device];
-  const Fabric::Path& path = fabric_.PathOf(device, rdma.route);
+  Endpoint& source = fabric->EndpointOf(device);
+  const Path& path = fabric->PathOf(device, rdma.route);
   uses_.clear();
-  for (const Fabric::Path::Crossing& crossing : path.crossings) {
-    crossing.link->Sent(rdma.bytes * crossing.flows);
-    uses_.push_back({crossing.link->resource(), static_cast<double>(crossing.flows)});
+  for (const Path::Crossing& crossing : path.crossings) {
+    LinkInterface& link = fabric->LinkAt(crossing.link);
+    link.Sent(rdma.bytes * crossing.flows);
+    uses_.push_back({link.resource(), static_cast<double>(crossing.flows)});
   }
-  if (fabric_.flights != nullptr) fabric_.flights->FlightBegins(device, rdma.route);
+  FlightListener* const flights = fabric->flights();
+  if (flights != nullptr) flights->FlightBegins(device, rdma.route);
   if (route.dcn) {
     UseDcn(record);
   } else if (route.links.empty() && route.peer != device) {
-    TPUSIM_CHECK(source.die_link != nullptr, "a chip of one device has no way to another");
+    TPUSIM_CHECK(source.die_link.size() > 0, "a chip of one device has no way to another");
     uses_.push_back({source.die_link->resource(), 1});
   }
-  if (rdma.from == isa::MemorySpace::kHbm) uses_.push_back({source.hbm->resource(), 1});
-  for (const Fabric::Path::Receiver& receiver : path.receivers) UseReceiver(rdma, receiver);
+  if (rdma.from == isa::MemorySpace::kHbm) uses_.push_back({source.hbm_resource(), 1});
+  for (const Path::Receiver& receiver : path.receivers) UseReceiver(rdma, receiver);
   fluid_.Start(static_cast<double>(rdma.bytes.value()), std::numeric_limits<double>::infinity(),
                uses_, this, slot);
 }
@@ -123,21 +125,24 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
 void Router::FlowEnded(uint64_t slot) {
   RdmaRecord& record = pending_[slot].record;
   const isa::Rdma& rdma = *record.rdma;
-  const int64_t senders = fabric_.devices[record.source].copies;
-  for (const Fabric::Path::Crossing& crossing :
-       fabric_.PathOf(record.source, rdma.route).crossings) {
-    crossing.link->Received(rdma.bytes * crossing.flows);
+  Endpoint& source = fabric->EndpointOf(record.source);
+  for (const Path::Crossing& crossing : fabric->PathOf(record.source, rdma.route).crossings) {
+    fabric->LinkAt(crossing.link).Received(rdma.bytes * crossing.flows);
   }
-  if (fabric_.flights != nullptr) fabric_.flights->FlightEnds(record.source, rdma.route, record.op);
+  if (FlightListener* flights = fabric->flights()) {
+    flights->FlightEnds(record.source, rdma.route, record.op);
+  }
   record.end = events::Now();
-  if (record.route->dcn) fabric_.devices[record.destination].nic->Received(rdma.bytes, senders);
+  if (record.route->dcn) {
+    fabric->EndpointOf(record.destination).nic->Received(rdma.bytes, source.multiplicity());
+  }
   record.arrival = record.end + Latency(record.source, rdma.route);
   if (rdma.reduce) {
     record.arrival +=
         timing::ReduceTail(params_, *rdma.reduce, rdma.bytes, rdma.to == isa::MemorySpace::kHbm);
   }
   probe_.RdmaEnded(record);
-  if (rdma.sent_flag >= 0) fabric_.devices[record.source].flags->Raise(rdma.sent_flag);
+  if (rdma.sent_flag >= 0) source.flags->Raise(rdma.sent_flag, 1);
   // Even without a flag the simulation lasts until everything has arrived.
   arrivals_.Push(record.arrival, slot);
 }
@@ -156,11 +161,12 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
 void Router::DelayEnded(uint64_t slot) {
   const Pending& done = pending_[slot];
   const int32_t flag = done.flag;
-  const Fabric::Path& path = fabric_.PathOf(done.record.source, done.route);
+  const Path& path = fabric->PathOf(done.record.source, done.route);
   free_.push_back(static_cast<uint32_t>(slot));
   if (flag < 0) return;
-  for (const Fabric::Path::Arrival& arrival : path.arrivals) {
-    arrival.flags->Raise(arrival.names == nullptr ? flag : (*arrival.names)[flag], arrival.count);
+  for (const Path::Arrival& arrival : path.arrivals) {
+    fabric->EndpointOf(arrival.device)
+        .flags->Raise(arrival.names == nullptr ? flag : (*arrival.names)[flag], arrival.count);
   }
 }
 

@@ -26,8 +26,8 @@
 // between two devices of a chip counts as one hop; nothing is published of its latency.
 // From slice to slice it is timing::DcnLatency instead of hops.
 //
-// Resources and flags of other chips are reached through the Fabric, which knows
-// every device and every router of the pod.
+// Links, resources and flags of other chips are reached through the Fabric, which knows
+// every device and every link of the pod.
 #ifndef TPUSIM_MODELS_ICI_ROUTER_H_
 #define TPUSIM_MODELS_ICI_ROUTER_H_
 
@@ -38,24 +38,17 @@
 #include <systemc>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "configs/chip.h"
 #include "configs/topology.h"
-#include "models/chip/die_link.h"
-#include "models/chip/hbm.h"
-#include "models/chip/host_link.h"
-#include "models/chip/network_port.h"
-#include "models/chip/nic.h"
-#include "models/chip/sparse_core.h"
-#include "models/chip/sync_flags.h"
-#include "models/chip/vpu.h"
+#include "models/chip/interfaces.h"
 #include "models/events/delay_queue.h"
 #include "models/events/fluid.h"
+#include "models/ici/fabric.h"
 #include "models/ici/link.h"
 
 namespace tpusim::ici {
 
-// A transfer that has arrived, for whoever watches.
+// A transfer that has arrived, for the recorder.
 struct RdmaRecord {
   int32_t source = 0;
   int32_t destination = 0;
@@ -75,79 +68,19 @@ class FabricProbe {
   virtual void RdmaEnded(const RdmaRecord& record) = 0;
 };
 
-// Is told between the begin and the end of every transfer's flow.
-class FlightListener {
- public:
-  virtual void FlightBegins(int32_t device, int32_t route) = 0;
-  virtual void FlightEnds(int32_t device, int32_t route, int32_t op) = 0;
-
- protected:
-  ~FlightListener() = default;
-};
-
-// Who can be reached: filled while the pod is built, constant afterwards. Where one
-// module represents several equal ones, all of them lead to it; a flow from one
-// of A equal devices counts A / X times on one of X equal resources.
-struct Fabric {
-  // What a transfer does to links: each carries it so many times, once for every equal
-  // transfer that crosses it.
-  struct Path {
-    struct Crossing {
-      Link* link = nullptr;
-      int64_t flows = 1;
-    };
-    std::vector<Crossing> crossings;
-    // Whose memory it is written to, and how many of such transfers reach each of those that
-    // the receiver represents. One, unless an approximation puts unlike receivers together.
-    struct Receiver {
-      int32_t device = 0;
-      double share = 1;
-    };
-    absl::InlinedVector<Receiver, 1> receivers;
-    // Whose flags count what arrives. `names`: what the receiver calls a flag that the
-    // sender names; null: the same.
-    struct Arrival {
-      chip::SyncFlags* flags = nullptr;
-      const std::vector<int32_t>* names = nullptr;
-      int64_t count = 1;
-    };
-    absl::InlinedVector<Arrival, 1> arrivals;
-    // The device whose way over the route sets the latency.
-    int32_t timed_by = -1;
-  };
-  struct Endpoint {
-    chip::Hbm* hbm = nullptr;
-    chip::Vpu* vpu = nullptr;
-    chip::SyncFlags* flags = nullptr;               // for what it sends itself
-    const chip::DieLink* die_link = nullptr;        // null where a chip is one device
-    const chip::SparseCore* sparse_core = nullptr;  // null where there is none
-    const chip::HostLink* host_link = nullptr;
-    chip::Nic* nic = nullptr;  // null in a single slice
-    int64_t copies = 1;        // devices that these modules represent
-    int32_t device_class = 0;
-  };
-  std::vector<Endpoint> devices;
-  // By route, then by class of the sender.
-  std::vector<std::vector<Path>> paths;
-  FlightListener* flights = nullptr;  // null: no listener
-
-  const Path& PathOf(int32_t device, int32_t route) const {
-    return paths[route][devices[device].device_class];
-  }
-};
-
 // The rates of the links to be built, by direction.
 using LinkRates = std::array<std::optional<BytesPerSecond>, configs::kDirections>;
 
 class Router : public sc_core::sc_module,
-               public chip::NetworkPort,
+               public chip::NetworkInterface,
                public events::FlowListener,
                public events::DelayListener,
                public steady::Stateful {
  public:
   Router(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
-         int64_t chip, const LinkRates& links, const isa::PodProgram& program, const Fabric& fabric,
-         FabricProbe& probe);
+         int64_t chip, const LinkRates& links, const isa::PodProgram& program, FabricProbe& probe);
+
+  sc_core::sc_port<FabricInterface> fabric{"fabric"};
 
   void Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
             const events::StreamRef& stream, int32_t op) override;
@@ -174,13 +107,12 @@ class Router : public sc_core::sc_module,
   // Until what is sent over a route arrives.
   Picoseconds Latency(int32_t device, int32_t route) const;
   void UseDcn(const RdmaRecord& record);
-  void UseReceiver(const isa::Rdma& rdma, const Fabric::Path::Receiver& receiver);
+  void UseReceiver(const isa::Rdma& rdma, const Path::Receiver& receiver);
   uint32_t NewSlot();
 
   events::Fluid& fluid_;
   const configs::ChipParams& params_;
   const isa::PodProgram& program_;
-  const Fabric& fabric_;
   FabricProbe& probe_;
   std::array<std::unique_ptr<Link>, configs::kDirections> links_;
   std::vector<Pending> pending_;

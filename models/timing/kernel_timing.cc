@@ -109,8 +109,10 @@ BlockCycles TimeBlock(const configs::ChipParams& chip, const isa::Block& block) 
   return cycles;
 }
 
-BytesPerSecond HbmRate(const configs::ChipParams& chip) {
-  return chip.hbm.bytes_per_second * chip.hbm.efficiency;
+Picoseconds XluTime(const configs::ChipParams& chip, int64_t operations) {
+  const double cycles = static_cast<double>(operations) * chip.vpu.xlu_cycles_per_vreg /
+                        static_cast<double>(chip.vpu.xlu_count);
+  return ToTime(Cycles(static_cast<int64_t>(std::ceil(cycles))), chip.clock);
 }
 
 Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block) {
@@ -146,6 +148,14 @@ KernelTraffic TrafficOf(const isa::Kernel& kernel) {
     }
   }
   return traffic;
+}
+
+Bytes WindowBytes(const isa::Kernel& kernel) {
+  Bytes sum{0};
+  for (const isa::Window& window : kernel.windows) {
+    if (window.space != isa::MemorySpace::kVmem) sum += window.bytes * window.buffers;
+  }
+  return sum;
 }
 
 }  // namespace tpusim::timing

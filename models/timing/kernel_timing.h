@@ -8,6 +8,7 @@
 #include "configs/chip.h"
 #include "configs/units.h"
 #include "models/isa/program.h"
+#include "models/timing/device_memory.h"
 
 namespace tpusim::timing {
 
@@ -22,11 +23,12 @@ struct BlockCycles {
 // Formula and derivation in kernel_timing.cc.
 BlockCycles TimeBlock(const configs::ChipParams& chip, const isa::Block& block);
 
+// How long `operations` whole-register operations keep the cross-lane units busy: they
+// are dealt out evenly.
+Picoseconds XluTime(const configs::ChipParams& chip, int64_t operations);
+
 // Array passes of a product in this format, relative to one bf16 pass.
 double FormatPasses(const configs::MxuParams& mxu, isa::NumberFormat format);
-
-// Rate at which HBM serves DMA windows, per device.
-BytesPerSecond HbmRate(const configs::ChipParams& chip);
 
 // Time of one grid step's block including the step's scalar overhead.
 Picoseconds StepTime(const configs::ChipParams& chip, const isa::Block& block);
@@ -41,6 +43,10 @@ struct KernelTraffic {
   Bytes cmem{0};              // CMEM, both ways
 };
 KernelTraffic TrafficOf(const isa::Kernel& kernel);
+
+// VMEM that the windows of a kernel take: each as often as it is buffered. A window of
+// VMEM is a buffer that is there already.
+Bytes WindowBytes(const isa::Kernel& kernel);
 
 }  // namespace tpusim::timing
 

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <limits>
 
-#include "models/timing/kernel_timing.h"
-
 namespace tpusim::timing {
 
-MemoryBytes TouchedBy(const isa::Dma& dma) {
-  MemoryBytes touched;
+MemoryBytes AccessedBy(const isa::Dma& dma) {
+  MemoryBytes accessed;
   for (const isa::MemorySpace space : {dma.from, dma.to}) {
-    if (space != isa::MemorySpace::kVmem) touched.In(space) += dma.bytes;
+    if (space != isa::MemorySpace::kVmem) accessed.In(space) += dma.bytes;
   }
-  return touched;
+  return accessed;
 }
 
 bool IsWrite(const isa::Dma& dma) {
@@ -20,28 +18,19 @@ bool IsWrite(const isa::Dma& dma) {
          (dma.to == isa::MemorySpace::kCmem && dma.from == isa::MemorySpace::kVmem);
 }
 
-double ShareOf(Bytes touched, Bytes bytes) {
-  if (touched == bytes) return touched > Bytes(0) ? 1 : 0;
-  return static_cast<double>(touched.value()) / static_cast<double>(bytes.value());
+double ShareOf(Bytes accessed, Bytes bytes) {
+  if (accessed == bytes) return accessed > Bytes(0) ? 1 : 0;
+  return static_cast<double>(accessed.value()) / static_cast<double>(bytes.value());
 }
 
-BytesPerSecond MoveRate(const configs::ChipParams& chip, const MemoryBytes& touched, Bytes bytes) {
+BytesPerSecond MoveRate(const configs::ChipParams& chip, const MemoryBytes& accessed, Bytes bytes) {
   double rate = std::numeric_limits<double>::infinity();
-  if (touched.hbm > Bytes(0)) {
-    rate = std::min(rate, HbmRate(chip).value() / ShareOf(touched.hbm, bytes));
-  }
-  if (touched.cmem > Bytes(0)) {
-    rate = std::min(rate, CmemRate(chip).value() / ShareOf(touched.cmem, bytes));
+  for (const isa::MemorySpace space : kRatedSpaces) {
+    if (accessed.In(space) == Bytes(0)) continue;
+    rate = std::min(rate,
+                    DeviceMemoryOf(space).rate(chip).value() / ShareOf(accessed.In(space), bytes));
   }
   return BytesPerSecond(rate);
-}
-
-BytesPerSecond CmemRate(const configs::ChipParams& chip) {
-  return chip.cmem.bytes_per_second * (1.0 / static_cast<double>(chip.devices));
-}
-
-Bytes CmemCapacity(const configs::ChipParams& chip) {
-  return Bytes(chip.cmem.bytes.value() / chip.devices);
 }
 
 }  // namespace tpusim::timing

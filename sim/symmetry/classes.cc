@@ -149,7 +149,7 @@ void AddLinks(const configs::Config& config, const isa::PodProgram& program,
   for (std::vector<RouteLoad>& of_route : classes.loads) {
     for (RouteLoad& load : of_route) {
       for (RouteLoad::Receiver& to : load.receivers) {
-        to.share /= static_cast<double>(classes.devices.Copies(to.receiver));
+        to.share /= static_cast<double>(classes.devices.Multiplicity(to.receiver));
       }
       for (RouteLoad::OnLinks& on : load.links) {
         TPUSIM_CHECK(on.flows % classes.links.size[on.link_class] == 0,

@@ -32,7 +32,7 @@ struct Partition {
   std::vector<int64_t> size;      // per class
 
   int32_t Representative(int64_t member) const { return first[class_of[member]]; }
-  int64_t Copies(int64_t member) const { return size[class_of[member]]; }
+  int64_t Multiplicity(int64_t member) const { return size[class_of[member]]; }
   bool IsRepresentative(int64_t member) const {
     return class_of[member] >= 0 && first[class_of[member]] == member;
   }

@@ -448,8 +448,8 @@ TEST(PodKernel, HbmOverflowNamesTheBuffer) {
   program.programs[0] = Share(isa::Alloc{hbm, 0}, Compute(1), isa::Alloc{hbm, 1});
   // Usable is 1 GB less 0.1 GB of reserve.
   EXPECT_EQ(SimulationError(TestConfig(), program),
-            "pod.chip0.hbm: %b needs 400000000 bytes, but 600000000 of 900000000 usable ones are "
-            "live: 100000000 too many");
+            "pod.chip0.hbm: %b needs 400000000 bytes, but 600000000 of 900000000 are in use: "
+            "100000000 too many");
 }
 
 TEST(PodKernel, WindowsThatDoNotFitInVmemAreAnError) {

@@ -31,6 +31,8 @@ ROOMS = [
 MODEL_ROOMS = ["isa", "steady", "timing", "flow", "events", "chip", "ici"]
 # Those that the compiler and plain tests link too.
 WITHOUT_SYSTEMC = ["isa", "steady", "timing", "flow"]
+# Modules that make others (Device is no module).
+BUILT_BY = {"router": ["ici/fabric", "ici/link"]}
 # What the machine may include of the other folders.
 BELOW_MODELS = ["configs", "models"]
 FOLDERS = ["benchmarks", "configs", "models", "sim", "tests", "tools", "workloads"]
@@ -94,6 +96,27 @@ def test_rooms_of_the_machine_include_only_what_comes_before_them() -> None:
                 wrong.append(f"{name} includes {included}")
         if MODEL_ROOMS[own] in WITHOUT_SYSTEMC and "<systemc" in text:
             wrong.append(f"{name} includes SystemC")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_modules_know_each_other_by_interfaces() -> None:
+    """Ports are bound by those who build modules: a device, a router its links, the pod."""
+    headers = [path for room in ("chip", "ici") for path in sources(MODELS / room, ".h")]
+    modules = {
+        path.relative_to(ROOT).as_posix(): path
+        for path in headers
+        if re.search(r"class \w+ : public sc_core::sc_module", path.read_text())
+    }
+    assert len(modules) > 10
+    wrong = []
+    for path in modules.values():
+        own = path.with_suffix("")
+        includes = set(re.findall(r'#include "([^"]+)"', path.read_text()))
+        includes |= set(re.findall(r'#include "([^"]+)"', path.with_suffix(".cc").read_text()))
+        for included in sorted(includes & modules.keys()):
+            other = (ROOT / included).with_suffix("")
+            if other not in (own, *map(MODELS.joinpath, BUILT_BY.get(own.name, []))):
+                wrong.append(f"{path.relative_to(ROOT)} includes {included}")
     assert not wrong, "\n".join(wrong)
 
 

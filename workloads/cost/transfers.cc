@@ -78,9 +78,9 @@ Picoseconds TimeOfTransfer(const configs::ChipParams& chip, const isa::Body& tra
   Picoseconds total(0);
   for (const isa::Instruction& step : transfer) {
     if (const auto* dma = std::get_if<isa::Dma>(&step.kind)) {
-      const timing::MemoryBytes touched = timing::TouchedBy(*dma);
+      const timing::MemoryBytes accessed = timing::AccessedBy(*dma);
       const BytesPerSecond rate =
-          touched.empty() ? timing::HbmRate(chip) : timing::MoveRate(chip, touched, dma->bytes);
+          accessed.empty() ? timing::HbmRate(chip) : timing::MoveRate(chip, accessed, dma->bytes);
       total += chip.dma.start_latency +
                FromSeconds(static_cast<double>(dma->bytes.value()) / rate.value());
     } else if (const auto* host = std::get_if<isa::HostDma>(&step.kind)) {

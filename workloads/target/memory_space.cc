@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/timing/device_memory.h"
 #include "workloads/hlo/ir/shape.h"
 
 namespace tpusim::target {
@@ -11,12 +12,16 @@ using configs::ChipParams;
 
 constexpr MemorySpace kSpaces[] = {
     {hlo::kHbmSpace, "HBM", isa::MemorySpace::kHbm, true,
-     [](const ChipParams& chip) { return chip.hbm.bytes - chip.hbm.reserved_bytes; }},
+     [](const ChipParams& chip) {
+       return timing::DeviceMemoryOf(isa::MemorySpace::kHbm).capacity(chip);
+     }},
     // What is not taken by the windows of kernels.
     {hlo::kVmemSpace, "VMEM", isa::MemorySpace::kVmem, false,
      [](const ChipParams& chip) { return chip.vmem.bytes - chip.vmem.scoped_bytes; }},
     {hlo::kCmemSpace, "CMEM", isa::MemorySpace::kCmem, true,
-     [](const ChipParams& chip) { return Bytes(chip.cmem.bytes.value() / chip.devices); }},
+     [](const ChipParams& chip) {
+       return timing::DeviceMemoryOf(isa::MemorySpace::kCmem).capacity(chip);
+     }},
     // As large as anybody needs.
     {hlo::kHostSpace, "host memory", isa::MemorySpace::kHost, false,
      [](const ChipParams&) { return Bytes(0); }},

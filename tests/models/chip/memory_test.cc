@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "configs/status_macros.h"
-#include "models/chip/hbm.h"
-#include "models/chip/vmem.h"
+#include "models/chip/memory.h"
+#include "models/timing/kernel_timing.h"
 
 namespace tpusim::chip {
 namespace {
@@ -23,8 +23,13 @@ configs::ChipParams Params() {
   return params;
 }
 
-TEST(Vmem, BelongsToAllCoresOfADevice) {
-  Vmem vmem("vmem", Params());
+using isa::MemorySpace;
+using timing::DeviceMemoryOf;
+
+TEST(Memory, VmemBelongsToAllCoresOfADevice) {
+  events::Fluid fluid("fluid");
+  Memory vmem("vmem", DeviceMemoryOf(MemorySpace::kVmem), fluid, Params());
+  EXPECT_EQ(vmem.resource(), std::nullopt);
   EXPECT_EQ(vmem.capacity(), Bytes(200));
   EXPECT_TRUE(vmem.Alloc("a", Bytes(150)).ok());
   EXPECT_THAT(Message(vmem.Alloc("b", Bytes(51))),
@@ -36,7 +41,7 @@ TEST(Vmem, BelongsToAllCoresOfADevice) {
   EXPECT_THAT(Message(vmem.Free("b", Bytes(51))), HasSubstr("only 50 are in use"));
 }
 
-TEST(Vmem, WindowsCountAsOftenAsTheyAreBuffered) {
+TEST(Memory, WindowsCountAsOftenAsTheyAreBuffered) {
   isa::Kernel kernel;
   kernel.windows.resize(3);
   kernel.windows[0].bytes = Bytes(10);
@@ -44,19 +49,37 @@ TEST(Vmem, WindowsCountAsOftenAsTheyAreBuffered) {
   kernel.windows[1].buffers = 1;
   kernel.windows[2].bytes = Bytes(1000);  // there already
   kernel.windows[2].space = isa::MemorySpace::kVmem;
-  EXPECT_EQ(Vmem::WindowsOf(kernel), Bytes(27));
+  EXPECT_EQ(timing::WindowBytes(kernel), Bytes(27));
 }
 
-TEST(Hbm, ServesItsEffectiveRateAndLeavesTheReserve) {
+TEST(Memory, HbmServesItsEffectiveRateAndLeavesTheReserve) {
   events::Fluid fluid("fluid");
-  Hbm hbm("hbm", fluid, Params());
-  EXPECT_EQ(fluid.network().Capacity(hbm.resource()), 5e11);
-  EXPECT_EQ(hbm.usable(), Bytes(800));
+  Memory hbm("hbm", DeviceMemoryOf(MemorySpace::kHbm), fluid, Params());
+  EXPECT_EQ(fluid.network().Capacity(*hbm.resource()), 5e11);
+  EXPECT_EQ(hbm.capacity(), Bytes(800));
   EXPECT_TRUE(hbm.Alloc("a", Bytes(800)).ok());
   EXPECT_THAT(Message(hbm.Alloc("b", Bytes(1))), HasSubstr("b needs 1 bytes"));
   EXPECT_TRUE(hbm.Free("a", Bytes(800)).ok());
   EXPECT_EQ(hbm.live(), Bytes(0));
   EXPECT_EQ(hbm.peak(), Bytes(800));
+}
+
+TEST(Memory, CmemIsDividedAmongTheDevicesOfAChip) {
+  configs::ChipParams params = Params();
+  params.devices = 2;
+  params.cmem.bytes = Bytes(1000);
+  params.cmem.bytes_per_second = BytesPerSecond(4e12);
+  events::Fluid fluid("fluid");
+  Memory cmem("cmem", DeviceMemoryOf(MemorySpace::kCmem), fluid, params);
+  EXPECT_EQ(cmem.capacity(), Bytes(500));
+  EXPECT_EQ(fluid.network().Capacity(*cmem.resource()), 2e12);
+}
+
+TEST(Memory, AChipMayHaveNoCmem) {
+  events::Fluid fluid("fluid");
+  Memory cmem("cmem", DeviceMemoryOf(MemorySpace::kCmem), fluid, Params());
+  EXPECT_EQ(cmem.resource(), std::nullopt);
+  EXPECT_FALSE(cmem.Alloc("a", Bytes(1)).ok());
 }
 
 }  // namespace

@@ -11,11 +11,11 @@ struct Counter : FlagListener {
 };
 
 TEST(SyncFlags, ARaisedFlagIsTakenAtOnce) {
-  SyncFlags flags(2);
+  SyncFlags flags("flags", 2);
   Counter stream;
-  flags.Raise(1);
-  flags.Raise(1);
-  flags.Raise(1);
+  flags.Raise(1, 1);
+  flags.Raise(1, 1);
+  flags.Raise(1, 1);
   EXPECT_TRUE(flags.Take(1, 2, &stream));
   EXPECT_EQ(flags.count(1), 1);
   EXPECT_EQ(flags.count(0), 0);
@@ -23,39 +23,39 @@ TEST(SyncFlags, ARaisedFlagIsTakenAtOnce) {
 }
 
 TEST(SyncFlags, AWaiterGoesOnWhenItsCountIsReached) {
-  SyncFlags flags(1);
+  SyncFlags flags("flags", 1);
   Counter stream;
   EXPECT_FALSE(flags.Take(0, 2, &stream));
-  flags.Raise(0);
+  flags.Raise(0, 1);
   EXPECT_EQ(stream.reached, 0);
-  flags.Raise(0);
+  flags.Raise(0, 1);
   EXPECT_EQ(stream.reached, 1);
   EXPECT_EQ(flags.count(0), 0);
-  flags.Raise(0);  // nobody waits any more
+  flags.Raise(0, 1);  // nobody waits any more
   EXPECT_EQ(stream.reached, 1);
   EXPECT_EQ(flags.count(0), 1);
 }
 
 TEST(SyncFlags, WaitersOfAFlagAreServedInOrder) {
-  SyncFlags flags(1);
+  SyncFlags flags("flags", 1);
   Counter first, second;
   EXPECT_FALSE(flags.Take(0, 2, &first));
   EXPECT_FALSE(flags.Take(0, 1, &second));
-  flags.Raise(0);
+  flags.Raise(0, 1);
   EXPECT_EQ(second.reached, 0) << "a smaller wait overtook an older one";
-  flags.Raise(0);
+  flags.Raise(0, 1);
   EXPECT_EQ(first.reached, 1);
   EXPECT_EQ(second.reached, 0);
-  flags.Raise(0);
+  flags.Raise(0, 1);
   EXPECT_EQ(second.reached, 1);
 }
 
 TEST(SyncFlags, FlagsAreIndependent) {
-  SyncFlags flags(2);
+  SyncFlags flags("flags", 2);
   Counter a, b;
   EXPECT_FALSE(flags.Take(0, 1, &a));
   EXPECT_FALSE(flags.Take(1, 1, &b));
-  flags.Raise(1);
+  flags.Raise(1, 1);
   EXPECT_EQ(a.reached, 0);
   EXPECT_EQ(b.reached, 1);
 }

@@ -19,9 +19,8 @@ TEST(Router, OwnsTheLinksThatItIsGiven) {
   links[static_cast<int>(Direction::kYPlus)] = BytesPerSecond(5e10);
   events::Fluid fluid("fluid");
   const isa::PodProgram program;
-  const Fabric fabric;
   NoProbe probe;
-  Router router("router", fluid, params, /*chip=*/0, links, program, fabric, probe);
+  Router router("router", fluid, params, /*chip=*/0, links, program, probe);
   EXPECT_EQ(router.link(Direction::kXPlus), nullptr);
   EXPECT_EQ(fluid.network().resources(), 2);
   const Link& one = *router.link(Direction::kXMinus);

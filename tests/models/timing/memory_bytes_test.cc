@@ -30,16 +30,16 @@ isa::Window WindowOf(MemorySpace space, int64_t bytes, uint32_t moves_with = 0) 
   return window;
 }
 
-TEST(MemoryBytes, ACopyTouchesBothEnds) {
-  const auto touched = [](MemorySpace from, MemorySpace to) {
-    const MemoryBytes bytes = TouchedBy({from, to, Bytes(10)});
+TEST(MemoryBytes, ACopyAccessesBothEnds) {
+  const auto accessed = [](MemorySpace from, MemorySpace to) {
+    const MemoryBytes bytes = AccessedBy({from, to, Bytes(10)});
     return std::pair(bytes.hbm.value(), bytes.cmem.value());
   };
-  EXPECT_EQ(touched(MemorySpace::kHbm, MemorySpace::kVmem), std::pair(10L, 0L));
-  EXPECT_EQ(touched(MemorySpace::kHbm, MemorySpace::kCmem), std::pair(10L, 10L));
-  EXPECT_EQ(touched(MemorySpace::kVmem, MemorySpace::kCmem), std::pair(0L, 10L));
-  EXPECT_EQ(touched(MemorySpace::kCmem, MemorySpace::kCmem), std::pair(0L, 20L));
-  EXPECT_EQ(touched(MemorySpace::kVmem, MemorySpace::kVmem), std::pair(0L, 0L));
+  EXPECT_EQ(accessed(MemorySpace::kHbm, MemorySpace::kVmem), std::pair(10L, 0L));
+  EXPECT_EQ(accessed(MemorySpace::kHbm, MemorySpace::kCmem), std::pair(10L, 10L));
+  EXPECT_EQ(accessed(MemorySpace::kVmem, MemorySpace::kCmem), std::pair(0L, 10L));
+  EXPECT_EQ(accessed(MemorySpace::kCmem, MemorySpace::kCmem), std::pair(0L, 20L));
+  EXPECT_EQ(accessed(MemorySpace::kVmem, MemorySpace::kVmem), std::pair(0L, 0L));
 }
 
 TEST(MemoryBytes, WhatReadsHbmOrCmemHasTheLatencyOfARead) {
@@ -69,7 +69,7 @@ TEST(MemoryBytes, DevicesOfAChipHaveAPartEach) {
   configs::ChipParams chip = Params();
   chip.devices = chip.tensor_cores = 2;
   EXPECT_EQ(CmemRate(chip).value(), 1e12);
-  EXPECT_EQ(CmemCapacity(chip), Bytes(500));
+  EXPECT_EQ(DeviceMemoryOf(MemorySpace::kCmem).capacity(chip), Bytes(500));
 }
 
 TEST(MemoryBytes, TrafficAndLaunchTellHbmFromCmem) {

@@ -38,7 +38,7 @@ TEST(Classes, AllChipsOfARingAreEqual) {
   const configs::Config config = TestConfig({8, 1, 1}, {true, false, false});
   const Classes classes = FindClasses(config, Exchange(config, Ring(8)), {});
   EXPECT_EQ(classes.devices.classes(), 1);
-  EXPECT_EQ(classes.devices.Copies(5), 8);
+  EXPECT_EQ(classes.devices.Multiplicity(5), 8);
   EXPECT_EQ(classes.devices.Representative(5), 0);
   EXPECT_EQ(classes.links.classes(), 2);  // x+, which all send over, and the rest
   EXPECT_EQ(classes.chips.classes(), 1);
@@ -91,9 +91,9 @@ TEST(Classes, ADegradedLinkSplitsThoseWhoUseIt) {
   const Impairments degraded{.chips = {}, .links = {{{2, configs::Direction::kXPlus}, 0.5}}};
   const Classes classes = FindClasses(config, program, degraded);
   EXPECT_EQ(classes.devices.classes(), 3);
-  EXPECT_EQ(classes.devices.Copies(2), 1);
-  EXPECT_EQ(classes.devices.Copies(3), 1);
-  EXPECT_EQ(classes.devices.Copies(0), 6);
+  EXPECT_EQ(classes.devices.Multiplicity(2), 1);
+  EXPECT_EQ(classes.devices.Multiplicity(3), 1);
+  EXPECT_EQ(classes.devices.Multiplicity(0), 6);
 }
 
 // Eight devices in a ring that visits the chips of a line in an order of its own: some hops

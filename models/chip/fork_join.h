@@ -1,0 +1,39 @@
+// Forks and joins of the streams of a device: which token has been started, and which is
+// done. A token names one execution of a body from its Start to its Done.
+#ifndef TPUSIM_MODELS_CHIP_FORK_JOIN_H_
+#define TPUSIM_MODELS_CHIP_FORK_JOIN_H_
+
+#include <cstdint>
+#include <systemc>
+#include <vector>
+
+#include "models/chip/interfaces.h"
+#include "models/steady/state.h"
+
+namespace tpusim::chip {
+
+class ForkJoin : public sc_core::sc_module, public ForkJoinInterface, public steady::Stateful {
+ public:
+  ForkJoin(sc_core::sc_module_name name, int32_t tokens);
+
+  // All streams of the device.
+  sc_core::sc_port<StreamInterface, 0> streams{"streams"};
+
+  bool Fork(const isa::StreamId& stream, const isa::Body& body, int32_t token) override;
+  void Finish(int32_t token) override;
+  Joined Join(int32_t token, StreamInterface* waiter) override;
+  void Visit(steady::StateVisitor& visitor) override;
+
+ private:
+  enum class State { kFree, kRunning, kFinished };
+  struct Entry {
+    State state = State::kFree;
+    StreamInterface* waiter = nullptr;
+  };
+  std::vector<Entry> states_;
+  int64_t taken_ = 0;  // that are not free
+};
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_FORK_JOIN_H_

@@ -1,0 +1,49 @@
+// A memory of a device: HBM, CMEM or VMEM, as its row of the table says
+// (timing/device_memory.h).
+//
+// Two things matter of it. Whether everything fits: it counts the bytes that are live,
+// buffers that the compiler placed here and, in VMEM, the windows of the kernel that
+// runs. And how fast it serves transfers: a memory with a rate is a resource of the
+// fluid that reads and writes share.
+#ifndef TPUSIM_MODELS_CHIP_MEMORY_H_
+#define TPUSIM_MODELS_CHIP_MEMORY_H_
+
+#include <optional>
+#include <string_view>
+#include <systemc>
+
+#include "absl/status/status.h"
+#include "configs/chip.h"
+#include "configs/units.h"
+#include "models/chip/interfaces.h"
+#include "models/events/fluid.h"
+#include "models/steady/state.h"
+#include "models/timing/device_memory.h"
+
+namespace tpusim::chip {
+
+class Memory : public sc_core::sc_module, public MemoryInterface, public steady::Stateful {
+ public:
+  Memory(sc_core::sc_module_name name, const timing::DeviceMemory& row, events::Fluid& fluid,
+         const configs::ChipParams& params);
+
+  std::optional<flow::ResourceId> resource() const override { return resource_; }
+  absl::Status Alloc(std::string_view what, Bytes bytes) override;
+  absl::Status Free(std::string_view what, Bytes bytes) override;
+  Bytes live() const override { return live_; }
+
+  Bytes capacity() const { return capacity_; }
+  Bytes peak() const { return peak_; }
+
+  void Visit(steady::StateVisitor& visitor) override { visitor.Same(live_); }
+
+ private:
+  const Bytes capacity_;
+  std::optional<flow::ResourceId> resource_;
+  Bytes live_{0};
+  Bytes peak_{0};
+};
+
+}  // namespace tpusim::chip
+
+#endif  // TPUSIM_MODELS_CHIP_MEMORY_H_

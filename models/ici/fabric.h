@@ -1,0 +1,126 @@
+// The network as routers see it: which links a route crosses for a device, and what it
+// reaches at both ends.
+//
+// Where one module represents several equal ones, all of them lead to it; a flow from one
+// of A equal devices counts A / X times on one of X equal resources.
+#ifndef TPUSIM_MODELS_ICI_FABRIC_H_
+#define TPUSIM_MODELS_ICI_FABRIC_H_
+
+#include <cstdint>
+#include <systemc>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "models/chip/interfaces.h"
+#include "models/ici/link_interface.h"
+
+namespace tpusim::ici {
+
+// Is told between the begin and the end of every transfer's flow.
+class FlightListener {
+ public:
+  virtual void FlightBegins(int32_t device, int32_t route) = 0;
+  virtual void FlightEnds(int32_t device, int32_t route, int32_t op) = 0;
+
+ protected:
+  ~FlightListener() = default;
+};
+
+// What the network reaches of a device, and of all that it represents.
+class Endpoint : public sc_core::sc_module {
+ public:
+  Endpoint(sc_core::sc_module_name name, int64_t multiplicity);
+
+  sc_core::sc_port<chip::MemoryInterface> hbm{"hbm"};
+  sc_core::sc_port<chip::ServerInterface> vpu{"vpu"};
+  sc_core::sc_port<chip::FlagsInterface> flags{"flags"};
+  sc_core::sc_port<chip::DuplexInterface> host_link{"host_link"};
+  // Unbound where a chip is one device, has no SparseCores, where there is one slice.
+  template <typename Interface>
+  using Optional = sc_core::sc_port<Interface, 1, sc_core::SC_ZERO_OR_MORE_BOUND>;
+  Optional<chip::ServerInterface> die_link{"die_link"};
+  Optional<chip::ServerInterface> sparse_core{"sparse_core"};
+  Optional<chip::NicInterface> nic{"nic"};
+
+  int64_t multiplicity() const { return multiplicity_; }
+  // Resources of the fluid, known from elaboration on.
+  flow::ResourceId hbm_resource() const { return hbm_resource_; }
+  flow::ResourceId vpu_resource() const { return vpu_resource_; }
+
+ private:
+  void end_of_elaboration() override;
+
+  const int64_t multiplicity_;
+  flow::ResourceId hbm_resource_, vpu_resource_;
+};
+
+// What a transfer over a route does.
+struct Path {
+  // Each link carries it so many times, once for every equal transfer that crosses it.
+  struct Crossing {
+    int32_t link = 0;  // of Fabric::links
+    int64_t flows = 1;
+  };
+  std::vector<Crossing> crossings;
+  // Whose memory it is written to, and how many of such transfers reach each of those that
+  // the receiver represents. One, unless an approximation puts unlike receivers together.
+  struct Receiver {
+    int32_t device = 0;
+    double share = 1;
+  };
+  absl::InlinedVector<Receiver, 1> receivers;
+  // Whose flags count what arrives. `names`: what the receiver calls a flag that the
+  // sender names; null: the same.
+  struct Arrival {
+    int32_t device = 0;
+    const std::vector<int32_t>* names = nullptr;
+    int64_t count = 1;
+  };
+  absl::InlinedVector<Arrival, 1> arrivals;
+  // The device whose way over the route sets the latency.
+  int32_t timed_by = -1;
+};
+
+class FabricInterface : public virtual sc_core::sc_interface {
+ public:
+  virtual const Path& PathOf(int32_t device, int32_t route) const = 0;
+  // Of the device itself or of the one that represents it.
+  virtual Endpoint& EndpointOf(int32_t device) = 0;
+  virtual LinkInterface& LinkAt(int32_t link) = 0;
+  virtual FlightListener* flights() const = 0;  // null: no listener
+};
+
+// Filled while the pod is built, constant afterwards.
+class Fabric : public sc_core::sc_module, public FabricInterface {
+ public:
+  explicit Fabric(sc_core::sc_module_name name);
+
+  // Those that were built.
+  sc_core::sc_port<LinkInterface, 0, sc_core::SC_ZERO_OR_MORE_BOUND> links{"links"};
+
+  struct Device {
+    Endpoint* endpoint = nullptr;
+    int32_t device_class = 0;
+  };
+  void AddDevice(const Device& device) { devices_.push_back(device); }
+  // Of the next route, by class of the sender.
+  void AddRoute(std::vector<Path> paths) { paths_.push_back(std::move(paths)); }
+  void SetFlightListener(FlightListener* listener) { flights_ = listener; }
+
+  const Path& PathOf(int32_t device, int32_t route) const override {
+    return paths_[route][devices_[device].device_class];
+  }
+  Endpoint& EndpointOf(int32_t device) override { return *devices_[device].endpoint; }
+  LinkInterface& LinkAt(int32_t link) override { return *links[link]; }
+  FlightListener* flights() const override { return flights_; }
+
+ private:
+  std::vector<Device> devices_;
+  std::vector<std::vector<Path>> paths_;  // by route
+  FlightListener* flights_ = nullptr;
+};
+
+}  // namespace tpusim::ici
+
+#endif  // TPUSIM_MODELS_ICI_FABRIC_H_
