@@ -26,11 +26,8 @@ Dma::Dma(sc_core::sc_module_name name, events::Fluid& fluid, const configs::Chip
       fluid_(fluid),
       params_(params),
       probe_(probe),
-      start_latency_(params.dma.start_latency),
-      write_start_latency_(params.dma.write_start_latency),
-      turnaround_(params.dma.turnaround),
       vmem_copy_rate_(VmemCopyRate(params)),
-      channels_(channels),
+      channels_(channels, Served(params.dma)),
       delays_("delays", this) {}
 
 void Dma::end_of_elaboration() {
@@ -41,135 +38,92 @@ void Dma::end_of_elaboration() {
   }
 }
 
-flow::FlowId Dma::FlowOn(const Channel& channel, const Rated& memory) {
-  const Channel::Bulk& bulk = channel.bulk[memory.index];
-  return bulk.rate > 0 ? bulk.flow : channel.flow;
+flow::FlowId Dma::FlowOn(const Served& served, const Rated& memory) {
+  const Served::Bulk& bulk = served.bulk[memory.index];
+  return bulk.rate > 0 ? bulk.flow : served.flow;
 }
 
-void Dma::Issue(int32_t channel, const Transfer& transfer) {
-  channels_[channel].queue.push_back({transfer, events::Now() + StartLatency(transfer.write),
-                                      static_cast<double>(transfer.bytes.value())});
-  Serve(channel);
+void Dma::Issue(int32_t index, const Transfer& transfer) {
+  channels_[index].state.Issue(events::Now(), transfer);
+  Serve(index);
 }
 
-void Transfer::Visit(steady::StateVisitor& visitor) const {
-  visitor.Same(write);
-  visitor.Same(bytes);
-  visitor.Same(accessed.hbm);
-  visitor.Same(accessed.cmem);
-  visitor.Same(listener);
-  visitor.Same(op);
-  visitor.Same(follows);
-}
-
-void Dma::VisitChannel(Channel& channel, steady::StateVisitor& visitor) {
-  visitor.Same(static_cast<int64_t>(channel.queue.size()));
-  visitor.Same(channel.moving);
-  visitor.Same(channel.delayed);
-  for (Queued& queued : channel.queue) {
-    const bool moves = channel.moving && &queued == &channel.queue.front();
-    queued.transfer.Visit(visitor);
-    // To a thousandth of a byte.
-    if (!moves) visitor.Same(std::llround(1024 * queued.bytes));
-    visitor.Pending(queued.ready);
-  }
-  if (channel.moving) {
-    visitor.Began(channel.began);
-  } else {
-    // What is issued from now on has a start latency of its own to wait for.
-    const Picoseconds waits = channel.queue.empty() ? start_latency_ : Picoseconds(0);
-    Picoseconds matters = channel.free - waits;
-    visitor.Pending(matters);
-    channel.free = matters + waits;
-  }
-  for (const Channel::Bulk& bulk : channel.bulk) visitor.SameRate(bulk.rate);
-  visitor.Counter(channel.ended.hbm);
-  visitor.Counter(channel.ended.cmem);
-  visitor.Counter(channel.flows);
+void Dma::VisitChannel(Served& served, steady::StateVisitor& visitor) {
+  served.state.Visit(visitor);
+  visitor.Same(served.delayed);
+  for (const Served::Bulk& bulk : served.bulk) visitor.SameRate(bulk.rate);
+  visitor.Counter(served.ended.hbm);
+  visitor.Counter(served.ended.cmem);
+  visitor.Counter(served.flows);
 }
 
 void Dma::VisitAlone(int32_t index, steady::StateVisitor& visitor) {
-  Channel& channel = channels_[index];
-  VisitChannel(channel, visitor);
-  if (channel.moving) visitor.Same(std::llround(1024 * fluid_.Remaining(channel.flow)));
+  Served& served = channels_[index];
+  VisitChannel(served, visitor);
+  if (served.state.moving()) visitor.Same(std::llround(1024 * fluid_.Remaining(served.flow)));
 }
 
 void Dma::Visit(steady::StateVisitor& visitor) {
-  for (Channel& channel : channels_) VisitChannel(channel, visitor);
+  for (Served& served : channels_) VisitChannel(served, visitor);
 }
 
 bool Dma::CanSuspend(int32_t index) const {
-  const Channel& channel = channels_[index];
-  return !channel.moving || fluid_.Remaining(channel.flow) > 0;
+  const Served& served = channels_[index];
+  return !served.state.moving() || fluid_.Remaining(served.flow) > 0;
 }
 
-ChannelState Dma::Suspend(int32_t index) {
-  Channel& channel = channels_[index];
-  const Picoseconds now = events::Now();
-  ChannelState state;
-  for (const Queued& queued : channel.queue) {
-    state.queue.push_back(
-        {queued.transfer, queued.bytes, std::max(Picoseconds(0), queued.ready - now)});
+Channel Dma::Suspend(int32_t index) {
+  Served& served = channels_[index];
+  if (served.state.moving()) {
+    served.state.Count(events::Now(), fluid_.Remaining(served.flow));
+    fluid_.Stop(served.flow);
+    served.flows += Counts(served.state.first().transfer);
   }
-  state.free = std::max(Picoseconds(0), channel.free - now);
-  if (channel.moving) {
-    state.queue.front().bytes = fluid_.Remaining(channel.flow);
-    state.moved_for = now - channel.began;
-    fluid_.Stop(channel.flow);
-    channel.flows += Counts(channel.queue.front().transfer);
-  }
-  channel.moving = false;
-  channel.delayed = false;  // a delay that ends now finds nothing, or the same again
-  channel.queue.clear();
-  return state;
+  served.delayed = false;  // a delay that ends now finds nothing, or the same again
+  return served.state.Take();
 }
 
 void Dma::BeginBulk(int32_t index, const timing::MemoryBytes& moved, Picoseconds period,
                     int64_t times) {
-  Channel& channel = channels_[index];
+  Served& served = channels_[index];
   for (const Rated& memory : rated_) {
     const auto amount = static_cast<double>(moved.In(memory.space).value());
     if (amount == 0) continue;
     const std::array<flow::Use, 1> uses = {{{memory.resource, 1}}};
-    Channel::Bulk& bulk = channel.bulk[memory.index];
+    Served::Bulk& bulk = served.bulk[memory.index];
     bulk.rate = amount / ToSeconds(period);
     bulk.flow = fluid_.Start(amount * static_cast<double>(times), bulk.rate, uses, this,
                              static_cast<uint64_t>(index));
-    ++channel.flows;
+    ++served.flows;
   }
 }
 
 bool Dma::BulkIsSlowed(int32_t index, double share) {
-  for (const Channel::Bulk& bulk : channels_[index].bulk) {
+  for (const Served::Bulk& bulk : channels_[index].bulk) {
     if (bulk.rate > 0 && fluid_.network().Rate(bulk.flow) < bulk.rate * (1 - share)) return true;
   }
   return false;
 }
 
 void Dma::EndBulk(int32_t index, const timing::MemoryShares& moved) {
-  Channel& channel = channels_[index];
+  Served& served = channels_[index];
   for (const Rated& memory : rated_) {
-    Channel::Bulk& bulk = channel.bulk[memory.index];
+    Served::Bulk& bulk = served.bulk[memory.index];
     if (bulk.rate == 0) continue;
     fluid_.Stop(bulk.flow, moved.In(memory.space));
-    ++channel.flows;
+    ++served.flows;
     bulk.rate = 0;
   }
 }
 
-void Dma::Resume(int32_t index, const ChannelState& state) {
-  Channel& channel = channels_[index];
-  const Picoseconds now = events::Now();
-  for (const Outstanding& outstanding : state.queue) {
-    channel.queue.push_back({outstanding.transfer, now + outstanding.wait, outstanding.bytes});
-  }
-  channel.free = now + state.free;
-  if (!state.moved_for) {
+void Dma::Resume(int32_t index, const Channel& state) {
+  Served& served = channels_[index];
+  served.state = state;
+  if (state.moving()) {
+    StartFlow(index);
+  } else {
     Serve(index);
-    return;
   }
-  Move(index);
-  channel.began = now - *state.moved_for;
 }
 
 double Dma::Carried() {
@@ -207,31 +161,24 @@ void Dma::Watch(events::ConditionsListener* listener) {
   for (const Rated& memory : rated_) fluid_.Watch(memory.resource, listener);
 }
 
-Picoseconds Dma::ReadyAt(const Channel& channel) {
-  const Queued& front = channel.queue.front();
-  const bool turns = front.transfer.follows && !front.transfer.write;
-  return turns ? std::max(front.ready, channel.free) : front.ready;
-}
-
 void Dma::Serve(int32_t index) {
-  Channel& channel = channels_[index];
-  if (channel.moving || channel.delayed || channel.queue.empty()) return;
-  const Picoseconds ready = ReadyAt(channel);
-  if (ready > events::Now()) {
-    channel.delayed = true;
-    delays_.Push(ready, static_cast<uint64_t>(index));
+  Served& served = channels_[index];
+  if (served.state.moving() || served.delayed || served.state.empty()) return;
+  const Picoseconds begin = served.state.NextBegin();
+  if (begin > events::Now()) {
+    served.delayed = true;
+    delays_.Push(begin, static_cast<uint64_t>(index));
     return;
   }
-  Move(index);
+  served.state.Begin(events::Now());
+  StartFlow(index);
 }
 
-void Dma::Move(int32_t index) {
-  Channel& channel = channels_[index];
-  const Queued& front = channel.queue.front();
-  channel.moving = true;
-  channel.began = events::Now();
-  channel.flow = Start(index, front.bytes, front.transfer);
-  channel.flows += Counts(front.transfer);
+void Dma::StartFlow(int32_t index) {
+  Served& served = channels_[index];
+  const Channel::Item& first = served.state.first();
+  served.flow = Start(index, first.bytes, first.transfer);
+  served.flows += Counts(first.transfer);
 }
 
 uint64_t Dma::Counts(const Transfer& transfer) {
@@ -263,17 +210,15 @@ void Dma::DelayEnded(uint64_t channel) {
 }
 
 void Dma::FlowEnded(uint64_t index) {
-  Channel& channel = channels_[index];
-  const Transfer done = channel.queue.front().transfer;
-  channel.queue.erase(channel.queue.begin());
-  channel.moving = false;
-  channel.free = events::Now() + turnaround_;
-  channel.ended += done.accessed;
-  channel.flows += Counts(done);
-  probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, channel.began,
-                       events::Now(), done.bytes, done.accessed.hbm);
+  Served& served = channels_[index];
+  const Picoseconds now = events::Now(), began = served.state.began();
+  const Transfer done = served.state.End(now);
+  served.ended += done.accessed;
+  served.flows += Counts(done);
+  probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, began, now, done.bytes,
+                       done.accessed.hbm);
   Serve(static_cast<int32_t>(index));
-  done.listener->TransferEnded(done.tag);
+  done.listener->TransferEnded(done.number);
 }
 
 }  // namespace tpusim::chip

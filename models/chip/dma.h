@@ -1,18 +1,10 @@
 // The DMA engine of a device: transfers between its HBM, its CMEM and its VMEM.
 //
-// Every stream that moves data has a channel, and a channel serves its transfers
-// in order, one at a time: bandwidth is shared between streams, not between the
-// DMAs that one stream happens to have outstanding. For transfer X of a channel,
-// issued at time i(X):
-//
-//   data begins   b(X) = max(i(X) + start latency, e(X - 1) + turnaround)
-//                 (a write has a start latency of its own and no turnaround)
-//   data ends     e(X) = b(X) + time of the flow
-//
-// so that the start latency of a queued transfer passes while the one before it
-// is still moving. Alone in HBM a flow takes TransferTime(bytes, HBM rate);
-// flows of other channels, of links and of the host share HBM with it. What accesses
-// CMEM takes from its rate too (timing/memory_bytes.h).
+// Every stream that moves data has a channel (timing/dma_channel.h): bandwidth is shared
+// between streams, not between the DMAs that one stream happens to have outstanding.
+// Alone in HBM a flow takes TransferTime(bytes, HBM rate); flows of other channels, of
+// links and of the host share HBM with it. What accesses CMEM takes from its rate too
+// (timing/memory_bytes.h).
 #ifndef TPUSIM_MODELS_CHIP_DMA_H_
 #define TPUSIM_MODELS_CHIP_DMA_H_
 
@@ -48,12 +40,12 @@ class Dma : public sc_core::sc_module,
   void Issue(int32_t channel, const Transfer& transfer) override;
   void VisitAlone(int32_t channel, steady::StateVisitor& visitor) override;
   bool CanSuspend(int32_t channel) const override;
-  ChannelState Suspend(int32_t channel) override;
+  Channel Suspend(int32_t channel) override;
   void BeginBulk(int32_t channel, const timing::MemoryBytes& moved, Picoseconds period,
                  int64_t times) override;
   bool BulkIsSlowed(int32_t channel, double share) override;
   void EndBulk(int32_t channel, const timing::MemoryShares& moved) override;
-  void Resume(int32_t channel, const ChannelState& state) override;
+  void Resume(int32_t channel, const Channel& state) override;
   const timing::MemoryBytes& Ended(int32_t channel) const override {
     return channels_[channel].ended;
   }
@@ -65,10 +57,6 @@ class Dma : public sc_core::sc_module,
   double OtherRates(int32_t channel) const override;
   Picoseconds NextOtherCompletion(int32_t channel) const override;
   void Watch(events::ConditionsListener* listener) override;
-  Picoseconds turnaround() const override { return turnaround_; }
-  Picoseconds StartLatency(bool write) const override {
-    return write ? write_start_latency_ : start_latency_;
-  }
 
   void FlowEnded(uint64_t channel) override;
   void DelayEnded(uint64_t channel) override;
@@ -82,17 +70,12 @@ class Dma : public sc_core::sc_module,
   }
 
  private:
-  struct Queued {
-    Transfer transfer;
-    Picoseconds ready;  // issue + start latency
-    double bytes = 0;   // to move
-  };
-  struct Channel {
-    std::vector<Queued> queue;  // front = the one being served; short
-    bool moving = false;        // the front's data moves
-    bool delayed = false;       // the front waits for its start latency
-    Picoseconds began;          // of the moving one
-    Picoseconds free;           // last end and the turnaround
+  // What a channel does in the machine.
+  struct Served {
+    explicit Served(const configs::DmaParams& params) : state(params) {}
+
+    Channel state;
+    bool delayed = false;       // the first transfer waits until its data may begin
     flow::FlowId flow{~0U, 0};  // the moving one, or the last
     // In place of all transfers that repeat, one flow on each memory.
     struct Bulk {
@@ -111,12 +94,10 @@ class Dma : public sc_core::sc_module,
   };
   void end_of_elaboration() override;
   // On one of the memories, the channel's flow.
-  static flow::FlowId FlowOn(const Channel& channel, const Rated& memory);
-  // When the front's data may begin.
-  static Picoseconds ReadyAt(const Channel& channel);
-  void VisitChannel(Channel& channel, steady::StateVisitor& visitor);
+  static flow::FlowId FlowOn(const Served& served, const Rated& memory);
+  void VisitChannel(Served& served, steady::StateVisitor& visitor);
   void Serve(int32_t channel);
-  void Move(int32_t channel);  // the front's data, from now on
+  void StartFlow(int32_t channel);  // of the first transfer
   flow::FlowId Start(int32_t channel, double bytes, const Transfer& transfer);
   // How many memories count the starts and ends of its flow.
   static uint64_t Counts(const Transfer& transfer);
@@ -124,12 +105,9 @@ class Dma : public sc_core::sc_module,
   events::Fluid& fluid_;
   const configs::ChipParams& params_;
   events::Probe& probe_;
-  const Picoseconds start_latency_;
-  const Picoseconds write_start_latency_;
-  const Picoseconds turnaround_;
   const double vmem_copy_rate_;
   std::vector<Rated> rated_;  // those that the chip has
-  std::vector<Channel> channels_;
+  std::vector<Served> channels_;
   events::DelayQueue delays_;
 };
 

@@ -4,44 +4,29 @@
 #define TPUSIM_MODELS_CHIP_DMA_INTERFACE_H_
 
 #include <cstdint>
-#include <optional>
 #include <systemc>
-#include <vector>
 
 #include "configs/units.h"
 #include "models/chip/interfaces.h"
 #include "models/events/fluid.h"
 #include "models/steady/state.h"
+#include "models/timing/dma_channel.h"
 #include "models/timing/memory_bytes.h"
 
 namespace tpusim::chip {
 
-struct Transfer {
-  bool write = false;  // timing::IsWrite
-  Bytes bytes;
-  timing::MemoryBytes accessed;  // neither: VMEM to VMEM
-  TransferListener* listener = nullptr;
-  uint64_t tag = 0;
-  int32_t op = -1;  // for the probe
-  int64_t step = -1;
-  bool follows = false;  // another transfer of the same kernel
+struct Transfer : timing::Transfer {
+  TransferListener* listener = nullptr;  // is told the transfer's number
+  int32_t op = -1;                       // for the probe
 
-  void Visit(steady::StateVisitor& visitor) const;
+  void Visit(steady::StateVisitor& visitor) const {
+    timing::Transfer::Visit(visitor);
+    visitor.Same(listener);
+    visitor.Same(op);
+  }
 };
 
-// A transfer that was issued and has not ended.
-struct Outstanding {
-  Transfer transfer;
-  double bytes = 0;     // yet to move
-  Picoseconds wait{0};  // from now until its start latency has passed
-};
-
-// What a channel is doing, relative to now.
-struct ChannelState {
-  std::vector<Outstanding> queue;        // in the order of issue
-  std::optional<Picoseconds> moved_for;  // the first one moves, since so long
-  Picoseconds free{0};                   // from now until the turnaround after the last one
-};
+using Channel = timing::DmaChannel<Transfer>;
 
 class DmaInterface : public virtual sc_core::sc_interface {
  public:
@@ -56,8 +41,8 @@ class BulkDmaInterface : public DmaInterface {
   virtual void VisitAlone(int32_t channel, steady::StateVisitor& visitor) = 0;
   // False if the first transfer ends at this moment, which has to be seen first.
   virtual bool CanSuspend(int32_t channel) const = 0;
-  // Takes everything out of the channel.
-  virtual ChannelState Suspend(int32_t channel) = 0;
+  // Takes everything out of the channel, as it is now.
+  virtual Channel Suspend(int32_t channel) = 0;
   // A suspended channel moves `moved` per `period`, `times` over, if the memories have
   // that much to give.
   virtual void BeginBulk(int32_t channel, const timing::MemoryBytes& moved, Picoseconds period,
@@ -66,8 +51,8 @@ class BulkDmaInterface : public DmaInterface {
   virtual bool BulkIsSlowed(int32_t channel, double share) = 0;
   // `moved`: by the transfers that the flows stood for.
   virtual void EndBulk(int32_t channel, const timing::MemoryShares& moved) = 0;
-  // Goes on with `state`, as if it were now that it describes.
-  virtual void Resume(int32_t channel, const ChannelState& state) = 0;
+  // Goes on with `state`, as it is now.
+  virtual void Resume(int32_t channel, const Channel& state) = 0;
 
   // What the transfers that have ended accessed.
   virtual const timing::MemoryBytes& Ended(int32_t channel) const = 0;
@@ -79,9 +64,6 @@ class BulkDmaInterface : public DmaInterface {
   virtual double OtherRates(int32_t channel) const = 0;                // of them, as last solved
   virtual Picoseconds NextOtherCompletion(int32_t channel) const = 0;  // as things are
   virtual void Watch(events::ConditionsListener* listener) = 0;
-
-  virtual Picoseconds turnaround() const = 0;
-  virtual Picoseconds StartLatency(bool write) const = 0;
 };
 
 }  // namespace tpusim::chip

@@ -36,10 +36,10 @@
 #include "configs/chip.h"
 #include "models/chip/dma_interface.h"
 #include "models/chip/interfaces.h"
-#include "models/chip/kernel_pipeline.h"
 #include "models/chip/step_log.h"
 #include "models/events/probe.h"
 #include "models/isa/program.h"
+#include "models/timing/kernel_pipeline.h"
 
 namespace tpusim::chip {
 
@@ -89,10 +89,8 @@ class TensorCore : public sc_core::sc_module,
     Picoseconds began;
     uint64_t others = 0;
     double others_rate = 0;  // on average
-    ChannelState channel;
+    Channel channel;         // as it was when the repetition began
   };
-  // The DMA channel as it goes through what repeats.
-  struct Channel;
 
   void TimerFired();
   void SetTimer(Picoseconds after);
@@ -101,8 +99,8 @@ class TensorCore : public sc_core::sc_module,
   void Measure(const isa::Block& block, Picoseconds total);
   // A block, or a fraction of one, that starts at `at`. Returns how long it takes.
   Picoseconds Begin(int64_t step, double fraction, Picoseconds at);
-  Transfer TransferOf(const KernelPipeline::Move& move);
-  void IssueMoves();
+  Transfer Complete(const timing::Transfer& transfer);
+  void IssueTransfers();
   void TryStep();
   void EndStep();
   void TryEnd();
@@ -130,7 +128,7 @@ class TensorCore : public sc_core::sc_module,
   const isa::Kernel* kernel_ = nullptr;
   Picoseconds kernel_began_{0};
   int32_t channel_ = 0;
-  KernelPipeline pipeline_;
+  timing::KernelPipeline pipeline_;
   Bytes windows_{0};
 
   // What may repeat of it.
@@ -140,8 +138,8 @@ class TensorCore : public sc_core::sc_module,
   std::vector<std::array<Boundary, kRemembered>> boundaries_;
   Boundary observed_;
   StepLog log_;
-  Work work_;  // of the kernel so far, but for what has moved
-  Repeat repeat_;
+  Work work_;                         // of the kernel so far, but for what has moved
+  std::optional<Repeat> repeat_;      // the running one, or the last
   std::optional<uint64_t> unsteady_;  // others (Boundary) beside whom nothing repeats
 };
 

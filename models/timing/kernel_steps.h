@@ -17,7 +17,7 @@
 // of operands in CMEM take CMEM's bandwidth instead of HBM's, side by side with it
 // (memory_bytes.h); with nothing in CMEM "rate" is the HBM rate. All go
 // through the stream's DMA channel, which serves them one at a time in the order
-// of issue (dma.h):
+// of issue (dma_channel.h):
 //
 //   e(X) = max(i(X) + start latency, e(previous X) + turnaround) + bytes(X) / rate
 //
@@ -48,9 +48,9 @@
 // latency and the data to the start of step s+2; it rules in kernels of very
 // short steps only.
 //
-// KernelSteps says what every step moves and computes. It knows no time:
-// chip::TensorCore runs the pipeline on SystemC, KernelTime (kernel_time.h)
-// replays it for a kernel alone on its chip.
+// KernelSteps says what every step moves and computes. It knows no time, nor does
+// KernelPipeline (kernel_pipeline.h), which says what waits for what: chip::TensorCore
+// runs it on SystemC, KernelTime (kernel_time.h) for a kernel alone on its chip.
 #ifndef TPUSIM_MODELS_TIMING_KERNEL_STEPS_H_
 #define TPUSIM_MODELS_TIMING_KERNEL_STEPS_H_
 

@@ -1,12 +1,12 @@
 // How long a kernel takes when it is alone on its chip.
 //
-// The recurrence of kernel_steps.h, replayed over integers with every transfer
-// at the full HBM rate: what chip::TensorCore takes when nothing else moves, to
-// the picosecond. The tile search and the scheduler ask it thousands of times, so
-// steps that repeat are not replayed one by one: at the start of every iteration
-// of a grid dimension the times that the future depends on are compared, relative
-// to the end of the last step, with those of the iteration before. Equal ones
-// mean that all iterations up to the boundary of the dimension take equally long.
+// The pipeline of kernel_pipeline.h and the DMA channel of dma_channel.h, which the
+// machine runs too, with every transfer at the full rate of its memory: what
+// chip::TensorCore takes when nothing else moves, to the picosecond. The tile search and
+// the scheduler ask it thousands of times, so steps that repeat are not replayed one by
+// one: at the start of every iteration of a grid dimension the state of pipeline and
+// channel is compared with that of the last iterations (steady/state.h). If it recurs,
+// all iterations up to the boundary of the dimension take equally long.
 #ifndef TPUSIM_MODELS_TIMING_KERNEL_TIME_H_
 #define TPUSIM_MODELS_TIMING_KERNEL_TIME_H_
 

@@ -1,19 +1,20 @@
 // The state of a running kernel, without time: which step is next, what it waits
-// for, what has been issued. timing/kernel_steps.h says what a pipeline does.
+// for, what has been issued. kernel_steps.h says what a pipeline does. The TensorCore
+// of the machine runs it, and KernelTime for a kernel alone on its chip.
 //
 // How to call: Launch, then EndStep and EndTransfer as they happen. Launch and
-// EndStep leave in moves() what is to be issued at that moment; NextStep follows
+// EndStep leave in issued() what is to be issued at that moment; NextStep follows
 // EndStep, unless it was the last. A step may compute as soon as Ready().
 //
-//   pipeline.Reset(kernel); pipeline.Launch();        -> moves()
+//   pipeline.Reset(kernel); pipeline.Launch();        -> issued()
 //   ... transfer `n` has ended: pipeline.EndTransfer(n);
 //   ... Ready(): compute for Fraction() of a block, then
-//   if (pipeline.EndStep()) pipeline.NextStep();       -> moves()
+//   if (pipeline.EndStep()) pipeline.NextStep();       -> issued()
 //
 // Transfers are numbered from 1 in the order of issue, which is also the order in
 // which they end.
-#ifndef TPUSIM_MODELS_CHIP_KERNEL_PIPELINE_H_
-#define TPUSIM_MODELS_CHIP_KERNEL_PIPELINE_H_
+#ifndef TPUSIM_MODELS_TIMING_KERNEL_PIPELINE_H_
+#define TPUSIM_MODELS_TIMING_KERNEL_PIPELINE_H_
 
 #include <array>
 #include <cstdint>
@@ -22,19 +23,13 @@
 
 #include "models/isa/program.h"
 #include "models/steady/state.h"
+#include "models/timing/dma_channel.h"
 #include "models/timing/kernel_steps.h"
 
-namespace tpusim::chip {
+namespace tpusim::timing {
 
 class KernelPipeline {
  public:
-  struct Move {
-    timing::MemoryBytes moved;
-    int64_t step = 0;
-    bool write = false;
-    uint64_t number = 0;
-  };
-
   // The kernel must outlive its run.
   void Reset(const isa::Kernel& kernel);
   void Launch();
@@ -43,12 +38,12 @@ class KernelPipeline {
   void NextStep();
   void EndTransfer(uint64_t number);
 
-  std::span<const Move> moves() const { return {moves_.data(), move_count_}; }
+  std::span<const Transfer> issued() const { return {transfers_.data(), transfer_count_}; }
   int64_t step() const { return step_; }
   int64_t steps() const { return steps_.steps(); }
   double Fraction() { return steps_.At(step_).fraction; }
   bool Ready() const { return ended_ >= needed_; }
-  bool Drained() const { return ended_ >= issued_; }
+  bool Drained() const { return ended_ >= last_issued_; }
 
   // After EndStep: so many steps pass that leave everything as it is now.
   void Skip(int64_t steps);
@@ -64,20 +59,20 @@ class KernelPipeline {
     std::vector<uint64_t> write_back;  // per buffer: the transfer that emptied it last
   };
 
-  void Issue(const timing::MemoryBytes& moved, int64_t step, bool write);
+  void Issue(const MemoryBytes& moved, int64_t step, bool write);
 
-  timing::KernelSteps steps_;
+  KernelSteps steps_;
   std::vector<Output> outputs_;
   size_t output_count_ = 0;
-  std::array<Move, 3> moves_;
-  size_t move_count_ = 0;
+  std::array<Transfer, 3> transfers_;
+  size_t transfer_count_ = 0;
   int64_t step_ = 0;
-  uint64_t issued_ = 0;
+  uint64_t last_issued_ = 0;
   uint64_t ended_ = 0;
   uint64_t needed_ = 0;              // the step may start when this one has ended
   std::array<uint64_t, 4> fetch_{};  // last fetch of each of the next steps
 };
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::timing
 
-#endif  // TPUSIM_MODELS_CHIP_KERNEL_PIPELINE_H_
+#endif  // TPUSIM_MODELS_TIMING_KERNEL_PIPELINE_H_

@@ -1,18 +1,18 @@
-#include "models/chip/kernel_pipeline.h"
+#include "models/timing/kernel_pipeline.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "configs/status_macros.h"
 
-namespace tpusim::chip {
+namespace tpusim::timing {
 
 void KernelPipeline::Reset(const isa::Kernel& kernel) {
   steps_.Reset(kernel);
   step_ = 0;
-  issued_ = ended_ = needed_ = 0;
+  last_issued_ = ended_ = needed_ = 0;
   fetch_.fill(0);
-  move_count_ = 0;
+  transfer_count_ = 0;
   output_count_ = 0;
   for (const isa::Window& window : kernel.windows) {
     if (window.kind != isa::WindowKind::kOutput || window.space == isa::MemorySpace::kVmem) {
@@ -27,30 +27,36 @@ void KernelPipeline::Reset(const isa::Kernel& kernel) {
   }
 }
 
-void KernelPipeline::Issue(const timing::MemoryBytes& moved, int64_t step, bool write) {
+void KernelPipeline::Issue(const MemoryBytes& moved, int64_t step, bool write) {
   if (moved.empty()) return;
-  moves_[move_count_++] = {moved, step, write, ++issued_};
-  if (!write) fetch_[step & 3] = issued_;
+  Transfer& transfer = transfers_[transfer_count_++];
+  transfer.write = write;
+  transfer.bytes = moved.Total();
+  transfer.accessed = moved;
+  transfer.number = ++last_issued_;
+  transfer.follows = last_issued_ > 1;
+  transfer.step = step;
+  if (!write) fetch_[step & 3] = last_issued_;
 }
 
 void KernelPipeline::Launch() {
-  move_count_ = 0;
-  const timing::StepPlan& first = steps_.At(0);
+  transfer_count_ = 0;
+  const StepPlan& first = steps_.At(0);
   Issue(first.fetch_single + first.fetch_double, 0, /*write=*/false);
   Issue(steps_.At(1).fetch_double, 1, /*write=*/false);
   needed_ = std::exchange(fetch_[0], 0);
 }
 
 bool KernelPipeline::EndStep() {
-  move_count_ = 0;
+  transfer_count_ = 0;
   const bool last = step_ + 1 == steps_.steps();
-  if (const timing::MemoryBytes write = steps_.At(step_).write; !write.empty()) {
+  if (const MemoryBytes write = steps_.At(step_).write; !write.empty()) {
     Issue(write, step_, /*write=*/true);
     const uint32_t leaving = last ? ~0U : steps_.At(step_ + 1).changed;
     for (size_t i = 0; i < output_count_; ++i) {
       Output& output = outputs_[i];
       if (!last && (output.moves_with & leaving) == 0) continue;
-      output.write_back[output.block % output.buffers] = issued_;
+      output.write_back[output.block % output.buffers] = last_issued_;
     }
   }
   if (last) return false;
@@ -91,7 +97,7 @@ void KernelPipeline::Visit(steady::StateVisitor& visitor) const {
     visitor.Same(number > ended_ ? static_cast<int64_t>(number - ended_) : int64_t{0});
   };
   waits_for(needed_);
-  waits_for(issued_);
+  waits_for(last_issued_);
   for (int64_t ahead = 1; ahead <= 2; ++ahead) waits_for(fetch_[(step_ + ahead) & 3]);
   for (size_t i = 0; i < output_count_; ++i) {
     const Output& output = outputs_[i];
@@ -101,4 +107,4 @@ void KernelPipeline::Visit(steady::StateVisitor& visitor) const {
   }
 }
 
-}  // namespace tpusim::chip
+}  // namespace tpusim::timing

@@ -1,0 +1,241 @@
+// Steps of a kernel that repeat: when they do, and where the core stands when they end.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "models/chip/tensor_core.h"
+#include "models/events/sim_time.h"
+#include "models/timing/kernel_steps.h"
+
+namespace tpusim::chip {
+namespace {
+
+// Entries of a log that are kept; a longer iteration is not compared.
+constexpr size_t kLongestLog = 1 << 14;
+// Iterations that must fit before somebody else on HBM is known to end.
+constexpr int64_t kWorthwhile = 3;
+
+// By how much the rate of others may differ between a repetition and what it
+// repeats.
+constexpr double kNoticeable = 1e-3;
+
+constexpr Picoseconds kForever(int64_t{1} << 62);
+
+}  // namespace
+
+void TensorCore::ForgetIterations() {
+  for (std::array<Boundary, kRemembered>& remembered : boundaries_) {
+    for (Boundary& boundary : remembered) boundary.step = -1;
+  }
+  log_.DropBefore(log_.size());
+}
+
+TensorCore::Boundary& TensorCore::Observe(int64_t step) {
+  observed_.step = step;
+  observed_.at = events::Now();
+  observed_.log = log_.size();
+  observed_.work = work_;
+  observed_.work.moved = dma->Ended(channel_);
+  observed_.others = dma->OtherPopulation(channel_);
+  observed_.others_rate = dma->OtherRates(channel_);
+  observed_.carried = dma->Carried();
+  auto reader = steady::StateVisitor::Read(events::Now(), std::move(observed_.state));
+  pipeline_.Visit(reader);
+  dma->VisitAlone(channel_, reader);
+  observed_.state = reader.TakeSnapshot();
+  return observed_;
+}
+
+bool TensorCore::BeginRepeat() {
+  if (log_.kept() > kLongestLog) ForgetIterations();
+  const int64_t step = pipeline_.step() + 1;
+  int64_t inner = 1;  // steps of one iteration
+  for (size_t d = kernel_->grid.size(); d-- > 0; inner *= kernel_->grid[d].count) {
+    if (step % inner != 0) break;
+    const int64_t count = kernel_->grid[d].count;
+    const int64_t index = step / inner % count;
+    const int64_t times = timing::RepeatableIterations(count, index);
+    if (times == 0) continue;
+    Boundary& now = Observe(step);
+    std::array<Boundary, kRemembered>& remembered = boundaries_[d];
+    for (int64_t back = 1; back <= kRemembered && back < index && back <= times; ++back) {
+      const Boundary& before = remembered[back - 1];
+      if (before.step != step - inner * back) break;
+      if (steady::PeriodsAhead(before.state, now.state) == steady::kUnlimited &&
+          BeginRepeat(before, now, times / back)) {
+        return true;
+      }
+    }
+    std::rotate(remembered.begin(), remembered.end() - 1, remembered.end());
+    std::swap(remembered.front(), now);
+    // What is older than any iteration that is still compared.
+    if (d == outermost_ && remembered.back().step >= 0) log_.DropBefore(remembered.back().log);
+  }
+  return false;
+}
+
+bool TensorCore::BeginRepeat(const Boundary& before, const Boundary& now, int64_t times) {
+  StepLog::Iteration iteration;
+  iteration.begin = before.log;
+  iteration.end = now.log;
+  iteration.origin = before.at;
+  iteration.period = now.at - before.at;
+  iteration.steps = now.step - before.step;
+  iteration.work = now.work - before.work;
+  const bool moves = !iteration.work.moved.empty();
+  if (iteration.period <= Picoseconds(0) || iteration.steps * times < 2 ||
+      !dma->CanSuspend(channel_))
+    return false;
+  if (moves) {
+    if (before.others != now.others || unsteady_ == now.others ||
+        std::abs(before.others_rate - now.others_rate) > 1e-9 * now.others_rate ||
+        dma->NextOtherCompletion(channel_) - now.at < iteration.period * kWorthwhile) {
+      return false;
+    }
+  }
+  const double others_rate =
+      std::max(0.0, now.carried - before.carried -
+                        static_cast<double>(iteration.work.moved.Total().value())) /
+      ToSeconds(iteration.period);
+  repeat_ = Repeat{iteration, times, now.at, now.others, others_rate, dma->Suspend(channel_)};
+  if (moves) {
+    // More than it will move: it is stopped.
+    dma->BeginBulk(channel_, iteration.work.moved, iteration.period, times + 1);
+    dma->Watch(this);
+  }
+  phase_ = Phase::kRepeat;
+  SetTimer(iteration.period * times);
+  probe_.RepeatBegan(*this);
+  return true;
+}
+
+void TensorCore::ConditionsChanged() {
+  if (phase_ != Phase::kRepeat) return;
+  // Times are whole picoseconds: with up to three transfers per step, each rounded,
+  // the rate asked for may be a little more than HBM has.
+  const double rounding = 3 * static_cast<double>(repeat_->iteration.steps) /
+                          static_cast<double>(repeat_->iteration.period.value());
+  // What changed when the flow of this core did is no other condition, if they get
+  // what they had.
+  if (events::Now() == repeat_->began && dma->OtherPopulation(channel_) == repeat_->others &&
+      !dma->BulkIsSlowed(channel_, rounding)) {
+    const double rate = dma->OtherRates(channel_);
+    const double own = static_cast<double>(repeat_->iteration.work.moved.Total().value()) /
+                       ToSeconds(repeat_->iteration.period);
+    const double noticeable = kNoticeable * std::max(rate, kNoticeable * own);
+    if (std::abs(rate - repeat_->others_rate) <= noticeable) return;
+    unsteady_ = repeat_->others;
+  }
+  EndRepeat();
+}
+
+Picoseconds TensorCore::ComputeSoFar() const {
+  return log_.ComputeUntil(repeat_->iteration, repeat_->began, events::Now());
+}
+
+void TensorCore::EndRepeat() {
+  using Kind = StepLog::Kind;
+  timer_.cancel();
+  const Picoseconds now = events::Now();
+  const StepLog::Iteration& iteration = repeat_->iteration;
+  const bool moves = !iteration.work.moved.empty();
+  if (moves) dma->Watch(nullptr);
+  const int64_t whole = (now - repeat_->began).value() / iteration.period.value();
+  const bool everything = probe_.WantsEverything();
+
+  // Whole iterations at once.
+  const auto pass = [&](const Work& work, Picoseconds from, Picoseconds until) {
+    mxu->Occupy(from, work.mxu);
+    vpu->Occupy(from, work.vpu);
+    xlu->Occupy(from, work.xlu);
+    work_ = work_ + work;
+    dma->AddEnded(channel_, work.moved);
+    probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute, work.moved.hbm);
+  };
+  const int64_t passed = everything ? 0 : whole;
+  const Picoseconds from = repeat_->began + iteration.period * passed;
+  pass(iteration.work * passed, repeat_->began, from);
+  if (passed > 0) pipeline_.Skip(iteration.steps * passed);
+  timing::MemoryShares moved;
+  const auto move_all = [&](const timing::MemoryBytes& accessed) {
+    moved.hbm += static_cast<double>(accessed.hbm.value());
+    moved.cmem += static_cast<double>(accessed.cmem.value());
+  };
+  const auto move = [&](const Transfer& transfer, double bytes) {
+    moved.hbm += bytes * timing::ShareOf(transfer.accessed.hbm, transfer.bytes);
+    moved.cmem += bytes * timing::ShareOf(transfer.accessed.cmem, transfer.bytes);
+  };
+  move_all(iteration.work.moved * passed);
+  Channel channel = repeat_->channel.Take();
+  channel.Shift(from - repeat_->began, iteration.steps * passed);
+
+  // The rest event by event.
+  StepLog::Cursor cursor(log_, iteration, from);
+  bool between_steps = true;
+  std::optional<Picoseconds> computes_until;
+  while (const std::optional<StepLog::Event> event = cursor.Next(now, everything)) {
+    const Picoseconds at = event->at;
+    if (event->kind == Kind::kRepeated) {
+      pass(event->work, at - event->duration, at);
+      pipeline_.Skip(event->steps);
+      move_all(event->work.moved);
+      channel.Shift(event->duration, event->steps);
+      continue;
+    }
+    if (std::exchange(between_steps, false)) pipeline_.NextStep();
+    if (event->kind == Kind::kBlockBegan) {
+      computes_until = at + Begin(pipeline_.step(), pipeline_.Fraction(), at);
+    } else if (event->kind == Kind::kStepEnded) {
+      pipeline_.EndStep();
+      computes_until.reset();
+      between_steps = true;
+      for (const timing::Transfer& transfer : pipeline_.issued()) {
+        channel.Issue(at, Complete(transfer));
+      }
+    } else {
+      if (!channel.moving()) channel.Begin(channel.NextBegin());
+      const double bytes = channel.first().bytes;
+      const Transfer done = channel.End(at);
+      dma->AddEnded(channel_, done.accessed);
+      probe_.TransferEnded(channel_, op_, done.step, channel.began(), at, done.bytes,
+                           done.accessed.hbm);
+      pipeline_.EndTransfer(done.number);
+      move(done, bytes);
+    }
+  }
+
+  // How far the channel is.
+  if (!channel.empty() && !channel.moving() && channel.NextBegin() < now) {
+    channel.Begin(channel.NextBegin());
+  }
+  if (channel.moving() && channel.began() < now) {
+    StepLog::Cursor ahead = cursor;
+    std::optional<StepLog::Event> end;
+    do {
+      end = ahead.Next(kForever, /*everything=*/true);
+    } while (end->kind != Kind::kTransferEnded);
+    const double bytes = channel.first().bytes;
+    const double left = bytes * ToSeconds(end->at - now) / ToSeconds(end->at - channel.counted());
+    move(channel.first().transfer, bytes - left);
+    channel.Count(now, left);
+  }
+  if (moves) dma->EndBulk(channel_, moved);
+  dma->Resume(channel_, channel);
+
+  if (whole == repeat_->times) {
+    log_.AddRepeated(repeat_->began, iteration, repeat_->times);
+  } else {
+    ForgetIterations();
+  }
+  if (computes_until) {
+    phase_ = Phase::kStep;
+    log_.Add(Kind::kBlockBegan, now, compute_);
+    SetTimer(*computes_until - now);
+    return;
+  }
+  if (between_steps) pipeline_.NextStep();
+  phase_ = Phase::kWaitData;
+  TryStep();
+}
+
+}  // namespace tpusim::chip
