@@ -13,11 +13,13 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_timing.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
 #include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/whole_rows.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -61,6 +63,13 @@ class DotKernelBuilder {
       const bool reduces = m->opcode() == Opcode::kReduce || m->opcode() == Opcode::kReduceWindow;
       return reduces && FeedsElementwise(*m);
     });
+    for (const Instruction* m : view.members) {
+      const Instruction* reduction = ReductionSpreadBy(*m);
+      if (reduction == nullptr || !IsMember(*reduction)) continue;
+      const int along = OperandAlongRows(dot, *reduction);
+      whole_m_ = whole_m_ || along == 1 - weights;
+      whole_n_ = whole_n_ || along == weights;
+    }
   }
 
   absl::Status SumVectorWork() {
@@ -185,6 +194,7 @@ class DotKernelBuilder {
     if (!waits_for_product_) return true;
     constexpr int64_t kRegisters = 1024;
     const isa::MxuWork& mxu = kernel.block.mxu;
+    if ((whole_m_ && mxu.m < p_.m) || (whole_n_ && mxu.n < p_.n)) return false;
     const int64_t registers = mxu.batch * CeilDiv(mxu.m, target_.chip().vpu.sublanes) *
                               CeilDiv(mxu.n, target_.chip().vpu.lanes);
     return registers <= kRegisters * target_.chip().CoresPerDevice();
@@ -197,6 +207,10 @@ class DotKernelBuilder {
   // Arrays that take less of VMEM than one part in so many stay there.
   static constexpr int64_t kResidentShare = 16;
 
+  bool IsMember(const Instruction& i) const {
+    return std::find(view_.members.begin(), view_.members.end(), &i) != view_.members.end();
+  }
+
   // Is its result computed with in the same kernel? A softmax subtracts the maximum
   // of a row from the row: nothing of that can start before the block's product is
   // complete, whereas other epilogues follow it register by register.
@@ -206,9 +220,8 @@ class DotKernelBuilder {
       const Instruction* i = work.back();
       work.pop_back();
       for (const Instruction* user : i->users()) {
-        const auto& members = view_.members;
-        if (std::find(members.begin(), members.end(), user) == members.end()) continue;
-        if (hlo::IsElementwise(user->opcode()) && user->shape().rank() > reduction.shape().rank()) {
+        if (!IsMember(*user)) continue;
+        if (hlo::IsElementwise(*user) && user->shape().rank() > reduction.shape().rank()) {
           return true;
         }
         if (user->opcode() != Opcode::kTuple) work.push_back(user);
@@ -358,6 +371,7 @@ class DotKernelBuilder {
   Sides sides_;
   VectorWork lhs_work_, rhs_work_, epilogue_work_;
   bool waits_for_product_ = false;
+  bool whole_m_ = false, whole_n_ = false;  // extents that a block has to hold whole
 };
 
 // Steps over a batch: whole, halves, quarters ... and one by one.

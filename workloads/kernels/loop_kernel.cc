@@ -8,11 +8,13 @@
 #include <cmath>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
 #include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/whole_rows.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -56,7 +58,7 @@ bool IsLone(const KernelView& view) {
       case Opcode::kPad:
         break;
       default:
-        if (!hlo::IsElementwise(m->opcode()) || m->opcode() == Opcode::kCopy) return false;
+        if (!hlo::IsElementwise(*m) || m->opcode() == Opcode::kCopy) return false;
     }
     ++work;
   }
@@ -82,6 +84,21 @@ int64_t FewestSteps(const KernelView& view, const target::Target& target) {
   });
   const int64_t window = relayout ? kRelayoutWindow : kLargeWindow;
   return std::max<int64_t>(1, CeilDiv(largest, window * target.chip().CoresPerDevice()));
+}
+
+// Steps above which a block would not hold rows whole that it has to.
+int64_t MostSteps(const KernelView& view, const target::Target& target, int64_t limit) {
+  for (const Instruction* m : view.members) {
+    const Instruction* reduction = ReductionSpreadBy(*m);
+    const auto& members = view.members;
+    if (reduction == nullptr ||
+        std::find(members.begin(), members.end(), reduction) == members.end()) {
+      continue;
+    }
+    const int64_t all = VectorRegisters(target, reduction->operand(0)->shape());
+    limit = std::min(limit, std::max<int64_t>(1, all / RowRegisters(target, *reduction)));
+  }
+  return limit;
 }
 
 int64_t LoneSteps(const KernelView& view, const target::Target& target) {
@@ -134,8 +151,9 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
   // A product on the vector units is tiled like one on the arrays.
   const bool product = view.FindMember(IsProduct) != nullptr;
   const int64_t fewest = product ? 1 : std::min(FewestSteps(view, target), kMaxSteps);
-  std::erase_if(counts, [&](int64_t count) { return count < fewest; });
-  if (counts.empty() || counts.front() != fewest) counts.push_back(fewest);
+  const int64_t most = MostSteps(view, target, kMaxSteps);
+  std::erase_if(counts, [&](int64_t count) { return count < fewest || count > most; });
+  if (counts.empty() || counts.front() != fewest) counts.push_back(std::min(fewest, most));
   if (IsLone(view)) counts = {LoneSteps(view, target)};
   FastestKernel fastest(target);
   for (int64_t parts : counts) {

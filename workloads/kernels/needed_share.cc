@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::kernels {
@@ -28,7 +29,7 @@ void NeededShare::AddUse(const Instruction& user, size_t index, double share) {
     default:
       break;
   }
-  const bool follows = hlo::IsElementwise(user.opcode()) || hlo::IsIndexMap(user.opcode()) ||
+  const bool follows = hlo::IsElementwise(user) || hlo::IsIndexMap(user.opcode()) ||
                        user.opcode() == Opcode::kCopy;
   by_all_ =
       std::max(by_all_, follows ? std::min(1.0, share * std::max(1.0, elements / of_value)) : 1.0);

@@ -60,12 +60,17 @@ class Plan {
   // `from` becomes part of `into`, whose kernel then has those results of both that are read
   // outside.
   void Join(int into, int from);
+  // Gives the group these members and results instead.
+  void Replace(int g, std::vector<int> members, std::vector<int> roots);
+  // Whether something outside of `g` reads `value` instead of computing it.
+  bool ReadOutside(int g, int value) const { return ReadOutside(g, g, value); }
   // Of the results of both, those that are read outside of the two.
   std::vector<int> RootsTogether(int a, int b) const;
 
  private:
   void SetMembers(int g, std::vector<int> members);
   void Dissolve(int g);
+  bool ReadOutside(int a, int b, int value) const;
 
   const Graph& graph_;
   Pricing& pricing_;

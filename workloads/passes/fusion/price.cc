@@ -4,9 +4,11 @@
 
 #include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_time.h"
+#include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/product.h"
+#include "workloads/kernels/whole_rows.h"
 
 namespace tpusim::passes::fusion {
 
@@ -37,6 +39,7 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
   side_.resize(n, 0);
   read_from_.resize(n, 0);
   needed_.resize(n);
+  spreads_rows_.resize(n, 0);
   for (size_t i = 0; i < n; ++i) {
     const Instruction& instruction = *graph.instructions[i];
     for (const hlo::Shape* leaf : hlo::Leaves(instruction.shape())) {
@@ -44,6 +47,7 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
       bytes_[i] += target.PaddedSize(*leaf);
       registers_[i] += static_cast<double>(kernels::VectorRegisters(target, *leaf));
     }
+    spreads_rows_[i] = kernels::ReductionSpreadBy(instruction) != nullptr ? 1 : 0;
     if (graph.parts[i] == Part::kNone) continue;
     const auto work = kernels::VectorWorkOf(instruction, target);
     if (!work.ok()) continue;
@@ -172,15 +176,24 @@ Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots
     const hlo::Shape& shape = graph_.At(root).shape();
     if (shape.IsArray() && hlo::BitWidth(shape.element_type) < 32) work.valu += registers_[written];
   }
+  const bool waits = product != members.end() &&
+                     std::any_of(members.begin(), members.end(), [&](int m) {
+                       return spreads_rows_[m] != 0 && member_at_[graph_.operands[m][0]] == stamp_;
+                     });
+  kernels::VectorWork after;
   for (int m : members) {
     double times = 1;
     if ((side_[m] & kLhs) != 0) times = std::max(times, lhs_times);
     if ((side_[m] & kRhs) != 0) times = std::max(times, rhs_times);
-    work += work_[m] * (times * needed_[m].value());
+    (waits && side_[m] == 0 ? after : work) += work_[m] * (times * needed_[m].value());
   }
   const isa::MxuWork mxu = kernel_.block.mxu;
   kernel_.block = kernels::BlockOf(work, 1);
   kernel_.block.mxu = mxu;
+  // What needs a whole row of the product begins when its block is complete.
+  if (waits) {
+    kernel_.block.latency = timing::TimeBlock(target_.chip(), kernels::BlockOf(after, 1)).vpu;
+  }
   return timing::KernelTimeBound(target_.chip(), kernel_);
 }
 

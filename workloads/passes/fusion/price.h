@@ -47,6 +47,7 @@ class Pricing {
   std::vector<kernels::VectorWork> work_;
   std::vector<Bytes> bytes_;        // of the whole array
   std::vector<double> registers_;   // of 32-bit elements
+  std::vector<char> spreads_rows_;  // kernels::ReductionSpreadBy
   // Scratch of one price: stamps say for which price an entry holds.
   int64_t stamp_ = 0;
   std::vector<int64_t> member_at_, input_at_;
