@@ -55,4 +55,10 @@ int64_t RowRegisters(const target::Target& target, const Instruction& reduction)
   return VectorRegisters(target, block);
 }
 
+Bytes RowBytes(const target::Target& target, const Instruction& reduction) {
+  constexpr int64_t kElementBytes = 4;
+  const configs::VpuParams& vpu = target.chip().vpu;
+  return Bytes(RowRegisters(target, reduction) * vpu.sublanes * vpu.lanes * kElementBytes);
+}
+
 }  // namespace tpusim::kernels

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "configs/units.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
@@ -31,8 +32,9 @@ int64_t RowLength(const hlo::Instruction& reduction);
 // are not those of the dot, or the rows are too long to be kept behind a product.
 int OperandAlongRows(const hlo::Instruction& dot, const hlo::Instruction& reduction);
 
-// Vector registers of the smallest block with whole rows.
+// Vector registers and bytes of 32-bit elements of the smallest block with whole rows.
 int64_t RowRegisters(const target::Target& target, const hlo::Instruction& reduction);
+Bytes RowBytes(const target::Target& target, const hlo::Instruction& reduction);
 
 }  // namespace tpusim::kernels
 

@@ -49,6 +49,36 @@ bool SpreadsRows(const Graph& graph, int m, int product) {
   return product < 0 || kernels::OperandAlongRows(graph.At(product), *reduction) >= 0;
 }
 
+// Whether two blocks of every array that goes in or out fit into VMEM if blocks hold whole rows.
+bool RowsFit(const Plan& plan, int a, int b) {
+  const Graph& graph = plan.graph();
+  const target::Target& target = plan.pricing().target();
+  const std::vector<int> members = Plan::Union(plan.group(a).members, plan.group(b).members);
+  const std::vector<int> roots = plan.RootsTogether(a, b);
+  for (int m : members) {
+    const Instruction* reduction = kernels::ReductionSpreadBy(graph.At(m));
+    if (reduction == nullptr || !Contains(members, graph.operands[m][0])) continue;
+    const auto is_row_by_row = [&](int value) {
+      return !graph.Is(value, Part::kFree) &&
+             graph.At(value).shape().dims == reduction->operand(0)->shape().dims;
+    };
+    std::vector<int> moved;
+    for (int member : members) {
+      for (int operand : graph.operands[member]) {
+        if (!Contains(members, operand) && is_row_by_row(operand)) moved.push_back(operand);
+      }
+    }
+    std::sort(moved.begin(), moved.end());
+    moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
+    const auto windows = static_cast<int64_t>(moved.size()) +
+                         std::count_if(roots.begin(), roots.end(), is_row_by_row);
+    // The vectors of results that go along take less than one block.
+    const Bytes block = kernels::RowBytes(target, *reduction);
+    if (block * (2 * windows + 1) > target.ScopedVmem()) return false;
+  }
+  return true;
+}
+
 int ProductIn(const Graph& graph, const std::vector<int>& members) {
   const auto product = std::find_if(members.begin(), members.end(),
                                     [&](int m) { return graph.Is(m, Part::kProduct); });
@@ -277,6 +307,7 @@ const char* WhyNotFollow(const Plan& plan, int producer, int consumer) {
       if (!Contains(after, root)) return kNotAligned;
     }
   }
+  if (!RowsFit(plan, producer, consumer)) return "rows of all that it reads and writes do not fit";
   return WhyNotTogether(plan, Plan::Union(p.members, c.members));
 }
 

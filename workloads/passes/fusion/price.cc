@@ -176,10 +176,10 @@ Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots
     const hlo::Shape& shape = graph_.At(root).shape();
     if (shape.IsArray() && hlo::BitWidth(shape.element_type) < 32) work.valu += registers_[written];
   }
-  const bool waits = product != members.end() &&
-                     std::any_of(members.begin(), members.end(), [&](int m) {
-                       return spreads_rows_[m] != 0 && member_at_[graph_.operands[m][0]] == stamp_;
-                     });
+  const bool waits =
+      product != members.end() && std::any_of(members.begin(), members.end(), [&](int m) {
+        return spreads_rows_[m] != 0 && member_at_[graph_.operands[m][0]] == stamp_;
+      });
   kernels::VectorWork after;
   for (int m : members) {
     double times = 1;

@@ -31,6 +31,7 @@ class Pricing {
   Picoseconds Of(std::span<const int> members, std::span<const int> roots);
   // Arrays that such a kernel reads, scalars and what it computes for itself aside.
   int64_t CountInputs(std::span<const int> members);
+  const target::Target& target() const { return target_; }
   // Bytes of the array in memory, with padding.
   Bytes SizeOf(int instruction) const { return bytes_[instruction]; }
 
