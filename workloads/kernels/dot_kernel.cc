@@ -86,7 +86,7 @@ class DotKernelBuilder {
     for (size_t n = 0; n < view_.inputs.size(); ++n) {
       // bf16 and int8 operands go to the arrays as they are.
       if (InputFeedsArraysDirectly(view_.inputs[n])) continue;
-      const double unpacking = RepackWork(view_.inputs[n].accessed, target_);
+      const double unpacking = UnpackWork(view_.inputs[n], target_);
       const auto feeds = [n](const std::vector<int>& side) {
         return std::find(side.begin(), side.end(), static_cast<int>(n)) != side.end();
       };
@@ -272,24 +272,37 @@ class DotKernelBuilder {
 
   void AddInput(isa::Kernel& kernel, int index, const SideBlock& block) const {
     const KernelInput& input = view_.inputs[index];
-    if (!input.reads) return;
+    if (!input.reads()) return;
+    const Array array{input.value->shape().element_type, kernels::ElementsOf(input),
+                      BytesOf(input, target_), input.space};
     kernel.windows.push_back(
-        WindowOf(isa::WindowKind::kInput, input.accessed, input.space, input.value->name(), block));
+        WindowOf(isa::WindowKind::kInput, array, input.value->name(), block));
   }
 
   void AddOutput(isa::Kernel& kernel, const KernelOutput& output, const SideBlock& block) const {
-    kernel.windows.push_back(WindowOf(isa::WindowKind::kOutput, output.written, output.space,
-                                      view_.instruction->name(), block));
+    const Array array{output.written.element_type,
+                      static_cast<double>(output.written.ElementCount()),
+                      BytesOf(output, target_), output.space};
+    kernel.windows.push_back(
+        WindowOf(isa::WindowKind::kOutput, array, view_.instruction->name(), block));
   }
 
-  isa::Window WindowOf(isa::WindowKind kind, const Shape& shape, isa::MemorySpace space,
-                       const std::string& operand, const SideBlock& block) const {
+  // What is read of an operand, or written of a result.
+  struct Array {
+    PrimitiveType type;
+    double elements = 0;
+    Bytes bytes{0};
+    isa::MemorySpace space;
+  };
+
+  isa::Window WindowOf(isa::WindowKind kind, const Array& array, const std::string& operand,
+                       const SideBlock& block) const {
     isa::Window w;
     w.kind = kind;
     w.operand = operand;
-    w.space = space;
-    if (static_cast<double>(shape.ElementCount()) >= block.covered * kWhole) {
-      const Bytes tile = TileBytes(target_, shape.element_type, 1, block.rows, block.columns);
+    w.space = array.space;
+    if (array.elements >= block.covered * kWhole) {
+      const Bytes tile = TileBytes(target_, array.type, 1, block.rows, block.columns);
       w.bytes = timing::Scaled(tile, block.density);
       w.rows = block.rows;
       w.moves_with = block.moves_with;
@@ -297,7 +310,7 @@ class DotKernelBuilder {
     }
     // Broadcast on its way in, or reduced on its way out. What is small is moved once, of
     // the rest comes what belongs to a block.
-    w.bytes = target_.PaddedSize(shape);
+    w.bytes = array.bytes;
     const double share =
         static_cast<double>(block.rows) * static_cast<double>(block.columns) / block.covered;
     if (w.bytes > target_.ScopedVmem() / kResidentShare && share < 1) {

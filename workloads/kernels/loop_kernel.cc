@@ -69,21 +69,22 @@ bool IsLone(const KernelView& view) {
 // is free; of what it puts through the cross-lane units, kRelayoutWindow.
 constexpr int64_t kLargeWindow = 1024, kSmallWindow = 128, kRelayoutWindow = 384;
 
+int64_t Whole(double registers) { return static_cast<int64_t>(std::ceil(registers - 1e-6)); }
+
 // Steps below which a window would hold more.
 int64_t FewestSteps(const KernelView& view, const target::Target& target) {
-  int64_t largest = 0;
+  double largest = 0;
   for (const KernelInput& input : view.inputs) {
-    if (!input.reads || !input.accessed.IsArray()) continue;
-    largest = std::max(largest, VectorRegisters(target, input.accessed));
+    largest = std::max(largest, RegistersOf(input, target));
   }
   for (const KernelOutput& output : view.outputs) {
-    largest = std::max(largest, VectorRegisters(target, output.written));
+    largest = std::max(largest, static_cast<double>(VectorRegisters(target, output.written)));
   }
   const bool relayout = std::any_of(view.members.begin(), view.members.end(), [](const auto* m) {
     return m->opcode() == Opcode::kTranspose || IsRelayout(*m);
   });
   const int64_t window = relayout ? kRelayoutWindow : kLargeWindow;
-  return std::max<int64_t>(1, CeilDiv(largest, window * target.chip().CoresPerDevice()));
+  return std::max<int64_t>(1, CeilDiv(Whole(largest), window * target.chip().CoresPerDevice()));
 }
 
 // Steps above which a block would not hold rows whole that it has to.
@@ -102,24 +103,23 @@ int64_t MostSteps(const KernelView& view, const target::Target& target, int64_t 
 }
 
 int64_t LoneSteps(const KernelView& view, const target::Target& target) {
-  int64_t largest = 0;
+  double largest = 0;
   Bytes room(0);
   for (const KernelInput& input : view.inputs) {
-    if (!input.reads || !input.accessed.IsArray()) continue;
     if (BytesOf(input, target).value() > kWholeBytes) room += BytesOf(input, target) * 4;
-    largest = std::max(largest, VectorRegisters(target, input.accessed));
+    largest = std::max(largest, RegistersOf(input, target));
   }
   for (const KernelOutput& output : view.outputs) {
     if (BytesOf(output, target).value() > kWholeBytes) room += BytesOf(output, target) * 2;
-    largest = std::max(largest, VectorRegisters(target, output.written));
+    largest = std::max(largest, static_cast<double>(VectorRegisters(target, output.written)));
   }
   // The cores of a megacore take a window each.
   const int64_t cores = target.chip().CoresPerDevice();
-  if (largest <= kLargeWindow && room <= target.ScopedVmem() * cores) return 1;
+  if (Whole(largest) <= kLargeWindow && room <= target.ScopedVmem() * cores) return 1;
   const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
   const bool large = 16 * kLargeWindow * register_bytes <= target.ScopedVmem().value();
   const int64_t registers = (large ? kLargeWindow : kSmallWindow) * cores;
-  return std::max<int64_t>(1, CeilDiv(largest, registers));
+  return std::max<int64_t>(1, CeilDiv(Whole(largest), registers));
 }
 
 }  // namespace
@@ -138,9 +138,8 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
     largest = std::max(largest, BytesOf(output, target));
   }
   for (const KernelInput& input : view.inputs) {
-    if (!input.reads || !input.accessed.IsArray()) continue;
-    work.valu += RepackWork(input.accessed, target);
-    work.load += static_cast<double>(VectorRegisters(target, input.accessed));
+    work.valu += UnpackWork(input, target);
+    work.load += RegistersOf(input, target);
     largest = std::max(largest, BytesOf(input, target));
   }
 
@@ -160,7 +159,7 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
     isa::Kernel kernel;
     kernel.grid = {{parts, 1.0}};
     for (const KernelInput& input : view.inputs) {
-      if (!input.reads) continue;
+      if (!input.reads()) continue;
       kernel.windows.push_back(MakeWindow(isa::WindowKind::kInput, BytesOf(input, target), parts,
                                           input.value->name(), input.space,
                                           target.chip().tensor_core.loop_buffers));

@@ -37,8 +37,8 @@ class Pricing {
 
  private:
   struct Marks;
-  Bytes ReadBy(int value, int user) const;
-  void Touch(int value, int user);
+  void Touch(int value);
+  int Storage(int value) const;
   void FindShares(std::span<const int> members, std::span<const int> roots);
   void MarkSides(std::span<const int> members, int product);
 
@@ -52,7 +52,6 @@ class Pricing {
   // Scratch of one price: stamps say for which price an entry holds.
   int64_t stamp_ = 0;
   std::vector<int64_t> member_at_, input_at_;
-  std::vector<Bytes> read_;
   std::vector<uint8_t> side_, read_from_;
   std::vector<kernels::NeededShare> needed_;
   std::vector<int> inputs_;
