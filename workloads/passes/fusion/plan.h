@@ -19,7 +19,7 @@ namespace tpusim::passes::fusion {
 struct Group {
   std::vector<int> members;  // ascending: operands first
   std::vector<int> roots;    // ascending; what others read
-  Picoseconds price{0};
+  Price price;
   bool alive = false;
 };
 
@@ -45,7 +45,7 @@ class Plan {
 
   // Members of both, in order.
   static std::vector<int> Union(std::span<const int> a, std::span<const int> b);
-  Picoseconds PriceOf(std::span<const int> members, std::span<const int> roots) const {
+  Price PriceOf(std::span<const int> members, std::span<const int> roots) const {
     return pricing_.Of(members, roots);
   }
   Pricing& pricing() const { return pricing_; }

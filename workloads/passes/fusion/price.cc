@@ -117,17 +117,19 @@ void Pricing::MarkSides(std::span<const int> members, int product) {
   }
 }
 
-Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots) {
+Price Pricing::Of(std::span<const int> members, std::span<const int> roots) {
   CountInputs(members);
   kernel_.windows.clear();
   kernel_.grid.clear();
   kernel_.block = {};
   kernels::VectorWork work;
+  Bytes moved(0);
   const auto add_window = [&](isa::WindowKind kind, Bytes bytes) {
     if (bytes == Bytes(0)) return;
     isa::Window& w = kernel_.windows.emplace_back();
     w.kind = kind;
     w.bytes = bytes;
+    moved += bytes;
   };
   const auto product = std::find_if(members.begin(), members.end(),
                                     [&](int m) { return graph_.Is(m, Part::kProduct); });
@@ -185,7 +187,7 @@ Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots
   if (waits) {
     kernel_.block.latency = timing::TimeBlock(target_.chip(), kernels::BlockOf(after, 1)).vpu;
   }
-  return timing::KernelTimeBound(target_.chip(), kernel_);
+  return {timing::KernelTimeBound(target_.chip(), kernel_), moved};
 }
 
 }  // namespace tpusim::passes::fusion

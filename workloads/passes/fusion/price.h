@@ -21,14 +21,31 @@
 
 namespace tpusim::passes::fusion {
 
+// Of a kernel alone on its chip: how long it takes, and what it reads and writes.
+struct Price {
+  Picoseconds time{0};
+  Bytes moved{0};
+
+  Price& operator+=(const Price& other) {
+    time += other.time;
+    moved += other.moved;
+    return *this;
+  }
+  Price& operator-=(const Price& other) {
+    time -= other.time;
+    moved -= other.moved;
+    return *this;
+  }
+};
+
 class Pricing {
  public:
   Pricing(const Graph& graph, const target::Target& target);
 
   // Whether there is a rule for what it costs inside a fusion.
   bool HasRule(int instruction) const { return has_rule_[instruction]; }
-  // Members ascending, roots among them. Picoseconds of the kernel alone on its chip.
-  Picoseconds Of(std::span<const int> members, std::span<const int> roots);
+  // Members ascending, roots among them.
+  Price Of(std::span<const int> members, std::span<const int> roots);
   // Arrays that such a kernel reads, scalars and what it computes for itself aside.
   int64_t CountInputs(std::span<const int> members);
   const target::Target& target() const { return target_; }

@@ -91,7 +91,7 @@ class Reuser {
     before.emplace_back(g, plan_.group(g));
     for (int reader : readers) before.emplace_back(reader, plan_.group(reader));
     Picoseconds gain(0);
-    for (const auto& [number, group] : before) gain += group.price;
+    for (const auto& [number, group] : before) gain += group.price.time;
 
     for (int reader : readers) {
       const Group& group = plan_.group(reader);
@@ -102,7 +102,7 @@ class Reuser {
     std::erase_if(results, [&](int r) { return r != value && !plan_.ReadOutside(g, r); });
     plan_.Replace(g, plan_.group(g).members, std::move(results));
 
-    for (const auto& [number, group] : before) gain -= plan_.group(number).price;
+    for (const auto& [number, group] : before) gain -= plan_.group(number).price.time;
     // Memory that is held until the last reader is not given for time.
     if (gain > Picoseconds(0) && StoredBy(plan_.group(g)) <= StoredBy(before[0].second)) {
       explanation_.Reused(plan_, value, readers, gain);
