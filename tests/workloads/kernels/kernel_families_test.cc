@@ -11,6 +11,7 @@
 
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
+#include "tests/workloads/kernels/fused_product.h"
 #include "tests/workloads/kernels/kernel_families.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/ragged.h"
@@ -441,39 +442,16 @@ TEST_F(KernelFamilies, LoneOperationsRunWholeOrInFixedWindows) {
 // The exponential of a product follows it register by register. A row less its maximum
 // has to wait for the block.
 TEST_F(KernelFamilies, ASoftmaxWaitsForItsProduct) {
-  hlo::Computation* maximum = m_.Reducer(Opcode::kMaximum);
   Instruction* a = m_.Param(F32({1024, 128}));
   Instruction* b = m_.Param(F32({128, 1024}));
-  const auto fuse = [&](bool softmax) {
-    hlo::Computation* f = m_.module().AddComputation(softmax ? "softmax" : "exponential");
-    const Shape out = F32({1024, 1024});
-    Instruction* p = hlo::TestModule::Param(f, a->shape());
-    Instruction* q = hlo::TestModule::Param(f, b->shape());
-    Instruction* dot = hlo::TestModule::Add(f, Opcode::kDot, out, {p, q});
-    hlo::DotDims dims;
-    dims.lhs_contracting = {1};
-    dims.rhs_contracting = {0};
-    hlo::SetDotDims(dot, dims);
-    if (softmax) {
-      Instruction* least = hlo::AddConstant(f, PrimitiveType::kF32, 0);
-      Instruction* top = hlo::TestModule::Add(f, Opcode::kReduce, F32({1024}), {dot, least});
-      hlo::SetDimensions(top, {1});
-      top->set_called({maximum});
-      Instruction* rows = hlo::TestModule::Add(f, Opcode::kBroadcast, out, {top});
-      hlo::SetDimensions(rows, {0});
-      f->set_root(hlo::TestModule::Add(f, Opcode::kSubtract, out, {dot, rows}));
-    } else {
-      f->set_root(hlo::TestModule::Add(f, Opcode::kExponential, out, {dot}));
-    }
-    Instruction* fusion = m_.Add(Opcode::kFusion, out, {a, b});
-    fusion->set_called({f});
-    return Build(fusion);
+  const Epilogue exponential = [](Instruction* x) {
+    return hlo::TestModule::Add(x->parent(), Opcode::kExponential, x->shape(), {x});
   };
-  EXPECT_EQ(fuse(false).block.latency, Cycles(0));
+  EXPECT_EQ(Build(FusedProduct(m_, a, b, exponential)).block.latency, Cycles(0));
   // Maximum: 128 registers of partial results are transposed in eight squares with eight
   // pops each; the 1024 maxima (one register) are rotated to their rows. (128 + 64 + 1) *
   // 9 / 2 = 868.5 cycles on the cross-lane units; the VALUs need less. A step rounds up.
-  const isa::Kernel kernel = fuse(true);
+  const isa::Kernel kernel = Build(FusedProduct(m_, a, b, LessMaximum(m_, 1)));
   const int64_t cycles = kernel.block.latency.value() * kernel.Steps();
   EXPECT_GE(cycles, 869);
   EXPECT_LE(cycles, 869 + 6 * kernel.Steps());
