@@ -178,6 +178,12 @@ struct CompilerRules {
   bool offloads_collectives = false;  // sums of some size and all gathers
   // How many transfers of a kind the scheduler lets be in flight.
   int64_t permutes_in_flight = 5, gathers_in_flight = 1, copies_in_flight = 5;
+  // Registers per core that a window of a kernel without a product does not exceed, however
+  // much of VMEM is free: of any; of one that puts data through the cross-lane units; of a
+  // single operation whose larger windows do not fit sixteen times.
+  int64_t window_registers = 1024, relayout_window_registers = 384, lone_window_registers = 128;
+  // An operand or result of such a kernel up to this size is not cut.
+  Bytes uncut_bytes{32 * kKiB};
 };
 
 struct ChipParams {

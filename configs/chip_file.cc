@@ -254,21 +254,23 @@ absl::Status ReadDeviceOrder(const Json& json, const std::string& where, DeviceO
 }
 
 absl::Status ReadLimit(const Json& json, const std::string& key, const std::string& where,
-                       int64_t* limit) {
+                       int64_t* limit, int64_t least = 0) {
   if (!json.contains(key)) return absl::OkStatus();
-  if (!json[key].is_number_integer() || json[key].get<int64_t>() < 0) {
-    return UserError(fmt::format("{}.{} must be a whole number from 0", where, key));
+  if (!json[key].is_number_integer() || json[key].get<int64_t>() < least) {
+    return UserError(fmt::format("{}.{} must be a whole number from {}", where, key, least));
   }
   *limit = json[key].get<int64_t>();
   return absl::OkStatus();
 }
 
 absl::Status ReadCompiler(const Json& json, const std::string& where, CompilerRules* rules) {
-  RETURN_IF_ERROR(CheckKeys(json,
-                            {"like", "known_slices", "planes_are_rings", "gathers_as_sums",
-                             "routed_above_chips", "offloads_collectives", "permutes_in_flight",
-                             "gathers_in_flight", "copies_in_flight", "source", "note"},
-                            where));
+  RETURN_IF_ERROR(CheckKeys(
+      json,
+      {"like", "known_slices", "planes_are_rings", "gathers_as_sums", "routed_above_chips",
+       "offloads_collectives", "permutes_in_flight", "gathers_in_flight", "copies_in_flight",
+       "window_registers", "relayout_window_registers", "lone_window_registers", "uncut_bytes",
+       "source", "note"},
+      where));
   if (json.contains("like")) {
     ASSIGN_OR_RETURN(rules->like, ReadString(json, "like", where));
   }
@@ -303,7 +305,16 @@ absl::Status ReadCompiler(const Json& json, const std::string& where, CompilerRu
   RETURN_IF_ERROR(ReadLimit(json, "routed_above_chips", where, &rules->routed_above_chips));
   RETURN_IF_ERROR(ReadLimit(json, "permutes_in_flight", where, &rules->permutes_in_flight));
   RETURN_IF_ERROR(ReadLimit(json, "gathers_in_flight", where, &rules->gathers_in_flight));
-  return ReadLimit(json, "copies_in_flight", where, &rules->copies_in_flight);
+  RETURN_IF_ERROR(ReadLimit(json, "copies_in_flight", where, &rules->copies_in_flight));
+  RETURN_IF_ERROR(ReadLimit(json, "window_registers", where, &rules->window_registers, 1));
+  RETURN_IF_ERROR(
+      ReadLimit(json, "relayout_window_registers", where, &rules->relayout_window_registers, 1));
+  RETURN_IF_ERROR(
+      ReadLimit(json, "lone_window_registers", where, &rules->lone_window_registers, 1));
+  int64_t uncut = rules->uncut_bytes.value();
+  RETURN_IF_ERROR(ReadLimit(json, "uncut_bytes", where, &uncut));
+  rules->uncut_bytes = Bytes(uncut);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& where,

@@ -298,6 +298,7 @@ std::string ChipJsonSchema() {
         {"note", text}}}};
   const auto flag = nlohmann::ordered_json{{"type", "boolean"}};
   const auto limit = nlohmann::ordered_json{{"type", "integer"}, {"minimum", 0}};
+  const auto count = nlohmann::ordered_json{{"type", "integer"}, {"minimum", 1}};
   root["properties"]["compiler"] = {
       {"description",
        "what the TPU compiler does on this chip, where that is not a matter of cost"},
@@ -315,6 +316,10 @@ std::string ChipJsonSchema() {
         {"permutes_in_flight", limit},
         {"gathers_in_flight", limit},
         {"copies_in_flight", limit},
+        {"window_registers", count},
+        {"relayout_window_registers", count},
+        {"lone_window_registers", count},
+        {"uncut_bytes", limit},
         {"source", text},
         {"note", text}}}};
   root["$defs"] = definitions;

@@ -95,6 +95,9 @@ TEST(ChipFileTest, TheCompilerOfAChipIsData) {
   EXPECT_EQ(own->chip.compiler.like, "");
   EXPECT_EQ(own->chip.compiler.gathers_in_flight, 3);
   EXPECT_EQ(own->chip.compiler.routed_above_chips, 16);
+  EXPECT_EQ(own->chip.compiler.window_registers, 1024);
+  EXPECT_THAT(Error(R"({"base": "v5e", "compiler": {"window_registers": 0}})"),
+              HasSubstr("window_registers must be a whole number from 1"));
   EXPECT_THAT(Error(R"({"base": "v5e", "compiler": {"likes": "v5e"}})"),
               HasSubstr("unknown field \"likes\"; the nearest is like"));
   EXPECT_THAT(Error(R"({"base": "v5e", "compiler": {"copies_in_flight": -1}})"),

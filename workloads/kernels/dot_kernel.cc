@@ -201,8 +201,10 @@ class DotKernelBuilder {
   }
 
  private:
-  // An array with this share of the elements of a side covers it; equal groups may
-  // be rounded up. Others are broadcast or reduced on their way.
+  // An array with this share of the elements of a side covers it. Others are broadcast or
+  // reduced on their way: they lack a dimension of the side, and so have at most half of its
+  // elements, while equal groups that are rounded up have less than twice as many as are
+  // there.
   static constexpr double kWhole = 0.5;
   // Arrays that take less of VMEM than one part in so many stay there.
   static constexpr int64_t kResidentShare = 16;

@@ -23,16 +23,13 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-// Arrays below one register row per step cannot be cut; they stay whole.
-constexpr int64_t kWholeBytes = 32 * kKiB;
-
 isa::Window MakeWindow(isa::WindowKind kind, Bytes bytes, int64_t parts, std::string operand,
-                       isa::MemorySpace space, int64_t buffers) {
+                       isa::MemorySpace space, int64_t buffers, Bytes uncut) {
   isa::Window w;
   w.kind = kind;
   w.space = space;
   w.operand = std::move(operand);
-  const bool moves = parts > 1 && bytes.value() > kWholeBytes;
+  const bool moves = parts > 1 && bytes > uncut;
   w.bytes = moves ? Bytes(CeilDiv(bytes.value(), parts)) : bytes;
   w.moves_with = moves ? 1U : 0U;
   w.buffers = moves ? static_cast<int32_t>(buffers) : 1;
@@ -40,10 +37,11 @@ isa::Window MakeWindow(isa::WindowKind kind, Bytes bytes, int64_t parts, std::st
 }
 
 // A single elementwise operation or reduction that nothing was fused to. The TPU
-// compiler does not search for its tiles: it runs whole if no array takes more than
-// 1024 registers and two buffers of everything, and operands once more unpacked, fit
-// into what windows may use; else in windows of 128 registers of the largest array, or
-// of 1024 where sixteen such windows fit.
+// compiler does not search for its tiles: it runs whole if no array takes more registers
+// than a window may have and two buffers of everything, and operands once more unpacked,
+// fit into what windows may use; else in windows of `lone_window_registers` of the largest
+// array, or of `window_registers` where sixteen such windows fit. (Read off the steps in
+// the rows of validation/kernels; what all of them have in common, no more.)
 bool IsLone(const KernelView& view) {
   if (view.instruction->opcode() == Opcode::kFusion) return false;
   int work = 0;
@@ -65,10 +63,6 @@ bool IsLone(const KernelView& view) {
   return work == 1;
 }
 
-// Registers per window and core that the TPU compiler stays below, however much of VMEM
-// is free; of what it puts through the cross-lane units, kRelayoutWindow.
-constexpr int64_t kLargeWindow = 1024, kSmallWindow = 128, kRelayoutWindow = 384;
-
 int64_t Whole(double registers) { return static_cast<int64_t>(std::ceil(registers - 1e-6)); }
 
 // Steps below which a window would hold more.
@@ -83,7 +77,8 @@ int64_t FewestSteps(const KernelView& view, const target::Target& target) {
   const bool relayout = std::any_of(view.members.begin(), view.members.end(), [](const auto* m) {
     return m->opcode() == Opcode::kTranspose || IsRelayout(*m);
   });
-  const int64_t window = relayout ? kRelayoutWindow : kLargeWindow;
+  const configs::CompilerRules& rules = target.chip().compiler;
+  const int64_t window = relayout ? rules.relayout_window_registers : rules.window_registers;
   return std::max<int64_t>(1, CeilDiv(Whole(largest), window * target.chip().CoresPerDevice()));
 }
 
@@ -103,22 +98,23 @@ int64_t MostSteps(const KernelView& view, const target::Target& target, int64_t 
 }
 
 int64_t LoneSteps(const KernelView& view, const target::Target& target) {
+  const configs::CompilerRules& rules = target.chip().compiler;
   double largest = 0;
   Bytes room(0);
   for (const KernelInput& input : view.inputs) {
-    if (BytesOf(input, target).value() > kWholeBytes) room += BytesOf(input, target) * 4;
+    if (BytesOf(input, target) > rules.uncut_bytes) room += BytesOf(input, target) * 4;
     largest = std::max(largest, RegistersOf(input, target));
   }
   for (const KernelOutput& output : view.outputs) {
-    if (BytesOf(output, target).value() > kWholeBytes) room += BytesOf(output, target) * 2;
+    if (BytesOf(output, target) > rules.uncut_bytes) room += BytesOf(output, target) * 2;
     largest = std::max(largest, static_cast<double>(VectorRegisters(target, output.written)));
   }
   // The cores of a megacore take a window each.
   const int64_t cores = target.chip().CoresPerDevice();
-  if (Whole(largest) <= kLargeWindow && room <= target.ScopedVmem() * cores) return 1;
+  if (Whole(largest) <= rules.window_registers && room <= target.ScopedVmem() * cores) return 1;
   const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
-  const bool large = 16 * kLargeWindow * register_bytes <= target.ScopedVmem().value();
-  const int64_t registers = (large ? kLargeWindow : kSmallWindow) * cores;
+  const bool large = 16 * rules.window_registers * register_bytes <= target.ScopedVmem().value();
+  const int64_t registers = (large ? rules.window_registers : rules.lone_window_registers) * cores;
   return std::max<int64_t>(1, CeilDiv(Whole(largest), registers));
 }
 
@@ -154,6 +150,7 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
   std::erase_if(counts, [&](int64_t count) { return count < fewest || count > most; });
   if (counts.empty() || counts.front() != fewest) counts.push_back(std::min(fewest, most));
   if (IsLone(view)) counts = {LoneSteps(view, target)};
+  const Bytes uncut = target.chip().compiler.uncut_bytes;
   FastestKernel fastest(target);
   for (int64_t parts : counts) {
     isa::Kernel kernel;
@@ -162,11 +159,11 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
       if (!input.reads()) continue;
       kernel.windows.push_back(MakeWindow(isa::WindowKind::kInput, BytesOf(input, target), parts,
                                           input.value->name(), input.space,
-                                          target.chip().tensor_core.loop_buffers));
+                                          target.chip().tensor_core.loop_buffers, uncut));
     }
     for (const KernelOutput& output : view.outputs) {
       kernel.windows.push_back(MakeWindow(isa::WindowKind::kOutput, BytesOf(output, target), parts,
-                                          view.instruction->name(), output.space, 2));
+                                          view.instruction->name(), output.space, 2, uncut));
     }
     kernel.block = BlockOf(work, parts);
     // The latency of a chain is paid in every step.
