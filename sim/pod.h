@@ -14,7 +14,7 @@
 //     endpoint0 ...             what the fabric reaches of a device
 //
 // Only representatives are built: of every class of devices, links, host links and
-// network cards that do the same (symmetry/classes.h) one member, which stands for the others.
+// network cards that do the same (symmetry/classes.h) one member, which represents the others.
 //
 // A pod runs once: build it, call sc_start, look at the result.
 #ifndef TPUSIM_SIM_POD_H_

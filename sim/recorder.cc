@@ -44,7 +44,7 @@ void BusyUnion::Extend(Picoseconds measure, Picoseconds until) {
 }
 
 Picoseconds BusyUnion::UpTo(Picoseconds now) const {
-  // Beyond `now` the union is one piece: everything in it has begun already.
+  // Beyond `now` the union is one interval: everything in it has begun already.
   return until_ > now ? measure_ - (until_ - now) : measure_;
 }
 

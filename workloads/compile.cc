@@ -86,12 +86,12 @@ passes::PipelineOptions PipelineOptionsOf(const CompileOptions& options, Compile
 }
 
 // What the exporter knows of opaque kernels.
-absl::StatusOr<std::vector<kernels::StatedCost>> ExportedCosts(const tpusim::Workload& workload,
-                                                               TripCounts& trip_counts) {
-  std::vector<kernels::StatedCost> costs;
+absl::StatusOr<std::vector<kernels::NamedCost>> ExportedCosts(const tpusim::Workload& workload,
+                                                              TripCounts& trip_counts) {
+  std::vector<kernels::NamedCost> costs;
   for (const tpusim::KernelCost& kernel : workload.kernels()) {
-    ASSIGN_OR_RETURN(kernels::StatedCost cost,
-                     kernels::StatedCostOf(kernel, [&](const tpusim::KernelLoop& loop) {
+    ASSIGN_OR_RETURN(kernels::NamedCost cost,
+                     kernels::NamedCostOf(kernel, [&](const tpusim::KernelLoop& loop) {
                        return trip_counts.OfKernelLoop(loop);
                      }));
     costs.push_back(std::move(cost));
@@ -114,9 +114,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
       workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(workload, options.trip_counts);
-  ASSIGN_OR_RETURN(const std::vector<kernels::StatedCost> exported,
+  ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
                    ExportedCosts(workload, trip_counts));
-  kernels::StateCustomCosts(*imported.module, exported);
+  kernels::SetCustomCosts(*imported.module, exported);
   ASSIGN_OR_RETURN(sharding::ShardedModule sharded,
                    sharding::ShardModule(std::move(imported.module), stated));
   if (options.until == Stage::kSharded) {
@@ -141,7 +141,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   RETURN_IF_ERROR(passes::AssignMemorySpaces(
       module, {workload.argument_memory_kinds().begin(), workload.argument_memory_kinds().end()}));
   // The user's word counts more than the exporter's.
-  const std::vector<int64_t> uses = kernels::StateCustomCosts(module, options.kernel_costs);
+  const std::vector<int64_t> uses = kernels::SetCustomCosts(module, options.kernel_costs);
   for (size_t n = 0; n < options.kernel_costs.size(); ++n) {
     if (uses[n] > 0) continue;
     result.warnings.push_back(
@@ -155,7 +155,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
         WithNames(module, hlo::Opcode::kConditional, "no conditional", "conditionals")));
   }
   ASSIGN_OR_RETURN(const lowering::RaggedNotes ragged,
-                   lowering::StateRaggedSizes(module, sharded.num_partitions, options.ragged));
+                   lowering::SetRaggedSizes(module, sharded.num_partitions, options.ragged));
   result.warnings.insert(result.warnings.end(), ragged.warnings.begin(), ragged.warnings.end());
   ASSIGN_OR_RETURN(const DevicePlacement placement,
                    PlacePartitions(workload, sharded.mesh, sharded.num_partitions, config,

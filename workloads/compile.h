@@ -30,18 +30,18 @@ enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kExecutable, k
 
 struct CompileOptions {
   // --trip-count LOOP=N.
-  StatedTripCounts trip_counts;
+  TripCountOverrides trip_counts;
   // --branch NAME=k or NAME=longest; NAME is a conditional's name or a glob.
   std::vector<std::pair<std::string, std::string>> branches;
   // --kernel-cost NAME=FLOPS,BYTES of custom calls; before what the workload says.
-  std::vector<kernels::StatedCost> kernel_costs;
+  std::vector<kernels::NamedCost> kernel_costs;
   // --ragged NAME=SIZES of ragged dots and ragged all-to-alls. First match wins.
-  std::vector<lowering::StatedSizes> ragged;
+  std::vector<lowering::RaggedOverride> ragged;
   // --device-order: "" = the rule, "ids" = partition i on device i, or an
   // explicit list of device ids.
   std::string device_order;
   // --algorithm [KIND=]NAME of collectives.
-  collectives::AlgorithmWishes algorithms;
+  collectives::AlgorithmOverrides algorithms;
   // --passes: the passes to run, as passes::ParsePipeline reads them.
   std::string passes;
   // --no-verify-passes: the module is not verified after every pass.

@@ -17,7 +17,7 @@ namespace tpusim::workloads {
 
 struct OptimizeOptions {
   std::string passes;  // as passes::ParsePipeline reads them
-  StatedTripCounts trip_counts;
+  TripCountOverrides trip_counts;
   // Of the module, on the devices with the same numbers; 0: as many as the slice has.
   int64_t num_partitions = 0;
   passes::PipelineOptions pipeline;

@@ -15,13 +15,13 @@ bool Matches(const std::string& pattern, const std::string& name) {
 
 }  // namespace
 
-TripCounts::TripCounts(const tpusim::Workload& workload, StatedTripCounts stated) {
-  for (auto& [pattern, count] : stated) stated_.push_back({std::move(pattern), count});
-  for (const auto& t : workload.trip_counts()) stated_.push_back({t.loop(), t.count()});
+TripCounts::TripCounts(const tpusim::Workload& workload, TripCountOverrides overrides) {
+  for (auto& [pattern, count] : overrides) overrides_.push_back({std::move(pattern), count});
+  for (const auto& t : workload.trip_counts()) overrides_.push_back({t.loop(), t.count()});
 }
 
-TripCounts::Statement* TripCounts::Find(const std::string& name, bool globs) {
-  for (Statement& s : stated_) {
+TripCounts::Override* TripCounts::Find(const std::string& name, bool globs) {
+  for (Override& s : overrides_) {
     if (s.pattern == name || (globs && Matches(s.pattern, name))) return &s;
   }
   return nullptr;
@@ -30,40 +30,40 @@ TripCounts::Statement* TripCounts::Find(const std::string& name, bool globs) {
 absl::StatusOr<int64_t> TripCounts::operator()(const hlo::Instruction& loop) {
   const auto known = known_.find(loop.name());
   if (known != known_.end()) return known->second;
-  Statement* stated = Find(loop.name(), /*globs=*/false);
-  if (stated == nullptr) {
+  Override* found = Find(loop.name(), /*globs=*/false);
+  if (found == nullptr) {
     if (const auto derived = hlo::TripCount(loop)) {
       derived_.insert(loop.name());
       return known_[loop.name()] = *derived;
     }
-    stated = Find(loop.name(), /*globs=*/true);
+    found = Find(loop.name(), /*globs=*/true);
   }
-  if (stated == nullptr) {
+  if (found == nullptr) {
     return UserError(
         fmt::format("the trip count of {} depends on data; state it with --trip-count {}=N",
                     loop.Describe(), loop.name()));
   }
-  stated->used = true;
+  found->used = true;
   assumptions_.push_back(
-      fmt::format("{} runs {} times, as stated", loop.Describe(), stated->count));
-  return known_[loop.name()] = stated->count;
+      fmt::format("{} runs {} times, as stated", loop.Describe(), found->count));
+  return known_[loop.name()] = found->count;
 }
 
 std::optional<int64_t> TripCounts::OfKernelLoop(const tpusim::KernelLoop& loop) {
   const auto known = known_.find(loop.name());
   if (known != known_.end()) return known->second;
-  Statement* stated = Find(loop.name(), /*globs=*/true);
-  if (stated == nullptr) return std::nullopt;
-  stated->used = true;
+  Override* found = Find(loop.name(), /*globs=*/true);
+  if (found == nullptr) return std::nullopt;
+  found->used = true;
   assumptions_.push_back(fmt::format("the kernel loop {}{} runs {} times, as stated", loop.name(),
                                      loop.source().empty() ? "" : " at " + loop.source(),
-                                     stated->count));
-  return known_[loop.name()] = stated->count;
+                                     found->count));
+  return known_[loop.name()] = found->count;
 }
 
 std::vector<std::string> TripCounts::Unused() const {
   std::vector<std::string> warnings;
-  for (const Statement& s : stated_) {
+  for (const Override& s : overrides_) {
     if (s.used) continue;
     std::vector<std::string> loops, matched;
     bool asked = false;

@@ -1,7 +1,7 @@
 // How often each loop runs whose length the program does not tell.
 //
-// The count of a `while` is, in this order: what is stated for it by name, what its
-// own text tells (hlo::TripCount), what is stated by a glob. A glob such as '*=4' is
+// The count of a `while` is, in this order: an override for it by name, what its
+// own text tells (hlo::TripCount), an override by a glob. A glob such as '*=4' is
 // thus for the loops that depend on data and leaves all others as they are. The user's
 // statements come before those of the workload file.
 //
@@ -25,11 +25,11 @@
 namespace tpusim::workloads {
 
 // A loop's name or a glob, and how often such a loop runs; the first match wins.
-using StatedTripCounts = std::vector<std::pair<std::string, int64_t>>;
+using TripCountOverrides = std::vector<std::pair<std::string, int64_t>>;
 
 class TripCounts {
  public:
-  TripCounts(const tpusim::Workload& workload, StatedTripCounts stated);
+  TripCounts(const tpusim::Workload& workload, TripCountOverrides overrides);
 
   // Error: nothing states the count and it depends on data; names the option.
   absl::StatusOr<int64_t> operator()(const hlo::Instruction& loop);
@@ -45,16 +45,16 @@ class TripCounts {
   std::vector<std::string> Unused() const;
 
  private:
-  struct Statement {
+  struct Override {
     std::string pattern;
     int64_t count = 0;
     bool used = false;
   };
 
   // The first statement of the loop's name; with `globs`, the first that matches it.
-  Statement* Find(const std::string& name, bool globs);
+  Override* Find(const std::string& name, bool globs);
 
-  std::vector<Statement> stated_;
+  std::vector<Override> overrides_;
   std::map<std::string, int64_t> known_;  // counts by loop
   std::set<std::string> derived_;         // loops that tell their own count
   std::vector<std::string> assumptions_;

@@ -28,7 +28,7 @@ namespace tpusim::chip {
 struct DeviceContext {
   int32_t device = 0;
   int32_t index_on_chip = 0;
-  int64_t multiplicity = 1;  // equal devices of the pod that this one stands for
+  int64_t multiplicity = 1;  // equal devices of the pod that this one represents
   bool every_step = false;   // run kernels step by step (tensor_core.h)
   const configs::ChipParams& params;
   const isa::PodProgram& program;

@@ -24,7 +24,7 @@ class HostLink : public sc_core::sc_module,
                  public events::DelayListener,
                  public steady::Stateful {
  public:
-  // Stands for `multiplicity` equal ones.
+  // Represents `multiplicity` equal ones.
   HostLink(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
            int64_t multiplicity);
 

@@ -73,8 +73,8 @@ class ServerInterface : public virtual sc_core::sc_interface {
   virtual flow::ResourceId resource() const = 0;
 };
 
-// What transfers from slice to slice use on both sides: PCIe and network cards. It stands
-// for `multiplicity` equal ones.
+// What transfers from slice to slice use on both sides: PCIe and network cards. It
+// represents `multiplicity` equal ones.
 class DuplexInterface : public virtual sc_core::sc_interface {
  public:
   virtual flow::ResourceId outward() const = 0;  // away from the chip
@@ -92,7 +92,7 @@ class NicInterface : public DuplexInterface {
 struct HostTransfer {
   isa::HostDma dma;
   flow::ResourceId hbm;      // of the device
-  int64_t multiplicity = 1;  // equal devices that it stands for
+  int64_t multiplicity = 1;  // equal devices that this one represents
   int32_t op = -1;
   events::Probe* probe = nullptr;
   TransferListener* listener = nullptr;

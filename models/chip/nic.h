@@ -17,7 +17,7 @@ namespace tpusim::chip {
 
 class Nic : public sc_core::sc_module, public NicInterface, public steady::Stateful {
  public:
-  // Of a host with so many chips; stands for `multiplicity` equal ones.
+  // Of a host with so many chips; represents `multiplicity` equal ones.
   Nic(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
       int64_t chips, int64_t multiplicity);
 

@@ -1,9 +1,9 @@
 // What a core did in the steps of a kernel that ran last, so that it can be told
 // again for the steps that repeat them.
 //
-// An entry is a moment: a block began, a step or a transfer ended. Where steps have
-// been passed over because they repeated others, one entry stands for all of them
-// and points at the entries that they repeated, which come before it.
+// An entry is a moment: a block began, a step or a transfer ended. Where steps were not
+// executed because they repeated others, one entry is there for all of them and points at
+// the entries that they repeated, which come before it.
 //
 // An Iteration names the entries of one pass through what repeats: those after its
 // origin, up to and with the end of its last step. A Cursor walks through

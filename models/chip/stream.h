@@ -32,7 +32,7 @@ namespace tpusim::chip {
 // What a stream is told when it is built.
 struct StreamContext {
   int32_t device = 0;
-  int64_t multiplicity = 1;  // devices that this one stands for
+  int64_t multiplicity = 1;  // equal devices that this one represents
   const configs::ChipParams& params;
   const isa::PodProgram& program;
   events::Faults& faults;

@@ -8,7 +8,7 @@
 // of a grid dimension the core compares what its future depends on, relative to
 // now, with the iterations before: the pipeline, the outstanding transfers, and who
 // else uses HBM at which rate. Equal states mean that what comes will be like what
-// has been since, up to the boundary of the dimension and for as long as nobody else
+// has been since, up to the boundary of the dimension and for as long as no other flow
 // on HBM starts, ends or changes its rate. (The chain of latencies in kernels of very
 // short steps takes two steps to come back to where it was.) So the core sleeps until
 // then, while a flow takes from HBM what an iteration took on average. When it ends,

@@ -12,7 +12,7 @@ namespace {
 
 // Entries of a log that are kept; a longer iteration is not compared.
 constexpr size_t kLongestLog = 1 << 14;
-// Iterations that must fit before somebody else on HBM is known to end.
+// Iterations that must fit before another flow on HBM is known to end.
 constexpr int64_t kWorthwhile = 3;
 
 // By how much the rate of others may differ between a repetition and what it

@@ -39,7 +39,7 @@ class FlowListener {
   ~FlowListener() = default;
 };
 
-// Whoever relies on the conditions on a resource.
+// A module that relies on the conditions on a resource.
 class ConditionsListener {
  public:
   // After rates have been solved: a flow on the resource has started, ended or
@@ -73,10 +73,10 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
                      FlowListener* listener, uint64_t tag);
   // Bytes that have yet to move, now; 0 if it ends now.
   double Remaining(flow::FlowId id) const;
-  // Ends a flow that has bytes to move, without telling its listener; the books
+  // Ends a flow that has bytes to move, without telling its listener; counters
   // take `moved`, or what has moved.
   void Stop(flow::FlowId id, std::optional<double> moved = std::nullopt);
-  // One listener per resource; null = nobody.
+  // One listener per resource; null: none.
   void Watch(flow::ResourceId id, ConditionsListener* listener);
 
   // Null: no listener.

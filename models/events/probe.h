@@ -1,4 +1,4 @@
-// What the modules of one device tell whoever watches it.
+// What the modules of one device tell the recorder.
 //
 // The machine does not know what is recorded; it says what happens, and the
 // recorder in sim/ keeps totals for every device and spans for some.
@@ -45,8 +45,7 @@ class Probe {
   virtual void TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
                              Picoseconds end, Bytes bytes, Bytes hbm) = 0;
   // From now on blocks and transfers are not reported, until they are afterwards:
-  // up to `until` as sums, the rest one by one, everything of it if somebody wants
-  // to see it.
+  // up to `until` as sums, the rest one by one, everything of it if WantsEverything.
   virtual void RepeatBegan(const RepeatingCore& core) = 0;
   virtual void RepeatEnded(int32_t op, Picoseconds until, Picoseconds mxu, Picoseconds vpu,
                            Picoseconds compute, Bytes hbm) = 0;

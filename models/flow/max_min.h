@@ -5,7 +5,7 @@
 // for all together, like water rising. When a server is full, the transfers that
 // use it stop rising; when a transfer reaches its own cap, it stops too; the
 // others go on. In the end every transfer is at its cap or crosses a full server
-// on which nobody is faster than it, so no rate can grow except at the expense
+// on which no flow is faster than it, so no rate can grow except at the expense
 // of a slower one. The answer is unique and does not depend on any order.
 //
 //   maximise (lexicographically, from the smallest)  rate[f]
@@ -14,7 +14,7 @@
 //
 // A weight is the consumption per unit of rate: a copy inside one memory reads
 // and writes each byte, so its weight on that memory is 2. It is not a share:
-// on a full server everybody still gets the same rate.
+// on a full server all flows still get the same rate.
 //
 // How to call: fill a MaxMinProblem with spans (flow f's uses are
 // uses[use_begin[f]] .. uses[use_begin[f + 1]]) and call MaxMinSolver::Solve. A

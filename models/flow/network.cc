@@ -96,7 +96,7 @@ FlowId Network::Start(Picoseconds now, double amount, double rate_cap, std::span
     ++resource.population;
     Changed(resource, use.resource);
     AddLimit(use.resource, use.weight * flow.limit);
-    Touch(use.resource);
+    Mark(use.resource);
   }
   new_flows_.push_back(slot);
   pending_ = true;
@@ -122,11 +122,11 @@ void Network::SetCapacity(Picoseconds now, ResourceId id, double capacity_per_se
     flow.limit = limit;
     for (const FlowUse& use : flow.uses) {
       AddLimit(use.resource, use.weight * delta);
-      Touch(use.resource);
+      Mark(use.resource);
     }
     new_flows_.push_back(user.flow);
   }
-  Touch(id.value);
+  Mark(id.value);
   pending_ = true;
 }
 
@@ -218,8 +218,8 @@ void Network::RemoveFlow(uint32_t slot) {
     flows_[last.flow].uses[last.use].position = use.position;
     resource.users.pop_back();
     AddLimit(use.resource, -use.weight * flow.limit);
-    Touch(use.resource);
-    TouchRate(use.resource);
+    Mark(use.resource);
+    MarkRate(use.resource);
   }
   --active_;
   flow.active = false;
@@ -244,14 +244,14 @@ void Network::AddLimit(uint32_t resource, double delta) {
   ++resources_[resource].edits;
 }
 
-void Network::Touch(uint32_t resource) {
-  if (std::exchange(resources_[resource].touched, true)) return;
-  touched_.push_back(resource);
+void Network::Mark(uint32_t resource) {
+  if (std::exchange(resources_[resource].marked, true)) return;
+  marked_.push_back(resource);
 }
 
-void Network::TouchRate(uint32_t resource) {
-  if (!observer_ || std::exchange(resources_[resource].rate_touched, true)) return;
-  rate_touched_.push_back(resource);
+void Network::MarkRate(uint32_t resource) {
+  if (!observer_ || std::exchange(resources_[resource].rate_marked, true)) return;
+  rate_marked_.push_back(resource);
 }
 
 void Network::Changed(Resource& resource, uint32_t id) {
@@ -280,9 +280,9 @@ void Network::SolvePending() {
   // What could be full now, and what could before: both couple their users to
   // the change.
   size_t kept = 0;
-  for (const uint32_t r : touched_) {
+  for (const uint32_t r : marked_) {
     Resource& resource = resources_[r];
-    resource.touched = false;
+    resource.marked = false;
     // A sum that is only ever added to and subtracted from drifts.
     if (resource.edits > resource.users.size() + 64 || resource.users.empty()) {
       resource.edits = 0;
@@ -294,19 +294,19 @@ void Network::SolvePending() {
     }
     const bool was = resource.binding;
     resource.binding = resource.limit_sum > resource.capacity * (1 + kRateTolerance);
-    if (was || resource.binding) touched_[kept++] = r;
+    if (was || resource.binding) marked_[kept++] = r;
   }
-  touched_.resize(kept);
+  marked_.resize(kept);
   component_.clear();
   for (const uint32_t slot : new_flows_) {
     // A flow may have ended in the instant in which something made it new.
     if (flows_[slot].active) AddToSystem(slot);
   }
-  for (const uint32_t r : touched_) {
+  for (const uint32_t r : marked_) {
     for (const User& user : resources_[r].users) AddToSystem(user.flow);
   }
   new_flows_.clear();
-  touched_.clear();
+  marked_.clear();
   if (!component_.empty()) {
     do {
       SolveSystem();
@@ -446,7 +446,7 @@ void Network::SetRate(uint32_t slot, double rate) {
     Resource& resource = resources_[use.resource];
     if (moved != moves) ChangeMoving(resource, moves);
     Changed(resource, use.resource);
-    TouchRate(use.resource);
+    MarkRate(use.resource);
   }
   ++statistics_.rate_changes;
   SetFinish(slot);
@@ -475,16 +475,16 @@ double Network::SumOfRates(const Resource& resource) const {
 }
 
 void Network::Report() {
-  std::sort(rate_touched_.begin(), rate_touched_.end());
-  for (const uint32_t r : rate_touched_) {
+  std::sort(rate_marked_.begin(), rate_marked_.end());
+  for (const uint32_t r : rate_marked_) {
     Resource& resource = resources_[r];
-    resource.rate_touched = false;
+    resource.rate_marked = false;
     const double rate = SumOfRates(resource);
     if (SameRate(rate, resource.reported_rate)) continue;
     resource.reported_rate = rate;
     observer_(ResourceId{r}, Picoseconds(now_), rate);
   }
-  rate_touched_.clear();
+  rate_marked_.clear();
 }
 
 bool Network::IsActive(FlowId id) const {

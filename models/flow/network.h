@@ -16,9 +16,9 @@
 //    caps cannot fill couples nothing. (A flow's cap is its own, or what the
 //    narrowest resource on its way would give it alone.) Of those that could be
 //    full, the flows on the changed ones are solved first, with the rates of all
-//    others as they are. That is the answer if everybody they meet still is at
-//    their cap or among the fastest on a full resource, which makes rates max-min
-//    fair; who is not is solved with them, until it is.
+//    others as they are. That is the answer if every flow that they meet still is at
+//    its cap or among the fastest on a full resource, which makes rates max-min
+//    fair; flows of which that is not true are solved with them, until it is.
 //  - A flow's completion time is computed when its rate changes, and then stays.
 //    Times are whole picoseconds, rounded to nearest like TransferTime: a flow
 //    alone takes exactly TransferTime(bytes, rate), but at least 1 ps.
@@ -109,9 +109,9 @@ class Network {
   }
   FlowId Start(Picoseconds now, double amount, double rate_cap, std::span<const Use> uses,
                uint64_t tag);
-  // Ends a flow before its time; it does not complete. The books take what has
-  // moved by now, or `moved` bytes, for a flow that stands for others whose bytes
-  // its caller knows. Returns its tag.
+  // Ends a flow before its time; it does not complete. Counters take what has moved
+  // by now, or `moved` bytes, for a flow in place of others whose bytes its caller
+  // knows. Returns its tag.
   uint64_t Stop(Picoseconds now, FlowId id, std::optional<double> moved = std::nullopt);
   // 0 stalls the flows that use the resource until it is raised again.
   void SetCapacity(Picoseconds now, ResourceId id, double capacity_per_second);
@@ -154,7 +154,7 @@ class Network {
   double BusyUtilization(ResourceId id) const;  // busy time / time
   void SetRateObserver(RateObserver observer) { observer_ = std::move(observer); }
 
-  // Who depends on the conditions on a resource has it watched: TakeChanged names
+  // A module that depends on the conditions on a resource has it watched: TakeChanged names
   // the watched resources on which a flow has started, ended or changed its rate
   // since it was asked last, each once.
   void Watch(ResourceId id, bool on) { resources_[id.value].watched = on; }
@@ -166,7 +166,7 @@ class Network {
   // When the first of them completes, as things are; kNever if none does.
   Picoseconds NextOtherCompletion(ResourceId id, FlowId but) const;
 
-  // What is wrong with the books, or the empty string: every unit charged by a
+  // What is wrong with the counters, or the empty string: every unit charged by a
   // started flow has been carried or is still to come, and no resource carried
   // more than its capacity allowed (up to the rounding of times: 1 ps per flow).
   std::string CheckConservation() const;
@@ -206,8 +206,8 @@ class Network {
     double limit_sum = 0;  // of weight * limit over the users
     uint32_t edits = 0;    // of limit_sum since it was summed afresh
     bool binding = false;  // could be full; as of the last solve
-    bool touched = false;  // in touched_
-    bool rate_touched = false;
+    bool marked = false;  // in marked_
+    bool rate_marked = false;
     bool watched = false;
     bool changed = false;  // in changed_
     uint32_t moving = 0;   // users with a positive rate
@@ -258,8 +258,8 @@ class Network {
   void VisitFlow(Flow& flow, steady::StateVisitor& visitor);
   void ChangeMoving(Resource& resource, bool starts);
   void Settle(Flow& flow);
-  void Touch(uint32_t resource);
-  void TouchRate(uint32_t resource);
+  void Mark(uint32_t resource);
+  void MarkRate(uint32_t resource);
   void Changed(Resource& resource, uint32_t id);
   void Report();
   double SumOfRates(const Resource& resource) const;
@@ -272,9 +272,9 @@ class Network {
   std::vector<HeapEntry> heap_;
   std::vector<Completed> completed_;  // not yet returned by Advance
   std::vector<Completed> returned_;
-  std::vector<uint32_t> touched_;     // resources changed in this instant
+  std::vector<uint32_t> marked_;     // resources changed in this instant
   std::vector<uint32_t> new_flows_;   // flows to solve whatever their resources say
-  std::vector<uint32_t> rate_touched_;
+  std::vector<uint32_t> rate_marked_;
   std::vector<ResourceId> changed_;
   int64_t now_ = 0;
   bool pending_ = false;  // changes at now_ are not solved yet

@@ -76,7 +76,7 @@ struct Block {
 
 enum class WindowKind { kInput, kOutput };
 
-// A piece of an operand that a kernel sees through VMEM. It moves when one of
+// The part of an operand that a kernel sees through VMEM. It moves when one of
 // the grid dimensions in `moves_with` (bit d = grid dimension d) changes its
 // index; a window that did not move is not transferred again, and an output
 // window is written back when it is about to move and at the end.

@@ -38,34 +38,35 @@ Picoseconds RouteLatency(const configs::ChipParams& chip, int64_t device,
   return chip.ici.hop_latency * isa::Crossings(device, route);
 }
 
-Picoseconds SwitchedExchange(Bytes shard, const LaneTiming& lane) {
-  return TransferTime(shard * (lane.n - 1), lane.rate) + lane.step_latency;
+Picoseconds SwitchedExchange(Bytes shard, const DimensionTiming& dimension) {
+  return TransferTime(shard * (dimension.n - 1), dimension.rate) + dimension.step_latency;
 }
 
-Picoseconds RingAllGather(Bytes shard, const LaneTiming& lane) {
-  return Seconds(Value(shard) * static_cast<double>(lane.n - 1) / 2, lane.rate) +
-         lane.step_latency * (lane.n / 2);
+Picoseconds RingAllGather(Bytes shard, const DimensionTiming& dimension) {
+  return Seconds(Value(shard) * static_cast<double>(dimension.n - 1) / 2, dimension.rate) +
+         dimension.step_latency * (dimension.n / 2);
 }
 
-Picoseconds LineAllGather(Bytes shard, const LaneTiming& lane) {
-  return Seconds(Value(shard) * static_cast<double>(lane.n - 1), lane.rate) +
-         lane.step_latency * (lane.n - 1);
+Picoseconds LineAllGather(Bytes shard, const DimensionTiming& dimension) {
+  return Seconds(Value(shard) * static_cast<double>(dimension.n - 1), dimension.rate) +
+         dimension.step_latency * (dimension.n - 1);
 }
 
-Picoseconds OneWayRingAllGather(Bytes shard, const LaneTiming& lane) {
-  return LineAllGather(shard, lane);
+Picoseconds OneWayRingAllGather(Bytes shard, const DimensionTiming& dimension) {
+  return LineAllGather(shard, dimension);
 }
 
-Picoseconds RingAllToAll(Bytes block, const LaneTiming& lane) {
-  const int64_t square = lane.n % 2 == 0 ? lane.n * lane.n : lane.n * lane.n - 1;
-  return Seconds(Value(block) * static_cast<double>(square) / 8, lane.rate) +
-         lane.step_latency * (lane.n / 2);
+Picoseconds RingAllToAll(Bytes block, const DimensionTiming& dimension) {
+  const int64_t square =
+      dimension.n % 2 == 0 ? dimension.n * dimension.n : dimension.n * dimension.n - 1;
+  return Seconds(Value(block) * static_cast<double>(square) / 8, dimension.rate) +
+         dimension.step_latency * (dimension.n / 2);
 }
 
-Picoseconds LineAllToAll(Bytes block, const LaneTiming& lane) {
-  const int64_t crossing = (lane.n / 2) * (lane.n - lane.n / 2);
-  return Seconds(Value(block) * static_cast<double>(crossing), lane.rate) +
-         lane.step_latency * (lane.n - 1);
+Picoseconds LineAllToAll(Bytes block, const DimensionTiming& dimension) {
+  const int64_t crossing = (dimension.n / 2) * (dimension.n - dimension.n / 2);
+  return Seconds(Value(block) * static_cast<double>(crossing), dimension.rate) +
+         dimension.step_latency * (dimension.n - 1);
 }
 
 Picoseconds DirectTransfers(Bytes busiest, BytesPerSecond rate, Picoseconds latency) {

@@ -1,16 +1,16 @@
 // How long a collective takes, and how long it must take.
 //
 // Two kinds of figure, both pure functions. A *closed form* is the time of one
-// algorithm on links that nobody else uses: launch + hops * hop latency + bytes
+// algorithm on links that nothing else uses: launch + hops * hop latency + bytes
 // at the effective rate of the links. A *bound* is what no algorithm can beat
 // with the links that the group has, at their nominal rate and without any
 // latency. The simulated time of a collective alone on the machine agrees with
 // its closed form; nothing is ever faster than its bound.
 //
-// Closed forms are stated per lane. A lane is a ring or a line of n positions
+// Closed forms are given per dimension of a group. A dimension is a ring or a line of n positions
 // on which neighbours exchange in both directions at once: one axis of the
 // torus, a Hamiltonian cycle through a box, a ring through scattered chips. A
-// collective over several axes is a sequence of lanes.
+// collective over several axes is a sequence of dimensions.
 #ifndef TPUSIM_MODELS_TIMING_COLLECTIVE_TIMING_H_
 #define TPUSIM_MODELS_TIMING_COLLECTIVE_TIMING_H_
 
@@ -36,8 +36,8 @@ Picoseconds DcnLatency(const configs::HostParams& host);
 Picoseconds RouteLatency(const configs::ChipParams& chip, int64_t device,
                          const isa::RouteEnd& route);
 
-// The speed of one step between neighbours of a lane.
-struct LaneTiming {
+// The speed of one step between neighbours of a dimension.
+struct DimensionTiming {
   int64_t n = 1;             // positions
   BytesPerSecond rate;       // one direction between two neighbours, effective
   Picoseconds step_latency;  // hops of the longest step * hop latency
@@ -47,25 +47,25 @@ struct LaneTiming {
 // launch. A reduce-scatter is its mirror image in time and takes as long
 // (`shard` = bytes of the result per position).
 //
-// Ring: in step t everybody passes on, in both directions, what it received in
+// Ring: in step t every member passes on, in both directions, what it received in
 // step t-1 (its own shard first). floor((n-1)/2) such steps bring everything but,
 // for even n, the shard of the antipode, whose halves come one from each side in
 // a last step of half the length. So (n-1)/2 shards cross each link in each
 // direction, in floor(n/2) steps.
 //   t = (n-1)/2 * shard/rate + floor(n/2) * step_latency
-Picoseconds RingAllGather(Bytes shard, const LaneTiming& lane);
+Picoseconds RingAllGather(Bytes shard, const DimensionTiming& dimension);
 
 // Line: the last position receives everything from the left over one link,
 // n-1 shards one after the other, each passed on by its neighbour one step after
 // it arrived there. The other direction runs beside it on its own links.
 //   t = (n-1) * (shard/rate + step_latency)
-Picoseconds LineAllGather(Bytes shard, const LaneTiming& lane);
+Picoseconds LineAllGather(Bytes shard, const DimensionTiming& dimension);
 
-// One of two colours that go round a ring in opposite ways, `shard` bytes of it per
+// One of two colors that go round a ring in opposite ways, `shard` bytes of it per
 // position: n-1 steps. Half the bytes in twice the steps of RingAllGather: as fast
 // but for latency, and nothing has to be halved.
 //   t = (n-1) * (shard/rate + step_latency)
-Picoseconds OneWayRingAllGather(Bytes shard, const LaneTiming& lane);
+Picoseconds OneWayRingAllGather(Bytes shard, const DimensionTiming& dimension);
 
 // All-to-all with `block` bytes from each position to each other.
 //
@@ -75,19 +75,19 @@ Picoseconds OneWayRingAllGather(Bytes shard, const LaneTiming& lane);
 // n^2/8 blocks per link (n even) or (n^2-1)/8 (n odd). With V = n^2 * block this is
 // the V/8 of an array of V bytes over n devices.
 //   t = blocks * block/rate + floor(n/2) * step_latency
-Picoseconds RingAllToAll(Bytes block, const LaneTiming& lane);
+Picoseconds RingAllToAll(Bytes block, const DimensionTiming& dimension);
 
 // Line: every block goes straight to its destination. The link in the middle
 // carries one block for each pair on its two sides: floor(n/2) * ceil(n/2), and
 // the farthest pair is n-1 steps apart.
 //   t = floor(n/2)*ceil(n/2) * block/rate + (n-1) * step_latency
-Picoseconds LineAllToAll(Bytes block, const LaneTiming& lane);
+Picoseconds LineAllToAll(Bytes block, const DimensionTiming& dimension);
 
-// Between slices, joined by a network that never is the bottleneck: everybody sends
-// to everybody else at once. An all-gather of `shard`, its mirror image, or an
-// all-to-all with blocks of that size; lane.rate is what a device may send in all.
+// Between slices, joined by a network that never is the bottleneck: every member sends
+// to all others at once. An all-gather of `shard`, its mirror image, or an
+// all-to-all with blocks of that size; dimension.rate is what a device may send in all.
 //   t = (n-1) * shard/rate + step_latency
-Picoseconds SwitchedExchange(Bytes shard, const LaneTiming& lane);
+Picoseconds SwitchedExchange(Bytes shard, const DimensionTiming& dimension);
 
 // Everything at once over routes of which the busiest link carries `busiest`
 // bytes: shared fairly, all that crosses it ends together.
@@ -121,7 +121,7 @@ struct GroupWires {
 // receptions to be summed and n-1 to be spread: 2(n-1)V over all links. And
 // across any cut the sum of the other side, V bytes, has to come.
 Picoseconds AllReduceBound(Bytes v, const GroupWires& wires);
-// All-gather to V bytes: everybody receives (n-1)/n V; a side of a cut with m
+// All-gather to V bytes: every device receives (n-1)/n V; a side of a cut with m
 // members lacks (n-m)/n V.
 Picoseconds AllGatherBound(Bytes v, const GroupWires& wires);
 // Reduce-scatter of V bytes: the same, by time reversal.

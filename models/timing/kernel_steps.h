@@ -102,7 +102,7 @@ class KernelSteps {
 };
 
 // Iterations of a grid dimension repeat in the steady state. How many of them, from
-// iteration `index` on, may be passed over if the one before ran like those to come:
+// iteration `index` on, need not be executed if the one before ran like those to come:
 // none from the first, which begins with other windows than the rest, and not the
 // last three, as the last may be partial and two steps ahead are fetched already.
 // 0 where nothing is gained.

@@ -7,7 +7,7 @@
 // window i-1 is being added and window i-2 written.
 //
 // Per byte that arrives, the steady state therefore reads one byte of HBM and
-// writes one (kReduceHbmWeight; the arriving byte itself never touches HBM), and
+// writes one (kReduceHbmWeight; the arriving byte itself never goes through HBM), and
 // takes VregOpsPerByte operations of the VPU. Those are weights of the flow: a
 // receiver whose HBM or VPU cannot keep up slows the transfer down.
 //

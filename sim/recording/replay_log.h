@@ -102,7 +102,7 @@ class ReplayLog {
   };
 
  private:
-  // Windows skip what lies outside in pieces of this size.
+  // Windows skip what lies outside in stretches of this size.
   static constexpr size_t kPartEntries = 256;
 
   // Entries [first, last) as they were added, or the parts [first, last) repeated.

@@ -54,16 +54,17 @@ void StepMerger::Flush(Recording& recording) {
   factor_ = 1;
 }
 
-void RateThinner::Extend(Piece& piece, Picoseconds time, double rate) {
-  piece.area += piece.rate * static_cast<double>((time - piece.last).value());
-  piece.last = time;
-  piece.rate = rate;
+void RateThinner::Extend(Stretch& stretch, Picoseconds time, double rate) {
+  stretch.area += stretch.rate * static_cast<double>((time - stretch.last).value());
+  stretch.last = time;
+  stretch.rate = rate;
 }
 
-double RateThinner::Mean(const Piece& piece, Picoseconds end) {
-  if (piece.changes == 1 || end == piece.start) return piece.rate;
-  const double area = piece.area + piece.rate * static_cast<double>((end - piece.last).value());
-  return area / static_cast<double>((end - piece.start).value());
+double RateThinner::Mean(const Stretch& stretch, Picoseconds end) {
+  if (stretch.changes == 1 || end == stretch.start) return stretch.rate;
+  const double area =
+      stretch.area + stretch.rate * static_cast<double>((end - stretch.last).value());
+  return area / static_cast<double>((end - stretch.start).value());
 }
 
 void RateThinner::Add(Recording& recording, int64_t limit, int64_t run, Picoseconds time,
@@ -76,40 +77,40 @@ void RateThinner::Add(Recording& recording, int64_t limit, int64_t run, Picoseco
     Flush(recording);
     run_ = run;
   }
-  if (!pieces_.empty() && pieces_.back().changes < factor_) {
-    Extend(pieces_.back(), time, rate);
-    ++pieces_.back().changes;
+  if (!stretches_.empty() && stretches_.back().changes < factor_) {
+    Extend(stretches_.back(), time, rate);
+    ++stretches_.back().changes;
     return;
   }
-  pieces_.push_back({.start = time, .last = time, .rate = rate});
-  if (static_cast<int64_t>(pieces_.size()) <= limit) return;
+  stretches_.push_back({.start = time, .last = time, .rate = rate});
+  if (static_cast<int64_t>(stretches_.size()) <= limit) return;
   size_t kept = 0;
-  for (size_t i = 0; i < pieces_.size(); i += 2) {
-    Piece merged = pieces_[i];
-    if (i + 1 < pieces_.size()) {
-      const Piece& later = pieces_[i + 1];
+  for (size_t i = 0; i < stretches_.size(); i += 2) {
+    Stretch merged = stretches_[i];
+    if (i + 1 < stretches_.size()) {
+      const Stretch& later = stretches_[i + 1];
       Extend(merged, later.start, later.rate);
       merged.area += later.area;
       merged.last = later.last;
       merged.rate = later.rate;
       merged.changes += later.changes;
     }
-    pieces_[kept++] = merged;
+    stretches_[kept++] = merged;
   }
-  pieces_.resize(kept);
+  stretches_.resize(kept);
   factor_ *= 2;
 }
 
 void RateThinner::Flush(Recording& recording) {
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    const Piece& piece = pieces_[i];
-    const bool is_last = i + 1 == pieces_.size();
-    const Picoseconds end = is_last ? piece.last : pieces_[i + 1].start;
-    recording.Add(place_, piece.start, Mean(piece, end));
+  for (size_t i = 0; i < stretches_.size(); ++i) {
+    const Stretch& stretch = stretches_[i];
+    const bool is_last = i + 1 == stretches_.size();
+    const Picoseconds end = is_last ? stretch.last : stretches_[i + 1].start;
+    recording.Add(place_, stretch.start, Mean(stretch, end));
     // The rate that holds from here on is no mean.
-    if (is_last && piece.last > piece.start) recording.Add(place_, piece.last, piece.rate);
+    if (is_last && stretch.last > stretch.start) recording.Add(place_, stretch.last, stretch.rate);
   }
-  pieces_.clear();
+  stretches_.clear();
   factor_ = 1;
 }
 

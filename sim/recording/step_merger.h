@@ -49,21 +49,21 @@ class RateThinner {
 
  private:
   // Time with one mean rate, made of `changes` that follow each other.
-  struct Piece {
+  struct Stretch {
     Picoseconds start;
     Picoseconds last;  // change in it
     double area = 0;   // up to then
     double rate = 0;   // from then on
     int64_t changes = 1;
   };
-  static void Extend(Piece& piece, Picoseconds time, double rate);
-  // Of a piece that ends at `end`.
-  static double Mean(const Piece& piece, Picoseconds end);
+  static void Extend(Stretch& stretch, Picoseconds time, double rate);
+  // Of a stretch that ends at `end`.
+  static double Mean(const Stretch& stretch, Picoseconds end);
 
   Recording::Place place_;
   int64_t run_ = 0;
   int64_t factor_ = 1;
-  std::vector<Piece> pieces_;
+  std::vector<Stretch> stretches_;
 };
 
 }  // namespace tpusim::sim

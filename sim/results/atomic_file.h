@@ -50,7 +50,7 @@ class TemporaryFile {
   int slot_ = -1;  // where the signal handler finds the path; -1 = nowhere
 };
 
-// WriteFileAtomically in pieces, for what is too large to be in memory as a whole.
+// WriteFileAtomically part by part, for what is too large to be in memory as a whole.
 // Without Finish() the destination stays as it was.
 class OutputFile {
  public:

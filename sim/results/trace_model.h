@@ -1,5 +1,5 @@
 // The trace before it is bytes: which tracks there are, what is on them, and
-// what is expected to be found again when somebody reads the file.
+// what is expected to be found again when the file is read.
 //
 // One group of tracks per recorded chip (per device below it where a chip has
 // two). On a track, slices either nest (operations inside loops) or follow each
@@ -26,7 +26,7 @@ namespace tpusim::results {
 // How much a slice says about its operation.
 enum class SliceDetail {
   kNone,       // steps, scopes
-  kWork,       // a piece of an operation: its name, bytes, grid step
+  kWork,       // a part of an operation: its name, bytes, grid step
   kOperation,  // the operation: shape, FLOPs, bytes, source line, scope
 };
 

@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Slices, CollectiveCurves,
                          TestName);
 
 // One chip of each class instead of all: the same to 10 ps.
-TEST(CollectiveFolding, ColoursOfUnequalParts) {
+TEST(CollectiveFolding, ColorsOfUnequalParts) {
   for (const char* slice : {"v5p-4x4x8", "v7x-4x4x4"}) {
     const configs::Config config = *configs::LoadConfig(slice, {});
     isa::PodProgram program;

@@ -140,8 +140,8 @@ TEST(FastForward, WhatIsDueMeanwhileIsNotMissed) {
   EXPECT_LT(passed, executed / 2);
 }
 
-// The stop before it has passed over what is left until a second ring is launched: that
-// one begins when the first goes on, and has passed over nothing.
+// The stop before it has skipped what is left until a second ring is launched: that
+// one begins when the first goes on, and has skipped nothing.
 TEST(FastForward, WhoArrivesWhenOthersGoOnHasAllStepsBefore) {
   const configs::Config config = RingOf(4);
   isa::PodProgram program = RingProgram(config, {{.steps = 60}});

@@ -1,4 +1,4 @@
-// Steps that repeat are passed over: the same time alone, nearly the same in company,
+// Steps that repeat are not executed one by one: the same time alone, nearly the same in company,
 // far fewer events.
 #include <gtest/gtest.h>
 

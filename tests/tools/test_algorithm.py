@@ -19,14 +19,14 @@ def algorithm(report_of):
 
 def test_default_is_the_compilers(algorithm):
     name, _ = algorithm()
-    assert name == "2-colour one-way Hamiltonian ring of 8 over 4x2"
+    assert name == "2-color one-way Hamiltonian ring of 8 over 4x2"
     assert algorithm("--algorithm", "compiler") == algorithm()
 
 
 def test_best_and_by_name(algorithm):
     assert algorithm("--algorithm", "best")[0] == "Hamiltonian ring of 8 over 4x2"
-    assert algorithm("--algorithm", "rotated")[0] == "2-colour 2-D line 4x2"
-    assert algorithm("--algorithm", "all-reduce=rotated")[0] == "2-colour 2-D line 4x2"
+    assert algorithm("--algorithm", "rotated")[0] == "2-color 2-D line 4x2"
+    assert algorithm("--algorithm", "all-reduce=rotated")[0] == "2-color 2-D line 4x2"
     assert algorithm("--algorithm", "all-gather=ring") == algorithm()
 
 

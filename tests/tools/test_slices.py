@@ -14,7 +14,7 @@ def test_a_collective_between_slices_is_bound_by_their_network(report_of):
     # chips, 3.125e9 B/s each.
     assert two["bound_ns"]["dcn"] == pytest.approx(2**26 / (4 * 3.125e9) * 1e9, rel=1e-6)
     (collective,) = two["collectives"]
-    assert collective["algorithm"] == "2-colour 2-D line 2x2 and 2 slices"
+    assert collective["algorithm"] == "2-color 2-D line 2x2 and 2 slices"
     assert collective["total_ns"] == pytest.approx(collective["expected_ns"], rel=0.01)
     assert collective["bound_ns"] <= collective["expected_ns"]
     assert two["step_time_ns"] > one["step_time_ns"]

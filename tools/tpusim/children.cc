@@ -58,7 +58,7 @@ absl::StatusOr<Child> StartChild(const Task& task) {
     return UserError(fmt::format("cannot start a process: {}", why));
   }
   if (child.pid == 0) {
-    // Nobody waits for an answer once the parent was told to stop.
+    // No answer is awaited once the parent was told to stop.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     // Without the parent's exit handlers.
     ::_exit(WriteAnswer(task(), child.answer) ? 0 : 1);

@@ -19,7 +19,7 @@ void PrintInternalError(std::string_view message);             // tpusim: intern
 void PrintWarnings(const std::vector<std::string>& messages);  // tpusim: warning: ...
 void PrintNote(std::string_view message);                      // tpusim: ...
 
-// Whether somebody watches stderr while the program runs.
+// Whether stderr is a terminal, on which progress can be shown.
 bool IsTerminal();
 // A line on stderr that the next one replaces; "" removes it.
 void ShowProgress(std::string_view text);

@@ -65,7 +65,7 @@ std::string CheckBranch(const std::string& text) {
 }
 
 // NAME=FLOPS,BYTES
-bool ParseKernelCost(const std::string& text, kernels::StatedCost* parsed) {
+bool ParseKernelCost(const std::string& text, kernels::NamedCost* parsed) {
   const size_t equals = text.rfind('=');
   const size_t comma = text.rfind(',');
   if (equals == std::string::npos || equals == 0 || comma == std::string::npos || comma < equals) {
@@ -88,13 +88,13 @@ bool ParseKernelCost(const std::string& text, kernels::StatedCost* parsed) {
 }
 
 std::string CheckKernelCost(const std::string& text) {
-  kernels::StatedCost ignored;
+  kernels::NamedCost ignored;
   if (ParseKernelCost(text, &ignored)) return "";
   return fmt::format("\"{}\" is not NAME=FLOPS,BYTES, such as 'flash*=2.2e9,1.6e7'", text);
 }
 
 std::string CheckRagged(const std::string& text) {
-  if (lowering::ParseStatedSizes(text)) return "";
+  if (lowering::ParseRaggedOverride(text)) return "";
   return fmt::format(
       "\"{}\" is not NAME=SIZE,SIZE,..., such as 'ragged-dot.3=128,0,64,64' (rows), "
       "'*=0.5,0.25,0.25,0' (shares, at most 1 in all) or '*=uniform'",
@@ -102,7 +102,7 @@ std::string CheckRagged(const std::string& text) {
 }
 
 std::string CheckAlgorithm(const std::string& text) {
-  const auto parsed = collectives::ParseAlgorithmWish(text);
+  const auto parsed = collectives::ParseAlgorithmOverride(text);
   return parsed.ok() ? "" : Message(parsed.status());
 }
 
@@ -210,12 +210,12 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
     options.branches.push_back(std::move(parsed));
   }
   for (const std::string& text : flags.kernel_costs) {
-    kernels::StatedCost parsed;
+    kernels::NamedCost parsed;
     TPUSIM_CHECK(ParseKernelCost(text, &parsed), "the parser lets no other form through");
     options.kernel_costs.push_back(std::move(parsed));
   }
   for (const std::string& text : flags.ragged) {
-    std::optional<lowering::StatedSizes> parsed = lowering::ParseStatedSizes(text);
+    std::optional<lowering::RaggedOverride> parsed = lowering::ParseRaggedOverride(text);
     TPUSIM_CHECK(parsed, "the parser lets no other form through");
     options.ragged.push_back(*std::move(parsed));
   }
@@ -223,7 +223,8 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
   options.passes = flags.passes;
   options.verify_passes = flags.verify_passes;
   for (const std::string& text : flags.algorithms) {
-    absl::StatusOr<collectives::AlgorithmWish> parsed = collectives::ParseAlgorithmWish(text);
+    absl::StatusOr<collectives::AlgorithmOverride> parsed =
+        collectives::ParseAlgorithmOverride(text);
     TPUSIM_CHECK(parsed.ok(), "the parser lets no other form through");
     options.algorithms.push_back(*std::move(parsed));
   }

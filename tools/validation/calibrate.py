@@ -112,7 +112,7 @@ def search(loss: Loss, start: Settings, gain: float, rounds: int) -> Settings:
             before = least
             for key in start:
                 tried = [{**best, key: v} for v in ladder(key, best[key], scale)]
-                # In the order of the ladder, whoever finishes first.
+                # In the order of the ladder, whichever finishes first.
                 for settings, value in zip(tried, pool.map(loss, tried), strict=True):
                     if value < least - gain:
                         best, least = settings, value

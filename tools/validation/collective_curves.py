@@ -49,7 +49,7 @@ V, the whole array per device; of an all-to-all what each device sends. The *clo
 of the algorithm used, at the effective rate of the links; the *bound* is what the wires allow at
 their nominal rate, without any latency (`docs/models.md`). A ring reaches 0.94 of the nominal rate,
 so on slices whose axes close 1 / 0.94 = 6.4 % above the bound is all that can be had; the limit of
-10 % holds against the nominal bound. "weighted" are colours of unequal parts, for axes of unequal
+10 % holds against the nominal bound. "weighted" are colors of unequal parts, for axes of unequal
 length and chips of two devices.
 
 Only v5e (a ring of 16, a line of 4) and v7x (lines of 2) have measured collectives from which the
@@ -212,7 +212,7 @@ def page(rows: list[Row], others: list[Row]) -> str:
         *(f"![{chip}](collective-curves-{chip}.svg)\n" for chip in SLICES),
         "## Other slices\n",
         "On a twisted torus a short axis is a ring only for what has been gathered along the "
-        "others, and a line for colours that take it first: on 4x4x8 these few bytes cost 4 %. The "
+        "others, and a line for colors that take it first: on 4x4x8 these few bytes cost 4 %. The "
         "devices of v2 and v3 share the links of their chip and cannot write and read as fast as "
         "these and the way between the devices deliver: what binds there is HBM, of which the "
         "bound knows nothing.\n",

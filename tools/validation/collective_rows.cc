@@ -62,10 +62,11 @@ absl::StatusOr<Json> Run(Json row) {
       request.pairs.push_back({group[i], group[(i + 1) % group.size()]});
     }
   }
-  ASSIGN_OR_RETURN(const collectives::AlgorithmWish wish,
-                   collectives::ParseAlgorithmWish(
+  ASSIGN_OR_RETURN(const collectives::AlgorithmOverride algorithm_override,
+                   collectives::ParseAlgorithmOverride(
                        row.value("algorithm", std::string(collectives::kCompilersAlgorithm))));
-  ASSIGN_OR_RETURN(const auto decision, collectives::DecideCollective(config, request, {wish}));
+  ASSIGN_OR_RETURN(const auto decision,
+                   collectives::DecideCollective(config, request, {algorithm_override}));
 
   isa::PodProgram program;
   const collectives::LoweredCollective lowered =

@@ -181,7 +181,7 @@ class Module:
 
 
 def _closing(text: str, start: int) -> int:
-    """Place of the parenthesis that closes the one at `start`; strings are passed over."""
+    """Place of the parenthesis that closes the one at `start`; strings are skipped."""
     depth, place, quoted = 0, start, False
     while place < len(text):
         letter = text[place]

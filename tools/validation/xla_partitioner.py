@@ -30,7 +30,7 @@ def partition_function(function: Any, arguments: Any, cache: pathlib.Path | None
     jitted = exporter.traceable(function)
     lowered = jitted.trace(*arguments).lower(lowering_platforms=("tpu",))
     code = mlir.module_to_bytecode(lowered.compiler_ir("stablehlo"))
-    # Shardings of results that nobody asked for are the partitioner's to choose.
+    # Shardings of results that were not asked for are the partitioner's to choose.
     wanted = lowered._lowering.compile_args["out_shardings"]
     free = [type(sharding).__name__ == "UnspecifiedValue" for sharding in wanted]
     key = hashlib.sha256(code + bytes(free) + jax.__version__.encode()).hexdigest()[:24]

@@ -52,38 +52,41 @@ void AddWait(int32_t flag, std::vector<isa::Wait>& waits) {
 // next step's data into the same link at the same time, which would hold up what
 // others wait for: it waits until its own has left.
 // `end` is the step in which the transfer ends.
-bool HasUpstream(const DeviceStep& end, const Move& send) {
-  return std::any_of(end.receives.begin(), end.receives.end(), [&](const Move& move) {
-    return move.lane == send.lane && move.delta == -send.delta && move.lasts == send.lasts;
+bool HasUpstream(const DeviceStep& end, const Transfer& send) {
+  return std::any_of(end.receives.begin(), end.receives.end(), [&](const Transfer& transfer) {
+    return transfer.dimension == send.dimension && transfer.delta == -send.delta &&
+           transfer.lasts == send.lasts;
   });
 }
 
-// The routes that a candidate's moves take, made when first asked for.
+// The routes that a candidate's transfers take, made when first asked for.
 class RouteTable {
  public:
   RouteTable(const configs::Config& config, const Candidate& candidate, isa::PodProgram& program)
       : topology_(config.topology), candidate_(candidate), program_(program) {}
 
-  int32_t For(const Move& move) {
-    const std::tuple<int, int64_t, bool> key = {move.lane, move.delta, move.other_way};
+  int32_t For(const Transfer& transfer) {
+    const std::tuple<int, int64_t, bool> key = {transfer.dimension, transfer.delta,
+                                                transfer.other_way};
     const auto found = routes_.find(key);
     if (found != routes_.end()) return found->second;
-    const Lane& lane = candidate_.plan.lanes[move.lane];
+    const Dimension& dimension = candidate_.plan.dimensions[transfer.dimension];
     const int32_t route =
-        lane.axis >= 0 ? AddAxisRoute(topology_, lane.axis, move.delta * lane.stride, program_)
-                       : AddRoute(OnList(move), program_);
+        dimension.axis >= 0
+            ? AddAxisRoute(topology_, dimension.axis, transfer.delta * dimension.stride, program_)
+            : AddRoute(OnList(transfer), program_);
     routes_[key] = route;
     return route;
   }
 
  private:
-  isa::Route OnList(const Move& move) const {
-    const bool plus = (move.delta > 0) != move.other_way;
+  isa::Route OnList(const Transfer& transfer) const {
+    const bool plus = (transfer.delta > 0) != transfer.other_way;
     return ListRoute(topology_,
-                     fmt::format("{} {:+d}{}", candidate_.algorithm, move.delta,
-                                 move.other_way ? ", other way" : ""),
-                     candidate_.lists, candidate_.plan.lanes[move.lane], move.delta,
-                     plus ? RouteTie::kPlus : RouteTie::kMinus);
+                     fmt::format("{} {:+d}{}", candidate_.algorithm, transfer.delta,
+                                 transfer.other_way ? ", other way" : ""),
+                     candidate_.lists, candidate_.plan.dimensions[transfer.dimension],
+                     transfer.delta, plus ? RouteTie::kPlus : RouteTie::kMinus);
   }
 
   const configs::Topology& topology_;
@@ -130,8 +133,8 @@ int32_t Roles::Add(const std::vector<Stage>& stages, bool local) {
   return entry->second;
 }
 
-int32_t FlagTable::For(int lane, int64_t delta) {
-  const auto [entry, is_new] = flags_.emplace(std::pair(lane, delta), program_.flags);
+int32_t FlagTable::For(int dimension, int64_t delta) {
+  const auto [entry, is_new] = flags_.emplace(std::pair(dimension, delta), program_.flags);
   if (is_new) ++program_.flags;
   return entry->second;
 }
@@ -141,7 +144,7 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
                FlagTable& flags, Roles& roles) {
   const Plan& plan = candidate.plan;
   RouteTable routes(config, candidate, program);
-  const auto stages_at = [&](const Position& position, const std::vector<Bytes>& atoms) {
+  const auto stages_at = [&](const Position& position, const std::vector<Bytes>& chunk_bytes) {
     std::vector<Stage> stages;
     const auto copy = [&](isa::MemorySpace from, Bytes bytes) {
       if (bytes == Bytes(0)) return;
@@ -153,7 +156,9 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
     DeviceSteps steps = StepsAt(plan, position);
     for (DeviceStep& step : steps) {
       // Parts of nothing are not sent.
-      const auto empty = [&](const Move& move) { return BytesOf(plan, move, atoms) == Bytes(0); };
+      const auto empty = [&](const Transfer& transfer) {
+        return BytesOf(plan, transfer, chunk_bytes) == Bytes(0);
+      };
       std::erase_if(step.sends, empty);
       std::erase_if(step.receives, empty);
     }
@@ -161,34 +166,36 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
     stages.resize(first + steps.size());
     for (size_t i = 0; i < steps.size(); ++i) {
       Stage& stage = stages[first + i];
-      for (const Move& move : steps[i].sends) {
+      for (const Transfer& transfer : steps[i].sends) {
         isa::Rdma send;
-        send.route = routes.For(move);
-        send.bytes = BytesOf(plan, move, atoms);
+        send.route = routes.For(transfer);
+        send.bytes = BytesOf(plan, transfer, chunk_bytes);
         // The receiver sees this end as far away the other way.
-        send.arrival_flag = flags.For(move.lane, -move.delta);
+        send.arrival_flag = flags.For(transfer.dimension, -transfer.delta);
         send.from = send.to = request.space;
-        if (move.reduce) {
+        if (transfer.reduce) {
           send.reduce = isa::ReduceAdd{.element_bytes = request.element_bytes,
                                        .sparse_core = request.sparse_core};
         }
-        const size_t end = i + static_cast<size_t>(move.lasts);
-        if (!HasUpstream(steps[end], move)) {
-          send.sent_flag = move.lasts == 0 ? flags.ForSent() : flags.ForSent(move.lane, move.delta);
+        const size_t end = i + static_cast<size_t>(transfer.lasts);
+        if (!HasUpstream(steps[end], transfer)) {
+          send.sent_flag = transfer.lasts == 0 ? flags.ForSent()
+                                               : flags.ForSent(transfer.dimension, transfer.delta);
           AddWait(send.sent_flag, stages[first + end].waits);
         }
         stage.sends.push_back(send);
       }
-      for (const Move& move : steps[i].receives) {
-        AddWait(flags.For(move.lane, move.delta), stage.waits);
+      for (const Transfer& transfer : steps[i].receives) {
+        AddWait(flags.For(transfer.dimension, transfer.delta), stage.waits);
       }
     }
     copy(request.space, plan.slice_after);
     return stages;
   };
   const bool all_alike =
-      request.parts.empty() && std::all_of(plan.lanes.begin(), plan.lanes.end(),
-                                           [](const Lane& lane) { return lane.Symmetric(); });
+      request.parts.empty() &&
+      std::all_of(plan.dimensions.begin(), plan.dimensions.end(),
+                  [](const Dimension& dimension) { return dimension.Symmetric(); });
   if (all_alike) {
     const int32_t role = roles.Add(stages_at({}, {}));
     for (const size_t g : form.groups) {
@@ -201,16 +208,16 @@ void AddBodies(const configs::Config& config, const CollectiveRequest& request,
   for (size_t i = 0; i < form.groups.size(); ++i) {
     const std::vector<int64_t>& group = request.groups[form.groups[i]];
     const std::vector<Position> positions = PositionsOf(config.topology, form, candidate, i, group);
-    const std::vector<Bytes> atoms = AtomsFor(request, plan, positions);
-    if (!atoms.empty()) role_at.clear();
+    const std::vector<Bytes> chunk_bytes = ChunkBytesFor(request, plan, positions);
+    if (!chunk_bytes.empty()) role_at.clear();
     for (size_t member = 0; member < group.size(); ++member) {
       Position like = positions[member];
-      for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
-        const bool alike = atoms.empty() && plan.lanes[lane].Symmetric();
-        if (alike) like[lane] = 0;
+      for (size_t dimension = 0; dimension < plan.dimensions.size(); ++dimension) {
+        const bool alike = chunk_bytes.empty() && plan.dimensions[dimension].Symmetric();
+        if (alike) like[dimension] = 0;
       }
       const auto [known, is_new] = role_at.try_emplace(like, -1);
-      if (is_new) known->second = roles.Add(stages_at(like, atoms));
+      if (is_new) known->second = roles.Add(stages_at(like, chunk_bytes));
       roles.Assign(group[member], known->second);
     }
   }

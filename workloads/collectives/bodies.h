@@ -15,7 +15,7 @@
 
 namespace tpusim::collectives {
 
-// A straight piece of a body: transfers out, local copies, then waits.
+// A straight stretch of a body: transfers out, local copies, then waits.
 struct Stage {
   std::vector<isa::Rdma> sends;
   std::vector<isa::Dma> copies;
@@ -43,16 +43,16 @@ class Roles {
 };
 
 // Flags of one collective: every sender of a device has a flag of its own, so
-// that arrivals are counted in order whoever is ahead.
+// that arrivals are counted in order, however far ahead a sender is.
 class FlagTable {
  public:
   explicit FlagTable(isa::PodProgram& program) : program_(program) {}
-  // Flag for what comes from the position `delta` away on the lane.
-  int32_t For(int lane, int64_t delta);
+  // Flag for what comes from the position `delta` away on the dimension.
+  int32_t For(int dimension, int64_t delta);
   // Flag for what this device has sent; every step takes all that it counts.
   int32_t ForSent() { return For(-1, 0); }
   // The same for transfers that a later step takes.
-  int32_t ForSent(int lane, int64_t delta) { return For(-2 - lane, delta); }
+  int32_t ForSent(int dimension, int64_t delta) { return For(-2 - dimension, delta); }
 
  private:
   isa::PodProgram& program_;

@@ -50,18 +50,19 @@ timing::GroupWires BoxWires(const Box& box) {
   for (const AxisRun& run : box.runs) wires.n *= run.axis < configs::kMaxAxes ? run.n : 1;
   for (const AxisRun& run : box.runs) {
     if (run.axis >= configs::kMaxAxes) continue;
-    const int64_t lanes = wires.n / run.n;
-    wires.links += lanes * (run.ring ? 2 * run.n : 2 * (run.n - 1));
+    const int64_t dimensions = wires.n / run.n;
+    wires.links += dimensions * (run.ring ? 2 * run.n : 2 * (run.n - 1));
     wires.fewest_links += run.ring ? 2 : 1;
-    // Hops between all ordered pairs of a lane: a line has n(n^2-1)/3, a ring n
-    // times n^2/4 or (n^2-1)/4; each occurs for every pair of lanes.
+    // Hops between all ordered pairs of a dimension: a line has n(n^2-1)/3, a ring n
+    // times n^2/4 or (n^2-1)/4; each occurs for every pair of dimensions.
     const int64_t in_lane =
         run.ring ? run.n * (run.n * run.n / 4) : run.n * (run.n * run.n - 1) / 3;
-    wires.total_distance += lanes * lanes * in_lane;
+    wires.total_distance += dimensions * dimensions * in_lane;
     // Planes: one at the end (all but one layer has to come in), one in the
     // middle. A ring has to be cut twice.
     for (const int64_t layers : {int64_t{1}, run.n / 2}) {
-      wires.cuts.push_back({.links = lanes * (run.ring ? 2 : 1), .members = lanes * layers});
+      wires.cuts.push_back(
+          {.links = dimensions * (run.ring ? 2 : 1), .members = dimensions * layers});
     }
   }
   return wires;

@@ -79,14 +79,14 @@ bool SameForm(const Box& a, const Box& b) {
 }
 
 std::optional<Box> FindBox(const configs::Topology& topology, const std::vector<int64_t>& group) {
-  std::array<std::vector<bool>, kMaxLanes> seen;
-  for (int axis = 0; axis < kMaxLanes; ++axis) seen[axis].resize(LengthOf(topology, axis));
+  std::array<std::vector<bool>, kMaxDimensions> seen;
+  for (int axis = 0; axis < kMaxDimensions; ++axis) seen[axis].resize(LengthOf(topology, axis));
   for (const int64_t device : group) {
     const Position at = PlaceOf(topology, device);
-    for (int axis = 0; axis < kMaxLanes; ++axis) seen[axis][at[axis]] = true;
+    for (int axis = 0; axis < kMaxDimensions; ++axis) seen[axis][at[axis]] = true;
   }
   Box box;
-  for (int axis = 0; axis < kMaxLanes; ++axis) {
+  for (int axis = 0; axis < kMaxDimensions; ++axis) {
     std::vector<int64_t> sorted;
     for (size_t at = 0; at < seen[axis].size(); ++at) {
       if (seen[axis][at]) sorted.push_back(static_cast<int64_t>(at));
@@ -108,8 +108,8 @@ std::optional<Box> MovedBox(const configs::Topology& topology, const Box& box,
   if (group.size() != like.size()) return std::nullopt;
   Box moved = box;
   const Position from = PlaceOf(topology, like[0]), to = PlaceOf(topology, group[0]);
-  std::array<int64_t, kMaxLanes> by = {}, length = {};
-  for (int axis = 0; axis < kMaxLanes; ++axis) {
+  std::array<int64_t, kMaxDimensions> by = {}, length = {};
+  for (int axis = 0; axis < kMaxDimensions; ++axis) {
     length[axis] = LengthOf(topology, axis);
     by[axis] = to[axis] - from[axis];
   }
@@ -123,7 +123,7 @@ std::optional<Box> MovedBox(const configs::Topology& topology, const Box& box,
   }
   for (size_t i = 0; i < group.size(); ++i) {
     const Position was = PlaceOf(topology, like[i]), is = PlaceOf(topology, group[i]);
-    for (int axis = 0; axis < kMaxLanes; ++axis) {
+    for (int axis = 0; axis < kMaxDimensions; ++axis) {
       if ((was[axis] + by[axis] + length[axis]) % length[axis] != is[axis]) return std::nullopt;
     }
   }

@@ -10,7 +10,7 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/routes.h"
-#include "workloads/collectives/weighted_colours.h"
+#include "workloads/collectives/weighted_colors.h"
 
 namespace tpusim::collectives {
 namespace {
@@ -25,19 +25,19 @@ constexpr int64_t kMostPairs = 1 << 15;
 constexpr int64_t kLargestTwisted = 256;
 constexpr int64_t kMostTwistedPairs = 1 << 16;
 
-constexpr std::string_view kAxisNames[kMaxLanes] = {"x", "y", "z", "cores", "slices"};
+constexpr std::string_view kAxisNames[kMaxDimensions] = {"x", "y", "z", "cores", "slices"};
 
-// Lane between the slices: what a device may send to all the others together when
+// Dimension between the slices: what a device may send to all the others together when
 // all do.
-Lane SliceLane(const configs::Config& config, const CollectiveRequest& request,
-               const GroupForm& form, const AxisRun& run) {
-  Lane lane;
-  lane.shape = Lane::Shape::kSwitched;
-  lane.n = run.n;
-  lane.axis = run.axis;
-  lane.stride = run.stride;
-  lane.closed = run.ring;
-  lane.dcn_latency = timing::DcnLatency(config.chip.host);
+Dimension SliceDimension(const configs::Config& config, const CollectiveRequest& request,
+                         const GroupForm& form, const AxisRun& run) {
+  Dimension dimension;
+  dimension.shape = Dimension::Shape::kSwitched;
+  dimension.n = run.n;
+  dimension.axis = run.axis;
+  dimension.stride = run.stride;
+  dimension.closed = run.ring;
+  dimension.dcn_latency = timing::DcnLatency(config.chip.host);
   LinkLoads loads(config);
   const int64_t in_slice = config.topology.devices() / config.topology.slices();
   for (const size_t g : form.groups) {
@@ -48,23 +48,24 @@ Lane SliceLane(const configs::Config& config, const CollectiveRequest& request,
       }
     }
   }
-  lane.rate = loads.Share() * static_cast<double>(run.n - 1);
-  return lane;
+  dimension.rate = loads.Share() * static_cast<double>(run.n - 1);
+  return dimension;
 }
 
 // A group that spans a twisted axis and all those along which it is shifted can
 // close it. Not for an all-to-all, whose blocks are never gathered.
 void CloseTwisted(const configs::Topology& topology, const CollectiveRequest& request,
-                  const Box& box, Lane& lane) {
-  if (lane.axis >= configs::kMaxAxes || !topology.IsTwisted(lane.axis) || lane.stride != 1 ||
-      lane.n != topology.shape()[lane.axis] || request.kind == CollectiveKind::kAllToAll) {
+                  const Box& box, Dimension& dimension) {
+  if (dimension.axis >= configs::kMaxAxes || !topology.IsTwisted(dimension.axis) ||
+      dimension.stride != 1 || dimension.n != topology.shape()[dimension.axis] ||
+      request.kind == CollectiveKind::kAllToAll) {
     return;
   }
   const configs::Coordinates begin = topology.At(0);
   configs::Coordinates end = begin;
-  end.at[lane.axis] = lane.n - 1;
-  const configs::Coordinates over = topology.At(
-      topology.Neighbour(topology.ChipAt(end), configs::MakeDirection(lane.axis, /*plus=*/true)));
+  end.at[dimension.axis] = dimension.n - 1;
+  const configs::Coordinates over = topology.At(topology.Neighbour(
+      topology.ChipAt(end), configs::MakeDirection(dimension.axis, /*plus=*/true)));
   uint32_t shifted = 0;
   for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
     if (over.at[axis] == begin.at[axis]) continue;
@@ -73,8 +74,8 @@ void CloseTwisted(const configs::Topology& topology, const CollectiveRequest& re
     if (run == box.runs.end() || !run->ring || run->stride != 1) return;
     shifted |= 1U << (run - box.runs.begin());
   }
-  lane.shape = Lane::Shape::kRing;
-  lane.closes_after = shifted;
+  dimension.shape = Dimension::Shape::kRing;
+  dimension.closes_after = shifted;
 }
 
 // Of the chip that has most, over all groups of the form.
@@ -91,31 +92,31 @@ int64_t MembersPerChip(const configs::Topology& topology, const CollectiveReques
   return most;
 }
 
-// Lane along one run of a box. Chips that are not neighbours exchange over all
+// Dimension along one run of a box. Chips that are not neighbours exchange over all
 // links between them, which they share with the groups in between; and the
 // devices of a chip share its links.
-Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
-              const GroupForm& form, size_t run_index) {
+Dimension AxisDimension(const configs::Config& config, const CollectiveRequest& request,
+                        const GroupForm& form, size_t run_index) {
   const configs::Topology& topology = config.topology;
   const AxisRun& run = form.box->runs[run_index];
-  if (run.axis == kSliceAxis) return SliceLane(config, request, form, run);
-  Lane lane;
-  lane.shape = run.ring ? Lane::Shape::kRing : Lane::Shape::kLine;
-  lane.n = run.n;
-  lane.axis = run.axis;
-  lane.stride = run.stride;
-  lane.hops = run.stride;
+  if (run.axis == kSliceAxis) return SliceDimension(config, request, form, run);
+  Dimension dimension;
+  dimension.shape = run.ring ? Dimension::Shape::kRing : Dimension::Shape::kLine;
+  dimension.n = run.n;
+  dimension.axis = run.axis;
+  dimension.stride = run.stride;
+  dimension.hops = run.stride;
   if (run.axis == kCoreAxis) {
-    lane.rate = config.chip.ici.die_to_die_bytes_per_second;
-    return lane;
+    dimension.rate = config.chip.ici.die_to_die_bytes_per_second;
+    return dimension;
   }
-  lane.rate = timing::EffectiveLinkRate(config.chip.ici,
-                                        topology.wraps(run.axis) || topology.IsTwisted(run.axis));
-  CloseTwisted(topology, request, *form.box, lane);
+  dimension.rate = timing::EffectiveLinkRate(
+      config.chip.ici, topology.wraps(run.axis) || topology.IsTwisted(run.axis));
+  CloseTwisted(topology, request, *form.box, dimension);
   // Between neighbours a link carries what the devices of one chip send.
   if (run.stride == 1) {
-    lane.rate = lane.rate / static_cast<double>(MembersPerChip(topology, request, form));
-    return lane;
+    dimension.rate = dimension.rate / static_cast<double>(MembersPerChip(topology, request, form));
+    return dimension;
   }
   LinkLoads loads(config);
   for (const int64_t offset : {run.stride, -run.stride}) {
@@ -128,12 +129,12 @@ Lane AxisLane(const configs::Config& config, const CollectiveRequest& request,
       }
     }
   }
-  lane.rate = loads.Share();
-  return lane;
+  dimension.rate = loads.Share();
+  return dimension;
 }
 
 // One ring through all members of each group, in the order of `lists`.
-Lane ListRing(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
+Dimension ListRing(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
   LinkLoads loads(config);
   for (const std::vector<int64_t>& list : lists) {
     for (size_t i = 0; i < list.size(); ++i) {
@@ -142,14 +143,15 @@ Lane ListRing(const configs::Config& config, const std::vector<std::vector<int64
       loads.Add(next, RouteTo(config.topology, next, list[i], RouteTie::kMinus));
     }
   }
-  return {.shape = Lane::Shape::kRing,
+  return {.shape = Dimension::Shape::kRing,
           .n = static_cast<int64_t>(lists[0].size()),
           .rate = loads.Share(),
           .hops = loads.longest(),
           .dcn_latency = loads.dcn() ? timing::DcnLatency(config.chip.host) : Picoseconds(0)};
 }
 
-Lane ScatteredLane(const configs::Config& config, const std::vector<std::vector<int64_t>>& lists) {
+Dimension ScatteredDimension(const configs::Config& config,
+                             const std::vector<std::vector<int64_t>>& lists) {
   LinkLoads loads(config);
   for (const std::vector<int64_t>& list : lists) {
     for (const int64_t from : list) {
@@ -160,7 +162,7 @@ Lane ScatteredLane(const configs::Config& config, const std::vector<std::vector<
       }
     }
   }
-  return {.shape = Lane::Shape::kScattered,
+  return {.shape = Dimension::Shape::kScattered,
           .n = static_cast<int64_t>(lists[0].size()),
           .rate = loads.BusiestRate(),
           .hops = loads.longest(),
@@ -168,28 +170,29 @@ Lane ScatteredLane(const configs::Config& config, const std::vector<std::vector<
           .dcn_latency = loads.dcn() ? timing::DcnLatency(config.chip.host) : Picoseconds(0)};
 }
 
-std::string OneLaneName(const Lane& lane, std::string_view ring = "bidirectional ring") {
-  if (lane.shape == Lane::Shape::kSwitched) {
-    return fmt::format("direct exchange between {} slices", lane.n);
+std::string OneDimensionName(const Dimension& dimension,
+                             std::string_view ring = "bidirectional ring") {
+  if (dimension.shape == Dimension::Shape::kSwitched) {
+    return fmt::format("direct exchange between {} slices", dimension.n);
   }
-  std::string name(lane.shape == Lane::Shape::kRing ? ring : "line");
-  name += fmt::format(" of {} over {}", lane.n, kAxisNames[lane.axis]);
-  if (lane.stride > 1) name += fmt::format(", every {} chips", lane.stride);
+  std::string name(dimension.shape == Dimension::Shape::kRing ? ring : "line");
+  name += fmt::format(" of {} over {}", dimension.n, kAxisNames[dimension.axis]);
+  if (dimension.stride > 1) name += fmt::format(", every {} chips", dimension.stride);
   return name;
 }
 
-std::string ManyLaneName(const std::vector<Lane>& lanes,
-                         const std::vector<std::vector<int>>& orders, const Box& box) {
+std::string ManyDimensionName(const std::vector<Dimension>& dimensions,
+                              const std::vector<std::vector<int>>& orders, const Box& box) {
   // Between slices there is neither.
-  const auto all = [&](Lane::Shape shape) {
-    return std::all_of(lanes.begin(), lanes.end(), [&](const Lane& lane) {
-      return lane.shape == shape || lane.shape == Lane::Shape::kSwitched;
+  const auto all = [&](Dimension::Shape shape) {
+    return std::all_of(dimensions.begin(), dimensions.end(), [&](const Dimension& dimension) {
+      return dimension.shape == shape || dimension.shape == Dimension::Shape::kSwitched;
     });
   };
-  const bool rings = all(Lane::Shape::kRing), lines = all(Lane::Shape::kLine);
-  const int64_t slices = box.SpansSlices() ? lanes.back().n : 1;
+  const bool rings = all(Dimension::Shape::kRing), lines = all(Dimension::Shape::kLine);
+  const int64_t slices = box.SpansSlices() ? dimensions.back().n : 1;
   std::string name =
-      fmt::format("{}-colour {}-D {} {}", orders.size(), lanes.size() - (slices > 1 ? 1 : 0),
+      fmt::format("{}-color {}-D {} {}", orders.size(), dimensions.size() - (slices > 1 ? 1 : 0),
                   rings   ? "ring"
                   : lines ? "line"
                           : "ring and line",
@@ -197,8 +200,8 @@ std::string ManyLaneName(const std::vector<Lane>& lanes,
   if (slices > 1) name += fmt::format(" and {} slices", slices);
   if (orders.size() > 1) return name;
   name += " (";
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    name += fmt::format("{}{}", i == 0 ? "" : ", ", kAxisNames[lanes[orders[0][i]].axis]);
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    name += fmt::format("{}{}", i == 0 ? "" : ", ", kAxisNames[dimensions[orders[0][i]].axis]);
   }
   return name + ")";
 }
@@ -213,11 +216,11 @@ class Collector {
     return wanted_(family) || (SinglePhase() && wanted_(SinglePhaseOf(family)));
   }
 
-  void Add(std::string_view family, std::string name, std::vector<Lane> lanes,
+  void Add(std::string_view family, std::string name, std::vector<Dimension> dimensions,
            std::vector<std::vector<int>> orders, std::vector<std::vector<int64_t>> lists = {},
            std::vector<Way> ways = {}) {
     Plan plan;
-    plan.lanes = std::move(lanes);
+    plan.dimensions = std::move(dimensions);
     plan.orders = std::move(orders);
     plan.ways = std::move(ways);
     Add(family, std::move(name), std::move(plan), std::move(lists));
@@ -255,7 +258,7 @@ class Collector {
     if (request_.space == isa::MemorySpace::kHbm) {
       candidate.plan.memory = timing::HbmRate(config_.chip);
     }
-    SetAtoms(request_, candidate.plan);
+    SetChunkBytes(request_, candidate.plan);
     candidate.expected = TimeOf(candidate.plan, config_.chip.ici);
     candidates_.push_back(candidate);
   }
@@ -267,15 +270,16 @@ class Collector {
 };
 
 // Twice the orders, each once up and once down.
-void AddOneWay(std::string_view family, const std::string& what, const std::vector<Lane>& lanes,
+void AddOneWay(std::string_view family, const std::string& what,
+               const std::vector<Dimension>& dimensions,
                const std::vector<std::vector<int>>& orders, Collector& collector,
                const std::vector<std::vector<int64_t>>& lists = {}) {
   std::vector<std::vector<int>> doubled = orders;
   doubled.insert(doubled.end(), orders.begin(), orders.end());
   std::vector<Way> ways(orders.size(), Way::kUp);
   ways.resize(doubled.size(), Way::kDown);
-  collector.Add(family, fmt::format("{}-colour one-way {}", doubled.size(), what), lanes, doubled,
-                lists, ways);
+  collector.Add(family, fmt::format("{}-color one-way {}", doubled.size(), what), dimensions,
+                doubled, lists, ways);
 }
 
 // The members of each group in the order of these positions of its box.
@@ -305,21 +309,22 @@ std::vector<std::vector<int64_t>> ListsOf(const configs::Config& config,
   return lists;
 }
 
-bool AllRings(const std::vector<Lane>& lanes) {
-  return std::all_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
-    return lane.shape == Lane::Shape::kRing && lane.closes_after == 0;
+bool AllRings(const std::vector<Dimension>& dimensions) {
+  return std::all_of(dimensions.begin(), dimensions.end(), [](const Dimension& dimension) {
+    return dimension.shape == Dimension::Shape::kRing && dimension.closes_after == 0;
   });
 }
 
-// Colours take the axes of the torus in turns, before them the way between slices
+// Colors take the axes of the torus in turns, before them the way between slices
 // and after them the way between the devices of a chip (as an all-gather goes; so
 // slices exchange what is summed within them).
 void AddRotated(const CollectiveRequest& request, const GroupForm& form,
-                const std::vector<Lane>& lanes, Collector& collector) {
-  const size_t axes = std::count_if(lanes.begin(), lanes.end(),
-                                    [](const Lane& lane) { return lane.axis < configs::kMaxAxes; });
+                const std::vector<Dimension>& dimensions, Collector& collector) {
+  const size_t axes =
+      std::count_if(dimensions.begin(), dimensions.end(),
+                    [](const Dimension& dimension) { return dimension.axis < configs::kMaxAxes; });
   if (axes < 2) return;
-  std::vector<int> order(lanes.size());
+  std::vector<int> order(dimensions.size());
   std::iota(order.begin(), order.end(), 0);
   std::vector<std::vector<int>> rotated;
   for (size_t i = 0; i < axes; ++i) {
@@ -329,39 +334,43 @@ void AddRotated(const CollectiveRequest& request, const GroupForm& form,
     }
     std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<int64_t>(axes));
   }
-  collector.Add("rotated", ManyLaneName(lanes, rotated, *form.box), lanes, rotated);
-  if (request.kind != CollectiveKind::kAllToAll && axes == lanes.size() && AllRings(lanes)) {
+  collector.Add("rotated", ManyDimensionName(dimensions, rotated, *form.box), dimensions, rotated);
+  if (request.kind != CollectiveKind::kAllToAll && axes == dimensions.size() &&
+      AllRings(dimensions)) {
     AddOneWay("unidirectional-rotated",
-              fmt::format("{}-D ring {}", lanes.size(), form.box->Extents()), lanes, rotated,
-              collector);
+              fmt::format("{}-D ring {}", dimensions.size(), form.box->Extents()), dimensions,
+              rotated, collector);
   }
 }
 
-// Colours of unequal parts, where lanes differ.
+// Colors of unequal parts, where dimensions differ.
 void AddWeighted(const configs::Config& config, const CollectiveRequest& request,
-                 const GroupForm& form, const std::vector<Lane>& lanes, Collector& collector) {
+                 const GroupForm& form, const std::vector<Dimension>& dimensions,
+                 Collector& collector) {
   if (!collector.Wants("weighted") || form.box->SpansSlices() || !request.parts.empty()) return;
   const bool hbm = request.space == isa::MemorySpace::kHbm;
   const BytesPerSecond memory = hbm ? timing::HbmRate(config.chip) : BytesPerSecond(0);
-  for (Plan& plan : WeightedPlans(request.kind, lanes, memory)) {
-    std::string name = "weighted " + ManyLaneName(lanes, plan.orders, *form.box);
+  for (Plan& plan : WeightedPlans(request.kind, dimensions, memory)) {
+    std::string name = "weighted " + ManyDimensionName(dimensions, plan.orders, *form.box);
     collector.Add("weighted", std::move(name), std::move(plan));
   }
 }
 
 void AddHamiltonian(const configs::Config& config, const CollectiveRequest& request,
-                    const GroupForm& form, const std::vector<Lane>& lanes, Collector& collector) {
+                    const GroupForm& form, const std::vector<Dimension>& dimensions,
+                    Collector& collector) {
   const std::vector<Position> cycle = HamiltonianCycle(*form.box);
   if (cycle.empty()) return;
   const auto lists = ListsOf(config, request, form, cycle);
   // It goes along every axis of the box and crosses no link twice: the slowest axis
   // sets its rate.
-  const Lane ring = {
-      .shape = Lane::Shape::kRing,
-      .n = static_cast<int64_t>(cycle.size()),
-      .rate = std::min_element(lanes.begin(), lanes.end(), [](const Lane& a, const Lane& b) {
-                return a.rate < b.rate;
-              })->rate};
+  const Dimension ring = {.shape = Dimension::Shape::kRing,
+                          .n = static_cast<int64_t>(cycle.size()),
+                          .rate = std::min_element(dimensions.begin(), dimensions.end(),
+                                                   [](const Dimension& a, const Dimension& b) {
+                                                     return a.rate < b.rate;
+                                                   })
+                                      ->rate};
   const std::string over = fmt::format("ring of {} over {}", cycle.size(), form.box->Extents());
   collector.Add("hamiltonian-ring", "Hamiltonian " + over, {ring}, {{0}}, lists);
   AddOneWay("unidirectional-hamiltonian-ring", "Hamiltonian " + over, {ring}, {{0}}, collector,
@@ -384,34 +393,36 @@ void AddDirect(const configs::Config& config, const CollectiveRequest& request,
     weight *= extents.back();
   }
   const auto lists = ListsOf(config, request, form, positions);
-  Lane lane = ScatteredLane(config, lists);
-  lane.extents = extents;
-  collector.Add("direct", fmt::format("direct exchange over {}", form.box->Extents()), {lane},
+  Dimension dimension = ScatteredDimension(config, lists);
+  dimension.extents = extents;
+  collector.Add("direct", fmt::format("direct exchange over {}", form.box->Extents()), {dimension},
                 {{0}}, lists);
 }
 
 void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& request,
                       const GroupForm& form, Collector& collector) {
   const bool exchange = request.kind == CollectiveKind::kAllToAll;
-  std::vector<Lane> lanes;
+  std::vector<Dimension> dimensions;
   for (size_t i = 0; i < form.box->runs.size(); ++i) {
-    lanes.push_back(AxisLane(config, request, form, i));
+    dimensions.push_back(AxisDimension(config, request, form, i));
   }
-  if (lanes.size() == 1) {
-    const bool ring = lanes[0].shape == Lane::Shape::kRing;
-    collector.Add(ring ? "ring" : "line", OneLaneName(lanes[0]), lanes, {{0}});
+  if (dimensions.size() == 1) {
+    const bool ring = dimensions[0].shape == Dimension::Shape::kRing;
+    collector.Add(ring ? "ring" : "line", OneDimensionName(dimensions[0]), dimensions, {{0}});
     if (ring && !exchange) {
-      AddOneWay("unidirectional-ring", OneLaneName(lanes[0], "ring"), lanes, {{0}}, collector);
+      AddOneWay("unidirectional-ring", OneDimensionName(dimensions[0], "ring"), dimensions, {{0}},
+                collector);
     }
     return;
   }
-  AddRotated(request, form, lanes, collector);
-  AddWeighted(config, request, form, lanes, collector);
+  AddRotated(request, form, dimensions, collector);
+  AddWeighted(config, request, form, dimensions, collector);
   if (collector.Wants("axis-by-axis")) {
-    std::vector<int> order(lanes.size());
+    std::vector<int> order(dimensions.size());
     std::iota(order.begin(), order.end(), 0);
     do {
-      collector.Add("axis-by-axis", ManyLaneName(lanes, {order}, *form.box), lanes, {order});
+      collector.Add("axis-by-axis", ManyDimensionName(dimensions, {order}, *form.box), dimensions,
+                    {order});
     } while (std::next_permutation(order.begin(), order.end()));
   }
   if (exchange) {
@@ -420,7 +431,7 @@ void AddBoxCandidates(const configs::Config& config, const CollectiveRequest& re
     }
   } else if (collector.Wants("hamiltonian-ring") ||
              collector.Wants("unidirectional-hamiltonian-ring")) {
-    AddHamiltonian(config, request, form, lanes, collector);
+    AddHamiltonian(config, request, form, dimensions, collector);
   }
 }
 
@@ -460,7 +471,7 @@ std::vector<Candidate> CandidatesFor(const configs::Config& config,
   }
   if (exchange) {
     collector.Add("direct", fmt::format("direct exchange of {}", lists[0].size()),
-                  {ScatteredLane(config, lists)}, {{0}}, lists);
+                  {ScatteredDimension(config, lists)}, {{0}}, lists);
   } else {
     collector.Add("minimum-hop-ring", fmt::format("minimum-hop ring of {}", lists[0].size()),
                   {ListRing(config, lists)}, {{0}}, lists);

@@ -3,19 +3,19 @@
 // An algorithm has a family, the name by which one can ask for it:
 //
 //   ring, line                 both ways along one axis that closes, or does not
-//   unidirectional-ring        two colours round one axis in opposite ways
-//   rotated                    over several axes, as many colours as axes, which
+//   unidirectional-ring        two colors round one axis in opposite ways
+//   rotated                    over several axes, as many colors as axes, which
 //                              take the axes in turns
-//   unidirectional-rotated     twice as many colours, half of them each way round
-//   weighted                   over axes that differ, as many colours of unequal parts
+//   unidirectional-rotated     twice as many colors, half of them each way round
+//   weighted                   over axes that differ, as many colors of unequal parts
 //                              as it takes to keep all of them busy
 //   axis-by-axis               over several axes, one after the other
 //   hamiltonian-ring           a cycle of neighbours through a box, both ways
-//   unidirectional-hamiltonian-ring   the same as two colours in opposite ways
+//   unidirectional-hamiltonian-ring   the same as two colors in opposite ways
 //   minimum-hop-ring           a tour through members that form no box
 //   direct                     all-to-all straight to every destination
 //   single-phase:F             a small all-reduce: whole operands travel along
-//                              F, and everybody adds up all of them
+//                              F, and every member adds up all of them
 //   as-all-reduce:F            an all-gather or a reduce-scatter done as an
 //                              all-reduce along F, amid zeros or with a slice after
 #ifndef TPUSIM_WORKLOADS_COLLECTIVES_CANDIDATES_H_
@@ -57,8 +57,8 @@ struct Candidate {
   std::string algorithm;  // "bidirectional ring of 16 over y"
   Plan plan;
   Picoseconds expected;
-  // For lanes that lie on no axis: the members of each group of the form in the
-  // order of the lane.
+  // For dimensions that lie on no axis: the members of each group of the form in the
+  // order of the dimension.
   std::vector<std::vector<int64_t>> lists;
 };
 

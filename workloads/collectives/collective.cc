@@ -41,10 +41,10 @@ std::string Where(const CollectiveRequest& request) {
                      request.name);
 }
 
-std::string WishFor(CollectiveKind kind, const AlgorithmWishes& wishes) {
+std::string OverrideFor(CollectiveKind kind, const AlgorithmOverrides& overrides) {
   std::string name = kCompilersAlgorithm;
-  for (const AlgorithmWish& wish : wishes) {
-    if (wish.kind.empty() || wish.kind == KindName(kind)) name = wish.name;
+  for (const AlgorithmOverride& entry : overrides) {
+    if (entry.kind.empty() || entry.kind == KindName(kind)) name = entry.name;
   }
   return name;
 }
@@ -149,7 +149,7 @@ Picoseconds Part(Picoseconds time, double share) {
   return Picoseconds(std::llround(static_cast<double>(time.value()) * share));
 }
 
-// Of one algorithm on all its lanes.
+// Of one algorithm on all its dimensions.
 CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& request,
                     const Candidate& candidate) {
   CollectiveUse use;
@@ -158,12 +158,12 @@ CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& requ
   // Between its steps a collective waits for hops, and the links are others'.
   Plan no_hops = candidate.plan;
   no_hops.hop_latency = Picoseconds(0);
-  for (Lane& lane : no_hops.lanes) lane.dcn_latency = Picoseconds(0);
+  for (Dimension& dimension : no_hops.dimensions) dimension.dcn_latency = Picoseconds(0);
   const Picoseconds moving = TimeOf(no_hops, config.chip.ici) - use.latency;
-  const std::vector<Lane>& lanes = candidate.plan.lanes;
-  // One colour takes the lanes in turns, several keep all of them busy.
+  const std::vector<Dimension>& dimensions = candidate.plan.dimensions;
+  // One color takes the dimensions in turns, several keep all of them busy.
   const Picoseconds busy =
-      candidate.plan.orders.size() == 1 ? moving / static_cast<int64_t>(lanes.size()) : moving;
+      candidate.plan.orders.size() == 1 ? moving / static_cast<int64_t>(dimensions.size()) : moving;
   double bytes_per_second = 0;  // that a device sends while all of that goes on
   const auto use_axis = [&](int axis) {
     for (const bool plus : {true, false}) {
@@ -173,17 +173,17 @@ CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& requ
       bytes_per_second += use.rate.value();
     }
   };
-  for (const Lane& lane : lanes) {
-    if (lane.axis == kCoreAxis) {
+  for (const Dimension& dimension : dimensions) {
+    if (dimension.axis == kCoreAxis) {
       use.die = busy;
-      use.rate = lane.rate;
-      bytes_per_second += lane.rate.value();
-    } else if (lane.axis == kSliceAxis) {
+      use.rate = dimension.rate;
+      bytes_per_second += dimension.rate.value();
+    } else if (dimension.axis == kSliceAxis) {
       use.host = busy;
-      use.rate = lane.rate;
-      bytes_per_second += lane.rate.value();
-    } else if (lane.axis >= 0) {
-      use_axis(lane.axis);
+      use.rate = dimension.rate;
+      bytes_per_second += dimension.rate.value();
+    } else if (dimension.axis >= 0) {
+      use_axis(dimension.axis);
     } else {
       for (int axis = 0; axis < configs::kMaxAxes; ++axis) {
         if (config.topology.shape()[axis] > 1) use_axis(axis);
@@ -208,35 +208,35 @@ const std::vector<std::string>& AssumptionsOf(const CollectiveDecision& decision
   return decision.assumptions;
 }
 
-absl::StatusOr<AlgorithmWish> ParseAlgorithmWish(const std::string& text) {
-  AlgorithmWish wish;
+absl::StatusOr<AlgorithmOverride> ParseAlgorithmOverride(const std::string& text) {
+  AlgorithmOverride parsed;
   const size_t equals = text.find('=');
-  if (equals != std::string::npos) wish.kind = text.substr(0, equals);
-  wish.name = equals == std::string::npos ? text : text.substr(equals + 1);
+  if (equals != std::string::npos) parsed.kind = text.substr(0, equals);
+  parsed.name = equals == std::string::npos ? text : text.substr(equals + 1);
   const std::vector<std::string> kinds = {"all-reduce", "all-gather", "reduce-scatter",
                                           "all-to-all"};
   if (equals != std::string::npos &&
-      std::find(kinds.begin(), kinds.end(), wish.kind) == kinds.end()) {
+      std::find(kinds.begin(), kinds.end(), parsed.kind) == kinds.end()) {
     return UserError(fmt::format("no collective \"{}\" with a choice of algorithms; these have: {}",
-                                 wish.kind, configs::Join(kinds, ", ")));
+                                 parsed.kind, configs::Join(kinds, ", ")));
   }
   std::vector<std::string> names = {kCompilersAlgorithm, kBestAlgorithm};
   names.insert(names.end(), Families().begin(), Families().end());
   // "single-phase:ring" is a ring with a single phase.
-  std::string_view left = wish.name;
+  std::string_view left = parsed.name;
   while (left.starts_with("single-phase:") || left.starts_with("as-all-reduce:")) {
     left.remove_prefix(left.find(':') + 1);
   }
   if (std::find(names.begin(), names.end(), left) == names.end()) {
     return UserError(
-        fmt::format("no algorithm \"{}\"; there are {}", wish.name, configs::Join(names, ", ")));
+        fmt::format("no algorithm \"{}\"; there are {}", parsed.name, configs::Join(names, ", ")));
   }
-  return wish;
+  return parsed;
 }
 
 absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
     const configs::Config& config, const CollectiveRequest& request,
-    const AlgorithmWishes& wishes) {
+    const AlgorithmOverrides& overrides) {
   RETURN_IF_ERROR(Check(config, request));
   const auto decided = std::make_shared<CollectiveDecision>();
   CollectiveDecision& decision = *decided;
@@ -245,7 +245,7 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
   const int64_t n = permute ? 0 : static_cast<int64_t>(request.groups[0].size());
   if (request.operand_bytes.value() == 0) {
     decision.local = true;
-    info.algorithm = "nothing to move";
+    info.algorithm = "nothing to transfer";
     info.group_size = n;
   } else if (permute) {
     info = PermuteInfo(config, request);
@@ -269,8 +269,8 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
                                             : std::make_shared<const std::vector<GroupForm>>(
                                                   FormsOf(config.topology, request.groups));
   for (const GroupForm& form : *decision.forms) {
-    ASSIGN_OR_RETURN(Choice choice,
-                     Choose(config, request, form, WishFor(request.kind, wishes), Where(request)));
+    ASSIGN_OR_RETURN(Choice choice, Choose(config, request, form,
+                                           OverrideFor(request.kind, overrides), Where(request)));
     Candidate& best = choice.candidate;
     if (!choice.assumption.empty() &&
         std::find(decision.assumptions.begin(), decision.assumptions.end(), choice.assumption) ==

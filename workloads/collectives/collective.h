@@ -59,14 +59,14 @@ inline constexpr char kBestAlgorithm[] = "best";
 // Which algorithm is to be used: what the TPU compiler would choose, the fastest by
 // its closed form, or a family by name (collectives/candidates.h lists them). The
 // last entry that names the kind, or none, counts. Permutes have no choice.
-struct AlgorithmWish {
+struct AlgorithmOverride {
   std::string kind;  // "all-reduce", ...; "" = all
   std::string name;
 };
-using AlgorithmWishes = std::vector<AlgorithmWish>;
+using AlgorithmOverrides = std::vector<AlgorithmOverride>;
 
 // NAME or KIND=NAME. Error: no such kind or algorithm; lists them.
-absl::StatusOr<AlgorithmWish> ParseAlgorithmWish(const std::string& text);
+absl::StatusOr<AlgorithmOverride> ParseAlgorithmOverride(const std::string& text);
 
 // Which algorithm, before any instruction.
 struct CollectiveDecision;
@@ -92,7 +92,7 @@ const std::vector<std::string>& AssumptionsOf(const CollectiveDecision& decision
 // for that does not apply.
 absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
     const configs::Config& config, const CollectiveRequest& request,
-    const AlgorithmWishes& wishes = {});
+    const AlgorithmOverrides& overrides = {});
 
 struct LoweredCollective {
   isa::CollectiveInfo info;

@@ -99,21 +99,21 @@ void SumOf(const CompilerQuery& query, const Shape& shape, Bytes bytes, Compiler
       choice.phases = 0;
     } else if (is_short || query.members > kOneWayMost) {
       choice.strategy = "StrategyRing";
-      choice.colours = 1;
+      choice.colors = 1;
     } else {
       choice.strategy = "UniDirection1DRingStrategy";
-      choice.colours = 2;
+      choice.colors = 2;
     }
     return;
   }
   choice.phases = dims;
   if (!is_short && shape.even && shape.dims[0] <= kOneWayMost) {
     choice.strategy = "UniDirectionNDRingStrategy";
-    choice.colours = 2 * dims;
+    choice.colors = 2 * dims;
     return;
   }
   choice.strategy = "StrategyND";
-  choice.colours = is_short && !shape.even ? 1 : dims;
+  choice.colors = is_short && !shape.even ? 1 : dims;
 }
 
 // Sums over all of an even slice of two or three axes are never scattered.
@@ -205,7 +205,7 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query) {
       if (query.kind == CollectiveKind::kReduceScatter && Scatters(query, shape)) {
         choice.emitter = "SingleInputAllReduceScatterFusion";
         choice.strategy = "StrategyRing";
-        choice.colours = choice.phases = 1;
+        choice.colors = choice.phases = 1;
       } else {
         SumOf(query, shape, query.operand, choice);
       }
@@ -250,7 +250,7 @@ std::vector<std::string> FamiliesOf(const CompilerChoice& choice) {
   } else if (choice.strategy == "UniDirectionNDRingStrategy") {
     families = {"unidirectional-rotated", "rotated", "axis-by-axis"};
   } else if (choice.strategy == "StrategyND") {
-    families = {choice.colours > 1 ? "rotated" : "axis-by-axis", "axis-by-axis"};
+    families = {choice.colors > 1 ? "rotated" : "axis-by-axis", "axis-by-axis"};
   } else {
     families = ring;
   }

@@ -1,7 +1,7 @@
 // Which algorithm the TPU compiler chooses for a collective.
 //
 // The compiler prints, for every collective that it emits, the emitter, and for
-// sums the strategy with its numbers of colours (parts of the data that take
+// sums the strategy with its numbers of colors (parts of the data that take
 // different ways) and phases (axes one after the other). The rules here say what
 // it would print, from the chip, how the group lies in the slice and how many
 // bytes there are. They were derived from validation/collectives, where the
@@ -11,15 +11,15 @@
 // assumption, and said to be one.
 //
 // What the names mean, as far as they and the compiler's flags tell:
-//   SinglePhaseRingSum   whole operands go round, everybody adds
+//   SinglePhaseRingSum   whole operands go round, every member adds
 //   RotatedPincer        reduce-scatter and all-gather; a pincer closes from both
 //                        sides: data goes both ways round a ring. Several axes are
-//                        taken in rotated orders, one per colour. -Short: the
+//                        taken in rotated orders, one per color. -Short: the
 //                        variant for small data
-//   StrategyRing         one ring, one colour, both ways
-//   UniDirection1DRing   two colours, each one way round, opposite to each other
-//   StrategyND           as many colours as axes, both ways
-//   UniDirectionNDRing   two colours per axis, each one way
+//   StrategyRing         one ring, one color, both ways
+//   UniDirection1DRing   two colors, each one way round, opposite to each other
+//   StrategyND           as many colors as axes, both ways
+//   UniDirectionNDRing   two colors per axis, each one way
 //   1DAllGather...       one ring through the whole group, whatever its axes
 //   AllToAll             blocks go straight to their destination
 //   NetRouter            blocks are passed on, axis by axis: on v5e slices of more
@@ -63,7 +63,7 @@ struct CompilerChoice {
   CollectiveKind of = CollectiveKind::kAllReduce;  // the collective itself
   // As printed; "" and 0 where nothing is.
   std::string emitter, strategy;
-  int colours = 0, phases = 0;
+  int colors = 0, phases = 0;
   bool offloaded = false;     // a call to another core, which prints nothing
   bool asynchronous = false;  // permutes only: start and done
   std::string assumption;     // "" where the choice is known

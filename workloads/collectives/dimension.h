@@ -1,4 +1,4 @@
-// A lane: n positions that exchange data along one dimension of a group.
+// A dimension of a group: n positions that exchange data, a ring or a line of the torus.
 //
 //   ring       neighbours are linked, and so are the last and the first: a
 //              wrapped axis that the group spans, a Hamiltonian cycle, a ring
@@ -9,11 +9,11 @@
 //              one device may send to all the others together
 //
 // What is gathered goes round a ring both ways at once, half of it each, or (one
-// colour of several) all of it one way.
+// color of several) all of it one way.
 //
-// A group is a box of lanes; a lane knows how fast it is, not where it lies.
-#ifndef TPUSIM_WORKLOADS_COLLECTIVES_LANE_H_
-#define TPUSIM_WORKLOADS_COLLECTIVES_LANE_H_
+// A group is a box of dimensions; a dimension knows how fast it is, not where it lies.
+#ifndef TPUSIM_WORKLOADS_COLLECTIVES_DIMENSION_H_
+#define TPUSIM_WORKLOADS_COLLECTIVES_DIMENSION_H_
 
 #include <cstdint>
 #include <string>
@@ -25,11 +25,11 @@
 
 namespace tpusim::collectives {
 
-// Which way the data of a colour goes round rings; lines have both anyway.
+// Which way the data of a color goes round rings; lines have both anyway.
 enum class Way { kBoth, kUp, kDown };
 constexpr int64_t SignOf(Way way) { return way == Way::kDown ? -1 : 1; }
 
-struct Lane {
+struct Dimension {
   enum class Shape { kRing, kLine, kScattered, kSwitched };
   Shape shape = Shape::kLine;
   int64_t n = 1;
@@ -48,7 +48,7 @@ struct Lane {
   // (axis < 0) a table of routes of the algorithm.
   int axis = -1;
   int64_t stride = 1;
-  // On a twisted torus an axis closes with a shift along others (bit masks of lanes):
+  // On a twisted torus an axis closes with a shift along others (bit masks of dimensions):
   // a ring once all of those have been gathered, as then the shift makes no
   // difference, and a line before.
   uint32_t closes_after = 0;
@@ -61,7 +61,7 @@ struct Lane {
   int halves() const {
     return shape == Shape::kScattered || (shape == Shape::kRing && n % 2 == 0) ? 2 : 1;
   }
-  bool SameSpeed(const Lane& other) const {
+  bool SameSpeed(const Dimension& other) const {
     return shape == other.shape && n == other.n && hops == other.hops && rate == other.rate;
   }
   // All positions do the same.
@@ -70,32 +70,34 @@ struct Lane {
   }
 };
 
-// Closed form of one lane, without launch. `shard`, `block` as in
+// Closed form of one dimension, without launch. `shard`, `block` as in
 // models/timing/collective_timing.h.
-Picoseconds AllGatherTime(const Lane& lane, Bytes shard, Picoseconds hop_latency,
+Picoseconds AllGatherTime(const Dimension& dimension, Bytes shard, Picoseconds hop_latency,
                           Way way = Way::kBoth);
-Picoseconds AllToAllTime(const Lane& lane, Bytes block, Picoseconds hop_latency);
+Picoseconds AllToAllTime(const Dimension& dimension, Bytes block, Picoseconds hop_latency);
 // The same, step by step.
-std::vector<Picoseconds> AllGatherStepTimes(const Lane& lane, Bytes shard, Picoseconds hop_latency,
-                                            Way way);
-std::vector<Picoseconds> AllToAllStepTimes(const Lane& lane, Bytes block, Picoseconds hop_latency);
+std::vector<Picoseconds> AllGatherStepTimes(const Dimension& dimension, Bytes shard,
+                                            Picoseconds hop_latency, Way way);
+std::vector<Picoseconds> AllToAllStepTimes(const Dimension& dimension, Bytes block,
+                                           Picoseconds hop_latency);
 
-// What the device at position `base.origin[lane]` does to gather along the lane
+// What the device at position `base.origin[dimension]` does to gather along the dimension
 // what every position holds; `base` is what this device holds at the start.
-DeviceSteps AllGatherSteps(const Lane& lane, int index, const Pieces& base, Way way = Way::kBoth);
-// The same for an all-to-all; `base` holds for every destination of the lane.
-DeviceSteps AllToAllSteps(const Lane& lane, int index, const Pieces& base);
+DeviceSteps AllGatherSteps(const Dimension& dimension, int index, const Chunks& base,
+                           Way way = Way::kBoth);
+// The same for an all-to-all; `base` holds for every destination of the dimension.
+DeviceSteps AllToAllSteps(const Dimension& dimension, int index, const Chunks& base);
 
 // One file each: ring.cc, line.cc, scattered.cc, switched.cc.
-DeviceSteps RingAllGatherSteps(int64_t n, int index, const Pieces& base);
-DeviceSteps OneWayRingAllGatherSteps(int64_t n, int index, const Pieces& base, Way way);
-DeviceSteps RingAllToAllSteps(int64_t n, int index, const Pieces& base);
-DeviceSteps LineAllGatherSteps(int64_t n, int index, const Pieces& base);
-DeviceSteps LineAllToAllSteps(int64_t n, int index, const Pieces& base);
-DeviceSteps ScatteredAllToAllSteps(const Lane& lane, int index, const Pieces& base);
-DeviceSteps SwitchedAllGatherSteps(const Lane& lane, int index, const Pieces& base);
-DeviceSteps SwitchedAllToAllSteps(const Lane& lane, int index, const Pieces& base);
+DeviceSteps RingAllGatherSteps(int64_t n, int index, const Chunks& base);
+DeviceSteps OneWayRingAllGatherSteps(int64_t n, int index, const Chunks& base, Way way);
+DeviceSteps RingAllToAllSteps(int64_t n, int index, const Chunks& base);
+DeviceSteps LineAllGatherSteps(int64_t n, int index, const Chunks& base);
+DeviceSteps LineAllToAllSteps(int64_t n, int index, const Chunks& base);
+DeviceSteps ScatteredAllToAllSteps(const Dimension& dimension, int index, const Chunks& base);
+DeviceSteps SwitchedAllGatherSteps(const Dimension& dimension, int index, const Chunks& base);
+DeviceSteps SwitchedAllToAllSteps(const Dimension& dimension, int index, const Chunks& base);
 
 }  // namespace tpusim::collectives
 
-#endif  // TPUSIM_WORKLOADS_COLLECTIVES_LANE_H_
+#endif  // TPUSIM_WORKLOADS_COLLECTIVES_DIMENSION_H_

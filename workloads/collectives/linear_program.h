@@ -6,7 +6,7 @@
 
 namespace tpusim::collectives {
 
-// Ways to do a piece of work, of which each may do a part. `loads[w]` is how long way
+// Ways to do some work, of which each may do a part. `loads[w]` is how long way
 // w keeps each of several servers busy if it does everything; servers come in
 // groups of `group_size`, and a group takes as long as its busiest server. The parts, adding up
 // to 1, for which the sum over the groups is least. Deterministic.

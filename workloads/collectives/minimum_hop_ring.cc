@@ -1,5 +1,5 @@
 // Groups that are no box still get a ring. Its hops cross several links, and the
-// links are shared where hops overlap; both are priced by whoever uses it.
+// links are shared where hops overlap; both are priced where it is used.
 #include <algorithm>
 
 #include "workloads/collectives/box.h"

@@ -8,34 +8,37 @@
 namespace tpusim::collectives {
 namespace {
 
-Bytes AtomOf(const CollectiveRequest& request, const Plan& plan, Bytes shard, size_t colour) {
+Bytes ChunkBytesOf(const CollectiveRequest& request, const Plan& plan, Bytes shard, size_t color) {
   int64_t parts = plan.halves;
   if (plan.weights.empty()) {
     parts *= static_cast<int64_t>(plan.orders.size());
   } else {
     // In two steps, as shard * weight may be too large for an integer.
-    const int64_t weight = plan.weights[colour];
+    const int64_t weight = plan.weights[color];
     shard = Bytes(shard.value() / kWholeWeight * weight +
                   CeilDiv(shard.value() % kWholeWeight * weight, kWholeWeight));
   }
   return Bytes(RoundUp(CeilDiv(shard.value(), parts), std::max<int64_t>(1, request.element_bytes)));
 }
 
-// Of all destinations of the pieces, from one origin.
-Bytes AtomsOfDestinations(const Plan& plan, const Pieces& pieces, const std::vector<Bytes>& atoms) {
+// Of all destinations of the chunks, from one origin.
+Bytes BytesOfDestinations(const Plan& plan, const Chunks& chunks,
+                          const std::vector<Bytes>& chunk_bytes) {
   Bytes sum(0);
   Position offset = {};
   while (true) {
     Position at = {};
-    for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
-      at[lane] = (pieces.destination[lane].first + offset[lane]) % plan.lanes[lane].n;
+    for (size_t dimension = 0; dimension < plan.dimensions.size(); ++dimension) {
+      at[dimension] =
+          (chunks.destination[dimension].first + offset[dimension]) % plan.dimensions[dimension].n;
     }
-    sum += atoms[NumberOf(plan, at)];
-    size_t lane = 0;
-    while (lane < plan.lanes.size() && ++offset[lane] >= pieces.destination[lane].count) {
-      offset[lane++] = 0;
+    sum += chunk_bytes[NumberOf(plan, at)];
+    size_t dimension = 0;
+    while (dimension < plan.dimensions.size() &&
+           ++offset[dimension] >= chunks.destination[dimension].count) {
+      offset[dimension++] = 0;
     }
-    if (lane == plan.lanes.size()) return sum;
+    if (dimension == plan.dimensions.size()) return sum;
   }
 }
 
@@ -43,58 +46,59 @@ Bytes AtomsOfDestinations(const Plan& plan, const Pieces& pieces, const std::vec
 
 int64_t Plan::members() const {
   int64_t product = 1;
-  for (const Lane& lane : lanes) product *= lane.n;
+  for (const Dimension& dimension : dimensions) product *= dimension.n;
   return product;
 }
 
-Lane Plan::LaneAt(size_t colour, size_t phase) const {
-  Lane lane = lanes[orders[colour][phase]];
-  for (size_t i = 0; i < phase; ++i) lane.closes_after &= ~(1U << orders[colour][i]);
-  if (lane.closes_after != 0) lane.shape = Lane::Shape::kLine;
-  return lane;
+Dimension Plan::DimensionAt(size_t color, size_t phase) const {
+  Dimension dimension = dimensions[orders[color][phase]];
+  for (size_t i = 0; i < phase; ++i) dimension.closes_after &= ~(1U << orders[color][i]);
+  if (dimension.closes_after != 0) dimension.shape = Dimension::Shape::kLine;
+  return dimension;
 }
 
-void SetAtoms(const CollectiveRequest& request, Plan& plan) {
+void SetChunkBytes(const CollectiveRequest& request, Plan& plan) {
   plan.halves = 1;
   // One way there is nothing to halve.
-  for (const Lane& lane : plan.lanes) {
-    if (plan.ways.empty()) plan.halves = std::max(plan.halves, lane.halves());
+  for (const Dimension& dimension : plan.dimensions) {
+    if (plan.ways.empty()) plan.halves = std::max(plan.halves, dimension.halves());
   }
   const bool whole = plan.kind == CollectiveKind::kAllGather || plan.single_phase;
   Bytes shard =
       whole ? request.operand_bytes : Bytes(CeilDiv(request.operand_bytes.value(), plan.members()));
   // The closed form of parts that differ: as if all were like the largest.
   for (const Bytes part : request.parts) shard = std::max(shard, part);
-  plan.atoms.clear();
-  for (size_t colour = 0; colour < plan.orders.size(); ++colour) {
-    plan.atoms.push_back(AtomOf(request, plan, shard, colour));
+  plan.chunk_bytes.clear();
+  for (size_t color = 0; color < plan.orders.size(); ++color) {
+    plan.chunk_bytes.push_back(ChunkBytesOf(request, plan, shard, color));
   }
 }
 
 int64_t NumberOf(const Plan& plan, const Position& position) {
   int64_t number = 0;
-  for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
-    number = number * plan.lanes[lane].n + position[lane];
+  for (size_t dimension = 0; dimension < plan.dimensions.size(); ++dimension) {
+    number = number * plan.dimensions[dimension].n + position[dimension];
   }
   return number;
 }
 
-std::vector<Bytes> AtomsFor(const CollectiveRequest& request, const Plan& plan,
-                            const std::vector<Position>& positions) {
+std::vector<Bytes> ChunkBytesFor(const CollectiveRequest& request, const Plan& plan,
+                                 const std::vector<Position>& positions) {
   TPUSIM_CHECK(request.parts.empty() || plan.weights.empty(), "parts that differ, with weights");
-  std::vector<Bytes> atoms(request.parts.size(), Bytes(0));
+  std::vector<Bytes> chunk_bytes(request.parts.size(), Bytes(0));
   for (size_t member = 0; member < request.parts.size(); ++member) {
-    atoms[NumberOf(plan, positions[member])] = AtomOf(request, plan, request.parts[member], 0);
+    chunk_bytes[NumberOf(plan, positions[member])] =
+        ChunkBytesOf(request, plan, request.parts[member], 0);
   }
-  return atoms;
+  return chunk_bytes;
 }
 
 DeviceSteps StepsAt(const Plan& plan, const Position& position) {
   DeviceSteps steps = SlottedSteps(plan, position);
   if (plan.single_phase) {
     for (DeviceStep& step : steps) {
-      for (Move& move : step.sends) move.reduce = true;
-      for (Move& move : step.receives) move.reduce = true;
+      for (Transfer& transfer : step.sends) transfer.reduce = true;
+      for (Transfer& transfer : step.receives) transfer.reduce = true;
     }
     return steps;
   }
@@ -107,22 +111,23 @@ DeviceSteps StepsAt(const Plan& plan, const Position& position) {
   return steps;
 }
 
-Bytes BytesOf(const Plan& plan, const Move& move, const std::vector<Bytes>& atoms) {
+Bytes BytesOf(const Plan& plan, const Transfer& transfer, const std::vector<Bytes>& chunk_bytes) {
   Bytes bytes(0);
-  for (const Pieces& pieces : move.pieces) {
-    if (atoms.empty()) {
-      bytes += plan.atoms[pieces.colour] * AtomsOf(pieces, plan.halves);
+  for (const Chunks& chunks : transfer.chunks) {
+    if (chunk_bytes.empty()) {
+      bytes += plan.chunk_bytes[chunks.color] * CountOf(chunks, plan.halves);
       continue;
     }
-    Pieces origins = pieces;
-    for (int lane = 0; lane < kMaxLanes; ++lane) origins.destination[lane] = {0, 1};
-    bytes += AtomsOfDestinations(plan, pieces, atoms) * AtomsOf(origins, plan.halves);
+    Chunks origins = chunks;
+    for (int dimension = 0; dimension < kMaxDimensions; ++dimension)
+      origins.destination[dimension] = {0, 1};
+    bytes += BytesOfDestinations(plan, chunks, chunk_bytes) * CountOf(origins, plan.halves);
   }
   return bytes;
 }
 
 Picoseconds TimeOf(const Plan& plan, const configs::IciParams& ici) {
-  TPUSIM_CHECK(plan.kind != CollectiveKind::kPermute, "a permutation has no lanes");
+  TPUSIM_CHECK(plan.kind != CollectiveKind::kPermute, "a permutation has no dimensions");
   Picoseconds time(0);
   const bool scatters = plan.kind == CollectiveKind::kReduceScatter;
   if (scatters || plan.kind == CollectiveKind::kAllReduce) {

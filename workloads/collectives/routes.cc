@@ -95,7 +95,7 @@ int32_t AddAxisRoute(const configs::Topology& topology, int axis, int64_t offset
 }
 
 isa::Route ListRoute(const configs::Topology& topology, std::string name,
-                     const std::vector<std::vector<int64_t>>& lists, const Lane& lane,
+                     const std::vector<std::vector<int64_t>>& lists, const Dimension& dimension,
                      int64_t offset, configs::Topology::RouteTie tie) {
   isa::Route route;
   route.name = std::move(name);
@@ -103,7 +103,7 @@ isa::Route ListRoute(const configs::Topology& topology, std::string name,
   for (const std::vector<int64_t>& list : lists) {
     const int64_t n = static_cast<int64_t>(list.size());
     for (int64_t i = 0; i < n; ++i) {
-      const int64_t peer = list[lane.Shifted(i, offset)];
+      const int64_t peer = list[dimension.Shifted(i, offset)];
       route.from[list[i]] = RouteTo(topology, list[i], peer, tie);
     }
   }

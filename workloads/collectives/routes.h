@@ -10,7 +10,7 @@
 #include "configs/config.h"
 #include "configs/hosts.h"
 #include "models/isa/program.h"
-#include "workloads/collectives/lane.h"
+#include "workloads/collectives/dimension.h"
 
 namespace tpusim::collectives {
 
@@ -29,11 +29,11 @@ isa::Route AxisRoute(const configs::Topology& topology, int axis, int64_t offset
 int32_t AddAxisRoute(const configs::Topology& topology, int axis, int64_t offset,
                      isa::PodProgram& program);
 
-// From every member of each list, the positions of a lane, to the one that
+// From every member of each list, the positions of a dimension, to the one that
 // `offset` leads to, over minimum-hop routes; where two ways round a ring are equally short, the
 // one that `tie` says.
 isa::Route ListRoute(const configs::Topology& topology, std::string name,
-                     const std::vector<std::vector<int64_t>>& lists, const Lane& lane,
+                     const std::vector<std::vector<int64_t>>& lists, const Dimension& dimension,
                      int64_t offset, configs::Topology::RouteTie tie);
 
 // Index of the route in the program, which gets it if it has none like it.

@@ -12,14 +12,14 @@ namespace {
 // Steps that end within this of each other, in seconds, end together.
 constexpr double kSoon = 1e-12;
 
-// What goes over one lane in one slot: all phases that have it in the same shape and the
-// same way. A lane that still is a line for some and a ring for others (twisted
+// What goes over one dimension in one slot: all phases that have it in the same shape and the
+// same way. A dimension that still is a line for some and a ring for others (twisted
 // tori) serves them one after the other.
 struct Load {
-  Lane lane;
-  int index = 0;  // of the lane
+  Dimension dimension;
+  int index = 0;  // of the dimension
   Way way = Way::kBoth;
-  std::vector<std::pair<int, size_t>> phases = {};  // colour, phase
+  std::vector<std::pair<int, size_t>> phases = {};  // color, phase
   Bytes bundle = Bytes(0);                          // of one position: a shard, or a block
 };
 struct Track {
@@ -28,90 +28,93 @@ struct Track {
 
 bool Exchanges(const Plan& plan) { return plan.kind == CollectiveKind::kAllToAll; }
 
-// Bytes of the colour that a position holds for each step when it comes to this phase.
-Bytes BundleAt(const Plan& plan, size_t colour, size_t phase) {
+// Bytes of the color that a position holds for each step when it comes to this phase.
+Bytes BundleAt(const Plan& plan, size_t color, size_t phase) {
   int64_t held = plan.halves;
   if (Exchanges(plan)) {
-    held *= plan.members() / plan.lanes[plan.orders[colour][phase]].n;
+    held *= plan.members() / plan.dimensions[plan.orders[color][phase]].n;
   } else if (!plan.single_phase) {
-    for (size_t i = 0; i < phase; ++i) held *= plan.lanes[plan.orders[colour][i]].n;
+    for (size_t i = 0; i < phase; ++i) held *= plan.dimensions[plan.orders[color][i]].n;
   }
-  return plan.atoms[colour] * held;
+  return plan.chunk_bytes[color] * held;
 }
 
-size_t SlotOf(const Plan& plan, size_t colour, size_t phase) {
-  return plan.slots.empty() ? phase : static_cast<size_t>(plan.slots[colour][phase]);
+size_t SlotOf(const Plan& plan, size_t color, size_t phase) {
+  return plan.slots.empty() ? phase : static_cast<size_t>(plan.slots[color][phase]);
 }
 
 size_t SlotCount(const Plan& plan) {
   size_t count = 0;
-  for (size_t colour = 0; colour < plan.orders.size(); ++colour) {
-    for (size_t phase = 0; phase < plan.lanes.size(); ++phase) {
-      count = std::max(count, SlotOf(plan, colour, phase) + 1);
+  for (size_t color = 0; color < plan.orders.size(); ++color) {
+    for (size_t phase = 0; phase < plan.dimensions.size(); ++phase) {
+      count = std::max(count, SlotOf(plan, color, phase) + 1);
     }
   }
   return count;
 }
 
-// The tracks of every slot, by lane; opposite ways round a ring have links of their own.
+// The tracks of every slot, by dimension; opposite ways round a ring have links of their own.
 std::vector<std::vector<Track>> TracksOf(const Plan& plan) {
   std::vector<std::vector<Track>> slots(SlotCount(plan));
-  for (size_t colour = 0; colour < plan.orders.size(); ++colour) {
-    for (size_t phase = 0; phase < plan.lanes.size(); ++phase) {
-      const int index = plan.orders[colour][phase];
-      const Lane lane = plan.LaneAt(colour, phase);
-      const Way way = plan.WayOf(colour);
-      std::vector<Track>& tracks = slots[SlotOf(plan, colour, phase)];
+  for (size_t color = 0; color < plan.orders.size(); ++color) {
+    for (size_t phase = 0; phase < plan.dimensions.size(); ++phase) {
+      const int index = plan.orders[color][phase];
+      const Dimension dimension = plan.DimensionAt(color, phase);
+      const Way way = plan.WayOf(color);
+      std::vector<Track>& tracks = slots[SlotOf(plan, color, phase)];
       auto track = std::find_if(tracks.begin(), tracks.end(), [&](const Track& t) {
         return t.loads[0].index == index && t.loads[0].way == way;
       });
       if (track == tracks.end()) track = tracks.insert(track, Track{});
       auto load = std::find_if(track->loads.begin(), track->loads.end(),
-                               [&](const Load& l) { return l.lane.shape == lane.shape; });
+                               [&](const Load& l) { return l.dimension.shape == dimension.shape; });
       if (load == track->loads.end()) {
-        load = track->loads.insert(load, {.lane = lane, .index = index, .way = way});
+        load = track->loads.insert(load, {.dimension = dimension, .index = index, .way = way});
       }
-      load->phases.push_back({static_cast<int>(colour), phase});
-      load->bundle += BundleAt(plan, colour, phase);
+      load->phases.push_back({static_cast<int>(color), phase});
+      load->bundle += BundleAt(plan, color, phase);
     }
   }
   return slots;
 }
 
 std::vector<Picoseconds> StepTimes(const Plan& plan, const Load& load) {
-  return Exchanges(plan) ? AllToAllStepTimes(load.lane, load.bundle, plan.hop_latency)
-                         : AllGatherStepTimes(load.lane, load.bundle, plan.hop_latency, load.way);
+  return Exchanges(plan)
+             ? AllToAllStepTimes(load.dimension, load.bundle, plan.hop_latency)
+             : AllGatherStepTimes(load.dimension, load.bundle, plan.hop_latency, load.way);
 }
 
-// What the device holds of one colour when it comes to lane `phase` of the order.
-Pieces HeldAt(const Plan& plan, const Position& position, int colour, size_t phase) {
-  Pieces held;
-  held.colour = colour;
+// What the device holds of one color when it comes to dimension `phase` of the order.
+Chunks HeldAt(const Plan& plan, const Position& position, int color, size_t phase) {
+  Chunks held;
+  held.color = color;
   held.summed = plan.single_phase;
-  for (size_t i = 0; i < plan.orders[colour].size(); ++i) {
-    const int lane = plan.orders[colour][i];
-    const Range own = {position[lane], 1};
-    const Range all = {0, plan.lanes[lane].n};
-    held.origin[lane] = i < phase ? all : own;
-    if (Exchanges(plan)) held.destination[lane] = i < phase ? own : all;
+  for (size_t i = 0; i < plan.orders[color].size(); ++i) {
+    const int dimension = plan.orders[color][i];
+    const Range own = {position[dimension], 1};
+    const Range all = {0, plan.dimensions[dimension].n};
+    held.origin[dimension] = i < phase ? all : own;
+    if (Exchanges(plan)) held.destination[dimension] = i < phase ? own : all;
   }
   return held;
 }
 
-// Adds the pieces of moves that are made together.
-void Join(std::vector<Move>& moves, const std::vector<Move>& more) {
-  TPUSIM_CHECK(moves.size() == more.size(), "colours on one lane make equal moves");
-  for (size_t i = 0; i < moves.size(); ++i) {
-    moves[i].pieces.insert(moves[i].pieces.end(), more[i].pieces.begin(), more[i].pieces.end());
+// Adds the chunks of transfers that are made together.
+void Join(std::vector<Transfer>& transfers, const std::vector<Transfer>& more) {
+  TPUSIM_CHECK(transfers.size() == more.size(), "colors on one dimension make equal transfers");
+  for (size_t i = 0; i < transfers.size(); ++i) {
+    transfers[i].chunks.insert(transfers[i].chunks.end(), more[i].chunks.begin(),
+                               more[i].chunks.end());
   }
 }
 
 DeviceSteps StepsOf(const Plan& plan, const Load& load, const Position& position) {
   DeviceSteps steps;
-  for (const auto& [colour, phase] : load.phases) {
-    const Pieces held = HeldAt(plan, position, colour, phase);
-    const DeviceSteps one = Exchanges(plan) ? AllToAllSteps(load.lane, load.index, held)
-                                            : AllGatherSteps(load.lane, load.index, held, load.way);
+  for (const auto& [color, phase] : load.phases) {
+    const Chunks held = HeldAt(plan, position, color, phase);
+    const DeviceSteps one = Exchanges(plan)
+                                ? AllToAllSteps(load.dimension, load.index, held)
+                                : AllGatherSteps(load.dimension, load.index, held, load.way);
     if (steps.empty()) {
       steps = one;
       continue;
@@ -146,18 +149,18 @@ std::vector<End> EndsOf(const Plan& plan, const std::vector<Track>& tracks) {
   return ends;
 }
 
-void Append(const std::vector<Move>& moves, int lasts, std::vector<Move>& to) {
-  for (Move move : moves) {
-    move.lasts = lasts;
-    to.push_back(std::move(move));
+void Append(const std::vector<Transfer>& transfers, int lasts, std::vector<Transfer>& to) {
+  for (Transfer transfer : transfers) {
+    transfer.lasts = lasts;
+    to.push_back(std::move(transfer));
   }
 }
 
 Picoseconds TimeOfTrack(const Plan& plan, const Track& track) {
   Picoseconds sum(0);
   for (const Load& load : track.loads) {
-    sum += Exchanges(plan) ? AllToAllTime(load.lane, load.bundle, plan.hop_latency)
-                           : AllGatherTime(load.lane, load.bundle, plan.hop_latency, load.way);
+    sum += Exchanges(plan) ? AllToAllTime(load.dimension, load.bundle, plan.hop_latency)
+                           : AllGatherTime(load.dimension, load.bundle, plan.hop_latency, load.way);
   }
   return sum;
 }
@@ -165,7 +168,7 @@ Picoseconds TimeOfTrack(const Plan& plan, const Track& track) {
 // A track on its way: steps with what they need.
 struct Running {
   struct Step {
-    double seconds, passes;  // at the rate of the lane; of each byte through memory
+    double seconds, passes;  // at the rate of the dimension; of each byte through memory
   };
   double rate;
   Picoseconds latency;
@@ -174,12 +177,12 @@ struct Running {
 Running RunningOf(const Plan& plan, const Track& track, bool sums) {
   Plan at_once = plan;
   at_once.hop_latency = Picoseconds(0);
-  Running running = {track.loads[0].lane.rate.value(), TimeOfTrack(plan, track), {}};
+  Running running = {track.loads[0].dimension.rate.value(), TimeOfTrack(plan, track), {}};
   for (const Load& load : track.loads) {
     for (const Picoseconds time : StepTimes(at_once, load)) {
       running.latency -= time;
       const auto step = static_cast<int64_t>(running.steps.size());
-      const int64_t passes = MemoryPasses(load.lane, load.way, step, sums);
+      const int64_t passes = MemoryPasses(load.dimension, load.way, step, sums);
       running.steps.push_back({ToSeconds(time), static_cast<double>(passes)});
     }
   }
@@ -188,20 +191,20 @@ Running RunningOf(const Plan& plan, const Track& track, bool sums) {
 }
 
 // Tracks side by side. Where memory cannot serve all of them their transfers get equal
-// shares of it, but none more than its lane carries.
+// shares of it, but none more than its dimension carries.
 Picoseconds TogetherTime(const Plan& plan, const std::vector<Track>& tracks, bool sums) {
   Picoseconds longest(0);
   double needed = 0;
   for (const Track& track : tracks) {
     const Load& load = track.loads[0];
     longest = std::max(longest, TimeOfTrack(plan, track));
-    needed += load.lane.rate.value() *
-              static_cast<double>(MemoryPasses(load.lane, load.way, /*step=*/0, sums));
+    needed += load.dimension.rate.value() *
+              static_cast<double>(MemoryPasses(load.dimension, load.way, /*step=*/0, sums));
   }
   if (plan.memory.value() <= 0 || needed <= plan.memory.value()) return longest;
   std::vector<Running> running;
   for (const Track& track : tracks) running.push_back(RunningOf(plan, track, sums));
-  // Slow lanes first: they take less than an equal share.
+  // Slow dimensions first: they take less than an equal share.
   std::stable_sort(running.begin(), running.end(),
                    [](const Running& a, const Running& b) { return a.rate < b.rate; });
   double now = 0;
@@ -232,32 +235,32 @@ Picoseconds TogetherTime(const Plan& plan, const std::vector<Track>& tracks, boo
   return longest;
 }
 
-// When the members of a lane have all that comes over it: those in the middle of a
+// When the members of a dimension have all that comes over it: those in the middle of a
 // line before those at its ends, to which the farthest is twice as far.
 struct Exchanged {
-  int index = 0;  // of the lane
+  int index = 0;  // of the dimension
   Picoseconds middle, end;
 };
 
 // An exchange along lines is direct, so that slots overlap: the middle of a line goes on
-// while its ends still wait. In the next slot a link is busy from when the first of its lane
+// while its ends still wait. In the next slot a link is busy from when the first of its dimension
 // comes, unless the last one comes so late that only its own blocks are left. What
-// other lanes hold up comes late for some whole lane.
+// other dimensions hold up comes late for some whole dimension.
 Picoseconds ExchangeTime(const Plan& plan) {
   std::vector<Exchanged> before;
   const auto latest = [&](int except) {
     Picoseconds time(0);
-    for (const Exchanged& lane : before) {
-      if (lane.index != except) time = std::max(time, lane.end);
+    for (const Exchanged& dimension : before) {
+      if (dimension.index != except) time = std::max(time, dimension.end);
     }
     return time;
   };
   for (const std::vector<Track>& tracks : TracksOf(plan)) {
     std::vector<Exchanged> now;
     for (const Track& track : tracks) {
-      const Lane& lane = track.loads[0].lane;
+      const Dimension& dimension = track.loads[0].dimension;
       const Picoseconds time = TimeOfTrack(plan, track);
-      if (lane.shape != Lane::Shape::kLine) {
+      if (dimension.shape != Dimension::Shape::kLine) {
         const Picoseconds end = latest(-1) + time;
         now.push_back({track.loads[0].index, end, end});
         continue;
@@ -266,10 +269,12 @@ Picoseconds ExchangeTime(const Plan& plan) {
       for (const Exchanged& lane_before : before) {
         if (lane_before.index == track.loads[0].index) first = std::max(first, lane_before.middle);
       }
-      const Picoseconds hop = plan.hop_latency * lane.hops;
-      const Picoseconds bytes = time - hop * (lane.n - 1);
-      const Picoseconds moved = std::max(first + bytes, latest(-1) + bytes / CeilDiv(lane.n, 2));
-      now.push_back({track.loads[0].index, moved + hop * (lane.n / 2), moved + hop * (lane.n - 1)});
+      const Picoseconds hop = plan.hop_latency * dimension.hops;
+      const Picoseconds bytes = time - hop * (dimension.n - 1);
+      const Picoseconds moved =
+          std::max(first + bytes, latest(-1) + bytes / CeilDiv(dimension.n, 2));
+      now.push_back(
+          {track.loads[0].index, moved + hop * (dimension.n / 2), moved + hop * (dimension.n - 1)});
     }
     if (!now.empty()) before = std::move(now);
   }
@@ -311,13 +316,13 @@ DeviceSteps SlottedSteps(const Plan& plan, const Position& position) {
   return all;
 }
 
-int64_t MemoryPasses(const Lane& lane, Way way, int64_t step, bool sums) {
+int64_t MemoryPasses(const Dimension& dimension, Way way, int64_t step, bool sums) {
   const int64_t sent = sums ? 2 : 1;
-  if (way != Way::kBoth || lane.shape == Lane::Shape::kSwitched) return 1 + sent;
-  if (lane.shape != Lane::Shape::kLine) return 2 * (1 + sent);
+  if (way != Way::kBoth || dimension.shape == Dimension::Shape::kSwitched) return 1 + sent;
+  if (dimension.shape != Dimension::Shape::kLine) return 2 * (1 + sent);
   int64_t most = 0;
-  for (int64_t before = 0; before < lane.n; ++before) {
-    const int64_t behind = lane.n - 1 - before;  // positions on this side and on that
+  for (int64_t before = 0; before < dimension.n; ++before) {
+    const int64_t behind = dimension.n - 1 - before;  // positions on this side and on that
     const int64_t in = (before > step ? 1 : 0) + (behind > step ? 1 : 0);
     const int64_t out =
         (before >= step && behind > 0 ? 1 : 0) + (behind >= step && before > 0 ? 1 : 0);

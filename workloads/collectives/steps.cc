@@ -5,21 +5,21 @@
 
 namespace tpusim::collectives {
 
-int64_t AtomsOf(const Pieces& pieces, int halves) {
-  int64_t atoms = pieces.half == kBothHalves ? halves : 1;
-  for (int lane = 0; lane < kMaxLanes; ++lane) {
-    if (!pieces.summed) atoms *= pieces.origin[lane].count;
-    atoms *= pieces.destination[lane].count;
+int64_t CountOf(const Chunks& chunks, int halves) {
+  int64_t chunk_bytes = chunks.half == kBothHalves ? halves : 1;
+  for (int dimension = 0; dimension < kMaxDimensions; ++dimension) {
+    if (!chunks.summed) chunk_bytes *= chunks.origin[dimension].count;
+    chunk_bytes *= chunks.destination[dimension].count;
   }
-  return atoms;
+  return chunk_bytes;
 }
 
 DeviceSteps Mirrored(const DeviceSteps& steps) {
   DeviceSteps mirrored(steps.rbegin(), steps.rend());
   for (DeviceStep& step : mirrored) {
     std::swap(step.sends, step.receives);
-    for (Move& move : step.sends) move.reduce = true;
-    for (Move& move : step.receives) move.reduce = true;
+    for (Transfer& transfer : step.sends) transfer.reduce = true;
+    for (Transfer& transfer : step.receives) transfer.reduce = true;
   }
   return mirrored;
 }

@@ -1,19 +1,18 @@
 // What one device does in a collective, step by step.
 //
-// A collective is played on lanes (lane.h). In a step a device sends moves to
-// some positions of its lanes and waits for moves that come in, sent in this step
-// or (Move::lasts) an earlier one; it goes on
-// to the next step when all of them have arrived. The steps say which pieces of
-// data a move carries, not only how many bytes: bodies are generated from the
-// bytes, and tests follow the pieces.
+// A collective runs over the dimensions of a group (dimension.h). In a step a device sends
+// transfers to some positions of its dimensions and waits for transfers that come in, sent in this
+// step or (Transfer::lasts) an earlier one; it goes on to the next step when all of them have
+// arrived. The steps say which chunks of data a transfer carries, not only how many bytes:
+// bodies are generated from the bytes, and tests follow the chunks.
 //
-// The data of a group is an array of atoms with the coordinates
-//   origin       position (one coordinate per lane) whose shard it is; for sums,
+// The data of a group is an array of chunks with the coordinates
+//   origin       position (one coordinate per dimension) whose shard it is; for sums,
 //                the position that owns the result
 //   destination  all-to-all only: the position that it is for
-//   colour       which of the k equal parts of every shard
+//   color        which of the k equal parts of every shard
 //   half         0 or 1, where a ring of even length halves shards
-// and a move carries boxes of them.
+// and a transfer carries boxes of them.
 #ifndef TPUSIM_WORKLOADS_COLLECTIVES_STEPS_H_
 #define TPUSIM_WORKLOADS_COLLECTIVES_STEPS_H_
 
@@ -26,12 +25,12 @@
 namespace tpusim::collectives {
 
 // The axes of the torus and, as two more, the devices of a chip and the slices.
-inline constexpr int kMaxLanes = configs::kMaxAxes + 2;
+inline constexpr int kMaxDimensions = configs::kMaxAxes + 2;
 inline constexpr int kCoreAxis = configs::kMaxAxes;
 inline constexpr int kSliceAxis = configs::kMaxAxes + 1;
-using Position = std::array<int64_t, kMaxLanes>;
+using Position = std::array<int64_t, kMaxDimensions>;
 
-// `count` coordinates from `first`, modulo the length of the lane.
+// `count` coordinates from `first`, modulo the length of the dimension.
 struct Range {
   int64_t first = 0, count = 1;
   auto operator<=>(const Range&) const = default;
@@ -39,39 +38,39 @@ struct Range {
 
 inline constexpr int kBothHalves = -1;
 
-struct Pieces {
-  std::array<Range, kMaxLanes> origin = {};
-  std::array<Range, kMaxLanes> destination = {};
-  int colour = 0;
+struct Chunks {
+  std::array<Range, kMaxDimensions> origin = {};
+  std::array<Range, kMaxDimensions> destination = {};
+  int color = 0;
   int half = kBothHalves;
-  // The pieces of all origins were added up on the way: they take the room of one.
+  // The chunks of all origins were added up on the way: they take the room of one.
   bool summed = false;
 };
 
-// Number of atoms, where a shard of one colour has `halves` (1 or 2).
-int64_t AtomsOf(const Pieces& pieces, int halves);
+// Number of chunks, where a shard of one color has `halves` (1 or 2).
+int64_t CountOf(const Chunks& chunks, int halves);
 
 // One transfer, seen from one of its ends.
-struct Move {
-  int lane = 0;
+struct Transfer {
+  int dimension = 0;
   // Of the other end, relative to this one. +1 and -1 on a ring of two lead to
   // the same position over different links.
   int64_t delta = 0;
-  // Second of two equally short routes; see Lane::Shape::kScattered.
+  // Second of two equally short routes; see Dimension::Shape::kScattered.
   bool other_way = false;
   bool reduce = false;  // the receiver adds it to what it has
   // It is awaited so many steps after the one in which it is sent; the same at both ends.
   int lasts = 0;
-  std::vector<Pieces> pieces;
+  std::vector<Chunks> chunks;
 };
 
 struct DeviceStep {
-  std::vector<Move> sends, receives;
+  std::vector<Transfer> sends, receives;
 };
 using DeviceSteps = std::vector<DeviceStep>;
 
-// The collective backwards: who received sends, last step first, and receivers
-// add. A broadcast tree becomes the reduction tree of the same shape: an
+// The collective backwards: receivers send, last step first, and who sent
+// adds. A broadcast tree becomes the reduction tree of the same shape: an
 // all-gather becomes the reduce-scatter that sums every contribution once.
 DeviceSteps Mirrored(const DeviceSteps& steps);
 

@@ -1,4 +1,4 @@
-#include "workloads/collectives/weighted_colours.h"
+#include "workloads/collectives/weighted_colors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,12 +10,12 @@
 namespace tpusim::collectives {
 namespace {
 
-// Colours of less than a thousandth are not worth their messages.
+// Colors of less than a thousandth are not worth their messages.
 constexpr double kLeastShare = 1e-3;
 // Times are compared for shards of this size; any other would do.
 constexpr Bytes kSample(1 << 20);
 
-// One way to take the lanes.
+// One way to take the dimensions.
 struct Course {
   std::vector<int> order, slots;
   std::vector<double> times;  // of the phases, if it carried everything
@@ -25,14 +25,15 @@ struct Course {
 double PhaseTime(const Plan& plan, const std::vector<int>& order, size_t phase) {
   Plan one = plan;
   one.orders = {order};
-  Lane lane = one.LaneAt(0, phase);
-  lane.dcn_latency = Picoseconds(0);
+  Dimension dimension = one.DimensionAt(0, phase);
+  dimension.dcn_latency = Picoseconds(0);
   if (plan.kind == CollectiveKind::kAllToAll) {
-    return ToSeconds(AllToAllTime(lane, kSample * (plan.members() / lane.n), Picoseconds(0)));
+    return ToSeconds(
+        AllToAllTime(dimension, kSample * (plan.members() / dimension.n), Picoseconds(0)));
   }
   int64_t held = 1;
-  for (size_t i = 0; i < phase; ++i) held *= plan.lanes[order[i]].n;
-  return ToSeconds(AllGatherTime(lane, kSample * held, Picoseconds(0)));
+  for (size_t i = 0; i < phase; ++i) held *= plan.dimensions[order[i]].n;
+  return ToSeconds(AllGatherTime(dimension, kSample * held, Picoseconds(0)));
 }
 
 // Every choice of `count` numbers below `limit`, ascending.
@@ -52,7 +53,7 @@ std::vector<std::vector<int>> Choices(int count, int limit) {
 
 std::vector<Course> AllCourses(const Plan& plan, int slots) {
   std::vector<Course> courses;
-  std::vector<int> order(plan.lanes.size());
+  std::vector<int> order(plan.dimensions.size());
   std::iota(order.begin(), order.end(), 0);
   const auto choices = Choices(static_cast<int>(order.size()), slots);
   do {
@@ -79,19 +80,19 @@ std::vector<int64_t> WholeWeights(const std::vector<double>& shares) {
 
 }  // namespace
 
-Plan WeightedPlan(CollectiveKind kind, const std::vector<Lane>& lanes, int slots) {
+Plan WeightedPlan(CollectiveKind kind, const std::vector<Dimension>& dimensions, int slots) {
   Plan plan;
   plan.kind = kind;
-  plan.lanes = lanes;
+  plan.dimensions = dimensions;
   const std::vector<Course> courses = AllCourses(plan, slots);
-  std::vector<std::vector<double>> loads;  // per course, one for each slot and lane
+  std::vector<std::vector<double>> loads;  // per course, one for each slot and dimension
   for (const Course& course : courses) {
-    std::vector<double>& load = loads.emplace_back(slots * lanes.size());
+    std::vector<double>& load = loads.emplace_back(slots * dimensions.size());
     for (size_t phase = 0; phase < course.order.size(); ++phase) {
-      load[course.slots[phase] * lanes.size() + course.order[phase]] = course.times[phase];
+      load[course.slots[phase] * dimensions.size() + course.order[phase]] = course.times[phase];
     }
   }
-  const std::vector<double> solved = LeastSumOfMaxima(loads, static_cast<int>(lanes.size()));
+  const std::vector<double> solved = LeastSumOfMaxima(loads, static_cast<int>(dimensions.size()));
   std::vector<double> shares;
   for (size_t i = 0; i < courses.size(); ++i) {
     if (solved[i] < kLeastShare) continue;
@@ -103,21 +104,22 @@ Plan WeightedPlan(CollectiveKind kind, const std::vector<Lane>& lanes, int slots
   return plan;
 }
 
-std::vector<Plan> WeightedPlans(CollectiveKind kind, const std::vector<Lane>& lanes,
+std::vector<Plan> WeightedPlans(CollectiveKind kind, const std::vector<Dimension>& dimensions,
                                 BytesPerSecond memory) {
-  const bool alike = std::all_of(lanes.begin(), lanes.end(), [&](const Lane& lane) {
-    return lane.SameSpeed(lanes[0]) && lane.closes_after == 0;
-  });
-  if (lanes.size() < 2 || alike) return {};
+  const bool alike =
+      std::all_of(dimensions.begin(), dimensions.end(), [&](const Dimension& dimension) {
+        return dimension.SameSpeed(dimensions[0]) && dimension.closes_after == 0;
+      });
+  if (dimensions.size() < 2 || alike) return {};
   const bool sums = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
   double needed = 0;
-  for (const Lane& lane : lanes) {
-    needed +=
-        lane.rate.value() * static_cast<double>(MemoryPasses(lane, Way::kBoth, /*step=*/0, sums));
+  for (const Dimension& dimension : dimensions) {
+    needed += dimension.rate.value() *
+              static_cast<double>(MemoryPasses(dimension, Way::kBoth, /*step=*/0, sums));
   }
   if (memory.value() > 0 && needed > memory.value()) return {};
-  const int least = static_cast<int>(lanes.size());
-  return {WeightedPlan(kind, lanes, least + 1), WeightedPlan(kind, lanes, least + 3)};
+  const int least = static_cast<int>(dimensions.size());
+  return {WeightedPlan(kind, dimensions, least + 1), WeightedPlan(kind, dimensions, least + 3)};
 }
 
 }  // namespace tpusim::collectives

@@ -20,10 +20,10 @@ class ChipCostModel : public CostModel {
 
   // The target must live as long.
   ChipCostModel(const target::Target& target, std::vector<int64_t> device_of_partition,
-                collectives::AlgorithmWishes wishes, Trips trips)
+                collectives::AlgorithmOverrides overrides, Trips trips)
       : target_(target),
         kernels_(target),
-        collectives_(target.config(), std::move(device_of_partition), std::move(wishes)),
+        collectives_(target.config(), std::move(device_of_partition), std::move(overrides)),
         trips_(std::move(trips)) {}
 
   absl::StatusOr<Work> WorkOf(const hlo::Instruction& instruction) override;

@@ -59,7 +59,7 @@ absl::StatusOr<const CollectiveDecisions::Entry*> CollectiveDecisions::Find(
       entry.request.forms = placed->forms;
     }
     ASSIGN_OR_RETURN(entry.decision,
-                     collectives::DecideCollective(config_, entry.request, wishes_));
+                     collectives::DecideCollective(config_, entry.request, overrides_));
   }
   return &entry;
 }

@@ -24,10 +24,10 @@ class CollectiveDecisions {
  public:
   // The configuration must live as long.
   CollectiveDecisions(const configs::Config& config, std::vector<int64_t> device_of_partition,
-                      collectives::AlgorithmWishes wishes = {})
+                      collectives::AlgorithmOverrides overrides = {})
       : config_(config),
         device_of_partition_(std::move(device_of_partition)),
-        wishes_(std::move(wishes)) {}
+        overrides_(std::move(overrides)) {}
 
   const configs::Config& config() const { return config_; }
   const std::vector<int64_t>& device_of_partition() const { return device_of_partition_; }
@@ -51,7 +51,7 @@ class CollectiveDecisions {
 
   const configs::Config& config_;
   const std::vector<int64_t> device_of_partition_;
-  const collectives::AlgorithmWishes wishes_;
+  const collectives::AlgorithmOverrides overrides_;
   std::map<std::string, Entry> entries_;
   std::map<std::string, PlacedGroups> placed_;  // by what makes groups
 };

@@ -22,7 +22,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 // A KernelCost message as text, so that an instruction can carry it.
-constexpr char kStated[] = "tpusim.kernel_cost";
+constexpr char kCostAttribute[] = "tpusim.kernel_cost";
 // A sentence: why there is none.
 constexpr char kUnpriced[] = "tpusim.kernel_unpriced";
 
@@ -66,7 +66,7 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
 }
 
 // Adds `kernel`, with its loops, `times` to the sum; false if a sum is impossibly large
-// or a figure negative. Loops that nobody states the count of go to `open`.
+// or a figure negative. Loops of unknown count go to `open`.
 bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips& trips,
               tpusim::KernelCost* sum, std::vector<const tpusim::KernelLoop*>* open) {
   bool fits = true;
@@ -152,9 +152,8 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
   return cost;
 }
 
-absl::StatusOr<StatedCost> StatedCostOf(const tpusim::KernelCost& kernel,
-                                        const KernelTrips& trips) {
-  StatedCost stated{kernel.name(), CustomCost{}, kernel.unpriced()};
+absl::StatusOr<NamedCost> NamedCostOf(const tpusim::KernelCost& kernel, const KernelTrips& trips) {
+  NamedCost stated{kernel.name(), CustomCost{}, kernel.unpriced()};
   if (!stated.unpriced.empty()) return stated;
   tpusim::KernelCost sum = kernel;
   if (kernel.loops_size() > 0) {
@@ -182,7 +181,7 @@ absl::StatusOr<StatedCost> StatedCostOf(const tpusim::KernelCost& kernel,
 }
 
 std::string UnpricedReason(const Instruction& call) {
-  if (hlo::FrontendAttribute(call, kStated)) return "";
+  if (hlo::FrontendAttribute(call, kCostAttribute)) return "";
   return hlo::FrontendAttribute(call, kUnpriced).value_or("");
 }
 
@@ -190,7 +189,7 @@ std::vector<std::string> FreeHostCallbacks(const hlo::Module& module) {
   std::vector<std::string> lines;
   for (const hlo::Computation* computation : module.PostOrder()) {
     for (const Instruction* i : computation->instructions()) {
-      if (!hlo::IsHostCallback(*i) || hlo::FrontendAttribute(*i, kStated)) continue;
+      if (!hlo::IsHostCallback(*i) || hlo::FrontendAttribute(*i, kCostAttribute)) continue;
       lines.push_back(fmt::format(
           "{} waits for the host, which is taken to cost the device no time (--kernel-cost "
           "{}=FLOPS,BYTES)",
@@ -201,11 +200,11 @@ std::vector<std::string> FreeHostCallbacks(const hlo::Module& module) {
 }
 
 absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
-  if (const auto stated = hlo::FrontendAttribute(call, kStated)) {
+  if (const auto stated = hlo::FrontendAttribute(call, kCostAttribute)) {
     tpusim::KernelCost message;
     if (!google::protobuf::TextFormat::ParseFromString(*stated, &message)) {
       return UserError(fmt::format("{}: its attribute {} is no KernelCost: '{}'", call.Describe(),
-                                   kStated, *stated));
+                                   kCostAttribute, *stated));
     }
     return CostOf(message);
   }
@@ -224,7 +223,7 @@ absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
       reason.empty() ? "it" : "the whole cost", call.name()));
 }
 
-std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs) {
+std::vector<int64_t> SetCustomCosts(hlo::Module& module, const std::vector<NamedCost>& costs) {
   std::vector<int64_t> uses(costs.size(), 0);
   if (costs.empty()) return uses;
   for (hlo::Computation* computation : module.computations()) {
@@ -232,13 +231,13 @@ std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<Sta
       if (i->opcode() != Opcode::kCustomCall) continue;
       const std::string kernel = hlo::FrontendAttribute(*i, "kernel_name").value_or("");
       for (size_t n = 0; n < costs.size(); ++n) {
-        const StatedCost& stated = costs[n];
+        const NamedCost& stated = costs[n];
         const auto matches = [&](const std::string& name) {
           return !name.empty() && fnmatch(stated.name.c_str(), name.c_str(), 0) == 0;
         };
         if (!matches(i->name()) && !matches(kernel) && !matches(LastOf(i->op_name()))) continue;
         if (stated.unpriced.empty()) {
-          hlo::SetFrontendAttribute(i, kStated, MessageOf(stated.cost).ShortDebugString());
+          hlo::SetFrontendAttribute(i, kCostAttribute, MessageOf(stated.cost).ShortDebugString());
         } else {
           hlo::SetFrontendAttribute(i, kUnpriced, stated.unpriced);
         }

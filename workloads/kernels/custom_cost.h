@@ -2,7 +2,7 @@
 //
 // A custom call says nothing about its work. Three sources, first match wins:
 // what the user or the exporter stated (written onto the instruction by
-// StateCustomCosts), the cost estimate that a Pallas kernel carries in its
+// SetCustomCosts), the cost estimate that a Pallas kernel carries in its
 // backend_config, and nothing: then there is no rule. Only a call of the host costs
 // the device nothing unless it is stated, and the report says so.
 #ifndef TPUSIM_WORKLOADS_KERNELS_CUSTOM_COST_H_
@@ -57,7 +57,7 @@ struct CustomCost {
 // arrays do not know.
 absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel);
 
-struct StatedCost {
+struct NamedCost {
   std::string name;  // of an instruction or of a Pallas kernel; may be a glob
   CustomCost cost;
   // Why there is no cost, and what would give one: "its loop f/loop.0 depends on data;
@@ -65,12 +65,12 @@ struct StatedCost {
   std::string unpriced = "";
 };
 
-// The count of a loop inside a kernel; nullopt: nobody states it.
+// The count of a loop inside a kernel; nullopt: unknown.
 using KernelTrips = std::function<std::optional<int64_t>(const tpusim::KernelLoop& loop)>;
 
 // What a workload says of a kernel, loops included. Without the count of all its loops
 // the kernel is unpriced. Errors: as CostOf.
-absl::StatusOr<StatedCost> StatedCostOf(const tpusim::KernelCost& kernel, const KernelTrips& trips);
+absl::StatusOr<NamedCost> NamedCostOf(const tpusim::KernelCost& kernel, const KernelTrips& trips);
 
 // Error (no rule): no cost is known; the message says how to state one.
 absl::StatusOr<CustomCost> CustomCostOf(const hlo::Instruction& custom_call);
@@ -81,9 +81,9 @@ Flops MatrixFlops(const CustomCost& cost, const target::Target& target);
 // Writes costs onto the custom calls whose instruction name, kernel name or last
 // part of the scope matches; the first match wins. Returns how many calls each of
 // `costs` is written to.
-std::vector<int64_t> StateCustomCosts(hlo::Module& module, const std::vector<StatedCost>& costs);
+std::vector<int64_t> SetCustomCosts(hlo::Module& module, const std::vector<NamedCost>& costs);
 
-// Why StateCustomCosts found no cost for the call; empty if it did, or was not asked.
+// Why SetCustomCosts found no cost for the call; empty if it did, or was not asked.
 std::string UnpricedReason(const hlo::Instruction& custom_call);
 
 // A line for every reachable call of the host that is taken to cost the device nothing.

@@ -1,5 +1,5 @@
 // Opaque kernels: what a Pallas kernel or another custom call costs has been
-// written on the instruction (custom_cost.h) by whoever knew it.
+// written on the instruction (custom_cost.h), by the exporter or the user.
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ double RowsFed(const CustomProduct& p, const configs::MxuParams& mxu) {
 }
 
 // The products of one of so many steps. The arrays take one kind at a time: the one that takes
-// longest stands for all, as often as all of them take.
+// longest counts for all, as often as all of them take.
 isa::MxuWork ProductsOfStep(const std::vector<CustomProduct>& products, int64_t steps,
                             const configs::MxuParams& mxu) {
   double all = 0, most = 0;

@@ -1,4 +1,4 @@
-// What a gather or scatter touches of its operand.
+// What a gather or scatter accesses of its operand.
 #ifndef TPUSIM_WORKLOADS_KERNELS_INDEX_COST_H_
 #define TPUSIM_WORKLOADS_KERNELS_INDEX_COST_H_
 

@@ -15,7 +15,7 @@
 
 namespace tpusim::kernels {
 
-// How an instruction touches one of its operands.
+// How an instruction accesses one of its operands.
 enum class Access {
   kElements,     // where its own elements come from
   kSlice,        // a part of its own shape

@@ -14,9 +14,9 @@ namespace tpusim::lowering {
 using hlo::Instruction;
 
 absl::StatusOr<BranchChoice> ChooseBranch(const Instruction& conditional, int64_t partition,
-                                          const StatedBranches& stated) {
+                                          const BranchOverrides& overrides) {
   const auto branches = static_cast<int64_t>(conditional.called().size());
-  for (const auto& [pattern, choice] : stated) {
+  for (const auto& [pattern, choice] : overrides) {
     if (fnmatch(pattern.c_str(), conditional.name().c_str(), 0) != 0) continue;
     if (choice == "longest") return BranchChoice{std::nullopt, true};
     const bool digits = !choice.empty() && choice.size() < 9 &&

@@ -1,6 +1,6 @@
 // Which branch of a conditional a device takes.
 //
-// What the user states wins. Otherwise a predicate that depends on nothing but
+// What the user says wins. Otherwise a predicate that depends on nothing but
 // the partition id is evaluated, device by device. Anything else is data: then
 // the longest branch is assumed, and the assumption is listed.
 #ifndef TPUSIM_WORKLOADS_LOWERING_BRANCHES_H_
@@ -18,16 +18,16 @@
 namespace tpusim::lowering {
 
 // "NAME=k" or "NAME=longest"; NAME is a conditional's name or a glob.
-using StatedBranches = std::vector<std::pair<std::string, std::string>>;
+using BranchOverrides = std::vector<std::pair<std::string, std::string>>;
 
 struct BranchChoice {
   std::optional<int32_t> taken;  // nullopt: the longest
-  bool stated = false;           // by the user
+  bool overridden = false;       // by the user
 };
 
-// Error: a stated branch that the conditional does not have.
+// Error: an override by a branch that the conditional does not have.
 absl::StatusOr<BranchChoice> ChooseBranch(const hlo::Instruction& conditional, int64_t partition,
-                                          const StatedBranches& stated);
+                                          const BranchOverrides& overrides);
 
 }  // namespace tpusim::lowering
 

@@ -291,18 +291,18 @@ class Lowering {
     const Computation* longest = LongestBranch(i, lengths);
     const auto index = static_cast<int32_t>(
         std::find(i.called().begin(), i.called().end(), longest) - i.called().begin());
-    bool assumed = false, stated = false;
+    bool assumed = false, overridden = false;
     for (size_t p = 0; p < input_.collectives->device_of_partition().size(); ++p) {
       ASSIGN_OR_RETURN(const BranchChoice choice,
                        ChooseBranch(i, static_cast<int64_t>(p), input_.branches));
       branch.taken.push_back(choice.taken.value_or(index));
       assumed = assumed || !choice.taken;
-      stated = stated || choice.stated;
+      overridden = overridden || choice.overridden;
     }
-    if (assumed || stated) {
+    if (assumed || overridden) {
       program_.info.assumptions.push_back(
           fmt::format("{} takes branch {}{}", i.Describe(), branch.taken.front(),
-                      stated ? ", as stated" : ", the longest: its predicate is data"));
+                      overridden ? ", as stated" : ", the longest: its predicate is data"));
     }
     return absl::OkStatus();
   }
@@ -468,7 +468,7 @@ class Lowering {
       } else if (op.what == Execution::kCall) {
         RETURN_IF_ERROR(SumTotals(*i->called()[0], times));
       } else if (op.what == Execution::kBranch) {
-        // What partition 0 does stands for all.
+        // What partition 0 does counts for all.
         const int32_t taken = branches_[op.branch].taken.front();
         RETURN_IF_ERROR(SumTotals(*i->called()[taken], times));
       }

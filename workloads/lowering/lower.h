@@ -33,7 +33,7 @@ struct LoweringInput {
   kernels::KernelLibrary* kernels = nullptr;
   CollectiveLibrary* collectives = nullptr;  // knows where the partitions run
   std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;
-  StatedBranches branches;
+  BranchOverrides branches;
 };
 
 // Fills programs, routes, flags, tokens and the program's ops, collectives,

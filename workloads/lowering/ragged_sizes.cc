@@ -37,12 +37,12 @@ absl::Status Mismatch(const Instruction& i, size_t given, const std::string& wan
 }
 
 // Shares of `rows`, rounded so that their sum is rounded as well.
-Sizes InRows(const StatedSizes& stated, int64_t rows) {
+Sizes InRows(const RaggedOverride& entry, int64_t rows) {
   Sizes sizes;
   double end = 0;
   int64_t taken = 0;
-  for (const double share : stated.sizes) {
-    end += stated.shares ? share * static_cast<double>(rows) : share;
+  for (const double share : entry.sizes) {
+    end += entry.shares ? share * static_cast<double>(rows) : share;
     const auto until = static_cast<int64_t>(std::llround(end));
     sizes.push_back(until - taken);
     taken = until;
@@ -69,14 +69,14 @@ Sizes OnDevice(const Sizes& sizes, int64_t rows, int64_t row_block, int64_t held
   return own;
 }
 
-absl::StatusOr<Sizes> SizesOfDot(const Instruction& dot, const StatedSizes& stated) {
+absl::StatusOr<Sizes> SizesOfDot(const Instruction& dot, const RaggedOverride& entry) {
   const int64_t held = dot.operand(2)->shape().ElementCount();
   const int64_t rows = RowsOf(dot);
-  const auto given = static_cast<int64_t>(stated.sizes.size());
+  const auto given = static_cast<int64_t>(entry.sizes.size());
   if (held == 0 || given % held != 0) {
-    return Mismatch(dot, stated.sizes.size(), fmt::format("{} groups on a device", held));
+    return Mismatch(dot, entry.sizes.size(), fmt::format("{} groups on a device", held));
   }
-  const Sizes sizes = InRows(stated, rows);
+  const Sizes sizes = InRows(entry, rows);
   const int64_t blocks = std::max<int64_t>(1, CeilDiv(Sum(sizes), std::max<int64_t>(1, rows)));
   constexpr int64_t kMostBlocks = 1 << 16;
   if (blocks > kMostBlocks) {
@@ -94,16 +94,16 @@ absl::StatusOr<Sizes> SizesOfDot(const Instruction& dot, const StatedSizes& stat
 }
 
 absl::StatusOr<Sizes> SizesOfExchange(const Instruction& exchange, int64_t partitions,
-                                      const StatedSizes& stated) {
+                                      const RaggedOverride& entry) {
   // One size per update; a member may be sent several, one after the other.
   const int64_t updates = exchange.operand(3)->shape().ElementCount();
   ASSIGN_OR_RETURN(const auto groups, hlo::ReplicaGroups(exchange, partitions));
   const int64_t members = groups.empty() ? updates : static_cast<int64_t>(groups[0].size());
-  const auto given = static_cast<int64_t>(stated.sizes.size());
+  const auto given = static_cast<int64_t>(entry.sizes.size());
   if (given != members && given != updates) {
-    return Mismatch(exchange, stated.sizes.size(), fmt::format("{} members in a group", members));
+    return Mismatch(exchange, entry.sizes.size(), fmt::format("{} members in a group", members));
   }
-  const Sizes sizes = InRows(stated, RowsOf(exchange));
+  const Sizes sizes = InRows(entry, RowsOf(exchange));
   if (Sum(sizes) > RowsOf(exchange)) {
     return UserError(fmt::format("--ragged {}: sizes add up to {} rows; {} has {} on a device",
                                  exchange.name(), Sum(sizes), exchange.Describe(),
@@ -114,7 +114,7 @@ absl::StatusOr<Sizes> SizesOfExchange(const Instruction& exchange, int64_t parti
   return of_member;
 }
 
-// The assumption about operations that nothing was stated about.
+// The assumption about operations that nothing was given about.
 std::string AllEqual(const std::vector<const Instruction*>& unstated) {
   constexpr size_t kNamed = 3;
   std::string names;
@@ -128,13 +128,13 @@ std::string AllEqual(const std::vector<const Instruction*>& unstated) {
 
 }  // namespace
 
-std::optional<StatedSizes> ParseStatedSizes(const std::string& text) {
+std::optional<RaggedOverride> ParseRaggedOverride(const std::string& text) {
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) return std::nullopt;
-  StatedSizes stated;
-  stated.name = text.substr(0, equals);
+  RaggedOverride entry;
+  entry.name = text.substr(0, equals);
   const std::string list = text.substr(equals + 1);
-  if (list == "uniform") return stated;
+  if (list == "uniform") return entry;
   double sum = 0;
   for (size_t at = 0; at <= list.size();) {
     const size_t comma = std::min(list.find(',', at), list.size());
@@ -144,37 +144,38 @@ std::optional<StatedSizes> ParseStatedSizes(const std::string& text) {
         std::count(item.begin(), item.end(), '.') > 1 || item == ".") {
       return std::nullopt;
     }
-    stated.shares |= item.find('.') != std::string::npos;
-    stated.sizes.push_back(std::stod(item));
-    sum += stated.sizes.back();
+    entry.shares |= item.find('.') != std::string::npos;
+    entry.sizes.push_back(std::stod(item));
+    sum += entry.sizes.back();
     at = comma + 1;
   }
   // Shares of a third each may add up to a little more than all.
-  if (sum > (stated.shares ? 1 + 1e-3 : 9e15)) return std::nullopt;
-  if (sum > 1 && stated.shares) {
-    for (double& size : stated.sizes) size /= sum;
+  if (sum > (entry.shares ? 1 + 1e-3 : 9e15)) return std::nullopt;
+  if (sum > 1 && entry.shares) {
+    for (double& size : entry.sizes) size /= sum;
   }
-  return stated;
+  return entry;
 }
 
-absl::StatusOr<RaggedNotes> StateRaggedSizes(hlo::Module& module, int64_t partitions,
-                                             const std::vector<StatedSizes>& stated) {
+absl::StatusOr<RaggedNotes> SetRaggedSizes(hlo::Module& module, int64_t partitions,
+                                           const std::vector<RaggedOverride>& overrides) {
   RaggedNotes notes;
   std::vector<const Instruction*> unstated;
   std::vector<std::string> names;
-  std::vector<bool> used(stated.size(), false);
+  std::vector<bool> used(overrides.size(), false);
   for (hlo::Computation* computation : module.computations()) {
     for (Instruction* i : computation->instructions()) {
       if (!IsRagged(*i)) continue;
       names.push_back(i->name());
-      const auto match = std::find_if(stated.begin(), stated.end(), [&](const StatedSizes& s) {
-        return fnmatch(s.name.c_str(), i->name().c_str(), 0) == 0;
-      });
-      if (match == stated.end()) {
+      const auto match =
+          std::find_if(overrides.begin(), overrides.end(), [&](const RaggedOverride& s) {
+            return fnmatch(s.name.c_str(), i->name().c_str(), 0) == 0;
+          });
+      if (match == overrides.end()) {
         unstated.push_back(i);
         continue;
       }
-      used[match - stated.begin()] = true;
+      used[match - overrides.begin()] = true;
       if (match->sizes.empty()) {
         notes.assumptions.push_back(
             fmt::format("the groups of {} are equally large, as stated", i->Describe()));
@@ -193,10 +194,10 @@ absl::StatusOr<RaggedNotes> StateRaggedSizes(hlo::Module& module, int64_t partit
     }
   }
   if (!unstated.empty()) notes.assumptions.push_back(AllEqual(unstated));
-  for (size_t n = 0; n < stated.size(); ++n) {
+  for (size_t n = 0; n < overrides.size(); ++n) {
     if (used[n]) continue;
     notes.warnings.push_back(fmt::format(
-        "--ragged {} has no effect: {}", stated[n].name,
+        "--ragged {} has no effect: {}", overrides[n].name,
         names.empty() ? "the program has no ragged operation"
                       : fmt::format("its ragged operations are {}", fmt::join(names, ", "))));
   }

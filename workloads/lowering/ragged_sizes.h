@@ -3,8 +3,8 @@
 // A ragged dot multiplies runs of rows by a matrix each; a ragged all-to-all
 // sends every member of its group a run of rows. How long the runs are is only
 // known when the program runs. By default all are equal, and the assumption is
-// listed; the user can state them. They are written onto the instruction, and
-// whoever prices it reads them there.
+// listed; the user can give them. They are written onto the instruction, where
+// costs and the lowering read them.
 #ifndef TPUSIM_WORKLOADS_LOWERING_RAGGED_SIZES_H_
 #define TPUSIM_WORKLOADS_LOWERING_RAGGED_SIZES_H_
 
@@ -19,7 +19,7 @@
 namespace tpusim::lowering {
 
 // `sizes` are rows, or shares of all rows if `shares` is set; none: all equal.
-struct StatedSizes {
+struct RaggedOverride {
   std::string name;  // of an instruction; may be a glob
   std::vector<double> sizes;
   bool shares = false;
@@ -27,24 +27,24 @@ struct StatedSizes {
 
 // "NAME=s0,s1,...": rows, or shares of them if one has a decimal point; or
 // "NAME=uniform". nullopt: none of these.
-std::optional<StatedSizes> ParseStatedSizes(const std::string& text);
+std::optional<RaggedOverride> ParseRaggedOverride(const std::string& text);
 
 struct RaggedNotes {
   std::vector<std::string> assumptions;
-  std::vector<std::string> warnings;  // statements that no operation matches
+  std::vector<std::string> warnings;  // overrides that no operation matches
 };
 
 // Writes sizes onto the ragged operations of a per-device module; the first
-// statement that matches wins.
+// override that matches wins.
 //
 // Sizes of a ragged dot are those of the whole program. Where its groups or its
-// rows are divided among devices, the one with most rows to multiply stands for
-// all, as everybody waits for it. Sizes of a ragged all-to-all are what each
+// rows are divided among devices, the one with most rows to multiply counts for
+// all, as the others wait for it. Sizes of a ragged all-to-all are what each
 // device sends to the members of its group.
 //
 // Errors: another number of sizes than groups; more rows than there are.
-absl::StatusOr<RaggedNotes> StateRaggedSizes(hlo::Module& module, int64_t partitions,
-                                             const std::vector<StatedSizes>& stated);
+absl::StatusOr<RaggedNotes> SetRaggedSizes(hlo::Module& module, int64_t partitions,
+                                           const std::vector<RaggedOverride>& overrides);
 
 }  // namespace tpusim::lowering
 

@@ -24,7 +24,7 @@ struct RemoteDma {
   std::string assumption;
 };
 
-// None where the instruction sends nothing, or there is nobody else. Errors: as
+// None where the instruction sends nothing, or there is no other device. Errors: as
 // CustomCostOf.
 absl::StatusOr<std::optional<RemoteDma>> RemoteDmaOf(
     const hlo::Instruction& kernel, const configs::Config& config,

@@ -22,7 +22,7 @@ constexpr MemorySpace kSpaces[] = {
      [](const ChipParams& chip) {
        return timing::DeviceMemoryOf(isa::MemorySpace::kCmem).capacity(chip);
      }},
-    // As large as anybody needs.
+    // As large as needed.
     {hlo::kHostSpace, "host memory", isa::MemorySpace::kHost, false,
      [](const ChipParams&) { return Bytes(0); }},
 };

@@ -31,7 +31,7 @@ TEST(SyncFlags, AWaiterGoesOnWhenItsCountIsReached) {
   flags.Raise(0, 1);
   EXPECT_EQ(stream.reached, 1);
   EXPECT_EQ(flags.count(0), 0);
-  flags.Raise(0, 1);  // nobody waits any more
+  flags.Raise(0, 1);  // no stream waits any more
   EXPECT_EQ(stream.reached, 1);
   EXPECT_EQ(flags.count(0), 1);
 }

@@ -1,4 +1,4 @@
-// Flows in time: what starts, what ends when, and what the books say. Every
+// Flows in time: what starts, what ends when, and what the counters say. Every
 // test opens with its system of inequalities and the times worked out by hand.
 #include "models/flow/network.h"
 
@@ -164,7 +164,7 @@ TEST(Network, AChangeIsSolvedOnlyAsFarAsItReaches) {
   // A ring of 64 memories of 100 B/ps. Each sends to the next over a link of 20 and
   // has a stream of its own, which gets what is left: 100 - 20 - 20 = 60. All memories
   // are full, so all 128 flows hang together. One more stream on memory 7 shares its
-  // 60: the two there get 30, and nobody else changes; solved are the four flows on
+  // 60: the two there get 30, and no other changes; solved are the four flows on
   // memory 7.
   Network net;
   std::vector<ResourceId> memories, links;
@@ -214,7 +214,7 @@ TEST(Network, AResourceThatCannotBeFilledCouplesNothing) {
   net.Solve(Picoseconds(1));
   EXPECT_EQ(net.statistics().flows_solved, 5);
   EXPECT_DOUBLE_EQ(net.Rate(hbm), 5 * 45e9);
-  // Its end touches nobody either.
+  // Its end changes no other either.
   EXPECT_EQ(net.Advance(Picoseconds(10'001)).size(), 1);
   net.Solve(Picoseconds(10'001));
   EXPECT_EQ(net.statistics().flows_solved, 5);

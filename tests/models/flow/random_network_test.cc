@@ -62,7 +62,7 @@ std::vector<double> Reference(const System& s) {
 }
 
 // The definition: no resource above its capacity, no flow above its cap, and
-// every flow is at its cap or crosses a full resource on which nobody is faster.
+// every flow is at its cap or crosses a full resource on which no flow is faster.
 std::string Violation(const System& s, const std::vector<double>& rate) {
   constexpr double kEps = 1e-9;
   const size_t flows = s.cap.size(), resources = s.capacity.size();

@@ -7,7 +7,7 @@
 namespace tpusim::timing {
 namespace {
 
-LaneTiming Lane(int64_t n) { return {n, BytesPerSecond(1e9), Microseconds(1)}; }
+DimensionTiming Dimension(int64_t n) { return {n, BytesPerSecond(1e9), Microseconds(1)}; }
 
 TEST(CollectiveTimingTest, EffectiveRateDependsOnTheAxis) {
   configs::IciParams ici;
@@ -20,31 +20,31 @@ TEST(CollectiveTimingTest, EffectiveRateDependsOnTheAxis) {
 
 TEST(CollectiveTimingTest, RingAllGather) {
   // 16: 7 shards and a half one, 8 steps: 7.5 * 1000 ns + 8 us.
-  EXPECT_EQ(RingAllGather(Bytes(1000), Lane(16)), Nanoseconds(15500));
+  EXPECT_EQ(RingAllGather(Bytes(1000), Dimension(16)), Nanoseconds(15500));
   // 5: two shards each way in two steps.
-  EXPECT_EQ(RingAllGather(Bytes(1000), Lane(5)), Nanoseconds(4000));
+  EXPECT_EQ(RingAllGather(Bytes(1000), Dimension(5)), Nanoseconds(4000));
   // 2: two halves at once.
-  EXPECT_EQ(RingAllGather(Bytes(1000), Lane(2)), Nanoseconds(1500));
+  EXPECT_EQ(RingAllGather(Bytes(1000), Dimension(2)), Nanoseconds(1500));
 }
 
 TEST(CollectiveTimingTest, LineAllGather) {
-  EXPECT_EQ(LineAllGather(Bytes(1000), Lane(4)), Nanoseconds(6000));
-  EXPECT_EQ(LineAllGather(Bytes(1000), Lane(1)), Picoseconds(0));
+  EXPECT_EQ(LineAllGather(Bytes(1000), Dimension(4)), Nanoseconds(6000));
+  EXPECT_EQ(LineAllGather(Bytes(1000), Dimension(1)), Picoseconds(0));
 }
 
 TEST(CollectiveTimingTest, RingAllToAll) {
   // 4: step 1 moves the neighbour's block and half the antipode's, step 2 the
   // half: 1.5 + 0.5 = 16/8 blocks.
-  EXPECT_EQ(RingAllToAll(Bytes(1000), Lane(4)), Nanoseconds(4000));
+  EXPECT_EQ(RingAllToAll(Bytes(1000), Dimension(4)), Nanoseconds(4000));
   // 5: 2 + 1 = 24/8 blocks in two steps.
-  EXPECT_EQ(RingAllToAll(Bytes(1000), Lane(5)), Nanoseconds(5000));
+  EXPECT_EQ(RingAllToAll(Bytes(1000), Dimension(5)), Nanoseconds(5000));
 }
 
 TEST(CollectiveTimingTest, LineAllToAll) {
   // 4: two and two devices, four pairs over the middle; 3 hops at most.
-  EXPECT_EQ(LineAllToAll(Bytes(1000), Lane(4)), Nanoseconds(7000));
+  EXPECT_EQ(LineAllToAll(Bytes(1000), Dimension(4)), Nanoseconds(7000));
   // 5: 2 * 3 pairs.
-  EXPECT_EQ(LineAllToAll(Bytes(1000), Lane(5)), Nanoseconds(10000));
+  EXPECT_EQ(LineAllToAll(Bytes(1000), Dimension(5)), Nanoseconds(10000));
 }
 
 TEST(CollectiveTimingTest, DirectTransfers) {

@@ -1,5 +1,5 @@
 // A folded run gives what the unfolded one gives, on random pods and programs, with
-// and without steps of kernels that are passed over.
+// and without a fast-forward of kernels.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -68,9 +68,9 @@ std::vector<Groups> AllGroups(const configs::Config& config) {
 }
 
 void Check(const configs::Config& config, const CollectiveRequest& request,
-           const AlgorithmWishes& wishes) {
+           const AlgorithmOverrides& overrides) {
   isa::PodProgram program;
-  const auto lowered = LowerCollective(config, request, program, wishes);
+  const auto lowered = LowerCollective(config, request, program, overrides);
   if (!lowered.ok()) return;  // an algorithm that does not apply to these groups
   const BodyRun run = RunBodies(config, program, *lowered);
   const std::string who = request.groups.empty()

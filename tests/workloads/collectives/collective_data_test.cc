@@ -1,6 +1,6 @@
 // Every algorithm delivers what it should: the logical steps are executed for
 // every candidate that a group has, not only for the one that is chosen, and the
-// bodies of the chosen one move exactly the bytes of its steps.
+// bodies of the chosen one transfer exactly the bytes of its steps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -216,7 +216,7 @@ class BodyInterpreter {
 
 struct Atom {
   int64_t origin = 0, destination = 0;
-  int colour = 0, half = 0;
+  int color = 0, half = 0;
   auto operator<=>(const Atom&) const = default;
 };
 
@@ -227,7 +227,7 @@ class DataInterpreter {
       steps_.push_back(StepsAt(plan, PositionOf(m)));
       auto& ending = ending_.emplace_back(steps_[m].size());
       for (size_t step = 0; step < steps_[m].size(); ++step) {
-        const std::vector<Move>& sends = steps_[m][step].sends;
+        const std::vector<Transfer>& sends = steps_[m][step].sends;
         for (size_t i = 0; i < sends.size(); ++i) {
           ending.at(step + static_cast<size_t>(sends[i].lasts)).push_back({step, i});
         }
@@ -250,85 +250,88 @@ class DataInterpreter {
  private:
   Position PositionOf(int64_t member) const {
     Position position = {};
-    for (size_t lane = 0; lane < plan_.lanes.size(); ++lane) {
-      position[lane] = member % plan_.lanes[lane].n;
-      member /= plan_.lanes[lane].n;
+    for (size_t dimension = 0; dimension < plan_.dimensions.size(); ++dimension) {
+      position[dimension] = member % plan_.dimensions[dimension].n;
+      member /= plan_.dimensions[dimension].n;
     }
     return position;
   }
   int64_t MemberAt(const Position& position) const {
     int64_t member = 0;
-    for (size_t lane = plan_.lanes.size(); lane-- > 0;) {
-      const int64_t n = plan_.lanes[lane].n;
-      member = member * n + (position[lane] % n + n) % n;
+    for (size_t dimension = plan_.dimensions.size(); dimension-- > 0;) {
+      const int64_t n = plan_.dimensions[dimension].n;
+      member = member * n + (position[dimension] % n + n) % n;
     }
     return member;
   }
 
-  std::vector<int64_t> Expand(const std::array<Range, kMaxLanes>& ranges) const {
+  std::vector<int64_t> Expand(const std::array<Range, kMaxDimensions>& ranges) const {
     std::vector<int64_t> members;
     for (int64_t m = 0; m < n_; ++m) {
       const Position position = PositionOf(m);
       bool inside = true;
-      for (size_t lane = 0; lane < plan_.lanes.size(); ++lane) {
-        const int64_t n = plan_.lanes[lane].n;
-        inside = inside && ((position[lane] - ranges[lane].first) % n + n) % n < ranges[lane].count;
+      for (size_t dimension = 0; dimension < plan_.dimensions.size(); ++dimension) {
+        const int64_t n = plan_.dimensions[dimension].n;
+        inside = inside && ((position[dimension] - ranges[dimension].first) % n + n) % n <
+                               ranges[dimension].count;
       }
       if (inside) members.push_back(m);
     }
     return members;
   }
 
-  std::vector<Atom> AtomsIn(const Move& move) const {
-    std::vector<Atom> atoms;
-    for (const Pieces& pieces : move.pieces) {
+  std::vector<Atom> AtomsIn(const Transfer& transfer) const {
+    std::vector<Atom> chunk_bytes;
+    for (const Chunks& chunks : transfer.chunks) {
       const bool exchange = plan_.kind == CollectiveKind::kAllToAll;
-      for (const int64_t origin : Expand(pieces.origin)) {
-        for (const int64_t to : exchange ? Expand(pieces.destination) : std::vector<int64_t>{0}) {
+      for (const int64_t origin : Expand(chunks.origin)) {
+        for (const int64_t to : exchange ? Expand(chunks.destination) : std::vector<int64_t>{0}) {
           for (int half = 0; half < plan_.halves; ++half) {
-            if (pieces.half != kBothHalves && pieces.half != half) continue;
-            atoms.push_back({origin, to, pieces.colour, half});
+            if (chunks.half != kBothHalves && chunks.half != half) continue;
+            chunk_bytes.push_back({origin, to, chunks.color, half});
           }
         }
       }
     }
-    return atoms;
+    return chunk_bytes;
   }
 
   void Fail(std::string problem) {
     if (run_.problem.empty()) run_.problem = std::move(problem);
   }
 
-  // Calls send(from, to, move, atoms, sent) for all moves that end in a step, after checking
-  // that the other end awaits exactly this; `sent` is the step in which it was sent.
+  // Calls send(from, to, transfer, chunks, sent) for all transfers that end in a step, after
+  // checking that the other end awaits exactly this; `sent` is the step in which it was sent.
   template <typename Send>
   void ForAllSends(size_t step, Send send) {
     int64_t sends = 0, receives = 0;
     for (int64_t m = 0; m < n_; ++m) {
       receives += static_cast<int64_t>(steps_[m][step].receives.size());
       for (const auto& [sent, number] : ending_[m][step]) {
-        const Move& move = steps_[m][sent].sends[number];
+        const Transfer& transfer = steps_[m][sent].sends[number];
         ++sends;
         Position position = PositionOf(m);
-        position[move.lane] = plan_.lanes[move.lane].Shifted(position[move.lane], move.delta);
+        position[transfer.dimension] = plan_.dimensions[transfer.dimension].Shifted(
+            position[transfer.dimension], transfer.delta);
         const int64_t to = MemberAt(position);
-        const std::vector<Atom> atoms = AtomsIn(move);
+        const std::vector<Atom> chunk_bytes = AtomsIn(transfer);
         const auto& awaited = steps_[to][step].receives;
-        if (std::none_of(awaited.begin(), awaited.end(), [&](const Move& other) {
-              return other.lane == move.lane && other.delta == -move.delta &&
-                     other.lasts == move.lasts && other.other_way == move.other_way &&
-                     other.reduce == move.reduce && AtomsIn(other) == atoms;
+        if (std::none_of(awaited.begin(), awaited.end(), [&](const Transfer& other) {
+              return other.dimension == transfer.dimension && other.delta == -transfer.delta &&
+                     other.lasts == transfer.lasts && other.other_way == transfer.other_way &&
+                     other.reduce == transfer.reduce && AtomsIn(other) == chunk_bytes;
             })) {
           Fail(fmt::format("step {}: {} sends to {} what it does not await", step, m, to));
         }
-        const int64_t bytes = BytesOf(plan_, move, {}).value();
+        const int64_t bytes = BytesOf(plan_, transfer, {}).value();
         int64_t expected = 0;
-        for (const Atom& atom : atoms) expected += plan_.atoms[atom.colour].value();
+        for (const Atom& chunk : chunk_bytes) expected += plan_.chunk_bytes[chunk.color].value();
         if (!plan_.single_phase && bytes != expected) {
-          Fail(fmt::format("step {}: {} bytes for {} atoms", step, bytes, atoms.size()));
+          Fail(
+              fmt::format("step {}: {} bytes for {} chunk_bytes", step, bytes, chunk_bytes.size()));
         }
         run_.bytes_sent += bytes;
-        send(m, to, move, atoms, sent);
+        send(m, to, transfer, chunk_bytes, sent);
       }
     }
     if (sends != receives)
@@ -340,11 +343,12 @@ class DataInterpreter {
     std::vector<std::vector<std::set<Atom>>> before;
     for (size_t step = 0; step < steps_[0].size(); ++step) {
       before.push_back(held);
-      ForAllSends(step, [&](int64_t from, int64_t to, const Move&, const std::vector<Atom>& atoms,
-                            size_t sent) {
-        for (const Atom& atom : atoms) {
-          if (!before[sent][from].contains(atom)) Fail(fmt::format("{} sends what it lacks", from));
-          if (!held[to].insert(atom).second) Fail(fmt::format("{} gets something twice", to));
+      ForAllSends(step, [&](int64_t from, int64_t to, const Transfer&,
+                            const std::vector<Atom>& chunk_bytes, size_t sent) {
+        for (const Atom& chunk : chunk_bytes) {
+          if (!before[sent][from].contains(chunk))
+            Fail(fmt::format("{} sends what it lacks", from));
+          if (!held[to].insert(chunk).second) Fail(fmt::format("{} gets something twice", to));
         }
       });
     }
@@ -354,15 +358,15 @@ class DataInterpreter {
 
   template <typename Use>
   void ForParts(Use use) {
-    for (int colour = 0; colour < static_cast<int>(plan_.orders.size()); ++colour) {
-      for (int half = 0; half < plan_.halves; ++half) use(colour, half);
+    for (int color = 0; color < static_cast<int>(plan_.orders.size()); ++color) {
+      for (int half = 0; half < plan_.halves; ++half) use(color, half);
     }
   }
 
   void Gather() {
     std::vector<std::set<Atom>> held(n_);
     for (int64_t m = 0; m < n_; ++m) {
-      ForParts([&](int colour, int half) { held[m].insert({m, 0, colour, half}); });
+      ForParts([&](int color, int half) { held[m].insert({m, 0, color, half}); });
     }
     MoveAround(held);
     for (int64_t m = 0; m < n_; ++m) {
@@ -376,14 +380,14 @@ class DataInterpreter {
     std::vector<std::set<Atom>> held(n_);
     for (int64_t m = 0; m < n_; ++m) {
       for (int64_t to = 0; to < n_; ++to) {
-        ForParts([&](int colour, int half) { held[m].insert({m, to, colour, half}); });
+        ForParts([&](int color, int half) { held[m].insert({m, to, color, half}); });
       }
     }
     MoveAround(held);
     for (int64_t m = 0; m < n_; ++m) {
       for (int64_t from = 0; from < n_; ++from) {
-        ForParts([&](int colour, int half) {
-          if (!held[m].contains({from, m, colour, half})) Fail(fmt::format("{} lacks a block", m));
+        ForParts([&](int color, int half) {
+          if (!held[m].contains({from, m, color, half})) Fail(fmt::format("{} lacks a block", m));
         });
       }
     }
@@ -396,8 +400,8 @@ class DataInterpreter {
     std::vector<std::map<Atom, Sum>> sums(n_);
     for (int64_t m = 0; m < n_; ++m) {
       for (int64_t owner = 0; owner < n_; ++owner) {
-        ForParts([&](int colour, int half) {
-          Sum& sum = sums[m][{owner, 0, colour, half}];
+        ForParts([&](int color, int half) {
+          Sum& sum = sums[m][{owner, 0, color, half}];
           sum.assign(n_, 0);
           sum[m] = 1;
         });
@@ -407,25 +411,25 @@ class DataInterpreter {
     std::vector<std::vector<std::map<Atom, Sum>>> before;
     for (size_t step = 0; step < steps_[0].size(); ++step) {
       before.push_back(sums);
-      ForAllSends(step, [&](int64_t from, int64_t to, const Move& move,
-                            const std::vector<Atom>& atoms, size_t sent_in) {
-        for (const Atom& atom : atoms) {
-          const Sum& sent = before[sent_in][from].at(atom);
-          if (move.reduce) {
-            for (int64_t m = 0; m < n_; ++m) sums[to][atom][m] += sent[m];
-            // Handed on: whoever used it again would count it twice.
-            sums[from][atom].assign(n_, 1000);
+      ForAllSends(step, [&](int64_t from, int64_t to, const Transfer& transfer,
+                            const std::vector<Atom>& chunk_bytes, size_t sent_in) {
+        for (const Atom& chunk : chunk_bytes) {
+          const Sum& sent = before[sent_in][from].at(chunk);
+          if (transfer.reduce) {
+            for (int64_t m = 0; m < n_; ++m) sums[to][chunk][m] += sent[m];
+            // Handed on: using it again would count it twice.
+            sums[from][chunk].assign(n_, 1000);
           } else {
             if (sent != complete) Fail(fmt::format("{} spreads an unfinished sum", from));
-            if (sums[to][atom] == complete) Fail(fmt::format("{} gets a sum twice", to));
-            sums[to][atom] = sent;
+            if (sums[to][chunk] == complete) Fail(fmt::format("{} gets a sum twice", to));
+            sums[to][chunk] = sent;
           }
         }
       });
     }
     for (int64_t m = 0; m < n_; ++m) {
-      for (const auto& [atom, sum] : sums[m]) {
-        const bool wanted = plan_.kind == CollectiveKind::kAllReduce || atom.origin == m;
+      for (const auto& [chunk, sum] : sums[m]) {
+        const bool wanted = plan_.kind == CollectiveKind::kAllReduce || chunk.origin == m;
         if (wanted && sum != complete) Fail(fmt::format("{} has a wrong sum", m));
       }
     }
@@ -434,7 +438,7 @@ class DataInterpreter {
   const Plan& plan_;
   int64_t n_;
   std::vector<DeviceSteps> steps_;  // per member
-  // Per member and step, the moves that end in it: the step in which they are sent, and
+  // Per member and step, the transfers that end in it: the step in which they are sent, and
   // their number there.
   std::vector<std::vector<std::vector<std::pair<size_t, size_t>>>> ending_;
   DataRun run_;

@@ -2,7 +2,7 @@
 //
 // RunBodies executes the instruction bodies on fluid links and memories (latency after the
 // flow, as the machine does) and says when they end, or where they hang.
-// FollowData executes the logical steps and follows every piece of data.
+// FollowData executes the logical steps and follows every chunk of data.
 #ifndef TPUSIM_TESTS_WORKLOADS_COLLECTIVES_COLLECTIVE_INTERPRETER_H_
 #define TPUSIM_TESTS_WORKLOADS_COLLECTIVES_COLLECTIVE_INTERPRETER_H_
 
@@ -18,21 +18,20 @@
 namespace tpusim::collectives {
 
 // What the tests of plans and closed forms look at, unless they say otherwise.
-inline const AlgorithmWishes kFastest = {{"", kBestAlgorithm}};  // NOLINT: a vocabulary
+inline const AlgorithmOverrides kFastest = {{"", kBestAlgorithm}};  // NOLINT: a vocabulary
 
 // Decided and lowered in one go.
-inline absl::StatusOr<LoweredCollective> LowerCollective(const configs::Config& config,
-                                                         const CollectiveRequest& request,
-                                                         isa::PodProgram& program,
-                                                         const AlgorithmWishes& wishes = kFastest) {
-  const auto decision = DecideCollective(config, request, wishes);
+inline absl::StatusOr<LoweredCollective> LowerCollective(
+    const configs::Config& config, const CollectiveRequest& request, isa::PodProgram& program,
+    const AlgorithmOverrides& overrides = kFastest) {
+  const auto decision = DecideCollective(config, request, overrides);
   if (!decision.ok()) return decision.status();
   return LowerCollective(config, request, **decision, program);
 }
 inline absl::StatusOr<isa::CollectiveInfo> EstimateCollective(
     const configs::Config& config, const CollectiveRequest& request,
-    const AlgorithmWishes& wishes = kFastest) {
-  const auto decision = DecideCollective(config, request, wishes);
+    const AlgorithmOverrides& overrides = kFastest) {
+  const auto decision = DecideCollective(config, request, overrides);
   if (!decision.ok()) return decision.status();
   return InfoOf(**decision);
 }
@@ -51,7 +50,7 @@ struct DataRun {
   std::string problem;     // empty: everybody ends up with exactly what it should have
   int64_t bytes_sent = 0;  // by the members of one group
 };
-// All members of one group, at every position of the plan's lanes.
+// All members of one group, at every position of the plan's dimensions.
 DataRun FollowData(const Plan& plan);
 
 }  // namespace tpusim::collectives

@@ -162,9 +162,9 @@ TEST(ChoiceTest, NamesSayWhatRunsWhere) {
   EXPECT_EQ(name(V5e("8x16"), {1}), "bidirectional ring of 16 over y");
   EXPECT_EQ(name(V5e("8x16"), {0}), "line of 8 over x");
   EXPECT_EQ(name(V5e("4x2"), {0, 1}), "Hamiltonian ring of 8 over 4x2");
-  EXPECT_EQ(name(V5e("16x16"), {0, 1}), "2-colour 2-D ring 16x16");
-  EXPECT_EQ(name(Torus({4, 4, 4}, true), {0, 1, 2}), "3-colour 3-D ring 4x4x4");
-  EXPECT_EQ(name(V5e("8x16"), {0, 1}), "weighted 4-colour 2-D ring and line 8x16");
+  EXPECT_EQ(name(V5e("16x16"), {0, 1}), "2-color 2-D ring 16x16");
+  EXPECT_EQ(name(Torus({4, 4, 4}, true), {0, 1, 2}), "3-color 3-D ring 4x4x4");
+  EXPECT_EQ(name(V5e("8x16"), {0, 1}), "weighted 4-color 2-D ring and line 8x16");
   const configs::Config tray = V5e("4x4");
   EXPECT_EQ(AlgorithmOf(tray, Request(gather, {{0, 1, 3, 7, 12}}, kMiB)), "minimum-hop ring of 5");
   EXPECT_EQ(AlgorithmOf(V5e("16x16"), Request(gather, {{0, 4, 8, 12}}, kMiB)),
@@ -292,7 +292,7 @@ TEST(LoweringTest, NothingToMoveTakesNoTime) {
   const auto lowered =
       LowerCollective(config, Request(CollectiveKind::kAllReduce, {{0, 1, 2, 3}}, 0), program);
   ASSERT_TRUE(lowered.ok());
-  EXPECT_EQ(lowered->info.algorithm, "nothing to move");
+  EXPECT_EQ(lowered->info.algorithm, "nothing to transfer");
   EXPECT_EQ(RunBodies(config, program, *lowered).time, Picoseconds(0));
 }
 

@@ -26,8 +26,8 @@ CollectiveRequest Along(const configs::Config& config, CollectiveKind kind,
 }
 
 double Microseconds(const configs::Config& config, const CollectiveRequest& request,
-                    const AlgorithmWishes& wishes = kFastest) {
-  const auto info = EstimateCollective(config, request, wishes);
+                    const AlgorithmOverrides& overrides = kFastest) {
+  const auto info = EstimateCollective(config, request, overrides);
   EXPECT_TRUE(info.ok()) << info.status();
   return ToMicroseconds(info->expected);
 }
@@ -75,14 +75,14 @@ TEST(CollectiveTimeTest, AllReduceOnTheTrayIsAHamiltonianRing) {
   EXPECT_NEAR(ToMicroseconds(info->bound), 1043.92, 0.01);
 }
 
-TEST(CollectiveTimeTest, AllReduceOnTheFullPodUsesTwoColours) {
-  // 64 MiB over 16x16, two colours of 32 MiB. Chunk of a colour 2^25/2^8 = 2^17 B.
+TEST(CollectiveTimeTest, AllReduceOnTheFullPodUsesTwoColors) {
+  // 64 MiB over 16x16, two colors of 32 MiB. Chunk of a color 2^25/2^8 = 2^17 B.
   // Gather: 7.5 * 2^17 B, then 7.5 * 2^21 B over each link: 1.671168e7 B
   // at 42.3e9 = 395.07 us; twice, and 2 * 2 * 8 hops.
   const configs::Config config = V5e("16x16");
   const CollectiveRequest request = Along(config, CollectiveKind::kAllReduce, {0, 1}, 64 * kMiB);
   EXPECT_NEAR(Microseconds(config, request), 5.4 + 32 + 790.15, 0.02);
-  EXPECT_EQ(EstimateCollective(config, request)->algorithm, "2-colour 2-D ring 16x16");
+  EXPECT_EQ(EstimateCollective(config, request)->algorithm, "2-color 2-D ring 16x16");
 }
 
 TEST(CollectiveTimeTest, AllToAllOverARingIsAQuarterOfTheAllGather) {
@@ -108,7 +108,7 @@ TEST(CollectiveTimeTest, PublishedAllGathersOfTwoGroupsThatShareTheirLinks) {
     EXPECT_NEAR(Microseconds(config, request) / row.microseconds, 1, 0.02) << row.shard;
   }
   // By hand, 64 MiB: three shards over two links that two groups share, in two
-  // colours one after the other: 11 + 2 + 3 * 2^26 / 90e9 = 2249.96 us.
+  // colors one after the other: 11 + 2 + 3 * 2^26 / 90e9 = 2249.96 us.
   EXPECT_NEAR(Microseconds(config, Along(config, CollectiveKind::kAllGather, {0, 1}, 64 * kMiB)),
               2249.96, 0.01);
 }
@@ -123,7 +123,7 @@ TEST(CollectiveTimeTest, AChipOfTwoDevices) {
   EXPECT_EQ(EstimateCollective(config, inside)->algorithm, "line of 2 over cores");
   EXPECT_NEAR(ToMicroseconds(EstimateCollective(config, inside)->bound), 124.28, 0.01);
   // Over all eight: first among the chips, as above, then the other device's four
-  // shards, a colour's half at half the rate: 11 + 2 + 2236.96 + 1 + 4 * 124.28 us.
+  // shards, a color's half at half the rate: 11 + 2 + 2236.96 + 1 + 4 * 124.28 us.
   const CollectiveRequest all =
       Along(config, CollectiveKind::kAllGather, {0, 1, kCoreAxis}, 64 * kMiB);
   EXPECT_NEAR(Microseconds(config, all, {{"", "rotated"}}), 2748.06, 0.02);
@@ -237,10 +237,10 @@ TEST(CollectiveTimeTest, BodiesTakeTheirClosedForm) {
   }
 }
 
-// 128 chips with six links each, all of which work: V = 4 GiB at 42.3e9 B/s. Colours
+// 128 chips with six links each, all of which work: V = 4 GiB at 42.3e9 B/s. Colors
 // take turns z, x, y; those that end along x or y hold V/3/4 there and pass it on in
 // 1 + 1/2 steps, the one that ends along z holds V/3/8 and does so in 3 + 1/2, which takes
-// longer: V/3 * 7/16 = 14.81 ms, and less before. Colours of unequal parts are faster.
+// longer: V/3 * 7/16 = 14.81 ms, and less before. Colors of unequal parts are faster.
 TEST(CollectiveTimeTest, TwistedTori) {
   const configs::Config config = *configs::LoadConfig("v4-4x4x8_twisted", {});
   const configs::Config plain = *configs::LoadConfig("v4-4x4x8", {});

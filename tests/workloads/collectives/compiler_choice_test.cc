@@ -76,7 +76,7 @@ TEST(CompilerChoiceTest, EverythingThatWasPrintedIsReproduced) {
         {"operation", {DoneAs(choice), row["done_as"].get<std::string>()}},
         {"emitter", {choice.emitter, row.value("emitter", "")}},
         {"strategy", {choice.strategy, row.value("strategy", "")}},
-        {"colours", {std::to_string(choice.colours), std::to_string(row.value("colours", 0))}},
+        {"colors", {std::to_string(choice.colors), std::to_string(row.value("colors", 0))}},
         {"phases", {std::to_string(choice.phases), std::to_string(row.value("phases", 0))}}};
     for (const auto& [what, values] : compared) {
       EXPECT_EQ(values.first, values.second) << what << " of " << line;
@@ -106,9 +106,9 @@ CollectiveRequest Along(const configs::Config& config, CollectiveKind kind,
 configs::Config Slice(const std::string& name) { return *configs::LoadConfig(name, {}); }
 
 std::string AlgorithmOf(const std::string& slice, CollectiveKind kind, const std::vector<int>& axes,
-                        int64_t bytes, const AlgorithmWishes& wishes = {}) {
+                        int64_t bytes, const AlgorithmOverrides& overrides = {}) {
   const configs::Config config = Slice(slice);
-  const auto info = EstimateCollective(config, Along(config, kind, axes, bytes), wishes);
+  const auto info = EstimateCollective(config, Along(config, kind, axes, bytes), overrides);
   return info.ok() ? info->algorithm : Message(info.status());
 }
 
@@ -121,81 +121,81 @@ TEST(CompilerChoiceTest, AlgorithmsThatDoWhatIsPrinted) {
   EXPECT_EQ(AlgorithmOf("v5e-4x2", kSum, {0}, 4 * kKiB), "single-phase line of 4 over x");
   EXPECT_EQ(AlgorithmOf("v5e-4x2", kSum, {0, 1}, 64 * kKiB), "Hamiltonian ring of 8 over 4x2");
   EXPECT_EQ(AlgorithmOf("v5e-4x2", kSum, {0, 1}, kMiB),
-            "2-colour one-way Hamiltonian ring of 8 over 4x2");
+            "2-color one-way Hamiltonian ring of 8 over 4x2");
   EXPECT_EQ(AlgorithmOf("v5e-16x16", kSum, {0}, 4 * kMiB), "bidirectional ring of 16 over x");
-  EXPECT_EQ(AlgorithmOf("v5e-16x16", kSum, {0, 1}, 4 * kMiB), "2-colour 2-D ring 16x16");
-  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0}, 4 * kMiB), "2-colour one-way ring of 4 over x");
-  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0, 1}, 4 * kMiB), "4-colour one-way 2-D ring 4x4");
-  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0, 1, 2}, 4 * kMiB), "6-colour one-way 3-D ring 4x4x4");
-  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0, 1, 2}, 256 * kKiB), "3-colour 3-D ring 4x4x4");
+  EXPECT_EQ(AlgorithmOf("v5e-16x16", kSum, {0, 1}, 4 * kMiB), "2-color 2-D ring 16x16");
+  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0}, 4 * kMiB), "2-color one-way ring of 4 over x");
+  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0, 1}, 4 * kMiB), "4-color one-way 2-D ring 4x4");
+  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0, 1, 2}, 4 * kMiB), "6-color one-way 3-D ring 4x4x4");
+  EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kSum, {0, 1, 2}, 256 * kKiB), "3-color 3-D ring 4x4x4");
   // The compiler takes the longer axis first for the reduce-scatter, so the gather
   // takes it last.
   EXPECT_EQ(AlgorithmOf("v5e-8x16", kSum, {0, 1}, 256 * kKiB),
-            "1-colour 2-D ring and line 8x16 (x, y)");
-  EXPECT_EQ(AlgorithmOf("v5e-8x16", kSum, {0, 1}, 4 * kMiB), "2-colour 2-D ring and line 8x16");
+            "1-color 2-D ring and line 8x16 (x, y)");
+  EXPECT_EQ(AlgorithmOf("v5e-8x16", kSum, {0, 1}, 4 * kMiB), "2-color 2-D ring and line 8x16");
   EXPECT_EQ(AlgorithmOf("v5e-16x16", kGather, {0, 1}, 4 * kMiB),
             "Hamiltonian ring of 256 over 16x16");
   EXPECT_EQ(AlgorithmOf("v5p-4x4x4", kGather, {0, 1, 2}, 128 * kKiB),
-            "all-reduce by 6-colour one-way 3-D ring 4x4x4");
+            "all-reduce by 6-color one-way 3-D ring 4x4x4");
   EXPECT_EQ(AlgorithmOf("v5e-8x8", kGather, {0, 1}, 256 * kKiB),
-            "all-reduce by 2-colour 2-D line 8x8");
+            "all-reduce by 2-color 2-D line 8x8");
   EXPECT_EQ(AlgorithmOf("v5e-8x8", kGather, {0, 1}, 4 * kMiB), "Hamiltonian ring of 64 over 8x8");
   EXPECT_EQ(AlgorithmOf("v5e-16x16", kScatter, {0}, 4 * kMiB), "bidirectional ring of 16 over x");
   EXPECT_EQ(AlgorithmOf("v5e-16x16", kScatter, {0}, 32 * kKiB),
             "all-reduce by bidirectional ring of 16 over x");
   EXPECT_EQ(AlgorithmOf("v5e-16x16", kScatter, {0, 1}, 4 * kMiB),
-            "all-reduce by 2-colour 2-D ring 16x16");
+            "all-reduce by 2-color 2-D ring 16x16");
   EXPECT_EQ(AlgorithmOf("v5e-4x4", kExchange, {0, 1}, 4 * kMiB), "direct exchange over 4x4");
-  EXPECT_EQ(AlgorithmOf("v5e-8x8", kExchange, {0, 1}, 4 * kMiB), "2-colour 2-D line 8x8");
+  EXPECT_EQ(AlgorithmOf("v5e-8x8", kExchange, {0, 1}, 4 * kMiB), "2-color 2-D line 8x8");
   // Off-loaded: the fastest; else one ring, as other chips print.
   const configs::Config v7x = Slice("v7x-4x4x4");
   CollectiveRequest request = Along(v7x, kGather, {0, 1, 2}, 4 * kMiB);
   EXPECT_EQ(EstimateCollective(v7x, request, {})->algorithm, "Hamiltonian ring of 64 over 4x4x4");
   request.sparse_core = true;
-  EXPECT_EQ(EstimateCollective(v7x, request, {})->algorithm, "3-colour 3-D ring 4x4x4");
+  EXPECT_EQ(EstimateCollective(v7x, request, {})->algorithm, "3-color 3-D ring 4x4x4");
 }
 
 TEST(CompilerChoiceTest, AlgorithmsByName) {
   const auto named = [](const std::string& text) {
-    return AlgorithmWishes{*ParseAlgorithmWish(text)};
+    return AlgorithmOverrides{*ParseAlgorithmOverride(text)};
   };
   const auto sum = [&](const std::string& text) {
     return AlgorithmOf("v5e-16x16", kSum, {0, 1}, 8 * kKiB, named(text));
   };
-  EXPECT_EQ(sum("rotated"), "2-colour 2-D ring 16x16");
-  EXPECT_EQ(sum("unidirectional-rotated"), "4-colour one-way 2-D ring 16x16");
-  EXPECT_EQ(sum("axis-by-axis"), "1-colour 2-D ring 16x16 (x, y)");
+  EXPECT_EQ(sum("rotated"), "2-color 2-D ring 16x16");
+  EXPECT_EQ(sum("unidirectional-rotated"), "4-color one-way 2-D ring 16x16");
+  EXPECT_EQ(sum("axis-by-axis"), "1-color 2-D ring 16x16 (x, y)");
   EXPECT_EQ(sum("hamiltonian-ring"), "Hamiltonian ring of 256 over 16x16");
-  EXPECT_EQ(sum("single-phase:axis-by-axis"), "single-phase 1-colour 2-D ring 16x16 (x, y)");
-  EXPECT_EQ(sum("all-reduce=rotated"), "2-colour 2-D ring 16x16");
+  EXPECT_EQ(sum("single-phase:axis-by-axis"), "single-phase 1-color 2-D ring 16x16 (x, y)");
+  EXPECT_EQ(sum("all-reduce=rotated"), "2-color 2-D ring 16x16");
   // For another kind: as the compiler.
-  EXPECT_EQ(sum("all-gather=hamiltonian-ring"), "2-colour 2-D ring 16x16");
+  EXPECT_EQ(sum("all-gather=hamiltonian-ring"), "2-color 2-D ring 16x16");
   // The last that fits counts.
   EXPECT_EQ(
       AlgorithmOf("v5e-16x16", kSum, {0, 1}, kMiB,
                   {{"", "hamiltonian-ring"}, {"all-reduce", "rotated"}, {"all-to-all", "direct"}}),
-      "2-colour 2-D ring 16x16");
+      "2-color 2-D ring 16x16");
   EXPECT_THAT(AlgorithmOf("v5e-16x16", kSum, {0}, kMiB, named("hamiltonian-ring")),
               HasSubstr("all-reduce op.1: the algorithm hamiltonian-ring does not apply to its "
                         "groups of 16 (16) on v5e-16x16; these do: ring, unidirectional-ring"));
-  EXPECT_THAT(Message(ParseAlgorithmWish("rings").status()),
+  EXPECT_THAT(Message(ParseAlgorithmOverride("rings").status()),
               HasSubstr("no algorithm \"rings\"; there are compiler, best, ring, line"));
   EXPECT_THAT(
-      Message(ParseAlgorithmWish("psum=ring").status()),
+      Message(ParseAlgorithmOverride("psum=ring").status()),
       HasSubstr("no collective \"psum\" with a choice of algorithms; these have: all-reduce"));
 }
 
 // v5e-4x4 has data, v4 and groups that are parts of axes do not.
 TEST(CompilerChoiceTest, WhatIsNotKnownIsAnAssumption) {
   const auto assumptions = [](const std::string& slice, std::vector<std::vector<int64_t>> groups,
-                              const AlgorithmWishes& wishes = {}) {
+                              const AlgorithmOverrides& overrides = {}) {
     const configs::Config config = Slice(slice);
     CollectiveRequest request;
     request.kind = kGather;
     request.groups = std::move(groups);
     request.operand_bytes = Bytes(kMiB);
     request.sparse_core = config.chip.sparse_core.offload_all_gather > Bytes(0);
-    return AssumptionsOf(**DecideCollective(config, request, wishes));
+    return AssumptionsOf(**DecideCollective(config, request, overrides));
   };
   EXPECT_THAT(assumptions("v5e-4x4", {{0, 1, 2, 3}}), IsEmpty());
   EXPECT_THAT(assumptions("v5e-4x4", {{0, 1}}),

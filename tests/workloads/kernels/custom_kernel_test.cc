@@ -23,7 +23,7 @@ TEST_F(CustomKernels, CustomCallsNeedACost) {
   call->mutable_attrs().set_custom_call_target("tpu_custom_call");
   const auto missing = BuildKernel(*call, target_);
   EXPECT_THAT(Message(missing.status()), ::testing::HasSubstr("--kernel-cost custom-call="));
-  StateCustomCosts(m_.module(), {{"custom*", {Flops(2'147'483'648), Flops(0), Bytes(8 * kMiB)}}});
+  SetCustomCosts(m_.module(), {{"custom*", {Flops(2'147'483'648), Flops(0), Bytes(8 * kMiB)}}});
   const isa::Kernel kernel = Build(call);
   // Every step is rounded up: at most a byte per window and a row of eight.
   EXPECT_GE(Moved(kernel), Bytes(8 * kMiB));
@@ -58,7 +58,7 @@ TEST_F(CustomKernels, PallasKernelsRunAsTheirGridSays) {
   product.set_n(128);
   product.set_number_format("bf16");
   product.set_count(512);
-  StateCustomCosts(m_.module(), {{"custom*", CostOf(message).value()}});
+  SetCustomCosts(m_.module(), {{"custom*", CostOf(message).value()}});
   const isa::Kernel kernel = Build(call);
   EXPECT_EQ(kernel.Steps(), 512);
   // Both operands move at every step, the result at every eighth: (1024 + 64) * 32 KiB.
@@ -101,25 +101,25 @@ TEST_F(CustomKernels, LoopsOfKernelsAddTheirPasses) {
     if (count == counts.end()) return std::nullopt;
     return count->second;
   };
-  StateCustomCosts(m_.module(), {StatedCostOf(message, trips).value()});
+  SetCustomCosts(m_.module(), {NamedCostOf(message, trips).value()});
   EXPECT_THAT(UnpricedReason(*call), ::testing::HasSubstr("how often k/loop.1 runs"));
   EXPECT_THAT(Message(CustomCostOf(*call).status()),
               ::testing::AllOf(::testing::HasSubstr("--trip-count k/loop.1=N"),
                                ::testing::HasSubstr("--kernel-cost custom-call")));
   counts["k/loop.1"] = 5;
-  const StatedCost priced = StatedCostOf(message, trips).value();
+  const NamedCost priced = NamedCostOf(message, trips).value();
   EXPECT_EQ(priced.unpriced, "");
   EXPECT_EQ(priced.cost.flops, Flops(100 + 7 * (10 + 5 * 3)));
   EXPECT_EQ(priced.cost.bytes, Bytes(7 * 4));
   // What is stated afterwards counts.
-  StateCustomCosts(m_.module(), {priced});
+  SetCustomCosts(m_.module(), {priced});
   EXPECT_EQ(UnpricedReason(*call), "");
   EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(275));
 
   counts["k/loop.0"] = std::numeric_limits<int64_t>::max();
-  EXPECT_THAT(Message(StatedCostOf(message, trips).status()), ::testing::HasSubstr("impossible"));
+  EXPECT_THAT(Message(NamedCostOf(message, trips).status()), ::testing::HasSubstr("impossible"));
   message.set_unpriced("there is no rule for sort");
-  EXPECT_EQ(StatedCostOf(message, trips).value().unpriced, "there is no rule for sort");
+  EXPECT_EQ(NamedCostOf(message, trips).value().unpriced, "there is no rule for sort");
 }
 
 TEST_F(CustomKernels, CallsOfTheHostAreFreeAndSaidToBe) {
@@ -128,7 +128,7 @@ TEST_F(CustomKernels, CallsOfTheHostAreFreeAndSaidToBe) {
   EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(0));
   EXPECT_THAT(FreeHostCallbacks(m_.module()),
               ::testing::ElementsAre(::testing::HasSubstr("waits for the host")));
-  StateCustomCosts(m_.module(), {{"custom*", {Flops(5), Flops(0), Bytes(8)}}});
+  SetCustomCosts(m_.module(), {{"custom*", {Flops(5), Flops(0), Bytes(8)}}});
   EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(5));
   EXPECT_THAT(FreeHostCallbacks(m_.module()), ::testing::IsEmpty());
 }

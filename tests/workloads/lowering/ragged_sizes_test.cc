@@ -20,19 +20,19 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(RaggedSizesTest, Syntax) {
-  const auto rows = ParseStatedSizes("ragged-dot.3=128,0,64,64");
+  const auto rows = ParseRaggedOverride("ragged-dot.3=128,0,64,64");
   ASSERT_TRUE(rows);
   EXPECT_EQ(rows->name, "ragged-dot.3");
   EXPECT_THAT(rows->sizes, ElementsAre(128, 0, 64, 64));
   EXPECT_FALSE(rows->shares);
-  const auto shares = ParseStatedSizes("*=0.5,.25,0.25,0");
+  const auto shares = ParseRaggedOverride("*=0.5,.25,0.25,0");
   ASSERT_TRUE(shares);
   EXPECT_TRUE(shares->shares);
   EXPECT_THAT(shares->sizes, ElementsAre(0.5, 0.25, 0.25, 0));
-  EXPECT_TRUE(ParseStatedSizes("a=b=uniform")->sizes.empty());
+  EXPECT_TRUE(ParseRaggedOverride("a=b=uniform")->sizes.empty());
   for (const char* wrong : {"", "=1", "a=", "a=1,", "a=,1", "a=-1", "a=1e3", "a=x", "a", "a=.",
                             "a=1.2.3", "a=0.9,0.2", "a=99999999999999999999"}) {
-    EXPECT_FALSE(ParseStatedSizes(wrong)) << wrong;
+    EXPECT_FALSE(ParseRaggedOverride(wrong)) << wrong;
   }
 }
 
@@ -54,7 +54,7 @@ Instruction* AddRaggedDot(hlo::TestModule& m, int64_t groups) {
 std::vector<int64_t> Stated(int64_t groups, const std::string& sizes) {
   hlo::TestModule m;
   Instruction* dot = AddRaggedDot(m, groups);
-  const auto notes = StateRaggedSizes(m.module(), 8, {*ParseStatedSizes("*=" + sizes)});
+  const auto notes = SetRaggedSizes(m.module(), 8, {*ParseRaggedOverride("*=" + sizes)});
   EXPECT_TRUE(notes.ok()) << notes.status();
   return hlo::RaggedSizes(*dot).value_or(std::vector<int64_t>{-1});
 }
@@ -83,19 +83,19 @@ TEST(RaggedSizesTest, OfTheBusiestDevice) {
 TEST(RaggedSizesTest, Notes) {
   hlo::TestModule m;
   AddRaggedDot(m, 4);
-  const auto none = StateRaggedSizes(m.module(), 8, {});
+  const auto none = SetRaggedSizes(m.module(), 8, {});
   ASSERT_TRUE(none.ok());
   ASSERT_EQ(none->assumptions.size(), 1u);
   EXPECT_THAT(none->assumptions[0], HasSubstr("equally large: their sizes are data (--ragged "));
-  const auto other = StateRaggedSizes(m.module(), 8, {*ParseStatedSizes("dot.99=1,2")});
+  const auto other = SetRaggedSizes(m.module(), 8, {*ParseRaggedOverride("dot.99=1,2")});
   ASSERT_TRUE(other.ok());
   ASSERT_EQ(other->warnings.size(), 1u);
   EXPECT_THAT(other->warnings[0], HasSubstr("--ragged dot.99 has no effect: its ragged"));
-  const auto wrong = StateRaggedSizes(m.module(), 8, {*ParseStatedSizes("*=1,2,3")});
+  const auto wrong = SetRaggedSizes(m.module(), 8, {*ParseRaggedOverride("*=1,2,3")});
   ASSERT_FALSE(wrong.ok());
   EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("3 sizes for "));
   hlo::TestModule plain;
-  const auto unused = StateRaggedSizes(plain.module(), 8, {*ParseStatedSizes("*=1")});
+  const auto unused = SetRaggedSizes(plain.module(), 8, {*ParseRaggedOverride("*=1")});
   EXPECT_THAT(unused->warnings, ElementsAre("--ragged * has no effect: the program has no ragged "
                                             "operation"));
 }

@@ -56,7 +56,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "export":
         # The module itself, which is callable: `tpusim.export(...)` is the same thing before and
-        # after somebody's `import tpusim.export`.
+        # after an `import tpusim.export`.
         return importlib.import_module("tpusim.export")
     if name == "seen_as":
         return importlib.import_module("tpusim.chip_view").seen_as

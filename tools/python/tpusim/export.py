@@ -103,10 +103,10 @@ def _trip_count(text: str) -> tuple[str, int]:
     return loop, int(count)
 
 
-def _export_function(script: pathlib.Path, name: str, output: str, **stated: Any) -> Workload:
+def _export_function(script: pathlib.Path, name: str, output: str, **given: Any) -> Workload:
     from tpusim import chip_view, exporter
 
-    with chip_view.seen_as(stated["config"]):
+    with chip_view.seen_as(given["config"]):
         module = _load(script)
         function = getattr(module, name, None)
         if not callable(function):
@@ -125,19 +125,19 @@ def _export_function(script: pathlib.Path, name: str, output: str, **stated: Any
         )
     step, arguments, keywords = (*described, {})[:3]
     workload = exporter.workload_of(
-        exporter.traceable(step), arguments, keywords, name=name, **stated
+        exporter.traceable(step), arguments, keywords, name=name, **given
     )
     workload.save(output)
     return workload
 
 
 def _capture_script(
-    script: pathlib.Path, arguments: Sequence[str], function: str, output: str, **stated: Any
+    script: pathlib.Path, arguments: Sequence[str], function: str, output: str, **given: Any
 ) -> Workload:
     from tpusim.capturing import capture
 
     sys.argv = [str(script), *arguments]
-    with capture(output, function=function, **stated) as captured:
+    with capture(output, function=function, **given) as captured:
         runpy.run_path(str(script), run_name="__main__")
     assert captured.workload is not None
     return captured.workload
@@ -197,7 +197,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # As for a script that Python runs itself, plus the directory the command is given in.
     sys.path[:0] = [str(script.resolve().parent), os.getcwd()]
     warnings.showwarning = _show_warning
-    stated = {
+    given = {
         "config": options.config,
         "trip_counts": dict(options.trip_count),
         "kernel_costs": dict(options.kernel_cost),
@@ -206,10 +206,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not script.is_file():
             raise UsageError(f"{script}: no such file")
         if name:
-            workload = _export_function(script, name, options.output, **stated)
+            workload = _export_function(script, name, options.output, **given)
         else:
             workload = _capture_script(
-                script, script_arguments, options.function, options.output, **stated
+                script, script_arguments, options.function, options.output, **given
             )
     except (UsageError, OSError) as error:
         print(f"tpusim.export: {error}", file=sys.stderr)

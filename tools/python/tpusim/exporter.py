@@ -117,7 +117,7 @@ def workload_of(
         coordinates=(
             _tpu_coordinates(shardings, partitions)
             if coordinates is None
-            else _stated_coordinates(coordinates, partitions)
+            else _given_coordinates(coordinates, partitions)
         ),
         argument_memory_kinds=_memory_kinds(shardings),
         trip_counts=_trip_counts(trip_counts or {}),
@@ -158,7 +158,7 @@ def _without_id(module: bytes) -> bytes:
     return wire.serialize(f for f in wire.parse(module) if f[0] != _ID)
 
 
-def _stated_coordinates(coordinates: Coordinates, partitions: int) -> tuple[DeviceCoordinates, ...]:
+def _given_coordinates(coordinates: Coordinates, partitions: int) -> tuple[DeviceCoordinates, ...]:
     places = tuple(DeviceCoordinates(*map(int, c)) for c in coordinates)
     if len(places) != partitions:
         raise ValueError(
@@ -177,13 +177,13 @@ def _trip_counts(counts: Mapping[str, int]) -> tuple[TripCount, ...]:
     return tuple(TripCount(loop, int(count)) for loop, count in counts.items())
 
 
-def _kernels(module: bytes, jaxpr: Any, stated: KernelCosts) -> tuple[KernelCost, ...]:
-    """What is stated, then Pallas kernels, priced and by instruction.
+def _kernels(module: bytes, jaxpr: Any, overrides: KernelCosts) -> tuple[KernelCost, ...]:
+    """Overrides, then Pallas kernels, priced and by instruction.
 
     A cost estimate says nothing of the sizes of products: it stands only for kernels that have no
     price of their own or loops on data.
     """
-    costs = [KernelCost(kernel, **cost) for kernel, cost in stated.items()]
+    costs = [KernelCost(kernel, **cost) for kernel, cost in overrides.items()]
     if _PALLAS_TARGET not in module:
         return tuple(costs)
     calls: list[tuple[str, str, tuple[tuple[int, ...], ...]]] = []
@@ -192,7 +192,7 @@ def _kernels(module: bytes, jaxpr: Any, stated: KernelCosts) -> tuple[KernelCost
         for call in computation.instructions:
             if wire.text(call.fields, 28).encode() != _PALLAS_TARGET:
                 continue
-            if _state_by_kernel_name(call, stated, costs):
+            if _override_by_kernel_name(call, overrides, costs):
                 continue
             if '"cost_estimate"' in wire.text(call.fields, 43):
                 estimated.add(call.name)
@@ -210,12 +210,12 @@ def _kernels(module: bytes, jaxpr: Any, stated: KernelCosts) -> tuple[KernelCost
     return tuple(costs)
 
 
-def _state_by_kernel_name(
-    call: hlo.Instruction, stated: KernelCosts, costs: list[KernelCost]
+def _override_by_kernel_name(
+    call: hlo.Instruction, overrides: KernelCosts, costs: list[KernelCost]
 ) -> bool:
     """Whether the user has said what this call costs; HLO itself does not name its kernel."""
     kernel = call.op_name.removesuffix("/pallas_call").rpartition("/")[2]
-    for pattern, cost in stated.items():
+    for pattern, cost in overrides.items():
         if fnmatch.fnmatchcase(call.name, pattern):
             return True
         if fnmatch.fnmatchcase(kernel, pattern):

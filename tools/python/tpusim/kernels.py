@@ -244,7 +244,7 @@ class _Kernel:
 
     def __init__(self, name: str, grid: Sequence[Any]):
         self.name = name
-        # Axes whose length is data are looked at in one place, which stands for all.
+        # Axes whose length is data are looked at in one place, and taken for all.
         self.open_axes = [a for a, size in enumerate(grid) if not isinstance(size, int)]
         self.grid = tuple(1 if a in self.open_axes else size for a, size in enumerate(grid))
         self.loops: dict[Any, str] = {}

@@ -2,7 +2,7 @@
 
 A message is a list of ``(field number, wire type, value)``. Value is an int for varints and bytes
 for everything else; a nested message is bytes that `parse` takes apart again. `parse` and
-`serialize` are inverse for canonical input, so fields that nobody knows survive a rewrite.
+`serialize` are inverse for canonical input, so unknown fields survive a rewrite.
 
     fields = parse(data)
     name = text(fields, 1)
