@@ -410,7 +410,7 @@ absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target:
   DotKernelBuilder builder(view, target, *dot, product, /*weights=*/1);
   RETURN_IF_ERROR(builder.SumVectorWork());
   Search(builder, product, target, fastest);
-  if (const std::optional<Product> turned = TurnedProduct(*dot, product, target)) {
+  if (const std::optional<Product> turned = TurnedGradient(*dot, product, target)) {
     DotKernelBuilder other(view, target, *dot, *turned, /*weights=*/0);
     RETURN_IF_ERROR(other.SumVectorWork());
     Search(other, *turned, target, fastest);

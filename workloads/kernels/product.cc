@@ -6,7 +6,6 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
-#include <utility>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -191,31 +190,6 @@ Product SizesOfConvolution(const Instruction& conv, const target::Target& target
   return p;
 }
 
-// Weights' gradient: its window is the positions of the other gradient, its outputs the taps.
-// Beside each other taps stand in the columns as those of a convolution in the rows.
-std::optional<Product> TurnedConvolution(const Instruction& conv, const Product& product,
-                                         const target::Target& target) {
-  const auto& numbers = conv.attrs().convolution_dimension_numbers();
-  const Shape& out = conv.shape();
-  double positions = 1, outer_taps = 1, inner_taps = 1;
-  for (const hlo::WindowDim& w : hlo::GetWindow(conv)) positions *= static_cast<double>(w.size);
-  for (int64_t d : numbers.output_spatial_dimensions()) {
-    outer_taps *= inner_taps;
-    inner_taps = static_cast<double>(out.dims[d]);
-  }
-  if (product.batch > 1 || positions <= outer_taps * inner_taps) return std::nullopt;
-  Product p = product;
-  p.m = product.n;
-  p.n = DepthOfConvolution(outer_taps, inner_taps, out.dims[numbers.output_batch_dimension()],
-                           target.chip());
-  p.halo_rows = 0;
-  p.row_elements = 1;
-  p.rows_per_push = 0;
-  p.lhs_density = Density(conv.operand(1)->shape(), p.m, p.k, 1, target);
-  p.rhs_density = Density(conv.operand(0)->shape(), p.k, p.n, 1, target);
-  return p;
-}
-
 }  // namespace
 
 int64_t AllRows(const Product& p) {
@@ -269,18 +243,30 @@ absl::StatusOr<Product> ProductOf(const Instruction& instruction, const target::
   return p;
 }
 
-std::optional<Product> TurnedProduct(const Instruction& instruction, const Product& product,
-                                     const target::Target& target) {
-  if (instruction.opcode() == Opcode::kConvolution) {
-    return TurnedConvolution(instruction, product, target);
+// Its window is the positions of the other gradient, its outputs are the taps. These stand beside
+// each other in the columns as those of a convolution in the rows.
+std::optional<Product> TurnedGradient(const Instruction& conv, const Product& product,
+                                      const target::Target& target) {
+  if (conv.opcode() != Opcode::kConvolution) return std::nullopt;
+  const auto& numbers = conv.attrs().convolution_dimension_numbers();
+  const Shape& out = conv.shape();
+  double positions = 1, outer_taps = 1, inner_taps = 1;
+  for (const hlo::WindowDim& w : hlo::GetWindow(conv)) positions *= static_cast<double>(w.size);
+  for (int64_t d : numbers.output_spatial_dimensions()) {
+    outer_taps *= inner_taps;
+    inner_taps = static_cast<double>(out.dims[d]);
   }
-  // Few columns leave most of an array idle.
-  if (instruction.opcode() != Opcode::kDot || product.n >= target.chip().mxu.columns) {
-    return std::nullopt;
-  }
-  Product turned = product;
-  std::swap(turned.m, turned.n);
-  return turned;
+  if (product.batch > 1 || positions <= outer_taps * inner_taps) return std::nullopt;
+  Product p = product;
+  p.m = product.n;
+  p.n = DepthOfConvolution(outer_taps, inner_taps, out.dims[numbers.output_batch_dimension()],
+                           target.chip());
+  p.halo_rows = 0;
+  p.row_elements = 1;
+  p.rows_per_push = 0;
+  p.lhs_density = Density(conv.operand(1)->shape(), p.m, p.k, 1, target);
+  p.rhs_density = Density(conv.operand(0)->shape(), p.k, p.n, 1, target);
+  return p;
 }
 
 }  // namespace tpusim::kernels

@@ -53,11 +53,10 @@ bool RunsOnVectorUnits(const hlo::Instruction& product);
 absl::StatusOr<Product> ProductOf(const hlo::Instruction& instruction,
                                   const target::Target& target);
 
-// The same with the left side as the weights that stay in the arrays, where that may be better: of a
-// dot with few columns, and of the gradient of a convolution's weights, whose input has the batch
-// in the sublanes as it is pushed.
-std::optional<Product> TurnedProduct(const hlo::Instruction& instruction, const Product& product,
-                                     const target::Target& target);
+// The gradient of a convolution's weights with the input as the weights that stay in the arrays,
+// where its features are the columns; nothing for other products.
+std::optional<Product> TurnedGradient(const hlo::Instruction& instruction, const Product& product,
+                                      const target::Target& target);
 
 }  // namespace tpusim::kernels
 
