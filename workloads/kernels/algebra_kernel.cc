@@ -186,7 +186,7 @@ absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
     kernel.windows.push_back(w);
   };
   for (const KernelInput& input : view.inputs) {
-    if (input.reads) add(isa::WindowKind::kInput, BytesOf(input, target), input.value->name());
+    if (input.reads()) add(isa::WindowKind::kInput, BytesOf(input, target), input.value->name());
   }
   for (const KernelOutput& output : view.outputs) {
     add(isa::WindowKind::kOutput, BytesOf(output, target), view.instruction->name());

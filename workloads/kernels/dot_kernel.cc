@@ -13,11 +13,13 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_timing.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
 #include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/whole_rows.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -61,6 +63,13 @@ class DotKernelBuilder {
       const bool reduces = m->opcode() == Opcode::kReduce || m->opcode() == Opcode::kReduceWindow;
       return reduces && FeedsElementwise(*m);
     });
+    for (const Instruction* m : view.members) {
+      const Instruction* reduction = ReductionSpreadBy(*m);
+      if (reduction == nullptr || !IsMember(*reduction)) continue;
+      const int along = OperandAlongRows(dot, *reduction);
+      whole_m_ = whole_m_ || along == 1 - weights;
+      whole_n_ = whole_n_ || along == weights;
+    }
   }
 
   absl::Status SumVectorWork() {
@@ -77,7 +86,7 @@ class DotKernelBuilder {
     for (size_t n = 0; n < view_.inputs.size(); ++n) {
       // bf16 and int8 operands go to the arrays as they are.
       if (InputFeedsArraysDirectly(view_.inputs[n])) continue;
-      const double unpacking = RepackWork(view_.inputs[n].accessed, target_);
+      const double unpacking = UnpackWork(view_.inputs[n], target_);
       const auto feeds = [n](const std::vector<int>& side) {
         return std::find(side.begin(), side.end(), static_cast<int>(n)) != side.end();
       };
@@ -185,6 +194,7 @@ class DotKernelBuilder {
     if (!waits_for_product_) return true;
     constexpr int64_t kRegisters = 1024;
     const isa::MxuWork& mxu = kernel.block.mxu;
+    if ((whole_m_ && mxu.m < p_.m) || (whole_n_ && mxu.n < p_.n)) return false;
     const int64_t registers = mxu.batch * CeilDiv(mxu.m, target_.chip().vpu.sublanes) *
                               CeilDiv(mxu.n, target_.chip().vpu.lanes);
     return registers <= kRegisters * target_.chip().CoresPerDevice();
@@ -197,6 +207,10 @@ class DotKernelBuilder {
   // Arrays that take less of VMEM than one part in so many stay there.
   static constexpr int64_t kResidentShare = 16;
 
+  bool IsMember(const Instruction& i) const {
+    return std::find(view_.members.begin(), view_.members.end(), &i) != view_.members.end();
+  }
+
   // Is its result computed with in the same kernel? A softmax subtracts the maximum
   // of a row from the row: nothing of that can start before the block's product is
   // complete, whereas other epilogues follow it register by register.
@@ -206,9 +220,8 @@ class DotKernelBuilder {
       const Instruction* i = work.back();
       work.pop_back();
       for (const Instruction* user : i->users()) {
-        const auto& members = view_.members;
-        if (std::find(members.begin(), members.end(), user) == members.end()) continue;
-        if (hlo::IsElementwise(user->opcode()) && user->shape().rank() > reduction.shape().rank()) {
+        if (!IsMember(*user)) continue;
+        if (hlo::IsElementwise(*user) && user->shape().rank() > reduction.shape().rank()) {
           return true;
         }
         if (user->opcode() != Opcode::kTuple) work.push_back(user);
@@ -259,24 +272,37 @@ class DotKernelBuilder {
 
   void AddInput(isa::Kernel& kernel, int index, const SideBlock& block) const {
     const KernelInput& input = view_.inputs[index];
-    if (!input.reads) return;
+    if (!input.reads()) return;
+    const Array array{input.value->shape().element_type, kernels::ElementsOf(input),
+                      BytesOf(input, target_), input.space};
     kernel.windows.push_back(
-        WindowOf(isa::WindowKind::kInput, input.accessed, input.space, input.value->name(), block));
+        WindowOf(isa::WindowKind::kInput, array, input.value->name(), block));
   }
 
   void AddOutput(isa::Kernel& kernel, const KernelOutput& output, const SideBlock& block) const {
-    kernel.windows.push_back(WindowOf(isa::WindowKind::kOutput, output.written, output.space,
-                                      view_.instruction->name(), block));
+    const Array array{output.written.element_type,
+                      static_cast<double>(output.written.ElementCount()),
+                      BytesOf(output, target_), output.space};
+    kernel.windows.push_back(
+        WindowOf(isa::WindowKind::kOutput, array, view_.instruction->name(), block));
   }
 
-  isa::Window WindowOf(isa::WindowKind kind, const Shape& shape, isa::MemorySpace space,
-                       const std::string& operand, const SideBlock& block) const {
+  // What is read of an operand, or written of a result.
+  struct Array {
+    PrimitiveType type;
+    double elements = 0;
+    Bytes bytes{0};
+    isa::MemorySpace space;
+  };
+
+  isa::Window WindowOf(isa::WindowKind kind, const Array& array, const std::string& operand,
+                       const SideBlock& block) const {
     isa::Window w;
     w.kind = kind;
     w.operand = operand;
-    w.space = space;
-    if (static_cast<double>(shape.ElementCount()) >= block.covered * kWhole) {
-      const Bytes tile = TileBytes(target_, shape.element_type, 1, block.rows, block.columns);
+    w.space = array.space;
+    if (array.elements >= block.covered * kWhole) {
+      const Bytes tile = TileBytes(target_, array.type, 1, block.rows, block.columns);
       w.bytes = timing::Scaled(tile, block.density);
       w.rows = block.rows;
       w.moves_with = block.moves_with;
@@ -284,7 +310,7 @@ class DotKernelBuilder {
     }
     // Broadcast on its way in, or reduced on its way out. What is small is moved once, of
     // the rest comes what belongs to a block.
-    w.bytes = target_.PaddedSize(shape);
+    w.bytes = array.bytes;
     const double share =
         static_cast<double>(block.rows) * static_cast<double>(block.columns) / block.covered;
     if (w.bytes > target_.ScopedVmem() / kResidentShare && share < 1) {
@@ -360,6 +386,7 @@ class DotKernelBuilder {
   Sides sides_;
   VectorWork lhs_work_, rhs_work_, epilogue_work_;
   bool waits_for_product_ = false;
+  bool whole_m_ = false, whole_n_ = false;  // extents that a block has to hold whole
 };
 
 // Steps over a batch: whole, halves, quarters ... and one by one.

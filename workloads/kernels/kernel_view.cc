@@ -20,83 +20,9 @@ using hlo::Shape;
 
 using Members = std::unordered_set<const Instruction*>;
 
-// How one use of a value touches it.
-struct Touch {
-  Shape shape;
-  bool reads = true;
-  const Instruction* indexed_by = nullptr;
-};
-
-Touch TouchOf(const Instruction& value, const Instruction& user) {
-  const bool first = user.operand(0) == &value;
-  switch (user.opcode()) {
-    case Opcode::kDynamicUpdateSlice:
-      if (first) return {{}, false, nullptr};
-      break;
-    case Opcode::kSlice:
-    case Opcode::kDynamicSlice:
-      if (first) return {user.shape(), true, nullptr};
-      break;
-    case Opcode::kGather:
-      if (first) return {user.shape(), true, &user};
-      break;
-    case Opcode::kScatter: {
-      const size_t n = user.operands().size() / 2;
-      for (size_t k = 0; k < n; ++k) {
-        if (user.operand(k) != &value) continue;
-        // Overwritten unseen, or read, combined and written back.
-        if (ScatterOverwrites(user)) return {{}, false, nullptr};
-        return {user.operand(n + 1 + k)->shape(), true, &user};
-      }
-      break;
-    }
-    default:
-      break;
-  }
-  return {value.shape(), true, nullptr};
-}
-
-// The largest part of `value` that its users inside touch.
-void NoteAccess(const Instruction& value, const Members& members, KernelInput& input) {
-  // Bitcasts of it are the value itself.
-  struct Use {
-    const Instruction* value;
-    const Instruction* user;
-  };
-  std::vector<Use> work;
-  const auto add_users = [&](const Instruction& of) {
-    for (auto user = of.users().rbegin(); user != of.users().rend(); ++user) {
-      if (members.contains(*user)) work.push_back({&of, *user});
-    }
-  };
-  add_users(value);
-  while (!work.empty()) {
-    const auto [used, user] = work.back();
-    work.pop_back();
-    if (user->opcode() == Opcode::kBitcast) {
-      add_users(*user);
-      continue;
-    }
-    const Touch touch = TouchOf(*used, *user);
-    if (!touch.reads) continue;
-    input.reads = true;
-    if (input.accessed.element_type == hlo::PrimitiveType::kInvalid ||
-        touch.shape.ElementCount() > input.accessed.ElementCount()) {
-      input.accessed = touch.shape;
-      input.indexed_by = touch.indexed_by;
-    }
-  }
-}
-
-KernelOutput OutputOf(const Instruction& value) {
-  const Instruction* made = hlo::WithoutBitcasts(&value);
-  if (made->opcode() == Opcode::kDynamicUpdateSlice) {
-    return {&value, made->operand(1)->shape(), nullptr};
-  }
-  if (made->opcode() == Opcode::kScatter && made->shape().IsArray()) {
-    return {&value, made->operand(2)->shape(), made};
-  }
-  return {&value, value.shape(), nullptr};
+// The rows that a lookup reads of one array, together.
+const Shape& ShapeOfRows(const Instruction& lookup) {
+  return lookup.opcode() == Opcode::kGather ? lookup.shape() : lookup.operands().back()->shape();
 }
 
 void AppendOutputs(const Instruction& root, std::vector<KernelOutput>& outputs) {
@@ -104,25 +30,32 @@ void AppendOutputs(const Instruction& root, std::vector<KernelOutput>& outputs) 
     for (const Instruction* element : root.operands()) AppendOutputs(*element, outputs);
     return;
   }
-  if (root.shape().IsArray()) {
-    outputs.push_back(OutputOf(root));
-    return;
-  }
-  const std::vector<const Shape*> leaves = hlo::Leaves(root.shape());
-  for (size_t n = 0; n < leaves.size(); ++n) {
-    if (!leaves[n]->IsArray()) continue;
-    KernelOutput output{&root, *leaves[n], nullptr};
-    if (root.opcode() == Opcode::kScatter) {
-      output.written = root.operand(leaves.size() + 1 + n)->shape();
-      output.indexed_by = &root;
-    }
-    outputs.push_back(output);
+  for (const Shape* leaf : hlo::Leaves(root.shape())) {
+    if (leaf->IsArray()) outputs.push_back({&root, *leaf, nullptr});
   }
 }
 
-// Shares of the members, and of inputs where they are read as a whole.
-void NoteShares(KernelView& view) {
-  std::unordered_map<const Instruction*, NeededShare> needed;  // looked up, never iterated
+// Results that stay in the buffer of an operand: only what changes is written.
+void NoteUpdates(KernelView& view) {
+  const std::vector<const Shape*> leaves = hlo::Leaves(view.instruction->shape());
+  if (leaves.size() != view.outputs.size()) return;  // tokens among them
+  for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*view.instruction)) {
+    KernelOutput& output = view.outputs[static_cast<size_t>(result.leaf)];
+    output.written = result.update->operand(result.update_operand)->shape();
+    if (result.update->opcode() == Opcode::kScatter) output.indexed_by = result.update;
+  }
+}
+
+// Shares of the members and of the inputs, and what is looked up in these.
+void NoteShares(KernelView& view, const target::Target& target) {
+  const Members members(view.members.begin(), view.members.end());
+  std::unordered_map<const Instruction*, size_t> inputs;  // looked up, never iterated
+  for (size_t n = 0; n < view.inputs.size(); ++n) inputs.emplace(view.inputs[n].inside, n);
+  std::unordered_set<const Instruction*> updates;  // that keep the buffer of an operand
+  for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*view.instruction)) {
+    updates.insert(result.update);
+  }
+  std::unordered_map<const Instruction*, NeededShare> needed;
   needed[view.root].Whole();
   view.shares.resize(view.members.size());
   for (size_t n = view.members.size(); n-- > 0;) {
@@ -130,15 +63,20 @@ void NoteShares(KernelView& view) {
     if (member.users().empty()) needed[&member].Whole();  // work for its own sake
     view.shares[n] = needed[&member].value();
     for (size_t o = 0; o < member.operands().size(); ++o) {
-      needed[member.operand(o)].AddUse(member, o, view.shares[n]);
+      const Instruction* storage = member.operand(o);
+      while (members.contains(storage) && storage->opcode() == Opcode::kBitcast) {
+        storage = storage->operand(0);
+      }
+      const auto input = inputs.find(storage);
+      const Access access = AccessOf(member, o);
+      const bool changes = access == Access::kOverwritten || member.opcode() == Opcode::kScatter;
+      const bool updates_copy = changes && !updates.contains(&member);
+      const bool in_memory = input != inputs.end() && !updates_copy;
+      needed[member.operand(o)].AddUse(member, o, view.shares[n], in_memory, target);
+      if (in_memory && access == Access::kRows) view.inputs[input->second].lookups.push_back(&member);
     }
   }
-  for (KernelInput& input : view.inputs) {
-    if (!input.reads || input.indexed_by != nullptr) continue;
-    const double whole = static_cast<double>(input.value->shape().ElementCount());
-    const double accessed = static_cast<double>(input.accessed.ElementCount());
-    if (accessed > 0) input.share = std::min(1.0, needed[input.inside].value() * whole / accessed);
-  }
+  for (KernelInput& input : view.inputs) input.share = needed[input.inside].value();
 }
 
 }  // namespace
@@ -157,7 +95,7 @@ const Instruction* KernelView::FindMember(const std::function<bool(Opcode)>& wan
   return nullptr;
 }
 
-KernelView ViewKernel(const Instruction& instruction) {
+KernelView ViewKernel(const Instruction& instruction, const target::Target& target) {
   KernelView view;
   view.instruction = &instruction;
   const bool fused = instruction.opcode() == Opcode::kFusion;
@@ -171,7 +109,6 @@ KernelView ViewKernel(const Instruction& instruction) {
     view.root = &instruction;
     view.members = {&instruction};
   }
-  const Members members(view.members.begin(), view.members.end());
   std::vector<Instruction*> parameters;
   if (fused) parameters = instruction.called()[0]->parameters();
   for (size_t n = 0; n < instruction.operands().size(); ++n) {
@@ -181,14 +118,12 @@ KernelView ViewKernel(const Instruction& instruction) {
     const bool listed = std::any_of(view.inputs.begin(), view.inputs.end(),
                                     [&](const KernelInput& i) { return i.inside == input.inside; });
     if (listed) continue;  // add(x, x) reads x once
-    input.reads = false;
     input.space = SpaceOf(input.value->shape());
-    NoteAccess(*input.inside, members, input);
-    if (!input.reads) input.accessed = hlo::MakeShape(input.value->shape().element_type, {0});
     view.inputs.push_back(std::move(input));
   }
-  NoteShares(view);
+  NoteShares(view, target);
   AppendOutputs(*view.root, view.outputs);
+  NoteUpdates(view);
   // The outside knows where results go.
   const std::vector<const Shape*> leaves = hlo::Leaves(instruction.shape());
   for (size_t n = 0; n < std::min(leaves.size(), view.outputs.size()); ++n) {
@@ -220,19 +155,40 @@ isa::MemorySpace SpaceOf(const Shape& shape) {
 }
 
 Bytes BytesOf(const KernelInput& input, const target::Target& target) {
-  if (!input.reads) return Bytes(0);
-  if (input.indexed_by == nullptr) {
-    return timing::Scaled(target.PaddedSize(input.accessed), input.share);
+  Bytes bytes = timing::Scaled(target.PaddedSize(input.value->shape()), input.share);
+  for (const Instruction* lookup : input.lookups) {
+    bytes += lookup->opcode() == Opcode::kGather ? AccessOfGather(*lookup, target).Total()
+                                                 : AccessOfScatter(*lookup, target).Total();
   }
-  const Bytes touched = input.indexed_by->opcode() == Opcode::kGather
-                            ? AccessOfGather(*input.indexed_by, target).Total()
-                            : AccessOfScatter(*input.indexed_by, target).Total();
-  return touched;
+  return bytes;
 }
 
 Bytes BytesOf(const KernelOutput& output, const target::Target& target) {
   return output.indexed_by == nullptr ? target.PaddedSize(output.written)
                                       : AccessOfScatter(*output.indexed_by, target).Total();
+}
+
+double ElementsOf(const KernelInput& input) {
+  double elements = input.share * static_cast<double>(input.value->shape().ElementCount());
+  for (const Instruction* lookup : input.lookups) {
+    elements += static_cast<double>(ShapeOfRows(*lookup).ElementCount());
+  }
+  return elements;
+}
+
+double RegistersOf(const KernelInput& input, const target::Target& target) {
+  if (!input.value->shape().IsArray()) return 0;
+  double registers =
+      input.share * static_cast<double>(VectorRegisters(target, input.value->shape()));
+  for (const Instruction* lookup : input.lookups) {
+    registers += static_cast<double>(VectorRegisters(target, ShapeOfRows(*lookup)));
+  }
+  return registers;
+}
+
+double UnpackWork(const KernelInput& input, const target::Target& target) {
+  const int64_t bits = hlo::BitWidth(input.value->shape().element_type);
+  return bits < 32 ? RegistersOf(input, target) : 0;
 }
 
 int64_t VectorRegisters(const target::Target& target, const Shape& shape) {

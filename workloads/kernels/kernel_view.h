@@ -17,14 +17,12 @@ namespace tpusim::kernels {
 struct KernelInput {
   const hlo::Instruction* value = nullptr;   // outside: what is read
   const hlo::Instruction* inside = nullptr;  // the parameter, or `value` itself when not fused
-  // The largest part of it that the kernel touches: all of it, or what slices
-  // take out of it. Zero when it is only overwritten in place.
-  hlo::Shape accessed;
-  double share = 1;  // how much of `accessed` the results need
-  bool reads = true;
+  double share = 0;  // how much of it is read as it lies, in whole tiles
+  std::vector<const hlo::Instruction*> lookups;  // gathers and scatters that read rows of it
   isa::MemorySpace space = isa::MemorySpace::kHbm;
-  // The gather or scatter that picks `accessed` by index, or null.
-  const hlo::Instruction* indexed_by = nullptr;
+
+  // False: it is only overwritten in place.
+  bool reads() const { return share > 0 || !lookups.empty(); }
 };
 
 // A result: one for an array, one per element of a tuple.
@@ -47,7 +45,7 @@ struct KernelView {
   const hlo::Instruction* FindMember(const std::function<bool(hlo::Opcode)>& wanted) const;
 };
 
-KernelView ViewKernel(const hlo::Instruction& instruction);
+KernelView ViewKernel(const hlo::Instruction& instruction, const target::Target& target);
 
 // Where an array lives, from its layout.
 isa::MemorySpace SpaceOf(const hlo::Shape& shape);
@@ -55,6 +53,11 @@ isa::MemorySpace SpaceOf(const hlo::Shape& shape);
 // Bytes that come from (go to) memory for it, in whole tiles or DMA granules.
 Bytes BytesOf(const KernelInput& input, const target::Target& target);
 Bytes BytesOf(const KernelOutput& output, const target::Target& target);
+// Elements that come in, and the vector registers that they take.
+double ElementsOf(const KernelInput& input);
+double RegistersOf(const KernelInput& input, const target::Target& target);
+// Unpacking of narrow elements on their way in, as RepackWork counts it.
+double UnpackWork(const KernelInput& input, const target::Target& target);
 
 // Inputs that reach `member` through its operand `index` without passing
 // through another product, as indices into view.inputs, ascending.

@@ -13,9 +13,9 @@ using hlo::Opcode;
 
 absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
                                         const target::Target& target) {
-  const KernelView view = ViewKernel(instruction);
+  const KernelView view = ViewKernel(instruction, target);
   for (const KernelInput& input : view.inputs) {
-    if (input.reads && SpaceOf(input.value->shape()) == isa::MemorySpace::kHost) {
+    if (input.reads() && SpaceOf(input.value->shape()) == isa::MemorySpace::kHost) {
       return NoRule(
           fmt::format("no rule to execute {}: it computes on {}, which is in host memory; "
                       "move it to the device first (jax.device_put)",

@@ -8,11 +8,13 @@
 #include <cmath>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
 #include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/whole_rows.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -56,7 +58,7 @@ bool IsLone(const KernelView& view) {
       case Opcode::kPad:
         break;
       default:
-        if (!hlo::IsElementwise(m->opcode()) || m->opcode() == Opcode::kCopy) return false;
+        if (!hlo::IsElementwise(*m) || m->opcode() == Opcode::kCopy) return false;
     }
     ++work;
   }
@@ -67,42 +69,57 @@ bool IsLone(const KernelView& view) {
 // is free; of what it puts through the cross-lane units, kRelayoutWindow.
 constexpr int64_t kLargeWindow = 1024, kSmallWindow = 128, kRelayoutWindow = 384;
 
+int64_t Whole(double registers) { return static_cast<int64_t>(std::ceil(registers - 1e-6)); }
+
 // Steps below which a window would hold more.
 int64_t FewestSteps(const KernelView& view, const target::Target& target) {
-  int64_t largest = 0;
+  double largest = 0;
   for (const KernelInput& input : view.inputs) {
-    if (!input.reads || !input.accessed.IsArray()) continue;
-    largest = std::max(largest, VectorRegisters(target, input.accessed));
+    largest = std::max(largest, RegistersOf(input, target));
   }
   for (const KernelOutput& output : view.outputs) {
-    largest = std::max(largest, VectorRegisters(target, output.written));
+    largest = std::max(largest, static_cast<double>(VectorRegisters(target, output.written)));
   }
   const bool relayout = std::any_of(view.members.begin(), view.members.end(), [](const auto* m) {
     return m->opcode() == Opcode::kTranspose || IsRelayout(*m);
   });
   const int64_t window = relayout ? kRelayoutWindow : kLargeWindow;
-  return std::max<int64_t>(1, CeilDiv(largest, window * target.chip().CoresPerDevice()));
+  return std::max<int64_t>(1, CeilDiv(Whole(largest), window * target.chip().CoresPerDevice()));
+}
+
+// Steps above which a block would not hold rows whole that it has to.
+int64_t MostSteps(const KernelView& view, const target::Target& target, int64_t limit) {
+  for (const Instruction* m : view.members) {
+    const Instruction* reduction = ReductionSpreadBy(*m);
+    const auto& members = view.members;
+    if (reduction == nullptr ||
+        std::find(members.begin(), members.end(), reduction) == members.end()) {
+      continue;
+    }
+    const int64_t all = VectorRegisters(target, reduction->operand(0)->shape());
+    limit = std::min(limit, std::max<int64_t>(1, all / RowRegisters(target, *reduction)));
+  }
+  return limit;
 }
 
 int64_t LoneSteps(const KernelView& view, const target::Target& target) {
-  int64_t largest = 0;
+  double largest = 0;
   Bytes room(0);
   for (const KernelInput& input : view.inputs) {
-    if (!input.reads || !input.accessed.IsArray()) continue;
     if (BytesOf(input, target).value() > kWholeBytes) room += BytesOf(input, target) * 4;
-    largest = std::max(largest, VectorRegisters(target, input.accessed));
+    largest = std::max(largest, RegistersOf(input, target));
   }
   for (const KernelOutput& output : view.outputs) {
     if (BytesOf(output, target).value() > kWholeBytes) room += BytesOf(output, target) * 2;
-    largest = std::max(largest, VectorRegisters(target, output.written));
+    largest = std::max(largest, static_cast<double>(VectorRegisters(target, output.written)));
   }
   // The cores of a megacore take a window each.
   const int64_t cores = target.chip().CoresPerDevice();
-  if (largest <= kLargeWindow && room <= target.ScopedVmem() * cores) return 1;
+  if (Whole(largest) <= kLargeWindow && room <= target.ScopedVmem() * cores) return 1;
   const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
   const bool large = 16 * kLargeWindow * register_bytes <= target.ScopedVmem().value();
   const int64_t registers = (large ? kLargeWindow : kSmallWindow) * cores;
-  return std::max<int64_t>(1, CeilDiv(largest, registers));
+  return std::max<int64_t>(1, CeilDiv(Whole(largest), registers));
 }
 
 }  // namespace
@@ -121,9 +138,8 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
     largest = std::max(largest, BytesOf(output, target));
   }
   for (const KernelInput& input : view.inputs) {
-    if (!input.reads || !input.accessed.IsArray()) continue;
-    work.valu += RepackWork(input.accessed, target);
-    work.load += static_cast<double>(VectorRegisters(target, input.accessed));
+    work.valu += UnpackWork(input, target);
+    work.load += RegistersOf(input, target);
     largest = std::max(largest, BytesOf(input, target));
   }
 
@@ -134,15 +150,16 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
   // A product on the vector units is tiled like one on the arrays.
   const bool product = view.FindMember(IsProduct) != nullptr;
   const int64_t fewest = product ? 1 : std::min(FewestSteps(view, target), kMaxSteps);
-  std::erase_if(counts, [&](int64_t count) { return count < fewest; });
-  if (counts.empty() || counts.front() != fewest) counts.push_back(fewest);
+  const int64_t most = MostSteps(view, target, kMaxSteps);
+  std::erase_if(counts, [&](int64_t count) { return count < fewest || count > most; });
+  if (counts.empty() || counts.front() != fewest) counts.push_back(std::min(fewest, most));
   if (IsLone(view)) counts = {LoneSteps(view, target)};
   FastestKernel fastest(target);
   for (int64_t parts : counts) {
     isa::Kernel kernel;
     kernel.grid = {{parts, 1.0}};
     for (const KernelInput& input : view.inputs) {
-      if (!input.reads) continue;
+      if (!input.reads()) continue;
       kernel.windows.push_back(MakeWindow(isa::WindowKind::kInput, BytesOf(input, target), parts,
                                           input.value->name(), input.space,
                                           target.chip().tensor_core.loop_buffers));

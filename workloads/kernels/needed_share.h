@@ -1,30 +1,51 @@
-// How much of a value inside a kernel is needed at all.
+// How much of a value a kernel needs, of what it computes and of what it reads alike.
 //
-// Where a slice follows, only its part of what comes before is computed and read: the
-// work of an instruction and the bytes of an operand count with the share that the
-// results of the kernel depend on.
+// Where a slice follows, only its part of what comes before is computed and read. Two
+// different slices need both parts (together at most all of it), the same slice twice
+// needs it once. Shares are of the array as it lies in memory: a slice counts in whole
+// tiles. One analysis serves kernels that there are and those that fusion thinks about.
 #ifndef TPUSIM_WORKLOADS_KERNELS_NEEDED_SHARE_H_
 #define TPUSIM_WORKLOADS_KERNELS_NEEDED_SHARE_H_
 
 #include <cstddef>
+#include <vector>
 
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::kernels {
+
+// How an instruction touches one of its operands.
+enum class Access {
+  kElements,     // where its own elements come from
+  kSlice,        // a part of its own shape
+  kRows,         // rows at indices: a transfer for each, counted beside shares
+  kOverwritten,  // not read if the result takes its buffer
+  kWhole,
+};
+Access AccessOf(const hlo::Instruction& user, size_t index);
 
 // The share of one value, gathered from its users, which come first.
 class NeededShare {
  public:
   // All of it: a result.
   void Whole() { by_all_ = 1; }
-  // `user`, needed with `share` of its own elements, has the value as operand `index`.
-  void AddUse(const hlo::Instruction& user, size_t index, double share);
+  // `user`, needed with `share` of its own elements, has the value as operand `index`;
+  // `in_memory`: it is (a bitcast of) an operand of the kernel, which can be read at
+  // indices and updated where it is. What the kernel makes itself it has to write first.
+  void AddUse(const hlo::Instruction& user, size_t index, double share, bool in_memory,
+              const target::Target& target);
   // Between 0 and 1.
   double value() const;
 
  private:
-  double by_all_ = 0;     // most that one user needs that does not slice
-  double by_slices_ = 0;  // slices may take different parts
+  struct Slice {
+    const hlo::Instruction* slice;
+    double share;  // of the value
+  };
+  double by_all_ = 0;  // most that one user needs that does not slice
+  double by_slices_ = 0;
+  std::vector<Slice> slices_;  // different ones
 };
 
 }  // namespace tpusim::kernels

@@ -70,7 +70,7 @@ absl::StatusOr<isa::Kernel> BuildSortKernel(const KernelView& view, const target
   kernel.grid = {{passes, 1.0}, {steps, 1.0}};
   const uint32_t moves = passes > 1 || steps > 1 ? 3U : 0U;
   for (const KernelInput& input : view.inputs) {
-    if (!input.reads) continue;
+    if (!input.reads()) continue;
     kernel.windows.push_back(
         Moving(isa::WindowKind::kInput, BytesOf(input, target), steps, moves, input.value->name()));
   }

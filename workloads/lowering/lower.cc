@@ -19,7 +19,6 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
-#include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/product.h"
 #include "workloads/kernels/scalar_block.h"
 #include "workloads/lowering/branches.h"
@@ -45,8 +44,11 @@ bool IsRecomputation(const Instruction& i) {
 
 const Instruction* ProductIn(const Instruction& i) {
   if (hlo::IsProduct(i.opcode())) return &i;
-  return i.opcode() == Opcode::kFusion ? kernels::ViewKernel(i).FindMember(hlo::IsProduct)
-                                       : nullptr;
+  if (i.opcode() != Opcode::kFusion) return nullptr;
+  for (const Instruction* member : i.called()[0]->PostOrder()) {
+    if (hlo::IsProduct(member->opcode())) return member;
+  }
+  return nullptr;
 }
 
 absl::StatusOr<hlo::Cost> CostOfKernel(const Instruction& i) {

@@ -13,6 +13,7 @@
 #include "models/isa/program.h"
 #include "models/timing/kernel_time.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
+#include "tests/workloads/kernels/fused_product.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/kernels/kernels.h"
 
@@ -43,11 +44,7 @@ Instruction* MakeLayer(TestModule& m, Instruction* lhs, Instruction* rhs, Instru
   Instruction* a = TestModule::Param(f, lhs->shape());
   Instruction* b = TestModule::Param(f, rhs->shape());
   Instruction* c = TestModule::Param(f, bias->shape());
-  Instruction* dot = TestModule::Add(f, Opcode::kDot, layer.bias, {a, b});
-  hlo::DotDims dims;
-  dims.lhs_contracting = {1};
-  dims.rhs_contracting = {0};
-  hlo::SetDotDims(dot, dims);
+  Instruction* dot = AddProduct(f, layer.bias, a, b);
   Instruction* inside =
       layer.bias_twice ? TestModule::Add(f, Opcode::kAdd, layer.bias, {dot, c}) : dot;
   Instruction* y = TestModule::Add(f, layer.activation, layer.bias, {inside});

@@ -7,6 +7,7 @@
 
 #include "configs/config.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
+#include "tests/workloads/kernels/fused_product.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/kernels/kernels.h"
 
@@ -64,36 +65,14 @@ TEST_F(WindowLimits, ALoneOperationHasTheRoomOfAllCores) {
 // A product of [2048,128] and [128,1024] with a softmax over its columns: 2048 registers of
 // results. Without the softmax one block would do.
 TEST_F(WindowLimits, ABlockThatWaitsKeepsToAThousandRegisters) {
-  hlo::Computation* maximum = m_.Reducer(Opcode::kMaximum);
   Instruction* a = m_.Param(F32({2048, 128}));
   Instruction* b = m_.Param(F32({128, 1024}));
-  const auto fuse = [&](bool softmax) {
-    hlo::Computation* f = m_.module().AddComputation(softmax ? "softmax" : "plain");
-    const Shape out = F32({2048, 1024});
-    Instruction* p = hlo::TestModule::Param(f, a->shape());
-    Instruction* q = hlo::TestModule::Param(f, b->shape());
-    Instruction* dot = hlo::TestModule::Add(f, Opcode::kDot, out, {p, q});
-    hlo::DotDims dims;
-    dims.lhs_contracting = {1};
-    dims.rhs_contracting = {0};
-    hlo::SetDotDims(dot, dims);
-    Instruction* from = dot;
-    if (softmax) {
-      Instruction* least = hlo::AddConstant(f, PrimitiveType::kF32, 0);
-      Instruction* top = hlo::TestModule::Add(f, Opcode::kReduce, F32({1024}), {dot, least});
-      hlo::SetDimensions(top, {0});
-      top->set_called({maximum});
-      from = hlo::TestModule::Add(f, Opcode::kBroadcast, out, {top});
-      hlo::SetDimensions(from, {1});
-    }
-    f->set_root(hlo::TestModule::Add(f, Opcode::kSubtract, out, {dot, from}));
-    Instruction* fusion = m_.Add(Opcode::kFusion, out, {a, b});
-    fusion->set_called({f});
-    return fusion;
+  const Epilogue twice = [](Instruction* x) {
+    return hlo::TestModule::Add(x->parent(), Opcode::kAdd, x->shape(), {x, x});
   };
   const configs::Config config = SlowSteps("v5e-1x1");
-  EXPECT_EQ(Steps(config, *fuse(false)), 1);
-  EXPECT_EQ(Steps(config, *fuse(true)), 2);
+  EXPECT_EQ(Steps(config, *FusedProduct(m_, a, b, twice)), 1);
+  EXPECT_EQ(Steps(config, *FusedProduct(m_, a, b, LessMaximum(m_, 0))), 2);
 }
 
 }  // namespace

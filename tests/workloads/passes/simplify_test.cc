@@ -78,6 +78,14 @@ TEST_F(SimplifyTest, NeutralElements) {
   EXPECT_EQ(Simplified(value), x_);
 }
 
+TEST_F(SimplifyTest, TheLeastValueIsNoMaximum) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto least = [&] { return Broadcast({8, 16}, Scalar(-kInfinity)); };
+  EXPECT_EQ(Simplified(m_.Add(Opcode::kMaximum, {8, 16}, {x_, least()})), x_);
+  EXPECT_EQ(Simplified(m_.Add(Opcode::kMinimum, {8, 16}, {x_, least()}))->opcode(),
+            Opcode::kMinimum);
+}
+
 TEST_F(SimplifyTest, FloatsTimesZeroAreNotZero) {
   Instruction* zero = Broadcast({8, 16}, Scalar(0));
   EXPECT_EQ(Simplified(m_.Add(Opcode::kMultiply, {8, 16}, {x_, zero}))->opcode(),

@@ -9,33 +9,50 @@ const Instruction* WithoutBitcasts(const Instruction* value) {
   return value;
 }
 
-std::vector<InPlaceResult> InPlaceResults(const Instruction& i) {
+namespace {
+
+// Of one dynamic-update-slice or scatter: its own results and operands.
+std::vector<InPlaceResult> ResultsOfUpdate(const Instruction& i) {
+  if (i.opcode() == Opcode::kDynamicUpdateSlice) return {{0, 0, &i, 1}};
   std::vector<InPlaceResult> results;
-  switch (i.opcode()) {
-    case Opcode::kDynamicUpdateSlice:
-      results.push_back({0, 0});
-      break;
-    case Opcode::kScatter: {
-      // Arrays, indices, updates.
-      const auto arrays = static_cast<int64_t>(i.operands().size() / 2);
-      for (int64_t n = 0; n < arrays; ++n) results.push_back({n, n});
-      break;
-    }
-    case Opcode::kFusion: {
-      const Instruction* root = i.called()[0]->root();
-      const bool several = root->opcode() == Opcode::kTuple;
-      const size_t leaves = several ? root->operands().size() : 1;
-      for (size_t n = 0; n < leaves; ++n) {
-        const Instruction* made = WithoutBitcasts(several ? root->operand(n) : root);
-        if (made->opcode() != Opcode::kDynamicUpdateSlice) continue;
-        const Instruction* updated = WithoutBitcasts(made->operand(0));
-        if (updated->opcode() != Opcode::kParameter) continue;
-        results.push_back({static_cast<int64_t>(n), updated->attrs().parameter_number()});
+  if (i.opcode() != Opcode::kScatter) return results;
+  // Arrays, indices, updates.
+  const auto arrays = static_cast<int64_t>(i.operands().size() / 2);
+  for (int64_t n = 0; n < arrays; ++n) results.push_back({n, n, &i, arrays + 1 + n});
+  return results;
+}
+
+// Whether an array of the one shape can stay where it is as the other: bitcasts between
+// them may give it other dimensions.
+bool SameBuffer(const Shape& a, const Shape& b) {
+  return a.element_type == b.element_type && a.ElementCount() == b.ElementCount() &&
+         a.layout.memory_space == b.layout.memory_space;
+}
+
+}  // namespace
+
+std::vector<InPlaceResult> InPlaceResults(const Instruction& i) {
+  if (i.opcode() != Opcode::kFusion) return ResultsOfUpdate(i);
+  std::vector<InPlaceResult> results;
+  const Instruction* root = i.called()[0]->root();
+  const bool several = root->opcode() == Opcode::kTuple;
+  const size_t made = several ? root->operands().size() : 1;
+  int64_t leaf = 0;
+  std::vector<bool> taken(i.operands().size(), false);
+  const std::vector<const Shape*> leaves = Leaves(i.shape());
+  for (size_t n = 0; n < made; ++n) {
+    const Instruction* value = several ? root->operand(n) : root;
+    for (const InPlaceResult& of : ResultsOfUpdate(*WithoutBitcasts(value))) {
+      const Instruction* updated = WithoutBitcasts(of.update->operand(of.operand));
+      if (updated->opcode() != Opcode::kParameter) continue;
+      const int64_t operand = updated->attrs().parameter_number();
+      if (taken[operand] || !SameBuffer(i.operand(operand)->shape(), *leaves[leaf + of.leaf])) {
+        continue;
       }
-      break;
+      taken[operand] = true;
+      results.push_back({leaf + of.leaf, operand, of.update, of.update_operand});
     }
-    default:
-      break;
+    leaf += static_cast<int64_t>(Leaves(value->shape()).size());
   }
   return results;
 }

@@ -12,13 +12,18 @@ namespace tpusim::hlo {
 struct InPlaceResult {
   int64_t leaf = 0;     // of the result's shape
   int64_t operand = 0;  // an array, whose buffer that leaf keeps
+  // The dynamic-update-slice or scatter that changes it, and which of its operands is written.
+  const Instruction* update = nullptr;
+  int64_t update_operand = 0;
 };
 
 // The value that bitcasts of it rename: they share its buffer.
 const Instruction* WithoutBitcasts(const Instruction* value);
 
 // For dynamic-update-slice, scatter and fusions whose results they are, by leaf; empty
-// for all others.
+// for all others. A fusion keeps no buffer for what it updates of its own making, nor where
+// the result is to be in another memory or form than the operand; of two results that
+// update the same operand, the first has its buffer.
 std::vector<InPlaceResult> InPlaceResults(const Instruction& instruction);
 
 }  // namespace tpusim::hlo

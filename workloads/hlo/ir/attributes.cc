@@ -25,6 +25,12 @@ int64_t OnlyDimension(const Instruction& instruction) {
   return dimensions.size() == 1 ? dimensions[0] : -1;
 }
 
+bool IsElementwise(const Instruction& instruction) {
+  return IsElementwise(instruction.opcode()) ||
+         (instruction.opcode() == Opcode::kBitcastConvert &&
+          instruction.shape().dims == instruction.operand(0)->shape().dims);
+}
+
 DotDims GetDotDims(const Instruction& instruction) {
   const pb::DotDimensionNumbers& proto =
       instruction.opcode() == Opcode::kRaggedDot

@@ -29,6 +29,10 @@ void SetDimensions(Instruction* instruction, const std::vector<int64_t>& dimensi
 // The one dimension of concatenate, iota, sort, all-gather, ...; -1 if there is none.
 int64_t OnlyDimension(const Instruction& instruction);
 
+// Whether every element of the result follows from the elements at its place: what the
+// opcode says, and bitcast-converts to elements of the same width.
+bool IsElementwise(const Instruction& instruction);
+
 struct DotDims {
   std::vector<int64_t> lhs_contracting, rhs_contracting, lhs_batch, rhs_batch;
   bool operator==(const DotDims&) const = default;

@@ -52,4 +52,12 @@ void Explanation::Joined(const Plan& plan, int a, int b, const char* how, Picose
                                 NameOf(plan, a), NameOf(plan, b), how, Microseconds(gain)));
 }
 
+void Explanation::Reused(const Plan& plan, int value, const std::vector<int>& readers,
+                         Picoseconds gain) {
+  if (!wanted()) return;
+  lines_->push_back(fmt::format("{} is stored instead of what {} computed it from: {:.3f} us less",
+                                plan.graph().At(value).name(), NamesOf(plan, readers),
+                                Microseconds(gain)));
+}
+
 }  // namespace tpusim::passes::fusion

@@ -22,6 +22,7 @@ class Explanation {
   void NotWorth(const Plan& plan, int producer, const std::vector<int>& consumers,
                 Picoseconds loss);
   void Joined(const Plan& plan, int a, int b, const char* how, Picoseconds gain);
+  void Reused(const Plan& plan, int value, const std::vector<int>& readers, Picoseconds gain);
 
  private:
   std::vector<std::string>* lines_;

@@ -8,6 +8,7 @@
 #include "workloads/passes/fusion/join_results.h"
 #include "workloads/passes/fusion/plan.h"
 #include "workloads/passes/fusion/price.h"
+#include "workloads/passes/fusion/reuse_results.h"
 
 namespace tpusim::passes {
 
@@ -20,7 +21,10 @@ absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context,
     fusion::Pricing pricing(graph, context.target);
     fusion::Plan plan(graph, pricing);
     if (options.producers) fusion::InlineProducers(plan, explanation);
-    if (options.results) fusion::JoinResults(plan, explanation);
+    if (options.results) {
+      fusion::JoinResults(plan, explanation);
+      fusion::ReuseResults(plan, explanation);
+    }
     changed |= fusion::BuildFusions(*computation, plan);
   }
   return changed;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::passes::fusion {
@@ -21,7 +22,7 @@ Part PartOf(const Instruction& i) {
   if (i.opcode() == Opcode::kIota) return Part::kFree;
   if (i.opcode() == Opcode::kBroadcast && i.operand(0)->shape().IsScalar()) return Part::kFree;
   const bool moves = hlo::IsIndexMap(i.opcode()) || i.opcode() == Opcode::kCopy;
-  if (hlo::IsElementwise(i.opcode()) || moves) return Part::kExpression;
+  if (hlo::IsElementwise(i) || moves) return Part::kExpression;
   return Part::kNone;
 }
 

@@ -41,12 +41,15 @@ class Inliner {
   }
 
  private:
-  using Entry = std::pair<int64_t, int>;  // gain, -producer: of equal gains the first producer
+  // Bytes that are not moved, -producer: what spares memory the most comes first and, of equals,
+  // the first producer. Time would make the order, and with it which of several products takes
+  // their sum, depend on rates of the chip.
+  using Entry = std::pair<int64_t, int>;
 
   struct Choice {
     std::vector<int> consumers;
     bool stays = false;
-    Picoseconds gain{0};
+    Price gain;
   };
 
   Choice ChoiceFor(int producer) const {
@@ -71,23 +74,23 @@ class Inliner {
     if (!choice.stays) choice.gain += p.price;
     for (int c : choice.consumers) {
       const Group& consumer = plan_.group(c);
-      choice.gain +=
-          consumer.price - plan_.PriceOf(Plan::Union(p.members, consumer.members), consumer.roots);
+      choice.gain += consumer.price;
+      choice.gain -= plan_.PriceOf(Plan::Union(p.members, consumer.members), consumer.roots);
     }
     return choice;
   }
 
   void Consider(int producer) {
     const Choice choice = ChoiceFor(producer);
-    if (choice.consumers.empty() || choice.gain <= Picoseconds(0)) return;
+    if (choice.consumers.empty() || choice.gain.time <= Picoseconds(0)) return;
     current_[producer] = 1;
     queued_[producer] = 1;
-    queue_.emplace(choice.gain.value(), -producer);
+    queue_.emplace(choice.gain.moved.value(), -producer);
   }
 
   void Apply(int producer) {
     const Choice choice = ChoiceFor(producer);
-    explanation_.Inlined(plan_, producer, choice.consumers, choice.stays, choice.gain);
+    explanation_.Inlined(plan_, producer, choice.consumers, choice.stays, choice.gain.time);
     plan_.Inline(producer, choice.consumers, choice.stays);
     for (int c : choice.consumers) {
       Outdated(c);
@@ -117,7 +120,7 @@ class Inliner {
       }
       const Choice choice = ChoiceFor(g);
       if (!choice.consumers.empty()) {
-        explanation_.NotWorth(plan_, g, choice.consumers, Picoseconds(0) - choice.gain);
+        explanation_.NotWorth(plan_, g, choice.consumers, Picoseconds(0) - choice.gain.time);
       }
     }
   }

@@ -78,9 +78,9 @@ class Joiner {
 
   bool JoinIfBetter(int into, int from, const char* how) {
     const Group &a = plan_.group(into), &b = plan_.group(from);
-    const Picoseconds together =
+    const Price together =
         plan_.PriceOf(Plan::Union(a.members, b.members), plan_.RootsTogether(into, from));
-    const Picoseconds gain = a.price + b.price - together;
+    const Picoseconds gain = a.price.time + b.price.time - together.time;
     if (gain <= Picoseconds(0) || !order_.MakeNeighbours(into, from)) return false;
     explanation_.Joined(plan_, into, from, how, gain);
     plan_.Join(into, from);

@@ -4,8 +4,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/vector_cost.h"
+#include "workloads/kernels/whole_rows.h"
 
 namespace tpusim::passes::fusion {
 namespace {
@@ -41,9 +43,54 @@ std::vector<int> Dependents(const Graph& graph, const std::vector<int>& from,
   return found;
 }
 
+// Whether `m` spreads the result of a reduction over rows that a block can hold whole, of
+// a kernel around `product` (-1: none).
+bool SpreadsRows(const Graph& graph, int m, int product) {
+  const Instruction* reduction = kernels::ReductionSpreadBy(graph.At(m));
+  if (reduction == nullptr) return false;
+  return product < 0 || kernels::OperandAlongRows(graph.At(product), *reduction) >= 0;
+}
+
+// Whether two blocks of every array that goes in or out fit into VMEM if blocks hold whole rows.
+bool RowsFit(const Plan& plan, int a, int b) {
+  const Graph& graph = plan.graph();
+  const target::Target& target = plan.pricing().target();
+  const std::vector<int> members = Plan::Union(plan.group(a).members, plan.group(b).members);
+  const std::vector<int> roots = plan.RootsTogether(a, b);
+  for (int m : members) {
+    const Instruction* reduction = kernels::ReductionSpreadBy(graph.At(m));
+    if (reduction == nullptr || !Contains(members, graph.operands[m][0])) continue;
+    const auto is_row_by_row = [&](int value) {
+      return !graph.Is(value, Part::kFree) &&
+             graph.At(value).shape().dims == reduction->operand(0)->shape().dims;
+    };
+    std::vector<int> moved;
+    for (int member : members) {
+      for (int operand : graph.operands[member]) {
+        if (!Contains(members, operand) && is_row_by_row(operand)) moved.push_back(operand);
+      }
+    }
+    std::sort(moved.begin(), moved.end());
+    moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
+    const auto windows = static_cast<int64_t>(moved.size()) +
+                         std::count_if(roots.begin(), roots.end(), is_row_by_row);
+    // The vectors of results that go along take less than one block.
+    const Bytes block = kernels::RowBytes(target, *reduction);
+    if (block * (2 * windows + 1) > target.ScopedVmem()) return false;
+  }
+  return true;
+}
+
+int ProductIn(const Graph& graph, const std::vector<int>& members) {
+  const auto product = std::find_if(members.begin(), members.end(),
+                                    [&](int m) { return graph.Is(m, Part::kProduct); });
+  return product == members.end() ? -1 : *product;
+}
+
 // Whether every one of `members` that depends on `from` follows it element by element
-// or, with `may_reduce`, collects it in a reduction.
-bool FollowsElementwise(const Graph& graph, const std::vector<int>& from,
+// or, with `may_reduce`, collects it in a reduction, which may be spread over whole rows
+// again. `product` is that of the kernel that makes `from`.
+bool FollowsElementwise(const Graph& graph, const std::vector<int>& from, int product,
                         const std::vector<int>& members, bool may_reduce) {
   std::vector<int> reduced;
   const std::vector<int> dependents = Dependents(graph, from, members);
@@ -51,6 +98,7 @@ bool FollowsElementwise(const Graph& graph, const std::vector<int>& from,
     const Instruction& i = graph.At(m);
     const std::vector<int>& operands = graph.operands[m];
     const auto depends = [&](int o) { return Contains(from, o) || Contains(dependents, o); };
+    if (SpreadsRows(graph, m, product)) continue;
     if (std::any_of(operands.begin(), operands.end(),
                     [&](int o) { return Contains(reduced, o); })) {
       return false;
@@ -65,7 +113,7 @@ bool FollowsElementwise(const Graph& graph, const std::vector<int>& from,
       if (depends(operands[0]) || !depends(operands[1])) return false;
       continue;
     }
-    if (i.opcode() != Opcode::kBitcast && !hlo::IsElementwise(i.opcode())) return false;
+    if (i.opcode() != Opcode::kBitcast && !hlo::IsElementwise(i)) return false;
   }
   return true;
 }
@@ -146,7 +194,7 @@ bool MayBeBesideProduct(const Instruction& i) {
     case Opcode::kDynamicSlice:
       return true;
     default:
-      return hlo::IsElementwise(i.opcode());
+      return hlo::IsElementwise(i);
   }
 }
 
@@ -189,6 +237,13 @@ const char* WhyNotTogether(const Plan& plan, const std::vector<int>& members) {
   return ReadsWhatItUpdates(plan.graph(), members) ? kOverwritten : nullptr;
 }
 
+// Whether `reader` needs a result of `maker` that it does not compute for itself.
+bool Reads(const Graph& graph, const Group& reader, const Group& maker) {
+  std::vector<int> read = maker.roots;
+  std::erase_if(read, [&](int root) { return Contains(reader.members, root); });
+  return !Dependents(graph, read, reader.members).empty();
+}
+
 // The dimensions over which a kernel without a product runs: of what its reduction reads or
 // its update writes, else of its first result.
 std::vector<int64_t> DomainOf(const Plan& plan, int g) {
@@ -213,7 +268,8 @@ const char* WhyNotInline(const Plan& plan, int producer, int consumer) {
   if (FeedsBroadcast(plan, producer, consumer)) return kBroadcastComputed;
   if (p_hero == Part::kProduct) {
     if (c_hero == Part::kProduct) return kOneHero;
-    if (!FollowsElementwise(graph, p.roots, c.members, c_hero == Part::kReduce)) {
+    if (!FollowsElementwise(graph, p.roots, ProductIn(graph, p.members), c.members,
+                            c_hero == Part::kReduce)) {
       return kNotAligned;
     }
     // What else the consumer reads comes by blocks of the hero's result.
@@ -246,11 +302,14 @@ const char* WhyNotFollow(const Plan& plan, int producer, int consumer) {
   if (Overwrites(graph, c.members, p.roots) || ReadsUpdated(graph, p.roots, c.members)) {
     return kOverwritten;
   }
-  if (!FollowsElementwise(graph, p.roots, c.members, /*may_reduce=*/true)) return kNotAligned;
+  const int product = ProductIn(graph, p.members);
+  if (!FollowsElementwise(graph, p.roots, product, c.members, /*may_reduce=*/true)) {
+    return kNotAligned;
+  }
   for (int root : p.roots) {
-    const std::vector<int> of_root = {root};
-    if (graph.Is(root, Part::kReduce) && !Dependents(graph, of_root, c.members).empty()) {
-      return kAfterReduce;
+    if (!graph.Is(root, Part::kReduce)) continue;
+    for (int user : graph.users[root]) {
+      if (Contains(c.members, user) && !SpreadsRows(graph, user, product)) return kAfterReduce;
     }
   }
   if (p_hero == Part::kProduct) {
@@ -264,6 +323,7 @@ const char* WhyNotFollow(const Plan& plan, int producer, int consumer) {
       if (!Contains(after, root)) return kNotAligned;
     }
   }
+  if (!RowsFit(plan, producer, consumer)) return "rows of all that it reads and writes do not fit";
   return WhyNotTogether(plan, Plan::Union(p.members, c.members));
 }
 
@@ -274,10 +334,7 @@ const char* WhyNotSiblings(const Plan& plan, int a, int b, int shared) {
   if (domain != DomainOf(plan, b)) return "they run over different dimensions";
   if (graph.At(shared).shape().dims != domain) return "what they share is not what they run over";
   const Group &ga = plan.group(a), &gb = plan.group(b);
-  if (!Dependents(graph, ga.roots, gb.members).empty() ||
-      !Dependents(graph, gb.roots, ga.members).empty()) {
-    return "one needs the other's result";
-  }
+  if (Reads(graph, gb, ga) || Reads(graph, ga, gb)) return "one needs the other's result";
   const std::vector<int> value = {shared};
   if (Overwrites(graph, ga.members, value) || Overwrites(graph, gb.members, value)) {
     return kOverwritten;

@@ -93,18 +93,30 @@ void Plan::Inline(int producer, const std::vector<int>& consumers, bool stays) {
   if (!stays) Dissolve(producer);
 }
 
+void Plan::Replace(int g, std::vector<int> members, std::vector<int> roots) {
+  Group& group = groups_[g];
+  for (int m : group.members) Erase(containing_[m], g);
+  for (int root : group.roots) made_by_[root] = -1;
+  group.roots = std::move(roots);
+  SetMembers(g, std::move(members));
+  for (int root : group.roots) made_by_[root] = g;
+  group.price = pricing_.Of(group.members, group.roots);
+}
+
+bool Plan::ReadOutside(int a, int b, int value) const {
+  if (value == graph_.root) return true;
+  const std::vector<int>& computing = containing_[value];
+  return std::any_of(graph_.users[value].begin(), graph_.users[value].end(), [&](int user) {
+    const std::vector<int>& groups = containing_[user];
+    return groups.empty() || std::any_of(groups.begin(), groups.end(), [&](int g) {
+             return g != a && g != b && !std::binary_search(computing.begin(), computing.end(), g);
+           });
+  });
+}
+
 std::vector<int> Plan::RootsTogether(int a, int b) const {
   std::vector<int> roots = Union(groups_[a].roots, groups_[b].roots);
-  std::erase_if(roots, [&](int root) {
-    if (root == graph_.root) return false;
-    const std::vector<int>& computing = containing_[root];
-    return std::all_of(graph_.users[root].begin(), graph_.users[root].end(), [&](int user) {
-      const std::vector<int>& groups = containing_[user];
-      return !groups.empty() && std::all_of(groups.begin(), groups.end(), [&](int g) {
-        return g == a || g == b || std::binary_search(computing.begin(), computing.end(), g);
-      });
-    });
-  });
+  std::erase_if(roots, [&](int root) { return !ReadOutside(a, b, root); });
   return roots;
 }
 

@@ -19,7 +19,7 @@ namespace tpusim::passes::fusion {
 struct Group {
   std::vector<int> members;  // ascending: operands first
   std::vector<int> roots;    // ascending; what others read
-  Picoseconds price{0};
+  Price price;
   bool alive = false;
 };
 
@@ -45,7 +45,7 @@ class Plan {
 
   // Members of both, in order.
   static std::vector<int> Union(std::span<const int> a, std::span<const int> b);
-  Picoseconds PriceOf(std::span<const int> members, std::span<const int> roots) const {
+  Price PriceOf(std::span<const int> members, std::span<const int> roots) const {
     return pricing_.Of(members, roots);
   }
   Pricing& pricing() const { return pricing_; }
@@ -60,12 +60,17 @@ class Plan {
   // `from` becomes part of `into`, whose kernel then has those results of both that are read
   // outside.
   void Join(int into, int from);
+  // Gives the group these members and results instead.
+  void Replace(int g, std::vector<int> members, std::vector<int> roots);
+  // Whether something outside of `g` reads `value` instead of computing it.
+  bool ReadOutside(int g, int value) const { return ReadOutside(g, g, value); }
   // Of the results of both, those that are read outside of the two.
   std::vector<int> RootsTogether(int a, int b) const;
 
  private:
   void SetMembers(int g, std::vector<int> members);
   void Dissolve(int g);
+  bool ReadOutside(int a, int b, int value) const;
 
   const Graph& graph_;
   Pricing& pricing_;

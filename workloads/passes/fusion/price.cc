@@ -4,9 +4,11 @@
 
 #include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_time.h"
+#include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/product.h"
+#include "workloads/kernels/whole_rows.h"
 
 namespace tpusim::passes::fusion {
 
@@ -33,10 +35,10 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
   registers_.resize(n, 0);
   member_at_.resize(n, 0);
   input_at_.resize(n, 0);
-  read_.resize(n, Bytes(0));
   side_.resize(n, 0);
   read_from_.resize(n, 0);
   needed_.resize(n);
+  spreads_rows_.resize(n, 0);
   for (size_t i = 0; i < n; ++i) {
     const Instruction& instruction = *graph.instructions[i];
     for (const hlo::Shape* leaf : hlo::Leaves(instruction.shape())) {
@@ -44,6 +46,7 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
       bytes_[i] += target.PaddedSize(*leaf);
       registers_[i] += static_cast<double>(kernels::VectorRegisters(target, *leaf));
     }
+    spreads_rows_[i] = kernels::ReductionSpreadBy(instruction) != nullptr ? 1 : 0;
     if (graph.parts[i] == Part::kNone) continue;
     const auto work = kernels::VectorWorkOf(instruction, target);
     if (!work.ok()) continue;
@@ -53,33 +56,14 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
   }
 }
 
-// What `user` reads of `value`.
-Bytes Pricing::ReadBy(int value, int user) const {
-  const bool first = graph_.operands[user][0] == value;
-  switch (graph_.At(user).opcode()) {
-    case Opcode::kSlice:
-    case Opcode::kDynamicSlice:
-      return first ? bytes_[user] : bytes_[value];
-    case Opcode::kDynamicUpdateSlice:
-      return first ? Bytes(0) : bytes_[value];
-    default:
-      return bytes_[value];
-  }
-}
-
-void Pricing::Touch(int value, int user) {
+void Pricing::Touch(int value) {
   if (member_at_[value] == stamp_ || graph_.Is(value, Part::kFree) ||
       !graph_.At(value).shape().IsArray() || graph_.At(value).shape().IsScalar()) {
     return;
   }
-  const Bytes read = ReadBy(value, user);
-  if (input_at_[value] != stamp_) {
-    input_at_[value] = stamp_;
-    read_[value] = read;
-    inputs_.push_back(value);
-  } else {
-    read_[value] = std::max(read_[value], read);
-  }
+  if (input_at_[value] == stamp_) return;
+  input_at_[value] = stamp_;
+  inputs_.push_back(value);
 }
 
 int64_t Pricing::CountInputs(std::span<const int> members) {
@@ -87,9 +71,17 @@ int64_t Pricing::CountInputs(std::span<const int> members) {
   inputs_.clear();
   for (int m : members) member_at_[m] = stamp_;
   for (int m : members) {
-    for (int operand : graph_.operands[m]) Touch(operand, m);
+    for (int operand : graph_.operands[m]) Touch(operand);
   }
   return static_cast<int64_t>(inputs_.size());
+}
+
+// The value that members' bitcasts rename.
+int Pricing::Storage(int value) const {
+  while (member_at_[value] == stamp_ && graph_.At(value).opcode() == Opcode::kBitcast) {
+    value = graph_.operands[value][0];
+  }
+  return value;
 }
 
 // How much of every member and input the roots need.
@@ -102,7 +94,8 @@ void Pricing::FindShares(std::span<const int> members, std::span<const int> root
     const std::vector<int>& operands = graph_.operands[*m];
     for (size_t o = 0; o < operands.size(); ++o) {
       if (member_at_[operands[o]] == stamp_ || input_at_[operands[o]] == stamp_) {
-        needed_[operands[o]].AddUse(graph_.At(*m), o, share);
+        const bool in_memory = input_at_[Storage(operands[o])] == stamp_;
+        needed_[operands[o]].AddUse(graph_.At(*m), o, share, in_memory, target_);
       }
     }
   }
@@ -124,17 +117,19 @@ void Pricing::MarkSides(std::span<const int> members, int product) {
   }
 }
 
-Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots) {
+Price Pricing::Of(std::span<const int> members, std::span<const int> roots) {
   CountInputs(members);
   kernel_.windows.clear();
   kernel_.grid.clear();
   kernel_.block = {};
   kernels::VectorWork work;
+  Bytes moved(0);
   const auto add_window = [&](isa::WindowKind kind, Bytes bytes) {
     if (bytes == Bytes(0)) return;
     isa::Window& w = kernel_.windows.emplace_back();
     w.kind = kind;
     w.bytes = bytes;
+    moved += bytes;
   };
   const auto product = std::find_if(members.begin(), members.end(),
                                     [&](int m) { return graph_.Is(m, Part::kProduct); });
@@ -158,30 +153,41 @@ Picoseconds Pricing::Of(std::span<const int> members, std::span<const int> roots
                        (read_from_[input] & (kLhs | kRhs)) != 0;
     const double share = needed_[input].value();
     const Bytes needed = timing::Scaled(bytes_[input], share);
-    add_window(isa::WindowKind::kInput, std::min(read_[input], needed) * (twice ? 2 : 1));
+    add_window(isa::WindowKind::kInput, needed * (twice ? 2 : 1));
     work.load += registers_[input] * share;
     if (hlo::BitWidth(graph_.At(input).shape().element_type) < 32) {
       work.valu += registers_[input] * share;
     }
   }
   for (int root : roots) {
-    const bool update = graph_.Is(root, Part::kUpdate);
+    // In the buffer of what it updates, unless that is made here as well.
+    const bool update = graph_.Is(root, Part::kUpdate) &&
+                        input_at_[Storage(graph_.operands[root][0])] == stamp_;
     const int written = update ? graph_.operands[root][1] : root;
     add_window(isa::WindowKind::kOutput, bytes_[written]);
     work.store += registers_[written];
     const hlo::Shape& shape = graph_.At(root).shape();
     if (shape.IsArray() && hlo::BitWidth(shape.element_type) < 32) work.valu += registers_[written];
   }
+  const bool waits =
+      product != members.end() && std::any_of(members.begin(), members.end(), [&](int m) {
+        return spreads_rows_[m] != 0 && member_at_[graph_.operands[m][0]] == stamp_;
+      });
+  kernels::VectorWork after;
   for (int m : members) {
     double times = 1;
     if ((side_[m] & kLhs) != 0) times = std::max(times, lhs_times);
     if ((side_[m] & kRhs) != 0) times = std::max(times, rhs_times);
-    work += work_[m] * (times * needed_[m].value());
+    (waits && side_[m] == 0 ? after : work) += work_[m] * (times * needed_[m].value());
   }
   const isa::MxuWork mxu = kernel_.block.mxu;
   kernel_.block = kernels::BlockOf(work, 1);
   kernel_.block.mxu = mxu;
-  return timing::KernelTimeBound(target_.chip(), kernel_);
+  // What needs a whole row of the product begins when its block is complete.
+  if (waits) {
+    kernel_.block.latency = timing::TimeBlock(target_.chip(), kernels::BlockOf(after, 1)).vpu;
+  }
+  return {timing::KernelTimeBound(target_.chip(), kernel_), moved};
 }
 
 }  // namespace tpusim::passes::fusion

@@ -21,23 +21,41 @@
 
 namespace tpusim::passes::fusion {
 
+// Of a kernel alone on its chip: how long it takes, and what it reads and writes.
+struct Price {
+  Picoseconds time{0};
+  Bytes moved{0};
+
+  Price& operator+=(const Price& other) {
+    time += other.time;
+    moved += other.moved;
+    return *this;
+  }
+  Price& operator-=(const Price& other) {
+    time -= other.time;
+    moved -= other.moved;
+    return *this;
+  }
+};
+
 class Pricing {
  public:
   Pricing(const Graph& graph, const target::Target& target);
 
   // Whether there is a rule for what it costs inside a fusion.
   bool HasRule(int instruction) const { return has_rule_[instruction]; }
-  // Members ascending, roots among them. Picoseconds of the kernel alone on its chip.
-  Picoseconds Of(std::span<const int> members, std::span<const int> roots);
+  // Members ascending, roots among them.
+  Price Of(std::span<const int> members, std::span<const int> roots);
   // Arrays that such a kernel reads, scalars and what it computes for itself aside.
   int64_t CountInputs(std::span<const int> members);
+  const target::Target& target() const { return target_; }
   // Bytes of the array in memory, with padding.
   Bytes SizeOf(int instruction) const { return bytes_[instruction]; }
 
  private:
   struct Marks;
-  Bytes ReadBy(int value, int user) const;
-  void Touch(int value, int user);
+  void Touch(int value);
+  int Storage(int value) const;
   void FindShares(std::span<const int> members, std::span<const int> roots);
   void MarkSides(std::span<const int> members, int product);
 
@@ -47,10 +65,10 @@ class Pricing {
   std::vector<kernels::VectorWork> work_;
   std::vector<Bytes> bytes_;        // of the whole array
   std::vector<double> registers_;   // of 32-bit elements
+  std::vector<char> spreads_rows_;  // kernels::ReductionSpreadBy
   // Scratch of one price: stamps say for which price an entry holds.
   int64_t stamp_ = 0;
   std::vector<int64_t> member_at_, input_at_;
-  std::vector<Bytes> read_;
   std::vector<uint8_t> side_, read_from_;
   std::vector<kernels::NeededShare> needed_;
   std::vector<int> inputs_;

@@ -37,7 +37,7 @@ std::vector<Instruction*> Elements(const Computation& computation, int64_t index
 bool UsedElementwise(const Instruction& value) {
   return !value.users().empty() &&
          std::all_of(value.users().begin(), value.users().end(), [&](const Instruction* user) {
-           return hlo::IsElementwise(user->opcode()) && hlo::SameDims(user->shape(), value.shape());
+           return hlo::IsElementwise(*user) && hlo::SameDims(user->shape(), value.shape());
          });
 }
 

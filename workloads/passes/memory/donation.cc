@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::passes {
@@ -82,7 +83,7 @@ bool StaysInPlace(const Instruction& value, int64_t elements, std::set<const Ins
   return std::all_of(value.users().begin(), value.users().end(), [&](const Instruction* user) {
     if (user->opcode() == Opcode::kTuple) return true;
     const bool keeps = user->opcode() == Opcode::kBitcast || user->opcode() == Opcode::kCopy ||
-                       hlo::IsElementwise(user->opcode());
+                       hlo::IsElementwise(*user);
     return keeps && user->shape().IsArray() && user->shape().ElementCount() == elements &&
            StaysInPlace(*user, elements, seen);
   });
@@ -128,7 +129,7 @@ bool MayOverwrite(const Instruction& i, int64_t operand) {
   if (!shape.IsArray()) return false;
   if (i.opcode() != Opcode::kFusion) {
     return i.shape().IsArray() && i.shape().ElementCount() == shape.ElementCount() &&
-           (hlo::IsElementwise(i.opcode()) || i.opcode() == Opcode::kCopy);
+           (hlo::IsElementwise(i) || i.opcode() == Opcode::kCopy);
   }
   std::set<const Instruction*> seen;
   return StaysInPlace(*i.called()[0]->parameters()[operand], shape.ElementCount(), seen);

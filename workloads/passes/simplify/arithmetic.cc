@@ -1,4 +1,5 @@
 // Neutral elements, repetitions, conversions.
+#include <limits>
 #include <string>
 
 #include "workloads/hlo/ir/attributes.h"
@@ -19,6 +20,15 @@ bool IsAllOnes(const Instruction& i) {
   const PrimitiveType type = i.shape().element_type;
   if (type == PrimitiveType::kPred) return IsAll(i, 1);
   return hlo::IsSignedIntegral(type) && IsAll(i, -1);
+}
+
+// No value of the type is less or, with `least` unset, greater.
+bool IsExtreme(const Instruction& i, bool least) {
+  const PrimitiveType type = i.shape().element_type;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (hlo::IsFloating(type)) return IsAll(i, least ? -kInfinity : kInfinity);
+  if (type == PrimitiveType::kPred) return IsAll(i, least ? 0 : 1);
+  return least && hlo::IsIntegral(type) && !hlo::IsSignedIntegral(type) && IsAll(i, 0);
 }
 
 // `i` is commutative: the other operand if one of them is `neutral`.
@@ -145,8 +155,12 @@ Instruction* SimplifyArithmetic(Instruction* i) {
       return i->parent()->Add(Opcode::kMultiply, i->shape(), {i->operand(0), i->operand(0)},
                               "multiply", i);
     case Opcode::kMaximum:
-    case Opcode::kMinimum:
+    case Opcode::kMinimum: {
+      const bool least = i->opcode() == Opcode::kMaximum;
+      if (IsExtreme(*i->operand(1), least)) return i->operand(0);
+      if (IsExtreme(*i->operand(0), least)) return i->operand(1);
       return i->operand(0) == i->operand(1) ? i->operand(0) : nullptr;
+    }
     case Opcode::kAnd:
       if (i->operand(0) == i->operand(1) || IsAllOnes(*i->operand(1))) return i->operand(0);
       if (IsAllOnes(*i->operand(0))) return i->operand(1);

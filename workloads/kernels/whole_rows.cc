@@ -1,0 +1,64 @@
+#include "workloads/kernels/whole_rows.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/kernel_view.h"
+
+namespace tpusim::kernels {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+const Instruction* ReductionSpreadBy(const Instruction& instruction) {
+  constexpr int64_t kFewestDimensions = 3;
+  if (instruction.opcode() != Opcode::kBroadcast) return nullptr;
+  const Instruction& reduction = *instruction.operand(0);
+  if (reduction.opcode() != Opcode::kReduce || !reduction.shape().IsArray()) return nullptr;
+  const std::vector<int64_t>& rows = reduction.operand(0)->shape().dims;
+  if (static_cast<int64_t>(rows.size()) < kFewestDimensions || instruction.shape().dims != rows) {
+    return nullptr;
+  }
+  const std::vector<int64_t> reduced = hlo::Dimensions(reduction);
+  if (reduced.size() != 1 || rows[reduced[0]] > kLongestRow) return nullptr;
+  const std::vector<int64_t> kept = hlo::Dimensions(instruction);
+  if (std::find(kept.begin(), kept.end(), reduced[0]) != kept.end()) return nullptr;
+  return std::is_sorted(kept.begin(), kept.end()) ? &reduction : nullptr;
+}
+
+int64_t RowLength(const Instruction& reduction) {
+  return reduction.operand(0)->shape().dims[hlo::Dimensions(reduction)[0]];
+}
+
+int OperandAlongRows(const Instruction& dot, const Instruction& reduction) {
+  if (dot.opcode() != Opcode::kDot || RowLength(reduction) > kLongestRowOfProduct ||
+      dot.shape().dims != reduction.operand(0)->shape().dims) {
+    return -1;
+  }
+  const hlo::DotDims dims = hlo::GetDotDims(dot);
+  const auto batch = static_cast<int64_t>(dims.lhs_batch.size());
+  const auto contracted = static_cast<int64_t>(dims.lhs_contracting.size());
+  const int64_t lhs_end = dot.operand(0)->shape().rank() - contracted;
+  const int64_t row = hlo::Dimensions(reduction)[0];
+  if (row < batch) return -1;
+  return row < lhs_end ? 0 : 1;
+}
+
+int64_t RowRegisters(const target::Target& target, const Instruction& reduction) {
+  hlo::Shape block = reduction.operand(0)->shape();
+  const int64_t row = hlo::Dimensions(reduction)[0];
+  for (int64_t d = 0; d < block.rank(); ++d) {
+    if (d != row) block.dims[d] = 1;
+  }
+  return VectorRegisters(target, block);
+}
+
+Bytes RowBytes(const target::Target& target, const Instruction& reduction) {
+  constexpr int64_t kElementBytes = 4;
+  const configs::VpuParams& vpu = target.chip().vpu;
+  return Bytes(RowRegisters(target, reduction) * vpu.sublanes * vpu.lanes * kElementBytes);
+}
+
+}  // namespace tpusim::kernels

@@ -1,0 +1,41 @@
+// Rows that a block holds whole.
+//
+// A softmax subtracts from a row its own maximum. One kernel can reduce a row and spread the
+// result over the row again if every block holds whole rows. The TPU compiler makes such kernels
+// (it calls reduction and broadcast a reduce-window then) of arrays with at least three
+// dimensions, of which one is reduced, if nothing comes between reduction and broadcast, and up
+// to a row length: compiled for v5e, v5p, v6e and v7x, a softmax of rows of 8,192 is one kernel,
+// of 16,384 three; behind the product that makes the rows, attention over 2,560 keys is one
+// kernel, over 3,072 two.
+#ifndef TPUSIM_WORKLOADS_KERNELS_WHOLE_ROWS_H_
+#define TPUSIM_WORKLOADS_KERNELS_WHOLE_ROWS_H_
+
+#include <cstdint>
+
+#include "configs/units.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::kernels {
+
+inline constexpr int64_t kLongestRow = 8192, kLongestRowOfProduct = 2560;
+
+// The reduction whose result `instruction`, a broadcast, spreads over the rows that were reduced;
+// null if it is none, or the rows are too long.
+const hlo::Instruction* ReductionSpreadBy(const hlo::Instruction& instruction);
+
+// Elements of a row of `reduction`, which ReductionSpreadBy returned.
+int64_t RowLength(const hlo::Instruction& reduction);
+
+// Which operand of the dot gives the dimension that `reduction` of its result, or of what follows
+// the result element by element, goes over: 0 or 1; -1 if it is a batch dimension, the dimensions
+// are not those of the dot, or the rows are too long to be kept behind a product.
+int OperandAlongRows(const hlo::Instruction& dot, const hlo::Instruction& reduction);
+
+// Vector registers and bytes of 32-bit elements of the smallest block with whole rows.
+int64_t RowRegisters(const target::Target& target, const hlo::Instruction& reduction);
+Bytes RowBytes(const target::Target& target, const hlo::Instruction& reduction);
+
+}  // namespace tpusim::kernels
+
+#endif  // TPUSIM_WORKLOADS_KERNELS_WHOLE_ROWS_H_
