@@ -95,6 +95,8 @@ struct Window {
 struct GridDim {
   int64_t count = 1;
   double last_fraction = 1.0;
+  // Steps in full blocks.
+  double FullSteps() const { return static_cast<double>(count - 1) + last_fraction; }
   bool operator==(const GridDim&) const = default;
 };
 
@@ -109,6 +111,11 @@ struct Kernel {
   int64_t Steps() const {
     int64_t n = 1;
     for (const GridDim& d : grid) n *= d.count;
+    return n;
+  }
+  double FullSteps() const {
+    double n = 1;
+    for (const GridDim& d : grid) n *= d.FullSteps();
     return n;
   }
   bool operator==(const Kernel&) const = default;

@@ -141,10 +141,7 @@ Picoseconds KernelTime(const configs::ChipParams& chip, const isa::Kernel& kerne
 }
 
 Picoseconds KernelTimeBound(const configs::ChipParams& chip, const isa::Kernel& kernel) {
-  double steps = 1;
-  for (const isa::GridDim& d : kernel.grid) {
-    steps *= static_cast<double>(d.count - 1) + d.last_fraction;
-  }
+  const double steps = kernel.FullSteps();
   const KernelTraffic traffic = TrafficOf(kernel);
   const double compute = ToSeconds(StepTime(chip, kernel.block)) * steps;
   double data =

@@ -47,8 +47,7 @@ double AverageFraction(const isa::Kernel& kernel, uint32_t mask) {
   for (size_t d = 0; d < kernel.grid.size(); ++d) {
     if (((mask >> d) & 1U) == 0) continue;
     const isa::GridDim& dim = kernel.grid[d];
-    fraction *=
-        (static_cast<double>(dim.count - 1) + dim.last_fraction) / static_cast<double>(dim.count);
+    fraction *= dim.FullSteps() / static_cast<double>(dim.count);
   }
   return fraction;
 }

@@ -6,18 +6,20 @@ import dataclasses
 import json
 import os
 import pathlib
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import compiler
 import compiler_hlo
+import compiler_kernels
 import compiler_summary
 import tpusim
+from compiler_kernels import CONTROL
 from compiler_programs import PROGRAMS
 
 CHIPS = compiler.ROOT / "configs" / "chips"
 
-_CONTROL = ("while", "conditional", "call", "async-start", "async-update", "async-done")
 _UNPRICED = ("gather", "scatter", "sort", "custom-call", "topk", "top-k", "reduce-window")
 # Of the compiler's compute: a ratio to less than this is noise.
 _SMALL_PART = 0.05
@@ -58,6 +60,7 @@ class Row:
     slice_name: str
     theirs: Side | None = None
     ours: Side | None = None
+    large: list[compiler_kernels.Pair] | None = None  # of the models whose kernels are listed
     error: str = ""
 
     @property
@@ -144,7 +147,7 @@ def of_tpusim(report: dict[str, Any], left_out: set[str]) -> Side:
         kind = category.removesuffix("-start")
         if category.endswith("-start") and kind in compiler_summary.COLLECTIVES:
             side.collectives[kind, "async"] += op["count"]
-        if op["engine"] != "tensor_core" or category.endswith(("-start", "-done", *_CONTROL)):
+        if op["engine"] != "tensor_core" or category.endswith(("-start", "-done", *CONTROL)):
             continue
         side.kernels += op["count"]
         if any(category == kind or op["name"].startswith(kind) for kind in left_out):
@@ -205,6 +208,15 @@ class Exports:
         return path
 
 
+def optimized(path: pathlib.Path, slice_name: str) -> str:
+    """The module that tpusim lowers, as text."""
+    command = [tpusim.find_binary(), "compile", "--quiet", "--emit", "optimized"]
+    done = subprocess.run(
+        [*command, "--config", slice_name, str(path)], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
 def row_of(summary: dict[str, Any], exports: Exports) -> Row:
     """Both sides of a summary."""
     row = Row(summary["program"], summary["family"], summary["slice"])
@@ -215,6 +227,9 @@ def row_of(summary: dict[str, Any], exports: Exports) -> Row:
     try:
         report = tpusim.run(exports.path(row.program), config=row.slice_name)
         row.ours = of_tpusim(report, unpriced(summary))
+        if row.program.partition("_")[0] in compiler_kernels.MODELS:
+            text = optimized(exports.path(row.program), row.slice_name)
+            row.large = compiler_kernels.pairs(report, text, summary)
     except (tpusim.TpusimError, RuntimeError) as error:
         row.error = compiler.one_line(str(error))
     return row

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 
 import compiler
+import compiler_kernels
 from compiler_compare import Exports, Row, row_of
 
 PAGE = compiler.ROOT / "docs" / "validation" / "compiler.md"
@@ -179,12 +180,43 @@ def furthest(rows: Sequence[Row], field: str, count: int = 12) -> list[str]:
     return [f"| {r.program} | {r.slice_name} | {ratio:.2f} |" for ratio, r in ranked[:count]]
 
 
+LARGE_KERNELS = f"""## Large kernels of train steps
+
+Every kernel of tpusim that takes more than {compiler_kernels.LARGE:.0%} of the compute of a step,
+and the compiler's kernel that does the same: as large a product or convolution, or else the same
+kind of work on arrays as large (`tools/validation/compiler_kernels.py`). Shares are of the compute
+of each side; a dash is a kernel that the compiler has and gives no estimate for."""
+
+
+def large_kernels(rows: Sequence[Row]) -> list[str]:
+    """A table per model."""
+    parts = [LARGE_KERNELS]
+    for begin, title in compiler_kernels.MODELS.items():
+        parts += ["", f"### {title}", ""]
+        parts += ["| program | slice | kernel | scope | results | share | TPU compiler | share |"]
+        parts += ["|---|---|---|---|---|---|---|---|"]
+        for r in rows:
+            if r.large is None or r.program.partition("_")[0] != begin:
+                continue
+            where = f"| {r.program} | {r.slice_name} |"
+            if not r.large:
+                parts.append(f"{where} none | | | | | |")
+            for pair in r.large:
+                ours, theirs = pair.ours, pair.theirs
+                share = f"{pair.share:.1%}" if theirs and theirs["cycles"] is not None else "-"
+                other = f"{theirs['name']} | {share} |" if theirs else "**none** | |"
+                kernel = f"{ours.name} | {ours.scope} | {ours.results} | {ours.share:.1%}"
+                parts.append(f"{where} {kernel} | {other}")
+    return parts
+
+
 def page(rows: Sequence[Row]) -> str:
     """The whole text."""
     parts = [INTRODUCTION, "## Means", ""]
     parts += ["tpusim over the TPU compiler: geometric mean, and by which factor a program is off."]
     parts += ["", *means(rows, grouped(rows, "chip"), "chip")]
     parts += ["", *means(rows, grouped(rows, "family"), "family")]
+    parts += ["", *large_kernels(rows)]
     parts += ["", "## Collectives of all programs", "", *totals(rows)]
     parts += ["", "## Furthest off", "", "Of programs that are not set aside."]
     for title, field in (("Compute", "compute"), ("HBM", "peak"), ("Kernels", "kernels")):

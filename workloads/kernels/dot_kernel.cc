@@ -181,8 +181,8 @@ class DotKernelBuilder {
       scratch += Bytes(std::llround(hidden)) * window.buffers;
     }
     kernel.block = BlockOf(b.block, m.block, n.block, k.block);
-    AddVectorWork(kernel, b.dim.count * m.dim.count * k.dim.count,
-                  b.dim.count * n.dim.count * k.dim.count);
+    const double deep = b.dim.FullSteps() * k.dim.FullSteps();
+    AddVectorWork(kernel, deep * m.dim.FullSteps(), deep * n.dim.FullSteps());
     return kernel;
   }
 
@@ -337,7 +337,8 @@ class DotKernelBuilder {
   isa::Block BlockOf(int64_t batch, int64_t m, int64_t n, int64_t k) const {
     const configs::ChipParams& chip = target_.chip();
     isa::Block block;
-    block.mxu = {m, k, n, p_.format, batch * p_.repeats};
+    const int64_t pushes = p_.rows_per_push > 0 ? CeilDiv(m, p_.rows_per_push) : 1;
+    block.mxu = {CeilDiv(m, pushes), k, n, p_.format, batch * p_.repeats * pushes};
     const int64_t sublanes = chip.vpu.sublanes, lanes = chip.vpu.lanes;
     const auto passes =
         static_cast<int64_t>(std::ceil(std::max(1.0, timing::FormatPasses(chip.mxu, p_.format)))) *
@@ -356,8 +357,9 @@ class DotKernelBuilder {
 
   // An operand that is computed is computed for every block that is fed to the arrays:
   // `lhs_blocks` and `rhs_blocks` different ones. The epilogue follows the last block of
-  // the contraction; its work is spread over the steps.
-  void AddVectorWork(isa::Kernel& kernel, int64_t lhs_blocks, int64_t rhs_blocks) const {
+  // the contraction; its work is spread over the steps. The last block of a dimension may be
+  // part of one, and its work is as much less.
+  void AddVectorWork(isa::Kernel& kernel, double lhs_blocks, double rhs_blocks) const {
     isa::Block& block = kernel.block;
     const auto add = [&block](const isa::Block& work) {
       block.valu += work.valu;
@@ -366,7 +368,7 @@ class DotKernelBuilder {
     };
     add(kernels::BlockOf(lhs_work_, lhs_blocks));
     add(kernels::BlockOf(rhs_work_, rhs_blocks));
-    const isa::Block epilogue = kernels::BlockOf(epilogue_work_, kernel.Steps());
+    const isa::Block epilogue = kernels::BlockOf(epilogue_work_, kernel.FullSteps());
     if (waits_for_product_) {
       isa::Block alone;
       alone.valu = epilogue.valu;
@@ -403,7 +405,8 @@ void Search(const DotKernelBuilder& builder, const Product& product, const targe
   // More tiles than this along one dimension never win before VMEM is used.
   constexpr int64_t kMaxTiles = 64;
   const configs::MxuParams& mxu = target.chip().mxu;
-  for (int64_t limit = kMaxTiles; !fastest.best() && limit <= kMaxTiles * 4096; limit *= 16) {
+  bool fits = false;
+  for (int64_t limit = kMaxTiles; !fits && limit <= kMaxTiles * 4096; limit *= 16) {
     const std::vector<int64_t> rows =
         CandidateCounts(CeilDiv(product.m, target.chip().vpu.sublanes), limit);
     const std::vector<int64_t> contract = CandidateCounts(CeilDiv(product.k, mxu.rows), limit);
@@ -417,7 +420,7 @@ void Search(const DotKernelBuilder& builder, const Product& product, const targe
               Bytes scratch(0);
               const isa::Kernel kernel = builder.Build(batch, m, n, k, n_outer, scratch);
               if (!builder.KeepsBlock(kernel)) continue;
-              fastest.Offer(kernel, scratch);
+              fits |= fastest.Offer(kernel, scratch);
             }
           }
         }
@@ -436,13 +439,10 @@ absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target:
   DotKernelBuilder builder(view, target, *dot, product, /*weights=*/1);
   RETURN_IF_ERROR(builder.SumVectorWork());
   Search(builder, product, target, fastest);
-  // Few columns leave most of an array idle; then the left side may be the weights.
-  if (dot->opcode() == Opcode::kDot && product.n < target.chip().mxu.columns) {
-    Product turned = product;
-    std::swap(turned.m, turned.n);
-    DotKernelBuilder other(view, target, *dot, turned, /*weights=*/0);
+  if (const std::optional<Product> turned = TurnedGradient(*dot, product, target)) {
+    DotKernelBuilder other(view, target, *dot, *turned, /*weights=*/0);
     RETURN_IF_ERROR(other.SumVectorWork());
-    Search(other, turned, target, fastest);
+    Search(other, *turned, target, fastest);
   }
   if (!fastest.best()) {
     return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",

@@ -72,6 +72,11 @@ bool ShiftsLanes(const Instruction& i, int64_t lanes) {
 
 }  // namespace
 
+bool TurnsLanes(const Instruction& i) {
+  const bool moves = i.opcode() == Opcode::kCopy || i.opcode() == Opcode::kTranspose;
+  return moves && i.shape().IsArray() && ShiftsLanes(i, /*lanes=*/1);
+}
+
 VectorWork MoveWork(const Instruction& i, const target::Target& target) {
   const hlo::Shape& moved =
       i.opcode() == Opcode::kDynamicUpdateSlice ? i.operand(1)->shape() : i.shape();

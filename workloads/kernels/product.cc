@@ -142,6 +142,14 @@ int64_t DepthOfConvolution(double outer_taps, double inner_taps, int64_t feature
   return taps * RoundUp(features, rows);
 }
 
+// Bytes of an array over those of the matrices as products see them.
+double Density(const Shape& shape, int64_t rows, int64_t columns, int64_t batch,
+               const target::Target& target) {
+  const Bytes seen = target.PaddedSize(hlo::MakeShape(shape.element_type, {rows, columns}));
+  return static_cast<double>(target.PaddedSize(shape).value()) /
+         static_cast<double>((seen * batch).value());
+}
+
 Product SizesOfConvolution(const Instruction& conv, const target::Target& target) {
   const auto& numbers = conv.attrs().convolution_dimension_numbers();
   const Shape& in = conv.operand(0)->shape();
@@ -168,15 +176,17 @@ Product SizesOfConvolution(const Instruction& conv, const target::Target& target
     }
   }
   const int64_t features = kernel.dims[numbers.kernel_input_feature_dimension()];
-  p.packs_taps = outer_taps * inner_taps > 1 && features <= 2 * target.chip().vpu.sublanes;
+  p.packs_taps = features <= 2 * target.chip().vpu.sublanes;
+  // Very few features stand in the sublanes and the batch along the lanes: every position of the
+  // window is a product of its own, of as many rows as the batch. Compiled for v5e, 3 features and
+  // 8 rows take 18 cycles per position up to 5 x 5 taps and 64 or 128 results, 34 with 7 x 7 taps,
+  // 67 and 132 with 256 and 512 results as well: 16 per tile of weights, and few more with 16 rows.
+  if (features < target.chip().vpu.sublanes) {
+    p.rows_per_push = out.dims[numbers.output_batch_dimension()];
+  }
   p.k = DepthOfConvolution(outer_taps, inner_taps, features, target.chip());
-  const auto bytes = [&](const Shape& shape, int64_t rows, int64_t columns) {
-    const Bytes seen = target.PaddedSize(hlo::MakeShape(shape.element_type, {rows, columns}));
-    return static_cast<double>(target.PaddedSize(shape).value()) /
-           static_cast<double>((seen * p.batch).value());
-  };
-  p.lhs_density = bytes(in, p.m, p.k);
-  p.rhs_density = bytes(kernel, p.k, p.n);
+  p.lhs_density = Density(in, p.m, p.k, p.batch, target);
+  p.rhs_density = Density(kernel, p.k, p.n, p.batch, target);
   return p;
 }
 
@@ -230,6 +240,32 @@ absl::StatusOr<Product> ProductOf(const Instruction& instruction, const target::
   }
   p.format = *format;
   if (hlo::IsComplex(type)) p.repeats = 4;
+  return p;
+}
+
+// Its window is the positions of the other gradient, its outputs are the taps. These stand beside
+// each other in the columns as those of a convolution in the rows.
+std::optional<Product> TurnedGradient(const Instruction& conv, const Product& product,
+                                      const target::Target& target) {
+  if (conv.opcode() != Opcode::kConvolution) return std::nullopt;
+  const auto& numbers = conv.attrs().convolution_dimension_numbers();
+  const Shape& out = conv.shape();
+  double positions = 1, outer_taps = 1, inner_taps = 1;
+  for (const hlo::WindowDim& w : hlo::GetWindow(conv)) positions *= static_cast<double>(w.size);
+  for (int64_t d : numbers.output_spatial_dimensions()) {
+    outer_taps *= inner_taps;
+    inner_taps = static_cast<double>(out.dims[d]);
+  }
+  if (product.batch > 1 || positions <= outer_taps * inner_taps) return std::nullopt;
+  Product p = product;
+  p.m = product.n;
+  p.n = DepthOfConvolution(outer_taps, inner_taps, out.dims[numbers.output_batch_dimension()],
+                           target.chip());
+  p.halo_rows = 0;
+  p.row_elements = 1;
+  p.rows_per_push = 0;
+  p.lhs_density = Density(conv.operand(1)->shape(), p.m, p.k, 1, target);
+  p.rhs_density = Density(conv.operand(0)->shape(), p.k, p.n, 1, target);
   return p;
 }
 

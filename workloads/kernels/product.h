@@ -3,6 +3,7 @@
 #define TPUSIM_WORKLOADS_KERNELS_PRODUCT_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -31,8 +32,10 @@ struct Product {
   // A convolution's windows overlap: a block of rows of the output needs
   // `halo_rows` more rows of input than it has itself, of `row_elements` outputs.
   int64_t halo_rows = 0, row_elements = 1;
-  // Taps of few features are put beside each other in registers on their way to the arrays.
+  // Few features, of all taps beside each other in registers on their way to the arrays.
   bool packs_taps = false;
+  // Rows that the arrays multiply before the next ones need their weights pushed; 0 for all.
+  int64_t rows_per_push = 0;
 };
 
 // The extent that falls into groups, all of them together.
@@ -49,6 +52,11 @@ bool RunsOnVectorUnits(const hlo::Instruction& product);
 // Error (no rule): a dtype that the arrays have no rule for.
 absl::StatusOr<Product> ProductOf(const hlo::Instruction& instruction,
                                   const target::Target& target);
+
+// The gradient of a convolution's weights with the input as the weights that stay in the arrays,
+// where its features are the columns; nothing for other products.
+std::optional<Product> TurnedGradient(const hlo::Instruction& instruction, const Product& product,
+                                      const target::Target& target);
 
 }  // namespace tpusim::kernels
 

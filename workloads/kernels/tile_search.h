@@ -29,7 +29,8 @@ Bytes WindowBytes(const isa::Kernel& kernel);
 class FastestKernel {
  public:
   explicit FastestKernel(const target::Target& target) : target_(target) {}
-  void Offer(const isa::Kernel& kernel, Bytes scratch);
+  // Whether the kernel fits.
+  bool Offer(const isa::Kernel& kernel, Bytes scratch);
   const std::optional<isa::Kernel>& best() const { return best_; }
 
  private:

@@ -38,9 +38,9 @@ VectorWork VectorWork::operator*(double times) const {
   return work;
 }
 
-isa::Block BlockOf(const VectorWork& work, int64_t steps) {
+isa::Block BlockOf(const VectorWork& work, double steps) {
   const auto per_step = [steps](double total) {
-    return static_cast<int64_t>(std::ceil(total / static_cast<double>(steps) - 1e-9));
+    return static_cast<int64_t>(std::ceil(total / steps - 1e-9));
   };
   isa::Block block;
   block.valu = per_step(work.valu);

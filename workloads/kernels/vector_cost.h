@@ -28,8 +28,8 @@ struct VectorWork {
   VectorWork operator*(double times) const;
 };
 
-// The work of one of `steps` equal grid steps.
-isa::Block BlockOf(const VectorWork& work, int64_t steps);
+// The work of one of `steps` equal grid steps; a step over part of a block counts as that part.
+isa::Block BlockOf(const VectorWork& work, double steps);
 
 // Error (no rule): an instruction that has no vector implementation here, named
 // with its source line.
@@ -38,6 +38,8 @@ absl::StatusOr<VectorWork> VectorWorkOf(const hlo::Instruction& instruction,
 
 // A copy whose result has its dimensions in another order than its operand.
 bool IsRelayout(const hlo::Instruction& instruction);
+// A relayout or transpose that puts another dimension along the lanes.
+bool TurnsLanes(const hlo::Instruction& instruction);
 
 // Unpacking (packing) of narrow elements on their way in (out): one operation per
 // 32-bit register of elements; nothing for 32-bit types.

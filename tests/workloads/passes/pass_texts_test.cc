@@ -135,6 +135,40 @@ ENTRY e {
   )")) << test.text();
 }
 
+TEST(PassTexts, LayoutKeepsThatOfAConvolutionOverANorm) {
+  // Rows of 112 would be padded less than 64 features, were the four wide arrays of the norm kept;
+  // they are made again where they are used, and turning what goes in and out costs more.
+  PassText test(R"(HloModule m
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+ENTRY e {
+  x = bf16[16,112,112,64] parameter(0)
+  w = bf16[3,3,64,64] parameter(1)
+  none = f32[] constant(0)
+  conv = bf16[16,112,112,64] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  wide = f32[16,112,112,64] convert(conv)
+  sums = f32[64] reduce(wide, none), dimensions={0,1,2}, to_apply=sum
+  square = f32[16,112,112,64] multiply(wide, wide)
+  squares = f32[64] reduce(square, none), dimensions={0,1,2}, to_apply=sum
+  mean = f32[16,112,112,64] broadcast(sums), dimensions={3}
+  centered = f32[16,112,112,64] subtract(wide, mean)
+  scale = f32[16,112,112,64] broadcast(squares), dimensions={3}
+  scaled = f32[16,112,112,64] multiply(centered, scale)
+  both = f32[16,112,112,64] add(scaled, centered)
+  narrow = bf16[16,112,112,64] convert(both)
+  ROOT next = bf16[16,112,112,64] convolution(narrow, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+})");
+  EXPECT_TRUE(test.Run("layout").value());
+  EXPECT_TRUE(HasLines(test.text(), R"(
+    bf16[16,112,112,64]{3,0,2,1} convolution(
+    f32[16,112,112,64]{3,0,2,1} convert(
+    bf16[16,112,112,64]{3,0,2,1} convert(
+  )")) << test.text();
+}
+
 constexpr std::string_view kAccumulate = R"(HloModule m
 body {
   p = (s32[], f32[8,128]) parameter(0)
@@ -190,6 +224,27 @@ ENTRY e {
   p = f32[256,512] parameter(0)
   ROOT f = f32[256,512] fusion(p), kind=kLoop, calls=fused
 })"));
+}
+
+TEST(PassTexts, FuseTurnsLanesBeforeAConvolution) {
+  // The batch goes to the rows on the way in; lanes would be turned again in every window.
+  const auto fused = [](std::string_view from) {
+    PassText test(fmt::format(R"(HloModule m
+ENTRY e {{
+  x = bf16[32,28,28,128]{{{}}} parameter(0)
+  w = bf16[3,3,128,128] parameter(1)
+  moved = bf16[32,28,28,128]{{3,0,2,1}} copy(x)
+  ROOT y = bf16[32,28,28,128]{{3,0,2,1}} convolution(moved, w), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f
+}})",
+                              from));
+    EXPECT_TRUE(test.Run("fusion").ok());
+    return HasLines(test.text(), R"(
+      ENTRY
+      fusion(
+    )");
+  };
+  EXPECT_TRUE(fused("3,2,1,0"));
+  EXPECT_FALSE(fused("2,3,1,0"));
 }
 
 TEST(PassTexts, Copies) {

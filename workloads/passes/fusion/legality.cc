@@ -6,6 +6,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/vector_cost.h"
 #include "workloads/kernels/whole_rows.h"
 
 namespace tpusim::passes::fusion {
@@ -22,6 +23,7 @@ constexpr char kAfterReduce[] = "the result of a reduction is stored";
 constexpr char kBroadcastComputed[] = "a kernel broadcasts along vectors only what it reads";
 constexpr char kOtherBlocks[] = "it reads an operand of the product, but other blocks of it";
 constexpr char kBesideProduct[] = "it moves elements beside a product";
+constexpr char kTurnedInWindows[] = "windows of a convolution overlap: lanes are turned before it";
 
 bool Contains(const std::vector<int>& sorted, int value) {
   return std::binary_search(sorted.begin(), sorted.end(), value);
@@ -135,6 +137,19 @@ bool FeedsBroadcast(const Plan& plan, int producer, int consumer) {
     if (graph.At(m).opcode() == Opcode::kBitcast) names.push_back(m);
   }
   return false;
+}
+
+// Whether `producer` turns lanes on the way into a convolution, whose windows would have it turn
+// what they share again. Compiled for v5e, convolutions of 1 to 64 features and 1 to 7 x 7 taps
+// have a copy before them where lanes change, and in them where only other dimensions move.
+bool TurnsIntoConvolution(const Plan& plan, int producer, int consumer) {
+  const Graph& graph = plan.graph();
+  const auto is_convolution = [&](int m) {
+    return graph.At(m).opcode() == Opcode::kConvolution;
+  };
+  const auto turns = [&](int m) { return kernels::TurnsLanes(graph.At(m)); };
+  return std::ranges::any_of(plan.group(consumer).members, is_convolution) &&
+         std::ranges::any_of(plan.group(producer).members, turns);
 }
 
 // Members on the way into the product of a group.
@@ -263,6 +278,7 @@ const char* WhyNotInline(const Plan& plan, int producer, int consumer) {
       if (!Contains(after, m) && !MayBeBesideProduct(graph.At(m))) return kBesideProduct;
     }
   } else if (c_hero == Part::kProduct) {
+    if (TurnsIntoConvolution(plan, producer, consumer)) return kTurnedInWindows;
     const std::vector<int> inside = OnTheWayIn(graph, c.members);
     const int root = p.roots[0];
     const bool beside =

@@ -2,7 +2,7 @@
 //
 // The same quantities as in the kernels: bytes with padding at the rate of HBM, registers
 // over the VALUs, registers over the cross-lane units. Fusion has not happened yet, so a
-// value counts as written and read unless one elementwise user takes it at once.
+// value counts as written and read unless elementwise users and sums alone take it.
 #ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_COST_H_
 #define TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_COST_H_
 

@@ -62,7 +62,7 @@ class LayoutPoser {
   void PoseSort(const hlo::Instruction& i);
   void PoseDot(const hlo::Instruction& i);
   void PoseConvolution(const hlo::Instruction& i);
-  // What an operation makes goes to memory, but for what its only user takes at once.
+  // What an operation makes goes to memory, but for what its users compute on the way.
   void AddMemory(const hlo::Instruction& i);
 
   const hlo::Module& module_;
