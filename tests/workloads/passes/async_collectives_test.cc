@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/workloads/passes/pass_test.h"
 #include "tests/workloads/passes/small_module.h"
 
 namespace tpusim::passes {
@@ -29,6 +30,28 @@ TEST(AsyncCollectives, TheStartKnowsWhoSendsToWhom) {
   EXPECT_EQ(start.frontend_attributes().map().at("tpusim.axes"), "x");
   EXPECT_EQ(start.metadata().op_name(), "f/ppermute");
   EXPECT_EQ(m.Find(Opcode::kCollectivePermuteDone)[0]->op_name(), "f/ppermute");
+}
+
+// What came behind the permute comes behind its done, what it came behind before its start.
+TEST(AsyncCollectives, ControlEdgesStay) {
+  PassText test(R"(HloModule m
+ENTRY e {
+  x = f32[64,512] parameter(0)
+  first = f32[64,512] tanh(x)
+  moved = f32[64,512] collective-permute(x), source_target_pairs={{0,1},{1,0}}, channel_id=1, control-predecessors={first}
+  last = f32[64,512] negate(x), control-predecessors={moved}
+  ROOT t = (f32[64,512], f32[64,512], f32[64,512]) tuple(first, moved, last)
+})");
+  EXPECT_TRUE(test.Run("async-collectives").value());
+  EXPECT_EQ(test.text(), Canonical(R"(HloModule m
+ENTRY e {
+  x = f32[64,512] parameter(0)
+  first = f32[64,512] tanh(x)
+  start = (f32[64,512], f32[64,512], u32[], u32[]) collective-permute-start(x), source_target_pairs={{0,1},{1,0}}, channel_id=1, control-predecessors={first}
+  moved = f32[64,512] collective-permute-done(start)
+  last = f32[64,512] negate(x), control-predecessors={moved}
+  ROOT t = (f32[64,512], f32[64,512], f32[64,512]) tuple(first, moved, last)
+})"));
 }
 
 }  // namespace

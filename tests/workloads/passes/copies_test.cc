@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "tests/workloads/passes/pass_test.h"
 #include "tests/workloads/passes/small_module.h"
 
 namespace tpusim::passes {
@@ -61,6 +64,201 @@ TEST(Copies, LoopThatReplacesAnArgumentWorksOnACopy) {
   ASSERT_TRUE(InsertCopies(m.module(), m.target()).ok());
   EXPECT_EQ(init->operand(0), kept);
   EXPECT_EQ(init->operand(1)->opcode(), Opcode::kCopy);
+}
+
+// `lines` between a stack, a row and their place, and a root.
+std::string Updating(const std::string& lines) {
+  return R"(HloModule m, buffer_donor={ (0, {}) }
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[8,512] parameter(0)
+  row = f32[1,512] parameter(1)
+  at = s32[] parameter(2)
+  zero = f32[] constant(0)
+  stack = f32[8,512] tanh(x)
+)" + lines +
+         "\n}\n";
+}
+
+void ExpectCopies(const std::string& before, const std::string& after) {
+  PassText test(Updating(before));
+  EXPECT_EQ(test.Run("copies").value(), before != after);
+  EXPECT_EQ(test.text(), Canonical(Updating(after)));
+}
+
+// The sum can come first: it must, and nothing is copied.
+TEST(Copies, AReaderThatCanComeFirstDoes) {
+  ExpectCopies(R"(
+  sum = f32[8] reduce(stack, zero), dimensions={1}, to_apply=add
+  new = f32[8,512] dynamic-update-slice(stack, row, at, at)
+  ROOT r = (f32[8], f32[8,512]) tuple(sum, new))",
+               R"(
+  sum = f32[8] reduce(stack, zero), dimensions={1}, to_apply=add
+  new = f32[8,512] dynamic-update-slice(stack, row, at, at), control-predecessors={sum}
+  ROOT r = (f32[8], f32[8,512]) tuple(sum, new))");
+}
+
+// Here the old stack meets the new one.
+TEST(Copies, AReaderBehindTheUpdateNeedsTheOldValue) {
+  ExpectCopies(R"(
+  new = f32[8,512] dynamic-update-slice(stack, row, at, at)
+  ROOT r = f32[8,512] subtract(new, stack))",
+               R"(
+  old = f32[8,512] copy(stack)
+  new = f32[8,512] dynamic-update-slice(old, row, at, at)
+  ROOT r = f32[8,512] subtract(new, stack))");
+}
+
+// Names of the stack are the stack, in tuples and behind barriers too.
+TEST(Copies, ReadersOfNamesCount) {
+  ExpectCopies(R"(
+  new = f32[8,512] dynamic-update-slice(stack, row, at, at)
+  both = (f32[8,512], f32[8,512]) tuple(new, stack)
+  held = (f32[8,512], f32[8,512]) opt-barrier(both)
+  old = f32[8,512] get-tuple-element(held), index=1
+  flat = f32[4096] bitcast(old)
+  ROOT r = f32[4096] exponential(flat))",
+               R"(
+  copied = f32[8,512] copy(stack)
+  new = f32[8,512] dynamic-update-slice(copied, row, at, at)
+  both = (f32[8,512], f32[8,512]) tuple(new, stack)
+  held = (f32[8,512], f32[8,512]) opt-barrier(both)
+  old = f32[8,512] get-tuple-element(held), index=1
+  flat = f32[4096] bitcast(old)
+  ROOT r = f32[4096] exponential(flat))");
+}
+
+// Each reads what the other changes: the first copies, the second comes behind it.
+TEST(Copies, OfTwoUpdatesOneCopies) {
+  ExpectCopies(R"(
+  first = f32[8,512] dynamic-update-slice(stack, row, at, at)
+  second = f32[8,512] dynamic-update-slice(stack, row, at, at)
+  ROOT r = f32[8,512] subtract(first, second))",
+               R"(
+  copied = f32[8,512] copy(stack)
+  first = f32[8,512] dynamic-update-slice(copied, row, at, at)
+  second = f32[8,512] dynamic-update-slice(stack, row, at, at), control-predecessors={first}
+  ROOT r = f32[8,512] subtract(first, second))");
+}
+
+TEST(Copies, WhatIsReturnedStays) {
+  ExpectCopies(R"(
+  new = f32[8,512] dynamic-update-slice(stack, row, at, at)
+  ROOT r = (f32[8,512], f32[8,512]) tuple(new, stack))",
+               R"(
+  copied = f32[8,512] copy(stack)
+  new = f32[8,512] dynamic-update-slice(copied, row, at, at)
+  ROOT r = (f32[8,512], f32[8,512]) tuple(new, stack))");
+}
+
+// One splat for two carried values that the body replaces: each has its own.
+TEST(Copies, OneSplatForTwoCarriesIsMadeTwice) {
+  const auto text = [](const std::string& more, const std::string& second) {
+    return R"(HloModule m
+body {
+  c = (s32[], f32[8,512], f32[8,512]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  a = f32[8,512] get-tuple-element(c), index=1
+  b = f32[8,512] get-tuple-element(c), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  d = f32[8,512] cosine(a)
+  f = f32[8,512] tanh(b)
+  ROOT t = (s32[], f32[8,512], f32[8,512]) tuple(j, d, f)
+}
+condition {
+  c = (s32[], f32[8,512], f32[8,512]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  n = s32[] constant(4)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  start = s32[] constant(0)
+  zero = f32[] constant(0)
+  zeros = f32[8,512] broadcast(zero), dimensions={}
+)" + more + R"(
+  init = (s32[], f32[8,512], f32[8,512]) tuple(start, zeros, )" +
+           second + R"()
+  ROOT r = (s32[], f32[8,512], f32[8,512]) while(init), condition=condition, body=body
+})";
+  };
+  PassText test(text("", "zeros"));
+  EXPECT_TRUE(test.Run("copies").value());
+  EXPECT_EQ(test.text(),
+            Canonical(text("more = f32[8,512] broadcast(zero), dimensions={}", "more")));
+}
+
+// The loop can run when everybody else has read what it starts from.
+TEST(Copies, ALoopTakesTheBufferOfItsLastReader) {
+  const auto text = [](const std::string& order) {
+    return R"(HloModule m
+body {
+  c = (s32[], f32[8,512]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  a = f32[8,512] get-tuple-element(c), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  d = f32[8,512] cosine(a)
+  ROOT t = (s32[], f32[8,512]) tuple(j, d)
+}
+condition {
+  c = (s32[], f32[8,512]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  n = s32[] constant(4)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  p = f32[8,512] parameter(0)
+  x = f32[8,512] tanh(p)
+  y = f32[8,512] negate(x)
+  start = s32[] constant(0)
+  init = (s32[], f32[8,512]) tuple(start, x)
+  w = (s32[], f32[8,512]) while(init), condition=condition, body=body)" +
+           order + R"(
+  v = f32[8,512] get-tuple-element(w), index=1
+  ROOT r = f32[8,512] add(v, y)
+})";
+  };
+  PassText test(text(""));
+  EXPECT_TRUE(test.Run("copies").value());
+  EXPECT_EQ(test.text(), Canonical(text(", control-predecessors={y}")));
+}
+
+// What a branch overwrites must be of no use behind the conditional.
+TEST(Copies, ABranchOverwritesWhatOnlyItIsGiven) {
+  const auto text = [](bool used) {
+    return R"(HloModule m
+stores {
+  q = (f32[8,512], f32[1,512]) parameter(0)
+  s = f32[8,512] get-tuple-element(q), index=0
+  row = f32[1,512] get-tuple-element(q), index=1
+  at = s32[] constant(3)
+  ROOT n = f32[8,512] dynamic-update-slice(s, row, at, at)
+}
+keeps {
+  q = (f32[8,512], f32[1,512]) parameter(0)
+  ROOT s = f32[8,512] get-tuple-element(q), index=0
+}
+ENTRY e {
+  p = pred[] parameter(0)
+  x = f32[8,512] parameter(1)
+  row = f32[1,512] parameter(2)
+  stack = f32[8,512] tanh(x)
+  given = (f32[8,512], f32[1,512]) tuple(stack, row)
+  c = f32[8,512] conditional(p, given, given), true_computation=stores, false_computation=keeps
+  ROOT r = f32[8,512] add(c, )" +
+           std::string(used ? "stack" : "x") + R"()
+})";
+  };
+  PassText alone(text(false));
+  EXPECT_FALSE(alone.Run("copies").value());
+  PassText used(text(true));
+  EXPECT_TRUE(used.Run("copies").value());
+  EXPECT_TRUE(HasLines(used.text(), "*copy(*\n*dynamic-update-slice(*"));
 }
 
 }  // namespace

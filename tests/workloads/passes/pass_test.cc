@@ -21,7 +21,7 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Operands before users, from parameters and the root on; what neither needs comes last.
+// Operands and control predecessors before users, from parameters and the root on; what neither needs comes last.
 std::vector<const Instruction*> Walk(const Computation& computation) {
   std::vector<const Instruction*> order;
   if (!computation.schedule().empty()) {
@@ -35,9 +35,12 @@ std::vector<const Instruction*> Walk(const Computation& computation) {
     stack.emplace_back(start, 0);
     while (!stack.empty()) {
       auto& [i, next] = stack.back();
-      if (next < i->operands().size()) {
-        const Instruction* operand = i->operand(next++);
-        if (seen.insert(operand).second) stack.emplace_back(operand, 0);
+      const size_t operands = i->operands().size();
+      if (next < operands + i->control_predecessors().size()) {
+        const Instruction* before =
+            next < operands ? i->operand(next) : i->control_predecessors()[next - operands];
+        ++next;
+        if (seen.insert(before).second) stack.emplace_back(before, 0);
         continue;
       }
       order.push_back(i);

@@ -151,7 +151,18 @@ void Instruction::AddControlPredecessor(Instruction* before) {
   const auto& list = control_predecessors_;
   if (std::find(list.begin(), list.end(), before) != list.end()) return;
   control_predecessors_.push_back(before);
-  ++before->num_control_successors_;
+  before->control_successors_.push_back(this);
+}
+
+void Instruction::MoveControlTo(Instruction* first, Instruction* last) {
+  for (Instruction* before : std::exchange(control_predecessors_, {})) {
+    std::erase(before->control_successors_, this);
+    first->AddControlPredecessor(before);
+  }
+  for (Instruction* after : std::exchange(control_successors_, {})) {
+    std::erase(after->control_predecessors_, this);
+    after->AddControlPredecessor(last);
+  }
 }
 
 bool Instruction::IsRoot() const { return parent_ != nullptr && parent_->root() == this; }
@@ -246,10 +257,12 @@ void Computation::Remove(Instruction* instruction) {
   TPUSIM_CHECK(instruction->parent_ == this, instruction->name_);
   TPUSIM_CHECK(instruction->users_.empty(), instruction->name_ + " still has users");
   TPUSIM_CHECK(instruction != root_, instruction->name_ + " is the root");
-  TPUSIM_CHECK(instruction->num_control_successors_ == 0,
+  TPUSIM_CHECK(instruction->control_successors_.empty(),
                instruction->name_ + " still has control successors");
   for (Instruction* operand : instruction->operands_) EraseUser(operand->users_, instruction);
-  for (Instruction* before : instruction->control_predecessors_) --before->num_control_successors_;
+  for (Instruction* before : instruction->control_predecessors_) {
+    std::erase(before->control_successors_, instruction);
+  }
   std::erase(schedule_, instruction);
   const size_t slot = instruction->slot_;
   TPUSIM_CHECK(instructions_[slot].get() == instruction, instruction->name_);
@@ -288,9 +301,9 @@ int64_t Computation::RemoveDead(std::vector<const Instruction*>* removed) {
   for (const auto& instruction : instructions_) {
     if (dead(instruction.get())) {
       if (removed != nullptr) removed->push_back(instruction.get());
-      for (Instruction* p : instruction->control_predecessors_) --p->num_control_successors_;
     } else {
       std::erase_if(instruction->users_, dead);
+      std::erase_if(instruction->control_successors_, dead);
     }
   }
   std::erase_if(schedule_, dead);
@@ -360,7 +373,7 @@ void Computation::DropOrder() {
   for (const auto& instruction : instructions_) {
     if (instruction == nullptr) continue;
     instruction->control_predecessors_.clear();
-    instruction->num_control_successors_ = 0;
+    instruction->control_successors_.clear();
   }
   schedule_.clear();
 }

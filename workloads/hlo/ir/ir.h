@@ -54,9 +54,12 @@ class Instruction {
   const std::vector<Computation*>& called() const { return called_; }
   void set_called(std::vector<Computation*> called) { called_ = std::move(called); }
   const std::vector<Instruction*>& control_predecessors() const { return control_predecessors_; }
+  const std::vector<Instruction*>& control_successors() const { return control_successors_; }
   void AddControlPredecessor(Instruction* before);
+  // What had to come before this comes before `first`, what had to come after it after `last`.
+  void MoveControlTo(Instruction* first, Instruction* last);
   bool has_control_edges() const {
-    return !control_predecessors_.empty() || num_control_successors_ > 0;
+    return !control_predecessors_.empty() || !control_successors_.empty();
   }
 
   const pb::HloInstructionProto& attrs() const {
@@ -85,8 +88,8 @@ class Instruction {
   std::vector<Instruction*> users_;
   std::vector<Computation*> called_;
   std::vector<Instruction*> control_predecessors_;
+  std::vector<Instruction*> control_successors_;
   size_t slot_ = 0;  // in the parent's instructions_
-  int64_t num_control_successors_ = 0;
   std::shared_ptr<pb::HloInstructionProto> attrs_;  // null: all at their defaults
 };
 

@@ -28,7 +28,6 @@ Computation* Module::CopyInto(const Computation& source, std::string name,
     to->shape_ = from->shape_;
     to->parent_ = copy;
     to->attrs_ = from->attrs_;
-    to->num_control_successors_ = from->num_control_successors_;
     for (const Computation* called : from->called_) to->called_.push_back(copies.at(called));
     map.emplace(from.get(), to.get());
     copy->Append(std::move(to));
@@ -45,6 +44,7 @@ Computation* Module::CopyInto(const Computation& source, std::string name,
     to->operands_ = mapped(from->operands_);
     to->users_ = mapped(from->users_);
     to->control_predecessors_ = mapped(from->control_predecessors_);
+    to->control_successors_ = mapped(from->control_successors_);
   }
   copy->schedule_ = mapped(source.schedule_);
   if (source.root_ != nullptr) copy->root_ = map.at(source.root_);

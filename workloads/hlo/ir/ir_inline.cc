@@ -151,8 +151,7 @@ class Module::Inliner {
     frame.scope = {std::move(own), &MetadataOfCall(*call)};
     frame.body = frame.callee->PostOrder();
     frame.map.reserve(frame.body.size());
-    frame.ordered =
-        ordered || !call->control_predecessors_.empty() || call->num_control_successors_ > 0;
+    frame.ordered = ordered || call->has_control_edges();
     const auto left = copies_left_.find(frame.callee);
     if (left != copies_left_.end()) {
       frame.take_over = --left->second == 0 && !kept_.contains(frame.callee);
@@ -224,12 +223,9 @@ class Module::Inliner {
     for (Instruction* before : call->control_predecessors_) {
       for (Instruction* to : frame->inlined) to->AddControlPredecessor(before);
     }
-    if (call->num_control_successors_ > 0) {
-      for (const auto& after : caller->instructions_) {
-        if (after == nullptr || std::erase(after->control_predecessors_, call) == 0) continue;
-        --call->num_control_successors_;
-        for (Instruction* to : frame->inlined) after->AddControlPredecessor(to);
-      }
+    for (Instruction* after : std::exchange(call->control_successors_, {})) {
+      std::erase(after->control_predecessors_, call);
+      for (Instruction* to : frame->inlined) after->AddControlPredecessor(to);
     }
     if (frame->take_over) {
       // Their addresses may be used again.
@@ -255,7 +251,7 @@ class Module::Inliner {
         if (Copy(from, &top)) {
           // A call without a name of its own goes by the name of the one around it.
           const std::string& own = from->op_name().empty() ? top.scope.own : from->op_name();
-          const bool ordered = top.ordered || from->num_control_successors_ > 0;
+          const bool ordered = top.ordered || !from->control_successors_.empty();
           stack.push_back(std::make_unique<Frame>(Open(top.map.at(from), own, ordered)));
         }
         continue;
@@ -270,7 +266,7 @@ class Module::Inliner {
       if (outer.ordered) {
         outer.inlined.insert(outer.inlined.end(), done->inlined.begin(), done->inlined.end());
       }
-      if (from->num_control_successors_ > 0) outer.bodies[from] = std::move(done->inlined);
+      if (!from->control_successors_.empty()) outer.bodies[from] = std::move(done->inlined);
     }
   }
 

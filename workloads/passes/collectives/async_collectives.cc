@@ -39,8 +39,9 @@ bool OffLoads(const Instruction& i, const configs::SparseCoreParams& sparse_core
   return least > Bytes(0) && OperandBytes(i) >= least;
 }
 
-// `done` takes the place of what was synchronous.
-void Replace(Instruction* i, Instruction* done) {
+// `start` and `done` take the place of what was synchronous.
+void Replace(Instruction* i, Instruction* start, Instruction* done) {
+  i->MoveControlTo(start, done);
   *done->mutable_attrs().mutable_metadata() = i->attrs().metadata();
   i->ReplaceAllUsesWith(done);
   done->parent()->Remove(i);
@@ -52,7 +53,7 @@ void Split(Instruction* i, Opcode start_opcode, Opcode done_opcode, hlo::Shape s
   Instruction* start =
       computation->Add(start_opcode, std::move(shape), {i->operand(0)}, i->name() + "-start");
   start->mutable_attrs() = i->attrs();  // who sends to whom, over which axes
-  Replace(i, computation->Add(done_opcode, i->shape(), {start}, i->name() + "-done"));
+  Replace(i, start, computation->Add(done_opcode, i->shape(), {start}, i->name() + "-done"));
 }
 
 void OffLoad(Instruction* i) {
@@ -75,13 +76,13 @@ void OffLoad(Instruction* i) {
   start->set_called({inner});
   start->mutable_attrs().set_async_execution_thread(std::string(hlo::kSparseCoreThread));
   *start->mutable_attrs().mutable_metadata() = i->attrs().metadata();
-  Replace(i, computation->Add(Opcode::kAsyncDone, i->shape(), {start}, i->name() + "-done"));
+  Replace(i, start, computation->Add(Opcode::kAsyncDone, i->shape(), {start}, i->name() + "-done"));
 }
 
 }  // namespace
 
 Instruction* MakeSynchronous(Instruction& all_gather_done) {
-  const Instruction& start = *all_gather_done.operand(0);
+  Instruction& start = *all_gather_done.operand(0);
   std::string name = all_gather_done.name();
   const size_t suffix = name.rfind("-done");
   if (suffix != std::string::npos) name.erase(suffix, 5);
@@ -89,6 +90,8 @@ Instruction* MakeSynchronous(Instruction& all_gather_done) {
   Instruction* whole = all_gather_done.parent()->Add(Opcode::kAllGather, all_gather_done.shape(),
                                                      {start.operand(0)}, name);
   whole->mutable_attrs() = start.attrs();
+  start.MoveControlTo(whole, whole);
+  all_gather_done.MoveControlTo(whole, whole);
   all_gather_done.ReplaceAllUsesWith(whole);
   return whole;
 }

@@ -1,14 +1,14 @@
 // Copies that in-place execution needs.
 //
-// A while loop overwrites the buffers of its initial values, and a result may
-// not share the buffer of an argument that the caller keeps. Where that would
-// destroy a value that is still wanted, a copy goes in, as XLA's copy insertion
-// puts one:
-//   * a loop's initial value that the body replaces, and that is an argument the
-//     caller did not donate or has another user;
-//   * an argument that an update in place would change and that the caller did not
-//     donate, or a constant;
-//   * a result that is an argument itself and is not aliased to it.
+// A while loop overwrites the buffers of its initial values, an update (dynamic-update-slice,
+// scatter) that of its operand, and a result may not share the buffer of an argument that
+// the caller keeps. Where that would destroy a value that is still wanted, a copy goes in, as
+// XLA's copy insertion puts one:
+//   * what is overwritten is read by others too, and cannot be ordered behind all of them
+//     (if it can, control edges say so, and there is no copy);
+//   * what is overwritten is a constant, an argument that the caller did not donate, an
+//     operand of a branch that is needed behind it, or a part of the result;
+//   * a result is an argument itself and is not aliased to it.
 #ifndef TPUSIM_WORKLOADS_PASSES_COPIES_H_
 #define TPUSIM_WORKLOADS_PASSES_COPIES_H_
 
