@@ -1,0 +1,40 @@
+#include "workloads/hlo/transforms/split_all_reduces.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+
+namespace tpusim::hlo {
+namespace {
+
+bool IsTakenApart(const Instruction& i) {
+  return i.opcode() == Opcode::kAllReduce && i.shape().IsTuple() && !i.IsRoot() &&
+         !i.has_control_edges() &&
+         std::all_of(i.users().begin(), i.users().end(), [](const Instruction* user) {
+           return user->opcode() == Opcode::kGetTupleElement && !user->has_control_edges();
+         });
+}
+
+}  // namespace
+
+void SplitAllReduces(Module& module) {
+  for (Computation* computation : module.computations()) {
+    for (Instruction* i : computation->instructions()) {
+      if (!IsTakenApart(*i)) continue;
+      const std::vector<Instruction*> parts = i->users();
+      for (Instruction* part : parts) {
+        Instruction* one =
+            computation->Add(Opcode::kAllReduce, part->shape(),
+                             {i->operand(part->attrs().tuple_index())}, i->name(), i);
+        one->set_called(i->called());
+        part->ReplaceAllUsesWith(one);
+        computation->Remove(part);
+      }
+      computation->Remove(i);
+    }
+  }
+}
+
+}  // namespace tpusim::hlo
