@@ -79,7 +79,7 @@ passes::PipelineOptions PipelineOptionsOf(const CompileOptions& options, Compile
                                 fmt::format("{}\n", fmt::join(run.explanation, "\n")));
     }
     if (wants(options.dump_after)) {
-      result.dumps.emplace_back("after " + run.pass, hlo::ToString(module));
+      result.dumps.emplace_back("after " + run.pass, hlo::ToString(module, options.print));
     }
   };
   return pipeline;
