@@ -59,6 +59,23 @@ TEST(ScalarValueTest, FollowsThePartitionId) {
   EXPECT_EQ(ScalarValue(*m.Param(S32({})), 0), std::nullopt);
 }
 
+// Numbers are those of their type: 2 - 5 without a sign is 2^32 - 3, of which a quarter is
+// 2^30 - 1, and which is larger than 2.
+TEST(ScalarValueTest, WrapsAround) {
+  hlo::TestModule m;
+  const hlo::Shape u32 = MakeShape(PrimitiveType::kU32, {});
+  Instruction* two = hlo::AddIntConstant(m.entry(), PrimitiveType::kU32, 2);
+  Instruction* device = m.Add(Opcode::kPartitionId, u32, {});
+  Instruction* less = m.Add(Opcode::kSubtract, u32, {two, device});
+  Instruction* quarter = m.Add(Opcode::kShiftRightLogical, u32, {less, two});
+  Instruction* larger = m.Add(Opcode::kCompare, hlo::Pred(), {less, two});
+  larger->mutable_attrs().set_comparison_direction("GT");
+  EXPECT_EQ(ScalarValue(*less, 5), (int64_t{1} << 32) - 3);
+  EXPECT_EQ(ScalarValue(*quarter, 5), (int64_t{1} << 30) - 1);
+  EXPECT_EQ(ScalarValue(*larger, 5), 1);
+  EXPECT_EQ(ScalarValue(*larger, 1), 0);
+}
+
 TEST(ScalarValueTest, LooksUpTables) {
   hlo::TestModule m;
   Instruction* table = m.Add(Opcode::kConstant, S32({4}), {});
