@@ -174,7 +174,9 @@ TEST(LowerTest, PlacementsCrossPcieOnlyWhenTheMemoryChanges) {
   Instruction* there = place(x, "MoveToHost");
   Instruction* back = place(there, "MoveToDevice");
   place(back, "MoveToDevice");  // is there already
-  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), {}).ok());
+  const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
+  const target::Target target(config);
+  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), target).ok());
   EXPECT_TRUE(hlo::OnHost(there->shape()));
   EXPECT_FALSE(hlo::OnHost(back->shape()));
   const isa::PodProgram program = LowerOn(m, "v5e-1x1", 1);
@@ -191,12 +193,13 @@ TEST(LowerTest, HostArgumentsTakeNoHbm) {
   Instruction* call = m.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
   call->mutable_attrs().set_custom_call_target("annotate_device_placement");
   hlo::SetFrontendAttribute(call, "_xla_buffer_placement", "device");
-  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), {"pinned_host"}).ok());
   const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
   const target::Target target(config);
+  ASSERT_TRUE(passes::SetArgumentMemories(m.module(), {"pinned_host"}).ok());
+  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), target).ok());
   EXPECT_EQ(passes::PlanMemory(m.module(), target).value().PeakOf(hlo::kHbmSpace), Bytes(4 * kMiB));
   EXPECT_EQ(Find<isa::HostDma>(*LowerOn(m, "v5e-1x1", 1).programs[0]).size(), 1U);
-  EXPECT_FALSE(passes::AssignMemorySpaces(m.module(), {"device", "device"}).ok());
+  EXPECT_FALSE(passes::SetArgumentMemories(m.module(), {"device", "device"}).ok());
 }
 
 TEST(LowerTest, AsynchronousCopiesRunBesideTheMainStream) {

@@ -9,6 +9,7 @@
 #include "workloads/passes/loops/sink_initializers.h"
 #include "workloads/passes/memory/cmem.h"
 #include "workloads/passes/memory/copies.h"
+#include "workloads/passes/memory/placement.h"
 #include "workloads/passes/schedule/schedule.h"
 #include "workloads/passes/simplify/simplify.h"
 
@@ -45,6 +46,11 @@ absl::StatusOr<bool> Fusion(hlo::Module& module, const PassContext& context,
 
 std::vector<Pass> Table() {
   return {
+      {"memory-spaces",
+       "Says of every value whether it is in the memory of the host",
+       Phase::kOptimize,
+       {},
+       Plain<AssignMemorySpaces>},
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
       {"hoist-invariants",
        "Computes before a loop what all its iterations compute alike",
@@ -94,8 +100,8 @@ std::vector<Pass> Table() {
 }  // namespace
 
 const std::string_view kDefaultPipeline =
-    "simplify,hoist-invariants,layout,sink-initializers,fusion,copies,async-collectives,schedule,"
-    "cmem";
+    "memory-spaces,simplify,hoist-invariants,layout,sink-initializers,fusion,copies,"
+    "async-collectives,schedule,cmem";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());
