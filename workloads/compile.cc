@@ -79,7 +79,7 @@ passes::PipelineOptions PipelineOptionsOf(const CompileOptions& options, Compile
                                 fmt::format("{}\n", fmt::join(run.explanation, "\n")));
     }
     if (wants(options.dump_after)) {
-      result.dumps.emplace_back("after " + run.pass, hlo::ToString(module));
+      result.dumps.emplace_back("after " + run.pass, hlo::ToString(module, options.print));
     }
   };
   return pipeline;
@@ -138,7 +138,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   const target::Target target(config);
   result.optimized = std::move(partitioned.module);
   hlo::Module& module = *result.optimized;
-  RETURN_IF_ERROR(passes::AssignMemorySpaces(
+  RETURN_IF_ERROR(passes::SetArgumentMemories(
       module, {workload.argument_memory_kinds().begin(), workload.argument_memory_kinds().end()}));
   // The user's word counts more than the exporter's.
   const std::vector<int64_t> uses = kernels::SetCustomCosts(module, options.kernel_costs);

@@ -18,6 +18,7 @@
 #include "models/isa/program.h"
 #include "workloads/collectives/collective.h"
 #include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/ragged_sizes.h"
@@ -46,6 +47,7 @@ struct CompileOptions {
   std::string passes;
   // --no-verify-passes: the module is not verified after every pass.
   bool verify_passes = true;
+  hlo::PrintOptions print;  // of dumps
   // --dump-after PASS: text of the module after each named pass.
   std::vector<std::string> dump_after;
   // --explain PASS: what each named pass says of its decisions.

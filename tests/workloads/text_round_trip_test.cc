@@ -7,6 +7,7 @@
 #include "configs/status_macros.h"
 #include "tests/workloads/examples.h"
 #include "workloads/compile.h"
+#include "workloads/hlo/io/literal_text.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/io/text_parser.h"
 
@@ -14,10 +15,12 @@ namespace tpusim::workloads {
 namespace {
 
 void ExpectSameAfterParsing(const hlo::Module& module, const std::string& file) {
-  const std::string text = hlo::ToString(module);
+  const hlo::PrintOptions whole = {.large_constants = true};
+  const std::string text = hlo::ToString(module, whole);
   const auto parsed = hlo::ParseHloText(text);
   ASSERT_TRUE(parsed.ok()) << file << ": " << Message(parsed.status());
-  EXPECT_EQ(hlo::ToString(*parsed->module), text) << file;
+  EXPECT_EQ(hlo::ToString(*parsed->module, whole), text) << file;
+  EXPECT_TRUE(hlo::CheckConstantsHaveValues(*parsed->module).ok()) << file;
 }
 
 TEST(TextRoundTrip, OfEveryExample) {

@@ -18,6 +18,7 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
+#include "workloads/hlo/io/literal_text.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/io/wire.h"
 #include "workloads/passes/pipeline/passes.h"
@@ -40,6 +41,7 @@ struct CompileFlags {
   std::string workload, config;
   Stage emit = Stage::kStreams;
   bool emit_given = false;
+  bool large_constants = false;
   std::string output;
   std::vector<std::string> dump_after, explain;
   ProgramFlags program;
@@ -63,16 +65,17 @@ std::string Serialized(const hlo::Module& module) {
   return bytes;
 }
 
-std::string Text(const workloads::CompileResult& result, Stage stage) {
+std::string Text(const workloads::CompileResult& result, Stage stage,
+                 const hlo::PrintOptions& print) {
   switch (stage) {
     case Stage::kSharded:
       return result.sharded_text;
     case Stage::kPartitioned:
-      return hlo::ToString(*result.partitioned);
+      return hlo::ToString(*result.partitioned, print);
     case Stage::kOptimized:
     case Stage::kSchedule:
     case Stage::kExecutable:
-      return hlo::ToString(*result.optimized);
+      return hlo::ToString(*result.optimized, print);
     case Stage::kStreams:
       return isa::Disassemble(result.program);
   }
@@ -86,6 +89,7 @@ absl::Status Compile(const CompileFlags& flags) {
   options.dump_after = flags.dump_after;
   options.explain = flags.explain;
   options.until = flags.emit;
+  options.print.large_constants = flags.large_constants;
   // A dump needs its pass to run, whatever else is asked for.
   const bool asks = !flags.dump_after.empty() || !flags.explain.empty();
   if (asks) {
@@ -100,10 +104,15 @@ absl::Status Compile(const CompileFlags& flags) {
   }
   if (flags.emit_given || !asks) {
     const workloads::CompileResult& compiled = prepared.compiled;
-    bytes += !binary ? Text(compiled, flags.emit)
-                     : Serialized(flags.emit == Stage::kPartitioned ? *compiled.partitioned
-                                                                    : *compiled.optimized);
-    if (!binary && !bytes.ends_with('\n')) bytes += '\n';
+    if (binary) {
+      const hlo::Module& module =
+          flags.emit == Stage::kPartitioned ? *compiled.partitioned : *compiled.optimized;
+      RETURN_IF_ERROR(hlo::CheckConstantsHaveValues(module));
+      bytes = Serialized(module);
+    } else {
+      bytes += Text(compiled, flags.emit, options.print);
+      if (!bytes.ends_with('\n')) bytes += '\n';
+    }
   }
   if (flags.output.empty()) {
     RETURN_IF_ERROR(PrintResult(bytes));
@@ -147,11 +156,14 @@ Command AddCompile(CLI::App& parent) {
   app->add_option("--explain", flags->explain, "Also print why this pass decided as it did")
       ->type_name("PASS")
       ->allow_extra_args(false);
+  app->add_flag("--print-large-constants", flags->large_constants,
+                "Write out constants of many elements, instead of {...}: so can tpusim opt read "
+                "the text");
   AddProgramFlags(*app, flags->program);
   app->footer(fmt::format("Passes: {}", passes::kDefaultPipeline));
   app->callback([flags] {
-    if (IsBinary(*flags) && (!HasBinaryForm(flags->emit) || !flags->dump_after.empty() ||
-                             !flags->explain.empty())) {
+    if (IsBinary(*flags) &&
+        (!HasBinaryForm(flags->emit) || !flags->dump_after.empty() || !flags->explain.empty())) {
       throw CLI::ValidationError(
           "-o " + flags->output,
           "only --emit partitioned and executable have a binary form; for text, do not call the "

@@ -28,6 +28,9 @@ struct OptFlags {
   ProgramFlags program;
 };
 
+// What comes out can go in again.
+constexpr hlo::PrintOptions kWhole = {.large_constants = true};
+
 absl::Status Opt(const OptFlags& flags) {
   RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.module, flags.config)));
   ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(flags.module));
@@ -48,11 +51,11 @@ absl::Status Opt(const OptFlags& flags) {
   options.pipeline.after_pass = [&](const passes::PassRun& run, const hlo::Module& module) {
     const auto& wanted = flags.dump_after;
     if (std::find(wanted.begin(), wanted.end(), run.pass) == wanted.end()) return;
-    text += fmt::format("// after {}\n{}\n", run.pass, hlo::ToString(module));
+    text += fmt::format("// after {}\n{}\n", run.pass, hlo::ToString(module, kWhole));
   };
   ASSIGN_OR_RETURN(const std::vector<passes::PassRun> runs,
                    workloads::Optimize(*imported.module, config, options));
-  text += hlo::ToString(*imported.module);
+  text += hlo::ToString(*imported.module, kWhole);
   if (flags.program.pass_timings) PrintPassRuns(runs);
   if (flags.output.empty()) return PrintResult(text);
   return results::WriteFileAtomically(flags.output, configs::PrintableLines(text));

@@ -5,6 +5,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/integer_arithmetic.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -50,7 +51,6 @@ class Evaluator {
       case Opcode::kReshape:
       case Opcode::kBitcast:
       case Opcode::kCopy:
-      case Opcode::kConvert:
       case Opcode::kOptBarrier:
         return Of(*i.operand(0), index);
       case Opcode::kSlice:
@@ -82,62 +82,21 @@ class Evaluator {
         if (!choice) return choice;
         return Of(*i.operand(*choice != 0 ? 1 : 2), index);
       }
-      case Opcode::kNot: {
-        const Value a = Of(*i.operand(0), index);
-        if (!a) return a;
-        return i.shape().element_type == hlo::PrimitiveType::kPred ? Value(*a == 0) : Value(~*a);
-      }
       default:
-        return i.operands().size() == 2 ? Binary(i, index) : std::nullopt;
+        return Elementwise(i, index);
     }
   }
 
-  Value Binary(const Instruction& i, int64_t index) {
-    if (!hlo::IsElementwise(i.opcode())) return std::nullopt;
-    const Value left = Of(*i.operand(0), index);
-    if (!left) return left;
-    const Value right = Of(*i.operand(1), index);
-    if (!right) return right;
-    const int64_t a = *left, b = *right;
-    switch (i.opcode()) {
-      case Opcode::kAdd:
-        return a + b;
-      case Opcode::kSubtract:
-        return a - b;
-      case Opcode::kMultiply:
-        return a * b;
-      case Opcode::kDivide:
-        return b == 0 ? std::nullopt : Value(a / b);
-      case Opcode::kRemainder:
-        return b == 0 ? std::nullopt : Value(a % b);
-      case Opcode::kMaximum:
-        return std::max(a, b);
-      case Opcode::kMinimum:
-        return std::min(a, b);
-      case Opcode::kAnd:
-        return a & b;
-      case Opcode::kOr:
-        return a | b;
-      case Opcode::kXor:
-        return a ^ b;
-      case Opcode::kShiftLeft:
-        return b < 0 || b > 62 ? std::nullopt : Value(a << b);
-      case Opcode::kShiftRightLogical:
-      case Opcode::kShiftRightArithmetic:
-        return b < 0 || b > 62 || a < 0 ? std::nullopt : Value(a >> b);
-      case Opcode::kCompare: {
-        const std::string& direction = i.attrs().comparison_direction();
-        if (direction == "EQ") return a == b;
-        if (direction == "NE") return a != b;
-        if (direction == "LT") return a < b;
-        if (direction == "LE") return a <= b;
-        if (direction == "GT") return a > b;
-        if (direction == "GE") return a >= b;
-        return std::nullopt;
-      }
-      default:
-        return std::nullopt;
+  Value Elementwise(const Instruction& i, int64_t index) {
+    const size_t operands = i.operands().size();
+    if (!hlo::IsElementwise(i.opcode()) || operands == 0 || operands > 2) return std::nullopt;
+    for (const Instruction* operand : i.operands()) {
+      if (!hlo::IsWholeNumber(operand->shape().element_type)) return std::nullopt;
     }
+    const Value a = Of(*i.operand(0), index);
+    if (!a || operands == 1) return a ? hlo::EvaluateInteger(i, *a, *a) : a;
+    const Value b = Of(*i.operand(1), index);
+    return b ? hlo::EvaluateInteger(i, *a, *b) : b;
   }
 
   int64_t partition_;
@@ -149,9 +108,7 @@ class Evaluator {
 
 std::optional<int64_t> ScalarValue(const Instruction& value, int64_t partition) {
   const auto type = value.shape().element_type;
-  if (!value.shape().IsArray() || (!hlo::IsIntegral(type) && type != hlo::PrimitiveType::kPred)) {
-    return std::nullopt;
-  }
+  if (!value.shape().IsArray() || !hlo::IsWholeNumber(type)) return std::nullopt;
   return Evaluator(partition).Of(value);
 }
 

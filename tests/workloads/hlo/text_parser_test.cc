@@ -1,6 +1,7 @@
 #include "workloads/hlo/io/text_parser.h"
 
 #include "hlo_test_util.h"
+#include "workloads/hlo/io/literal_text.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -202,6 +203,26 @@ TEST(TextParserTest, MutationsAreHandled) {
     }
     EXPECT_GT(modules, 10);
   }
+}
+
+TEST(TextParser, LargeConstantsSurviveWhereTheyAreWritten) {
+  std::string numbers;
+  for (int n = 0; n < 20; ++n) numbers += (n > 0 ? ", " : "") + std::to_string(n * n);
+  const std::string text = "HloModule m\nENTRY e {\n  a = s32[4,5]{0,1} constant({" + numbers +
+                           "})\n  b = c64[2]{0} constant({(1, -2), (0.5, 3)})\n"
+                           "  ROOT t = (s32[4,5]{0,1}, c64[2]{0}) tuple(a, b)\n}\n";
+  const ParsedText parsed = ParseHloText(text).value();
+  EXPECT_TRUE(CheckConstantsHaveValues(*parsed.module).ok());
+  const std::string whole = ToString(*parsed.module, {.large_constants = true});
+  EXPECT_THAT(whole, ::testing::HasSubstr("constant({" + numbers + "})"));
+  EXPECT_THAT(whole, ::testing::HasSubstr("constant({(1, -2), (0.5, 3)})"));
+  EXPECT_EQ(ToString(*ParseHloText(whole).value().module, {.large_constants = true}), whole);
+
+  const std::string elided = ToString(*parsed.module);
+  EXPECT_THAT(elided, ::testing::HasSubstr("constant({...})"));
+  EXPECT_THAT(Message(CheckConstantsHaveValues(*ParseHloText(elided).value().module)),
+              ::testing::AllOf(::testing::HasSubstr("a has no value"),
+                               ::testing::HasSubstr("--print-large-constants")));
 }
 
 }  // namespace

@@ -59,6 +59,23 @@ TEST(ScalarValueTest, FollowsThePartitionId) {
   EXPECT_EQ(ScalarValue(*m.Param(S32({})), 0), std::nullopt);
 }
 
+// Numbers are those of their type: 2 - 5 without a sign is 2^32 - 3, of which a quarter is
+// 2^30 - 1, and which is larger than 2.
+TEST(ScalarValueTest, WrapsAround) {
+  hlo::TestModule m;
+  const hlo::Shape u32 = MakeShape(PrimitiveType::kU32, {});
+  Instruction* two = hlo::AddIntConstant(m.entry(), PrimitiveType::kU32, 2);
+  Instruction* device = m.Add(Opcode::kPartitionId, u32, {});
+  Instruction* less = m.Add(Opcode::kSubtract, u32, {two, device});
+  Instruction* quarter = m.Add(Opcode::kShiftRightLogical, u32, {less, two});
+  Instruction* larger = m.Add(Opcode::kCompare, hlo::Pred(), {less, two});
+  larger->mutable_attrs().set_comparison_direction("GT");
+  EXPECT_EQ(ScalarValue(*less, 5), (int64_t{1} << 32) - 3);
+  EXPECT_EQ(ScalarValue(*quarter, 5), (int64_t{1} << 30) - 1);
+  EXPECT_EQ(ScalarValue(*larger, 5), 1);
+  EXPECT_EQ(ScalarValue(*larger, 1), 0);
+}
+
 TEST(ScalarValueTest, LooksUpTables) {
   hlo::TestModule m;
   Instruction* table = m.Add(Opcode::kConstant, S32({4}), {});
@@ -157,7 +174,9 @@ TEST(LowerTest, PlacementsCrossPcieOnlyWhenTheMemoryChanges) {
   Instruction* there = place(x, "MoveToHost");
   Instruction* back = place(there, "MoveToDevice");
   place(back, "MoveToDevice");  // is there already
-  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), {}).ok());
+  const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
+  const target::Target target(config);
+  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), target).ok());
   EXPECT_TRUE(hlo::OnHost(there->shape()));
   EXPECT_FALSE(hlo::OnHost(back->shape()));
   const isa::PodProgram program = LowerOn(m, "v5e-1x1", 1);
@@ -174,12 +193,13 @@ TEST(LowerTest, HostArgumentsTakeNoHbm) {
   Instruction* call = m.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
   call->mutable_attrs().set_custom_call_target("annotate_device_placement");
   hlo::SetFrontendAttribute(call, "_xla_buffer_placement", "device");
-  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), {"pinned_host"}).ok());
   const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
   const target::Target target(config);
+  ASSERT_TRUE(passes::SetArgumentMemories(m.module(), {"pinned_host"}).ok());
+  ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), target).ok());
   EXPECT_EQ(passes::PlanMemory(m.module(), target).value().PeakOf(hlo::kHbmSpace), Bytes(4 * kMiB));
   EXPECT_EQ(Find<isa::HostDma>(*LowerOn(m, "v5e-1x1", 1).programs[0]).size(), 1U);
-  EXPECT_FALSE(passes::AssignMemorySpaces(m.module(), {"device", "device"}).ok());
+  EXPECT_FALSE(passes::SetArgumentMemories(m.module(), {"device", "device"}).ok());
 }
 
 TEST(LowerTest, AsynchronousCopiesRunBesideTheMainStream) {

@@ -345,5 +345,31 @@ TEST(HasLines, FindsThemInOrder) {
   EXPECT_TRUE(HasLines("x = add(y), to=z", "x*to=z"));
 }
 
+// From the placement on, through names and slices; what is computed is on the device.
+TEST(PassTexts, MemorySpaces) {
+  const auto text = [](const std::string& host) {
+    return R"(HloModule m
+ENTRY e {
+  x = f32[64,512] parameter(0)
+  there = f32[64,512]{1,0)" +
+           host + R"(} custom-call(x), custom_call_target="MoveToHost"
+  both = (f32[64,512]{1,0)" +
+           host + R"(}, f32[64,512]) tuple(there, x)
+  held = (f32[64,512]{1,0)" +
+           host + R"(}, f32[64,512]) opt-barrier(both)
+  same = f32[64,512]{1,0)" +
+           host + R"(} get-tuple-element(held), index=0
+  part = f32[8,512]{1,0)" +
+           host + R"(} slice(same), slice={[0:8], [0:512]}
+  back = f32[8,512] custom-call(part), custom_call_target="MoveToDevice"
+  ROOT r = f32[8,512] negate(back)
+})";
+  };
+  PassText test(text(""));
+  EXPECT_TRUE(test.Run("memory-spaces").value());
+  EXPECT_EQ(test.text(), Canonical(text(":S(5)")));
+  EXPECT_FALSE(test.Run("memory-spaces").value());
+}
+
 }  // namespace
 }  // namespace tpusim::passes

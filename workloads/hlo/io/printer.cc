@@ -10,6 +10,7 @@
 #include "configs/printable.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "workloads/hlo/io/literal_text.h"
 #include "workloads/hlo/io/sharding_text.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/shape_proto.h"
@@ -17,7 +18,6 @@
 namespace tpusim::hlo {
 namespace {
 
-constexpr size_t kMaxLiteralElements = 16;
 // Where computations run that say nothing else.
 constexpr std::string_view kMainThread = "main";
 
@@ -72,27 +72,6 @@ std::string FrontendText(const pb::FrontendAttributes& attributes) {
   std::vector<std::string> entries;
   for (const auto& [key, value] : sorted) entries.push_back(key + "=" + Quoted(value));
   return fmt::format("{{{}}}", fmt::join(entries, ","));
-}
-
-std::string LiteralText(const Instruction& constant) {
-  const pb::LiteralProto& literal = constant.attrs().literal();
-  const bool integral = IntElements(literal).has_value();
-  const auto values = RealElements(literal);
-  if (!values.has_value() || values->size() > kMaxLiteralElements) return "{...}";
-  const auto element = [&](size_t i) -> std::string {
-    if (constant.shape().element_type == PrimitiveType::kPred) {
-      return (*values)[i] != 0 ? "true" : "false";
-    }
-    if (integral) return fmt::format("{}", (*IntElements(literal))[i]);
-    // As many digits as give the same number again.
-    if (constant.shape().element_type == PrimitiveType::kF64)
-      return fmt::format("{}", (*values)[i]);
-    return fmt::format("{}", static_cast<float>((*values)[i]));
-  };
-  if (constant.shape().IsScalar()) return element(0);
-  std::vector<std::string> elements;
-  for (size_t i = 0; i < values->size(); ++i) elements.push_back(element(i));
-  return fmt::format("{{{}}}", fmt::join(elements, ", "));
 }
 
 std::string WindowText(const std::vector<WindowDim>& dims) {
@@ -405,12 +384,12 @@ std::string PrecisionText(const pb::PrecisionConfig& config) {
 
 }  // namespace
 
-std::string ToString(const Instruction& instruction) {
+std::string ToString(const Instruction& instruction, const PrintOptions& options) {
   std::string inside;
   if (instruction.opcode() == Opcode::kParameter) {
     inside = std::to_string(instruction.attrs().parameter_number());
   } else if (instruction.opcode() == Opcode::kConstant) {
-    inside = LiteralText(instruction);
+    inside = LiteralText(instruction, options.large_constants);
   } else {
     for (const Instruction* operand : instruction.operands()) {
       inside += (inside.empty() ? "%" : ", %") + operand->name();
@@ -442,7 +421,7 @@ std::string ToString(const Instruction& instruction) {
                                         OpcodeName(instruction.opcode()), inside, list.text()));
 }
 
-std::string ToString(const Computation& computation) {
+std::string ToString(const Computation& computation, const PrintOptions& options) {
   std::vector<std::string> parameters;
   for (const Instruction* parameter : computation.parameters()) {
     parameters.push_back(fmt::format("{}: {}", parameter->name(), parameter->shape().ToString()));
@@ -454,7 +433,7 @@ std::string ToString(const Computation& computation) {
       computation.root() == nullptr ? "?" : computation.root()->shape().ToString()));
   text += '\n';
   for (const Instruction* instruction : computation.Order()) {
-    text += "  " + ToString(*instruction) + "\n";
+    text += "  " + ToString(*instruction, options) + "\n";
   }
   text += '}';
   const std::string& thread = computation.attrs().execution_thread();
@@ -464,7 +443,7 @@ std::string ToString(const Computation& computation) {
   return text + '\n';
 }
 
-std::string ToString(const Module& module) {
+std::string ToString(const Module& module, const PrintOptions& options) {
   AttributeList list;
   if (module.entry() != nullptr && !module.entry()->schedule().empty()) {
     list.Add("is_scheduled", "true");
@@ -495,7 +474,7 @@ std::string ToString(const Module& module) {
   std::string text =
       configs::Printable(fmt::format("HloModule {}{}", module.name(), list.text())) + "\n";
   for (const Computation* computation : module.PostOrder()) {
-    text += "\n" + ToString(*computation);
+    text += "\n" + ToString(*computation, options);
   }
   return text;
 }

@@ -8,9 +8,15 @@
 
 namespace tpusim::hlo {
 
-std::string ToString(const Module& module);
-std::string ToString(const Computation& computation);
-std::string ToString(const Instruction& instruction);
+struct PrintOptions {
+  // Constants of many elements are written out; else as {...}, which people rather read
+  // but from which the module cannot be read back as it is.
+  bool large_constants = false;
+};
+
+std::string ToString(const Module& module, const PrintOptions& options = {});
+std::string ToString(const Computation& computation, const PrintOptions& options = {});
+std::string ToString(const Instruction& instruction, const PrintOptions& options = {});
 
 }  // namespace tpusim::hlo
 

@@ -127,9 +127,12 @@ bool HoldsIntegers(PrimitiveType type) {
 // One element; only one of the two is filled, according to the type.
 absl::Status ParseElement(TextCursor& text, PrimitiveType type, std::vector<int64_t>& integers,
                           std::vector<double>& reals) {
-  if (text.Peek() == '(') {  // complex
-    RETURN_IF_ERROR(text.Balanced().status());
-    reals.push_back(0);
+  if (IsComplex(type) && text.Take("(")) {
+    ASSIGN_OR_RETURN(const double real, text.Real());
+    if (!text.Take(",")) return text.Error("a number has a real and an imaginary part");
+    ASSIGN_OR_RETURN(const double imaginary, text.Real());
+    if (!text.Take(")")) return text.Error("a bracket that is not closed");
+    reals.insert(reals.end(), {real, imaginary});
     return absl::OkStatus();
   }
   const size_t begin = text.Begin();
@@ -165,6 +168,12 @@ void AppendReal(PrimitiveType type, double value, pb::LiteralProto& literal) {
       return;
     case PrimitiveType::kF32:
       literal.add_f32s(static_cast<float>(value));
+      return;
+    case PrimitiveType::kC64:
+      literal.add_c64s(static_cast<float>(value));
+      return;
+    case PrimitiveType::kC128:
+      literal.add_c128s(value);
       return;
     case PrimitiveType::kBf16:
       literal.mutable_bf16s()->append(MakeScalarLiteral(type, value).bf16s());
@@ -214,17 +223,18 @@ absl::StatusOr<pb::LiteralProto> ParseLiteral(TextCursor& text, const Shape& sha
     while (depth > 0 && text.Take("}")) --depth;
   } while (text.Take(","));
   if (depth > 0) return text.Error("a bracket that is not closed");
-  if (static_cast<int64_t>(integers.size() + reals.size()) != shape.ElementCount()) {
-    return text.ErrorAt(
-        begin, fmt::format("{} elements for {}", integers.size() + reals.size(), shape.ToString()));
+  const size_t elements = integers.size() + reals.size() / (IsComplex(type) ? 2 : 1);
+  if (static_cast<int64_t>(elements) != shape.ElementCount()) {
+    return text.ErrorAt(begin, fmt::format("{} elements for {}", elements, shape.ToString()));
   }
   if (HoldsIntegers(type)) {
     literal = MakeIntVectorLiteral(type, integers);
   } else {
     for (const double value : reals) AppendReal(type, value, literal);
   }
-  *literal.mutable_shape() = ShapeToProto(shape);
-  if (IsComplex(type) || (IsIntegral(type) && BitWidth(type) < 8)) literal.Clear();
+  // In row-major order, whatever the array's order in memory.
+  *literal.mutable_shape() = ShapeToProto(MakeShape(type, shape.dims));
+  if (IsIntegral(type) && BitWidth(type) < 8) literal.Clear();
   return literal;
 }
 

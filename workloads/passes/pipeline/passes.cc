@@ -11,6 +11,7 @@
 #include "workloads/passes/loops/sink_initializers.h"
 #include "workloads/passes/memory/cmem.h"
 #include "workloads/passes/memory/copies.h"
+#include "workloads/passes/memory/placement.h"
 #include "workloads/passes/schedule/schedule.h"
 #include "workloads/passes/simplify/simplify.h"
 
@@ -47,6 +48,11 @@ absl::StatusOr<bool> Fusion(hlo::Module& module, const PassContext& context,
 
 std::vector<Pass> Table() {
   return {
+      {"memory-spaces",
+       "Says of every value whether it is in the memory of the host",
+       Phase::kOptimize,
+       {},
+       Plain<AssignMemorySpaces>},
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
       {"hoist-invariants",
        "Computes before a loop what all its iterations compute alike",
@@ -108,7 +114,7 @@ std::vector<Pass> Table() {
 }  // namespace
 
 const std::string_view kDefaultPipeline =
-    "simplify,hoist-invariants,reassociate-all-reduces,layout,combine-all-reduces,"
+    "memory-spaces,simplify,hoist-invariants,reassociate-all-reduces,layout,combine-all-reduces,"
     "sink-initializers,fusion,copies,async-collectives,schedule,cmem";
 
 const std::vector<Pass>& AllPasses() {
