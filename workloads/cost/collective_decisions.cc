@@ -17,20 +17,6 @@ void Append(const google::protobuf::MessageLite& message, std::string& key) {
   message.AppendToString(&key);
 }
 
-// Equal for collectives with the same groups.
-std::string GroupsKeyOf(const hlo::Instruction& i) {
-  const hlo::pb::HloInstructionProto& attrs = i.attrs();
-  // Ids are of replicas or of all devices, which depends on the kind.
-  std::string key = attrs.use_global_device_ids()
-                        ? "global"
-                        : fmt::format("{} {}", static_cast<int>(i.opcode()), hlo::HasChannel(i));
-  for (const auto& group : attrs.replica_groups()) Append(group, key);
-  Append(attrs.collective_device_list(), key);
-  Append(attrs.iota_collective_device_list(), key);
-  Append(attrs.mesh_axes_replica_group_list(), key);
-  return key;
-}
-
 // Equal for collectives that differ in name and place only.
 std::string KeyOf(const hlo::Instruction& i) {
   const hlo::pb::HloInstructionProto& attrs = i.attrs();

@@ -14,6 +14,15 @@ namespace tpusim::cost {
 using hlo::Instruction;
 using hlo::Opcode;
 
+namespace {
+
+void AddToKey(const google::protobuf::MessageLite& message, std::string& key) {
+  key += '|';
+  message.AppendToString(&key);
+}
+
+}  // namespace
+
 std::string AxesOf(const Instruction& collective) {
   return hlo::FrontendAttribute(collective, "tpusim.axes").value_or("");
 }
@@ -100,6 +109,19 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> GroupsOf(
     for (int64_t& member : group) member = device_of_partition[member];
   }
   return groups;
+}
+
+std::string GroupsKeyOf(const hlo::Instruction& i) {
+  const hlo::pb::HloInstructionProto& attrs = i.attrs();
+  // Ids are of replicas or of all devices, which depends on the kind.
+  std::string key = attrs.use_global_device_ids()
+                        ? "global"
+                        : fmt::format("{} {}", static_cast<int>(i.opcode()), hlo::HasChannel(i));
+  for (const auto& group : attrs.replica_groups()) AddToKey(group, key);
+  AddToKey(attrs.collective_device_list(), key);
+  AddToKey(attrs.iota_collective_device_list(), key);
+  AddToKey(attrs.mesh_axes_replica_group_list(), key);
+  return key;
 }
 
 }  // namespace tpusim::cost

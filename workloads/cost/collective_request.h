@@ -22,6 +22,9 @@ absl::StatusOr<collectives::CollectiveRequest> RequestOf(
 absl::StatusOr<std::vector<std::vector<int64_t>>> GroupsOf(
     const hlo::Instruction& collective, const std::vector<int64_t>& device_of_partition);
 
+// Equal for collectives with the same groups.
+std::string GroupsKeyOf(const hlo::Instruction& collective);
+
 }  // namespace tpusim::cost
 
 #endif  // TPUSIM_WORKLOADS_COST_COLLECTIVE_REQUEST_H_

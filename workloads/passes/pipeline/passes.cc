@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "workloads/passes/collectives/async_collectives.h"
+#include "workloads/passes/collectives/combine_all_reduces.h"
+#include "workloads/passes/collectives/reassociate_all_reduces.h"
 #include "workloads/passes/fusion/fuse.h"
 #include "workloads/passes/layout/layout.h"
 #include "workloads/passes/loops/hoist_invariants.h"
@@ -51,11 +53,23 @@ std::vector<Pass> Table() {
        Phase::kOptimize,
        {},
        Plain<HoistInvariants>},
+      {"reassociate-all-reduces",
+       "Adds up before an all-reduce what was added up after several",
+       Phase::kOptimize,
+       {},
+       Plain<ReassociateAllReduces>},
       {"layout",
        "Makes reshapes and transposes that move nothing bitcasts",
        Phase::kOptimize,
        {},
        Plain<AssignLayouts>},
+      {"combine-all-reduces",
+       "Makes one all-reduce of those that do not wait for one another",
+       Phase::kOptimize,
+       {},
+       [](hlo::Module& module, const PassContext& context, const OptionValues&) {
+         return CombineAllReduces(module, context);
+       }},
       {"sink-initializers",
        "Moves constant initial values into the loops that add to them",
        Phase::kOptimize,
@@ -94,8 +108,8 @@ std::vector<Pass> Table() {
 }  // namespace
 
 const std::string_view kDefaultPipeline =
-    "simplify,hoist-invariants,layout,sink-initializers,fusion,copies,async-collectives,schedule,"
-    "cmem";
+    "simplify,hoist-invariants,reassociate-all-reduces,layout,combine-all-reduces,"
+    "sink-initializers,fusion,copies,async-collectives,schedule,cmem";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());
