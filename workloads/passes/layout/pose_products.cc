@@ -85,7 +85,8 @@ void LayoutPoser::PoseConvolution(const Instruction& i) {
   };
   const auto dims = [](const auto& spatial) { return Dims(spatial.begin(), spatial.end()); };
   const Shape &in = i.operand(0)->shape(), &kernel = i.operand(1)->shape();
-  const int64_t batch = numbers.input_batch_dimension(), feature = numbers.input_feature_dimension();
+  const int64_t batch = numbers.input_batch_dimension(),
+                feature = numbers.input_feature_dimension();
   const bool gray = in.rank() > 2 && in.dims[static_cast<size_t>(feature)] == 1 &&
                     in.dims[static_cast<size_t>(batch)] > 1;
   if (gray || two(in, batch, feature)) {
