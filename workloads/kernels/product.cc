@@ -177,13 +177,6 @@ Product SizesOfConvolution(const Instruction& conv, const target::Target& target
   }
   const int64_t features = kernel.dims[numbers.kernel_input_feature_dimension()];
   p.packs_taps = features <= 2 * target.chip().vpu.sublanes;
-  // Very few features stand in the sublanes and the batch along the lanes: every position of the
-  // window is a product of its own, of as many rows as the batch. Compiled for v5e, 3 features and
-  // 8 rows take 18 cycles per position up to 5 x 5 taps and 64 or 128 results, 34 with 7 x 7 taps,
-  // 67 and 132 with 256 and 512 results as well: 16 per tile of weights, and few more with 16 rows.
-  if (features < target.chip().vpu.sublanes) {
-    p.rows_per_push = out.dims[numbers.output_batch_dimension()];
-  }
   p.k = DepthOfConvolution(outer_taps, inner_taps, features, target.chip());
   p.lhs_density = Density(in, p.m, p.k, p.batch, target);
   p.rhs_density = Density(kernel, p.k, p.n, p.batch, target);
@@ -263,7 +256,6 @@ std::optional<Product> TurnedGradient(const Instruction& conv, const Product& pr
                            target.chip());
   p.halo_rows = 0;
   p.row_elements = 1;
-  p.rows_per_push = 0;
   p.lhs_density = Density(conv.operand(1)->shape(), p.m, p.k, 1, target);
   p.rhs_density = Density(conv.operand(0)->shape(), p.k, p.n, 1, target);
   return p;

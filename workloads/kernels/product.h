@@ -34,8 +34,6 @@ struct Product {
   int64_t halo_rows = 0, row_elements = 1;
   // Few features, of all taps beside each other in registers on their way to the arrays.
   bool packs_taps = false;
-  // Rows that the arrays multiply before the next ones need their weights pushed; 0 for all.
-  int64_t rows_per_push = 0;
 };
 
 // The extent that falls into groups, all of them together.

@@ -40,7 +40,9 @@ bool FastestKernel::Offer(const isa::Kernel& kernel, Bytes scratch) {
   if (WindowBytes(kernel) + scratch > target_.ScopedVmem()) return false;
   if (best_ && timing::KernelTimeBound(target_.chip(), kernel) > best_time_) return true;
   const Picoseconds time = timing::KernelTime(target_.chip(), kernel);
-  if (best_ && std::pair(time, kernel.Steps()) >= std::pair(best_time_, best_->Steps())) return true;
+  const bool slower =
+      best_ && std::pair(time, kernel.Steps()) >= std::pair(best_time_, best_->Steps());
+  if (slower) return true;
   best_ = kernel;
   best_time_ = time;
   return true;

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from compiler_programs.registry import bf16, kernel
+from compiler_programs.registry import ONE_DEVICE, bf16, kernel
 
 Array = jax.Array
 
@@ -100,6 +100,63 @@ def conv_1d_causal_depthwise(x: Array, w: Array) -> Array:
     """Four taps, as in Mamba."""
     x = jnp.pad(x, ((0, 0), (3, 0), (0, 0)))
     return conv(x, w, padding="VALID", groups=1536)
+
+
+V5E = ONE_DEVICE[:1]
+
+
+@kernel(bf16(32, 112, 112, 1), bf16(7, 7, 1, 64), slices=V5E)
+def conv_stem_gray(x: Array, w: Array) -> Array:
+    """A stem with one channel."""
+    return conv(x, w, 2)
+
+
+@kernel(bf16(32, 112, 112, 3), bf16(1, 1, 3, 64), slices=V5E)
+def conv_1x1_of_3(x: Array, w: Array) -> Array:
+    """One tap of three channels."""
+    return conv(x, w, 2)
+
+
+@kernel(bf16(32, 112, 112, 8), bf16(3, 3, 8, 64), slices=V5E)
+def conv_3x3_8(x: Array, w: Array) -> Array:
+    """8 channels, as many as sublanes."""
+    return conv(x, w)
+
+
+@kernel(bf16(32, 112, 112, 16), bf16(3, 3, 16, 64), slices=V5E)
+def conv_3x3_16(x: Array, w: Array) -> Array:
+    """16 channels, of two registers' sublanes."""
+    return conv(x, w)
+
+
+@kernel(bf16(32, 56, 56, 32), bf16(5, 5, 32, 64), slices=V5E)
+def conv_5x5_32(x: Array, w: Array) -> Array:
+    """32 channels, a quarter of the arrays' rows."""
+    return conv(x, w)
+
+
+@kernel(bf16(32, 56, 56, 64), bf16(7, 7, 64, 64), slices=V5E)
+def conv_7x7_64(x: Array, w: Array) -> Array:
+    """Many taps of 64 channels."""
+    return conv(x, w)
+
+
+@kernel(bf16(32, 28, 28, 192), bf16(7, 7, 1, 192), slices=V5E)
+def conv_depthwise_7x7(x: Array, w: Array) -> Array:
+    """Many taps of one channel at a time, as in ConvNeXt."""
+    return conv(x, w, groups=192)
+
+
+@kernel(bf16(32, 56, 56, 128), bf16(3, 3, 128, 64), bf16(32, 56, 56, 64), slices=V5E)
+def conv_gradient_of_weights(x: Array, w: Array, dy: Array) -> Array:
+    """Twice as many columns for the input as for the other gradient."""
+    return jax.vjp(lambda w: conv(x, w), w)[1](dy)[0]
+
+
+@kernel(bf16(32, 56, 56, 64), bf16(3, 3, 64, 128), bf16(32, 28, 28, 128), slices=V5E)
+def conv_input_gradient_stride_2(x: Array, w: Array, dy: Array) -> Array:
+    """Over an input with holes."""
+    return jax.vjp(lambda x: conv(x, w, 2), x)[1](dy)[0]
 
 
 @kernel(bf16(32, 112, 112, 64))

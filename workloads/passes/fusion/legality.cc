@@ -144,9 +144,7 @@ bool FeedsBroadcast(const Plan& plan, int producer, int consumer) {
 // have a copy before them where lanes change, and in them where only other dimensions move.
 bool TurnsIntoConvolution(const Plan& plan, int producer, int consumer) {
   const Graph& graph = plan.graph();
-  const auto is_convolution = [&](int m) {
-    return graph.At(m).opcode() == Opcode::kConvolution;
-  };
+  const auto is_convolution = [&](int m) { return graph.At(m).opcode() == Opcode::kConvolution; };
   const auto turns = [&](int m) { return kernels::TurnsLanes(graph.At(m)); };
   return std::ranges::any_of(plan.group(consumer).members, is_convolution) &&
          std::ranges::any_of(plan.group(producer).members, turns);

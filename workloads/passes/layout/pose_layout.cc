@@ -247,8 +247,9 @@ void LayoutPoser::AddMemory(const Instruction& i) {
   // What a reshape moves is the link's.
   if (i.opcode() == Opcode::kReshape && HasOrder(i.operand(0)->shape())) return;
   // Made again in each of several users' kernels rather than kept.
-  const bool fused = MayFuse(i) && !i.users().empty() && !i.IsRoot() &&
-                     std::ranges::all_of(i.users(), [](const auto* user) { return MayFuse(*user); });
+  const bool fused =
+      MayFuse(i) && !i.users().empty() && !i.IsRoot() &&
+      std::ranges::all_of(i.users(), [](const auto* user) { return MayFuse(*user); });
   const std::vector<const Shape*> leaves = hlo::Leaves(i.shape());
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     AddTerm(fused ? Term::Kind::kRegisters : Term::Kind::kMemory, Made(i, leaf), *leaves[leaf], {});

@@ -75,7 +75,8 @@ void LayoutPoser::PoseDot(const Instruction& i) {
 
 // A convolution is one product per tap: positions come one after the other like a batch, what
 // is multiplied lies in the two other dimensions, batch and features or both features. (With one
-// of these of extent one there is no second to choose.)
+// of these of extent one there is no second to choose; but a batch of pictures with one feature
+// goes to the lanes, as the TPU compiler has it.)
 void LayoutPoser::PoseConvolution(const Instruction& i) {
   const auto& numbers = i.attrs().convolution_dimension_numbers();
   const auto two = [](const Shape& shape, int64_t a, int64_t b) {
@@ -84,7 +85,11 @@ void LayoutPoser::PoseConvolution(const Instruction& i) {
   };
   const auto dims = [](const auto& spatial) { return Dims(spatial.begin(), spatial.end()); };
   const Shape &in = i.operand(0)->shape(), &kernel = i.operand(1)->shape();
-  if (two(in, numbers.input_batch_dimension(), numbers.input_feature_dimension())) {
+  const int64_t batch = numbers.input_batch_dimension(),
+                feature = numbers.input_feature_dimension();
+  const bool gray = in.rank() > 2 && in.dims[static_cast<size_t>(feature)] == 1 &&
+                    in.dims[static_cast<size_t>(batch)] > 1;
+  if (gray || two(in, batch, feature)) {
     AddTerm(Term::Kind::kBatch, Want(i, 0), in, dims(numbers.input_spatial_dimensions()));
   }
   if (two(kernel, numbers.kernel_input_feature_dimension(),
