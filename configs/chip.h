@@ -176,7 +176,8 @@ struct CompilerRules {
   // Slices of more chips pass blocks on axis by axis and permute synchronously; 0: none do.
   int64_t routed_above_chips = 0;
   bool offloads_collectives = false;  // sums of some size and all gathers
-  // How many transfers of a kind the scheduler lets be in flight.
+  // How many transfers of a kind the scheduler lets be in flight. With no gathers in flight all
+  // all-gathers are synchronous that no SparseCore runs.
   int64_t permutes_in_flight = 5, gathers_in_flight = 1, copies_in_flight = 5;
   // Registers per core that a window of a kernel without a product does not exceed, however
   // much of VMEM is free: of any; of one that puts data through the cross-lane units; of a

@@ -286,6 +286,21 @@ ENTRY e {
 })"));
 }
 
+// The TPU compiler has asynchronous all-gathers on v5e and none on v5p and v6e.
+TEST(PassTexts, AsyncCollectivesKeepAllGathersWhereTheChipHasNoneInFlight) {
+  constexpr std::string_view kGather = R"(HloModule m
+ENTRY e {
+  p = f32[64,512] parameter(0)
+  ROOT g = f32[256,512] all-gather(p), dimensions={0}, replica_groups={{0,1,2,3}}
+})";
+  for (const char* slice : {"v6e-2x2", "v5p-2x2x1", "v4-2x2x1"}) {
+    PassText synchronous(kGather, slice);
+    EXPECT_FALSE(synchronous.Run("async-collectives").value()) << slice;
+  }
+  PassText asynchronous(kGather, "v5e-2x2");
+  EXPECT_TRUE(asynchronous.Run("async-collectives").value());
+}
+
 TEST(PassTexts, Schedule) {
   PassText test(kPermute);
   test.costs().main = [](const hlo::Instruction& i) {

@@ -103,6 +103,8 @@ bool CarriesGathers(const Instruction& i) {
 
 absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext& context,
                                           const AsyncOptions& options) {
+  const bool gathers =
+      options.all_gathers && context.target.chip().compiler.gathers_in_flight > 0;
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
@@ -112,7 +114,7 @@ absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext
               hlo::MakeTupleShape({i->operand(0)->shape(), i->shape(), Flag(), Flag()}));
       } else if (options.offload && OffLoads(*i, context.target.chip().sparse_core)) {
         OffLoad(i);
-      } else if (options.all_gathers && i->opcode() == Opcode::kAllGather && one) {
+      } else if (gathers && i->opcode() == Opcode::kAllGather && one) {
         Split(i, Opcode::kAllGatherStart, Opcode::kAllGatherDone,
               hlo::MakeTupleShape({i->operand(0)->shape(), i->shape()}));
       } else {

@@ -5,7 +5,8 @@
 //   off-loaded           all-gathers, all-reduces and reduce-scatters of at least
 //                        chip.sparse_core.offload_*_bytes per device: the SparseCores
 //                        run them (`async-start` on the thread "sparsecore")
-//   all-gather           else: its steps are carried by the loops of matrix products
+//   all-gather           else, where the chip's compiler has any (compiler.gathers_in_flight): its
+//                        steps are carried by the loops of matrix products
 //
 // Others stay synchronous, as the TPU compiler leaves them by default (async
 // all-reduce, reduce-scatter and all-to-all are disabled).

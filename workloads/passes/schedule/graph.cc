@@ -14,7 +14,8 @@ TransferLimits LimitsOf(const target::Target& target) {
   const configs::ChipParams& chip = target.chip();
   TransferLimits limits;
   limits[kPermute] = static_cast<int>(chip.compiler.permutes_in_flight);
-  limits[kGather] = static_cast<int>(chip.compiler.gathers_in_flight);
+  // A program may come with asynchronous gathers where none would be made.
+  limits[kGather] = std::max(1, static_cast<int>(chip.compiler.gathers_in_flight));
   limits[kOffLoaded] = std::max(1, static_cast<int>(chip.sparse_core.count / chip.devices));
   limits[kCopy] = static_cast<int>(chip.compiler.copies_in_flight);
   return limits;
