@@ -61,9 +61,9 @@ Picoseconds RingAllGather(Bytes shard, const DimensionTiming& dimension);
 //   t = (n-1) * (shard/rate + step_latency)
 Picoseconds LineAllGather(Bytes shard, const DimensionTiming& dimension);
 
-// One of two colors that go round a ring in opposite ways, `shard` bytes of it per
-// position: n-1 steps. Half the bytes in twice the steps of RingAllGather: as fast
-// but for latency, and nothing has to be halved.
+// All-gather by a collective of two colors (halves of the data) that go round a ring in opposite
+// ways: the time of one color, with `shard` bytes of it per position, in n-1 steps. Half the bytes
+// in twice the steps of RingAllGather: as fast but for latency, and nothing has to be halved.
 //   t = (n-1) * (shard/rate + step_latency)
 Picoseconds OneWayRingAllGather(Bytes shard, const DimensionTiming& dimension);
 

@@ -17,8 +17,9 @@ namespace {
 // More programs than this are not compared with each other.
 constexpr size_t kMaxPrograms = 1024;
 // An automorphism is searched for by the chip to which it maps the first one; at most so many
-// are tried. Where every color has many chips, the slice is symmetric under translations,
-// which keep the names of routes: color refinement finds those classes by itself.
+// are tried. Colors (labels of chips that color refinement cannot tell apart) with many chips each
+// come from translations of the slice, which keep the names of routes: refinement finds those
+// classes without automorphisms.
 constexpr size_t kMaxImages = 8;
 
 struct Automorphism {
@@ -107,8 +108,8 @@ class Search {
     }
   }
 
-  // The chips with the rarest color. A turn of the slice that keeps colors maps these chips to
-  // each other.
+  // The chips whose color (label from color refinement) the fewest chips have. An automorphism of
+  // the slice keeps colors, so it maps these chips to each other.
   std::vector<int64_t> RarestChips() const {
     const Partition alike = PartitionOf(chips_);
     const auto rarest = std::min_element(alike.size.begin(), alike.size.end());

@@ -12,17 +12,14 @@
 namespace tpusim::cost {
 namespace {
 
-void Append(const google::protobuf::MessageLite& message, std::string& key) {
-  key += '|';
-  message.AppendToString(&key);
-}
-
 // Equal for collectives that differ in name and place only.
 std::string KeyOf(const hlo::Instruction& i) {
   const hlo::pb::HloInstructionProto& attrs = i.attrs();
   std::string key = fmt::format("{} ", static_cast<int>(i.opcode()));
   for (const hlo::Instruction* operand : i.operands()) key += operand->shape().ToString() + " ";
-  for (const auto& pair : attrs.source_target_pairs()) Append(pair, key);
+  for (const auto& pair : attrs.source_target_pairs()) {
+    key += fmt::format("|{}>{}", pair.source(), pair.target());
+  }
   for (const int64_t dimension : attrs.dimensions()) key += fmt::format(",{}", dimension);
   if (const auto sizes = hlo::RaggedSizes(i)) key += fmt::format("|{}", fmt::join(*sizes, ","));
   return key + GroupsKeyOf(i);

@@ -63,9 +63,7 @@ class DotKernelBuilder {
       const bool reduces = m->opcode() == Opcode::kReduce || m->opcode() == Opcode::kReduceWindow;
       return reduces && FeedsElementwise(*m);
     });
-    for (const Instruction* m : view.members) {
-      const Instruction* reduction = ReductionSpreadBy(*m);
-      if (reduction == nullptr || !IsMember(*reduction)) continue;
+    for (const Instruction* reduction : ReductionsSpreadIn(view.members)) {
       const int along = OperandAlongRows(dot, *reduction);
       whole_m_ = whole_m_ || along == 1 - weights;
       whole_n_ = whole_n_ || along == weights;
@@ -188,16 +186,14 @@ class DotKernelBuilder {
 
   const Product& product() const { return p_; }
 
-  // The TPU compiler keeps a block whose epilogue waits for it below 1024 registers per
-  // core, as it does with windows of loops.
+  // The TPU compiler limits a block whose epilogue waits for it as it does windows of loops.
   bool KeepsBlock(const isa::Kernel& kernel) const {
     if (!waits_for_product_) return true;
-    constexpr int64_t kRegisters = 1024;
     const isa::MxuWork& mxu = kernel.block.mxu;
     if ((whole_m_ && mxu.m < p_.m) || (whole_n_ && mxu.n < p_.n)) return false;
     const int64_t registers = mxu.batch * CeilDiv(mxu.m, target_.chip().vpu.sublanes) *
                               CeilDiv(mxu.n, target_.chip().vpu.lanes);
-    return registers <= kRegisters * target_.chip().CoresPerDevice();
+    return registers <= target_.chip().compiler.window_registers * target_.chip().CoresPerDevice();
   }
 
  private:
@@ -277,14 +273,13 @@ class DotKernelBuilder {
     if (!input.reads()) return;
     const Array array{input.value->shape().element_type, kernels::ElementsOf(input),
                       BytesOf(input, target_), input.space};
-    kernel.windows.push_back(
-        WindowOf(isa::WindowKind::kInput, array, input.value->name(), block));
+    kernel.windows.push_back(WindowOf(isa::WindowKind::kInput, array, input.value->name(), block));
   }
 
   void AddOutput(isa::Kernel& kernel, const KernelOutput& output, const SideBlock& block) const {
     const Array array{output.written.element_type,
-                      static_cast<double>(output.written.ElementCount()),
-                      BytesOf(output, target_), output.space};
+                      static_cast<double>(output.written.ElementCount()), BytesOf(output, target_),
+                      output.space};
     kernel.windows.push_back(
         WindowOf(isa::WindowKind::kOutput, array, view_.instruction->name(), block));
   }

@@ -84,13 +84,7 @@ int64_t FewestSteps(const KernelView& view, const target::Target& target) {
 
 // Steps above which a block would not hold rows whole that it has to.
 int64_t MostSteps(const KernelView& view, const target::Target& target, int64_t limit) {
-  for (const Instruction* m : view.members) {
-    const Instruction* reduction = ReductionSpreadBy(*m);
-    const auto& members = view.members;
-    if (reduction == nullptr ||
-        std::find(members.begin(), members.end(), reduction) == members.end()) {
-      continue;
-    }
+  for (const Instruction* reduction : ReductionsSpreadIn(view.members)) {
     const int64_t all = VectorRegisters(target, reduction->operand(0)->shape());
     limit = std::min(limit, std::max<int64_t>(1, all / RowRegisters(target, *reduction)));
   }

@@ -12,6 +12,16 @@ namespace tpusim::kernels {
 using hlo::Instruction;
 using hlo::Opcode;
 
+namespace {
+
+constexpr int64_t kLongestRow = 8192, kLongestRowOfProduct = 2560;
+
+int64_t RowLength(const Instruction& reduction) {
+  return reduction.operand(0)->shape().dims[hlo::Dimensions(reduction)[0]];
+}
+
+}  // namespace
+
 const Instruction* ReductionSpreadBy(const Instruction& instruction) {
   constexpr int64_t kFewestDimensions = 3;
   if (instruction.opcode() != Opcode::kBroadcast) return nullptr;
@@ -28,8 +38,16 @@ const Instruction* ReductionSpreadBy(const Instruction& instruction) {
   return std::is_sorted(kept.begin(), kept.end()) ? &reduction : nullptr;
 }
 
-int64_t RowLength(const Instruction& reduction) {
-  return reduction.operand(0)->shape().dims[hlo::Dimensions(reduction)[0]];
+std::vector<const Instruction*> ReductionsSpreadIn(const std::vector<const Instruction*>& members) {
+  std::vector<const Instruction*> reductions;
+  for (const Instruction* m : members) {
+    const Instruction* reduction = ReductionSpreadBy(*m);
+    if (reduction == nullptr) continue;
+    if (std::find(members.begin(), members.end(), reduction) != members.end()) {
+      reductions.push_back(reduction);
+    }
+  }
+  return reductions;
 }
 
 int OperandAlongRows(const Instruction& dot, const Instruction& reduction) {

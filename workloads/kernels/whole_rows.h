@@ -11,6 +11,7 @@
 #define TPUSIM_WORKLOADS_KERNELS_WHOLE_ROWS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "configs/units.h"
 #include "workloads/hlo/ir/ir.h"
@@ -18,14 +19,13 @@
 
 namespace tpusim::kernels {
 
-inline constexpr int64_t kLongestRow = 8192, kLongestRowOfProduct = 2560;
-
 // The reduction whose result `instruction`, a broadcast, spreads over the rows that were reduced;
 // null if it is none, or the rows are too long.
 const hlo::Instruction* ReductionSpreadBy(const hlo::Instruction& instruction);
 
-// Elements of a row of `reduction`, which ReductionSpreadBy returned.
-int64_t RowLength(const hlo::Instruction& reduction);
+// Reductions among `members` of a kernel whose results other members spread over rows.
+std::vector<const hlo::Instruction*> ReductionsSpreadIn(
+    const std::vector<const hlo::Instruction*>& members);
 
 // Which operand of the dot gives the dimension that `reduction` of its result, or of what follows
 // the result element by element, goes over: 0 or 1; -1 if it is a batch dimension, the dimensions

@@ -76,7 +76,8 @@ TEST(CollectiveTimeTest, AllReduceOnTheTrayIsAHamiltonianRing) {
 }
 
 TEST(CollectiveTimeTest, AllReduceOnTheFullPodUsesTwoColors) {
-  // 64 MiB over 16x16, two colors of 32 MiB. Chunk of a color 2^25/2^8 = 2^17 B.
+  // An all-reduce of 64 MiB over 16x16 runs as two colors, halves of 32 MiB that take the axes in
+  // opposite order. The chunk of a color that belongs to one chip has 2^25/2^8 = 2^17 B.
   // Gather: 7.5 * 2^17 B, then 7.5 * 2^21 B over each link: 1.671168e7 B
   // at 42.3e9 = 395.07 us; twice, and 2 * 2 * 8 hops.
   const configs::Config config = V5e("16x16");
@@ -107,8 +108,8 @@ TEST(CollectiveTimeTest, PublishedAllGathersOfTwoGroupsThatShareTheirLinks) {
     const CollectiveRequest request = Along(config, CollectiveKind::kAllGather, {0, 1}, row.shard);
     EXPECT_NEAR(Microseconds(config, request) / row.microseconds, 1, 0.02) << row.shard;
   }
-  // By hand, 64 MiB: three shards over two links that two groups share, in two
-  // colors one after the other: 11 + 2 + 3 * 2^26 / 90e9 = 2249.96 us.
+  // By hand, 64 MiB: three shards over two links that two groups share. The two colors (halves of
+  // the data) take the links one after the other: 11 + 2 + 3 * 2^26 / 90e9 = 2249.96 us.
   EXPECT_NEAR(Microseconds(config, Along(config, CollectiveKind::kAllGather, {0, 1}, 64 * kMiB)),
               2249.96, 0.01);
 }

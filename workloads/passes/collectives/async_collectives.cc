@@ -103,8 +103,7 @@ bool CarriesGathers(const Instruction& i) {
 
 absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext& context,
                                           const AsyncOptions& options) {
-  const bool gathers =
-      options.all_gathers && context.target.chip().compiler.gathers_in_flight > 0;
+  const bool gathers = options.all_gathers && context.target.chip().compiler.gathers_in_flight > 0;
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {

@@ -17,6 +17,9 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
+constexpr Bytes kMostBytes(120 * kMiB);
+constexpr size_t kMostArrays = 256;
+
 // Kinds of all-reduces that are followed at once; those of further kinds stay as they are.
 constexpr size_t kMostKinds = 32;
 
@@ -31,8 +34,7 @@ struct Batch {
 
 class Combiner {
  public:
-  Combiner(Computation& computation, const CombineOptions& options)
-      : computation_(computation), options_(options) {}
+  explicit Combiner(Computation& computation) : computation_(computation) {}
 
   bool Run() {
     const std::vector<Instruction*> order = computation_.PostOrder();
@@ -96,9 +98,8 @@ class Combiner {
     const Bytes bytes = i->shape().ByteSize();
     std::vector<int> all = Closure(before);
     int last = static_cast<int>(batches.size()) - 1;
-    const bool joins = last >= 0 && all[kind] < last &&
-                       batches[last].bytes + bytes <= options_.bytes &&
-                       static_cast<int64_t>(batches[last].members.size()) < options_.count;
+    const bool joins = last >= 0 && all[kind] < last && batches[last].bytes + bytes <= kMostBytes &&
+                       batches[last].members.size() < kMostArrays;
     if (!joins) {
       batches.push_back({{}, Bytes(0), std::vector<int>(batches_.size(), -1)});
       batches.back().after[kind] = last++;
@@ -134,18 +135,16 @@ class Combiner {
   }
 
   Computation& computation_;
-  const CombineOptions& options_;
   std::unordered_map<const Instruction*, int> kind_of_;  // looked up, never iterated
   std::vector<std::vector<Batch>> batches_;              // of every kind, in order
 };
 
 }  // namespace
 
-absl::StatusOr<bool> CombineAllReduces(hlo::Module& module, const PassContext&,
-                                       const CombineOptions& options) {
+absl::StatusOr<bool> CombineAllReduces(hlo::Module& module, const PassContext&) {
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
-    changed |= Combiner(*computation, options).Run();
+    changed |= Combiner(*computation).Run();
   }
   return changed;
 }

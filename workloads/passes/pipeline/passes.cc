@@ -73,9 +73,7 @@ std::vector<Pass> Table() {
        "Makes one all-reduce of those that do not wait for one another",
        Phase::kOptimize,
        {},
-       [](hlo::Module& module, const PassContext& context, const OptionValues&) {
-         return CombineAllReduces(module, context);
-       }},
+       Plain<CombineAllReduces>},
       {"sink-initializers",
        "Moves constant initial values into the loops that add to them",
        Phase::kOptimize,
