@@ -109,12 +109,16 @@ class Collector {
 
   absl::Status AddUses(SpaceValue& value) {
     for (Instruction* reader : storage_.ReadersOf(value.storage)) {
-      SpaceUse use{reader, timeline_.PositionOf(reader), false, Picoseconds(0)};
+      SpaceUse use;
+      use.user = reader;
+      use.at = timeline_.PositionOf(reader);
       if (hlo::MovesThroughWindows(reader->opcode())) {
         use.by_windows = true;
         ASSIGN_OR_RETURN(const KernelSavings savings, cost_.SavingsOf(*reader, space_));
         for (size_t o = 0; o < reader->operands().size(); ++o) {
-          if (storage_.Of(reader->operand(o)) == value.storage) use.saved += savings.operands[o];
+          if (storage_.Of(reader->operand(o)) != value.storage) continue;
+          use.saved += savings.operands[o];
+          use.read += savings.read[o];
         }
         for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*reader)) {
           const Instruction* updated = reader->operand(static_cast<size_t>(result.operand));

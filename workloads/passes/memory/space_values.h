@@ -26,6 +26,7 @@ struct SpaceUse {
   size_t at = 0;
   bool by_windows = false;  // else it has to be in HBM
   Picoseconds saved{0};     // by reading it from the other memory
+  Bytes read{0};            // from HBM, if it is there
 };
 
 struct SpaceValue {
