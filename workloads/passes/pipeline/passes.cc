@@ -9,6 +9,7 @@
 #include "workloads/passes/layout/layout.h"
 #include "workloads/passes/loops/hoist_invariants.h"
 #include "workloads/passes/loops/sink_initializers.h"
+#include "workloads/passes/memory/async_host_copies.h"
 #include "workloads/passes/memory/cmem.h"
 #include "workloads/passes/memory/copies.h"
 #include "workloads/passes/memory/placement.h"
@@ -96,6 +97,11 @@ std::vector<Pass> Table() {
        {Switch("permutes", "collective-permutes"), Switch("all-gathers", "all-gathers"),
         Switch("offload", "what the chip's SparseCores run")},
        AsyncCollectives},
+      {"async-host-copies",
+       "Cuts transfers to and from host memory into start and done",
+       Phase::kOptimize,
+       {},
+       Plain<MakeHostCopiesAsync>},
       {"schedule",
        "Orders the instructions so that transfers hide under compute",
        Phase::kSchedule,
@@ -113,7 +119,7 @@ std::vector<Pass> Table() {
 
 const std::string_view kDefaultPipeline =
     "memory-spaces,simplify,hoist-invariants,reassociate-all-reduces,layout,combine-all-reduces,"
-    "sink-initializers,fusion,copies,async-collectives,schedule,cmem";
+    "sink-initializers,fusion,copies,async-collectives,async-host-copies,schedule,cmem";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());
