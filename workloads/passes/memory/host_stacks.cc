@@ -96,10 +96,9 @@ bool Fills(const Instruction& loop, size_t element) {
   }
   if (!stacked) return true;
   const auto slots = LinearIn(*update.operand(2 + *stacked), counter->index);
-  const auto next = LinearIn(*root->operand(static_cast<size_t>(counter->index)), counter->index);
-  if (!slots || !next || next->factor != 1) return false;
+  if (!slots) return false;
   const int64_t first = slots->constant + slots->factor * counter->start;
-  const int64_t step = slots->factor * next->constant;
+  const int64_t step = slots->factor * counter->step;
   return (step == 1 && first == 0) || (step == -1 && first == *trips - 1);
 }
 
