@@ -94,9 +94,11 @@ for _name, _axis, _config, _large in (
     ("data_parallel_layers", None, "v7x-2x2x2", (262144, 2048)),
 ):
     _mesh = _axis or "data"
-    example({_mesh: 8}, "v5e-4x2", _name)(functools.partial(layers_apart, _axis, *SMALL))
+    example({_mesh: 8}, "v5e-4x2", _name, precision="bfloat16")(
+        functools.partial(layers_apart, _axis, *SMALL)
+    )
     example({_mesh: 16}, _config, f"{_name}_large")(functools.partial(layers_apart, _axis, *_large))
-example({"data": 8}, "v5e-4x2", "activations_on_host")(
+example({"data": 8}, "v5e-4x2", "activations_on_host", precision="bfloat16")(
     functools.partial(activations_on_host, *SMALL)
 )
 example({"data": 4}, "v5e-2x2", "activations_on_host_large")(

@@ -52,5 +52,7 @@ def pipeline(rows: int, width: int, microbatches: int, mesh: AnyMesh) -> Program
     )
 
 
-example({"stage": 8}, "v5e-4x2", "pipeline")(functools.partial(pipeline, 32, 128, 4))
+example({"stage": 8}, "v5e-4x2", "pipeline", precision="bfloat16")(
+    functools.partial(pipeline, 32, 128, 4)
+)
 example({"stage": 4}, "v5e-2x2", "pipeline_large")(functools.partial(pipeline, 2048, 2048, 8))
