@@ -11,8 +11,8 @@
 #include "workloads/passes/loops/pipeline_host_copies.h"
 #include "workloads/passes/loops/sink_initializers.h"
 #include "workloads/passes/memory/async_host_copies.h"
-#include "workloads/passes/memory/cmem.h"
 #include "workloads/passes/memory/copies.h"
+#include "workloads/passes/memory/memory_space_assignment.h"
 #include "workloads/passes/memory/placement.h"
 #include "workloads/passes/schedule/schedule.h"
 #include "workloads/passes/simplify/simplify.h"
@@ -113,11 +113,11 @@ std::vector<Pass> Table() {
        Phase::kSchedule,
        {},
        Plain<Schedule>},
-      {"cmem",
-       "Places arrays in CMEM on chips that have it",
+      {"memory-space-assignment",
+       "Places arrays in VMEM or CMEM, with copies from and to HBM",
        Phase::kSchedule,
        {},
-       Plain<PlaceInCmem>},
+       Plain<AssignMemory>},
   };
 }
 
@@ -126,7 +126,7 @@ std::vector<Pass> Table() {
 const std::string_view kDefaultPipeline =
     "memory-spaces,simplify,hoist-invariants,pipeline-host-copies,reassociate-all-reduces,layout,"
     "combine-all-reduces,sink-initializers,fusion,copies,async-collectives,async-host-copies,"
-    "schedule,cmem";
+    "schedule,memory-space-assignment";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());
