@@ -1,9 +1,9 @@
 #include "workloads/passes/memory/space_replay.h"
 
 #include <algorithm>
+#include <map>
 
-#include "models/timing/device_memory.h"
-#include "models/timing/kernel_steps.h"
+#include "workloads/cost/chip_cost_model.h"
 #include "workloads/passes/schedule/replay.h"
 
 namespace tpusim::passes {
@@ -14,21 +14,13 @@ class Builder {
   Builder(const SpaceTimeline& timeline, const target::Target& target)
       : target_(target), graph_(timeline.graph()), before_(graph_.nodes.size() + 1) {}
 
-  // The kernel at a position does not move these bytes any more.
-  void Shorten(size_t at, Picoseconds saved, Bytes moved) {
-    cost::Work& work = graph_.nodes[at].work;
-    if (work.time == Picoseconds(0)) return;
-    const Picoseconds hbm = timing::Scaled(work.time, work.share[cost::kHbmResource]);
-    const Picoseconds less = std::min(hbm, TransferTime(moved, timing::HbmRate(target_.chip())));
-    const double bytes = work.rate.value() * ToSeconds(work.time);
-    work.time -= std::min(work.time, saved);
-    if (work.time == Picoseconds(0)) {
-      work.share[cost::kHbmResource] = 0;
-      return;
-    }
-    work.share[cost::kHbmResource] = std::min(1.0, Ratio(hbm - less, work.time));
-    const double left = std::max(0.0, bytes - static_cast<double>(moved.value()));
-    work.rate = BytesPerSecond(left / ToSeconds(work.time));
+  // An array of the kernel at a position is in the other memory.
+  void Place(size_t at, kernels::PlaceableKernel* kernel, size_t array) {
+    if (kernel == nullptr) return;  // a collective
+    Placed& placed = placed_[at];
+    placed.kernel = kernel;
+    placed.there.resize(kernel->arrays());
+    placed.there[array] = true;
   }
 
   // Both ends before the instructions at the positions.
@@ -51,7 +43,12 @@ class Builder {
     graph_.nodes.push_back(done);
   }
 
-  Picoseconds Length() const {
+  Picoseconds Length() {
+    for (const auto& [at, placed] : placed_) {
+      const kernels::PlaceableKernel::Cost& cost = placed.kernel->With(placed.there);
+      graph_.nodes[at].work =
+          cost::WorkOfKernel(target_.chip(), cost.launch, cost.time, cost.traffic);
+    }
     ScheduleOrder order;
     order.reserve(graph_.nodes.size());
     for (size_t p = 0; p < before_.size(); ++p) {
@@ -62,8 +59,14 @@ class Builder {
   }
 
  private:
+  struct Placed {
+    kernels::PlaceableKernel* kernel = nullptr;
+    std::vector<bool> there;
+  };
+
   const target::Target& target_;
   ScheduleGraph graph_;
+  std::map<size_t, Placed> placed_;  // by position
   std::vector<ScheduleOrder> before_;
 };
 
@@ -75,13 +78,15 @@ Picoseconds LengthWith(const std::vector<SpacePlan>& plans, const SpaceTimeline&
   for (const SpacePlan& plan : plans) {
     const SpaceValue& value = *plan.value;
     for (const SpaceStay& stay : plan.stays) {
-      for (const SpaceUse* use : stay.uses) builder.Shorten(use->at, use->saved, use->read);
+      for (const SpaceUse* use : stay.uses) {
+        for (const size_t array : use->arrays) builder.Place(use->at, use->kernel, array);
+      }
       if (stay.prefetched) {
         builder.Copy(stay.from, stay.uses.front()->at, value.bytes,
                      planner.TimeOfCopy(value.bytes, /*to_hbm=*/false));
         continue;
       }
-      builder.Shorten(value.made_at, value.saved_by_making, value.bytes);
+      builder.Place(value.made_at, value.maker, value.array);
       if (plan.evicted) {
         builder.Copy(value.made_at + 1, plan.evicted_by, value.bytes,
                      planner.TimeOfCopy(value.bytes, /*to_hbm=*/true));
