@@ -12,6 +12,7 @@
 #include "workloads/passes/memory/cmem.h"
 #include "workloads/passes/memory/copies.h"
 #include "workloads/passes/memory/placement.h"
+#include "workloads/passes/schedule/demote_async.h"
 #include "workloads/passes/schedule/schedule.h"
 #include "workloads/passes/simplify/simplify.h"
 
@@ -101,6 +102,11 @@ std::vector<Pass> Table() {
        Phase::kSchedule,
        {},
        Plain<Schedule>},
+      {"demote-async",
+       "Makes asynchronous collectives that nothing covers synchronous again",
+       Phase::kSchedule,
+       {},
+       Plain<DemoteAsync>},
       {"cmem",
        "Places arrays in CMEM on chips that have it",
        Phase::kSchedule,
@@ -113,7 +119,7 @@ std::vector<Pass> Table() {
 
 const std::string_view kDefaultPipeline =
     "memory-spaces,simplify,hoist-invariants,reassociate-all-reduces,layout,combine-all-reduces,"
-    "sink-initializers,fusion,copies,async-collectives,schedule,cmem";
+    "sink-initializers,fusion,copies,async-collectives,schedule,demote-async,cmem";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());

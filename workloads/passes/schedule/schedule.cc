@@ -85,24 +85,9 @@ absl::StatusOr<ScheduleGraph> GraphOf(Computation& computation, const TransferLi
 }
 
 void SetSchedule(Computation& computation, const ScheduleGraph& graph, const ScheduleOrder& order) {
-  const std::vector<bool> whole = WholeGathers(graph, order);
   std::vector<Instruction*> schedule;
-  std::vector<Instruction*> halves;
-  for (const int n : order) {
-    const ScheduleNode& node = graph.nodes[n];
-    if (whole[n]) continue;
-    if (node.role != Role::kDone || !whole[node.start]) {
-      schedule.push_back(node.instruction);
-      continue;
-    }
-    halves.push_back(node.instruction);
-    schedule.push_back(MakeSynchronous(*node.instruction));
-  }
-  for (Instruction* done : halves) {
-    Instruction* start = &StartOf(*done);
-    computation.Remove(done);
-    computation.Remove(start);
-  }
+  schedule.reserve(order.size());
+  for (const int n : order) schedule.push_back(graph.nodes[n].instruction);
   computation.set_schedule(std::move(schedule));
 }
 
