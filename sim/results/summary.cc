@@ -22,6 +22,9 @@ std::string Plural(int64_t n, std::string_view word) {
   return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
 }
 
+// Owners of less of the peak are in the report.
+constexpr double kOwnerShown = 0.05;
+
 double Share(Picoseconds t, const Report& r) {
   return r.step_time.value() == 0 ? 0 : Ratio(t, r.step_time);
 }
@@ -54,7 +57,13 @@ Lines Head(const Report& r) {
   if (r.usable_cmem > Bytes(0)) {
     memory += fmt::format(", {} of {} CMEM", BytesText(r.peak_cmem), BytesText(r.usable_cmem));
   }
-  lines.push_back(Field("memory", memory));
+  std::string owners;
+  for (const auto& [owner, bytes] : r.memory_at_peak.by_owner) {
+    if (Ratio(bytes, r.peak_hbm) < kOwnerShown) break;
+    owners += fmt::format("{}{} {}", owners.empty() ? ": " : ", ", owner,
+                          PercentText(Ratio(bytes, r.peak_hbm)));
+  }
+  lines.push_back(Field("memory", memory + owners));
   return lines;
 }
 
@@ -94,12 +103,13 @@ Lines CollectiveTable(const Report& r, size_t rows) {
   if (rows == 0) return {};
   std::vector<std::vector<std::string>> table = {{Shown("collective", rows, r.collectives.size()),
                                                   "count", "bytes", "simulated", "expected",
-                                                  "bound", "exposed", "<algorithm"}};
+                                                  "bound", "exposed", "<why", "<algorithm"}};
   for (size_t i = 0; i < rows; ++i) {
     const CollectiveReport& c = r.collectives[i];
     table.push_back({c.name, fmt::format("{}", c.count), BytesText(c.bytes),
                      TimeText(c.total / c.count), TimeText(c.expected), TimeText(c.bound),
                      PercentText(c.total.value() == 0 ? 0 : Ratio(c.exposed, c.total)),
+                     c.exposed_by.empty() ? "-" : c.exposed_by[0].what,
                      c.algorithm});
   }
   return TableLines(table, kSummaryColumns);
