@@ -22,9 +22,6 @@ std::string Plural(int64_t n, std::string_view word) {
   return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
 }
 
-// Owners of less of the peak are in the report.
-constexpr double kOwnerShown = 0.05;
-
 double Share(Picoseconds t, const Report& r) {
   return r.step_time.value() == 0 ? 0 : Ratio(t, r.step_time);
 }
@@ -57,13 +54,17 @@ Lines Head(const Report& r) {
   if (r.usable_cmem > Bytes(0)) {
     memory += fmt::format(", {} of {} CMEM", BytesText(r.peak_cmem), BytesText(r.usable_cmem));
   }
-  std::string owners;
+  // As many owners as fit, the largest first.
+  memory = Field("memory", memory);
+  const char* before = ": ";
   for (const auto& [owner, bytes] : r.memory_at_peak.by_owner) {
-    if (Ratio(bytes, r.peak_hbm) < kOwnerShown) break;
-    owners += fmt::format("{}{} {}", owners.empty() ? ": " : ", ", owner,
-                          PercentText(Ratio(bytes, r.peak_hbm)));
+    const std::string more =
+        fmt::format("{}{} {}", before, owner, PercentText(Ratio(bytes, r.peak_hbm)));
+    if (memory.size() + more.size() > kSummaryColumns) break;
+    memory += more;
+    before = ", ";
   }
-  lines.push_back(Field("memory", memory + owners));
+  lines.push_back(memory);
   return lines;
 }
 

@@ -252,10 +252,18 @@ class Planner {
       const Instruction& i = *order[n];
       of[&i] = i.opcode() == Opcode::kParameter ? parameters[i.attrs().parameter_number()]
                                                 : BuffersOf(i, of, made[n]);
-      const bool names = hlo::OnlyNames(i);
-      for (int32_t b : made[n]) Use(i, b, n, names, last_use);
+      for (int32_t b : made[n]) {
+        last_use[b] = n;
+        NoteUse(i, b, /*writes=*/true);
+      }
+      const LeafBuffers& result = of.at(&i);
       for (const Instruction* o : i.operands()) {
-        for (int32_t b : of.at(o)) Use(i, b, n, names, last_use);
+        for (int32_t b : of.at(o)) {
+          last_use[b] = n;
+          NoteUse(i, b,
+                  hlo::IsControlFlow(i.opcode()) ||
+                      std::find(result.begin(), result.end(), b) != result.end());
+        }
       }
     }
     if (!donations.empty()) {
@@ -315,10 +323,8 @@ class Planner {
     plan_.computations[&computation] = std::move(memory);
   }
 
-  void Use(const Instruction& i, int32_t buffer, size_t n, bool names,
-           std::unordered_map<int32_t, size_t>& last_use) {
-    last_use[buffer] = n;
-    if (!names && buffer != kNoBuffer) plan_.uses.push_back({buffer, &i});
+  void NoteUse(const Instruction& i, int32_t buffer, bool writes) {
+    if (buffer != kNoBuffer && !hlo::OnlyNames(i)) plan_.uses.push_back({buffer, &i, writes});
   }
 
   void Come(int32_t buffer) {

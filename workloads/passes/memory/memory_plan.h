@@ -45,6 +45,7 @@ struct Buffer {
 struct BufferUse {
   int32_t buffer = -1;
   const hlo::Instruction* by = nullptr;
+  bool writes = false;
 };
 
 // By position in a computation's schedule.

@@ -89,23 +89,37 @@ class DataFlow {
     has_gradient_ = has_gradient_ || runs_model;
   }
 
-  bool OfState(const Instruction& i) const {
+  // What went into a value.
+  enum class Source { kConstants, kState, kOther };
+
+  Source SourceOf(const Instruction& i) const {
     if (i.opcode() == Opcode::kParameter) {
-      return i.parent() == entry_ && i.shape().IsArray() && IsDonated(i, 0);
+      const bool state = i.parent() == entry_ && i.shape().IsArray() && IsDonated(i, 0);
+      return state ? Source::kState : Source::kOther;
     }
     if (i.opcode() == Opcode::kGetTupleElement &&
         i.operand(0)->opcode() == Opcode::kParameter) {
       const auto carried = carried_.find(i.parent());
-      return carried != carried_.end() && carried->second[i.attrs().tuple_index()];
+      const bool state = carried != carried_.end() && carried->second[i.attrs().tuple_index()];
+      return state ? Source::kState : Source::kOther;
     }
-    if (hlo::IsControlFlow(i.opcode()) || i.HasSideEffect()) return false;
-    return std::all_of(i.operands().begin(), i.operands().end(),
-                       [&](const Instruction* o) { return of_state_.contains(o); });
+    if (hlo::IsControlFlow(i.opcode()) || i.HasSideEffect()) return Source::kOther;
+    Source source = Source::kConstants;
+    for (const Instruction* o : i.operands()) {
+      if (of_state_.contains(o)) {
+        source = Source::kState;
+      } else if (!of_constants_.contains(o)) {
+        return Source::kOther;
+      }
+    }
+    return source;
   }
 
   void Forwards(const Computation& computation) {
     for (const Instruction* i : computation.Order()) {
-      if (OfState(*i)) of_state_.insert(i);
+      const Source source = SourceOf(*i);
+      if (source == Source::kState) of_state_.insert(i);
+      if (source == Source::kConstants) of_constants_.insert(i);
       if (i->opcode() != Opcode::kWhile || i->operand(0)->opcode() != Opcode::kTuple) continue;
       // What a loop hands on as it got it.
       std::vector<bool>& carried = carried_[i->called()[0]];
@@ -119,7 +133,7 @@ class DataFlow {
 
   using Set = std::unordered_set<const Instruction*>;  // looked up, never iterated
   std::set<std::pair<int64_t, int64_t>> donated_;
-  Set reaches_model_, reaches_update_, of_state_;
+  Set reaches_model_, reaches_update_, of_state_, of_constants_;
   std::unordered_set<const Computation*> runs_model_;
   std::unordered_map<const Computation*, std::vector<bool>> carried_;  // by body
   const Computation* entry_ = nullptr;
@@ -142,7 +156,7 @@ const char* OwnerOf(const Buffer& buffer, const Life& life, const DataFlow& flow
   if (buffer.result) return "results";
   if (i.opcode() == Opcode::kConstant || i.opcode() == Opcode::kIota) return "constants";
   if (!flow.has_gradient()) return "temporaries";
-  if (flow.IsOfState(i) && flow.ReachesModel(i) && !i.operands().empty()) return "parameters";
+  if (flow.IsOfState(i) && flow.ReachesModel(i)) return "parameters";
   if (ScopeOf(NameInProgram(i)) != PassOfStep::kBackward && life.forward && life.backward) {
     return "saved activations";
   }
@@ -169,7 +183,7 @@ std::vector<isa::LiveArray> DescribePeak(const hlo::Module& module, const Memory
         break;
       case PassOfStep::kBackward:
         life.backward = true;
-        life.to_update = life.to_update || flow.ReachesUpdate(*use.by);
+        life.to_update = life.to_update || (use.writes && flow.ReachesUpdate(*use.by));
         break;
       case PassOfStep::kOther:
         // A collective without a scope hands on what it gets.

@@ -18,8 +18,8 @@ class WaitFactsTest : public ::testing::Test {
                   const std::string& slice = "v5e-2x2") {
     config_ = configs::LoadConfig(slice, {}).value();
     module_ = hlo::ParseHloText("HloModule m, is_scheduled=true\n"
-                                "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-                                "  ROOT c = f32[] add(a, b)\n}\nENTRY e {\n" +
+                                "add {\n  lhs = f32[] parameter(0)\n  rhs = f32[] parameter(1)\n"
+                                "  ROOT sum = f32[] add(lhs, rhs)\n}\nENTRY e {\n" +
                                 std::string(body) + "\n}\n")
                   .value()
                   .module;
