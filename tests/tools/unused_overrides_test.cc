@@ -51,8 +51,7 @@ TEST(UnusedOverridesTest, ParametersOfNoTimingRule) {
   EXPECT_THAT(Unused("v5e-4x2", {"ici.links=6"}, Program({{isa::Rdma{}}})),
               ElementsAre("--set ici.links has no effect: no timing rule depends on it"));
   EXPECT_THAT(Unused("v5e-4x2", {"chip.vmem.bytes=67108864"}, Program({{isa::Rdma{}}})),
-              ElementsAre("--set chip.vmem.bytes has no effect: a kernel may use "
-                          "chip.vmem.scoped_bytes of it"));
+              ElementsAre("--set chip.vmem.bytes has no effect: no array would live in VMEM"));
 }
 
 TEST(UnusedOverridesTest, TransfersOfSlices) {
@@ -75,8 +74,7 @@ TEST(UnusedOverridesTest, CmemWithoutArraysInIt) {
   const std::vector<std::string> set = {"chip.cmem.bytes=1e8", "chip.cmem.bytes_per_second=1e12"};
   EXPECT_THAT(
       Unused("v4-2x2x1", set, Program({Product(isa::NumberFormat::kBf16)})),
-      ElementsAre("--set chip.cmem.bytes has no effect: the program has no array that would "
-                  "be in CMEM",
+      ElementsAre("--set chip.cmem.bytes has no effect: no array would live in CMEM",
                   "--set chip.cmem.bytes_per_second has no effect: nothing is in CMEM"));
   // tanh is made and used up: with another capacity it might be elsewhere.
   hlo::Module module("chain");

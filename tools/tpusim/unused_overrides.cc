@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/memory/cmem.h"
 
 namespace tpusim::tools {
 namespace {
@@ -19,8 +18,8 @@ struct Uses {
   bool own_chip = false;  // ... of the same chip
   bool reduces = false;   // reduce-adds on arrival
   bool host = false;
-  bool cmem = false;            // anything moved through CMEM
-  bool may_be_in_cmem = false;  // ... or that could be
+  bool cmem = false;    // anything moved through CMEM
+  int64_t kernels = 0;  // of the module, fused ones counted as their parts
   bool dcn = false;
   bool sparse_core = false;
   bool gathers = false, all_reduces = false, reduce_scatters = false;
@@ -104,7 +103,9 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
     }
   }
   if (path == "ici.links") return "no timing rule depends on it";
-  if (path == "chip.vmem.bytes") return "a kernel may use chip.vmem.scoped_bytes of it";
+  if (path == "chip.vmem.bytes" && (config.chip.cmem.bytes > Bytes(0) || uses.kernels < 2)) {
+    return "no array would live in VMEM";
+  }
   for (const std::string_view name : {"chip.dma.granule_bytes", "chip.dma.issue_cycles"}) {
     if (path == name && !uses.indexes) return "the program has no gather or scatter";
   }
@@ -112,9 +113,7 @@ std::string WhyUnused(std::string_view path, const Uses& uses, const configs::Co
   if (below("chip.mxu.") && uses.formats.empty()) return "the program has no matrix product";
   if (below("chip.vpu.eup_") && !uses.eup) return "the program has no transcendental function";
   if (below("chip.vpu.xlu_") && !uses.xlu) return "the program moves nothing across lanes";
-  if (path == "chip.cmem.bytes" && !uses.may_be_in_cmem) {
-    return "the program has no array that would be in CMEM";
-  }
+  if (path == "chip.cmem.bytes" && uses.kernels < 2) return "no array would live in CMEM";
   if (path == "chip.cmem.bytes_per_second" && !uses.cmem) return "nothing is in CMEM";
   if (path == "chip.sparse_core.tile_bytes") return "no part of the model uses it so far";
   struct OffLoad {
@@ -169,10 +168,10 @@ std::vector<std::string> UnusedOverrides(const configs::Config& config,
       uses.gathers |= opcode == hlo::Opcode::kAllGather || opcode == hlo::Opcode::kAllGatherStart;
       uses.all_reduces |= opcode == hlo::Opcode::kAllReduce;
       uses.reduce_scatters |= opcode == hlo::Opcode::kReduceScatter;
+      uses.kernels += hlo::MovesThroughWindows(opcode) ? 1 : 0;
       uses.indexes |= i->opcode() == hlo::Opcode::kGather || i->opcode() == hlo::Opcode::kScatter;
     }
   }
-  uses.may_be_in_cmem = passes::MayUseCmem(module);
   Walker walker(program, uses);
   for (const isa::SharedBody& body : program.programs) walker.Visit(body);
   std::vector<std::string> warnings;

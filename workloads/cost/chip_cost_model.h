@@ -32,6 +32,10 @@ class ChipCostModel : public CostModel {
   absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& kernel) override {
     return kernels_.CostOf(kernel);
   }
+  absl::StatusOr<kernels::KernelSavings> SavingsOf(const hlo::Instruction& kernel,
+                                                   int64_t space) override {
+    return kernels_.SavingsOf(kernel, space);
+  }
 
   // What the answers come from, for the lowering.
   kernels::KernelLibrary& kernels() { return kernels_; }

@@ -176,9 +176,11 @@ absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
   }
   kernel.grid = {{problems, 1.0}, {sweeps, 1.0}, {pieces, 1.0}};
   const uint32_t moves = kernel.Steps() > 1 ? 7U : 0U;
-  const auto add = [&](isa::WindowKind kind, Bytes bytes, const std::string& name) {
+  const auto add = [&](isa::WindowKind kind, isa::MemorySpace space, Bytes bytes,
+                       const std::string& name) {
     isa::Window w;
     w.kind = kind;
+    w.space = space;
     w.operand = name;
     w.bytes = Bytes(CeilDiv(bytes.value(), problems * pieces));
     w.moves_with = moves;
@@ -186,10 +188,11 @@ absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
     kernel.windows.push_back(w);
   };
   for (const KernelInput& input : view.inputs) {
-    if (input.reads()) add(isa::WindowKind::kInput, BytesOf(input, target), input.value->name());
+    if (!input.reads()) continue;
+    add(isa::WindowKind::kInput, input.space, BytesOf(input, target), input.value->name());
   }
   for (const KernelOutput& output : view.outputs) {
-    add(isa::WindowKind::kOutput, BytesOf(output, target), view.instruction->name());
+    add(isa::WindowKind::kOutput, output.space, BytesOf(output, target), view.instruction->name());
   }
   const int64_t steps = kernel.Steps();
   kernel.block = BlockOf(algebra.work, steps);

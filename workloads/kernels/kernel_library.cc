@@ -4,8 +4,10 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "configs/status_macros.h"
+#include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_time.h"
 #include "workloads/kernels/kernels.h"
 
@@ -121,7 +123,7 @@ std::string CanonicalForm(const Instruction& instruction) {
   return form.Take();
 }
 
-absl::StatusOr<const KernelLibrary::Entry*> KernelLibrary::Find(const Instruction& instruction) {
+absl::StatusOr<KernelLibrary::Entry*> KernelLibrary::Find(const Instruction& instruction) {
   ++requests_;
   std::string form = CanonicalForm(instruction);
   const auto known = entries_.find(form);
@@ -159,7 +161,42 @@ absl::StatusOr<TimedKernel> KernelLibrary::Build(const Instruction& instruction)
 absl::StatusOr<KernelLibrary::Cost> KernelLibrary::CostOf(const Instruction& instruction) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(instruction));
   const TimedKernel& timed = entry->timed;
-  return Cost{timing::LaunchTime(target_.chip(), timed.kernel), timed.time, timed.traffic};
+  return Cost{timing::LaunchTime(target_.chip(), timed.kernel), timed.time, timed.traffic,
+              timing::WindowBytes(timed.kernel)};
+}
+
+absl::StatusOr<KernelSavings> KernelLibrary::SavingsOf(const Instruction& instruction,
+                                                       int64_t space) {
+  ASSIGN_OR_RETURN(Entry * entry, Find(instruction));
+  const auto known = entry->savings.find(space);
+  if (known != entry->savings.end()) return known->second;
+  const isa::MemorySpace to = target::MemorySpaceOf(space).isa;
+  const configs::ChipParams& chip = target_.chip();
+  const isa::Kernel& kernel = entry->timed.kernel;
+  KernelSavings savings;
+  savings.operands.resize(instruction.operands().size());
+  savings.results.resize(hlo::Leaves(instruction.shape()).size());
+  isa::Kernel all = kernel;
+  const auto traffic = [](const isa::Kernel& k) {
+    const timing::KernelTraffic t = timing::TrafficOf(k);
+    return static_cast<double>((t.read + t.written).value());
+  };
+  for (isa::Window& window : all.windows) window.space = to;
+  const Picoseconds gained = entry->timed.time - timing::KernelTime(chip, all);
+  const double bytes = traffic(kernel);
+  int64_t outputs = 0;
+  for (size_t w = 0; w < kernel.windows.size(); ++w) {
+    const bool output = kernel.windows[w].kind == isa::WindowKind::kOutput;
+    std::vector<Picoseconds>& of = output ? savings.results : savings.operands;
+    const auto index = static_cast<size_t>(output ? outputs++ : entry->operand_of_window[w]);
+    if (index >= of.size() || kernel.windows[w].space != isa::MemorySpace::kHbm) continue;
+    isa::Kernel one = kernel;
+    one.windows[w].space = to;
+    const Picoseconds alone = entry->timed.time - timing::KernelTime(chip, one);
+    const double share = bytes > 0 ? 1 - traffic(one) / bytes : 0;
+    of[index] += std::max({Picoseconds(0), alone, timing::Scaled(gained, share)});
+  }
+  return entry->savings.emplace(space, std::move(savings)).first->second;
 }
 
 }  // namespace tpusim::kernels

@@ -11,6 +11,7 @@
 #define TPUSIM_WORKLOADS_KERNELS_KERNEL_LIBRARY_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -35,6 +36,13 @@ struct TimedKernel {
   timing::KernelTraffic traffic;
 };
 
+// What a kernel would save if one of its arrays were in another memory, to which its
+// windows reach. Zero for arrays that have no window of their own.
+struct KernelSavings {
+  std::vector<Picoseconds> operands;
+  std::vector<Picoseconds> results;  // by leaf of its shape
+};
+
 class KernelLibrary {
  public:
   // The target must live as long.
@@ -47,8 +55,12 @@ class KernelLibrary {
   struct Cost {
     Picoseconds launch{0}, time{0};
     timing::KernelTraffic traffic;
+    Bytes windows{0};  // VMEM that its windows take
   };
   absl::StatusOr<Cost> CostOf(const hlo::Instruction& instruction);
+  // With the kernel's grid as it is. Of what all arrays together would save each has the
+  // share of its bytes, or what it saves alone if that is more.
+  absl::StatusOr<KernelSavings> SavingsOf(const hlo::Instruction& instruction, int64_t space);
 
   // Kernels that were searched for, and questions that the library was asked.
   int64_t searches() const { return static_cast<int64_t>(entries_.size()); }
@@ -59,8 +71,9 @@ class KernelLibrary {
     TimedKernel timed;
     // Per window the operand whose name it has; -1: that of the instruction itself.
     std::vector<int64_t> operand_of_window;
+    std::map<int64_t, KernelSavings> savings;  // by memory space, once asked for
   };
-  absl::StatusOr<const Entry*> Find(const hlo::Instruction& instruction);
+  absl::StatusOr<Entry*> Find(const hlo::Instruction& instruction);
 
   const target::Target& target_;
   std::unordered_map<std::string, Entry> entries_;  // looked up, never iterated

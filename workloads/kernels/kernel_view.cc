@@ -73,7 +73,8 @@ void NoteShares(KernelView& view, const target::Target& target) {
       const bool updates_copy = changes && !updates.contains(&member);
       const bool in_memory = input != inputs.end() && !updates_copy;
       needed[member.operand(o)].AddUse(member, o, view.shares[n], in_memory, target);
-      if (in_memory && access == Access::kRows) view.inputs[input->second].lookups.push_back(&member);
+      if (in_memory && access == Access::kRows)
+        view.inputs[input->second].lookups.push_back(&member);
     }
   }
   for (KernelInput& input : view.inputs) input.share = needed[input.inside].value();

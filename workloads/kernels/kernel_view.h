@@ -17,7 +17,7 @@ namespace tpusim::kernels {
 struct KernelInput {
   const hlo::Instruction* value = nullptr;   // outside: what is read
   const hlo::Instruction* inside = nullptr;  // the parameter, or `value` itself when not fused
-  double share = 0;  // how much of it is read as it lies, in whole tiles
+  double share = 0;                          // how much of it is read as it lies, in whole tiles
   std::vector<const hlo::Instruction*> lookups;  // gathers and scatters that read rows of it
   isa::MemorySpace space = isa::MemorySpace::kHbm;
 

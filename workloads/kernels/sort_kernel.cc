@@ -19,10 +19,11 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-isa::Window Moving(isa::WindowKind kind, Bytes bytes, int64_t parts, uint32_t moves_with,
-                   const std::string& operand) {
+isa::Window Moving(isa::WindowKind kind, isa::MemorySpace space, Bytes bytes, int64_t parts,
+                   uint32_t moves_with, const std::string& operand) {
   isa::Window w;
   w.kind = kind;
+  w.space = space;
   w.operand = operand;
   w.bytes = Bytes(CeilDiv(bytes.value(), parts));
   w.moves_with = moves_with;
@@ -71,12 +72,12 @@ absl::StatusOr<isa::Kernel> BuildSortKernel(const KernelView& view, const target
   const uint32_t moves = passes > 1 || steps > 1 ? 3U : 0U;
   for (const KernelInput& input : view.inputs) {
     if (!input.reads()) continue;
-    kernel.windows.push_back(
-        Moving(isa::WindowKind::kInput, BytesOf(input, target), steps, moves, input.value->name()));
+    kernel.windows.push_back(Moving(isa::WindowKind::kInput, input.space, BytesOf(input, target),
+                                    steps, moves, input.value->name()));
   }
   for (const KernelOutput& output : view.outputs) {
-    kernel.windows.push_back(Moving(isa::WindowKind::kOutput, BytesOf(output, target), steps, moves,
-                                    view.instruction->name()));
+    kernel.windows.push_back(Moving(isa::WindowKind::kOutput, output.space, BytesOf(output, target),
+                                    steps, moves, view.instruction->name()));
   }
   kernel.block = BlockOf(work, passes * steps);
   // Rounds depend on each other.

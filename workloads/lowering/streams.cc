@@ -16,6 +16,16 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
+// Copies between the memories of a device, each way in the order in which they start.
+bool IsLocalCopy(const Instruction& i) {
+  if (i.opcode() != Opcode::kCopyStart || !i.shape().IsTuple()) return false;
+  return i.shape().tuple[0].layout.memory_space != hlo::kHostSpace &&
+         i.operand(0)->shape().layout.memory_space != hlo::kHostSpace;
+}
+bool IsToHbm(const Instruction& copy) {
+  return copy.shape().tuple[0].layout.memory_space == hlo::kHbmSpace;
+}
+
 // How much is in flight, by stream.
 struct InFlight {
   std::vector<int32_t> collectives, sparse_cores;
@@ -50,13 +60,26 @@ std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::M
                                                                     int64_t sparse_cores) {
   std::unordered_map<const Instruction*, isa::StreamId> streams;
   std::unordered_map<const Computation*, InFlight> at_calls;
+  const std::vector<Computation*> computations = hlo::ControlComputations(module);
+  // The first streams are those of local copies, from HBM and to it, where there are any.
+  int32_t local_copies[2] = {-1, -1};
+  InFlight always;
+  for (const Computation* computation : computations) {
+    for (const Instruction* i : computation->Order()) {
+      if (!IsLocalCopy(*i) || local_copies[IsToHbm(*i) ? 1 : 0] >= 0) continue;
+      local_copies[IsToHbm(*i) ? 1 : 0] = static_cast<int32_t>(always.collectives.size());
+      always.collectives.push_back(1);
+    }
+  }
   // Callers come before what they call.
-  for (const Computation* computation : hlo::ControlComputations(module)) {
+  for (const Computation* computation : computations) {
     InFlight now = at_calls[computation];
+    now.Merge(always);
     now.sparse_cores.resize(static_cast<size_t>(std::max<int64_t>(1, sparse_cores)));
     for (const Instruction* i : computation->Order()) {
       if (hlo::IsAsyncDone(i->opcode())) {
         const auto start = streams.find(&passes::StartOf(*i));
+        if (IsLocalCopy(passes::StartOf(*i))) continue;
         if (start != streams.end()) --now.Of(start->second.kind)[start->second.index];
         continue;
       }
@@ -64,6 +87,10 @@ std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::M
         for (const Computation* called : i->called()) at_calls[called].Merge(now);
       }
       const bool starts = hlo::IsAsyncStart(i->opcode());
+      if (IsLocalCopy(*i)) {
+        streams[i] = {isa::StreamKind::kCollective, local_copies[IsToHbm(*i) ? 1 : 0]};
+        continue;
+      }
       const isa::StreamId stream =
           LeastBusy(now, starts && hlo::IsOffLoaded(*i) ? isa::StreamKind::kSparseCore
                                                         : isa::StreamKind::kCollective);

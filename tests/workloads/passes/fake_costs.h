@@ -31,6 +31,12 @@ struct FakeCosts : cost::CostModel {
     cost.time = Lasting(main ? main(i) : 0).time;
     return cost;
   }
+  absl::StatusOr<kernels::KernelSavings> SavingsOf(const hlo::Instruction& i, int64_t) override {
+    kernels::KernelSavings savings;
+    savings.operands.resize(i.operands().size());
+    savings.results.resize(hlo::Leaves(i.shape()).size());
+    return savings;
+  }
 };
 
 }  // namespace tpusim::passes

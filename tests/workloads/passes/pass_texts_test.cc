@@ -347,7 +347,7 @@ TEST(PassTexts, Schedule) {
   EXPECT_FALSE(test.Run("schedule").value());
 }
 
-TEST(PassTexts, Cmem) {
+TEST(PassTexts, MemorySpaceAssignment) {
   PassText test(R"(HloModule m, is_scheduled=true
 ENTRY e {
   p = f32[256,512] parameter(0)
@@ -355,7 +355,7 @@ ENTRY e {
   ROOT y = f32[256,512] negate(t)
 })",
                 "v4-2x2x1");
-  EXPECT_TRUE(test.Run("cmem").value());
+  EXPECT_TRUE(test.Run("memory-space-assignment").value());
   EXPECT_EQ(test.text(), Canonical(R"(HloModule m, is_scheduled=true
 ENTRY e {
   p = f32[256,512] parameter(0)

@@ -45,11 +45,11 @@ TEST(PipelineText, StepsHaveOptionsAndGroups) {
 
 TEST(PipelineText, ThingsLeftOutAreOfTheDefault) {
   const auto all = ParsePipeline("");
-  const auto some = ParsePipeline("-fusion,-cmem");
+  const auto some = ParsePipeline("-fusion,-memory-space-assignment");
   ASSERT_TRUE(all.ok() && some.ok());
   std::vector<std::string> expected = NamesOf(*all);
   std::erase(expected, "fusion");
-  std::erase(expected, "cmem");
+  std::erase(expected, "memory-space-assignment");
   EXPECT_EQ(NamesOf(*some), expected);
 }
 

@@ -9,8 +9,8 @@
 #include "workloads/passes/layout/layout.h"
 #include "workloads/passes/loops/hoist_invariants.h"
 #include "workloads/passes/loops/sink_initializers.h"
-#include "workloads/passes/memory/cmem.h"
 #include "workloads/passes/memory/copies.h"
+#include "workloads/passes/memory/memory_space_assignment.h"
 #include "workloads/passes/memory/placement.h"
 #include "workloads/passes/schedule/demote_async.h"
 #include "workloads/passes/schedule/schedule.h"
@@ -107,11 +107,11 @@ std::vector<Pass> Table() {
        Phase::kSchedule,
        {},
        Plain<DemoteAsync>},
-      {"cmem",
-       "Places arrays in CMEM on chips that have it",
+      {"memory-space-assignment",
+       "Places arrays in VMEM or CMEM, with copies from and to HBM",
        Phase::kSchedule,
        {},
-       Plain<PlaceInCmem>},
+       Plain<AssignMemory>},
   };
 }
 
@@ -119,7 +119,8 @@ std::vector<Pass> Table() {
 
 const std::string_view kDefaultPipeline =
     "memory-spaces,simplify,hoist-invariants,reassociate-all-reduces,layout,combine-all-reduces,"
-    "sink-initializers,fusion,copies,async-collectives,schedule,demote-async,cmem";
+    "sink-initializers,fusion,copies,async-collectives,schedule,demote-async,"
+    "memory-space-assignment";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());

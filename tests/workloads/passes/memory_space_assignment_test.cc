@@ -1,10 +1,11 @@
-#include "workloads/passes/memory/cmem.h"
+#include "workloads/passes/memory/memory_space_assignment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "configs/status_macros.h"
 #include "tests/workloads/passes/small_module.h"
+#include "workloads/cost/chip_cost_model.h"
 #include "workloads/passes/memory/memory_plan.h"
 
 namespace tpusim::passes {
@@ -14,10 +15,21 @@ using ::testing::HasSubstr;
 
 int64_t SpaceOf(const Instruction* i) { return i->shape().layout.memory_space; }
 
+absl::StatusOr<bool> Assign(SmallModule& m) {
+  cost::ChipCostModel costs(m.target(), {0}, {},
+                            [](const Instruction&) -> absl::StatusOr<int64_t> { return 4; });
+  return AssignMemory(m.module(), {m.target(), &costs});
+}
+
 void Place(SmallModule& m) {
   m.entry().set_schedule(m.entry().PostOrder());
-  const absl::StatusOr<bool> placed = PlaceInCmem(m.module(), m.target());
+  const absl::StatusOr<bool> placed = Assign(m);
   ASSERT_TRUE(placed.ok()) << placed.status();
+}
+
+// The operand that is a copy, and what it copies; null if it is none.
+const Instruction* CopiedBy(const Instruction* done) {
+  return done->opcode() == Opcode::kCopyDone ? done->operand(0)->operand(0) : nullptr;
 }
 
 TEST(Cmem, HoldsWhatIsMadeAndUsedUp) {
@@ -35,7 +47,6 @@ TEST(Cmem, HoldsWhatIsMadeAndUsedUp) {
   EXPECT_EQ(SpaceOf(row), hlo::kCmemSpace);  // another name of it
   EXPECT_EQ(SpaceOf(u), hlo::kCmemSpace);
   EXPECT_EQ(SpaceOf(y), hlo::kHbmSpace);
-  EXPECT_TRUE(MayUseCmem(m.module()));
   // 512 KiB each: t and u live together while u is made; x and y fill HBM.
   const auto plan = PlanMemory(m.module(), m.target());
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -45,28 +56,102 @@ TEST(Cmem, HoldsWhatIsMadeAndUsedUp) {
 }
 
 TEST(Cmem, LeavesOtherReadersTheirHbm) {
-  // A custom call and a collective read t and u; w is written into place.
+  // A loop takes t; w is written into place.
   SmallModule m("v4-2x2x1");
+  const hlo::Shape carried = MakeShape(PrimitiveType::kF32, {256, 512});
+  hlo::Computation* body = m.module().AddComputation("body");
+  Instruction* p = body->AddParameter(0, carried, "p");
+  body->set_root(body->Add(Opcode::kAbs, carried, {p}, "next"));
+  hlo::Computation* condition = m.module().AddComputation("condition");
+  condition->AddParameter(0, carried, "q");
+  condition->set_root(
+      condition->Add(Opcode::kConstant, MakeShape(PrimitiveType::kPred, {}), {}, "go on"));
   Instruction* x = m.Parameter({256, 512});
   Instruction* index = m.Parameter({}, PrimitiveType::kS32);
   Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
-  Instruction* u = m.Add(Opcode::kNegate, {256, 512}, {x});
   Instruction* w = m.Add(Opcode::kAbs, {256, 512}, {x});
-  Instruction* part = m.Add(Opcode::kSlice, {8, 512}, {x});
-  m.Return({m.Add(Opcode::kCustomCall, {256, 512}, {t}), m.Add(Opcode::kAllReduce, {256, 512}, {u}),
-            m.Add(Opcode::kDynamicUpdateSlice, {256, 512}, {w, part, index, index})});
+  Instruction* part = m.Add(Opcode::kTanh, {8, 512}, {m.Parameter({8, 512})});
+  Instruction* loop = m.Add(Opcode::kWhile, {256, 512}, {t});
+  loop->set_called({body, condition});
+  m.Return({loop, m.Add(Opcode::kDynamicUpdateSlice, {256, 512}, {w, part, index, index})});
   Place(m);
-  for (const Instruction* i : {t, u, w, part}) EXPECT_EQ(SpaceOf(i), hlo::kHbmSpace) << i->name();
-  EXPECT_FALSE(MayUseCmem(m.module()));
+  for (const Instruction* i : {t, w}) EXPECT_EQ(SpaceOf(i), hlo::kHbmSpace) << i->name();
 }
 
-TEST(Cmem, ChipsWithoutItKeepHbm) {
+TEST(Vmem, HoldsWhatIsMadeAndUsedUp) {
   SmallModule m("v5e-2x2");
   Instruction* x = m.Parameter({256, 512});
   Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
-  m.Return({m.Add(Opcode::kAbs, {256, 512}, {t})});
+  Instruction* y = m.Add(Opcode::kAbs, {256, 512}, {t});
+  m.Return({y});
   Place(m);
-  EXPECT_EQ(SpaceOf(t), hlo::kHbmSpace);
+  EXPECT_EQ(SpaceOf(x), hlo::kHbmSpace);
+  EXPECT_EQ(SpaceOf(t), hlo::kVmemSpace);
+  EXPECT_EQ(SpaceOf(y), hlo::kHbmSpace);
+  EXPECT_EQ(PlanMemory(m.module(), m.target())->PeakOf(hlo::kHbmSpace), Bytes(1024 * kKiB));
+}
+
+TEST(Vmem, SharesItWithTheWindowsOfKernels) {
+  // 128 MiB: t of 124 does not fit beside the windows of the product, t of 104 does.
+  for (const auto& [rows, space] : {std::pair(31744, hlo::kHbmSpace), {26624, hlo::kVmemSpace}}) {
+    SmallModule m("v5e-2x2");
+    Instruction* x = m.Parameter({8192, 8192});
+    Instruction* w = m.Parameter({8192, 8192});
+    Instruction* t = m.Add(Opcode::kTanh, {rows, 1024}, {m.Parameter({rows, 1024})});
+    Instruction* product = m.Dot({8192, 8192}, x, w);
+    Instruction* u = m.Add(Opcode::kAbs, {rows, 1024}, {t});
+    m.Return({product, u});
+    m.entry().set_schedule({m.entry().parameters()[0], m.entry().parameters()[1],
+                            m.entry().parameters()[2], t, product, u, m.entry().root()});
+    ASSERT_TRUE(Assign(m).ok());
+    EXPECT_EQ(SpaceOf(t), space) << rows;
+  }
+}
+
+TEST(Vmem, PrefetchesWhatAKernelWaitsForBesideOneThatDoesNotNeedHbm) {
+  // The product keeps the arrays busy for milliseconds; w is copied meanwhile, and the
+  // product of few rows, which is bound by its weights, reads the copy.
+  SmallModule m("v5e-2x2");
+  Instruction* x = m.Parameter({4096, 4096});
+  Instruction* y = m.Parameter({4096, 4096});
+  Instruction* few = m.Parameter({8, 4096});
+  Instruction* w = m.Parameter({4096, 4096});
+  Instruction* busy = m.Dot({4096, 4096}, x, y);
+  Instruction* bound = m.Dot({8, 4096}, few, w);
+  m.Return({busy, bound});
+  m.entry().set_schedule({x, y, few, w, busy, bound, m.entry().root()});
+  ASSERT_TRUE(Assign(m).ok());
+  const Instruction* copy = bound->operand(1);
+  EXPECT_EQ(CopiedBy(copy), w);
+  EXPECT_EQ(SpaceOf(copy), hlo::kVmemSpace);
+  EXPECT_EQ(busy->operand(1), y);  // nothing is before it
+  // Started before the product, over before it is read.
+  const std::vector<Instruction*> order = m.entry().schedule();
+  const auto at = [&](const Instruction* i) {
+    return std::find(order.begin(), order.end(), i) - order.begin();
+  };
+  EXPECT_LT(at(copy->operand(0)), at(busy));
+  EXPECT_LT(at(busy), at(copy));
+  EXPECT_LT(at(copy), at(bound));
+}
+
+TEST(Vmem, CopiesToHbmWhatIsAResultToo) {
+  // t is read by a kernel and returned: made in VMEM, copied beside the product.
+  SmallModule m("v5e-2x2");
+  Instruction* x = m.Parameter({4096, 4096});
+  Instruction* y = m.Parameter({4096, 4096});
+  Instruction* z = m.Parameter({1024, 1024});
+  Instruction* t = m.Add(Opcode::kTanh, {1024, 1024}, {z});
+  Instruction* u = m.Add(Opcode::kAbs, {1024, 1024}, {t});
+  Instruction* busy = m.Dot({4096, 4096}, x, y);
+  m.Return({busy, u, t});
+  m.entry().set_schedule({x, y, z, t, u, busy, m.entry().root()});
+  ASSERT_TRUE(Assign(m).ok());
+  EXPECT_EQ(SpaceOf(t), hlo::kVmemSpace);
+  EXPECT_EQ(u->operand(0), t);
+  const Instruction* result = m.entry().root()->operand(2);
+  EXPECT_EQ(CopiedBy(result), t);
+  EXPECT_EQ(SpaceOf(result), hlo::kHbmSpace);
 }
 
 TEST(Cmem, WhatLivesTogetherHasToFit) {
@@ -110,8 +195,8 @@ TEST(Cmem, NotTogetherMeansOneAfterTheOther) {
   SmallModule m("v4-2x2x1");
   Instruction* x = m.Parameter({24576, 1024});
   Instruction* a = m.Add(Opcode::kTanh, {24576, 1024}, {x});
-  Instruction* s = m.Add(Opcode::kSlice, {8, 1024}, {a});
-  Instruction* b = m.Add(Opcode::kPad, {24576, 1024}, {s});
+  Instruction* s = m.Dot({8, 1024}, m.Parameter({8, 24576}), a);
+  Instruction* b = m.Dot({24576, 1024}, m.Parameter({24576, 8}), s);
   m.Return({m.Add(Opcode::kAbs, {24576, 1024}, {b})});
   Place(m);
   EXPECT_EQ(SpaceOf(a), hlo::kCmemSpace);
@@ -143,7 +228,7 @@ TEST(Cmem, LoopsComeFirstAndCountWhatIsAroundThem) {
   Instruction* late = m.Add(Opcode::kAbs, {24576, 1024}, {out});
   m.Return({loop, late});
   m.entry().set_schedule({x, y, out, loop, late, m.entry().root()});
-  ASSERT_TRUE(PlaceInCmem(m.module(), m.target()).ok());
+  ASSERT_TRUE(Assign(m).ok());
   EXPECT_EQ(SpaceOf(in), hlo::kCmemSpace);
   EXPECT_EQ(SpaceOf(out), hlo::kHbmSpace);
   EXPECT_EQ(SpaceOf(loop), hlo::kHbmSpace);  // a carry
@@ -171,7 +256,7 @@ TEST(Cmem, LayoutsOfAnotherChipAreErrors) {
   x->set_shape(shape);
   m.Return({m.Add(Opcode::kAbs, {256, 512}, {x})});
   m.entry().set_schedule(m.entry().PostOrder());
-  EXPECT_THAT(Message(PlaceInCmem(m.module(), m.target()).status()),
+  EXPECT_THAT(Message(Assign(m).status()),
               HasSubstr("is in CMEM (S(3) in its layout), which v5e does not have"));
 }
 

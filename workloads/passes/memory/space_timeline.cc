@@ -1,0 +1,219 @@
+#include "workloads/passes/memory/space_timeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_steps.h"
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/execution.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/schedule/graph.h"
+
+namespace tpusim::passes {
+
+using hlo::Computation;
+using hlo::Execution;
+using hlo::Instruction;
+
+RangeMax::RangeMax(size_t size)
+    : size_(std::max<size_t>(1, size)), most_(4 * size_, 0), added_(4 * size_, 0) {}
+
+void RangeMax::Add(size_t first, size_t last, int64_t amount) {
+  Add(1, 0, size_ - 1, first, last, amount);
+}
+
+int64_t RangeMax::Max(size_t first, size_t last) const { return Max(1, 0, size_ - 1, first, last); }
+
+void RangeMax::Add(size_t node, size_t left, size_t right, size_t first, size_t last,
+                   int64_t amount) {
+  if (last < left || right < first) return;
+  if (first <= left && right <= last) {
+    most_[node] += amount;
+    added_[node] += amount;
+    return;
+  }
+  const size_t middle = (left + right) / 2;
+  Add(2 * node, left, middle, first, last, amount);
+  Add(2 * node + 1, middle + 1, right, first, last, amount);
+  most_[node] = std::max(most_[2 * node], most_[2 * node + 1]) + added_[node];
+}
+
+int64_t RangeMax::Max(size_t node, size_t left, size_t right, size_t first, size_t last) const {
+  if (last < left || right < first) return 0;
+  if (first <= left && right <= last) return most_[node];
+  const size_t middle = (left + right) / 2;
+  return std::max(Max(2 * node, left, middle, first, last),
+                  Max(2 * node + 1, middle + 1, right, first, last)) +
+         added_[node];
+}
+
+namespace {
+
+bool IsElement(const Instruction& i) {
+  return i.opcode() == hlo::Opcode::kGetTupleElement && !i.has_control_edges();
+}
+
+std::vector<Instruction*> NamesFirst(const Computation& computation) {
+  const std::vector<Instruction*> order = computation.Order();
+  std::unordered_map<const Instruction*, std::vector<Instruction*>> elements;
+  for (Instruction* i : order) {
+    if (IsElement(*i)) elements[i->operand(0)].push_back(i);
+  }
+  std::vector<Instruction*> result, next;
+  const auto add = [&](Instruction* first) {
+    next.push_back(first);
+    while (!next.empty()) {
+      Instruction* i = next.back();
+      next.pop_back();
+      result.push_back(i);
+      const auto of = elements.find(i);
+      if (of != elements.end()) next.insert(next.end(), of->second.rbegin(), of->second.rend());
+    }
+  };
+  for (Instruction* i : order) {
+    if (i->opcode() == hlo::Opcode::kParameter) add(i);
+  }
+  for (Instruction* i : order) {
+    if (i->opcode() != hlo::Opcode::kParameter && !IsElement(*i)) add(i);
+  }
+  return result;
+}
+
+}  // namespace
+
+SpaceTimeline::SpaceTimeline(Computation* computation)
+    : computation_(computation),
+      order_(NamesFirst(*computation)),
+      used_(order_.size()),
+      inside_(order_.size()),
+      time_(order_.size()),
+      spare_(order_.size()) {
+  for (size_t p = 0; p < order_.size(); ++p) position_[order_[p]] = p;
+}
+
+Bytes SpaceTimeline::OwnAt(size_t position) const {
+  return Bytes(used_.Max(position, position)) - inside_[position];
+}
+
+Bytes SpaceTimeline::Outside() const {
+  return caller_ == nullptr ? Bytes(0) : caller_->Outside() + caller_->OwnAt(called_at_);
+}
+
+bool SpaceTimeline::Fits(size_t first, size_t last, Bytes bytes, Bytes capacity) const {
+  return Outside() + Bytes(used_.Max(first, last)) + bytes <= capacity;
+}
+
+void SpaceTimeline::Occupy(size_t first, size_t last, Bytes bytes) {
+  used_.Add(first, last, bytes.value());
+  for (SpaceTimeline* t = this; t->caller_ != nullptr; t = t->caller_) {
+    const Bytes peak(t->used_.Max(0, t->order_.size() - 1));
+    Bytes& inside = t->caller_->inside_[t->called_at_];
+    if (peak <= inside) return;
+    t->caller_->used_.Add(t->called_at_, t->called_at_, (peak - inside).value());
+    inside = peak;
+  }
+}
+
+std::optional<size_t> SpaceTimeline::StartOfCopy(size_t earliest, size_t use, Picoseconds length,
+                                                 Picoseconds longest) const {
+  Picoseconds left = length, passed(0);
+  for (size_t p = use; p > earliest && passed < longest;) {
+    --p;
+    if (hlo::IsControlFlow(order_[p]->opcode())) break;
+    if (spare_[p] >= left) return p;
+    left -= spare_[p];
+    passed += time_[p];
+  }
+  return std::nullopt;
+}
+
+size_t SpaceTimeline::EndOfCopy(size_t start, size_t limit, Picoseconds length) const {
+  Picoseconds left = length;
+  for (size_t p = start + 1; p < limit; ++p) {
+    if (spare_[p] >= left) return p;
+    left -= spare_[p];
+  }
+  return limit;
+}
+
+Picoseconds SpaceTimeline::SpareTime(size_t first, size_t last, Picoseconds enough) const {
+  Picoseconds spare(0);
+  for (size_t p = first; p <= last && spare < enough; ++p) spare += spare_[p];
+  return std::min(spare, enough);
+}
+
+void SpaceTimeline::TakeSpareTime(size_t first, size_t last, Picoseconds length) {
+  for (size_t p = first; p <= last && length > Picoseconds(0); ++p) {
+    const Picoseconds taken = std::min(spare_[p], length);
+    spare_[p] -= taken;
+    length -= taken;
+  }
+}
+
+absl::Status SpaceTimeline::AddTimes(const target::Target& target, cost::CostModel& cost,
+                                     bool windows) {
+  std::vector<Picoseconds> begins(order_.size());
+  Picoseconds now(0);
+  for (size_t p = 0; p < order_.size(); ++p) {
+    begins[p] = now;
+    const Instruction& i = *order_[p];
+    ASSIGN_OR_RETURN(const Execution execution, hlo::ExecutionOf(i));
+    Bytes taken(0);
+    if (execution == Execution::kKernel || execution == Execution::kCollective) {
+      ASSIGN_OR_RETURN(const cost::Work work, cost.WorkOf(i));
+      time_[p] = work.alone();
+      spare_[p] = work.latency + timing::Scaled(work.time, 1 - work.share[cost::kHbmResource]);
+      // What a collective buffers on its way is not known: as much as a kernel may.
+      taken = target.ScopedVmem();
+    }
+    if (execution == Execution::kKernel) {
+      ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost kernel, cost.KernelOf(i));
+      taken = kernel.windows;
+    }
+    if (execution == Execution::kDone) {
+      // Waits for what is left of a transfer.
+      const Instruction& start = StartOf(i);
+      ASSIGN_OR_RETURN(const cost::Work work, cost.TransferOf(start));
+      const Picoseconds passed = now - begins[position_.at(&start)];
+      if (work.alone() > passed) {
+        time_[p] = work.alone() - passed;
+        spare_[p] = timing::Scaled(time_[p], 1 - work.share[cost::kHbmResource]);
+      }
+    }
+    if (windows && taken > Bytes(0)) used_.Add(p, p, taken.value());
+    now += time_[p];
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
+    const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
+    double loop_weight) {
+  std::vector<std::unique_ptr<SpaceTimeline>> timelines;
+  std::unordered_map<const Computation*, SpaceTimeline*> of;
+  for (Computation* computation : hlo::ControlComputations(module)) {
+    timelines.push_back(std::make_unique<SpaceTimeline>(computation));
+    of[computation] = timelines.back().get();
+  }
+  for (const std::unique_ptr<SpaceTimeline>& timeline : timelines) {
+    RETURN_IF_ERROR(timeline->AddTimes(target, cost, space == hlo::kVmemSpace));
+    for (size_t p = 0; p < timeline->order_.size(); ++p) {
+      const Instruction& i = *timeline->order_[p];
+      if (!hlo::IsControlFlow(i.opcode())) continue;
+      for (const Computation* called : i.called()) {
+        SpaceTimeline& inner = *of.at(called);
+        inner.caller_ = timeline.get();
+        inner.called_at_ = p;
+        inner.weight_ = timeline->weight_ * (i.opcode() == hlo::Opcode::kWhile ? loop_weight : 1);
+      }
+    }
+  }
+  // What is called last is inside of what was met before.
+  for (auto it = timelines.rbegin(); it != timelines.rend(); ++it) {
+    if (!(*it)->order_.empty()) (*it)->Occupy(0, 0, Bytes(0));
+  }
+  return timelines;
+}
+
+}  // namespace tpusim::passes

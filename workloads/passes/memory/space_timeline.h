@@ -1,0 +1,102 @@
+// How much of a memory is in use while a scheduled module runs, and how much time there
+// is to copy beside it.
+//
+// A position is an instruction's place in the schedule of its computation. What is called
+// at a position (the body of a loop, a branch) has positions of its own: the most that it
+// uses counts at the position that calls it, and what lives there counts inside.
+#ifndef TPUSIM_WORKLOADS_PASSES_SPACE_TIMELINE_H_
+#define TPUSIM_WORKLOADS_PASSES_SPACE_TIMELINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "workloads/cost/cost_model.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+// Amounts at positions 0 .. size - 1: adds to a range and asks for the largest of one,
+// both in time logarithmic in the size.
+class RangeMax {
+ public:
+  explicit RangeMax(size_t size);
+  void Add(size_t first, size_t last, int64_t amount);
+  int64_t Max(size_t first, size_t last) const;
+
+ private:
+  void Add(size_t node, size_t left, size_t right, size_t first, size_t last, int64_t amount);
+  int64_t Max(size_t node, size_t left, size_t right, size_t first, size_t last) const;
+
+  size_t size_;
+  std::vector<int64_t> most_;   // below a node of the tree, with what was added to all of it
+  std::vector<int64_t> added_;  // to all of it
+};
+
+class SpaceTimeline {
+ public:
+  // Parameters come first and elements of tuples right behind the tuple: they only name
+  // what is there, and copies can start as soon as it is.
+  explicit SpaceTimeline(hlo::Computation* computation);
+
+  hlo::Computation* computation() const { return computation_; }
+  const std::vector<hlo::Instruction*>& order() const { return order_; }
+  size_t PositionOf(const hlo::Instruction* i) const { return position_.at(i); }
+  // Whether the instruction is executed here.
+  bool Has(const hlo::Instruction* i) const { return position_.contains(i); }
+  // Loops around this, to the power that they count with.
+  double weight() const { return weight_; }
+
+  // Whether `bytes` more fit at all positions from `first` to `last`.
+  bool Fits(size_t first, size_t last, Bytes bytes, Bytes capacity) const;
+  void Occupy(size_t first, size_t last, Bytes bytes);
+
+  // The last position at or behind `earliest` from which copies of `length` are over
+  // before `use`, as far as HBM is free beside what runs in between, which takes at most
+  // `longest`; no loop, branch or call is passed.
+  std::optional<size_t> StartOfCopy(size_t earliest, size_t use, Picoseconds length,
+                                    Picoseconds longest) const;
+  // The first position behind `start` at which such a copy is over; at most `limit`.
+  size_t EndOfCopy(size_t start, size_t limit, Picoseconds length) const;
+  // What HBM is free for from `first` to `last`, at most `enough`.
+  Picoseconds SpareTime(size_t first, size_t last, Picoseconds enough) const;
+  // A copy takes that much of it, from `first` on.
+  void TakeSpareTime(size_t first, size_t last, Picoseconds length);
+
+ private:
+  friend absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
+      const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
+      double loop_weight);
+  // Of all instructions; with `windows`, what those of kernels take is in use.
+  absl::Status AddTimes(const target::Target& target, cost::CostModel& cost, bool windows);
+  Bytes OwnAt(size_t position) const;
+  Bytes Outside() const;
+
+  hlo::Computation* computation_;
+  std::vector<hlo::Instruction*> order_;
+  std::unordered_map<const hlo::Instruction*, size_t> position_;  // looked up, never iterated
+  SpaceTimeline* caller_ = nullptr;
+  size_t called_at_ = 0;
+  double weight_ = 1;
+  RangeMax used_;                   // own and inside
+  std::vector<Bytes> inside_;       // the most that a computation called there uses
+  std::vector<Picoseconds> time_;   // alone
+  std::vector<Picoseconds> spare_;  // of it, HBM is free
+};
+
+// Of every computation that runs as control flow, callers before what they call. What the
+// windows of kernels take is in use from the beginning if `space` is VMEM. Loops count
+// `loop_weight` times. Error: what has no cost.
+absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
+    const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
+    double loop_weight);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_SPACE_TIMELINE_H_
