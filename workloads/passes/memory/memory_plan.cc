@@ -304,6 +304,7 @@ class Planner {
       }
       const Instruction& i = *order[n];
       NotePeak(&i);
+      memory.moments.push_back(static_cast<int64_t>(history_.size()));
       if (i.opcode() == Opcode::kWhile) {
         Visit(*i.called()[0], {of.at(&i)}, CarriedBy(i));
         Visit(*i.called()[1], {of.at(&i)}, {});

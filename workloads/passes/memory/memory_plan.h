@@ -52,6 +52,7 @@ struct BufferUse {
 struct ComputationMemory {
   std::vector<std::vector<int32_t>> alloc_before;
   std::vector<std::vector<int32_t>> free_after;
+  std::vector<int64_t> moments;  // of its execution, as lives of buffers count
 };
 
 struct MemoryPlan {

@@ -1,7 +1,10 @@
 #include "workloads/passes/pipeline/passes.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
+#include "configs/status_macros.h"
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/collectives/combine_all_reduces.h"
 #include "workloads/passes/collectives/reassociate_all_reduces.h"
@@ -12,6 +15,7 @@
 #include "workloads/passes/memory/copies.h"
 #include "workloads/passes/memory/memory_space_assignment.h"
 #include "workloads/passes/memory/placement.h"
+#include "workloads/passes/memory/rematerialize.h"
 #include "workloads/passes/schedule/demote_async.h"
 #include "workloads/passes/schedule/schedule.h"
 #include "workloads/passes/simplify/simplify.h"
@@ -45,6 +49,19 @@ absl::StatusOr<bool> AsyncCollectives(hlo::Module& module, const PassContext& co
 absl::StatusOr<bool> Fusion(hlo::Module& module, const PassContext& context,
                             const OptionValues& options) {
   return Fuse(module, context, {On(options, "producers"), On(options, "results")});
+}
+
+// As much as the TPU compiler's option xla_jf_rematerialization_percent_shared_memory_limit
+// says by default.
+absl::StatusOr<bool> RematerializeOver(hlo::Module& module, const PassContext& context,
+                                       const OptionValues& options) {
+  const std::string& text = options.find("percent")->second;
+  int64_t percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (error != std::errc() || end != text.data() + text.size() || percent < 1) {
+    return UserError("rematerialize{percent=" + text + "}: not a number of percents");
+  }
+  return Rematerialize(module, context, percent);
 }
 
 std::vector<Pass> Table() {
@@ -107,6 +124,11 @@ std::vector<Pass> Table() {
        Phase::kSchedule,
        {},
        Plain<DemoteAsync>},
+      {"rematerialize",
+       "Computes values again where keeping them takes more memory than there is",
+       Phase::kSchedule,
+       {{"percent", "95", "of the usable HBM that may be live", {}}},
+       RematerializeOver},
       {"memory-space-assignment",
        "Places arrays in VMEM or CMEM, with copies from and to HBM",
        Phase::kSchedule,
@@ -120,7 +142,7 @@ std::vector<Pass> Table() {
 const std::string_view kDefaultPipeline =
     "memory-spaces,simplify,hoist-invariants,reassociate-all-reduces,layout,combine-all-reduces,"
     "sink-initializers,fusion,copies,async-collectives,schedule,demote-async,"
-    "memory-space-assignment";
+    "rematerialize,memory-space-assignment";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());
