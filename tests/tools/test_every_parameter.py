@@ -52,8 +52,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sum": (lambda x: jnp.sum(x, axis=-1), (ARRAY((2048, 2048), jnp.float32),)),
     "lookup": (
         lambda table, rows: table.at[rows].get(mode="clip"),
-        (ARRAY((8192, 8), jnp.float32), ARRAY((4096,), jnp.int32)),
+        (ARRAY((1 << 23, 8), jnp.float32), ARRAY((4096,), jnp.int32)),
     ),
+    "between": (lambda x: (x @ x.T) @ x, (ARRAY((4096, 128), jnp.float32),)),
 }
 # Examples on the whole slice, on one whose axes are rings, and on two slices.
 SHARDED = {
@@ -79,7 +80,6 @@ VALUES = {
 }
 # Parts of the machine that no model uses; every program warns.
 UNUSED = {
-    "chip.vmem.bytes",
     "chip.sparse_core.count",
     "chip.sparse_core.tiles",
     "chip.sparse_core.lanes",
@@ -196,12 +196,12 @@ def test_sparse_cores_move_a_report(report_of: Callable[..., dict], setting: str
 
 @pytest.mark.parametrize("setting", ["bytes=0", "bytes=8192", "bytes_per_second=1e11"])
 def test_cmem_moves_a_report(binary: str, tmp_path: pathlib.Path, setting: str):
-    # What the reduction leaves is in CMEM.
-    def softmax(x: jax.Array) -> jax.Array:
-        return jax.nn.softmax(jnp.tanh(x), axis=-1)
+    # The product in between is in CMEM, and too large for VMEM.
+    def products(x: jax.Array) -> jax.Array:
+        return (x @ x.T) @ x
 
-    path = tmp_path / "softmax.pb"
-    tpusim.export(jax.jit(softmax), ARRAY((4096, 4096), jnp.float32), path=path)
+    path = tmp_path / "products.pb"
+    tpusim.export(jax.jit(products), ARRAY((4096, 128), jnp.float32), path=path)
 
     def report(*settings: str) -> tuple[dict, str]:
         command = [binary, "run", "--config", "v4-1x1x1", str(path)]

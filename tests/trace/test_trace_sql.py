@@ -189,6 +189,7 @@ def test_example_agrees_with_its_report(run: tuple[pathlib.Path, dict]) -> None:
         count[engine, s.name] += 1
         time[engine, s.name] += s.duration_ns
     tracks = {"tensor_core": "TensorCore", "collective": "Collectives", "host": "Host"}
+    tracks["dma"] = "Collectives"
     for row in [{"engine": "collective", **c} for c in report["collectives"]] + report["ops"]:
         name, track = row["name"], tracks[row["engine"]]
         assert count[track, name] == row["count"], (track, name)

@@ -16,7 +16,10 @@ namespace {
 std::string KeyOf(const hlo::Instruction& i) {
   const hlo::pb::HloInstructionProto& attrs = i.attrs();
   std::string key = fmt::format("{} ", static_cast<int>(i.opcode()));
-  for (const hlo::Instruction* operand : i.operands()) key += operand->shape().ToString() + " ";
+  key += i.shape().ToString(true) + " ";  // memory spaces and layouts count
+  for (const hlo::Instruction* operand : i.operands()) {
+    key += operand->shape().ToString(true) + " ";
+  }
   for (const auto& pair : attrs.source_target_pairs()) {
     key += fmt::format("|{}>{}", pair.source(), pair.target());
   }

@@ -21,6 +21,20 @@ void AddToKey(const google::protobuf::MessageLite& message, std::string& key) {
   message.AppendToString(&key);
 }
 
+// Of other collectives, the part that is in VMEM comes through HBM.
+bool IsInVmem(const Instruction& i) {
+  const auto all = [](const hlo::Shape& shape) {
+    const std::vector<const hlo::Shape*> leaves = hlo::Leaves(shape);
+    return std::all_of(leaves.begin(), leaves.end(), [](const hlo::Shape* leaf) {
+      return leaf->IsArray() && leaf->layout.memory_space == hlo::kVmemSpace;
+    });
+  };
+  const std::vector<Instruction*>& operands = i.operands();
+  return i.opcode() != Opcode::kCollectivePermute && !operands.empty() && all(i.shape()) &&
+         std::all_of(operands.begin(), operands.end(),
+                     [&](const Instruction* operand) { return all(operand->shape()); });
+}
+
 }  // namespace
 
 std::string AxesOf(const Instruction& collective) {
@@ -34,6 +48,7 @@ absl::StatusOr<collectives::CollectiveRequest> RequestOf(
   request.name = instruction.name();
   request.axes = AxesOf(i);
   request.sparse_core = hlo::IsOffLoaded(instruction);
+  if (IsInVmem(i)) request.space = isa::MemorySpace::kVmem;
   const auto devices = static_cast<int64_t>(device_of_partition.size());
   const auto device = [&](int64_t partition) -> absl::StatusOr<int64_t> {
     if (partition < 0 || partition >= devices) {

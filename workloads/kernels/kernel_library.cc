@@ -4,6 +4,7 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "configs/status_macros.h"
@@ -176,6 +177,7 @@ absl::StatusOr<KernelSavings> KernelLibrary::SavingsOf(const Instruction& instru
   KernelSavings savings;
   savings.operands.resize(instruction.operands().size());
   savings.results.resize(hlo::Leaves(instruction.shape()).size());
+  savings.read.resize(instruction.operands().size());
   isa::Kernel all = kernel;
   const auto traffic = [](const isa::Kernel& k) {
     const timing::KernelTraffic t = timing::TrafficOf(k);
@@ -194,6 +196,7 @@ absl::StatusOr<KernelSavings> KernelLibrary::SavingsOf(const Instruction& instru
     one.windows[w].space = to;
     const Picoseconds alone = entry->timed.time - timing::KernelTime(chip, one);
     const double share = bytes > 0 ? 1 - traffic(one) / bytes : 0;
+    if (!output) savings.read[index] += Bytes(std::llround(bytes * share));
     of[index] += std::max({Picoseconds(0), alone, timing::Scaled(gained, share)});
   }
   return entry->savings.emplace(space, std::move(savings)).first->second;

@@ -41,6 +41,7 @@ struct TimedKernel {
 struct KernelSavings {
   std::vector<Picoseconds> operands;
   std::vector<Picoseconds> results;  // by leaf of its shape
+  std::vector<Bytes> read;           // of operands in HBM
 };
 
 class KernelLibrary {

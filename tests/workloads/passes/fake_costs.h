@@ -34,6 +34,7 @@ struct FakeCosts : cost::CostModel {
   absl::StatusOr<kernels::KernelSavings> SavingsOf(const hlo::Instruction& i, int64_t) override {
     kernels::KernelSavings savings;
     savings.operands.resize(i.operands().size());
+    savings.read.resize(i.operands().size());
     savings.results.resize(hlo::Leaves(i.shape()).size());
     return savings;
   }

@@ -14,6 +14,9 @@ namespace {
 constexpr int64_t kOverlaps[] = {2, 1};
 // A prefetch starts no earlier than that many times its length (max_overlap_to_async_copy_ratio).
 constexpr int64_t kLongestOverlap = 8;
+// A prefetch is to be read for at least that part of it
+// (xla_tpu_msa_inefficient_use_to_copy_ratio).
+constexpr double kLeastUse = 0.5;
 
 isa::MemorySpace Isa(int64_t space) { return target::MemorySpaceOf(space).isa; }
 
@@ -92,7 +95,7 @@ bool SpacePlanner::Prefetch(const SpaceValue& value, size_t earliest, SpacePlan&
   const Picoseconds copy = TimeOfCopy(value.bytes, /*to_hbm=*/false);
   for (const int64_t overlap : kOverlaps) {
     const std::optional<size_t> from =
-        timeline.StartOfCopy(earliest, use.at, copy * overlap, copy * kLongestOverlap);
+        timeline.StartOfCopy(earliest, use.at, copy, copy * overlap, copy * kLongestOverlap);
     if (!from) continue;
     const size_t served = Served(value, *from, next);
     if (served == 0) continue;
@@ -100,11 +103,14 @@ bool SpacePlanner::Prefetch(const SpaceValue& value, size_t earliest, SpacePlan&
     stay.from = *from;
     stay.prefetched = true;
     size_t last = use.at;
+    double read = 0;
     for (size_t u = next; u < next + served; ++u) {
       if (!value.uses[u].by_windows) continue;
       stay.uses.push_back(&value.uses[u]);
+      read += static_cast<double>(value.uses[u].read.value());
       last = value.uses[u].at;
     }
+    if (read < kLeastUse * static_cast<double>(value.bytes.value())) continue;
     timeline.TakeSpareTime(*from, use.at - 1, copy);
     timeline.Occupy(*from, last, value.bytes);
     plan.stays.push_back(std::move(stay));

@@ -16,6 +16,13 @@ using hlo::Opcode;
 using hlo::Shape;
 using kernels::KernelSavings;
 
+// Collectives take what they send from VMEM as well; those of SparseCores do not.
+bool SendsFrom(const Instruction& i, int64_t space) {
+  return space == hlo::kVmemSpace && hlo::IsCollective(i.opcode()) &&
+         !hlo::IsAsyncStart(i.opcode()) && i.opcode() != Opcode::kCollectivePermute &&
+         i.opcode() != Opcode::kRaggedAllToAll;
+}
+
 bool IsPlaceable(const Shape& shape) {
   return shape.IsArray() && !shape.IsScalar() && shape.layout.memory_space == hlo::kHbmSpace;
 }
@@ -96,6 +103,11 @@ class Collector {
       maker = maker->operand(0);
       if (!timeline_.Has(maker)) return absl::OkStatus();
     }
+    if (SendsFrom(*maker, space_)) {
+      value.made_at = timeline_.PositionOf(maker);
+      value.made_by_windows = true;
+      return absl::OkStatus();
+    }
     if (!hlo::MovesThroughWindows(maker->opcode())) return absl::OkStatus();
     for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*maker)) {
       if (result.leaf == std::max<int64_t>(0, leaf)) return absl::OkStatus();
@@ -109,12 +121,17 @@ class Collector {
 
   absl::Status AddUses(SpaceValue& value) {
     for (Instruction* reader : storage_.ReadersOf(value.storage)) {
-      SpaceUse use{reader, timeline_.PositionOf(reader), false, Picoseconds(0)};
+      SpaceUse use;
+      use.user = reader;
+      use.at = timeline_.PositionOf(reader);
+      if (SendsFrom(*reader, space_)) use.by_windows = true;
       if (hlo::MovesThroughWindows(reader->opcode())) {
         use.by_windows = true;
         ASSIGN_OR_RETURN(const KernelSavings savings, cost_.SavingsOf(*reader, space_));
         for (size_t o = 0; o < reader->operands().size(); ++o) {
-          if (storage_.Of(reader->operand(o)) == value.storage) use.saved += savings.operands[o];
+          if (storage_.Of(reader->operand(o)) != value.storage) continue;
+          use.saved += savings.operands[o];
+          use.read += savings.read[o];
         }
         for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*reader)) {
           const Instruction* updated = reader->operand(static_cast<size_t>(result.operand));

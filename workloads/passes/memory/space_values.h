@@ -3,8 +3,9 @@
 // A value is an array that an instruction makes (or that enters the computation as an
 // argument or an element of what a loop carries), under all the names that bitcasts and
 // tuples give it. Kernels may write it to and read it from any memory that their windows
-// reach; everything else (collectives, loops, calls, custom calls, updates in place,
-// results of the computation) has it in HBM.
+// reach, synchronous collectives from and to VMEM; everything else (asynchronous
+// operations, loops, calls, custom calls, updates in place, results of the computation)
+// has it in HBM.
 #ifndef TPUSIM_WORKLOADS_PASSES_SPACE_VALUES_H_
 #define TPUSIM_WORKLOADS_PASSES_SPACE_VALUES_H_
 
@@ -24,8 +25,9 @@ namespace tpusim::passes {
 struct SpaceUse {
   hlo::Instruction* user = nullptr;
   size_t at = 0;
-  bool by_windows = false;  // else it has to be in HBM
+  bool by_windows = false;  // or by a collective that can; else it has to be in HBM
   Picoseconds saved{0};     // by reading it from the other memory
+  Bytes read{0};            // from HBM, if it is there
 };
 
 struct SpaceValue {
