@@ -66,7 +66,7 @@ TEST(Heap, NothingOverlapsWhateverTheEffort) {
   }
   buffers.push_back({5, 5, Bytes(1000)});  // lives at no moment
   const Heap thorough = PlaceInHeap(buffers);
-  const Heap quick = PlaceInHeap(buffers, /*most_looked_at=*/200);
+  const Heap quick = PlaceInHeap(buffers, /*effort=*/200);
   buffers.pop_back();
   ExpectNoOverlap(buffers, thorough);
   ExpectNoOverlap(buffers, quick);

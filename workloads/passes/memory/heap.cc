@@ -102,7 +102,7 @@ Bytes BestFit(const std::vector<std::pair<Bytes, Bytes>>& taken, Bytes bytes) {
 
 }  // namespace
 
-Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers, int64_t most_looked_at) {
+Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers, int64_t effort) {
   std::vector<int64_t> moments;
   for (const HeapBuffer& b : buffers) {
     moments.push_back(b.begin);
@@ -129,7 +129,7 @@ Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers, int64_t most_looked_at)
   PlacedBuffers placed(moments.size());
   std::vector<std::pair<Bytes, Bytes>> taken;
   size_t next = 0;
-  for (; next < largest_first.size() && most_looked_at >= 0; ++next) {
+  for (; next < largest_first.size() && effort >= 0; ++next) {
     const int32_t n = largest_first[next];
     const size_t begin = number_of(buffers[n].begin), end = number_of(buffers[n].end);
     if (begin == end) continue;
@@ -137,7 +137,7 @@ Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers, int64_t most_looked_at)
     placed.ForEachDuring(begin, end, [&](int32_t other) {
       taken.emplace_back(heap.offsets[other], heap.offsets[other] + buffers[other].bytes);
     });
-    most_looked_at -= static_cast<int64_t>(taken.size());
+    effort -= static_cast<int64_t>(taken.size());
     std::sort(taken.begin(), taken.end());
     heap.offsets[n] = BestFit(taken, buffers[n].bytes);
     heap.height = std::max(heap.height, heap.offsets[n] + buffers[n].bytes);

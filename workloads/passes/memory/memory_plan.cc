@@ -11,7 +11,6 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/memory/donation.h"
 #include "workloads/passes/memory/fits.h"
-#include "workloads/passes/memory/heap.h"
 #include "workloads/passes/memory/placement.h"
 
 namespace tpusim::passes {
@@ -50,7 +49,8 @@ using LeafBuffers = std::vector<int32_t>;
 
 class Planner {
  public:
-  explicit Planner(const target::Target& target) : target_(target) {}
+  Planner(const target::Target& target, int64_t heap_effort)
+      : target_(target), heap_effort_(heap_effort) {}
 
   MemoryPlan Run(const hlo::Module& module) {
     const Computation& entry = *module.entry();
@@ -355,7 +355,7 @@ class Planner {
         in_heap[n] = {b.begin, b.end, b.bytes};
       }
     }
-    Heap heap = PlaceInHeap(in_heap);
+    Heap heap = PlaceInHeap(in_heap, heap_effort_);
     plan_.fragmentation = arguments + heap.height - peak;
     peak += plan_.fragmentation;
     plan_.offsets = std::move(heap.offsets);
@@ -388,6 +388,7 @@ class Planner {
   }
 
   const target::Target& target_;
+  const int64_t heap_effort_;
   MemoryPlan plan_;
   std::vector<int32_t> history_;   // b: buffer b comes; ~b: it goes
   size_t before_peak_ = 0;         // the part of it
@@ -396,8 +397,9 @@ class Planner {
 
 }  // namespace
 
-MemoryPlan PlanBuffers(const hlo::Module& module, const target::Target& target) {
-  return Planner(target).Run(module);
+MemoryPlan PlanBuffers(const hlo::Module& module, const target::Target& target,
+                       int64_t heap_effort) {
+  return Planner(target, heap_effort).Run(module);
 }
 
 absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::Target& target) {

@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/memory/heap.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
@@ -73,7 +74,9 @@ struct MemoryPlan {
 };
 
 // The module must be scheduled, and live as long as what points to it is used.
-MemoryPlan PlanBuffers(const hlo::Module& module, const target::Target& target);
+// With little effort (heap.h) peaks may be higher than necessary.
+MemoryPlan PlanBuffers(const hlo::Module& module, const target::Target& target,
+                       int64_t heap_effort = kHeapEffort);
 
 // Error: more than the chip's usable HBM or its CMEM, with how much, whose it is and the
 // largest arrays.

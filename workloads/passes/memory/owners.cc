@@ -19,11 +19,13 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-enum class PassOfStep { kForward, kBackward, kOther };
+// Parts of a train step, and sets of them.
+using Parts = unsigned;
+constexpr Parts kForward = 1, kBackward = 2, kOther = 4;
 
-PassOfStep ScopeOf(const std::string& op_name) {
-  if (op_name.find("transpose(") != std::string::npos) return PassOfStep::kBackward;
-  return op_name.find("jvp(") != std::string::npos ? PassOfStep::kForward : PassOfStep::kOther;
+Parts PartOf(const std::string& op_name) {
+  if (op_name.find("transpose(") != std::string::npos) return kBackward;
+  return op_name.find("jvp(") != std::string::npos ? kForward : kOther;
 }
 
 // A fusion without a name of its own is what its root is.
@@ -57,8 +59,11 @@ class DataFlow {
   }
   // The forward or the backward pass needs it.
   bool ReachesModel(const Instruction& i) const { return reaches_model_.contains(&i); }
-  // The update reads it, or what is handed on of it.
-  bool ReachesUpdate(const Instruction& i) const { return reaches_update_.contains(&i); }
+  // Which parts of the step read it, or what is handed on of it.
+  Parts ReadBy(const Instruction& i) const {
+    const auto parts = read_by_.find(&i);
+    return parts == read_by_.end() ? 0 : parts->second;
+  }
   // Nothing but donated arguments and constants went into it.
   bool IsOfState(const Instruction& i) const { return of_state_.contains(&i); }
 
@@ -68,22 +73,17 @@ class DataFlow {
     bool runs_model = false;
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Instruction& i = **it;
-      const PassOfStep scope = ScopeOf(NameInProgram(i));
-      bool model = scope != PassOfStep::kOther ||
+      bool model = PartOf(NameInProgram(i)) != kOther ||
                    std::any_of(i.called().begin(), i.called().end(),
                                [&](const Computation* c) { return runs_model_.contains(c); });
       runs_model = runs_model || model;
-      bool update = false;
+      Parts parts = 0;
       for (const Instruction* user : i.users()) {
         model = model || reaches_model_.contains(user);
-        if (HandsOn(*user)) {
-          update = update || reaches_update_.contains(user);
-        } else {
-          update = update || ScopeOf(NameInProgram(*user)) == PassOfStep::kOther;
-        }
+        parts |= HandsOn(*user) ? ReadBy(*user) : PartOf(NameInProgram(*user));
       }
       if (model) reaches_model_.insert(&i);
-      if (update) reaches_update_.insert(&i);
+      read_by_[&i] = parts;
     }
     if (runs_model) runs_model_.insert(&computation);
     has_gradient_ = has_gradient_ || runs_model;
@@ -133,7 +133,8 @@ class DataFlow {
 
   using Set = std::unordered_set<const Instruction*>;  // looked up, never iterated
   std::set<std::pair<int64_t, int64_t>> donated_;
-  Set reaches_model_, reaches_update_, of_state_, of_constants_;
+  Set reaches_model_, of_state_, of_constants_;
+  std::unordered_map<const Instruction*, Parts> read_by_;  // likewise
   std::unordered_set<const Computation*> runs_model_;
   std::unordered_map<const Computation*, std::vector<bool>> carried_;  // by body
   const Computation* entry_ = nullptr;
@@ -142,7 +143,7 @@ class DataFlow {
 
 // The life of an array.
 struct Life {
-  bool forward = false, backward = false, other = false;  // who makes or reads it
+  Parts touched_by = 0;  // that make, change or read it
   bool to_update = false;
   const Instruction* named = nullptr;  // the first of them that the program has a name for
 };
@@ -157,10 +158,9 @@ const char* OwnerOf(const Buffer& buffer, const Life& life, const DataFlow& flow
   if (i.opcode() == Opcode::kConstant || i.opcode() == Opcode::kIota) return "constants";
   if (!flow.has_gradient()) return "temporaries";
   if (flow.IsOfState(i) && flow.ReachesModel(i)) return "parameters";
-  if (ScopeOf(NameInProgram(i)) != PassOfStep::kBackward && life.forward && life.backward) {
-    return "saved activations";
-  }
-  if (!life.forward && life.backward && (life.other || life.to_update)) return "gradients";
+  const bool forward = life.touched_by & kForward, backward = life.touched_by & kBackward;
+  if (PartOf(NameInProgram(i)) != kBackward && forward && backward) return "saved activations";
+  if (!forward && backward && ((life.touched_by & kOther) || life.to_update)) return "gradients";
   return "temporaries";
 }
 
@@ -177,18 +177,14 @@ std::vector<isa::LiveArray> DescribePeak(const hlo::Module& module, const Memory
     if (place[use.buffer] < 0) continue;
     Life& life = lives[place[use.buffer]];
     const std::string& name = NameInProgram(*use.by);
-    switch (ScopeOf(name)) {
-      case PassOfStep::kForward:
-        life.forward = true;
-        break;
-      case PassOfStep::kBackward:
-        life.backward = true;
-        life.to_update = life.to_update || (use.writes && flow.ReachesUpdate(*use.by));
-        break;
-      case PassOfStep::kOther:
-        // A collective without a scope hands on what it gets.
-        life.other = life.other || !HandsOn(*use.by);
-        break;
+    if (!HandsOn(*use.by)) {
+      life.touched_by |= PartOf(name);
+    } else {
+      life.touched_by |= flow.ReadBy(*use.by);
+      if (use.writes && !name.empty()) life.touched_by |= PartOf(name) & ~kOther;
+    }
+    if (use.writes && PartOf(name) == kBackward && (flow.ReadBy(*use.by) & kOther)) {
+      life.to_update = true;
     }
     if (life.named == nullptr && !name.empty()) life.named = use.by;
   }

@@ -383,7 +383,11 @@ absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& conte
                                    int64_t percent) {
   TPUSIM_CHECK(context.cost != nullptr, "rematerialization without costs");
   if (module.entry()->schedule().empty()) return false;
-  const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() / 100 * percent);
+  const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
+  // What fits however it is placed needs no closer look.
+  if (PlanBuffers(module, context.target, /*heap_effort=*/0).PeakOf(hlo::kHbmSpace) <= limit) {
+    return false;
+  }
   bool changed = false;
   Bytes lowest(0);  // before the last round
   for (int round = 0; round < kMostRounds; ++round) {
