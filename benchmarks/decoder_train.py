@@ -1,13 +1,21 @@
 r"""Exports a train step of a decoder-only language model, of any size, on any mesh.
 
-Root-mean-square norms, multi-head attention with a causal mask and a float32 softmax, a gated MLP,
+Root-mean-square norms, causal attention with rotary positions, plain with a float32 softmax or by
+JAX's splash kernel, of as many heads for keys and values as for queries or fewer; a gated MLP,
 cross-entropy; float32 weights and Adam, bfloat16 compute, the state donated. Layers are one scan
-over stacked weights, or unrolled, one copy per layer.
+over stacked weights, or unrolled, one copy per layer. Going backward each layer is kept, computed
+again, or computed again from what the projections of its attention made, which the host keeps.
 
     python benchmarks/decoder_train.py --unroll --layers 100 --hidden 1024 --fsdp 4 --tp 4 \
         --config v5e-4x4 -o decoder_100.pb
     python benchmarks/decoder_train.py --layers 32 --hidden 5120 --batch-per-device 8 --fsdp 256 \
         --remat --query-block 512 --config v5e-16x16 -o decoder_fsdp_256.pb
+
+Llama 3 8B on eight chips, once with full rematerialisation, once with --offload in its place:
+
+    python benchmarks/decoder_train.py --layers 32 --hidden 4096 --ffn 14336 --kv-heads 8 \
+        --vocab 128256 --seq 8192 --batch-per-device 3 --fsdp 8 --splash --narrow-logits --remat \
+        --config v6e-4x2 -o decoder_8b.pb
 
 Weights and norm scales are split over `fsdp` along the model's width, weights also over `tp` along
 heads, the hidden width of the MLP and the vocabulary; the batch over `data` and `fsdp`. Nothing is
@@ -28,10 +36,11 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import tpusim  # noqa: E402
 from jax import lax  # noqa: E402
+from jax.ad_checkpoint import checkpoint_name  # noqa: E402
 from jax.sharding import AbstractMesh  # noqa: E402
 
 from workloads.examples.example import AnyMesh, Program  # noqa: E402
-from workloads.examples.rules import Array, Layout  # noqa: E402
+from workloads.examples.rules import Array, Layout, spec  # noqa: E402
 
 Weights = dict[str, Any]
 
@@ -47,21 +56,26 @@ class Decoder:
     vocabulary: int
     sequence: int
     batch: int  # Of all devices together
+    kv_heads: int = 0  # 0: as many as heads
     unroll: bool = False
     remat: bool = False
+    offload: bool = False
     query_block: int = 0
+    splash: bool = False
+    narrow_logits: bool = False
 
     def layer_arrays(self) -> dict[str, Array]:
         """The weights of one layer."""
         head = self.hidden // self.heads
         scale = Array((self.hidden,), ("embed",))
         projection = Array((self.hidden, self.heads, head), ("embed", "heads", None))
+        grouped = Array((self.hidden, self.kv_heads or self.heads, head), ("embed", "heads", None))
         widening = Array((self.hidden, self.ffn), ("embed", "ffn"))
         return {
             "scale_attention": scale,
             "query": projection,
-            "key": projection,
-            "value": projection,
+            "key": grouped,
+            "value": grouped,
             "out": Array((self.heads, head, self.hidden), ("heads", None, "embed")),
             "scale_mlp": scale,
             "gate": widening,
@@ -119,6 +133,43 @@ def normalize(x: jax.Array, scale: jax.Array) -> jax.Array:
     return (wide * scale).astype(x.dtype)
 
 
+def rotate(x: jax.Array) -> jax.Array:
+    """Rotary positions: pairs of a head's halves turn by angles that grow with the position."""
+    half = x.shape[-1] // 2
+    turns = 500_000.0 ** (-jnp.arange(half, dtype=jnp.float32) / half)
+    angles = jnp.arange(x.shape[1], dtype=jnp.float32)[:, None, None] * turns
+    sine, cosine = jnp.sin(angles), jnp.cos(angles)
+    first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
+    turned = (first * cosine - second * sine, second * cosine + first * sine)
+    return jnp.concatenate(turned, axis=-1).astype(x.dtype)
+
+
+def splash(layout: Layout, query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
+    """Causal attention by the kernel that JAX ships, each device for its sequences and heads."""
+    from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as kernel
+    from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+
+    size = min(512, query.shape[1])
+    sizes = dict.fromkeys((f.name for f in dataclasses.fields(kernel.BlockSizes)), size)
+    for layouts_and_switches in ("use_fused_bwd_kernel", "q_layout", "k_layout", "v_layout"):
+        sizes.pop(layouts_and_switches)
+    axes = spec(layout.rules, ("batch", None, "heads", None))
+
+    def local(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
+        length = query.shape[1]
+        mask = masks.MultiHeadMask([masks.CausalMask((length, length))] * query.shape[2])
+        attend = kernel.make_splash_mha(
+            mask=mask, head_shards=1, q_seq_shards=1, block_sizes=kernel.BlockSizes(**sizes)
+        )
+        query *= query.shape[-1] ** -0.5
+        heads_first = [x.swapaxes(1, 2) for x in (query, key, value)]
+        return jax.vmap(attend)(*heads_first).swapaxes(1, 2)
+
+    return jax.shard_map(
+        local, mesh=layout.mesh, in_specs=(axes, axes, axes), out_specs=axes, check_vma=False
+    )(query, key, value)
+
+
 def attend(query: jax.Array, first: jax.Array | int, key: jax.Array, value: jax.Array) -> jax.Array:
     """Causal attention of queries at the positions from `first` on, over all keys."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", query, key, preferred_element_type=jnp.float32)
@@ -133,10 +184,14 @@ def attention(model: Decoder, layout: Layout, w: Weights, x: jax.Array) -> jax.A
 
     def project(name: str) -> jax.Array:
         heads = jnp.einsum("bsw,whd->bshd", x, w[name].astype(x.dtype))
-        return layout.constrain(heads, "batch", None, "heads", None)
+        return checkpoint_name(layout.constrain(heads, "batch", None, "heads", None), name)
 
-    query, key, value = project("query"), project("key"), project("value")
-    if model.query_block:
+    query, key, value = rotate(project("query")), rotate(project("key")), project("value")
+    if not model.splash and key.shape[2] < query.shape[2]:
+        key, value = (jnp.repeat(x, query.shape[2] // x.shape[2], axis=2) for x in (key, value))
+    if model.splash:
+        mixed = splash(layout, query, key, value)
+    elif model.query_block:
         # All scores at once are too large for HBM if sequences are long. The scores of a block are
         # computed again in the backward pass.
         count = model.sequence // model.query_block
@@ -149,7 +204,7 @@ def attention(model: Decoder, layout: Layout, w: Weights, x: jax.Array) -> jax.A
         mixed = attend(query, 0, key, value)
     mixed = layout.constrain(mixed, "batch", None, "heads", None)
     out = jnp.einsum("bshd,hdw->bsw", mixed, w["out"].astype(x.dtype))
-    return layout.constrain(out, "batch", None, None)
+    return checkpoint_name(layout.constrain(out, "batch", None, None), "out")
 
 
 def mlp(layout: Layout, w: Weights, x: jax.Array) -> jax.Array:
@@ -166,7 +221,17 @@ def logits_of(model: Decoder, layout: Layout, weights: Weights, tokens: jax.Arra
         x += attention(model, layout, w, normalize(x, w["scale_attention"]))
         return x + mlp(layout, w, normalize(x, w["scale_mlp"]))
 
-    if model.remat:
+    if model.offload:
+        layer = jax.checkpoint(
+            layer,
+            policy=jax.checkpoint_policies.save_and_offload_only_these_names(
+                names_which_can_be_saved=[],
+                names_which_can_be_offloaded=["query", "key", "value", "out"],
+                offload_src="device",
+                offload_dst="pinned_host",
+            ),
+        )
+    elif model.remat:
         layer = jax.checkpoint(layer)
     x = weights["embedding"].astype(jnp.bfloat16)[tokens]
     x = layout.constrain(x, "batch", None, None)
@@ -177,8 +242,9 @@ def logits_of(model: Decoder, layout: Layout, weights: Weights, tokens: jax.Arra
         x, _ = lax.scan(lambda x, w: (layer(x, w), None), x, weights["layers"])
     x = normalize(x, weights["scale_final"])
     table = weights["unembedding"].astype(x.dtype)
-    logits = jnp.einsum("bsw,wv->bsv", x, table, preferred_element_type=jnp.float32)
-    return layout.constrain(logits, "batch", None, "vocabulary")
+    kind = x.dtype if model.narrow_logits else jnp.float32
+    logits = jnp.einsum("bsw,wv->bsv", x, table, preferred_element_type=kind)
+    return layout.constrain(logits, "batch", None, "vocabulary").astype(jnp.float32)
 
 
 def train_step(model: Decoder, mesh: AnyMesh) -> Program:
@@ -223,6 +289,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     p.add_argument("--hidden", type=int, default=1024, help="width of the model")
     p.add_argument("--ffn", type=int, help="hidden width of the MLP; default 4 x hidden")
     p.add_argument("--heads", type=int, help="default: hidden / 128")
+    p.add_argument("--kv-heads", type=int, help="of keys and values; default: as many as heads")
     p.add_argument("--seq", type=int, default=2048, help="tokens per sequence")
     p.add_argument("--batch-per-device", type=int, default=1, help="sequences on a device")
     p.add_argument("--vocab", type=int, default=32768)
@@ -232,21 +299,32 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     form = p.add_mutually_exclusive_group()
     form.add_argument("--scan", action="store_true", help="layers are a loop (the default)")
     form.add_argument("--unroll", action="store_true", help="layers are copies")
-    p.add_argument("--remat", action="store_true", help="recompute each layer going backward")
-    p.add_argument("--query-block", type=int, default=0, help="attention by blocks of N queries")
+    again = p.add_mutually_exclusive_group()
+    again.add_argument("--remat", action="store_true", help="recompute each layer going backward")
+    again.add_argument(
+        "--offload",
+        action="store_true",
+        help="recompute, but for query, key, value and output projections: the host keeps them",
+    )
+    kind = p.add_mutually_exclusive_group()
+    kind.add_argument("--query-block", type=int, default=0, help="attention by blocks of N queries")
+    kind.add_argument("--splash", action="store_true", help="attention by JAX's splash kernel")
+    p.add_argument("--narrow-logits", action="store_true", help="bfloat16 logits, float32 loss")
     p.add_argument("--config", required=True, help="slice, such as v5e-4x4")
     p.add_argument("-o", "--output", required=True, help="where the workload is written")
     flags = p.parse_args(arguments)
     flags.ffn = flags.ffn or 4 * flags.hidden
     flags.heads = flags.heads or max(1, flags.hidden // 128)
-    sizes = ("layers", "hidden", "ffn", "heads", "seq", "batch_per_device", "vocab")
+    flags.kv_heads = flags.kv_heads or flags.heads
+    sizes = ("layers", "hidden", "ffn", "heads", "kv_heads", "seq", "batch_per_device", "vocab")
     for name in (*sizes, "data", "fsdp", "tp"):
         if getattr(flags, name) < 1:
             p.error(f"--{name.replace('_', '-')} must be positive")
     for name, over in (
         ("hidden", "heads"),
         ("hidden", "fsdp"),
-        ("heads", "tp"),
+        ("heads", "kv_heads"),
+        ("kv_heads", "tp"),
         ("ffn", "tp"),
         ("vocab", "tp"),
     ):
@@ -270,9 +348,13 @@ def main(arguments: list[str] | None = None) -> None:
         vocabulary=flags.vocab,
         sequence=flags.seq,
         batch=flags.batch_per_device * flags.data * flags.fsdp,
+        kv_heads=flags.kv_heads,
         unroll=flags.unroll,
         remat=flags.remat,
+        offload=flags.offload,
         query_block=flags.query_block,
+        splash=flags.splash,
+        narrow_logits=flags.narrow_logits,
     )
     step, inputs = train_step(model, AbstractMesh(tuple(axes.values()), tuple(axes)))
     tpusim.export(

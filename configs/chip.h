@@ -179,6 +179,7 @@ struct CompilerRules {
   // How many transfers of a kind the scheduler lets be in flight. With no gathers in flight all
   // all-gathers are synchronous that no SparseCore runs.
   int64_t permutes_in_flight = 5, gathers_in_flight = 1, copies_in_flight = 5;
+  int64_t host_copies_in_flight = 32;  // to and from the host
   // Registers per core that a window of a kernel without a product does not exceed, however
   // much of VMEM is free: of any; of one that puts data through the cross-lane units; of a
   // single operation whose larger windows do not fit sixteen times.

@@ -180,9 +180,6 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     return result;
   }
 
-  if (module.entry()->schedule().empty()) {
-    return UserError("--passes: without the pass schedule there is nothing to run");
-  }
   ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
   lowering::CollectiveLibrary collectives(costs.collectives());
   ASSIGN_OR_RETURN(result.program, lowering::Lower({&module, &memory, &costs.kernels(),

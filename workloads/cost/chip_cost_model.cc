@@ -43,14 +43,14 @@ Work WorkOfUse(const collectives::CollectiveUse& use) {
     work.share[kLinkResource + d] = ShareOf(use.links[d], work.time);
   }
   work.share[kDieResource] = ShareOf(use.die, work.time);
-  work.share[kHostResource] = ShareOf(use.host, work.time);
+  work.share[kToHostResource] = work.share[kFromHostResource] = ShareOf(use.host, work.time);
   return work;
 }
 
 // Between memories of a device, or of the host.
 Work WorkOfTransfer(const configs::ChipParams& chip, const isa::Body& transfer) {
   Work work;
-  Picoseconds hbm(0), host(0);
+  Picoseconds hbm(0), to_host(0), from_host(0);
   Bytes bytes(0);
   for (const isa::Instruction& step : transfer) {
     if (const auto* dma = std::get_if<isa::Dma>(&step.kind)) {
@@ -60,13 +60,15 @@ Work WorkOfTransfer(const configs::ChipParams& chip, const isa::Body& transfer) 
     } else if (const auto* move = std::get_if<isa::HostDma>(&step.kind)) {
       work.latency += chip.host.pcie_latency;
       hbm += TransferTime(move->bytes, timing::HbmRate(chip));
-      host += TransferTime(move->bytes, chip.host.pcie_bytes_per_second);
+      (move->to_host ? to_host : from_host) +=
+          TransferTime(move->bytes, chip.host.pcie_bytes_per_second);
       bytes += move->bytes;
     }
   }
   work.time = TimeOfTransfer(chip, transfer) - work.latency;
   work.share[kHbmResource] = ShareOf(hbm, work.time);
-  work.share[kHostResource] = ShareOf(host, work.time);
+  work.share[kToHostResource] = ShareOf(to_host, work.time);
+  work.share[kFromHostResource] = ShareOf(from_host, work.time);
   work.rate = RateOf(bytes, work.time);
   return work;
 }

@@ -53,9 +53,6 @@ absl::StatusOr<isa::Body> TransferOf(const Instruction& i, const target::Target&
     return kernels::SpaceOf(from) == kernels::SpaceOf(to) ? isa::Body{}
                                                           : MoveBody(from, to, to, target);
   }
-  if (i.opcode() == Opcode::kDynamicUpdateSlice) {
-    return MoveBody(i.operand(1)->shape(), i.shape(), i.operand(1)->shape(), target);
-  }
   if (i.opcode() == Opcode::kCopyStart) {
     const Shape& to = i.shape().IsTuple() ? i.shape().tuple[0] : i.shape();
     return MoveBody(i.operand(0)->shape(), to, to, target);

@@ -10,8 +10,8 @@
 
 namespace tpusim::cost {
 
-// What a copy-start, an async-start around a copy or slice, or a placement moves;
-// an empty body if it stays in the same memory of the device.
+// What a copy-start, an async-start around a copy, a slice or an update, a placement, or a
+// slice or an update of an array on the host moves; an empty body if it stays where it is.
 // Error (no rule): an async-start around something else.
 absl::StatusOr<isa::Body> TransferOf(const hlo::Instruction& instruction,
                                      const target::Target& target);

@@ -17,13 +17,14 @@
 
 namespace tpusim::cost {
 
-// HBM, the links of a chip by direction, the way between the devices of a chip, and
-// the way to the host and to other slices.
+// HBM, the links of a chip by direction, the way between the devices of a chip, and the ways
+// to the host and back, which are those to other slices as well.
 inline constexpr size_t kHbmResource = 0;
 inline constexpr size_t kLinkResource = 1;  // + configs::Direction
 inline constexpr size_t kDieResource = kLinkResource + configs::kDirections;
-inline constexpr size_t kHostResource = kDieResource + 1;
-inline constexpr size_t kResources = kHostResource + 1;
+inline constexpr size_t kToHostResource = kDieResource + 1;
+inline constexpr size_t kFromHostResource = kToHostResource + 1;
+inline constexpr size_t kResources = kFromHostResource + 1;
 
 using Shares = std::array<double, kResources>;  // 0 .. 1 each
 

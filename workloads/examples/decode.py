@@ -1,6 +1,7 @@
 """Serving the language model: prefill fills the KV cache, decoding adds one token at a time."""
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +24,7 @@ SLICE = "v5e-4x2"
 MESH = {"data": 2, "model": 4}
 MODEL = Model(layers=2)
 BATCH, PROMPT, ROOM = 8, 32, 64
+GENERATED = 4  # tokens of one call
 
 # Of the cache, "context" is the dimension that grows.
 TABLES: dict[str, Rules] = {
@@ -63,34 +65,64 @@ def prefill(table: str, mesh: AnyMesh) -> Program:
     )
 
 
+def advance(
+    layout: Layout, weights: Weights, cache: Cache, tokens: jax.Array, length: jax.Array
+) -> tuple[Cache, jax.Array]:
+    """One token per sequence, at position `length` of the cache, and the tokens after it."""
+    seen = jnp.arange(ROOM)[None] <= length
+
+    def layer(x: jax.Array, entry: tuple[Weights, Cache]) -> tuple[jax.Array, Cache]:
+        w, (keys, values) = entry
+        q, k, v = project(layout, w, x, length[None])
+        keys = lax.dynamic_update_slice_in_dim(keys, k, length, axis=1)
+        values = lax.dynamic_update_slice_in_dim(values, v, length, axis=1)
+        return finish(layout, w, x, attend(q, keys, values, seen)), (keys, values)
+
+    stacked = {name: weights[name] for name in STACKED}
+    x, cache = lax.scan(layer, embed(layout, weights, tokens[:, None]), (stacked, cache))
+    return cache, jnp.argmax(logits_of(layout, weights, x)[:, 0], axis=-1)
+
+
 def decode(table: str, mesh: AnyMesh) -> Program:
-    """One token per sequence, at position `length` of the cache, which is updated in place."""
+    """One step, with a cache that is updated in place."""
     layout = Layout(mesh, TABLES[table])
 
     def decode_step(
         weights: Weights, cache: Cache, tokens: jax.Array, length: jax.Array
     ) -> tuple[Cache, jax.Array]:
-        seen = jnp.arange(ROOM)[None] <= length
+        return advance(layout, weights, cache, tokens, length)
 
-        def layer(x: jax.Array, entry: tuple[Weights, Cache]) -> tuple[jax.Array, Cache]:
-            w, (keys, values) = entry
-            q, k, v = project(layout, w, x, length[None])
-            keys = lax.dynamic_update_slice_in_dim(keys, k, length, axis=1)
-            values = lax.dynamic_update_slice_in_dim(values, v, length, axis=1)
-            return finish(layout, w, x, attend(q, keys, values, seen)), (keys, values)
+    return serve(layout, decode_step)
 
-        stacked = {name: weights[name] for name in STACKED}
-        x, cache = lax.scan(layer, embed(layout, weights, tokens[:, None]), (stacked, cache))
-        return cache, jnp.argmax(logits_of(layout, weights, x)[:, 0], axis=-1)
 
+def generate(table: str, mesh: AnyMesh) -> Program:
+    """A loop of steps, each with the tokens of the one before."""
+    layout = Layout(mesh, TABLES[table])
+
+    def generate(
+        weights: Weights, cache: Cache, tokens: jax.Array, length: jax.Array
+    ) -> tuple[Cache, jax.Array]:
+        def step(carry: tuple[Cache, jax.Array], done: jax.Array) -> tuple[tuple, jax.Array]:
+            cache, tokens = advance(layout, weights, *carry, length + done)
+            tokens = tokens.astype(jnp.int32)
+            return (cache, tokens), tokens
+
+        (cache, _), made = lax.scan(step, (cache, tokens), jnp.arange(GENERATED))
+        return cache, made[-1]
+
+    return serve(layout, generate)
+
+
+def serve(layout: Layout, step: Callable[..., tuple[Cache, jax.Array]]) -> Program:
+    """The step over weights, a cache that it may overwrite, tokens and how long they are so far."""
     cache = layout.shape(CACHE, jnp.bfloat16)
     tokens = layout.shape(Array((BATCH,), ("batch",)), jnp.int32)
-    step = jax.jit(
-        decode_step,
+    jitted = jax.jit(
+        step,
         out_shardings=((cache.sharding, cache.sharding), tokens.sharding),
         donate_argnums=1,
     )
-    return step, (
+    return jitted, (
         layout.shapes(MODEL.arrays(), jnp.bfloat16),
         (cache, cache),
         tokens,
@@ -105,3 +137,6 @@ for _table in TABLES:
     example(MESH, SLICE, f"decode_{_table}_sharded", ranges=RANGES)(
         functools.partial(decode, _table)
     )
+example(MESH, SLICE, "generate_heads_sharded", ranges={**RANGES, "length": (0, ROOM - GENERATED)})(
+    functools.partial(generate, "heads")
+)

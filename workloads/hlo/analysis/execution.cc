@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
@@ -12,19 +11,13 @@ namespace tpusim::hlo {
 
 namespace {
 
-// Which part of an array on the host is meant: whoever moves it moves that part.
-bool IsHostView(const Instruction& i) {
+// Which part of an array on the host is meant, and what becomes of it there.
+bool StaysOnHost(const Instruction& i) {
   switch (i.opcode()) {
-    case Opcode::kFusion: {
-      const std::vector<Instruction*> members = i.called()[0]->instructions();
-      return std::all_of(members.begin(), members.end(), [](const Instruction* m) {
-        return m->opcode() == Opcode::kParameter || m->opcode() == Opcode::kConstant ||
-               m->opcode() == Opcode::kBitcast || IsHostView(*m);
-      });
-    }
     case Opcode::kSlice:
     case Opcode::kDynamicSlice:
-      return true;
+    case Opcode::kDynamicUpdateSlice:
+      return OnHost(i.shape());
     default:
       return false;
   }
@@ -33,11 +26,9 @@ bool IsHostView(const Instruction& i) {
 }  // namespace
 
 absl::StatusOr<Execution> ExecutionOf(const Instruction& i) {
-  if (OnHost(i.shape())) {
-    if (IsHostView(i)) return Execution::kNothing;
-    if (i.opcode() == Opcode::kDynamicUpdateSlice) return Execution::kTransfer;
-  }
   const Opcode opcode = i.opcode();
+  if (!IsAsyncStart(opcode) && HostTransferOf(i)) return Execution::kTransfer;
+  if (StaysOnHost(i)) return Execution::kNothing;
   if (IsFree(opcode)) return Execution::kNothing;
   if (RunsOnScalarCore(opcode)) return Execution::kScalar;
   if (opcode == Opcode::kWhile) return Execution::kLoop;

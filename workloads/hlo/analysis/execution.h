@@ -15,7 +15,7 @@ enum class Execution {
   kStart,       // asynchronous pair around a collective
   kCopyStart,   // ... around a copy between memories
   kDone,        // of either
-  kTransfer,    // a value placed in another memory, waited for
+  kTransfer,    // a value or a part of one moved to another memory, waited for
   kLoop,
   kBranch,  // conditional
   kCall,

@@ -251,7 +251,7 @@ std::optional<LoopCounter> CounterWithStart(const Instruction& loop) {
   if (!counter.has_value() || counter->step == 0) return std::nullopt;
   const auto start = StartOf(loop, counter->index);
   if (!start.has_value()) return std::nullopt;
-  return LoopCounter{counter->index, *start};
+  return LoopCounter{counter->index, *start, counter->step};
 }
 
 }  // namespace tpusim::hlo

@@ -192,7 +192,7 @@ const Instruction& WrappedBy(const Instruction& start) {
 std::optional<Placement> PlacementOf(const Instruction& i) {
   if (i.opcode() != Opcode::kCustomCall) return std::nullopt;
   const std::string& target = i.attrs().custom_call_target();
-  if (target == "MoveToHost") return Placement::kToHost;
+  if (target == kMoveToHost) return Placement::kToHost;
   if (target == "MoveToDevice") return Placement::kToDevice;
   if (target != "annotate_device_placement") return std::nullopt;
   const std::string where = FrontendAttribute(i, "_xla_buffer_placement").value_or("device");

@@ -122,6 +122,7 @@ const Instruction& WrappedBy(const Instruction& start);
 // Target of the call that stands for memory with arbitrary content.
 inline constexpr std::string_view kAllocateBuffer = "AllocateBuffer";
 // Calls that move a value between the memories of device and host.
+inline constexpr std::string_view kMoveToHost = "MoveToHost";
 enum class Placement { kToHost, kToDevice };
 // nullopt: not a custom call that places a value.
 std::optional<Placement> PlacementOf(const Instruction& instruction);

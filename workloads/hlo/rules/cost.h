@@ -41,6 +41,7 @@ std::optional<int64_t> TripCount(const Instruction& while_instruction);
 struct LoopCounter {
   int64_t index = 0;
   int64_t start = 0;
+  int64_t step = 0;  // what an iteration adds
 };
 std::optional<LoopCounter> CounterWithStart(const Instruction& while_instruction);
 

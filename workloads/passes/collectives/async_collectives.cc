@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/transforms/split_async.h"
 
 namespace tpusim::passes {
 namespace {
@@ -59,44 +61,18 @@ AsyncForm AsyncFormOf(const Instruction& i, const target::Target& target,
 // "all-reduce" to "all-reduces".
 std::string Plural(std::string_view kind) { return std::string(kind) + "s"; }
 
-// `start` and `done` take the place of what was synchronous.
-void Replace(Instruction* i, Instruction* start, Instruction* done) {
-  i->MoveControlTo(start, done);
-  *done->mutable_attrs().mutable_metadata() = i->attrs().metadata();
-  i->ReplaceAllUsesWith(done);
-  done->parent()->Remove(i);
-}
-
 // The start owns the source, the destination and, of permutes, two flags.
 void Split(Instruction* i, Opcode start_opcode, Opcode done_opcode, hlo::Shape shape) {
   Computation* computation = i->parent();
   Instruction* start =
       computation->Add(start_opcode, std::move(shape), {i->operand(0)}, i->name() + "-start");
   start->mutable_attrs() = i->attrs();  // who sends to whom, over which axes
-  Replace(i, start, computation->Add(done_opcode, i->shape(), {start}, i->name() + "-done"));
+  hlo::ReplaceWithPair(i, start, computation->Add(done_opcode, i->shape(), {start}, i->name() + "-done"));
 }
 
 void OffLoad(Instruction* i) {
-  Computation* computation = i->parent();
-  Computation* inner = computation->parent()->AddComputation("async_" + i->name());
-  std::vector<Instruction*> parameters;
-  std::vector<hlo::Shape> shapes;
-  for (const Instruction* operand : i->operands()) {
-    const auto number = static_cast<int64_t>(parameters.size());
-    parameters.push_back(
-        inner->AddParameter(number, operand->shape(), "param_" + std::to_string(number)));
-    shapes.push_back(operand->shape());
-  }
-  Instruction* wrapped = inner->Add(i->opcode(), i->shape(), parameters, i->name(), i);
-  wrapped->set_called(i->called());
-  inner->set_root(wrapped);
-  Instruction* start = computation->Add(
-      Opcode::kAsyncStart, hlo::MakeTupleShape({hlo::MakeTupleShape(shapes), i->shape(), Flag()}),
-      i->operands(), i->name() + "-start");
-  start->set_called({inner});
-  start->mutable_attrs().set_async_execution_thread(std::string(hlo::kSparseCoreThread));
-  *start->mutable_attrs().mutable_metadata() = i->attrs().metadata();
-  Replace(i, start, computation->Add(Opcode::kAsyncDone, i->shape(), {start}, i->name() + "-done"));
+  hlo::WrapInAsync(i)->mutable_attrs().set_async_execution_thread(
+      std::string(hlo::kSparseCoreThread));
 }
 
 }  // namespace

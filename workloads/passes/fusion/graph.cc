@@ -10,7 +10,19 @@ namespace tpusim::passes::fusion {
 using hlo::Instruction;
 using hlo::Opcode;
 
+namespace {
+
+// What is in host memory is moved by itself; no kernel reads or writes it.
+bool TouchesHost(const Instruction& i) {
+  return hlo::OnHost(i.shape()) || std::ranges::any_of(i.operands(), [](const Instruction* o) {
+           return hlo::OnHost(o->shape());
+         });
+}
+
+}  // namespace
+
 Part PartOf(const Instruction& i) {
+  if (TouchesHost(i)) return Part::kNone;
   if (i.opcode() == Opcode::kReduce) return Part::kReduce;  // also of several arrays
   if (!i.shape().IsArray()) return Part::kNone;
   if (i.opcode() == Opcode::kDot || i.opcode() == Opcode::kConvolution) return Part::kProduct;

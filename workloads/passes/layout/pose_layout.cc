@@ -24,7 +24,8 @@ namespace {
 bool TakesAnyLayout(const Instruction& call) {
   return call.opcode() == Opcode::kCustomCall &&
          (PlacementOf(call).has_value() || kernels::IsTopKCall(call) ||
-          kernels::IsPartialReduceCall(call));
+          kernels::IsPartialReduceCall(call) ||
+          call.attrs().custom_call_target() == hlo::kAllocateBuffer);
 }
 
 // Computed inside of its users' kernels, or of its operand's.

@@ -9,6 +9,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/memory/host_stacks.h"
 
 namespace tpusim::passes {
 namespace {
@@ -53,17 +54,53 @@ bool GiveToParameter(Computation* callee, size_t number, const Shape& from) {
   return number < parameters.size() && TakeSpaces(parameters[number], from);
 }
 
+// Whether a slice of an array on the host only names a part of it: what uses it wants it on
+// the host, or slices it again and moves less. Else the slice is what moves.
+bool IsView(const Instruction& slice) {
+  bool sliced = true;
+  std::vector<const Instruction*> work = {&slice};
+  while (!work.empty()) {
+    const Instruction* i = work.back();
+    work.pop_back();
+    for (const Instruction* user : i->users()) {
+      switch (user->opcode()) {
+        case Opcode::kReshape:
+        case Opcode::kBitcast:
+          work.push_back(user);
+          break;
+        case Opcode::kSlice:
+        case Opcode::kDynamicSlice:
+          if (user->operand(0) != i) sliced = false;
+          break;
+        case Opcode::kDynamicUpdateSlice:
+          if (hlo::OnHost(user->operand(0)->shape())) return true;
+          sliced = false;
+          break;
+        default:
+          if (hlo::PlacementOf(*user) == hlo::Placement::kToHost) return true;
+          sliced = false;
+          break;
+      }
+    }
+  }
+  return sliced && !slice.users().empty();
+}
+
 bool Visit(Instruction* i) {
   if (const auto placement = hlo::PlacementOf(*i)) {
     return SetSpace(i, *placement == hlo::Placement::kToHost ? hlo::kHostSpace : hlo::kHbmSpace);
   }
   bool changed = false;
   switch (i->opcode()) {
-    case Opcode::kReshape:
     case Opcode::kSlice:
     case Opcode::kDynamicSlice:
+      if (hlo::OnHost(i->operand(0)->shape())) {
+        changed = SetSpace(i, IsView(*i) ? hlo::kHostSpace : hlo::kHbmSpace);
+      }
+      break;
+    case Opcode::kReshape:
     case Opcode::kDynamicUpdateSlice:
-      // A part of what lives on the host is there too; elsewhere it is made anew.
+      // What names or updates an array on the host is there too; elsewhere it is made anew.
       if (hlo::OnHost(i->operand(0)->shape()) || hlo::OnHost(i->shape())) {
         changed = TakeSpaces(i, i->operand(0)->shape());
       }
@@ -109,6 +146,12 @@ bool Visit(Instruction* i) {
   return changed;
 }
 
+// Whether a placement has its value where it is to be.
+bool MovesNothing(const Instruction& i) {
+  return hlo::PlacementOf(i) &&
+         hlo::OnHost(i.shape()) == hlo::OnHost(i.operand(0)->shape());
+}
+
 }  // namespace
 
 absl::Status SetArgumentMemories(hlo::Module& module,
@@ -125,10 +168,19 @@ absl::Status SetArgumentMemories(hlo::Module& module,
 }
 
 absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext&) {
-  bool changed = false;
+  bool changed = PlaceStacksOnHost(module);
+  const std::vector<Computation*> computations = ControlComputations(module);
   // Callers before callees, operands before users.
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : computations) {
     for (Instruction* i : computation->PostOrder()) changed = Visit(i) || changed;
+  }
+  for (Computation* computation : computations) {
+    for (Instruction* i : computation->PostOrder()) {
+      if (!MovesNothing(*i)) continue;
+      i->ReplaceAllUsesWith(i->operand(0));
+      computation->Remove(i);
+      changed = true;
+    }
   }
   return changed;
 }

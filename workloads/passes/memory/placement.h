@@ -5,7 +5,10 @@
 // gets the memory space of where it goes, and everything that only names it
 // (tuples, loop carries, barriers) the same, so that whoever needs to know reads
 // the layout: a value in hlo::kHostSpace takes no HBM, and a placement whose
-// operand and result differ is a transfer.
+// operand and result differ is a transfer; others go.
+//
+// So is a slice of an array on the host that is wanted on the device, and an update of such
+// an array with a value from the device (host_stacks.h): only the part goes over the link.
 #ifndef TPUSIM_WORKLOADS_PASSES_PLACEMENT_H_
 #define TPUSIM_WORKLOADS_PASSES_PLACEMENT_H_
 

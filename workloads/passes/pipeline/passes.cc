@@ -11,7 +11,9 @@
 #include "workloads/passes/fusion/fuse.h"
 #include "workloads/passes/layout/layout.h"
 #include "workloads/passes/loops/hoist_invariants.h"
+#include "workloads/passes/loops/pipeline_host_copies.h"
 #include "workloads/passes/loops/sink_initializers.h"
+#include "workloads/passes/memory/async_host_copies.h"
 #include "workloads/passes/memory/copies.h"
 #include "workloads/passes/memory/memory_space_assignment.h"
 #include "workloads/passes/memory/placement.h"
@@ -77,6 +79,11 @@ std::vector<Pass> Table() {
        Phase::kOptimize,
        {},
        Plain<HoistInvariants>},
+      {"pipeline-host-copies",
+       "Moves what loops read of the host an iteration early, what they write there one late",
+       Phase::kOptimize,
+       {},
+       Plain<PipelineHostCopies>},
       {"reassociate-all-reduces",
        "Adds up before an all-reduce what was added up after several",
        Phase::kOptimize,
@@ -114,6 +121,11 @@ std::vector<Pass> Table() {
        {Switch("permutes", "collective-permutes"), Switch("all-gathers", "all-gathers"),
         Switch("offload", "what the chip's SparseCores run")},
        AsyncCollectives},
+      {"async-host-copies",
+       "Cuts transfers to and from host memory into start and done",
+       Phase::kOptimize,
+       {},
+       Plain<MakeHostCopiesAsync>},
       {"schedule",
        "Orders the instructions so that transfers hide under compute",
        Phase::kSchedule,
@@ -140,9 +152,9 @@ std::vector<Pass> Table() {
 }  // namespace
 
 const std::string_view kDefaultPipeline =
-    "memory-spaces,simplify,hoist-invariants,reassociate-all-reduces,layout,combine-all-reduces,"
-    "sink-initializers,fusion,copies,async-collectives,schedule,demote-async,"
-    "rematerialize,memory-space-assignment";
+    "memory-spaces,simplify,hoist-invariants,pipeline-host-copies,reassociate-all-reduces,layout,"
+    "combine-all-reduces,sink-initializers,fusion,copies,async-collectives,async-host-copies,"
+    "schedule,demote-async,rematerialize,memory-space-assignment";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
@@ -18,13 +19,15 @@ TransferLimits LimitsOf(const target::Target& target) {
   limits[kGather] = std::max(1, static_cast<int>(chip.compiler.gathers_in_flight));
   limits[kOffLoaded] = std::max(1, static_cast<int>(chip.sparse_core.count / chip.devices));
   limits[kCopy] = static_cast<int>(chip.compiler.copies_in_flight);
+  limits[kHostCopy] = static_cast<int>(chip.compiler.host_copies_in_flight);
   return limits;
 }
 
 TransferKind KindOf(const Instruction& start) {
   if (hlo::IsOffLoaded(start)) return kOffLoaded;
   if (start.opcode() == Opcode::kCollectivePermuteStart) return kPermute;
-  return hlo::IsCollective(start.opcode()) ? kGather : kCopy;
+  if (hlo::IsCollective(start.opcode())) return kGather;
+  return hlo::HostTransferOf(start) ? kHostCopy : kCopy;
 }
 
 Instruction& StartOf(const Instruction& done) {

@@ -1,5 +1,7 @@
 #include "workloads/passes/simplify/simplify.h"
 
+#include <algorithm>
+
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/passes/loops/loop_carries.h"
@@ -19,7 +21,16 @@ constexpr Rule kRules[] = {FoldConstants, SimplifyArithmetic, SimplifyIndexing, 
 // Every round takes what the one before left over: three or four find all there is.
 constexpr int kMaxRounds = 16;
 
+// Rules do not ask in which memory a value is: an instruction that moves one between
+// memories is not what it is by its opcode.
+bool MovesBetweenMemories(const Instruction& i) {
+  return std::ranges::any_of(i.operands(), [&](const Instruction* operand) {
+    return hlo::OnHost(operand->shape()) != hlo::OnHost(i.shape());
+  });
+}
+
 Instruction* Rewrite(Instruction* i) {
+  if (MovesBetweenMemories(*i)) return nullptr;
   for (const Rule rule : kRules) {
     if (Instruction* with = rule(i)) return with;
   }
