@@ -379,11 +379,15 @@ class Round {
 
 }  // namespace
 
+Bytes RematerializationLimit(const target::Target& target, int64_t percent) {
+  return Bytes(target.Usable(hlo::kHbmSpace).value() * percent / 100);
+}
+
 absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& context,
                                    int64_t percent) {
   TPUSIM_CHECK(context.cost != nullptr, "rematerialization without costs");
   if (module.entry()->schedule().empty()) return false;
-  const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
+  const Bytes limit = RematerializationLimit(context.target, percent);
   // What fits however it is placed needs no closer look.
   if (PlanBuffers(module, context.target, /*heap_effort=*/0).PeakOf(hlo::kHbmSpace) <= limit) {
     return false;

@@ -21,6 +21,12 @@
 
 namespace tpusim::passes {
 
+// As much of the usable HBM as the TPU compiler's scheduler and its rematerialization allow
+// to be live by default (xla_tpu_scheduler_percent_shared_memory_limit,
+// xla_jf_rematerialization_percent_shared_memory_limit).
+inline constexpr int64_t kMostLivePercent = 95;
+Bytes RematerializationLimit(const target::Target& target, int64_t percent = kMostLivePercent);
+
 // The module must be scheduled and stays so; the context must have costs. `percent` of the
 // usable HBM may be live. Does nothing to programs that fit.
 absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& context,

@@ -53,8 +53,6 @@ absl::StatusOr<bool> Fusion(hlo::Module& module, const PassContext& context,
   return Fuse(module, context, {On(options, "producers"), On(options, "results")});
 }
 
-// As much as the TPU compiler's option xla_jf_rematerialization_percent_shared_memory_limit
-// says by default.
 absl::StatusOr<bool> RematerializeOver(hlo::Module& module, const PassContext& context,
                                        const OptionValues& options) {
   const std::string& text = options.find("percent")->second;

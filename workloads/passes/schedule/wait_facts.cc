@@ -10,9 +10,11 @@
 
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/execution.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/schedule/graph.h"
+#include "workloads/passes/schedule/schedule.h"
 
 namespace tpusim::passes {
 namespace {
@@ -133,7 +135,9 @@ class Facts {
     const End first = StartOfWindow(start), last = EndOfWindow(done);
     if ((!first.tight && !first.limited) || (!last.tight && !last.limited)) {
       const End& loose = !first.tight && !first.limited ? first : last;
-      return {WaitReason::kSchedule,
+      const bool for_memory =
+          hlo::FrontendAttribute(*order_[start], std::string(kOrderedFor)).has_value();
+      return {for_memory ? WaitReason::kMemory : WaitReason::kSchedule,
               fmt::format("{} does not depend on it, but is {}", loose.by->name(),
                           &loose == &first ? "before its start" : "after its done")};
     }
