@@ -36,15 +36,13 @@ def reference(name: str) -> tuple[oracle.PerDevice, oracle.PerDevice]:
     return values
 
 
-def check(
-    name: str, stage: str, binary: str, directory: pathlib.Path, flags: tuple[str, ...] = ()
-) -> None:
+def check(name: str, stage: str, binary: str, directory: pathlib.Path) -> None:
     """Asserts that the example, compiled up to a stage, computes what the JAX function does."""
     example = EXAMPLES[name]
     output = directory / f"{stage}.pb"
     command = [binary, "compile", "--config", example.config, str(EXPORTS / f"{name}.pb")]
     done = subprocess.run(
-        [*command, *flags, "--emit", stage, "-o", str(output)],
+        [*command, "--emit", stage, "-o", str(output)],
         capture_output=True,
         text=True,
         check=False,

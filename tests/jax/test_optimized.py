@@ -28,22 +28,6 @@ def test_optimized_equals_jax(name: str, binary: str, tmp_path: pathlib.Path):
     compiled_examples.check(name, "executable", binary, tmp_path)
 
 
-# In next to no memory; only what does run has to fit.
-NO_MEMORY = ("--set", "chip.hbm.reserved_bytes=0", "--set", "chip.hbm.bytes=4096")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("language_model_train_data_parallel", "language_model_train_fully_sharded"),
-        *("residual_mlp_train_loop_fully_sharded", "residual_mlp_train_scan_tensor_parallel"),
-        *("transformer_block_auto", "cross_entropy_one_hot", "prefill_heads_sharded"),
-    ],
-)
-def test_rematerialized_equals_jax(name: str, binary: str, tmp_path: pathlib.Path):
-    compiled_examples.check(name, "executable", binary, tmp_path, NO_MEMORY)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_program(seed: int, binary: str, tmp_path: pathlib.Path):
     verify(seed, binary, tmp_path)
