@@ -95,7 +95,7 @@ bool SpacePlanner::Prefetch(const SpaceValue& value, size_t earliest, SpacePlan&
   const Picoseconds copy = TimeOfCopy(value.bytes, /*to_hbm=*/false);
   for (const int64_t overlap : kOverlaps) {
     const std::optional<size_t> from =
-        timeline.StartOfCopy(earliest, use.at, copy * overlap, copy * kLongestOverlap);
+        timeline.StartOfCopy(earliest, use.at, copy, copy * overlap, copy * kLongestOverlap);
     if (!from) continue;
     const size_t served = Served(value, *from, next);
     if (served == 0) continue;

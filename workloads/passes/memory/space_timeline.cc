@@ -115,15 +115,22 @@ void SpaceTimeline::Occupy(size_t first, size_t last, Bytes bytes) {
   }
 }
 
-std::optional<size_t> SpaceTimeline::StartOfCopy(size_t earliest, size_t use, Picoseconds length,
-                                                 Picoseconds longest) const {
+std::optional<size_t> SpaceTimeline::StartOfCopy(size_t earliest, size_t use, Picoseconds least,
+                                                 Picoseconds length, Picoseconds longest) const {
   Picoseconds left = length, passed(0);
   for (size_t p = use; p > earliest && passed < longest;) {
     --p;
     if (hlo::IsControlFlow(order_[p]->opcode())) break;
-    if (spare_[p] >= left) return p;
-    left -= spare_[p];
-    passed += time_[p];
+    if (spare_[p] < left) {
+      left -= spare_[p];
+      passed += time_[p];
+      continue;
+    }
+    // Not beside what is bound by HBM, which it would only delay, if that can be helped.
+    Picoseconds more = SpareTime(p, use - 1, length * 2);
+    while (p + 1 < use && more - spare_[p] >= least && spare_[p] * 2 < time_[p])
+      more -= spare_[p++];
+    return p;
   }
   return std::nullopt;
 }

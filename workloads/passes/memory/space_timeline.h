@@ -59,9 +59,10 @@ class SpaceTimeline {
 
   // The last position at or behind `earliest` from which copies of `length` are over
   // before `use`, as far as HBM is free beside what runs in between, which takes at most
-  // `longest`; no loop, branch or call is passed.
-  std::optional<size_t> StartOfCopy(size_t earliest, size_t use, Picoseconds length,
-                                    Picoseconds longest) const;
+  // `longest`; no loop, branch or call is passed. Beside what is bound by HBM only if those
+  // of `least` would not be over otherwise.
+  std::optional<size_t> StartOfCopy(size_t earliest, size_t use, Picoseconds least,
+                                    Picoseconds length, Picoseconds longest) const;
   // The first position behind `start` at which such a copy is over; at most `limit`.
   size_t EndOfCopy(size_t start, size_t limit, Picoseconds length) const;
   // What HBM is free for from `first` to `last`, at most `enough`.
