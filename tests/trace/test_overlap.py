@@ -38,17 +38,17 @@ OVERLAPS = (
                                     'collective-permute') as communicates
       from core
       where category not like '%-start' and category not like '%-done'
-        and category not in ('while', 'conditional', 'call')),
+        and category not in ('while', 'conditional', 'call', 'wait for host')),
     transfer as (
       select s.category, s.ts, s.ts + s.dur as ends,
-             s.category like 'dynamic-%' or s.category = 'copy' as to_host
+             s.category like 'copy % host' as of_host
       from slice s join track_path p on s.track_id = p.id join device d
       where s.category is not null
         and (p.path like replace(d.name, 'TensorCore', 'Collectives%')
              or p.path like replace(d.name, 'TensorCore', 'SparseCore%')))
   select t.category, count(*), sum(t.ends - t.ts), sum((
     select ifnull(sum(min(c.ends, t.ends) - max(c.ts, t.ts)), 0)
-    from compute c where c.ts < t.ends and c.ends > t.ts and (to_host or not communicates)))
+    from compute c where c.ts < t.ends and c.ends > t.ts and (of_host or not communicates)))
   from transfer t group by t.category"""
 )
 
@@ -103,7 +103,7 @@ CASES = [
     # On the SparseCores of v7x: all but the sums of the layers that the backward pass ends with.
     ("data_parallel_layers_large", ("all-reduce",), 0.45),
     # The last slot goes out and comes back between the passes.
-    ("activations_on_host_large", ("dynamic-slice", "dynamic-update-slice"), 0.75),
+    ("activations_on_host_large", ("copy to host", "copy from host"), 0.75),
     # Chunks go round while the product of another one is computed; in bfloat16 that is too short.
     ("collective_matmul_int32", ("collective-permute",), 0.99),
     # Unrolled, the first product adds up all others and comes last: one chunk has nothing beside it.
