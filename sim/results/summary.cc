@@ -64,9 +64,9 @@ Lines Head(const Report& r) {
                         fmt::format("{} exposed ({}), {} hidden under compute", TimeText(r.exposed),
                                     PercentText(Share(r.exposed, r)), TimeText(r.hidden))));
   if (const HostCopies host = HostCopiesOf(r); host.copies > Picoseconds(0)) {
-    lines.push_back(Field(
-        "host memory", fmt::format("{} exposed ({}) of {} of copies", TimeText(host.exposed),
-                                   PercentText(Share(host.exposed, r)), TimeText(host.copies))));
+    lines.push_back(Field("host memory",
+                          fmt::format("{} exposed ({}) of {} of copies", TimeText(host.exposed),
+                                      PercentText(Share(host.exposed, r)), TimeText(host.copies))));
   }
   const double used = r.usable_hbm.value() == 0 ? 0 : Ratio(r.peak_hbm, r.usable_hbm);
   std::string memory = fmt::format("peak {} of {} usable HBM ({})", BytesText(r.peak_hbm),

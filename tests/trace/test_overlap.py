@@ -16,7 +16,7 @@ import subprocess
 import pytest
 import trace_reader
 
-# Of what is saved; the largest difference, 18 %, is that of the SparseCores' sums, which take longer
+# Of what is saved; the largest difference, 18 %, is that of the SparseCores' sums: they take longer
 # beside compute than alone.
 TOLERANCE = 0.2
 
@@ -106,7 +106,7 @@ CASES = [
     ("activations_on_host_large", ("copy to host", "copy from host"), 0.75),
     # Chunks go round while the product of another one is computed; in bfloat16 that is too short.
     ("collective_matmul_int32", ("collective-permute",), 0.99),
-    # Unrolled, the first product adds up all others and comes last: one chunk has nothing beside it.
+    # Unrolled, the first product adds up all others and comes last: a chunk has nothing beside it.
     ("collective_matmul_unrolled_int32", ("collective-permute",), 0.6),
     ("collective_matmul_bf16", ("collective-permute",), 0.5),
 ]
