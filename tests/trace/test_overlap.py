@@ -9,7 +9,6 @@ compute a transfer takes longer than alone, so more of it is hidden than is save
 
 import dataclasses
 import json
-import os
 import pathlib
 import subprocess
 
@@ -84,11 +83,6 @@ def simulate(binary: str, folder: pathlib.Path, name: str, *options: str) -> Ste
     (rows,) = trace_reader.query(trace, OVERLAPS)
     flights = {kind: Flight(*numbers) for kind, *numbers in rows}
     return Step(json.loads(report.read_text())["step_time_ns"], flights)
-
-
-@pytest.fixture
-def binary() -> str:
-    return os.environ.get("TPUSIM_BINARY", str(ROOT / "build" / "tpusim"))
 
 
 # How much of the transfers of these kinds must be hidden: what stays exposed is the first transfer

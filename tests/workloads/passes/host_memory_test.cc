@@ -23,6 +23,7 @@ std::string SavedByScan(const std::string& saved, const std::string& slot = "i")
 forward {
   carry = (s32[], f32[8,128], f32[4,8,128]) parameter(0)
   i = s32[] get-tuple-element(carry), index=0
+  zero = s32[] constant(0)
   one = s32[] constant(1)
   two = s32[] constant(2)
   next = s32[] add(i, one)
@@ -32,7 +33,6 @@ forward {
   y = f32[8,128] tanh(x)
   there = f32[8,128] custom-call(x), custom_call_target="annotate_device_placement", custom_call_has_side_effect=true, frontend_attributes={_xla_buffer_placement="pinned_host"}
   row = f32[1,8,128] reshape(there)
-  zero = s32[] constant(0)
   update = f32[4,8,128] dynamic-update-slice(stack, row, )" +
          slot + R"(, zero, zero)
   ROOT r = (s32[], f32[8,128], f32[4,8,128]) tuple(next, y, update)
