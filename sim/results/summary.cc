@@ -26,16 +26,18 @@ double Share(Picoseconds t, const Report& r) {
   return r.step_time.value() == 0 ? 0 : Ratio(t, r.step_time);
 }
 
-// Copies to and from the memory of the host: how long they took, and how long the main stream
-// executed or waited for them.
+// Copies to and from the memory of the host: their bytes, and how long the main stream executed
+// or waited for them.
 struct HostCopies {
-  Picoseconds copies{0}, exposed{0};
+  Bytes bytes{0};
+  Picoseconds exposed{0};
 };
 
 HostCopies HostCopiesOf(const Report& r) {
   HostCopies host;
   for (const OpReport& o : r.ops) {
-    if (o.category.ends_with(" host") && !o.category.starts_with("wait")) host.copies += o.total;
+    // Every byte passes HBM once.
+    if (o.category.ends_with(" host")) host.bytes += o.hbm_bytes;
     if (o.engine == "host") host.exposed += o.total;
   }
   return host;
@@ -63,10 +65,10 @@ Lines Head(const Report& r) {
   lines.push_back(Field("communication",
                         fmt::format("{} exposed ({}), {} hidden under compute", TimeText(r.exposed),
                                     PercentText(Share(r.exposed, r)), TimeText(r.hidden))));
-  if (const HostCopies host = HostCopiesOf(r); host.copies > Picoseconds(0)) {
+  if (const HostCopies host = HostCopiesOf(r); host.bytes > Bytes(0)) {
     lines.push_back(Field("host memory",
-                          fmt::format("{} exposed ({}) of {} of copies", TimeText(host.exposed),
-                                      PercentText(Share(host.exposed, r)), TimeText(host.copies))));
+                          fmt::format("{} exposed ({}), {} copied", TimeText(host.exposed),
+                                      PercentText(Share(host.exposed, r)), BytesText(host.bytes))));
   }
   const double used = r.usable_hbm.value() == 0 ? 0 : Ratio(r.peak_hbm, r.usable_hbm);
   std::string memory = fmt::format("peak {} of {} usable HBM ({})", BytesText(r.peak_hbm),
