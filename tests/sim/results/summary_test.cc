@@ -61,7 +61,8 @@ TEST(SummaryTest, HostMemory) {
   wait.engine = "host";
   wait.total = Microseconds(4);
   r.ops.insert(r.ops.end(), {copy, wait});
-  EXPECT_THAT(Summarize(r), HasSubstr("\nhost memory    4.000 us exposed (4.0%), 2.000 GB copied\n"));
+  EXPECT_THAT(Summarize(r),
+              HasSubstr("\nhost memory    4.000 us exposed (4.0%), 2.000 GB copied\n"));
 }
 
 TEST(SummaryTest, StaysOnOneScreenWhateverTheProgram) {
