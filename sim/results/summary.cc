@@ -26,6 +26,23 @@ double Share(Picoseconds t, const Report& r) {
   return r.step_time.value() == 0 ? 0 : Ratio(t, r.step_time);
 }
 
+// Copies to and from the memory of the host: their bytes, and how long the main stream executed
+// or waited for them.
+struct HostCopies {
+  Bytes bytes{0};
+  Picoseconds exposed{0};
+};
+
+HostCopies HostCopiesOf(const Report& r) {
+  HostCopies host;
+  for (const OpReport& o : r.ops) {
+    // Every byte passes HBM once.
+    if (o.category.ends_with(" host")) host.bytes += o.hbm_bytes;
+    if (o.engine == "host") host.exposed += o.total;
+  }
+  return host;
+}
+
 Lines Head(const Report& r) {
   Lines lines;
   lines.push_back(Field(
@@ -48,6 +65,11 @@ Lines Head(const Report& r) {
   lines.push_back(Field("communication",
                         fmt::format("{} exposed ({}), {} hidden under compute", TimeText(r.exposed),
                                     PercentText(Share(r.exposed, r)), TimeText(r.hidden))));
+  if (const HostCopies host = HostCopiesOf(r); host.bytes > Bytes(0)) {
+    lines.push_back(Field("host memory",
+                          fmt::format("{} exposed ({}), {} copied", TimeText(host.exposed),
+                                      PercentText(Share(host.exposed, r)), BytesText(host.bytes))));
+  }
   const double used = r.usable_hbm.value() == 0 ? 0 : Ratio(r.peak_hbm, r.usable_hbm);
   std::string memory = fmt::format("peak {} of {} usable HBM ({})", BytesText(r.peak_hbm),
                                    BytesText(r.usable_hbm), PercentText(used));
@@ -132,8 +154,8 @@ Lines Notes(const Report& r, size_t room) {
 }  // namespace
 
 std::string Summarize(const Report& r) {
-  // Eight lines of head and two blank ones leave 14; tables take what they
-  // need up to their share, notes what is left (three at least).
+  // Eight or nine lines of head and two blank ones leave 13; tables take what they
+  // need up to their share, notes what is left (two at least).
   constexpr size_t kOps = 5, kCollectives = 4;
   Lines lines = Head(r);
   const Lines ops = OpTable(r, r.collectives.empty() ? kOps + kCollectives : kOps);

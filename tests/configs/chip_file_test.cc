@@ -88,6 +88,7 @@ TEST(ChipFileTest, TheCompilerOfAChipIsData) {
   ASSERT_TRUE(v4.ok()) << Message(v4.status());
   EXPECT_EQ(v4->chip.compiler.like, "v5p");
   EXPECT_EQ(v4->chip.compiler.permutes_in_flight, 5);
+  EXPECT_EQ(v4->chip.compiler.host_copies_in_flight, 32);
   const auto own = ParseChip(
       R"({"base": "v5e", "name": "own", "compiler": {"like": "", "gathers_in_flight": 3}})",
       "my.json", "");

@@ -1,13 +1,25 @@
 #include "workloads/lowering/category.h"
 
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/schedule/graph.h"
 
 namespace tpusim::lowering {
 
 using hlo::Instruction;
 using hlo::Opcode;
 
+std::string CategoryOf(hlo::HostTransfer transfer) {
+  return transfer == hlo::HostTransfer::kToHost ? "copy to host" : "copy from host";
+}
+
 std::string CategoryOf(const Instruction& i) {
+  if (hlo::IsAsyncDone(i.opcode()) && hlo::HostTransferOf(passes::StartOf(i))) {
+    return "wait for host";
+  }
+  if (const auto transfer = hlo::HostTransferOf(i); transfer && !hlo::IsAsyncStart(i.opcode())) {
+    return CategoryOf(*transfer);
+  }
   switch (i.opcode()) {
     case Opcode::kDot:
     case Opcode::kRaggedDot:

@@ -4,12 +4,15 @@
 
 #include <string>
 
+#include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::lowering {
 
-// XProf's hlo_category.
+// XProf's hlo_category; of the host's memory: copies that the main stream executes, and waits.
 std::string CategoryOf(const hlo::Instruction& instruction);
+// Of a copy beside the main stream.
+std::string CategoryOf(hlo::HostTransfer transfer);
 
 }  // namespace tpusim::lowering
 

@@ -15,6 +15,7 @@
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/execution.h"
+#include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
@@ -251,6 +252,7 @@ class Lowering {
     if (at != std::string::npos) info.name.erase(at, suffix.size());
     info.category = std::string(hlo::OpcodeName(hlo::WrappedBy(i).opcode()));
     if (info.category.ends_with(suffix)) info.category.erase(info.category.size() - suffix.size());
+    if (const auto transfer = hlo::HostTransferOf(i)) info.category = CategoryOf(*transfer);
     info.is_async = true;
   }
 

@@ -48,6 +48,23 @@ assumed        loop while.2 runs 2 times
 )");
 }
 
+// 2 GB go out beside the main stream, which waits 4 of the 100 us for them.
+TEST(SummaryTest, HostMemory) {
+  Report r = SampleReport();
+  OpReport copy;
+  copy.category = "copy to host";
+  copy.engine = "dma";
+  copy.total = Microseconds(30);
+  copy.hbm_bytes = Bytes(2'000'000'000);
+  OpReport wait;
+  wait.category = "wait for host";
+  wait.engine = "host";
+  wait.total = Microseconds(4);
+  r.ops.insert(r.ops.end(), {copy, wait});
+  EXPECT_THAT(Summarize(r),
+              HasSubstr("\nhost memory    4.000 us exposed (4.0%), 2.000 GB copied\n"));
+}
+
 TEST(SummaryTest, StaysOnOneScreenWhateverTheProgram) {
   Report r = SampleReport();
   r.workload = std::string(200, 'w');

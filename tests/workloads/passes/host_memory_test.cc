@@ -23,6 +23,7 @@ std::string SavedByScan(const std::string& saved, const std::string& slot = "i")
 forward {
   carry = (s32[], f32[8,128], f32[4,8,128]) parameter(0)
   i = s32[] get-tuple-element(carry), index=0
+  zero = s32[] constant(0)
   one = s32[] constant(1)
   two = s32[] constant(2)
   next = s32[] add(i, one)
@@ -32,7 +33,6 @@ forward {
   y = f32[8,128] tanh(x)
   there = f32[8,128] custom-call(x), custom_call_target="annotate_device_placement", custom_call_has_side_effect=true, frontend_attributes={_xla_buffer_placement="pinned_host"}
   row = f32[1,8,128] reshape(there)
-  zero = s32[] constant(0)
   update = f32[4,8,128] dynamic-update-slice(stack, row, )" +
          slot + R"(, zero, zero)
   ROOT r = (s32[], f32[8,128], f32[4,8,128]) tuple(next, y, update)
@@ -92,8 +92,9 @@ TEST(HostStacks, LiveWhereTheirUpdatesGo) {
       << test.text();
   EXPECT_TRUE(HasLines(test.text(), "f32[1,8,128]{2,1,0} dynamic-slice(*")) << test.text();
   // Nobody wrote it before.
-  EXPECT_TRUE(HasLines(test.text(), "f32[4,8,128]{2,1,0:S(5)} custom-call(), "
-                                    "custom_call_target=\"AllocateBuffer\""))
+  EXPECT_TRUE(HasLines(test.text(),
+                       "f32[4,8,128]{2,1,0:S(5)} custom-call(), "
+                       "custom_call_target=\"AllocateBuffer\""))
       << test.text();
   EXPECT_THAT(test.text(), testing::Not(testing::HasSubstr("placement")));
   EXPECT_FALSE(test.Run("memory-spaces").value());
@@ -102,11 +103,13 @@ TEST(HostStacks, LiveWhereTheirUpdatesGo) {
 // Values that an iteration leaves alone must be there: only what is written whole starts as
 // unwritten memory.
 TEST(HostStacks, WhatIsNotOverwrittenIsSentThere) {
-  for (const auto& [saved, slot] : {std::pair{"given", "i"}, {"zeros", "double"}, {"zeros", "two"}}) {
+  for (const auto& [saved, slot] :
+       {std::pair{"given", "i"}, {"zeros", "double"}, {"zeros", "two"}}) {
     PassText test(SavedByScan(saved, slot));
     EXPECT_TRUE(test.Run("memory-spaces").value());
-    EXPECT_TRUE(HasLines(test.text(), "f32[4,8,128]{2,1,0:S(5)} custom-call(*), "
-                                      "custom_call_target=\"MoveToHost\""))
+    EXPECT_TRUE(HasLines(test.text(),
+                         "f32[4,8,128]{2,1,0:S(5)} custom-call(*), "
+                         "custom_call_target=\"MoveToHost\""))
         << test.text();
     EXPECT_THAT(test.text(), testing::Not(testing::HasSubstr("AllocateBuffer")));
   }
@@ -115,9 +118,8 @@ TEST(HostStacks, WhatIsNotOverwrittenIsSentThere) {
 TEST(AsyncHostCopies, WrapSlicesAndUpdates) {
   PassText test(SavedByScan("given"));
   EXPECT_TRUE(test.Run("memory-spaces,async-host-copies").value());
-  for (const char* wanted :
-       {"copy-start(*\ncopy-done(", "async-start(*\nasync-done(", "dynamic-slice(",
-        "dynamic-update-slice("}) {
+  for (const char* wanted : {"copy-start(*\ncopy-done(", "async-start(*\nasync-done(",
+                             "dynamic-slice(", "dynamic-update-slice("}) {
     EXPECT_THAT(test.text(), testing::HasSubstr(std::string(wanted).substr(0, 10))) << test.text();
   }
   EXPECT_FALSE(test.Run("async-host-copies").value());

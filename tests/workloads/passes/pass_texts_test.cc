@@ -47,7 +47,8 @@ ENTRY e {{
   labels = s32[16,{0}] parameter(0)
   ones = f32[16,{0}] parameter(1)
   ROOT picked = f32[16,1000] scatter(zeros, labels, ones), update_window_dims={{}}, inserted_window_dims={{1}}, scatter_dims_to_operand_dims={{1}}, input_batching_dims={{0}}, scatter_indices_batching_dims={{0}}, index_vector_dim=2, to_apply=add
-}})", indices);
+}})",
+                       indices);
   };
   PassText one(module("1"));
   EXPECT_TRUE(one.Run("simplify").value());

@@ -21,8 +21,7 @@ std::optional<HostTransfer> HostTransferOf(const Instruction& i) {
     case Opcode::kDynamicUpdateSlice:
       return between(i.operand(1)->shape(), i.shape());
     case Opcode::kCopyStart:
-      return between(i.operand(0)->shape(),
-                     i.shape().IsTuple() ? i.shape().tuple[0] : i.shape());
+      return between(i.operand(0)->shape(), i.shape().IsTuple() ? i.shape().tuple[0] : i.shape());
     case Opcode::kAsyncStart:
       return HostTransferOf(WrappedBy(i));
     default:

@@ -270,8 +270,8 @@ bool UpdatesLate(Instruction* loop) {
   };
   Computation* outside = counted.outside();
   const auto result = [&](size_t element) {
-    Instruction* read = outside->Add(Opcode::kGetTupleElement, loop->shape().tuple[element], {loop},
-                                     "late");
+    Instruction* read =
+        outside->Add(Opcode::kGetTupleElement, loop->shape().tuple[element], {loop}, "late");
     read->mutable_attrs().set_tuple_index(static_cast<int64_t>(element));
     return read;
   };
@@ -281,8 +281,8 @@ bool UpdatesLate(Instruction* loop) {
     counted.body()->root()->ReplaceOperand(n, late);
     const std::vector<Instruction*> reads = counted.carry().behind(n);
     if (reads.empty()) continue;
-    Instruction* last = update_with(*update, outside, result(n),
-                                    [&](size_t k) { return result(first + k); });
+    Instruction* last =
+        update_with(*update, outside, result(n), [&](size_t k) { return result(first + k); });
     for (Instruction* read : reads) read->ReplaceAllUsesWith(last);
   }
   counted.PeelFirst(without);

@@ -14,11 +14,11 @@ using hlo::Opcode;
 
 void SplitPlacement(Instruction* i) {
   Computation* computation = i->parent();
-  Instruction* start = computation->Add(
-      Opcode::kCopyStart,
-      hlo::MakeTupleShape({i->shape(), i->operand(0)->shape(),
-                           hlo::MakeShape(hlo::PrimitiveType::kU32, {})}),
-      {i->operand(0)}, "copy-start");
+  Instruction* start =
+      computation->Add(Opcode::kCopyStart,
+                       hlo::MakeTupleShape({i->shape(), i->operand(0)->shape(),
+                                            hlo::MakeShape(hlo::PrimitiveType::kU32, {})}),
+                       {i->operand(0)}, "copy-start");
   *start->mutable_attrs().mutable_metadata() = i->attrs().metadata();
   hlo::ReplaceWithPair(i, start,
                        computation->Add(Opcode::kCopyDone, i->shape(), {start}, "copy-done"));

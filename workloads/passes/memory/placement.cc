@@ -148,8 +148,7 @@ bool Visit(Instruction* i) {
 
 // Whether a placement has its value where it is to be.
 bool MovesNothing(const Instruction& i) {
-  return hlo::PlacementOf(i) &&
-         hlo::OnHost(i.shape()) == hlo::OnHost(i.operand(0)->shape());
+  return hlo::PlacementOf(i) && hlo::OnHost(i.shape()) == hlo::OnHost(i.operand(0)->shape());
 }
 
 }  // namespace
