@@ -67,7 +67,8 @@ void Split(Instruction* i, Opcode start_opcode, Opcode done_opcode, hlo::Shape s
   Instruction* start =
       computation->Add(start_opcode, std::move(shape), {i->operand(0)}, i->name() + "-start");
   start->mutable_attrs() = i->attrs();  // who sends to whom, over which axes
-  hlo::ReplaceWithPair(i, start, computation->Add(done_opcode, i->shape(), {start}, i->name() + "-done"));
+  hlo::ReplaceWithPair(i, start,
+                       computation->Add(done_opcode, i->shape(), {start}, i->name() + "-done"));
 }
 
 void OffLoad(Instruction* i) {
@@ -89,8 +90,8 @@ std::string WhySynchronous(const Instruction& i, const target::Target& target) {
   }
   const std::string_view kind = hlo::OpcodeName(i.opcode());
   const std::string& chip = target.chip().name;
-  if (i.operands().size() > 1 && (i.opcode() == Opcode::kCollectivePermute ||
-                                  i.opcode() == Opcode::kAllGather)) {
+  if (i.operands().size() > 1 &&
+      (i.opcode() == Opcode::kCollectivePermute || i.opcode() == Opcode::kAllGather)) {
     return fmt::format("{} of several arrays are synchronous", Plural(kind));
   }
   const Bytes least = LeastOffLoaded(i.opcode(), target.chip().sparse_core);
@@ -98,7 +99,8 @@ std::string WhySynchronous(const Instruction& i, const target::Target& target) {
     return fmt::format("the SparseCores of {} take {} of {} bytes and more", chip, Plural(kind),
                        least.value());
   }
-  if (i.opcode() == Opcode::kAllGather) return fmt::format("{} has no asynchronous all-gathers", chip);
+  if (i.opcode() == Opcode::kAllGather)
+    return fmt::format("{} has no asynchronous all-gathers", chip);
   return fmt::format("{} are synchronous on TPUs by default", Plural(kind));
 }
 
