@@ -201,7 +201,8 @@ class Recorder : public ici::FabricProbe {
     int32_t device = 0;
     int32_t route = 0;  // by its own name
   };
-  // Of one class, the senders on a route of its representative that leave a trace on a recorded device.
+  // Of one class, the senders on a route of its representative that leave a trace on a recorded
+  // device.
   const std::vector<Sender>& VisibleSenders(int32_t route, int32_t device_class);
   void ShowRdma(const ici::RdmaRecord& record, const Sender& sender);
   void FlushMerged();
@@ -212,7 +213,7 @@ class Recorder : public ici::FabricProbe {
   std::vector<int32_t> recorded_;
   std::vector<std::unique_ptr<DeviceRecorder>> devices_;  // representatives only
   std::vector<int32_t> shown_on_chip_;
-  std::vector<std::vector<Watch>> watches_;                 // by resource
+  std::vector<std::vector<Watch>> watches_;                // by resource
   std::vector<std::vector<std::vector<Sender>>> visible_;  // by route and class, when first asked
   const int64_t steps_;
   Recording recording_;

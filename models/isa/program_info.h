@@ -78,9 +78,9 @@ struct ProgramInfo {
   Bytes usable_hbm{0};
   Bytes peak_cmem{0};  // likewise; 0 without CMEM
   Bytes usable_cmem{0};
-  Bytes hbm_fragmentation{0};            // of the peak: holes between arrays
-  std::string peak_at;                   // the operation during which most is live
-  std::vector<LiveArray> live_at_peak;   // in HBM, largest first
+  Bytes hbm_fragmentation{0};           // of the peak: holes between arrays
+  std::string peak_at;                  // the operation during which most is live
+  std::vector<LiveArray> live_at_peak;  // in HBM, largest first
   // Per device and step: totals over the whole program, loops counted.
   Flops model_flops{0};
   Flops hardware_flops{0};

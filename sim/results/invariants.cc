@@ -90,10 +90,11 @@ absl::Status CheckOverlap(const isa::ProgramInfo& info, const sim::Timeline& tim
     const sim::OpTotals& t = timeline.ops[op];
     if (info.ops[op].collective < 0) continue;
     if (t.waited + t.behind > t.exposed || hidden[op] != t.total - t.exposed) {
-      return Broken(fmt::format("{}: {} ps in flight, {} exposed, of which it was waited for in {} "
-                                "and others in {}; operations hid {}",
-                                info.ops[op].name, t.total.value(), t.exposed.value(),
-                                t.waited.value(), t.behind.value(), hidden[op].value()));
+      return Broken(
+          fmt::format("{}: {} ps in flight, {} exposed, of which it was waited for in {} "
+                      "and others in {}; operations hid {}",
+                      info.ops[op].name, t.total.value(), t.exposed.value(), t.waited.value(),
+                      t.behind.value(), hidden[op].value()));
     }
   }
   return absl::OkStatus();

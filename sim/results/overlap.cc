@@ -28,9 +28,8 @@ std::string ReasonName(isa::WaitReason reason) {
 }
 
 void SortByTime(std::vector<OverlapReport>& rows) {
-  std::stable_sort(rows.begin(), rows.end(), [](const OverlapReport& a, const OverlapReport& b) {
-    return a.time > b.time;
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const OverlapReport& a, const OverlapReport& b) { return a.time > b.time; });
 }
 
 }  // namespace

@@ -175,8 +175,8 @@ Report Read(const Json& j) {
     }
     for (const Json& a : m.at("arrays")) {
       r.memory_at_peak.arrays.push_back(
-          {text(a, "name"), text(a, "owner"), text(a, "scope"), text(a, "source"),
-           text(a, "shape"), Bytes(count(a, "bytes")), Bytes(count(a, "unpadded_bytes"))});
+          {text(a, "name"), text(a, "owner"), text(a, "scope"), text(a, "source"), text(a, "shape"),
+           Bytes(count(a, "bytes")), Bytes(count(a, "unpadded_bytes"))});
     }
   }
   if (j.contains("usable_cmem_bytes")) {

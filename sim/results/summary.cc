@@ -126,16 +126,34 @@ Lines CollectiveTable(const Report& r, size_t rows) {
   if (rows == 0) return {};
   std::vector<std::vector<std::string>> table = {{Shown("collective", rows, r.collectives.size()),
                                                   "count", "bytes", "simulated", "expected",
-                                                  "bound", "exposed", "<why", "<algorithm"}};
+                                                  "bound", "exposed", "<algorithm"}};
   for (size_t i = 0; i < rows; ++i) {
     const CollectiveReport& c = r.collectives[i];
     table.push_back({c.name, fmt::format("{}", c.count), BytesText(c.bytes),
                      TimeText(c.total / c.count), TimeText(c.expected), TimeText(c.bound),
                      PercentText(c.total.value() == 0 ? 0 : Ratio(c.exposed, c.total)),
-                     c.exposed_by.empty() ? "-" : c.exposed_by[0].what,
                      c.algorithm});
   }
   return TableLines(table, kSummaryColumns);
+}
+
+// Why those are exposed that are most.
+Lines Exposed(const Report& r, size_t rows) {
+  std::vector<const CollectiveReport*> exposed;
+  for (const CollectiveReport& c : r.collectives) {
+    if (!c.exposed_by.empty()) exposed.push_back(&c);
+  }
+  std::stable_sort(exposed.begin(), exposed.end(),
+                   [](const CollectiveReport* a, const CollectiveReport* b) {
+                     return a->exposed_by[0].time > b->exposed_by[0].time;
+                   });
+  Lines lines;
+  for (size_t n = 0; n < std::min(rows, exposed.size()); ++n) {
+    const OverlapReport& by = exposed[n]->exposed_by[0];
+    lines.push_back(Field("exposed", fmt::format("{}: {}, {}: {}", exposed[n]->name,
+                                                 TimeText(by.time), by.what, by.text)));
+  }
+  return lines;
 }
 
 // Warnings before assumptions; the last line counts what did not fit.
@@ -154,17 +172,18 @@ Lines Notes(const Report& r, size_t room) {
 }  // namespace
 
 std::string Summarize(const Report& r) {
-  // Eight or nine lines of head and two blank ones leave 13; tables take what they
-  // need up to their share, notes what is left (two at least).
-  constexpr size_t kOps = 5, kCollectives = 4;
+  // Eight or nine lines of head and two blank ones leave 13; tables, with two lines for their
+  // heads, take what they need up to their share, notes what is left (two at least).
+  constexpr size_t kOps = 4, kCollectives = 3, kExposed = 2;
   Lines lines = Head(r);
-  const Lines ops = OpTable(r, r.collectives.empty() ? kOps + kCollectives : kOps);
+  const Lines ops = OpTable(r, r.collectives.empty() ? kOps + kCollectives + kExposed : kOps);
   const size_t unused = ops.empty() ? kOps : kOps + 1 - ops.size();
   const Lines collectives = CollectiveTable(r, kCollectives + (r.collectives.empty() ? 0 : unused));
   if (!ops.empty()) lines.emplace_back();
   Append(lines, ops);
   if (!collectives.empty()) lines.emplace_back();
   Append(lines, collectives);
+  Append(lines, Exposed(r, kExposed));
   Append(lines, Notes(r, kSummaryLines - lines.size()));
 
   std::string text;

@@ -220,12 +220,12 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
     for (const auto& [name, value] : o.items()) names.push_back(name);
     return names;
   };
-  EXPECT_THAT(keys(j), ElementsAre("schema", "workload", "config", "step_time_ns", "bound_ns",
-                                   "mfu", "hfu", "flops", "exposed_communication_ns",
-                                   "hidden_communication_ns", "peak_hbm_bytes", "usable_hbm_bytes",
-                                   "memory_at_peak",
-                                   "devices", "chips", "chip_classes", "folding", "events", "ops",
-                                   "scopes", "collectives", "links", "assumptions", "warnings"));
+  EXPECT_THAT(keys(j),
+              ElementsAre("schema", "workload", "config", "step_time_ns", "bound_ns", "mfu", "hfu",
+                          "flops", "exposed_communication_ns", "hidden_communication_ns",
+                          "peak_hbm_bytes", "usable_hbm_bytes", "memory_at_peak", "devices",
+                          "chips", "chip_classes", "folding", "events", "ops", "scopes",
+                          "collectives", "links", "assumptions", "warnings"));
   EXPECT_THAT(keys(j["folding"]),
               ElementsAre("device_classes", "simulations", "ignored_skew_ns", "steps"));
   EXPECT_THAT(keys(j["bound_ns"]), ElementsAre("compute", "hbm", "ici", "host", "dcn"));

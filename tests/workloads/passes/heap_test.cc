@@ -13,8 +13,7 @@ void ExpectNoOverlap(const std::vector<HeapBuffer>& buffers, const Heap& heap) {
   for (size_t a = 0; a < buffers.size(); ++a) {
     EXPECT_LE(heap.offsets[a] + buffers[a].bytes, heap.height);
     for (size_t b = 0; b < a; ++b) {
-      const bool together =
-          buffers[a].begin < buffers[b].end && buffers[b].begin < buffers[a].end;
+      const bool together = buffers[a].begin < buffers[b].end && buffers[b].begin < buffers[a].end;
       const bool apart = heap.offsets[a] + buffers[a].bytes <= heap.offsets[b] ||
                          heap.offsets[b] + buffers[b].bytes <= heap.offsets[a];
       EXPECT_TRUE(!together || apart) << a << " " << b;
@@ -39,8 +38,7 @@ TEST(Heap, HolesAreFilled) {
       {0, 9, Bytes(10)},  // on top, at 110
   };
   const Heap heap = PlaceInHeap(buffers);
-  EXPECT_EQ(heap.offsets,
-            (std::vector<Bytes>{Bytes(0), Bytes(60), Bytes(0), Bytes(110)}));
+  EXPECT_EQ(heap.offsets, (std::vector<Bytes>{Bytes(0), Bytes(60), Bytes(0), Bytes(110)}));
   EXPECT_EQ(heap.height, Bytes(120));
 }
 

@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 // A step that updates w and its momentum m: y = tanh(x w) is needed again backwards.
 // Arrays of f32[512,512] are 1 MiB. Most is live while g, the gradient, is made:
 // w, m, x, y, dy and g.
-constexpr std::string_view kStep = R"(HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }
+constexpr std::string_view kStep =
+    R"(HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }
 ENTRY e {
   w = f32[512,512] parameter(0), metadata={op_name="state.w"}
   m = f32[512,512] parameter(1), metadata={op_name="state.m"}
@@ -89,8 +90,7 @@ TEST_F(OwnersTest, TheErrorSaysWhoseItIs) {
   Plan(kStep);
   config_.chip.hbm.bytes = Bytes(4 * kMiB);
   config_.chip.hbm.reserved_bytes = Bytes(0);
-  const std::string message(
-      CheckFits(*module_, plan_, target::Target(config_)).message());
+  const std::string message(CheckFits(*module_, plan_, target::Target(config_)).message());
   EXPECT_THAT(message, HasSubstr("it needs 7.5 MiB per device at its peak (u ("));
   EXPECT_THAT(message, HasSubstr("temporaries 3.0 MiB, parameters 1.5 MiB, arguments 1.0 MiB"));
   EXPECT_THAT(message, HasSubstr("y f32[512,512]{1,0} 1.0 MiB (saved activations"));

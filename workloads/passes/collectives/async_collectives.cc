@@ -90,8 +90,8 @@ std::string WhySynchronous(const Instruction& i, const target::Target& target) {
   }
   const std::string_view kind = hlo::OpcodeName(i.opcode());
   const std::string& chip = target.chip().name;
-  if (i.operands().size() > 1 && (i.opcode() == Opcode::kCollectivePermute ||
-                                  i.opcode() == Opcode::kAllGather)) {
+  if (i.operands().size() > 1 &&
+      (i.opcode() == Opcode::kCollectivePermute || i.opcode() == Opcode::kAllGather)) {
     return fmt::format("{} of several arrays are synchronous", Plural(kind));
   }
   const Bytes least = LeastOffLoaded(i.opcode(), target.chip().sparse_core);
@@ -99,7 +99,8 @@ std::string WhySynchronous(const Instruction& i, const target::Target& target) {
     return fmt::format("the SparseCores of {} take {} of {} bytes and more", chip, Plural(kind),
                        least.value());
   }
-  if (i.opcode() == Opcode::kAllGather) return fmt::format("{} has no asynchronous all-gathers", chip);
+  if (i.opcode() == Opcode::kAllGather)
+    return fmt::format("{} has no asynchronous all-gathers", chip);
   return fmt::format("{} are synchronous on TPUs by default", Plural(kind));
 }
 

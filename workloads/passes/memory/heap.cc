@@ -47,7 +47,9 @@ class PlacedBuffers {
 class Skyline {
  public:
   explicit Skyline(size_t moments)
-      : leaves_(std::bit_ceil(std::max<size_t>(1, moments))), whole_(2 * leaves_), any_(2 * leaves_) {}
+      : leaves_(std::bit_ceil(std::max<size_t>(1, moments))),
+        whole_(2 * leaves_),
+        any_(2 * leaves_) {}
 
   // At least so high during all of [begin, end).
   void Raise(size_t begin, size_t end, Bytes height) {
@@ -77,9 +79,7 @@ class Skyline {
     whole_[n] = std::max(whole_[n], height);
     any_[n] = std::max(any_[n], height);
   }
-  void Update(size_t n) {
-    any_[n] = std::max({whole_[n], any_[2 * n], any_[2 * n + 1]});
-  }
+  void Update(size_t n) { any_[n] = std::max({whole_[n], any_[2 * n], any_[2 * n + 1]}); }
 
   size_t leaves_;
   std::vector<Bytes> whole_;  // all moments of a node are at least so high
@@ -90,8 +90,7 @@ class Skyline {
 Bytes BestFit(const std::vector<std::pair<Bytes, Bytes>>& taken, Bytes bytes) {
   Bytes top(0), best(0), best_room(0);
   for (const auto& [from, to] : taken) {
-    if (from > top && from - top >= bytes &&
-        (best_room == Bytes(0) || from - top < best_room)) {
+    if (from > top && from - top >= bytes && (best_room == Bytes(0) || from - top < best_room)) {
       best = top;
       best_room = from - top;
     }

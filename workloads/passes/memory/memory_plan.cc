@@ -93,9 +93,12 @@ class Planner {
         target::MemorySpaceOf(leaf.IsArray() ? leaf.layout.memory_space : hlo::kHbmSpace);
     const Bytes bytes = space.planned ? target_.PaddedSize(leaf) : Bytes(0);
     if (bytes == Bytes(0)) return kNoBuffer;
-    plan_.buffers.push_back(
-        {.value = i.name(), .shape = leaf.ToString(), .bytes = bytes, .space = space.number,
-         .made_by = &i, .array = &leaf});
+    plan_.buffers.push_back({.value = i.name(),
+                             .shape = leaf.ToString(),
+                             .bytes = bytes,
+                             .space = space.number,
+                             .made_by = &i,
+                             .array = &leaf});
     return static_cast<int32_t>(plan_.buffers.size()) - 1;
   }
 

@@ -31,7 +31,7 @@ namespace tpusim::passes {
 struct Buffer {
   std::string value;  // HLO instruction that makes it
   std::string shape;
-  Bytes bytes;  // padded
+  Bytes bytes;        // padded
   int64_t space = 0;  // the memory that it is in, as in layouts
   const hlo::Instruction* made_by = nullptr;
   const hlo::Shape* array = nullptr;  // of that instruction's result
@@ -60,12 +60,12 @@ struct MemoryPlan {
   std::vector<Buffer> buffers;
   std::vector<int32_t> arguments;  // buffers of the entry's parameters
   std::unordered_map<const hlo::Computation*, ComputationMemory> computations;
-  std::map<int64_t, Bytes> peaks;     // by memory space
-  Bytes fragmentation{0};             // of the peak in HBM: holes of the heap
-  std::vector<Bytes> offsets;         // in the heap in HBM, by buffer; arguments have none
+  std::map<int64_t, Bytes> peaks;             // by memory space
+  Bytes fragmentation{0};                     // of the peak in HBM: holes of the heap
+  std::vector<Bytes> offsets;                 // in the heap in HBM, by buffer; arguments have none
   const hlo::Instruction* peak_at = nullptr;  // during which most of HBM is live
-  std::vector<int32_t> live_at_peak;  // in HBM, largest first
-  std::vector<BufferUse> uses;        // in the order of execution; naming a value is none
+  std::vector<int32_t> live_at_peak;          // in HBM, largest first
+  std::vector<BufferUse> uses;                // in the order of execution; naming a value is none
 
   Bytes PeakOf(int64_t space) const {
     const auto peak = peaks.find(space);

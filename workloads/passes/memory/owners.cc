@@ -97,8 +97,7 @@ class DataFlow {
       const bool state = i.parent() == entry_ && i.shape().IsArray() && IsDonated(i, 0);
       return state ? Source::kState : Source::kOther;
     }
-    if (i.opcode() == Opcode::kGetTupleElement &&
-        i.operand(0)->opcode() == Opcode::kParameter) {
+    if (i.opcode() == Opcode::kGetTupleElement && i.operand(0)->opcode() == Opcode::kParameter) {
       const auto carried = carried_.find(i.parent());
       const bool state = carried != carried_.end() && carried->second[i.attrs().tuple_index()];
       return state ? Source::kState : Source::kOther;

@@ -40,7 +40,7 @@ struct Candidate {
   int32_t buffer = -1;
   RecomputedValue value;
   Stretch unread;
-  Instruction* before = nullptr;  // the reader for which it is computed again
+  Instruction* before = nullptr;      // the reader for which it is computed again
   std::vector<Instruction*> readers;  // that one and all behind it, in order
   // Buffers that have to live until then and would not.
   std::vector<std::pair<int32_t, Stretch>> longer;
@@ -97,8 +97,8 @@ class Round {
   }
 
   // What it makes first, then what it reads; each once.
-  static std::unordered_map<const Instruction*, std::vector<const BufferUse*>>
-  BuffersByInstruction(const MemoryPlan& plan) {
+  static std::unordered_map<const Instruction*, std::vector<const BufferUse*>> BuffersByInstruction(
+      const MemoryPlan& plan) {
     std::unordered_map<const Instruction*, std::vector<const BufferUse*>> uses;
     for (const BufferUse& use : plan.uses) uses[use.by].push_back(&use);
     return uses;

@@ -83,7 +83,7 @@ class Chooser {
   const ScheduleGraph& graph_;
   const MemoryLimit limit_;
   ChosenOrder best_;
-  Bytes over_{0};  // of the best order
+  Bytes over_{0};                       // of the best order
   std::vector<Picoseconds> in_flight_;  // in the best order
 };
 

@@ -31,8 +31,7 @@ Instruction* Whole(Instruction& start, Instruction& done) {
   Computation* computation = done.parent();
   std::string name = NameOfWhole(done);
   computation->parent()->ReleaseName(name);
-  Instruction* whole =
-      computation->Add(Opcode::kAllGather, done.shape(), start.operands(), name);
+  Instruction* whole = computation->Add(Opcode::kAllGather, done.shape(), start.operands(), name);
   whole->mutable_attrs() = start.attrs();
   SetFrontendAttribute(whole, std::string(kDemotedFrom), start.name());
   start.MoveControlTo(whole, whole);

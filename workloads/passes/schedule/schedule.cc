@@ -167,8 +167,8 @@ Slack SlackOf(const std::vector<Computation*>& computations, const MemoryPlan& p
       continue;
     }
     const std::vector<int64_t>& moments = memory->second.moments;
-    slack[computation] =
-        limit - *std::max_element(live.begin() + moments.front(), live.begin() + moments.back() + 1);
+    slack[computation] = limit - *std::max_element(live.begin() + moments.front(),
+                                                   live.begin() + moments.back() + 1);
   }
   return slack;
 }

@@ -158,7 +158,7 @@ class Facts {
   const target::Target& target_;
   const TransferLimits limits_;
   std::unordered_map<const Instruction*, WaitFact>& facts_;
-  std::vector<Execution> what_;                              // by position
+  std::vector<Execution> what_;                             // by position
   std::vector<std::array<int, kTransferKinds>> in_flight_;  // behind a position
 };
 

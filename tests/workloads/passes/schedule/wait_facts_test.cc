@@ -17,10 +17,11 @@ class WaitFactsTest : public ::testing::Test {
   WaitFact FactOf(std::string_view body, const std::string& name,
                   const std::string& slice = "v5e-2x2") {
     config_ = configs::LoadConfig(slice, {}).value();
-    module_ = hlo::ParseHloText("HloModule m, is_scheduled=true\n"
-                                "add {\n  lhs = f32[] parameter(0)\n  rhs = f32[] parameter(1)\n"
-                                "  ROOT sum = f32[] add(lhs, rhs)\n}\nENTRY e {\n" +
-                                std::string(body) + "\n}\n")
+    module_ = hlo::ParseHloText(
+                  "HloModule m, is_scheduled=true\n"
+                  "add {\n  lhs = f32[] parameter(0)\n  rhs = f32[] parameter(1)\n"
+                  "  ROOT sum = f32[] add(lhs, rhs)\n}\nENTRY e {\n" +
+                  std::string(body) + "\n}\n")
                   .value()
                   .module;
     const target::Target target(config_);
