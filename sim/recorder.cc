@@ -53,7 +53,8 @@ DeviceRecorder::DeviceRecorder(Recorder& recorder, int32_t device, std::vector<i
       device_(device),
       shown_(std::move(shown)),
       ops_(recorder.program_.info.ops.size()),
-      changed_(recorder.program_.info.ops.size(), 0) {}
+      changed_(recorder.program_.info.ops.size(), 0),
+      overlap_(recorder.program_.info) {}
 
 DeviceRecorder::ShownRow& DeviceRecorder::Row(Track track, int32_t lane) {
   for (ShownRow& row : rows_) {
@@ -80,12 +81,18 @@ void DeviceRecorder::FlushSteps() {
 void DeviceRecorder::LabelBegan(const events::StreamRef& stream, int32_t op) {
   const Picoseconds now = Now();
   const Picoseconds compute = ComputeUpTo(now);
-  if (stream.id.kind == isa::StreamKind::kTensorCore) ++run_;
+  const bool main = stream.id.kind == isa::StreamKind::kTensorCore;
+  const bool collective = recorder_.program_.info.ops[op].collective >= 0 && !main;
+  if (main || collective) SettleOverlap(now, compute);
+  if (main) {
+    ++run_;
+    overlap_.MainBegan(op);
+  }
   if (static_cast<int32_t>(open_.size()) <= stream.ordinal) open_.resize(stream.ordinal + 1);
   open_[stream.ordinal].push_back({op, now, compute});
-  const bool collective = recorder_.program_.info.ops[op].collective >= 0 &&
-                          stream.id.kind != isa::StreamKind::kTensorCore;
-  if (collective && in_flight_++ == 0) {
+  if (!collective) return;
+  overlap_.CollectiveBegan(op);
+  if (in_flight_++ == 0) {
     in_flight_since_ = now;
     in_flight_compute_ = compute;
   }
@@ -98,8 +105,14 @@ void DeviceRecorder::LabelEnded(const events::StreamRef& stream, int32_t op) {
   const Picoseconds now = Now();
   const Picoseconds compute = ComputeUpTo(now);
   const bool main = stream.id.kind == isa::StreamKind::kTensorCore;
-  if (main) ++run_;
   const bool collective = recorder_.program_.info.ops[op].collective >= 0;
+  if (main || collective) SettleOverlap(now, compute);
+  if (main) {
+    ++run_;
+    overlap_.MainEnded();
+  } else if (collective) {
+    overlap_.CollectiveEnded(op);
+  }
   // A collective is counted where it is in flight, not where it is waited for; a copy
   // beside the main stream has an operation of its own there.
   if (!collective || !main) {
@@ -180,7 +193,10 @@ void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live) {
   if (space != isa::MemorySpace::kHbm && space != isa::MemorySpace::kCmem) return;
   const bool hbm = space == isa::MemorySpace::kHbm;
   Bytes& peak = hbm ? totals_.peak_live_hbm : totals_.peak_live_cmem;
-  peak = std::max(peak, live);
+  if (live > peak) {
+    peak = live;
+    if (hbm) totals_.peak_live_hbm_at = Now();
+  }
   if (shown_.empty()) return;
   Recording& recording = recorder_.recording_;
   const Counter counter = hbm ? Counter::kLiveHbm : Counter::kLiveCmem;
@@ -308,6 +324,7 @@ void DeviceRecorder::Visit(steady::StateVisitor& visitor) {
     }
   }
   compute_.Visit(visitor);
+  overlap_.Visit(visitor);
   visitor.Same(repeating_);
   visitor.Same(in_flight_);
   if (in_flight_ > 0) {
@@ -332,6 +349,22 @@ OpTotals& DeviceRecorder::ChangeOp(int32_t op) {
   return totals;
 }
 
+Picoseconds& DeviceRecorder::ChangeCover(int32_t collective, int32_t by) {
+  const size_t row = covers_.RowOf(collective, by);
+  covers_changed_.resize(covers_.rows().size(), 0);
+  Picoseconds& time = covers_.TimeOf(row);
+  if (!recorder_.marked_ || covers_changed_[row] == recorder_.marks_) return time;
+  covers_changed_[row] = recorder_.marks_;
+  recorder_.cover_journal_.push_back({this, row, time});
+  return time;
+}
+
+void DeviceRecorder::SettleOverlap(Picoseconds now, Picoseconds compute) {
+  overlap_.Settle(
+      now, compute, [this](int32_t op) -> OpTotals& { return ChangeOp(op); },
+      [this](int32_t op, int32_t by, Picoseconds time) { ChangeCover(op, by) += time; });
+}
+
 void Recorder::Visit(steady::StateVisitor& visitor) {
   for (const int32_t device : classes_.devices.first) devices_[device]->Visit(visitor);
 }
@@ -340,12 +373,13 @@ Recorder::Mark Recorder::SetMark() {
   marked_ = true;
   ++marks_;
   FlushMerged();
-  return {journal_.size(), recording_.SetMark(), arrows_};
+  return {journal_.size(), cover_journal_.size(), recording_.SetMark(), arrows_};
 }
 
 void Recorder::DropMarks() {
   marked_ = false;
   journal_.clear();
+  cover_journal_.clear();
 }
 
 void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
@@ -359,6 +393,15 @@ void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
     totals.total += (totals.total - entry.before.total) * times;
     totals.exposed += (totals.exposed - entry.before.exposed) * times;
     totals.hbm_bytes += (totals.hbm_bytes - entry.before.hbm_bytes) * times;
+    totals.waited += (totals.waited - entry.before.waited) * times;
+    totals.behind += (totals.behind - entry.before.behind) * times;
+  }
+  std::set<std::pair<const DeviceRecorder*, size_t>> covered;  // likewise
+  for (size_t i = mark.covers; i < cover_journal_.size(); ++i) {
+    const CoverEntry& entry = cover_journal_[i];
+    if (!covered.emplace(entry.device, entry.row).second) continue;
+    Picoseconds& time = entry.device->covers_.TimeOf(entry.row);
+    time += (time - entry.before) * times;
   }
   if (recorded_.empty()) return;
   FlushMerged();
@@ -419,7 +462,10 @@ Timeline Recorder::Finish() {
   for (int32_t id = 0; id < program_.devices(); ++id) {
     timeline.devices.push_back(device(id).totals_);
   }
-  if (!devices_.empty()) timeline.ops = devices_[timeline.critical_device]->ops_;
+  if (!devices_.empty()) {
+    timeline.ops = devices_[timeline.critical_device]->ops_;
+    timeline.covers = devices_[timeline.critical_device]->covers_.rows();
+  }
   FlushMerged();
   timeline.recording = std::move(recording_);
   return timeline;

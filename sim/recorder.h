@@ -19,6 +19,8 @@
 //                  not count, or a collective would hide itself.
 //   in flight      a label of an operation that is a collective is open on a
 //                  stream other than the TensorCore's.
+//
+// What hides a collective and what the main stream does meanwhile: overlap.h.
 #ifndef TPUSIM_SIM_RECORDER_H_
 #define TPUSIM_SIM_RECORDER_H_
 
@@ -33,6 +35,7 @@
 #include "models/ici/router.h"
 #include "models/isa/program.h"
 #include "models/steady/state.h"
+#include "sim/overlap.h"
 #include "sim/recording/recording.h"
 #include "sim/recording/step_merger.h"
 #include "sim/symmetry/classes.h"
@@ -114,6 +117,9 @@ class DeviceRecorder : public events::Probe {
   // The totals of an operation, about to change: as they are now they go to the journal if
   // this is their first change since the last mark.
   OpTotals& ChangeOp(int32_t op);
+  // Likewise of how long an operation hides a collective.
+  Picoseconds& ChangeCover(int32_t collective, int32_t by);
+  void SettleOverlap(Picoseconds now, Picoseconds compute);
 
   Recorder& recorder_;
   const int32_t device_;
@@ -126,6 +132,9 @@ class DeviceRecorder : public events::Probe {
   std::vector<std::vector<OpenLabel>> open_;  // per stream
   BusyUnion compute_;
   const events::RepeatingCore* repeating_ = nullptr;
+  Overlap overlap_;
+  CoverTable covers_;
+  std::vector<int32_t> covers_changed_;  // by row, as changed_
   int32_t in_flight_ = 0;
   Picoseconds in_flight_since_{0};
   Picoseconds in_flight_compute_{0};
@@ -148,7 +157,7 @@ class Recorder : public ici::FabricProbe {
   // A moment to which records can be compared later. Totals of operations are many and few
   // of them change, so a mark is a place in a journal of the values that they had.
   struct Mark {
-    size_t journal = 0;
+    size_t journal = 0, covers = 0;
     Recording::Mark recording;
     uint64_t arrows = 0;
   };
@@ -180,6 +189,11 @@ class Recorder : public ici::FabricProbe {
     int32_t op = -1;
     OpTotals before;
   };
+  struct CoverEntry {
+    DeviceRecorder* device = nullptr;
+    size_t row = 0;
+    Picoseconds before{0};
+  };
   // The recorded device that shows the links of this chip, -1 = none.
   int32_t ShownOn(int64_t chip) const { return shown_on_chip_[chip]; }
   bool IsRecorded(int32_t device) const;
@@ -204,6 +218,7 @@ class Recorder : public ici::FabricProbe {
   Recording recording_;
   uint64_t arrows_ = 0;
   std::vector<JournalEntry> journal_;
+  std::vector<CoverEntry> cover_journal_;
   int32_t marks_ = 0;  // set so far
   bool marked_ = false;
 };

@@ -25,6 +25,7 @@ struct DeviceTotals {
   Picoseconds exposed{0};     // ... and no compute slot busy
   Bytes hbm_bytes{0};
   Bytes peak_live_hbm{0};
+  Picoseconds peak_live_hbm_at{0};  // first
   Bytes cmem_bytes{0};
   Bytes peak_live_cmem{0};
   Bytes to_host{0};
@@ -44,6 +45,16 @@ struct OpTotals {
   Picoseconds total{0};
   Picoseconds exposed{0};  // collectives only
   Bytes hbm_bytes{0};      // read and written
+  // Of the exposed time: the main stream waits for this collective, or for another transfer.
+  Picoseconds waited{0};
+  Picoseconds behind{0};
+};
+
+// A compute slot was busy for an operation of the main stream while a collective was in flight.
+struct Cover {
+  int32_t collective = -1;
+  int32_t by = -1;  // -1: outside of all operations
+  Picoseconds time{0};
 };
 
 // What was told apart, and why (symmetry/symmetry.h).
@@ -67,6 +78,7 @@ struct Timeline {
   std::vector<DeviceTotals> devices;
   std::vector<HostTotals> hosts;  // empty in a single slice
   std::vector<OpTotals> ops;      // on the critical device, by ProgramInfo::ops
+  std::vector<Cover> covers;      // likewise, every pair once
   Recording recording;            // spans and counters of the recorded devices
   std::vector<int32_t> recorded_devices;
 };

@@ -16,6 +16,7 @@
 #include "workloads/lowering/lower.h"
 #include "workloads/open_figures.h"
 #include "workloads/passes/memory/memory_plan.h"
+#include "workloads/passes/memory/owners.h"
 #include "workloads/passes/memory/placement.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/sharding/propagate.h"
@@ -193,9 +194,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   info.usable_hbm = target.Usable(hlo::kHbmSpace);
   info.peak_cmem = memory.PeakOf(hlo::kCmemSpace);
   info.usable_cmem = target.Usable(hlo::kCmemSpace);
-  for (size_t n = 0; n < memory.live_at_peak.size() && n < 10; ++n) {
-    info.largest_live.push_back(info.buffers[memory.live_at_peak[n]]);
-  }
+  info.hbm_fragmentation = memory.fragmentation;
+  if (memory.peak_at != nullptr) info.peak_at = memory.peak_at->name();
+  info.live_at_peak = passes::DescribePeak(module, memory);
   const std::vector<std::string> trips_assumed = trip_counts.assumptions();
   info.assumptions.insert(info.assumptions.begin(), workload.assumptions().begin(),
                           workload.assumptions().end());

@@ -11,6 +11,16 @@
 
 namespace tpusim::isa {
 
+// Why the main stream has to wait for a collective: what the compiler knows of the order that
+// it chose. Facts of the program, not of a run.
+enum class WaitReason {
+  kSynchronous,  // it is not cut into a start and a done
+  kDependency,   // what is next needs it, and what it sends is made right before
+  kResource,     // as many transfers of its kind as may be are in flight
+  kMemory,       // an order that hides more does not fit
+  kSchedule,     // operations that do not depend on it are elsewhere in the order
+};
+
 // A collective as the lowering chose to run it. Times are for one occurrence.
 struct CollectiveInfo {
   std::string kind;       // "all-reduce", "collective-permute", ...
@@ -21,6 +31,8 @@ struct CollectiveInfo {
   Picoseconds expected;  // closed form of the algorithm used
   Picoseconds bound;     // physical bound at the nominal link rate
   bool dcn = false;      // between slices, which is what the bound is of then
+  WaitReason reason = WaitReason::kDependency;
+  std::string reason_text;  // half a sentence, "v6e has no asynchronous all-gathers"
 };
 
 // An HLO operation that instructions are labelled with. Figures are per
@@ -37,11 +49,23 @@ struct OpInfo {
   int32_t collective = -1;   // index into ProgramInfo::collectives
   bool sparse_core = false;  // runs on the SparseCores
   bool is_async = false;     // the start of a start/done pair
+  int32_t waits_for = -1;    // of a done: the operation that it waits for
 };
 
 struct BufferInfo {
   std::string name;  // HLO value it holds
   Bytes bytes;
+};
+
+// An array in HBM when a program needs most of it.
+struct LiveArray {
+  std::string name;    // HLO instruction that makes it
+  std::string owner;   // "arguments", "optimizer state", "saved activations", ...
+  std::string scope;   // op_name metadata; of an argument its name in the program
+  std::string source;  // "file.py:12"
+  std::string shape;   // with its layout
+  Bytes bytes;         // as it lies in memory
+  Bytes unpadded;      // without what tiles add
 };
 
 struct ProgramInfo {
@@ -50,11 +74,13 @@ struct ProgramInfo {
   std::vector<OpInfo> ops;
   std::vector<CollectiveInfo> collectives;
   std::vector<BufferInfo> buffers;
-  Bytes peak_hbm{0};  // per device, from live ranges
+  Bytes peak_hbm{0};  // per device, with the holes
   Bytes usable_hbm{0};
   Bytes peak_cmem{0};  // likewise; 0 without CMEM
   Bytes usable_cmem{0};
-  std::vector<BufferInfo> largest_live;  // at the peak, largest first
+  Bytes hbm_fragmentation{0};            // of the peak: holes between arrays
+  std::string peak_at;                   // the operation during which most is live
+  std::vector<LiveArray> live_at_peak;   // in HBM, largest first
   // Per device and step: totals over the whole program, loops counted.
   Flops model_flops{0};
   Flops hardware_flops{0};
@@ -64,6 +90,11 @@ struct ProgramInfo {
   std::vector<std::string> assumptions;
   std::vector<std::string> warnings;
 };
+
+// Which operation the main stream waits for in this one of its operations; -1: none.
+inline int32_t WaitsFor(const ProgramInfo& info, int32_t op) {
+  return info.ops[op].collective >= 0 ? op : info.ops[op].waits_for;
+}
 
 }  // namespace tpusim::isa
 

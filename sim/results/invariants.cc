@@ -82,6 +82,23 @@ absl::Status CheckHbm(const configs::Config& config, const sim::Timeline& timeli
   return absl::OkStatus();
 }
 
+// All of a collective's time is hidden by an operation or has a reason to be exposed.
+absl::Status CheckOverlap(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
+  std::vector<Picoseconds> hidden(timeline.ops.size());
+  for (const sim::Cover& cover : timeline.covers) hidden[cover.collective] += cover.time;
+  for (size_t op = 0; op < timeline.ops.size(); ++op) {
+    const sim::OpTotals& t = timeline.ops[op];
+    if (info.ops[op].collective < 0) continue;
+    if (t.waited + t.behind > t.exposed || hidden[op] != t.total - t.exposed) {
+      return Broken(fmt::format("{}: {} ps in flight, {} exposed, of which it was waited for in {} "
+                                "and others in {}; operations hid {}",
+                                info.ops[op].name, t.total.value(), t.exposed.value(),
+                                t.waited.value(), t.behind.value(), hidden[op].value()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Every byte through HBM belongs to an operation of the report.
 absl::Status CheckHbmOfOps(const isa::ProgramInfo& info, const sim::Timeline& timeline,
                            const Report& report) {
@@ -149,6 +166,7 @@ absl::Status CheckInvariants(const configs::Config& config, const isa::ProgramIn
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.compute, "compute"));
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.hbm, "HBM"));
   RETURN_IF_ERROR(CheckHbm(config, timeline));
+  RETURN_IF_ERROR(CheckOverlap(info, timeline));
   RETURN_IF_ERROR(CheckHbmOfOps(info, timeline, report));
   RETURN_IF_ERROR(CheckLinks(config, timeline, report));
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.ici, "ICI"));

@@ -7,6 +7,7 @@
 
 #include "configs/hosts.h"
 #include "configs/status_macros.h"
+#include "sim/results/overlap.h"
 #include "sim/results/scope.h"
 #include "sim/results/text.h"
 
@@ -86,8 +87,10 @@ std::vector<ScopeReport> Scopes(const isa::ProgramInfo& info,
 }
 
 std::vector<CollectiveReport> Collectives(const isa::ProgramInfo& info,
-                                          const std::vector<sim::OpTotals>& totals) {
+                                          const sim::Timeline& timeline) {
+  const std::vector<sim::OpTotals>& totals = timeline.ops;
   std::vector<CollectiveReport> collectives;
+  std::vector<std::vector<OverlapReport>> covers = CoversOf(info, timeline);
   for (size_t i = 0; i < totals.size(); ++i) {
     const isa::OpInfo& op = info.ops[i];
     if (op.collective < 0 || totals[i].count == 0) continue;
@@ -104,12 +107,28 @@ std::vector<CollectiveReport> Collectives(const isa::ProgramInfo& info,
     r.exposed = totals[i].exposed;
     r.expected = c.expected;
     r.bound = c.bound;
+    r.covered_by = std::move(covers[i]);
+    r.exposed_by = ReasonsOf(c, totals[i]);
     collectives.push_back(std::move(r));
   }
   std::stable_sort(
       collectives.begin(), collectives.end(),
       [](const CollectiveReport& a, const CollectiveReport& b) { return a.total > b.total; });
   return collectives;
+}
+
+MemoryReport MemoryAtPeak(const isa::ProgramInfo& info, const sim::DeviceTotals& device) {
+  MemoryReport m;
+  m.time = device.peak_live_hbm_at;
+  m.operation = info.peak_at;
+  m.fragmentation = info.hbm_fragmentation;
+  m.arrays = info.live_at_peak;
+  std::map<std::string, Bytes> sums;
+  for (const isa::LiveArray& array : m.arrays) sums[array.owner] += array.bytes;
+  m.by_owner.assign(sums.begin(), sums.end());
+  std::stable_sort(m.by_owner.begin(), m.by_owner.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return m;
 }
 
 // Devices of one chip share its links.
@@ -312,6 +331,7 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
     r.peak_hbm = std::max(r.peak_hbm, d.peak_live_hbm);
     r.peak_cmem = std::max(r.peak_cmem, d.peak_live_cmem);
   }
+  r.memory_at_peak = MemoryAtPeak(info, critical);
   r.usable_hbm = info.usable_hbm;
   r.usable_cmem = info.usable_cmem;
   r.devices = config.devices();
@@ -321,7 +341,7 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.events = timeline.events;
   r.ops = Ops(info, timeline.ops);
   r.scopes = Scopes(info, timeline.ops);
-  r.collectives = Collectives(info, timeline.ops);
+  r.collectives = Collectives(info, timeline);
   r.assumptions = info.assumptions;
   r.warnings = config.warnings;
   r.warnings.insert(r.warnings.end(), info.warnings.begin(), info.warnings.end());

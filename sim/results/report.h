@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -54,6 +55,13 @@ struct ScopeReport {
   Flops flops{0};
 };
 
+// What hides a collective, or why nothing does.
+struct OverlapReport {
+  std::string what;  // the operation; the reason
+  Picoseconds time{0};
+  std::string text;  // of a reason: more of it, "" where the reason says all
+};
+
 struct CollectiveReport {
   std::string name, kind, axes, algorithm;
   Bytes bytes{0};  // V of one execution
@@ -61,6 +69,18 @@ struct CollectiveReport {
   int64_t count = 0;
   Picoseconds total{0}, exposed{0};   // all executions
   Picoseconds expected{0}, bound{0};  // one execution
+  Picoseconds hidden() const { return total - exposed; }
+  std::vector<OverlapReport> covered_by;  // hidden by these operations, most first
+  std::vector<OverlapReport> exposed_by;  // most first; adds up to `exposed`
+};
+
+// What HBM holds when a device needs most of it.
+struct MemoryReport {
+  Picoseconds time{0};    // first, in the step
+  std::string operation;  // that is executed then
+  Bytes fragmentation{0};
+  std::vector<std::pair<std::string, Bytes>> by_owner;  // most first
+  std::vector<isa::LiveArray> arrays;                   // largest first
 };
 
 struct LinkReport {
@@ -78,6 +98,7 @@ struct Report {
   Flops flops{0};           // all arithmetic of one device
   Picoseconds exposed{0}, hidden{0};
   Bytes peak_hbm{0}, usable_hbm{0};
+  MemoryReport memory_at_peak;
   Bytes peak_cmem{0}, usable_cmem{0};                // 0 without CMEM
   int64_t devices = 0, chips = 0, chip_classes = 0;  // pod
   sim::FoldingReport folding;

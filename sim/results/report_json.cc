@@ -57,6 +57,16 @@ Json ScopeJson(const ScopeReport& s) {
 }
 
 Json CollectiveJson(const CollectiveReport& c) {
+  Json covered_by = Json::array(), exposed_by = Json::array();
+  for (const OverlapReport& o : c.covered_by) {
+    covered_by.push_back({{"name", o.what},
+                          {"hidden_ns", ToNanoseconds(o.time)},
+                          {"share", Ratio(o.time, c.hidden())}});
+  }
+  for (const OverlapReport& o : c.exposed_by) {
+    exposed_by.push_back(
+        {{"reason", o.what}, {"exposed_ns", ToNanoseconds(o.time)}, {"text", o.text}});
+  }
   return {{"name", c.name},
           {"kind", c.kind},
           {"bytes", c.bytes.value()},
@@ -65,9 +75,34 @@ Json CollectiveJson(const CollectiveReport& c) {
           {"algorithm", c.algorithm},
           {"count", c.count},
           {"total_ns", ToNanoseconds(c.total)},
+          {"hidden_ns", ToNanoseconds(c.hidden())},
           {"exposed_ns", ToNanoseconds(c.exposed)},
           {"expected_ns", ToNanoseconds(c.expected)},
-          {"bound_ns", ToNanoseconds(c.bound)}};
+          {"bound_ns", ToNanoseconds(c.bound)},
+          {"covered_by", std::move(covered_by)},
+          {"exposed_by", std::move(exposed_by)}};
+}
+
+Json MemoryJson(const MemoryReport& m) {
+  Json owners = Json::array(), arrays = Json::array();
+  for (const auto& [owner, bytes] : m.by_owner) {
+    owners.push_back({{"owner", owner}, {"bytes", bytes.value()}});
+  }
+  for (const isa::LiveArray& a : m.arrays) {
+    arrays.push_back({{"name", a.name},
+                      {"owner", a.owner},
+                      {"scope", a.scope},
+                      {"source", a.source},
+                      {"shape", a.shape},
+                      {"bytes", a.bytes.value()},
+                      {"unpadded_bytes", a.unpadded.value()},
+                      {"padding_bytes", (a.bytes - a.unpadded).value()}});
+  }
+  return {{"time_ns", ToNanoseconds(m.time)},
+          {"operation", m.operation},
+          {"fragmentation_bytes", m.fragmentation.value()},
+          {"owners", std::move(owners)},
+          {"arrays", std::move(arrays)}};
 }
 
 // One line per link. A pod has tens of thousands of them, most of which differ from
@@ -130,6 +165,20 @@ Report Read(const Json& j) {
   r.hidden = time(j, "hidden_communication_ns");
   r.peak_hbm = Bytes(count(j, "peak_hbm_bytes"));
   r.usable_hbm = Bytes(count(j, "usable_hbm_bytes"));
+  if (j.contains("memory_at_peak")) {
+    const Json& m = j.at("memory_at_peak");
+    r.memory_at_peak.time = time(m, "time_ns");
+    r.memory_at_peak.operation = text(m, "operation");
+    r.memory_at_peak.fragmentation = Bytes(count(m, "fragmentation_bytes"));
+    for (const Json& o : m.at("owners")) {
+      r.memory_at_peak.by_owner.emplace_back(text(o, "owner"), Bytes(count(o, "bytes")));
+    }
+    for (const Json& a : m.at("arrays")) {
+      r.memory_at_peak.arrays.push_back(
+          {text(a, "name"), text(a, "owner"), text(a, "scope"), text(a, "source"),
+           text(a, "shape"), Bytes(count(a, "bytes")), Bytes(count(a, "unpadded_bytes"))});
+    }
+  }
   if (j.contains("usable_cmem_bytes")) {
     r.peak_cmem = Bytes(count(j, "peak_cmem_bytes"));
     r.usable_cmem = Bytes(count(j, "usable_cmem_bytes"));
@@ -177,6 +226,14 @@ Report Read(const Json& j) {
     c.exposed = time(o, "exposed_ns");
     c.expected = time(o, "expected_ns");
     c.bound = time(o, "bound_ns");
+    if (o.contains("covered_by")) {
+      for (const Json& by : o.at("covered_by")) {
+        c.covered_by.push_back({text(by, "name"), time(by, "hidden_ns"), ""});
+      }
+      for (const Json& by : o.at("exposed_by")) {
+        c.exposed_by.push_back({text(by, "reason"), time(by, "exposed_ns"), text(by, "text")});
+      }
+    }
     r.collectives.push_back(std::move(c));
   }
   for (const Json& l : j.at("links")) {
@@ -217,6 +274,7 @@ std::string ToJson(const Report& r, JsonDetail detail) {
             {"hidden_communication_ns", ToNanoseconds(r.hidden)},
             {"peak_hbm_bytes", r.peak_hbm.value()},
             {"usable_hbm_bytes", r.usable_hbm.value()},
+            {"memory_at_peak", MemoryJson(r.memory_at_peak)},
             {"devices", r.devices},
             {"chips", r.chips},
             {"chip_classes", r.chip_classes},

@@ -76,7 +76,17 @@ Lines Head(const Report& r) {
   if (r.usable_cmem > Bytes(0)) {
     memory += fmt::format(", {} of {} CMEM", BytesText(r.peak_cmem), BytesText(r.usable_cmem));
   }
-  lines.push_back(Field("memory", memory));
+  // As many owners as fit, the largest first.
+  memory = Field("memory", memory);
+  const char* before = ": ";
+  for (const auto& [owner, bytes] : r.memory_at_peak.by_owner) {
+    const std::string more =
+        fmt::format("{}{} {}", before, owner, PercentText(Ratio(bytes, r.peak_hbm)));
+    if (memory.size() + more.size() > kSummaryColumns) break;
+    memory += more;
+    before = ", ";
+  }
+  lines.push_back(memory);
   return lines;
 }
 
@@ -116,12 +126,13 @@ Lines CollectiveTable(const Report& r, size_t rows) {
   if (rows == 0) return {};
   std::vector<std::vector<std::string>> table = {{Shown("collective", rows, r.collectives.size()),
                                                   "count", "bytes", "simulated", "expected",
-                                                  "bound", "exposed", "<algorithm"}};
+                                                  "bound", "exposed", "<why", "<algorithm"}};
   for (size_t i = 0; i < rows; ++i) {
     const CollectiveReport& c = r.collectives[i];
     table.push_back({c.name, fmt::format("{}", c.count), BytesText(c.bytes),
                      TimeText(c.total / c.count), TimeText(c.expected), TimeText(c.bound),
                      PercentText(c.total.value() == 0 ? 0 : Ratio(c.exposed, c.total)),
+                     c.exposed_by.empty() ? "-" : c.exposed_by[0].what,
                      c.algorithm});
   }
   return TableLines(table, kSummaryColumns);

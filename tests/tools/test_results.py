@@ -24,6 +24,7 @@ FIELDS = {
     "hidden_communication_ns": float,
     "peak_hbm_bytes": int,
     "usable_hbm_bytes": int,
+    "memory_at_peak": dict,
     "devices": int,
     "chips": int,
     "chip_classes": int,
@@ -39,8 +40,8 @@ FIELDS = {
 ROWS = {
     "ops": "name category scope count total_ns flops hbm_bytes engine source",
     "scopes": "scope total_ns exposed_communication_ns flops",
-    "collectives": "name kind bytes group_size axes algorithm count total_ns exposed_ns "
-    "expected_ns bound_ns",
+    "collectives": "name kind bytes group_size axes algorithm count total_ns hidden_ns "
+    "exposed_ns expected_ns bound_ns covered_by exposed_by",
     "links": "chip direction bytes utilization",
 }
 
@@ -58,6 +59,14 @@ def test_report(report_of):
     assert report["workload"] == "allgather_matmul_int32"
     assert report["config"] == SLICE
     assert set(report["bound_ns"]) == {"compute", "hbm", "ici", "host", "dcn"}
+    peak = report["memory_at_peak"]
+    assert list(peak) == ["time_ns", "operation", "fragmentation_bytes", "owners", "arrays"]
+    assert 0 <= peak["time_ns"] <= report["step_time_ns"]
+    for array in peak["arrays"]:
+        assert array["bytes"] == array["unpadded_bytes"] + array["padding_bytes"]
+    live = sum(array["bytes"] for array in peak["arrays"])
+    assert live == sum(owner["bytes"] for owner in peak["owners"])
+    assert live + peak["fragmentation_bytes"] == report["peak_hbm_bytes"]
     assert report["chips"] == report["devices"] == 8
     # 2 * 512 * 2048 * 2048 on each device, beside little else.
     assert report["flops"] == pytest.approx(2 * 512 * 2048 * 2048, rel=0.01)

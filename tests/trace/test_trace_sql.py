@@ -216,6 +216,76 @@ def test_example_agrees_with_its_report(run: tuple[pathlib.Path, dict]) -> None:
     assert dict(sent) == reported
 
 
+def union_of(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    union: list[tuple[int, int]] = []
+    for start, end in sorted(intervals):
+        if union and start <= union[-1][1]:
+            union[-1] = (union[-1][0], max(end, union[-1][1]))
+        else:
+            union.append((start, end))
+    return union
+
+
+def common(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> int:
+    return sum(max(0, min(e, f) - max(s, t)) for s, e in a for t, f in b)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("collective_matmul_bf16", "collective_matmul_int32", "allgather_matmul_int32"),
+        *("reduce_scatter_matmul_two_ways", "mlp_two_layers"),
+        "residual_mlp_train_loop_fully_sharded",
+    ],
+)
+def test_hidden_and_exposed_time_are_those_of_the_trace(
+    name: str, binary: str, tmp_path: pathlib.Path
+) -> None:
+    trace, report_path = tmp_path / "t.pftrace", tmp_path / "r.json"
+    subprocess.run(
+        [
+            *(binary, "run", "--quiet", str(ROOT / "workloads" / "examples" / f"{name}.pb")),
+            *("--trace-blocks", "all", "--detail", "tile", "--trace-chips", "all"),
+            *("--trace", trace, "--report", report_path),
+        ],
+        check=True,
+        timeout=300,
+    )
+    report = json.loads(report_path.read_text())
+    slices = trace_reader.slices(trace)
+    (critical,) = (s.path for s in slices if s.name == "step (critical device)")
+    device = critical.removesuffix("/Steps")
+    collectives = {row["name"] for row in report["collectives"]}
+    compute, in_flight, blocks = [], collections.defaultdict(list), 0
+    for s in slices:
+        engine = s.path.removeprefix(device + "/").rstrip("0123456789 ")
+        interval = (s.start_ns, s.start_ns + s.duration_ns)
+        if engine in ("MXU", "VPU"):
+            compute.append(interval)
+            blocks += 1
+        # Copies between memories are on these tracks, too.
+        if engine in ("Collectives", "SparseCore") and s.name in collectives:
+            in_flight[s.name].append(interval)
+    compute = union_of(compute)
+    # Whole nanoseconds: every end of a block or collective may be one off.
+    everything = union_of([i for intervals in in_flight.values() for i in intervals])
+    hidden = common(everything, compute)
+    assert abs(hidden - report["hidden_communication_ns"]) <= 2 * blocks + 2
+    total = report["hidden_communication_ns"] + report["exposed_communication_ns"]
+    assert abs(sum(e - s for s, e in everything) - total) <= 2 * len(everything)
+    for row in report["collectives"]:
+        own = union_of(in_flight[row["name"]])
+        assert row["hidden_ns"] + row["exposed_ns"] == pytest.approx(row["total_ns"], abs=1e-3)
+        assert abs(sum(e - s for s, e in own) - row["total_ns"]) <= 2 * row["count"]
+        assert abs(common(own, compute) - row["hidden_ns"]) <= 2 * blocks + 2
+        because = sum(by["exposed_ns"] for by in row["exposed_by"])
+        assert because == pytest.approx(row["exposed_ns"], abs=1e-3)
+        covered = sum(by["hidden_ns"] for by in row["covered_by"])
+        assert covered <= row["hidden_ns"] + 1e-3
+        if len(row["covered_by"]) < 8:
+            assert covered == pytest.approx(row["hidden_ns"], abs=1e-3)
+
+
 # Per device and kind of track, work that overlaps taken together: what was counted, and merged.
 SUMS = (
     trace_reader.TRACK_PATH

@@ -23,16 +23,6 @@ BytesPerSecond RateOf(Bytes bytes, Picoseconds time) {
              : BytesPerSecond(0);
 }
 
-Work WorkOfKernel(const configs::ChipParams& chip, const kernels::KernelLibrary::Cost& cost) {
-  Work work;
-  work.latency = std::min(cost.time, cost.launch + chip.dma.start_latency);
-  work.time = cost.time - work.latency;
-  const Bytes bytes = cost.traffic.read + cost.traffic.written;
-  work.share[kHbmResource] = ShareOf(TransferTime(bytes, timing::HbmRate(chip)), work.time);
-  work.rate = RateOf(bytes, work.time);
-  return work;
-}
-
 Work WorkOfUse(const collectives::CollectiveUse& use) {
   Work work;
   work.latency = use.latency;
@@ -81,6 +71,18 @@ Work Alone(Picoseconds time) {
 
 }  // namespace
 
+Work WorkOfKernel(const configs::ChipParams& chip, Picoseconds launch, Picoseconds time,
+                  const timing::KernelTraffic& traffic) {
+  Work work;
+  const Bytes bytes = traffic.read + traffic.written;
+  const Picoseconds first = bytes > Bytes(0) ? chip.dma.start_latency : Picoseconds(0);
+  work.latency = std::min(time, launch + first);
+  work.time = time - work.latency;
+  work.share[kHbmResource] = ShareOf(TransferTime(bytes, timing::HbmRate(chip)), work.time);
+  work.rate = RateOf(bytes, work.time);
+  return work;
+}
+
 absl::StatusOr<Work> ChipCostModel::WorkOfCollective(const hlo::Instruction& collective) {
   ASSIGN_OR_RETURN(const CollectiveDecisions::Entry* entry, collectives_.Find(collective));
   return WorkOfUse(collectives::UseOf(*entry->decision));
@@ -99,7 +101,7 @@ absl::StatusOr<Work> ChipCostModel::WorkOf(const hlo::Instruction& i) {
                           target_.chip().clock));
     case hlo::Execution::kKernel: {
       ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost cost, kernels_.CostOf(i));
-      return WorkOfKernel(target_.chip(), cost);
+      return WorkOfKernel(target_.chip(), cost.launch, cost.time, cost.traffic);
     }
     case hlo::Execution::kCollective:
       return WorkOfCollective(i);

@@ -14,6 +14,10 @@
 
 namespace tpusim::cost {
 
+// Of a kernel that takes and moves so much.
+Work WorkOfKernel(const configs::ChipParams& chip, Picoseconds launch, Picoseconds time,
+                  const timing::KernelTraffic& traffic);
+
 class ChipCostModel : public CostModel {
  public:
   using Trips = std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)>;
@@ -32,9 +36,9 @@ class ChipCostModel : public CostModel {
   absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& kernel) override {
     return kernels_.CostOf(kernel);
   }
-  absl::StatusOr<kernels::KernelSavings> SavingsOf(const hlo::Instruction& kernel,
-                                                   int64_t space) override {
-    return kernels_.SavingsOf(kernel, space);
+  absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& kernel,
+                                                        int64_t space) override {
+    return kernels_.PlaceableOf(kernel, space);
   }
 
   // What the answers come from, for the lowering.

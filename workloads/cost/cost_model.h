@@ -36,9 +36,9 @@ class CostModel {
   // the bytes it moves.
   virtual absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& kernel) = 0;
 
-  // What it would save with an array of its own in another memory.
-  virtual absl::StatusOr<kernels::KernelSavings> SavingsOf(const hlo::Instruction& kernel,
-                                                           int64_t space) = 0;
+  // What it would cost with arrays of its own in another memory. Lives as long as the model.
+  virtual absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& kernel,
+                                                                int64_t space) = 0;
 
   absl::StatusOr<Picoseconds> KernelTime(const hlo::Instruction& kernel) {
     ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost cost, KernelOf(kernel));

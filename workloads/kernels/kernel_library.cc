@@ -4,11 +4,9 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_time.h"
 #include "workloads/kernels/kernels.h"
 
@@ -166,40 +164,26 @@ absl::StatusOr<KernelLibrary::Cost> KernelLibrary::CostOf(const Instruction& ins
               timing::WindowBytes(timed.kernel)};
 }
 
-absl::StatusOr<KernelSavings> KernelLibrary::SavingsOf(const Instruction& instruction,
-                                                       int64_t space) {
+absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& instruction,
+                                                            int64_t space) {
   ASSIGN_OR_RETURN(Entry * entry, Find(instruction));
-  const auto known = entry->savings.find(space);
-  if (known != entry->savings.end()) return known->second;
-  const isa::MemorySpace to = target::MemorySpaceOf(space).isa;
-  const configs::ChipParams& chip = target_.chip();
-  const isa::Kernel& kernel = entry->timed.kernel;
-  KernelSavings savings;
-  savings.operands.resize(instruction.operands().size());
-  savings.results.resize(hlo::Leaves(instruction.shape()).size());
-  savings.read.resize(instruction.operands().size());
-  isa::Kernel all = kernel;
-  const auto traffic = [](const isa::Kernel& k) {
-    const timing::KernelTraffic t = timing::TrafficOf(k);
-    return static_cast<double>((t.read + t.written).value());
-  };
-  for (isa::Window& window : all.windows) window.space = to;
-  const Picoseconds gained = entry->timed.time - timing::KernelTime(chip, all);
-  const double bytes = traffic(kernel);
-  int64_t outputs = 0;
-  for (size_t w = 0; w < kernel.windows.size(); ++w) {
-    const bool output = kernel.windows[w].kind == isa::WindowKind::kOutput;
-    std::vector<Picoseconds>& of = output ? savings.results : savings.operands;
-    const auto index = static_cast<size_t>(output ? outputs++ : entry->operand_of_window[w]);
-    if (index >= of.size() || kernel.windows[w].space != isa::MemorySpace::kHbm) continue;
-    isa::Kernel one = kernel;
-    one.windows[w].space = to;
-    const Picoseconds alone = entry->timed.time - timing::KernelTime(chip, one);
-    const double share = bytes > 0 ? 1 - traffic(one) / bytes : 0;
-    if (!output) savings.read[index] += Bytes(std::llround(bytes * share));
-    of[index] += std::max({Picoseconds(0), alone, timing::Scaled(gained, share)});
+  std::unique_ptr<PlaceableKernel>& placeable = entry->placeable[space];
+  if (placeable == nullptr) {
+    const isa::Kernel& kernel = entry->timed.kernel;
+    const size_t operands = instruction.operands().size();
+    const size_t results = hlo::Leaves(instruction.shape()).size();
+    std::vector<int64_t> arrays;
+    auto result = static_cast<int64_t>(operands);
+    for (size_t w = 0; w < kernel.windows.size(); ++w) {
+      const bool output = kernel.windows[w].kind == isa::WindowKind::kOutput;
+      const int64_t array = output ? result++ : entry->operand_of_window[w];
+      arrays.push_back(array < static_cast<int64_t>(operands + results) ? array : -1);
+    }
+    placeable =
+        std::make_unique<PlaceableKernel>(target_.chip(), kernel, std::move(arrays), operands,
+                                          results, target::MemorySpaceOf(space).isa);
   }
-  return entry->savings.emplace(space, std::move(savings)).first->second;
+  return placeable.get();
 }
 
 }  // namespace tpusim::kernels

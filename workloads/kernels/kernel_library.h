@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "models/isa/program.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/kernels/placeable_kernel.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::kernels {
@@ -34,14 +36,6 @@ struct TimedKernel {
   isa::Kernel kernel;
   Picoseconds time{0};
   timing::KernelTraffic traffic;
-};
-
-// What a kernel would save if one of its arrays were in another memory, to which its
-// windows reach. Zero for arrays that have no window of their own.
-struct KernelSavings {
-  std::vector<Picoseconds> operands;
-  std::vector<Picoseconds> results;  // by leaf of its shape
-  std::vector<Bytes> read;           // of operands in HBM
 };
 
 class KernelLibrary {
@@ -59,9 +53,8 @@ class KernelLibrary {
     Bytes windows{0};  // VMEM that its windows take
   };
   absl::StatusOr<Cost> CostOf(const hlo::Instruction& instruction);
-  // With the kernel's grid as it is. Of what all arrays together would save each has the
-  // share of its bytes, or what it saves alone if that is more.
-  absl::StatusOr<KernelSavings> SavingsOf(const hlo::Instruction& instruction, int64_t space);
+  // With arrays elsewhere. The library keeps it.
+  absl::StatusOr<PlaceableKernel*> PlaceableOf(const hlo::Instruction& instruction, int64_t space);
 
   // Kernels that were searched for, and questions that the library was asked.
   int64_t searches() const { return static_cast<int64_t>(entries_.size()); }
@@ -72,7 +65,7 @@ class KernelLibrary {
     TimedKernel timed;
     // Per window the operand whose name it has; -1: that of the instruction itself.
     std::vector<int64_t> operand_of_window;
-    std::map<int64_t, KernelSavings> savings;  // by memory space, once asked for
+    std::map<int64_t, std::unique_ptr<PlaceableKernel>> placeable;  // by memory space, once asked
   };
   absl::StatusOr<Entry*> Find(const hlo::Instruction& instruction);
 

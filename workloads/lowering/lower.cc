@@ -28,6 +28,7 @@
 #include "workloads/lowering/remote_dma.h"
 #include "workloads/lowering/streams.h"
 #include "workloads/passes/schedule/graph.h"
+#include "workloads/passes/schedule/wait_facts.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -74,6 +75,7 @@ class Lowering {
         target_(target),
         streams_(
             AssignStreams(*input.module, target.chip().sparse_core.count / target.chip().devices)),
+        waits_(passes::WaitFacts(*input.module, target)),
         all_alike_(std::make_shared<const std::vector<int32_t>>(
             static_cast<size_t>(target.config().devices()), 0)) {}
 
@@ -186,6 +188,10 @@ class Lowering {
           op.op = collectives_[op.collective].op;
         } else if (op.what != Execution::kNothing && op.what != Execution::kScalar) {
           ASSIGN_OR_RETURN(op.op, AddOp(*i, op));
+          if (op.what == Execution::kDone) {
+            program_.info.ops[op.op].waits_for =
+                collectives_[ops_.at(&passes::StartOf(*i)).collective].op;
+          }
         }
         ops_[i] = std::move(op);
       }
@@ -202,6 +208,10 @@ class Lowering {
     info.sparse_core = hlo::IsOffLoaded(i);
     info.collective = static_cast<int32_t>(program_.info.collectives.size());
     program_.info.collectives.push_back(c.lowered.info);
+    if (const auto fact = waits_.find(&i); fact != waits_.end()) {
+      program_.info.collectives.back().reason = fact->second.reason;
+      program_.info.collectives.back().reason_text = fact->second.text;
+    }
     Add(std::move(c), std::move(info), op, stream);
     return absl::OkStatus();
   }
@@ -496,6 +506,7 @@ class Lowering {
   const LoweringInput& input_;
   const target::Target& target_;
   const std::unordered_map<const Instruction*, isa::StreamId> streams_;
+  const std::unordered_map<const Instruction*, passes::WaitFact> waits_;
   const std::shared_ptr<const std::vector<int32_t>> all_alike_;  // a role for all devices
   isa::PodProgram program_;
   std::unordered_map<const Instruction*, Op> ops_;

@@ -135,7 +135,18 @@ TEST(ReportTest, Collectives) {
   EXPECT_EQ(permute.exposed, Picoseconds(0));
   EXPECT_EQ(permute.expected, Microseconds(25));
   EXPECT_EQ(permute.bound, Microseconds(20));
-  EXPECT_EQ(r.collectives[1].name, "all-gather.1");
+  EXPECT_EQ(permute.hidden(), Microseconds(60));
+  ASSERT_EQ(permute.covered_by.size(), 1u);
+  EXPECT_EQ(permute.covered_by[0].what, "fusion.3");
+  EXPECT_EQ(permute.covered_by[0].time, Microseconds(60));
+  EXPECT_TRUE(permute.exposed_by.empty());
+  const CollectiveReport& gather = r.collectives[1];
+  EXPECT_EQ(gather.name, "all-gather.1");
+  EXPECT_TRUE(gather.covered_by.empty());
+  ASSERT_EQ(gather.exposed_by.size(), 1u);
+  EXPECT_EQ(gather.exposed_by[0].what, "synchronous");
+  EXPECT_EQ(gather.exposed_by[0].time, Microseconds(20));
+  EXPECT_EQ(gather.exposed_by[0].text, "toy has no asynchronous all-gathers");
 }
 
 TEST(ReportTest, Links) {
@@ -212,6 +223,7 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
   EXPECT_THAT(keys(j), ElementsAre("schema", "workload", "config", "step_time_ns", "bound_ns",
                                    "mfu", "hfu", "flops", "exposed_communication_ns",
                                    "hidden_communication_ns", "peak_hbm_bytes", "usable_hbm_bytes",
+                                   "memory_at_peak",
                                    "devices", "chips", "chip_classes", "folding", "events", "ops",
                                    "scopes", "collectives", "links", "assumptions", "warnings"));
   EXPECT_THAT(keys(j["folding"]),
@@ -223,7 +235,12 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
               ElementsAre("scope", "total_ns", "exposed_communication_ns", "flops"));
   EXPECT_THAT(keys(j["collectives"][0]),
               ElementsAre("name", "kind", "bytes", "group_size", "axes", "algorithm", "count",
-                          "total_ns", "exposed_ns", "expected_ns", "bound_ns"));
+                          "total_ns", "hidden_ns", "exposed_ns", "expected_ns", "bound_ns",
+                          "covered_by", "exposed_by"));
+  EXPECT_THAT(keys(j["collectives"][0]["covered_by"][0]),
+              ElementsAre("name", "hidden_ns", "share"));
+  EXPECT_THAT(keys(j["collectives"][1]["exposed_by"][0]),
+              ElementsAre("reason", "exposed_ns", "text"));
   EXPECT_THAT(keys(j["links"][0]), ElementsAre("chip", "direction", "bytes", "utilization"));
   EXPECT_EQ(j["schema"], "tpusim.report/1");
   EXPECT_EQ(j["step_time_ns"], 100'000.0);

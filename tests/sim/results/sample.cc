@@ -41,14 +41,17 @@ isa::ProgramInfo MakeInfo() {
        .group_size = 2,
        .bytes = Bytes(2'000'000),
        .expected = Microseconds(19),
-       .bound = Microseconds(10)},
+       .bound = Microseconds(10),
+       .reason = isa::WaitReason::kSynchronous,
+       .reason_text = "toy has no asynchronous all-gathers"},
       {.kind = "collective-permute",
        .algorithm = "one hop",
        .axes = "x",
        .group_size = 2,
        .bytes = Bytes(2'000'000),
        .expected = Microseconds(25),
-       .bound = Microseconds(20)},
+       .bound = Microseconds(20),
+       .reason_text = "fusion.3 needs it"},
   };
   p.ops.resize(5);
   p.ops[kAllGather] = {.name = "all-gather.1",
@@ -207,9 +210,11 @@ sim::Timeline MakeTimeline() {
   t.recording = Recorded(spans, samples);
   t.ops.resize(5);
   t.ops[kAllGather] = {1, Microseconds(20), Microseconds(20)};
+  t.ops[kAllGather].waited = Microseconds(20);
   t.ops[kWhile] = {1, Microseconds(72), Picoseconds(0)};
   t.ops[kMatmul] = {2, Microseconds(70), Picoseconds(0), Bytes(20'000'000)};
   t.ops[kPermute] = {2, Microseconds(60), Picoseconds(0)};
+  t.covers = {{kPermute, kMatmul, Microseconds(60)}};
   t.ops[kLoopFusion] = {1, Microseconds(8), Picoseconds(0), Bytes(10'000'000)};
   return t;
 }

@@ -40,9 +40,9 @@ operation      category            count      time   step  source
 fusion.3       convolution fusion      2  70.00 us  70.0%  f.py:12
 loop_fusion.5  loop fusion             1  8.000 us   8.0%  f.py:14
 
-collective                  count     bytes  simulated  expected     bound  exposed  algorithm
-collective-permute-start.4      2  2.000 MB   30.00 us  25.00 us  20.00 us     0.0%  one hop
-all-gather.1                    1  2.000 MB   20.00 us  19.00 us  10.00 us   100.0%  line over x
+collective                  count     bytes  simulated  expected     bound  exposed  why          algorithm
+collective-permute-start.4      2  2.000 MB   30.00 us  25.00 us  20.00 us     0.0%  -            one hop
+all-gather.1                    1  2.000 MB   20.00 us  19.00 us  10.00 us   100.0%  synchronous  line over x
 warning        f.py:10: involuntary all-gather
 assumed        loop while.2 runs 2 times
 )");

@@ -2,8 +2,11 @@
 #ifndef TPUSIM_TESTS_WORKLOADS_PASSES_FAKE_COSTS_H_
 #define TPUSIM_TESTS_WORKLOADS_PASSES_FAKE_COSTS_H_
 
+#include <deque>
 #include <functional>
+#include <vector>
 
+#include "configs/config.h"
 #include "workloads/cost/cost_model.h"
 
 namespace tpusim::passes {
@@ -31,13 +34,13 @@ struct FakeCosts : cost::CostModel {
     cost.time = Lasting(main ? main(i) : 0).time;
     return cost;
   }
-  absl::StatusOr<kernels::KernelSavings> SavingsOf(const hlo::Instruction& i, int64_t) override {
-    kernels::KernelSavings savings;
-    savings.operands.resize(i.operands().size());
-    savings.read.resize(i.operands().size());
-    savings.results.resize(hlo::Leaves(i.shape()).size());
-    return savings;
+  absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& i,
+                                                        int64_t) override {
+    return &kernels.emplace_back(chip, isa::Kernel{}, std::vector<int64_t>{}, i.operands().size(),
+                                 hlo::Leaves(i.shape()).size(), isa::MemorySpace::kVmem);
   }
+  const configs::ChipParams chip = configs::LoadConfig("v5e-1x1", {}).value().chip;
+  std::deque<kernels::PlaceableKernel> kernels;  // that move nothing
 };
 
 }  // namespace tpusim::passes

@@ -302,6 +302,35 @@ ENTRY e {
   EXPECT_TRUE(asynchronous.Run("async-collectives").value());
 }
 
+// Nothing carries the first of two gathers; a product runs beside the second.
+TEST(PassTexts, DemoteAsyncLeavesPairsThatAreCovered) {
+  PassText test(R"(HloModule m, is_scheduled=true
+ENTRY e {
+  p = f32[64,512] parameter(0)
+  w = f32[512,512] parameter(1)
+  s0 = (f32[64,512], f32[256,512]) all-gather-start(p), dimensions={0}, replica_groups={{0,1,2,3}}
+  t = f32[64,512] tanh(p)
+  g0 = f32[256,512] all-gather-done(s0)
+  s1 = (f32[64,512], f32[256,512]) all-gather-start(t), dimensions={0}, replica_groups={{0,1,2,3}}
+  d = f32[256,512] dot(g0, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  g1 = f32[256,512] all-gather-done(s1)
+  ROOT sum = f32[256,512] add(d, g1)
+})");
+  EXPECT_TRUE(test.Run("demote-async").value());
+  EXPECT_FALSE(test.Run("demote-async").value());
+  EXPECT_EQ(test.text(), Canonical(R"(HloModule m, is_scheduled=true
+ENTRY e {
+  p = f32[64,512] parameter(0)
+  w = f32[512,512] parameter(1)
+  t = f32[64,512] tanh(p)
+  g0 = f32[256,512] all-gather(p), dimensions={0}, replica_groups={{0,1,2,3}}, frontend_attributes={async_collective_name="s0"}
+  s1 = (f32[64,512], f32[256,512]) all-gather-start(t), dimensions={0}, replica_groups={{0,1,2,3}}
+  d = f32[256,512] dot(g0, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  g1 = f32[256,512] all-gather-done(s1)
+  ROOT sum = f32[256,512] add(d, g1)
+})"));
+}
+
 TEST(PassTexts, Schedule) {
   PassText test(kPermute);
   test.costs().main = [](const hlo::Instruction& i) {

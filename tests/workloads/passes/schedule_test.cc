@@ -10,6 +10,7 @@
 #include "tests/workloads/passes/small_module.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/passes/collectives/async_collectives.h"
+#include "workloads/passes/schedule/demote_async.h"
 
 namespace tpusim::passes {
 namespace {
@@ -26,7 +27,10 @@ FakeCosts TenPerTanhHundredPerPermute() {
 }
 
 absl::StatusOr<bool> Order(SmallModule& m, FakeCosts costs) {
-  return Schedule(m.module(), {m.target(), &costs});
+  const PassContext context(m.target(), &costs);
+  const absl::StatusOr<bool> changed = Schedule(m.module(), context);
+  if (!changed.ok()) return changed;
+  return DemoteAsync(m.module(), context);
 }
 
 TEST(Schedule, ComputeRunsBetweenStartAndDone) {
@@ -116,8 +120,9 @@ TEST(Schedule, AGatherBesideNoProductStaysSynchronous) {
   ASSERT_TRUE(MakeCollectivesAsync(m.module(), m.target()).ok());
   ASSERT_TRUE(Order(m, TenPerTanhHundredPerPermute()).ok());
   EXPECT_TRUE(m.Find(Opcode::kAllGatherStart).empty());
-  EXPECT_EQ(m.Find(Opcode::kAllGather).size(), 1u);
+  ASSERT_EQ(m.Find(Opcode::kAllGather).size(), 1u);
   EXPECT_EQ(m.entry().schedule().size(), m.entry().size());
+  EXPECT_EQ(WhySynchronous(*m.Find(Opcode::kAllGather)[0], m.target()), "nothing covers it");
 }
 
 // The chain of permutes is what takes long: a product that would delay the next one

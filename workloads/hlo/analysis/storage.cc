@@ -11,12 +11,11 @@ bool NamesOperand(const Instruction& i) {
          i.opcode() != Opcode::kAsyncUpdate;
 }
 
-// Nothing is read where values are only named.
+}  // namespace
+
 bool OnlyNames(const Instruction& i) {
   return NamesOperand(i) || i.opcode() == Opcode::kTuple || i.opcode() == Opcode::kGetTupleElement;
 }
-
-}  // namespace
 
 bool IsInvariantElement(const Instruction& loop, int64_t index) {
   const Instruction* root = loop.called()[0]->root();

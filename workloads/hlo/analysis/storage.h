@@ -47,6 +47,9 @@ class StorageAnalysis {
   std::vector<Instruction*> none_;
 };
 
+// Whether nothing is read because values are only named: tuples, their elements, bitcasts.
+bool OnlyNames(const Instruction& instruction);
+
 // Whether the body of a loop hands on element `index` of its tuple as it got it.
 bool IsInvariantElement(const Instruction& loop, int64_t index);
 

@@ -13,6 +13,9 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_
 #define TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_
 
+#include <string>
+#include <string_view>
+
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pass.h"
@@ -28,9 +31,12 @@ struct AsyncOptions {
 absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext& context,
                                           const AsyncOptions& options = {});
 
-// Takes back what MakeCollectivesAsync did to an all-gather: returns the synchronous
-// one that takes the place of this done. The two halves stay, unused.
-hlo::Instruction* MakeSynchronous(hlo::Instruction& all_gather_done);
+// The frontend attribute of a collective that was asynchronous (its value: the name of the
+// start), until it turned out that nothing covers it.
+inline constexpr std::string_view kDemotedFrom = "async_collective_name";
+
+// Why a collective that the main stream waits for is not asynchronous, as half a sentence.
+std::string WhySynchronous(const hlo::Instruction& collective, const target::Target& target);
 
 // A matrix product: an asynchronous all-gather moves on while it runs.
 bool CarriesGathers(const hlo::Instruction& i);

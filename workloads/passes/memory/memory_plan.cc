@@ -1,7 +1,5 @@
 #include "workloads/passes/memory/memory_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -9,8 +7,10 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/in_place.h"
+#include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/memory/donation.h"
+#include "workloads/passes/memory/fits.h"
 #include "workloads/passes/memory/placement.h"
 
 namespace tpusim::passes {
@@ -49,7 +49,8 @@ using LeafBuffers = std::vector<int32_t>;
 
 class Planner {
  public:
-  explicit Planner(const target::Target& target) : target_(target) {}
+  Planner(const target::Target& target, int64_t heap_effort)
+      : target_(target), heap_effort_(heap_effort) {}
 
   MemoryPlan Run(const hlo::Module& module) {
     const Computation& entry = *module.entry();
@@ -59,17 +60,18 @@ class Planner {
       for (int32_t b : parameters.back()) {
         if (b == kNoBuffer) continue;
         plan_.arguments.push_back(b);
-        history_.push_back(b);
-        Live(b) += plan_.buffers[b].bytes;
+        plan_.buffers[b].argument = true;
+        Come(b);
       }
     }
-    NotePeak();
+    NotePeak(nullptr);
     Visit(entry, parameters, Donations(module));
     plan_.live_at_peak = LiveAtPeak();
     std::sort(plan_.live_at_peak.begin(), plan_.live_at_peak.end(), [&](int32_t a, int32_t b) {
       return std::pair(-plan_.buffers[a].bytes.value(), a) <
              std::pair(-plan_.buffers[b].bytes.value(), b);
     });
+    PlaceInHbm();
     return std::move(plan_);
   }
 
@@ -78,7 +80,11 @@ class Planner {
     std::vector<const Shape*> leaves;
     AppendLeaves(i.shape(), leaves);
     LeafBuffers buffers;
-    for (const Shape* leaf : leaves) buffers.push_back(NewBuffer(i, *leaf));
+    for (const Shape* leaf : leaves) {
+      buffers.push_back(NewBuffer(i, *leaf));
+      if (buffers.back() == kNoBuffer) continue;
+      plan_.buffers.back().leaf = static_cast<int64_t>(buffers.size()) - 1;
+    }
     return buffers;
   }
 
@@ -87,7 +93,9 @@ class Planner {
         target::MemorySpaceOf(leaf.IsArray() ? leaf.layout.memory_space : hlo::kHbmSpace);
     const Bytes bytes = space.planned ? target_.PaddedSize(leaf) : Bytes(0);
     if (bytes == Bytes(0)) return kNoBuffer;
-    plan_.buffers.push_back({i.name(), leaf.ToString(), bytes, space.number});
+    plan_.buffers.push_back(
+        {.value = i.name(), .shape = leaf.ToString(), .bytes = bytes, .space = space.number,
+         .made_by = &i, .array = &leaf});
     return static_cast<int32_t>(plan_.buffers.size()) - 1;
   }
 
@@ -244,9 +252,18 @@ class Planner {
       const Instruction& i = *order[n];
       of[&i] = i.opcode() == Opcode::kParameter ? parameters[i.attrs().parameter_number()]
                                                 : BuffersOf(i, of, made[n]);
-      for (int32_t b : made[n]) last_use[b] = n;
+      for (int32_t b : made[n]) {
+        last_use[b] = n;
+        NoteUse(i, b, /*writes=*/true);
+      }
+      const LeafBuffers& result = of.at(&i);
       for (const Instruction* o : i.operands()) {
-        for (int32_t b : of.at(o)) last_use[b] = n;
+        for (int32_t b : of.at(o)) {
+          last_use[b] = n;
+          NoteUse(i, b,
+                  hlo::IsControlFlow(i.opcode()) ||
+                      std::find(result.begin(), result.end(), b) != result.end());
+        }
       }
     }
     if (!donations.empty()) {
@@ -265,7 +282,11 @@ class Planner {
       }
       if (!moves.empty()) Move(moves, of, made);
     }
-    for (int32_t b : of.at(computation.root())) last_use[b] = order.size() - 1;
+    for (int32_t b : of.at(computation.root())) {
+      last_use[b] = order.size() - 1;
+      if (b == kNoBuffer || computation.parent()->entry() != &computation) continue;
+      plan_.buffers[b].result = !plan_.buffers[b].argument;
+    }
 
     ComputationMemory memory;
     memory.alloc_before.resize(order.size());
@@ -279,11 +300,11 @@ class Planner {
     }
     for (size_t n = 0; n < order.size(); ++n) {
       for (int32_t b : memory.alloc_before[n]) {
-        history_.push_back(b);
-        Live(b) += plan_.buffers[b].bytes;
+        Come(b);
       }
-      NotePeak();
       const Instruction& i = *order[n];
+      NotePeak(&i);
+      memory.moments.push_back(static_cast<int64_t>(history_.size()));
       if (i.opcode() == Opcode::kWhile) {
         Visit(*i.called()[0], {of.at(&i)}, CarriedBy(i));
         Visit(*i.called()[1], {of.at(&i)}, {});
@@ -297,21 +318,57 @@ class Planner {
         Visit(*i.called()[0], arguments, {});
       }
       for (int32_t b : memory.free_after[n]) {
-        history_.push_back(~b);
-        Live(b) -= plan_.buffers[b].bytes;
+        Go(b);
       }
     }
     plan_.computations[&computation] = std::move(memory);
   }
 
-  Bytes& Live(int32_t buffer) { return live_[plan_.buffers[buffer].space]; }
+  void NoteUse(const Instruction& i, int32_t buffer, bool writes) {
+    if (buffer != kNoBuffer && !hlo::OnlyNames(i)) plan_.uses.push_back({buffer, &i, writes});
+  }
 
-  void NotePeak() {
+  void Come(int32_t buffer) {
+    Buffer& b = plan_.buffers[buffer];
+    b.begin = static_cast<int64_t>(history_.size());
+    history_.push_back(buffer);
+    live_[b.space] += b.bytes;
+  }
+  void Go(int32_t buffer) {
+    Buffer& b = plan_.buffers[buffer];
+    b.end = static_cast<int64_t>(history_.size());
+    history_.push_back(~buffer);
+    live_[b.space] -= b.bytes;
+  }
+
+  // The peak of HBM is what the arguments take and how high the heap grows.
+  void PlaceInHbm() {
+    Bytes& peak = plan_.peaks[hlo::kHbmSpace];
+    Bytes arguments(0);
+    std::vector<HeapBuffer> in_heap(plan_.buffers.size());
+    for (size_t n = 0; n < in_heap.size(); ++n) {
+      const Buffer& b = plan_.buffers[n];
+      if (b.space != hlo::kHbmSpace) continue;
+      if (b.argument) {
+        arguments += b.bytes;
+      } else {
+        in_heap[n] = {b.begin, b.end, b.bytes};
+      }
+    }
+    Heap heap = PlaceInHeap(in_heap, heap_effort_);
+    plan_.fragmentation = arguments + heap.height - peak;
+    peak += plan_.fragmentation;
+    plan_.offsets = std::move(heap.offsets);
+  }
+
+  void NotePeak(const Instruction* at) {
     for (const auto& [space, live] : live_) {
       Bytes& peak = plan_.peaks[space];
       if (live <= peak) continue;
       peak = live;
-      if (space == hlo::kHbmSpace) before_peak_ = history_.size();
+      if (space != hlo::kHbmSpace) continue;
+      before_peak_ = history_.size();
+      plan_.peak_at = at;
     }
   }
 
@@ -331,41 +388,23 @@ class Planner {
   }
 
   const target::Target& target_;
+  const int64_t heap_effort_;
   MemoryPlan plan_;
   std::vector<int32_t> history_;   // b: buffer b comes; ~b: it goes
   size_t before_peak_ = 0;         // the part of it
   std::map<int64_t, Bytes> live_;  // by memory space
 };
 
-std::string Mebibytes(Bytes bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes.value()) / static_cast<double>(kMiB));
-}
-
 }  // namespace
 
+MemoryPlan PlanBuffers(const hlo::Module& module, const target::Target& target,
+                       int64_t heap_effort) {
+  return Planner(target, heap_effort).Run(module);
+}
+
 absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::Target& target) {
-  MemoryPlan plan = Planner(target).Run(module);
-  const Bytes usable = target.Usable(hlo::kHbmSpace), peak = plan.PeakOf(hlo::kHbmSpace);
-  if (peak > usable) {
-    std::string largest;
-    for (size_t n = 0; n < plan.live_at_peak.size() && n < 5; ++n) {
-      const Buffer& b = plan.buffers[plan.live_at_peak[n]];
-      largest +=
-          fmt::format("{}{} {} {}", n == 0 ? "" : ", ", b.value, b.shape, Mebibytes(b.bytes));
-    }
-    return UserError(fmt::format(
-        "the program does not fit in HBM: it needs {} per device at its peak, {} more than the {} "
-        "that {} has for programs; largest buffers: {}; shard them over more devices or donate "
-        "arguments",
-        Mebibytes(peak), Mebibytes(peak - usable), Mebibytes(usable), target.chip().name, largest));
-  }
-  for (const auto& [space, most] : plan.peaks) {
-    if (most <= target.Usable(space)) continue;
-    return UserError(fmt::format(
-        "what the program's layouts place in {} (S({})) does not fit: {} at its peak, {} has {}",
-        target::MemorySpaceOf(space).name, space, Mebibytes(most), target.chip().name,
-        Mebibytes(target.Usable(space))));
-  }
+  MemoryPlan plan = PlanBuffers(module, target);
+  RETURN_IF_ERROR(CheckFits(module, plan, target));
   return plan;
 }
 

@@ -12,6 +12,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/passes/memory/apply_spaces.h"
 #include "workloads/passes/memory/space_plan.h"
+#include "workloads/passes/memory/space_replay.h"
 
 namespace tpusim::passes {
 namespace {
@@ -23,6 +24,15 @@ using hlo::Shape;
 // How often a loop body counts as run, as in the TPU compiler
 // (xla_tpu_memory_space_assignment_while_execution_count).
 constexpr double kLoopWeight = 5;
+
+using Plans = std::unordered_map<const SpaceTimeline*, std::vector<SpacePlan>>;
+
+// When HBM counts as free for copies (SpaceTimeline::Restart): what is tried.
+struct Copies {
+  bool wanted;
+  double eager;
+};
+constexpr Copies kCopies[] = {{false, 0}, {true, 0}, {true, 0.25}, {true, 0.5}, {true, 1}};
 
 // The first value that is in one of the spaces, or null.
 const Instruction* FindIn(const hlo::Module& module, const std::vector<int64_t>& spaces) {
@@ -98,21 +108,39 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
   // The program's order decides between equals.
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const SpaceValue* a, const SpaceValue* b) { return Rank(*a) > Rank(*b); });
-  SpacePlanner planner(target, space, capacity);
-  std::unordered_map<const SpaceTimeline*, std::vector<SpacePlan>> plans;
-  for (const SpaceValue* value : ranked) {
-    SpacePlan plan = planner.Plan(*value);
-    if (plan.stays.empty()) continue;
-    if (context.explanation != nullptr) {
-      context.explanation->push_back(Explained(plan, target::MemorySpaceOf(space)));
+  const SpacePlanner planner(target, space, capacity);
+  // Which copies are worth it shows when all of them run beside everything else.
+  Plans best;
+  double shortest = 0;
+  for (const Copies& copies : kCopies) {
+    RestartAll(timelines, copies.eager);
+    Plans plans;
+    for (const SpaceValue* value : ranked) {
+      SpacePlan plan = planner.Plan(*value, copies.wanted);
+      if (!plan.stays.empty()) plans[value->timeline].push_back(std::move(plan));
     }
-    plans[value->timeline].push_back(std::move(plan));
+    double length = 0;
+    for (const auto& timeline : timelines) {
+      length += timeline->executions() *
+                ToSeconds(LengthWith(plans[timeline.get()], *timeline, planner, target));
+    }
+    if (&copies != kCopies && length >= shortest) continue;
+    shortest = length;
+    best = std::move(plans);
   }
+  bool changed = false;
   for (const auto& timeline : timelines) {
-    const auto planned = plans.find(timeline.get());
-    if (planned != plans.end()) ApplySpaces(planned->second, *timeline, space);
+    const std::vector<SpacePlan>& plans = best[timeline.get()];
+    if (plans.empty()) continue;
+    changed = true;
+    if (context.explanation != nullptr) {
+      for (const SpacePlan& plan : plans) {
+        context.explanation->push_back(Explained(plan, target::MemorySpaceOf(space)));
+      }
+    }
+    ApplySpaces(plans, *timeline, space);
   }
-  return !plans.empty();
+  return changed;
 }
 
 }  // namespace tpusim::passes

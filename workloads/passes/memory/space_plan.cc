@@ -45,7 +45,8 @@ size_t SpacePlanner::Served(const SpaceValue& value, size_t from, size_t first) 
   return served;
 }
 
-bool SpacePlanner::StayFromMaking(const SpaceValue& value, SpacePlan& plan, size_t& next) {
+bool SpacePlanner::StayFromMaking(const SpaceValue& value, bool copies, SpacePlan& plan,
+                                  size_t& next) const {
   if (!value.made_by_windows) return false;
   const size_t served = Served(value, value.made_at, 0);
   if (served == 0) return false;
@@ -69,6 +70,7 @@ bool SpacePlanner::StayFromMaking(const SpaceValue& value, SpacePlan& plan, size
     last = use.at;
   }
   if (evicted) {
+    if (!copies) return false;
     const Picoseconds copy = TimeOfCopy(value.bytes, /*to_hbm=*/true);
     if (needed <= value.made_at + 1) return false;
     const Picoseconds spare = timeline.SpareTime(value.made_at + 1, needed - 1, copy);
@@ -82,13 +84,14 @@ bool SpacePlanner::StayFromMaking(const SpaceValue& value, SpacePlan& plan, size
   }
   timeline.Occupy(value.made_at, last, value.bytes);
   plan.evicted = evicted;
+  plan.evicted_by = needed;
   plan.stays.push_back(std::move(stay));
   next = served;
   return true;
 }
 
 bool SpacePlanner::Prefetch(const SpaceValue& value, size_t earliest, SpacePlan& plan,
-                            size_t& next) {
+                            size_t& next) const {
   SpaceTimeline& timeline = *value.timeline;
   const SpaceUse& use = value.uses[next];
   if (!use.by_windows || use.saved <= Picoseconds(0) || use.at <= earliest) return false;
@@ -120,18 +123,18 @@ bool SpacePlanner::Prefetch(const SpaceValue& value, size_t earliest, SpacePlan&
   return false;
 }
 
-SpacePlan SpacePlanner::Plan(const SpaceValue& value) {
+SpacePlan SpacePlanner::Plan(const SpaceValue& value, bool copies) const {
   SpacePlan plan;
   plan.value = &value;
   size_t next = 0;  // the first use that is not served
   size_t earliest = value.made_at + 1;
-  if (StayFromMaking(value, plan, next) && plan.evicted) {
+  if (StayFromMaking(value, copies, plan, next) && plan.evicted) {
     // In HBM once more when the copy is over.
     earliest = value.timeline->EndOfCopy(value.made_at, value.timeline->order().size() - 1,
                                          TimeOfCopy(value.bytes, /*to_hbm=*/true)) +
                1;
   }
-  while (next < value.uses.size()) {
+  while (copies && next < value.uses.size()) {
     if (!Prefetch(value, earliest, plan, next)) ++next;
   }
   return plan;

@@ -31,6 +31,7 @@ struct SpacePlan {
   const SpaceValue* value = nullptr;
   std::vector<SpaceStay> stays;  // none: it lives in HBM
   bool evicted = false;          // the first stay ends with a copy to HBM
+  size_t evicted_by = 0;         // before the instruction there
 };
 
 class SpacePlanner {
@@ -38,15 +39,16 @@ class SpacePlanner {
   // The target must live as long.
   SpacePlanner(const target::Target& target, int64_t space, Bytes capacity);
 
-  // What is best for a value beside all that was planned before.
-  SpacePlan Plan(const SpaceValue& value);
+  // What is best for a value beside all that was planned before; without copies if they
+  // are not wanted.
+  SpacePlan Plan(const SpaceValue& value, bool copies) const;
+  Picoseconds TimeOfCopy(Bytes bytes, bool to_hbm) const;
 
  private:
-  Picoseconds TimeOfCopy(Bytes bytes, bool to_hbm) const;
   // How many of the uses from `first` on are served if the value is there from `from`.
   size_t Served(const SpaceValue& value, size_t from, size_t first) const;
-  bool StayFromMaking(const SpaceValue& value, SpacePlan& plan, size_t& next);
-  bool Prefetch(const SpaceValue& value, size_t earliest, SpacePlan& plan, size_t& next);
+  bool StayFromMaking(const SpaceValue& value, bool copies, SpacePlan& plan, size_t& next) const;
+  bool Prefetch(const SpaceValue& value, size_t earliest, SpacePlan& plan, size_t& next) const;
 
   const target::Target& target_;
   const int64_t space_;

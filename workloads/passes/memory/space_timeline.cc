@@ -8,7 +8,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/schedule/graph.h"
+#include "workloads/passes/collectives/async_collectives.h"
 
 namespace tpusim::passes {
 
@@ -50,6 +50,11 @@ int64_t RangeMax::Max(size_t node, size_t left, size_t right, size_t first, size
 
 namespace {
 
+// How long the operation leaves HBM alone.
+Picoseconds IdleIn(const cost::Work& work) {
+  return work.latency + timing::Scaled(work.time, 1 - work.share[cost::kHbmResource]);
+}
+
 bool IsElement(const Instruction& i) {
   return i.opcode() == hlo::Opcode::kGetTupleElement && !i.has_control_edges();
 }
@@ -85,9 +90,11 @@ std::vector<Instruction*> NamesFirst(const Computation& computation) {
 SpaceTimeline::SpaceTimeline(Computation* computation)
     : computation_(computation),
       order_(NamesFirst(*computation)),
+      windows_(order_.size()),
       used_(order_.size()),
       inside_(order_.size()),
       time_(order_.size()),
+      idle_(order_.size()),
       spare_(order_.size()) {
   for (size_t p = 0; p < order_.size(); ++p) position_[order_[p]] = p;
 }
@@ -100,12 +107,25 @@ Bytes SpaceTimeline::Outside() const {
   return caller_ == nullptr ? Bytes(0) : caller_->Outside() + caller_->OwnAt(called_at_);
 }
 
+void SpaceTimeline::Restart(double eager) {
+  used_ = RangeMax(order_.size());
+  std::fill(inside_.begin(), inside_.end(), Bytes(0));
+  for (size_t p = 0; p < order_.size(); ++p) {
+    if (windows_[p] > Bytes(0)) used_.Add(p, p, windows_[p].value());
+    spare_[p] = idle_[p] + timing::Scaled(time_[p] - idle_[p], eager);
+  }
+}
+
 bool SpaceTimeline::Fits(size_t first, size_t last, Bytes bytes, Bytes capacity) const {
   return Outside() + Bytes(used_.Max(first, last)) + bytes <= capacity;
 }
 
 void SpaceTimeline::Occupy(size_t first, size_t last, Bytes bytes) {
   used_.Add(first, last, bytes.value());
+  PassOnPeak();
+}
+
+void SpaceTimeline::PassOnPeak() {
   for (SpaceTimeline* t = this; t->caller_ != nullptr; t = t->caller_) {
     const Bytes peak(t->used_.Max(0, t->order_.size() - 1));
     Bytes& inside = t->caller_->inside_[t->called_at_];
@@ -160,35 +180,45 @@ void SpaceTimeline::TakeSpareTime(size_t first, size_t last, Picoseconds length)
 
 absl::Status SpaceTimeline::AddTimes(const target::Target& target, cost::CostModel& cost,
                                      bool windows) {
+  graph_.limits = LimitsOf(target);
+  graph_.nodes.resize(order_.size());
   std::vector<Picoseconds> begins(order_.size());
   Picoseconds now(0);
   for (size_t p = 0; p < order_.size(); ++p) {
     begins[p] = now;
     const Instruction& i = *order_[p];
+    ScheduleNode& node = graph_.nodes[p];
+    node.carries_gathers = CarriesGathers(i);
     ASSIGN_OR_RETURN(const Execution execution, hlo::ExecutionOf(i));
-    Bytes taken(0);
-    if (execution == Execution::kKernel || execution == Execution::kCollective) {
-      ASSIGN_OR_RETURN(const cost::Work work, cost.WorkOf(i));
-      time_[p] = work.alone();
-      spare_[p] = work.latency + timing::Scaled(work.time, 1 - work.share[cost::kHbmResource]);
-      // What a collective buffers on its way is not known: as much as a kernel may.
-      taken = target.ScopedVmem();
+    if (!hlo::IsControlFlow(i.opcode())) {
+      ASSIGN_OR_RETURN(node.work, cost.WorkOf(i));
     }
-    if (execution == Execution::kKernel) {
+    time_[p] = node.work.alone();
+    idle_[p] = IdleIn(node.work);
+    // What a collective buffers on its way is not known: as much as a kernel may.
+    if (windows && execution == Execution::kCollective) windows_[p] = target.ScopedVmem();
+    if (windows && execution == Execution::kKernel) {
       ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost kernel, cost.KernelOf(i));
-      taken = kernel.windows;
+      windows_[p] = kernel.windows;
     }
-    if (execution == Execution::kDone) {
-      // Waits for what is left of a transfer.
+    if (hlo::IsAsyncStart(i.opcode())) {
+      node.role = ScheduleNode::Role::kStart;
+      node.kind = KindOf(i);
+      ASSIGN_OR_RETURN(node.transfer, cost.TransferOf(i));
+    } else if (hlo::IsAsyncDone(i.opcode())) {
       const Instruction& start = StartOf(i);
-      ASSIGN_OR_RETURN(const cost::Work work, cost.TransferOf(start));
-      const Picoseconds passed = now - begins[position_.at(&start)];
-      if (work.alone() > passed) {
-        time_[p] = work.alone() - passed;
-        spare_[p] = timing::Scaled(time_[p], 1 - work.share[cost::kHbmResource]);
-      }
+      const size_t started = position_.at(&start);
+      node.role = ScheduleNode::Role::kDone;
+      node.kind = KindOf(start);
+      node.start = static_cast<int>(started);
+      // Waits for what is left of the transfer.
+      cost::Work rest = graph_.nodes[started].transfer;
+      const Picoseconds passed = std::min(rest.alone(), now - begins[started]);
+      rest.latency -= std::min(rest.latency, passed);
+      rest.time = graph_.nodes[started].transfer.alone() - passed - rest.latency;
+      time_[p] = rest.alone();
+      idle_[p] = IdleIn(rest);
     }
-    if (windows && taken > Bytes(0)) used_.Add(p, p, taken.value());
     now += time_[p];
   }
   return absl::OkStatus();
@@ -208,19 +238,30 @@ absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
     for (size_t p = 0; p < timeline->order_.size(); ++p) {
       const Instruction& i = *timeline->order_[p];
       if (!hlo::IsControlFlow(i.opcode())) continue;
+      const bool loop = i.opcode() == hlo::Opcode::kWhile;
+      int64_t trips = 1;
+      if (loop) {
+        ASSIGN_OR_RETURN(trips, cost.TripsOf(i));
+      }
       for (const Computation* called : i.called()) {
         SpaceTimeline& inner = *of.at(called);
         inner.caller_ = timeline.get();
         inner.called_at_ = p;
-        inner.weight_ = timeline->weight_ * (i.opcode() == hlo::Opcode::kWhile ? loop_weight : 1);
+        inner.weight_ = timeline->weight_ * (loop ? loop_weight : 1);
+        inner.executions_ = timeline->executions_ * static_cast<double>(trips);
       }
     }
   }
+  RestartAll(timelines, 0);
+  return timelines;
+}
+
+void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, double eager) {
+  for (const auto& timeline : timelines) timeline->Restart(eager);
   // What is called last is inside of what was met before.
   for (auto it = timelines.rbegin(); it != timelines.rend(); ++it) {
-    if (!(*it)->order_.empty()) (*it)->Occupy(0, 0, Bytes(0));
+    if (!(*it)->order().empty()) (*it)->Occupy(0, 0, Bytes(0));
   }
-  return timelines;
 }
 
 }  // namespace tpusim::passes

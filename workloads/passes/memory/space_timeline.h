@@ -18,6 +18,7 @@
 #include "configs/units.h"
 #include "workloads/cost/cost_model.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/schedule/graph.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
@@ -52,6 +53,14 @@ class SpaceTimeline {
   bool Has(const hlo::Instruction* i) const { return position_.contains(i); }
   // Loops around this, to the power that they count with.
   double weight() const { return weight_; }
+  // How often it runs in a step.
+  double executions() const { return executions_; }
+  // Nodes by position, for a replay. What is called takes no time there.
+  const ScheduleGraph& graph() const { return graph_; }
+
+  // Forgets what was occupied and taken. HBM counts as free for copies while it is not in
+  // use, and for the part `eager` (0 .. 1) of the time in which it is.
+  void Restart(double eager);
 
   // Whether `bytes` more fit at all positions from `first` to `last`.
   bool Fits(size_t first, size_t last, Bytes bytes, Bytes capacity) const;
@@ -76,6 +85,7 @@ class SpaceTimeline {
       double loop_weight);
   // Of all instructions; with `windows`, what those of kernels take is in use.
   absl::Status AddTimes(const target::Target& target, cost::CostModel& cost, bool windows);
+  void PassOnPeak();
   Bytes OwnAt(size_t position) const;
   Bytes Outside() const;
 
@@ -85,10 +95,14 @@ class SpaceTimeline {
   SpaceTimeline* caller_ = nullptr;
   size_t called_at_ = 0;
   double weight_ = 1;
+  double executions_ = 1;
+  ScheduleGraph graph_;
+  std::vector<Bytes> windows_;
   RangeMax used_;                   // own and inside
   std::vector<Bytes> inside_;       // the most that a computation called there uses
   std::vector<Picoseconds> time_;   // alone
-  std::vector<Picoseconds> spare_;  // of it, HBM is free
+  std::vector<Picoseconds> idle_;   // of it, HBM is free
+  std::vector<Picoseconds> spare_;  // what is left of what copies may take
 };
 
 // Of every computation that runs as control flow, callers before what they call. What the
@@ -97,6 +111,8 @@ class SpaceTimeline {
 absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
     const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
     double loop_weight);
+// Callers first, as above.
+void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, double eager);
 
 }  // namespace tpusim::passes
 

@@ -14,7 +14,6 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
-using kernels::KernelSavings;
 
 // Collectives take what they send from VMEM as well; those of SparseCores do not.
 bool SendsFrom(const Instruction& i, int64_t space) {
@@ -112,10 +111,11 @@ class Collector {
     for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*maker)) {
       if (result.leaf == std::max<int64_t>(0, leaf)) return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(const KernelSavings savings, cost_.SavingsOf(*maker, space_));
+    ASSIGN_OR_RETURN(value.maker, cost_.PlaceableOf(*maker, space_));
+    value.array = value.maker->operands() + static_cast<size_t>(std::max<int64_t>(0, leaf));
     value.made_at = timeline_.PositionOf(maker);
     value.made_by_windows = true;
-    value.saved_by_making = savings.results[static_cast<size_t>(std::max<int64_t>(0, leaf))];
+    value.saved_by_making = value.maker->SavedBy(value.array);
     return absl::OkStatus();
   }
 
@@ -127,11 +127,12 @@ class Collector {
       if (SendsFrom(*reader, space_)) use.by_windows = true;
       if (hlo::MovesThroughWindows(reader->opcode())) {
         use.by_windows = true;
-        ASSIGN_OR_RETURN(const KernelSavings savings, cost_.SavingsOf(*reader, space_));
+        ASSIGN_OR_RETURN(use.kernel, cost_.PlaceableOf(*reader, space_));
         for (size_t o = 0; o < reader->operands().size(); ++o) {
           if (storage_.Of(reader->operand(o)) != value.storage) continue;
-          use.saved += savings.operands[o];
-          use.read += savings.read[o];
+          use.arrays.push_back(o);
+          use.saved += use.kernel->SavedBy(o);
+          use.read += use.kernel->MovedOf(o);
         }
         for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*reader)) {
           const Instruction* updated = reader->operand(static_cast<size_t>(result.operand));

@@ -26,8 +26,10 @@ struct SpaceUse {
   hlo::Instruction* user = nullptr;
   size_t at = 0;
   bool by_windows = false;  // or by a collective that can; else it has to be in HBM
-  Picoseconds saved{0};     // by reading it from the other memory
-  Bytes read{0};            // from HBM, if it is there
+  kernels::PlaceableKernel* kernel = nullptr;  // where the user is one
+  std::vector<size_t> arrays;                  // of the kernel, which are this value
+  Picoseconds saved{0};                        // by reading it from the other memory
+  Bytes read{0};                               // from HBM, if it is there
 };
 
 struct SpaceValue {
@@ -38,6 +40,8 @@ struct SpaceValue {
   SpaceTimeline* timeline = nullptr;
   size_t made_at = 0;
   bool made_by_windows = false;
+  kernels::PlaceableKernel* maker = nullptr;  // where a kernel makes it, as its array
+  size_t array = 0;
   Picoseconds saved_by_making{0};
   std::vector<SpaceUse> uses;  // in order of execution, one per instruction
   bool lives_out = false;

@@ -1,7 +1,10 @@
 #include "workloads/passes/pipeline/passes.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
+#include "configs/status_macros.h"
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/collectives/combine_all_reduces.h"
 #include "workloads/passes/collectives/reassociate_all_reduces.h"
@@ -14,6 +17,8 @@
 #include "workloads/passes/memory/copies.h"
 #include "workloads/passes/memory/memory_space_assignment.h"
 #include "workloads/passes/memory/placement.h"
+#include "workloads/passes/memory/rematerialize.h"
+#include "workloads/passes/schedule/demote_async.h"
 #include "workloads/passes/schedule/schedule.h"
 #include "workloads/passes/simplify/simplify.h"
 
@@ -46,6 +51,17 @@ absl::StatusOr<bool> AsyncCollectives(hlo::Module& module, const PassContext& co
 absl::StatusOr<bool> Fusion(hlo::Module& module, const PassContext& context,
                             const OptionValues& options) {
   return Fuse(module, context, {On(options, "producers"), On(options, "results")});
+}
+
+absl::StatusOr<bool> RematerializeOver(hlo::Module& module, const PassContext& context,
+                                       const OptionValues& options) {
+  const std::string& text = options.find("percent")->second;
+  int64_t percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (error != std::errc() || end != text.data() + text.size() || percent < 1) {
+    return UserError("rematerialize{percent=" + text + "}: not a number of percents");
+  }
+  return Rematerialize(module, context, percent);
 }
 
 std::vector<Pass> Table() {
@@ -113,6 +129,16 @@ std::vector<Pass> Table() {
        Phase::kSchedule,
        {},
        Plain<Schedule>},
+      {"demote-async",
+       "Makes asynchronous collectives that nothing covers synchronous again",
+       Phase::kSchedule,
+       {},
+       Plain<DemoteAsync>},
+      {"rematerialize",
+       "Computes values again where keeping them takes more memory than there is",
+       Phase::kSchedule,
+       {{"percent", "95", "of the usable HBM that may be live", {}}},
+       RematerializeOver},
       {"memory-space-assignment",
        "Places arrays in VMEM or CMEM, with copies from and to HBM",
        Phase::kSchedule,
@@ -126,7 +152,7 @@ std::vector<Pass> Table() {
 const std::string_view kDefaultPipeline =
     "memory-spaces,simplify,hoist-invariants,pipeline-host-copies,reassociate-all-reduces,layout,"
     "combine-all-reduces,sink-initializers,fusion,copies,async-collectives,async-host-copies,"
-    "schedule,memory-space-assignment";
+    "schedule,demote-async,rematerialize,memory-space-assignment";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());

@@ -1,6 +1,8 @@
 #include "workloads/passes/schedule/choose_order.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,7 @@ constexpr int kRounds = 2;
 
 class Chooser {
  public:
-  explicit Chooser(const ScheduleGraph& graph) : graph_(graph) {}
+  Chooser(const ScheduleGraph& graph, const MemoryLimit& limit) : graph_(graph), limit_(limit) {}
 
   ChosenOrder Run() {
     std::vector<Picoseconds> alone(graph_.nodes.size());
@@ -33,6 +35,11 @@ class Chooser {
       transfers += static_cast<double>(alone[n].value());
     }
     Try(alone);
+    if (limit_.memory != nullptr) {
+      ScheduleOrder as_written(graph_.nodes.size());
+      std::iota(as_written.begin(), as_written.end(), 0);
+      Consider(std::move(as_written));
+    }
     if (transfers > 0 && compute > 0) {
       for (const double ratio : kRatios) Try(Scaled(alone, ratio * compute / transfers));
       for (int round = 0; round < kRounds; ++round) {
@@ -61,18 +68,30 @@ class Chooser {
   // The first of those that take equally long wins.
   void Consider(ScheduleOrder order) {
     ReplayResult replayed = Replay(graph_, order);
-    if (!best_.order.empty() && replayed.work.time >= best_.work.time) return;
+    // By how much it does not fit.
+    const Bytes over = limit_.memory == nullptr
+                           ? Bytes(0)
+                           : std::max(Bytes(0), limit_.memory->PeakOf(order) - limit_.most);
+    if (!best_.order.empty() &&
+        std::pair(over, replayed.work.time) >= std::pair(over_, best_.work.time)) {
+      return;
+    }
+    over_ = over;
     best_ = {std::move(order), replayed.work};
     in_flight_ = std::move(replayed.in_flight);
   }
 
   const ScheduleGraph& graph_;
+  const MemoryLimit limit_;
   ChosenOrder best_;
+  Bytes over_{0};  // of the best order
   std::vector<Picoseconds> in_flight_;  // in the best order
 };
 
 }  // namespace
 
-ChosenOrder ChooseOrder(const ScheduleGraph& graph) { return Chooser(graph).Run(); }
+ChosenOrder ChooseOrder(const ScheduleGraph& graph, const MemoryLimit& limit) {
+  return Chooser(graph, limit).Run();
+}
 
 }  // namespace tpusim::passes

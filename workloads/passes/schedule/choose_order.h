@@ -4,6 +4,7 @@
 
 #include "workloads/cost/work.h"
 #include "workloads/passes/schedule/graph.h"
+#include "workloads/passes/schedule/order_memory.h"
 
 namespace tpusim::passes {
 
@@ -12,8 +13,15 @@ struct ChosenOrder {
   cost::Work work;  // of the whole
 };
 
-// As schedule.h describes it.
-ChosenOrder ChooseOrder(const ScheduleGraph& graph);
+// What an order may take.
+struct MemoryLimit {
+  const OrderMemory* memory = nullptr;
+  Bytes most{0};
+};
+
+// As schedule.h describes it. With a limit, the shortest order that fits; if none does, the
+// one that takes least. The order of the nodes themselves is a candidate then, too.
+ChosenOrder ChooseOrder(const ScheduleGraph& graph, const MemoryLimit& limit = {});
 
 }  // namespace tpusim::passes
 

@@ -1,15 +1,21 @@
 #include "workloads/passes/schedule/schedule.h"
 
+#include <algorithm>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/async_collectives.h"
+#include "workloads/passes/memory/memory_plan.h"
+#include "workloads/passes/memory/rematerialize.h"
 #include "workloads/passes/schedule/choose_order.h"
 #include "workloads/passes/schedule/graph.h"
+#include "workloads/passes/schedule/order_memory.h"
 
 namespace tpusim::passes {
 namespace {
@@ -85,45 +91,119 @@ absl::StatusOr<ScheduleGraph> GraphOf(Computation& computation, const TransferLi
 }
 
 void SetSchedule(Computation& computation, const ScheduleGraph& graph, const ScheduleOrder& order) {
-  const std::vector<bool> whole = WholeGathers(graph, order);
   std::vector<Instruction*> schedule;
-  std::vector<Instruction*> halves;
-  for (const int n : order) {
-    const ScheduleNode& node = graph.nodes[n];
-    if (whole[n]) continue;
-    if (node.role != Role::kDone || !whole[node.start]) {
-      schedule.push_back(node.instruction);
+  schedule.reserve(order.size());
+  for (const int n : order) schedule.push_back(graph.nodes[n].instruction);
+  computation.set_schedule(std::move(schedule));
+}
+
+using Schedules = std::unordered_map<const Computation*, std::vector<Instruction*>>;
+// How much more (or, below 0, less) than the order that it has a computation may take.
+using Slack = std::unordered_map<const Computation*, Bytes>;
+
+// Numbers of the nodes in the order that the computation has.
+ScheduleOrder OrderOf(const Computation& computation, const ScheduleGraph& graph) {
+  std::unordered_map<const Instruction*, int> number;  // looked up, never iterated
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    number[graph.nodes[n].instruction] = static_cast<int>(n);
+  }
+  ScheduleOrder order;
+  for (const Instruction* i : computation.schedule()) order.push_back(number.at(i));
+  return order;
+}
+
+// Orders all computations, callees first: a body must be ordered before its loop. With
+// slack they are ordered already, and stay within it if they can.
+absl::Status OrderAll(const std::vector<Computation*>& callers_first, const PassContext& context,
+                      const Slack* slack) {
+  const TransferLimits limits = LimitsOf(context.target);
+  WorkOfComputations known;
+  PeakOfComputations peaks_before, peaks;
+  for (auto it = callers_first.rbegin(); it != callers_first.rend(); ++it) {
+    Computation& computation = **it;
+    ASSIGN_OR_RETURN(const ScheduleGraph graph, GraphOf(computation, limits, *context.cost, known));
+    if (slack == nullptr) {
+      ChosenOrder chosen = ChooseOrder(graph);
+      SetSchedule(computation, graph, chosen.order);
+      known[&computation] = chosen.work;
       continue;
     }
-    halves.push_back(node.instruction);
-    schedule.push_back(MakeSynchronous(*node.instruction));
+    const OrderMemory before(computation, graph, context.target, peaks_before);
+    const OrderMemory memory(computation, graph, context.target, peaks);
+    const ScheduleOrder order = OrderOf(computation, graph);
+    peaks_before[&computation] = before.PeakOf(order);
+    const Bytes most = peaks_before.at(&computation) + slack->at(&computation);
+    const ChosenOrder chosen = ChooseOrder(graph, {&memory, most});
+    peaks[&computation] = memory.PeakOf(chosen.order);
+    known[&computation] = chosen.work;
+    if (chosen.order == order) continue;
+    SetSchedule(computation, graph, chosen.order);
+    for (const int n : chosen.order) {
+      if (graph.nodes[n].role != Role::kStart) continue;
+      SetFrontendAttribute(graph.nodes[n].instruction, std::string(kOrderedFor), "memory");
+    }
   }
-  for (Instruction* done : halves) {
-    Instruction* start = &StartOf(*done);
-    computation.Remove(done);
-    computation.Remove(start);
+  return absl::OkStatus();
+}
+
+Bytes PeakOf(const MemoryPlan& plan) { return plan.PeakOf(hlo::kHbmSpace) - plan.fragmentation; }
+
+// By computation, how far what is live while it runs stays below the limit.
+Slack SlackOf(const std::vector<Computation*>& computations, const MemoryPlan& plan, Bytes limit) {
+  int64_t last = 0;
+  for (const Buffer& b : plan.buffers) last = std::max({last, b.begin + 1, b.end});
+  std::vector<Bytes> live(static_cast<size_t>(last) + 2);
+  for (const Buffer& b : plan.buffers) {
+    if (b.space != hlo::kHbmSpace) continue;
+    live[b.begin + 1] += b.bytes;
+    if (!b.argument) live[b.end + 1] -= b.bytes;
   }
-  computation.set_schedule(std::move(schedule));
+  for (size_t n = 1; n < live.size(); ++n) live[n] += live[n - 1];
+  Slack slack;
+  for (const Computation* computation : computations) {
+    const auto memory = plan.computations.find(computation);
+    if (memory == plan.computations.end() || memory->second.moments.empty()) {
+      slack[computation] = Bytes(0);
+      continue;
+    }
+    const std::vector<int64_t>& moments = memory->second.moments;
+    slack[computation] =
+        limit - *std::max_element(live.begin() + moments.front(), live.begin() + moments.back() + 1);
+  }
+  return slack;
+}
+
+// Orders again what takes too much, and takes that back if it does not help.
+absl::Status FitIntoMemory(hlo::Module& module, const std::vector<Computation*>& computations,
+                           const PassContext& context) {
+  const Bytes limit = RematerializationLimit(context.target);
+  const MemoryPlan plan = PlanBuffers(module, context.target, /*heap_effort=*/0);
+  if (PeakOf(plan) <= limit) return absl::OkStatus();
+  Schedules before;
+  for (const Computation* c : computations) before[c] = c->schedule();
+  const Slack slack = SlackOf(computations, plan, limit);
+  RETURN_IF_ERROR(OrderAll(computations, context, &slack));
+  if (PeakOf(PlanBuffers(module, context.target, /*heap_effort=*/0)) < PeakOf(plan)) {
+    return absl::OkStatus();
+  }
+  for (Computation* c : computations) {
+    for (Instruction* i : c->schedule()) RemoveFrontendAttribute(i, std::string(kOrderedFor));
+    c->set_schedule(before.at(c));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context) {
   TPUSIM_CHECK(context.cost != nullptr, "a schedule without costs");
-  const TransferLimits limits = LimitsOf(context.target);
-  bool changed = false;
-  WorkOfComputations known;
-  std::vector<Computation*> computations = ControlComputations(module);
-  // Callers come first in the list; a body must be scheduled before its loop.
-  for (auto it = computations.rbegin(); it != computations.rend(); ++it) {
-    ASSIGN_OR_RETURN(const ScheduleGraph graph, GraphOf(**it, limits, *context.cost, known));
-    ChosenOrder chosen = ChooseOrder(graph);
-    const std::vector<Instruction*> before = (*it)->schedule();
-    SetSchedule(**it, graph, chosen.order);
-    changed = changed || (*it)->schedule() != before;
-    known[*it] = chosen.work;
-  }
-  return changed;
+  const std::vector<Computation*> computations = ControlComputations(module);
+  Schedules before;
+  for (const Computation* c : computations) before[c] = c->schedule();
+  RETURN_IF_ERROR(OrderAll(computations, context, nullptr));
+  RETURN_IF_ERROR(FitIntoMemory(module, computations, context));
+  return std::any_of(computations.begin(), computations.end(),
+                     [&](const Computation* c) { return c->schedule() != before.at(c); });
 }
 
 }  // namespace tpusim::passes

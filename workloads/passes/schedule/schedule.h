@@ -14,16 +14,27 @@
 // equally long the one with early starts is taken: an order that hides a transfer
 // with something to spare goes on hiding it when the machine is not as expected.
 //
+// If what is then live takes more HBM than the TPU compiler allows itself, computations are
+// ordered again: of the candidates that take no more memory than there is for them
+// (order_memory.h) the shortest wins, or the one that takes least. Starts in such an order
+// are marked (kOrderedFor), so that the report can say why something is exposed.
+//
 // Loop bodies are scheduled before the loops that run them. A loop is then one
 // operation, which uses what its body uses on average.
 #ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
 #define TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
+
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
+
+// The frontend attribute of starts whose computation was ordered for something else than
+// the shortest time ("memory").
+inline constexpr std::string_view kOrderedFor = "ordered_for";
 
 // Its context must have costs.
 absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context);

@@ -1,0 +1,82 @@
+// What runs beside the collectives of a device, and what it does while nothing hides them.
+//
+// The main stream does one thing at a time: that of the innermost operation whose label is
+// open on it. Between two events (a label opens or closes there, a collective begins or
+// ends) this stays the same, so the time since the last event belongs to one operation.
+// For every collective in flight the part of it in which a compute slot was busy is hidden
+// by that operation, and the rest is exposed, because the main stream
+//   - waits for this very collective;
+//   - waits for another transfer;
+//   - executes an operation that keeps no slot busy just then (its windows are on their way,
+//     it is being launched).
+// Over all operations the first adds up to the hidden time of the collective, the second to
+// its exposed time, so nothing is told twice.
+#ifndef TPUSIM_SIM_OVERLAP_H_
+#define TPUSIM_SIM_OVERLAP_H_
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "configs/units.h"
+#include "models/isa/program_info.h"
+#include "models/steady/state.h"
+#include "sim/timeline.h"
+
+namespace tpusim::sim {
+
+class Overlap {
+ public:
+  explicit Overlap(const isa::ProgramInfo& info) : info_(info) {}
+
+  // The time up to now belongs to what has been under way. `change` is told of the totals of
+  // which collectives change, `cover` of how long the operation of the main stream (-1: none)
+  // hid each of them.
+  template <typename Change, typename Covered>
+  void Settle(Picoseconds now, Picoseconds compute, const Change& change, const Covered& covered) {
+    const Picoseconds busy = compute - compute_, idle = now - since_ - busy;
+    since_ = now;
+    compute_ = compute;
+    if (busy == Picoseconds(0) && idle == Picoseconds(0)) return;
+    const int32_t main = main_.empty() ? -1 : main_.back();
+    const int32_t waits_for = main < 0 ? -1 : isa::WaitsFor(info_, main);
+    for (const int32_t collective : in_flight_) {
+      if (waits_for >= 0 && idle > Picoseconds(0)) {
+        OpTotals& totals = change(collective);
+        (waits_for == collective ? totals.waited : totals.behind) += idle;
+      }
+      if (busy > Picoseconds(0)) covered(collective, main, busy);
+    }
+  }
+
+  void MainBegan(int32_t op) { main_.push_back(op); }
+  void MainEnded() { main_.pop_back(); }
+  void CollectiveBegan(int32_t op) { in_flight_.push_back(op); }
+  void CollectiveEnded(int32_t op);
+
+  void Visit(steady::StateVisitor& visitor);
+
+ private:
+  const isa::ProgramInfo& info_;
+  std::vector<int32_t> main_;       // labels open on the main stream
+  std::vector<int32_t> in_flight_;  // in the order in which they began
+  Picoseconds since_{0};
+  Picoseconds compute_{0};
+};
+
+// How long operations hid collectives.
+class CoverTable {
+ public:
+  size_t RowOf(int32_t collective, int32_t by);
+  Picoseconds& TimeOf(size_t row) { return rows_[row].time; }
+  const std::vector<Cover>& rows() const { return rows_; }
+
+ private:
+  std::vector<Cover> rows_;
+  std::map<std::pair<int32_t, int32_t>, size_t> found_;
+};
+
+}  // namespace tpusim::sim
+
+#endif  // TPUSIM_SIM_OVERLAP_H_

@@ -1,0 +1,77 @@
+#include "workloads/passes/memory/heap.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace tpusim::passes {
+namespace {
+
+void ExpectNoOverlap(const std::vector<HeapBuffer>& buffers, const Heap& heap) {
+  for (size_t a = 0; a < buffers.size(); ++a) {
+    EXPECT_LE(heap.offsets[a] + buffers[a].bytes, heap.height);
+    for (size_t b = 0; b < a; ++b) {
+      const bool together =
+          buffers[a].begin < buffers[b].end && buffers[b].begin < buffers[a].end;
+      const bool apart = heap.offsets[a] + buffers[a].bytes <= heap.offsets[b] ||
+                         heap.offsets[b] + buffers[b].bytes <= heap.offsets[a];
+      EXPECT_TRUE(!together || apart) << a << " " << b;
+    }
+  }
+}
+
+TEST(Heap, WhatDoesNotLiveTogetherSharesItsPlace) {
+  const std::vector<HeapBuffer> buffers = {{0, 2, Bytes(100)}, {2, 4, Bytes(80)}};
+  const Heap heap = PlaceInHeap(buffers);
+  EXPECT_EQ(heap.height, Bytes(100));
+  EXPECT_EQ(heap.offsets, (std::vector<Bytes>{Bytes(0), Bytes(0)}));
+}
+
+// 60 and 30 are below 50, which outlives them: the hole that they leave, of 60, takes 45
+// and later 60 again, and the smallest hole that has room is taken.
+TEST(Heap, HolesAreFilled) {
+  const std::vector<HeapBuffer> buffers = {
+      {0, 2, Bytes(60)},  // at 0
+      {0, 9, Bytes(50)},  // on top, at 60
+      {3, 5, Bytes(45)},  // in the hole
+      {0, 9, Bytes(10)},  // on top, at 110
+  };
+  const Heap heap = PlaceInHeap(buffers);
+  EXPECT_EQ(heap.offsets,
+            (std::vector<Bytes>{Bytes(0), Bytes(60), Bytes(0), Bytes(110)}));
+  EXPECT_EQ(heap.height, Bytes(120));
+}
+
+// 50 and 40 live together, then 40 and 30, then 30 and 60: never more than 90 are live. From
+// the largest on: 60 at 0, 50 at 0, 40 on 50; 30 lives with 60 and with the 40 at 50 to 90,
+// so it comes on top of them, at 90.
+TEST(Heap, HolesCount) {
+  const std::vector<HeapBuffer> buffers = {
+      {0, 2, Bytes(50)}, {1, 4, Bytes(40)}, {3, 6, Bytes(30)}, {5, 7, Bytes(60)}};
+  const Heap heap = PlaceInHeap(buffers);
+  ExpectNoOverlap(buffers, heap);
+  EXPECT_EQ(heap.offsets[2], Bytes(90));
+  EXPECT_EQ(heap.height, Bytes(120));
+}
+
+TEST(Heap, NothingOverlapsWhateverTheEffort) {
+  std::mt19937 random(7);
+  std::vector<HeapBuffer> buffers;
+  for (int n = 0; n < 400; ++n) {
+    const int64_t begin = static_cast<int64_t>(random() % 1000);
+    buffers.push_back({begin, begin + 1 + static_cast<int64_t>(random() % 60),
+                       Bytes(1 + static_cast<int64_t>(random() % 1000))});
+  }
+  buffers.push_back({5, 5, Bytes(1000)});  // lives at no moment
+  const Heap thorough = PlaceInHeap(buffers);
+  const Heap quick = PlaceInHeap(buffers, /*effort=*/200);
+  buffers.pop_back();
+  ExpectNoOverlap(buffers, thorough);
+  ExpectNoOverlap(buffers, quick);
+  EXPECT_LE(thorough.height, quick.height);
+}
+
+}  // namespace
+}  // namespace tpusim::passes

@@ -1,0 +1,197 @@
+#include "workloads/passes/memory/rematerialize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "configs/config.h"
+#include "tests/workloads/passes/fake_costs.h"
+#include "tests/workloads/passes/pass_test.h"
+#include "workloads/hlo/analysis/verify.h"
+#include "workloads/hlo/io/text_parser.h"
+#include "workloads/passes/memory/live_bytes.h"
+#include "workloads/passes/memory/memory_plan.h"
+
+namespace tpusim::passes {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Arrays of f32[512,512] are 1 MiB.
+class RematerializeTest : public ::testing::Test {
+ protected:
+  RematerializeTest() : config_(configs::LoadConfig("v5e-1x1", {}).value()) {
+    config_.chip.hbm.reserved_bytes = Bytes(0);
+    // Products are dear.
+    costs_.main = [](const hlo::Instruction& i) {
+      return i.opcode() == hlo::Opcode::kDot ? 1'000'000 : 1'000;
+    };
+  }
+
+  // With so many MiB of HBM, all of which may be live.
+  bool Run(std::string_view text, int64_t mebibytes) {
+    config_.chip.hbm.bytes = Bytes(mebibytes * kMiB);
+    module_ = hlo::ParseHloText(std::string(text)).value().module;
+    const target::Target target(config_);
+    PassContext context(target, &costs_);
+    said_.clear();
+    context.explanation = &said_;
+    const bool changed = Rematerialize(*module_, context, 100).value();
+    EXPECT_TRUE(hlo::Verify(*module_).ok()) << hlo::Verify(*module_);
+    return changed;
+  }
+  Bytes Peak() const {
+    return PlanBuffers(*module_, target::Target(config_)).PeakOf(hlo::kHbmSpace);
+  }
+  std::vector<std::string> Order() const {
+    std::vector<std::string> names;
+    for (const hlo::Instruction* i : module_->entry()->schedule()) names.push_back(i->name());
+    return names;
+  }
+
+  configs::Config config_;
+  FakeCosts costs_;
+  std::unique_ptr<hlo::Module> module_;
+  std::vector<std::string> said_;
+};
+
+// x and d live throughout, a (cheap) and b (dear) from the beginning to the end: while e is
+// made x, a, b, d, c and e are live, 6 MiB.
+constexpr std::string_view kKept = R"(HloModule m, is_scheduled=true
+ENTRY f {
+  x = f32[512,512]{1,0} parameter(0)
+  a = f32[512,512]{1,0} tanh(x), metadata={op_name="jit(f)/tanh"}
+  b = f32[512,512]{1,0} dot(x, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  d = f32[512,512]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  c = f32[512,512]{1,0} dot(d, d), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = f32[512,512]{1,0} dot(c, d), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  g = f32[512,512]{1,0} dot(e, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  h = f32[512,512]{1,0} dot(g, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT i = f32[512,512]{1,0} dot(h, d), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})";
+
+TEST_F(RematerializeTest, LeavesWhatFits) {
+  EXPECT_FALSE(Run(kKept, 6));
+  EXPECT_EQ(Peak(), Bytes(6 * kMiB));
+  EXPECT_TRUE(said_.empty());
+}
+
+TEST_F(RematerializeTest, TheCheapestIsComputedAgainWhereItIsRead) {
+  EXPECT_TRUE(Run(kKept, 5));
+  EXPECT_EQ(Peak(), Bytes(5 * kMiB));
+  EXPECT_THAT(Order(), ElementsAre("x", "a", "b", "d", "c", "e", "g", "a.remat", "h", "i"));
+  const hlo::Instruction& copy = *module_->entry()->schedule()[7];
+  EXPECT_EQ(copy.op_name(), "jit(f)/rematted_computation/tanh");
+  EXPECT_EQ(module_->entry()->schedule()[8]->operand(1), &copy);
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_THAT(said_[0], HasSubstr("a: computed again as a.remat in front of h, saves 1048576"));
+}
+
+// Of a fusion with two results only the one that is read later is computed again, from what
+// it needs.
+TEST_F(RematerializeTest, OneResultOfSeveralIsComputedAlone) {
+  EXPECT_TRUE(Run(R"(HloModule m, is_scheduled=true
+fused {
+  p = f32[512,512]{1,0} parameter(0)
+  q = f32[512,512]{1,0} parameter(1)
+  r = f32[512,512]{1,0} tanh(q)
+  s = f32[512,512]{1,0} add(p, q)
+  ROOT t = (f32[512,512]{1,0}, f32[512,512]{1,0}) tuple(s, r)
+}
+ENTRY f {
+  x = f32[512,512]{1,0} parameter(0)
+  y = f32[512,512]{1,0} parameter(1)
+  a = (f32[512,512]{1,0}, f32[512,512]{1,0}) fusion(x, y), kind=kLoop, calls=fused
+  a0 = f32[512,512]{1,0} get-tuple-element(a), index=0
+  a1 = f32[512,512]{1,0} get-tuple-element(a), index=1
+  b = f32[512,512]{1,0} dot(a0, a1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  c = f32[512,512]{1,0} dot(b, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  d = f32[512,512]{1,0} dot(c, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT e = f32[512,512]{1,0} dot(d, a1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})",
+                  5));
+  // x, y, b, c, d
+  EXPECT_EQ(Peak(), Bytes(5 * kMiB));
+  EXPECT_THAT(Order(), ElementsAre("x", "y", "a", "a0", "a1", "b", "c", "d", "a.remat", "e"));
+  const hlo::Instruction& copy = *module_->entry()->schedule()[8];
+  ASSERT_EQ(copy.operands().size(), 1u);
+  EXPECT_EQ(copy.operand(0)->name(), "y");
+  EXPECT_EQ(copy.called()[0]->root()->opcode(), hlo::Opcode::kTanh);
+}
+
+// Nothing else can be computed again: a collective, and what is a result.
+TEST_F(RematerializeTest, WhatHelpsNothingIsNotDone) {
+  constexpr std::string_view kGathered = R"(HloModule m, is_scheduled=true
+ENTRY f {
+  x = f32[512,512]{1,0} parameter(0)
+  a = f32[512,512]{1,0} collective-permute(x), source_target_pairs={{0,0}}
+  b = f32[512,512]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  c = f32[512,512]{1,0} dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT d = f32[512,512]{1,0} dot(c, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})";
+  EXPECT_FALSE(Run(kGathered, 2));
+}
+
+// In a loop a copy is made in every iteration, from what the loop hands on as it is.
+TEST_F(RematerializeTest, InALoopFromItsInvariants) {
+  costs_.trips = 4;
+  EXPECT_TRUE(Run(R"(HloModule m, is_scheduled=true
+body {
+  s = (f32[512,512]{1,0}, f32[512,512]{1,0}) parameter(0)
+  v = f32[512,512]{1,0} get-tuple-element(s), index=0
+  w = f32[512,512]{1,0} get-tuple-element(s), index=1
+  a = f32[512,512]{1,0} tanh(w)
+  b = f32[512,512]{1,0} dot(v, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  c = f32[512,512]{1,0} dot(b, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  d = f32[512,512]{1,0} dot(c, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = f32[512,512]{1,0} dot(d, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (f32[512,512]{1,0}, f32[512,512]{1,0}) tuple(e, w)
+}
+more {
+  s = (f32[512,512]{1,0}, f32[512,512]{1,0}) parameter(0)
+  ROOT y = pred[] constant(true)
+}
+ENTRY f {
+  x = f32[512,512]{1,0} parameter(0)
+  y = f32[512,512]{1,0} parameter(1)
+  z = f32[512,512]{1,0} tanh(x)
+  i = (f32[512,512]{1,0}, f32[512,512]{1,0}) tuple(z, y)
+  l = (f32[512,512]{1,0}, f32[512,512]{1,0}) while(i), condition=more, body=body
+  ROOT r = f32[512,512]{1,0} get-tuple-element(l), index=0
+})",
+                  6));
+  // x, y, z, b, c, d
+  EXPECT_EQ(Peak(), Bytes(6 * kMiB));
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_THAT(said_[0], HasSubstr("a: computed again as a.remat in front of e"));
+  EXPECT_THAT(said_[0], HasSubstr("costs 0.004 us"));  // 1 ns, four times
+}
+
+TEST_F(RematerializeTest, AsAPassItHasALimit) {
+  PassText test(kKept, "v5e-1x1");
+  EXPECT_FALSE(test.Run("rematerialize").value());
+  EXPECT_FALSE(test.Run("rematerialize{percent=50}").value());
+  EXPECT_THAT(test.Run("rematerialize{percent=few}").status().message(),
+              HasSubstr("not a number of percents"));
+}
+
+TEST(LiveBytes, TheMostOfARange) {
+  LiveBytes live(10);
+  live.Add(0, 9, Bytes(5));
+  live.Add(3, 6, Bytes(10));
+  live.Add(5, 8, Bytes(7));
+  EXPECT_EQ(live.Most(), Bytes(22));
+  EXPECT_EQ(live.Most(0, 2), Bytes(5));
+  EXPECT_EQ(live.Most(2, 4), Bytes(15));
+  EXPECT_EQ(live.Most(7, 9), Bytes(12));
+  live.Add(4, 6, Bytes(-10));
+  EXPECT_EQ(live.Most(), Bytes(15));
+  EXPECT_EQ(live.Most(5, 9), Bytes(12));
+  EXPECT_EQ(live.Most(7, 6), Bytes(0));
+}
+
+}  // namespace
+}  // namespace tpusim::passes

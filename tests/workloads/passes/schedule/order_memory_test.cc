@@ -1,0 +1,138 @@
+#include "workloads/passes/schedule/order_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/workloads/passes/pass_test.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/memory/memory_plan.h"
+#include "workloads/passes/schedule/schedule.h"
+
+namespace tpusim::passes {
+namespace {
+
+// Nodes in post-order, without costs.
+ScheduleGraph GraphOf(const hlo::Computation& computation) {
+  ScheduleGraph graph;
+  for (hlo::Instruction* i : computation.PostOrder()) {
+    graph.nodes.emplace_back().instruction = i;
+  }
+  return graph;
+}
+
+ScheduleOrder Named(const ScheduleGraph& graph, const std::vector<std::string>& names) {
+  ScheduleOrder order;
+  for (const std::string& name : names) {
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      if (graph.nodes[n].instruction->name() == name) order.push_back(static_cast<int>(n));
+    }
+  }
+  EXPECT_EQ(order.size(), graph.nodes.size());
+  return order;
+}
+
+// Two chains of f32[512,512], 1 MiB, each of which shrinks to f32[8,128], 4 KiB, at its end.
+TEST(OrderMemory, OneChainAfterTheOtherTakesLess) {
+  PassText test(R"(HloModule m
+ENTRY e {
+  x = f32[512,512]{1,0} parameter(0)
+  a = f32[512,512]{1,0} tanh(x)
+  b = f32[512,512]{1,0} bitcast(a)
+  c = f32[8,128]{1,0} slice(b), slice={[0:8], [0:128]}
+  p = f32[512,512]{1,0} negate(x)
+  q = f32[8,128]{1,0} slice(p), slice={[0:8], [0:128]}
+  ROOT s = f32[8,128]{1,0} add(c, q)
+})",
+                "v5e-1x1");
+  const hlo::Computation& entry = *test.module().entry();
+  const ScheduleGraph graph = GraphOf(entry);
+  const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
+  const OrderMemory memory(entry, graph, target::Target(config), {});
+  // a and c (and b is a): 1 MiB and 4 KiB; then c, p and q.
+  EXPECT_EQ(memory.PeakOf(Named(graph, {"x", "a", "b", "c", "p", "q", "s"})),
+            Bytes(kMiB + 2 * 4 * kKiB));
+  // a and p together, and c.
+  EXPECT_EQ(memory.PeakOf(Named(graph, {"x", "a", "p", "b", "c", "q", "s"})),
+            Bytes(2 * kMiB + 4 * kKiB));
+}
+
+// What is updated in place goes on living where it is; a loop takes what its body does.
+TEST(OrderMemory, LoopsAndUpdatesInPlace) {
+  PassText test(R"(HloModule m
+body {
+  s = (f32[512,512]{1,0}) parameter(0)
+  v = f32[512,512]{1,0} get-tuple-element(s), index=0
+  w = f32[512,512]{1,0} tanh(v)
+  ROOT t = (f32[512,512]{1,0}) tuple(w)
+}
+more {
+  s = (f32[512,512]{1,0}) parameter(0)
+  ROOT y = pred[] constant(true)
+}
+ENTRY e {
+  x = f32[512,512]{1,0} parameter(0)
+  r = f32[8,128]{1,0} parameter(1)
+  z = s32[] constant(0)
+  a = f32[512,512]{1,0} tanh(x)
+  u = f32[512,512]{1,0} dynamic-update-slice(a, r, z, z)
+  i = (f32[512,512]{1,0}) tuple(u)
+  l = (f32[512,512]{1,0}) while(i), condition=more, body=body
+  ROOT g = f32[512,512]{1,0} get-tuple-element(l), index=0
+})",
+                "v5e-1x1");
+  const hlo::Computation& entry = *test.module().entry();
+  const ScheduleGraph graph = GraphOf(entry);
+  const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
+  const hlo::Computation* body = nullptr;
+  for (const hlo::Instruction* i : entry.instructions()) {
+    if (i->opcode() == hlo::Opcode::kWhile) body = i->called()[0];
+  }
+  const OrderMemory memory(entry, graph, target::Target(config), {{body, Bytes(kMiB)}});
+  ScheduleOrder order;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) order.push_back(static_cast<int>(n));
+  // a, which is also u, i, l and g; z has no byte worth a tile of its own: 512.
+  EXPECT_EQ(memory.PeakOf(order), Bytes(2 * kMiB));
+}
+
+// The list scheduler makes a and p first, then what makes them small: x, a, p, c are 3 MiB
+// and 4 KiB. With less memory than that the module's own order is taken, which needs x, a or
+// p, c and q. The start of a transfer that is waited for says so.
+TEST(OrderMemory, TheScheduleStaysBelowTheLimit) {
+  constexpr std::string_view kText = R"(HloModule m
+ENTRY e {
+  x = f32[512,512]{1,0} parameter(0)
+  r = f32[8,128]{1,0} parameter(1)
+  t = (f32[8,128]{1,0}, f32[8,128]{1,0}, u32[], u32[]) collective-permute-start(r), source_target_pairs={{0,0}}
+  a = f32[512,512]{1,0} tanh(x)
+  c = f32[8,128]{1,0} slice(a), slice={[0:8], [0:128]}
+  p = f32[512,512]{1,0} negate(x)
+  q = f32[8,128]{1,0} slice(p), slice={[0:8], [0:128]}
+  d = f32[8,128]{1,0} collective-permute-done(t)
+  s = f32[8,128]{1,0} add(c, q)
+  ROOT u = f32[8,128]{1,0} add(s, d)
+})";
+  FakeCosts costs;
+  costs.main = [](const hlo::Instruction& i) { return i.operands().empty() ? 0 : 10; };
+  costs.transfer = [](const hlo::Instruction&) { return 100; };
+  configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
+  config.chip.hbm.reserved_bytes = Bytes(0);
+  const auto peak_with = [&](Bytes hbm) {
+    PassText test(kText, "v5e-1x1");
+    config.chip.hbm.bytes = hbm;
+    const target::Target target(config);
+    EXPECT_TRUE(Schedule(test.module(), {target, &costs}).ok());
+    for (const hlo::Instruction* i : test.module().entry()->schedule()) {
+      if (!hlo::IsAsyncStart(i->opcode())) continue;
+      EXPECT_EQ(hlo::FrontendAttribute(*i, std::string(kOrderedFor)).has_value(),
+                hbm < Bytes(kGiB));
+    }
+    return PlanBuffers(test.module(), target).PeakOf(hlo::kHbmSpace);
+  };
+  EXPECT_GT(peak_with(Bytes(kGiB)), Bytes(3 * kMiB));
+  EXPECT_LT(peak_with(Bytes(5 * kMiB / 2)), Bytes(2 * kMiB + 64 * kKiB));
+}
+
+}  // namespace
+}  // namespace tpusim::passes

@@ -1,0 +1,55 @@
+// A kernel whose arrays could be in another memory: what it would cost.
+//
+// An array moves with all windows on it; the grid stays as it is. (Built anew for arrays
+// that are there, a kernel may find a better grid, never a worse one.)
+#ifndef TPUSIM_WORKLOADS_KERNELS_PLACEABLE_KERNEL_H_
+#define TPUSIM_WORKLOADS_KERNELS_PLACEABLE_KERNEL_H_
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "configs/chip.h"
+#include "configs/units.h"
+#include "models/isa/program.h"
+#include "models/timing/kernel_timing.h"
+
+namespace tpusim::kernels {
+
+class PlaceableKernel {
+ public:
+  // By window, the number of its array: operands first, then the leaves of the result;
+  // -1: of none that could move. The chip must live as long.
+  PlaceableKernel(const configs::ChipParams& chip, isa::Kernel kernel,
+                  std::vector<int64_t> array_of_window, size_t operands, size_t results,
+                  isa::MemorySpace space);
+
+  struct Cost {
+    Picoseconds launch{0}, time{0};  // as KernelLibrary has them
+    timing::KernelTraffic traffic;
+  };
+  // By array, whether it is in the other memory. Remembered.
+  const Cost& With(const std::vector<bool>& there);
+
+  size_t operands() const { return operands_; }
+  size_t arrays() const { return operands_ + results_; }
+  // Of what all arrays together would save each has the share of its bytes, or what it
+  // saves alone if that is more.
+  Picoseconds SavedBy(size_t array) const { return saved_[array]; }
+  // What is read or written of it in HBM.
+  Bytes MovedOf(size_t array) const { return moved_[array]; }
+
+ private:
+  const configs::ChipParams& chip_;
+  const isa::Kernel kernel_;
+  const std::vector<int64_t> array_of_window_;
+  const size_t operands_, results_;
+  const isa::MemorySpace space_;
+  std::map<std::vector<bool>, Cost> costs_;
+  std::vector<Picoseconds> saved_;
+  std::vector<Bytes> moved_;
+};
+
+}  // namespace tpusim::kernels
+
+#endif  // TPUSIM_WORKLOADS_KERNELS_PLACEABLE_KERNEL_H_

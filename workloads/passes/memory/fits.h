@@ -1,0 +1,19 @@
+// Whether a program fits into the memories of a chip, and what is in the way if not.
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_FITS_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_FITS_H_
+
+#include "absl/status/status.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/memory/memory_plan.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+// Error: a memory needs more than programs may use of it. Of HBM it says how much is whose
+// at the peak (owners.h), and names the largest arrays.
+absl::Status CheckFits(const hlo::Module& module, const MemoryPlan& plan,
+                       const target::Target& target);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_FITS_H_

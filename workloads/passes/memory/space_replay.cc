@@ -1,0 +1,99 @@
+#include "workloads/passes/memory/space_replay.h"
+
+#include <algorithm>
+#include <map>
+
+#include "workloads/cost/chip_cost_model.h"
+#include "workloads/passes/schedule/replay.h"
+
+namespace tpusim::passes {
+namespace {
+
+class Builder {
+ public:
+  Builder(const SpaceTimeline& timeline, const target::Target& target)
+      : target_(target), graph_(timeline.graph()), before_(graph_.nodes.size() + 1) {}
+
+  // An array of the kernel at a position is in the other memory.
+  void Place(size_t at, kernels::PlaceableKernel* kernel, size_t array) {
+    if (kernel == nullptr) return;  // a collective
+    Placed& placed = placed_[at];
+    placed.kernel = kernel;
+    placed.there.resize(kernel->arrays());
+    placed.there[array] = true;
+  }
+
+  // Both ends before the instructions at the positions.
+  void Copy(size_t from, size_t until, Bytes bytes, Picoseconds time) {
+    ScheduleNode start, done;
+    start.role = ScheduleNode::Role::kStart;
+    done.role = ScheduleNode::Role::kDone;
+    start.kind = done.kind = kCopy;
+    start.transfer.latency = std::min(time, target_.chip().dma.start_latency);
+    start.transfer.time = time - start.transfer.latency;
+    start.transfer.share[cost::kHbmResource] = 1;
+    if (start.transfer.time > Picoseconds(0)) {
+      start.transfer.rate =
+          BytesPerSecond(static_cast<double>(bytes.value()) / ToSeconds(start.transfer.time));
+    }
+    done.start = static_cast<int>(graph_.nodes.size());
+    before_[from].push_back(done.start);
+    before_[until].push_back(done.start + 1);
+    graph_.nodes.push_back(start);
+    graph_.nodes.push_back(done);
+  }
+
+  Picoseconds Length() {
+    for (const auto& [at, placed] : placed_) {
+      const kernels::PlaceableKernel::Cost& cost = placed.kernel->With(placed.there);
+      graph_.nodes[at].work =
+          cost::WorkOfKernel(target_.chip(), cost.launch, cost.time, cost.traffic);
+    }
+    ScheduleOrder order;
+    order.reserve(graph_.nodes.size());
+    for (size_t p = 0; p < before_.size(); ++p) {
+      order.insert(order.end(), before_[p].begin(), before_[p].end());
+      if (p + 1 < before_.size()) order.push_back(static_cast<int>(p));
+    }
+    return Replay(graph_, order).work.time;
+  }
+
+ private:
+  struct Placed {
+    kernels::PlaceableKernel* kernel = nullptr;
+    std::vector<bool> there;
+  };
+
+  const target::Target& target_;
+  ScheduleGraph graph_;
+  std::map<size_t, Placed> placed_;  // by position
+  std::vector<ScheduleOrder> before_;
+};
+
+}  // namespace
+
+Picoseconds LengthWith(const std::vector<SpacePlan>& plans, const SpaceTimeline& timeline,
+                       const SpacePlanner& planner, const target::Target& target) {
+  Builder builder(timeline, target);
+  for (const SpacePlan& plan : plans) {
+    const SpaceValue& value = *plan.value;
+    for (const SpaceStay& stay : plan.stays) {
+      for (const SpaceUse* use : stay.uses) {
+        for (const size_t array : use->arrays) builder.Place(use->at, use->kernel, array);
+      }
+      if (stay.prefetched) {
+        builder.Copy(stay.from, stay.uses.front()->at, value.bytes,
+                     planner.TimeOfCopy(value.bytes, /*to_hbm=*/false));
+        continue;
+      }
+      builder.Place(value.made_at, value.maker, value.array);
+      if (plan.evicted) {
+        builder.Copy(value.made_at + 1, plan.evicted_by, value.bytes,
+                     planner.TimeOfCopy(value.bytes, /*to_hbm=*/true));
+      }
+    }
+  }
+  return builder.Length();
+}
+
+}  // namespace tpusim::passes

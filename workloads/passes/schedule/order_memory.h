@@ -1,0 +1,47 @@
+// How much memory an order of a computation takes beside what its caller keeps.
+//
+// A value is live from the instruction that makes it to its last reader in the order; names
+// of it (bitcasts, tuples) take nothing, what is updated in place or carried by a loop goes
+// on living in the same place, and a loop takes what its body does while it runs. Asking for
+// one order more takes time in proportion to its length. Donated arguments that results take
+// and holes of the heap are not looked at: orders are compared, the memory plan decides.
+#ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_ORDER_MEMORY_H_
+#define TPUSIM_WORKLOADS_PASSES_SCHEDULE_ORDER_MEMORY_H_
+
+#include <unordered_map>
+#include <vector>
+
+#include "configs/units.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/schedule/graph.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+// The peak of computations that are ordered already.
+using PeakOfComputations = std::unordered_map<const hlo::Computation*, Bytes>;
+
+class OrderMemory {
+ public:
+  // The nodes of the graph are the instructions of the computation.
+  OrderMemory(const hlo::Computation& computation, const ScheduleGraph& graph,
+              const target::Target& target, const PeakOfComputations& callees);
+
+  Bytes PeakOf(const ScheduleOrder& order) const;
+
+ private:
+  struct Value {
+    Bytes bytes{0};
+    int made_by = -1;          // node
+    std::vector<int> readers;  // nodes, each once
+    bool stays = false;        // beyond the computation
+  };
+
+  std::vector<Value> values_;
+  std::vector<std::vector<int>> made_, read_;  // values, by node
+  std::vector<Bytes> inside_;                  // what a node takes while it runs
+};
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_SCHEDULE_ORDER_MEMORY_H_
