@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/passes/schedule/free_early.h"
 #include "workloads/passes/schedule/list_order.h"
 #include "workloads/passes/schedule/replay.h"
 
@@ -59,7 +60,7 @@ class Chooser {
   }
 
   void Try(const std::vector<Picoseconds>& in_flight) {
-    ScheduleOrder order = ListOrder(graph_, in_flight);
+    ScheduleOrder order = FreeEarly(graph_, ListOrder(graph_, in_flight));
     Consider(EarlyStarts(graph_, order));
     Consider(std::move(order));
   }

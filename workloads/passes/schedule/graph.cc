@@ -1,6 +1,7 @@
 #include "workloads/passes/schedule/graph.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -19,7 +20,7 @@ TransferLimits LimitsOf(const target::Target& target) {
   limits[kGather] = std::max(1, static_cast<int>(chip.compiler.gathers_in_flight));
   limits[kOffLoaded] = std::max(1, static_cast<int>(chip.sparse_core.count / chip.devices));
   limits[kCopy] = static_cast<int>(chip.compiler.copies_in_flight);
-  limits[kHostCopy] = static_cast<int>(chip.compiler.host_copies_in_flight);
+  limits[kToHost] = limits[kFromHost] = static_cast<int>(chip.compiler.host_copies_in_flight);
   return limits;
 }
 
@@ -27,7 +28,9 @@ TransferKind KindOf(const Instruction& start) {
   if (hlo::IsOffLoaded(start)) return kOffLoaded;
   if (start.opcode() == Opcode::kCollectivePermuteStart) return kPermute;
   if (hlo::IsCollective(start.opcode())) return kGather;
-  return hlo::HostTransferOf(start) ? kHostCopy : kCopy;
+  const std::optional<hlo::HostTransfer> host = hlo::HostTransferOf(start);
+  if (!host) return kCopy;
+  return *host == hlo::HostTransfer::kToHost ? kToHost : kFromHost;
 }
 
 Instruction& StartOf(const Instruction& done) {

@@ -13,8 +13,8 @@
 
 namespace tpusim::passes {
 
-// Kinds of transfers that have a limit in flight each; copies to and from the host are one.
-enum TransferKind { kPermute, kGather, kOffLoaded, kCopy, kHostCopy, kTransferKinds };
+// Kinds of transfers that have a limit in flight each.
+enum TransferKind { kPermute, kGather, kOffLoaded, kCopy, kToHost, kFromHost, kTransferKinds };
 using TransferLimits = std::array<int, kTransferKinds>;
 
 // As the chip's file says of the TPU compiler's scheduler; as many off-loaded collectives

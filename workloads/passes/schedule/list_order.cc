@@ -140,7 +140,7 @@ ScheduleOrder EarlyStarts(const ScheduleGraph& graph, const ScheduleOrder& order
   std::array<ScheduleOrder, kTransferKinds> starts;           // as ordered
   for (const int n : order) {
     const ScheduleNode& node = graph.nodes[n];
-    if (node.role != Role::kStart) continue;
+    if (node.role != Role::kStart || node.kind == kFromHost) continue;
     starts[node.kind].push_back(n);
     waits_for[n] = static_cast<int>(node.predecessors.size());
     for (const int p : node.predecessors) waiting[p].push_back(n);

@@ -14,7 +14,7 @@
 //
 // EarlyStarts moves starts of an order forward: right behind what they wait for, as
 // far as limits allow and without overtaking starts of their kind. Everything else
-// stays as it is.
+// stays as it is; so do copies from the host, which take memory from their start on.
 #ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_LIST_ORDER_H_
 #define TPUSIM_WORKLOADS_PASSES_SCHEDULE_LIST_ORDER_H_
 

@@ -9,7 +9,8 @@
 //   - so many times longer or shorter that all of them together take a fixed multiple
 //     of all compute. These orders change little when a rate of the machine does: what
 //     is good for a slower machine stays a candidate for a faster one;
-// each of them as it is and with starts as early as limits allow. Of orders that take
+// each of them as it is and with starts as early as limits allow, copies to the host always early
+// (schedule/free_early.h). Of orders that take
 // equally long the one with early starts is taken: an order that hides a transfer
 // with something to spare goes on hiding it when the machine is not as expected.
 //

@@ -21,7 +21,7 @@ inline cost::Work WorkOf(int64_t time, double hbm = 0, double link = 0, double r
 
 class SmallGraph {
  public:
-  SmallGraph() { graph_.limits = {5, 1, 1, 5}; }
+  SmallGraph() { graph_.limits = {5, 1, 1, 5, 32, 32}; }
 
   int Main(const cost::Work& work, std::vector<int> after = {}, bool carries_gathers = false) {
     ScheduleNode node;
