@@ -316,6 +316,7 @@ std::string ChipJsonSchema() {
         {"permutes_in_flight", limit},
         {"gathers_in_flight", limit},
         {"copies_in_flight", limit},
+        {"windowed_flops_per_byte", limit},
         {"window_registers", count},
         {"relayout_window_registers", count},
         {"lone_window_registers", count},

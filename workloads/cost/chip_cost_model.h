@@ -32,6 +32,7 @@ class ChipCostModel : public CostModel {
   absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& kernel) override {
     return kernels_.CostOf(kernel);
   }
+  absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) override;
 
   // What the answers come from, for the lowering.
   kernels::KernelLibrary& kernels() { return kernels_; }

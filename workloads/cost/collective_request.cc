@@ -24,7 +24,7 @@ void AddToKey(const google::protobuf::MessageLite& message, std::string& key) {
 }  // namespace
 
 std::string AxesOf(const Instruction& collective) {
-  return hlo::FrontendAttribute(collective, "tpusim.axes").value_or("");
+  return hlo::FrontendAttribute(collective, hlo::kAxes).value_or("");
 }
 
 absl::StatusOr<collectives::CollectiveRequest> RequestOf(

@@ -356,7 +356,7 @@ absl::Status Partitioner::FinishCollectives() {
                            collective->opcode() == Opcode::kCollectivePermuteStart;
       if (!hlo::HasChannel(*collective)) continue;  // among replicas: there is one
       attrs.set_channel_id(++channel);
-      if (hlo::FrontendAttribute(*collective, "tpusim.axes")) continue;  // ours
+      if (hlo::FrontendAttribute(*collective, hlo::kAxes)) continue;  // ours
       sharding::Axes axes;
       if (permute) {
         axes = AxesOfPairs(in_.mesh, hlo::SourceTargetPairs(*collective));
@@ -386,7 +386,7 @@ absl::Status Partitioner::FinishCollectives() {
         if (groups != along) axes.clear();
       }
       if (!axes.empty()) {
-        hlo::SetFrontendAttribute(collective, "tpusim.axes", ToString(axes, in_.mesh));
+        hlo::SetFrontendAttribute(collective, hlo::kAxes, ToString(axes, in_.mesh));
       }
     }
   }

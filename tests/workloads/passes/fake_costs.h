@@ -3,8 +3,12 @@
 #define TPUSIM_TESTS_WORKLOADS_PASSES_FAKE_COSTS_H_
 
 #include <functional>
+#include <utility>
+#include <vector>
 
+#include "configs/status_macros.h"
 #include "workloads/cost/cost_model.h"
+#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::passes {
 
@@ -26,6 +30,12 @@ struct FakeCosts : cost::CostModel {
     return Lasting(transfer ? transfer(start) : 0);
   }
   absl::StatusOr<int64_t> TripsOf(const hlo::Instruction&) override { return trips; }
+  // Groups as they are stated, by partitions up to 64.
+  std::vector<int64_t> filled_extents;
+  absl::StatusOr<cost::CollectiveGroups> GroupsOf(const hlo::Instruction& i) override {
+    ASSIGN_OR_RETURN(auto groups, hlo::ReplicaGroups(i, 64));
+    return cost::CollectiveGroups{std::move(groups), filled_extents};
+  }
   absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& i) override {
     kernels::KernelLibrary::Cost cost;
     cost.time = Lasting(main ? main(i) : 0).time;

@@ -5,6 +5,8 @@
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/collectives/combine_all_reduces.h"
 #include "workloads/passes/collectives/reassociate_all_reduces.h"
+#include "workloads/passes/collectives/repeat_all_gathers.h"
+#include "workloads/passes/collectives/windowed_einsum.h"
 #include "workloads/passes/fusion/fuse.h"
 #include "workloads/passes/layout/layout.h"
 #include "workloads/passes/loops/hoist_invariants.h"
@@ -53,6 +55,16 @@ std::vector<Pass> Table() {
        Phase::kOptimize,
        {},
        Plain<AssignMemorySpaces>},
+      {"repeat-all-gathers",
+       "Gathers weights again that are needed again much later",
+       Phase::kOptimize,
+       {},
+       Plain<RepeatAllGathers>},
+      {"windowed-einsum",
+       "Makes products and their collectives loops that compute while shards travel",
+       Phase::kOptimize,
+       {},
+       Plain<MakeWindowedEinsums>},
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
       {"hoist-invariants",
        "Computes before a loop what all its iterations compute alike",
@@ -112,8 +124,9 @@ std::vector<Pass> Table() {
 }  // namespace
 
 const std::string_view kDefaultPipeline =
-    "memory-spaces,simplify,hoist-invariants,reassociate-all-reduces,layout,combine-all-reduces,"
-    "sink-initializers,fusion,copies,async-collectives,schedule,cmem";
+    "memory-spaces,repeat-all-gathers,windowed-einsum,simplify,hoist-invariants,"
+    "reassociate-all-reduces,layout,combine-all-reduces,sink-initializers,"
+    "fusion,copies,async-collectives,schedule,cmem";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());
