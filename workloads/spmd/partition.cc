@@ -217,6 +217,9 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   splits.reductions = combiner.has_value();
   splits.keep_sums = global.opcode() == Opcode::kDot || global.opcode() == Opcode::kConvolution ||
                      global.opcode() == Opcode::kRaggedDot || global.opcode() == Opcode::kReduce;
+  // So does the TPU compiler: the gradient of a whole embedding table is summed over the devices
+  // of a batch, the updates are exchanged where the table is split over them.
+  splits.keep_whole_sums = global.opcode() == Opcode::kScatter;
   splits.keep_work = global.opcode() == Opcode::kDot;
   if (family.own != nullptr) {
     splits.own = [&](const std::vector<sharding::Axes>& axes) {

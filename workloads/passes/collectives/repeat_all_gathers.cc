@@ -34,7 +34,9 @@ Heights HeightsOf(const std::vector<Instruction*>& order) {
 
 bool MayRepeat(const Instruction& i) {
   return i.opcode() == Opcode::kAllGather && i.operands().size() == 1 && i.users().size() > 1 &&
-         hlo::IsReshard(i) && !i.IsRoot() && !i.has_control_edges();
+         hlo::IsReshard(i) && !i.IsRoot() && !i.has_control_edges() &&
+         std::all_of(i.users().begin(), i.users().end(),
+                     [](const Instruction* user) { return user->opcode() == Opcode::kDot; });
 }
 
 // Returns how many all-gathers came in.

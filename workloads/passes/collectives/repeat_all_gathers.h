@@ -12,7 +12,8 @@
 // in a decoder of two layers the backward pass finds the weights of the last MLP and of the output
 // layer still there and gathers all others again.
 //
-// All-gathers that the program itself states are left alone.
+// Only of what products multiply; indices of lookups are gathered once. All-gathers that the
+// program itself states are left alone.
 #ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_REPEAT_ALL_GATHERS_H_
 #define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_REPEAT_ALL_GATHERS_H_
 

@@ -4,6 +4,7 @@
 
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/collectives/combine_all_reduces.h"
+#include "workloads/passes/collectives/narrow_reduce_scatters.h"
 #include "workloads/passes/collectives/reassociate_all_reduces.h"
 #include "workloads/passes/collectives/repeat_all_gathers.h"
 #include "workloads/passes/collectives/windowed_einsum.h"
@@ -81,6 +82,11 @@ std::vector<Pass> Table() {
        Phase::kOptimize,
        {},
        Plain<AssignLayouts>},
+      {"narrow-reduce-scatters",
+       "Makes all-reduces of reduce-scatters that leave few bytes in a row",
+       Phase::kOptimize,
+       {},
+       Plain<WidenNarrowReduceScatters>},
       {"combine-all-reduces",
        "Makes one all-reduce of those that do not wait for one another",
        Phase::kOptimize,
@@ -125,8 +131,8 @@ std::vector<Pass> Table() {
 
 const std::string_view kDefaultPipeline =
     "memory-spaces,repeat-all-gathers,windowed-einsum,simplify,hoist-invariants,"
-    "reassociate-all-reduces,layout,combine-all-reduces,sink-initializers,"
-    "fusion,copies,async-collectives,schedule,cmem";
+    "reassociate-all-reduces,layout,narrow-reduce-scatters,combine-all-reduces,"
+    "sink-initializers,fusion,copies,async-collectives,schedule,cmem";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());
