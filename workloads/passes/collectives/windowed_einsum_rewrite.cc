@@ -101,8 +101,14 @@ class Rewriter {
     const int64_t n = ring_.members();
     Instruction* down = Modulo(Binary(Opcode::kAdd, state.position, number));
     Instruction* up = Modulo(Binary(Opcode::kSubtract, Plus(state.position, n - 1), number));
-    Multiply(state.down, down, next);
-    Multiply(state.up, up, next);
+    if (einsum_.form == Form::kGatherFree) {
+      next.result = PutIn(next, state.down, down);
+      next.result = PutIn(next, state.up, up);
+    } else {
+      parts_.push_back({Join(state.down, state.up, einsum_.dim),
+                        Join(Slice(state.other, down), Slice(state.other, up),
+                             einsum_.other_dim)});
+    }
     return next;
   }
 
@@ -128,31 +134,38 @@ class Rewriter {
     return Binary(Opcode::kAdd, Add(Opcode::kOptBarrier, part->shape(), {part}), sum);
   }
 
-  // Puts what the shard of a member makes into the result, or aside, to be added up.
-  void Multiply(Instruction* shard, Instruction* member, State& state) {
-    Instruction* begin = Times(member, shard_);
+  // The result with what the shard of a member makes.
+  Instruction* PutIn(const State& state, Instruction* shard, Instruction* member) {
     Shape shape = dot_.shape();
-    if (einsum_.form == Form::kGatherContracted) {
-      Instruction* other = DynamicSlice(state.other, einsum_.other_dim, begin);
-      parts_.push_back({shard, other});
-      return;
-    }
     shape.dims[einsum_.other_dim] = shard_;
-    Instruction* part = Product(shard, state.other, shape);
-    std::vector<Instruction*> operands = {state.result, part};
+    std::vector<Instruction*> operands = {state.result, Product(shard, state.other, shape)};
+    Instruction* begin = Times(member, shard_);
     for (int64_t d = 0; d < shape.rank(); ++d) {
       operands.push_back(d == einsum_.other_dim ? begin : Int(0));
     }
-    state.result = Add(Opcode::kDynamicUpdateSlice, dot_.shape(), operands);
+    return Add(Opcode::kDynamicUpdateSlice, dot_.shape(), operands);
+  }
+
+  // What the shard of a member is multiplied by.
+  Instruction* Slice(Instruction* other, Instruction* member) {
+    return DynamicSlice(other, einsum_.other_dim, Times(member, shard_));
+  }
+
+  Instruction* Join(Instruction* a, Instruction* b, int64_t dim) {
+    Shape shape = a->shape();
+    shape.dims[dim] += b->shape().dims[dim];
+    Instruction* both = Add(Opcode::kConcatenate, shape, {a, b});
+    hlo::SetDimensions(both, {dim});
+    return both;
   }
 
   // The result and the parts that were put aside, in their order. The products are written from
   // the last one on: fusion puts an addition into the product that was written first, and so each
-  // waits for no shard but its own.
+  // waits for no shards but its own.
   Instruction* AddUp(const State& state) {
     std::vector<Instruction*> products(parts_.size());
     for (size_t n = parts_.size(); n-- > 0;) {
-      products[n] = Product(parts_[n].shard, parts_[n].other, dot_.shape());
+      products[n] = Product(parts_[n].shards, parts_[n].other, dot_.shape());
     }
     parts_.clear();
     Instruction* sum = state.result;
@@ -285,9 +298,9 @@ class Rewriter {
   const int64_t steps_;
   int64_t shard_ = 0;  // extent of one
   struct Part {
-    Instruction *shard, *other;
+    Instruction *shards, *other;
   };
-  std::vector<Part> parts_;  // put aside, in one iteration
+  std::vector<Part> parts_;  // of the result, put aside in one iteration: one per step
 };
 
 }  // namespace
