@@ -32,6 +32,9 @@ WindowedEinsumProfit ProfitOf(const WindowedEinsum& einsum, const cost::Collecti
       target.config().topology.ChipsPerSlice() > rules.routed_above_chips) {
     return {false, "permutes are synchronous"};
   }
+  if (target.config().topology.chips() > rules.windowed_up_to_chips) {
+    return {false, "what is done on slices this large is not known"};
+  }
   const auto members = static_cast<int64_t>(groups.partitions[0].size());
   if (members % 4 != 0 || members > kMostMembers) {
     return {false, fmt::format("groups of {}", members)};
