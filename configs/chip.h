@@ -180,6 +180,11 @@ struct CompilerRules {
   // all-gathers are synchronous that no SparseCore runs.
   int64_t permutes_in_flight = 5, gathers_in_flight = 1, copies_in_flight = 5;
   int64_t host_copies_in_flight = 32;  // to and from the host
+  // A product and its collective become a windowed einsum (passes/collectives/windowed_einsum.h)
+  // where the product has this many FLOPs per byte of the whole array, times two over the group's
+  // size; 0: never. Not on slices where permutes are synchronous, nor on slices of more chips than
+  // any for which that was found.
+  int64_t windowed_flops_per_byte = 0, windowed_up_to_chips = 64;
   // Registers per core that a window of a kernel without a product does not exceed, however
   // much of VMEM is free: of any; of one that puts data through the cross-lane units; of a
   // single operation whose larger windows do not fit sixteen times.

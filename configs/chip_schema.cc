@@ -317,6 +317,8 @@ std::string ChipJsonSchema() {
         {"gathers_in_flight", limit},
         {"copies_in_flight", limit},
         {"host_copies_in_flight", limit},
+        {"windowed_flops_per_byte", limit},
+        {"windowed_up_to_chips", limit},
         {"window_registers", count},
         {"relayout_window_registers", count},
         {"lone_window_registers", count},

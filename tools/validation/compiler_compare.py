@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import compiler
+import compiler_collectives
 import compiler_hlo
 import compiler_kernels
-import compiler_summary
 import tpusim
 from compiler_kernels import CONTROL
 from compiler_programs import PROGRAMS
@@ -35,7 +35,7 @@ class Side:
     products: float = 0
     others: float = 0
     narrow: float = 0
-    collectives: collections.Counter[tuple[str, str]] = dataclasses.field(
+    collectives: compiler_collectives.Counts = dataclasses.field(
         default_factory=collections.Counter
     )
     peak: int = 0
@@ -120,8 +120,7 @@ def of_compiler(summary: dict[str, Any]) -> Side:
         else:
             side.others += time
             side.narrow += time * narrow_share(kernel)
-    for row in summary["collectives"]:
-        side.collectives[row["kind"], row["mode"]] += row["count"]
+    side.collectives = compiler_collectives.of_compiler(summary)
     return side
 
 
@@ -144,9 +143,6 @@ def of_tpusim(report: dict[str, Any], left_out: set[str]) -> Side:
     side = Side(peak=report["peak_hbm_bytes"])
     for op in report["ops"]:
         category = op["category"]
-        kind = category.removesuffix("-start")
-        if category.endswith("-start") and kind in compiler_summary.COLLECTIVES:
-            side.collectives[kind, "async"] += op["count"]
         if op["engine"] != "tensor_core" or category.endswith(("-start", "-done", *CONTROL)):
             continue
         side.kernels += op["count"]
@@ -156,13 +152,7 @@ def of_tpusim(report: dict[str, Any], left_out: set[str]) -> Side:
             side.products += op["total_ns"] / 1e3
         else:
             side.others += op["total_ns"] / 1e3
-    totals: collections.Counter[str] = collections.Counter()
-    for row in report["collectives"]:
-        totals[row["kind"]] += row["count"]
-    for kind, count in totals.items():
-        waiting = count - side.collectives[kind, "async"]
-        if waiting > 0:
-            side.collectives[kind, "sync"] += waiting
+    side.collectives = compiler_collectives.of_tpusim(report)
     return side
 
 

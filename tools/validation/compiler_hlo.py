@@ -131,6 +131,8 @@ class Instruction:
             elif letter in "}])":
                 depth -= 1
             elif letter == "," and depth == 0:
+                if text.startswith(", device_ids=", place):  # Of a mesh whose devices are turned.
+                    continue
                 return text[:place]
         return text
 

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 
 import compiler
+import compiler_collectives
 import compiler_kernels
 from compiler_compare import Exports, Row, row_of
 
@@ -62,10 +63,13 @@ _SHORT = {
 _MODES = {"sync": "s", "async": "a", "windowed": "w"}
 
 
-def collectives_text(counts: collections.Counter[tuple[str, str]]) -> str:
+def collectives_text(counts: compiler_collectives.Counts) -> str:
     """AR7 AGa29: synchronous ones without a letter."""
     parts = []
-    for (kind, mode), count in sorted(counts.items()):
+    kinds: collections.Counter[tuple[str, str]] = collections.Counter()
+    for (kind, _, _, mode), count in counts.items():
+        kinds[kind, mode] += count
+    for (kind, mode), count in sorted(kinds.items()):
         if count:
             letter = _MODES[mode] if mode != "sync" else ""
             parts.append(f"{_SHORT.get(kind, kind)}{letter}{count}")
@@ -129,8 +133,8 @@ def totals(rows: Sequence[Row]) -> list[str]:
     lines = ["| slice | programs | tpusim | TPU compiler |", "|---|---|---|---|"]
     for slice_name, group in grouped(rows, "slice_name").items():
         for aside in (False, True):
-            ours: collections.Counter[tuple[str, str]] = collections.Counter()
-            theirs: collections.Counter[tuple[str, str]] = collections.Counter()
+            ours: compiler_collectives.Counts = collections.Counter()
+            theirs: compiler_collectives.Counts = collections.Counter()
             some = [r for r in group if r.aside == aside and r.ours and r.theirs]
             for r in some:
                 ours.update(r.ours.collectives if r.ours else {})
@@ -140,6 +144,24 @@ def totals(rows: Sequence[Row]) -> list[str]:
                 cells = f"{collectives_text(ours)} | {collectives_text(theirs)}"
                 lines.append(f"| {title} | {len(some)} | {cells} |")
     return lines
+
+
+AGREEMENT = """The same: of one kind, with as many bytes and as large groups, as often executed. A
+program has the same collectives if all are; of single ones, shares are of the side that has more.
+They run alike if both are synchronous, asynchronous or windowed."""
+
+
+def agreement(rows: Sequence[Row]) -> list[str]:
+    """Shares by chip, of the programs that rules may be made from and of the others."""
+    groups: dict[str, list[tuple[compiler_collectives.Counts, compiler_collectives.Counts]]] = {}
+    for chip, some in [*grouped(rows, "chip").items(), ("all", list(rows))]:
+        for aside in (False, True):
+            groups[f"{chip}, set aside" if aside else chip] = [
+                (r.ours.collectives, r.theirs.collectives)
+                for r in some
+                if r.aside == aside and r.ours and r.theirs
+            ]
+    return compiler_collectives.table(groups)
 
 
 def number(ratio: float | None) -> str:
@@ -218,6 +240,7 @@ def page(rows: Sequence[Row]) -> str:
     parts += ["", *means(rows, grouped(rows, "family"), "family")]
     parts += ["", *large_kernels(rows)]
     parts += ["", "## Collectives of all programs", "", *totals(rows)]
+    parts += ["", AGREEMENT, "", *agreement(rows)]
     parts += ["", "## Furthest off", "", "Of programs that are not set aside."]
     for title, field in (("Compute", "compute"), ("HBM", "peak"), ("Kernels", "kernels")):
         parts += ["", f"| {title} | slice | ratio |", "|---|---|---|", *furthest(rows, field)]

@@ -1,12 +1,15 @@
 #include "workloads/cost/chip_cost_model.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "models/timing/memory_bytes.h"
+#include "workloads/collectives/box.h"
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/execution.h"
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/kernels/scalar_block.h"
 
 namespace tpusim::cost {
@@ -123,6 +126,37 @@ absl::StatusOr<Work> ChipCostModel::WorkOf(const hlo::Instruction& i) {
 absl::StatusOr<Work> ChipCostModel::TransferOf(const hlo::Instruction& start) {
   ASSIGN_OR_RETURN(const hlo::Execution execution, hlo::ExecutionOf(start));
   return execution == hlo::Execution::kCopyStart ? WorkOfCopy(start) : WorkOfCollective(start);
+}
+
+absl::StatusOr<CollectiveGroups> ChipCostModel::GroupsOf(const hlo::Instruction& collective) {
+  const std::vector<int64_t>& devices = collectives_.device_of_partition();
+  CollectiveGroups groups;
+  ASSIGN_OR_RETURN(groups.partitions,
+                   hlo::ReplicaGroups(collective, static_cast<int64_t>(devices.size())));
+  const configs::Topology& topology = target_.config().topology;
+  groups.along_links = std::all_of(
+      groups.partitions.begin(), groups.partitions.end(), [&](const std::vector<int64_t>& group) {
+        for (size_t n = 1; n < group.size(); ++n) {
+          const int64_t per_chip = topology.devices_per_chip();
+          const int64_t from = devices[group[n - 1]] / per_chip, to = devices[group[n]] / per_chip;
+          if (topology.Distance(from, to) > 1) return false;
+        }
+        return true;
+      });
+  std::vector<int64_t> first;
+  for (const int64_t partition : groups.partitions[0]) first.push_back(devices[partition]);
+  const std::optional<collectives::Box> box = collectives::FindBox(topology, first);
+  if (!box.has_value()) return groups;
+  for (const collectives::AxisRun& run : box->runs) {
+    if (run.axis >= configs::kMaxAxes) continue;
+    if (run.n < topology.shape()[run.axis]) {
+      groups.filled_extents.clear();
+      return groups;
+    }
+    groups.filled_extents.push_back(run.n);
+  }
+  std::sort(groups.filled_extents.begin(), groups.filled_extents.end());
+  return groups;
 }
 
 }  // namespace tpusim::cost

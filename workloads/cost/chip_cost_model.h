@@ -40,6 +40,7 @@ class ChipCostModel : public CostModel {
                                                         int64_t space) override {
     return kernels_.PlaceableOf(kernel, space);
   }
+  absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) override;
 
   // What the answers come from, for the lowering.
   kernels::KernelLibrary& kernels() { return kernels_; }

@@ -38,7 +38,7 @@ bool IsInVmem(const Instruction& i) {
 }  // namespace
 
 std::string AxesOf(const Instruction& collective) {
-  return hlo::FrontendAttribute(collective, "tpusim.axes").value_or("");
+  return hlo::FrontendAttribute(collective, hlo::kAxes).value_or("");
 }
 
 absl::StatusOr<collectives::CollectiveRequest> RequestOf(

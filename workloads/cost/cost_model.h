@@ -10,6 +10,7 @@
 #define TPUSIM_WORKLOADS_COST_COST_MODEL_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "configs/status_macros.h"
@@ -19,6 +20,16 @@
 #include "workloads/kernels/kernel_library.h"
 
 namespace tpusim::cost {
+
+// The groups of a collective, and how they lie in the torus.
+struct CollectiveGroups {
+  std::vector<std::vector<int64_t>> partitions;  // members in order; at least one group
+  // Where the first group is all of a line, plane or cube of the slice: its extents in chips,
+  // ascending, without those of one chip. Else empty.
+  std::vector<int64_t> filled_extents;
+  // Whether from member to member of every group it is at most one link.
+  bool along_links = false;
+};
 
 // An interface, so that tests of passes can say what things cost.
 class CostModel {
@@ -39,6 +50,8 @@ class CostModel {
   // What it would cost with arrays of its own in another memory. Lives as long as the model.
   virtual absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& kernel,
                                                                 int64_t space) = 0;
+  // Of a collective that has groups.
+  virtual absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) = 0;
 
   absl::StatusOr<Picoseconds> KernelTime(const hlo::Instruction& kernel) {
     ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost cost, KernelOf(kernel));

@@ -125,7 +125,7 @@ Instruction* Builder::Collective(Opcode opcode, Shape shape, Instruction* value,
     }
   }
   if (!axes.empty()) {
-    hlo::SetFrontendAttribute(collective, "tpusim.axes", ToString(axes, mesh_));
+    hlo::SetFrontendAttribute(collective, hlo::kAxes, ToString(axes, mesh_));
   }
   return collective;
 }
@@ -135,6 +135,7 @@ Instruction* Builder::AllGather(Instruction* value, const Axes& axes, int64_t di
   shape.dims[dim] *= Product(axes);
   Instruction* gather = Collective(Opcode::kAllGather, shape, value, axes);
   gather->mutable_attrs().set_use_global_device_ids(true);
+  hlo::MarkAsReshard(gather);
   hlo::SetDimensions(gather, {dim});
   return gather;
 }
@@ -152,6 +153,7 @@ Instruction* Builder::ReduceScatter(Instruction* value, const Axes& axes, int64_
   shape.dims[dim] /= Product(axes);
   Instruction* scatter = Collective(Opcode::kReduceScatter, shape, value, axes);
   scatter->mutable_attrs().set_use_global_device_ids(true);
+  hlo::MarkAsReshard(scatter);
   hlo::SetDimensions(scatter, {dim});
   scatter->set_called({region});
   return scatter;

@@ -142,7 +142,16 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     views.push_back(Project(*operands[i].sharding, rule.operands[i], rule.factors));
   }
   std::vector<Axes> agreed(rule.factors.size());
-  if (rules.keep_sums) agreed = AgreedSums(rule, views, results.size(), any);
+  if (rules.keep_sums || rules.keep_whole_sums) {
+    agreed = AgreedSums(rule, views, results.size(), any);
+  }
+  if (rules.keep_whole_sums) {
+    for (const Axes& wanted : views[0].axes) {
+      for (Axes& axes : agreed) {
+        if (sharding::Overlap(axes, wanted)) axes.clear();
+      }
+    }
+  }
   // Steps of one device's loop nest.
   const auto work = [&](const std::vector<Axes>& axes) {
     int64_t steps = 1;

@@ -39,6 +39,8 @@ struct SplitRules {
   // Axes by which all operands are split along a reduction stay: to gather the
   // operands instead may move less, but multiplies the op's work.
   bool keep_sums = false;
+  // The same, but not along axes by which the first result is to be split.
+  bool keep_whole_sums = false;
   // The op's work is split at least as far as its result is.
   bool keep_work = false;
   // Operands (one mark each) that are partial sums over `unreduced` and stay so: then the

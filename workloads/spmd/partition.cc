@@ -217,6 +217,9 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   splits.reductions = combiner.has_value();
   splits.keep_sums = global.opcode() == Opcode::kDot || global.opcode() == Opcode::kConvolution ||
                      global.opcode() == Opcode::kRaggedDot || global.opcode() == Opcode::kReduce;
+  // So does the TPU compiler: the gradient of a whole embedding table is summed over the devices
+  // of a batch, the updates are exchanged where the table is split over them.
+  splits.keep_whole_sums = global.opcode() == Opcode::kScatter;
   splits.keep_work = global.opcode() == Opcode::kDot;
   if (family.own != nullptr) {
     splits.own = [&](const std::vector<sharding::Axes>& axes) {
@@ -356,7 +359,7 @@ absl::Status Partitioner::FinishCollectives() {
                            collective->opcode() == Opcode::kCollectivePermuteStart;
       if (!hlo::HasChannel(*collective)) continue;  // among replicas: there is one
       attrs.set_channel_id(++channel);
-      if (hlo::FrontendAttribute(*collective, "tpusim.axes")) continue;  // ours
+      if (hlo::FrontendAttribute(*collective, hlo::kAxes)) continue;  // ours
       sharding::Axes axes;
       if (permute) {
         axes = AxesOfPairs(in_.mesh, hlo::SourceTargetPairs(*collective));
@@ -386,7 +389,7 @@ absl::Status Partitioner::FinishCollectives() {
         if (groups != along) axes.clear();
       }
       if (!axes.empty()) {
-        hlo::SetFrontendAttribute(collective, "tpusim.axes", ToString(axes, in_.mesh));
+        hlo::SetFrontendAttribute(collective, hlo::kAxes, ToString(axes, in_.mesh));
       }
     }
   }

@@ -4,10 +4,13 @@
 
 #include <deque>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "configs/config.h"
+#include "configs/status_macros.h"
 #include "workloads/cost/cost_model.h"
+#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::passes {
 
@@ -29,6 +32,12 @@ struct FakeCosts : cost::CostModel {
     return Lasting(transfer ? transfer(start) : 0);
   }
   absl::StatusOr<int64_t> TripsOf(const hlo::Instruction&) override { return trips; }
+  // Groups as they are stated, by partitions up to 64.
+  std::vector<int64_t> filled_extents;
+  absl::StatusOr<cost::CollectiveGroups> GroupsOf(const hlo::Instruction& i) override {
+    ASSIGN_OR_RETURN(auto groups, hlo::ReplicaGroups(i, partitions));
+    return cost::CollectiveGroups{std::move(groups), filled_extents, along_links};
+  }
   absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& i) override {
     kernels::KernelLibrary::Cost cost;
     cost.time = Lasting(main ? main(i) : 0).time;
@@ -39,6 +48,8 @@ struct FakeCosts : cost::CostModel {
     return &kernels.emplace_back(chip, isa::Kernel{}, std::vector<int64_t>{}, i.operands().size(),
                                  hlo::Leaves(i.shape()).size(), isa::MemorySpace::kVmem);
   }
+  int64_t partitions = 4;
+  bool along_links = true;
   const configs::ChipParams chip = configs::LoadConfig("v5e-1x1", {}).value().chip;
   std::deque<kernels::PlaceableKernel> kernels;  // that move nothing
 };

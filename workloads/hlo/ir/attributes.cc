@@ -5,6 +5,8 @@
 namespace tpusim::hlo {
 namespace {
 
+constexpr char kReshard[] = "tpusim.reshard";
+
 using RepeatedInt64 = google::protobuf::RepeatedField<int64_t>;
 
 std::vector<int64_t> ToVector(const RepeatedInt64& field) { return {field.begin(), field.end()}; }
@@ -179,6 +181,11 @@ void RemoveFrontendAttribute(Instruction* instruction, const std::string& key) {
   attrs.mutable_frontend_attributes()->mutable_map()->erase(key);
   if (attrs.frontend_attributes().map().empty()) attrs.clear_frontend_attributes();
 }
+
+bool IsReshard(const Instruction& collective) {
+  return FrontendAttribute(collective, kReshard).has_value();
+}
+void MarkAsReshard(Instruction* collective) { SetFrontendAttribute(collective, kReshard, "true"); }
 
 bool IsOffLoaded(const Instruction& start) {
   return start.opcode() == Opcode::kAsyncStart &&

@@ -137,6 +137,14 @@ void SetFrontendAttribute(Instruction* instruction, const std::string& key,
                           const std::string& value);
 void RemoveFrontendAttribute(Instruction* instruction, const std::string& key);
 
+// What the partitioner notes down. Names of mesh axes, comma-separated: those over which a
+// collective goes, and those over which the work of a matrix product is split.
+inline constexpr char kAxes[] = "tpusim.axes";
+inline constexpr char kSplitOver[] = "tpusim.split_over";
+// Of a collective that changes how a value is sharded; the program does not state it.
+bool IsReshard(const Instruction& collective);
+void MarkAsReshard(Instruction* collective);
+
 // ---- Literals --------------------------------------------------------------
 
 // Elements of a literal in row-major order, converted; nullopt if the literal is

@@ -7,7 +7,10 @@
 #include "configs/status_macros.h"
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/collectives/combine_all_reduces.h"
+#include "workloads/passes/collectives/narrow_reduce_scatters.h"
 #include "workloads/passes/collectives/reassociate_all_reduces.h"
+#include "workloads/passes/collectives/repeat_all_gathers.h"
+#include "workloads/passes/collectives/windowed_einsum.h"
 #include "workloads/passes/fusion/fuse.h"
 #include "workloads/passes/layout/layout.h"
 #include "workloads/passes/loops/hoist_invariants.h"
@@ -71,6 +74,16 @@ std::vector<Pass> Table() {
        Phase::kOptimize,
        {},
        Plain<AssignMemorySpaces>},
+      {"repeat-all-gathers",
+       "Gathers weights again that are needed again much later",
+       Phase::kOptimize,
+       {},
+       Plain<RepeatAllGathers>},
+      {"windowed-einsum",
+       "Makes products and their collectives loops that compute while shards travel",
+       Phase::kOptimize,
+       {},
+       Plain<MakeWindowedEinsums>},
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
       {"hoist-invariants",
        "Computes before a loop what all its iterations compute alike",
@@ -92,6 +105,11 @@ std::vector<Pass> Table() {
        Phase::kOptimize,
        {},
        Plain<AssignLayouts>},
+      {"narrow-reduce-scatters",
+       "Makes all-reduces of reduce-scatters that leave few bytes in a row",
+       Phase::kOptimize,
+       {},
+       Plain<WidenNarrowReduceScatters>},
       {"combine-all-reduces",
        "Makes one all-reduce of those that do not wait for one another",
        Phase::kOptimize,
@@ -150,7 +168,8 @@ std::vector<Pass> Table() {
 }  // namespace
 
 const std::string_view kDefaultPipeline =
-    "memory-spaces,simplify,hoist-invariants,pipeline-host-copies,reassociate-all-reduces,layout,"
+    "memory-spaces,repeat-all-gathers,windowed-einsum,simplify,hoist-invariants,"
+    "pipeline-host-copies,reassociate-all-reduces,layout,narrow-reduce-scatters,"
     "combine-all-reduces,sink-initializers,fusion,copies,async-collectives,async-host-copies,"
     "schedule,demote-async,rematerialize,memory-space-assignment";
 

@@ -1,4 +1,5 @@
 // Matrix products: partial sums where a contracted dimension is split.
+#include "workloads/hlo/ir/attributes.h"
 #include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {
@@ -11,7 +12,15 @@ absl::StatusOr<Instruction*> Dot(const LocalOp& op) {
   for (size_t i = 0; i < 2; ++i) {
     operands[i] = MaskOperand(op, i, op.builder.Zero(operands[i]->shape().element_type));
   }
-  return SameOpOn(op, std::move(operands));
+  Instruction* dot = SameOpOn(op, std::move(operands));
+  sharding::Axes split;
+  for (const sharding::Axes& axes : op.choice.axes) {
+    split.insert(split.end(), axes.begin(), axes.end());
+  }
+  if (!split.empty()) {
+    hlo::SetFrontendAttribute(dot, hlo::kSplitOver, ToString(split, op.builder.mesh()));
+  }
+  return dot;
 }
 
 std::optional<Combiner> DotCombiner(const Instruction& dot) {

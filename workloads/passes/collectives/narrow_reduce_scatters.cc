@@ -1,0 +1,73 @@
+#include "workloads/passes/collectives/narrow_reduce_scatters.h"
+
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/collectives/ring.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::PrimitiveType;
+
+constexpr Bytes kLeastRow(512);
+
+bool IsNarrow(const Instruction& i) {
+  if (i.opcode() != Opcode::kReduceScatter || i.operands().size() != 1 || !i.shape().IsArray() ||
+      !hlo::IsReshard(i) || i.has_control_edges()) {
+    return false;
+  }
+  const int64_t dim = hlo::OnlyDimension(i);
+  const hlo::Shape& shape = i.shape();
+  if (hlo::MinorToMajor(shape)[0] != dim) return false;
+  const hlo::Shape row = hlo::MakeShape(shape.element_type, {shape.dims[dim]});
+  return row.ByteSize() < kLeastRow;
+}
+
+void Widen(Instruction* scatter, const std::vector<std::vector<int64_t>>& groups) {
+  Computation* computation = scatter->parent();
+  const int64_t dim = hlo::OnlyDimension(*scatter);
+  Instruction* sum = computation->Add(Opcode::kAllReduce, scatter->operand(0)->shape(),
+                                      {scatter->operand(0)}, "all-reduce", scatter);
+  sum->mutable_attrs() = scatter->attrs();
+  hlo::SetDimensions(sum, {});
+  sum->set_called(scatter->called());
+  const Ring ring(groups, "", 0);
+  Instruction* begin = computation->Add(
+      Opcode::kMultiply, hlo::MakeShape(PrimitiveType::kS32, {}),
+      {ring.Position(computation, *scatter),
+       hlo::AddIntConstant(computation, PrimitiveType::kS32, scatter->shape().dims[dim])},
+      "", scatter);
+  Instruction* zero = hlo::AddIntConstant(computation, PrimitiveType::kS32, 0);
+  std::vector<Instruction*> operands = {sum};
+  for (int64_t d = 0; d < scatter->shape().rank(); ++d) operands.push_back(d == dim ? begin : zero);
+  Instruction* part =
+      computation->Add(Opcode::kDynamicSlice, scatter->shape(), operands, "", scatter);
+  hlo::SetDynamicSliceSizes(part, scatter->shape().dims);
+  scatter->ReplaceAllUsesWith(part);
+  computation->Remove(scatter);
+}
+
+}  // namespace
+
+absl::StatusOr<bool> WidenNarrowReduceScatters(hlo::Module& module, const PassContext& context) {
+  if (context.cost == nullptr) return false;
+  bool changed = false;
+  for (Computation* computation : ControlComputations(module)) {
+    for (Instruction* i : computation->PostOrder()) {
+      if (!IsNarrow(*i)) continue;
+      ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));
+      Widen(i, groups.partitions);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace tpusim::passes

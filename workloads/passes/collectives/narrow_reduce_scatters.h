@@ -1,0 +1,24 @@
+// Reduce-scatters that leave too little per row become all-reduces of which a part is taken.
+//
+// The TPU compiler writes sums that are split afterwards as an all-reduce and a slice and joins
+// both where it can. Where the fastest dimension in memory is scattered and fewer than 512 bytes
+// of it are left to a device, it does not: compiled for
+// v5e, f32[128] over 8 devices, f32[16,128] over 2 along the second dimension and the biases'
+// gradients of an MLP are all-reduces, which are then combined with others. Which dimension is
+// fastest is known when layouts are assigned.
+//
+// Only what the partitioner made; a reduce-scatter that the program states stays one.
+#ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_NARROW_REDUCE_SCATTERS_H_
+#define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_NARROW_REDUCE_SCATTERS_H_
+
+#include "absl/status/statusor.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pass.h"
+
+namespace tpusim::passes {
+
+absl::StatusOr<bool> WidenNarrowReduceScatters(hlo::Module& module, const PassContext& context);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_COLLECTIVES_NARROW_REDUCE_SCATTERS_H_

@@ -1,0 +1,82 @@
+#include "workloads/passes/collectives/repeat_all_gathers.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/collectives/channels.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+constexpr int64_t kFar = 100;
+
+using Heights = std::unordered_map<const Instruction*, int64_t>;  // looked up, never iterated
+
+Heights HeightsOf(const std::vector<Instruction*>& order) {
+  Heights heights;
+  heights.reserve(order.size());
+  for (auto i = order.rbegin(); i != order.rend(); ++i) {
+    int64_t height = 0;
+    for (const Instruction* user : (*i)->users()) height = std::max(height, heights.at(user)) + 1;
+    heights.emplace(*i, height);
+  }
+  return heights;
+}
+
+bool MayRepeat(const Instruction& i) {
+  return i.opcode() == Opcode::kAllGather && i.operands().size() == 1 && i.users().size() > 1 &&
+         hlo::IsReshard(i) && !i.IsRoot() && !i.has_control_edges() &&
+         std::all_of(i.users().begin(), i.users().end(),
+                     [](const Instruction* user) { return user->opcode() == Opcode::kDot; });
+}
+
+// Returns how many all-gathers came in.
+int64_t Repeat(Instruction* gather, const Heights& heights, int64_t first_channel) {
+  std::vector<Instruction*> users = gather->users();
+  std::stable_sort(users.begin(), users.end(), [&](const Instruction* a, const Instruction* b) {
+    return heights.at(a) > heights.at(b);
+  });
+  int64_t added = 0;
+  Instruction* current = gather;
+  int64_t last = heights.at(users[0]);
+  for (Instruction* user : users) {
+    // One of its own would be one above the user.
+    if (last > heights.at(user) + 1 + kFar) {
+      current = gather->parent()->Add(Opcode::kAllGather, gather->shape(), gather->operands(),
+                                      gather->name(), gather);
+      current->mutable_attrs().set_channel_id(first_channel + added++);
+    }
+    last = heights.at(user);
+    if (current == gather) continue;
+    for (size_t n = 0; n < user->operands().size(); ++n) {
+      if (user->operand(n) == gather) user->ReplaceOperand(n, current);
+    }
+  }
+  return added;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> RepeatAllGathers(hlo::Module& module, const PassContext&) {
+  const int64_t first = FirstFreeChannel(module);
+  int64_t channel = first;
+  for (Computation* computation : ControlComputations(module)) {
+    const std::vector<Instruction*> order = computation->PostOrder();
+    const Heights heights = HeightsOf(order);
+    for (Instruction* i : order) {
+      if (MayRepeat(*i)) channel += Repeat(i, heights, channel);
+    }
+  }
+  return channel > first;
+}
+
+}  // namespace tpusim::passes

@@ -1,0 +1,40 @@
+#include "workloads/passes/collectives/windowed_einsum.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/passes/collectives/channels.h"
+#include "workloads/passes/collectives/windowed_einsum_match.h"
+#include "workloads/passes/collectives/windowed_einsum_profit.h"
+#include "workloads/passes/collectives/windowed_einsum_rewrite.h"
+
+namespace tpusim::passes {
+
+absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext& context) {
+  if (context.cost == nullptr) return false;
+  bool changed = false;
+  int64_t channel = FirstFreeChannel(module);
+  for (hlo::Computation* computation : ControlComputations(module)) {
+    for (hlo::Instruction* i : computation->PostOrder()) {
+      const std::optional<WindowedEinsum> einsum = MatchWindowedEinsum(i);
+      if (!einsum.has_value()) continue;
+      ASSIGN_OR_RETURN(const cost::CollectiveGroups groups,
+                       context.cost->GroupsOf(*einsum->collective));
+      const WindowedEinsumProfit profit = ProfitOf(*einsum, groups, context.target);
+      if (context.explanation != nullptr) {
+        context.explanation->push_back(fmt::format("{} with {}: {}", einsum->dot->name(),
+                                                   einsum->collective->name(), profit.reason));
+      }
+      if (!profit.pays) continue;
+      channel = RewriteWindowedEinsum(*einsum, groups.partitions, channel);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace tpusim::passes

@@ -1,0 +1,136 @@
+#include "workloads/passes/collectives/windowed_einsum_match.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/transforms/merge_reduces.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+std::set<std::string> Names(const std::string& axes) {
+  std::set<std::string> names;
+  for (size_t begin = 0; begin <= axes.size();) {
+    const size_t end = std::min(axes.find(',', begin), axes.size());
+    names.insert(axes.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+// Whether the axes of the collective split the work of the product; without, all members of a
+// group would compute the same.
+bool SplitsWork(const Instruction& collective, const Instruction& dot) {
+  const auto axes = hlo::FrontendAttribute(collective, hlo::kAxes);
+  const auto split = hlo::FrontendAttribute(dot, hlo::kSplitOver);
+  if (!axes.has_value() || !split.has_value()) return false;
+  const std::set<std::string> of_collective = Names(*axes), of_dot = Names(*split);
+  return std::includes(of_dot.begin(), of_dot.end(), of_collective.begin(), of_collective.end());
+}
+
+bool IsOneReshard(const Instruction& i, Opcode opcode) {
+  return i.opcode() == opcode && i.operands().size() == 1 && i.shape().IsArray() &&
+         hlo::IsReshard(i) && !i.has_control_edges();
+}
+
+bool OnlyUse(const Instruction& value, const Instruction& user) {
+  return value.users().size() == 1 && value.users()[0] == &user && !value.IsRoot();
+}
+
+bool GatheredOnce(const Instruction& shard) {
+  return std::count_if(shard.users().begin(), shard.users().end(), [](const Instruction* user) {
+           return user->opcode() == Opcode::kAllGather;
+         }) == 1;
+}
+
+int64_t IndexOf(const std::vector<int64_t>& dims, int64_t dim) {
+  const auto found = std::find(dims.begin(), dims.end(), dim);
+  return found == dims.end() ? -1 : found - dims.begin();
+}
+
+struct OperandDims {
+  std::vector<int64_t> contracting, batch, free;
+};
+
+OperandDims DimsOf(const Instruction& dot, size_t operand) {
+  const hlo::DotDims dims = hlo::GetDotDims(dot);
+  OperandDims of = operand == 0 ? OperandDims{dims.lhs_contracting, dims.lhs_batch, {}}
+                                : OperandDims{dims.rhs_contracting, dims.rhs_batch, {}};
+  of.free = hlo::FreeDims(dot.operand(operand)->shape().rank(), of.contracting, of.batch);
+  return of;
+}
+
+// Results begin with batch dimensions, then the free ones of the left operand.
+int64_t FirstFreeOfResult(const Instruction& dot, size_t operand) {
+  const OperandDims left = DimsOf(dot, 0);
+  const size_t batch = left.batch.size();
+  return static_cast<int64_t>(operand == 0 ? batch : batch + left.free.size());
+}
+
+std::optional<WindowedEinsum> MatchGather(Instruction* dot, size_t operand) {
+  Instruction* gather = dot->operand(operand);
+  if (!IsOneReshard(*gather, Opcode::kAllGather) || !OnlyUse(*gather, *dot) ||
+      dot->operand(0) == dot->operand(1) || !GatheredOnce(*gather->operand(0)) ||
+      !SplitsWork(*gather, *dot)) {
+    return std::nullopt;
+  }
+  WindowedEinsum einsum;
+  einsum.dot = dot;
+  einsum.collective = gather;
+  einsum.operand = operand;
+  einsum.dim = hlo::OnlyDimension(*gather);
+  const OperandDims dims = DimsOf(*dot, operand);
+  const int64_t contracted = IndexOf(dims.contracting, einsum.dim);
+  const int64_t free = IndexOf(dims.free, einsum.dim);
+  if (contracted >= 0) {
+    einsum.form = WindowedEinsum::Form::kGatherContracted;
+    einsum.other_dim = DimsOf(*dot, 1 - operand).contracting[contracted];
+  } else if (free >= 0) {
+    einsum.form = WindowedEinsum::Form::kGatherFree;
+    einsum.other_dim = FirstFreeOfResult(*dot, operand) + free;
+  } else {
+    return std::nullopt;
+  }
+  return einsum;
+}
+
+std::optional<WindowedEinsum> MatchScatter(Instruction* dot) {
+  if (dot->users().size() != 1) return std::nullopt;
+  Instruction* scatter = dot->users()[0];
+  if (!IsOneReshard(*scatter, Opcode::kReduceScatter) || !OnlyUse(*dot, *scatter) ||
+      hlo::ReducerOperation(*scatter->called()[0]) != Opcode::kAdd || !SplitsWork(*scatter, *dot)) {
+    return std::nullopt;
+  }
+  WindowedEinsum einsum;
+  einsum.dot = dot;
+  einsum.collective = scatter;
+  einsum.other_dim = hlo::OnlyDimension(*scatter);
+  for (size_t operand = 0; operand < 2; ++operand) {
+    const OperandDims dims = DimsOf(*dot, operand);
+    const int64_t free = einsum.other_dim - FirstFreeOfResult(*dot, operand);
+    if (free < 0 || free >= static_cast<int64_t>(dims.free.size())) continue;
+    einsum.operand = operand;
+    einsum.dim = dims.free[free];
+    return einsum;
+  }
+  return std::nullopt;  // a batch dimension
+}
+
+}  // namespace
+
+std::optional<WindowedEinsum> MatchWindowedEinsum(Instruction* dot) {
+  if (dot->opcode() != Opcode::kDot || dot->has_control_edges()) return std::nullopt;
+  for (const size_t operand : {1, 0}) {
+    if (const auto gather = MatchGather(dot, operand)) return gather;
+  }
+  return MatchScatter(dot);
+}
+
+}  // namespace tpusim::passes

@@ -1,0 +1,313 @@
+#include "workloads/passes/collectives/windowed_einsum_rewrite.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/collectives/ring.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::PrimitiveType;
+using hlo::Shape;
+using Form = WindowedEinsum::Form;
+
+constexpr int64_t kStepsPerIteration = 2;
+
+// What steps read and what they hand on.
+struct State {
+  // The shards or sums that came down and up the ring; null while there are no sums.
+  Instruction *down = nullptr, *up = nullptr;
+  Instruction* result = nullptr;               // of a gather, as far as it is there; or null
+  // The same in all steps; all of the operands that are there whole.
+  Instruction *position = nullptr, *other = nullptr, *sliced = nullptr;
+};
+
+class Rewriter {
+ public:
+  Rewriter(const WindowedEinsum& einsum, const std::vector<std::vector<int64_t>>& groups,
+           int64_t channel)
+      : einsum_(einsum),
+        dot_(*einsum.dot),
+        computation_(einsum.dot->parent()),
+        ring_(groups, hlo::FrontendAttribute(*einsum.collective, hlo::kAxes).value_or(""),
+              channel),
+        steps_(ring_.members() / 2) {
+    const Shape& whole = IsGather() ? einsum.collective->shape() : dot_.shape();
+    shard_ = whole.dims[IsGather() ? einsum.dim : einsum.other_dim] / ring_.members();
+  }
+
+  int64_t Run() {
+    State state;
+    state.position = ring_.Position(computation_, dot_);
+    state.other = einsum_.dot->operand(1 - einsum_.operand);
+    if (IsGather()) {
+      state.down = einsum_.collective->operand(0);
+      state.up = ring_.Permute(state.down, Ring::Way::kUp, dot_);
+      state.result = einsum_.form == Form::kGatherFree ? Memory(dot_.shape()) : Zeros(dot_.shape());
+    } else {
+      state.sliced = einsum_.dot->operand(einsum_.operand);
+      if (steps_ > kStepsPerIteration) {
+        state.down = Zeros(einsum_.collective->shape());
+        state.up = Zeros(einsum_.collective->shape());
+      }
+    }
+    if (steps_ == kStepsPerIteration) {
+      state = Iterate(state, Int(0), /*last=*/true);
+    } else {
+      state = Loop(state);
+    }
+    Replace(IsGather() ? state.result
+                       : Binary(Opcode::kAdd, state.down,
+                                ring_.Permute(state.up, Ring::Way::kUp, dot_)));
+    return ring_.next_channel();
+  }
+
+ private:
+  bool IsGather() const { return einsum_.form != Form::kScatter; }
+
+  void Replace(Instruction* result) {
+    Instruction* old = IsGather() ? einsum_.dot : einsum_.collective;
+    old->ReplaceAllUsesWith(result);
+    einsum_.dot->parent()->Remove(old);
+    einsum_.dot->parent()->Remove(IsGather() ? einsum_.collective : einsum_.dot);
+  }
+
+  // ---- Steps --------------------------------------------------------------
+
+  // The steps of an iteration. What a gather receives in the `last` one nobody needs.
+  State Iterate(State state, Instruction* iteration, bool last) {
+    for (int64_t n = 0; n < kStepsPerIteration; ++n) {
+      Instruction* number = Plus(Times(iteration, kStepsPerIteration), n);
+      const bool ends = last && n + 1 == kStepsPerIteration;
+      state = IsGather() ? GatherStep(state, number, ends) : ScatterStep(state, number);
+    }
+    if (einsum_.form == Form::kGatherContracted) state.result = AddUp(state);
+    return state;
+  }
+
+  State GatherStep(const State& state, Instruction* number, bool last) {
+    State next = state;
+    if (!last) {
+      next.down = ring_.Permute(state.down, Ring::Way::kDown, dot_);
+      next.up = ring_.Permute(state.up, Ring::Way::kUp, dot_);
+    }
+    const int64_t n = ring_.members();
+    Instruction* down = Modulo(Binary(Opcode::kAdd, state.position, number));
+    Instruction* up = Modulo(Binary(Opcode::kSubtract, Plus(state.position, n - 1), number));
+    if (einsum_.form == Form::kGatherFree) {
+      next.result = PutIn(next, state.down, down);
+      next.result = PutIn(next, state.up, up);
+    } else {
+      parts_.push_back({Join(state.down, state.up, einsum_.dim),
+                        Join(Slice(state.other, down), Slice(state.other, up),
+                             einsum_.other_dim)});
+    }
+    return next;
+  }
+
+  State ScatterStep(const State& state, Instruction* number) {
+    State next = state;
+    if (state.down != nullptr) {
+      next.down = ring_.Permute(state.down, Ring::Way::kDown, dot_);
+      next.up = ring_.Permute(state.up, Ring::Way::kUp, dot_);
+    }
+    const int64_t n = ring_.members();
+    Instruction* ahead = Binary(Opcode::kSubtract, Int(steps_ - 1), number);
+    Instruction* down = Modulo(Binary(Opcode::kSubtract, Plus(state.position, n), ahead));
+    Instruction* up = Modulo(Binary(Opcode::kAdd, Plus(state.position, 1), ahead));
+    next.down = AddTo(next.down, PartFor(state, down));
+    next.up = AddTo(next.up, PartFor(state, up));
+    return next;
+  }
+
+  // A sum and one more part. The barrier keeps the addition out of the product, which then need
+  // not wait until the sum has arrived.
+  Instruction* AddTo(Instruction* sum, Instruction* part) {
+    if (sum == nullptr) return part;
+    return Binary(Opcode::kAdd, Add(Opcode::kOptBarrier, part->shape(), {part}), sum);
+  }
+
+  // The result with what the shard of a member makes.
+  Instruction* PutIn(const State& state, Instruction* shard, Instruction* member) {
+    Shape shape = dot_.shape();
+    shape.dims[einsum_.other_dim] = shard_;
+    std::vector<Instruction*> operands = {state.result, Product(shard, state.other, shape)};
+    Instruction* begin = Times(member, shard_);
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      operands.push_back(d == einsum_.other_dim ? begin : Int(0));
+    }
+    return Add(Opcode::kDynamicUpdateSlice, dot_.shape(), operands);
+  }
+
+  // What the shard of a member is multiplied by.
+  Instruction* Slice(Instruction* other, Instruction* member) {
+    return DynamicSlice(other, einsum_.other_dim, Times(member, shard_));
+  }
+
+  Instruction* Join(Instruction* a, Instruction* b, int64_t dim) {
+    Shape shape = a->shape();
+    shape.dims[dim] += b->shape().dims[dim];
+    Instruction* both = Add(Opcode::kConcatenate, shape, {a, b});
+    hlo::SetDimensions(both, {dim});
+    return both;
+  }
+
+  // The result and the parts that were put aside, in their order. The products are written from
+  // the last one on: fusion puts an addition into the product that was written first, and so each
+  // waits for no shards but its own.
+  Instruction* AddUp(const State& state) {
+    std::vector<Instruction*> products(parts_.size());
+    for (size_t n = parts_.size(); n-- > 0;) {
+      products[n] = Product(parts_[n].shards, parts_[n].other, dot_.shape());
+    }
+    parts_.clear();
+    Instruction* sum = state.result;
+    for (Instruction* product : products) sum = Binary(Opcode::kAdd, sum, product);
+    return sum;
+  }
+
+  // What this device adds to the sum for a member.
+  Instruction* PartFor(const State& state, Instruction* member) {
+    Shape shape = dot_.shape();
+    shape.dims[einsum_.other_dim] = shard_;
+    return Product(DynamicSlice(state.sliced, einsum_.dim, Times(member, shard_)), state.other,
+                   shape);
+  }
+
+  // The product with `operand` in the place that is windowed.
+  Instruction* Product(Instruction* operand, Instruction* other, const Shape& shape) {
+    std::vector<Instruction*> operands = {operand, other};
+    if (einsum_.operand == 1) std::swap(operands[0], operands[1]);
+    return computation_->Add(Opcode::kDot, shape, operands, dot_.name(), &dot_);
+  }
+
+  // ---- The loop -----------------------------------------------------------
+
+  // Where the values of a state are kept between iterations; those that are null are not.
+  static std::vector<Instruction* State::*> Carried(const State& state) {
+    std::vector<Instruction* State::*> carried;
+    for (Instruction* State::* value : {&State::down, &State::up, &State::result,
+                                        &State::position, &State::other, &State::sliced}) {
+      if (state.*value != nullptr) carried.push_back(value);
+    }
+    return carried;
+  }
+
+  State Loop(const State& initial) {
+    Computation* const outside = computation_;
+    const std::vector<Instruction* State::*> carried = Carried(initial);
+    std::vector<Instruction*> elements = {Int(0)};
+    std::vector<Shape> shapes = {elements[0]->shape()};
+    for (Instruction* State::* value : carried) {
+      elements.push_back(initial.*value);
+      shapes.push_back((initial.*value)->shape());
+    }
+    const Shape tuple = hlo::MakeTupleShape(shapes);
+    Instruction* start = Add(Opcode::kTuple, tuple, elements);
+
+    hlo::Module* module = outside->parent();
+    Computation* body = module->AddComputation("windowed_" + dot_.name() + "_body");
+    computation_ = body;
+    Instruction* parameter = body->AddParameter(0, tuple, "state");
+    Instruction* iteration = Element(parameter, 0);
+    State state = Iterate(Unpack(parameter, carried), iteration, /*last=*/false);
+    elements = {Plus(iteration, 1)};
+    for (Instruction* State::* value : carried) elements.push_back(state.*value);
+    body->set_root(Add(Opcode::kTuple, tuple, elements));
+
+    Computation* condition = module->AddComputation("windowed_" + dot_.name() + "_condition");
+    computation_ = condition;
+    parameter = condition->AddParameter(0, tuple, "state");
+    Instruction* goes_on = Add(Opcode::kCompare, hlo::MakeShape(PrimitiveType::kPred, {}),
+                               {Element(parameter, 0), Int(steps_ / kStepsPerIteration)});
+    goes_on->mutable_attrs().set_comparison_direction("LT");
+    condition->set_root(goes_on);
+
+    computation_ = outside;
+    Instruction* loop = outside->Add(Opcode::kWhile, tuple, {start}, "windowed_" + dot_.name(),
+                                     &dot_);
+    loop->set_called({body, condition});
+    return Unpack(loop, carried);
+  }
+
+  State Unpack(Instruction* tuple, const std::vector<Instruction* State::*>& carried) {
+    State state;
+    for (size_t n = 0; n < carried.size(); ++n) {
+      state.*carried[n] = Element(tuple, static_cast<int64_t>(n) + 1);
+    }
+    return state;
+  }
+
+  // ---- Instructions -------------------------------------------------------
+
+  Instruction* Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands) {
+    return computation_->Add(opcode, std::move(shape), std::move(operands), "", &dot_);
+  }
+  Instruction* Binary(Opcode opcode, Instruction* a, Instruction* b) {
+    return Add(opcode, a->shape(), {a, b});
+  }
+  Instruction* Int(int64_t value) {
+    return hlo::AddIntConstant(computation_, PrimitiveType::kS32, value);
+  }
+  Instruction* Plus(Instruction* a, int64_t b) {
+    return b == 0 ? a : Binary(Opcode::kAdd, a, Int(b));
+  }
+  Instruction* Times(Instruction* a, int64_t b) {
+    return b == 1 ? a : Binary(Opcode::kMultiply, a, Int(b));
+  }
+  // Of what is not negative.
+  Instruction* Modulo(Instruction* a) {
+    return Binary(Opcode::kRemainder, a, Int(ring_.members()));
+  }
+  Instruction* Element(Instruction* tuple, int64_t index) {
+    Instruction* element = Add(Opcode::kGetTupleElement, tuple->shape().tuple[index], {tuple});
+    element->mutable_attrs().set_tuple_index(index);
+    return element;
+  }
+  Instruction* Zeros(const Shape& shape) {
+    Instruction* zero = hlo::AddConstant(computation_, shape.element_type, 0);
+    return Add(Opcode::kBroadcast, shape, {zero});
+  }
+  // That nobody wrote.
+  Instruction* Memory(const Shape& shape) {
+    Instruction* memory = Add(Opcode::kCustomCall, shape, {});
+    memory->mutable_attrs().set_custom_call_target(std::string(hlo::kAllocateBuffer));
+    return memory;
+  }
+  Instruction* DynamicSlice(Instruction* value, int64_t dim, Instruction* begin) {
+    Shape shape = value->shape();
+    shape.dims[dim] = shard_;
+    std::vector<Instruction*> operands = {value};
+    for (int64_t d = 0; d < shape.rank(); ++d) operands.push_back(d == dim ? begin : Int(0));
+    Instruction* slice = Add(Opcode::kDynamicSlice, shape, operands);
+    hlo::SetDynamicSliceSizes(slice, shape.dims);
+    return slice;
+  }
+
+  const WindowedEinsum& einsum_;
+  const Instruction& dot_;
+  Computation* computation_;  // that instructions are added to
+  Ring ring_;
+  const int64_t steps_;
+  int64_t shard_ = 0;  // extent of one
+  struct Part {
+    Instruction *shards, *other;
+  };
+  std::vector<Part> parts_;  // of the result, put aside in one iteration: one per step
+};
+
+}  // namespace
+
+int64_t RewriteWindowedEinsum(const WindowedEinsum& einsum,
+                              const std::vector<std::vector<int64_t>>& groups, int64_t channel) {
+  return Rewriter(einsum, groups, channel).Run();
+}
+
+}  // namespace tpusim::passes
