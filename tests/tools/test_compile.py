@@ -57,7 +57,9 @@ def test_passes_can_be_chosen(run, rejects):
     assert "nearest is fusion" in rejects(*on, "--passes", "fuzion", code=2)
     assert "no option 'depth'" in rejects(*on, "--passes", "fusion{depth=2}", code=2)
     # Without a schedule a program runs in its own order.
-    assert "step time" in run("--config", SLICE, example("mlp_two_layers"), "--passes=fusion").stdout
+    assert (
+        "step time" in run("--config", SLICE, example("mlp_two_layers"), "--passes=fusion").stdout
+    )
 
 
 def test_pass_timings(run):

@@ -92,8 +92,8 @@ CASES = [
     ("ring_attention_large", ("collective-permute",), 0.99),
     # Activations move a stage on while the next microbatch is worked on, in both directions.
     ("pipeline_large", ("collective-permute",), 0.95),
-    # One all-gather at a time, the first of all alone.
-    ("fully_sharded_layers_large", ("all-gather",), 0.75),
+    # One all-gather at a time, the first of all alone; permutes of windowed einsums.
+    ("fully_sharded_layers_large", ("all-gather", "collective-permute"), 0.75),
     # On the SparseCores of v7x: all but the sums of the layers that the backward pass ends with.
     ("data_parallel_layers_large", ("all-reduce",), 0.45),
     # The last slot goes out and comes back between the passes.

@@ -53,8 +53,13 @@ def op(category: str, count: int, total_us: float, engine: str = "tensor_core") 
     name = category.replace(" ", "_")
     return {
         **{"name": name, "category": category, "count": count},
-        **{"total_ns": total_us * 1e3, "engine": engine},
+        **{"total_ns": total_us * 1e3, "engine": engine, "scope": "jit(f)/while/body"},
     }
+
+
+def collective(kind: str, count: int, name: str = "") -> dict[str, Any]:
+    """A collective of a report, over groups of 4."""
+    return {"name": name or kind, "kind": kind, "count": count, "bytes": 64, "group_size": 4}
 
 
 REPORT = {
@@ -69,9 +74,9 @@ REPORT = {
         op("all-gather", 5, 50, "collective"),
     ],
     "collectives": [
-        {"kind": "all-gather", "count": 3},
-        {"kind": "all-gather", "count": 2},
-        {"kind": "all-reduce", "count": 7},
+        collective("all-gather", 3),
+        collective("all-gather", 2, "all-gather.1"),
+        collective("all-reduce", 7),
     ],
 }
 
@@ -80,9 +85,9 @@ def test_a_report_is_sorted_into_products_and_others() -> None:
     side = compiler_compare.of_tpusim(REPORT, set())
     assert (side.kernels, side.products, side.others, side.peak) == (7, 40, 9, 500)
     assert side.collectives == {
-        ("all-gather", "async"): 3,
-        ("all-gather", "sync"): 2,
-        ("all-reduce", "sync"): 7,
+        ("all-gather", 64, 4, "async"): 3,
+        ("all-gather", 64, 4, "sync"): 2,
+        ("all-reduce", 64, 4, "sync"): 7,
     }
 
 
@@ -118,8 +123,11 @@ def test_geometric_means() -> None:
 
 
 def test_collectives_are_one_word_each() -> None:
-    counts = collections.Counter({("all-reduce", "sync"): 7, ("all-gather", "async"): 29})
-    counts["collective-permute", "windowed"] = 12
+    counts = collections.Counter(
+        {("all-reduce", 8, 4, "sync"): 7, ("all-gather", 8, 4, "async"): 29}
+    )
+    counts["collective-permute", 8, 0, "windowed"] = 5
+    counts["collective-permute", 16, 0, "windowed"] = 7
     assert compiler_page.collectives_text(counts) == "AGa29 AR7 CPw12"
 
 
