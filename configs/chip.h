@@ -185,6 +185,8 @@ struct CompilerRules {
   // size; 0: never. Not on slices where permutes are synchronous, nor on slices of more chips than
   // any for which that was found.
   int64_t windowed_flops_per_byte = 0, windowed_up_to_chips = 64;
+  // Whether arrays that a matrix product makes may live in VMEM; others may.
+  bool products_in_vmem = true;
   // Registers per core that a window of a kernel without a product does not exceed, however
   // much of VMEM is free: of any; of one that puts data through the cross-lane units; of a
   // single operation whose larger windows do not fit sixteen times.

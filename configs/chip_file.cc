@@ -269,8 +269,8 @@ absl::Status ReadCompiler(const Json& json, const std::string& where, CompilerRu
       {"like", "known_slices", "planes_are_rings", "gathers_as_sums", "routed_above_chips",
        "offloads_collectives", "permutes_in_flight", "gathers_in_flight", "copies_in_flight",
        "host_copies_in_flight", "windowed_flops_per_byte", "windowed_up_to_chips",
-       "window_registers", "relayout_window_registers", "lone_window_registers", "uncut_bytes",
-       "source", "note"},
+       "products_in_vmem", "window_registers", "relayout_window_registers", "lone_window_registers",
+       "uncut_bytes", "source", "note"},
       where));
   if (json.contains("like")) {
     ASSIGN_OR_RETURN(rules->like, ReadString(json, "like", where));
@@ -290,6 +290,7 @@ absl::Status ReadCompiler(const Json& json, const std::string& where, CompilerRu
   }
   RETURN_IF_ERROR(ReadFlag(json, "planes_are_rings", where, &rules->planes_are_rings));
   RETURN_IF_ERROR(ReadFlag(json, "offloads_collectives", where, &rules->offloads_collectives));
+  RETURN_IF_ERROR(ReadFlag(json, "products_in_vmem", where, &rules->products_in_vmem));
   if (json.contains("gathers_as_sums")) {
     using Gathers = CompilerRules::GathersAsSums;
     static const std::pair<const char*, Gathers> kWords[] = {{"never", Gathers::kNever},

@@ -319,6 +319,7 @@ std::string ChipJsonSchema() {
         {"host_copies_in_flight", limit},
         {"windowed_flops_per_byte", limit},
         {"windowed_up_to_chips", limit},
+        {"products_in_vmem", flag},
         {"window_registers", count},
         {"relayout_window_registers", count},
         {"lone_window_registers", count},

@@ -22,6 +22,9 @@ double FlopsOf(const hlo::Instruction& dot) {
   return flops;
 }
 
+// Of groups whose members are not neighbours.
+constexpr int64_t kMostChipsWithoutRings = 16;
+
 }  // namespace
 
 WindowedEinsumProfit ProfitOf(const WindowedEinsum& einsum, const cost::CollectiveGroups& groups,
@@ -39,7 +42,10 @@ WindowedEinsumProfit ProfitOf(const WindowedEinsum& einsum, const cost::Collecti
   if (members % 4 != 0 || members > kMostMembers) {
     return {false, fmt::format("groups of {}", members)};
   }
-  if (!groups.along_links) return {false, "members are not neighbours"};
+  // (The TPU compiler windows these too. Their permutes make every device a class of its own.)
+  if (!groups.along_links && target.config().topology.chips() > kMostChipsWithoutRings) {
+    return {false, "members are not neighbours, on a large slice"};
+  }
   if (groups.filled_extents == std::vector<int64_t>{2, 2}) return {false, "a plane of 2x2"};
   const hlo::Instruction& whole = einsum.form == WindowedEinsum::Form::kScatter
                                       ? *einsum.dot

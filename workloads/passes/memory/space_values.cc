@@ -22,6 +22,13 @@ bool SendsFrom(const Instruction& i, int64_t space) {
          i.opcode() != Opcode::kRaggedAllToAll;
 }
 
+bool HasProduct(const Instruction& i) {
+  if (i.opcode() != Opcode::kFusion) return hlo::IsProduct(i.opcode());
+  const std::vector<Instruction*> members = i.called()[0]->instructions();
+  return std::any_of(members.begin(), members.end(),
+                     [](const Instruction* m) { return hlo::IsProduct(m->opcode()); });
+}
+
 bool IsPlaceable(const Shape& shape) {
   return shape.IsArray() && !shape.IsScalar() && shape.layout.memory_space == hlo::kHbmSpace;
 }
@@ -110,6 +117,10 @@ class Collector {
     if (!hlo::MovesThroughWindows(maker->opcode())) return absl::OkStatus();
     for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*maker)) {
       if (result.leaf == std::max<int64_t>(0, leaf)) return absl::OkStatus();
+    }
+    if (space_ == hlo::kVmemSpace && !target_.chip().compiler.products_in_vmem &&
+        HasProduct(*maker)) {
+      return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(value.maker, cost_.PlaceableOf(*maker, space_));
     value.array = value.maker->operands() + static_cast<size_t>(std::max<int64_t>(0, leaf));
