@@ -46,4 +46,4 @@ def test_fits_in_hbm(binary: str, tmp_path: pathlib.Path, kept: str) -> None:
     assert report["bound_ns"]["host"] == pytest.approx(OFF_LOADED / PCIE * 1e9, rel=1e-3)
     assert sum(op["count"] for op in copies) == 2 * 32 * 4
     waits = sum(op["total_ns"] for op in report["ops"] if op["engine"] == "host")
-    assert waits < 0.02 * report["bound_ns"]["host"]
+    assert waits < 0.03 * report["bound_ns"]["host"]
