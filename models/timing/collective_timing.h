@@ -61,9 +61,10 @@ Picoseconds RingAllGather(Bytes shard, const DimensionTiming& dimension);
 //   t = (n-1) * (shard/rate + step_latency)
 Picoseconds LineAllGather(Bytes shard, const DimensionTiming& dimension);
 
-// All-gather by a collective of two colors (halves of the data) that go round a ring in opposite
-// ways: the time of one color, with `shard` bytes of it per position, in n-1 steps. Half the bytes
-// in twice the steps of RingAllGather: as fast but for latency, and nothing has to be halved.
+// Half of an all-gather that sends one half of the data clockwise round a ring and the other half
+// counterclockwise: the time of one half, of which every position has `shard` bytes, in n-1 steps.
+// RingAllGather sends whole shards both ways in half as many steps: as fast but for latency; here
+// no shard has to be halved.
 //   t = (n-1) * (shard/rate + step_latency)
 Picoseconds OneWayRingAllGather(Bytes shard, const DimensionTiming& dimension);
 

@@ -17,9 +17,9 @@ namespace {
 // More programs than this are not compared with each other.
 constexpr size_t kMaxPrograms = 1024;
 // An automorphism is searched for by the chip to which it maps the first one; at most so many
-// are tried. Colors (labels of chips that color refinement cannot tell apart) with many chips each
-// come from translations of the slice, which keep the names of routes: refinement finds those
-// classes without automorphisms.
+// are tried. Color refinement gives chips that it cannot tell apart the same label, a color. Where
+// many chips share one, translations of the slice map them to each other; translations keep the
+// names of routes, so refinement finds these classes of chips without automorphisms.
 constexpr size_t kMaxImages = 8;
 
 struct Automorphism {
@@ -108,8 +108,8 @@ class Search {
     }
   }
 
-  // The chips whose color (label from color refinement) the fewest chips have. An automorphism of
-  // the slice keeps colors, so it maps these chips to each other.
+  // The smallest set of chips with one label of color refinement. An automorphism of the slice
+  // keeps labels, so it maps these chips to each other.
   std::vector<int64_t> RarestChips() const {
     const Partition alike = PartitionOf(chips_);
     const auto rarest = std::min_element(alike.size.begin(), alike.size.end());

@@ -64,9 +64,9 @@ absl::Status Opt(const OptFlags& flags) {
 std::string Footer() {
   std::string text = "Passes:\n";
   for (const passes::Pass& pass : passes::AllPasses()) {
-    text += fmt::format("  {:<20}{}\n", pass.name, pass.description);
+    text += fmt::format("  {:<26}{}\n", pass.name, pass.description);
     for (const passes::PassOption& option : pass.options) {
-      text += fmt::format("  {:<20}  {}={}: {}\n", "", option.name, option.fallback,
+      text += fmt::format("  {:<26}  {}={}: {}\n", "", option.name, option.fallback,
                           option.description);
     }
   }

@@ -74,13 +74,12 @@ Work Alone(Picoseconds time) {
 
 }  // namespace
 
-Work WorkOfKernel(const configs::ChipParams& chip, Picoseconds launch, Picoseconds time,
-                  const timing::KernelTraffic& traffic) {
+Work WorkOfKernel(const configs::ChipParams& chip, const kernels::KernelCost& kernel) {
   Work work;
-  const Bytes bytes = traffic.read + traffic.written;
+  const Bytes bytes = kernel.traffic.read + kernel.traffic.written;
   const Picoseconds first = bytes > Bytes(0) ? chip.dma.start_latency : Picoseconds(0);
-  work.latency = std::min(time, launch + first);
-  work.time = time - work.latency;
+  work.latency = std::min(kernel.time, kernel.launch + first);
+  work.time = kernel.time - work.latency;
   work.share[kHbmResource] = ShareOf(TransferTime(bytes, timing::HbmRate(chip)), work.time);
   work.rate = RateOf(bytes, work.time);
   return work;
@@ -103,8 +102,8 @@ absl::StatusOr<Work> ChipCostModel::WorkOf(const hlo::Instruction& i) {
       return Alone(ToTime(timing::TimeBlock(target_.chip(), kernels::ScalarBlock(i, target_)).total,
                           target_.chip().clock));
     case hlo::Execution::kKernel: {
-      ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost cost, kernels_.CostOf(i));
-      return WorkOfKernel(target_.chip(), cost.launch, cost.time, cost.traffic);
+      ASSIGN_OR_RETURN(const kernels::KernelCost cost, kernels_.CostOf(i));
+      return WorkOfKernel(target_.chip(), cost);
     }
     case hlo::Execution::kCollective:
       return WorkOfCollective(i);

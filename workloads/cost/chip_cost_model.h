@@ -14,9 +14,7 @@
 
 namespace tpusim::cost {
 
-// Of a kernel that takes and moves so much.
-Work WorkOfKernel(const configs::ChipParams& chip, Picoseconds launch, Picoseconds time,
-                  const timing::KernelTraffic& traffic);
+Work WorkOfKernel(const configs::ChipParams& chip, const kernels::KernelCost& kernel);
 
 class ChipCostModel : public CostModel {
  public:
@@ -33,7 +31,7 @@ class ChipCostModel : public CostModel {
   absl::StatusOr<Work> WorkOf(const hlo::Instruction& instruction) override;
   absl::StatusOr<Work> TransferOf(const hlo::Instruction& start) override;
   absl::StatusOr<int64_t> TripsOf(const hlo::Instruction& loop) override { return trips_(loop); }
-  absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& kernel) override {
+  absl::StatusOr<kernels::KernelCost> KernelOf(const hlo::Instruction& kernel) override {
     return kernels_.CostOf(kernel);
   }
   absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& kernel,

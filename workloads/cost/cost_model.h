@@ -45,7 +45,7 @@ class CostModel {
   virtual absl::StatusOr<int64_t> TripsOf(const hlo::Instruction& loop) = 0;
   // A fusion or an operation that runs as a kernel: its launch, its time with that, and
   // the bytes it moves.
-  virtual absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& kernel) = 0;
+  virtual absl::StatusOr<kernels::KernelCost> KernelOf(const hlo::Instruction& kernel) = 0;
 
   // What it would cost with arrays of its own in another memory. Lives as long as the model.
   virtual absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& kernel,
@@ -54,7 +54,7 @@ class CostModel {
   virtual absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) = 0;
 
   absl::StatusOr<Picoseconds> KernelTime(const hlo::Instruction& kernel) {
-    ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost cost, KernelOf(kernel));
+    ASSIGN_OR_RETURN(const kernels::KernelCost cost, KernelOf(kernel));
     return cost.time;
   }
 };

@@ -157,11 +157,11 @@ absl::StatusOr<TimedKernel> KernelLibrary::Build(const Instruction& instruction)
   return timed;
 }
 
-absl::StatusOr<KernelLibrary::Cost> KernelLibrary::CostOf(const Instruction& instruction) {
+absl::StatusOr<KernelCost> KernelLibrary::CostOf(const Instruction& instruction) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(instruction));
   const TimedKernel& timed = entry->timed;
-  return Cost{timing::LaunchTime(target_.chip(), timed.kernel), timed.time, timed.traffic,
-              timing::WindowBytes(timed.kernel)};
+  return KernelCost{timing::LaunchTime(target_.chip(), timed.kernel), timed.time, timed.traffic,
+                    timing::WindowBytes(timed.kernel)};
 }
 
 absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& instruction,

@@ -46,13 +46,7 @@ class KernelLibrary {
   // As BuildKernel, with the names of `instruction` and its operands. Errors are not
   // remembered: they name the instruction.
   absl::StatusOr<TimedKernel> Build(const hlo::Instruction& instruction);
-  // What its first DMA waits for, the time with that, and the traffic, alone.
-  struct Cost {
-    Picoseconds launch{0}, time{0};
-    timing::KernelTraffic traffic;
-    Bytes windows{0};  // VMEM that its windows take
-  };
-  absl::StatusOr<Cost> CostOf(const hlo::Instruction& instruction);
+  absl::StatusOr<KernelCost> CostOf(const hlo::Instruction& instruction);
   // With arrays elsewhere. The library keeps it.
   absl::StatusOr<PlaceableKernel*> PlaceableOf(const hlo::Instruction& instruction, int64_t space);
 

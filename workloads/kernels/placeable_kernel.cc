@@ -13,6 +13,11 @@ Bytes HbmBytes(const timing::KernelTraffic& traffic) { return traffic.read + tra
 
 }  // namespace
 
+KernelCost CostOf(const configs::ChipParams& chip, const isa::Kernel& kernel) {
+  return {timing::LaunchTime(chip, kernel), timing::KernelTime(chip, kernel),
+          timing::TrafficOf(kernel), timing::WindowBytes(kernel)};
+}
+
 PlaceableKernel::PlaceableKernel(const configs::ChipParams& chip, isa::Kernel kernel,
                                  std::vector<int64_t> array_of_window, size_t operands,
                                  size_t results, isa::MemorySpace space)
@@ -24,8 +29,8 @@ PlaceableKernel::PlaceableKernel(const configs::ChipParams& chip, isa::Kernel ke
       space_(space),
       saved_(arrays()),
       moved_(arrays()) {
-  const Cost here = With(std::vector<bool>(arrays(), false));
-  const Cost there = With(std::vector<bool>(arrays(), true));
+  const KernelCost here = With(std::vector<bool>(arrays(), false));
+  const KernelCost there = With(std::vector<bool>(arrays(), true));
   const Bytes bytes = HbmBytes(here.traffic);
   for (size_t array = 0; array < arrays(); ++array) {
     const auto number = static_cast<int64_t>(array);
@@ -35,7 +40,7 @@ PlaceableKernel::PlaceableKernel(const configs::ChipParams& chip, isa::Kernel ke
     }
     std::vector<bool> alone(arrays(), false);
     alone[array] = true;
-    const Cost one = With(alone);
+    const KernelCost one = With(alone);
     moved_[array] = bytes - HbmBytes(one.traffic);
     const double share = bytes > Bytes(0) ? Ratio(moved_[array], bytes) : 0;
     saved_[array] = std::max(
@@ -43,7 +48,7 @@ PlaceableKernel::PlaceableKernel(const configs::ChipParams& chip, isa::Kernel ke
   }
 }
 
-const PlaceableKernel::Cost& PlaceableKernel::With(const std::vector<bool>& there) {
+const KernelCost& PlaceableKernel::With(const std::vector<bool>& there) {
   const auto known = costs_.find(there);
   if (known != costs_.end()) return known->second;
   isa::Kernel kernel = kernel_;
@@ -52,10 +57,7 @@ const PlaceableKernel::Cost& PlaceableKernel::With(const std::vector<bool>& ther
     if (array < 0 || !there[static_cast<size_t>(array)]) continue;
     if (kernel.windows[w].space == isa::MemorySpace::kHbm) kernel.windows[w].space = space_;
   }
-  return costs_
-      .emplace(there, Cost{timing::LaunchTime(chip_, kernel), timing::KernelTime(chip_, kernel),
-                           timing::TrafficOf(kernel)})
-      .first->second;
+  return costs_.emplace(there, CostOf(chip_, kernel)).first->second;
 }
 
 }  // namespace tpusim::kernels

@@ -16,6 +16,15 @@
 
 namespace tpusim::kernels {
 
+// Alone on its chip.
+struct KernelCost {
+  Picoseconds launch{0};  // what its first DMA waits for
+  Picoseconds time{0};    // with that
+  timing::KernelTraffic traffic;
+  Bytes windows{0};  // VMEM that they take
+};
+KernelCost CostOf(const configs::ChipParams& chip, const isa::Kernel& kernel);
+
 class PlaceableKernel {
  public:
   // By window, the number of its array: operands first, then the leaves of the result;
@@ -24,12 +33,8 @@ class PlaceableKernel {
                   std::vector<int64_t> array_of_window, size_t operands, size_t results,
                   isa::MemorySpace space);
 
-  struct Cost {
-    Picoseconds launch{0}, time{0};  // as KernelLibrary has them
-    timing::KernelTraffic traffic;
-  };
   // By array, whether it is in the other memory. Remembered.
-  const Cost& With(const std::vector<bool>& there);
+  const KernelCost& With(const std::vector<bool>& there);
 
   size_t operands() const { return operands_; }
   size_t arrays() const { return operands_ + results_; }
@@ -45,7 +50,7 @@ class PlaceableKernel {
   const std::vector<int64_t> array_of_window_;
   const size_t operands_, results_;
   const isa::MemorySpace space_;
-  std::map<std::vector<bool>, Cost> costs_;
+  std::map<std::vector<bool>, KernelCost> costs_;
   std::vector<Picoseconds> saved_;
   std::vector<Bytes> moved_;
 };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/async_collectives.h"
@@ -18,9 +19,7 @@ using hlo::Opcode;
 
 // Copies between the memories of a device, each way in the order in which they start.
 bool IsLocalCopy(const Instruction& i) {
-  if (i.opcode() != Opcode::kCopyStart || !i.shape().IsTuple()) return false;
-  return i.shape().tuple[0].layout.memory_space != hlo::kHostSpace &&
-         i.operand(0)->shape().layout.memory_space != hlo::kHostSpace;
+  return i.opcode() == Opcode::kCopyStart && i.shape().IsTuple() && !hlo::HostTransferOf(i);
 }
 bool IsToHbm(const Instruction& copy) {
   return copy.shape().tuple[0].layout.memory_space == hlo::kHbmSpace;

@@ -38,8 +38,8 @@ struct FakeCosts : cost::CostModel {
     ASSIGN_OR_RETURN(auto groups, hlo::ReplicaGroups(i, partitions));
     return cost::CollectiveGroups{std::move(groups), filled_extents, along_links};
   }
-  absl::StatusOr<kernels::KernelLibrary::Cost> KernelOf(const hlo::Instruction& i) override {
-    kernels::KernelLibrary::Cost cost;
+  absl::StatusOr<kernels::KernelCost> KernelOf(const hlo::Instruction& i) override {
+    kernels::KernelCost cost;
     cost.time = Lasting(main ? main(i) : 0).time;
     return cost;
   }

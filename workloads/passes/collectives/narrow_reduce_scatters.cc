@@ -57,7 +57,7 @@ void Widen(Instruction* scatter, const std::vector<std::vector<int64_t>>& groups
 }  // namespace
 
 absl::StatusOr<bool> WidenNarrowReduceScatters(hlo::Module& module, const PassContext& context) {
-  if (context.cost == nullptr) return false;
+  TPUSIM_CHECK(context.cost != nullptr, "groups of reduce-scatters without a cost model");
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {

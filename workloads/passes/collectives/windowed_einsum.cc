@@ -15,7 +15,7 @@
 namespace tpusim::passes {
 
 absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext& context) {
-  if (context.cost == nullptr) return false;
+  TPUSIM_CHECK(context.cost != nullptr, "windowed einsums without costs");
   bool changed = false;
   int64_t channel = FirstFreeChannel(module);
   for (hlo::Computation* computation : ControlComputations(module)) {
@@ -24,7 +24,8 @@ absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext&
       if (!einsum.has_value()) continue;
       ASSIGN_OR_RETURN(const cost::CollectiveGroups groups,
                        context.cost->GroupsOf(*einsum->collective));
-      const WindowedEinsumProfit profit = ProfitOf(*einsum, groups, context.target);
+      ASSIGN_OR_RETURN(const WindowedEinsumProfit profit,
+                       ProfitOf(*einsum, groups, context.target));
       if (context.explanation != nullptr) {
         context.explanation->push_back(fmt::format("{} with {}: {}", einsum->dot->name(),
                                                    einsum->collective->name(), profit.reason));

@@ -17,11 +17,17 @@
 // Three things the compiler never makes windowed, however large: groups whose size is no multiple
 // of four, or above 32; groups that are all of a plane of 2x2 chips; anything on slices whose
 // permutes are synchronous.
+//
+// Two limits are ours: slices of more chips than were compiled for (windowed_up_to_chips), and on
+// more than 16 chips groups whose members are not neighbours. The compiler does window the latter
+// (seen on 64 chips of v5p); with their permutes no two devices of a slice are alike any more, and
+// a step of many layers takes minutes to simulate.
 #ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_WINDOWED_EINSUM_PROFIT_H_
 #define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_WINDOWED_EINSUM_PROFIT_H_
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "workloads/cost/cost_model.h"
 #include "workloads/passes/collectives/windowed_einsum_match.h"
 #include "workloads/target/target.h"
@@ -33,8 +39,9 @@ struct WindowedEinsumProfit {
   std::string reason;
 };
 
-WindowedEinsumProfit ProfitOf(const WindowedEinsum& einsum, const cost::CollectiveGroups& groups,
-                              const target::Target& target);
+absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
+                                              const cost::CollectiveGroups& groups,
+                                              const target::Target& target);
 
 }  // namespace tpusim::passes
 

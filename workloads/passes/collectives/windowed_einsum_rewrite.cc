@@ -24,7 +24,7 @@ constexpr int64_t kStepsPerIteration = 2;
 struct State {
   // The shards or sums that came down and up the ring; null while there are no sums.
   Instruction *down = nullptr, *up = nullptr;
-  Instruction* result = nullptr;               // of a gather, as far as it is there; or null
+  Instruction* result = nullptr;  // of a gather, as far as it is there; or null
   // The same in all steps; all of the operands that are there whole.
   Instruction *position = nullptr, *other = nullptr, *sliced = nullptr;
 };
@@ -36,8 +36,7 @@ class Rewriter {
       : einsum_(einsum),
         dot_(*einsum.dot),
         computation_(einsum.dot->parent()),
-        ring_(groups, hlo::FrontendAttribute(*einsum.collective, hlo::kAxes).value_or(""),
-              channel),
+        ring_(groups, hlo::FrontendAttribute(*einsum.collective, hlo::kAxes).value_or(""), channel),
         steps_(ring_.members() / 2) {
     const Shape& whole = IsGather() ? einsum.collective->shape() : dot_.shape();
     shard_ = whole.dims[IsGather() ? einsum.dim : einsum.other_dim] / ring_.members();
@@ -63,9 +62,9 @@ class Rewriter {
     } else {
       state = Loop(state);
     }
-    Replace(IsGather() ? state.result
-                       : Binary(Opcode::kAdd, state.down,
-                                ring_.Permute(state.up, Ring::Way::kUp, dot_)));
+    Replace(IsGather()
+                ? state.result
+                : Binary(Opcode::kAdd, state.down, ring_.Permute(state.up, Ring::Way::kUp, dot_)));
     return ring_.next_channel();
   }
 
@@ -106,8 +105,7 @@ class Rewriter {
       next.result = PutIn(next, state.up, up);
     } else {
       parts_.push_back({Join(state.down, state.up, einsum_.dim),
-                        Join(Slice(state.other, down), Slice(state.other, up),
-                             einsum_.other_dim)});
+                        Join(Slice(state.other, down), Slice(state.other, up), einsum_.other_dim)});
     }
     return next;
   }
@@ -191,10 +189,10 @@ class Rewriter {
   // ---- The loop -----------------------------------------------------------
 
   // Where the values of a state are kept between iterations; those that are null are not.
-  static std::vector<Instruction* State::*> Carried(const State& state) {
-    std::vector<Instruction* State::*> carried;
-    for (Instruction* State::* value : {&State::down, &State::up, &State::result,
-                                        &State::position, &State::other, &State::sliced}) {
+  static std::vector<Instruction * State::*> Carried(const State& state) {
+    std::vector<Instruction * State::*> carried;
+    for (Instruction* State::*value : {&State::down, &State::up, &State::result, &State::position,
+                                       &State::other, &State::sliced}) {
       if (state.*value != nullptr) carried.push_back(value);
     }
     return carried;
@@ -205,7 +203,7 @@ class Rewriter {
     const std::vector<Instruction* State::*> carried = Carried(initial);
     std::vector<Instruction*> elements = {Int(0)};
     std::vector<Shape> shapes = {elements[0]->shape()};
-    for (Instruction* State::* value : carried) {
+    for (Instruction* State::*value : carried) {
       elements.push_back(initial.*value);
       shapes.push_back((initial.*value)->shape());
     }
@@ -219,7 +217,7 @@ class Rewriter {
     Instruction* iteration = Element(parameter, 0);
     State state = Iterate(Unpack(parameter, carried), iteration, /*last=*/false);
     elements = {Plus(iteration, 1)};
-    for (Instruction* State::* value : carried) elements.push_back(state.*value);
+    for (Instruction* State::*value : carried) elements.push_back(state.*value);
     body->set_root(Add(Opcode::kTuple, tuple, elements));
 
     Computation* condition = module->AddComputation("windowed_" + dot_.name() + "_condition");
@@ -231,13 +229,13 @@ class Rewriter {
     condition->set_root(goes_on);
 
     computation_ = outside;
-    Instruction* loop = outside->Add(Opcode::kWhile, tuple, {start}, "windowed_" + dot_.name(),
-                                     &dot_);
+    Instruction* loop =
+        outside->Add(Opcode::kWhile, tuple, {start}, "windowed_" + dot_.name(), &dot_);
     loop->set_called({body, condition});
     return Unpack(loop, carried);
   }
 
-  State Unpack(Instruction* tuple, const std::vector<Instruction* State::*>& carried) {
+  State Unpack(Instruction* tuple, const std::vector<Instruction * State::*>& carried) {
     State state;
     for (size_t n = 0; n < carried.size(); ++n) {
       state.*carried[n] = Element(tuple, static_cast<int64_t>(n) + 1);

@@ -83,12 +83,16 @@ class Applier {
       return PositionOf(a.user) < PositionOf(b.user);
     });
 
+    std::unordered_set<const Instruction*> served;
+    for (const SpaceStay& stay : plan.stays) {
+      for (const SpaceUse* use : stay.uses) served.insert(use->user);
+    }
     const bool made_there = !plan.stays.front().prefetched;
     Version in_hbm{&value, value.storage, {}};
     if (made_there && plan.evicted) {
       size_t needed = kNowhere;
       for (const Read& read : reads) {
-        if (!Serves(plan, read.user)) needed = std::min(needed, PositionOf(read.user));
+        if (!served.contains(read.user)) needed = std::min(needed, PositionOf(read.user));
       }
       for (const SpaceStay& stay : plan.stays) {
         if (stay.prefetched) needed = std::min(needed, stay.from);
@@ -97,7 +101,7 @@ class Applier {
       in_hbm.root = Copy(value.storage, hlo::kHbmSpace, PositionOf(value.storage) + 1, needed);
     }
     for (const Read& read : reads) {
-      if (made_there && !Serves(plan, read.user)) {
+      if (made_there && !served.contains(read.user)) {
         read.user->ReplaceOperand(read.operand, NameOf(in_hbm, read.name, PositionOf(read.user)));
       }
     }
@@ -115,15 +119,6 @@ class Applier {
       }
     }
     if (made_there) PlaceMade(value);
-  }
-
-  static bool Serves(const SpacePlan& plan, const Instruction* user) {
-    for (const SpaceStay& stay : plan.stays) {
-      for (const SpaceUse* use : stay.uses) {
-        if (use->user == user) return true;
-      }
-    }
-    return false;
   }
 
   size_t PositionOf(const Instruction* user) const { return timeline_.PositionOf(user); }

@@ -56,17 +56,11 @@ std::string Explained(const SpacePlan& plan, const target::MemorySpace& space) {
   const SpaceValue& value = *plan.value;
   std::vector<std::string> stays;
   for (const SpaceStay& stay : plan.stays) {
+    std::vector<std::string> users;
+    for (const SpaceUse* use : stay.uses) users.push_back(use->user->name());
     stays.push_back(fmt::format("{} {}, read by {}", stay.prefetched ? "prefetched before" : "from",
                                 value.timeline->order()[stay.from]->name(),
-                                fmt::join(
-                                    [&] {
-                                      std::vector<std::string> users;
-                                      for (const SpaceUse* use : stay.uses) {
-                                        users.push_back(use->user->name());
-                                      }
-                                      return users;
-                                    }(),
-                                    ", ")));
+                                fmt::join(users, ", ")));
   }
   return fmt::format("{} of {} B in {}: {}{}; saves {} ns", value.storage->name(),
                      value.bytes.value(), space.name, fmt::join(stays, "; "),

@@ -45,9 +45,7 @@ class Builder {
 
   Picoseconds Length() {
     for (const auto& [at, placed] : placed_) {
-      const kernels::PlaceableKernel::Cost& cost = placed.kernel->With(placed.there);
-      graph_.nodes[at].work =
-          cost::WorkOfKernel(target_.chip(), cost.launch, cost.time, cost.traffic);
+      graph_.nodes[at].work = cost::WorkOfKernel(target_.chip(), placed.kernel->With(placed.there));
     }
     ScheduleOrder order;
     order.reserve(graph_.nodes.size());

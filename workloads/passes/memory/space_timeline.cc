@@ -16,39 +16,9 @@ using hlo::Computation;
 using hlo::Execution;
 using hlo::Instruction;
 
-RangeMax::RangeMax(size_t size)
-    : size_(std::max<size_t>(1, size)), most_(4 * size_, 0), added_(4 * size_, 0) {}
-
-void RangeMax::Add(size_t first, size_t last, int64_t amount) {
-  Add(1, 0, size_ - 1, first, last, amount);
-}
-
-int64_t RangeMax::Max(size_t first, size_t last) const { return Max(1, 0, size_ - 1, first, last); }
-
-void RangeMax::Add(size_t node, size_t left, size_t right, size_t first, size_t last,
-                   int64_t amount) {
-  if (last < left || right < first) return;
-  if (first <= left && right <= last) {
-    most_[node] += amount;
-    added_[node] += amount;
-    return;
-  }
-  const size_t middle = (left + right) / 2;
-  Add(2 * node, left, middle, first, last, amount);
-  Add(2 * node + 1, middle + 1, right, first, last, amount);
-  most_[node] = std::max(most_[2 * node], most_[2 * node + 1]) + added_[node];
-}
-
-int64_t RangeMax::Max(size_t node, size_t left, size_t right, size_t first, size_t last) const {
-  if (last < left || right < first) return 0;
-  if (first <= left && right <= last) return most_[node];
-  const size_t middle = (left + right) / 2;
-  return std::max(Max(2 * node, left, middle, first, last),
-                  Max(2 * node + 1, middle + 1, right, first, last)) +
-         added_[node];
-}
-
 namespace {
+
+int64_t At(size_t position) { return static_cast<int64_t>(position); }
 
 // How long the operation leaves HBM alone.
 Picoseconds IdleIn(const cost::Work& work) {
@@ -91,7 +61,7 @@ SpaceTimeline::SpaceTimeline(Computation* computation)
     : computation_(computation),
       order_(NamesFirst(*computation)),
       windows_(order_.size()),
-      used_(order_.size()),
+      used_(std::ssize(order_)),
       inside_(order_.size()),
       time_(order_.size()),
       idle_(order_.size()),
@@ -100,7 +70,7 @@ SpaceTimeline::SpaceTimeline(Computation* computation)
 }
 
 Bytes SpaceTimeline::OwnAt(size_t position) const {
-  return Bytes(used_.Max(position, position)) - inside_[position];
+  return used_.Most(At(position), At(position)) - inside_[position];
 }
 
 Bytes SpaceTimeline::Outside() const {
@@ -108,29 +78,29 @@ Bytes SpaceTimeline::Outside() const {
 }
 
 void SpaceTimeline::Restart(double eager) {
-  used_ = RangeMax(order_.size());
+  used_ = LiveBytes(std::ssize(order_));
   std::fill(inside_.begin(), inside_.end(), Bytes(0));
   for (size_t p = 0; p < order_.size(); ++p) {
-    if (windows_[p] > Bytes(0)) used_.Add(p, p, windows_[p].value());
+    if (windows_[p] > Bytes(0)) used_.Add(At(p), At(p), windows_[p]);
     spare_[p] = idle_[p] + timing::Scaled(time_[p] - idle_[p], eager);
   }
 }
 
 bool SpaceTimeline::Fits(size_t first, size_t last, Bytes bytes, Bytes capacity) const {
-  return Outside() + Bytes(used_.Max(first, last)) + bytes <= capacity;
+  return Outside() + used_.Most(At(first), At(last)) + bytes <= capacity;
 }
 
 void SpaceTimeline::Occupy(size_t first, size_t last, Bytes bytes) {
-  used_.Add(first, last, bytes.value());
+  used_.Add(At(first), At(last), bytes);
   PassOnPeak();
 }
 
 void SpaceTimeline::PassOnPeak() {
   for (SpaceTimeline* t = this; t->caller_ != nullptr; t = t->caller_) {
-    const Bytes peak(t->used_.Max(0, t->order_.size() - 1));
+    const Bytes peak = t->used_.Most();
     Bytes& inside = t->caller_->inside_[t->called_at_];
     if (peak <= inside) return;
-    t->caller_->used_.Add(t->called_at_, t->called_at_, (peak - inside).value());
+    t->caller_->used_.Add(At(t->called_at_), At(t->called_at_), peak - inside);
     inside = peak;
   }
 }
@@ -198,7 +168,7 @@ absl::Status SpaceTimeline::AddTimes(const target::Target& target, cost::CostMod
     // What a collective buffers on its way is not known: as much as a kernel may.
     if (windows && execution == Execution::kCollective) windows_[p] = target.ScopedVmem();
     if (windows && execution == Execution::kKernel) {
-      ASSIGN_OR_RETURN(const kernels::KernelLibrary::Cost kernel, cost.KernelOf(i));
+      ASSIGN_OR_RETURN(const kernels::KernelCost kernel, cost.KernelOf(i));
       windows_[p] = kernel.windows;
     }
     if (hlo::IsAsyncStart(i.opcode())) {

@@ -18,27 +18,11 @@
 #include "configs/units.h"
 #include "workloads/cost/cost_model.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/memory/live_bytes.h"
 #include "workloads/passes/schedule/graph.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
-
-// Amounts at positions 0 .. size - 1: adds to a range and asks for the largest of one,
-// both in time logarithmic in the size.
-class RangeMax {
- public:
-  explicit RangeMax(size_t size);
-  void Add(size_t first, size_t last, int64_t amount);
-  int64_t Max(size_t first, size_t last) const;
-
- private:
-  void Add(size_t node, size_t left, size_t right, size_t first, size_t last, int64_t amount);
-  int64_t Max(size_t node, size_t left, size_t right, size_t first, size_t last) const;
-
-  size_t size_;
-  std::vector<int64_t> most_;   // below a node of the tree, with what was added to all of it
-  std::vector<int64_t> added_;  // to all of it
-};
 
 class SpaceTimeline {
  public:
@@ -98,7 +82,7 @@ class SpaceTimeline {
   double executions_ = 1;
   ScheduleGraph graph_;
   std::vector<Bytes> windows_;
-  RangeMax used_;                   // own and inside
+  LiveBytes used_;                  // own and inside
   std::vector<Bytes> inside_;       // the most that a computation called there uses
   std::vector<Picoseconds> time_;   // alone
   std::vector<Picoseconds> idle_;   // of it, HBM is free
