@@ -32,7 +32,6 @@ FastForward::FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod,
                          const std::vector<isa::Iterations>& unrolled)
     : sc_module(name), pod_(pod), faults_(faults), recorder_(recorder) {
   for (const isa::Iterations& iterations : unrolled) {
-    fmt::print(stderr, "iterations {}\n", iterations.first_ops().size()); // DEBUG
     for (const int32_t op : iterations.first_ops()) {
       if (static_cast<size_t>(op) >= unrolled_at_.size()) {
         unrolled_at_.resize(static_cast<size_t>(op) + 1, -1);
@@ -170,20 +169,6 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
   for (const std::shared_ptr<Seen>& before : loop.seen) {
     int64_t periods = steady::PeriodsAhead(before->state, now.state);
     if (loop.iterations != nullptr) --periods;
-    if (loop.iterations != nullptr) { // DEBUG
-      size_t bad = 0, n = std::min(before->state.count, now.state.count), firsti = 0;
-      for (size_t i = 0; i < n; ++i) if (now.state.kinds[i] != before->state.kinds[i]) { firsti = i; bad = 1; break; }
-      fmt::print(stderr, "look op-loop pass {} periods {} counts {} {} kinddiff {} at {}\n", loop.passes, periods, before->state.count, now.state.count, bad, firsti);
-      if (before->state.count == now.state.count && !bad && periods <= 0) {
-        int shown = 0; Picoseconds p = now.state.at - before->state.at;
-        for (size_t i = 0; i < n && shown < 6; ++i) {
-          auto k = now.state.kinds[i]; auto a = before->state.values[i], b = now.state.values[i];
-          if (k == steady::Kind::kSame ? a != b : (k == steady::Kind::kPending || k == steady::Kind::kBegan) ? (b - a != p.value() && a != b && !(k == steady::Kind::kPending && a < before->state.at.value() && b < now.state.at.value())) : (k==steady::Kind::kIteration || k==steady::Kind::kLeft) ? (false) : false) {
-            fmt::print(stderr, "   {} kind {}: {} {} diff {}\n", i, int(k), a, b, b - a - p.value()); ++shown; }
-          if (k==steady::Kind::kIteration && a != b && shown == 0) {fmt::print(stderr, "   iter {} {}\n", a, b); }
-        }
-      }
-    }
     if (periods <= 0) continue;
     TPUSIM_CHECK(periods != steady::kUnlimited, "a loop whose passes do not become fewer");
     const Picoseconds period = now.state.at - before->state.at;

@@ -84,15 +84,12 @@ void Stream::Visit(steady::StateVisitor& visitor) {
   }
   visitor.Same(static_cast<int64_t>(labels_.size()));
   for (int32_t& label : labels_) visitor.Named(isa::NameKind::kOp, label);
-  visitor.Named(isa::NameKind::kToken, token_);
   visitor.Same(active_);
+  if (active_) visitor.Named(isa::NameKind::kToken, token_);
   visitor.Same(static_cast<int64_t>(blocked_));
-  if (blocked_ == Blocked::kFlag) {
-    visitor.Named(isa::NameKind::kFlag, blocked_on_);
-  } else {
-    visitor.Named(isa::NameKind::kToken, blocked_on_);
-  }
-  visitor.Same(blocked_count_);
+  if (blocked_ == Blocked::kFlag) visitor.Named(isa::NameKind::kFlag, blocked_on_);
+  if (blocked_ == Blocked::kToken) visitor.Named(isa::NameKind::kToken, blocked_on_);
+  if (blocked_ != Blocked::kNo) visitor.Same(blocked_count_);
   visitor.Same(timed_);
   if (!timed_ || !visitor.Pending(wakes_at_)) return;
   wake_.cancel();
