@@ -23,6 +23,7 @@ int64_t NameOf(const void* pointer) { return std::bit_cast<int64_t>(pointer); }
 
 // The instructions of a program with those that it calls.
 struct Flat {
+  const Body* body = nullptr;
   std::vector<const Instruction*> instructions;
   std::vector<size_t> starts;
 };
@@ -30,6 +31,7 @@ struct Flat {
 // Nothing if calls are nested.
 std::optional<Flat> Flatten(const Body& program) {
   Flat flat;
+  flat.body = &program;
   flat.starts.reserve(program.size() + 1);
   for (const Instruction& i : program) {
     flat.starts.push_back(flat.instructions.size());
@@ -265,9 +267,47 @@ class IterationFinder {
     if (to == all.size() || from >= to) return std::nullopt;
     Iterations::InProgram in{flat.starts, from, to - from, 0};
     size_t i = from;
-    while (i + in.length < all.size() && Follows(*all[i], *all[i + in.length])) ++i;
+    Place a(flat), b(flat);
+    while (i + in.length < all.size()) {
+      // What programs have in common is compared once.
+      const Call* first = a.CallAt(i);
+      const Call* second = b.CallAt(i + in.length);
+      if (first != nullptr && second != nullptr && Alike(*first->body, *second->body)) {
+        i += first->body->size();
+      } else if (Follows(*all[i], *all[i + in.length])) {
+        ++i;
+      } else {
+        break;
+      }
+    }
     in.end = i + in.length;
     return in;
+  }
+
+  // Walks along a program.
+  class Place {
+   public:
+    explicit Place(const Flat& flat) : flat_(flat) {}
+    // The call whose first instruction this is; null: none.
+    const Call* CallAt(size_t instruction) {
+      while (flat_.starts[at_ + 1] <= instruction) ++at_;
+      if (flat_.starts[at_] != instruction) return nullptr;
+      return std::get_if<Call>(&(*flat_.body)[at_].kind);
+    }
+
+   private:
+    const Flat& flat_;
+    size_t at_ = 0;
+  };
+
+  bool Alike(const Body& a, const Body& b) {
+    const auto [known, is_new] = alike_.try_emplace(&a, std::pair(&b, false));
+    if (!is_new) return known->second == std::pair(&b, true);
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (!Follows(a[i], b[i])) return false;
+    }
+    return known->second.second = true;
   }
 
   // The second does what the first does, with names that follow those of the first.
@@ -379,7 +419,9 @@ class IterationFinder {
 
   const PodProgram& program_;
   std::array<Successors, kNameKinds> successors_;
+  // Looked up, never iterated over.
   std::unordered_map<const Instruction*, const Instruction*> followed_;
+  std::unordered_map<const Body*, std::pair<const Body*, bool>> alike_;
 };
 
 Iterations::Name Iterations::Of(NameKind kind, int64_t name) const {
