@@ -62,7 +62,7 @@ class FormWriter {
   void Node(const Instruction& i) {
     Number(static_cast<int64_t>(i.opcode()));
     OneShape(i.shape());
-    Attributes(i.attrs());
+    Attributes(i);
     Number(static_cast<int64_t>(i.called().size()));
     for (const Computation* called : i.called()) Inside(*called);
   }
@@ -90,22 +90,23 @@ class FormWriter {
   }
 
   // All of them but those that say where the instruction comes from.
-  void Attributes(const hlo::pb::HloInstructionProto& attributes) {
-    scratch_ = attributes;
-    scratch_.clear_metadata();
-    scratch_.clear_sharding();
+  void Attributes(const Instruction& i) {
+    Text(i.AttributeBytes());
+    if (!i.attrs().has_frontend_attributes()) {
+      Number(0);
+      return;
+    }
     std::string text;
     {
       google::protobuf::io::StringOutputStream stream(&text);
       google::protobuf::io::CodedOutputStream coded(&stream);
       coded.SetSerializationDeterministic(true);
-      scratch_.SerializeToCodedStream(&coded);
+      i.attrs().frontend_attributes().SerializeToCodedStream(&coded);
     }
     Text(text);
   }
 
   std::string form_;
-  hlo::pb::HloInstructionProto scratch_;
 };
 
 // A kernel apart from its program, on parameters: its arrays can be put elsewhere.
