@@ -24,13 +24,27 @@ constexpr size_t kMostArrays = 256;
 constexpr size_t kMostKinds = 32;
 
 // All-reduces on their way to become one. Those of a kind follow one another: a later one comes
-// after the earlier ones, in what follows.
+// after the earlier ones and all that those wait for, in what follows.
 struct Batch {
   std::vector<Instruction*> members;
-  Bytes bytes{0};
+  Bytes bytes{0};  // as counted
   // For every kind the number of the last batch that has to come before this one; -1: none.
   std::vector<int> after;
 };
+
+// Of the result; where all that is done with it is to round it, of what that leaves.
+Bytes CountedBytes(const Instruction& all_reduce) {
+  const hlo::Shape& shape = all_reduce.shape();
+  const Instruction* i = &all_reduce;
+  while (i->users().size() == 1 && !i->IsRoot()) {
+    i = i->users()[0];
+    if (i->opcode() == Opcode::kConvert) return std::min(shape.ByteSize(), i->shape().ByteSize());
+    const bool same = hlo::IsIndexMap(i->opcode()) && i->shape().IsArray() &&
+                      i->shape().ElementCount() == shape.ElementCount();
+    if (!same) break;
+  }
+  return shape.ByteSize();
+}
 
 class Combiner {
  public:
@@ -73,11 +87,17 @@ class Combiner {
       if (alike.size() < 2 || batches_.size() == kMostKinds) continue;
       for (const Instruction* i : alike) kind_of_[i] = static_cast<int>(batches_.size());
       batches_.emplace_back();
+      open_.push_back(0);
     }
   }
 
-  static void Raise(std::vector<int>& a, const std::vector<int>& b) {
-    for (size_t k = 0; k < a.size(); ++k) a[k] = std::max(a[k], b[k]);
+  static bool Raise(std::vector<int>& a, const std::vector<int>& b) {
+    bool raised = false;
+    for (size_t k = 0; k < a.size(); ++k) {
+      raised |= b[k] > a[k];
+      a[k] = std::max(a[k], b[k]);
+    }
+    return raised;
   }
 
   // With all that the batches named in `before` have to wait for by now.
@@ -92,23 +112,31 @@ class Combiner {
     return before;
   }
 
-  // Puts `i` into the last batch of its kind, or a new one, and that into `before`.
+  // Puts `i` into the first batch of its kind with room that is still open, or a new one, and that
+  // into `before`. Closed are those that an all-reduce already found it has to wait for.
   void Place(Instruction* i, int kind, std::vector<int>& before) {
     std::vector<Batch>& batches = batches_[kind];
-    const Bytes bytes = i->shape().ByteSize();
-    std::vector<int> all = Closure(before);
-    int last = static_cast<int>(batches.size()) - 1;
-    const bool joins = last >= 0 && all[kind] < last && batches[last].bytes + bytes <= kMostBytes &&
-                       batches[last].members.size() < kMostArrays;
-    if (!joins) {
+    const Bytes bytes = CountedBytes(*i);
+    const std::vector<int> all = Closure(before);
+    size_t& open = open_[kind];
+    open = std::max(open, static_cast<size_t>(all[kind] + 1));
+    size_t at = open;
+    while (at < batches.size() && !HasRoom(batches[at], bytes)) ++at;
+    if (at == batches.size()) {
       batches.push_back({{}, Bytes(0), std::vector<int>(batches_.size(), -1)});
-      batches.back().after[kind] = last++;
+      if (at > 0) batches[at].after = batches[at - 1].after;
+      batches[at].after[kind] = static_cast<int>(at) - 1;
     }
-    Batch& batch = batches[last];
-    batch.members.push_back(i);
-    batch.bytes += bytes;
-    Raise(batch.after, all);
-    before[kind] = std::max(before[kind], last);
+    batches[at].members.push_back(i);
+    batches[at].bytes += bytes;
+    // Those that follow it wait for the same.
+    for (size_t n = at; n < batches.size() && Raise(batches[n].after, all); ++n) {
+    }
+    before[kind] = std::max(before[kind], static_cast<int>(at));
+  }
+
+  static bool HasRoom(const Batch& batch, Bytes bytes) {
+    return batch.bytes + bytes <= kMostBytes && batch.members.size() < kMostArrays;
   }
 
   bool Combine(const Batch& batch) {
@@ -137,6 +165,7 @@ class Combiner {
   Computation& computation_;
   std::unordered_map<const Instruction*, int> kind_of_;  // looked up, never iterated
   std::vector<std::vector<Batch>> batches_;              // of every kind, in order
+  std::vector<size_t> open_;                             // of every kind, the first that is open
 };
 
 }  // namespace
