@@ -10,8 +10,8 @@ namespace tpusim::hlo {
 namespace {
 
 bool IsTakenApart(const Instruction& i) {
-  return CombinesAcrossDevices(i.opcode()) && !IsAsyncStart(i.opcode()) && i.shape().IsTuple() && !i.IsRoot() &&
-         !i.has_control_edges() &&
+  return CombinesAcrossDevices(i.opcode()) && !IsAsyncStart(i.opcode()) && i.shape().IsTuple() &&
+         !i.IsRoot() && !i.has_control_edges() &&
          std::all_of(i.users().begin(), i.users().end(), [](const Instruction* user) {
            return user->opcode() == Opcode::kGetTupleElement && !user->has_control_edges();
          });
@@ -21,8 +21,11 @@ bool IsTakenApart(const Instruction& i) {
 
 void SplitCombined(Module& module) {
   for (Computation* computation : module.computations()) {
+    std::vector<Instruction*> combined;
     for (Instruction* i : computation->instructions()) {
-      if (!IsTakenApart(*i)) continue;
+      if (IsTakenApart(*i)) combined.push_back(i);
+    }
+    for (Instruction* i : combined) {
       const std::vector<Instruction*> parts = i->users();
       for (Instruction* part : parts) {
         Instruction* one =

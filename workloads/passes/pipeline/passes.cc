@@ -12,6 +12,7 @@
 #include "workloads/passes/collectives/narrow_reduce_scatters.h"
 #include "workloads/passes/collectives/reassociate_all_reduces.h"
 #include "workloads/passes/collectives/repeat_all_gathers.h"
+#include "workloads/passes/collectives/round_before_exchange.h"
 #include "workloads/passes/collectives/windowed_einsum.h"
 #include "workloads/passes/fusion/fuse.h"
 #include "workloads/passes/layout/layout.h"
@@ -86,6 +87,11 @@ std::vector<Pass> Table() {
        Phase::kOptimize,
        {},
        Plain<MakeWindowedEinsums>},
+      {"round-before-exchange",
+       "Moves bfloat16 between devices where products would round float32 afterwards",
+       Phase::kOptimize,
+       {},
+       Plain<RoundBeforeExchange>},
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
       {"hoist-invariants",
        "Computes before a loop what all its iterations compute alike",
@@ -180,8 +186,8 @@ std::vector<Pass> Table() {
 }  // namespace
 
 const std::string_view kDefaultPipeline =
-    "memory-spaces,repeat-all-gathers,windowed-einsum,simplify,hoist-invariants,"
-    "pipeline-host-copies,reassociate-all-reduces,layout,narrow-reduce-scatters,"
+    "memory-spaces,repeat-all-gathers,windowed-einsum,round-before-exchange,simplify,"
+    "hoist-invariants,pipeline-host-copies,reassociate-all-reduces,layout,narrow-reduce-scatters,"
     "narrow-all-gathers,combine-reduce-scatters,combine-all-reduces,sink-initializers,fusion,copies,"
     "async-collectives,async-host-copies,schedule,demote-async,rematerialize,"
     "memory-space-assignment";
