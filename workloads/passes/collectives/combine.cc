@@ -16,13 +16,13 @@ using hlo::Opcode;
 // Kinds that are followed at once; collectives of further kinds stay as they are.
 constexpr size_t kMostKinds = 32;
 
-// Collectives on their way to become one. Those of a kind follow one another: a later one comes
-// after the earlier ones and all that those wait for, in what follows.
-struct Batch {
-  std::vector<Instruction*> members;
-  Bytes bytes{0};  // as counted
-  // For every kind the number of the last batch that has to come before this one; -1: none.
-  std::vector<int> after;
+// Collectives of a kind of which none waits for another. Levels are numbered from the end of the
+// program; one comes before those with lower numbers, and all that those come before, in what
+// follows.
+struct Level {
+  std::vector<Instruction*> members;  // from the end of the program
+  // For every kind the highest level that has to come after this one; -1: none.
+  std::vector<int> before;
 };
 
 class Combiner {
@@ -33,20 +33,22 @@ class Combiner {
   bool Run() {
     const std::vector<Instruction*> order = computation_.PostOrder();
     FindKinds(order);
-    if (batches_.empty()) return false;
-    std::unordered_map<const Instruction*, std::vector<int>> after;  // looked up, never iterated
-    after.reserve(order.size());
-    for (Instruction* i : order) {
-      std::vector<int> before(batches_.size(), -1);
-      for (const Instruction* operand : i->operands()) Raise(before, after.at(operand));
-      for (const Instruction* earlier : i->control_predecessors()) Raise(before, after.at(earlier));
-      const auto kind = kind_of_.find(i);
-      if (kind != kind_of_.end()) Place(i, kind->second, before);
-      after.emplace(i, std::move(before));
+    if (levels_.empty()) return false;
+    std::unordered_map<const Instruction*, std::vector<int>> before;  // looked up, never iterated
+    before.reserve(order.size());
+    for (auto i = order.rbegin(); i != order.rend(); ++i) {
+      std::vector<int> after(levels_.size(), -1);
+      for (const Instruction* user : (*i)->users()) Raise(after, before.at(user));
+      for (const Instruction* later : (*i)->control_successors()) Raise(after, before.at(later));
+      const auto kind = kind_of_.find(*i);
+      if (kind != kind_of_.end()) Place(*i, kind->second, after);
+      before.emplace(*i, std::move(after));
     }
     bool changed = false;
-    for (const std::vector<Batch>& batches : batches_) {
-      for (const Batch& batch : batches) changed |= Combine(batch);
+    for (const std::vector<Level>& levels : levels_) {
+      for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+        changed |= Combine(*level);
+      }
     }
     return changed;
   }
@@ -64,10 +66,9 @@ class Combiner {
     }
     for (const std::string& name : names) {
       const std::vector<Instruction*>& alike = found[name];
-      if (alike.size() < 2 || batches_.size() == kMostKinds) continue;
-      for (const Instruction* i : alike) kind_of_[i] = static_cast<int>(batches_.size());
-      batches_.emplace_back();
-      open_.push_back(0);
+      if (alike.size() < 2 || levels_.size() == kMostKinds) continue;
+      for (const Instruction* i : alike) kind_of_[i] = static_cast<int>(levels_.size());
+      levels_.emplace_back();
     }
   }
 
@@ -80,56 +81,65 @@ class Combiner {
     return raised;
   }
 
-  // With all that the batches named in `before` have to wait for by now.
-  std::vector<int> Closure(std::vector<int> before) const {
+  // With all that has to come after the levels in `after` by now.
+  std::vector<int> Closure(std::vector<int> after) const {
     for (bool grown = true; grown;) {
-      const std::vector<int> last = before;
+      const std::vector<int> last = after;
       for (size_t k = 0; k < last.size(); ++k) {
-        if (last[k] >= 0) Raise(before, batches_[k][last[k]].after);
+        if (last[k] >= 0) Raise(after, levels_[k][last[k]].before);
       }
-      grown = before != last;
+      grown = after != last;
     }
-    return before;
+    return after;
   }
 
-  // Puts `i` into the first batch of its kind with room that is still open, or a new one, and that
-  // into `before`. Closed are those that one already found it has to wait for.
-  void Place(Instruction* i, int kind, std::vector<int>& before) {
-    std::vector<Batch>& batches = batches_[kind];
-    const Bytes bytes = rule_.bytes(*i);
-    const std::vector<int> all = Closure(before);
-    size_t& open = open_[kind];
-    open = std::max(open, static_cast<size_t>(all[kind] + 1));
-    size_t at = open;
-    while (at < batches.size() && !HasRoom(batches[at], bytes)) ++at;
-    if (at == batches.size()) {
-      batches.push_back({{}, Bytes(0), std::vector<int>(batches_.size(), -1)});
-      if (at > 0) batches[at].after = batches[at - 1].after;
-      batches[at].after[kind] = static_cast<int>(at) - 1;
+  // Puts `i` into the last level of its kind that comes before all that waits for it, and that into
+  // `after`.
+  void Place(Instruction* i, int kind, std::vector<int>& after) {
+    std::vector<Level>& levels = levels_[kind];
+    const std::vector<int> all = Closure(after);
+    const auto at = static_cast<size_t>(all[kind] + 1);
+    if (at == levels.size()) {
+      levels.push_back({{}, std::vector<int>(levels_.size(), -1)});
+      if (at > 0) levels[at].before = levels[at - 1].before;
+      levels[at].before[kind] = static_cast<int>(at) - 1;
     }
-    batches[at].members.push_back(i);
-    batches[at].bytes += bytes;
-    // Those that follow it wait for the same.
-    for (size_t n = at; n < batches.size() && Raise(batches[n].after, all); ++n) {
+    levels[at].members.push_back(i);
+    // Those that come before it come before the same.
+    for (size_t n = at; n < levels.size() && Raise(levels[n].before, all); ++n) {
     }
-    before[kind] = std::max(before[kind], static_cast<int>(at));
+    after[kind] = std::max(after[kind], static_cast<int>(at));
   }
 
-  bool HasRoom(const Batch& batch, Bytes bytes) const {
-    return batch.bytes + bytes <= rule_.most_bytes && batch.members.size() < rule_.most_arrays;
-  }
-
-  bool Combine(const Batch& batch) {
-    if (batch.members.size() < 2) return false;
-    rule_.combine(batch.members);
-    return true;
+  // In the order of the program, each into the first batch with room.
+  bool Combine(const Level& level) {
+    struct Batch {
+      std::vector<Instruction*> members;
+      Bytes bytes{0};
+    };
+    std::vector<Batch> batches;
+    for (auto member = level.members.rbegin(); member != level.members.rend(); ++member) {
+      const Bytes bytes = rule_.bytes(**member);
+      auto batch = std::find_if(batches.begin(), batches.end(), [&](const Batch& b) {
+        return b.bytes + bytes <= rule_.most_bytes && b.members.size() < rule_.most_arrays;
+      });
+      if (batch == batches.end()) batch = batches.emplace(batches.end());
+      batch->members.push_back(*member);
+      batch->bytes += bytes;
+    }
+    bool changed = false;
+    for (const Batch& batch : batches) {
+      if (batch.members.size() < 2) continue;
+      rule_.combine(batch.members);
+      changed = true;
+    }
+    return changed;
   }
 
   Computation& computation_;
   const CombineRule& rule_;
   std::unordered_map<const Instruction*, int> kind_of_;  // looked up, never iterated
-  std::vector<std::vector<Batch>> batches_;              // of every kind, in order
-  std::vector<size_t> open_;                             // of every kind, the first that is open
+  std::vector<std::vector<Level>> levels_;               // of every kind
 };
 
 }  // namespace

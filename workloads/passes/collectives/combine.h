@@ -1,8 +1,11 @@
 // Makes one collective of many: the bookkeeping of the passes that do.
 //
-// In the order of the program each joins the first batch of its kind with room, else begins a new
-// one. Where one has to wait for a member of a batch, by whatever way, that batch and those of its
-// kind before it are closed, so that nothing in the end waits for itself.
+// Those of a kind fall into levels, as late in the program as what waits for them allows: the sums
+// that nothing waits for are one level, however early they could be done. Of the TPU compiler, two
+// small cases say so: of a = R(x), b = R(f(a)), c = R(g(x)) it makes {b, c} and a; of the sums of a
+// sharded cross entropy, it joins the label's logit, of which only the loss is made, with the
+// gradient. Within a level each joins, in the order of the program, the first batch with room, else
+// begins a new one. Kinds may wait for one another crosswise; a level is where that leaves no cycle.
 #ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_COMBINE_H_
 #define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_COMBINE_H_
 
