@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/timing/kernel_time.h"
+#include "models/timing/kernel_timing.h"
 
 namespace tpusim::kernels {
 
@@ -27,17 +28,8 @@ Split SplitExtent(int64_t extent, int64_t unit, int64_t count) {
   return split;
 }
 
-Bytes WindowBytes(const isa::Kernel& kernel) {
-  Bytes total(0);
-  for (const isa::Window& w : kernel.windows) {
-    if (w.space == isa::MemorySpace::kVmem) continue;
-    total += w.bytes * w.buffers;
-  }
-  return total;
-}
-
 bool FastestKernel::Offer(const isa::Kernel& kernel, Bytes scratch) {
-  if (WindowBytes(kernel) + scratch > target_.ScopedVmem()) return false;
+  if (timing::WindowBytes(kernel) + scratch > target_.ScopedVmem()) return false;
   if (best_ && timing::KernelTimeBound(target_.chip(), kernel) > best_time_) return true;
   const Picoseconds time = timing::KernelTime(target_.chip(), kernel);
   const bool slower =

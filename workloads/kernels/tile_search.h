@@ -22,9 +22,6 @@ struct Split {
 };
 Split SplitExtent(int64_t extent, int64_t unit, int64_t count);
 
-// VMEM that a kernel's windows take; a window that never moves has one buffer.
-Bytes WindowBytes(const isa::Kernel& kernel);
-
 // Keeps the fastest kernel that fits.
 class FastestKernel {
  public:

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/workloads/passes/small_module.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/passes/layout/order_classes.h"
@@ -152,6 +154,32 @@ TEST(Layout, BatchesOfProductsLieOutside) {
   EXPECT_EQ(MinorToMajor(dot->operand(0)->shape()).back(), 0);
   EXPECT_EQ(OrderOf(dot).back(), 0);
   EXPECT_EQ(m.Find(Opcode::kCopy).size(), 3u);  // as the TPU compiler has it
+}
+
+TEST(Layout, SumsOfAProductTakeItAsItIsMade) {
+  // Sums over keys cost no cross-lane units with the keys outermost, but the arrays do not
+  // make that order: a copy would begin another kernel to save some cycles of registers.
+  // That holds whatever the rate of HBM.
+  for (const char* rate : {"819000000000", "3276000000000"}) {
+    SmallModule m("v5e-1x1", {"chip.hbm.bytes_per_second=" + std::string(rate)});
+    Instruction* queries = m.Parameter({2, 64, 32});
+    Instruction* keys = m.Parameter({2, 64, 32});
+    Instruction* dot = m.Add(Opcode::kDot, {2, 64, 64}, {queries, keys});
+    hlo::SetDotDims(dot, {{2}, {2}, {0}, {0}});
+    Instruction* zero = hlo::AddConstant(&m.entry(), PrimitiveType::kF32, 0);
+    Instruction* most = m.Add(Opcode::kReduce, {2, 64}, {dot, zero});
+    hlo::SetDimensions(most, {2});
+    Instruction* rows = m.Add(Opcode::kBroadcast, {2, 64, 64}, {most});
+    hlo::SetDimensions(rows, {0, 1});
+    Instruction* less = m.Add(Opcode::kSubtract, {2, 64, 64}, {dot, rows});
+    Instruction* weights = m.Add(Opcode::kExponential, {2, 64, 64}, {less});
+    Instruction* sum = m.Add(Opcode::kReduce, {2, 64}, {weights, zero});
+    hlo::SetDimensions(sum, {2});
+    m.Return({sum});
+    ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+    EXPECT_EQ(OrderOf(less), OrderOf(dot)) << rate;
+    for (const Instruction* user : dot->users()) EXPECT_NE(user->opcode(), Opcode::kCopy) << rate;
+  }
 }
 
 TEST(Layout, PositionsOfAConvolutionLieOutside) {

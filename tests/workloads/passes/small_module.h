@@ -20,8 +20,11 @@ using hlo::PrimitiveType;
 
 class SmallModule {
  public:
-  explicit SmallModule(const std::string& config = "v5e-2x2")
-      : module_("test"), config_(configs::LoadConfig(config, {}).value()), target_(config_) {
+  explicit SmallModule(const std::string& config = "v5e-2x2",
+                       const std::vector<std::string>& overrides = {})
+      : module_("test"),
+        config_(configs::LoadConfig(config, overrides).value()),
+        target_(config_) {
     entry_ = module_.AddComputation("main");
     module_.set_entry(entry_);
   }
