@@ -12,6 +12,12 @@ SharedBody Share(Body body) { return std::make_shared<const Body>(std::move(body
 
 constexpr int32_t kBefore = 3;  // operations before the layers
 
+Block Work(int64_t valu) {
+  Block block;
+  block.valu = valu;
+  return block;
+}
+
 // So many layers after some other work. Each starts a transfer and waits for that of the
 // layer before; the wait is an operation of its own. All layers share one flag.
 PodProgram Layers(int32_t layers, int32_t other = -1) {
@@ -19,7 +25,7 @@ PodProgram Layers(int32_t layers, int32_t other = -1) {
   Body body;
   for (int32_t op = 0; op < kBefore; ++op) {
     body.push_back({Label{op, true}});
-    body.push_back({Block{.valu = op}});
+    body.push_back({Work(op)});
     body.push_back({Label{op, false}});
   }
   program.info.ops.resize(kBefore + static_cast<size_t>(2 * layers));
@@ -30,11 +36,11 @@ PodProgram Layers(int32_t layers, int32_t other = -1) {
     rdma.arrival_flag = 1;
     body.push_back({Start{{StreamKind::kCollective, 0}, layer, Share({{rdma}, {Wait{1}}})}});
     body.push_back({Label{op, true}});
-    for (int n = 0; n < 20; ++n) body.push_back({Block{.valu = 10 + n}});
+    for (int n = 0; n < 20; ++n) body.push_back({Work(10 + n)});
     body.push_back({Label{op, false}});
     body.push_back({Label{op + 1, true}});
     if (layer > 0) body.push_back({Done{layer - 1}});
-    for (int n = 0; n < 20; ++n) body.push_back({Block{.valu = 40 + n}});
+    for (int n = 0; n < 20; ++n) body.push_back({Work(40 + n)});
     body.push_back({Label{op + 1, false}});
   }
   program.programs = {Share(std::move(body))};
@@ -86,7 +92,7 @@ TEST(Iterations, ProgramsThatCallTheirLayersHaveThemToo) {
   const Body& whole = *program.programs[0];
   const auto middle = whole.begin() + static_cast<ptrdiff_t>(whole.size() / 2);
   // The other device does something before.
-  program.programs.push_back(Share({{Block{.valu = 99}},
+  program.programs.push_back(Share({{Work(99)},
                                     {Call{Share({whole.begin(), middle})}},
                                     {Call{Share({middle, whole.end()})}}}));
   program.program_of_device[1] = 1;
