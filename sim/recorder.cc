@@ -24,6 +24,8 @@ Track TrackOf(isa::StreamKind kind) {
       return Track::kCollective;
     case isa::StreamKind::kSparseCore:
       return Track::kSparseCore;
+    case isa::StreamKind::kCopy:
+      return Track::kCopies;
     case isa::StreamKind::kHost:
       break;
   }

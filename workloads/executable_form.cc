@@ -6,7 +6,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/expand_bitcasts.h"
 #include "workloads/hlo/transforms/join_async.h"
-#include "workloads/hlo/transforms/split_all_reduces.h"
+#include "workloads/hlo/transforms/split_combined.h"
 #include "workloads/hlo/transforms/unfuse.h"
 
 namespace tpusim::workloads {
@@ -47,7 +47,7 @@ void MakeExecutable(hlo::Module& module) {
   for (hlo::Computation* computation : module.computations()) computation->DropOrder();
   hlo::Unfuse(module);
   hlo::JoinAsync(module);
-  hlo::SplitAllReduces(module);
+  hlo::SplitCombined(module);
   hlo::ExpandBitcasts(module);  // needs the layouts
   for (hlo::Computation* computation : module.computations()) {
     bool poisoned = false;

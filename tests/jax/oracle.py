@@ -37,6 +37,9 @@ PerDevice = list[list[np.ndarray]]
 # the narrow types, intermediate results that one side rounds and the other one keeps.
 TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
 
+# For `tpusim compile --passes`: without what rounds as products do on TPUs, but not on CPUs.
+EXACT_PASSES = "-round-before-exchange"
+
 # Of HloModuleProto; dropped are schedule, aliasing, entry shardings, device assignment, donors.
 _COMPUTATIONS, _DROPPED = 3, (7, 8, 12, 14, 15, 18)
 _INSTRUCTIONS = 2  # of HloComputationProto

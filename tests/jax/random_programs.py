@@ -263,6 +263,8 @@ def compiled(program: RandomProgram, binary: str, directory: pathlib.Path, stage
     source, target = directory / "program.pb", directory / f"{stage}.pb"
     export(program, source)
     command = [binary, "compile", str(source), "--config", CONFIG, "--trip-count", "*=2"]
+    if stage == "executable":
+        command += ["--passes", oracle.EXACT_PASSES]
     done = subprocess.run(
         [*command, "--emit", stage, "-o", str(target)],
         capture_output=True,

@@ -121,6 +121,8 @@ def compiled(
     file, output = folder / "program.pb", folder / "module.pb"
     tpusim.export(step, *arguments, path=file, name=case, config="v5e-4x2")
     command = [binary, "compile", "--config", str(config), str(file), "--emit", stage]
+    if stage == "executable":
+        command += ["--passes", oracle.EXACT_PASSES]
     subprocess.run([*command, "-o", str(output)], check=True)
     return step, arguments, output.read_bytes()
 

@@ -41,6 +41,53 @@ def of_tpusim(report: dict[str, Any]) -> Counts:
     return found
 
 
+# What runs between start and done of an asynchronous collective, the first that does.
+COVERS = {"product": "products", "other": "other kernels", "collective": "collectives"}
+NOTHING = "nothing"
+Covers = collections.Counter[tuple[Key, str]]
+
+
+def covers(summary: dict[str, Any]) -> Covers:
+    """Of every executed collective that is not synchronous, what covers it."""
+    found: Covers = collections.Counter()
+    for row in summary["collectives"]:
+        if row["mode"] == "sync":
+            continue
+        key = (row["kind"], row["bytes"], row.get("group_size") or 0, row["mode"])
+        between = row.get("between", ())
+        found[key, next((c for k, c in COVERS.items() if k in between), NOTHING)] += row["count"]
+    return found
+
+
+def cover_table(groups: dict[str, Sequence[tuple[Covers, Covers]]]) -> list[str]:
+    """A line per group of programs, given as ours and theirs."""
+    kinds = [*COVERS.values(), NOTHING]
+    lines = [
+        f"| programs | asynchronous in both | covered alike | {' | '.join(kinds)} |",
+        "|---" * (len(kinds) + 3) + "|",
+    ]
+    for name, pairs in groups.items():
+        both = alike = 0
+        shares: collections.Counter[tuple[str, bool]] = collections.Counter()
+        for ours, theirs in pairs:
+            for key in dict.fromkeys(key for key, _ in (*ours, *theirs)):
+                mine = collections.Counter({c: ours[key, c] for c in kinds})
+                other = collections.Counter({c: theirs[key, c] for c in kinds})
+                matched = min(mine.total(), other.total())
+                both += matched
+                alike += min(matched, (mine & other).total())
+                for side, counts in ((True, mine), (False, other)):
+                    for cover, count in counts.items():
+                        shares[cover, side] += count * matched / max(1, counts.total())
+        if both:
+            cells = [
+                f"{share(shares[cover, True], both)} / {share(shares[cover, False], both)}"
+                for cover in kinds
+            ]
+            lines.append(f"| {name} | {both} | {share(alike, both)} | {' | '.join(cells)} |")
+    return lines
+
+
 def without_mode(counts: Counts) -> collections.Counter[tuple[str, int, int]]:
     """Collectives, however they run."""
     found: collections.Counter[tuple[str, int, int]] = collections.Counter()
@@ -71,7 +118,7 @@ class Agreement:
         self.same_mode += (ours & theirs).total()
 
 
-def share(part: int, whole: int) -> str:
+def share(part: float, whole: int) -> str:
     """In percent."""
     return f"{part / whole:.0%}" if whole else ""
 

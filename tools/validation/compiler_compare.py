@@ -14,6 +14,7 @@ import compiler
 import compiler_collectives
 import compiler_hlo
 import compiler_kernels
+import compiler_summary
 import tpusim
 from compiler_kernels import CONTROL
 from compiler_programs import PROGRAMS
@@ -23,7 +24,6 @@ CHIPS = compiler.ROOT / "configs" / "chips"
 _UNPRICED = ("gather", "scatter", "sort", "custom-call", "topk", "top-k", "reduce-window")
 # Of the compiler's compute: a ratio to less than this is noise.
 _SMALL_PART = 0.05
-_PRODUCTS = ("convolution", "dot", "ragged-dot")
 
 
 @dataclasses.dataclass
@@ -38,6 +38,7 @@ class Side:
     collectives: compiler_collectives.Counts = dataclasses.field(
         default_factory=collections.Counter
     )
+    covers: compiler_collectives.Covers = dataclasses.field(default_factory=collections.Counter)
     peak: int = 0
 
     @property
@@ -115,12 +116,13 @@ def of_compiler(summary: dict[str, Any]) -> Side:
         side.without_time += kernel["count"] if kernel["cycles"] is None else 0
         time = kernel["count"] * (kernel["cycles"] or 0) / cycles_per_us
         names = {kernel["opcode"], *kernel.get("ops", ())}
-        if names & set(_PRODUCTS):
+        if names & set(compiler_summary.PRODUCTS):
             side.products += time
         else:
             side.others += time
             side.narrow += time * narrow_share(kernel)
     side.collectives = compiler_collectives.of_compiler(summary)
+    side.covers = compiler_collectives.covers(summary)
     return side
 
 
@@ -198,9 +200,9 @@ class Exports:
         return path
 
 
-def optimized(path: pathlib.Path, slice_name: str) -> str:
-    """The module that tpusim lowers, as text."""
-    command = [tpusim.find_binary(), "compile", "--quiet", "--emit", "optimized"]
+def module_text(path: pathlib.Path, slice_name: str, stage: str) -> str:
+    """The module at a stage."""
+    command = [tpusim.find_binary(), "compile", "--quiet", "--emit", stage]
     done = subprocess.run(
         [*command, "--config", slice_name, str(path)], capture_output=True, text=True, check=True
     )
@@ -217,8 +219,13 @@ def row_of(summary: dict[str, Any], exports: Exports) -> Row:
     try:
         report = tpusim.run(exports.path(row.program), config=row.slice_name)
         row.ours = of_tpusim(report, unpriced(summary))
+        if row.theirs.covers:
+            text = module_text(exports.path(row.program), row.slice_name, "schedule")
+            trips = PROGRAMS[row.program].example.trip_counts.get("*", 1)
+            scheduled = compiler_summary.summarize(compiler_hlo.parse(text), trips)
+            row.ours.covers = compiler_collectives.covers(scheduled)
         if row.program.partition("_")[0] in compiler_kernels.MODELS:
-            text = optimized(exports.path(row.program), row.slice_name)
+            text = module_text(exports.path(row.program), row.slice_name, "optimized")
             row.large = compiler_kernels.pairs(report, text, summary)
     except (tpusim.TpusimError, RuntimeError) as error:
         row.error = compiler.one_line(str(error))

@@ -164,6 +164,26 @@ def agreement(rows: Sequence[Row]) -> list[str]:
     return compiler_collectives.table(groups)
 
 
+COVERED = """What covers them: of the asynchronous and windowed ones that both sides have, by kind,
+bytes, groups and how they run, what is between start and done in the scheduled modules: a kernel
+with a *product* or convolution; else *other kernels*; else synchronous *collectives*; else
+*nothing*. Alike are those that both have in the same class; shares of each class are tpusim's /
+the compiler's."""
+
+
+def covered(rows: Sequence[Row]) -> list[str]:
+    """By chip, of the programs that rules may be made from and of the others."""
+    groups: dict[str, list[tuple[compiler_collectives.Covers, compiler_collectives.Covers]]] = {}
+    for chip, some in [*grouped(rows, "chip").items(), ("all", list(rows))]:
+        for aside in (False, True):
+            groups[f"{chip}, set aside" if aside else chip] = [
+                (r.ours.covers, r.theirs.covers)
+                for r in some
+                if r.aside == aside and r.ours and r.theirs
+            ]
+    return compiler_collectives.cover_table(groups)
+
+
 def number(ratio: float | None) -> str:
     """Of a cell."""
     return "" if ratio is None else f"{ratio:.2f}"
@@ -241,6 +261,7 @@ def page(rows: Sequence[Row]) -> str:
     parts += ["", *large_kernels(rows)]
     parts += ["", "## Collectives of all programs", "", *totals(rows)]
     parts += ["", AGREEMENT, "", *agreement(rows)]
+    parts += ["", COVERED, "", *covered(rows)]
     parts += ["", "## Furthest off", "", "Of programs that are not set aside."]
     for title, field in (("Compute", "compute"), ("HBM", "peak"), ("Kernels", "kernels")):
         parts += ["", f"| {title} | slice | ratio |", "|---|---|---|", *furthest(rows, field)]

@@ -7,7 +7,8 @@
 * Collectives: kind, bytes (of the whole array of the group, per device, as in tpusim's reports),
   groups, and how they run: `sync`; `async`, with a start and a done, or carried by fusions; or
   `windowed`, permutes that the compiler made of a product and a collective.
-* What runs between start and done of an asynchronous one, kernels and their estimated cycles.
+* What runs between start and done of an asynchronous one: kernels and their estimated cycles, and
+  of which kinds (`product`, `other` kernels, synchronous `collective`s).
 * Transfers: copies and slices with a start and a done, that is prefetches and evictions of VMEM.
 """
 
@@ -26,6 +27,7 @@ COLLECTIVES = (
     *("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all"),
     *("collective-permute", "collective-broadcast"),
 )
+PRODUCTS = ("convolution", "dot", "ragged-dot")
 # What no kernel is: it names, groups or reinterprets values.
 _FREE = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "domain"),
@@ -43,12 +45,30 @@ _FLAG_SPACES = (2, 4)  # Synchronisation flags and the state of carried collecti
 
 
 @dataclasses.dataclass
+class _Work:
+    """What is executed."""
+
+    kernels: int = 0
+    cycles: int = 0
+    kinds: frozenset[str] = frozenset()
+
+    def __add__(self, other: "_Work") -> "_Work":
+        kinds = self.kinds | other.kinds
+        return _Work(self.kernels + other.kernels, self.cycles + other.cycles, kinds)
+
+    def times(self, count: int) -> "_Work":
+        """As often."""
+        return _Work(
+            self.kernels * count, self.cycles * count, self.kinds if count else frozenset()
+        )
+
+
+@dataclasses.dataclass
 class _Pending:
     """A collective between its start and its done."""
 
     row: dict[str, Any]
-    kernels: int = 0
-    cycles: int = 0
+    work: _Work = dataclasses.field(default_factory=_Work)
 
 
 class _Walk:
@@ -62,38 +82,43 @@ class _Walk:
         self.transfers: dict[str, dict[str, int]] = {}
         self.loops: list[dict[str, Any]] = []
 
-    def run(self, computation: Computation, times: int, windowed: bool) -> tuple[int, int]:
-        """Kernels executed and their cycles, per execution of the computation."""
-        kernels = cycles = 0
+    def run(self, computation: Computation, times: int, windowed: bool) -> _Work:
+        """What one execution of the computation does."""
+        total = _Work()
         pending: dict[str, _Pending] = {}
 
-        def executed(count: int, taken: int) -> None:
-            nonlocal kernels, cycles
-            kernels, cycles = kernels + count, cycles + taken
+        def executed(work: _Work) -> None:
+            nonlocal total
+            total += work
             for one in pending.values():
-                one.kernels, one.cycles = one.kernels + count, one.cycles + taken
+                one.work += work
 
         for i in computation.instructions:
             if i.opcode in _FREE or self._is_free_call(i):
                 continue
             if i.opcode == "while":
-                executed(*self._loop(computation, i, times, windowed))
+                executed(self._loop(computation, i, times, windowed))
             elif i.opcode == "conditional":
-                executed(*self._longest(i, times, windowed))
+                executed(self._longest(i, times, windowed))
             elif i.opcode == "call":
-                executed(*self.run(self.module.computations[i.called[0]], times, windowed))
+                executed(self.run(self.module.computations[i.called[0]], times, windowed))
             elif i.opcode in _TRANSFERS:
                 self._transfer(i, times)
-            elif self._collective(computation, i, times, windowed, pending):
-                continue
+            elif mode := self._collective(computation, i, times, windowed, pending):
+                if mode == "waited for":
+                    executed(_Work(kinds=frozenset({"collective"})))
             elif i.opcode in ("async-start", "call-start"):
-                executed(*self.run(self.module.computations[i.called[0]], times, windowed))
+                executed(self.run(self.module.computations[i.called[0]], times, windowed))
             elif not i.opcode.endswith(("-done", "-update")) and self._is_kernel(i):
-                executed(1, i.estimated_cycles or 0)
+                executed(_Work(1, i.estimated_cycles or 0, frozenset({self._kind(i)})))
                 self._kernel(computation, i, times)
         for one in pending.values():
             self._close(one, times)
-        return kernels, cycles
+        return total
+
+    def _kind(self, i: Instruction) -> str:
+        inside = {i.opcode, *opcodes(self.module, i)}
+        return "product" if inside & set(PRODUCTS) else "other"
 
     def _is_free_call(self, i: Instruction) -> bool:
         target = i.attribute("custom_call_target").strip('"') if i.opcode == "custom-call" else ""
@@ -104,9 +129,7 @@ class _Walk:
             return True
         return any(array.elements > 1 for array in i.arrays)
 
-    def _loop(
-        self, computation: Computation, i: Instruction, times: int, windowed: bool
-    ) -> tuple[int, int]:
+    def _loop(self, computation: Computation, i: Instruction, times: int, windowed: bool) -> _Work:
         body = i.attribute("body").lstrip("%")
         trips = trip_count(self.module, computation, i)
         inside = windowed or "windowed_dot_general" in body
@@ -115,33 +138,30 @@ class _Walk:
             row["windowed"] = True
         self.loops.append(row)
         count = self.unknown_trips if trips is None else trips
-        kernels = cycles = 0
+        work = _Work()
         if count:
-            kernels, cycles = self.run(self.module.computations[body], times * count, inside)
+            work = self.run(self.module.computations[body], times * count, inside)
         # A condition may have kernels and collectives of its own.
         condition = self.module.computations[i.attribute("condition").lstrip("%")]
-        more_kernels, more_cycles = self.run(condition, times * (count + 1), windowed)
-        return (
-            kernels * count + more_kernels * (count + 1),
-            cycles * count + more_cycles * (count + 1),
-        )
+        more = self.run(condition, times * (count + 1), windowed)
+        return work.times(count) + more.times(count + 1)
 
-    def _longest(self, i: Instruction, times: int, windowed: bool) -> tuple[int, int]:
+    def _longest(self, i: Instruction, times: int, windowed: bool) -> _Work:
         """The branch with most cycles counts."""
-        best: tuple[int, _Walk, int] | None = None
+        best: tuple[_Work, _Walk] | None = None
         for name in i.called:
             walk = _Walk(self.module, self.unknown_trips)
-            kernels, cycles = walk.run(self.module.computations[name], times, windowed)
-            if best is None or cycles > best[0]:
-                best = cycles, walk, kernels
+            work = walk.run(self.module.computations[name], times, windowed)
+            if best is None or work.cycles > best[0].cycles:
+                best = work, walk
         if best is None:
-            return 0, 0
-        cycles, walk, kernels = best
+            return _Work()
+        work, walk = best
         for mine, other in ((self.kernels, walk.kernels), (self.collectives, walk.collectives)):
             for key, row in other.items():
                 _add(mine, key, row)
         self.loops += walk.loops
-        return kernels, cycles
+        return work
 
     def _transfer(self, i: Instruction, times: int) -> None:
         moved = [a for a in i.arrays if a.space not in _FLAG_SPACES]
@@ -159,17 +179,17 @@ class _Walk:
         times: int,
         windowed: bool,
         pending: dict[str, _Pending],
-    ) -> bool:
-        """Takes note of a start, a done or a synchronous collective; False if it is none."""
+    ) -> str:
+        """Takes note of a start, a done or what is waited for; which it is, "" for none of them."""
         if i.opcode.endswith("-done"):
             for name in i.operands:
                 if name in pending:
                     self._close(pending.pop(name), times)
-                    return True
-            return i.opcode.removesuffix("-done") in COLLECTIVES
+                    return "done"
+            return "done" if i.opcode.removesuffix("-done") in COLLECTIVES else ""
         inner, owner = _collective_in(self.module, computation, i)
         if inner is None or owner is None:
-            return False
+            return ""
         kind = inner.opcode.removesuffix("-start")
         if "all-reduce-scatter" in owner.name:
             kind = "reduce-scatter"
@@ -178,9 +198,9 @@ class _Walk:
         if i.opcode == "fusion" and "AsyncCollectiveDone" in targets:
             if channel in pending:
                 self._close(pending.pop(channel), times)
-            return True
+            return "done"
         if i.opcode == "fusion" and owner.name.startswith("async_collective_fusion"):
-            return False  # A kernel that carries one.
+            return ""  # A kernel that carries one.
         row = _collective_row(owner, inner, kind)
         row["name"] = i.name
         thread = i.attribute("async_execution_thread").strip('"')
@@ -191,14 +211,16 @@ class _Walk:
         row["mode"] = "windowed" if windowed or made else "async" if starts else "sync"
         if starts:
             pending[channel if i.opcode == "fusion" else i.name] = _Pending(row)
-        else:
-            self._close(_Pending(row), times)
-        return True
+            return "started"
+        self._close(_Pending(row), times)
+        return "waited for"
 
     def _close(self, one: _Pending, times: int) -> None:
         row = one.row
-        if one.kernels:
-            row["between_kernels"], row["between_cycles"] = one.kernels, one.cycles
+        if one.work.kernels:
+            row["between_kernels"], row["between_cycles"] = one.work.kernels, one.work.cycles
+        if one.work.kinds:
+            row["between"] = sorted(one.work.kinds)
         key = json.dumps({k: v for k, v in row.items() if k != "name"}, sort_keys=True)
         _add(self.collectives, key, {**row, "count": times})
 

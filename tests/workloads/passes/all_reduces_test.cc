@@ -133,6 +133,40 @@ TEST(AllReduces, NotTooMuchAtOnce) {
   EXPECT_EQ(Sizes(small), (std::vector<size_t>{256, 44}));
 }
 
+// 100, 30, 10, 60 and 10 MiB: the small ones go where the first is.
+TEST(AllReduces, TheFirstWithRoom) {
+  std::string text = fmt::format("{}ENTRY e {{\n", kPlus);
+  const std::vector<int> mebibytes = {100, 30, 10, 60, 10};
+  std::string names, shapes;
+  for (size_t n = 0; n < mebibytes.size(); ++n) {
+    const std::string shape = fmt::format("f32[{},262144]", mebibytes[n]);
+    text += fmt::format("  x{0} = {1} parameter({0})\n  a{0} = {1} all-reduce(x{0}), {2}\n", n, shape,
+                        kOfAll);
+    names += fmt::format("{}a{}", n > 0 ? ", " : "", n);
+    shapes += (n > 0 ? ", " : "") + shape;
+  }
+  PassText test(text + fmt::format("  ROOT r = ({}) tuple({})\n}}", shapes, names));
+  EXPECT_TRUE(test.Run("combine-all-reduces").value());
+  EXPECT_EQ(Sizes(test), (std::vector<size_t>{3, 2}));  // 100 + 10 + 10, 30 + 60
+}
+
+// 160 MiB in f32 are 80 in bf16.
+TEST(AllReduces, WhatIsRoundedAfterwardsCountsHalf) {
+  PassText test(fmt::format(R"({0}ENTRY e {{
+  x = f32[80,262144] parameter(0)
+  y = f32[80,262144] parameter(1)
+  a = f32[80,262144] all-reduce(x), {1}
+  b = f32[80,262144] all-reduce(y), {1}
+  t = f32[262144,80] transpose(a), dimensions={{1,0}}
+  c = bf16[262144,80] convert(t)
+  d = bf16[80,262144] convert(b)
+  ROOT r = (bf16[262144,80], bf16[80,262144]) tuple(c, d)
+}})",
+                            kPlus, kOfAll));
+  EXPECT_TRUE(test.Run("combine-all-reduces").value());
+  EXPECT_EQ(Sizes(test), (std::vector<size_t>{2}));
+}
+
 TEST(AllReduces, ASumOfThreeIsSummedBefore) {
   PassText test(fmt::format(R"({0}ENTRY e {{
   x = f32[256] parameter(0)

@@ -10,15 +10,25 @@
 #include "workloads/hlo/transforms/merge_reduces.h"
 
 namespace tpusim::passes {
+namespace {
 
-std::string AllReduceKind(const hlo::Instruction& i) {
-  const bool one = i.opcode() == hlo::Opcode::kAllReduce && i.shape().IsArray();
-  if (!one || i.has_control_edges()) return "";
+std::string SumKind(const hlo::Instruction& i) {
+  if (!i.shape().IsArray() || i.has_control_edges()) return "";
   const std::optional<hlo::Opcode> reduction = hlo::ReducerOperation(*i.called()[0]);
   if (!reduction.has_value()) return "";
   return fmt::format("{} {} {} {} {}", static_cast<int>(*reduction),
                      static_cast<int>(i.shape().element_type), i.attrs().constrain_layout(),
                      cost::AxesOf(i), cost::GroupsKeyOf(i));
+}
+
+}  // namespace
+
+std::string AllReduceKind(const hlo::Instruction& i) {
+  return i.opcode() == hlo::Opcode::kAllReduce ? SumKind(i) : "";
+}
+
+std::string ReduceScatterKind(const hlo::Instruction& i) {
+  return i.opcode() == hlo::Opcode::kReduceScatter ? SumKind(i) : "";
 }
 
 }  // namespace tpusim::passes

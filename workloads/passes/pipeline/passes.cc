@@ -7,9 +7,12 @@
 #include "configs/status_macros.h"
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/collectives/combine_all_reduces.h"
+#include "workloads/passes/collectives/combine_reduce_scatters.h"
+#include "workloads/passes/collectives/narrow_all_gathers.h"
 #include "workloads/passes/collectives/narrow_reduce_scatters.h"
 #include "workloads/passes/collectives/reassociate_all_reduces.h"
 #include "workloads/passes/collectives/repeat_all_gathers.h"
+#include "workloads/passes/collectives/round_before_exchange.h"
 #include "workloads/passes/collectives/windowed_einsum.h"
 #include "workloads/passes/fusion/fuse.h"
 #include "workloads/passes/layout/layout.h"
@@ -84,6 +87,11 @@ std::vector<Pass> Table() {
        Phase::kOptimize,
        {},
        Plain<MakeWindowedEinsums>},
+      {"round-before-exchange",
+       "Moves bfloat16 between devices where products would round float32 afterwards",
+       Phase::kOptimize,
+       {},
+       Plain<RoundBeforeExchange>},
       {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
       {"hoist-invariants",
        "Computes before a loop what all its iterations compute alike",
@@ -110,6 +118,16 @@ std::vector<Pass> Table() {
        Phase::kOptimize,
        {},
        Plain<WidenNarrowReduceScatters>},
+      {"narrow-all-gathers",
+       "Makes all-reduces of all-gathers of vectors with less than a row of lanes per device",
+       Phase::kOptimize,
+       {},
+       Plain<SumNarrowAllGathers>},
+      {"combine-reduce-scatters",
+       "Makes one reduce-scatter of those that a kernel can hold in VMEM",
+       Phase::kOptimize,
+       {},
+       Plain<CombineReduceScatters>},
       {"combine-all-reduces",
        "Makes one all-reduce of those that do not wait for one another",
        Phase::kOptimize,
@@ -168,10 +186,11 @@ std::vector<Pass> Table() {
 }  // namespace
 
 const std::string_view kDefaultPipeline =
-    "memory-spaces,repeat-all-gathers,windowed-einsum,simplify,hoist-invariants,"
-    "pipeline-host-copies,reassociate-all-reduces,layout,narrow-reduce-scatters,"
-    "combine-all-reduces,sink-initializers,fusion,copies,async-collectives,async-host-copies,"
-    "schedule,demote-async,rematerialize,memory-space-assignment";
+    "memory-spaces,repeat-all-gathers,windowed-einsum,round-before-exchange,simplify,"
+    "hoist-invariants,pipeline-host-copies,reassociate-all-reduces,layout,narrow-reduce-scatters,"
+    "narrow-all-gathers,combine-reduce-scatters,combine-all-reduces,sink-initializers,fusion,copies,"
+    "async-collectives,async-host-copies,schedule,demote-async,rematerialize,"
+    "memory-space-assignment";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());

@@ -1,4 +1,4 @@
-#include "workloads/hlo/transforms/split_all_reduces.h"
+#include "workloads/hlo/transforms/split_combined.h"
 
 #include <algorithm>
 #include <vector>
@@ -10,8 +10,8 @@ namespace tpusim::hlo {
 namespace {
 
 bool IsTakenApart(const Instruction& i) {
-  return i.opcode() == Opcode::kAllReduce && i.shape().IsTuple() && !i.IsRoot() &&
-         !i.has_control_edges() &&
+  return CombinesAcrossDevices(i.opcode()) && !IsAsyncStart(i.opcode()) && i.shape().IsTuple() &&
+         !i.IsRoot() && !i.has_control_edges() &&
          std::all_of(i.users().begin(), i.users().end(), [](const Instruction* user) {
            return user->opcode() == Opcode::kGetTupleElement && !user->has_control_edges();
          });
@@ -19,14 +19,17 @@ bool IsTakenApart(const Instruction& i) {
 
 }  // namespace
 
-void SplitAllReduces(Module& module) {
+void SplitCombined(Module& module) {
   for (Computation* computation : module.computations()) {
+    std::vector<Instruction*> combined;
     for (Instruction* i : computation->instructions()) {
-      if (!IsTakenApart(*i)) continue;
+      if (IsTakenApart(*i)) combined.push_back(i);
+    }
+    for (Instruction* i : combined) {
       const std::vector<Instruction*> parts = i->users();
       for (Instruction* part : parts) {
         Instruction* one =
-            computation->Add(Opcode::kAllReduce, part->shape(),
+            computation->Add(i->opcode(), part->shape(),
                              {i->operand(part->attrs().tuple_index())}, i->name(), i);
         one->set_called(i->called());
         part->ReplaceAllUsesWith(one);

@@ -1,0 +1,168 @@
+#include "workloads/passes/collectives/combine.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "workloads/hlo/ir/opcode.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Kinds that are followed at once; collectives of further kinds stay as they are.
+constexpr size_t kMostKinds = 32;
+
+// Collectives of a kind of which none waits for another. Levels are numbered from the end of the
+// program; one comes before those with lower numbers, and all that those come before, in what
+// follows.
+struct Level {
+  std::vector<Instruction*> members;  // from the end of the program
+  // For every kind the highest level that has to come after this one; -1: none.
+  std::vector<int> before;
+};
+
+class Combiner {
+ public:
+  Combiner(Computation& computation, const CombineRule& rule)
+      : computation_(computation), rule_(rule) {}
+
+  bool Run() {
+    const std::vector<Instruction*> order = computation_.PostOrder();
+    FindKinds(order);
+    if (levels_.empty()) return false;
+    std::unordered_map<const Instruction*, std::vector<int>> before;  // looked up, never iterated
+    before.reserve(order.size());
+    for (auto i = order.rbegin(); i != order.rend(); ++i) {
+      std::vector<int> after(levels_.size(), -1);
+      for (const Instruction* user : (*i)->users()) Raise(after, before.at(user));
+      for (const Instruction* later : (*i)->control_successors()) Raise(after, before.at(later));
+      const auto kind = kind_of_.find(*i);
+      if (kind != kind_of_.end()) Place(*i, kind->second, after);
+      before.emplace(*i, std::move(after));
+    }
+    bool changed = false;
+    for (const std::vector<Level>& levels : levels_) {
+      for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+        changed |= Combine(*level);
+      }
+    }
+    return changed;
+  }
+
+ private:
+  void FindKinds(const std::vector<Instruction*>& order) {
+    std::map<std::string, std::vector<Instruction*>> found;
+    std::vector<std::string> names;  // in the order of the program
+    for (Instruction* i : order) {
+      const std::string kind = rule_.kind(*i);
+      if (kind.empty()) continue;
+      std::vector<Instruction*>& alike = found[kind];
+      if (alike.empty()) names.push_back(kind);
+      alike.push_back(i);
+    }
+    for (const std::string& name : names) {
+      const std::vector<Instruction*>& alike = found[name];
+      if (alike.size() < 2 || levels_.size() == kMostKinds) continue;
+      for (const Instruction* i : alike) kind_of_[i] = static_cast<int>(levels_.size());
+      levels_.emplace_back();
+    }
+  }
+
+  static bool Raise(std::vector<int>& a, const std::vector<int>& b) {
+    bool raised = false;
+    for (size_t k = 0; k < a.size(); ++k) {
+      raised |= b[k] > a[k];
+      a[k] = std::max(a[k], b[k]);
+    }
+    return raised;
+  }
+
+  // With all that has to come after the levels in `after` by now.
+  std::vector<int> Closure(std::vector<int> after) const {
+    for (bool grown = true; grown;) {
+      const std::vector<int> last = after;
+      for (size_t k = 0; k < last.size(); ++k) {
+        if (last[k] >= 0) Raise(after, levels_[k][last[k]].before);
+      }
+      grown = after != last;
+    }
+    return after;
+  }
+
+  // Puts `i` into the last level of its kind that comes before all that waits for it, and that into
+  // `after`.
+  void Place(Instruction* i, int kind, std::vector<int>& after) {
+    std::vector<Level>& levels = levels_[kind];
+    const std::vector<int> all = Closure(after);
+    const auto at = static_cast<size_t>(all[kind] + 1);
+    if (at == levels.size()) {
+      levels.push_back({{}, std::vector<int>(levels_.size(), -1)});
+      if (at > 0) levels[at].before = levels[at - 1].before;
+      levels[at].before[kind] = static_cast<int>(at) - 1;
+    }
+    levels[at].members.push_back(i);
+    // Those that come before it come before the same.
+    for (size_t n = at; n < levels.size() && Raise(levels[n].before, all); ++n) {
+    }
+    after[kind] = std::max(after[kind], static_cast<int>(at));
+  }
+
+  // In the order of the program, each into the first batch with room.
+  bool Combine(const Level& level) {
+    struct Batch {
+      std::vector<Instruction*> members;
+      Bytes bytes{0};
+    };
+    std::vector<Batch> batches;
+    for (auto member = level.members.rbegin(); member != level.members.rend(); ++member) {
+      const Bytes bytes = rule_.bytes(**member);
+      auto batch = std::find_if(batches.begin(), batches.end(), [&](const Batch& b) {
+        return b.bytes + bytes <= rule_.most_bytes && b.members.size() < rule_.most_arrays;
+      });
+      if (batch == batches.end()) batch = batches.emplace(batches.end());
+      batch->members.push_back(*member);
+      batch->bytes += bytes;
+    }
+    bool changed = false;
+    for (const Batch& batch : batches) {
+      if (batch.members.size() < 2) continue;
+      rule_.combine(batch.members);
+      changed = true;
+    }
+    return changed;
+  }
+
+  Computation& computation_;
+  const CombineRule& rule_;
+  std::unordered_map<const Instruction*, int> kind_of_;  // looked up, never iterated
+  std::vector<std::vector<Level>> levels_;               // of every kind
+};
+
+}  // namespace
+
+bool CombineCollectives(Computation& computation, const CombineRule& rule) {
+  return Combiner(computation, rule).Run();
+}
+
+std::vector<Instruction*> AddCombined(const std::vector<Instruction*>& members,
+                                      const std::vector<Instruction*>& operands,
+                                      const std::vector<hlo::Shape>& results) {
+  const Instruction* first = members[0];
+  Computation* computation = first->parent();
+  Instruction* combined =
+      computation->Add(first->opcode(), hlo::MakeTupleShape(results), operands, "", first);
+  combined->set_called(first->called());
+  std::vector<Instruction*> parts;
+  for (size_t n = 0; n < members.size(); ++n) {
+    parts.push_back(computation->Add(Opcode::kGetTupleElement, results[n], {combined},
+                                     members[n]->name(), members[n]));
+    parts.back()->mutable_attrs().set_tuple_index(static_cast<int64_t>(n));
+  }
+  return parts;
+}
+
+}  // namespace tpusim::passes

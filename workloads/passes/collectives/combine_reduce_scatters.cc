@@ -1,0 +1,82 @@
+#include "workloads/passes/collectives/combine_reduce_scatters.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/collectives/all_reduce_kind.h"
+#include "workloads/passes/collectives/combine.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+constexpr int64_t kBuffersOfAPiece = 4;
+
+// What the kernel that sums and slices keeps in VMEM.
+Bytes BufferBytes(const Instruction& i) {
+  return i.operand(0)->shape().ByteSize() + i.shape().ByteSize() * kBuffersOfAPiece;
+}
+
+// The same array with dimension `dim` first.
+hlo::Shape WithFirst(const hlo::Shape& shape, int64_t dim) {
+  hlo::Shape moved = shape;
+  std::rotate(moved.dims.begin(), moved.dims.begin() + dim, moved.dims.begin() + dim + 1);
+  moved.layout.minor_to_major.clear();
+  for (const int64_t d : hlo::MinorToMajor(shape)) {
+    moved.layout.minor_to_major.push_back(d == dim ? 0 : d < dim ? d + 1 : d);
+  }
+  return moved;
+}
+
+Instruction* BitcastTo(const hlo::Shape& shape, Instruction* i) {
+  if (i->shape() == shape) return i;
+  return i->parent()->Add(Opcode::kBitcast, shape, {i}, "bitcast", i);
+}
+
+void CombineScatters(const std::vector<Instruction*>& members) {
+  std::vector<Instruction*> operands;
+  std::vector<hlo::Shape> shapes;
+  for (const Instruction* member : members) {
+    const int64_t dim = hlo::OnlyDimension(*member);
+    operands.push_back(
+        dim == 0 ? member->operand(0)
+                 : BitcastTo(WithFirst(member->operand(0)->shape(), dim), member->operand(0)));
+    shapes.push_back(dim == 0 ? member->shape() : WithFirst(member->shape(), dim));
+  }
+  const std::vector<Instruction*> parts = AddCombined(members, operands, shapes);
+  hlo::SetDimensions(parts[0]->operand(0), {0});
+  for (size_t n = 0; n < members.size(); ++n) {
+    members[n]->ReplaceAllUsesWith(BitcastTo(members[n]->shape(), parts[n]));
+    members[n]->parent()->Remove(members[n]);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<bool> CombineReduceScatters(hlo::Module& module, const PassContext& context) {
+  const configs::ChipParams& chip = context.target.chip();
+  if (chip.CoresPerDevice() > 1 || chip.compiler.offloads_collectives) return false;
+  CombineRule rule;
+  rule.kind = [](const Instruction& i) {
+    return hlo::IsReshard(i) ? ReduceScatterKind(i) : std::string();
+  };
+  rule.bytes = BufferBytes;
+  rule.most_bytes = Bytes(chip.vmem.scoped_bytes.value() / 16 * 15 - 1);
+  rule.most_arrays = std::numeric_limits<size_t>::max();
+  rule.combine = CombineScatters;
+  bool changed = false;
+  for (Computation* computation : ControlComputations(module)) {
+    changed |= CombineCollectives(*computation, rule);
+  }
+  return changed;
+}
+
+}  // namespace tpusim::passes

@@ -1,0 +1,79 @@
+#include "workloads/passes/collectives/narrow_all_gathers.h"
+
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/collectives/ring.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::PrimitiveType;
+
+bool IsNarrowGather(const Instruction& i, int64_t lanes) {
+  if (i.opcode() != Opcode::kAllGather || i.operands().size() != 1 || !i.shape().IsArray() ||
+      i.has_control_edges()) {
+    return false;
+  }
+  const hlo::Shape& part = i.operand(0)->shape();
+  const bool adds = hlo::IsFloating(part.element_type) || hlo::IsIntegral(part.element_type);
+  return adds && part.rank() == 1 && part.ElementCount() < lanes;
+}
+
+Computation* AddPlus(hlo::Module* module, PrimitiveType type) {
+  Computation* plus = module->AddComputation("region_add");
+  const hlo::Shape scalar = hlo::MakeShape(type, {});
+  Instruction* left = plus->AddParameter(0, scalar, "");
+  Instruction* right = plus->AddParameter(1, scalar, "");
+  plus->set_root(plus->Add(Opcode::kAdd, scalar, {left, right}));
+  return plus;
+}
+
+void Sum(Instruction* gather, const std::vector<std::vector<int64_t>>& groups) {
+  Computation* computation = gather->parent();
+  const PrimitiveType type = gather->shape().element_type;
+  Instruction* part = gather->operand(0);
+  Instruction* zeros =
+      computation->Add(Opcode::kBroadcast, gather->shape(),
+                       {hlo::AddConstant(computation, type, 0)}, "", gather);
+  const Ring ring(groups, "", 0);
+  Instruction* begin = computation->Add(
+      Opcode::kMultiply, hlo::MakeShape(PrimitiveType::kS32, {}),
+      {ring.Position(computation, *gather),
+       hlo::AddIntConstant(computation, PrimitiveType::kS32, part->shape().dims[0])},
+      "", gather);
+  Instruction* placed = computation->Add(Opcode::kDynamicUpdateSlice, gather->shape(),
+                                         {zeros, part, begin}, "", gather);
+  Instruction* sum =
+      computation->Add(Opcode::kAllReduce, gather->shape(), {placed}, "all-reduce", gather);
+  sum->mutable_attrs() = gather->attrs();
+  hlo::SetDimensions(sum, {});
+  sum->set_called({AddPlus(computation->parent(), type)});
+  gather->ReplaceAllUsesWith(sum);
+  computation->Remove(gather);
+}
+
+}  // namespace
+
+absl::StatusOr<bool> SumNarrowAllGathers(hlo::Module& module, const PassContext& context) {
+  TPUSIM_CHECK(context.cost != nullptr, "groups of all-gathers without a cost model");
+  const int64_t lanes = context.target.chip().vpu.lanes;
+  bool changed = false;
+  for (Computation* computation : ControlComputations(module)) {
+    for (Instruction* i : computation->PostOrder()) {
+      if (!IsNarrowGather(*i, lanes)) continue;
+      ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));
+      Sum(i, groups.partitions);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace tpusim::passes
