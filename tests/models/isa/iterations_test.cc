@@ -92,9 +92,8 @@ TEST(Iterations, ProgramsThatCallTheirLayersHaveThemToo) {
   const Body& whole = *program.programs[0];
   const auto middle = whole.begin() + static_cast<ptrdiff_t>(whole.size() / 2);
   // The other device does something before.
-  program.programs.push_back(Share({{Work(99)},
-                                    {Call{Share({whole.begin(), middle})}},
-                                    {Call{Share({middle, whole.end()})}}}));
+  program.programs.push_back(Share(
+      {{Work(99)}, {Call{Share({whole.begin(), middle})}}, {Call{Share({middle, whole.end()})}}}));
   program.program_of_device[1] = 1;
   const std::vector<Iterations> found = FindIterations(program);
   ASSERT_EQ(found.size(), 1);
