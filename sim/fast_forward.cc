@@ -179,8 +179,7 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
                       kLongestDays, periods, ToMicroseconds(period))));
       return true;
     }
-    auto mover =
-        steady::StateVisitor::Move(before->state, now.state, periods, loop.iterations);
+    auto mover = steady::StateVisitor::Move(before->state, now.state, periods, loop.iterations);
     Visit(mover);
     mover.CheckComplete();
     ++moves_;

@@ -1,23 +1,16 @@
 #include "models/isa/iterations.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "models/isa/stretches.h"
 
 namespace tpusim::isa {
 
 namespace {
-
-// Fewer cost more to find than they save.
-constexpr size_t kFewestIterations = 6;
-// Instructions by which a stretch is recognised where it occurs again.
-constexpr size_t kWindow = 32;
-// Distances of recurrence that are looked into: a program has few kinds of layers.
-constexpr size_t kMostLengths = 8;
 
 int64_t NameOf(const void* pointer) { return std::bit_cast<int64_t>(pointer); }
 
@@ -71,145 +64,6 @@ bool SameKernel(const Kernel& a, const Kernel& b) {
 bool SameTransfer(const Rdma& a, const Rdma& b) {
   return a.route == b.route && a.bytes == b.bytes && a.rows == b.rows && a.from == b.from &&
          a.to == b.to && a.reduce == b.reduce;
-}
-
-// A number for what an instruction does, whatever the names in it. Equal ones are compared
-// before anything rests on it.
-class Digest {
- public:
-  explicit Digest(const PodProgram& program) : program_(program) {}
-
-  uint64_t Of(const Instruction& i) {
-    uint64_t sum = i.kind.index();
-    std::visit([&](const auto& kind) { Add(sum, kind); }, i.kind);
-    return sum;
-  }
-
- private:
-  static void Mix(uint64_t& sum, int64_t value) {
-    sum = (sum ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15u;
-    sum ^= sum >> 29;
-  }
-  void Add(uint64_t& sum, const Block& block) {
-    for (const int64_t n : {block.mxu.m, block.mxu.k, block.mxu.n, block.mxu.batch, block.valu,
-                            block.load, block.scalar.value(), block.latency.value()}) {
-      Mix(sum, n);
-    }
-  }
-  void Add(uint64_t& sum, const Kernel& kernel) {
-    for (const GridDim& dim : kernel.grid) Mix(sum, dim.count);
-    for (const Window& window : kernel.windows) {
-      Mix(sum, window.bytes.value());
-      Mix(sum, static_cast<int64_t>(window.space));
-    }
-    Add(sum, kernel.block);
-  }
-  void Add(uint64_t& sum, const Dma& dma) { Mix(sum, dma.bytes.value()); }
-  void Add(uint64_t& sum, const HostDma& dma) { Mix(sum, dma.bytes.value()); }
-  void Add(uint64_t& sum, const Rdma& rdma) {
-    Mix(sum, rdma.bytes.value());
-    Mix(sum, rdma.route);
-  }
-  void Add(uint64_t& sum, const Signal& signal) { Mix(sum, signal.route); }
-  void Add(uint64_t& sum, const Wait& wait) { Mix(sum, wait.count); }
-  void Add(uint64_t& sum, const Loop& loop) {
-    Mix(sum, loop.count);
-    Mix(sum, static_cast<int64_t>(OfBody(loop.body)));
-  }
-  void Add(uint64_t& sum, const Call& call) { Mix(sum, static_cast<int64_t>(OfBody(call.body))); }
-  void Add(uint64_t& sum, const Branch& branch) {
-    Mix(sum, static_cast<int64_t>(OfBody(branch.bodies[branch.taken])));
-  }
-  void Add(uint64_t& sum, const Label& label) { Mix(sum, label.begin); }
-  void Add(uint64_t& sum, const Alloc& alloc) {
-    Mix(sum, program_.info.buffers[alloc.buffer].bytes.value());
-  }
-  void Add(uint64_t& sum, const Free& free) {
-    Mix(sum, program_.info.buffers[free.buffer].bytes.value());
-  }
-  void Add(uint64_t& sum, const Start& start) {
-    Mix(sum, static_cast<int64_t>(start.stream.kind));
-    Mix(sum, start.stream.index);
-    Mix(sum, static_cast<int64_t>(OfBody(start.body)));
-  }
-  void Add(uint64_t&, const Done&) {}
-
-  uint64_t OfBody(const SharedBody& body) {
-    const auto known = bodies_.find(body.get());
-    if (known != bodies_.end()) return known->second;
-    uint64_t sum = body->size();
-    for (const Instruction& i : *body) Mix(sum, static_cast<int64_t>(Of(i)));
-    return bodies_[body.get()] = sum;
-  }
-
-  const PodProgram& program_;
-  std::unordered_map<const Body*, uint64_t> bodies_;  // looked up, never iterated over
-};
-
-// A stretch of the first program that recurs after `length` instructions, again and again.
-struct Stretch {
-  size_t begin = 0, length = 0;
-  size_t matches = 0;  // instructions that recur
-};
-
-// How far away stretches occur again, the most frequent distances first.
-std::vector<size_t> Lengths(const std::vector<uint64_t>& digests) {
-  constexpr uint64_t kBase = 0x100000001B3u;
-  uint64_t power = 1;
-  for (size_t n = 0; n < kWindow; ++n) power *= kBase;
-  std::unordered_map<uint64_t, size_t> last;  // looked up, never iterated over
-  std::map<size_t, size_t> counts;
-  uint64_t window = 0;
-  for (size_t i = 0; i < digests.size(); ++i) {
-    window = window * kBase + digests[i];
-    if (i >= kWindow) window -= power * digests[i - kWindow];
-    if (i + 1 < kWindow) continue;
-    const auto [before, is_new] = last.try_emplace(window, i);
-    if (is_new) continue;
-    ++counts[i - before->second];
-    before->second = i;
-  }
-  std::vector<std::pair<size_t, size_t>> found;  // how often and how far
-  for (const auto& [length, count] : counts) found.emplace_back(count, length);
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  if (found.size() > kMostLengths) found.resize(kMostLengths);
-  std::set<size_t> lengths;
-  for (const auto& [count, length] : found) {
-    // Two equal halves may differ in what surrounds them.
-    lengths.insert(length);
-    lengths.insert(2 * length);
-  }
-  return {lengths.begin(), lengths.end()};
-}
-
-std::vector<Stretch> Stretches(const std::vector<uint64_t>& digests) {
-  std::vector<Stretch> found;
-  for (const size_t length : Lengths(digests)) {
-    size_t run = 0;
-    for (size_t i = 0; i + length < digests.size(); ++i) {
-      run = digests[i] == digests[i + length] ? run + 1 : 0;
-      const bool last = i + length + 1 == digests.size() || digests[i + 1] != digests[i + 1 + length];
-      if (last && run >= (kFewestIterations - 1) * length) {
-        found.push_back({i + 1 - run, length, run});
-      }
-    }
-  }
-  // Those with the most that recurs, where several claim the same instructions.
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Stretch& a, const Stretch& b) { return a.matches > b.matches; });
-  std::vector<Stretch> taken;
-  for (const Stretch& s : found) {
-    const auto end = [](const Stretch& x) { return x.begin + x.matches + x.length; };
-    if (std::none_of(taken.begin(), taken.end(), [&](const Stretch& t) {
-          return s.begin < end(t) && t.begin < end(s);
-        })) {
-      taken.push_back(s);
-    }
-  }
-  std::sort(taken.begin(), taken.end(),
-            [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
-  return taken;
 }
 
 }  // namespace
@@ -457,11 +311,7 @@ std::vector<Iterations> FindIterations(const PodProgram& program) {
   const Body& first = *program.programs[program.program_of_device[0]];
   std::optional<Flat> flat = Flatten(first);
   if (!flat) return found;
-  Digest digest(program);
-  std::vector<uint64_t> digests;
-  digests.reserve(flat->instructions.size());
-  for (const Instruction* i : flat->instructions) digests.push_back(digest.Of(*i));
-  const std::vector<Stretch> stretches = Stretches(digests);
+  const std::vector<Stretch> stretches = StretchesThatRecur(program, flat->instructions);
   if (stretches.empty()) return found;
   for (const int32_t p : used) {
     std::optional<Flat> other = Flatten(*program.programs[p]);

@@ -109,8 +109,7 @@ TEST(FastForward, ManyPassesAreStoredLikeAFew) {
   options.record_devices = {0, 1, 2, 3};
   const auto run = [&](int64_t layers) {
     isa::PodProgram program = ring;
-    program.programs[0] =
-        Share(isa::Loop{layers, std::make_shared<const isa::Body>(layer)});
+    program.programs[0] = Share(isa::Loop{layers, std::make_shared<const isa::Body>(layer)});
     return InChild(config, program, options);
   };
   const Figures few = run(8), many = run(64);
@@ -209,7 +208,7 @@ struct Unrolled {
   int64_t layers = 40;
   int64_t bytes = 10'000;
   int64_t loaded = 1'000'000;
-  int64_t kept = 0;  // bytes that each layer leaves behind; negative: that it frees
+  int64_t kept = 0;          // bytes that each layer leaves behind; negative: that it frees
   int64_t other_layer = -1;  // one that computes something else
   bool skewed = false;       // one chip begins later
 };
@@ -246,7 +245,9 @@ isa::PodProgram UnrolledProgram(const configs::Config& config, const Unrolled& u
     kernel.windows = {Input(unrolled.loaded / 6, 1), Output(1000, 1)};
     kernel.windows[0].operand = fmt::format("weights.{}", layer);
     body.push_back({start});
-    if (unrolled.kept > 0) body.push_back({isa::Alloc{isa::MemorySpace::kHbm, buffer(unrolled.kept)}});
+    if (unrolled.kept > 0) {
+      body.push_back({isa::Alloc{isa::MemorySpace::kHbm, buffer(unrolled.kept)}});
+    }
     for (const isa::Instruction& i :
          MakeBody(isa::Label{work, true}, kernel,
                   isa::Loop{5, Share(Compute(20), isa::Dma{.bytes = Bytes(1000)})},
@@ -279,9 +280,8 @@ TEST(FastForward, ManyUnrolledLayersCostWhatAFewDo) {
   const configs::Config config = RingOf(4);
   std::vector<int64_t> events;
   for (const int64_t layers : {40, 80, 320}) {
-    const auto [passed, executed] =
-        ExpectTheSame(config, UnrolledProgram(config, {.layers = layers}), {},
-                      fmt::format("{} layers", layers));
+    const auto [passed, executed] = ExpectTheSame(
+        config, UnrolledProgram(config, {.layers = layers}), {}, fmt::format("{} layers", layers));
     events.push_back(passed);
   }
   EXPECT_EQ(events[0], events[1]);

@@ -62,8 +62,7 @@ inline Figures FiguresOf(const Timeline& timeline) {
     }
   }
   for (const sim::Cover& cover : timeline.covers) {
-    figures.rest.insert(figures.rest.end(),
-                        {cover.collective, cover.by, cover.time.value()});
+    figures.rest.insert(figures.rest.end(), {cover.collective, cover.by, cover.time.value()});
   }
   for (const DeviceTotals& d : timeline.devices) {
     figures.rest.push_back(d.peak_live_hbm.value());

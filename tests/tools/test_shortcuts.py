@@ -59,3 +59,35 @@ def test_shortcuts_do_not_show(run, tmp_path, case) -> None:
     ]
     # Kernels that share HBM with transfers are an average of their steps.
     assert every["step_time_ns"] == pytest.approx(default["step_time_ns"], rel=0.02)
+
+
+def unrolled(layers: int) -> str:
+    """Products by weights that are gathered over 8 devices, one layer after the other."""
+    body = ["x.0 = bf16[512,2048]{1,0} parameter(0)"]
+    for n in range(layers):
+        body += [
+            f"w.{n} = bf16[256,2048]{{1,0}} parameter({n + 1})",
+            f"gathered.{n} = bf16[2048,2048]{{1,0}} all-gather(w.{n}), channel_id={n + 1}, "
+            "replica_groups={{0,1,2,3,4,5,6,7}}, dimensions={0}, use_global_device_ids=true",
+            f"product.{n} = bf16[512,2048]{{1,0}} dot(x.{n}, gathered.{n}), "
+            "lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+            f"{'ROOT ' if n == layers - 1 else ''}x.{n + 1} = bf16[512,2048]{{1,0}} "
+            f"tanh(product.{n})",
+        ]
+    return "HloModule layers, num_partitions=8\n\nENTRY main {\n  " + "\n  ".join(body) + "\n}\n"
+
+
+@pytest.mark.parametrize("slice_", SLICES)
+def test_unrolled_layers_that_are_passed_over_do_not_show(run, tmp_path, slice_) -> None:
+    file = tmp_path / "layers.hlo"
+    file.write_text(unrolled(24))
+    # Unfolded, as devices in a trace are told apart from others.
+    default = simulated(run, tmp_path, (file, slice_), "--fold", "off")
+    # Layers that a trace shows are executed.
+    trace = ("--trace", tmp_path / "t.pftrace")
+    shown = simulated(run, tmp_path, (file, slice_), "--fold", "off", *trace)
+    executed, passed = shown.pop("events"), default.pop("events")
+    assert shown == default
+    assert passed <= executed
+    if slice_ == "v5e-4x2":  # not every slice has a steady state after so few layers
+        assert passed < executed / 2
