@@ -28,8 +28,20 @@ bool IsLookedAt(int64_t pass) {
 }  // namespace
 
 FastForward::FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod,
-                         events::Faults& faults, Recorder& recorder)
+                         events::Faults& faults, Recorder& recorder,
+                         const std::vector<isa::Iterations>& unrolled)
     : sc_module(name), pod_(pod), faults_(faults), recorder_(recorder) {
+  for (const isa::Iterations& iterations : unrolled) {
+    for (const int32_t op : iterations.first_ops()) {
+      if (static_cast<size_t>(op) >= unrolled_at_.size()) {
+        unrolled_at_.resize(static_cast<size_t>(op) + 1, -1);
+        last_.resize(unrolled_at_.size());
+      }
+      unrolled_at_[op] = static_cast<int32_t>(unrolled_.size());
+    }
+    last_[iterations.first_ops().back()] = true;
+    unrolled_.emplace_back().iterations = &iterations;
+  }
   SC_HAS_PROCESS(FastForward);
   SC_METHOD(Look);
   sensitive << look_;
@@ -52,8 +64,24 @@ void FastForward::Collect(const sc_core::sc_object& object) {
 }
 
 void FastForward::PassBegins(const chip::Stream& stream, const isa::Body& body) {
-  Loop& loop = loops_[&body];
-  if (loop.stream == nullptr) loop.stream = &stream;
+  Pass(loops_[&body], stream);
+}
+
+void FastForward::OperationBegins(const chip::Stream& stream, int32_t op) {
+  if (static_cast<size_t>(op) >= unrolled_at_.size() || unrolled_at_[op] < 0) return;
+  Loop& loop = unrolled_[unrolled_at_[op]];
+  if (!last_[op]) {
+    Pass(loop, stream);
+  } else if (loop.stream == &stream) {
+    End(loop);
+  }
+}
+
+void FastForward::Pass(Loop& loop, const chip::Stream& stream) {
+  if (loop.stream == nullptr) {
+    loop.stream = &stream;
+    begun_.push_back(&loop);
+  }
   if (loop.stream != &stream || !IsLookedAt(++loop.passes)) return;
   if (std::exchange(loop.due, true)) return;
   due_.push_back(&loop);
@@ -62,7 +90,11 @@ void FastForward::PassBegins(const chip::Stream& stream, const isa::Body& body) 
 
 void FastForward::LoopEnds(const chip::Stream& stream, const isa::Body& body) {
   Loop& loop = loops_[&body];
-  if (loop.stream != &stream) return;
+  if (loop.stream == &stream) End(loop);
+}
+
+void FastForward::End(Loop& loop) {
+  std::erase(begun_, &loop);
   loop.stream = nullptr;
   loop.passes = 0;
   ForgetAll(loop);
@@ -84,21 +116,19 @@ void FastForward::Look() {
     look_.notify(sc_core::SC_ZERO_TIME);
     return;
   }
-  steady::Snapshot storage;
-  if (!spare_.empty()) {
-    storage = std::move(spare_.back());
-    spare_.pop_back();
-  }
-  auto reader = steady::StateVisitor::Read(events::Now(), std::move(storage));
-  Visit(reader);
-  auto now = std::make_shared<Seen>(Seen{reader.TakeSnapshot(), recorder_.SetMark()});
+  std::shared_ptr<Seen> plain;  // without iterations
   bool moved = false;
   for (Loop* loop : std::exchange(due_, {})) {
     loop->due = false;
     if (loop->stream == nullptr) continue;  // it ended in the instant
     // What was seen now is no more after time has moved.
-    if (moved || Move(*loop, *now)) {
-      moved = true;
+    if (moved) continue;
+    std::shared_ptr<Seen> now = loop->iterations == nullptr ? plain : nullptr;
+    if (now == nullptr) now = See(loop->iterations);
+    if (loop->iterations == nullptr) plain = now;
+    moved = Move(*loop, *now);
+    if (moved) {
+      Forget(now);
       continue;
     }
     loop->seen.push_front(now);
@@ -108,8 +138,19 @@ void FastForward::Look() {
     loop->seen.pop_back();
     --remembered_;
   }
-  Forget(now);
+  if (plain != nullptr) Forget(plain);
   ForgetLoops();
+}
+
+std::shared_ptr<FastForward::Seen> FastForward::See(const isa::Iterations* iterations) {
+  steady::Snapshot storage;
+  if (!spare_.empty()) {
+    storage = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  auto reader = steady::StateVisitor::Read(events::Now(), std::move(storage), iterations);
+  Visit(reader);
+  return std::make_shared<Seen>(Seen{reader.TakeSnapshot(), recorder_.SetMark()});
 }
 
 void FastForward::Forget(std::shared_ptr<Seen>& seen) {
@@ -126,8 +167,9 @@ void FastForward::ForgetAll(Loop& loop) {
 
 bool FastForward::Move(Loop& loop, const Seen& now) {
   for (const std::shared_ptr<Seen>& before : loop.seen) {
-    const int64_t periods = steady::PeriodsAhead(before->state, now.state);
-    if (periods == 0) continue;
+    int64_t periods = steady::PeriodsAhead(before->state, now.state);
+    if (loop.iterations != nullptr) --periods;
+    if (periods <= 0) continue;
     TPUSIM_CHECK(periods != steady::kUnlimited, "a loop whose passes do not become fewer");
     const Picoseconds period = now.state.at - before->state.at;
     if (periods > (kLongestStep - now.state.at).value() / period.value()) {
@@ -137,13 +179,21 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
                       kLongestDays, periods, ToMicroseconds(period))));
       return true;
     }
-    auto mover = steady::StateVisitor::Move(before->state, now.state, periods);
+    auto mover =
+        steady::StateVisitor::Move(before->state, now.state, periods, loop.iterations);
     Visit(mover);
     mover.CheckComplete();
-    recorder_.Repeat(before->mark, period, periods);
     ++moves_;
-    ForgetAll(loop);
-    loop.passes = 0;
+    if (loop.iterations == nullptr) {
+      recorder_.Repeat(before->mark, period, periods);
+      ForgetAll(loop);
+      loop.passes = 0;
+      return true;
+    }
+    recorder_.Repeat(before->mark, periods, *loop.iterations,
+                     steady::IterationsPerPeriod(before->state, now.state));
+    // Loops inside are those of another iteration.
+    while (!begun_.empty()) End(*begun_.back());
     return true;
   }
   return false;

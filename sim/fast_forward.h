@@ -10,6 +10,10 @@
 // SystemC's hierarchy. A module that has a process and shows no state is an error of ours,
 // as its future would be lost.
 //
+// Unrolled loops have iterations in place of passes (isa/iterations.h): there the states
+// are compared but for the names of what is of the iteration. One period more than those
+// over which time is moved has to fit: in the last one memories reach their peaks.
+//
 // Of one loop that many devices run at once, the passes of the first stream that entered
 // it are looked at. Looking costs as much as the pod has state, so it becomes rarer in
 // loops that find no steady state.
@@ -33,13 +37,14 @@ namespace tpusim::sim {
 
 class FastForward : public sc_core::sc_module, public chip::LoopListener {
  public:
-  // `pod`: the root of all modules.
+  // `pod`: the root of all modules. `unrolled`: the program's loops of that kind.
   // Faults: the step would take longer than the clock of the simulation can count.
   FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, events::Faults& faults,
-              Recorder& recorder);
+              Recorder& recorder, const std::vector<isa::Iterations>& unrolled = {});
 
   void PassBegins(const chip::Stream& stream, const isa::Body& loop) override;
   void LoopEnds(const chip::Stream& stream, const isa::Body& loop) override;
+  void OperationBegins(const chip::Stream& stream, int32_t op) override;
 
   // How often time was moved.
   int64_t moves() const { return moves_; }
@@ -54,12 +59,16 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
     const chip::Stream* stream = nullptr;  // the first that entered it; null: none is in it
     int64_t passes = 0;                    // since then, or since time was moved
     bool due = false;                      // a pass has begun in this instant
+    const isa::Iterations* iterations = nullptr;  // null: it is not unrolled
     std::deque<std::shared_ptr<Seen>> seen;  // the latest first
   };
 
   void end_of_elaboration() override;
   void Collect(const sc_core::sc_object& object);
+  void Pass(Loop& loop, const chip::Stream& stream);
+  void End(Loop& loop);
   void Look();
+  std::shared_ptr<Seen> See(const isa::Iterations* iterations);
   void Visit(steady::StateVisitor& visitor);
   // True: time has been moved.
   bool Move(Loop& loop, const Seen& now);
@@ -73,6 +82,10 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   std::vector<steady::Stateful*> modules_;
   sc_core::sc_event look_;
   std::unordered_map<const isa::Body*, Loop> loops_;  // looked up, never iterated over
+  std::vector<Loop*> begun_;                          // that some stream is in
+  std::vector<Loop> unrolled_;
+  std::vector<int32_t> unrolled_at_;  // by operation that begins an iteration; -1: none
+  std::vector<bool> last_;            // likewise, whether it is the last iteration
   std::vector<Loop*> due_;                            // in the order in which they were told
   int64_t remembered_ = 0;                            // by all loops
   int64_t moves_ = 0;

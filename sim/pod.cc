@@ -79,6 +79,22 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
   }
 }
 
+namespace {
+
+// Those of which iterations can be passed over. What is shown, what names its flags
+// otherwise and which transfers were in flight together cannot be given other names.
+std::vector<isa::Iterations> UnrolledLoops(const isa::PodProgram& program, const Classes& classes,
+                                           bool every_step, const InFlight* flights,
+                                           const Recorder& recorder) {
+  if (every_step || flights != nullptr || !recorder.recorded_devices().empty() ||
+      classes.views.size() > 1) {
+    return {};
+  }
+  return isa::FindIterations(program);
+}
+
+}  // namespace
+
 Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
          const isa::PodProgram& program, const Impairments& impairments, const Classes& classes,
          bool every_step, InFlight* flights, Recorder& recorder)
@@ -88,7 +104,8 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       fabric_("fabric"),
       fluid_("fluid"),
       stream_ids_(isa::StreamsOf(program)),
-      fast_forward_("fast_forward", *this, faults_, recorder) {
+      unrolled_(UnrolledLoops(program, classes, every_step, flights, recorder)),
+      fast_forward_("fast_forward", *this, faults_, recorder, unrolled_) {
   const PodContext context{
       .config = config,
       .program = program,

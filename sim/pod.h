@@ -34,6 +34,7 @@
 #include "models/chip/nic.h"
 #include "models/ici/fabric.h"
 #include "models/ici/router.h"
+#include "models/isa/iterations.h"
 #include "models/isa/program.h"
 #include "sim/impairments.h"
 #include "sim/fast_forward.h"
@@ -121,6 +122,7 @@ class Pod : public sc_core::sc_module {
   std::vector<std::unique_ptr<ici::Endpoint>> endpoints_;  // per device, representatives only
   std::vector<chip::Device*> devices_;
   std::vector<ici::Link*> links_;  // by LinkIndex
+  const std::vector<isa::Iterations> unrolled_;
   FastForward fast_forward_;
 };
 

@@ -24,6 +24,8 @@ Track TrackOf(isa::StreamKind kind) {
       return Track::kCollective;
     case isa::StreamKind::kSparseCore:
       return Track::kSparseCore;
+    case isa::StreamKind::kCopy:
+      return Track::kCopies;
     case isa::StreamKind::kHost:
       break;
   }
@@ -318,7 +320,7 @@ void DeviceRecorder::Visit(steady::StateVisitor& visitor) {
   for (std::vector<OpenLabel>& labels : open_) {
     visitor.Same(static_cast<int64_t>(labels.size()));
     for (OpenLabel& label : labels) {
-      visitor.Same(label.op);
+      visitor.Named(isa::NameKind::kOp, label.op);
       visitor.Began(label.began);
       visitor.Counter(label.compute);
     }
@@ -408,6 +410,57 @@ void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
   const uint64_t arrows = arrows_ - mark.arrows;
   recording_.Repeat(mark.recording, period, times, arrows);
   arrows_ += arrows * static_cast<uint64_t>(times);
+}
+
+void Recorder::Repeat(const Mark& mark, int64_t times, const isa::Iterations& iterations,
+                      int64_t per_period) {
+  TPUSIM_CHECK(recorded_.empty(), "spans cannot be given other operations");
+  // What the period added, before anything is added to it.
+  std::set<std::pair<const DeviceRecorder*, int32_t>> done;  // looked up, never iterated over
+  std::vector<JournalEntry> added;
+  for (size_t i = mark.journal; i < journal_.size(); ++i) {
+    const JournalEntry& entry = journal_[i];
+    if (!done.emplace(entry.device, entry.op).second) continue;
+    const OpTotals &now = entry.device->ops_[entry.op], &then = entry.before;
+    OpTotals difference;
+    difference.count = now.count - then.count;
+    difference.total = now.total - then.total;
+    difference.exposed = now.exposed - then.exposed;
+    difference.hbm_bytes = now.hbm_bytes - then.hbm_bytes;
+    difference.waited = now.waited - then.waited;
+    difference.behind = now.behind - then.behind;
+    added.push_back({entry.device, entry.op, difference});
+  }
+  struct Covered {
+    DeviceRecorder* device = nullptr;
+    int32_t collective = -1, by = -1;
+    Picoseconds time;
+  };
+  std::set<std::pair<const DeviceRecorder*, size_t>> covered;  // likewise
+  std::vector<Covered> covers;
+  for (size_t i = mark.covers; i < cover_journal_.size(); ++i) {
+    const CoverEntry& entry = cover_journal_[i];
+    if (!covered.emplace(entry.device, entry.row).second) continue;
+    const Cover& cover = entry.device->covers_.rows()[entry.row];
+    covers.push_back({entry.device, cover.collective, cover.by, cover.time - entry.before});
+  }
+  for (int64_t n = 1; n <= times; ++n) {
+    for (const JournalEntry& entry : added) {
+      OpTotals& totals = entry.device->ops_[iterations.Later(entry.op, n * per_period)];
+      totals.count += entry.before.count;
+      totals.total += entry.before.total;
+      totals.exposed += entry.before.exposed;
+      totals.hbm_bytes += entry.before.hbm_bytes;
+      totals.waited += entry.before.waited;
+      totals.behind += entry.before.behind;
+    }
+    for (const Covered& cover : covers) {
+      DeviceRecorder& device = *cover.device;
+      const size_t row = device.covers_.RowOf(iterations.Later(cover.collective, n * per_period),
+                                              iterations.Later(cover.by, n * per_period));
+      device.covers_.TimeOf(row) += cover.time;
+    }
+  }
 }
 
 void Recorder::FlushMerged() {

@@ -35,6 +35,9 @@ std::string StreamName(const isa::StreamId& id) {
     case isa::StreamKind::kSparseCore:
       kind = "sparse_core";
       break;
+    case isa::StreamKind::kCopy:
+      kind = "copy";
+      break;
     case isa::StreamKind::kHost:
       kind = "host";
       break;

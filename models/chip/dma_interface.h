@@ -19,10 +19,10 @@ struct Transfer : timing::Transfer {
   TransferListener* listener = nullptr;  // is told the transfer's number
   int32_t op = -1;                       // for the probe
 
-  void Visit(steady::StateVisitor& visitor) const {
+  void Visit(steady::StateVisitor& visitor) {
     timing::Transfer::Visit(visitor);
     visitor.Same(listener);
-    visitor.Same(op);
+    visitor.Named(isa::NameKind::kOp, op);
   }
 };
 

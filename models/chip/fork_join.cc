@@ -50,15 +50,19 @@ ForkJoin::Joined ForkJoin::Join(int32_t token, StreamInterface* waiter) {
 }
 
 void ForkJoin::Visit(steady::StateVisitor& visitor) {
+  std::vector<std::pair<int32_t, Entry>> moved;  // with the tokens that they have then
   int64_t left = taken_;
-  for (size_t token = 0; left > 0; ++token) {
-    const Entry& entry = states_[token];
+  for (int32_t token = 0; left > 0; ++token) {
+    Entry& entry = states_[token];
     if (entry.state == State::kFree) continue;
     --left;
-    visitor.Same(static_cast<int64_t>(token));
+    int32_t name = token;
+    visitor.Named(isa::NameKind::kToken, name);
     visitor.Same(static_cast<int64_t>(entry.state));
     visitor.Same(entry.waiter);
+    if (name != token) moved.emplace_back(name, std::exchange(entry, {}));
   }
+  for (const auto& [token, entry] : moved) states_[token] = entry;
 }
 
 }  // namespace tpusim::chip

@@ -54,7 +54,7 @@ void HostLink::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {
   visitor.Same(pending.transfer.hbm.value);
   visitor.Same(pending.transfer.dma.to_host);
   visitor.Same(pending.transfer.dma.bytes);
-  visitor.Same(pending.transfer.op);
+  visitor.Named(isa::NameKind::kOp, pending.transfer.op);
   visitor.Same(pending.transfer.listener);
   visitor.Began(pending.began);
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -66,13 +68,14 @@ void Stream::WakeAfter(Picoseconds delay) {
 
 void Stream::Visit(steady::StateVisitor& visitor) {
   visitor.Same(static_cast<int64_t>(queue_.size()));
-  for (const Queued& queued : queue_) {
-    visitor.Same(queued.body);
-    visitor.Same(queued.token);
+  for (Queued& queued : queue_) {
+    visitor.Named(isa::NameKind::kBody, queued.body);
+    visitor.Named(isa::NameKind::kToken, queued.token);
   }
-  visitor.Same(static_cast<int64_t>(frames_.size()));
-  for (Frame& frame : frames_) {
-    visitor.Same(frame.body);
+  const size_t placed = VisitPlace(visitor);
+  visitor.Same(static_cast<int64_t>(frames_.size() - placed));
+  for (Frame& frame : std::span(frames_).subspan(placed)) {
+    visitor.Named(isa::NameKind::kBody, frame.body);
     visitor.Same(static_cast<int64_t>(frame.next));
     visitor.Began(frame.entered);
     int64_t passes = frame.repeats + 1;  // with the running one
@@ -80,16 +83,64 @@ void Stream::Visit(steady::StateVisitor& visitor) {
     frame.repeats = passes - 1;
   }
   visitor.Same(static_cast<int64_t>(labels_.size()));
-  for (const int32_t label : labels_) visitor.Same(label);
-  visitor.Same(token_);
+  for (int32_t& label : labels_) visitor.Named(isa::NameKind::kOp, label);
   visitor.Same(active_);
+  if (active_) visitor.Named(isa::NameKind::kToken, token_);
   visitor.Same(static_cast<int64_t>(blocked_));
-  visitor.Same(blocked_on_);
-  visitor.Same(blocked_count_);
+  if (blocked_ == Blocked::kFlag) visitor.Named(isa::NameKind::kFlag, blocked_on_);
+  if (blocked_ == Blocked::kToken) visitor.Named(isa::NameKind::kToken, blocked_on_);
+  if (blocked_ != Blocked::kNo) visitor.Same(blocked_count_);
   visitor.Same(timed_);
   if (!timed_ || !visitor.Pending(wakes_at_)) return;
   wake_.cancel();
   wake_.notify(events::ScTime(wakes_at_ - events::Now()));
+}
+
+size_t Stream::VisitPlace(steady::StateVisitor& visitor) {
+  if (visitor.iterations() == nullptr || frames_.empty()) return 0;
+  const auto* program = visitor.iterations()->Find(frames_.front().body);
+  if (program == nullptr) return 0;
+  // The next instruction, counted with those that the program calls.
+  const isa::Body& body = *frames_.front().body;
+  size_t next = program->starts[frames_.front().next], placed = 1;
+  if (frames_.size() > 1 && frames_.front().next > 0) {
+    const auto* call = std::get_if<isa::Call>(&body[frames_.front().next - 1].kind);
+    if (call != nullptr && call->body.get() == frames_[1].body) {
+      next = program->starts[frames_.front().next - 1] + frames_[1].next;
+      placed = 2;
+    }
+  }
+  const bool inside = next >= program->begin && next <= program->end;
+  int64_t iteration = -1;
+  if (!inside) {
+    visitor.Same(static_cast<int64_t>(next));
+    visitor.Iteration(iteration);
+    return placed;
+  }
+  const size_t since = next - program->begin;
+  iteration = static_cast<int64_t>(since / program->length);
+  visitor.Same(static_cast<int64_t>(since % program->length));
+  const int64_t before = iteration;
+  const bool moved = visitor.Iteration(iteration);
+  // No further than to the end of what repeats.
+  Picoseconds always(0);
+  visitor.Began(always);
+  int64_t left = static_cast<int64_t>(program->end - next) + 1;
+  visitor.Left(left);
+  if (!moved) return placed;
+  next += static_cast<size_t>(iteration - before) * program->length;
+  const auto after = std::upper_bound(program->starts.begin(), program->starts.end(), next);
+  const auto at = static_cast<size_t>(after - program->starts.begin()) - 1;
+  frames_.erase(frames_.begin() + 1, frames_.begin() + static_cast<ptrdiff_t>(placed));
+  frames_.front().next = at;
+  if (next == program->starts[at]) return 1;
+  frames_.front().next = at + 1;
+  Frame called;
+  called.body = std::get<isa::Call>(body[at].kind).body.get();
+  called.next = next - program->starts[at];
+  called.entered = events::Now();
+  frames_.insert(frames_.begin() + 1, called);
+  return 2;
 }
 
 void Stream::Run() {
@@ -218,6 +269,9 @@ bool Stream::Execute(const isa::Label& label) {
   if (label.begin) {
     labels_.push_back(label.op);
     context_.probe.LabelBegan(ref_, label.op);
+    if (context_.loops != nullptr && ref_.id.kind == isa::StreamKind::kTensorCore) {
+      context_.loops->OperationBegins(*this, label.op);
+    }
   } else {
     context_.probe.LabelEnded(ref_, label.op);
     labels_.pop_back();

@@ -114,6 +114,8 @@ class Stream : public sc_core::sc_module,
   bool Change(isa::MemorySpace space, int32_t buffer, bool alloc);
   void Enter(const isa::Body& body, int64_t times, bool told = false);
   void WakeAfter(Picoseconds delay);
+  // Where the stream is in an unrolled loop; returns how many frames that says.
+  size_t VisitPlace(steady::StateVisitor& visitor);
 
   const StreamContext context_;
   const events::StreamRef ref_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace tpusim::chip {
 
@@ -44,23 +45,28 @@ bool SyncFlags::Take(int32_t flag, int64_t count, FlagListener* listener) {
 }
 
 void SyncFlags::Visit(steady::StateVisitor& visitor) {
+  std::vector<std::pair<int32_t, int64_t>> moved;  // counts by the flags that have them then
   int64_t left = raised_;
-  for (size_t flag = 0; left > 0; ++flag) {
+  for (int32_t flag = 0; left > 0; ++flag) {
     if (counts_[flag] == 0) continue;
     --left;
-    visitor.Same(static_cast<int64_t>(flag));
+    int32_t name = flag;
+    visitor.Named(isa::NameKind::kFlag, name);
     visitor.Same(counts_[flag]);
+    if (name != flag) moved.emplace_back(name, std::exchange(counts_[flag], 0));
   }
+  for (const auto& [flag, count] : moved) counts_[flag] = count;
   // Waiters of one flag are served in their order; those of different flags have none.
   std::vector<Waiter> waiters = waiters_;
   std::stable_sort(waiters.begin(), waiters.end(),
                    [](const Waiter& a, const Waiter& b) { return a.flag < b.flag; });
   visitor.Same(static_cast<int64_t>(waiters.size()));
-  for (const Waiter& waiter : waiters) {
-    visitor.Same(waiter.flag);
+  for (Waiter& waiter : waiters) {
+    visitor.Named(isa::NameKind::kFlag, waiter.flag);
     visitor.Same(waiter.count);
     visitor.Same(waiter.listener);
   }
+  if (visitor.moves()) waiters_ = std::move(waiters);
 }
 
 }  // namespace tpusim::chip

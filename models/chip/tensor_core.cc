@@ -33,7 +33,7 @@ void TensorCore::Visit(steady::StateVisitor& visitor) {
   visitor.Same(static_cast<int64_t>(phase_));
   if (phase_ == Phase::kIdle) return;
   visitor.Same(listener_);
-  visitor.Same(op_);
+  visitor.Named(isa::NameKind::kOp, op_);
   if (phase_ != Phase::kBlock) VisitKernel(visitor);
   if (!Timed() || !visitor.Pending(fires_at_)) return;
   timer_.cancel();
@@ -41,7 +41,7 @@ void TensorCore::Visit(steady::StateVisitor& visitor) {
 }
 
 void TensorCore::VisitKernel(steady::StateVisitor& visitor) {
-  visitor.Same(kernel_);
+  visitor.Named(isa::NameKind::kKernel, kernel_);
   visitor.Same(pipeline_.step());
   pipeline_.Visit(visitor);
   const bool moved = visitor.Began(kernel_began_);
@@ -54,7 +54,7 @@ void TensorCore::VisitKernel(steady::StateVisitor& visitor) {
   visitor.Same(repeat_->iteration.steps);
   visitor.Same(repeat_->times);
   visitor.Same(static_cast<int64_t>(repeat_->channel.queue().size()));
-  for (const Channel::Item& item : repeat_->channel.queue()) {
+  for (Channel::Item& item : repeat_->channel.outstanding()) {
     item.transfer.Visit(visitor);
     visitor.Same(std::max(Picoseconds(0), item.ready - repeat_->began));
   }

@@ -173,9 +173,9 @@ void Router::DelayEnded(uint64_t slot) {
 void Router::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {
   VisitDelay(slot, visitor);
   RdmaRecord& record = pending_[slot].record;
-  visitor.Same(record.rdma);
+  visitor.Named(isa::NameKind::kRdma, record.rdma);
   visitor.Same(record.stream.ordinal);
-  visitor.Same(record.op);
+  visitor.Named(isa::NameKind::kOp, record.op);
   visitor.Began(record.start);
 }
 
@@ -185,8 +185,8 @@ int64_t Router::OrderOf(uint64_t slot) const {
 }
 
 void Router::VisitDelay(uint64_t slot, steady::StateVisitor& visitor) {
-  const Pending& pending = pending_[slot];
-  visitor.Same(pending.flag);
+  Pending& pending = pending_[slot];
+  visitor.Named(isa::NameKind::kFlag, pending.flag);
   visitor.Same(pending.record.source);
   visitor.Same(pending.record.destination);
 }

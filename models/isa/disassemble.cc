@@ -65,6 +65,8 @@ std::string_view Name(StreamKind kind) {
       return "collective";
     case StreamKind::kSparseCore:
       return "sparse_core";
+    case StreamKind::kCopy:
+      return "copy";
     case StreamKind::kHost:
       return "host";
   }

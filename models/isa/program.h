@@ -44,7 +44,13 @@ using SharedBody = std::shared_ptr<const Body>;
 
 enum class MemorySpace { kHbm, kVmem, kCmem, kHost };
 enum class NumberFormat { kBf16, kF32, kF32High, kF32Highest, kInt8, kInt4, kFp8, kInt32 };
-enum class StreamKind { kTensorCore, kCollective, kSparseCore, kHost };
+enum class StreamKind {
+  kTensorCore,
+  kCollective,
+  kSparseCore,
+  kCopy,  // between memories of the chip
+  kHost,
+};
 
 struct StreamId {
   StreamKind kind = StreamKind::kTensorCore;

@@ -38,6 +38,7 @@ int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later) {
     return 0;
   }
   int64_t periods = kUnlimited;
+  int64_t iterations = 0;  // per period, once it is known
   bool persists = false;  // what the last kBegan speaks of is the same thing in both
   for (size_t i = 0; i < later.count; ++i) {
     const int64_t before = earlier.values[i], after = later.values[i];
@@ -75,6 +76,14 @@ int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later) {
         periods = std::min(periods, static_cast<int64_t>(std::clamp(fits, 0.0, 1e18)));
         break;
       }
+      case Kind::kIteration:
+        if (before < 0 || after < 0) {
+          if (before != after) return 0;
+          break;
+        }
+        if (after <= before || (iterations != 0 && after - before != iterations)) return 0;
+        iterations = after - before;
+        break;
       case Kind::kCounter:
       case Kind::kDoubleCounter:
         break;
@@ -84,8 +93,19 @@ int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later) {
   return periods;
 }
 
-StateVisitor StateVisitor::Read(Picoseconds now, Snapshot storage) {
+int64_t IterationsPerPeriod(const Snapshot& earlier, const Snapshot& later) {
+  for (size_t i = 0; i < later.count; ++i) {
+    if (later.kinds[i] == Kind::kIteration && later.values[i] != earlier.values[i]) {
+      return later.values[i] - earlier.values[i];
+    }
+  }
+  return 0;
+}
+
+StateVisitor StateVisitor::Read(Picoseconds now, Snapshot storage,
+                                const isa::Iterations* iterations) {
   StateVisitor visitor;
+  visitor.iterations_ = iterations;
   visitor.read_ = std::move(storage);
   visitor.read_.at = now;
   visitor.next_value_ = visitor.read_.values.data();
@@ -109,8 +129,10 @@ Snapshot StateVisitor::TakeSnapshot() {
   return std::move(read_);
 }
 
-StateVisitor StateVisitor::Move(const Snapshot& earlier, const Snapshot& later, int64_t periods) {
+StateVisitor StateVisitor::Move(const Snapshot& earlier, const Snapshot& later, int64_t periods,
+                                const isa::Iterations* iterations) {
   StateVisitor visitor;
+  visitor.iterations_ = iterations;
   visitor.earlier_ = &earlier;
   visitor.later_ = &later;
   visitor.periods_ = periods;
@@ -139,6 +161,7 @@ void StateVisitor::Write(Kind kind, int64_t& value) {
       if (before != after) value += by_.value();
       return;
     case Kind::kLeft:
+    case Kind::kIteration:
     case Kind::kCounter:
       value += (after - before) * periods_;
       return;

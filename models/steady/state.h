@@ -12,6 +12,8 @@
 //   remainders         passes left of a loop, bytes left of a long transfer: less by what
 //                      one period takes
 //   counters           bytes carried, time busy: more by what one period adds
+//   names              of operations, tokens, flags: the same, or in an unrolled loop
+//                      (isa/iterations.h) those of later iterations, all by as many
 //
 // So n periods take one addition per number, as long as nothing comes to its end on the
 // way: no remainder reaches zero, and no moment that stays where it is is reached. The
@@ -36,6 +38,7 @@
 #include <vector>
 
 #include "configs/units.h"
+#include "models/isa/iterations.h"
 
 namespace tpusim::steady {
 
@@ -47,6 +50,7 @@ enum class Kind : uint8_t {
   kBegan,      // a moment in the past that is still referred to
   kLeft,       // a remainder, of what began at the last kBegan before it
   kLeftBytes,  // the same, a double
+  kIteration,  // of a name; -1: it has none
   kCounter,
   kDoubleCounter,
 };
@@ -63,18 +67,24 @@ struct Snapshot {
 // nothing ends meanwhile; 0 if the states differ. Unlimited if nothing limits them.
 inline constexpr int64_t kUnlimited = INT64_MAX;
 int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later);
+// How many iterations of an unrolled loop such a period has.
+int64_t IterationsPerPeriod(const Snapshot& earlier, const Snapshot& later);
 
 class StateVisitor {
  public:
-  // `storage` is overwritten.
-  static StateVisitor Read(Picoseconds now, Snapshot storage = {});
+  // `storage` is overwritten. `iterations`: of the unrolled loop whose passes are compared;
+  // null: it is none.
+  static StateVisitor Read(Picoseconds now, Snapshot storage = {},
+                           const isa::Iterations* iterations = nullptr);
   // Both snapshots must outlive the visitor; `periods` from PeriodsAhead.
-  static StateVisitor Move(const Snapshot& earlier, const Snapshot& later, int64_t periods);
+  static StateVisitor Move(const Snapshot& earlier, const Snapshot& later, int64_t periods,
+                           const isa::Iterations* iterations = nullptr);
 
   // Numbers are being written: modules have to arm their timers anew.
   bool moves() const { return later_ != nullptr; }
   // By how much time moves.
   Picoseconds by() const { return by_; }
+  const isa::Iterations* iterations() const { return iterations_; }
 
   void Same(int64_t value) { Visit(Kind::kSame, value); }
   void Same(const void* identity) { Same(std::bit_cast<int64_t>(identity)); }
@@ -85,6 +95,24 @@ class StateVisitor {
   void SameRate(double rate) {
     int64_t bits = std::bit_cast<int64_t>(rate);
     Visit(Kind::kRate, bits);
+  }
+  // Of something in the program.
+  void Named(isa::NameKind kind, int32_t& name) {
+    int64_t value = name;
+    VisitName(kind, value);
+    name = static_cast<int32_t>(value);
+  }
+  template <typename T>
+  void Named(isa::NameKind kind, const T*& name) {
+    auto value = std::bit_cast<int64_t>(name);
+    VisitName(kind, value);
+    name = std::bit_cast<const T*>(value);
+  }
+  // True: another one has been moved to.
+  bool Iteration(int64_t& iteration) {
+    const int64_t before = iteration;
+    Visit(Kind::kIteration, iteration);
+    return iteration != before;
   }
   // True: the moment has moved along.
   bool Pending(Picoseconds& at) { return Moment(Kind::kPending, at); }
@@ -135,6 +163,15 @@ class StateVisitor {
       *next_kind_++ = kind;
     }
   }
+  void VisitName(isa::NameKind kind, int64_t& value) {
+    if (iterations_ == nullptr) {
+      Same(value);
+      return;
+    }
+    isa::Iterations::Name name = iterations_->Of(kind, value);
+    Same(name.which);
+    if (Iteration(name.iteration)) value = iterations_->In(kind, name);
+  }
   // The next number that is moved, or that finds no room in what is read.
   void Write(Kind kind, int64_t& value);
   void MakeRoom();
@@ -143,6 +180,7 @@ class StateVisitor {
   int64_t* next_value_ = nullptr;
   const int64_t* end_ = nullptr;
   Kind* next_kind_ = nullptr;
+  const isa::Iterations* iterations_ = nullptr;
   const Snapshot* earlier_ = nullptr;
   const Snapshot* later_ = nullptr;
   int64_t periods_ = 0;

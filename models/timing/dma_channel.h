@@ -129,6 +129,7 @@ class DmaChannel {
 
   // In the order of issue.
   std::span<const Item> queue() const { return std::span(queue_).subspan(head_); }
+  std::span<Item> outstanding() { return std::span(queue_).subspan(head_); }
 
   // Shows the state, but for how far the moving transfer is.
   void Visit(steady::StateVisitor& visitor) {
@@ -152,8 +153,6 @@ class DmaChannel {
  private:
   // Transfers that ended and are still stored: moving the others up costs more.
   static constexpr size_t kMostEnded = 16;
-
-  std::span<Item> outstanding() { return std::span(queue_).subspan(head_); }
 
   Picoseconds start_latency_, write_start_latency_, turnaround_;
   std::vector<Item> queue_;

@@ -15,6 +15,7 @@ enum class Track {
   kVpu,         // vector slots busy with blocks; reduce-adds are flows
   kCollective,  // HLO collectives in flight (labels on collective streams)
   kSparseCore,  // those that the SparseCores run
+  kCopies,      // asynchronous copies between memories of the chip (labels)
   kHbmDma,      // kernel windows, prefetches; also those of CMEM
   kIci,         // transfers leaving on a link; `lane` = Direction
   kDcn,         // transfers leaving for other slices

@@ -24,6 +24,8 @@ TrackKind KindOf(sim::Track track) {
       return {"Collectives", SliceDetail::kOperation, true};
     case sim::Track::kSparseCore:
       return {"SparseCore", SliceDetail::kOperation, true};
+    case sim::Track::kCopies:
+      return {"Copies", SliceDetail::kOperation, true};
     case sim::Track::kHbmDma:
       return {"HBM DMA", SliceDetail::kWork, false};
     case sim::Track::kIci:
@@ -48,6 +50,8 @@ int32_t RankOf(const Span& s) {
       return kCollectives;
     case sim::Track::kSparseCore:
       return kSparseCore;
+    case sim::Track::kCopies:
+      return kCopies;
     case sim::Track::kHbmDma:
       return kHbmDma;
     case sim::Track::kIci:

@@ -32,6 +32,7 @@ enum Rank : int32_t {
   kVpu,
   kCollectives,
   kSparseCore,
+  kCopies,
   kHbmDma,
   kIci,
   kDcn = kIci + configs::kDirections,

@@ -66,6 +66,7 @@ std::pair<int64_t, int64_t> ExpectTheSame(const configs::Config& config,
   EXPECT_EQ(passed.times, executed.times) << what;
   EXPECT_EQ(passed.bytes, executed.bytes) << what;
   EXPECT_EQ(passed.ops, executed.ops) << what;
+  EXPECT_EQ(passed.rest, executed.rest) << what;
   EXPECT_EQ(passed.spans, executed.spans) << what;
   return {passed.events, executed.events};
 }
@@ -200,6 +201,142 @@ TEST(FastForward, RandomRingsBesideRandomWork) {
     fewer += passed < executed ? 1 : 0;
   }
   EXPECT_GT(fewer, 50);
+}
+
+// Layers that are written out one by one: each computes, sends to the next chip beside that
+// and in its next layer waits for what the last chip sent. Names are those of the layer.
+struct Unrolled {
+  int64_t layers = 40;
+  int64_t bytes = 10'000;
+  int64_t loaded = 1'000'000;
+  int64_t kept = 0;  // bytes that each layer leaves behind; negative: that it frees
+  int64_t other_layer = -1;  // one that computes something else
+  bool skewed = false;       // one chip begins later
+};
+
+isa::PodProgram UnrolledProgram(const configs::Config& config, const Unrolled& unrolled) {
+  isa::PodProgram program = RingProgram(config, {});
+  program.flags = program.tokens = static_cast<int32_t>(unrolled.layers);
+  const auto buffer = [&](int64_t bytes) {
+    program.info.buffers.push_back({"kept", Bytes(bytes)});
+    return static_cast<int32_t>(program.info.buffers.size() - 1);
+  };
+  std::vector<int32_t> freed;
+  isa::Body body;
+  for (int64_t layer = 0; unrolled.kept < 0 && layer < unrolled.layers; ++layer) {
+    freed.push_back(buffer(-unrolled.kept));
+    body.push_back({isa::Alloc{isa::MemorySpace::kHbm, freed.back()}});
+  }
+  for (int32_t layer = 0; layer < unrolled.layers; ++layer) {
+    const int32_t work = AddOp(program, fmt::format("work.{}", layer));
+    const int32_t send = AddOp(program, fmt::format("send.{}", layer), /*collective=*/true);
+    const int32_t done = AddOp(program, fmt::format("done.{}", layer));
+    if (layer > 0) program.info.ops[done].waits_for = send - 3;
+    isa::Rdma rdma;
+    rdma.bytes = Bytes(unrolled.bytes);
+    rdma.arrival_flag = layer;
+    isa::Start start;
+    start.stream = {isa::StreamKind::kCollective, 0};
+    start.token = layer;
+    start.body = Share(isa::Label{send, true}, rdma, isa::Wait{.flag = layer, .count = 1},
+                       isa::Label{send, false});
+    isa::Kernel kernel;
+    kernel.grid = {{6, 1.0}};
+    kernel.block = Compute(layer == unrolled.other_layer ? 700 : 500);
+    kernel.windows = {Input(unrolled.loaded / 6, 1), Output(1000, 1)};
+    kernel.windows[0].operand = fmt::format("weights.{}", layer);
+    body.push_back({start});
+    if (unrolled.kept > 0) body.push_back({isa::Alloc{isa::MemorySpace::kHbm, buffer(unrolled.kept)}});
+    for (const isa::Instruction& i :
+         MakeBody(isa::Label{work, true}, kernel,
+                  isa::Loop{5, Share(Compute(20), isa::Dma{.bytes = Bytes(1000)})},
+                  isa::Label{work, false})) {
+      body.push_back(i);
+    }
+    if (unrolled.kept < 0) body.push_back({isa::Free{isa::MemorySpace::kHbm, freed[layer]}});
+    if (layer == 0) continue;
+    for (const isa::Instruction& i :
+         MakeBody(isa::Label{done, true}, isa::Done{layer - 1}, isa::Label{done, false})) {
+      body.push_back(i);
+    }
+  }
+  body.push_back({isa::Done{static_cast<int32_t>(unrolled.layers - 1)}});
+  const auto shared = std::make_shared<const isa::Body>(body);
+  program.programs = {shared};
+  if (unrolled.skewed) {
+    // It calls what all execute, from the middle of a layer on.
+    const auto half = body.begin() + static_cast<ptrdiff_t>(body.size() / 2);
+    isa::Body late = MakeBody(Compute(3000));
+    late.push_back({isa::Call{std::make_shared<const isa::Body>(body.begin(), half)}});
+    late.push_back({isa::Call{std::make_shared<const isa::Body>(half, body.end())}});
+    program.programs.push_back(std::make_shared<const isa::Body>(std::move(late)));
+    program.program_of_device[1] = 1;
+  }
+  return program;
+}
+
+TEST(FastForward, ManyUnrolledLayersCostWhatAFewDo) {
+  const configs::Config config = RingOf(4);
+  std::vector<int64_t> events;
+  for (const int64_t layers : {40, 80, 320}) {
+    const auto [passed, executed] =
+        ExpectTheSame(config, UnrolledProgram(config, {.layers = layers}), {},
+                      fmt::format("{} layers", layers));
+    events.push_back(passed);
+  }
+  EXPECT_EQ(events[0], events[1]);
+  EXPECT_EQ(events[0], events[2]);
+}
+
+TEST(FastForward, UnrolledLayersGrowAndShrinkWhatIsLive) {
+  const configs::Config config = RingOf(4);
+  for (const int64_t kept : {1'000'000, -1'000'000}) {
+    const isa::PodProgram program = UnrolledProgram(config, {.layers = 60, .kept = kept});
+    const auto [passed, executed] = ExpectTheSame(config, program, {}, fmt::format("{}", kept));
+    EXPECT_LT(passed, executed / 2);
+    for (const bool every_step : {false, true}) {
+      SimulationOptions options;
+      options.every_step = every_step;
+      EXPECT_EQ(InChild(config, program, options).peak, 60'000'000) << kept << every_step;
+    }
+  }
+}
+
+TEST(FastForward, AnUnequalLayerIsExecuted) {
+  const configs::Config config = RingOf(4);
+  const auto [passed, executed] = ExpectTheSame(
+      config, UnrolledProgram(config, {.layers = 60, .other_layer = 30}), {}, "one of sixty");
+  EXPECT_LT(passed, executed * 2 / 3);
+  ExpectTheSame(config, UnrolledProgram(config, {.layers = 10, .other_layer = 5}), {},
+                "too few on both sides");
+}
+
+TEST(FastForward, RandomUnrolledLayers) {
+  std::mt19937 random(21);
+  const auto number = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
+  };
+  int64_t fewer = 0;
+  for (int i = 0; i < 60; ++i) {
+    const configs::Config config = RingOf(number(2, 7));
+    Unrolled unrolled;
+    unrolled.layers = number(1, 60);
+    unrolled.bytes = number(1, 400'000);
+    unrolled.loaded = number(6, 8'000'000);
+    unrolled.kept = number(-10'000, 10'000);
+    if (number(0, 3) == 0) unrolled.other_layer = number(0, 59);
+    unrolled.skewed = number(0, 2) == 0;
+    SimulationOptions options;
+    options.folding = number(0, 1) == 0 ? Folding::kExact : Folding::kOff;
+    if (number(0, 5) == 0) options.record_devices = {0};
+    if (number(0, 3) == 0) {
+      options.impairments.chips.push_back({number(0, config.devices() - 1), 0.8});
+    }
+    const auto [passed, executed] = ExpectTheSame(config, UnrolledProgram(config, unrolled),
+                                                  options, fmt::format("case {}", i));
+    fewer += passed < executed * 3 / 4 ? 1 : 0;
+  }
+  EXPECT_GT(fewer, 20);
 }
 
 }  // namespace

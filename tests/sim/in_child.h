@@ -26,8 +26,10 @@ using sim::Timeline;
 struct Figures {
   std::vector<int64_t> times, bytes;
   std::vector<int64_t> ops;    // times too, of operations on the critical device
+  std::vector<int64_t> rest;   // all else of those operations, what hid collectives, peaks
   std::vector<int64_t> spans;  // of recorded devices: track, step, bytes, start, end
   int64_t events = 0;
+  int64_t peak = 0;  // bytes live in HBM of device 0
   int64_t critical_device = -1;
   int64_t stored = 0;  // spans and samples that take memory
 };
@@ -52,7 +54,21 @@ inline Figures FiguresOf(const Timeline& timeline) {
       figures.spans.push_back(value);
     }
   }
-  for (const sim::OpTotals& op : timeline.ops) figures.ops.push_back(op.total.value());
+  for (const sim::OpTotals& op : timeline.ops) {
+    figures.ops.push_back(op.total.value());
+    for (const int64_t value : {op.count, op.exposed.value(), op.hbm_bytes.value(),
+                                op.waited.value(), op.behind.value()}) {
+      figures.rest.push_back(value);
+    }
+  }
+  for (const sim::Cover& cover : timeline.covers) {
+    figures.rest.insert(figures.rest.end(),
+                        {cover.collective, cover.by, cover.time.value()});
+  }
+  for (const DeviceTotals& d : timeline.devices) {
+    figures.rest.push_back(d.peak_live_hbm.value());
+    figures.rest.push_back(d.peak_live_hbm_at.value());
+  }
   return figures;
 }
 
@@ -104,8 +120,10 @@ inline Figures InChild(const configs::Config& config, const isa::PodProgram& pro
     WriteAll(ends[1], figures.times);
     WriteAll(ends[1], figures.bytes);
     WriteAll(ends[1], figures.ops);
+    WriteAll(ends[1], figures.rest);
     WriteAll(ends[1], figures.spans);
     WriteAll(ends[1], {timeline->events, timeline->critical_device,
+                       timeline->devices[0].peak_live_hbm.value(),
                        timeline->recording.stored_spans() + timeline->recording.stored_samples()});
     _exit(0);
   }
@@ -114,12 +132,14 @@ inline Figures InChild(const configs::Config& config, const isa::PodProgram& pro
   figures.times = ReadAll(ends[0]);
   figures.bytes = ReadAll(ends[0]);
   figures.ops = ReadAll(ends[0]);
+  figures.rest = ReadAll(ends[0]);
   figures.spans = ReadAll(ends[0]);
-  const std::vector<int64_t> rest = ReadAll(ends[0]);
-  if (rest.size() == 3) {
-    figures.events = rest[0];
-    figures.critical_device = rest[1];
-    figures.stored = rest[2];
+  const std::vector<int64_t> others = ReadAll(ends[0]);
+  if (others.size() == 4) {
+    figures.events = others[0];
+    figures.critical_device = others[1];
+    figures.peak = others[2];
+    figures.stored = others[3];
   }
   close(ends[0]);
   int status = 0;

@@ -189,7 +189,7 @@ def test_example_agrees_with_its_report(run: tuple[pathlib.Path, dict]) -> None:
         count[engine, s.name] += 1
         time[engine, s.name] += s.duration_ns
     tracks = {"tensor_core": "TensorCore", "collective": "Collectives", "host": "Host"}
-    tracks["dma"] = "Collectives"
+    tracks["dma"] = "Copies"
     for row in [{"engine": "collective", **c} for c in report["collectives"]] + report["ops"]:
         name, track = row["name"], tracks[row["engine"]]
         assert count[track, name] == row["count"], (track, name)
@@ -263,7 +263,6 @@ def test_hidden_and_exposed_time_are_those_of_the_trace(
         if engine in ("MXU", "VPU"):
             compute.append(interval)
             blocks += 1
-        # Copies between memories are on these tracks, too.
         if engine in ("Collectives", "SparseCore") and s.name in collectives:
             in_flight[s.name].append(interval)
     compute = union_of(compute)

@@ -4,6 +4,7 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "configs/status_macros.h"
@@ -61,7 +62,7 @@ class FormWriter {
   void Node(const Instruction& i) {
     Number(static_cast<int64_t>(i.opcode()));
     OneShape(i.shape());
-    Attributes(i.attrs());
+    Attributes(i);
     Number(static_cast<int64_t>(i.called().size()));
     for (const Computation* called : i.called()) Inside(*called);
   }
@@ -89,23 +90,67 @@ class FormWriter {
   }
 
   // All of them but those that say where the instruction comes from.
-  void Attributes(const hlo::pb::HloInstructionProto& attributes) {
-    scratch_ = attributes;
-    scratch_.clear_metadata();
-    scratch_.clear_sharding();
+  void Attributes(const Instruction& i) {
+    Text(i.AttributeBytes());
+    if (!i.attrs().has_frontend_attributes()) {
+      Number(0);
+      return;
+    }
     std::string text;
     {
       google::protobuf::io::StringOutputStream stream(&text);
       google::protobuf::io::CodedOutputStream coded(&stream);
       coded.SetSerializationDeterministic(true);
-      scratch_.SerializeToCodedStream(&coded);
+      i.attrs().frontend_attributes().SerializeToCodedStream(&coded);
     }
     Text(text);
   }
 
   std::string form_;
-  hlo::pb::HloInstructionProto scratch_;
 };
+
+// A kernel apart from its program, on parameters: its arrays can be put elsewhere.
+struct LoneKernel {
+  hlo::Module module{"kernel"};
+  std::vector<Instruction*> operands;
+  Instruction* kernel = nullptr;
+  Shape result;  // as it was
+
+  explicit LoneKernel(const Instruction& i) : result(i.shape()) {
+    Computation* computation = module.AddComputation("kernel");
+    module.set_entry(computation);
+    std::unordered_map<const Instruction*, Instruction*> parameters;
+    for (const Instruction* o : i.operands()) {
+      Instruction*& parameter = parameters[o];
+      if (parameter == nullptr) {
+        const auto number = static_cast<int64_t>(parameters.size()) - 1;
+        parameter = computation->AddParameter(number, o->shape(), "operand");
+      }
+      operands.push_back(parameter);
+    }
+    kernel = computation->Add(i.opcode(), i.shape(), operands, "", &i);
+    std::vector<Computation*> called;
+    for (const Computation* c : i.called()) called.push_back(module.CloneComputation(*c));
+    kernel->set_called(std::move(called));
+    computation->set_root(kernel);
+  }
+};
+
+// Leaves of a shape in pre-order, as hlo::Leaves has them.
+void PlaceLeaves(Shape& shape, const std::vector<bool>& there, int64_t space, size_t& leaf) {
+  if (shape.IsTuple()) {
+    for (Shape& element : shape.tuple) PlaceLeaves(element, there, space, leaf);
+    return;
+  }
+  if (there[leaf++] && shape.layout.memory_space == hlo::kHbmSpace) {
+    shape.layout.memory_space = space;
+  }
+}
+
+KernelCost CostOfTimed(const configs::ChipParams& chip, const TimedKernel& timed) {
+  return {timing::LaunchTime(chip, timed.kernel), timed.time, timed.traffic,
+          timing::WindowBytes(timed.kernel)};
+}
 
 }  // namespace
 
@@ -159,9 +204,33 @@ absl::StatusOr<TimedKernel> KernelLibrary::Build(const Instruction& instruction)
 
 absl::StatusOr<KernelCost> KernelLibrary::CostOf(const Instruction& instruction) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(instruction));
-  const TimedKernel& timed = entry->timed;
-  return KernelCost{timing::LaunchTime(target_.chip(), timed.kernel), timed.time, timed.traffic,
-                    timing::WindowBytes(timed.kernel)};
+  return CostOfTimed(target_.chip(), entry->timed);
+}
+
+PlaceableKernel::Builder KernelLibrary::BuilderOf(const Instruction& instruction, int64_t space) {
+  return [this, space, lone = std::make_shared<LoneKernel>(instruction)](
+             const std::vector<bool>& there) -> std::optional<KernelCost> {
+    std::vector<Shape> before;
+    for (size_t o = 0; o < lone->operands.size(); ++o) {
+      Shape shape = lone->operands[o]->shape();
+      before.push_back(shape);
+      size_t leaf = o;
+      if (shape.IsArray()) PlaceLeaves(shape, there, space, leaf);
+      lone->operands[o]->set_shape(std::move(shape));
+    }
+    Shape result = lone->result;
+    size_t leaf = lone->operands.size();
+    PlaceLeaves(result, there, space, leaf);
+    lone->kernel->set_shape(std::move(result));
+    const absl::StatusOr<Entry*> entry = Find(*lone->kernel);
+    // Backwards: an operand may be there twice.
+    for (size_t o = lone->operands.size(); o > 0; --o) {
+      lone->operands[o - 1]->set_shape(std::move(before[o - 1]));
+    }
+    // That it cannot be built is for the lowering to say.
+    if (!entry.ok()) return std::nullopt;
+    return CostOfTimed(target_.chip(), (*entry)->timed);
+  };
 }
 
 absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& instruction,
@@ -181,7 +250,8 @@ absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& i
     }
     placeable =
         std::make_unique<PlaceableKernel>(target_.chip(), kernel, std::move(arrays), operands,
-                                          results, target::MemorySpaceOf(space).isa);
+                                          results, target::MemorySpaceOf(space).isa,
+                                          BuilderOf(instruction, space));
   }
   return placeable.get();
 }

@@ -60,20 +60,9 @@ std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::M
   std::unordered_map<const Instruction*, isa::StreamId> streams;
   std::unordered_map<const Computation*, InFlight> at_calls;
   const std::vector<Computation*> computations = hlo::ControlComputations(module);
-  // The first streams are those of local copies, from HBM and to it, where there are any.
-  int32_t local_copies[2] = {-1, -1};
-  InFlight always;
-  for (const Computation* computation : computations) {
-    for (const Instruction* i : computation->Order()) {
-      if (!IsLocalCopy(*i) || local_copies[IsToHbm(*i) ? 1 : 0] >= 0) continue;
-      local_copies[IsToHbm(*i) ? 1 : 0] = static_cast<int32_t>(always.collectives.size());
-      always.collectives.push_back(1);
-    }
-  }
   // Callers come before what they call.
   for (const Computation* computation : computations) {
     InFlight now = at_calls[computation];
-    now.Merge(always);
     now.sparse_cores.resize(static_cast<size_t>(std::max<int64_t>(1, sparse_cores)));
     for (const Instruction* i : computation->Order()) {
       if (hlo::IsAsyncDone(i->opcode())) {
@@ -87,7 +76,7 @@ std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::M
       }
       const bool starts = hlo::IsAsyncStart(i->opcode());
       if (IsLocalCopy(*i)) {
-        streams[i] = {isa::StreamKind::kCollective, local_copies[IsToHbm(*i) ? 1 : 0]};
+        streams[i] = {isa::StreamKind::kCopy, IsToHbm(*i) ? 1 : 0};
         continue;
       }
       const isa::StreamId stream =

@@ -46,7 +46,7 @@ struct FakeCosts : cost::CostModel {
   absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& i,
                                                         int64_t) override {
     return &kernels.emplace_back(chip, isa::Kernel{}, std::vector<int64_t>{}, i.operands().size(),
-                                 hlo::Leaves(i.shape()).size(), isa::MemorySpace::kVmem);
+                                 hlo::Leaves(i.shape()).size(), isa::MemorySpace::kVmem, nullptr);
   }
   int64_t partitions = 4;
   bool along_links = true;

@@ -65,14 +65,18 @@ absl::Status CheckParameters(const Computation& computation,
   return absl::OkStatus();
 }
 
-absl::Status CheckSchedule(const Computation& computation) {
+// `done`: the instructions of the module that came, by id.
+absl::Status CheckSchedule(const Computation& computation, std::vector<bool>& done) {
   const auto& schedule = computation.schedule();
   if (schedule.empty()) return absl::OkStatus();
-  std::unordered_set<const Instruction*> done;
   for (const Instruction* i : schedule) {
+    if (i->parent() != &computation || done[i->id()]) {
+      return UserError(fmt::format("schedule of {}: {} is foreign or comes twice",
+                                   computation.name(), i->Describe()));
+    }
     const auto later = [&](const std::vector<Instruction*>& list) -> const Instruction* {
       for (const Instruction* before : list) {
-        if (!done.contains(before)) return before;
+        if (!done[before->id()]) return before;
       }
       return nullptr;
     };
@@ -82,20 +86,19 @@ absl::Status CheckSchedule(const Computation& computation) {
       return UserError(fmt::format("schedule of {}: {} comes before {}, which it needs",
                                    computation.name(), i->Describe(), missing->name()));
     }
-    if (i->parent() != &computation || !done.insert(i).second) {
-      return UserError(fmt::format("schedule of {}: {} is foreign or comes twice",
-                                   computation.name(), i->Describe()));
-    }
+    done[i->id()] = true;
   }
-  if (done.size() != computation.size()) {
+  if (schedule.size() != computation.size()) {
     return UserError(fmt::format("schedule of {} has {} of {} instructions", computation.name(),
-                                 done.size(), computation.size()));
+                                 schedule.size(), computation.size()));
   }
   return absl::OkStatus();
 }
 
+// Puts the instructions in order.
 absl::Status CheckEdges(const Computation& computation,
-                        const std::unordered_set<const Computation*>& known) {
+                        const std::unordered_set<const Computation*>& known,
+                        std::vector<Instruction*>* order) {
   if (computation.root() == nullptr || computation.root()->parent() != &computation) {
     return UserError(fmt::format("computation {} has no root", computation.name()));
   }
@@ -112,8 +115,7 @@ absl::Status CheckEdges(const Computation& computation,
       }
     }
   }
-  std::vector<Instruction*> order;
-  if (!computation.TopologicalOrder(&order)) {
+  if (!computation.TopologicalOrder(order)) {
     return UserError(fmt::format("instructions of {} form a cycle", computation.name()));
   }
   return absl::OkStatus();
@@ -128,8 +130,9 @@ absl::Status Verify(const Module& module) {
     return UserError(fmt::format("module {} has no entry computation", module.name()));
   }
   ParametersOf parameters;
+  std::unordered_map<const Computation*, std::vector<Instruction*>> orders;  // looked up only
   for (const Computation* computation : all) {
-    RETURN_IF_ERROR(CheckEdges(*computation, known));
+    RETURN_IF_ERROR(CheckEdges(*computation, known, &orders[computation]));
     parameters[computation] = computation->parameters();
     RETURN_IF_ERROR(CheckParameters(*computation, parameters[computation]));
   }
@@ -137,15 +140,16 @@ absl::Status Verify(const Module& module) {
   if (!module.TopologicalOrder(&order)) {
     return UserError(fmt::format("computations of module {} call each other", module.name()));
   }
+  std::vector<bool> done(static_cast<size_t>(module.next_id()));
   for (const Computation* computation : order) {
-    for (const Instruction* i : computation->PostOrder()) {
+    for (const Instruction* i : orders.at(computation)) {
       const absl::Status status = CheckInstruction(*i, parameters);
       if (!status.ok()) {
         return absl::Status(status.code(), fmt::format("{}, {}: {}", i->Describe(),
                                                        OpcodeName(i->opcode()), Message(status)));
       }
     }
-    RETURN_IF_ERROR(CheckSchedule(*computation));
+    RETURN_IF_ERROR(CheckSchedule(*computation, done));
   }
   return absl::OkStatus();
 }

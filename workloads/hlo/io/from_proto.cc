@@ -142,7 +142,7 @@ class Builder {
     }
     instruction->set_called(std::move(called));
     RETURN_IF_ERROR(SetAttributes(&proto, old_direction));
-    instruction->set_attrs(std::move(*message));
+    instruction->set_attrs(std::move(**message));
     return absl::OkStatus();
   }
 

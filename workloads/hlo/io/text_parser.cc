@@ -252,7 +252,7 @@ class TextParser {
       ASSIGN_OR_RETURN(Instruction * predecessor, Find(before));
       instruction->AddControlPredecessor(predecessor);
     }
-    instruction->set_attrs(std::make_unique<pb::HloInstructionProto>(std::move(attributes.proto)));
+    instruction->set_attrs(std::move(attributes.proto));
     if (!root) return absl::OkStatus();
     if (computation->root() != nullptr) return text_.ErrorAt(begin, "a second ROOT");
     computation->set_root(instruction);
@@ -274,7 +274,7 @@ class TextParser {
     outside.set_async_execution_thread(attributes.proto.async_execution_thread());
     *outside.mutable_metadata() = attributes.proto.metadata();
     attributes.proto.clear_async_execution_thread();
-    wrapped->set_attrs(std::make_unique<pb::HloInstructionProto>(std::move(attributes.proto)));
+    wrapped->set_attrs(std::move(attributes.proto));
     attributes.proto = std::move(outside);
     inner->set_root(wrapped);
     return inner;

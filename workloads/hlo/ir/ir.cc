@@ -1,5 +1,8 @@
 #include "workloads/hlo/ir/ir.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -174,11 +177,34 @@ bool Instruction::HasSideEffect() const {
 
 pb::HloInstructionProto& Instruction::mutable_attrs() {
   if (attrs_ == nullptr) {
-    attrs_ = std::make_shared<pb::HloInstructionProto>();
+    attrs_ = std::make_shared<Attributes>();
   } else if (attrs_.use_count() > 1) {
-    attrs_ = std::make_shared<pb::HloInstructionProto>(*attrs_);
+    attrs_ = std::make_shared<Attributes>(Attributes{attrs_->proto, std::nullopt});
   }
-  return *attrs_;
+  attrs_->bytes.reset();
+  return attrs_->proto;
+}
+
+void Instruction::set_attrs(pb::HloInstructionProto attrs) {
+  attrs_ = std::make_shared<Attributes>(Attributes{std::move(attrs), std::nullopt});
+}
+
+const std::string& Instruction::AttributeBytes() const {
+  static const std::string none;
+  if (attrs_ == nullptr) return none;
+  std::optional<std::string>& bytes = attrs_->bytes;
+  if (!bytes) {
+    pb::HloInstructionProto rest = attrs_->proto;
+    rest.clear_metadata();
+    rest.clear_sharding();
+    rest.clear_frontend_attributes();
+    bytes.emplace();
+    google::protobuf::io::StringOutputStream stream(&*bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    rest.SerializeToCodedStream(&coded);
+  }
+  return *bytes;
 }
 
 std::string Instruction::SourceLocation() const {
@@ -425,9 +451,12 @@ std::string Module::UniqueComputationName(std::string_view hint) {
 }
 
 std::string Module::UniqueNameIn(std::string_view space, std::string_view hint) {
-  const auto take = [&](const std::string& name) {
-    return names_.insert(space.empty() ? name : fmt::format("{}{}", space, name)).second;
+  const auto within = [&](std::string_view name) {
+    std::string whole(space);
+    whole += name;
+    return whole;
   };
+  const auto take = [&](const std::string& name) { return names_.insert(within(name)).second; };
   std::string name(hint);
   if (take(name)) return name;
   // "add.3" counts on as "add.4", "add.5", ...
@@ -436,7 +465,7 @@ std::string Module::UniqueNameIn(std::string_view space, std::string_view hint) 
       hint.find_first_not_of("0123456789", dot + 1) == std::string_view::npos) {
     hint = hint.substr(0, dot);
   }
-  int64_t& suffix = next_suffix_[fmt::format("{}{}", space, hint)];
+  int64_t& suffix = next_suffix_[within(hint)];
   do {
     name = fmt::format("{}.{}", hint, ++suffix);
   } while (!take(name));

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -63,10 +64,14 @@ class Instruction {
   }
 
   const pb::HloInstructionProto& attrs() const {
-    return attrs_ != nullptr ? *attrs_ : pb::HloInstructionProto::default_instance();
+    return attrs_ != nullptr ? attrs_->proto : pb::HloInstructionProto::default_instance();
   }
   pb::HloInstructionProto& mutable_attrs();
-  void set_attrs(std::unique_ptr<pb::HloInstructionProto> attrs) { attrs_ = std::move(attrs); }
+  void set_attrs(pb::HloInstructionProto attrs);
+  // As bytes, but for those that say where the instruction comes from and what is left to
+  // other tools (metadata, sharding, frontend attributes). Remembered until mutable_attrs():
+  // a reference from there must not be written to afterwards.
+  const std::string& AttributeBytes() const;
 
   bool IsRoot() const;
   bool HasSideEffect() const;  // must not be removed although nobody uses it
@@ -90,7 +95,11 @@ class Instruction {
   std::vector<Instruction*> control_predecessors_;
   std::vector<Instruction*> control_successors_;
   size_t slot_ = 0;  // in the parent's instructions_
-  std::shared_ptr<pb::HloInstructionProto> attrs_;  // null: all at their defaults
+  struct Attributes {
+    pb::HloInstructionProto proto;
+    std::optional<std::string> bytes;
+  };
+  std::shared_ptr<Attributes> attrs_;  // null: all at their defaults
 };
 
 class Computation {

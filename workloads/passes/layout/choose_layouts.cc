@@ -151,7 +151,7 @@ class Chooser {
         map.assign(link.from_shape->dims.size(), -1);
         for (size_t d = 0; d < map.size(); ++d) {
           const int64_t d_to =
-              link.kind == Link::Kind::kCopy ? static_cast<int64_t>(d) : link.map[d];
+              OfOneArray(link) ? static_cast<int64_t>(d) : link.map[d];
           if (d_to < 0) continue;
           map[static_cast<size_t>(classes.ToClass(link.from)[d])] =
               classes.ToClass(link.to)[static_cast<size_t>(d_to)];
@@ -196,7 +196,7 @@ class Chooser {
       return cost_.Of(link, problem_.classes.OfValue(link.from, from),
                       problem_.classes.OfValue(link.to, to));
     }
-    if (link.kind == Link::Kind::kCopy) {
+    if (OfOneArray(link)) {
       // The same array in the dimensions of the one class and of the other.
       return cost_.Of(link, from, Through(link, to, true));
     }
@@ -212,6 +212,7 @@ class Chooser {
         return through.empty() ? through : classes.OfClass(to, through);
       }
       case Link::Kind::kCopy:
+      case Link::Kind::kResult:
         return Compose(order, backward ? Inverse(link.map) : link.map);
       case Link::Kind::kLanes:
         break;

@@ -23,6 +23,9 @@ LayoutCost::LayoutCost(const target::Target& target)
   const configs::VpuParams& vpu = target.chip().vpu;
   const auto cores = static_cast<double>(target.chip().CoresPerDevice());
   register_cycles_ = 1 / (static_cast<double>(std::max<int64_t>(1, vpu.alus_per_lane)) * cores);
+  const Picoseconds kernel =
+      target.chip().tensor_core.kernel_launch + target.chip().dma.start_latency;
+  kernel_cycles_ = ToSeconds(kernel) * target.chip().clock.value();
   cross_lane_cycles_ =
       vpu.xlu_cycles_per_vreg / (static_cast<double>(std::max<int64_t>(1, vpu.xlu_count)) * cores);
 }
@@ -93,6 +96,9 @@ double LayoutCost::Of(const Link& link, const Dims& from, const Dims& to) {
   switch (link.kind) {
     case Link::Kind::kCopy:
       return link.count * OfCopy(*link.from_shape, from, to);
+    case Link::Kind::kResult:
+      if (from == to) return 0;
+      return link.count * (OfCopy(*link.from_shape, from, to) + kernel_cycles_);
     case Link::Kind::kLanes: {
       const int64_t lanes = link.map[static_cast<size_t>(from[0])];
       if (lanes == to[0]) return 0;
@@ -118,7 +124,7 @@ double LayoutCost::Of(const Link& link, const Dims& from, const Dims& to) {
 }
 
 Dims OrderThrough(const Link& link, const Dims& order, bool backward) {
-  if (link.kind == Link::Kind::kCopy) return order;
+  if (OfOneArray(link)) return order;
   const hlo::Shape& goal = backward ? *link.from_shape : *link.to_shape;
   if (link.kind == Link::Kind::kReshape) {
     return OrderThroughReshape((backward ? link.to_shape : link.from_shape)->dims, goal.dims,

@@ -2,7 +2,9 @@
 //
 // The same quantities as in the kernels: bytes with padding at the rate of HBM, registers
 // over the VALUs, registers over the cross-lane units. Fusion has not happened yet, so a
-// value counts as written and read unless elementwise users and sums alone take it.
+// value counts as written and read unless elementwise users and sums alone take it. What
+// follows a product runs in its kernel if it takes the result as the arrays make it: a
+// copy between the two costs a kernel more.
 #ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_COST_H_
 #define TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_COST_H_
 
@@ -30,6 +32,7 @@ class LayoutCost {
   const target::Target& target_;
   double bytes_per_cycle_;
   double register_cycles_, cross_lane_cycles_;  // of one register
+  double kernel_cycles_;                        // before a kernel computes
   hlo::Shape first_, second_;
 };
 

@@ -56,13 +56,13 @@ void LayoutPoser::AddLink(Link::Kind kind, int32_t from, int32_t to, const Shape
   problem_.links.push_back({kind, from, to, &a, &b, std::move(map), trips_});
 }
 
-void LayoutPoser::Separate(const Instruction& i) {
+void LayoutPoser::Separate(const Instruction& i, Link::Kind kind) {
   const std::vector<const Shape*> leaves = hlo::Leaves(i.shape());
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     if (Made(i, leaf) < 0) continue;
     const int32_t seen = problem_.classes.Add(leaves[leaf]->rank());
     problem_.seen[&i][leaf] = seen;
-    AddLink(Link::Kind::kCopy, Made(i, leaf), seen, *leaves[leaf], *leaves[leaf]);
+    AddLink(kind, Made(i, leaf), seen, *leaves[leaf], *leaves[leaf]);
   }
 }
 

@@ -38,7 +38,7 @@ class LayoutPoser {
   void AddLink(Link::Kind kind, int32_t from, int32_t to, const hlo::Shape& a, const hlo::Shape& b,
                Dims map = {});
   // Users of `i` see it in a layout that may differ from the one in which it is made.
-  void Separate(const hlo::Instruction& i);
+  void Separate(const hlo::Instruction& i, Link::Kind kind = Link::Kind::kCopy);
   void FixRowMajor(int32_t value);
   // Operand `n` of `user` in a layout of its own.
   int32_t Want(const hlo::Instruction& user, size_t n);

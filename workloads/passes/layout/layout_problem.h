@@ -43,6 +43,7 @@ struct Term {
 struct Link {
   enum class Kind {
     kCopy,     // the same array; equal orders cost nothing
+    kResult,   // that of a product, which begins another kernel if the orders differ
     kLanes,    // dimension d of `from` is map[d] of `to` or gone (-1); lanes should stay lanes
     kReshape,  // costs nothing if no element moves
   };
@@ -53,6 +54,11 @@ struct Link {
   Dims map;
   double count = 1;
 };
+
+// Does the link tie an array to itself in another order?
+inline bool OfOneArray(const Link& link) {
+  return link.kind == Link::Kind::kCopy || link.kind == Link::Kind::kResult;
+}
 
 struct LayoutProblem {
   OrderClasses classes;

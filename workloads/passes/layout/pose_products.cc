@@ -70,7 +70,7 @@ void LayoutPoser::PoseDot(const Instruction& i) {
   const auto batch = static_cast<int64_t>(dims.lhs_batch.size());
   if (i.shape().rank() < batch + 2) return;
   AddTerm(Term::Kind::kBatch, Made(i), i.shape(), Identity(batch));
-  Separate(i);
+  Separate(i, Link::Kind::kResult);
 }
 
 // A convolution is one product per tap: positions come one after the other like a batch, what
@@ -98,7 +98,7 @@ void LayoutPoser::PoseConvolution(const Instruction& i) {
   }
   if (two(i.shape(), numbers.output_batch_dimension(), numbers.output_feature_dimension())) {
     AddTerm(Term::Kind::kBatch, Made(i), i.shape(), dims(numbers.output_spatial_dimensions()));
-    Separate(i);
+    Separate(i, Link::Kind::kResult);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -99,9 +100,91 @@ Bytes BestFit(const std::vector<std::pair<Bytes, Bytes>>& taken, Bytes bytes) {
   return best_room > Bytes(0) ? best : top;
 }
 
+// What of the heap is free while the program goes on, below its end.
+class FreeSpace {
+ public:
+  // Of the smallest hole that has room; at the end of the heap if none has.
+  Bytes Take(Bytes bytes) {
+    const auto best = by_size_.lower_bound({bytes, Bytes(0)});
+    if (best != by_size_.end()) {
+      const auto [room, at] = *best;
+      Remove(by_offset_.find(at));
+      if (room > bytes) Insert(at + bytes, room - bytes);
+      return at;
+    }
+    Bytes at = end_;
+    if (!by_offset_.empty()) {
+      const auto last = std::prev(by_offset_.end());
+      if (last->first + last->second == end_) {
+        at = last->first;
+        Remove(last);
+      }
+    }
+    end_ = at + bytes;
+    return at;
+  }
+
+  void Give(Bytes at, Bytes bytes) {
+    auto next = by_offset_.lower_bound(at);
+    if (next != by_offset_.end() && next->first == at + bytes) {
+      bytes += next->second;
+      next = Remove(next);
+    }
+    if (next != by_offset_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == at) {
+        at = before->first;
+        bytes += before->second;
+        Remove(before);
+      }
+    }
+    Insert(at, bytes);
+  }
+
+ private:
+  using Holes = std::map<Bytes, Bytes>;  // sizes by offset
+  void Insert(Bytes at, Bytes bytes) {
+    by_offset_.emplace(at, bytes);
+    by_size_.emplace(bytes, at);
+  }
+  Holes::iterator Remove(Holes::iterator hole) {
+    by_size_.erase({hole->second, hole->first});
+    return by_offset_.erase(hole);
+  }
+
+  Holes by_offset_;
+  std::set<std::pair<Bytes, Bytes>> by_size_;  // and offset
+  Bytes end_{0};
+};
+
 }  // namespace
 
-Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers, int64_t effort) {
+Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers) {
+  // What ends at a moment makes room for what begins then.
+  std::vector<std::tuple<int64_t, bool, int32_t>> changes;  // when, begins, which
+  for (size_t n = 0; n < buffers.size(); ++n) {
+    const HeapBuffer& b = buffers[n];
+    if (b.begin == b.end || b.bytes == Bytes(0)) continue;
+    changes.emplace_back(b.begin, true, static_cast<int32_t>(n));
+    changes.emplace_back(b.end, false, static_cast<int32_t>(n));
+  }
+  std::sort(changes.begin(), changes.end());
+  Heap heap;
+  heap.offsets.resize(buffers.size());
+  FreeSpace free;
+  for (const auto& [moment, begins, n] : changes) {
+    const Bytes aligned(RoundUp(buffers[n].bytes.value(), kHeapAlignment.value()));
+    if (begins) {
+      heap.offsets[n] = free.Take(aligned);
+      heap.height = std::max(heap.height, heap.offsets[n] + buffers[n].bytes);
+    } else {
+      free.Give(heap.offsets[n], aligned);
+    }
+  }
+  return heap;
+}
+
+Heap PackHeap(const std::vector<HeapBuffer>& buffers, int64_t effort) {
   std::vector<int64_t> moments;
   for (const HeapBuffer& b : buffers) {
     moments.push_back(b.begin);

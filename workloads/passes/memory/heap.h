@@ -2,10 +2,15 @@
 //
 // Buffers that live at the same time may not overlap, and none moves. How high the heap
 // grows is therefore more than what is live at most: holes between buffers are too small for
-// what comes. The largest buffers are placed first, each into the smallest hole that takes
-// it among those that live with it, or on top of them; this is what XLA does, and it leaves
-// few holes.
+// what comes.
 //
+// The TPU compiler goes through the program: a buffer takes the smallest hole that has room when it
+// begins to live, or else extends the heap (compiled programs of libtpu 0.0.42 name the address of
+// every buffer: a decoder's 267 MB of live buffers take 398 MB so, to 0.1%). Two logits-sized arrays
+// are then rarely in one place.
+//
+// Where a program would not fit so, buffers are packed: the largest first, each into the smallest
+// hole that takes it among those that live with it, or on top of them. This leaves few holes.
 // Looking at all that live together takes quadratic time in the worst case. So there is a
 // limit to it, which only programs of tens of thousands of buffers reach; those that are left
 // then, the smallest, are put on top of the highest that lives with them.
@@ -30,11 +35,17 @@ struct Heap {
   Bytes height{0};
 };
 
+// Buffers begin at multiples of it, on all chips (the same programs).
+inline constexpr Bytes kHeapAlignment{16384};
+
+// In the order of their beginnings, and among equals in the given one: n log n.
+Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers);
+
 // Pairs of buffers that are looked at before the rest is put on top: a fraction of a second.
 // A decoder of 100 layers, unrolled, has no holes left then.
 inline constexpr int64_t kHeapEffort = int64_t{1} << 22;
 
-Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers, int64_t effort = kHeapEffort);
+Heap PackHeap(const std::vector<HeapBuffer>& buffers, int64_t effort = kHeapEffort);
 
 }  // namespace tpusim::passes
 

@@ -49,8 +49,7 @@ using LeafBuffers = std::vector<int32_t>;
 
 class Planner {
  public:
-  Planner(const target::Target& target, int64_t heap_effort)
-      : target_(target), heap_effort_(heap_effort) {}
+  explicit Planner(const target::Target& target) : target_(target) {}
 
   MemoryPlan Run(const hlo::Module& module) {
     const Computation& entry = *module.entry();
@@ -358,7 +357,12 @@ class Planner {
         in_heap[n] = {b.begin, b.end, b.bytes};
       }
     }
-    Heap heap = PlaceInHeap(in_heap, heap_effort_);
+    Heap heap = PlaceInHeap(in_heap);
+    const Bytes room = target_.Usable(hlo::kHbmSpace) - arguments;
+    if (heap.height > room) {
+      Heap packed = PackHeap(in_heap);
+      if (packed.height < heap.height) heap = std::move(packed);
+    }
     plan_.fragmentation = arguments + heap.height - peak;
     peak += plan_.fragmentation;
     plan_.offsets = std::move(heap.offsets);
@@ -391,7 +395,6 @@ class Planner {
   }
 
   const target::Target& target_;
-  const int64_t heap_effort_;
   MemoryPlan plan_;
   std::vector<int32_t> history_;   // b: buffer b comes; ~b: it goes
   size_t before_peak_ = 0;         // the part of it
@@ -400,9 +403,8 @@ class Planner {
 
 }  // namespace
 
-MemoryPlan PlanBuffers(const hlo::Module& module, const target::Target& target,
-                       int64_t heap_effort) {
-  return Planner(target, heap_effort).Run(module);
+MemoryPlan PlanBuffers(const hlo::Module& module, const target::Target& target) {
+  return Planner(target).Run(module);
 }
 
 absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::Target& target) {

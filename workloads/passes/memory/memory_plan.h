@@ -74,9 +74,7 @@ struct MemoryPlan {
 };
 
 // The module must be scheduled, and live as long as what points to it is used.
-// With little effort (heap.h) peaks may be higher than necessary.
-MemoryPlan PlanBuffers(const hlo::Module& module, const target::Target& target,
-                       int64_t heap_effort = kHeapEffort);
+MemoryPlan PlanBuffers(const hlo::Module& module, const target::Target& target);
 
 // Error: more than the chip's usable HBM or its CMEM, with how much, whose it is and the
 // largest arrays.

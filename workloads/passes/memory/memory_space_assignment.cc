@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -12,7 +11,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/passes/memory/apply_spaces.h"
 #include "workloads/passes/memory/space_plan.h"
-#include "workloads/passes/memory/space_replay.h"
+#include "workloads/passes/memory/space_search.h"
 
 namespace tpusim::passes {
 namespace {
@@ -24,15 +23,6 @@ using hlo::Shape;
 // How often a loop body counts as run, as in the TPU compiler
 // (xla_tpu_memory_space_assignment_while_execution_count).
 constexpr double kLoopWeight = 5;
-
-using Plans = std::unordered_map<const SpaceTimeline*, std::vector<SpacePlan>>;
-
-// When HBM counts as free for copies (SpaceTimeline::Restart): what is tried.
-struct Copies {
-  bool wanted;
-  double eager;
-};
-constexpr Copies kCopies[] = {{false, 0}, {true, 0}, {true, 0.25}, {true, 0.5}, {true, 1}};
 
 // The first value that is in one of the spaces, or null.
 const Instruction* FindIn(const hlo::Module& module, const std::vector<int64_t>& spaces) {
@@ -48,8 +38,14 @@ const Instruction* FindIn(const hlo::Module& module, const std::vector<int64_t>&
   return nullptr;
 }
 
+// In steps of a thousandth, or the rounding of times to picoseconds would decide between
+// equal arrays of equal kernels.
 double Rank(const SpaceValue& value) {
-  return value.Benefit() / std::sqrt(static_cast<double>(value.bytes.value()));
+  constexpr double kSteps = 1024;
+  int exponent = 0;
+  const double mantissa = std::frexp(
+      value.Benefit() / std::sqrt(static_cast<double>(value.bytes.value())), &exponent);
+  return std::ldexp(std::round(mantissa * kSteps) / kSteps, exponent);
 }
 
 std::string Explained(const SpacePlan& plan, const target::MemorySpace& space) {
@@ -103,25 +99,7 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const SpaceValue* a, const SpaceValue* b) { return Rank(*a) > Rank(*b); });
   const SpacePlanner planner(target, space, capacity);
-  // Which copies are worth it shows when all of them run beside everything else.
-  Plans best;
-  double shortest = 0;
-  for (const Copies& copies : kCopies) {
-    RestartAll(timelines, copies.eager);
-    Plans plans;
-    for (const SpaceValue* value : ranked) {
-      SpacePlan plan = planner.Plan(*value, copies.wanted);
-      if (!plan.stays.empty()) plans[value->timeline].push_back(std::move(plan));
-    }
-    double length = 0;
-    for (const auto& timeline : timelines) {
-      length += timeline->executions() *
-                ToSeconds(LengthWith(plans[timeline.get()], *timeline, planner, target));
-    }
-    if (&copies != kCopies && length >= shortest) continue;
-    shortest = length;
-    best = std::move(plans);
-  }
+  SpacePlans best = SearchSpacePlans(timelines, ranked, planner, target);
   bool changed = false;
   for (const auto& timeline : timelines) {
     const std::vector<SpacePlan>& plans = best[timeline.get()];

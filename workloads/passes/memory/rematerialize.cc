@@ -389,7 +389,7 @@ absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& conte
   if (module.entry()->schedule().empty()) return false;
   const Bytes limit = RematerializationLimit(context.target, percent);
   // What fits however it is placed needs no closer look.
-  if (PlanBuffers(module, context.target, /*heap_effort=*/0).PeakOf(hlo::kHbmSpace) <= limit) {
+  if (PlanBuffers(module, context.target).PeakOf(hlo::kHbmSpace) <= limit) {
     return false;
   }
   bool changed = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/passes/schedule/replay.h"
@@ -23,8 +24,8 @@ class Builder {
     placed.there[array] = true;
   }
 
-  // Both ends before the instructions at the positions.
-  void Copy(size_t from, size_t until, Bytes bytes, Picoseconds time) {
+  // Of plan number `plan`; both ends before the instructions at the positions.
+  void Copy(size_t plan, size_t from, size_t until, Bytes bytes, Picoseconds time) {
     ScheduleNode start, done;
     start.role = ScheduleNode::Role::kStart;
     done.role = ScheduleNode::Role::kDone;
@@ -41,9 +42,10 @@ class Builder {
     before_[until].push_back(done.start + 1);
     graph_.nodes.push_back(start);
     graph_.nodes.push_back(done);
+    copies_.push_back({done.start, plan});
   }
 
-  Picoseconds Length() {
+  SpaceReplay Run(size_t plans) {
     for (const auto& [at, placed] : placed_) {
       graph_.nodes[at].work = cost::WorkOfKernel(target_.chip(), placed.kernel->With(placed.there));
     }
@@ -53,7 +55,12 @@ class Builder {
       order.insert(order.end(), before_[p].begin(), before_[p].end());
       if (p + 1 < before_.size()) order.push_back(static_cast<int>(p));
     }
-    return Replay(graph_, order).work.time;
+    const ReplayResult replay = Replay(graph_, order);
+    SpaceReplay result{replay.work.time, std::vector<Picoseconds>(plans, Picoseconds(0))};
+    for (const auto& [start, plan] : copies_) {
+      result.waited[plan] += replay.stall[static_cast<size_t>(start)];
+    }
+    return result;
   }
 
  private:
@@ -66,32 +73,34 @@ class Builder {
   ScheduleGraph graph_;
   std::map<size_t, Placed> placed_;  // by position
   std::vector<ScheduleOrder> before_;
+  std::vector<std::pair<int, size_t>> copies_;  // node that starts it, number of the plan
 };
 
 }  // namespace
 
-Picoseconds LengthWith(const std::vector<SpacePlan>& plans, const SpaceTimeline& timeline,
+SpaceReplay ReplayWith(const std::vector<SpacePlan>& plans, const SpaceTimeline& timeline,
                        const SpacePlanner& planner, const target::Target& target) {
   Builder builder(timeline, target);
-  for (const SpacePlan& plan : plans) {
+  for (size_t p = 0; p < plans.size(); ++p) {
+    const SpacePlan& plan = plans[p];
     const SpaceValue& value = *plan.value;
     for (const SpaceStay& stay : plan.stays) {
       for (const SpaceUse* use : stay.uses) {
         for (const size_t array : use->arrays) builder.Place(use->at, use->kernel, array);
       }
       if (stay.prefetched) {
-        builder.Copy(stay.from, stay.uses.front()->at, value.bytes,
+        builder.Copy(p, stay.from, stay.uses.front()->at, value.bytes,
                      planner.TimeOfCopy(value.bytes, /*to_hbm=*/false));
         continue;
       }
       builder.Place(value.made_at, value.maker, value.array);
       if (plan.evicted) {
-        builder.Copy(value.made_at + 1, plan.evicted_by, value.bytes,
+        builder.Copy(p, value.made_at + 1, plan.evicted_by, value.bytes,
                      planner.TimeOfCopy(value.bytes, /*to_hbm=*/true));
       }
     }
   }
-  return builder.Length();
+  return builder.Run(plans.size());
 }
 
 }  // namespace tpusim::passes

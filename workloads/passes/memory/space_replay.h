@@ -11,10 +11,15 @@
 
 namespace tpusim::passes {
 
+struct SpaceReplay {
+  Picoseconds length;
+  std::vector<Picoseconds> waited;  // by plan, for its copies
+};
+
 // One execution, without what it calls: the replay of schedule/replay.h with kernels as
 // much shorter as their arrays save, and with the copies. The plans are of values of the
 // timeline.
-Picoseconds LengthWith(const std::vector<SpacePlan>& plans, const SpaceTimeline& timeline,
+SpaceReplay ReplayWith(const std::vector<SpacePlan>& plans, const SpaceTimeline& timeline,
                        const SpacePlanner& planner, const target::Target& target);
 
 }  // namespace tpusim::passes

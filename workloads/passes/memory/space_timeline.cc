@@ -118,7 +118,7 @@ std::optional<size_t> SpaceTimeline::StartOfCopy(size_t earliest, size_t use, Pi
     }
     // Not beside what is bound by HBM, which it would only delay, if that can be helped.
     Picoseconds more = SpareTime(p, use - 1, length * 2);
-    while (p + 1 < use && more - spare_[p] >= least && spare_[p] * 2 < time_[p])
+    while (p + 1 < use && more - spare_[p] >= least && idle_[p] * 2 < time_[p])
       more -= spare_[p++];
     return p;
   }

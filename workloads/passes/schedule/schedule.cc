@@ -177,13 +177,13 @@ Slack SlackOf(const std::vector<Computation*>& computations, const MemoryPlan& p
 absl::Status FitIntoMemory(hlo::Module& module, const std::vector<Computation*>& computations,
                            const PassContext& context) {
   const Bytes limit = RematerializationLimit(context.target);
-  const MemoryPlan plan = PlanBuffers(module, context.target, /*heap_effort=*/0);
+  const MemoryPlan plan = PlanBuffers(module, context.target);
   if (PeakOf(plan) <= limit) return absl::OkStatus();
   Schedules before;
   for (const Computation* c : computations) before[c] = c->schedule();
   const Slack slack = SlackOf(computations, plan, limit);
   RETURN_IF_ERROR(OrderAll(computations, context, &slack));
-  if (PeakOf(PlanBuffers(module, context.target, /*heap_effort=*/0)) < PeakOf(plan)) {
+  if (PeakOf(PlanBuffers(module, context.target)) < PeakOf(plan)) {
     return absl::OkStatus();
   }
   for (Computation* c : computations) {

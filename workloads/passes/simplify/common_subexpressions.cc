@@ -34,18 +34,10 @@ bool MayShare(const Instruction& i) {
   return AppliesSmallComputations(i) && !i.HasSideEffect();
 }
 
-std::string AttributesOf(const Instruction& i) {
-  hlo::pb::HloInstructionProto attrs = i.attrs();
-  attrs.clear_metadata();
-  attrs.clear_sharding();
-  attrs.clear_frontend_attributes();
-  return attrs.SerializeAsString();
-}
-
 std::string KeyOf(const Instruction& i) {
   std::string key = std::to_string(static_cast<int>(i.opcode())) + i.shape().ToString(true);
   for (const Instruction* operand : i.operands()) key += " " + std::to_string(operand->id());
-  return key + "|" + AttributesOf(i);
+  return key + "|" + i.AttributeBytes();
 }
 
 // What a small computation does, whatever its instructions are called.
@@ -56,7 +48,7 @@ std::string TextOf(const Computation& computation) {
     text += std::to_string(static_cast<int>(i->opcode())) + i->shape().ToString(true);
     for (const Instruction* operand : i->operands()) text += " " + std::to_string(place[operand]);
     for (const Computation* called : i->called()) text += " " + called->name();
-    text += "|" + AttributesOf(*i) + ";";
+    text += "|" + i->AttributeBytes() + ";";
     place.emplace(i, place.size());
   }
   return text + std::to_string(place[computation.root()]);
