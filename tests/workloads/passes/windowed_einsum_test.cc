@@ -93,18 +93,19 @@ TEST(RepeatAllGathers, WhereUsesAreFarApart) {
   EXPECT_FALSE(far.Run("repeat-all-gathers").value());
 }
 
-std::string Scattered(int64_t columns) {
+std::string Scattered(int64_t columns, const std::string& type = "f32",
+                      const std::string& group = fmt::format(kGroup)) {
   return fmt::format(R"(HloModule m
 plus {{
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT s = f32[] add(a, b)
+  a = {0}[] parameter(0)
+  b = {0}[] parameter(1)
+  ROOT s = {0}[] add(a, b)
 }}
 ENTRY e {{
-  x = f32[8,{}] parameter(0)
-  ROOT s = f32[8,{}] reduce-scatter(x), dimensions={{1}}, to_apply=plus, {}
+  x = {0}[8,{1}] parameter(0)
+  ROOT s = {0}[8,{2}] reduce-scatter(x), dimensions={{1}}, to_apply=plus, {3}
 }})",
-                     4 * columns, columns, fmt::format(kGroup));
+                     type, 4 * columns, columns, group);
 }
 
 TEST(NarrowReduceScatters, FewerThan512BytesInARow) {
@@ -114,6 +115,14 @@ TEST(NarrowReduceScatters, FewerThan512BytesInARow) {
   EXPECT_TRUE(narrow.Run("narrow-reduce-scatters").value());
   EXPECT_TRUE(HasLines(narrow.text(), R"(*f32[8,508]*all-reduce(*
 *f32[8,127]*dynamic-slice(*)"));
+}
+
+TEST(NarrowReduceScatters, Integers) {
+  const std::string stated = "replica_groups={{0,1,2,3}}";
+  PassText real(Scattered(127, "f32", stated));
+  EXPECT_FALSE(real.Run("narrow-reduce-scatters").value());
+  PassText whole(Scattered(128, "s32", stated));
+  EXPECT_TRUE(whole.Run("narrow-reduce-scatters").value());
 }
 
 }  // namespace

@@ -18,11 +18,13 @@ using hlo::PrimitiveType;
 
 constexpr Bytes kLeastRow(512);
 
-bool IsNarrow(const Instruction& i) {
+bool IsSumAndSlice(const Instruction& i) {
   if (i.opcode() != Opcode::kReduceScatter || i.operands().size() != 1 || !i.shape().IsArray() ||
-      !hlo::IsReshard(i) || i.has_control_edges()) {
+      i.has_control_edges()) {
     return false;
   }
+  if (hlo::IsIntegral(i.shape().element_type)) return true;
+  if (!hlo::IsReshard(i)) return false;
   const int64_t dim = hlo::OnlyDimension(i);
   const hlo::Shape& shape = i.shape();
   if (hlo::MinorToMajor(shape)[0] != dim) return false;
@@ -61,7 +63,7 @@ absl::StatusOr<bool> WidenNarrowReduceScatters(hlo::Module& module, const PassCo
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
-      if (!IsNarrow(*i)) continue;
+      if (!IsSumAndSlice(*i)) continue;
       ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));
       Widen(i, groups.partitions);
       changed = true;

@@ -1,4 +1,5 @@
-// Reduce-scatters that leave too little per row become all-reduces of which a part is taken.
+// Reduce-scatters that leave too little per row, or sum integers, become all-reduces of which a
+// part is taken.
 //
 // The TPU compiler writes sums that are split afterwards as an all-reduce and a slice and joins
 // both where it can. Where the fastest dimension in memory is scattered and fewer than 512 bytes
@@ -7,7 +8,8 @@
 // gradients of an MLP are all-reduces, which are then combined with others. Which dimension is
 // fastest is known when layouts are assigned.
 //
-// Only what the partitioner made; a reduce-scatter that the program states stays one.
+// Of those, only what the partitioner made; a reduce-scatter that the program states stays one.
+// Integers are never scattered, whoever made it (s32 and s8, compiled for v5e).
 #ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_NARROW_REDUCE_SCATTERS_H_
 #define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_NARROW_REDUCE_SCATTERS_H_
 

@@ -114,7 +114,7 @@ std::vector<Pass> Table() {
        {},
        Plain<AssignLayouts>},
       {"narrow-reduce-scatters",
-       "Makes all-reduces of reduce-scatters that leave few bytes in a row",
+       "Makes all-reduces of reduce-scatters of integers, or that leave few bytes in a row",
        Phase::kOptimize,
        {},
        Plain<WidenNarrowReduceScatters>},
