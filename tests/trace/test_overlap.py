@@ -44,6 +44,7 @@ OVERLAPS = (
       from slice s join track_path p on s.track_id = p.id join device d
       where s.category is not null
         and (p.path like replace(d.name, 'TensorCore', 'Collectives%')
+             or p.path like replace(d.name, 'TensorCore', 'Copies%')
              or p.path like replace(d.name, 'TensorCore', 'SparseCore%')))
   select t.category, count(*), sum(t.ends - t.ts), sum((
     select ifnull(sum(min(c.ends, t.ends) - max(c.ts, t.ts)), 0)

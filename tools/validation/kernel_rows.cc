@@ -489,7 +489,7 @@ Json Predict(Json row, configs::Config config, const Conventions& conventions) {
   result["mxu"] = {kernel->block.mxu.m, kernel->block.mxu.k, kernel->block.mxu.n};
   const timing::KernelTraffic traffic = timing::TrafficOf(*kernel);
   result["hbm_bytes"] = {traffic.read.value(), traffic.written.value()};
-  result["vmem_bytes"] = kernels::WindowBytes(*kernel).value();
+  result["vmem_bytes"] = timing::WindowBytes(*kernel).value();
   return result;
 }
 

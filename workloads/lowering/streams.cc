@@ -1,6 +1,7 @@
 #include "workloads/lowering/streams.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "workloads/hlo/analysis/control.h"
@@ -25,32 +26,38 @@ bool IsToHbm(const Instruction& copy) {
   return copy.shape().tuple[0].layout.memory_space == hlo::kHbmSpace;
 }
 
-// How much is in flight, by stream.
-struct InFlight {
-  std::vector<int32_t> collectives, sparse_cores;
+// The copies within the chip have these two; those from and to the host come after them.
+constexpr size_t kLocalCopyStreams = 2;
 
-  // The largest of both, stream by stream.
-  void Merge(const InFlight& other) {
-    const auto merge = [](std::vector<int32_t>& to, const std::vector<int32_t>& from) {
-      to.resize(std::max(to.size(), from.size()));
-      for (size_t i = 0; i < from.size(); ++i) to[i] = std::max(to[i], from[i]);
-    };
-    merge(collectives, other.collectives);
-    merge(sparse_cores, other.sparse_cores);
-  }
-  std::vector<int32_t>& Of(isa::StreamKind kind) {
-    return kind == isa::StreamKind::kSparseCore ? sparse_cores : collectives;
-  }
-};
+// How much is in flight, by stream of each kind.
+using InFlight = std::map<isa::StreamKind, std::vector<int32_t>>;
 
+// The larger of both, stream by stream.
+void MergeInto(InFlight& to, const InFlight& from) {
+  for (const auto& [kind, counts] : from) {
+    std::vector<int32_t>& merged = to[kind];
+    merged.resize(std::max(merged.size(), counts.size()));
+    for (size_t i = 0; i < counts.size(); ++i) merged[i] = std::max(merged[i], counts[i]);
+  }
+}
+
+isa::StreamKind KindFor(const Instruction& i) {
+  if (hlo::HostTransferOf(i)) return isa::StreamKind::kCopy;
+  if (hlo::IsAsyncStart(i.opcode()) && hlo::IsOffLoaded(i)) return isa::StreamKind::kSparseCore;
+  return isa::StreamKind::kCollective;
+}
+
+// There are only so many SparseCores; streams of other kinds are as many as are needed.
 isa::StreamId LeastBusy(InFlight& now, isa::StreamKind kind) {
-  std::vector<int32_t>& counts = now.Of(kind);
-  if (kind == isa::StreamKind::kCollective &&
-      std::find(counts.begin(), counts.end(), 0) == counts.end()) {
+  std::vector<int32_t>& counts = now[kind];
+  const size_t reserved = kind == isa::StreamKind::kCopy ? kLocalCopyStreams : 0;
+  counts.resize(std::max(counts.size(), reserved));
+  const auto first = counts.begin() + static_cast<int64_t>(reserved);
+  if (kind != isa::StreamKind::kSparseCore && std::find(first, counts.end(), 0) == counts.end()) {
     counts.push_back(0);
+    return {kind, static_cast<int32_t>(counts.size()) - 1};
   }
-  return {kind,
-          static_cast<int32_t>(std::min_element(counts.begin(), counts.end()) - counts.begin())};
+  return {kind, static_cast<int32_t>(std::min_element(first, counts.end()) - counts.begin())};
 }
 
 }  // namespace
@@ -63,27 +70,25 @@ std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::M
   // Callers come before what they call.
   for (const Computation* computation : computations) {
     InFlight now = at_calls[computation];
-    now.sparse_cores.resize(static_cast<size_t>(std::max<int64_t>(1, sparse_cores)));
+    now[isa::StreamKind::kSparseCore].resize(
+        static_cast<size_t>(std::max<int64_t>(1, sparse_cores)));
     for (const Instruction* i : computation->Order()) {
       if (hlo::IsAsyncDone(i->opcode())) {
         const auto start = streams.find(&passes::StartOf(*i));
         if (IsLocalCopy(passes::StartOf(*i))) continue;
-        if (start != streams.end()) --now.Of(start->second.kind)[start->second.index];
+        if (start != streams.end()) --now[start->second.kind][start->second.index];
         continue;
       }
       if (hlo::IsControlFlow(i->opcode())) {
-        for (const Computation* called : i->called()) at_calls[called].Merge(now);
+        for (const Computation* called : i->called()) MergeInto(at_calls[called], now);
       }
-      const bool starts = hlo::IsAsyncStart(i->opcode());
       if (IsLocalCopy(*i)) {
         streams[i] = {isa::StreamKind::kCopy, IsToHbm(*i) ? 1 : 0};
         continue;
       }
-      const isa::StreamId stream =
-          LeastBusy(now, starts && hlo::IsOffLoaded(*i) ? isa::StreamKind::kSparseCore
-                                                        : isa::StreamKind::kCollective);
+      const isa::StreamId stream = LeastBusy(now, KindFor(*i));
       streams[i] = stream;
-      if (starts) ++now.Of(stream.kind)[stream.index];
+      if (hlo::IsAsyncStart(i->opcode())) ++now[stream.kind][stream.index];
     }
   }
   return streams;

@@ -4,9 +4,9 @@
 // at the same time needs a stream each: a start takes the first that nothing in flight
 // has, and its done gives it back. In a loop, branch or call everything that is in
 // flight where it is called counts as well. Copies between HBM and VMEM or CMEM share two
-// streams, one per direction: a DMA engine moves them one after the other. What is off-loaded runs
-// on the SparseCores of the device, of which there are only so many: a start takes the one with
-// least in flight.
+// streams, one per direction: a DMA engine moves them one after the other; those from and to the
+// host have further ones. What is off-loaded runs on the SparseCores of the device, of which there
+// are only so many: a start takes the one with least in flight.
 #ifndef TPUSIM_WORKLOADS_LOWERING_STREAMS_H_
 #define TPUSIM_WORKLOADS_LOWERING_STREAMS_H_
 
