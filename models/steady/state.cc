@@ -39,7 +39,7 @@ int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later) {
   }
   int64_t periods = kUnlimited;
   int64_t iterations = 0;  // per period, once it is known
-  bool persists = false;  // what the last kBegan speaks of is the same thing in both
+  bool persists = false;   // what the last kBegan speaks of is the same thing in both
   for (size_t i = 0; i < later.count; ++i) {
     const int64_t before = earlier.values[i], after = later.values[i];
     switch (later.kinds[i]) {
