@@ -140,8 +140,8 @@ TEST(AllReduces, TheFirstWithRoom) {
   std::string names, shapes;
   for (size_t n = 0; n < mebibytes.size(); ++n) {
     const std::string shape = fmt::format("f32[{},262144]", mebibytes[n]);
-    text += fmt::format("  x{0} = {1} parameter({0})\n  a{0} = {1} all-reduce(x{0}), {2}\n", n, shape,
-                        kOfAll);
+    text += fmt::format("  x{0} = {1} parameter({0})\n  a{0} = {1} all-reduce(x{0}), {2}\n", n,
+                        shape, kOfAll);
     names += fmt::format("{}a{}", n > 0 ? ", " : "", n);
     shapes += (n > 0 ? ", " : "") + shape;
   }

@@ -28,9 +28,8 @@ void SplitCombined(Module& module) {
     for (Instruction* i : combined) {
       const std::vector<Instruction*> parts = i->users();
       for (Instruction* part : parts) {
-        Instruction* one =
-            computation->Add(i->opcode(), part->shape(),
-                             {i->operand(part->attrs().tuple_index())}, i->name(), i);
+        Instruction* one = computation->Add(
+            i->opcode(), part->shape(), {i->operand(part->attrs().tuple_index())}, i->name(), i);
         one->set_called(i->called());
         part->ReplaceAllUsesWith(one);
         computation->Remove(part);

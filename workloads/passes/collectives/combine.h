@@ -5,7 +5,8 @@
 // small cases say so: of a = R(x), b = R(f(a)), c = R(g(x)) it makes {b, c} and a; of the sums of a
 // sharded cross entropy, it joins the label's logit, of which only the loss is made, with the
 // gradient. Within a level each joins, in the order of the program, the first batch with room, else
-// begins a new one. Kinds may wait for one another crosswise; a level is where that leaves no cycle.
+// begins a new one. Kinds may wait for one another crosswise; a level is where that leaves no
+// cycle.
 #ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_COMBINE_H_
 #define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_COMBINE_H_
 

@@ -7,7 +7,8 @@
 // compiled for v5e, 40 all-reduces of f32[8192,1024] become 13 of three arrays and one of one, 300
 // of f32[1024] one of 256 and one of 44; of 100, 30, 10, 60, 25 and 10 MiB, two of 100 + 10 + 10
 // and 30 + 60 + 25. A sum that is only rounded afterwards counts with the bytes of what is left:
-// three of 50 MiB in f32 that become bf16 are one. Reduce-scatters and all-gathers stay as they are.
+// three of 50 MiB in f32 that become bf16 are one. Reduce-scatters and all-gathers stay as they
+// are.
 #ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_COMBINE_ALL_REDUCES_H_
 #define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_COMBINE_ALL_REDUCES_H_
 

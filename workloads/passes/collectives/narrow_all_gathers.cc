@@ -39,9 +39,8 @@ void Sum(Instruction* gather, const std::vector<std::vector<int64_t>>& groups) {
   Computation* computation = gather->parent();
   const PrimitiveType type = gather->shape().element_type;
   Instruction* part = gather->operand(0);
-  Instruction* zeros =
-      computation->Add(Opcode::kBroadcast, gather->shape(),
-                       {hlo::AddConstant(computation, type, 0)}, "", gather);
+  Instruction* zeros = computation->Add(Opcode::kBroadcast, gather->shape(),
+                                        {hlo::AddConstant(computation, type, 0)}, "", gather);
   const Ring ring(groups, "", 0);
   Instruction* begin = computation->Add(
       Opcode::kMultiply, hlo::MakeShape(PrimitiveType::kS32, {}),

@@ -3,8 +3,9 @@
 // A product of float32 arrays with the default precision multiplies bfloat16 on TPUs. An
 // all-gather, all-to-all or permute of which all that is read goes into such products may as well
 // move bfloat16: half of the bytes, and the same numbers. What only moves or selects elements may
-// lie between; anything else that reads the array keeps it as it is, and so does a higher precision.
-// The TPU compiler does so whether the program states the collective or the partitioner made it.
+// lie between; anything else that reads the array keeps it as it is, and so does a higher
+// precision. The TPU compiler does so whether the program states the collective or the partitioner
+// made it.
 //
 // In what this pass leaves the rounding is explicit, so on a device whose products are exact in
 // float32, such as a CPU, the numbers become those of a TPU.
