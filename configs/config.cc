@@ -204,6 +204,19 @@ absl::StatusOr<Config> LoadConfig(const std::string& text,
   return config;
 }
 
+std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides) {
+  static constexpr std::string_view kSpeedUnits[] = {
+      "bytes_per_second", "cycles", "flops_per_second", "hertz", "ns", "per_cycle", "ratio"};
+  std::vector<std::string> others;
+  for (const std::string& text : overrides) {
+    const Parameter* parameter = FindParameter(text.substr(0, text.find('=')));
+    const bool speed = parameter != nullptr && !parameter->path.starts_with("compiler.") &&
+                       std::ranges::find(kSpeedUnits, parameter->unit) != std::end(kSpeedUnits);
+    if (!speed) others.push_back(text);
+  }
+  return others;
+}
+
 std::vector<std::string> ChipNames() {
   std::vector<std::string> names;
   for (const EmbeddedChip& chip : EmbeddedChips()) names.emplace_back(chip.name);

@@ -103,7 +103,8 @@ absl::StatusOr<std::vector<kernels::NamedCost>> ExportedCosts(const tpusim::Work
 }  // namespace
 
 absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
-                                      const CompileOptions& options) {
+                                      const CompileOptions& options,
+                                      const configs::Config* machine) {
   ASSIGN_OR_RETURN(const passes::Pipeline pipeline, passes::ParsePipeline(options.passes));
   const std::vector<std::string> names = passes::NamesOf(pipeline);
   RETURN_IF_ERROR(CheckPasses("--dump-after", options.dump_after, names));
@@ -181,10 +182,13 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   }
 
   ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
-  lowering::CollectiveLibrary collectives(costs.collectives());
+  const target::Target runs_on(machine != nullptr ? *machine : config);
+  cost::CollectiveDecisions decisions(runs_on.config(), placement.device_of_partition,
+                                      options.algorithms);
+  lowering::CollectiveLibrary collectives(machine != nullptr ? decisions : costs.collectives());
   ASSIGN_OR_RETURN(result.program, lowering::Lower({&module, &memory, &costs.kernels(),
                                                     &collectives, trips, options.branches},
-                                                   target));
+                                                   runs_on));
   result.kernel_searches = costs.kernels().searches();
   isa::ProgramInfo& info = result.program.info;
   info.module_name = workload.name().empty() ? module.name() : workload.name();

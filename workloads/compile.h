@@ -69,12 +69,15 @@ struct CompileResult {
   int64_t kernel_searches = 0;
 };
 
-// `imported.module` is consumed. Errors: as the stages; also more partitions
+// `imported.module` is consumed. The program is what the compiler makes for `config`. It runs on
+// `machine`, the same slice with other speeds, where one is given: closed forms of the report and
+// algorithms that are chosen by time are for that. Errors: as the stages; also more partitions
 // than the slice has devices, a tensor set that does not fit in HBM (by how
 // much, the largest buffers), a loop without a known trip count (named, with
 // the option that states it), an unknown pass in passes or dump_after.
 absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
-                                      const CompileOptions& options);
+                                      const CompileOptions& options,
+                                      const configs::Config* machine = nullptr);
 
 }  // namespace tpusim::workloads
 

@@ -35,6 +35,7 @@ void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config)
 // What the flags say about one program on one slice.
 struct ProgramFlags {
   std::vector<std::string> overrides;     // --set NAME=VALUE
+  bool recompile = false;                 // --recompile
   std::vector<std::string> trip_counts;   // --trip-count LOOP=N, checked by the parser
   std::vector<std::string> branches;      // --branch NAME=k, checked too
   std::vector<std::string> kernel_costs;  // --kernel-cost NAME=FLOPS,BYTES, checked too
@@ -72,7 +73,7 @@ std::string NameOf(const std::string& file);
 
 struct Prepared {
   std::string name;  // as the exporter called the program, else NameOf(file)
-  configs::Config config;
+  configs::Config config;  // of the machine
   workloads::CompileResult compiled;
   double import_seconds = 0, compile_seconds = 0;  // wall clock, for --verbose
 };
