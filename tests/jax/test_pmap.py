@@ -94,7 +94,9 @@ CASES = {
         lambda x: lax.all_gather(x, "i", axis=1, tiled=True), integers(8, 4, 16), uses="all-gather"
     ),
     "psum_scatter": Case(
-        lambda x: lax.psum_scatter(x, "i", tiled=True), integers(8, 16, 4), uses="reduce-scatter"
+        lambda x: lax.psum_scatter(x, "i", tiled=True),
+        integers(8, 16, 128).astype(jnp.float32),
+        uses="reduce-scatter",
     ),
     "all_to_all": Case(
         lambda x: lax.all_to_all(x, "i", 0, 1, tiled=True), integers(8, 16, 4), uses="all-to-all"
