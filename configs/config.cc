@@ -206,7 +206,7 @@ absl::StatusOr<Config> LoadConfig(const std::string& text,
 
 std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides) {
   static constexpr std::string_view kSpeedUnits[] = {
-      "bytes_per_second", "cycles", "flops_per_second", "hertz", "ns", "per_cycle", "ratio"};
+      "bytes_per_second", "flops_per_second", "hertz", "ns", "ratio"};
   std::vector<std::string> others;
   for (const std::string& text : overrides) {
     const Parameter* parameter = FindParameter(text.substr(0, text.find('=')));

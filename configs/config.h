@@ -35,8 +35,8 @@ absl::StatusOr<Config> LoadConfig(const std::string& text,
                                   const std::vector<std::string>& overrides);
 
 // Those of the overrides that change more than how fast the machine is: sizes, counts, rules of the
-// compiler, and what cannot be read. Speeds are rates, latencies, cycles and efficiencies of chip,
-// links and hosts, by the units of the parameters.
+// compiler, and what cannot be read. Speeds are rates, latencies and efficiencies of chip, links and
+// hosts, by the units of the parameters; how many cycles something takes is part of the kernels.
 std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides);
 
 std::vector<std::string> ChipNames();

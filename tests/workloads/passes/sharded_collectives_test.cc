@@ -79,6 +79,33 @@ ENTRY e {
 *f32[4,16,2]{1,0,2} bitcast(*)"));
 }
 
+// What is read by products alone crosses devices as what they multiply; not if it is read by more,
+// or if the product multiplies float32.
+TEST(RoundBeforeExchange, WhatOnlyProductsReadIsRounded) {
+  constexpr std::string_view kText = R"(HloModule m
+ENTRY e {
+  x = f32[256,64] parameter(0)
+  w = f32[128,512] parameter(1)
+  g = f32[256,128] all-gather(x), dimensions={1}, replica_groups={{0,1},{2,3}}
+  ROOT p = f32[256,512] dot(g, w), lhs_contracting_dims={1}, rhs_contracting_dims={0})";
+  PassText rounded(std::string(kText) + "\n}");
+  EXPECT_TRUE(rounded.Run("round-before-exchange").value());
+  EXPECT_TRUE(HasLines(rounded.text(), R"(*bf16[256,64]* convert(*
+*bf16[256,128]* all-gather(*)"));
+  PassText exact(std::string(kText) + ", operand_precision={highest,highest}\n}");
+  EXPECT_FALSE(exact.Run("round-before-exchange").value());
+  PassText read_by_more(R"(HloModule m
+ENTRY e {
+  x = f32[256,64] parameter(0)
+  w = f32[128,512] parameter(1)
+  g = f32[256,128] all-gather(x), dimensions={1}, replica_groups={{0,1},{2,3}}
+  n = f32[256,128] negate(g)
+  p = f32[256,512] dot(g, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = (f32[256,512], f32[256,128]) tuple(p, n)
+})");
+  EXPECT_FALSE(read_by_more.Run("round-before-exchange").value());
+}
+
 std::string GatheredVector(const std::string& shape, const std::string& whole) {
   return fmt::format(R"(HloModule m
 ENTRY e {{
