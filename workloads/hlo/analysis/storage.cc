@@ -3,15 +3,10 @@
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::hlo {
-namespace {
-
-// The result is the operand, not what a loop or an asynchronous operation puts in its place.
 bool NamesOperand(const Instruction& i) {
   return ForwardsOperand(i.opcode()) && !IsControlFlow(i.opcode()) && !IsAsyncDone(i.opcode()) &&
          i.opcode() != Opcode::kAsyncUpdate;
 }
-
-}  // namespace
 
 bool OnlyNames(const Instruction& i) {
   return NamesOperand(i) || i.opcode() == Opcode::kTuple || i.opcode() == Opcode::kGetTupleElement;

@@ -47,6 +47,10 @@ class StorageAnalysis {
   std::vector<Instruction*> none_;
 };
 
+// Whether the result is the operand, not what a loop or an asynchronous operation puts in its
+// place: a bitcast, a barrier, a domain.
+bool NamesOperand(const Instruction& instruction);
+
 // Whether nothing is read because values are only named: tuples, their elements, bitcasts.
 bool OnlyNames(const Instruction& instruction);
 

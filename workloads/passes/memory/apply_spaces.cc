@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::passes {
@@ -179,8 +180,7 @@ class Applier {
     std::unordered_set<const Instruction*> gone;
     for (auto it = kept.rbegin(); it != kept.rend(); ++it) {
       Instruction* i = *it;
-      const bool name = i->opcode() == Opcode::kBitcast || i->opcode() == Opcode::kGetTupleElement;
-      if (!name || !i->users().empty() || i->IsRoot() || i->has_control_edges()) continue;
+      if (!hlo::OnlyNames(*i) || !i->users().empty() || i->IsRoot() || i->has_control_edges()) continue;
       gone.insert(i);
       computation_.Remove(i);
       *it = nullptr;

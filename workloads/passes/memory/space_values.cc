@@ -79,7 +79,7 @@ class Collector {
     if (storage == i || found == index_.end()) return;
     SpaceValue& value = values_[found->second];
     Instruction* renamed = nullptr;
-    if (i->opcode() == Opcode::kBitcast) {
+    if (hlo::NamesOperand(*i) && i->shape().IsArray()) {
       renamed = i->operand(0);
     } else if (i->opcode() == Opcode::kGetTupleElement) {
       Instruction* tuple = i->operand(0);
@@ -91,7 +91,7 @@ class Collector {
         renamed = value.storage;  // the same element once more
       }
     }
-    // What a loop or a barrier hands on has more names than are followed here.
+    // What a loop or a barrier of tuples hands on has more names than are followed here.
     if (renamed == nullptr || storage_.Of(renamed) != storage) {
       value.storage = nullptr;
       index_.erase(found);
