@@ -208,7 +208,7 @@ std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides
                                        const Config& config) {
   static constexpr std::string_view kByteRate = "bytes_per_second";
   static constexpr std::string_view kSpeedUnits[] = {
-      kByteRate, "cycles", "flops_per_second", "hertz", "ns", "per_cycle", "ratio"};
+      kByteRate, "flops_per_second", "hertz", "ns", "per_cycle", "ratio"};
   TPUSIM_CHECK(config.overrides.size() >= overrides.size(), "a config without its overrides");
   const size_t first = config.overrides.size() - overrides.size();  // from its file
   std::vector<std::string> others;

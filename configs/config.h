@@ -35,9 +35,9 @@ absl::StatusOr<Config> LoadConfig(const std::string& text,
                                   const std::vector<std::string>& overrides);
 
 // Those of the overrides, with which `config` was loaded, that change more than how fast the
-// machine is: sizes and counts. Speeds are rates, latencies, cycles and efficiencies of chip, links
-// and hosts, by the units of the parameters. A rate where there was none is no speed: it says that
-// the chip has this memory or this way at all.
+// machine is: sizes, counts, and cycles of instructions, for which VLIW code is scheduled. Speeds
+// are rates, latencies in time and efficiencies, by the units of the parameters. A rate where there
+// was none is no speed: it says that the chip has this memory or this way at all.
 std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides,
                                        const Config& config);
 

@@ -154,13 +154,18 @@ std::vector<std::string> OthersThanSpeeds(const std::string& slice,
   return WithoutSpeeds(overrides, LoadConfig(slice, overrides).value());
 }
 
-TEST(WithoutSpeedsTest, RatesLatenciesCyclesAndEfficienciesAreSpeeds) {
+TEST(WithoutSpeedsTest, RatesLatenciesAndEfficienciesAreSpeeds) {
   EXPECT_THAT(
       OthersThanSpeeds("v5e-4x2", {"chip.clock_hz=3e9", "chip.peak_bf16_flops_per_second=3.94e14",
-                                   "chip.mxu.lhs_rows_per_cycle=2", "chip.dma.issue_cycles=2",
-                                   "chip.hbm.efficiency=1", "chip.hbm.bytes_per_second=1.6e12",
+                                   "chip.mxu.lhs_rows_per_cycle=2", "chip.hbm.efficiency=1",
+                                   "chip.hbm.bytes_per_second=1.6e12",
                                    "ici.launch_ns=0", "host.dcn_latency_ns=1000"}),
       IsEmpty());
+}
+
+TEST(WithoutSpeedsTest, CyclesOfInstructionsStay) {
+  const std::vector<std::string> cycles = {"chip.dma.issue_cycles=2", "chip.vpu.latency_cycles=4"};
+  EXPECT_EQ(OthersThanSpeeds("v5e-4x2", cycles), cycles);
 }
 
 TEST(WithoutSpeedsTest, SizesAndCountsStayInTheirOrder) {
