@@ -204,15 +204,22 @@ absl::StatusOr<Config> LoadConfig(const std::string& text,
   return config;
 }
 
-std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides) {
+std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides,
+                                       const Config& config) {
+  static constexpr std::string_view kByteRate = "bytes_per_second";
   static constexpr std::string_view kSpeedUnits[] = {
-      "bytes_per_second", "flops_per_second", "hertz", "ns", "ratio"};
+      kByteRate, "flops_per_second", "hertz", "ns", "per_cycle", "ratio"};
+  TPUSIM_CHECK(config.overrides.size() >= overrides.size(), "a config without its overrides");
+  const size_t first = config.overrides.size() - overrides.size();  // from its file
   std::vector<std::string> others;
-  for (const std::string& text : overrides) {
-    const Parameter* parameter = FindParameter(text.substr(0, text.find('=')));
-    const bool speed = parameter != nullptr && !parameter->path.starts_with("compiler.") &&
-                       std::ranges::find(kSpeedUnits, parameter->unit) != std::end(kSpeedUnits);
-    if (!speed) others.push_back(text);
+  for (size_t i = 0; i < overrides.size(); ++i) {
+    const AppliedOverride& applied = config.overrides[first + i];
+    const Parameter* parameter = FindParameter(applied.path);
+    TPUSIM_CHECK(parameter != nullptr, applied.path);
+    const bool speed =
+        std::ranges::find(kSpeedUnits, parameter->unit) != std::end(kSpeedUnits);
+    const bool adds_part = parameter->unit == kByteRate && applied.before == 0;
+    if (!speed || adds_part) others.push_back(overrides[i]);
   }
   return others;
 }

@@ -34,10 +34,12 @@ struct ParameterInfo {
 absl::StatusOr<Config> LoadConfig(const std::string& text,
                                   const std::vector<std::string>& overrides);
 
-// Those of the overrides that change more than how fast the machine is: sizes, counts, rules of the
-// compiler, and what cannot be read. Speeds are rates, latencies and efficiencies of chip, links and
-// hosts, by the units of the parameters; how many cycles something takes is part of the kernels.
-std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides);
+// Those of the overrides, with which `config` was loaded, that change more than how fast the
+// machine is: sizes, counts, and cycles of instructions, for which VLIW code is scheduled. Speeds
+// are rates, latencies in time and efficiencies, by the units of the parameters. A rate where there
+// was none is no speed: it says that the chip has this memory or this way at all.
+std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides,
+                                       const Config& config);
 
 std::vector<std::string> ChipNames();
 std::vector<std::string> SliceNames(const std::string& chip);  // "1x1", "2x2", ...

@@ -149,6 +149,40 @@ TEST(OverrideTest, ErrorsNameTheNearestParameter) {
   EXPECT_THAT(Error("v5e-4x2", {"chip.devices=2"}), HasSubstr("must divide"));
 }
 
+std::vector<std::string> OthersThanSpeeds(const std::string& slice,
+                                          const std::vector<std::string>& overrides) {
+  return WithoutSpeeds(overrides, LoadConfig(slice, overrides).value());
+}
+
+TEST(WithoutSpeedsTest, RatesLatenciesAndEfficienciesAreSpeeds) {
+  EXPECT_THAT(
+      OthersThanSpeeds("v5e-4x2", {"chip.clock_hz=3e9", "chip.peak_bf16_flops_per_second=3.94e14",
+                                   "chip.mxu.lhs_rows_per_cycle=2", "chip.hbm.efficiency=1",
+                                   "chip.hbm.bytes_per_second=1.6e12",
+                                   "ici.launch_ns=0", "host.dcn_latency_ns=1000"}),
+      IsEmpty());
+}
+
+TEST(WithoutSpeedsTest, CyclesOfInstructionsStay) {
+  const std::vector<std::string> cycles = {"chip.dma.issue_cycles=2", "chip.vpu.latency_cycles=4"};
+  EXPECT_EQ(OthersThanSpeeds("v5e-4x2", cycles), cycles);
+}
+
+TEST(WithoutSpeedsTest, SizesAndCountsStayInTheirOrder) {
+  EXPECT_THAT(OthersThanSpeeds("v5e-4x2", {"chip.mxu.count=8", "ici.hop_latency_ns=500",
+                                           "chip.hbm.bytes=34359738368"}),
+              ElementsAre("chip.mxu.count=8", "chip.hbm.bytes=34359738368"));
+  EXPECT_THAT(OthersThanSpeeds("v5e-4x2", {}), IsEmpty());
+}
+
+// v5e has no CMEM; v4 has, and there its rate is one like others.
+TEST(WithoutSpeedsTest, TheRateOfAPartThatTheChipDidNotHaveStays) {
+  const std::vector<std::string> cmem = {"chip.cmem.bytes=134217728",
+                                         "chip.cmem.bytes_per_second=5e12"};
+  EXPECT_EQ(OthersThanSpeeds("v5e-4x2", cmem), cmem);
+  EXPECT_THAT(OthersThanSpeeds("v4-2x2x1", {cmem[1]}), IsEmpty());
+}
+
 class ConfigFileTest : public ::testing::Test {
  protected:
   // One folder per test: tests run as parallel processes.
@@ -175,6 +209,14 @@ TEST_F(ConfigFileTest, NamesChipSliceAndOverrides) {
   EXPECT_EQ(config->chip.ici.hop_latency, Nanoseconds(400));
   EXPECT_EQ(config->chip.ici.launch, Nanoseconds(1000));
   EXPECT_EQ(config->overrides.size(), 2u);
+}
+
+// What a file sets is the chip as it is.
+TEST_F(ConfigFileTest, WithoutSpeedsLooksAtTheCommandLineOnly) {
+  const std::string path = Write("c.json", R"({"chip": "v5e", "slice": "4x2",
+      "set": {"chip.cmem.bytes": 134217728, "chip.cmem.bytes_per_second": 5e12}})");
+  EXPECT_THAT(OthersThanSpeeds(path, {"chip.cmem.bytes_per_second=6e12", "chip.mxu.count=8"}),
+              ElementsAre("chip.mxu.count=8"));
 }
 
 TEST_F(ConfigFileTest, FindsAnOwnChipBesideItself) {

@@ -69,6 +69,46 @@ def test_set_passes(report_of):
     assert half["step_time_ns"] == pytest.approx(base["step_time_ns"] / 2, rel=0.1)
 
 
+def compiled(run, name: str, *options: str) -> str:
+    """The program that the chips execute."""
+    done = run("compile", example(name), "--config", SLICE, *options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_speed_changes_the_machine_and_not_the_program(run, report_of):
+    name, fast = "collective_matmul_int32", ("--set", "chip.hbm.bytes_per_second=1.638e12")
+    assert compiled(run, name, *fast) == compiled(run, name)
+    base, faster = report_of(name), report_of(name, *fast)
+
+    def executed(report: dict) -> list[tuple[str, int, int]]:
+        ops = [(op["name"], op["count"], op["hbm_bytes"]) for op in report["ops"]]
+        return sorted(ops)  # reports list the longest first
+
+    assert executed(faster) == executed(base)
+    assert faster["step_time_ns"] < base["step_time_ns"]
+
+
+def test_recompile_lets_the_compiler_know(run):
+    name, fast = "collective_matmul_int32", ("--set", "chip.hbm.bytes_per_second=3.276e12")
+    assert compiled(run, name, *fast, "--recompile") != compiled(run, name)
+    assert compiled(run, name, "--recompile") == compiled(run, name)
+
+
+def test_a_size_changes_the_program_without_being_asked(run):
+    size = ("--set", "chip.vmem.scoped_bytes=1048576")
+    changed = compiled(run, "collective_matmul_int32", *size)
+    assert changed != compiled(run, "collective_matmul_int32")
+    assert changed == compiled(run, "collective_matmul_int32", *size, "--recompile")
+
+
+def test_a_part_comes_with_its_rate(run):
+    """The rate of a memory that v5e does not have is no speed: there is none to compile for."""
+    cmem = ("--set", "chip.cmem.bytes=134217728", "--set", "chip.cmem.bytes_per_second=5e12")
+    changed = compiled(run, "collective_matmul_int32", *cmem)
+    assert changed == compiled(run, "collective_matmul_int32", *cmem, "--recompile")
+
+
 def test_set_without_effect_is_a_warning(run):
     done = run(
         *("--config", SLICE, example("local_matmul_bf16")),

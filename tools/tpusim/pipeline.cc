@@ -285,7 +285,8 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
 
   // The compiler of a chip does not know that somebody asks what else would make it faster.
   std::optional<configs::Config> compiled_for;
-  const std::vector<std::string> others = configs::WithoutSpeeds(flags.overrides);
+  const std::vector<std::string> others =
+      configs::WithoutSpeeds(flags.overrides, prepared.config);
   if (!flags.recompile && others.size() < flags.overrides.size()) {
     ASSIGN_OR_RETURN(compiled_for, configs::LoadConfig(slice, others));
   }
