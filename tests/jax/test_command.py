@@ -188,7 +188,7 @@ def test_run_passes_its_options_on(tmp_path: pathlib.Path, monkeypatch: pytest.M
 def test_run_reports_errors(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
     body = "echo 'w.pb: file is empty' >&2; exit 1"
     monkeypatch.setenv("TPUSIM_BINARY", fake_binary(tmp_path, body))
-    with pytest.raises(tpusim.TpusimError, match="file is empty"):
+    with pytest.raises(tpusim.Error, match="file is empty"):
         tpusim.run("w.pb")
 
 

@@ -1,7 +1,7 @@
 """`tpusim.export(...)` in Python, `python -m tpusim.export` in a shell.
 
 The module is callable, so that the function and the command can share their name; see
-`tpusim.exporter.export` for the function.
+`help(tpusim.export.export)` for the function.
 
 The command exports from a script, in one of two ways:
 
@@ -27,6 +27,7 @@ can build their mesh from `jax.devices()`.
 
 import argparse
 import importlib.util
+import inspect
 import os
 import pathlib
 import re
@@ -34,9 +35,12 @@ import runpy
 import sys
 import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tpusim.capturing import capture
+from tpusim.errors import CaptureError
+from tpusim.seeing import seen_as
 from tpusim.workload import Workload
 
 # Virtual CPU devices are cheap up to about here; larger meshes want an AbstractMesh.
@@ -50,11 +54,52 @@ class UsageError(ValueError):
     """The command line or the script does not say what to export."""
 
 
-def export(*args: Any, **kwargs: Any) -> Workload:
-    """See `tpusim.exporter.export`."""
+def export(
+    function: Callable[..., Any],
+    *arguments: Any,
+    path: str | os.PathLike[str] | None = "workload.pb",
+    config: str = "",
+    name: str = "",
+    coordinates: Sequence[Sequence[int]] | None = None,
+    trip_counts: Mapping[str, int] | None = None,
+    kernel_costs: Mapping[str, Mapping[str, int]] | None = None,
+    **keyword_arguments: Any,
+) -> Workload:
+    """Lowers `function` for TPU and writes it, with what HLO does not carry, to `path`.
+
+    Args:
+      function: a function, jitted or not.
+      *arguments: what it would be called with: arrays, or `jax.ShapeDtypeStruct`s whose `sharding`
+        is a `NamedSharding` over a mesh of CPU devices or over an `AbstractMesh`.
+      path: where to write; None writes nothing.
+      config: the slice this is meant for ("v5e-4x2"), the default of `tpusim run`.
+      name: what reports call the program; the function's name if empty.
+      coordinates: chip coordinates (x, y[, z[, core[, slice]]]) of partition 0, 1, ...; without
+        them the slice's usual device order holds, unless the mesh is of real TPU devices.
+      trip_counts: {loop name or glob: count} for loops that depend on data.
+      kernel_costs: {kernel name or glob: {"flops": ..., "bytes_accessed": ..., "transcendentals":
+        ..., "remote_bytes": ...}} for opaque kernels, per call and device. Pallas kernels that
+        bring a cost estimate need none, others are priced from their jaxprs.
+      **keyword_arguments: passed on to `function`.
+
+    Returns:
+      The workload that was written.
+    """
     from tpusim import exporter
 
-    return exporter.export(*args, **kwargs)
+    workload = exporter.workload_of(
+        exporter.traceable(function),
+        arguments,
+        keyword_arguments,
+        config=config,
+        name=name,
+        coordinates=coordinates,
+        trip_counts=trip_counts,
+        kernel_costs=kernel_costs,
+    )
+    if path is not None:
+        workload.save(path)
+    return workload
 
 
 def devices_of(config: str) -> int | None:
@@ -104,9 +149,9 @@ def _trip_count(text: str) -> tuple[str, int]:
 
 
 def _export_function(script: pathlib.Path, name: str, output: str, **given: Any) -> Workload:
-    from tpusim import chip_view, exporter
+    from tpusim import exporter
 
-    with chip_view.seen_as(given["config"]):
+    with seen_as(given["config"]):
         module = _load(script)
         function = getattr(module, name, None)
         if not callable(function):
@@ -134,8 +179,6 @@ def _export_function(script: pathlib.Path, name: str, output: str, **given: Any)
 def _capture_script(
     script: pathlib.Path, arguments: Sequence[str], function: str, output: str, **given: Any
 ) -> Workload:
-    from tpusim.capturing import capture
-
     sys.argv = [str(script), *arguments]
     with capture(output, function=function, **given) as captured:
         runpy.run_path(str(script), run_name="__main__")
@@ -214,10 +257,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (UsageError, OSError) as error:
         print(f"tpusim.export: {error}", file=sys.stderr)
         return 1
-    except RuntimeError as error:
-        # A CaptureError; its class cannot be named before JAX is imported.
-        if type(error).__name__ != "CaptureError":
-            raise
+    except CaptureError as error:
         print(error, file=sys.stderr)
         return 1
     axes = " x ".join(f"{a.name}={a.size}" for a in workload.mesh) or "no mesh"
@@ -229,6 +269,9 @@ class _CallableModule(types.ModuleType):
     def __call__(self, *args: Any, **kwargs: Any) -> Workload:
         return export(*args, **kwargs)
 
+
+# Of the call, for `inspect.signature(tpusim.export)`.
+__signature__ = inspect.signature(export)
 
 if __name__ == "__main__":
     sys.exit(main())
