@@ -7,22 +7,56 @@ instead of being executed, and the block ends there, as if the call had been its
         train()                     # builds a mesh, shards its arrays, calls train_step(...)
     print(captured.workload.name)
 
-What counts as such a call: see interception.py. With `function="train_step"` every function of
-another name runs as usual.
+What counts as such a call: see interception.py. With `function="train_step"` calls of other
+functions are evaluated as shapes, and executed only if the script looks at a value: an
+initialisation of any size costs nothing. `captured.reached` names all functions on the way.
+`listed_calls` goes on to the end of the block, and takes none.
 """
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tpusim.errors import CaptureError
 from tpusim.workload import Workload
+
+if TYPE_CHECKING:
+    from tpusim import interception
+
+# Arguments of a call that are listed one by one.
+_MOST_ARGUMENTS = 8
+
+
+@dataclasses.dataclass
+class Reached:
+    """A jitted function that a script called, always with arguments of these shapes."""
+
+    name: str
+    place: str  # file:line of its definition
+    arguments: str
+    calls: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.place})" if self.place else self.name
 
 
 class Captured:
     """What a capture block found; `workload` is set once the block has ended."""
 
-    workload: Workload | None = None
+    def __init__(self) -> None:
+        self.workload: Workload | None = None
+        self.reached: list[Reached] = []  # in order; the last is the one that was captured
+
+    def add(self, call: "interception.Call") -> None:
+        """Counts a call."""
+        arguments = _arguments_of(call)
+        for known in self.reached:
+            if (known.name, known.place, known.arguments) == (call.name, call.place, arguments):
+                known.calls += 1
+                return
+        self.reached.append(Reached(call.name, call.place, arguments))
 
 
 class _Stop(BaseException):
@@ -42,8 +76,9 @@ def capture(
 ) -> Iterator[Captured]:
     """Exports the first jitted call of the block to `path` and leaves the block.
 
-    `function` restricts the capture to jitted functions of that name; the other options are those
-    of `tpusim.export`. Raises CaptureError if the block ends without such a call.
+    `function` restricts the capture to jitted functions of that name, or to the one that is defined
+    at that "file:line"; the other options are those of `tpusim.export`. Raises CaptureError if the
+    block ends without such a call.
     """
     # These import JAX.
     from tpusim import chip_view, exporter, interception
@@ -54,7 +89,8 @@ def capture(
     stop = _Stop()
 
     def reached(call: interception.Call) -> None:
-        if function and call.name != function:
+        captured.add(call)
+        if function and function not in (call.name, call.place):
             return
         restore()
         captured.workload = exporter.workload_of(
@@ -82,7 +118,36 @@ def capture(
             raise
     if captured.workload is None:
         what = f"of {function!r}" if function else "of a jitted function"
+        called = ", ".join(dict.fromkeys(map(str, captured.reached)))
         raise CaptureError(
-            f"tpusim.capture: the block ended without a call {what}; wrap the step in jax.jit and "
-            "call it inside the block"
+            f"tpusim.capture: the block ended without a call {what}"
+            + (f", but of {called}" if called else "")
+            + "; wrap the step in jax.jit and call it inside the block"
         )
+
+
+@contextlib.contextmanager
+def listed_calls(*, config: str = "") -> Iterator[list[Reached]]:
+    """Lists the jitted functions that the block calls, and with which arguments, to its end."""
+    from tpusim import chip_view, interception
+    from tpusim.assumptions import Assumptions
+
+    captured = Captured()
+    with (
+        interception.intercepted(captured.add),
+        chip_view.shown(config, Assumptions(), as_tpu=False),
+    ):
+        yield captured.reached
+
+
+def _arguments_of(call: "interception.Call") -> str:
+    """Types of all arrays, the first few of many: `f32[8,16], bf16[16], and 30 more`."""
+    import jax
+
+    from tpusim import interception
+
+    leaves = jax.tree.leaves((call.args, call.kwargs))
+    texts = [interception.type_of(leaf) for leaf in leaves[:_MOST_ARGUMENTS]]
+    if len(leaves) > _MOST_ARGUMENTS:
+        texts.append(f"and {len(leaves) - _MOST_ARGUMENTS} more")
+    return ", ".join(texts)

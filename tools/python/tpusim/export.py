@@ -19,7 +19,9 @@ are arrays or `jax.ShapeDtypeStruct`s that carry their shardings:
     python -m tpusim.export train.py --config v5e-4x2 -o step.pb -- --batch 32
 
 runs the script as it is, with the arguments after `--`, and exports its first call of a jitted
-function (of the one named by `--function`, if given) instead of executing it.
+function (of the one named by `--function`, if given) instead of executing it. What jitted functions
+before that return is evaluated as shapes, and executed only if the script looks at a value.
+`--list` says which functions there are.
 
 In both cases JAX sees as many CPU devices as the slice has (`--devices` overrides), so that scripts
 can build their mesh from `jax.devices()`.
@@ -38,7 +40,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tpusim.capturing import capture
+from tpusim.capturing import Reached, capture, listed_calls
 from tpusim.errors import CaptureError
 from tpusim.seeing import seen_as
 from tpusim.workload import Workload
@@ -183,7 +185,27 @@ def _capture_script(
     with capture(output, function=function, **given) as captured:
         runpy.run_path(str(script), run_name="__main__")
     assert captured.workload is not None
+    taken, before = captured.reached[-1], dict.fromkeys(map(str, captured.reached[:-1]))
+    if before:
+        print(f"captured {taken}; called before: {', '.join(before)}")
+    elif not function:
+        print(f"captured {taken}, the first jitted function that is called; --list shows all")
     return captured.workload
+
+
+def _list_calls(script: pathlib.Path, arguments: Sequence[str], config: str) -> None:
+    sys.argv = [str(script), *arguments]
+    calls: list[Reached] = []
+    try:
+        with listed_calls(config=config) as calls:
+            runpy.run_path(str(script), run_name="__main__")
+    finally:
+        # Also of a script that fails, or exits.
+        for reached in calls:
+            times = f" {reached.calls} times" if reached.calls > 1 else ""
+            print(f"{reached}{times}: {reached.arguments}")
+    if not calls:
+        raise CaptureError(f"tpusim.export: {script} calls no jitted function")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -197,7 +219,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", default="workload.pb", help="default: %(default)s")
     parser.add_argument("--config", default="", help="the slice, for example v5e-4x2")
     parser.add_argument("--devices", type=int, help="CPU devices that JAX shows to the script")
-    parser.add_argument("--function", default="", help="capture only a jitted function so named")
+    parser.add_argument(
+        "--function",
+        default="",
+        metavar="NAME",
+        help="capture the jitted function of that name, or defined at that FILE:LINE; others are "
+        "evaluated as shapes",
+    )
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="list the jitted functions that the script calls, with arguments; export nothing",
+    )
     parser.add_argument(
         "--trip-count",
         metavar="LOOP=N",
@@ -248,6 +281,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if not script.is_file():
             raise UsageError(f"{script}: no such file")
+        if options.list:
+            if name or options.function:
+                raise UsageError("--list is of a whole script: leave out the function")
+            _list_calls(script, script_arguments, options.config)
+            return 0
         if name:
             workload = _export_function(script, name, options.output, **given)
         else:

@@ -1,19 +1,23 @@
-"""Every call of a user's jitted function, before it is executed.
+"""Every call of a user's jitted function, before it is executed; execution itself is put off.
 
 A pmapped function counts as jitted, and so does a `shard_map` that is called outside of any jit.
 JAX's own helpers (`jax.numpy`, `jax.random`, ...) are jitted functions too, and not reported; nor
 are calls below an outer jit, grad or vmap, which belong to the outer function. `f.lower(...)`
 counts as a call.
+
+The calls are evaluated as shapes, and executed when someone looks at a value (deferral.py); a
+shard_map outside of any jit is executed at once.
 """
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 from jax._src import core, pjit
 
+from tpusim import deferral
 from tpusim.assumptions import relative
 
 
@@ -24,6 +28,11 @@ class Jitted:
         self._fun = function
         self._jit_info = info
         self.__name__ = name
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What was jitted."""
+        return self._fun
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         """As that of `jax.jit`."""
@@ -53,12 +62,40 @@ def intercepted(reached: Callable[[Call], None]) -> Iterator[Callable[[], None]]
     evaluation: Any = core.EvalTrace
     infer_params = internals._infer_params
     process_shard_map = evaluation.process_shard_map
+    # What executes a call after that.
+    run_jit = internals._run_python_pjit
+    latest: Call | None = None
+    evaluating = False
 
     def intercept_jit(fun: Callable[..., Any], info: Any, args: Any, kwargs: Any) -> Any:
+        nonlocal latest
         title, place = _title(fun)
-        if title and _outermost(args, kwargs):
-            reached(Call(title, place, Jitted(fun, info, title), args, kwargs))
+        if title and not evaluating and _outermost(args, kwargs):
+            latest = Call(title, place, Jitted(fun, info, title), args, kwargs)
+            reached(latest)
         return infer_params(fun, info, args, kwargs)
+
+    def put_off(inferred: Any, flat: Any, fun: Any, args: Any, kwargs: Any) -> Any:
+        nonlocal evaluating
+        jaxpr, call = inferred.params["jaxpr"], latest
+        if call is None or call.jitted.function is not fun or not _outermost(args, kwargs):
+            return run_jit(inferred, flat, fun, args, kwargs)
+
+        def execute(values: Sequence[Any]) -> Sequence[Any]:
+            return run_jit(inferred, values, fun, args, kwargs)[1]
+
+        evaluating = True
+        try:
+            results = deferral.deferred(
+                lambda: call.jitted.trace(*args, **kwargs), jaxpr.effects, execute, flat
+            )
+        finally:
+            evaluating = False
+        if results is None:
+            return run_jit(inferred, flat, fun, args, kwargs)
+        # No executable: the next call comes here, too.
+        outs = jax.tree.unflatten(inferred.out_tree, results)
+        return outs, results, inferred.out_tree, flat, jaxpr, None, None, []
 
     def intercept_shard_map(trace: Any, primitive: Any, fun: Any, args: Any, **params: Any) -> Any:
         if _outermost(args, {}):
@@ -73,11 +110,13 @@ def intercepted(reached: Callable[[Call], None]) -> Iterator[Callable[[], None]]
 
     def restore() -> None:
         internals._infer_params = infer_params
+        internals._run_python_pjit = run_jit
         evaluation.process_shard_map = process_shard_map
 
     # Functions called before the block are dispatched from C++ caches without asking Python.
     jax.clear_caches()
     internals._infer_params = intercept_jit
+    internals._run_python_pjit = put_off
     evaluation.process_shard_map = intercept_shard_map
     try:
         yield restore
@@ -100,6 +139,16 @@ def _title(fun: Callable[..., Any]) -> tuple[str, str]:
     code = getattr(fun, "__code__", None)
     place = _place(code.co_filename, code.co_firstlineno) if code is not None else ""
     return getattr(fun, "__name__", None) or "function", place
+
+
+def type_of(value: Any) -> str:
+    """`bf16[8,16]@P('data',)` of an array, the value of anything else that a function can take."""
+    try:
+        text = core.typeof(value).str_short()
+    except TypeError:
+        return repr(value)
+    spec = getattr(getattr(value, "sharding", None), "spec", None)
+    return text if spec is None or not any(spec) else f"{text}@{spec}"
 
 
 def _place(file: str | None, line: int | None) -> str:
