@@ -96,6 +96,9 @@ struct Report {
   Bounds bound;
   double mfu = 0, hfu = 0;  // model and all FLOPs, against the published bf16 peak
   Flops flops{0};           // all arithmetic of one device
+  // Nominal rates of one device, for rooflines; the first is the published bf16 peak.
+  FlopsPerSecond peak_flops_per_second{0};
+  BytesPerSecond hbm_bytes_per_second{0};
   Picoseconds exposed{0}, hidden{0};
   Bytes peak_hbm{0}, usable_hbm{0};
   MemoryReport memory_at_peak;

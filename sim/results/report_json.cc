@@ -161,6 +161,8 @@ Report Read(const Json& j) {
   r.mfu = j.at("mfu").get<double>();
   r.hfu = j.at("hfu").get<double>();
   r.flops = Flops(count(j, "flops"));
+  r.peak_flops_per_second = FlopsPerSecond(j.value("peak_flops_per_second", 0.0));
+  r.hbm_bytes_per_second = BytesPerSecond(j.value("hbm_bytes_per_second", 0.0));
   r.exposed = time(j, "exposed_communication_ns");
   r.hidden = time(j, "hidden_communication_ns");
   r.peak_hbm = Bytes(count(j, "peak_hbm_bytes"));
@@ -270,6 +272,8 @@ std::string ToJson(const Report& r, JsonDetail detail) {
             {"mfu", r.mfu},
             {"hfu", r.hfu},
             {"flops", r.flops.value()},
+            {"peak_flops_per_second", r.peak_flops_per_second.value()},
+            {"hbm_bytes_per_second", r.hbm_bytes_per_second.value()},
             {"exposed_communication_ns", ToNanoseconds(r.exposed)},
             {"hidden_communication_ns", ToNanoseconds(r.hidden)},
             {"peak_hbm_bytes", r.peak_hbm.value()},

@@ -47,6 +47,11 @@ if __name__ == "__main__":
     step(jnp.ones(4))
 """
 
+# Where its functions are defined: at their decorators.
+STEP, EVALUATE = (
+    SCRIPT[: SCRIPT.index(f"@jax.jit\ndef {name}")].count("\n") + 1 for name in ("step", "evaluate")
+)
+
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
@@ -88,8 +93,31 @@ def test_whole_script(folder: pathlib.Path):
     assert done.stdout.splitlines() == [
         "arguments ['--batch', '3']",
         "loss 4.0",
+        f"captured step (script.py:{STEP}); called before: evaluate (script.py:{EVALUATE})",
         "w.pb: step, 1 partitions (no mesh)",
     ]
+
+
+def test_the_first_function_is_not_taken_silently(folder: pathlib.Path):
+    done = command(folder, "script.py", "-o", "w.pb")
+    assert done.stdout.splitlines()[-2:] == [
+        f"captured evaluate (script.py:{EVALUATE}), the first jitted function that is called; "
+        "--list shows all",
+        "w.pb: evaluate, 1 partitions (no mesh)",
+    ]
+
+
+def test_list_of_functions(folder: pathlib.Path):
+    done = command(folder, "script.py", "--list")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == [
+        f"evaluate (script.py:{EVALUATE}): float32[4]",
+        f"step (script.py:{STEP}): float32[4]",
+    ]
+    assert not (folder / "workload.pb").exists()
+    done = command(folder, "script.py:pair", "--list")
+    assert done.returncode == 1
+    assert "leave out the function" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -188,7 +216,7 @@ def test_run_passes_its_options_on(tmp_path: pathlib.Path, monkeypatch: pytest.M
 def test_run_reports_errors(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
     body = "echo 'w.pb: file is empty' >&2; exit 1"
     monkeypatch.setenv("TPUSIM_BINARY", fake_binary(tmp_path, body))
-    with pytest.raises(tpusim.TpusimError, match="file is empty"):
+    with pytest.raises(tpusim.Error, match="file is empty"):
         tpusim.run("w.pb")
 
 

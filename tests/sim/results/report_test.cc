@@ -222,7 +222,8 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
   };
   EXPECT_THAT(keys(j),
               ElementsAre("schema", "workload", "config", "step_time_ns", "bound_ns", "mfu", "hfu",
-                          "flops", "exposed_communication_ns", "hidden_communication_ns",
+                          "flops", "peak_flops_per_second", "hbm_bytes_per_second",
+                          "exposed_communication_ns", "hidden_communication_ns",
                           "peak_hbm_bytes", "usable_hbm_bytes", "memory_at_peak", "devices",
                           "chips", "chip_classes", "folding", "events", "ops", "scopes",
                           "collectives", "links", "assumptions", "warnings"));

@@ -1,23 +1,41 @@
-"""tpusim from Python: export sharded JAX programs, run the simulator, read its results.
+"""tpusim from Python: simulate sharded JAX programs on TPU slices, without a TPU.
 
     import tpusim
+
+    report = tpusim.simulate(train_step, params, batch, config="v5e-4x2")
+    report.step_time_ns, report.mfu           # every field of the report, typed
+    report.ops                                # tables are pandas DataFrames
+    report.plot_timeline()                    # drawn by matplotlib
+    report.save("step.json", trace="step.pftrace")
+
+    tpusim.compare({"4x2": report, "2x4": tpusim.simulate(..., config="v5e-2x4")})
+
+Or step by step, through files:
 
     tpusim.export(train_step, params, batch, path="step.pb", config="v5e-4x2")
 
     with tpusim.capture("step.pb", config="v5e-4x2"):
         main()                      # stops at the first call of a jitted function
 
-    report = tpusim.run("step.pb")  # the JSON report as a dict
+    report = tpusim.simulate("step.pb")
 
 From a shell: `python -m tpusim.export script.py:function --config v5e-4x2 -o step.pb`.
 
-Nothing here imports JAX before it is needed, so XLA_FLAGS can still be set after `import tpusim`.
+Nothing here imports JAX, pandas or matplotlib before it is needed, so XLA_FLAGS can still be set
+after `import tpusim`.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tpusim.runner import TpusimError, find_binary, run
+from tpusim.capturing import capture
+from tpusim.comparison import compare
+from tpusim.errors import CaptureError, Error
+from tpusim.report import Report
+from tpusim.runner import find_binary, run
+from tpusim.seeing import seen_as
+from tpusim.simulation import simulate
+from tpusim.timeline import Timeline
 from tpusim.workload import (
     DeviceCoordinates,
     KernelBlock,
@@ -30,36 +48,40 @@ from tpusim.workload import (
 )
 
 if TYPE_CHECKING:
-    from tpusim.capturing import CaptureError, capture
-    from tpusim.chip_view import seen_as
-    from tpusim.exporter import export
+    from tpusim.export import export
+
+__version__ = "0.1.0"
 
 __all__ = [
     "CaptureError",
     "DeviceCoordinates",
+    "Error",
     "KernelBlock",
     "KernelCost",
     "KernelLoop",
     "KernelProduct",
     "MeshAxis",
-    "TpusimError",
+    "Report",
+    "Timeline",
     "TripCount",
     "Workload",
     "capture",
+    "compare",
     "export",
     "find_binary",
     "run",
     "seen_as",
+    "simulate",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name == "export":
         # The module itself, which is callable: `tpusim.export(...)` is the same thing before and
-        # after an `import tpusim.export`.
+        # after an `import tpusim.export`. Not earlier, since `python -m tpusim.export` runs it.
         return importlib.import_module("tpusim.export")
-    if name == "seen_as":
-        return importlib.import_module("tpusim.chip_view").seen_as
-    if name in ("capture", "CaptureError"):
-        return getattr(importlib.import_module("tpusim.capturing"), name)
     raise AttributeError(f"module 'tpusim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -7,50 +7,60 @@ instead of being executed, and the block ends there, as if the call had been its
         train()                     # builds a mesh, shards its arrays, calls train_step(...)
     print(captured.workload.name)
 
-A pmapped function counts as jitted, and so does a `shard_map` that is called outside of any jit.
-JAX's own helpers (`jax.numpy`, `jax.random`, ...) are jitted functions too and run as usual; so
-does, with `function="train_step"`, every function of another name. Calls below an outer jit, grad
-or vmap belong to the outer function. `f.lower(...)` counts as a call.
+What counts as such a call: see interception.py. With `function="train_step"` calls of other
+functions are evaluated as shapes, and executed only if the script looks at a value: an
+initialisation of any size costs nothing. `captured.reached` names all functions on the way.
+`listed_calls` goes on to the end of the block, and takes none.
 """
 
 import contextlib
+import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import jax
-from jax._src import core, pjit
-
-from tpusim import chip_view
-from tpusim.assumptions import Assumptions
-from tpusim.exporter import Coordinates, KernelCosts, workload_of
+from tpusim.errors import CaptureError
 from tpusim.workload import Workload
 
+if TYPE_CHECKING:
+    from tpusim import interception
 
-class CaptureError(RuntimeError):
-    """The block ended without a call that could be captured."""
+# Arguments of a call that are listed one by one.
+_MOST_ARGUMENTS = 8
+
+
+@dataclasses.dataclass
+class Reached:
+    """A jitted function that a script called, always with arguments of these shapes."""
+
+    name: str
+    place: str  # file:line of its definition
+    arguments: str
+    calls: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.place})" if self.place else self.name
 
 
 class Captured:
     """What a capture block found; `workload` is set once the block has ended."""
 
-    workload: Workload | None = None
+    def __init__(self) -> None:
+        self.workload: Workload | None = None
+        self.reached: list[Reached] = []  # in order; the last is the one that was captured
+
+    def add(self, call: "interception.Call") -> None:
+        """Counts a call."""
+        arguments = _arguments_of(call)
+        for known in self.reached:
+            if (known.name, known.place, known.arguments) == (call.name, call.place, arguments):
+                known.calls += 1
+                return
+        self.reached.append(Reached(call.name, call.place, arguments))
 
 
 class _Stop(BaseException):
     """Ends the block. Not an Exception, so a script's `except Exception` lets it through."""
-
-
-class _Jitted:
-    """Looks enough like the jitted function whose call was intercepted to be traced."""
-
-    def __init__(self, function: Callable[..., Any], info: Any, name: str):
-        self._fun = function
-        self._jit_info = info
-        self.__name__ = name
-
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
-        return pjit.jit_trace(self, *args, **kwargs)
 
 
 @contextlib.contextmanager
@@ -60,31 +70,33 @@ def capture(
     config: str = "",
     name: str = "",
     function: str = "",
-    coordinates: Coordinates | None = None,
+    coordinates: Sequence[Sequence[int]] | None = None,
     trip_counts: Mapping[str, int] | None = None,
-    kernel_costs: KernelCosts | None = None,
+    kernel_costs: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Iterator[Captured]:
     """Exports the first jitted call of the block to `path` and leaves the block.
 
-    `function` restricts the capture to jitted functions of that name; the other options are those
-    of `tpusim.export`. Raises CaptureError if the block ends without such a call.
+    `function` restricts the capture to jitted functions of that name, or to the one that is defined
+    at that "file:line"; the other options are those of `tpusim.export`. Raises CaptureError if the
+    block ends without such a call.
     """
+    # These import JAX.
+    from tpusim import chip_view, exporter, interception
+    from tpusim.assumptions import Assumptions
+
     captured = Captured()
     assumptions = Assumptions()
     stop = _Stop()
-    # Every call that is not cached, and every explicit trace, comes through the first; every
-    # shard_map outside of a trace through the second.
-    internals: Any = pjit
-    evaluation: Any = core.EvalTrace
-    infer_params = internals._infer_params
-    process_shard_map = evaluation.process_shard_map
 
-    def take(jitted: Any, args: Any, kwargs: Any) -> None:
+    def reached(call: interception.Call) -> None:
+        captured.add(call)
+        if function and function not in (call.name, call.place):
+            return
         restore()
-        captured.workload = workload_of(
-            jitted,
-            args,
-            kwargs,
+        captured.workload = exporter.workload_of(
+            call.jitted,
+            call.args,
+            call.kwargs,
             config=config,
             name=name,
             coordinates=coordinates,
@@ -95,63 +107,47 @@ def capture(
         captured.workload.save(path)
         raise stop
 
-    def intercept_jit(fun: Callable[..., Any], info: Any, args: Any, kwargs: Any) -> Any:
-        title = _title(fun)
-        if _wanted(title, function, args, kwargs):
-            take(_Jitted(fun, info, title), args, kwargs)
-        return infer_params(fun, info, args, kwargs)
-
-    def intercept_shard_map(trace: Any, primitive: Any, fun: Any, args: Any, **params: Any) -> Any:
-        title = params["debug_info"].func_name
-        if _wanted(title, function, args, {}):
-            sharded: Any = jax.jit(
-                lambda *args: list(primitive.bind(*args, subfuns=(fun,), **params))
-            )
-            take(_Jitted(sharded._fun, sharded._jit_info, title), args, {})
-        return process_shard_map(trace, primitive, fun, args, **params)
-
-    def restore() -> None:
-        internals._infer_params = infer_params
-        evaluation.process_shard_map = process_shard_map
-
-    # Functions called before the block are dispatched from C++ caches without asking Python.
-    jax.clear_caches()
-    internals._infer_params = intercept_jit
-    evaluation.process_shard_map = intercept_shard_map
     try:
-        with chip_view.shown(config, assumptions, as_tpu=False):
+        with (
+            interception.intercepted(reached) as restore,
+            chip_view.shown(config, assumptions, as_tpu=False),
+        ):
             yield captured
-    except _Stop as reached:
-        if reached is not stop:
+    except _Stop as end:
+        if end is not stop:
             raise
-    finally:
-        restore()
     if captured.workload is None:
         what = f"of {function!r}" if function else "of a jitted function"
+        called = ", ".join(dict.fromkeys(map(str, captured.reached)))
         raise CaptureError(
-            f"tpusim.capture: the block ended without a call {what}; wrap the step in jax.jit and "
-            "call it inside the block"
+            f"tpusim.capture: the block ended without a call {what}"
+            + (f", but of {called}" if called else "")
+            + "; wrap the step in jax.jit and call it inside the block"
         )
 
 
-def _title(fun: Callable[..., Any]) -> str:
-    """The name of a user's function; empty for one of JAX's own."""
-    module = getattr(fun, "__module__", None) or ""
-    if module == "jax._src.pmap":
-        # A wrapper of what the user has pmapped, which it holds in its closure.
-        inner: Any = getattr(fun, "__wrapped__", fun)
-        for cell in inner.__closure__ or ():
-            info = getattr(cell.cell_contents, "debug_info", None)
-            if info is not None:
-                return str(info.func_name)
-    if module.split(".")[0] in ("jax", "jaxlib"):
-        return ""
-    return getattr(fun, "__name__", None) or "function"
+@contextlib.contextmanager
+def listed_calls(*, config: str = "") -> Iterator[list[Reached]]:
+    """Lists the jitted functions that the block calls, and with which arguments, to its end."""
+    from tpusim import chip_view, interception
+    from tpusim.assumptions import Assumptions
+
+    captured = Captured()
+    with (
+        interception.intercepted(captured.add),
+        chip_view.shown(config, Assumptions(), as_tpu=False),
+    ):
+        yield captured.reached
 
 
-def _wanted(title: str, name: str, args: Any, kwargs: Any) -> bool:
-    if not title or (name and title != name):
-        return False
-    if not core.trace_state_clean():
-        return False
-    return not any(isinstance(x, core.Tracer) for x in jax.tree.leaves((args, kwargs)))
+def _arguments_of(call: "interception.Call") -> str:
+    """Types of all arrays, the first few of many: `f32[8,16], bf16[16], and 30 more`."""
+    import jax
+
+    from tpusim import interception
+
+    leaves = jax.tree.leaves((call.args, call.kwargs))
+    texts = [interception.type_of(leaf) for leaf in leaves[:_MOST_ARGUMENTS]]
+    if len(leaves) > _MOST_ARGUMENTS:
+        texts.append(f"and {len(leaves) - _MOST_ARGUMENTS} more")
+    return ", ".join(texts)

@@ -116,20 +116,6 @@ def shown(config: str, assumptions: Assumptions, *, as_tpu: bool) -> Iterator[No
 
 
 @contextlib.contextmanager
-def seen_as(config: str) -> Iterator[None]:
-    """Code inside the block, not only a step that is traced, takes the devices for that chip.
-
-    For what is built before it is exported by code that looks at the platform:
-
-        with tpusim.seen_as("v5e-4x2"):
-            model = build()
-            tpusim.export(model.step, arguments, config="v5e-4x2")
-    """
-    with shown(config, Assumptions(), as_tpu=True):
-        yield
-
-
-@contextlib.contextmanager
 def _installed() -> Iterator[None]:
     """The answers in place of JAX's own."""
     device, client = jaxlib_jax.Device, jaxlib_jax.Client

@@ -1,7 +1,7 @@
 """`tpusim.export(...)` in Python, `python -m tpusim.export` in a shell.
 
 The module is callable, so that the function and the command can share their name; see
-`tpusim.exporter.export` for the function.
+`help(tpusim.export.export)` for the function.
 
 The command exports from a script, in one of two ways:
 
@@ -19,7 +19,9 @@ are arrays or `jax.ShapeDtypeStruct`s that carry their shardings:
     python -m tpusim.export train.py --config v5e-4x2 -o step.pb -- --batch 32
 
 runs the script as it is, with the arguments after `--`, and exports its first call of a jitted
-function (of the one named by `--function`, if given) instead of executing it.
+function (of the one named by `--function`, if given) instead of executing it. What jitted functions
+before that return is evaluated as shapes, and executed only if the script looks at a value.
+`--list` says which functions there are.
 
 In both cases JAX sees as many CPU devices as the slice has (`--devices` overrides), so that scripts
 can build their mesh from `jax.devices()`.
@@ -27,6 +29,7 @@ can build their mesh from `jax.devices()`.
 
 import argparse
 import importlib.util
+import inspect
 import os
 import pathlib
 import re
@@ -34,9 +37,12 @@ import runpy
 import sys
 import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tpusim.capturing import Reached, capture, listed_calls
+from tpusim.errors import CaptureError
+from tpusim.seeing import seen_as
 from tpusim.workload import Workload
 
 # Virtual CPU devices are cheap up to about here; larger meshes want an AbstractMesh.
@@ -50,11 +56,52 @@ class UsageError(ValueError):
     """The command line or the script does not say what to export."""
 
 
-def export(*args: Any, **kwargs: Any) -> Workload:
-    """See `tpusim.exporter.export`."""
+def export(
+    function: Callable[..., Any],
+    *arguments: Any,
+    path: str | os.PathLike[str] | None = "workload.pb",
+    config: str = "",
+    name: str = "",
+    coordinates: Sequence[Sequence[int]] | None = None,
+    trip_counts: Mapping[str, int] | None = None,
+    kernel_costs: Mapping[str, Mapping[str, int]] | None = None,
+    **keyword_arguments: Any,
+) -> Workload:
+    """Lowers `function` for TPU and writes it, with what HLO does not carry, to `path`.
+
+    Args:
+      function: a function, jitted or not.
+      *arguments: what it would be called with: arrays, or `jax.ShapeDtypeStruct`s whose `sharding`
+        is a `NamedSharding` over a mesh of CPU devices or over an `AbstractMesh`.
+      path: where to write; None writes nothing.
+      config: the slice this is meant for ("v5e-4x2"), the default of `tpusim run`.
+      name: what reports call the program; the function's name if empty.
+      coordinates: chip coordinates (x, y[, z[, core[, slice]]]) of partition 0, 1, ...; without
+        them the slice's usual device order holds, unless the mesh is of real TPU devices.
+      trip_counts: {loop name or glob: count} for loops that depend on data.
+      kernel_costs: {kernel name or glob: {"flops": ..., "bytes_accessed": ..., "transcendentals":
+        ..., "remote_bytes": ...}} for opaque kernels, per call and device. Pallas kernels that
+        bring a cost estimate need none, others are priced from their jaxprs.
+      **keyword_arguments: passed on to `function`.
+
+    Returns:
+      The workload that was written.
+    """
     from tpusim import exporter
 
-    return exporter.export(*args, **kwargs)
+    workload = exporter.workload_of(
+        exporter.traceable(function),
+        arguments,
+        keyword_arguments,
+        config=config,
+        name=name,
+        coordinates=coordinates,
+        trip_counts=trip_counts,
+        kernel_costs=kernel_costs,
+    )
+    if path is not None:
+        workload.save(path)
+    return workload
 
 
 def devices_of(config: str) -> int | None:
@@ -104,9 +151,9 @@ def _trip_count(text: str) -> tuple[str, int]:
 
 
 def _export_function(script: pathlib.Path, name: str, output: str, **given: Any) -> Workload:
-    from tpusim import chip_view, exporter
+    from tpusim import exporter
 
-    with chip_view.seen_as(given["config"]):
+    with seen_as(given["config"]):
         module = _load(script)
         function = getattr(module, name, None)
         if not callable(function):
@@ -134,13 +181,31 @@ def _export_function(script: pathlib.Path, name: str, output: str, **given: Any)
 def _capture_script(
     script: pathlib.Path, arguments: Sequence[str], function: str, output: str, **given: Any
 ) -> Workload:
-    from tpusim.capturing import capture
-
     sys.argv = [str(script), *arguments]
     with capture(output, function=function, **given) as captured:
         runpy.run_path(str(script), run_name="__main__")
     assert captured.workload is not None
+    taken, before = captured.reached[-1], dict.fromkeys(map(str, captured.reached[:-1]))
+    if before:
+        print(f"captured {taken}; called before: {', '.join(before)}")
+    elif not function:
+        print(f"captured {taken}, the first jitted function that is called; --list shows all")
     return captured.workload
+
+
+def _list_calls(script: pathlib.Path, arguments: Sequence[str], config: str) -> None:
+    sys.argv = [str(script), *arguments]
+    calls: list[Reached] = []
+    try:
+        with listed_calls(config=config) as calls:
+            runpy.run_path(str(script), run_name="__main__")
+    finally:
+        # Also of a script that fails, or exits.
+        for reached in calls:
+            times = f" {reached.calls} times" if reached.calls > 1 else ""
+            print(f"{reached}{times}: {reached.arguments}")
+    if not calls:
+        raise CaptureError(f"tpusim.export: {script} calls no jitted function")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -154,7 +219,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", default="workload.pb", help="default: %(default)s")
     parser.add_argument("--config", default="", help="the slice, for example v5e-4x2")
     parser.add_argument("--devices", type=int, help="CPU devices that JAX shows to the script")
-    parser.add_argument("--function", default="", help="capture only a jitted function so named")
+    parser.add_argument(
+        "--function",
+        default="",
+        metavar="NAME",
+        help="capture the jitted function of that name, or defined at that FILE:LINE; others are "
+        "evaluated as shapes",
+    )
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="list the jitted functions that the script calls, with arguments; export nothing",
+    )
     parser.add_argument(
         "--trip-count",
         metavar="LOOP=N",
@@ -205,6 +281,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if not script.is_file():
             raise UsageError(f"{script}: no such file")
+        if options.list:
+            if name or options.function:
+                raise UsageError("--list is of a whole script: leave out the function")
+            _list_calls(script, script_arguments, options.config)
+            return 0
         if name:
             workload = _export_function(script, name, options.output, **given)
         else:
@@ -214,10 +295,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (UsageError, OSError) as error:
         print(f"tpusim.export: {error}", file=sys.stderr)
         return 1
-    except RuntimeError as error:
-        # A CaptureError; its class cannot be named before JAX is imported.
-        if type(error).__name__ != "CaptureError":
-            raise
+    except CaptureError as error:
         print(error, file=sys.stderr)
         return 1
     axes = " x ".join(f"{a.name}={a.size}" for a in workload.mesh) or "no mesh"
@@ -229,6 +307,9 @@ class _CallableModule(types.ModuleType):
     def __call__(self, *args: Any, **kwargs: Any) -> Workload:
         return export(*args, **kwargs)
 
+
+# Of the call, for `inspect.signature(tpusim.export)`.
+__signature__ = inspect.signature(export)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -34,52 +34,6 @@ Coordinates = Sequence[Sequence[int]]
 KernelCosts = Mapping[str, Mapping[str, int]]
 
 
-def export(
-    function: Callable[..., Any],
-    *arguments: Any,
-    path: str | os.PathLike[str] | None = "workload.pb",
-    config: str = "",
-    name: str = "",
-    coordinates: Coordinates | None = None,
-    trip_counts: Mapping[str, int] | None = None,
-    kernel_costs: KernelCosts | None = None,
-    **keyword_arguments: Any,
-) -> Workload:
-    """Lowers `function` for TPU and writes it, with what HLO does not carry, to `path`.
-
-    Args:
-      function: a function, jitted or not.
-      *arguments: what it would be called with: arrays, or `jax.ShapeDtypeStruct`s whose `sharding`
-        is a `NamedSharding` over a mesh of CPU devices or over an `AbstractMesh`.
-      path: where to write; None writes nothing.
-      config: the slice this is meant for ("v5e-4x2"), the default of `tpusim run`.
-      name: what reports call the program; the function's name if empty.
-      coordinates: chip coordinates (x, y[, z[, core[, slice]]]) of partition 0, 1, ...; without
-        them the slice's usual device order holds, unless the mesh is of real TPU devices.
-      trip_counts: {loop name or glob: count} for loops that depend on data.
-      kernel_costs: {kernel name or glob: {"flops": ..., "bytes_accessed": ..., "transcendentals":
-        ..., "remote_bytes": ...}} for opaque kernels, per call and device. Pallas kernels that
-        bring a cost estimate need none, others are priced from their jaxprs.
-      **keyword_arguments: passed on to `function`.
-
-    Returns:
-      The workload that was written.
-    """
-    workload = workload_of(
-        traceable(function),
-        arguments,
-        keyword_arguments,
-        config=config,
-        name=name,
-        coordinates=coordinates,
-        trip_counts=trip_counts,
-        kernel_costs=kernel_costs,
-    )
-    if path is not None:
-        workload.save(path)
-    return workload
-
-
 def workload_of(
     jitted: Any,
     arguments: Sequence[Any],
@@ -92,7 +46,7 @@ def workload_of(
     kernel_costs: KernelCosts | None = None,
     assumptions: Assumptions | None = None,
 ) -> Workload:
-    """`export` without the file; `jitted` is anything with a `trace` like that of `jax.jit`.
+    """What `tpusim.export` makes; `jitted` is anything with a `trace` like that of `jax.jit`.
 
     `assumptions` are those that led here; what this assumes is added to them.
     """

@@ -9,21 +9,89 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tpusim.errors import Error
+from tpusim.report import Report
+from tpusim.timeline import Timeline
 
-class TpusimError(RuntimeError):
-    """The simulator refused or failed; the message is its own."""
+
+def find_binary(*, on_path: bool = True) -> str:
+    """The tpusim binary.
+
+    The one inside the package, which wheels have; else $TPUSIM_BINARY; else, unless `on_path` is
+    False, the command `tpusim`; else build/tpusim of this source tree.
+    """
+    here = pathlib.Path(__file__).resolve()
+    packaged = here.parent / "bin" / "tpusim"
+    built = here.parents[3] / "build" / "tpusim" if len(here.parents) > 3 else packaged
+    if packaged.is_file():
+        return str(packaged)
+    found = os.environ.get("TPUSIM_BINARY") or (shutil.which("tpusim") if on_path else None)
+    if found:
+        return found
+    if built.is_file():
+        return str(built)
+    raise Error(
+        "no tpusim binary: install the wheel, build it (tools/demo), put it on PATH, or set "
+        "TPUSIM_BINARY"
+    )
 
 
-def find_binary() -> str:
-    """The tpusim binary: $TPUSIM_BINARY, else on PATH, else build/tpusim of this source tree."""
-    named = os.environ.get("TPUSIM_BINARY")
-    built = pathlib.Path(__file__).resolve().parents[3] / "build" / "tpusim"
-    candidate = named or shutil.which("tpusim") or (str(built) if built.exists() else None)
-    if candidate is None:
-        raise TpusimError(
-            "no tpusim binary: build it (tools/demo), put it on PATH, or set TPUSIM_BINARY"
+def execute(arguments: Sequence[str]) -> None:
+    """Runs the binary; tpusim.Error with what it prints if it fails."""
+    binary = find_binary()
+    try:
+        done = subprocess.run(
+            [binary, *arguments], capture_output=True, text=True, check=False, errors="replace"
         )
-    return candidate
+    except OSError as error:
+        raise Error(f"{binary}: {error.strerror or error}") from error
+    if done.returncode != 0:
+        raise Error(done.stderr.strip() or f"{binary}: exit code {done.returncode}")
+
+
+class Simulation:
+    """A program with everything that its simulation depends on: two runs give the same bytes."""
+
+    def __init__(self, workload: bytes | str | os.PathLike[str], options: Sequence[str] = ()):
+        self._workload = workload
+        self._options = tuple(options)
+
+    def run(self) -> Report:
+        """Simulates, and returns the report."""
+        return Report.from_json(self._run(), self)
+
+    def write_trace(
+        self, path: str | os.PathLike[str], report: Report, options: Sequence[str] = ()
+    ) -> None:
+        """Writes the trace of what `report` reports; tpusim.Error if the program has changed."""
+        # Beside the target, so that it gets there whole or not at all.
+        target = pathlib.Path(path)
+        with tempfile.TemporaryDirectory(prefix=".tpusim-", dir=target.parent) as folder:
+            trace = pathlib.Path(folder) / "trace"
+            text = self._run("--trace", str(trace), *options)
+            if text != report.text:
+                raise Error(f"{self._workload}: is not the program any more that was simulated")
+            trace.replace(target)
+
+    def timeline(self, chip: int, report: Report) -> Timeline:
+        """What one chip did."""
+        with tempfile.TemporaryDirectory(prefix="tpusim-") as folder:
+            trace = pathlib.Path(folder) / "trace"
+            self.write_trace(trace, report, ("--trace-chips", str(chip)))
+            return Timeline.load(trace)
+
+    def _run(self, *options: str) -> str:
+        with tempfile.TemporaryDirectory(prefix="tpusim-") as folder:
+            report = pathlib.Path(folder) / "report.json"
+            if isinstance(self._workload, bytes):
+                workload = pathlib.Path(folder) / "workload.pb"
+                workload.write_bytes(self._workload)
+            else:
+                workload = pathlib.Path(self._workload)
+            execute(
+                ["run", str(workload), "--report", str(report), "--quiet", *self._options, *options]
+            )
+            return report.read_text()
 
 
 def run(
@@ -34,7 +102,9 @@ def run(
     trace: str | os.PathLike[str] | None = None,
     options: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Simulates a workload file and returns the report.
+    """Simulates a workload file and returns the JSON report as it is, a dict.
+
+    `tpusim.simulate(path)` returns it with types, tables and plots.
 
     Args:
       path: what `tpusim.export` wrote, or any HLO file the binary reads.
@@ -43,17 +113,12 @@ def run(
       trace: also write a Perfetto trace here.
       options: more command line options, passed on as they are.
     """
+    words = ["--config", config] if config else []
+    for key, value in (settings or {}).items():
+        words += ["--set", f"{key}={value}"]
+    if trace is not None:
+        words += ["--trace", os.fspath(trace)]
     with tempfile.TemporaryDirectory(prefix="tpusim-") as folder:
         report = pathlib.Path(folder) / "report.json"
-        command = [find_binary(), "run", os.fspath(path), "--report", str(report), "--quiet"]
-        if config:
-            command += ["--config", config]
-        for key, value in (settings or {}).items():
-            command += ["--set", f"{key}={value}"]
-        if trace is not None:
-            command += ["--trace", os.fspath(trace)]
-        done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            message = done.stderr.strip() or f"exit code {done.returncode}"
-            raise TpusimError(f"tpusim: {message}")
+        execute(["run", os.fspath(path), "--report", str(report), "--quiet", *words, *options])
         return json.loads(report.read_text())

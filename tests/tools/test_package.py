@@ -1,0 +1,130 @@
+"""What is installed: the package's metadata, its public names, the wheel."""
+
+import inspect
+import os
+import pathlib
+import pydoc
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+
+import pytest
+import tpusim
+
+from tests.tools.command_line import SLICE, example
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_versions_agree(run):
+    version = METADATA["project"]["version"]
+    assert tpusim.__version__ == version
+    declared = re.search(r"project\(tpusim VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
+    assert declared is not None
+    assert declared[1] == version
+    assert version in run("--version").stdout
+
+
+def test_versions_of_jax_agree():
+    tested = (ROOT / "tools" / "python" / "requirements-test.txt").read_text().splitlines()
+    assert set(METADATA["project"]["optional-dependencies"]["export"]) <= set(tested)
+
+
+def test_the_command_is_a_function_of_the_package():
+    module, _, name = METADATA["project"]["scripts"]["tpusim"].partition(":")
+    assert callable(getattr(__import__(module, fromlist=[name]), name))
+
+
+def test_the_command_becomes_the_binary(binary):
+    done = subprocess.run(
+        [sys.executable, "-c", "from tpusim.console import main; main()", "configs", "nothing"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TPUSIM_BINARY": binary, "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("tpusim: error: unknown chip"), done.stderr
+
+
+def test_dir_has_public_names_only():
+    assert dir(tpusim) == sorted([*tpusim.__all__, "__version__"])
+    assert all(not name.startswith("_") for name in tpusim.__all__)
+
+
+@pytest.mark.parametrize("name", tpusim.__all__)
+def test_public_names_are_documented_and_typed(name: str):
+    value = getattr(tpusim, name)
+    assert inspect.getdoc(value)
+    if inspect.isclass(value):
+        return
+    signature = inspect.signature(value)
+    for parameter in signature.parameters.values():
+        assert parameter.annotation is not inspect.Parameter.empty, f"{name}: {parameter}"
+    assert signature.return_annotation is not inspect.Signature.empty, name
+
+
+def test_help_needs_no_jax(tmp_path: pathlib.Path):
+    (tmp_path / "jax.py").write_text("raise ImportError('not installed')")
+    (tmp_path / "pandas.py").write_text("raise ImportError('not installed')")
+    script = "import tpusim, pydoc; print(pydoc.render_doc(tpusim, renderer=pydoc.plaintext))"
+    path = f"{tmp_path}:{ROOT / 'tools' / 'python'}"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert "simulate(" in done.stdout
+    assert "TYPE_CHECKING" not in done.stdout
+    assert "importlib" not in done.stdout
+
+
+def test_help_of_a_function_tells_its_arguments():
+    text = pydoc.render_doc(tpusim.simulate, renderer=pydoc.plaintext)
+    assert "trip_counts" in text
+    assert "kernel_costs" in inspect.signature(tpusim.export).parameters
+
+
+@pytest.mark.long
+def test_the_wheel_runs_by_itself(tmp_path: pathlib.Path):
+    """Builds it (minutes), and installs it where nothing else is."""
+    done = subprocess.run(
+        [ROOT / "tools" / "wheel", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    wheel = pathlib.Path(done.stdout.strip())
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "tpusim/bin/tpusim" in names
+    assert any(name.startswith("tpusim.libs/libsystemc") for name in names)
+    assert any(name.startswith("tpusim.libs/libprotobuf") for name in names)
+
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    scripts = tmp_path / "venv" / "bin"
+    subprocess.run(
+        [scripts / "pip", "install", "--quiet", "--no-index", "--no-deps", wheel], check=True
+    )
+    environment = {"PATH": "/nowhere"}
+    program = str(example("allgather_matmul_int32"))
+    shown = subprocess.run(
+        [scripts / "tpusim", "--config", SLICE, program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    assert shown.stdout.startswith("workload")
+    script = f"import tpusim; print(tpusim.simulate({program!r}, config={SLICE!r}).step_time_ns)"
+    simulated = subprocess.run(
+        [scripts / "python", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+        cwd=tmp_path,
+    )
+    assert float(simulated.stdout) > 0

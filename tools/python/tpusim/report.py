@@ -1,0 +1,319 @@
+"""`Report`: what tpusim found out about one step, with a type for everything.
+
+It has the fields of the report that `tpusim run --report` writes, under the same names; this file
+is the one place in Python that knows them. Units are in the names: `_ns` are nanoseconds. Figures
+are of one device, the one that finishes last, except links and what counts the whole slice.
+Lists of rows are there twice: as tuples of records (`op_records`), which need no other library, and
+as pandas DataFrames (`ops`):
+
+    report = tpusim.simulate(step, *avals, config="v5e-4x2")
+    report.step_time_ns, report.mfu, report.bound_ns.ici
+    report.ops.groupby("category").total_ns.sum()
+    max(report.collective_records, key=lambda c: c.exposed_ns).exposed_by[0].text
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tpusim import records
+from tpusim.errors import Error
+from tpusim.workload import write_atomically
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+
+    from tpusim.timeline import Timeline
+
+SCHEMA = "tpusim.report/1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """Times that no machine of these nominal rates can beat."""
+
+    compute: float
+    hbm: float
+    ici: float
+    host: float  # 0 without transfers from and to the host
+    dcn: float  # 0 within one slice
+
+
+@dataclasses.dataclass(frozen=True)
+class OpRecord:
+    """An operation, with all its executions."""
+
+    name: str
+    category: str
+    scope: str
+    count: int
+    total_ns: float  # with what is inside, for loops
+    flops: int
+    hbm_bytes: int
+    engine: str  # "tensor_core", "collective", "sparse_core", "dma", "host"
+    source: str  # file:line
+
+
+@dataclasses.dataclass(frozen=True)
+class ScopeRecord:
+    """Everything below a prefix of op_name paths."""
+
+    scope: str
+    total_ns: float
+    exposed_communication_ns: float
+    flops: int
+
+
+@dataclasses.dataclass(frozen=True)
+class CoveredBy:
+    """An operation that hides a part of a collective."""
+
+    name: str
+    hidden_ns: float
+    share: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ExposedBy:
+    """Why a part of a collective is exposed."""
+
+    reason: str
+    exposed_ns: float
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class CollectiveRecord:
+    """A collective: times of all executions, but `expected_ns` and `bound_ns` of one."""
+
+    name: str
+    kind: str
+    bytes: int  # the whole array of the group, per device
+    group_size: int
+    axes: str
+    algorithm: str
+    count: int
+    total_ns: float
+    hidden_ns: float
+    exposed_ns: float
+    expected_ns: float
+    bound_ns: float
+    covered_by: tuple[CoveredBy, ...] = ()
+    exposed_by: tuple[ExposedBy, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryOwner:
+    """What kind of arrays HBM holds at the peak: parameters, saved activations, ..."""
+
+    owner: str
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayRecord:
+    """An array that is live at the peak."""
+
+    name: str
+    owner: str
+    scope: str
+    source: str
+    shape: str  # with its layout
+    bytes: int
+    unpadded_bytes: int
+    padding_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryAtPeak:
+    """What HBM holds when a device needs most of it."""
+
+    time_ns: float
+    operation: str
+    fragmentation_bytes: int
+    owners: tuple[MemoryOwner, ...]
+    arrays: tuple[ArrayRecord, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkRecord:
+    """What left a chip in one direction."""
+
+    chip: int
+    direction: str
+    bytes: int
+    utilization: float  # of the nominal rate over the step
+
+
+@dataclasses.dataclass(frozen=True)
+class FoldingStep:
+    """Why devices could not be taken for the same, and the classes that this made."""
+
+    reason: str
+    device_classes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Folding:
+    """How devices that do the same were simulated once."""
+
+    device_classes: int
+    simulations: int
+    ignored_skew_ns: float
+    steps: tuple[FoldingStep, ...]
+
+
+class Simulation(Protocol):
+    """What can simulate the step again, to find out more than a report has."""
+
+    def write_trace(self, path: str | os.PathLike[str], report: "Report") -> None:
+        """Writes the trace of what `report` reports."""
+
+    def timeline(self, chip: int, report: "Report") -> "Timeline":
+        """What one chip did."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Report:
+    """One simulated step; see the module's text."""
+
+    schema: str
+    workload: str
+    config: str
+    step_time_ns: float
+    bound_ns: Bounds
+    mfu: float  # model FLOPs against the published bf16 peak
+    hfu: float  # all FLOPs against it
+    flops: int
+    peak_flops_per_second: float
+    hbm_bytes_per_second: float
+    exposed_communication_ns: float
+    hidden_communication_ns: float
+    peak_hbm_bytes: int
+    usable_hbm_bytes: int
+    memory_at_peak: MemoryAtPeak
+    devices: int
+    chips: int
+    chip_classes: int
+    folding: Folding
+    events: int
+    op_records: tuple[OpRecord, ...] = dataclasses.field(metadata=records.key("ops"))
+    scope_records: tuple[ScopeRecord, ...] = dataclasses.field(metadata=records.key("scopes"))
+    collective_records: tuple[CollectiveRecord, ...] = dataclasses.field(
+        metadata=records.key("collectives")
+    )
+    link_records: tuple[LinkRecord, ...] = dataclasses.field(metadata=records.key("links"))
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    peak_cmem_bytes: int = 0  # 0 on chips without CMEM
+    usable_cmem_bytes: int = 0
+    # The report as it was written, and what can simulate the same again.
+    text: str = dataclasses.field(default="", compare=False, metadata=records.NO_KEY)
+    simulation: Simulation | None = dataclasses.field(
+        default=None, compare=False, metadata=records.NO_KEY
+    )
+
+    @classmethod
+    def from_json(cls, text: str, simulation: Simulation | None = None) -> "Report":
+        """Reads what `tpusim run --report` wrote; tpusim.Error if it is something else."""
+        try:
+            value = json.loads(text)
+            if value.get("schema") != SCHEMA:
+                raise ValueError(f"schema is not {SCHEMA}")
+            report = records.read(cls, value)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise Error(f"not a report of tpusim: {error}") from error
+        return dataclasses.replace(report, text=text, simulation=simulation)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Report":
+        """Reads a report file."""
+        return cls.from_json(pathlib.Path(path).read_text())
+
+    def save(
+        self, path: str | os.PathLike[str], *, trace: str | os.PathLike[str] | None = None
+    ) -> None:
+        """Writes the JSON report and, if asked for, a Perfetto trace (by simulating again)."""
+        write_atomically(path, self.text.encode())
+        if trace is not None:
+            self._simulation_of("a trace").write_trace(trace, self)
+
+    @property
+    def ops(self) -> "pandas.DataFrame":
+        """Operations, longest first, as a DataFrame (needs pandas)."""
+        return _frames().ops(self)
+
+    @property
+    def scopes(self) -> "pandas.DataFrame":
+        """Time by prefix of op_name paths as a DataFrame (needs pandas)."""
+        return _frames().scopes(self)
+
+    @property
+    def collectives(self) -> "pandas.DataFrame":
+        """Collectives, longest first, as a DataFrame (needs pandas)."""
+        return _frames().collectives(self)
+
+    @property
+    def memory(self) -> "pandas.DataFrame":
+        """Arrays live at the peak, largest first, as a DataFrame (needs pandas)."""
+        return _frames().memory(self)
+
+    @property
+    def links(self) -> "pandas.DataFrame":
+        """Every link of the slice as a DataFrame (needs pandas)."""
+        return _frames().links(self)
+
+    def timeline(self, chip: int = 0) -> "Timeline":
+        """What one chip did when (simulates again)."""
+        return self._simulation_of("a timeline").timeline(chip, self)
+
+    def plot_timeline(
+        self, chip: int = 0, *, axes: "matplotlib.axes.Axes | None" = None
+    ) -> "matplotlib.axes.Axes":
+        """Draws what the engines and links of one device did over the step (matplotlib)."""
+        from tpusim import plots
+
+        return plots.timeline(self, chip, axes)
+
+    def plot_roofline(
+        self, *, axes: "matplotlib.axes.Axes | None" = None
+    ) -> "matplotlib.axes.Axes":
+        """Draws FLOP/s over FLOP per byte of every operation (matplotlib)."""
+        from tpusim import plots
+
+        return plots.roofline(self, axes)
+
+    def plot_memory(
+        self, chip: int = 0, *, axes: "matplotlib.axes.Axes | None" = None
+    ) -> "matplotlib.axes.Axes":
+        """Draws live HBM over the step and whose it is at the peak (matplotlib)."""
+        from tpusim import plots
+
+        return plots.memory(self, chip, axes)
+
+    def _simulation_of(self, what: str) -> Simulation:
+        if self.simulation is None:
+            raise Error(f"{what} needs the program, which a report that was loaded does not have")
+        return self.simulation
+
+    def __repr__(self) -> str:
+        from tpusim.quantities import percent, time
+
+        return (
+            f"<tpusim.Report {self.workload} on {self.config}: step {time(self.step_time_ns)}, "
+            f"MFU {percent(self.mfu)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from tpusim import notebook
+
+        return notebook.html_of(self)
+
+
+def _frames() -> Any:
+    from tpusim import frames
+
+    return frames

@@ -1,0 +1,102 @@
+"""`Timeline`: what happened when, read back from a trace that tpusim wrote.
+
+    timeline = tpusim.simulate(step, *avals, config="v5e-4x2").timeline()
+    for track in timeline.tracks:
+        print(track.path, len(track.slices), len(track.samples))
+
+Reads what sim/results/perfetto_trace.proto describes, no more: traces of other tools have other
+messages.
+"""
+
+import dataclasses
+import os
+import pathlib
+import struct
+from typing import Any
+
+from tpusim import wire
+
+
+@dataclasses.dataclass(frozen=True)
+class Slice:
+    """Something with a beginning and an end; slices of greater `depth` are inside of others."""
+
+    name: str
+    category: str
+    start_ns: int
+    end_ns: int
+    depth: int
+
+
+@dataclasses.dataclass
+class Track:
+    """A line of the trace: slices of what was done, or samples (time_ns, value) of a counter."""
+
+    name: str
+    path: tuple[str, ...]  # of its group and itself: ("chip 0 (0,0)", "MXU")
+    slices: list[Slice] = dataclasses.field(default_factory=list)
+    samples: list[tuple[int, float]] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Timeline:
+    """All tracks, in the order in which the trace shows them."""
+
+    tracks: tuple[Track, ...]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Timeline":
+        """Reads a trace file."""
+        reader = _Reader()
+        for packet in wire.all_bytes(wire.parse(pathlib.Path(path).read_bytes()), 1):
+            reader.read(packet)
+        return cls(tuple(reader.tracks.values()))
+
+    def first_device(self) -> tuple[Track, ...]:
+        """The tracks of one device: the first that the trace has."""
+        leaves = [t for t in self.tracks if t.slices or t.samples]
+        if not leaves:
+            return ()
+        group = leaves[0].path[:-1]
+        return tuple(t for t in leaves if t.path[:-1] == group)
+
+
+class _Reader:
+    """Takes packets in their order, and keeps what they interned."""
+
+    def __init__(self) -> None:
+        self.tracks: dict[int, Track] = {}
+        self._names: dict[int, str] = {}
+        self._categories: dict[int, str] = {}
+        self._open: dict[int, list[tuple[str, str, int]]] = {}
+
+    def read(self, packet: bytes) -> None:
+        fields: dict[int, Any] = {number: value for number, _, value in wire.parse(packet)}
+        if 60 in fields:
+            self._describe(wire.parse(fields[60]))
+        if 12 in fields:
+            interned = wire.parse(fields[12])
+            for number, table in ((1, self._categories), (2, self._names)):
+                for entry in map(wire.parse, wire.all_bytes(interned, number)):
+                    table[wire.number_of(entry, 1)] = wire.text(entry, 2)
+        if 11 in fields:
+            self._event(wire.parse(fields[11]), fields.get(8, 0))
+
+    def _describe(self, fields: list[wire.Field]) -> None:
+        name = wire.text(fields, 2)
+        parent = self.tracks.get(wire.number_of(fields, 5))
+        path = (*(parent.path if parent is not None else ()), name)
+        self.tracks[wire.number_of(fields, 1)] = Track(name, path)
+
+    def _event(self, fields: list[wire.Field], time_ns: int) -> None:
+        event: dict[int, Any] = {number: value for number, _, value in fields}
+        track, pending = self.tracks[event[11]], self._open.setdefault(event[11], [])
+        kind = event[9]
+        if kind == 1:
+            name, category = self._names[event[10]], self._categories.get(event.get(3, 0), "")
+            pending.append((name, category, time_ns))
+        elif kind == 2:
+            name, category, start_ns = pending.pop()
+            track.slices.append(Slice(name, category, start_ns, time_ns, len(pending)))
+        elif kind == 4:
+            track.samples.append((time_ns, struct.unpack("<d", event[44])[0]))
