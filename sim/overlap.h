@@ -11,11 +11,15 @@
 //     it is being launched).
 // Over all operations the first adds up to the hidden time of the collective, the second to
 // its exposed time, so nothing is told twice.
+//
+// In the same way the time of the main stream is told by operation, and the time in which a
+// collective of a kind is in flight by kind; several of one kind count once.
 #ifndef TPUSIM_SIM_OVERLAP_H_
 #define TPUSIM_SIM_OVERLAP_H_
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,13 +30,27 @@
 
 namespace tpusim::sim {
 
+// The kinds of a program's collectives, by name.
+class CollectiveKinds {
+ public:
+  explicit CollectiveKinds(const isa::ProgramInfo& info);
+  const std::vector<std::string>& names() const { return names_; }
+  // By ProgramInfo::collectives.
+  size_t Of(int32_t collective) const { return kind_of_[static_cast<size_t>(collective)]; }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<size_t> kind_of_;
+};
+
 class Overlap {
  public:
-  explicit Overlap(const isa::ProgramInfo& info) : info_(info) {}
+  Overlap(const isa::ProgramInfo& info, const CollectiveKinds& kinds)
+      : info_(info), kinds_(kinds), of_kinds_(kinds.names().size()) {}
 
   // The time up to now belongs to what has been under way. `change` is told of the totals of
-  // which collectives change, `cover` of how long the operation of the main stream (-1: none)
-  // hid each of them.
+  // which operations change, `cover` of how long the operation of the main stream (-1: none)
+  // hid each of the collectives.
   template <typename Change, typename Covered>
   void Settle(Picoseconds now, Picoseconds compute, const Change& change, const Covered& covered) {
     const Picoseconds busy = compute - compute_, idle = now - since_ - busy;
@@ -40,6 +58,12 @@ class Overlap {
     compute_ = compute;
     if (busy == Picoseconds(0) && idle == Picoseconds(0)) return;
     const int32_t main = main_.empty() ? -1 : main_.back();
+    if (main >= 0) {
+      OpTotals& totals = change(main);
+      totals.main += busy + idle;
+      totals.main_busy += busy;
+    }
+    SettleKinds(busy, idle);
     const int32_t waits_for = main < 0 ? -1 : isa::WaitsFor(info_, main);
     for (const int32_t collective : in_flight_) {
       if (waits_for >= 0 && idle > Picoseconds(0)) {
@@ -55,10 +79,21 @@ class Overlap {
   void CollectiveBegan(int32_t op) { in_flight_.push_back(op); }
   void CollectiveEnded(int32_t op);
 
+  std::vector<CollectiveKindTotals> OfKinds() const;
+
   void Visit(steady::StateVisitor& visitor);
 
  private:
+  struct OfKind {
+    Picoseconds in_flight{0}, hidden{0};
+    int64_t seen = 0;  // the settling that counted it last
+  };
+  void SettleKinds(Picoseconds busy, Picoseconds idle);
+
   const isa::ProgramInfo& info_;
+  const CollectiveKinds& kinds_;
+  std::vector<OfKind> of_kinds_;
+  int64_t settled_ = 0;
   std::vector<int32_t> main_;       // labels open on the main stream
   std::vector<int32_t> in_flight_;  // in the order in which they began
   Picoseconds since_{0};

@@ -56,7 +56,7 @@ DeviceRecorder::DeviceRecorder(Recorder& recorder, int32_t device, std::vector<i
       shown_(std::move(shown)),
       ops_(recorder.program_.info.ops.size()),
       changed_(recorder.program_.info.ops.size(), 0),
-      overlap_(recorder.program_.info) {}
+      overlap_(recorder.program_.info, recorder.kinds_) {}
 
 DeviceRecorder::ShownRow& DeviceRecorder::Row(Track track, int32_t lane) {
   for (ShownRow& row : rows_) {
@@ -217,7 +217,8 @@ Recorder::Recorder(const configs::Config& config, const isa::PodProgram& program
       devices_(static_cast<size_t>(program.devices())),
       shown_on_chip_(static_cast<size_t>(config.topology.chips()), -1),
       visible_(program.routes.size()),
-      steps_(steps) {
+      steps_(steps),
+      kinds_(program.info) {
   std::sort(recorded_.begin(), recorded_.end());
   recorded_.erase(std::unique(recorded_.begin(), recorded_.end()), recorded_.end());
   std::vector<std::vector<int32_t>> shown(classes.devices.first.size());
@@ -391,12 +392,9 @@ void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
     const JournalEntry& entry = journal_[i];
     if (!done.emplace(entry.device, entry.op).second) continue;
     OpTotals& totals = entry.device->ops_[entry.op];
-    totals.count += (totals.count - entry.before.count) * times;
-    totals.total += (totals.total - entry.before.total) * times;
-    totals.exposed += (totals.exposed - entry.before.exposed) * times;
-    totals.hbm_bytes += (totals.hbm_bytes - entry.before.hbm_bytes) * times;
-    totals.waited += (totals.waited - entry.before.waited) * times;
-    totals.behind += (totals.behind - entry.before.behind) * times;
+    OpTotals added = totals;
+    added -= entry.before;
+    totals += added * times;
   }
   std::set<std::pair<const DeviceRecorder*, size_t>> covered;  // likewise
   for (size_t i = mark.covers; i < cover_journal_.size(); ++i) {
@@ -421,14 +419,8 @@ void Recorder::Repeat(const Mark& mark, int64_t times, const isa::Iterations& it
   for (size_t i = mark.journal; i < journal_.size(); ++i) {
     const JournalEntry& entry = journal_[i];
     if (!done.emplace(entry.device, entry.op).second) continue;
-    const OpTotals &now = entry.device->ops_[entry.op], &then = entry.before;
-    OpTotals difference;
-    difference.count = now.count - then.count;
-    difference.total = now.total - then.total;
-    difference.exposed = now.exposed - then.exposed;
-    difference.hbm_bytes = now.hbm_bytes - then.hbm_bytes;
-    difference.waited = now.waited - then.waited;
-    difference.behind = now.behind - then.behind;
+    OpTotals difference = entry.device->ops_[entry.op];
+    difference -= entry.before;
     added.push_back({entry.device, entry.op, difference});
   }
   struct Covered {
@@ -446,13 +438,7 @@ void Recorder::Repeat(const Mark& mark, int64_t times, const isa::Iterations& it
   }
   for (int64_t n = 1; n <= times; ++n) {
     for (const JournalEntry& entry : added) {
-      OpTotals& totals = entry.device->ops_[iterations.Later(entry.op, n * per_period)];
-      totals.count += entry.before.count;
-      totals.total += entry.before.total;
-      totals.exposed += entry.before.exposed;
-      totals.hbm_bytes += entry.before.hbm_bytes;
-      totals.waited += entry.before.waited;
-      totals.behind += entry.before.behind;
+      entry.device->ops_[iterations.Later(entry.op, n * per_period)] += entry.before;
     }
     for (const Covered& cover : covers) {
       DeviceRecorder& device = *cover.device;
@@ -518,6 +504,7 @@ Timeline Recorder::Finish() {
   if (!devices_.empty()) {
     timeline.ops = devices_[timeline.critical_device]->ops_;
     timeline.covers = devices_[timeline.critical_device]->covers_.rows();
+    timeline.kinds = devices_[timeline.critical_device]->overlap_.OfKinds();
   }
   FlushMerged();
   timeline.recording = std::move(recording_);

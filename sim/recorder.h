@@ -220,6 +220,7 @@ class Recorder : public ici::FabricProbe {
   std::vector<std::vector<Watch>> watches_;                // by resource
   std::vector<std::vector<std::vector<Sender>>> visible_;  // by route and class, when first asked
   const int64_t steps_;
+  const CollectiveKinds kinds_;
   Recording recording_;
   uint64_t arrows_ = 0;
   std::vector<JournalEntry> journal_;

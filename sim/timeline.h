@@ -48,6 +48,21 @@ struct OpTotals {
   // Of the exposed time: the main stream waits for this collective, or for another transfer.
   Picoseconds waited{0};
   Picoseconds behind{0};
+  // Of the main stream, without the operations inside of this one: over all operations
+  // intervals that do not overlap. Of it, that in which a compute slot was busy.
+  Picoseconds main{0};
+  Picoseconds main_busy{0};
+
+  OpTotals& operator+=(const OpTotals& other);
+  OpTotals& operator-=(const OpTotals& other);
+  OpTotals operator*(int64_t times) const;
+};
+
+// The union of all collectives of one kind.
+struct CollectiveKindTotals {
+  std::string kind;
+  Picoseconds in_flight{0};
+  Picoseconds hidden{0};  // of it, that in which a compute slot was busy
 };
 
 // A compute slot was busy for an operation of the main stream while a collective was in flight.
@@ -71,15 +86,16 @@ struct FoldingReport {
 
 struct Timeline {
   Picoseconds step_time{0};
-  int64_t events = 0;           // instructions retired + flow starts and ends
-  int64_t chip_classes = 0;     // chips that were told apart
+  int64_t events = 0;        // instructions retired + flow starts and ends
+  int64_t chip_classes = 0;  // chips that were told apart
   FoldingReport folding;
   int32_t critical_device = 0;  // first device of the latest-finishing class
   std::vector<DeviceTotals> devices;
-  std::vector<HostTotals> hosts;  // empty in a single slice
-  std::vector<OpTotals> ops;      // on the critical device, by ProgramInfo::ops
-  std::vector<Cover> covers;      // likewise, every pair once
-  Recording recording;            // spans and counters of the recorded devices
+  std::vector<HostTotals> hosts;            // empty in a single slice
+  std::vector<OpTotals> ops;                // on the critical device, by ProgramInfo::ops
+  std::vector<Cover> covers;                // likewise, every pair once
+  std::vector<CollectiveKindTotals> kinds;  // likewise, by name
+  Recording recording;                      // spans and counters of the recorded devices
   std::vector<int32_t> recorded_devices;
 };
 

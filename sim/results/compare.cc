@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "sim/results/rollup_text.h"
 #include "sim/results/text.h"
 
 namespace tpusim::results {
@@ -106,7 +107,7 @@ std::string ExplainDifference(const std::string& name_a, const Report& a, const 
   return text;
 }
 
-std::string Compare(const std::vector<Report>& reports) {
+std::string Compare(const std::vector<Report>& reports, const CompareOptions& options) {
   if (reports.empty()) return "";
   using Cell = std::function<std::string(const Report&)>;
   const Report& base = reports[0];
@@ -131,16 +132,21 @@ std::string Compare(const std::vector<Report>& reports) {
       {"MFU", [](const Report& r) { return PercentText(r.mfu); }},
       {"peak HBM", [](const Report& r) { return BytesText(r.peak_hbm); }},
   };
-  std::vector<std::vector<std::string>> table;
-  table.emplace_back(1, "");
-  for (size_t i = 0; i < reports.size(); ++i) table[0].push_back(Label(i));
+  std::vector<std::string> labels;
+  for (size_t i = 0; i < reports.size(); ++i) labels.push_back(Label(i));
+  std::vector<std::vector<std::string>> table = {{""}};
+  table[0].insert(table[0].end(), labels.begin(), labels.end());
   for (const auto& [name, cell] : rows) {
     table.emplace_back(1, name);
     for (const Report& r : reports) table.back().push_back(cell(r));
   }
   std::string text;
   // As wide as the reports need: a table cut at the screen's edge loses some.
-  for (const std::string& line : TableLines(table, 10'000)) text += line + "\n";
+  constexpr size_t kWidth = 10'000;
+  for (const std::string& line : TableLines(table, kWidth)) text += line + "\n";
+  text += "\n";
+  const auto rollup = RollupCells(reports, options.by, options.top, labels);
+  for (const std::string& line : TableLines(rollup, kWidth)) text += line + "\n";
   if (reports.size() > 1) text += "\n";
   for (size_t i = 1; i < reports.size(); ++i) {
     text += ExplainDifference(Label(0), base, Label(i), reports[i]) + "\n";

@@ -13,10 +13,16 @@
 
 namespace tpusim::results {
 
-// A table with one column per report, named A, B, C ..., then one line for
-// every report after the first that says what it does differently from A.
-// Needs what BuildReport, or JSON of JsonDetail::kExchange, gives.
-std::string Compare(const std::vector<Report>& reports);
+struct CompareOptions {
+  RollupBy by = RollupBy::kCategory;
+  size_t top = 8;
+};
+
+// A table with one column per report, named A, B, C ..., where the time of each
+// step goes (rollup.h), then one line for every report after the first that
+// says what it does differently from A. Needs what BuildReport, or JSON of
+// JsonDetail::kExchange, gives.
+std::string Compare(const std::vector<Report>& reports, const CompareOptions& options = {});
 
 // The line: "B is 1.35x faster than A (-80.00 us): exposed communication
 // -80.00 us (all-gather gone)".

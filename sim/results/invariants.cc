@@ -100,6 +100,25 @@ absl::Status CheckOverlap(const isa::ProgramInfo& info, const sim::Timeline& tim
   return absl::OkStatus();
 }
 
+// The main stream does one thing at a time, in the step: every table of the roll-up adds up to it.
+absl::Status CheckRollups(const sim::Timeline& timeline, const Report& report) {
+  Picoseconds in_operations{0};
+  for (const sim::OpTotals& t : timeline.ops) in_operations += t.main;
+  if (in_operations > timeline.step_time) {
+    return Broken(fmt::format("operations of the main stream take {} ps of a step of {}",
+                              in_operations.value(), timeline.step_time.value()));
+  }
+  for (const RollupBy by : kRollups) {
+    Picoseconds sum{0};
+    for (const RollupRow& row : report.rollups.Of(by)) sum += row.time;
+    if (sum != timeline.step_time) {
+      return Broken(fmt::format("the roll-up by {} adds up to {} ps in a step of {}",
+                                RollupName(by), sum.value(), timeline.step_time.value()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Every byte through HBM belongs to an operation of the report.
 absl::Status CheckHbmOfOps(const isa::ProgramInfo& info, const sim::Timeline& timeline,
                            const Report& report) {
@@ -173,6 +192,7 @@ absl::Status CheckInvariants(const configs::Config& config, const isa::ProgramIn
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.ici, "ICI"));
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.host, "PCIe"));
   RETURN_IF_ERROR(NotBelow(report.step_time, report.bound.dcn, "DCN"));
+  RETURN_IF_ERROR(CheckRollups(timeline, report));
   if (info.model_flops > info.hardware_flops) {
     return Broken(fmt::format("{} model FLOPs are more than the {} of all arithmetic",
                               info.model_flops.value(), info.hardware_flops.value()));

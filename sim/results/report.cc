@@ -344,6 +344,7 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.ops = Ops(info, timeline.ops);
   r.scopes = Scopes(info, timeline.ops);
   r.collectives = Collectives(info, timeline);
+  r.rollups = RollUp(info, timeline);
   r.assumptions = info.assumptions;
   r.warnings = config.warnings;
   r.warnings.insert(r.warnings.end(), info.warnings.begin(), info.warnings.end());

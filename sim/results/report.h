@@ -19,6 +19,7 @@
 #include "configs/topology.h"
 #include "configs/units.h"
 #include "models/isa/program_info.h"
+#include "sim/results/rollup.h"
 #include "sim/timeline.h"
 
 namespace tpusim::results {
@@ -109,6 +110,7 @@ struct Report {
   std::vector<OpReport> ops;                  // longest first
   std::vector<ScopeReport> scopes;            // by name
   std::vector<CollectiveReport> collectives;  // longest first
+  Rollups rollups;                            // where the step goes
   std::vector<LinkReport> links;              // pod; chip major
   std::vector<std::string> assumptions, warnings;
 

@@ -83,6 +83,38 @@ Json CollectiveJson(const CollectiveReport& c) {
           {"exposed_by", std::move(exposed_by)}};
 }
 
+Json RollupRowJson(const RollupRow& row, RollupBy by, Picoseconds step) {
+  Json j = {{"name", row.name},
+            {"members", row.members},
+            {"count", row.count},
+            {"time_ns", ToNanoseconds(row.time)},
+            {"share", step == Picoseconds(0) ? 0.0 : Ratio(row.time, step)},
+            {"compute_ns", ToNanoseconds(row.compute)},
+            {"exposed_ns", ToNanoseconds(row.exposed)}};
+  if (by == RollupBy::kOp) {
+    j["category"] = row.category;
+    j["source"] = row.source;
+  }
+  if (by == RollupBy::kScope) j["total_ns"] = ToNanoseconds(row.total);
+  if (by == RollupBy::kCollective) {
+    j["in_flight_ns"] = ToNanoseconds(row.in_flight);
+    j["hidden_ns"] = ToNanoseconds(row.hidden);
+  }
+  return j;
+}
+
+Json RollupsJson(const Report& r) {
+  Json j = Json::object();
+  for (const RollupBy by : kRollups) {
+    Json rows = Json::array();
+    for (const RollupRow& row : r.rollups.Of(by)) {
+      rows.push_back(RollupRowJson(row, by, r.step_time));
+    }
+    j[std::string(RollupName(by))] = std::move(rows);
+  }
+  return j;
+}
+
 Json MemoryJson(const MemoryReport& m) {
   Json owners = Json::array(), arrays = Json::array();
   for (const auto& [owner, bytes] : m.by_owner) {
@@ -238,6 +270,29 @@ Report Read(const Json& j) {
     }
     r.collectives.push_back(std::move(c));
   }
+  if (j.contains("rollup")) {
+    for (const RollupBy by : kRollups) {
+      for (const Json& o : j.at("rollup").at(std::string(RollupName(by)))) {
+        RollupRow row;
+        row.name = text(o, "name");
+        row.members = count(o, "members");
+        row.count = count(o, "count");
+        row.time = time(o, "time_ns");
+        row.compute = time(o, "compute_ns");
+        row.exposed = time(o, "exposed_ns");
+        if (by == RollupBy::kOp) {
+          row.category = text(o, "category");
+          row.source = text(o, "source");
+        }
+        if (by == RollupBy::kScope) row.total = time(o, "total_ns");
+        if (by == RollupBy::kCollective) {
+          row.in_flight = time(o, "in_flight_ns");
+          row.hidden = time(o, "hidden_ns");
+        }
+        r.rollups.Of(by).push_back(std::move(row));
+      }
+    }
+  }
   for (const Json& l : j.at("links")) {
     r.links.push_back({count(l, "chip"), DirectionOf(text(l, "direction")),
                        Bytes(count(l, "bytes")), l.at("utilization").get<double>()});
@@ -287,6 +342,7 @@ std::string ToJson(const Report& r, JsonDetail detail) {
             {"ops", Array(r.ops, OpJson)},
             {"scopes", Array(r.scopes, ScopeJson)},
             {"collectives", Array(r.collectives, CollectiveJson)},
+            {"rollup", RollupsJson(r)},
             {"links", Json::array()},
             {"assumptions", r.assumptions},
             {"warnings", r.warnings}};

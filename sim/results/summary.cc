@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "configs/printable.h"
+#include "sim/results/rollup_text.h"
 #include "sim/results/text.h"
 
 namespace tpusim::results {
@@ -94,32 +95,6 @@ std::string Shown(std::string_view what, size_t shown, size_t all) {
   return shown == all ? std::string(what) : fmt::format("{} ({} of {})", what, shown, all);
 }
 
-// What takes the time of the compute engines. Loops would repeat what is inside
-// them, and collectives have a table of their own.
-std::vector<OpReport> ComputeOps(const Report& r) {
-  std::vector<OpReport> ops;
-  for (const OpReport& o : r.ops) {
-    const bool container =
-        o.category == "while" || o.category == "conditional" || o.category == "call";
-    if (!container && o.engine != "collective") ops.push_back(o);
-  }
-  return ops;
-}
-
-Lines OpTable(const Report& r, size_t rows) {
-  const std::vector<OpReport> ops = ComputeOps(r);
-  rows = std::min(rows, ops.size());
-  if (rows == 0) return {};
-  std::vector<std::vector<std::string>> table = {
-      {Shown("operation", rows, ops.size()), "<category", "count", "time", "step", "<source"}};
-  for (size_t i = 0; i < rows; ++i) {
-    const OpReport& o = ops[i];
-    table.push_back({o.name, Clip(o.category, 20), fmt::format("{}", o.count), TimeText(o.total),
-                     PercentText(Share(o.total, r)), o.source});
-  }
-  return TableLines(table, kSummaryColumns);
-}
-
 // Simulated is the mean of the executions, to stand beside the other two.
 Lines CollectiveTable(const Report& r, size_t rows) {
   rows = std::min(rows, r.collectives.size());
@@ -171,20 +146,22 @@ Lines Notes(const Report& r, size_t room) {
 
 }  // namespace
 
-std::string Summarize(const Report& r) {
+std::string Summarize(const Report& r, const SummaryOptions& options) {
   // Eight or nine lines of head and two blank ones leave 13; tables, with two lines for their
-  // heads, take what they need up to their share, notes what is left (two at least).
-  constexpr size_t kOps = 4, kCollectives = 3, kExposed = 2;
+  // heads and one for all other rows, take what they need up to their share, notes what is left.
+  constexpr size_t kRows = 4, kCollectives = 3, kExposed = 2, kNotes = 4;
   Lines lines = Head(r);
-  const Lines ops = OpTable(r, r.collectives.empty() ? kOps + kCollectives + kExposed : kOps);
-  const size_t unused = ops.empty() ? kOps : kOps + 1 - ops.size();
-  const Lines collectives = CollectiveTable(r, kCollectives + (r.collectives.empty() ? 0 : unused));
-  if (!ops.empty()) lines.emplace_back();
-  Append(lines, ops);
-  if (!collectives.empty()) lines.emplace_back();
-  Append(lines, collectives);
+  size_t top = options.top, collectives = options.top;
+  if (top == 0) top = r.collectives.empty() ? kRows + kCollectives + kExposed : kRows;
+  const Lines rollup = TableLines(RollupCells(r, options.by, top), kSummaryColumns);
+  if (collectives == 0) collectives = kCollectives + (top + 1 - std::min(top + 1, rollup.size() - 1));
+  Append(lines, {""});
+  Append(lines, rollup);
+  const Lines table = CollectiveTable(r, collectives);
+  if (!table.empty()) lines.emplace_back();
+  Append(lines, table);
   Append(lines, Exposed(r, kExposed));
-  Append(lines, Notes(r, kSummaryLines - lines.size()));
+  Append(lines, Notes(r, options.top == 0 ? kSummaryLines - lines.size() : kNotes));
 
   std::string text;
   for (const std::string& line : lines) text += Clip(line, kSummaryColumns) + "\n";

@@ -11,9 +11,14 @@ namespace tpusim::results {
 inline constexpr int kSummaryLines = 24;
 inline constexpr int kSummaryColumns = 100;
 
+struct SummaryOptions {
+  RollupBy by = RollupBy::kOp;
+  size_t top = 0;  // rows of tables; 0: as many as one screen has room for
+};
+
 // At most kSummaryLines lines of kSummaryColumns columns, whatever the
 // program: tables show the longest entries and say how many there are.
-std::string Summarize(const Report& report);
+std::string Summarize(const Report& report, const SummaryOptions& options = {});
 
 }  // namespace tpusim::results
 

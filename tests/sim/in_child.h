@@ -56,13 +56,17 @@ inline Figures FiguresOf(const Timeline& timeline) {
   }
   for (const sim::OpTotals& op : timeline.ops) {
     figures.ops.push_back(op.total.value());
-    for (const int64_t value : {op.count, op.exposed.value(), op.hbm_bytes.value(),
-                                op.waited.value(), op.behind.value()}) {
+    for (const int64_t value :
+         {op.count, op.exposed.value(), op.hbm_bytes.value(), op.waited.value(), op.behind.value(),
+          op.main.value(), op.main_busy.value()}) {
       figures.rest.push_back(value);
     }
   }
   for (const sim::Cover& cover : timeline.covers) {
     figures.rest.insert(figures.rest.end(), {cover.collective, cover.by, cover.time.value()});
+  }
+  for (const sim::CollectiveKindTotals& kind : timeline.kinds) {
+    figures.rest.insert(figures.rest.end(), {kind.in_flight.value(), kind.hidden.value()});
   }
   for (const DeviceTotals& d : timeline.devices) {
     figures.rest.push_back(d.peak_live_hbm.value());

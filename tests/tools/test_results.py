@@ -33,6 +33,7 @@ FIELDS = {
     "ops": list,
     "scopes": list,
     "collectives": list,
+    "rollup": dict,
     "links": list,
     "assumptions": list,
     "warnings": list,
@@ -43,6 +44,16 @@ ROWS = {
     "collectives": "name kind bytes group_size axes algorithm count total_ns hidden_ns "
     "exposed_ns expected_ns bound_ns covered_by exposed_by",
     "links": "chip direction bytes utilization",
+}
+
+
+ROLLUP_ROW = "name members count time_ns share compute_ns exposed_ns"
+ROLLUP = {
+    "op": " category source",
+    "scope": " total_ns",
+    "source": "",
+    "category": "",
+    "collective": " in_flight_ns hidden_ns",
 }
 
 
@@ -58,6 +69,10 @@ def test_report(report_of):
     assert report["schema"] == "tpusim.report/1"
     assert report["workload"] == "allgather_matmul_int32"
     assert report["config"] == SLICE
+    assert list(report["rollup"]) == list(ROLLUP)
+    for table, columns in ROLLUP.items():
+        for row in report["rollup"][table]:
+            assert list(row) == (ROLLUP_ROW + columns).split(), table
     assert set(report["bound_ns"]) == {"compute", "hbm", "ici", "host", "dcn"}
     peak = report["memory_at_peak"]
     assert list(peak) == ["time_ns", "operation", "fragmentation_bytes", "owners", "arrays"]

@@ -16,12 +16,14 @@
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/rollup_flags.h"
 
 namespace tpusim::tools {
 namespace {
 
 struct CompareFlags {
   std::vector<std::string> workloads, configs;
+  RollupFlags rollup;
   ProgramFlags program;
   MachineFlags machine;
 };
@@ -57,7 +59,10 @@ absl::Status Compare(const CompareFlags& flags) {
     reports.push_back(std::move(report));
   }
   TellApart(files, reports);
-  RETURN_IF_ERROR(PrintResult(results::Compare(reports)));
+  results::CompareOptions options;
+  options.by = flags.rollup.By(options.by);
+  if (flags.rollup.top > 0) options.top = flags.rollup.top;
+  RETURN_IF_ERROR(PrintResult(results::Compare(reports, options)));
   if (flags.program.quiet) return absl::OkStatus();
   for (const results::Report& report : reports) {
     std::vector<std::string> warnings;
@@ -80,6 +85,7 @@ Command AddCompare(CLI::App& parent) {
   app->add_option("-c,--config", flags->configs, "A slice; repeat it to compare slices")
       ->type_name("CONFIG")
       ->allow_extra_args(false);
+  AddRollupFlags(*app, flags->rollup);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);
   app->callback([flags] {

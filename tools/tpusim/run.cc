@@ -19,6 +19,7 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/rollup_flags.h"
 
 namespace tpusim::tools {
 namespace {
@@ -27,6 +28,7 @@ struct RunFlags {
   std::string workload, config;
   std::string trace, trace_chips, trace_totals, report;
   std::string trace_blocks = "16";
+  RollupFlags rollup;
   ProgramFlags program;
   MachineFlags machine;
 };
@@ -174,7 +176,8 @@ absl::Status Run(const RunFlags& flags) {
     RETURN_IF_ERROR(results::WriteFileAtomically(flags.report, results::ToJson(simulated.report)));
   }
   if (flags.program.quiet) return absl::OkStatus();
-  RETURN_IF_ERROR(PrintResult(results::Summarize(simulated.report)));
+  RETURN_IF_ERROR(PrintResult(results::Summarize(
+      simulated.report, {flags.rollup.By(results::RollupBy::kOp), flags.rollup.top})));
   PrintWarnings(simulated.report.warnings);
   return absl::OkStatus();
 }
@@ -204,6 +207,7 @@ Command AddRun(CLI::App& parent) {
       ->type_name("FILE")
       ->needs(trace);
   app->add_option("--report", flags->report, "Write the report as JSON")->type_name("FILE");
+  AddRollupFlags(*app, flags->rollup);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);
   return {app, [flags] { return Run(*flags); }};

@@ -24,6 +24,7 @@ std::string MessageAfter(const std::function<void(Sample&)>& tamper) {
 
 void SetStep(Sample& s, Picoseconds step) {
   s.timeline.step_time = step;
+  for (sim::OpTotals& op : s.timeline.ops) op.main = op.main_busy = Picoseconds(0);
   for (sim::DeviceTotals& d : s.timeline.devices) {
     d.finish = step;
     d.mxu_busy = d.vpu_busy = d.compute_busy = Picoseconds(0);
@@ -40,6 +41,11 @@ TEST(InvariantsTest, NoStepBeatsItsComputeBound) {
   EXPECT_EQ(MessageAfter([](Sample& s) { SetStep(s, Microseconds(60)); }), "");
   EXPECT_THAT(MessageAfter([](Sample& s) { SetStep(s, Picoseconds(59'999'000)); }),
               HasSubstr("less than its compute bound of 60000000 ps"));
+}
+
+TEST(InvariantsTest, OperationsOfTheMainStreamFitIntoTheStep) {
+  EXPECT_THAT(MessageAfter([](Sample& s) { s.timeline.ops[kWhile].main += Picoseconds(1); }),
+              HasSubstr("operations of the main stream take 100000001 ps of a step of 100000000"));
 }
 
 TEST(InvariantsTest, NoStepBeatsItsHbmBound) {

@@ -226,7 +226,7 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
                           "exposed_communication_ns", "hidden_communication_ns",
                           "peak_hbm_bytes", "usable_hbm_bytes", "memory_at_peak", "devices",
                           "chips", "chip_classes", "folding", "events", "ops", "scopes",
-                          "collectives", "links", "assumptions", "warnings"));
+                          "collectives", "rollup", "links", "assumptions", "warnings"));
   EXPECT_THAT(keys(j["folding"]),
               ElementsAre("device_classes", "simulations", "ignored_skew_ns", "steps"));
   EXPECT_THAT(keys(j["bound_ns"]), ElementsAre("compute", "hbm", "ici", "host", "dcn"));

@@ -216,6 +216,13 @@ sim::Timeline MakeTimeline() {
   t.ops[kPermute] = {2, Microseconds(60), Picoseconds(0)};
   t.covers = {{kPermute, kMatmul, Microseconds(60)}};
   t.ops[kLoopFusion] = {1, Microseconds(8), Picoseconds(0), Bytes(10'000'000)};
+  // The loop itself has the microsecond behind each of its two passes.
+  t.ops[kAllGather].main = Microseconds(20);
+  t.ops[kWhile].main = Microseconds(2);
+  t.ops[kMatmul].main = t.ops[kMatmul].main_busy = Microseconds(70);
+  t.ops[kLoopFusion].main = t.ops[kLoopFusion].main_busy = Microseconds(8);
+  t.kinds = {{"all-gather", Microseconds(20), Microseconds(0)},
+             {"collective-permute", Microseconds(60), Microseconds(60)}};
   return t;
 }
 

@@ -38,7 +38,9 @@ memory         peak 4.000 GB of 16.00 GB usable HBM (25.0%)
 
 operation      category            count      time   step  source
 fusion.3       convolution fusion      2  70.00 us  70.0%  f.py:12
+all-gather.1   exposed all-gather      1  20.00 us  20.0%  f.py:10
 loop_fusion.5  loop fusion             1  8.000 us   8.0%  f.py:14
+while.2        while                   1  2.000 us   2.0%  f.py:11
 
 collective                  count     bytes  simulated  expected     bound  exposed  algorithm
 collective-permute-start.4      2  2.000 MB   30.00 us  25.00 us  20.00 us     0.0%  one hop
@@ -71,11 +73,11 @@ TEST(SummaryTest, StaysOnOneScreenWhateverTheProgram) {
   r.workload = std::string(200, 'w');
   r.device_order = std::string(200, 'o');
   for (int i = 0; i < 40; ++i) {
-    r.ops.push_back(r.ops[0]);
-    r.ops.back().engine = "tensor_core";
-    r.ops.back().category = "loop fusion";
-    r.ops.back().name = std::string(90, 'n');
-    r.ops.back().source = std::string(90, 's');
+    RollupRow row;
+    row.category = "loop fusion";
+    row.name = std::string(90, 'n');
+    row.source = std::string(90, 's');
+    r.rollups.Of(RollupBy::kOp).push_back(row);
     r.collectives.push_back(r.collectives[0]);
     r.collectives.back().algorithm = std::string(90, 'a');
     r.assumptions.push_back(std::string(150, 'b'));
@@ -87,20 +89,32 @@ TEST(SummaryTest, StaysOnOneScreenWhateverTheProgram) {
   for (const std::string& line : lines) {
     EXPECT_LE(line.size(), static_cast<size_t>(kSummaryColumns)) << line;
   }
-  EXPECT_THAT(text, HasSubstr("operation (4 of 42)"));
+  EXPECT_THAT(text, HasSubstr("operation (4 of 44)"));
+  EXPECT_THAT(text, HasSubstr("(40 others)"));
   EXPECT_THAT(text, HasSubstr("collective (3 of 42)"));
-  // Four lines are left for 41 warnings and 41 assumptions; three are shown.
-  EXPECT_THAT(text, HasSubstr("... and 79 more assumptions or warnings in --report"));
+  // Three lines are left for 41 warnings and 41 assumptions; two are shown.
+  EXPECT_THAT(text, HasSubstr("... and 80 more assumptions or warnings in --report"));
 }
 
 TEST(SummaryTest, WithoutCollectivesOpsHaveTheRoom) {
   Report r = SampleReport();
   r.collectives.clear();
-  while (r.ops.size() < 21) r.ops.push_back(r.ops[1]);  // a loop and two collectives do not count
+  std::vector<RollupRow>& rows = r.rollups.Of(RollupBy::kOp);
+  while (rows.size() < 21) rows.push_back(rows[0]);
   const std::string text = Summarize(r);
-  EXPECT_THAT(text, HasSubstr("operation (9 of 18)"));
+  EXPECT_THAT(text, HasSubstr("operation (9 of 21)"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("expected")));
   EXPECT_LE(LinesOf(text).size(), static_cast<size_t>(kSummaryLines));
+}
+
+TEST(SummaryTest, TopIsAsAskedFor) {
+  Report r = SampleReport();
+  std::vector<RollupRow>& rows = r.rollups.Of(RollupBy::kOp);
+  while (rows.size() < 60) rows.push_back(rows[0]);
+  EXPECT_THAT(Summarize(r, {.by = RollupBy::kOp, .top = 50}), HasSubstr("operation (50 of 60)"));
+  const std::string by_scope = Summarize(r, {.by = RollupBy::kScope, .top = 2});
+  EXPECT_THAT(by_scope, HasSubstr("\nscope in jit(f)      time   step"));
+  EXPECT_THAT(by_scope, HasSubstr("\nlayer            92.00 us  92.0%"));
 }
 
 TEST(SummaryTest, HostAndDcnBoundsShowWhenThereAreAny) {
