@@ -31,6 +31,14 @@ def test_tables_have_a_row_for_each_record(report: tpusim.Report):
     assert set(report.links.chip) == set(range(8))
 
 
+def test_where_adds_up_to_the_step(report: tpusim.Report):
+    pytest.importorskip("pandas")
+    for by in ("op", "scope", "source", "category", "collective"):
+        assert report.where(by).time_ns.sum() == pytest.approx(report.step_time_ns)
+    with pytest.raises(tpusim.Error, match="choose one of op, scope"):
+        report.where("layer")
+
+
 def test_tables_without_rows_have_columns(binary, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.setenv("TPUSIM_BINARY", binary)

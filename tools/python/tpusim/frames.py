@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpusim import optional
+from tpusim.errors import Error
 from tpusim.report import (
     ArrayRecord,
     CollectiveRecord,
     LinkRecord,
     OpRecord,
     Report,
+    Rollup,
+    RollupRow,
     ScopeRecord,
 )
 
@@ -57,6 +60,14 @@ def memory(report: Report) -> "pandas.DataFrame":
     peak = max(report.peak_hbm_bytes, 1)
     frame.insert(6, "share_of_peak", frame["bytes"].astype(float) / peak)
     return frame
+
+
+def where(report: Report, by: str) -> "pandas.DataFrame":
+    """Parts of the step that add up to it."""
+    ways = [field.name for field in dataclasses.fields(Rollup)]
+    if by not in ways:
+        raise Error(f"where({by!r}): choose one of {', '.join(ways)}")
+    return _frame(RollupRow, getattr(report.rollup, by))
 
 
 def links(report: Report) -> "pandas.DataFrame":

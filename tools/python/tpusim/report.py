@@ -166,6 +166,35 @@ class Folding:
     steps: tuple[FoldingStep, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class RollupRow:
+    """A part of the step: operations that are counted together."""
+
+    name: str
+    members: int  # how many
+    count: int  # their executions
+    time_ns: float
+    share: float  # of the step
+    compute_ns: float
+    exposed_ns: float
+    category: str = ""  # by op
+    source: str = ""  # by op
+    total_ns: float = 0  # by scope: with the scopes inside
+    in_flight_ns: float = 0  # by collective
+    hidden_ns: float = 0  # by collective
+
+
+@dataclasses.dataclass(frozen=True)
+class Rollup:
+    """Where the step goes, told in several ways; the rows of each add up to the step."""
+
+    op: tuple[RollupRow, ...]
+    scope: tuple[RollupRow, ...]
+    source: tuple[RollupRow, ...]
+    category: tuple[RollupRow, ...]
+    collective: tuple[RollupRow, ...]
+
+
 class Simulation(Protocol):
     """What can simulate the step again, to find out more than a report has."""
 
@@ -205,6 +234,7 @@ class Report:
     collective_records: tuple[CollectiveRecord, ...] = dataclasses.field(
         metadata=records.key("collectives")
     )
+    rollup: Rollup
     link_records: tuple[LinkRecord, ...] = dataclasses.field(metadata=records.key("links"))
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -265,6 +295,10 @@ class Report:
     def links(self) -> "pandas.DataFrame":
         """Every link of the slice as a DataFrame (needs pandas)."""
         return _frames().links(self)
+
+    def where(self, by: str = "scope") -> "pandas.DataFrame":
+        """Where the step goes, by "op", "scope", "source", "category" or "collective" (pandas)."""
+        return _frames().where(self, by)
 
     def timeline(self, chip: int = 0) -> "Timeline":
         """What one chip did when (simulates again)."""
