@@ -10,6 +10,7 @@
 
 #include "configs/chip_file.h"
 #include "configs/chip_schema.h"
+#include "configs/cloud_names.h"
 #include "configs/embedded_chips.h"
 #include "configs/names.h"
 #include "configs/quantity_text.h"
@@ -122,6 +123,18 @@ absl::StatusOr<Request> FromText(const std::string& text) {
     rules.slices = slices;
     return UserError(fmt::format("--config {}: no slice given; write {}-SLICE with one of {}", text,
                                  text, SliceList(rules)));
+  }
+  if (const std::optional<CloudName> cloud = ParseCloudName(text)) {
+    const std::vector<std::string> slices = SliceNames(cloud->chip);
+    const std::string slice = SliceOfChips(slices, cloud->chips);
+    if (!slice.empty()) return Request{.chip = cloud->chip, .slice = slice};
+    SliceRules rules;
+    rules.slices = slices;
+    const std::string why =
+        cloud->chips > 0 ? fmt::format("{} has no slice of {} chips", cloud->chip, cloud->chips)
+                         : "this name counts TensorCores, two per chip";
+    return UserError(fmt::format("--config {}: {}; write {}-SLICE with one of {}", text, why,
+                                 cloud->chip, SliceList(rules)));
   }
   return Request{.chip = text.substr(0, dash), .slice = text.substr(dash + 1)};
 }

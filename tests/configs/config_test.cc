@@ -66,7 +66,7 @@ TEST(LoadConfigTest, SlicesThatDoNotExistListTheOnesThatDo) {
             "4x8, 8x4, 8x8, "
             "8x16, 16x8, 16x16");
   EXPECT_THAT(Error("v5e-4x2x2"), HasSubstr("no slice 4x2x2"));
-  for (const char* text : {"v5e-8", "v5e-", "v5e-4x", "v5e-x2", "v5e-4x-2", "v5e-0x2", "v5e-4*2",
+  for (const char* text : {"v5e-7", "v5e-", "v5e-4x", "v5e-x2", "v5e-4x-2", "v5e-0x2", "v5e-4*2",
                            "v5e-4x2x1x1", "v5e-99999999999999999999x2"}) {
     EXPECT_THAT(Error(text), HasSubstr("8x16, 16x8, 16x16")) << text;
   }
