@@ -10,8 +10,10 @@
 
 #include "configs/chip_file.h"
 #include "configs/chip_schema.h"
+#include "configs/cloud_names.h"
 #include "configs/embedded_chips.h"
 #include "configs/names.h"
+#include "configs/quantity_text.h"
 #include "configs/slices.h"
 #include "configs/status_macros.h"
 
@@ -25,7 +27,8 @@ constexpr int64_t kMostSlices = 1024;
 struct Override {
   std::string path;
   double value = 0;
-  std::string where;  // "--set", or the file that holds it
+  bool factor = false;  // of what it is now
+  std::string where;    // "--set", or the file that holds it
 };
 
 // What --config said, whichever form it took.
@@ -73,7 +76,7 @@ absl::StatusOr<Request> FromFile(const std::string& path) {
   if (!json["set"].is_object()) return UserError(path + ": set must be an object");
   for (const auto& [key, value] : json["set"].items()) {
     if (!value.is_number()) return UserError(fmt::format("{}: set {} must be a number", path, key));
-    request.overrides.push_back({key, value.get<double>(), path});
+    request.overrides.push_back({key, value.get<double>(), /*factor=*/false, path});
   }
   return request;
 }
@@ -121,6 +124,18 @@ absl::StatusOr<Request> FromText(const std::string& text) {
     return UserError(fmt::format("--config {}: no slice given; write {}-SLICE with one of {}", text,
                                  text, SliceList(rules)));
   }
+  if (const std::optional<CloudName> cloud = ParseCloudName(text)) {
+    const std::vector<std::string> slices = SliceNames(cloud->chip);
+    const std::string slice = SliceOfChips(slices, cloud->chips);
+    if (!slice.empty()) return Request{.chip = cloud->chip, .slice = slice};
+    SliceRules rules;
+    rules.slices = slices;
+    const std::string why =
+        cloud->chips > 0 ? fmt::format("{} has no slice of {} chips", cloud->chip, cloud->chips)
+                         : "this name counts TensorCores, two per chip";
+    return UserError(fmt::format("--config {}: {}; write {}-SLICE with one of {}", text, why,
+                                 cloud->chip, SliceList(rules)));
+  }
   return Request{.chip = text.substr(0, dash), .slice = text.substr(dash + 1)};
 }
 
@@ -129,16 +144,17 @@ absl::StatusOr<Override> ParseOverride(const std::string& text) {
   if (equals == std::string::npos || equals == 0) {
     return UserError(fmt::format("--set {}: write NAME=VALUE", text));
   }
-  Override parsed = {text.substr(0, equals), 0, "--set"};
+  Override parsed = {text.substr(0, equals), 0, /*factor=*/false, "--set"};
   const std::string_view value = std::string_view(text).substr(equals + 1);
-  const auto [end, error] =
-      std::from_chars(value.data(), value.data() + value.size(), parsed.value);
-  if (error != std::errc() || end != value.data() + value.size()) {
-    // Say which unit a number would have, if the name is known.
-    const Parameter* parameter = FindParameter(parsed.path);
+  // An unknown name is an error later; a number alone has any unit.
+  const Parameter* parameter = FindParameter(parsed.path);
+  const auto quantity = ParseQuantity(value, parameter == nullptr ? "" : parameter->unit);
+  if (!quantity) {
     return UserError(fmt::format("--set {}: \"{}\" is not a number{}", text, value,
                                  parameter ? fmt::format(" ({})", parameter->unit) : ""));
   }
+  parsed.value = quantity->value;
+  parsed.factor = quantity->factor;
   return parsed;
 }
 
@@ -149,7 +165,8 @@ absl::Status Apply(const Override& change, Config* config) {
                                  change.path, Nearest(change.path, ParameterPaths())));
   }
   const double before = parameter->get(config->chip);
-  const absl::Status status = SetParameter(*parameter, change.value, &config->chip);
+  const absl::Status status =
+      SetParameter(*parameter, change.factor ? before * change.value : change.value, &config->chip);
   if (!status.ok()) return UserError(fmt::format("{}: {}", change.where, Message(status)));
   const double after = parameter->get(config->chip);
   for (const AppliedOverride& earlier : config->overrides) {

@@ -27,6 +27,8 @@ Command AddRun(CLI::App& parent);
 Command AddCompile(CLI::App& parent);
 Command AddOpt(CLI::App& parent);
 Command AddCompare(CLI::App& parent);
+Command AddCollective(CLI::App& parent);
+Command AddFit(CLI::App& parent);
 Command AddConfigs(CLI::App& parent);
 Command AddValidate(CLI::App& parent);
 

@@ -60,7 +60,8 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", "tpusim " TPUSIM_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  const std::vector<Command> commands = {AddRun(app), AddCompile(app), AddOpt(app), AddCompare(app),
+  const std::vector<Command> commands = {AddRun(app),     AddCompile(app),    AddOpt(app),
+                                         AddCompare(app), AddCollective(app), AddFit(app),
                                          AddConfigs(app), AddValidate(app)};
   if (argc < 2) {
     PrintError("no workload given; see tpusim --help");

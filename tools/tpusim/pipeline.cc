@@ -244,6 +244,12 @@ std::string LongestLoop(const isa::InstructionCount& count) {
 
 }  // namespace
 
+absl::StatusOr<int64_t> PartitionsOf(const std::string& file) {
+  ASSIGN_OR_RETURN(const hlo::ImportedWorkload imported, hlo::ImportFile(file));
+  const int64_t stated = imported.workload.num_partitions();
+  return std::max<int64_t>(1, stated > 0 ? stated : imported.num_partitions);
+}
+
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
                                  const workloads::CompileOptions& options) {

@@ -78,6 +78,9 @@ struct Prepared {
   double import_seconds = 0, compile_seconds = 0;  // wall clock, for --verbose
 };
 
+// How many partitions the program of a file is for.
+absl::StatusOr<int64_t> PartitionsOf(const std::string& file);
+
 // `config` "" = the slice that the workload names.
 // What had to be assumed is added to the program's assumptions, overrides that
 // this program does not use to its warnings.

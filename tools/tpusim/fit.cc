@@ -1,0 +1,151 @@
+// tpusim fit: on which chips and slices a program fits in memory.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "configs/config.h"
+#include "configs/names.h"
+#include "configs/status_macros.h"
+#include "sim/results/text.h"
+#include "tools/tpusim/children.h"
+#include "tools/tpusim/command.h"
+#include "tools/tpusim/console.h"
+#include "tools/tpusim/pipeline.h"
+
+namespace tpusim::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct FitFlags {
+  std::string workload;
+  std::vector<std::string> chips;
+  bool larger = false, json = false;
+  ProgramFlags program;
+};
+
+struct Candidate {
+  std::string config;
+  int64_t devices = 0;
+  Bytes hbm{0};  // of one device
+};
+
+// Those that have as many devices as the program has partitions, or of each chip those that have
+// fewest of all that have enough; with `larger` all that have enough. The smallest first.
+absl::StatusOr<std::vector<Candidate>> Candidates(const FitFlags& flags, int64_t partitions) {
+  std::vector<Candidate> all;
+  for (const std::string& chip : configs::ChipNames()) {
+    if (!flags.chips.empty() && std::ranges::find(flags.chips, chip) == flags.chips.end()) continue;
+    std::vector<Candidate> of_chip;
+    for (const std::string& slice : configs::SliceNames(chip)) {
+      Candidate c;
+      c.config = fmt::format("{}-{}", chip, slice);
+      ASSIGN_OR_RETURN(const configs::Config config,
+                       configs::LoadConfig(c.config, flags.program.overrides));
+      c.devices = config.devices();
+      c.hbm = config.chip.hbm.bytes;
+      if (c.devices >= partitions) of_chip.push_back(std::move(c));
+    }
+    int64_t fewest = INT64_MAX;
+    for (const Candidate& c : of_chip) fewest = std::min(fewest, c.devices);
+    for (Candidate& c : of_chip) {
+      if (flags.larger || c.devices == fewest) all.push_back(std::move(c));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+    return std::pair(a.devices, a.hbm) < std::pair(b.devices, b.hbm);
+  });
+  return all;
+}
+
+absl::Status CheckChips(const std::vector<std::string>& chips) {
+  const std::vector<std::string> known = configs::ChipNames();
+  for (const std::string& chip : chips) {
+    if (std::ranges::find(known, chip) != known.end()) continue;
+    return UserError(
+        fmt::format("--chip {}: unknown; the nearest is {}", chip, configs::Nearest(chip, known)));
+  }
+  return absl::OkStatus();
+}
+
+// {"peak": bytes, "usable": bytes}
+absl::StatusOr<std::string> PeakOn(const FitFlags& flags, const std::string& config) {
+  ASSIGN_OR_RETURN(const Prepared prepared,
+                   Prepare(flags.workload, config, flags.program, CompileOptionsOf(flags.program)));
+  const isa::ProgramInfo& info = prepared.compiled.program.info;
+  return Json({{"peak", info.peak_hbm.value()}, {"usable", info.usable_hbm.value()}}).dump();
+}
+
+absl::Status Fit(const FitFlags& flags) {
+  RETURN_IF_ERROR(CheckChips(flags.chips));
+  ASSIGN_OR_RETURN(const int64_t partitions, PartitionsOf(flags.workload));
+  ASSIGN_OR_RETURN(const std::vector<Candidate> candidates, Candidates(flags, partitions));
+  if (candidates.empty()) {
+    return UserError(fmt::format("{} has {} partitions, more than any slice has devices",
+                                 flags.workload, partitions));
+  }
+  std::vector<Task> tasks;
+  for (const Candidate& c : candidates) {
+    tasks.push_back([&flags, config = c.config] { return PeakOn(flags, config); });
+  }
+  const std::vector<absl::StatusOr<std::string>> peaks = InChildren(tasks, Processors());
+  std::vector<std::vector<std::string>> table = {
+      {"slice", "devices", "peak", "usable", "share", "<fits"}};
+  Json rows = Json::array();
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& c = candidates[i];
+    Json row = {{"config", c.config}, {"devices", c.devices}, {"fits", peaks[i].ok()}};
+    if (!peaks[i].ok()) {
+      // A bug of ours says nothing about the slice.
+      if (absl::IsInternal(peaks[i].status())) return peaks[i].status();
+      const std::string reason = OneLine(Message(peaks[i].status()));
+      row["reason"] = reason;
+      table.push_back({c.config, fmt::format("{}", c.devices), "", "", "", "no: " + reason});
+    } else {
+      const Json peak = Json::parse(*peaks[i]);
+      const Bytes needed(peak.at("peak").get<int64_t>());
+      const Bytes usable(peak.at("usable").get<int64_t>());
+      row["peak_hbm_bytes"] = needed.value();
+      row["usable_hbm_bytes"] = usable.value();
+      table.push_back({c.config, fmt::format("{}", c.devices), results::BytesText(needed),
+                       results::BytesText(usable), results::PercentText(Ratio(needed, usable)),
+                       "yes"});
+    }
+    rows.push_back(std::move(row));
+  }
+  if (flags.json) {
+    const Json j = {
+        {"schema", "tpusim.fit/1"}, {"partitions", partitions}, {"slices", std::move(rows)}};
+    return PrintResult(j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+  std::string text;
+  // Reasons name the largest arrays: they are not cut.
+  for (const std::string& line : results::TableLines(table, 10'000)) text += line + "\n";
+  return PrintResult(text);
+}
+
+}  // namespace
+
+Command AddFit(CLI::App& parent) {
+  auto flags = std::make_shared<FitFlags>();
+  CLI::App* app = parent.add_subcommand(
+      "fit", "On which slices a program fits in memory: compiles, does not simulate");
+  app->add_option("workload", flags->workload, "What tpusim.export wrote")
+      ->type_name("WORKLOAD.pb")
+      ->required();
+  app->add_option("--chip", flags->chips, "Only slices of this chip; may be repeated")
+      ->type_name("CHIP")
+      ->allow_extra_args(false);
+  app->add_flag("--larger", flags->larger,
+                "All slices with devices enough (default: of each chip the smallest of them)");
+  app->add_flag("--json", flags->json, "Print JSON");
+  AddProgramFlags(*app, flags->program);
+  return {app, [flags] { return Fit(*flags); }};
+}
+
+}  // namespace tpusim::tools
