@@ -20,6 +20,8 @@ FIELDS = {
     "mfu": float,
     "hfu": float,
     "flops": int,
+    "peak_flops_per_second": float,
+    "hbm_bytes_per_second": float,
     "exposed_communication_ns": float,
     "hidden_communication_ns": float,
     "peak_hbm_bytes": int,
