@@ -81,8 +81,9 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
 
 namespace {
 
-// Those of which iterations can be passed over. What is shown, what names its flags
-// otherwise and which transfers were in flight together cannot be given other names.
+// Unrolled loops whose iterations the fast-forward may skip: none if every step is simulated or
+// if something follows the names of operations and flags, as a trace, a view of the program and a
+// listener to transfers in flight do.
 std::vector<isa::Iterations> UnrolledLoops(const isa::PodProgram& program, const Classes& classes,
                                            bool every_step, const InFlight* flights,
                                            const Recorder& recorder) {

@@ -17,9 +17,10 @@ namespace {
 // More programs than this are not compared with each other.
 constexpr size_t kMaxPrograms = 1024;
 // An automorphism is searched for by the chip to which it maps the first one; at most so many
-// are tried. Color refinement gives chips that it cannot tell apart the same label, a color. Where
-// many chips share one, translations of the slice map them to each other; translations keep the
-// names of routes, so refinement finds these classes of chips without automorphisms.
+// such chips are tried. Color refinement (Weisfeiler-Leman) labels chips, and those that an
+// automorphism maps to each other have equal labels. Where many chips have one label, they are
+// translations of each other; translations keep the names of routes, so color refinement alone
+// finds these classes of chips.
 constexpr size_t kMaxImages = 8;
 
 struct Automorphism {
@@ -108,8 +109,8 @@ class Search {
     }
   }
 
-  // The smallest set of chips with one label of color refinement. An automorphism of the slice
-  // keeps labels, so it maps these chips to each other.
+  // The chips whose label in color refinement is the least frequent. An automorphism of the slice
+  // maps each of them to one of them.
   std::vector<int64_t> RarestChips() const {
     const Partition alike = PartitionOf(chips_);
     const auto rarest = std::min_element(alike.size.begin(), alike.size.end());

@@ -93,6 +93,7 @@ def test_recompile_lets_the_compiler_know(run):
     name, fast = "collective_matmul_int32", ("--set", "chip.hbm.bytes_per_second=3.276e12")
     assert compiled(run, name, *fast, "--recompile") != compiled(run, name)
     assert compiled(run, name, "--recompile") == compiled(run, name)
+    assert "--recompile has no effect" in run("run", example(name), "--recompile").stderr
 
 
 def test_a_size_changes_the_program_without_being_asked(run):

@@ -293,8 +293,12 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
   std::optional<configs::Config> compiled_for;
   const std::vector<std::string> others =
       configs::WithoutSpeeds(flags.overrides, prepared.config);
-  if (!flags.recompile && others.size() < flags.overrides.size()) {
+  const bool changes_speeds = others.size() < flags.overrides.size();
+  if (changes_speeds && !flags.recompile) {
     ASSIGN_OR_RETURN(compiled_for, configs::LoadConfig(slice, others));
+  }
+  if (flags.recompile && !changes_speeds) {
+    prepared.config.warnings.push_back("--recompile has no effect: --set changes no speed");
   }
   const Stopwatch compiling;
   ASSIGN_OR_RETURN(

@@ -197,6 +197,8 @@ class Measurements:
                 source, out = pathlib.Path(folder) / "m.json", pathlib.Path(folder) / "v.json"
                 source.write_text(json.dumps(self.file))
                 command = [str(self.binary), "validate", str(source), "--quiet", "--json", str(out)]
+                # A fitted value goes into the chip's file, which the compiler knows.
+                command += ["--recompile"] if settings else []
                 for key, value in sorted(settings.items()):
                     command += ["--set", f"{key}={value:.6g}"]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)

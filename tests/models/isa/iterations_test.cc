@@ -66,7 +66,7 @@ TEST(Iterations, AreFoundAndNamesFollowEachOther) {
   EXPECT_EQ(in->length, 1 + 2 * 22 + 1);
   EXPECT_LE(in->end, program.programs[0]->size());
   EXPECT_GT(in->end + in->length, program.programs[0]->size());
-  // Operations and tokens are the layer's, the flag is everybody's.
+  // Every layer has its own operations and tokens; all layers use the same flag.
   EXPECT_EQ(layers.Later(kBefore + 4, 3), kBefore + 10);
   EXPECT_EQ(layers.Later(1, 3), 1);
   const Iterations::Name third = layers.Of(NameKind::kToken, 3);

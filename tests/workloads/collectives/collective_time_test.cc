@@ -76,9 +76,9 @@ TEST(CollectiveTimeTest, AllReduceOnTheTrayIsAHamiltonianRing) {
 }
 
 TEST(CollectiveTimeTest, AllReduceOnTheFullPodUsesTwoColors) {
-  // The TPU compiler splits an all-reduce of 64 MiB over 16x16 in two halves of 32 MiB, which it
-  // calls colors: one sums along x first, the other along y. Of a half, one of the 2^8 chips sums
-  // 2^25/2^8 = 2^17 B.
+  // The TPU compiler splits an all-reduce of 64 MiB over 16x16 chips in two halves of 32 MiB. The
+  // first half is reduced along x and then along y, the second along y and then along x ("colors:2"
+  // in the compiler's own description). Each of the 2^8 chips reduces 2^25/2^8 = 2^17 B of a half.
   // Gather: 7.5 * 2^17 B, then 7.5 * 2^21 B over each link: 1.671168e7 B
   // at 42.3e9 = 395.07 us; twice, and 2 * 2 * 8 hops.
   const configs::Config config = V5e("16x16");

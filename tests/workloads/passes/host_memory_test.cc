@@ -91,7 +91,7 @@ TEST(HostStacks, LiveWhereTheirUpdatesGo) {
                        "f32[4,8,128]{2,1,0:S(5)} dynamic-update-slice(*\n"))
       << test.text();
   EXPECT_TRUE(HasLines(test.text(), "f32[1,8,128]{2,1,0} dynamic-slice(*")) << test.text();
-  // Nobody wrote it before.
+  // The stacked array is not initialised: the loop writes all of its slots.
   EXPECT_TRUE(HasLines(test.text(),
                        "f32[4,8,128]{2,1,0:S(5)} custom-call(), "
                        "custom_call_target=\"AllocateBuffer\""))

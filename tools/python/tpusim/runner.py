@@ -17,15 +17,17 @@ from tpusim.timeline import Timeline
 def find_binary(*, on_path: bool = True) -> str:
     """The tpusim binary.
 
-    The one inside the package, which wheels have; else $TPUSIM_BINARY; else, unless `on_path` is
+    $TPUSIM_BINARY; else the one inside the package, which wheels have; else, unless `on_path` is
     False, the command `tpusim`; else build/tpusim of this source tree.
     """
+    if stated := os.environ.get("TPUSIM_BINARY"):
+        return stated
     here = pathlib.Path(__file__).resolve()
     packaged = here.parent / "bin" / "tpusim"
     built = here.parents[3] / "build" / "tpusim" if len(here.parents) > 3 else packaged
     if packaged.is_file():
         return str(packaged)
-    found = os.environ.get("TPUSIM_BINARY") or (shutil.which("tpusim") if on_path else None)
+    found = shutil.which("tpusim") if on_path else None
     if found:
         return found
     if built.is_file():
