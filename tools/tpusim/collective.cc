@@ -1,6 +1,4 @@
 // tpusim collective: how long one collective takes on a slice, alone, and why.
-#include "workloads/collectives/collective.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -22,6 +20,7 @@
 #include "tools/tpusim/console.h"
 #include "workloads/collectives/box.h"
 #include "workloads/collectives/candidates.h"
+#include "workloads/collectives/collective.h"
 
 namespace tpusim::tools {
 namespace {
