@@ -39,7 +39,8 @@ class Side:
         default_factory=collections.Counter
     )
     covers: compiler_collectives.Covers = dataclasses.field(default_factory=collections.Counter)
-    peak: int = 0
+    peak: int = 0  # bytes of HBM, with the holes of the heap
+    live: int = 0  # without
 
     @property
     def compute(self) -> float:
@@ -78,7 +79,7 @@ class Row:
         """What tpusim has over what the compiler has; None where that would say nothing."""
         if not self.ours or not self.theirs:
             return None
-        if field not in ("kernels", "peak") and self.theirs.without_time * 10 > self.theirs.kernels:
+        if field not in ("kernels", "peak", "live") and self.theirs.without_time * 10 > self.theirs.kernels:
             return None
         if field in ("products", "others"):
             part: float = getattr(self.theirs, field)
@@ -110,7 +111,7 @@ def of_compiler(summary: dict[str, Any]) -> Side:
     cycles_per_us = clock_of(summary["slice"].partition("-")[0])
     memory = summary["memory"]
     kept = memory["argument_bytes"] + memory["output_bytes"] - memory["alias_bytes"]
-    side = Side(peak=kept + memory["temp_bytes"])
+    side = Side(peak=kept + memory["temp_bytes"], live=memory["peak_bytes"])
     for kernel in summary["kernels"]:
         side.kernels += kernel["count"]
         side.without_time += kernel["count"] if kernel["cycles"] is None else 0
@@ -142,7 +143,8 @@ def unpriced(summary: dict[str, Any]) -> set[str]:
 
 def of_tpusim(report: dict[str, Any], left_out: set[str]) -> Side:
     """Tpusim's side, without the time of what the compiler does not price."""
-    side = Side(peak=report["peak_hbm_bytes"])
+    peak = report["peak_hbm_bytes"]
+    side = Side(peak=peak, live=peak - report["memory_at_peak"]["fragmentation_bytes"])
     for op in report["ops"]:
         category = op["category"]
         if op["engine"] != "tensor_core" or category.endswith(("-start", "-done", *CONTROL)):

@@ -45,7 +45,8 @@ made from a summary. Such programs have their own means, and their rows are at t
 * *Collectives*, executed: `s` synchronous, `a` with a start and a done or carried by kernels, `w`
   permutes of a windowed einsum, which the compiler made of a product and a collective.
 * *HBM*: the peak, in MB, that tpusim reports, and arguments + results - donated + temporaries of
-  `memory_analysis` (whose own peak also counts what is in VMEM).
+  `memory_analysis`. *Live*: the same without the holes of tpusim's heap, and the
+  `peak_memory_in_bytes` of `memory_analysis`, which may count arrays in VMEM.
 
 **What is not.** The compiler says nothing of how long collectives and Pallas kernels take, nor of
 waits. Operands that it copies to VMEM ahead of a kernel cost the kernel nothing and the copy has no
@@ -93,6 +94,7 @@ FIELDS = (
     ("others", "others", ""),
     ("others, narrow", "others", "narrow"),
     ("HBM", "peak", ""),
+    ("live", "live", ""),
 )
 
 
@@ -193,8 +195,8 @@ def table(rows: Sequence[Row]) -> list[str]:
     """Program by program."""
     lines = [
         "| program | kernels | compute | ratio | narrow | products | others | others, narrow"
-        " | collectives, tpusim | TPU compiler | HBM | ratio |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        " | collectives, tpusim | TPU compiler | HBM | ratio | live | ratio |",
+        "|" + "---|" * 14,
     ]
     for r in rows:
         if not r.ours or not r.theirs:
@@ -207,7 +209,8 @@ def table(rows: Sequence[Row]) -> list[str]:
             f" | {number(r.ratio('products'))} | {number(r.ratio('others'))}"
             f" | {number(r.ratio('others', 'narrow'))}"
             f" | {collectives_text(ours.collectives)} | {collectives_text(theirs.collectives)}"
-            f" | {ours.peak / 1e6:.1f} / {theirs.peak / 1e6:.1f} | {number(r.ratio('peak'))} |"
+            f" | {ours.peak / 1e6:.1f} / {theirs.peak / 1e6:.1f} | {number(r.ratio('peak'))}"
+            f" | {ours.live / 1e6:.1f} / {theirs.live / 1e6:.1f} | {number(r.ratio('live'))} |"
         )
     return lines
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/workloads/passes/pass_test.h"
 #include "tests/workloads/passes/small_module.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/passes/memory/memory_plan.h"
@@ -68,6 +69,34 @@ TEST(Memory, WhatIsReadLaterIsNotWrittenOver) {
     EXPECT_EQ(PlanMemory(m.module(), m.target())->PeakOf(hlo::kHbmSpace),
               Bytes((elementwise ? 1 : 2) * kMiB));
   }
+}
+
+// Naming one element of a tuple late says nothing of the others: k dies with its reader a, before u
+// comes. x, k, v, then x, v, u, and f32[8,128] each of a, b, r.
+TEST(Memory, AnElementNamedLateKeepsNoOther) {
+  PassText test(R"(HloModule m, is_scheduled=true
+order {
+  p = f32[] parameter(0)
+  q = f32[] parameter(1)
+  r = f32[] parameter(2)
+  s = f32[] parameter(3)
+  ROOT less = pred[] compare(p, q), direction=LT
+}
+ENTRY e {
+  x = f32[512,512]{1,0} parameter(0)
+  kv = (f32[512,512]{1,0}, f32[512,512]{1,0}) sort(x, x), dimensions={1}, to_apply=order
+  k = f32[512,512]{1,0} get-tuple-element(kv), index=0
+  a = f32[8,128]{1,0} slice(k), slice={[0:8], [0:128]}
+  u = f32[512,512]{1,0} tanh(x)
+  b = f32[8,128]{1,0} slice(u), slice={[0:8], [0:128]}
+  v = f32[512,512]{1,0} get-tuple-element(kv), index=1
+  c = f32[8,128]{1,0} slice(v), slice={[0:8], [0:128]}
+  ROOT t = (f32[8,128]{1,0}, f32[8,128]{1,0}, f32[8,128]{1,0}) tuple(a, b, c)
+})",
+                "v5e-1x1");
+  const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
+  const MemoryPlan plan = PlanBuffers(test.module(), target::Target(config));
+  EXPECT_EQ(plan.PeakOf(hlo::kHbmSpace) - plan.fragmentation, Bytes(3 * kMiB + 2 * 4 * kKiB));
 }
 
 TEST(Memory, BuffersArePaddedToTiles) {

@@ -120,16 +120,14 @@ class Rewriter {
     Instruction* ahead = Binary(Opcode::kSubtract, Int(steps_ - 1), number);
     Instruction* down = Modulo(Binary(Opcode::kSubtract, Plus(state.position, n), ahead));
     Instruction* up = Modulo(Binary(Opcode::kAdd, Plus(state.position, 1), ahead));
-    next.down = AddTo(next.down, PartFor(state, down));
-    next.up = AddTo(next.up, PartFor(state, up));
+    Instruction* parts = PartsFor(state, down, up);
+    next.down = AddTo(next.down, Half(parts, 0));
+    next.up = AddTo(next.up, Half(parts, 1));
     return next;
   }
 
-  // A sum and one more part. The barrier keeps the addition out of the product, which then need
-  // not wait until the sum has arrived.
   Instruction* AddTo(Instruction* sum, Instruction* part) {
-    if (sum == nullptr) return part;
-    return Binary(Opcode::kAdd, Add(Opcode::kOptBarrier, part->shape(), {part}), sum);
+    return sum == nullptr ? part : Binary(Opcode::kAdd, part, sum);
   }
 
   // The result with what the shard of a member makes.
@@ -171,12 +169,27 @@ class Rewriter {
     return sum;
   }
 
-  // What this device adds to the sum for a member.
-  Instruction* PartFor(const State& state, Instruction* member) {
+  // What this device adds to the sums for two members, side by side: one product, which makes more
+  // of the arrays than two would. The barrier keeps additions out of it, so it need not wait until
+  // the sums have arrived.
+  Instruction* PartsFor(const State& state, Instruction* down, Instruction* up) {
+    Shape shape = dot_.shape();
+    shape.dims[einsum_.other_dim] = 2 * shard_;
+    const auto part = [&](Instruction* member) {
+      return DynamicSlice(state.sliced, einsum_.dim, Times(member, shard_));
+    };
+    Instruction* parts = Product(Join(part(down), part(up), einsum_.dim), state.other, shape);
+    return Add(Opcode::kOptBarrier, shape, {parts});
+  }
+  Instruction* Half(Instruction* parts, int64_t which) {
     Shape shape = dot_.shape();
     shape.dims[einsum_.other_dim] = shard_;
-    return Product(DynamicSlice(state.sliced, einsum_.dim, Times(member, shard_)), state.other,
-                   shape);
+    std::vector<hlo::SliceDim> slices;
+    for (const int64_t extent : shape.dims) slices.push_back({0, extent, 1});
+    slices[einsum_.other_dim] = {which * shard_, (which + 1) * shard_, 1};
+    Instruction* half = Add(Opcode::kSlice, shape, {parts});
+    hlo::SetSlice(half, slices);
+    return half;
   }
 
   // The product with `operand` in the place that is windowed.

@@ -260,7 +260,9 @@ class Planner {
       }
       const LeafBuffers& result = of.at(&i);
       for (const Instruction* o : i.operands()) {
-        for (int32_t b : of.at(o)) {
+        // Of the other elements of a tuple nobody says that they are needed still.
+        const bool element = i.opcode() == Opcode::kGetTupleElement;
+        for (int32_t b : element ? result : of.at(o)) {
           last_use[b] = n;
           NoteUse(i, b,
                   hlo::IsControlFlow(i.opcode()) ||
