@@ -174,6 +174,12 @@ std::string ResolvedPath(const std::string& path) {
 
 absl::StatusOr<OutputFile> OutputFile::Open(const std::string& path) {
   OutputFile file(path);
+  if (path == kStdout) {
+    std::fflush(stdout);
+    file.in_place_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (file.in_place_ < 0) return Failed("stdout", Why(errno));
+    return file;
+  }
   struct stat info;
   if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     file.in_place_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);

@@ -17,8 +17,11 @@
 
 namespace tpusim::results {
 
-// Links are followed; a destination that is no regular file (/dev/stdout, a
-// pipe) is written in place. Errors name the path and the reason.
+// The path that means stdout.
+inline constexpr std::string_view kStdout = "-";
+
+// Links are followed; a destination that is no regular file (stdout, /dev/null,
+// a pipe) is written in place. Errors name the path and the reason.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
 // The absolute path of the file that `path` means: folders and links resolved,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "sim/results/rollup_text.h"
 #include "sim/results/text.h"
@@ -107,19 +109,22 @@ std::string ExplainDifference(const std::string& name_a, const Report& a, const 
   return text;
 }
 
-std::string Compare(const std::vector<Report>& reports, const CompareOptions& options) {
-  if (reports.empty()) return "";
+std::string Compare(const std::vector<Compared>& compared, const CompareOptions& options) {
+  std::vector<Report> reports;  // of those that have one, and their names
+  std::vector<std::string> names;
+  for (size_t i = 0; i < compared.size(); ++i) {
+    if (!compared[i].report) continue;
+    reports.push_back(*compared[i].report);
+    names.push_back(Label(i));
+  }
   using Cell = std::function<std::string(const Report&)>;
-  const Report& base = reports[0];
   const std::vector<std::pair<std::string, Cell>> rows = {
-      {"workload", [](const Report& r) { return r.workload; }},
-      {"config", [](const Report& r) { return r.config; }},
       {"step time", [](const Report& r) { return TimeText(r.step_time); }},
       {"speed",
        [&](const Report& r) {
          return r.step_time.value() == 0
                     ? "-"
-                    : fmt::format("{:.2f}x", Ratio(base.step_time, r.step_time));
+                    : fmt::format("{:.2f}x", Ratio(reports[0].step_time, r.step_time));
        }},
       {"bound by", [](const Report& r) { return std::string(BindingName(r.binding)); }},
       {"compute busy", [](const Report& r) { return TimeText(r.compute_busy); }},
@@ -132,26 +137,55 @@ std::string Compare(const std::vector<Report>& reports, const CompareOptions& op
       {"MFU", [](const Report& r) { return PercentText(r.mfu); }},
       {"peak HBM", [](const Report& r) { return BytesText(r.peak_hbm); }},
   };
-  std::vector<std::string> labels;
-  for (size_t i = 0; i < reports.size(); ++i) labels.push_back(Label(i));
-  std::vector<std::vector<std::string>> table = {{""}};
-  table[0].insert(table[0].end(), labels.begin(), labels.end());
+  std::vector<std::vector<std::string>> table = {{""}, {"workload"}, {"config"}};
+  for (size_t i = 0; i < compared.size(); ++i) {
+    table[0].push_back(Label(i));
+    table[1].push_back(compared[i].workload);
+    table[2].push_back(compared[i].config);
+  }
   for (const auto& [name, cell] : rows) {
     table.emplace_back(1, name);
-    for (const Report& r : reports) table.back().push_back(cell(r));
+    for (const Compared& c : compared) {
+      const bool first = &cell == &rows[0].second;
+      table.back().push_back(c.report ? cell(*c.report) : first ? "does not fit" : "-");
+    }
   }
   std::string text;
   // As wide as the reports need: a table cut at the screen's edge loses some.
   constexpr size_t kWidth = 10'000;
   for (const std::string& line : TableLines(table, kWidth)) text += line + "\n";
-  text += "\n";
-  const auto rollup = RollupCells(reports, options.by, options.top, labels);
-  for (const std::string& line : TableLines(rollup, kWidth)) text += line + "\n";
-  if (reports.size() > 1) text += "\n";
+  if (!reports.empty()) {
+    text += "\n";
+    const auto rollup = RollupCells(reports, options.by, options.top, names);
+    for (const std::string& line : TableLines(rollup, kWidth)) text += line + "\n";
+  }
+  if (compared.size() > 1) text += "\n";
   for (size_t i = 1; i < reports.size(); ++i) {
-    text += ExplainDifference(Label(0), base, Label(i), reports[i]) + "\n";
+    text += ExplainDifference(names[0], reports[0], names[i], reports[i]) + "\n";
+  }
+  for (size_t i = 0; i < compared.size(); ++i) {
+    if (compared[i].report) continue;
+    text += fmt::format("{}, {} on {}: {}\n", Label(i), compared[i].workload, compared[i].config,
+                        compared[i].problem);
   }
   return text;
+}
+
+std::string CompareJson(const std::vector<Compared>& compared) {
+  using Json = nlohmann::ordered_json;
+  Json all = Json::array();
+  for (size_t i = 0; i < compared.size(); ++i) {
+    const Compared& c = compared[i];
+    Json one = {{"label", Label(i)}, {"workload", c.workload}, {"config", c.config}};
+    if (c.report) {
+      one["report"] = Json::parse(ToJson(*c.report));
+    } else {
+      one["problem"] = c.problem;
+    }
+    all.push_back(std::move(one));
+  }
+  const Json json = {{"schema", "tpusim.compare/1"}, {"compared", std::move(all)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tpusim::results

@@ -6,6 +6,7 @@
 #ifndef TPUSIM_SIM_RESULTS_COMPARE_H_
 #define TPUSIM_SIM_RESULTS_COMPARE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,16 +14,27 @@
 
 namespace tpusim::results {
 
+// A program on a slice: its report, or why there is none (it does not fit).
+struct Compared {
+  std::string workload, config;
+  std::optional<Report> report;
+  std::string problem;
+};
+
 struct CompareOptions {
   RollupBy by = RollupBy::kCategory;
   size_t top = 8;
 };
 
-// A table with one column per report, named A, B, C ..., where the time of each
-// step goes (rollup.h), then one line for every report after the first that
-// says what it does differently from A. Needs what BuildReport, or JSON of
-// JsonDetail::kExchange, gives.
-std::string Compare(const std::vector<Report>& reports, const CompareOptions& options = {});
+// A table with one column each, named A, B, C ..., where the time of each step
+// goes (rollup.h), then one line for every report after the first that says what
+// it does differently from that, or the problem. Needs what BuildReport, or JSON
+// of JsonDetail::kExchange, gives.
+std::string Compare(const std::vector<Compared>& compared, const CompareOptions& options = {});
+
+// The same as JSON: {"schema": "tpusim.compare/1", "compared": [{"label", "workload",
+// "config", "report" or "problem"}]}.
+std::string CompareJson(const std::vector<Compared>& compared);
 
 // The line: "B is 1.35x faster than A (-80.00 us): exposed communication
 // -80.00 us (all-gather gone)".

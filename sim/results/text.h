@@ -14,7 +14,7 @@ namespace tpusim::results {
 
 std::string TimeText(Picoseconds t);        // "850 ns", "311.2 us", "1.250 ms"
 std::string SignedTimeText(Picoseconds t);  // "+311.2 us", "-80.00 us"
-std::string BytesText(Bytes b);             // "68.20 MB": decimal, as everywhere
+std::string BytesText(Bytes b);             // "65.04 MiB": powers of 1024, as JAX prints them
 std::string FlopsText(Flops f);             // "34.36 GFLOP"
 std::string PercentText(double share);      // 0.123 -> "12.3%"
 

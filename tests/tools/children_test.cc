@@ -47,6 +47,28 @@ TEST(InChildrenTest, ErrorsKeepTheirCodeAndText) {
   EXPECT_EQ(results[1].value(), "b");
 }
 
+// The first task lasts until the last one has begun: with two at a time, only if the others do not
+// wait for it.
+TEST(InChildrenTest, NobodyWaitsForTheOldest) {
+  int fds[2];
+  ASSERT_EQ(::pipe(fds), 0);
+  const Task oldest = [&]() -> absl::StatusOr<std::string> {
+    char byte = 0;
+    return ::read(fds[0], &byte, 1) == 1 ? std::string(1, byte) : "closed";
+  };
+  const Task last = [&]() -> absl::StatusOr<std::string> {
+    return ::write(fds[1], "w", 1) == 1 ? "written" : "not written";
+  };
+  std::vector<size_t> heard;
+  const auto results = InChildren({oldest, Returns("a"), Returns("b"), last}, 2,
+                                  [&](size_t ended) { heard.push_back(ended); });
+  EXPECT_EQ(results[0].value(), "w");
+  EXPECT_EQ(results[3].value(), "written");
+  EXPECT_EQ(heard, (std::vector<size_t>{1, 2, 3, 4}));
+  ::close(fds[0]);
+  ::close(fds[1]);
+}
+
 TEST(InChildrenTest, ADyingChildIsAnInternalError) {
   const auto results = InChildren({[]() -> absl::StatusOr<std::string> { ::_exit(70); },
                                    []() -> absl::StatusOr<std::string> {

@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "configs/status_macros.h"
 
@@ -66,10 +68,8 @@ absl::StatusOr<Child> StartChild(const Task& task) {
   return child;
 }
 
-absl::StatusOr<std::string> Finish(const Child& child) {
-  int status = 0;
-  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
-  }
+// What a child that has ended leaves behind; `status` as waitpid says.
+absl::StatusOr<std::string> AnswerOf(const Child& child, int status) {
   absl::StatusOr<std::string> answer = absl::InternalError("");
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
     answer = ReadAnswer(child.answer);
@@ -86,16 +86,35 @@ absl::StatusOr<std::string> Finish(const Child& child) {
 
 }  // namespace
 
-std::vector<absl::StatusOr<std::string>> InChildren(const std::vector<Task>& tasks, int parallel) {
+std::vector<absl::StatusOr<std::string>> InChildren(const std::vector<Task>& tasks, int parallel,
+                                                    const OnEnd& on_end) {
   std::vector<absl::StatusOr<std::string>> results(tasks.size(), absl::InternalError("not run"));
-  std::vector<absl::StatusOr<Child>> children;
-  const size_t window = static_cast<size_t>(std::max(parallel, 1));
-  for (size_t i = 0; i < tasks.size() + window; ++i) {
-    if (i >= window && i - window < children.size()) {
-      const absl::StatusOr<Child>& oldest = children[i - window];
-      results[i - window] = oldest.ok() ? Finish(*oldest) : oldest.status();
+  std::map<pid_t, std::pair<size_t, Child>> running;  // the task, by process
+  size_t next = 0, ended = 0;
+  const auto end = [&](size_t task, absl::StatusOr<std::string> result) {
+    results[task] = std::move(result);
+    if (on_end != nullptr) on_end(++ended);
+  };
+  while (next < tasks.size() || !running.empty()) {
+    if (next < tasks.size() && static_cast<int>(running.size()) < std::max(parallel, 1)) {
+      absl::StatusOr<Child> child = StartChild(tasks[next]);
+      if (child.ok()) {
+        running.emplace(child->pid, std::pair(next, *child));
+      } else {
+        end(next, child.status());
+      }
+      ++next;
+      continue;
     }
-    if (i < tasks.size()) children.push_back(StartChild(tasks[i]));
+    // Whichever ends first makes room for another.
+    int status = 0;
+    const pid_t pid = ::waitpid(-1, &status, 0);
+    if (pid < 0 && errno == EINTR) continue;
+    TPUSIM_CHECK(pid > 0, "children that were started are gone");
+    const auto found = running.find(pid);
+    if (found == running.end()) continue;  // not one of ours
+    end(found->second.first, AnswerOf(found->second.second, status));
+    running.erase(found);
   }
   return results;
 }

@@ -15,10 +15,15 @@ namespace tpusim::tools {
 
 using Task = std::function<absl::StatusOr<std::string>()>;
 
-// Runs every task in a child of its own, at most `parallel` at a time. Results
-// in the order of the tasks. A child that dies is an internal error. The caller
-// must have no other threads and must not have simulated itself.
-std::vector<absl::StatusOr<std::string>> InChildren(const std::vector<Task>& tasks, int parallel);
+// Hears after each task how many have ended.
+using OnEnd = std::function<void(size_t ended)>;
+
+// Runs every task in a child of its own, at most `parallel` at a time; the next
+// one starts when any has ended. Results in the order of the tasks. A child that
+// dies is an internal error. The caller must have no other threads or children
+// and must not have simulated itself.
+std::vector<absl::StatusOr<std::string>> InChildren(const std::vector<Task>& tasks, int parallel,
+                                                    const OnEnd& on_end = nullptr);
 
 // Processors that this process may use, at least 1.
 int Processors();

@@ -8,13 +8,16 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
 #include "sim/results/report.h"
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/rollup_flags.h"
 
@@ -23,51 +26,81 @@ namespace {
 
 struct CompareFlags {
   std::vector<std::string> workloads, configs;
+  std::string report;
+  bool json = false;
   RollupFlags rollup;
   ProgramFlags program;
   MachineFlags machine;
 };
 
 // Files may hold programs of one name; then the files' names tell them apart.
-void TellApart(const std::vector<std::string>& files, std::vector<results::Report>& reports) {
+void TellApart(const std::vector<std::string>& files, std::vector<results::Compared>& compared) {
   std::map<std::string, std::string> file_of;
   bool clash = false;
   for (size_t i = 0; i < files.size(); ++i) {
-    clash |= file_of.emplace(reports[i].workload, files[i]).first->second != files[i];
+    clash |= file_of.emplace(compared[i].workload, files[i]).first->second != files[i];
   }
   if (!clash) return;
-  for (size_t i = 0; i < files.size(); ++i) reports[i].workload = NameOf(files[i]);
+  for (size_t i = 0; i < files.size(); ++i) compared[i].workload = NameOf(files[i]);
+}
+
+// What does not fit is a column too; other errors end it all.
+absl::StatusOr<results::Compared> ColumnOf(const std::string& file, const std::string& config,
+                                           const absl::StatusOr<std::string>& text) {
+  results::Compared column;
+  if (text.ok()) {
+    ASSIGN_OR_RETURN(column.report, results::FromJson(*text));
+    column.workload = column.report->workload;
+    column.config = column.report->config;
+    return column;
+  }
+  if (!absl::IsResourceExhausted(text.status())) return text.status();
+  column.workload = NameOf(file);
+  column.config = config.empty() ? "its own slice" : config;
+  column.problem = OneLine(Message(text.status()));
+  return column;
 }
 
 absl::Status Compare(const CompareFlags& flags) {
+  RETURN_IF_ERROR(CheckOutputs({{"--report", flags.report}}, {}));
   std::vector<std::string> configs = flags.configs;
   if (configs.empty()) configs.emplace_back();  // each workload's own
   std::vector<Task> tasks;
-  std::vector<std::string> files;
+  std::vector<std::pair<std::string, std::string>> asked;  // file and slice
   for (const std::string& workload : flags.workloads) {
     for (const std::string& config : configs) {
-      files.push_back(workload);
+      asked.emplace_back(workload, config);
       tasks.push_back([&, workload, config] {
         return SimulateToText(workload, config, flags.program, flags.machine);
       });
     }
   }
-  std::vector<results::Report> reports;
-  for (const absl::StatusOr<std::string>& text : InChildren(tasks, Processors())) {
-    RETURN_IF_ERROR(text.status());
-    ASSIGN_OR_RETURN(results::Report report, results::FromJson(*text));
-    reports.push_back(std::move(report));
+  std::vector<std::string> files;
+  std::vector<results::Compared> compared;
+  const std::vector<absl::StatusOr<std::string>> texts = InChildren(tasks, Processors());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    files.push_back(asked[i].first);
+    ASSIGN_OR_RETURN(results::Compared column,
+                     ColumnOf(asked[i].first, asked[i].second, texts[i]));
+    compared.push_back(std::move(column));
   }
-  TellApart(files, reports);
-  results::CompareOptions options;
-  options.by = flags.rollup.By(options.by);
-  if (flags.rollup.top > 0) options.top = flags.rollup.top;
-  RETURN_IF_ERROR(PrintResult(results::Compare(reports, options)));
+  TellApart(files, compared);
+  const std::string report = flags.json ? std::string(results::kStdout) : flags.report;
+  if (!report.empty()) {
+    RETURN_IF_ERROR(results::WriteFileAtomically(report, results::CompareJson(compared)));
+  }
+  if (report != results::kStdout) {
+    results::CompareOptions options;
+    options.by = flags.rollup.By(options.by);
+    if (flags.rollup.top > 0) options.top = flags.rollup.top;
+    RETURN_IF_ERROR(PrintResult(results::Compare(compared, options)));
+  }
   if (flags.program.quiet) return absl::OkStatus();
-  for (const results::Report& report : reports) {
+  for (const results::Compared& c : compared) {
+    if (!c.report) continue;
     std::vector<std::string> warnings;
-    for (const std::string& warning : report.warnings) {
-      warnings.push_back(fmt::format("{} on {}: {}", report.workload, report.config, warning));
+    for (const std::string& warning : c.report->warnings) {
+      warnings.push_back(fmt::format("{} on {}: {}", c.workload, c.config, warning));
     }
     PrintWarnings(warnings);
   }
@@ -85,10 +118,18 @@ Command AddCompare(CLI::App& parent) {
   app->add_option("-c,--config", flags->configs, "A slice; repeat it to compare slices")
       ->type_name("CONFIG")
       ->allow_extra_args(false);
+  CLI::Option* report =
+      app->add_option("--report", flags->report, "Write all reports as JSON; - is stdout")
+          ->type_name("FILE");
+  app->add_flag("--json", flags->json, "Print all reports as JSON, instead of tables")
+      ->excludes(report);
   AddRollupFlags(*app, flags->rollup);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);
   app->callback([flags] {
+    if (std::ranges::find(flags->workloads, "-") != flags->workloads.end()) {
+      throw CLI::ValidationError("compare", "programs are read from files, not from stdin");
+    }
     if (flags->workloads.size() * std::max<size_t>(flags->configs.size(), 1) < 2) {
       throw CLI::ValidationError("compare", "give two or more workloads, or several --config");
     }

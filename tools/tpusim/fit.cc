@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/pipeline.h"
+#include "workloads/passes/memory/fits.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::tools {
 namespace {
@@ -73,11 +76,21 @@ absl::Status CheckChips(const std::vector<std::string>& chips) {
   return absl::OkStatus();
 }
 
-// {"peak": bytes, "usable": bytes}
+// {"peak": bytes, "usable": bytes}, with {"reason": text} if that is too much.
 absl::StatusOr<std::string> PeakOn(const FitFlags& flags, const std::string& config) {
-  ASSIGN_OR_RETURN(const Prepared prepared,
-                   Prepare(flags.workload, config, flags.program, CompileOptionsOf(flags.program)));
-  const isa::ProgramInfo& info = prepared.compiled.program.info;
+  const absl::StatusOr<Prepared> prepared =
+      Prepare(flags.workload, config, flags.program, CompileOptionsOf(flags.program));
+  if (const std::optional<Bytes> needed = passes::NeededHbm(prepared.status())) {
+    ASSIGN_OR_RETURN(const configs::Config loaded,
+                     configs::LoadConfig(config, flags.program.overrides));
+    const target::Target target(loaded);
+    return Json({{"peak", needed->value()},
+                 {"usable", target.Usable(hlo::kHbmSpace).value()},
+                 {"reason", Message(prepared.status())}})
+        .dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  RETURN_IF_ERROR(prepared.status());
+  const isa::ProgramInfo& info = prepared->compiled.program.info;
   return Json({{"peak", info.peak_hbm.value()}, {"usable", info.usable_hbm.value()}}).dump();
 }
 
@@ -99,22 +112,26 @@ absl::Status Fit(const FitFlags& flags) {
   Json rows = Json::array();
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& c = candidates[i];
-    Json row = {{"config", c.config}, {"devices", c.devices}, {"fits", peaks[i].ok()}};
+    Json row = {{"config", c.config}, {"devices", c.devices}};
     if (!peaks[i].ok()) {
       // A bug of ours says nothing about the slice.
       if (absl::IsInternal(peaks[i].status())) return peaks[i].status();
       const std::string reason = OneLine(Message(peaks[i].status()));
+      row["fits"] = false;
       row["reason"] = reason;
       table.push_back({c.config, fmt::format("{}", c.devices), "", "", "", "no: " + reason});
     } else {
       const Json peak = Json::parse(*peaks[i]);
+      const bool fits = !peak.contains("reason");
+      row["fits"] = fits;
+      if (!fits) row["reason"] = OneLine(peak.at("reason").get<std::string>());
       const Bytes needed(peak.at("peak").get<int64_t>());
       const Bytes usable(peak.at("usable").get<int64_t>());
       row["peak_hbm_bytes"] = needed.value();
       row["usable_hbm_bytes"] = usable.value();
       table.push_back({c.config, fmt::format("{}", c.devices), results::BytesText(needed),
                        results::BytesText(usable), results::PercentText(Ratio(needed, usable)),
-                       "yes"});
+                       fits ? "yes" : "no: " + row.at("reason").get<std::string>()});
     }
     rows.push_back(std::move(row));
   }
@@ -141,6 +158,10 @@ Command AddFit(CLI::App& parent) {
   app->add_option("--chip", flags->chips, "Only slices of this chip; may be repeated")
       ->type_name("CHIP")
       ->allow_extra_args(false);
+  app->callback([flags] {
+    if (flags->workload != "-") return;
+    throw CLI::ValidationError("fit", "the program is read from a file, not from stdin");
+  });
   app->add_flag("--larger", flags->larger,
                 "All slices with devices enough (default: of each chip the smallest of them)");
   app->add_flag("--json", flags->json, "Print JSON");

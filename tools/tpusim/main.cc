@@ -3,14 +3,18 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "configs/names.h"
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
 #include "tools/tpusim/command.h"
@@ -42,6 +46,35 @@ std::vector<std::string> Arguments(int argc, char** argv, const std::vector<Comm
   return arguments;
 }
 
+// "; the nearest is --report" if an option was misspelt, else "".
+std::string NearestOption(const CLI::App& app, const std::vector<std::string>& arguments) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    if (!name.starts_with("--") || name.size() < 3) continue;
+    if (std::ranges::find(known, name) != known.end()) continue;
+    return fmt::format("; the nearest is {}", configs::Nearest(name, known));
+  }
+  return "";
+}
+
+// What is neither a file nor a subcommand, but nearly one of these: that one, else "".
+std::string MisspeltCommand(const std::string& name, const std::vector<Command>& commands) {
+  std::error_code error;
+  if (name.starts_with("-") || std::filesystem::exists(name, error)) return "";
+  std::vector<std::string> known;
+  for (const Command& command : commands) {
+    known.push_back(command.app->get_name());
+    if (known.back() == name) return "";
+  }
+  const std::string nearest = configs::Nearest(name, known);
+  constexpr int64_t kSlips = 2;
+  return configs::EditDistance(name, nearest) <= kSlips ? nearest : "";
+}
+
 int Report(const absl::Status& status) {
   const int code = ExitCode(status);
   if (code == kExitInternalError) {
@@ -68,6 +101,12 @@ int Main(int argc, char** argv) {
     return kExitUsage;
   }
   std::vector<std::string> arguments = Arguments(argc, argv, commands);
+  if (const std::string meant = MisspeltCommand(argv[1], commands); !meant.empty()) {
+    PrintError(fmt::format("there is no file and no subcommand '{}'; the nearest is {}; see "
+                           "tpusim --help",
+                           argv[1], meant));
+    return kExitUsage;
+  }
   const Command* chosen = nullptr;
   for (const Command& command : commands) {
     if (command.app->get_name() == arguments.front()) chosen = &command;
@@ -80,7 +119,11 @@ int Main(int argc, char** argv) {
       app.exit(error);  // --help, --version
       return 0;
     }
-    PrintError(fmt::format("{}; see tpusim {}--help", error.what(),
+    const bool unknown =
+        chosen != nullptr &&
+        error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+    PrintError(fmt::format("{}{}; see tpusim {}--help", error.what(),
+                           unknown ? NearestOption(*chosen->app, arguments) : "",
                            chosen ? chosen->app->get_name() + " " : ""));
     return kExitUsage;
   }

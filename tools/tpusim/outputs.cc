@@ -65,6 +65,14 @@ absl::Status CheckOutputs(const std::vector<OutputPath>& outputs,
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputPath& output = outputs[i];
     if (output.path.empty()) continue;
+    if (output.path == results::kStdout) {
+      for (size_t j = 0; j < i; ++j) {
+        if (outputs[j].path != output.path) continue;
+        return UserError(fmt::format("{} and {} would both write to stdout; choose a file for one",
+                                     outputs[j].flag, output.flag));
+      }
+      continue;
+    }
     const File file(output.path);
     for (const InputPath& input : inputs) {
       if (!file.IsDevice() && file.Is(File(input.path))) {
@@ -73,7 +81,7 @@ absl::Status CheckOutputs(const std::vector<OutputPath>& outputs,
       }
     }
     for (size_t j = 0; j < i; ++j) {
-      if (!outputs[j].path.empty() && !file.IsDevice() && file.Is(File(outputs[j].path))) {
+      if (!outputs[j].path.empty() && outputs[j].path != results::kStdout && !file.IsDevice() && file.Is(File(outputs[j].path))) {
         return UserError(fmt::format("{} and {} would both write '{}'; choose another file",
                                      outputs[j].flag, output.flag, output.path));
       }

@@ -15,7 +15,7 @@ namespace tpusim::tools {
 
 struct OutputPath {
   std::string flag;  // "--trace", for messages
-  std::string path;  // "" = not asked for
+  std::string path;  // "" = not asked for, "-" = stdout
 };
 
 struct InputPath {

@@ -114,6 +114,7 @@ std::string CheckPasses(const std::string& text) {
 }  // namespace
 
 std::string NameOf(const std::string& file) {
+  if (file == "-") return "stdin";
   std::string name = std::filesystem::path(file).filename().string();
   for (const std::string_view ending : {".gz", ".pb"}) {
     if (name.size() > ending.size() && name.ends_with(ending)) {
@@ -124,7 +125,7 @@ std::string NameOf(const std::string& file) {
 }
 
 void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config) {
-  app.add_option("workload", workload, "What tpusim.export wrote, any HLO proto, or HLO text")
+  app.add_option("workload", workload, "What tpusim.export wrote, any HLO proto, or HLO text; - is stdin")
       ->type_name("WORKLOAD.pb")
       ->required();
   app.add_option("-c,--config", config,

@@ -68,7 +68,7 @@ void AddMachineFlags(CLI::App& app, MachineFlags& flags);
 // The flags as the compiler takes them.
 workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags);
 
-// "folder/step.pb.gz" -> "step"
+// "folder/step.pb.gz" -> "step", "-" -> "stdin"
 std::string NameOf(const std::string& file);
 
 struct Prepared {

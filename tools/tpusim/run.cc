@@ -31,6 +31,11 @@ struct RunFlags {
   RollupFlags rollup;
   ProgramFlags program;
   MachineFlags machine;
+  // The summary would not mix with it.
+  bool WritesToStdout() const {
+    return report == results::kStdout || trace == results::kStdout ||
+           trace_totals == results::kStdout;
+  }
 };
 
 constexpr std::string_view kAll = "all";
@@ -176,8 +181,10 @@ absl::Status Run(const RunFlags& flags) {
     RETURN_IF_ERROR(results::WriteFileAtomically(flags.report, results::ToJson(simulated.report)));
   }
   if (flags.program.quiet) return absl::OkStatus();
-  RETURN_IF_ERROR(PrintResult(results::Summarize(
-      simulated.report, {flags.rollup.By(results::RollupBy::kOp), flags.rollup.top})));
+  if (!flags.WritesToStdout()) {
+    RETURN_IF_ERROR(PrintResult(results::Summarize(
+        simulated.report, {flags.rollup.By(results::RollupBy::kOp), flags.rollup.top})));
+  }
   PrintWarnings(simulated.report.warnings);
   return absl::OkStatus();
 }
@@ -206,7 +213,13 @@ Command AddRun(CLI::App& parent) {
                   "Write what a reader of the trace must find, as JSON")
       ->type_name("FILE")
       ->needs(trace);
-  app->add_option("--report", flags->report, "Write the report as JSON")->type_name("FILE");
+  CLI::Option* report =
+      app->add_option("--report", flags->report, "Write the report as JSON; - is stdout")
+          ->type_name("FILE");
+  app->add_flag_callback(
+         "--json", [flags] { flags->report = results::kStdout; },
+         "Print the report, instead of the summary")
+      ->excludes(report);
   AddRollupFlags(*app, flags->rollup);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);

@@ -93,7 +93,7 @@ absl::Status Validate(const ValidateFlags& flags) {
     RETURN_IF_ERROR(
         results::WriteFileAtomically(flags.json, results::ToJson(outcomes, measurements.pending)));
   }
-  if (flags.program.quiet) return absl::OkStatus();
+  if (flags.program.quiet || flags.json == results::kStdout) return absl::OkStatus();
   return PrintResult(results::FormatValidation(outcomes, measurements.pending));
 }
 
@@ -109,7 +109,7 @@ Command AddValidate(CLI::App& parent) {
   app->add_option("--chip", flags->chips, "Only what was measured on this chip; may be repeated")
       ->type_name("CHIP")
       ->allow_extra_args(false);
-  app->add_option("--json", flags->json, "Write rows, errors and what is pending as JSON")
+  app->add_option("--json", flags->json, "Write rows, errors and what is pending as JSON; - is stdout, instead of the table")
       ->type_name("FILE");
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);

@@ -26,6 +26,12 @@ Report WithoutGather() {
   return r;
 }
 
+Compared Column(Report report) {
+  Compared column{report.workload, report.config, std::nullopt, ""};
+  column.report = std::move(report);
+  return column;
+}
+
 TEST(CompareTest, NamesTheCollectiveThatIsGone) {
   EXPECT_EQ(ExplainDifference("A", SampleReport(), "B", WithoutGather()),
             "B is 1.25x faster than A (-20.00 us): exposed communication -20.00 us "
@@ -71,11 +77,12 @@ TEST(CompareTest, MemoryIsMentionedWhenItDiffers) {
   Report b = SampleReport();
   b.peak_hbm = Bytes(3'000'000'000);
   EXPECT_EQ(ExplainDifference("A", SampleReport(), "B", b),
-            "B takes as long as A; peak HBM 4.000 GB -> 3.000 GB");
+            "B takes as long as A; peak HBM 3.725 GiB -> 2.794 GiB");
 }
 
 TEST(CompareTest, TableHasAColumnPerReportAndALinePerDifference) {
-  const std::string text = Compare({SampleReport(), WithoutGather(), SampleReport()});
+  const std::string text =
+      Compare({Column(SampleReport()), Column(WithoutGather()), Column(SampleReport())});
   EXPECT_THAT(text, HasSubstr("workload                       f         g         f\n"));
   EXPECT_THAT(text, HasSubstr("step time               100.0 us  80.00 us  100.0 us\n"));
   EXPECT_THAT(text, HasSubstr("speed                      1.00x     1.25x     1.00x\n"));
@@ -85,10 +92,23 @@ TEST(CompareTest, TableHasAColumnPerReportAndALinePerDifference) {
 }
 
 TEST(CompareTest, ReportsThatWentThroughJsonCompareAlike) {
-  const std::vector<Report> direct = {SampleReport(), WithoutGather()};
-  std::vector<Report> read;
-  for (const Report& r : direct) read.push_back(*FromJson(ToJson(r, JsonDetail::kExchange)));
+  const std::vector<Compared> direct = {Column(SampleReport()), Column(WithoutGather())};
+  std::vector<Compared> read;
+  for (const Compared& c : direct) {
+    read.push_back(Column(*FromJson(ToJson(*c.report, JsonDetail::kExchange))));
+  }
   EXPECT_EQ(Compare(read), Compare(direct));
+}
+
+TEST(CompareTest, WhatDoesNotFitIsAColumn) {
+  const std::string text = Compare({{"big", "v5e-1x1", std::nullopt, "it needs 20 GiB"},
+                                    Column(SampleReport()),
+                                    Column(WithoutGather())});
+  EXPECT_THAT(text, HasSubstr("workload                         big         f         g\n"));
+  EXPECT_THAT(text, HasSubstr("step time               does not fit  100.0 us  80.00 us\n"));
+  EXPECT_THAT(text, HasSubstr("speed                              -     1.00x     1.25x\n"));
+  EXPECT_THAT(text, HasSubstr("\nC is 1.25x faster than B"));
+  EXPECT_THAT(text, HasSubstr("\nA, big on v5e-1x1: it needs 20 GiB\n"));
 }
 
 }  // namespace

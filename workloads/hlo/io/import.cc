@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -301,7 +302,7 @@ absl::Status CheckWorkload(const tpusim::Workload& workload) {
 absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t max_parsed) {
   if (bytes.empty()) return UserError(fmt::format("the file is empty; {}", kWhatToDo));
   if (static_cast<int64_t>(bytes.size()) > kMaxFileBytes) {
-    return UserError("the file is larger than 2 GiB");
+    return UserError("more than 2 GiB");
   }
   ImportedWorkload out;
   if (LooksLikeHloText(bytes)) {
@@ -349,23 +350,32 @@ absl::StatusOr<ImportedWorkload> Import(const std::string& bytes, const std::str
                       fmt::format("{}: {}", file, Message(imported.status())));
 }
 
+namespace {
+
+absl::StatusOr<ImportedWorkload> ImportStream(std::istream& in, const std::string& file) {
+  std::string bytes;
+  std::vector<char> chunk(1 << 20);
+  while (in.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || in.gcount() > 0) {
+    bytes.append(chunk.data(), static_cast<size_t>(in.gcount()));
+    if (static_cast<int64_t>(bytes.size()) > kMaxFileBytes) {
+      return UserError(fmt::format("{}: more than 2 GiB", file));
+    }
+  }
+  if (in.bad()) return UserError(fmt::format("{}: cannot be read", file));
+  return Import(bytes, file);
+}
+
+}  // namespace
+
 absl::StatusOr<ImportedWorkload> ImportFile(const std::string& file) {
+  if (file == "-") return ImportStream(std::cin, "stdin");
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) {
     return UserError(fmt::format("{}: is a directory; {}", file, kWhatToDo));
   }
   std::ifstream in(file, std::ios::binary);
   if (!in) return UserError(fmt::format("{}: {}", file, std::strerror(errno)));
-  std::string bytes;
-  std::vector<char> chunk(1 << 20);
-  while (in.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || in.gcount() > 0) {
-    bytes.append(chunk.data(), static_cast<size_t>(in.gcount()));
-    if (static_cast<int64_t>(bytes.size()) > kMaxFileBytes) {
-      return UserError(fmt::format("{}: the file is larger than 2 GiB", file));
-    }
-  }
-  if (in.bad()) return UserError(fmt::format("{}: cannot be read", file));
-  return Import(bytes, file);
+  return ImportStream(in, file);
 }
 
 }  // namespace tpusim::hlo

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "configs/status_macros.h"
 #include "workloads/passes/memory/owners.h"
 
@@ -15,9 +17,13 @@ namespace tpusim::passes {
 namespace {
 
 constexpr size_t kLargestShown = 5;
+constexpr char kNeededHbm[] = "tpusim/needed_hbm_bytes";
 
+// As JAX prints memory: in powers of 1024.
 std::string Mebibytes(Bytes bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes.value()) / static_cast<double>(kMiB));
+  const auto size = static_cast<double>(bytes.value());
+  if (bytes >= Bytes(kGiB)) return fmt::format("{:.2f} GiB", size / static_cast<double>(kGiB));
+  return fmt::format("{:.1f} MiB", size / static_cast<double>(kMiB));
 }
 
 // "saved activations 120.0 MiB, arguments 3.0 MiB", most first.
@@ -49,7 +55,7 @@ absl::Status TooLittleHbm(const hlo::Module& module, const MemoryPlan& plan,
   if (plan.fragmentation > Bytes(0)) {
     holes = fmt::format(", holes between arrays {}", Mebibytes(plan.fragmentation));
   }
-  return UserError(fmt::format(
+  absl::Status status = absl::ResourceExhaustedError(fmt::format(
       "the program does not fit in HBM: it needs {} per device at its peak{}, {} more than the {} "
       "that {} has for programs; {}{}; largest arrays: {}; shard them over more devices or donate "
       "arguments",
@@ -57,9 +63,17 @@ absl::Status TooLittleHbm(const hlo::Module& module, const MemoryPlan& plan,
       plan.peak_at == nullptr ? "" : fmt::format(" ({})", plan.peak_at->Describe()),
       Mebibytes(peak - usable), Mebibytes(usable), target.chip().name, ByOwner(live), holes,
       largest));
+  status.SetPayload(kNeededHbm, absl::Cord(fmt::format("{}", peak.value())));
+  return status;
 }
 
 }  // namespace
+
+std::optional<Bytes> NeededHbm(const absl::Status& status) {
+  const auto needed = status.GetPayload(kNeededHbm);
+  if (!needed) return std::nullopt;
+  return Bytes(std::stoll(std::string(*needed)));
+}
 
 absl::Status CheckFits(const hlo::Module& module, const MemoryPlan& plan,
                        const target::Target& target) {
