@@ -19,41 +19,37 @@ namespace {
 // A part of the machine: what is set by which factor. Other sizes make the compiler make another
 // program, speeds do not.
 struct MachineChange {
-  std::string_view kind, name, factor;
+  std::string_view name, factor;
   std::vector<std::string_view> parameters;
 };
 
 const std::vector<MachineChange>& MachineChanges() {
   static const auto* changes = new std::vector<MachineChange>{
-      {"machine", "clock x2", "2x", {"chip.clock_hz"}},
-      {"machine",
-       "matrix arrays x2",
+      {"clock x2", "2x", {"chip.clock_hz"}},
+      {"matrix arrays x2",
        "2x",
        {"chip.mxu.lhs_rows_per_cycle", "chip.mxu.weight_rows_per_cycle"}},
-      {"machine",
-       "vector units x2",
+      {"vector units x2",
        "2x",
        {"chip.vpu.alus_per_lane", "chip.vpu.eup_slots", "chip.vpu.load_slots",
         "chip.vpu.store_slots", "chip.vpu.xlu_count"}},
-      {"machine", "HBM bandwidth x2", "2x", {"chip.hbm.bytes_per_second"}},
-      {"machine", "CMEM bandwidth x2", "2x", {"chip.cmem.bytes_per_second"}},
-      {"machine", "links x2", "2x", {"ici.link_bytes_per_second", "ici.die_to_die_bytes_per_second"}},
-      {"machine", "link latency / 2", "0.5x", {"ici.hop_latency_ns"}},
-      {"machine", "launch of collectives / 2", "0.5x", {"ici.launch_ns"}},
-      {"machine",
-       "launch of kernels / 2",
+      {"HBM bandwidth x2", "2x", {"chip.hbm.bytes_per_second"}},
+      {"CMEM bandwidth x2", "2x", {"chip.cmem.bytes_per_second"}},
+      {"links x2", "2x", {"ici.link_bytes_per_second", "ici.die_to_die_bytes_per_second"}},
+      {"link latency / 2", "0.5x", {"ici.hop_latency_ns"}},
+      {"launch of collectives / 2", "0.5x", {"ici.launch_ns"}},
+      {"launch of kernels / 2",
        "0.5x",
        {"chip.tensor_core.kernel_launch_ns", "chip.tensor_core.product_window_ns",
         "chip.tensor_core.grid_step_overhead_ns"}},
-      {"machine",
-       "latency of DMA / 2",
+      {"latency of DMA / 2",
        "0.5x",
        {"chip.dma.start_latency_ns", "chip.dma.write_start_latency_ns", "chip.dma.turnaround_ns"}},
-      {"machine", "PCIe x2", "2x", {"host.pcie_bytes_per_second"}},
-      {"machine", "data-centre network x2", "2x", {"host.dcn_bytes_per_second"}},
-      {"machine", "latency of the data-centre network / 2", "0.5x", {"host.dcn_latency_ns"}},
-      {"memory", "VMEM x2", "2x", {"chip.vmem.bytes", "chip.vmem.scoped_bytes"}},
-      {"memory", "HBM x2", "2x", {"chip.hbm.bytes"}},
+      {"PCIe x2", "2x", {"host.pcie_bytes_per_second"}},
+      {"data-centre network x2", "2x", {"host.dcn_bytes_per_second"}},
+      {"latency of the data-centre network / 2", "0.5x", {"host.dcn_latency_ns"}},
+      {"VMEM x2", "2x", {"chip.vmem.bytes", "chip.vmem.scoped_bytes"}},
+      {"HBM x2", "2x", {"chip.hbm.bytes"}},
   };
   return *changes;
 }
@@ -107,7 +103,7 @@ class Collector {
     }
     const bool of_dcn = change.parameters.front().starts_with("host.dcn");
     if (overrides.empty() || (of_dcn && base_.config.topology.slices() == 1)) return;
-    Variant& v = Add(std::string(change.kind), std::string(change.name), "");
+    Variant& v = Add(std::string(kOfTheChip), std::string(change.name), "");
     for (const std::string& text : overrides) {
       v.options.insert(v.options.end(), {"--set", text});
       v.program.overrides.push_back(text);
@@ -231,7 +227,7 @@ class Collector {
 
   void Donation() {
     if (flags_.donate) return;
-    Variant& v = Add("memory", "donate all arguments", "results take their place");
+    Variant& v = Add("donation", "donate all arguments", "results take their place");
     v.options = {"--donate"};
     v.program.donate = true;
   }

@@ -3,21 +3,25 @@
 // A variant is a run with other options, nothing else, so that whatever is claimed of it can be
 // seen by `tpusim run` with these options. There are variants
 //
-//   machine        of the chip, a part twice as fast or a latency half as long: what binds the step
 //   device order   layouts of the mesh over the slice that bring groups closer together
 //   slice          other shapes with as many chips
 //   algorithm      of the kinds of collectives that the program has, the fastest
 //   compiler       without a pass that changed the program and buys one thing with another
-//   memory         donated arguments, computing more of it again, more HBM or VMEM
+//   donation       arguments that are not needed after the step
+//   chip           a part twice as fast or as large, a latency half as long: what binds the step
 #ifndef TPUSIM_TOOLS_TPUSIM_ADVICE_VARIANTS_H_
 #define TPUSIM_TOOLS_TPUSIM_ADVICE_VARIANTS_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/tpusim/pipeline.h"
 
 namespace tpusim::tools {
+
+// The kind of what a user cannot change.
+inline constexpr std::string_view kOfTheChip = "chip";
 
 struct Variant {
   std::string kind;                  // as above

@@ -38,8 +38,8 @@ struct Outcome {
   Bytes peak{0}, usable{0};
 };
 
-// Changes that are smaller are none.
-constexpr double kSmallestChange = 0.0005;
+// Changes that are smaller are none; of memory those from here on have a line.
+constexpr double kSmallestChange = 0.0005, kWorthALine = 0.01;
 
 absl::StatusOr<std::string> Measured(const Prepared& prepared, const MachineFlags& machine) {
   ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, machine, /*record_devices=*/{}));
@@ -104,14 +104,20 @@ class Advice {
         "workload", name_, config_, "step time", results::TimeText(base_.step),
         results::BytesText(base_.peak), results::BytesText(base_.usable), "tried", rows_.size());
     const auto shorter = [](const Row& row) { return row.step <= -kSmallestChange; };
-    text += Table("shorter with", top, shorter);
+    const auto of_chip = [](const Row& row) { return row.variant->kind == kOfTheChip; };
+    for (const Row& row : rows_) {
+      if (!of_chip(row) || !shorter(row)) continue;
+      text += fmt::format("{:<14} most by what {} would change: {}\n", "bound", row.variant->name,
+                          ChangeText(row.step));
+      break;
+    }
+    text += Table("what you can change", top,
+                  [&](const Row& row) { return shorter(row) && !of_chip(row); });
+    text += Table("a better chip", top, [&](const Row& row) { return shorter(row) && of_chip(row); });
     std::vector<Row> leaner = rows_;
+    std::erase_if(leaner, [&](const Row& row) { return row.peak > -kWorthALine || of_chip(row); });
     std::ranges::stable_sort(leaner, {}, &Row::peak);
-    std::erase_if(leaner, [](const Row& row) {
-      // Of a machine memory is not less by being larger.
-      return row.peak > -kSmallestChange || row.variant->kind == "machine";
-    });
-    text += Table("less memory with", leaner, top);
+    text += Table("less memory", leaner, top);
     std::vector<std::string> same, longer;
     for (const Row& row : rows_) {
       if (row.step >= kSmallestChange) {
@@ -137,9 +143,11 @@ class Advice {
               {"peak_hbm_bytes", base_.peak.value()},
               {"usable_hbm_bytes", base_.usable.value()},
               {"variants", Json::array()},
+              {"chip", Json::array()},
               {"not_possible", Json::array()}};
     for (const Row& row : rows_) {
-      j["variants"].push_back({{"kind", row.variant->kind},
+      const bool of_chip = row.variant->kind == kOfTheChip;
+      j[of_chip ? "chip" : "variants"].push_back({{"kind", row.variant->kind},
                                {"name", row.variant->name},
                                {"why", row.variant->why},
                                {"options", row.variant->options},
