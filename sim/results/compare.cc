@@ -121,7 +121,7 @@ std::string Compare(const std::vector<Report>& reports, const CompareOptions& op
                     ? "-"
                     : fmt::format("{:.2f}x", Ratio(base.step_time, r.step_time));
        }},
-      {"bound by", [](const Report& r) { return std::string(BindingName(r.binding)); }},
+      {"bound by", [](const Report& r) { return std::string(BindingName(BindingOf(r.critical_path))); }},
       {"compute busy", [](const Report& r) { return TimeText(r.compute_busy); }},
       {"exposed communication", [](const Report& r) { return TimeText(r.exposed); }},
       {"rest (waits, launches)", [](const Report& r) { return TimeText(Rest(r)); }},
