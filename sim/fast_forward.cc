@@ -29,8 +29,8 @@ bool IsLookedAt(int64_t pass) {
 
 FastForward::FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod,
                          events::Faults& faults, Recorder& recorder,
-                         const std::vector<isa::Iterations>& unrolled)
-    : sc_module(name), pod_(pod), faults_(faults), recorder_(recorder) {
+                         const std::vector<isa::Iterations>& unrolled, events::Causes* causes)
+    : sc_module(name), pod_(pod), faults_(faults), recorder_(recorder), causes_(causes) {
   for (const isa::Iterations& iterations : unrolled) {
     for (const int32_t op : iterations.first_ops()) {
       if (static_cast<size_t>(op) >= unrolled_at_.size()) {
@@ -149,8 +149,11 @@ std::shared_ptr<FastForward::Seen> FastForward::See(const isa::Iterations* itera
     spare_.pop_back();
   }
   auto reader = steady::StateVisitor::Read(events::Now(), std::move(storage), iterations);
+  std::shared_ptr<events::Causes::Marks> causes;
+  if (causes_ != nullptr) causes = std::make_shared<events::Causes::Marks>(*causes_);
+  reader.ShowCausesTo(causes.get());
   Visit(reader);
-  return std::make_shared<Seen>(Seen{reader.TakeSnapshot(), recorder_.SetMark()});
+  return std::make_shared<Seen>(Seen{reader.TakeSnapshot(), recorder_.SetMark(), causes});
 }
 
 void FastForward::Forget(std::shared_ptr<Seen>& seen) {
@@ -179,7 +182,14 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
                       kLongestDays, periods, ToMicroseconds(period))));
       return true;
     }
+    const int64_t per_period = steady::IterationsPerPeriod(before->state, now.state);
+    std::unique_ptr<steady::CauseVisitor> causes;
+    if (causes_ != nullptr) {
+      causes = causes_->Repeat(before->causes, now.causes, period, periods, loop.iterations,
+                               per_period);
+    }
     auto mover = steady::StateVisitor::Move(before->state, now.state, periods, loop.iterations);
+    mover.ShowCausesTo(causes.get());
     Visit(mover);
     mover.CheckComplete();
     ++moves_;
@@ -189,8 +199,7 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
       loop.passes = 0;
       return true;
     }
-    recorder_.Repeat(before->mark, periods, *loop.iterations,
-                     steady::IterationsPerPeriod(before->state, now.state));
+    recorder_.Repeat(before->mark, periods, *loop.iterations, per_period);
     // Loops inside are those of another iteration.
     while (!begun_.empty()) End(*begun_.back());
     return true;

@@ -27,6 +27,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "models/events/causes.h"
 #include "models/events/faults.h"
 #include "models/chip/loop_listener.h"
 #include "models/chip/stream.h"
@@ -40,7 +41,8 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   // `pod`: the root of all modules. `unrolled`: the program's loops of that kind.
   // Faults: the step would take longer than the clock of the simulation can count.
   FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, events::Faults& faults,
-              Recorder& recorder, const std::vector<isa::Iterations>& unrolled = {});
+              Recorder& recorder, const std::vector<isa::Iterations>& unrolled = {},
+              events::Causes* causes = nullptr);
 
   void PassBegins(const chip::Stream& stream, const isa::Body& loop) override;
   void LoopEnds(const chip::Stream& stream, const isa::Body& loop) override;
@@ -54,6 +56,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   struct Seen {
     steady::Snapshot state;
     Recorder::Mark mark;
+    std::shared_ptr<events::Causes::Marks> causes;  // null: they are not kept
   };
   struct Loop {
     const chip::Stream* stream = nullptr;  // the first that entered it; null: none is in it
@@ -79,6 +82,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   sc_core::sc_module& pod_;
   events::Faults& faults_;
   Recorder& recorder_;
+  events::Causes* const causes_;
   std::vector<steady::Stateful*> modules_;
   sc_core::sc_event look_;
   std::unordered_map<const isa::Body*, Loop> loops_;  // looked up, never iterated over

@@ -46,7 +46,7 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
     : sc_module(name),
       params_(Impaired(context.config.chip, context.impairments.ClockFactor(id))),
       router_("router", context.fluid, params_, id, LinksOf(id, context), context.program,
-              context.recorder) {
+              context.recorder, context.causes) {
   router_.fabric(context.fabric);
   const Classes& classes = context.classes;
   if (classes.chips.IsRepresentative(id)) {
@@ -75,6 +75,7 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
         .loops = context.loops,
         .faults = context.faults,
         .probe = context.recorder.device(device),
+        .causes = context.causes,
     }));
   }
 }
@@ -98,7 +99,7 @@ std::vector<isa::Iterations> UnrolledLoops(const isa::PodProgram& program, const
 
 Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
          const isa::PodProgram& program, const Impairments& impairments, const Classes& classes,
-         bool every_step, InFlight* flights, Recorder& recorder)
+         bool every_step, InFlight* flights, Recorder& recorder, events::Causes* causes)
     : sc_module(name),
       config_(config),
       classes_(classes),
@@ -106,7 +107,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       fluid_("fluid"),
       stream_ids_(isa::StreamsOf(program)),
       unrolled_(UnrolledLoops(program, classes, every_step, flights, recorder)),
-      fast_forward_("fast_forward", *this, faults_, recorder, unrolled_) {
+      fast_forward_("fast_forward", *this, faults_, recorder, unrolled_, causes) {
   const PodContext context{
       .config = config,
       .program = program,
@@ -118,6 +119,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       .fabric = fabric_,
       .host_links = host_links_,
       .loops = every_step ? nullptr : &fast_forward_,
+      .causes = causes,
       .faults = faults_,
       .recorder = recorder,
   };

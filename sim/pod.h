@@ -55,6 +55,7 @@ struct PodContext {
   ici::Fabric& fabric;
   const std::vector<chip::HostLink*>& host_links;  // per chip, representatives only
   chip::LoopListener* loops = nullptr;             // null: every pass is executed
+  events::Causes* causes = nullptr;                // null: they are not kept
   events::Faults& faults;
   Recorder& recorder;
 };
@@ -82,7 +83,7 @@ class Pod : public sc_core::sc_module {
   // `flights` is told when a transfer begins and ends; null: no listener.
   Pod(sc_core::sc_module_name name, const configs::Config& config, const isa::PodProgram& program,
       const Impairments& impairments, const Classes& classes, bool every_step,
-      InFlight* flights, Recorder& recorder);
+      InFlight* flights, Recorder& recorder, events::Causes* causes = nullptr);
 
   // The device itself, or the one that represents it.
   chip::Device& device(int32_t id) { return *devices_[id]; }

@@ -28,10 +28,11 @@ absl::StatusOr<std::optional<Timeline>> SimulateWith(const configs::Config& conf
   if (symmetry.approximates() || !symmetry.Allows(symmetry.all())) {
     flights.emplace(symmetry, program);
   }
+  events::Causes causes;
   Recorder recorder(config, program, symmetry.classes(), options.record_devices,
                     options.record_steps);
   Pod pod("pod", config, program, options.impairments, symmetry.classes(), options.every_step,
-          flights ? &*flights : nullptr, recorder);
+          flights ? &*flights : nullptr, recorder, &causes);
   pod.LimitEvents(options.max_events);
   sc_core::sc_start();  // until nothing is left to happen, or a fault
   RETURN_IF_ERROR(pod.fault());
@@ -43,6 +44,12 @@ absl::StatusOr<std::optional<Timeline>> SimulateWith(const configs::Config& conf
 
   Timeline timeline = recorder.Finish();
   timeline.events = pod.events();
+  timeline.critical_path = causes.CriticalPath();
+  Picoseconds path(0);
+  for (const events::Causes::Part& part : timeline.critical_path) path += part.time;
+  TPUSIM_CHECK(path == timeline.step_time,
+               fmt::format("the critical path takes {} of the {} ps of the step", path.value(),
+                           timeline.step_time.value()));
   pod.AddBytes(timeline);
   pod.CheckInvariants(timeline);
   timeline.folding.ignored_skew = symmetry.Skew() + (flights ? flights->Spread() : Picoseconds(0));

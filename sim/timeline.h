@@ -12,6 +12,7 @@
 
 #include "configs/topology.h"
 #include "configs/units.h"
+#include "models/events/causes.h"
 #include "sim/recording/recording.h"
 
 namespace tpusim::sim {
@@ -95,6 +96,7 @@ struct Timeline {
   std::vector<OpTotals> ops;                // on the critical device, by ProgramInfo::ops
   std::vector<Cover> covers;                // likewise, every pair once
   std::vector<CollectiveKindTotals> kinds;  // likewise, by name
+  std::vector<events::Causes::Part> critical_path;  // of the pod; adds up to the step
   Recording recording;                      // spans and counters of the recorded devices
   std::vector<int32_t> recorded_devices;
 };

@@ -15,6 +15,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/open_figures.h"
+#include "workloads/passes/memory/donation.h"
 #include "workloads/passes/memory/memory_plan.h"
 #include "workloads/passes/memory/owners.h"
 #include "workloads/passes/memory/placement.h"
@@ -142,6 +143,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   hlo::Module& module = *result.optimized;
   RETURN_IF_ERROR(passes::SetArgumentMemories(
       module, {workload.argument_memory_kinds().begin(), workload.argument_memory_kinds().end()}));
+  if (options.donate) passes::DonateArguments(module);
   // The user's word counts more than the exporter's.
   const std::vector<int64_t> uses = kernels::SetCustomCosts(module, options.kernel_costs);
   for (size_t n = 0; n < options.kernel_costs.size(); ++n) {
@@ -194,6 +196,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   info.module_name = workload.name().empty() ? module.name() : workload.name();
   info.partitions = sharded.num_partitions;
   info.device_order = placement.rule;
+  result.mesh = sharded.mesh;
+  result.device_of_partition = placement.device_of_partition;
   info.peak_hbm = memory.PeakOf(hlo::kHbmSpace);
   info.usable_hbm = target.Usable(hlo::kHbmSpace);
   info.peak_cmem = memory.PeakOf(hlo::kCmemSpace);

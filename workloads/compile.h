@@ -23,6 +23,7 @@
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/ragged_sizes.h"
 #include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/sharding/sharding.h"
 #include "workloads/trip_counts.h"
 
 namespace tpusim::workloads {
@@ -43,6 +44,8 @@ struct CompileOptions {
   std::string device_order;
   // --algorithm [KIND=]NAME of collectives.
   collectives::AlgorithmOverrides algorithms;
+  // --donate: as if the caller gave up all its arguments, so that results may lie in their place.
+  bool donate = false;
   // --passes: the passes to run, as passes::ParsePipeline reads them.
   std::string passes;
   // --no-verify-passes: the module is not verified after every pass.
@@ -62,6 +65,8 @@ struct CompileResult {
   std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule
                                              // on; kExecutable: in that form
   isa::PodProgram program;                   // kStreams
+  sharding::Mesh mesh;                       // likewise; no axes: the program names none
+  std::vector<int64_t> device_of_partition;  // likewise
   std::vector<std::pair<std::string, std::string>> dumps;  // what, text
   std::vector<passes::PassRun> pass_runs;                  // in order
   std::vector<std::string> warnings;

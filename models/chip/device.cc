@@ -78,6 +78,7 @@ void Device::AddStreams(const DeviceContext& context) {
       .faults = context.faults,
       .probe = context.probe,
       .loops = context.loops,
+      .causes = context.causes,
   };
   for (const isa::StreamId& id : context.stream_ids) {
     // Brackets and dots mean something in SystemC's names.

@@ -39,6 +39,7 @@ struct DeviceContext {
   LoopListener* loops = nullptr;  // null: no listener
   events::Faults& faults;
   events::Probe& probe;
+  events::Causes* causes = nullptr;  // null: they are not kept
 };
 
 class Device {

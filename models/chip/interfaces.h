@@ -102,6 +102,13 @@ class HostInterface : public virtual sc_core::sc_interface {
   virtual void Issue(const HostTransfer& transfer) = 0;
 };
 
+// What a kernel or block that has ended took its time for: its blocks, by the slots that are the
+// fuller ones; the bytes of its windows, as far as blocks waited for them; launch, latencies of DMA
+// and what steps take beside blocks.
+struct TimeSplit {
+  Picoseconds mxu{0}, vpu{0}, hbm{0}, latency{0};
+};
+
 // The TensorCore, which must be idle. The listener is called at the end, once.
 class ComputeInterface : public virtual sc_core::sc_interface {
  public:
@@ -110,6 +117,8 @@ class ComputeInterface : public virtual sc_core::sc_interface {
   virtual absl::Status Run(const isa::Kernel& kernel, int32_t op, int32_t channel,
                            WorkListener* listener) = 0;
   virtual void Run(const isa::Block& block, int32_t op, WorkListener* listener) = 0;
+  // Of what ended last, which took this long. The kernel still lives.
+  virtual TimeSplit Split(Picoseconds duration) const = 0;
 };
 
 // The way from a device to others. Both return at once; flags tell the ends. `device` is

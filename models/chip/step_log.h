@@ -26,13 +26,15 @@ struct Work {
   Picoseconds mxu{0}, vpu{0}, xlu{0};
   Picoseconds compute{0};     // the longer of the first two, block by block
   timing::MemoryBytes moved;  // by transfers that ended
+  Picoseconds steps{0};       // from their begins to their ends
 
   friend Work operator+(const Work& a, const Work& b) {
-    return {a.mxu + b.mxu, a.vpu + b.vpu, a.xlu + b.xlu, a.compute + b.compute, a.moved + b.moved};
+    return {a.mxu + b.mxu, a.vpu + b.vpu, a.xlu + b.xlu, a.compute + b.compute,
+            a.moved + b.moved, a.steps + b.steps};
   }
   friend Work operator-(const Work& a, const Work& b) { return a + b * -1; }
   friend Work operator*(const Work& a, int64_t n) {
-    return {a.mxu * n, a.vpu * n, a.xlu * n, a.compute * n, a.moved * n};
+    return {a.mxu * n, a.vpu * n, a.xlu * n, a.compute * n, a.moved * n, a.steps * n};
   }
 };
 

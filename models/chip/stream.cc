@@ -27,14 +27,45 @@ Stream::Stream(sc_core::sc_module_name name, const StreamContext& context,
   SC_METHOD(Run);
   sensitive << wake_;
   dont_initialize();
+  if (context_.causes != nullptr) cause_ = context_.causes->Start();
 }
 
 void Stream::Enqueue(const isa::Body& body, int32_t token) {
+  // It follows what the stream executes, or the one who gave it.
+  if (!active_ && queue_.empty() && context_.causes != nullptr) cause_ = context_.causes->current();
   queue_.push_back({&body, token});
-  if (!active_) wake_.notify(sc_core::SC_ZERO_TIME);
+  if (!active_) Resume();
 }
 
-void Stream::Wake() { wake_.notify(sc_core::SC_ZERO_TIME); }
+void Stream::Wake() {
+  if (context_.causes != nullptr) cause_ = context_.causes->current();
+  Resume();
+}
+
+void Stream::WorkEnded() {
+  if (context_.causes != nullptr) {
+    Picoseconds at = context_.causes->At(cause_);
+    const TimeSplit split = tensor_core->Split(events::Now() - at);
+    Spend(at += split.latency, events::Spent::kLatency);
+    Spend(at += split.hbm, events::Spent::kHbm);
+    Spend(at += split.vpu, events::Spent::kVpu);
+    Spend(events::Now(), events::Spent::kMxu);
+  }
+  Resume();
+}
+
+void Stream::TransferEnded(uint64_t) {
+  if (context_.causes != nullptr) {
+    const Picoseconds began = context_.causes->At(cause_);
+    Spend(std::min(began + start_latency_, events::Now()), events::Spent::kLatency);
+    Spend(events::Now(), moved_by_);
+  }
+  Resume();
+}
+
+void Stream::Spend(Picoseconds end, events::Spent spent) {
+  context_.causes->Spend(cause_, end, op(), spent);
+}
 
 bool Stream::Holds(int32_t token) const {
   if (active_ && token_ == token) return true;
@@ -67,6 +98,7 @@ void Stream::WakeAfter(Picoseconds delay) {
 }
 
 void Stream::Visit(steady::StateVisitor& visitor) {
+  cause_.Visit(visitor);
   visitor.Same(static_cast<int64_t>(queue_.size()));
   for (Queued& queued : queue_) {
     visitor.Named(isa::NameKind::kBody, queued.body);
@@ -145,6 +177,7 @@ size_t Stream::VisitPlace(steady::StateVisitor& visitor) {
 
 void Stream::Run() {
   blocked_ = Blocked::kNo;
+  if (timed_ && context_.causes != nullptr) Spend(events::Now(), events::Spent::kLatency);
   timed_ = false;
   for (;;) {
     while (!frames_.empty()) {
@@ -176,6 +209,8 @@ void Stream::Run() {
     }
     if (active_) {
       active_ = false;
+      TellCause();
+      if (context_.causes != nullptr) context_.causes->Finished(cause_);
       if (token_ >= 0) fork_join->Finish(token_);
       context_.probe.StreamFinished();
     }
@@ -218,6 +253,9 @@ bool Stream::Execute(const isa::Dma& copy) {
   transfer.accessed = timing::AccessedBy(copy);
   transfer.listener = this;
   transfer.op = op();
+  start_latency_ = transfer.write ? context_.params.dma.write_start_latency
+                                  : context_.params.dma.start_latency;
+  moved_by_ = events::Spent::kHbm;
   dma->Issue(ref_.ordinal, transfer);
   return Sleep(Blocked::kWork);
 }
@@ -230,17 +268,21 @@ bool Stream::Execute(const isa::HostDma& copy) {
   transfer.op = op();
   transfer.probe = &context_.probe;
   transfer.listener = this;
+  start_latency_ = context_.params.host.pcie_latency;
+  moved_by_ = events::Spent::kHost;
   host_link->Issue(transfer);
   return Sleep(Blocked::kWork);
 }
 
 bool Stream::Execute(const isa::Rdma& rdma) {
+  TellCause();
   network->Send(context_.device, rdma, context_.program.routes[rdma.route].from[context_.device],
                 ref_, op());
   return true;
 }
 
 bool Stream::Execute(const isa::Signal& signal) {
+  TellCause();
   network->Signal(context_.device, signal,
                   context_.program.routes[signal.route].from[context_.device]);
   return true;
@@ -298,6 +340,7 @@ bool Stream::Execute(const isa::Free& free) {
 }
 
 bool Stream::Execute(const isa::Start& start) {
+  TellCause();
   if (fork_join->Fork(start.stream, *start.body, start.token)) return true;
   return Fail(absl::InternalError(
       fmt::format("{}: token {} is started again before its Done", name(), start.token)));

@@ -22,6 +22,7 @@
 #include "models/chip/dma_interface.h"
 #include "models/chip/interfaces.h"
 #include "models/chip/loop_listener.h"
+#include "models/events/causes.h"
 #include "models/events/faults.h"
 #include "models/events/probe.h"
 #include "models/isa/program.h"
@@ -38,6 +39,7 @@ struct StreamContext {
   events::Faults& faults;
   events::Probe& probe;
   LoopListener* loops = nullptr;  // null: no listener
+  events::Causes* causes = nullptr;  // null: they are not kept
 };
 
 class Stream : public sc_core::sc_module,
@@ -74,8 +76,8 @@ class Stream : public sc_core::sc_module,
   int32_t token() const { return token_; }  // that the running body finishes
   bool Holds(int32_t token) const;          // running or queued
 
-  void WorkEnded() override { Wake(); }
-  void TransferEnded(uint64_t) override { Wake(); }
+  void WorkEnded() override;
+  void TransferEnded(uint64_t) override;
   void FlagReached() override { Wake(); }
   void Visit(steady::StateVisitor& visitor) override;
 
@@ -93,6 +95,12 @@ class Stream : public sc_core::sc_module,
   };
 
   void Run();
+  void Resume() { wake_.notify(sc_core::SC_ZERO_TIME); }
+  void Spend(Picoseconds end, events::Spent spent);
+  // The stream lets others go.
+  void TellCause() {
+    if (context_.causes != nullptr) context_.causes->SetCurrent(cause_);
+  }
   // True: go on with the next instruction; false: sleep (or fail).
   bool Execute(const isa::Block& block);
   bool Execute(const isa::Kernel& kernel);
@@ -125,6 +133,10 @@ class Stream : public sc_core::sc_module,
   std::vector<int32_t> labels_;
   int32_t token_ = -1;
   bool active_ = false;  // a body of the queue is being executed
+  events::Causes::Ref cause_;  // why it is where it is
+  // What a transfer that it waits for takes before bytes move, and what moves them.
+  Picoseconds start_latency_{0};
+  events::Spent moved_by_ = events::Spent::kHbm;
   bool timed_ = false;   // asleep until wakes_at_
   Picoseconds wakes_at_{0};
   Blocked blocked_ = Blocked::kNo;

@@ -44,6 +44,8 @@ void TensorCore::VisitKernel(steady::StateVisitor& visitor) {
   visitor.Named(isa::NameKind::kKernel, kernel_);
   visitor.Same(pipeline_.step());
   pipeline_.Visit(visitor);
+  visitor.Counter(moved_before_.hbm);
+  visitor.Counter(moved_before_.cmem);
   const bool moved = visitor.Began(kernel_began_);
   if (phase_ != Phase::kRepeat) {
     // What is remembered of iterations serves to find a repetition, no more.
@@ -86,7 +88,7 @@ Picoseconds TensorCore::Begin(int64_t step, double fraction, Picoseconds at) {
   vpu->Occupy(at, vpu_time);
   xlu->Occupy(at, xlu_time);
   compute_ = std::max(mxu_time, vpu_time);
-  work_ = work_ + Work{mxu_time, vpu_time, xlu_time, compute_, {}};
+  work_ = work_ + Work{mxu_time, vpu_time, xlu_time, compute_, {}, total};
   probe_.BlockBegan(op_, step, at, mxu_time, vpu_time);
   return total;
 }
@@ -97,6 +99,8 @@ void TensorCore::Run(const isa::Block& block, int32_t op, WorkListener* listener
   op_ = op;
   Measure(block, ToTime(timing::TimeBlock(params_, block).total, params_.clock));
   phase_ = Phase::kBlock;
+  kernel_ = nullptr;
+  work_ = Work();
   SetTimer(Begin(-1, 1, events::Now()));
 }
 
@@ -113,6 +117,7 @@ absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t chan
   Measure(kernel.block, timing::StepTime(params_, kernel.block));
   pipeline_.Reset(kernel);
   work_ = Work();
+  moved_before_ = dma->Ended(channel);
   unsteady_.reset();
   logging_ = false;
   for (size_t d = kernel.grid.size(); d-- > 0;) {
@@ -127,6 +132,26 @@ absl::Status TensorCore::Run(const isa::Kernel& kernel, int32_t op, int32_t chan
   phase_ = Phase::kLaunch;
   SetTimer(timing::LaunchTime(params_, kernel));
   return absl::OkStatus();
+}
+
+TimeSplit TensorCore::Split(Picoseconds duration) const {
+  TimeSplit split;
+  // All blocks are alike, so that the slots of one kind are the fuller ones in all of them.
+  const Picoseconds vector = std::max(work_.vpu, work_.xlu);
+  (work_.mxu >= vector ? split.mxu : split.vpu) = std::max(work_.mxu, vector);
+  if (kernel_ != nullptr) {
+    const Picoseconds waited =
+        duration - std::min(duration, timing::LaunchTime(params_, *kernel_) + work_.steps);
+    const timing::MemoryBytes moved = dma->Ended(channel_) + moved_before_ * -1;
+    const auto time = [](Bytes bytes, double rate) {
+      return bytes == Bytes(0) ? Picoseconds(0) : TransferTime(bytes, BytesPerSecond(rate));
+    };
+    split.hbm = std::min(
+        waited, std::max(time(moved.hbm, params_.hbm.bytes_per_second.value() * params_.hbm.efficiency),
+                         time(moved.cmem, params_.cmem.bytes_per_second.value())));
+  }
+  split.latency = duration - std::min(duration, split.mxu + split.vpu + split.hbm);
+  return split;
 }
 
 Transfer TensorCore::Complete(const timing::Transfer& transfer) {

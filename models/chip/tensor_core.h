@@ -63,6 +63,8 @@ class TensorCore : public sc_core::sc_module,
                    WorkListener* listener) override;
   void Run(const isa::Block& block, int32_t op, WorkListener* listener) override;
 
+  TimeSplit Split(Picoseconds duration) const override;
+
   bool idle() const { return phase_ == Phase::kIdle; }
   void TransferEnded(uint64_t number) override;
   void ConditionsChanged() override;
@@ -130,6 +132,7 @@ class TensorCore : public sc_core::sc_module,
   int32_t channel_ = 0;
   timing::KernelPipeline pipeline_;
   Bytes windows_{0};
+  timing::MemoryBytes moved_before_;  // by its channel
 
   // What may repeat of it.
   bool logging_ = false;

@@ -21,12 +21,14 @@ std::string LinkName(configs::Direction direction) {
 
 Router::Router(sc_core::sc_module_name name, events::Fluid& fluid,
                const configs::ChipParams& params, int64_t chip, const LinkRates& links,
-               const isa::PodProgram& program, FabricProbe& probe)
+               const isa::PodProgram& program, FabricProbe& probe,
+               events::Causes* causes)
     : sc_module(name),
       fluid_(fluid),
       params_(params),
       program_(program),
       probe_(probe),
+      causes_(causes),
       arrivals_("arrivals", this) {
   for (int d = 0; d < configs::kDirections; ++d) {
     if (!links[d]) continue;
@@ -49,6 +51,12 @@ uint32_t Router::NewSlot() {
   const uint32_t slot = free_.back();
   free_.pop_back();
   return slot;
+}
+
+void Router::Spend(Pending& pending, events::Spent spent) {
+  if (causes_ == nullptr) return;
+  causes_->Spend(pending.cause, events::Now(), pending.record.op, spent);
+  causes_->SetCurrent(pending.cause);
 }
 
 void Router::UseDcn(const RdmaRecord& record) {
@@ -90,6 +98,7 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
   Pending& pending = pending_[slot];
   pending.route = rdma.route;
   pending.flag = rdma.arrival_flag;
+  if (causes_ != nullptr) pending.cause = causes_->current();
   RdmaRecord& record = pending.record;
   record = RdmaRecord{};
   record.source = device;
@@ -142,6 +151,7 @@ void Router::FlowEnded(uint64_t slot) {
         timing::ReduceTail(params_, *rdma.reduce, rdma.bytes, rdma.to == isa::MemorySpace::kHbm);
   }
   probe_.RdmaEnded(record);
+  Spend(pending_[slot], record.route->dcn ? events::Spent::kDcn : events::Spent::kIci);
   if (rdma.sent_flag >= 0) source.flags->Raise(rdma.sent_flag, 1);
   // Even without a flag the simulation lasts until everything has arrived.
   arrivals_.Push(record.arrival, slot);
@@ -152,6 +162,7 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
   Pending& pending = pending_[slot];
   pending.route = signal.route;
   pending.flag = signal.flag;
+  if (causes_ != nullptr) pending.cause = causes_->current();
   pending.record = RdmaRecord{};
   pending.record.source = device;
   pending.record.destination = route.peer;
@@ -159,7 +170,10 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
 }
 
 void Router::DelayEnded(uint64_t slot) {
-  const Pending& done = pending_[slot];
+  Pending& done = pending_[slot];
+  Spend(done, events::Spent::kLatency);
+  if (causes_ != nullptr) causes_->Finished(done.cause);
+  done.cause = {};
   const int32_t flag = done.flag;
   const Path& path = fabric->PathOf(done.record.source, done.route);
   free_.push_back(static_cast<uint32_t>(slot));
@@ -186,6 +200,7 @@ int64_t Router::OrderOf(uint64_t slot) const {
 
 void Router::VisitDelay(uint64_t slot, steady::StateVisitor& visitor) {
   Pending& pending = pending_[slot];
+  pending.cause.Visit(visitor);
   visitor.Named(isa::NameKind::kFlag, pending.flag);
   visitor.Same(pending.record.source);
   visitor.Same(pending.record.destination);

@@ -41,6 +41,7 @@
 #include "configs/chip.h"
 #include "configs/topology.h"
 #include "models/chip/interfaces.h"
+#include "models/events/causes.h"
 #include "models/events/delay_queue.h"
 #include "models/events/fluid.h"
 #include "models/ici/fabric.h"
@@ -78,7 +79,8 @@ class Router : public sc_core::sc_module,
                public steady::Stateful {
  public:
   Router(sc_core::sc_module_name name, events::Fluid& fluid, const configs::ChipParams& params,
-         int64_t chip, const LinkRates& links, const isa::PodProgram& program, FabricProbe& probe);
+         int64_t chip, const LinkRates& links, const isa::PodProgram& program, FabricProbe& probe,
+         events::Causes* causes = nullptr);
 
   sc_core::sc_port<FabricInterface> fabric{"fabric"};
 
@@ -103,17 +105,21 @@ class Router : public sc_core::sc_module,
     RdmaRecord record;
     int32_t route = -1;
     int32_t flag = -1;  // of the receiver
+    events::Causes::Ref cause;
   };
   // Until what is sent over a route arrives.
   Picoseconds Latency(int32_t device, int32_t route) const;
   void UseDcn(const RdmaRecord& record);
   void UseReceiver(const isa::Rdma& rdma, const Path::Receiver& receiver);
+  // A transfer goes on, or ends, and lets others go.
+  void Spend(Pending& pending, events::Spent spent);
   uint32_t NewSlot();
 
   events::Fluid& fluid_;
   const configs::ChipParams& params_;
   const isa::PodProgram& program_;
   FabricProbe& probe_;
+  events::Causes* const causes_;  // null: they are not kept
   std::array<std::unique_ptr<Link>, configs::kDirections> links_;
   std::vector<Pending> pending_;
   std::vector<uint32_t> free_;

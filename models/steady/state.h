@@ -70,6 +70,13 @@ int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later);
 // How many iterations of an unrolled loop such a period has.
 int64_t IterationsPerPeriod(const Snapshot& earlier, const Snapshot& later);
 
+// Is shown why threads of control go on (events/causes.h), which is no part of the state.
+class CauseVisitor {
+ public:
+  virtual ~CauseVisitor() = default;
+  virtual void Visit(uint32_t& cause) = 0;
+};
+
 class StateVisitor {
  public:
   // `storage` is overwritten. `iterations`: of the unrolled loop whose passes are compared;
@@ -79,6 +86,12 @@ class StateVisitor {
   // Both snapshots must outlive the visitor; `periods` from PeriodsAhead.
   static StateVisitor Move(const Snapshot& earlier, const Snapshot& later, int64_t periods,
                            const isa::Iterations* iterations = nullptr);
+
+  // Null: nobody is. It must outlive the visits.
+  void ShowCausesTo(CauseVisitor* causes) { causes_ = causes; }
+  void Cause(uint32_t& cause) {
+    if (causes_ != nullptr) causes_->Visit(cause);
+  }
 
   // Numbers are being written: modules have to arm their timers anew.
   bool moves() const { return later_ != nullptr; }
@@ -181,6 +194,7 @@ class StateVisitor {
   const int64_t* end_ = nullptr;
   Kind* next_kind_ = nullptr;
   const isa::Iterations* iterations_ = nullptr;
+  CauseVisitor* causes_ = nullptr;
   const Snapshot* earlier_ = nullptr;
   const Snapshot* later_ = nullptr;
   int64_t periods_ = 0;

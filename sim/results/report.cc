@@ -222,46 +222,6 @@ Bounds BoundsOf(const Config& config, const isa::ProgramInfo& info, const sim::T
   return b;
 }
 
-// What a faster part would shorten. Compute slots are busy for so long, HBM is
-// for so long at its sustained rate, and communication stands alone for so
-// long; what none of them explains is launches and latencies. Communication
-// during which the fullest link idles more than half of the time is latency
-// too.
-void Bind(const Config& config, const sim::Timeline& timeline, Report& report) {
-  const sim::DeviceTotals& critical = timeline.devices[timeline.critical_device];
-  const Picoseconds step = report.step_time;
-  const BytesPerSecond sustained(config.chip.hbm.bytes_per_second.value() *
-                                 config.chip.hbm.efficiency);
-  const Picoseconds hbm = std::min(step, TimeAt(critical.hbm_bytes, sustained));
-  const Picoseconds covered = std::max(critical.compute_busy, hbm) + critical.exposed;
-  const Picoseconds rest = std::max(Picoseconds(0), step - covered);
-  const auto share = [&](Picoseconds t) {
-    return PercentText(step.value() == 0 ? 0 : Ratio(t, step));
-  };
-
-  Picoseconds most = critical.compute_busy;
-  report.binding = Binding::kCompute;
-  if (hbm > most) {
-    most = hbm;
-    report.binding = Binding::kHbm;
-  }
-  if (critical.exposed > most) {
-    most = critical.exposed;
-    report.binding = Binding::kIci;
-    const Picoseconds fullest = BusiestLink(config, report.links);
-    const Picoseconds nic = BusiestNic(config, timeline);
-    if (nic > fullest) report.binding = Binding::kDcn;
-    if (std::max(fullest, nic) * 2 < critical.collective) report.binding = Binding::kLatency;
-  }
-  if (rest > most) report.binding = Binding::kLatency;
-
-  const std::string network =
-      fmt::format("{} {}", timeline.hosts.empty() ? "ICI" : "ICI and DCN", share(critical.exposed));
-  report.binding_text = fmt::format("{} (compute {}, HBM {}, exposed {}, other {} of the step)",
-                                    BindingName(report.binding), share(critical.compute_busy),
-                                    share(hbm), network, share(rest));
-}
-
 // What the tables below index must exist.
 absl::Status CheckShape(const Config& config, const isa::ProgramInfo& info,
                         const sim::Timeline& timeline) {
@@ -287,22 +247,6 @@ absl::Status CheckShape(const Config& config, const isa::ProgramInfo& info,
 }
 
 }  // namespace
-
-std::string_view BindingName(Binding b) {
-  switch (b) {
-    case Binding::kCompute:
-      return "compute";
-    case Binding::kHbm:
-      return "hbm";
-    case Binding::kIci:
-      return "ici";
-    case Binding::kDcn:
-      return "dcn";
-    case Binding::kLatency:
-      return "launch/latency";
-  }
-  return "?";
-}
 
 absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo& info,
                                    const sim::Timeline& timeline, const std::string& workload) {
@@ -345,6 +289,7 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.scopes = Scopes(info, timeline.ops);
   r.collectives = Collectives(info, timeline);
   r.rollups = RollUp(info, timeline);
+  r.critical_path = PathTimesOf(timeline);
   r.assumptions = info.assumptions;
   r.warnings = config.warnings;
   r.warnings.insert(r.warnings.end(), info.warnings.begin(), info.warnings.end());
@@ -353,7 +298,6 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.compute_busy = critical.compute_busy;
   r.mxu_busy = critical.mxu_busy;
   r.vpu_busy = critical.vpu_busy;
-  Bind(config, timeline, r);
 
   RETURN_IF_ERROR(CheckInvariants(config, info, timeline, r));
   return r;

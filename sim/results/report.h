@@ -19,6 +19,7 @@
 #include "configs/topology.h"
 #include "configs/units.h"
 #include "models/isa/program_info.h"
+#include "sim/results/critical_path.h"
 #include "sim/results/rollup.h"
 #include "sim/timeline.h"
 
@@ -32,9 +33,6 @@ struct Bounds {
   Picoseconds host{0};     // 0: no host transfers
   Picoseconds dcn{0};      // 0: one slice
 };
-
-enum class Binding { kCompute, kHbm, kIci, kDcn, kLatency };
-std::string_view BindingName(Binding b);  // "compute", "hbm", "ici", "dcn", "launch/latency"
 
 struct OpReport {
   std::string name, category, scope, source;
@@ -111,6 +109,7 @@ struct Report {
   std::vector<ScopeReport> scopes;            // by name
   std::vector<CollectiveReport> collectives;  // longest first
   Rollups rollups;                            // where the step goes
+  PathTimes critical_path{};                  // of the pod; adds up to the step
   std::vector<LinkReport> links;              // pod; chip major
   std::vector<std::string> assumptions, warnings;
 
@@ -118,8 +117,6 @@ struct Report {
   int64_t partitions = 0;
   std::string device_order;
   Picoseconds compute_busy{0}, mxu_busy{0}, vpu_busy{0};
-  Binding binding = Binding::kCompute;
-  std::string binding_text;  // "compute (compute 78.0%, HBM 37.5%, ... of the step)"
 };
 
 // Error (internal): the simulation broke an invariant; the message names it.

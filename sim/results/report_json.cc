@@ -26,6 +26,14 @@ Json BoundsJson(const Bounds& b) {
           {"dcn", ToNanoseconds(b.dcn)}};
 }
 
+Json PathJson(const PathTimes& path) {
+  Json j = Json::object();
+  for (size_t i = 0; i < path.size(); ++i) {
+    j[std::string(SpentKey(static_cast<events::Spent>(i)))] = ToNanoseconds(path[i]);
+  }
+  return j;
+}
+
 Json OpJson(const OpReport& o) {
   return {{"name", o.name},
           {"category", o.category},
@@ -91,7 +99,7 @@ Json RollupRowJson(const RollupRow& row, RollupBy by, Picoseconds step) {
             {"share", step == Picoseconds(0) ? 0.0 : Ratio(row.time, step)},
             {"compute_ns", ToNanoseconds(row.compute)},
             {"exposed_ns", ToNanoseconds(row.exposed)}};
-  if (by == RollupBy::kOp) {
+  if (by == RollupBy::kOp || by == RollupBy::kPath) {
     j["category"] = row.category;
     j["source"] = row.source;
   }
@@ -190,6 +198,12 @@ Report Read(const Json& j) {
   r.step_time = time(j, "step_time_ns");
   const Json& b = j.at("bound_ns");
   r.bound = {time(b, "compute"), time(b, "hbm"), time(b, "ici"), time(b, "host"), time(b, "dcn")};
+  if (j.contains("critical_path_ns")) {
+    for (size_t i = 0; i < r.critical_path.size(); ++i) {
+      r.critical_path[i] = time(j.at("critical_path_ns"),
+                                SpentKey(static_cast<events::Spent>(i)).data());
+    }
+  }
   r.mfu = j.at("mfu").get<double>();
   r.hfu = j.at("hfu").get<double>();
   r.flops = Flops(count(j, "flops"));
@@ -272,7 +286,9 @@ Report Read(const Json& j) {
   }
   if (j.contains("rollup")) {
     for (const RollupBy by : kRollups) {
-      for (const Json& o : j.at("rollup").at(std::string(RollupName(by)))) {
+      const std::string name(RollupName(by));
+      if (!j.at("rollup").contains(name)) continue;  // older than this table
+      for (const Json& o : j.at("rollup").at(name)) {
         RollupRow row;
         row.name = text(o, "name");
         row.members = count(o, "members");
@@ -280,7 +296,7 @@ Report Read(const Json& j) {
         row.time = time(o, "time_ns");
         row.compute = time(o, "compute_ns");
         row.exposed = time(o, "exposed_ns");
-        if (by == RollupBy::kOp) {
+        if (by == RollupBy::kOp || by == RollupBy::kPath) {
           row.category = text(o, "category");
           row.source = text(o, "source");
         }
@@ -307,12 +323,6 @@ Report Read(const Json& j) {
   r.compute_busy = time(d, "compute_busy_ns");
   r.mxu_busy = time(d, "mxu_busy_ns");
   r.vpu_busy = time(d, "vpu_busy_ns");
-  const std::string binding = text(d, "bound_by");
-  for (Binding k :
-       {Binding::kCompute, Binding::kHbm, Binding::kIci, Binding::kDcn, Binding::kLatency}) {
-    if (binding == BindingName(k)) r.binding = k;
-  }
-  r.binding_text = text(d, "bound_by_text");
   return r;
 }
 
@@ -324,6 +334,8 @@ std::string ToJson(const Report& r, JsonDetail detail) {
             {"config", r.config},
             {"step_time_ns", ToNanoseconds(r.step_time)},
             {"bound_ns", BoundsJson(r.bound)},
+            {"bound_by", std::string(BindingName(BindingOf(r.critical_path)))},
+            {"critical_path_ns", PathJson(r.critical_path)},
             {"mfu", r.mfu},
             {"hfu", r.hfu},
             {"flops", r.flops.value()},
@@ -355,9 +367,7 @@ std::string ToJson(const Report& r, JsonDetail detail) {
                    {"device_order", r.device_order},
                    {"compute_busy_ns", ToNanoseconds(r.compute_busy)},
                    {"mxu_busy_ns", ToNanoseconds(r.mxu_busy)},
-                   {"vpu_busy_ns", ToNanoseconds(r.vpu_busy)},
-                   {"bound_by", std::string(BindingName(r.binding))},
-                   {"bound_by_text", r.binding_text}};
+                   {"vpu_busy_ns", ToNanoseconds(r.vpu_busy)}};
   }
   // Names come from the workload and may hold any bytes.
   const std::string others = j.dump(2, ' ', false, Json::error_handler_t::replace);

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "sim/results/critical_path.h"
 #include "sim/results/name_pattern.h"
 #include "sim/results/scope.h"
 
@@ -236,9 +237,11 @@ std::string_view RollupName(RollupBy by) {
     case RollupBy::kCategory:
       return "category";
     case RollupBy::kCollective:
+      return "collective";
+    case RollupBy::kPath:
       break;
   }
-  return "collective";
+  return "path";
 }
 
 std::optional<RollupBy> RollupOf(std::string_view name) {
@@ -247,6 +250,29 @@ std::optional<RollupBy> RollupOf(std::string_view name) {
   }
   return std::nullopt;
 }
+
+namespace {
+
+std::vector<RollupRow> PathRows(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
+  RowsByName rows;
+  Picoseconds rest = timeline.step_time;
+  for (const events::Causes::Part& part : timeline.critical_path) {
+    const isa::OpInfo op = part.op < 0 ? isa::OpInfo() : info.ops[part.op];
+    const std::string name = part.op < 0 ? std::string(kNoOperation) : op.name;
+    const std::string category(SpentText(part.spent));
+    const std::string key = fmt::format("{}\n{}\n{}\n{}", NumberlessKey(name), category,
+                                        op.source, NumberlessKey(op.scope));
+    RollupRow& row = rows.Row(key, name);
+    row.category = category;
+    row.source = op.source;
+    row.time += part.time;
+    rest -= part.time;
+  }
+  if (rest != Picoseconds(0)) rows.Row(std::string(kIdle), std::string(kIdle)).time = rest;
+  return rows.Take();
+}
+
+}  // namespace
 
 Rollups RollUp(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
   RowsByName ops, sources, categories, collectives;
@@ -294,6 +320,7 @@ Rollups RollUp(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
   rollups.Of(RollupBy::kSource) = sources.Take();
   rollups.Of(RollupBy::kCategory) = categories.Take();
   rollups.Of(RollupBy::kCollective) = collectives.Take();
+  rollups.Of(RollupBy::kPath) = PathRows(info, timeline);
   return rollups;
 }
 

@@ -9,6 +9,8 @@
 //   source      lines of the program
 //   category    kinds of operations, "exposed all-gather" for waits, "idle"
 //   collective  kinds of collectives that the main stream waits for, and all the rest
+//   path        the critical path (critical_path.h), which leads over all devices: operations, and
+//               what passes the time in them, as categories
 //
 // Of the time of a row a compute slot is busy in `compute`, and the main stream waits for a
 // transfer in `exposed`; in the rest windows are on their way or something is being launched.
@@ -33,9 +35,10 @@
 
 namespace tpusim::results {
 
-enum class RollupBy { kOp, kScope, kSource, kCategory, kCollective };
+enum class RollupBy { kOp, kScope, kSource, kCategory, kCollective, kPath };
 inline constexpr std::array kRollups = {RollupBy::kOp, RollupBy::kScope, RollupBy::kSource,
-                                        RollupBy::kCategory, RollupBy::kCollective};
+                                        RollupBy::kCategory, RollupBy::kCollective,
+                                        RollupBy::kPath};
 std::string_view RollupName(RollupBy by);  // "op", "scope", ...
 std::optional<RollupBy> RollupOf(std::string_view name);
 
@@ -57,6 +60,7 @@ struct Rollups {
 };
 
 inline constexpr std::string_view kIdle = "idle";
+inline constexpr std::string_view kNoOperation = "(no operation)";
 inline constexpr std::string_view kNoScope = "(no scope)";
 inline constexpr std::string_view kNoSource = "(no source)";
 inline constexpr std::string_view kNoCollective = "(no collective)";

@@ -35,7 +35,9 @@ std::string CommonScope(const std::vector<RollupLine>& lines) {
 
 // "operation (4 of 12)", "scope in jit(step)".
 std::string Head(RollupBy by, size_t top, size_t rows, const std::string& common) {
-  const std::string what = by == RollupBy::kOp ? "operation" : std::string(RollupName(by));
+  const std::string what = by == RollupBy::kOp     ? "operation"
+                           : by == RollupBy::kPath ? "critical path"
+                                                   : std::string(RollupName(by));
   if (!common.empty()) return fmt::format("{} in {}", what, common.substr(0, common.size() - 1));
   if (rows <= top + 1 || by == RollupBy::kScope) return what;
   return fmt::format("{} ({} of {})", what, top, rows);
@@ -92,6 +94,9 @@ std::vector<std::vector<std::string>> RollupCells(const Report& report, RollupBy
     case RollupBy::kCategory:
       head.insert(head.end(), {"count", "time", "step", "compute", "exposed"});
       break;
+    case RollupBy::kPath:
+      head.insert(head.end(), {"<by", "time", "step", "<source"});
+      break;
     case RollupBy::kCollective:
       head.insert(head.end(), {"count", "time", "step", "in flight", "hidden"});
       break;
@@ -112,6 +117,9 @@ std::vector<std::vector<std::string>> RollupCells(const Report& report, RollupBy
       case RollupBy::kCategory:
         line.insert(line.end(), {CountText(row), time, shares[i], TimeText(row.compute),
                                  TimeText(row.exposed)});
+        break;
+      case RollupBy::kPath:
+        line.insert(line.end(), {row.category, time, shares[i], row.source});
         break;
       case RollupBy::kCollective: {
         const bool none = row.in_flight == Picoseconds(0);

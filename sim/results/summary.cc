@@ -58,7 +58,7 @@ Lines Head(const Report& r) {
   if (r.bound.host.value() > 0) bounds += ", host " + TimeText(r.bound.host);
   if (r.bound.dcn.value() > 0) bounds += ", dcn " + TimeText(r.bound.dcn);
   lines.push_back(Field("lower bounds", bounds));
-  lines.push_back(Field("bound by", r.binding_text));
+  lines.push_back(Field("bound by", BindingText(r.critical_path)));
   lines.push_back(
       Field("compute", fmt::format("{} busy ({}): MXU {}, VPU {}", TimeText(r.compute_busy),
                                    PercentText(Share(r.compute_busy, r)), TimeText(r.mxu_busy),

@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<Candidate>> Candidates(const FitFlags& flags, int64_t
   return all;
 }
 
-absl::Status CheckChips(const std::vector<std::string>& chips) {
+absl::Status CheckKnownChips(const std::vector<std::string>& chips) {
   const std::vector<std::string> known = configs::ChipNames();
   for (const std::string& chip : chips) {
     if (std::ranges::find(known, chip) != known.end()) continue;
@@ -95,7 +95,7 @@ absl::StatusOr<std::string> PeakOn(const FitFlags& flags, const std::string& con
 }
 
 absl::Status Fit(const FitFlags& flags) {
-  RETURN_IF_ERROR(CheckChips(flags.chips));
+  RETURN_IF_ERROR(CheckKnownChips(flags.chips));
   ASSIGN_OR_RETURN(const int64_t partitions, PartitionsOf(flags.workload));
   ASSIGN_OR_RETURN(const std::vector<Candidate> candidates, Candidates(flags, partitions));
   if (candidates.empty()) {

@@ -197,6 +197,8 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
       ->type_name("[KIND=]NAME")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckAlgorithm, ""));
+  app.add_flag("--donate", flags.donate,
+               "As if the caller donated all arguments: results of their shapes take their place");
   CLI::Option* quiet = app.add_flag("-q,--quiet", flags.quiet, "Print errors only");
   app.add_flag("-v,--verbose", flags.verbose, "Say on stderr what is being done")->excludes(quiet);
 }
@@ -224,6 +226,7 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
     options.ragged.push_back(*std::move(parsed));
   }
   options.device_order = flags.device_order;
+  options.donate = flags.donate;
   options.passes = flags.passes;
   options.verify_passes = flags.verify_passes;
   for (const std::string& text : flags.algorithms) {

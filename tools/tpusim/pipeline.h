@@ -42,6 +42,7 @@ struct ProgramFlags {
   std::vector<std::string> ragged;        // --ragged NAME=SIZES, checked too
   std::string device_order;               // --device-order
   std::vector<std::string> algorithms;    // --algorithm [KIND=]NAME, checked too
+  bool donate = false;                    // --donate
   std::string passes;                     // --passes, checked too
   bool verify_passes = true;              // --no-verify-passes
   bool pass_timings = false;              // --pass-timings

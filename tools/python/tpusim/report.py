@@ -43,6 +43,19 @@ class Bounds:
 
 
 @dataclasses.dataclass(frozen=True)
+class CriticalPath:
+    """What passes the time of the step on its critical path; the parts add up to the step."""
+
+    mxu: float
+    vpu: float
+    hbm: float
+    ici: float
+    dcn: float
+    host: float
+    latency: float  # launches, hops, starts of DMA
+
+
+@dataclasses.dataclass(frozen=True)
 class OpRecord:
     """An operation, with all its executions."""
 
@@ -177,7 +190,7 @@ class RollupRow:
     share: float  # of the step
     compute_ns: float
     exposed_ns: float
-    category: str = ""  # by op
+    category: str = ""  # by op; by path: what passes the time
     source: str = ""  # by op
     total_ns: float = 0  # by scope: with the scopes inside
     in_flight_ns: float = 0  # by collective
@@ -193,6 +206,7 @@ class Rollup:
     source: tuple[RollupRow, ...]
     category: tuple[RollupRow, ...]
     collective: tuple[RollupRow, ...]
+    path: tuple[RollupRow, ...]  # the critical path, over all devices
 
 
 class Simulation(Protocol):
@@ -214,6 +228,8 @@ class Report:
     config: str
     step_time_ns: float
     bound_ns: Bounds
+    bound_by: str  # what has most of the critical path: "compute", "hbm", "ici", ...
+    critical_path_ns: CriticalPath
     mfu: float  # model FLOPs against the published bf16 peak
     hfu: float  # all FLOPs against it
     flops: int
@@ -297,7 +313,7 @@ class Report:
         return _frames().links(self)
 
     def where(self, by: str = "scope") -> "pandas.DataFrame":
-        """Where the step goes, by "op", "scope", "source", "category" or "collective" (pandas)."""
+        """Where the step goes, by "op", "scope", "source", "category", "collective", "path" (pandas)."""
         return _frames().where(self, by)
 
     def timeline(self, chip: int = 0) -> "Timeline":

@@ -124,6 +124,19 @@ std::vector<Donation> Donations(const hlo::Module& module) {
   return donations;
 }
 
+void DonateArguments(hlo::Module& module) {
+  auto* donors = module.mutable_fields().mutable_buffer_donor();
+  const auto& parameters = module.entry()->parameters();
+  for (size_t n = 0; n < parameters.size(); ++n) {
+    const LeafTable leaves(parameters[n]->shape());
+    for (const auto& [index, number] : leaves.numbers) {
+      auto* donor = donors->add_entries();
+      donor->set_parameter_number(static_cast<int64_t>(n));
+      for (const int64_t i : index) donor->add_parameter_shape_index(i);
+    }
+  }
+}
+
 bool MayOverwrite(const Instruction& i, int64_t operand) {
   const Shape& shape = i.operand(operand)->shape();
   if (!shape.IsArray()) return false;

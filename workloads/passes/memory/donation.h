@@ -24,6 +24,9 @@ struct Donation {
 // Every result and every argument at most once; results in order.
 std::vector<Donation> Donations(const hlo::Module& module);
 
+// As if the caller donated every argument: all leaves become donors.
+void DonateArguments(hlo::Module& module);
+
 // Whether an instruction that is the last to read this operand may write its
 // result over it: every element is read before, and only for, the element of the
 // result in its place.

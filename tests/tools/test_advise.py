@@ -1,0 +1,105 @@
+"""`tpusim advise`: what would make a step shorter, by simulation."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import pytest
+import tpusim
+from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from tests.tools.command_line import example
+
+CONFIG = "v5e-4x4"
+# The two members of `model` sit in opposite corners.
+SCATTERED = ",".join(f"{i},{15 - i}" for i in range(8))
+
+
+@pytest.fixture(scope="module")
+def train_step(tmp_path_factory):
+    """One step of gradient descent of an MLP, on data x pairs of `model`."""
+    mesh = AbstractMesh((8, 2), ("data", "model"))
+
+    def array(shape, *axes):
+        return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, P(*axes)))
+
+    def loss(weights, x):
+        w_in, w_out = weights
+        return jnp.mean((jax.nn.gelu(x @ w_in) @ w_out) ** 2)
+
+    @jax.jit
+    def step(weights, x):
+        gradients = jax.grad(loss)(weights, x)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, weights, gradients)
+
+    weights = (array((1024, 2048), None, "model"), array((2048, 1024), "model", None))
+    path = tmp_path_factory.mktemp("advise") / "mlp_train.pb"
+    tpusim.export(step, weights, array((65536, 1024), "data", None), path=path, config=CONFIG)
+    return path
+
+
+def advice(run, *arguments):
+    done = run("advise", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_scattered_pairs(run, report_of, train_step):
+    answer = advice(run, train_step, "--device-order", SCATTERED)
+    first = answer["variants"][0]
+    assert first["kind"] == "device order"
+    assert first["change"] < -0.2
+    assert "the pairs of `model` are" in first["why"]
+    # What is claimed is what a run has.
+    base = report_of(train_step, "--device-order", SCATTERED)
+    assert answer["step_time_ns"] == base["step_time_ns"]
+    then = report_of(train_step, *first["options"])
+    change = then["step_time_ns"] / base["step_time_ns"] - 1
+    assert first["change"] == pytest.approx(change, rel=0.01)
+    shown = run("advise", train_step, "--device-order", SCATTERED).stdout.split("\n\n")[1]
+    assert shown.splitlines()[1].startswith("device order")
+
+
+@pytest.mark.parametrize("name", ["residual_mlp_train_loop_two_dimensional", "moments_on_host"])
+def test_every_claim_can_be_run(run, report_of, name):
+    answer = advice(run, example(name))
+    for variants in (answer["variants"], answer["chip"]):
+        steps = [variant["step_time_ns"] for variant in variants]
+        assert steps == sorted(steps)
+    everything = answer["variants"] + answer["chip"]
+    names = [variant["name"] for variant in everything]
+    assert len(set(names)) == len(names)
+    assert {"links x2", "HBM bandwidth x2", "clock x2", "device order ids"} <= set(names)
+    for variant in everything:
+        report = report_of(example(name), *variant["options"])
+        assert report["step_time_ns"] == variant["step_time_ns"], variant
+        assert report["peak_hbm_bytes"] == variant["peak_hbm_bytes"], variant
+        assert variant["change"] == pytest.approx(
+            variant["step_time_ns"] / answer["step_time_ns"] - 1, abs=1e-9
+        )
+
+
+def test_faster_parts_never_make_a_step_longer(run):
+    for variant in advice(run, example("pipeline_large"))["chip"]:
+        assert variant["change"] < 0.01, variant
+
+
+def test_donation_lowers_the_peak(run, train_step):
+    answer = advice(run, train_step)
+    donated = next(v for v in answer["variants"] if v["options"] == ["--donate"])
+    assert donated["peak_hbm_bytes"] <= answer["peak_hbm_bytes"]
+
+
+def test_the_users_settings_hold(run):
+    slow = ("--set", "ici.link_bytes_per_second=0.25x")
+    answer = advice(run, example("all_reduce_64mib_4x2"), *slow)
+    first = answer["chip"][0]
+    assert first["name"] == "links x2"
+    # Half of 64 MiB over links that are all there is to it.
+    assert first["change"] == pytest.approx(-0.5, abs=0.02)
+
+
+def test_mistakes(rejects):
+    assert "no.pb" in rejects("advise", "no.pb")
+    assert "no slice 3x3" in rejects("advise", example("psum"), "--config", "v5e-3x3")

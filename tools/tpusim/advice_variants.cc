@@ -1,0 +1,249 @@
+#include "tools/tpusim/advice_variants.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+#include <string_view>
+
+#include "configs/chip_schema.h"
+#include "configs/config.h"
+#include "configs/mesh_layouts.h"
+
+namespace tpusim::tools {
+namespace {
+
+// A part of the machine: what is set by which factor. Other sizes make the compiler make another
+// program, speeds do not.
+struct MachineChange {
+  std::string_view name, factor;
+  std::vector<std::string_view> parameters;
+};
+
+const std::vector<MachineChange>& MachineChanges() {
+  static const auto* changes = new std::vector<MachineChange>{
+      {"clock x2", "2x", {"chip.clock_hz"}},
+      {"matrix arrays x2",
+       "2x",
+       {"chip.mxu.lhs_rows_per_cycle", "chip.mxu.weight_rows_per_cycle"}},
+      {"vector units x2",
+       "2x",
+       {"chip.vpu.alus_per_lane", "chip.vpu.eup_slots", "chip.vpu.load_slots",
+        "chip.vpu.store_slots", "chip.vpu.xlu_count"}},
+      {"HBM bandwidth x2", "2x", {"chip.hbm.bytes_per_second"}},
+      {"CMEM bandwidth x2", "2x", {"chip.cmem.bytes_per_second"}},
+      {"links x2", "2x", {"ici.link_bytes_per_second", "ici.die_to_die_bytes_per_second"}},
+      {"link latency / 2", "0.5x", {"ici.hop_latency_ns"}},
+      {"launch of collectives / 2", "0.5x", {"ici.launch_ns"}},
+      {"launch of kernels / 2",
+       "0.5x",
+       {"chip.tensor_core.kernel_launch_ns", "chip.tensor_core.product_window_ns",
+        "chip.tensor_core.grid_step_overhead_ns"}},
+      {"latency of DMA / 2",
+       "0.5x",
+       {"chip.dma.start_latency_ns", "chip.dma.write_start_latency_ns", "chip.dma.turnaround_ns"}},
+      {"PCIe x2", "2x", {"host.pcie_bytes_per_second"}},
+      {"data-centre network x2", "2x", {"host.dcn_bytes_per_second"}},
+      {"latency of the data-centre network / 2", "0.5x", {"host.dcn_latency_ns"}},
+      {"VMEM x2", "2x", {"chip.vmem.bytes", "chip.vmem.scoped_bytes"}},
+      {"HBM x2", "2x", {"chip.hbm.bytes"}},
+  };
+  return *changes;
+}
+
+// Passes that buy one thing with another, so that a program may be better without.
+constexpr std::string_view kTrades[] = {"windowed-einsum",     "repeat-all-gathers",
+                                        "combine-all-reduces", "combine-reduce-scatters",
+                                        "hoist-invariants",    "pipeline-host-copies"};
+
+// Layouts that are tried, beside those that have a name.
+constexpr size_t kMostLayouts = 6;
+// Other shapes of the slice.
+constexpr size_t kMostSlices = 3;
+// Of hops, on average.
+constexpr double kNearlyEqual = 1e-9;
+
+class Collector {
+ public:
+  Collector(const Prepared& base, const std::string& config, const ProgramFlags& flags)
+      : base_(base), config_(config), flags_(flags) {
+    flags_.quiet = true;
+    flags_.verbose = flags_.pass_timings = false;
+    for (const sharding::MeshAxis& axis : base.compiled.mesh.axes) {
+      mesh_.push_back({axis.name, axis.size});
+    }
+  }
+
+  std::vector<Variant> Take() {
+    DeviceOrders();
+    Slices();
+    Algorithms();
+    Passes();
+    Donation();
+    for (const MachineChange& change : MachineChanges()) Machine(change);
+    return std::move(variants_);
+  }
+
+ private:
+  Variant& Add(std::string kind, std::string name, std::string why) {
+    variants_.push_back({std::move(kind), std::move(name), std::move(why), {}, config_, flags_});
+    return variants_.back();
+  }
+
+  void Machine(const MachineChange& change) {
+    std::vector<std::string> overrides;
+    for (const std::string_view path : change.parameters) {
+      const configs::Parameter* parameter = configs::FindParameter(path);
+      // What a chip does not have, or where there is nothing to gain.
+      if (parameter->get(base_.config.chip) == 0) continue;
+      overrides.push_back(fmt::format("{}={}", path, change.factor));
+    }
+    const bool of_dcn = change.parameters.front().starts_with("host.dcn");
+    if (overrides.empty() || (of_dcn && base_.config.topology.slices() == 1)) return;
+    Variant& v = Add(std::string(kOfTheChip), std::string(change.name), "");
+    for (const std::string& text : overrides) {
+      v.options.insert(v.options.end(), {"--set", text});
+      v.program.overrides.push_back(text);
+    }
+  }
+
+  void DeviceOrders() {
+    const std::vector<int64_t>& now = base_.compiled.device_of_partition;
+    std::set<std::vector<int64_t>> seen = {now};
+    std::vector<int64_t> ids(now.size());
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i);
+    if (seen.insert(ids).second) DeviceOrder("device order ids", ids, "ids");
+    if (mesh_.empty()) return;
+    std::vector<int64_t> sizes;
+    for (const configs::NamedAxis& axis : mesh_) sizes.push_back(axis.size);
+    const auto made = configs::DeviceOrder(base_.config, sizes, /*rule=*/nullptr);
+    if (made.ok() && made->size() == now.size() && seen.insert(*made).second) {
+      DeviceOrder("device order of make_mesh", *made, fmt::format("{}", fmt::join(*made, ",")));
+    }
+    for (const configs::MeshLayout& layout :
+         configs::MeshLayouts(base_.config.topology, mesh_, kMostLayouts)) {
+      const std::vector<int64_t>& order = layout.device_of_partition;
+      if (order.size() != now.size() || !seen.insert(order).second) continue;
+      DeviceOrder(fmt::format("device order: {}", layout.text), order,
+                  fmt::format("{}", fmt::join(order, ",")));
+    }
+  }
+
+  void DeviceOrder(std::string name, const std::vector<int64_t>& order, const std::string& option) {
+    Variant& v = Add("device order", std::move(name), Distances(order));
+    v.options = {"--device-order", option};
+    v.program.device_order = option;
+  }
+
+  // For which axis most changes, and how.
+  std::string Distances(const std::vector<int64_t>& order) const {
+    const configs::Topology& topology = base_.config.topology;
+    std::string text;
+    double most = 1;
+    for (size_t axis = 0; axis < mesh_.size(); ++axis) {
+      const double now = configs::MeanHops(topology, mesh_,
+                                           base_.compiled.device_of_partition, axis);
+      const double then = configs::MeanHops(topology, mesh_, order, axis);
+      if (now <= then + kNearlyEqual) continue;
+      const double ratio = now / std::max(then, 0.1);
+      if (ratio <= most) continue;
+      most = ratio;
+      text = mesh_[axis].size == 2
+                 ? fmt::format("the pairs of `{}` are {} apart now, {} then", mesh_[axis].name,
+                               Hops(now), Number(then))
+                 : fmt::format("members along `{}` are {} apart on average now, {} then",
+                               mesh_[axis].name, Hops(now), Number(then));
+    }
+    return text;
+  }
+  static std::string Number(double hops) {
+    const double rounded = std::round(hops * 10) / 10;
+    return fmt::format("{}", rounded);
+  }
+  static std::string Hops(double hops) {
+    return fmt::format("{} hop{}", Number(hops), Number(hops) == "1" ? "" : "s");
+  }
+
+  void Slices() {
+    const configs::Topology& topology = base_.config.topology;
+    const std::string now = base_.config.name;
+    // A file says more than which slice.
+    if (topology.slices() > 1 || config_.ends_with(".json")) return;
+    const std::string& chip = base_.config.chip.name;
+    size_t tried = 0;
+    for (const std::string& slice : configs::SliceNames(chip)) {
+      const std::string name = fmt::format("{}-{}", chip, slice);
+      const auto other = configs::LoadConfig(name, {});
+      if (!other.ok() || other->name == now || other->devices() != base_.config.devices()) continue;
+      if (tried++ == kMostSlices) break;
+      // A list of devices is of one slice.
+      const bool listed = flags_.device_order.find(',') != std::string::npos;
+      if (listed) continue;
+      Variant& v = Add("slice", "slice " + name, "as many chips");
+      v.options = {"--config", name};
+      v.config = name;
+    }
+  }
+
+  void Algorithms() {
+    std::set<std::string> kinds;
+    for (const isa::CollectiveInfo& c : base_.compiled.program.info.collectives) {
+      if (c.group_size > 1) kinds.insert(c.kind);
+    }
+    std::vector<std::string> options;
+    for (const std::string& kind : kinds) {
+      const std::string option = kind + "=best";
+      if (collectives::ParseAlgorithmOverride(option).ok()) options.push_back(option);
+    }
+    for (const std::string& option : options) {
+      Variant& v = Add("algorithm", fmt::format("fastest algorithm: {}",
+                                                option.substr(0, option.find('='))),
+                       "the TPU compiler takes another");
+      v.options = {"--algorithm", option};
+      v.program.algorithms.push_back(option);
+    }
+    if (options.size() < 2) return;
+    Variant& v = Add("algorithm", "fastest algorithms of all collectives",
+                     "the TPU compiler takes others");
+    v.options = {"--algorithm", "best"};
+    v.program.algorithms.emplace_back("best");
+  }
+
+  void Passes() {
+    if (!flags_.passes.empty()) return;
+    for (const std::string_view pass : kTrades) {
+      const auto changed = [&](const passes::PassRun& run) {
+        return run.pass == pass && run.changed;
+      };
+      if (!std::ranges::any_of(base_.compiled.pass_runs, changed)) continue;
+      Variant& v = Add("compiler", fmt::format("without {}", pass), "");
+      v.options = {fmt::format("--passes=-{}", pass)};
+      v.program.passes = fmt::format("-{}", pass);
+    }
+  }
+
+  void Donation() {
+    if (flags_.donate) return;
+    Variant& v = Add("donation", "donate all arguments", "results take their place");
+    v.options = {"--donate"};
+    v.program.donate = true;
+  }
+
+  const Prepared& base_;
+  const std::string config_;
+  ProgramFlags flags_;
+  std::vector<configs::NamedAxis> mesh_;
+  std::vector<Variant> variants_;
+};
+
+}  // namespace
+
+std::vector<Variant> VariantsOf(const Prepared& base, const std::string& config,
+                                const ProgramFlags& flags) {
+  return Collector(base, config, flags).Take();
+}
+
+}  // namespace tpusim::tools

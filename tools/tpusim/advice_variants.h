@@ -1,0 +1,43 @@
+// What could be different: the variants of a run that `tpusim advise` simulates.
+//
+// A variant is a run with other options, nothing else, so that whatever is claimed of it can be
+// seen by `tpusim run` with these options. There are variants
+//
+//   device order   layouts of the mesh over the slice that bring groups closer together
+//   slice          other shapes with as many chips
+//   algorithm      of the kinds of collectives that the program has, the fastest
+//   compiler       without a pass that changed the program and buys one thing with another
+//   donation       arguments that are not needed after the step
+//   chip           a part twice as fast or as large, a latency half as long: what binds the step
+#ifndef TPUSIM_TOOLS_TPUSIM_ADVICE_VARIANTS_H_
+#define TPUSIM_TOOLS_TPUSIM_ADVICE_VARIANTS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/tpusim/pipeline.h"
+
+namespace tpusim::tools {
+
+// The kind of what a user cannot change.
+inline constexpr std::string_view kOfTheChip = "chip";
+
+struct Variant {
+  std::string kind;                  // as above
+  std::string name;                  // "links x2"
+  std::string why;                   // what is behind it; may be empty
+  std::vector<std::string> options;  // of `tpusim run`, beside those of the user
+  // What the options say.
+  std::string config;
+  ProgramFlags program;
+};
+
+// Variants of a run with these flags, whose program `base` is. They come in the order in which
+// those of equal gain are shown.
+std::vector<Variant> VariantsOf(const Prepared& base, const std::string& config,
+                                const ProgramFlags& flags);
+
+}  // namespace tpusim::tools
+
+#endif  // TPUSIM_TOOLS_TPUSIM_ADVICE_VARIANTS_H_
