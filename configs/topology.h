@@ -149,6 +149,10 @@ absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
                                                  const std::vector<int64_t>& mesh_shape,
                                                  std::string* rule);
 
+// Device by device the number that JAX gives it: slice by slice and there host by host, the
+// devices of a chip side by side.
+std::vector<int64_t> JaxDeviceNumbers(const Config& config);
+
 }  // namespace tpusim::configs
 
 #endif  // TPUSIM_CONFIGS_TOPOLOGY_H_

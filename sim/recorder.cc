@@ -72,6 +72,7 @@ void DeviceRecorder::Show(Track track, int32_t lane, const Span& span) {
 }
 
 void DeviceRecorder::ShowStep(Track track, int32_t lane, const Span& span) {
+  if (!recorder_.work_) return;
   Row(track, lane)
       .steps.Add(recorder_.recording_, span.step < 0 ? 0 : recorder_.steps_, run_, span);
 }
@@ -90,8 +91,13 @@ void DeviceRecorder::LabelBegan(const events::StreamRef& stream, int32_t op) {
     ++run_;
     overlap_.MainBegan(op);
   }
-  if (static_cast<int32_t>(open_.size()) <= stream.ordinal) open_.resize(stream.ordinal + 1);
-  open_[stream.ordinal].push_back({op, now, compute});
+  if (static_cast<int32_t>(open_.size()) <= stream.ordinal) {
+    open_.resize(stream.ordinal + 1);
+    begun_.resize(stream.ordinal + 1);
+  }
+  Begun& begun = begun_[stream.ordinal];
+  begun = {now, begun.at == now ? begun.times + 1 : 0};
+  open_[stream.ordinal].push_back({op, begun.times, now, compute});
   if (!collective) return;
   overlap_.CollectiveBegan(op);
   if (in_flight_++ == 0) {
@@ -132,6 +138,7 @@ void DeviceRecorder::LabelEnded(const events::StreamRef& stream, int32_t op) {
   span.op = op;
   span.start = label.began;
   span.end = now;
+  span.order = label.order;
   Show(TrackOf(stream.id.kind), stream.id.index, span);
 }
 
@@ -209,7 +216,7 @@ void DeviceRecorder::StreamFinished() { totals_.finish = std::max(totals_.finish
 
 Recorder::Recorder(const configs::Config& config, const isa::PodProgram& program,
                    const Classes& classes, const std::vector<int32_t>& record_devices,
-                   int64_t steps)
+                   int64_t steps, bool work)
     : program_(program),
       classes_(classes),
       devices_per_chip_(config.topology.devices_per_chip()),
@@ -217,7 +224,8 @@ Recorder::Recorder(const configs::Config& config, const isa::PodProgram& program
       devices_(static_cast<size_t>(program.devices())),
       shown_on_chip_(static_cast<size_t>(config.topology.chips()), -1),
       visible_(program.routes.size()),
-      steps_(steps),
+      steps_(work ? steps : 1),
+      work_(work),
       kinds_(program.info) {
   std::sort(recorded_.begin(), recorded_.end());
   recorded_.erase(std::unique(recorded_.begin(), recorded_.end()), recorded_.end());
@@ -275,7 +283,7 @@ void Recorder::RdmaEnded(const ici::RdmaRecord& record) {
       device(to.receiver).AddHbm(record.op, Bytes(std::llround(bytes)));
     }
   }
-  if (recorded_.empty()) return;
+  if (recorded_.empty() || !work_) return;
   for (const Sender& sender : VisibleSenders(rdma.route, device_class)) ShowRdma(record, sender);
 }
 
@@ -459,6 +467,7 @@ void Recorder::FlushMerged() {
 }
 
 void Recorder::WatchRate(flow::ResourceId resource, int32_t device, Counter counter, int32_t lane) {
+  if (!work_ && counter == Counter::kLinkBandwidth) return;
   if (watches_.size() <= resource.value) watches_.resize(resource.value + 1);
   std::vector<Watch>& watches = watches_[resource.value];
   const auto same = std::find_if(watches.begin(), watches.end(), [&](const Watch& watch) {

@@ -103,8 +103,14 @@ class DeviceRecorder : public events::Probe {
 
   struct OpenLabel {
     int32_t op = -1;
+    int32_t order = 0;  // see Span
     Picoseconds began;
     Picoseconds compute;  // compute busy when it began
+  };
+
+  struct Begun {
+    Picoseconds at{-1};
+    int32_t times = 0;  // before, at that moment
   };
 
   Picoseconds ComputeUpTo(Picoseconds now) const {
@@ -130,6 +136,7 @@ class DeviceRecorder : public events::Probe {
   std::vector<OpTotals> ops_;
   std::vector<int32_t> changed_;              // per operation, the last mark before its change
   std::vector<std::vector<OpenLabel>> open_;  // per stream
+  std::vector<Begun> begun_;                  // per stream, the last
   BusyUnion compute_;
   const events::RepeatingCore* repeating_ = nullptr;
   Overlap overlap_;
@@ -142,9 +149,9 @@ class DeviceRecorder : public events::Probe {
 
 class Recorder : public ici::FabricProbe {
  public:
-  // `steps`: see SimulationOptions::record_steps.
+  // `steps`, `work`: see SimulationOptions::record_steps and record_work.
   Recorder(const configs::Config& config, const isa::PodProgram& program, const Classes& classes,
-           const std::vector<int32_t>& record_devices, int64_t steps = 0);
+           const std::vector<int32_t>& record_devices, int64_t steps = 0, bool work = true);
 
   // Of the device that represents `id`.
   DeviceRecorder& device(int32_t id) { return *devices_[classes_.devices.Representative(id)]; }
@@ -220,6 +227,7 @@ class Recorder : public ici::FabricProbe {
   std::vector<std::vector<Watch>> watches_;                // by resource
   std::vector<std::vector<std::vector<Sender>>> visible_;  // by route and class, when first asked
   const int64_t steps_;
+  const bool work_;
   const CollectiveKinds kinds_;
   Recording recording_;
   uint64_t arrows_ = 0;

@@ -30,7 +30,7 @@ absl::StatusOr<std::optional<Timeline>> SimulateWith(const configs::Config& conf
   }
   events::Causes causes;
   Recorder recorder(config, program, symmetry.classes(), options.record_devices,
-                    options.record_steps);
+                    options.record_steps, options.record_work);
   Pod pod("pod", config, program, options.impairments, symmetry.classes(), options.every_step,
           flights ? &*flights : nullptr, recorder, &causes);
   pod.LimitEvents(options.max_events);

@@ -28,6 +28,9 @@ struct SimulationOptions {
   // So many spans of the grid steps of an operation are kept per row of a recorded device,
   // neighbours merged (step_merger.h). 0: one per step.
   int64_t record_steps = 0;
+  // Whether the parts of operations are kept: grid steps, and transfers on links
+  // with the use of these.
+  bool record_work = true;
   Folding folding = Folding::kExact;
   // Execute every step of every kernel and pass of every loop, also those that repeat
   // (chip/tensor_core.h, sim/fast_forward.h).

@@ -50,7 +50,7 @@ void Recording::Add(Place place, const Span& span) {
               .extra = extra,
               .op = span.op,
               .merged = Narrow(span.merged),
-              .step = Narrow(span.step),
+              .step = Narrow(span.order > 0 ? -1 - span.order : span.step),
               .place = place});
 }
 
@@ -76,7 +76,8 @@ void Recording::Unpack(const PackedSpan& packed, const ReplayShift& shift,
   span.track = static_cast<Track>(row.kind);
   span.lane = row.lane;
   span.op = packed.op;
-  span.step = packed.step;
+  span.step = std::max(packed.step, -1);
+  span.order = -1 - std::min(packed.step, -1);
   span.start = Picoseconds(packed.start + shift.time);
   span.end = span.start + Picoseconds(packed.duration);
   span.bytes = Bytes(packed.bytes);

@@ -62,7 +62,7 @@ class Recording {
     int64_t extra;  // arrow that leaves (> 0) or ends (< 0); of merged steps their busy time
     int32_t op;
     int32_t merged;
-    int32_t step;
+    int32_t step;  // or -1 - order
     Place place;
     int64_t At() const { return start; }
   };

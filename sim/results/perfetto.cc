@@ -20,13 +20,13 @@ namespace pb = ::tpusim::perfetto;
 // that its state was cleared, which only its first packet does.
 constexpr uint32_t kSequence = 1;
 
-// For estimates: a train step of 32 layers on four chips has 1.4 million slices and samples
-// in 96 MB.
-constexpr int64_t kBytesPerEntry = 70;
+// For estimates: the sizes in train steps of 30 layers.
+constexpr int64_t kBytesPerSlice = 75;
+constexpr int64_t kBytesPerSample = 28;
 
 // A point in the file. Perfetto keeps the file's order among equal
 // nanoseconds, and an arrow's end may not come before its start: the exact
-// time decides, then slices where arrows end come last. Within a track the
+// time decides, then slices where arrows end that began at that moment come last. Within a track the
 // order of its events is never changed by it, since all keys are monotone.
 struct Event {
   enum Kind : uint8_t { kBegin, kEnd, kSample };
@@ -35,7 +35,8 @@ struct Event {
   Kind kind = kBegin;
   int32_t track = 0;
   int32_t index = 0;     // of the slice or sample
-  uint64_t flow_in = 0;  // of an end: an arrow that ends with it
+  uint64_t flow_in = 0;  // of an end: an arrow that ends with it, one that leaves with it
+  uint64_t flow_out = 0;
 
   bool operator<(const Event& o) const {
     return std::tie(time, after_arrows) < std::tie(o.time, o.after_arrows);
@@ -51,8 +52,9 @@ class TrackEvents {
       const TraceSlice& s = track.slices[i];
       while (!open_.empty() && open_.back().end <= s.start) Close(index, events);
       Add({.time = s.start, .kind = Event::kBegin, .track = index, .index = i},
-          s.flow_in != 0 && !s.flow_in_at_end, events);
-      open_.push_back({s.end, s.flow_in_at_end ? s.flow_in : 0});
+          s.flow_in_at_once && !s.flow_in_at_end, events);
+      open_.push_back({s.end, s.flow_in_at_end ? s.flow_in : 0, s.flow_out_at_end ? s.flow_out : 0,
+                       s.flow_in_at_once});
     }
     while (!open_.empty() && open_.back().end < until) Close(index, events);
     for (int32_t i = 0; i < static_cast<int32_t>(track.samples.size()); ++i) {
@@ -64,13 +66,18 @@ class TrackEvents {
  private:
   struct Open {
     Picoseconds end;
-    uint64_t flow_in = 0;
+    uint64_t flow_in = 0, flow_out = 0;
+    bool at_once = false;
   };
   void Close(int32_t index, std::vector<Event>& events) {
     const Open slice = open_.back();
     open_.pop_back();
-    Add({.time = slice.end, .kind = Event::kEnd, .track = index, .flow_in = slice.flow_in},
-        slice.flow_in != 0, events);
+    Add({.time = slice.end,
+         .kind = Event::kEnd,
+         .track = index,
+         .flow_in = slice.flow_in,
+         .flow_out = slice.flow_out},
+        slice.flow_in != 0 && slice.at_once, events);
   }
   void Add(Event event, bool sink, std::vector<Event>& events) {
     after_arrows_ = sink || (event.time == last_ && after_arrows_);
@@ -145,6 +152,7 @@ class Encoder {
     }
     if (e.kind == Event::kEnd) {
       event.set_type(pb::TrackEvent::TYPE_SLICE_END);
+      if (e.flow_out != 0) event.add_flow_ids(e.flow_out);
       if (e.flow_in != 0) event.add_terminating_flow_ids(e.flow_in);
       Flush();
       return;
@@ -152,7 +160,7 @@ class Encoder {
     const TraceSlice& s = track.slices[e.index];
     event.set_type(pb::TrackEvent::TYPE_SLICE_BEGIN);
     event.set_name_iid(EventName(model_.names[s.name]));
-    if (s.flow_out != 0) event.add_flow_ids(s.flow_out);
+    if (s.flow_out != 0 && !s.flow_out_at_end) event.add_flow_ids(s.flow_out);
     AddArguments(s, event);
     if (s.flow_in != 0 && !s.flow_in_at_end) event.add_terminating_flow_ids(s.flow_in);
     Flush();
@@ -277,7 +285,9 @@ absl::StatusOr<TraceTotals> WritePerfettoTrace(const std::string& path,
                                                TraceListener* listener) {
   TraceSource source(config, info, timeline);
   RETURN_IF_ERROR(source.Open());
-  if (listener != nullptr) listener->Begins(source.size() * kBytesPerEntry);
+  if (listener != nullptr) {
+    listener->Begins(source.slices() * kBytesPerSlice + source.samples() * kBytesPerSample);
+  }
   ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(path));
   Encoder encoder(source.model(), info);
   TraceCounter counter;

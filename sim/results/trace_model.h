@@ -1,11 +1,11 @@
 // The trace before it is bytes: which tracks there are, what is on them, and
 // what is expected to be found again when the file is read.
 //
-// One group of tracks per recorded chip (per device below it where a chip has
-// two). On a track, slices either nest (operations inside loops) or follow each
-// other; work that overlaps gets tracks of its own, "HBM DMA", "HBM DMA 2", by
-// the first one that is free. Perfetto counts whole nanoseconds: starts and
-// ends are rounded down alike, so slices that did not overlap still do not.
+// One group of tracks per recorded device, named as JAX prints it; several are in a group of
+// the slice. On a track, slices either nest (operations inside loops) or follow each other;
+// work that overlaps gets tracks of its own, "HBM DMA", "HBM DMA 2", by the first one that is
+// free. Perfetto counts whole nanoseconds: starts and ends are rounded down alike, so slices
+// that did not overlap still do not.
 //
 // A model may hold the whole trace or a window of it: what begins there
 // (trace_source.h).
@@ -40,7 +40,9 @@ struct TraceSlice {
   Picoseconds busy{0};    // if merged: the sum of their lengths
   uint64_t flow_out = 0;  // 0, or an arrow whose both ends are in the trace
   uint64_t flow_in = 0;
-  bool flow_in_at_end = false;  // it was sent after this slice began
+  bool flow_out_at_end = false;  // it leaves when the slice ends
+  bool flow_in_at_end = false;   // it arrives when the slice ends
+  bool flow_in_at_once = false;  // ... and left at that moment
   SliceDetail detail = SliceDetail::kNone;
 };
 

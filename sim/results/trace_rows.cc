@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
-#include "configs/status_macros.h"
 #include "sim/results/scope.h"
 
 namespace tpusim::results {
@@ -72,11 +72,13 @@ std::string RowName(const TrackKind& kind, int32_t rank) {
   return name;
 }
 
-void SortRow(const TrackKind& kind, std::vector<const Span*>& spans) {
-  std::stable_sort(spans.begin(), spans.end(), [&](const Span* a, const Span* b) {
+void SortRow(std::vector<const Span*>& spans) {
+  std::stable_sort(spans.begin(), spans.end(), [](const Span* a, const Span* b) {
     if (a->start != b->start) return a->start < b->start;
-    // Outer before inner where slices nest; else instants before work.
-    if (a->end != b->end) return kind.nests ? a->end > b->end : a->end < b->end;
+    // Operations in the order in which they began, so that the outer one comes first and one
+    // that took no time is not in its neighbour; else instants before work.
+    if (a->order != b->order) return a->order < b->order;
+    if (a->end != b->end) return a->end < b->end;
     return a->lane < b->lane;
   });
 }
@@ -95,9 +97,45 @@ int32_t Lanes::LaneOf(const Span& span) {
 }
 
 void ScopeNester::Add(const isa::ProgramInfo& info, const Span& op) {
-  const bool contains = before_ && op.start < before_->end && op.end <= before_->end;
-  if (before_ && !contains) AddLeaf(info, *before_);
-  before_ = {op.start, op.end, op.op};
+  EndUntil(op.start);
+  std::vector<std::string> path = ScopesOf(info.ops[op.op].scope);
+  if (path.empty()) {
+    if (!unscoped_) unscoped_ = {op.start, op.end};
+    unscoped_->second = std::max(unscoped_->second, op.end);
+    return;
+  }
+  const size_t common = Common(path);
+  CloseTo(common);
+  // What had none is inside of what its neighbours share.
+  if (common == 0) AddUnscoped(op.start);
+  unscoped_.reset();
+  last_ = std::max(last_, op.start);
+  for (size_t k = common; k < path.size(); ++k) OpenSlice(path[k], last_);
+  executed_.push_back({op.end, std::move(path)});
+}
+
+// Scopes of an operation reach to its end, those of what it contains do not.
+void ScopeNester::EndUntil(Picoseconds now) {
+  while (!executed_.empty() && executed_.back().end <= now) {
+    CloseTo(Common(executed_.back().path));
+    last_ = std::max(last_, executed_.back().end);
+    executed_.pop_back();
+  }
+}
+
+size_t ScopeNester::Common(const std::vector<std::string>& path) const {
+  const size_t most = std::min(open_.size(), path.size());
+  size_t common = 0;
+  while (common < most && open_[common] == path[common]) ++common;
+  return common;
+}
+
+void ScopeNester::OpenSlice(const std::string& name, Picoseconds start) {
+  const auto [it, is_new] = name_ids_.emplace(name, static_cast<int32_t>(names_.size()));
+  if (is_new) names_.push_back(name);
+  open_.push_back(name);
+  open_slices_.push_back(slices_.size());
+  slices_.push_back({start, start, it->second});
 }
 
 void ScopeNester::CloseTo(size_t depth) {
@@ -108,59 +146,22 @@ void ScopeNester::CloseTo(size_t depth) {
   }
 }
 
-void ScopeNester::AddLeaf(const isa::ProgramInfo& info, const Op& op) {
-  const std::vector<std::string> path = ScopesOf(info.ops[op.op].scope);
-  size_t common = 0;
-  while (common < open_.size() && common < path.size() && open_[common] == path[common]) ++common;
-  CloseTo(common);
-  for (size_t k = common; k < path.size(); ++k) {
-    const auto [it, is_new] = name_ids_.emplace(path[k], static_cast<int32_t>(names_.size()));
-    if (is_new) names_.push_back(path[k]);
-    open_.push_back(path[k]);
-    open_slices_.push_back(slices_.size());
-    slices_.push_back({std::max(op.start, last_), Picoseconds(0), it->second});
-  }
-  last_ = std::max(last_, op.end);
+void ScopeNester::AddUnscoped(Picoseconds until) {
+  if (!unscoped_) return;
+  const auto [start, end] = *unscoped_;
+  last_ = std::max(last_, start);
+  OpenSlice("(no scope)", last_);
+  last_ = std::max(last_, std::min(end, until));
+  CloseTo(open_.size() - 1);
 }
 
-std::vector<ScopeNester::Slice> ScopeNester::Finish(const isa::ProgramInfo& info) {
-  if (before_) AddLeaf(info, *before_);
-  before_.reset();
+std::vector<ScopeNester::Slice> ScopeNester::Finish() {
+  constexpr Picoseconds kEnd{std::numeric_limits<int64_t>::max()};
+  EndUntil(kEnd);
   CloseTo(0);
+  AddUnscoped(kEnd);
+  std::erase_if(slices_, [](const Slice& s) { return s.start == s.end; });
   return std::move(slices_);
-}
-
-absl::Status ArrowMatcher::Add(const Span& span) {
-  if (span.flow_out != 0) {
-    Ends& ends = open_[span.flow_out];
-    if (ends.out) return absl::InternalError(fmt::format("arrow {} leaves twice", span.flow_out));
-    ends.out = true;
-    ends.leaves = span.start;
-    RETURN_IF_ERROR(Match(span.flow_out));
-  }
-  if (span.flow_in != 0) {
-    Ends& ends = open_[span.flow_in];
-    if (ends.in) return absl::InternalError(fmt::format("arrow {} arrives twice", span.flow_in));
-    ends.in = true;
-    ends.arrives_in_start = span.start;
-    ends.arrives_in_end = span.end;
-    RETURN_IF_ERROR(Match(span.flow_in));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ArrowMatcher::Match(uint64_t arrow) {
-  const auto it = open_.find(arrow);
-  const Ends& ends = it->second;
-  if (!ends.out || !ends.in) return absl::OkStatus();
-  if (ends.arrives_in_end < ends.leaves) {
-    return absl::InternalError(fmt::format("arrow {} leaves at {} ps and arrives before {} ps",
-                                           arrow, ends.leaves.value(),
-                                           ends.arrives_in_end.value()));
-  }
-  if (ends.arrives_in_start < ends.leaves) at_end_.insert(arrow);
-  open_.erase(it);
-  return absl::OkStatus();
 }
 
 void SampleFilter::Filter(const std::vector<const sim::CounterSample*>& samples, double scale,

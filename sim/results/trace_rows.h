@@ -9,13 +9,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "configs/topology.h"
 #include "models/isa/program_info.h"
 #include "sim/results/trace_model.h"
@@ -26,6 +24,7 @@ namespace tpusim::results {
 // Children of a device group, in this order.
 enum Rank : int32_t {
   kSteps,
+  kModules,
   kScopes,
   kTensorCore,
   kMxu,
@@ -59,7 +58,7 @@ int32_t RankOf(const sim::Span& span);
 // "ICI x+"
 std::string RowName(const TrackKind& kind, int32_t rank);
 // The order in which rows take their spans.
-void SortRow(const TrackKind& kind, std::vector<const sim::Span*>& spans);
+void SortRow(std::vector<const sim::Span*>& spans);
 
 // Work that overlaps gets a lane of its own, the first one that is free.
 class Lanes {
@@ -77,9 +76,10 @@ class Lanes {
   std::vector<std::vector<Open>> open_;  // per lane
 };
 
-// Nested slices of the scopes of operations, where neighbours with a common
-// prefix share it. Operations that contain others (loops) leave the word to
-// what is inside.
+// Nested slices of the scopes of operations, which cover all that the stream executes:
+// neighbours with a common prefix share it, an operation that contains others (a loop) keeps
+// its own scopes open around theirs, and one without a scope is in those that its neighbours
+// share, or else in "(no scope)".
 class ScopeNester {
  public:
   struct Slice {
@@ -89,47 +89,29 @@ class ScopeNester {
   // Operations of one stream.
   void Add(const isa::ProgramInfo& info, const sim::Span& op);
   // All slices; the names are those of names().
-  std::vector<Slice> Finish(const isa::ProgramInfo& info);
+  std::vector<Slice> Finish();
   const std::vector<std::string>& names() const { return names_; }
 
  private:
-  struct Op {
-    Picoseconds start, end;
-    int32_t op;
+  struct Executed {
+    Picoseconds end;
+    std::vector<std::string> path;
   };
-  void AddLeaf(const isa::ProgramInfo& info, const Op& op);
+  void EndUntil(Picoseconds now);
+  size_t Common(const std::vector<std::string>& path) const;
+  void OpenSlice(const std::string& name, Picoseconds start);
   void CloseTo(size_t depth);
+  // "(no scope)" for what came since the last operation with one, but not beyond `until`.
+  void AddUnscoped(Picoseconds until);
 
-  std::optional<Op> before_;        // not known yet whether it contains the next
-  std::vector<std::string> open_;   // components of the current path
+  std::vector<Executed> executed_;   // operations that may contain the next, outer ones first
+  std::vector<std::string> open_;    // components of the current path
   std::vector<size_t> open_slices_;  // where they are in `slices_`
-  Picoseconds last_{0};
+  Picoseconds last_{0};              // the current path reaches to here
+  std::optional<std::pair<Picoseconds, Picoseconds>> unscoped_;
   std::vector<Slice> slices_;
   std::vector<std::string> names_;
   std::map<std::string, int32_t> name_ids_;
-};
-
-// Finds the ends of arrows that belong together. What it remembers are arrows under way.
-class ArrowMatcher {
- public:
-  // Error (internal): an arrow that leaves or arrives twice, or arrives before it left.
-  absl::Status Add(const sim::Span& span);
-  // After all were added: those that are still open have an end on a device that is not
-  // in the trace.
-  bool IsWhole(uint64_t arrow) const { return open_.count(arrow) == 0; }
-  // It leaves after the slice in which it ends has begun.
-  bool EndsAtEnd(uint64_t arrow) const { return at_end_.count(arrow) != 0; }
-
- private:
-  struct Ends {
-    bool out = false, in = false;
-    Picoseconds leaves;
-    Picoseconds arrives_in_start, arrives_in_end;
-  };
-  absl::Status Match(uint64_t arrow);
-
-  std::map<uint64_t, Ends> open_;
-  std::set<uint64_t> at_end_;
 };
 
 // Of a counter's samples those that a reader sees: changes, one per nanosecond.

@@ -11,9 +11,29 @@ namespace tpusim::results {
 
 using sim::Span;
 
+std::vector<std::string> JaxNames(const configs::Config& config) {
+  const std::vector<int64_t> numbers = configs::JaxDeviceNumbers(config);
+  const int64_t cores = config.topology.devices_per_chip();
+  std::vector<std::string> names;
+  for (size_t device = 0; device < numbers.size(); ++device) {
+    const int64_t chip = static_cast<int64_t>(device) / cores;
+    const configs::Coordinates at = config.topology.At(chip);
+    names.push_back(fmt::format("TPU_{}(process={},({},{},{},{}))", numbers[device],
+                                configs::HostOf(config, chip), at.at[0], at.at[1], at.at[2],
+                                static_cast<int64_t>(device) % cores));
+  }
+  return names;
+}
+
 TraceSource::TraceSource(const configs::Config& config, const isa::ProgramInfo& info,
                          const sim::Timeline& timeline)
-    : config_(config), info_(info), timeline_(timeline), op_names_(info.ops.size(), -1) {}
+    : config_(config),
+      info_(info),
+      timeline_(timeline),
+      flights_(info),
+      op_names_(info.ops.size(), -1),
+      device_names_(JaxNames(config)),
+      device_numbers_(configs::JaxDeviceNumbers(config)) {}
 
 absl::Status TraceSource::CheckSpan(const Span& s) const {
   if (s.end < s.start || s.start < Picoseconds(0)) {
@@ -52,7 +72,7 @@ void TraceSource::SortOntoRows() {
     row.samples.push_back(&s);
   }
   for (auto& [id, device] : devices_) {
-    for (auto& [rank, row] : device.rows) SortRow(row.kind, row.spans);
+    for (auto& [rank, row] : device.rows) SortRow(row.spans);
     for (auto& [rank, counter] : device.counters) {
       std::stable_sort(counter.samples.begin(), counter.samples.end(),
                        [](const sim::CounterSample* a, const sim::CounterSample* b) {
@@ -71,11 +91,15 @@ absl::Status TraceSource::Open() {
       RETURN_IF_ERROR(CheckSpan(s));
       RETURN_IF_ERROR(arrows_.Add(s));
     }
-    size_ += static_cast<int64_t>(spans_.size() + samples_.size());
+    slice_count_ += static_cast<int64_t>(spans_.size());
+    sample_count_ += static_cast<int64_t>(samples_.size());
     SortOntoRows();
     for (auto& [id, device] : devices_) {
       for (auto& [rank, row] : device.rows) {
-        for (const Span* s : row.spans) row.lanes.LaneOf(*s);
+        for (const Span* s : row.spans) {
+          row.lanes.LaneOf(*s);
+          flights_.Add(*s);
+        }
         if (rank != kTensorCore) continue;
         for (const Span* s : row.spans) {
           if (s->op >= 0) device.scopes[s->lane].Add(info_, *s);
@@ -92,16 +116,17 @@ void TraceSource::AddTracks() {
   for (auto& [id, device] : devices_) {
     const int32_t group = Group(id);
     device.steps_track = AddTrack("Steps", group, kSteps * kLanes);
-    ++size_;
+    device.modules_track = AddTrack("XLA Modules", group, kModules * kLanes);
+    slice_count_ += 2;
     if (!device.scopes.empty()) {
       // Of the main stream.
       ScopeNester& scopes = device.scopes.begin()->second;
-      device.scope_slices = scopes.Finish(info_);
+      device.scope_slices = scopes.Finish();
       for (ScopeNester::Slice& slice : device.scope_slices) {
         slice.name = Name(scopes.names()[slice.name]);
       }
       device.scopes.clear();
-      size_ += static_cast<int64_t>(device.scope_slices.size());
+      slice_count_ += static_cast<int64_t>(device.scope_slices.size());
     }
     if (!device.scope_slices.empty()) {
       device.scopes_track = AddTrack("Scopes", group, kScopes * kLanes);
@@ -138,14 +163,7 @@ bool TraceSource::Next() {
   last_ = until_ == kEndOfTime;
   SortOntoRows();
   for (auto& [id, device] : devices_) {
-    if (first_) {
-      TraceSlice s;
-      s.start = Picoseconds(0);
-      s.end = timeline_.step_time;
-      s.name = Name(id == timeline_.critical_device ? "step (critical device)" : "step");
-      s.step = 0;
-      model_.tracks[device.steps_track].slices.push_back(s);
-    }
+    if (first_) AddStep(device, id == timeline_.critical_device);
     size_t& next = device.next_scope;
     for (; next < device.scope_slices.size() && device.scope_slices[next].start < until_; ++next) {
       TraceSlice s;
@@ -169,6 +187,18 @@ bool TraceSource::Next() {
   return true;
 }
 
+void TraceSource::AddStep(Device& device, bool critical) {
+  TraceSlice s;
+  s.start = Picoseconds(0);
+  s.end = timeline_.step_time;
+  s.name = Name(critical ? "step 0 (critical device)" : "step 0");
+  s.step = 0;
+  model_.tracks[device.steps_track].slices.push_back(s);
+  s.name = Name(info_.module_name);
+  s.step = -1;
+  model_.tracks[device.modules_track].slices.push_back(s);
+}
+
 TraceSlice TraceSource::SliceOf(const Row& row, const Span& span) {
   TraceSlice slice;
   slice.start = span.start;
@@ -183,12 +213,8 @@ TraceSlice TraceSource::SliceOf(const Row& row, const Span& span) {
   slice.bytes = span.bytes;
   slice.merged = span.merged;
   slice.busy = span.busy;
-  // Arrows with an end on a device that is not in the trace are left out.
-  if (span.flow_out != 0 && arrows_.IsWhole(span.flow_out)) slice.flow_out = span.flow_out;
-  if (span.flow_in != 0 && arrows_.IsWhole(span.flow_in)) {
-    slice.flow_in = span.flow_in;
-    slice.flow_in_at_end = arrows_.EndsAtEnd(span.flow_in);
-  }
+  arrows_.Draw(span, slice);
+  flights_.Draw(span, slice);
   return slice;
 }
 
@@ -215,22 +241,11 @@ int32_t TraceSource::AddTrack(std::string name, int32_t parent, int32_t rank) {
   return static_cast<int32_t>(model_.tracks.size()) - 1;
 }
 
-// "chip 5 (1,1)", and "device 11" below it where chips have several.
+// Several devices are in a group of the slice, which keeps device 2 before device 10.
 int32_t TraceSource::Group(int32_t device) {
-  const configs::Topology& topology = config_.topology;
-  const int64_t chip = device / topology.devices_per_chip();
-  auto it = chip_groups_.find(chip);
-  if (it == chip_groups_.end()) {
-    const configs::Coordinates at = topology.At(chip);
-    // The viewer sorts groups as text: equally many digits keep chip 2 before chip 10.
-    const size_t digits = fmt::format("{}", topology.chips() - 1).size();
-    std::string name = fmt::format("chip {:0{}} ({},{}", chip, digits, at.at[0], at.at[1]);
-    name += topology.shape()[2] > 1 ? fmt::format(",{})", at.at[2]) : ")";
-    if (topology.slices() > 1) name += fmt::format(" of slice {}", topology.SliceOf(chip));
-    it = chip_groups_.emplace(chip, AddTrack(name, -1, static_cast<int32_t>(chip))).first;
-  }
-  if (topology.devices_per_chip() == 1) return it->second;
-  return AddTrack(fmt::format("device {}", device), it->second, device);
+  if (devices_.size() > 1 && slice_group_ < 0) slice_group_ = AddTrack(config_.name, -1, 0);
+  const auto number = static_cast<int32_t>(device_numbers_[device]);
+  return AddTrack(device_names_[device], slice_group_, number);
 }
 
 }  // namespace tpusim::results

@@ -18,6 +18,7 @@
 #include "configs/config.h"
 #include "models/isa/program_info.h"
 #include "sim/recording/recording.h"
+#include "sim/results/trace_arrows.h"
 #include "sim/results/trace_model.h"
 #include "sim/results/trace_rows.h"
 #include "sim/timeline.h"
@@ -25,6 +26,9 @@
 namespace tpusim::results {
 
 inline constexpr Picoseconds kEndOfTime{std::numeric_limits<int64_t>::max()};
+
+// Of every device, as JAX prints it: "TPU_5(process=0,(1,1,0,0))".
+std::vector<std::string> JaxNames(const configs::Config& config);
 
 class TraceSource {
  public:
@@ -34,8 +38,9 @@ class TraceSource {
 
   // Reads for the first time. Errors: see BuildTraceModel.
   absl::Status Open();
-  // Slices and samples that will come (of samples at most so many).
-  int64_t size() const { return size_; }
+  // How many will come, of samples at most.
+  int64_t slices() const { return slice_count_; }
+  int64_t samples() const { return sample_count_; }
   // The next window, in model(). False: there is none.
   bool Next();
   // Slices that begin in the window; tracks without any before the first Next.
@@ -63,7 +68,7 @@ class TraceSource {
     std::map<int32_t, ScopeNester> scopes;   // by stream
     std::vector<ScopeNester::Slice> scope_slices;
     size_t next_scope = 0;
-    int32_t steps_track = -1, scopes_track = -1;
+    int32_t steps_track = -1, modules_track = -1, scopes_track = -1;
   };
 
   absl::Status CheckSpan(const sim::Span& span) const;
@@ -73,6 +78,7 @@ class TraceSource {
   void AddTracks();
   int32_t AddTrack(std::string name, int32_t parent, int32_t rank);
   int32_t Group(int32_t device);
+  void AddStep(Device& device, bool critical);
   int32_t Name(const std::string& name);
   int32_t NameOf(const Row& row, int32_t op, bool arrival);
   TraceSlice SliceOf(const Row& row, const sim::Span& span);
@@ -85,11 +91,14 @@ class TraceSource {
   std::vector<sim::CounterSample> samples_;
   std::map<int32_t, Device> devices_;
   ArrowMatcher arrows_;
+  FlightMatcher flights_;
   TraceModel model_;
   std::map<std::string, int32_t> name_ids_;
   std::vector<int32_t> op_names_;  // by operation, -1 = not looked up yet
-  std::map<int64_t, int32_t> chip_groups_;
-  int64_t size_ = 0;
+  const std::vector<std::string> device_names_;
+  const std::vector<int64_t> device_numbers_;
+  int32_t slice_group_ = -1;  // of several devices
+  int64_t slice_count_ = 0, sample_count_ = 0;
   bool first_ = true;  // the next window is
   bool last_ = false;  // the window was
   Picoseconds until_{0};

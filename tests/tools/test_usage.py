@@ -27,6 +27,7 @@ from tests.tools.command_line import SLICE, example
         ["--config", SLICE, "w.pb", "--trace-chips", "all"],
         ["--config", SLICE, "w.pb", "--trace", "t", "--trace-chips", "0,x"],
         ["--config", SLICE, "w.pb", "--trace-blocks", "8"],
+        ["--config", SLICE, "w.pb", "--trace", "t", "--trace-detail", "steps"],
         ["--config", SLICE, "w.pb", "--trace", "t", "--trace-blocks", "-1"],
         ["--config", SLICE, "w.pb", "--trace", "t", "--trace-blocks", "many"],
         ["--config", SLICE, "w.pb", "--quiet", "--verbose"],

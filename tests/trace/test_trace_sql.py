@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -48,14 +49,14 @@ def test_sample_holds_the_made_up_step(sample: pathlib.Path) -> None:
     on_track = collections.defaultdict(list)
     for s in trace_reader.slices(sample):
         on_track[s.path].append((s.name, s.start_ns, s.start_ns + s.duration_ns, s.depth))
-    assert on_track["chip 0 (0,0)/TensorCore"] == [
+    assert on_track["toy-2x1/TPU_0(process=0,(0,0,0,0))/TensorCore"] == [
         ("all-gather.1", 0, 20_000, 0),
         ("while.2", 20_000, 92_000, 0),
         ("fusion.3", 20_000, 55_000, 1),
         ("fusion.3", 56_000, 91_000, 1),
         ("loop_fusion.5", 92_000, 100_000, 0),
     ]
-    assert on_track["chip 1 (1,0)/ICI x-"] == [
+    assert on_track["toy-2x1/TPU_1(process=0,(1,0,0,0))/ICI x-"] == [
         ("all-gather.1", 1_000, 11_000, 0),
         ("collective-permute-start.4", 21_000, 41_000, 0),
         ("collective-permute-start.4", 57_000, 77_000, 0),
@@ -73,7 +74,10 @@ def test_arrows_lead_from_sender_to_receiver(sample: pathlib.Path) -> None:
     )
     assert len(rows) == 6
     for sender, sent, receiver, arrived in rows:
-        here, there = ("chip 0 (0,0)", "chip 1 (1,0)")
+        here, there = (
+            "toy-2x1/TPU_0(process=0,(0,0,0,0))",
+            "toy-2x1/TPU_1(process=0,(1,0,0,0))",
+        )
         if sender == f"{there}/ICI x-":
             here, there = there, here
         else:
@@ -159,7 +163,8 @@ def run(
     subprocess.run(
         [
             *(binary, "run", "--quiet", str(request.param), "--report", report),
-            *("--trace", trace, "--trace-chips", "all", "--trace-totals", totals),
+            *("--trace", trace, "--trace-chips", "all", "--trace-detail", "blocks"),
+            *("--trace-totals", totals),
         ],
         check=True,
         timeout=300,
@@ -172,6 +177,13 @@ def test_example_is_found_as_written(run: tuple[pathlib.Path, dict]) -> None:
     assert trace_reader.problems(trace, totals_of(trace)) == []
 
 
+def chip_of(path: str, config: str) -> int:
+    """The chip of "v5e-4x2/TPU_5(process=0,(1,1,0,0))": x is minor."""
+    x, y, z = map(int, re.search(r"\((\d+),(\d+),(\d+),\d+\)\)$", path).groups())
+    extents = [*map(int, config.rsplit("-", 1)[1].split("x")), 1]
+    return x + extents[0] * (y + extents[1] * z)
+
+
 def test_example_agrees_with_its_report(run: tuple[pathlib.Path, dict]) -> None:
     trace, report = run
     slices = trace_reader.slices(trace)
@@ -179,7 +191,7 @@ def test_example_agrees_with_its_report(run: tuple[pathlib.Path, dict]) -> None:
     steps = [s for s in slices if s.path.endswith("/Steps")]
     assert len(steps) == report["devices"]
     assert {s.duration_ns for s in steps} == {math.floor(report["step_time_ns"])}
-    (critical,) = (s for s in steps if s.name == "step (critical device)")
+    (critical,) = (s for s in steps if s.name == "step 0 (critical device)")
     device = critical.path.removesuffix("/Steps")
 
     # Whole nanoseconds: every slice may be one short or long.
@@ -208,9 +220,9 @@ def test_example_agrees_with_its_report(run: tuple[pathlib.Path, dict]) -> None:
     # What the tracks of a link carried is what the report says, chip by chip.
     sent = collections.Counter()
     for s in slices:
-        group, _, track = s.path.partition("/")
+        group, track = s.path.rsplit("/", 1)
         if track.rsplit("/")[-1].startswith("ICI "):
-            chip = int(group.split()[1])
+            chip = chip_of(group, report["config"])
             sent[chip, track.rsplit("/")[-1].split()[1]] += s.bytes or 0
     reported = {(x["chip"], x["direction"]): x["bytes"] for x in report["links"] if x["bytes"]}
     assert dict(sent) == reported
@@ -253,7 +265,7 @@ def test_hidden_and_exposed_time_are_those_of_the_trace(
     )
     report = json.loads(report_path.read_text())
     slices = trace_reader.slices(trace)
-    (critical,) = (s.path for s in slices if s.name == "step (critical device)")
+    (critical,) = (s.path for s in slices if s.name == "step 0 (critical device)")
     device = critical.removesuffix("/Steps")
     collectives = {row["name"] for row in report["collectives"]}
     compute, in_flight, blocks = [], collections.defaultdict(list), 0
@@ -315,7 +327,8 @@ def test_merging_changes_no_sum(name: str, binary: str, tmp_path: pathlib.Path) 
         subprocess.run(
             [
                 *(binary, "run", "--quiet", str(example), "--trace-blocks", blocks),
-                *("--trace", trace, "--trace-chips", "all", "--trace-totals", totals),
+                *("--trace", trace, "--trace-chips", "all", "--trace-detail", "blocks"),
+                *("--trace-totals", totals),
             ],
             check=True,
             timeout=300,
@@ -340,3 +353,86 @@ def test_merging_changes_no_sum(name: str, binary: str, tmp_path: pathlib.Path) 
             # Their times are rounded down; a rate is at most some 10,000 GB/s.
             assert abs((area or 0) - (all_area or 0)) <= 1e4 * samples, path
     assert sum(row[1] for row in found["4"][0]) < sum(row[1] for row in every)
+
+
+@pytest.fixture(scope="module")
+def demo(binary: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """What tools/demo writes: the trace of one chip."""
+    trace = tmp_path_factory.mktemp("demo") / "t.pftrace"
+    program = ROOT / "workloads" / "examples" / "collective_matmul_int32.pb"
+    command = [binary, "--config", "v5e-4x2", program, "--quiet", "--trace", trace]
+    subprocess.run(command, check=True, timeout=60)
+    return trace
+
+
+DEVICE = "TPU_0(process=0,(0,0,0,0))"
+
+
+def test_arrows_lead_from_start_to_flight_to_done_on_one_chip(demo: pathlib.Path) -> None:
+    (rows,) = trace_reader.query(
+        demo,
+        trace_reader.TRACK_PATH
+        + """select p.path, a.name, q.path, b.name, a.ts <= b.ts + b.dur from flow f
+             join slice a on f.slice_out = a.id join track_path p on a.track_id = p.id
+             join slice b on f.slice_in = b.id join track_path q on b.track_id = q.id""",
+    )
+    core, flight = f"{DEVICE}/TensorCore", f"{DEVICE}/Collectives"
+    to_flight = [core, "ppermute.2-start", flight, "ppermute.2", 1]
+    to_done = [flight, "ppermute.2", core, "ppermute.2-done", 1]
+    assert sorted(rows) == sorted([to_flight, to_done] * 3)  # three passes of the loop
+
+
+def test_instants_are_beside_their_neighbours(demo: pathlib.Path) -> None:
+    slices = [s for s in trace_reader.slices(demo) if s.path == f"{DEVICE}/TensorCore"]
+    for s in slices:
+        if s.name == "ppermute.2-start":
+            assert s.depth == 1  # in the loop, not in the product that begins then
+    (last,) = (s for s in slices if s.name == "dot_add_fusion")
+    inside = [s for s in slices if s.depth > last.depth and s.start_ns >= last.start_ns]
+    assert inside == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["collective_matmul_int32", "mlp_scan_8_layers", "residual_mlp_train_loop_fully_sharded"],
+)
+def test_scopes_cover_what_the_tensor_core_executes(
+    name: str, binary: str, tmp_path: pathlib.Path
+) -> None:
+    trace = tmp_path / "t.pftrace"
+    program = ROOT / "workloads" / "examples" / f"{name}.pb"
+    subprocess.run([binary, "run", program, "--quiet", "--trace", trace], check=True, timeout=60)
+    slices = [s for s in trace_reader.slices(trace) if s.depth == 0]
+    extents = {
+        track: union_of(
+            [
+                (s.start_ns, s.start_ns + s.duration_ns)
+                for s in slices
+                if s.path == f"{DEVICE}/{track}" and s.duration_ns > 0
+            ]
+        )
+        for track in ("TensorCore", "Scopes")
+    }
+    executed = sum(end - start for start, end in extents["TensorCore"])
+    assert common(extents["TensorCore"], extents["Scopes"]) == executed
+
+
+def test_the_program_and_its_step_are_named(demo: pathlib.Path) -> None:
+    named = {
+        s.path: s.name for s in trace_reader.slices(demo) if "Steps" in s.path or "XLA" in s.path
+    }
+    assert named == {
+        f"{DEVICE}/Steps": "step 0 (critical device)",
+        f"{DEVICE}/XLA Modules": "collective_matmul_int32",
+    }
+
+
+def test_without_blocks_there_are_operations_alone(binary: str, tmp_path: pathlib.Path) -> None:
+    trace, totals = tmp_path / "t.pftrace", tmp_path / "t.json"
+    program = ROOT / "workloads" / "examples" / "collective_matmul_int32.pb"
+    command = [binary, "--config", "v5e-4x2", program, "--quiet", "--trace", trace]
+    command += ["--trace-totals", totals, "--trace-detail", "ops"]
+    subprocess.run(command, check=True, timeout=60)
+    assert trace_reader.problems(trace, totals_of(trace)) == []
+    tracks = {s.path.rsplit("/", 1)[1] for s in trace_reader.slices(trace)}
+    assert tracks == {"Steps", "XLA Modules", "Scopes", "TensorCore", "Collectives"}

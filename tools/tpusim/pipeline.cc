@@ -427,12 +427,13 @@ std::string FoldingWarning(const Prepared& prepared, const sim::SimulationOption
 }  // namespace
 
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
-                                   const std::vector<int32_t>& record_devices, int64_t record_steps,
+                                   const Recorded& recorded,
                                    const std::function<void(const std::string&)>& warn) {
   const Stopwatch simulating;
   ASSIGN_OR_RETURN(sim::SimulationOptions options, SimulationOptionsOf(prepared, flags));
-  options.record_devices = record_devices;
-  options.record_steps = record_steps;
+  options.record_devices = recorded.devices;
+  options.record_steps = recorded.steps;
+  options.record_work = recorded.work;
   if (warn) {
     options.classes_found = [&](int64_t classes) {
       const std::string warning = FoldingWarning(prepared, options, classes);
@@ -463,7 +464,7 @@ absl::StatusOr<std::string> SimulateToText(const std::string& workload, const st
                                            const MachineFlags& machine) {
   ASSIGN_OR_RETURN(const Prepared prepared,
                    Prepare(workload, config, program, CompileOptionsOf(program)));
-  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, machine, /*record_devices=*/{}));
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, machine));
   return results::ToJson(simulated.report, results::JsonDetail::kExchange);
 }
 

@@ -101,11 +101,16 @@ struct Simulated {
   results::Report report;
   double seconds = 0;
 };
-// `record_steps`: see sim::SimulationOptions. `warn` hears before the simulation begins if many
+// What of the simulation is kept beside totals: see sim::SimulationOptions.
+struct Recorded {
+  std::vector<int32_t> devices;
+  int64_t steps = 0;
+  bool work = true;
+};
+// `warn` hears before the simulation begins if many
 // devices have to be told apart that an approximate folding would put together.
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
-                                   const std::vector<int32_t>& record_devices,
-                                   int64_t record_steps = 0,
+                                   const Recorded& recorded = {},
                                    const std::function<void(const std::string&)>& warn = nullptr);
 
 // Both, for a child: the report as the text that results::FromJson reads.

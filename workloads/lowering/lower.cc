@@ -188,6 +188,9 @@ class Lowering {
           op.op = collectives_[op.collective].op;
         } else if (op.what != Execution::kNothing && op.what != Execution::kScalar) {
           ASSIGN_OR_RETURN(op.op, AddOp(*i, op));
+          if (op.collective >= 0) {
+            program_.info.ops[op.op].starts = collectives_[op.collective].op;
+          }
           if (op.what == Execution::kDone) {
             program_.info.ops[op.op].waits_for =
                 collectives_[ops_.at(&passes::StartOf(*i)).collective].op;

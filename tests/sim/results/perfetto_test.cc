@@ -76,7 +76,7 @@ TEST(PerfettoTest, TimeNeverRunsBackAndSlicesClose) {
     }
   }
   for (const auto& [track, open] : depth) EXPECT_EQ(open, 0) << track;
-  EXPECT_EQ(begins, 66);  // as TraceModelTest.Totals counts
+  EXPECT_EQ(begins, 68);  // as TraceModelTest.Totals counts
 }
 
 TEST(PerfettoTest, ArrowsStartBeforeTheyEndEvenWithoutLatency) {

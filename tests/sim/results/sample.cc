@@ -24,6 +24,8 @@ configs::Config MakeConfig() {
   c.chip.hbm.bytes = Bytes(16'000'000'000);
   c.chip.hbm.bytes_per_second = BytesPerSecond(1e12);
   c.chip.hbm.efficiency = 0.8;
+  c.chip.host.chips_x = 2;
+  c.chip.host.chips_y = 1;
   c.chip.ici.links = 4;
   c.chip.ici.link_bytes_per_second = BytesPerSecond(1e11);
   c.topology = configs::Topology({2, 1, 1}, {false, false, false}, 1);
@@ -148,7 +150,7 @@ void AddSpans(int32_t device, std::vector<sim::Span>& spans) {
   m.Add(Track::kTensorCore, 0, kWhile, Microseconds(20), Microseconds(92));
   for (int64_t i = 0; i < 2; ++i) {
     const Picoseconds at = Microseconds(kIterations[i]);
-    m.Add(Track::kTensorCore, 0, kMatmul, at, at + Microseconds(35));
+    m.Add(Track::kTensorCore, 0, kMatmul, at, at + Microseconds(35)).order = i == 0 ? 1 : 0;
     m.Add(Track::kCollective, 1, kPermute, at, at + Microseconds(30));
     AddTransfer(m, device, kPermute, 2 + i, at + Microseconds(1), at + Microseconds(21),
                 Bytes(2'000'000));

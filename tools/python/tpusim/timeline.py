@@ -33,7 +33,7 @@ class Track:
     """A line of the trace: slices of what was done, or samples (time_ns, value) of a counter."""
 
     name: str
-    path: tuple[str, ...]  # of its group and itself: ("chip 0 (0,0)", "MXU")
+    path: tuple[str, ...]  # of its group and itself: ("TPU_0(process=0,(0,0,0,0))", "MXU")
     slices: list[Slice] = dataclasses.field(default_factory=list)
     samples: list[tuple[int, float]] = dataclasses.field(default_factory=list)
 

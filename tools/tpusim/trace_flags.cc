@@ -1,0 +1,190 @@
+#include "tools/tpusim/trace_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+
+#include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
+#include "sim/results/perfetto.h"
+#include "sim/results/trace_model.h"
+#include "sim/simulate.h"
+#include "tools/tpusim/console.h"
+
+namespace tpusim::tools {
+namespace {
+
+constexpr std::string_view kAll = "all";
+constexpr std::string_view kDistinct = "distinct";
+constexpr std::string_view kOps = "ops";
+constexpr std::string_view kBlocks = "blocks";
+constexpr int64_t kMostBlocks = 1'000'000'000;
+// Traces from this size on are announced by a warning.
+constexpr int64_t kLargeTrace = 1'000'000'000;
+// So many distinct programs are shown by default, one device of each.
+constexpr size_t kMostPrograms = 4;
+// The parts of operations are in the trace of so many devices: a train step of 30 layers has
+// 9 MB per device with them and 1 MB without.
+constexpr size_t kMostDevicesInDetail = 16;
+
+// "0,3" -> {0, 3}; false if it is not a list of chips.
+bool ParseChips(const std::string& text, std::vector<int64_t>* chips) {
+  const char* at = text.data();
+  const char* const last = text.data() + text.size();
+  while (true) {
+    int64_t chip = 0;
+    const auto [end, error] = std::from_chars(at, last, chip);
+    if (error != std::errc() || chip < 0) return false;
+    chips->push_back(chip);
+    if (end == last) return true;
+    if (*end != ',') return false;
+    at = end + 1;
+  }
+}
+
+std::string CheckChips(const std::string& text) {
+  std::vector<int64_t> ignored;
+  if (text == kAll || text == kDistinct || ParseChips(text, &ignored)) return "";
+  return fmt::format("\"{}\" is neither 'all' nor 'distinct' nor a list of chips such as 0,3",
+                     text);
+}
+
+// "64" -> 64, "all" and "0" -> 0; false if it is neither.
+bool ParseBlocks(const std::string& text, int64_t* blocks) {
+  *blocks = 0;
+  if (text == kAll) return true;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *blocks);
+  return error == std::errc() && end == text.data() + text.size() && *blocks >= 0 &&
+         *blocks <= kMostBlocks;
+}
+
+std::string CheckBlocks(const std::string& text) {
+  int64_t ignored = 0;
+  if (ParseBlocks(text, &ignored)) return "";
+  return fmt::format("\"{}\" is neither 'all' nor a number up to {}", text, kMostBlocks);
+}
+
+// Those of the chips asked for.
+absl::StatusOr<std::vector<int32_t>> DevicesToRecord(const TraceFlags& flags,
+                                                     const Prepared& prepared) {
+  if (flags.chips.empty() || flags.chips == kDistinct) {
+    std::vector<int32_t> devices = sim::Representatives(prepared.compiled.program);
+    if (flags.chips.empty() && devices.size() > kMostPrograms) devices.resize(1);
+    return devices;
+  }
+  const configs::Topology& topology = prepared.config.topology;
+  std::vector<int64_t> chips;
+  if (flags.chips == kAll) {
+    for (int64_t chip = 0; chip < topology.chips(); ++chip) chips.push_back(chip);
+  } else {
+    TPUSIM_CHECK(ParseChips(flags.chips, &chips), "the parser lets no other form through");
+  }
+  std::vector<bool> wanted(topology.devices(), false);
+  for (const int64_t chip : chips) {
+    if (chip >= topology.chips()) {
+      return UserError(fmt::format("--trace-chips: there is no chip {}; {} has chips 0 to {}", chip,
+                                   prepared.config.name, topology.chips() - 1));
+    }
+    for (int64_t i = 0; i < topology.devices_per_chip(); ++i) {
+      wanted[chip * topology.devices_per_chip() + i] = true;
+    }
+  }
+  std::vector<int32_t> devices;
+  for (int64_t device = 0; device < topology.devices(); ++device) {
+    if (wanted[device]) devices.push_back(static_cast<int32_t>(device));
+  }
+  return devices;
+}
+
+// Warns of a large trace; on a terminal, says how far a long one is.
+class TraceProgress : public results::TraceListener {
+ public:
+  explicit TraceProgress(bool quiet) : shows_(!quiet && IsTerminal()) {}
+
+  void Begins(int64_t estimated_bytes) override {
+    estimated_ = estimated_bytes;
+    if (estimated_bytes < kLargeTrace) return;
+    PrintWarnings(
+        {fmt::format("the trace will take about {:.1f} GB; --trace-chips with fewer "
+                     "chips, --trace-detail ops and --trace-blocks with a smaller number shorten "
+                     "it",
+                     static_cast<double>(estimated_bytes) * 1e-9)});
+  }
+
+  void Written(int64_t bytes) override {
+    if (!shows_ || bytes < shown_ + kStep) return;
+    shown_ = bytes;
+    ShowProgress(fmt::format("trace: {} of about {} MB", bytes / 1'000'000,
+                             std::max(bytes, estimated_) / 1'000'000));
+  }
+
+  ~TraceProgress() override {
+    if (shown_ > 0) ShowProgress("");
+  }
+
+ private:
+  static constexpr int64_t kStep = 5'000'000;  // bytes
+  const bool shows_;
+  int64_t estimated_ = 0, shown_ = 0;
+};
+
+}  // namespace
+
+absl::Status WriteTraces(const TraceFlags& flags, const Prepared& prepared,
+                         const sim::Timeline& timeline, bool quiet) {
+  if (flags.trace.empty()) return absl::OkStatus();
+  TraceProgress progress(quiet);
+  ASSIGN_OR_RETURN(
+      const results::TraceTotals totals,
+      results::WritePerfettoTrace(flags.trace, prepared.config, prepared.compiled.program.info,
+                                  timeline, &progress));
+  if (flags.totals.empty()) return absl::OkStatus();
+  return results::WriteFileAtomically(flags.totals, results::ToJson(totals));
+}
+
+
+absl::StatusOr<Recorded> RecordingOf(const TraceFlags& flags, const Prepared& prepared) {
+  Recorded recorded;
+  if (flags.trace.empty()) return recorded;
+  ASSIGN_OR_RETURN(recorded.devices, DevicesToRecord(flags, prepared));
+  TPUSIM_CHECK(ParseBlocks(flags.blocks, &recorded.steps), "the parser lets no other form through");
+  recorded.work = flags.detail.empty() ? recorded.devices.size() <= kMostDevicesInDetail
+                                       : flags.detail == kBlocks;
+  return recorded;
+}
+
+std::vector<OutputPath> OutputsOf(const TraceFlags& flags) {
+  return {{"--trace", flags.trace}, {"--trace-totals", flags.totals}};
+}
+
+void AddTraceFlags(CLI::App& app, TraceFlags& flags) {
+  CLI::Option* trace =
+      app.add_option("--trace", flags.trace, "Write a Perfetto trace")->type_name("FILE");
+  app.add_option("--trace-chips", flags.chips,
+                 "Chips in the trace: 'all', 0,3 or 'distinct', one per distinct program (default: "
+                 "those if they are up to 4, else the first)")
+      ->type_name("CHIPS")
+      ->needs(trace)
+      ->check(CLI::Validator(CheckChips, ""));
+  app.add_option("--trace-detail", flags.detail,
+                 "'ops', or 'blocks', the grid steps of kernels and transfers on links, too "
+                 "(default: blocks of up to 16 devices)")
+      ->type_name("DETAIL")
+      ->needs(trace)
+      ->check(CLI::IsMember({std::string(kOps), std::string(kBlocks)}));
+  app.add_option("--trace-blocks", flags.blocks,
+                 "Spans that the trace has of the grid steps of an operation, per track; more are "
+                 "merged with their neighbours ('all' or 0: never)")
+      ->type_name("N")
+      ->capture_default_str()
+      ->needs(trace)
+      ->check(CLI::Validator(CheckBlocks, ""));
+  app.add_option("--trace-totals", flags.totals,
+                 "Write what a reader of the trace must find, as JSON")
+      ->type_name("FILE")
+      ->needs(trace);
+}
+
+}  // namespace tpusim::tools
