@@ -1,8 +1,11 @@
 """From a candidate to its program: runs in a worker, which imports JAX once."""
 
 import dataclasses
+import functools
 import gzip
 import hashlib
+import importlib.util
+import pathlib
 import pickle
 import sys
 import threading
@@ -132,11 +135,20 @@ def _bounded(row: Row, workload: Any, config: str, of_compiler: Mapping[str, Any
     return dataclasses.replace(row, status=Status.DOES_NOT_FIT, why=why)
 
 
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    """Folders of code that is not the user's."""
+    here = pathlib.Path(__file__).resolve().parents[1]
+    jax = importlib.util.find_spec("jax")
+    others = (str(pathlib.Path(jax.origin).parent),) if jax and jax.origin else ()
+    return (str(here), *others)
+
+
 def text_of(error: BaseException) -> str:
     """The error in a line, with the user's line that raised it."""
     if isinstance(error, Error):
         return " ".join(str(error).split())
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if "/tpusim/" not in f.filename and "/jax/" not in f.filename]
+    own = [f for f in frames if not f.filename.startswith(_libraries())]
     place = f" ({own[-1].filename.rpartition('/')[2]}:{own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"

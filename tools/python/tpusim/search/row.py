@@ -36,6 +36,7 @@ class Row:
     hidden_communication_ns: float | None = None
     peak_hbm_bytes: int | None = None
     devices: int | None = None
+    ignored_skew_ns: float | None = None  # by fold="approximate"
     # Of an objective that is a function.
     value: float | None = None
     value_of: str = ""

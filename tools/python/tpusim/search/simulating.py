@@ -5,7 +5,6 @@ import gzip
 import re
 
 from tpusim.errors import Error
-from tpusim.quantities import size
 from tpusim.report import Report
 from tpusim.runner import Simulation
 from tpusim.search import cpu, payload
@@ -15,7 +14,7 @@ from tpusim.search.row import Row, Status
 
 # What the compiler says when nothing helps.
 _DOES_NOT_FIT = re.compile(
-    r"the program does not fit in HBM: it needs (\S+) MiB.*? than the (\S+) MiB (.*)"
+    r"the program does not fit in HBM: it needs (.+?) per device .*? than the (.+?) that .*"
 )
 
 
@@ -29,8 +28,7 @@ def simulate(problem_bytes: bytes, program: bytes, words: tuple[str, ...]) -> Ro
         text = text_of(error)
         full = _DOES_NOT_FIT.search(text) if isinstance(error, Error) else None
         if full:
-            needed, usable = (size(float(mebibytes) * 2**20) for mebibytes in full.groups()[:2])
-            row = Row(Status.DOES_NOT_FIT, why=f"needs {needed} of {usable}: {full[0]}")
+            row = Row(Status.DOES_NOT_FIT, why=f"needs {full[1]} of {full[2]}: {full[0]}")
         else:
             row = Row(Status.ERROR, why=text.removeprefix("tpusim: error: "))
     return dataclasses.replace(row, simulation_cpu_s=cpu.seconds() - start)
@@ -50,6 +48,7 @@ def row_of(report: Report, problem: Problem) -> Row:
         exposed_communication_ns=report.exposed_communication_ns,
         hidden_communication_ns=report.hidden_communication_ns,
         peak_hbm_bytes=report.peak_hbm_bytes,
+        ignored_skew_ns=report.folding.ignored_skew_ns,
         value=None if problem.value is None else float(problem.value(report)),
         value_of=problem.value_of,
         parts=parts_of(report),
