@@ -1,15 +1,11 @@
 """From a candidate to its program: runs in a worker, which imports JAX once."""
 
 import dataclasses
-import functools
 import gzip
 import hashlib
-import importlib.util
-import pathlib
 import pickle
 import sys
 import threading
-import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +13,7 @@ from tpusim.errors import Error
 from tpusim.quantities import size
 from tpusim.search import bounds, cpu, payload
 from tpusim.search.candidate import Candidate
+from tpusim.search.failures import text_of
 from tpusim.search.problem import OF_COMPILER, OF_EXPORT, OF_MACHINE, OPTIONS, Problem
 from tpusim.search.row import Row, Status
 from tpusim.simulation import words_of
@@ -133,22 +130,3 @@ def _bounded(row: Row, workload: Any, config: str, of_compiler: Mapping[str, Any
     needed, usable = size(work.argument_bytes), size(machine.usable_hbm_bytes)
     why = f"the arguments alone take {needed} of {usable}"
     return dataclasses.replace(row, status=Status.DOES_NOT_FIT, why=why)
-
-
-@functools.cache
-def _libraries() -> tuple[str, ...]:
-    """Folders of code that is not the user's."""
-    here = pathlib.Path(__file__).resolve().parents[1]
-    jax = importlib.util.find_spec("jax")
-    others = (str(pathlib.Path(jax.origin).parent),) if jax and jax.origin else ()
-    return (str(here), *others)
-
-
-def text_of(error: BaseException) -> str:
-    """The error in a line, with the user's line that raised it."""
-    if isinstance(error, Error):
-        return " ".join(str(error).split())
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not f.filename.startswith(_libraries())]
-    place = f" ({own[-1].filename.rpartition('/')[2]}:{own[-1].lineno})" if own else ""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"

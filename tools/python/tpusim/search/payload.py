@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpusim.errors import Error
+from tpusim.search.failures import text_of
 
 
 def dumps(value: Any, what: str) -> bytes:
@@ -65,5 +66,8 @@ def load_file(path: str) -> types.ModuleType:
         sys.path.insert(0, str(file.parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise Error(f"{path}: {text_of(error)}") from error
     return module

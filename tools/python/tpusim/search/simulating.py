@@ -8,7 +8,7 @@ from tpusim.errors import Error
 from tpusim.report import Report
 from tpusim.runner import Simulation
 from tpusim.search import cpu, payload
-from tpusim.search.exporting import text_of
+from tpusim.search.failures import text_of
 from tpusim.search.problem import Problem
 from tpusim.search.row import Row, Status
 

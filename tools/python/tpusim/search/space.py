@@ -67,7 +67,7 @@ def candidates(
 
 def _choices(name: str, values: Iterable[Any]) -> list[tuple[Any, str, str]]:
     """Value, label and identity."""
-    if isinstance(values, str | bytes):
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise Error(f"search: {name}: a list of values, not {values!r}")
     if isinstance(values, Mapping):
         labelled = [(value, str(label)) for label, value in values.items()]
