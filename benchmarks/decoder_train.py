@@ -40,7 +40,7 @@ from jax.ad_checkpoint import checkpoint_name  # noqa: E402
 from jax.sharding import AbstractMesh  # noqa: E402
 
 from workloads.examples.example import AnyMesh, Program  # noqa: E402
-from workloads.examples.rules import Array, Layout, spec  # noqa: E402
+from workloads.examples.rules import Array, Layout, Rules, spec  # noqa: E402
 
 Weights = dict[str, Any]
 
@@ -247,17 +247,19 @@ def logits_of(model: Decoder, layout: Layout, weights: Weights, tokens: jax.Arra
     return layout.constrain(logits, "batch", None, "vocabulary").astype(jnp.float32)
 
 
-def train_step(model: Decoder, mesh: AnyMesh) -> Program:
-    """The step, jitted, and its arguments: the state, tokens and the tokens wanted next."""
+def rules_of(mesh: AnyMesh) -> Rules:
+    """By the names of the axes: `data` and `fsdp` share the batch, `fsdp` and `tp` the weights."""
     names = mesh.axis_names
-    layout = Layout(
-        mesh,
-        {
-            "batch": tuple(name for name in ("data", "fsdp") if name in names),
-            **{axis: "fsdp" for axis in ("embed",) if "fsdp" in names},
-            **{axis: "tp" for axis in ("heads", "ffn", "vocabulary") if "tp" in names},
-        },
-    )
+    return {
+        "batch": tuple(name for name in ("data", "fsdp") if name in names),
+        **{axis: "fsdp" for axis in ("embed",) if "fsdp" in names},
+        **{axis: "tp" for axis in ("heads", "ffn", "vocabulary") if "tp" in names},
+    }
+
+
+def train_step(model: Decoder, mesh: AnyMesh, rules: Rules | None = None) -> Program:
+    """The step, jitted, and its arguments: the state, tokens and the tokens wanted next."""
+    layout = Layout(mesh, rules_of(mesh) if rules is None else rules)
 
     def step(
         state: TrainState, tokens: jax.Array, targets: jax.Array

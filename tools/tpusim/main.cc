@@ -93,9 +93,9 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", "tpusim " TPUSIM_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  const std::vector<Command> commands = {AddRun(app),     AddCompile(app),    AddOpt(app),
-                                         AddCompare(app), AddCollective(app), AddFit(app),
-                                         AddConfigs(app), AddValidate(app),   AddAdvise(app)};
+  const std::vector<Command> commands = {
+      AddRun(app),    AddAdvise(app),  AddCompare(app), AddSearch(app), AddCollective(app), AddFit(app),
+      AddConfigs(app), AddCompile(app), AddOpt(app),     AddValidate(app)};
   if (argc < 2) {
     PrintError("no workload given; see tpusim --help");
     return kExitUsage;

@@ -10,6 +10,10 @@
 
     tpusim.compare({"4x2": report, "2x4": tpusim.simulate(..., config="v5e-2x4")})
 
+Many at once, over meshes, shardings, batches, slices:
+
+    tpusim.search(build, {"mesh": [(8, 1), (4, 2)], "batch": [64, 128]}, configs=["v5e-4x2"])
+
 Or step by step, through files:
 
     tpusim.export(train_step, params, batch, path="step.pb", config="v5e-4x2")
@@ -33,6 +37,9 @@ from tpusim.comparison import compare
 from tpusim.errors import CaptureError, Error
 from tpusim.report import Report
 from tpusim.runner import find_binary, run
+from tpusim.search.candidate import Candidate
+from tpusim.search.driver import search
+from tpusim.search.results import SearchInterruptedError, SearchResults
 from tpusim.seeing import seen_as
 from tpusim.simulation import simulate
 from tpusim.timeline import Timeline
@@ -53,6 +60,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Candidate",
     "CaptureError",
     "DeviceCoordinates",
     "Error",
@@ -62,6 +70,8 @@ __all__ = [
     "KernelProduct",
     "MeshAxis",
     "Report",
+    "SearchInterruptedError",
+    "SearchResults",
     "Timeline",
     "TripCount",
     "Workload",
@@ -70,6 +80,7 @@ __all__ = [
     "export",
     "find_binary",
     "run",
+    "search",
     "seen_as",
     "simulate",
 ]

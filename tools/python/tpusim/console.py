@@ -1,4 +1,4 @@
-"""The command `tpusim` of an installed package: the binary inside of it."""
+"""The command `tpusim` of an installed package: the binary inside of it, and `tpusim search`."""
 
 import os
 import sys
@@ -8,5 +8,9 @@ from tpusim.runner import find_binary
 
 
 def main() -> NoReturn:
-    """Becomes the binary, with the same arguments."""
+    """Becomes the binary, with the same arguments; `search` is Python and stays here."""
+    if sys.argv[1:2] == ["search"]:
+        from tpusim.search.command import main as search
+
+        sys.exit(search(sys.argv[2:]))
     os.execv(find_binary(on_path=False), ["tpusim", *sys.argv[1:]])

@@ -25,7 +25,8 @@ _BYTE_UNITS = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
-def _axes(axes: "matplotlib.axes.Axes | None", width: float, height: float) -> Any:
+def new_axes(axes: "matplotlib.axes.Axes | None", width: float, height: float) -> Any:
+    """Those given, or new ones of that size in inches."""
     if axes is not None:
         return axes
     pyplot = optional.require("matplotlib.pyplot", "a plot")
@@ -49,7 +50,7 @@ def timeline(
     for track in report.timeline(chip).first_device():
         if track.slices and track.name not in _NOT_DRAWN:
             rows.setdefault(_OVERFLOW.sub("", track.name), []).extend(track.slices)
-    axes = _axes(axes, 10, 1.5 + 0.35 * len(rows))
+    axes = new_axes(axes, 10, 1.5 + 0.35 * len(rows))
     unit, unit_name = _time_unit(report)
     categories = dict.fromkeys(_category(s) for slices in rows.values() for s in slices)
     cycle = optional.require("matplotlib", "a plot").colormaps["tab20"].colors
@@ -83,7 +84,7 @@ def _category(s: Slice) -> str:
 
 def roofline(report: Report, axes: "matplotlib.axes.Axes | None" = None) -> "matplotlib.axes.Axes":
     """A point per operation with FLOPs, as large as its share of the step, under both ceilings."""
-    axes = _axes(axes, 7, 5)
+    axes = new_axes(axes, 7, 5)
     peak, bandwidth = report.peak_flops_per_second, report.hbm_bytes_per_second
     drawn = [
         op
@@ -118,7 +119,7 @@ def memory(
 ) -> "matplotlib.axes.Axes":
     """Live HBM over the step, and at its peak a bar of whose the memory is."""
     counters = [t for t in report.timeline(chip).first_device() if t.name == "Live HBM"]
-    axes = _axes(axes, 8, 4)
+    axes = new_axes(axes, 8, 4)
     unit, unit_name = _time_unit(report)
     unit_bytes, bytes_name = next(
         (u for u in _BYTE_UNITS if report.peak_hbm_bytes >= u[0]), _BYTE_UNITS[-1]

@@ -70,8 +70,17 @@ def simulate(
         "name": name,
         "coordinates": coordinates,
     }
-    words = _words(
-        config, trip_counts, settings, branches, ragged, device_order, algorithm, slow, link, fold
+    words = words_of(
+        config=config,
+        trip_counts=trip_counts,
+        settings=settings,
+        branches=branches,
+        ragged=ragged,
+        device_order=device_order,
+        algorithm=algorithm,
+        slow=slow,
+        link=link,
+        fold=fold,
     )
     workload: bytes | str | os.PathLike[str]
     if isinstance(program, Workload | str | os.PathLike):
@@ -96,19 +105,20 @@ def simulate(
     return Simulation(workload, [*words, *options]).run()
 
 
-def _words(
-    config: str,
-    trip_counts: Mapping[str, int] | None,
-    settings: Mapping[str, Any] | None,
-    branches: Mapping[str, int | str] | None,
-    ragged: Mapping[str, str | Sequence[float]] | None,
-    device_order: str | Sequence[int],
-    algorithm: Words,
-    slow: Words,
-    link: Words,
-    fold: str,
+def words_of(
+    *,
+    config: str = "",
+    trip_counts: Mapping[str, int] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    branches: Mapping[str, int | str] | None = None,
+    ragged: Mapping[str, str | Sequence[float]] | None = None,
+    device_order: str | Sequence[int] = "",
+    algorithm: Words = (),
+    slow: Words = (),
+    link: Words = (),
+    fold: str = "",
 ) -> list[str]:
-    """Options of the command line."""
+    """The arguments of `simulate` as options of the command line."""
     words = ["--config", config] if config else []
     pairs = {
         "--trip-count": trip_counts,

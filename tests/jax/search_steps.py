@@ -1,0 +1,62 @@
+"""Steps that tests search over: small, so that exporting one takes a fraction of a second."""
+
+import os
+import pathlib
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from tpusim import Candidate
+
+CONFIG = "v5e-4x2"
+MESHES = [(8, 1), (4, 2), (2, 4), (1, 8)]
+RULES = {"x": ("x", None), "y": (None, "y"), "both": ("x", "y"), "none": (None, None)}
+
+
+def matmul(candidate: Candidate) -> tuple[Any, ...]:
+    """[batch, 2048] x [2048, 8192] over a mesh; `rules` shard the weights."""
+    mesh = AbstractMesh(candidate.mesh, ("x", "y"))
+
+    def array(shape: tuple[int, ...], *axes: str | None) -> jax.ShapeDtypeStruct:
+        sharding = NamedSharding(mesh, PartitionSpec(*axes))
+        return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=sharding)
+
+    def step(a: jax.Array, w: jax.Array) -> jax.Array:
+        result = NamedSharding(mesh, PartitionSpec("x", candidate.rules[1]))
+        return jax.lax.with_sharding_constraint(a @ w, result)
+
+    batch = candidate.get("batch", 1024)
+    return step, (array((batch, 2048), "x", None), array((2048, 8192), *candidate.rules))
+
+
+def fails_at_2x4(candidate: Candidate) -> tuple[Any, ...]:
+    """As `matmul`, but not on every mesh."""
+    if candidate.mesh == (2, 4):
+        raise ValueError("this mesh is not for it")
+    return matmul(candidate)
+
+
+def dies_at_2x4(candidate: Candidate) -> tuple[Any, ...]:
+    """Takes the process along."""
+    if candidate.mesh == (2, 4):
+        os.abort()
+    return matmul(candidate)
+
+
+def slowly(candidate: Candidate) -> tuple[Any, ...]:
+    """Says in the folder `candidate.folder` who works on it, and takes its time."""
+    mesh = "x".join(map(str, candidate.mesh))
+    rules = candidate.labels["rules"]
+    (pathlib.Path(candidate.folder) / f"{mesh}.{rules}.{os.getpid()}").touch()
+    time.sleep(0.3)
+    return matmul(candidate)
+
+
+def forever_at_2x4(candidate: Candidate) -> tuple[Any, ...]:
+    """As `slowly`; one takes a minute."""
+    built = slowly(candidate)
+    if candidate.mesh == (2, 4):
+        time.sleep(60)
+    return built

@@ -1,0 +1,147 @@
+"""`tpusim search` in a shell."""
+
+import json
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.jax.search_steps import CONFIG
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SPACE = """
+from tests.jax.search_steps import {build} as build
+
+configs = ["{config}"]
+space = {{"mesh": [(4, 2), (2, 4)], "rules": {{"y": (None, "y")}}, "folder": {{"f": {folder!r}}}}}
+
+
+def exposed(report):
+    return report.exposed_communication_ns
+"""
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def space(tmp_path: pathlib.Path) -> Callable[[str], pathlib.Path]:
+    """A file with that function as its `build`."""
+
+    def space(build: str) -> pathlib.Path:
+        marks = tmp_path / "marks"
+        marks.mkdir(exist_ok=True)
+        path = tmp_path / "space.py"
+        path.write_text(SPACE.format(build=build, config=CONFIG, folder=str(marks)))
+        return path
+
+    return space
+
+
+@pytest.fixture
+def start(binary: str, tmp_path: pathlib.Path) -> Start:
+    """Starts the command, by the console script's own function."""
+
+    def start(*arguments: object) -> subprocess.Popen[str]:
+        code = "from tpusim.console import main; main()"
+        path = f"{ROOT}:{ROOT / 'tools' / 'python'}"
+        return subprocess.Popen(
+            [sys.executable, "-c", code, "search", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "TPUSIM_BINARY": binary, "PYTHONPATH": path},
+        )
+
+    return start
+
+
+def test_search_in_a_shell(start: Start, space, tmp_path: pathlib.Path):
+    path = space("matmul")
+    process = start(path, "--store", "s.sqlite", "--top", "1", "-o", "r.json")
+    printed, errors = process.communicate()
+    assert process.returncode == 0, errors
+    lines = printed.splitlines()
+    assert lines[0].split() == ["slice", "mesh", "rules", "folder", "step_time", *TABLE]
+    assert lines[1].split()[:3] == ["1", CONFIG, "2x4"]
+    assert lines[-1].startswith("2 candidates: ")
+    written = json.loads((tmp_path / "r.json").read_text())
+    assert len(written["candidates"]) == 2
+
+    # Again, by a function of the file; the exports are there.
+    process = start(path, "--store", "s.sqlite", "--json", "--objective", "exposed", "--all")
+    printed, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert json.loads(printed)["objective"] == "exposed"
+    assert json.loads(printed)["counts"] == {"simulated": 2}
+    with sqlite3.connect(tmp_path / "s.sqlite") as database:
+        assert database.execute("select count(*) from candidates").fetchone() == (2,)
+
+
+TABLE = ["peak", "HBM", "why", "behind"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (None, [], "not a Python file"),
+        ("space = {}", ["--config", CONFIG], "defines no build"),
+        ("build = print\nspace = {'mesh': [1]}", [], "names no configs"),
+        ("build = print\nspace = {'mesh': 1}\nconfigs = ['v5e-2x2']", [], "mesh: a list of values"),
+        ("build = print\nspace = {'a': [1]}", ["--config", "v5e-2x2"], "build must return"),
+        ("raise ValueError('broken file')", [], "ValueError: broken file"),
+        ("build = print\nspace = {'a': [1]}", ["--objective", "speed"], "no configs"),
+    ],
+)
+def test_what_is_wrong_is_said(start: Start, tmp_path: pathlib.Path, text, options, said):
+    if text is not None:
+        (tmp_path / "bad.py").write_text(text)
+    process = start(tmp_path / "bad.py", *options)
+    printed, errors = process.communicate()
+    assert process.returncode == 1
+    assert said in printed + errors
+    assert "Traceback" not in errors
+
+
+def test_an_interrupt_ends_it_and_keeps_what_is_finished(
+    start: Start, space, tmp_path: pathlib.Path
+):
+    process = start(space("forever_at_2x4"), "--store", "s.sqlite", "--workers", "2")
+    store, deadline = tmp_path / "s.sqlite", time.monotonic() + 60
+    while not _rows(store):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=30)
+    assert time.monotonic() - sent < 10
+    assert process.returncode == 130, errors
+    assert "2 candidates: " in printed
+    assert _rows(store) == [("4x2", "exported")]
+    for mark in (tmp_path / "marks").iterdir():
+        assert not _runs(int(mark.suffix[1:])), "a worker is left"
+
+
+def _rows(store: pathlib.Path) -> list[tuple[str, str]]:
+    if not store.is_file():
+        return []
+    try:
+        with sqlite3.connect(store) as database:
+            return database.execute("select mesh, status from candidates").fetchall()
+    except sqlite3.Error:
+        return []  # Not begun yet.
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

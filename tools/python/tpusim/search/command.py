@@ -1,0 +1,124 @@
+"""`tpusim search space.py`: the search that a Python file describes, in a shell.
+
+The file defines by name what `tpusim.search` takes:
+
+    build      the function, required
+    space      {name: values}, required
+    configs    slices; --config overrides
+    objective, maximize, tokens, where, options        as far as they are wanted
+
+It is loaded by every worker, so the program may be in the same file. Results go to stdout, progress
+to stderr. Exit code 1: nothing was simulated; 130: interrupted, with what is finished printed.
+"""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tpusim.errors import Error
+from tpusim.search.driver import search
+from tpusim.search.objective import NAMES
+from tpusim.search.payload import FromFile, load_file
+from tpusim.search.results import SearchInterruptedError, SearchResults
+
+_NAMES = ("configs", "objective", "maximize", "tokens", "where", "options")
+_SHOWN = 20
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tpusim search",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="SPACE.py")
+    parser.add_argument(
+        "--config", action="append", default=[], metavar="SLICE", help="may be repeated"
+    )
+    parser.add_argument("--objective", default="", help=f"{', '.join(NAMES)}, or a function there")
+    parser.add_argument("--store", metavar="FILE.sqlite", help="keep results, continue from there")
+    parser.add_argument("--workers", type=int, help="default: the processors")
+    parser.add_argument("--all", action="store_true", help="simulate also what cannot be the best")
+    parser.add_argument(
+        "--top", type=int, default=_SHOWN, metavar="N", help="rows to print; default: %(default)s"
+    )
+    parser.add_argument(
+        "--exact",
+        type=int,
+        default=1,
+        metavar="N",
+        help="so many of the best are the same with pruning as without; default: %(default)s",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON of all candidates")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    return parser
+
+
+def _given(flags: argparse.Namespace) -> dict[str, Any]:
+    """Keyword arguments of the search: those of the file, with those of the command line."""
+    module = load_file(FromFile(flags.file, "build").path)
+    for name in ("build", "space"):
+        if not hasattr(module, name):
+            raise Error(f"{flags.file}: defines no {name}")
+    given = {name: getattr(module, name) for name in _NAMES if hasattr(module, name)}
+    if flags.config:
+        given["configs"] = flags.config
+    if "configs" not in given:
+        raise Error(f"{flags.file}: names no configs: give --config")
+    if flags.objective:
+        given["objective"] = getattr(module, flags.objective, flags.objective)
+        given.pop("maximize", None)
+    if callable(given.get("objective")):
+        name = given["objective"].__name__
+        given["maximize"] = getattr(module, "maximize", None)
+        given["objective"] = _named(FromFile(flags.file, name), name)
+    return {**given, "space": module.space}
+
+
+def _width() -> int | None:
+    """Of a terminal; into a pipe or a file lines are written whole."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _named(function: FromFile, name: str) -> FromFile:
+    function.__name__ = name
+    return function
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    flags = _parser().parse_args(argv)
+    code = 0
+    try:
+        given = _given(flags)
+        results: SearchResults = search(
+            FromFile(flags.file, "build"),
+            given.pop("space"),
+            **given,
+            store=flags.store,
+            workers=flags.workers,
+            prune=not flags.all,
+            exact=flags.exact,
+            progress=not flags.quiet,
+        )
+    except SearchInterruptedError as interrupt:
+        results, code = interrupt.results, 130
+    except Error as error:
+        print(f"tpusim: error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    if flags.output:
+        try:
+            results.save(flags.output)
+        except OSError as error:
+            print(f"tpusim: error: {flags.output}: {error.strerror}", file=sys.stderr)
+            return 1
+    print(results.to_json() if flags.json else results.text(flags.top, _width()))
+    if code == 0 and "simulated" not in results.counts():
+        print("tpusim: error: no candidate could be simulated", file=sys.stderr)
+        return 1
+    return code

@@ -1,0 +1,132 @@
+"""From a candidate to its program: runs in a worker, which imports JAX once."""
+
+import dataclasses
+import gzip
+import hashlib
+import pickle
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tpusim.errors import Error
+from tpusim.quantities import size
+from tpusim.search import bounds, cpu, payload
+from tpusim.search.candidate import Candidate
+from tpusim.search.failures import text_of
+from tpusim.search.problem import OF_COMPILER, OF_EXPORT, OF_MACHINE, OPTIONS, Problem
+from tpusim.search.row import Row, Status
+from tpusim.simulation import words_of
+
+# JAX is made to see the chip of a candidate, by all threads: one after the other.
+_exporting = threading.Lock()
+# JAX remembers everything it traced; a long search need not.
+_FORGET_AFTER = 64
+_exported = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """The row so far; if its status is EXPORTED, the program and the options it runs with."""
+
+    row: Row
+    program: bytes = b""  # a workload, compressed
+    words: tuple[str, ...] = ()
+
+
+def export(problem_bytes: bytes, candidate_bytes: bytes) -> Exported:
+    """What is known without simulation. Errors of the candidate are rows."""
+    start = cpu.seconds()
+    problem: Problem = payload.loads_shared(problem_bytes)
+    candidate: Candidate = pickle.loads(candidate_bytes)
+    try:
+        with _exporting:
+            exported = _export(problem, candidate)
+    except Exception as error:
+        exported = Exported(Row(Status.ERROR, why=text_of(error)))
+    row = dataclasses.replace(exported.row, export_cpu_s=cpu.seconds() - start)
+    return dataclasses.replace(exported, row=row)
+
+
+def _export(problem: Problem, candidate: Candidate) -> Exported:
+    if "jax" not in sys.modules:
+        from tpusim.export import force_cpu_devices
+
+        force_cpu_devices(problem.devices)
+    from tpusim import exporter
+    from tpusim.seeing import seen_as
+
+    _forget_now_and_then()
+    with seen_as(candidate.config):
+        built = problem.build(candidate)
+    step, arguments, options = _checked(built, problem.options)
+    workload = exporter.workload_of(
+        exporter.traceable(step),
+        tuple(arguments),
+        options.get("keyword_arguments") or {},
+        config=candidate.config,
+        **{k: v for k, v in options.items() if k in OF_EXPORT - {"keyword_arguments"}},
+    )
+    of_compiler = {k: v for k, v in options.items() if k in OF_COMPILER}
+    of_machine = {k: v for k, v in options.items() if k in OF_MACHINE - {"options"}}
+    raw = tuple(options.get("options") or ())
+    words = (*words_of(config=candidate.config, **of_compiler, **of_machine), *raw)
+    data = workload.to_bytes()
+    digest = hashlib.sha256(b"\0".join([data, *(w.encode() for w in words)])).hexdigest()
+    row = Row(Status.EXPORTED, program=digest)
+    # Options that are not understood here may change anything.
+    if not raw:
+        row = _bounded(row, workload, candidate.config, of_compiler)
+    # Fast, and the same bytes whenever it is done.
+    return Exported(row, gzip.compress(data, 1, mtime=0), words)
+
+
+def _forget_now_and_then() -> None:
+    global _exported
+    _exported += 1
+    if _exported % _FORGET_AFTER == 0:
+        import jax
+
+        jax.clear_caches()
+
+
+def _checked(built: Any, common: Mapping[str, Any]) -> tuple[Any, Sequence[Any], dict[str, Any]]:
+    if (
+        not isinstance(built, tuple)
+        or len(built) not in (2, 3)
+        or not callable(built[0])
+        or not isinstance(built[1], tuple | list)
+        or not isinstance(built[2] if len(built) == 3 else {}, Mapping)
+    ):
+        raise Error(
+            "build must return (step, arguments) or (step, arguments, options), not "
+            f"{type(built).__name__}"
+        )
+    step, arguments, own = (*built, {})[:3]
+    options = {**common, **own}
+    unknown = sorted(options.keys() - OPTIONS)
+    if unknown:
+        raise Error(f"options: {', '.join(unknown)}: not an argument of tpusim.simulate")
+    return step, arguments, options
+
+
+def _bounded(row: Row, workload: Any, config: str, of_compiler: Mapping[str, Any]) -> Row:
+    """With what the program takes at least, where that can be said."""
+    settings = {k: v for k, v in of_compiler.items() if k == "settings"}
+    try:
+        machine = bounds.machine_of(tuple(words_of(config=config, **settings)))
+        work = bounds.work_of(workload, words_of(config=config, **of_compiler))
+    except Error:
+        return row  # The simulation will say what is wrong.
+    row = dataclasses.replace(
+        row,
+        compute_bound_ns=work.time_ns(machine),
+        argument_bytes=work.argument_bytes,
+        chips=machine.chips,
+        usable_hbm_bytes=machine.usable_hbm_bytes,
+    )
+    if work.argument_bytes <= machine.usable_hbm_bytes:
+        return row
+    needed, usable = size(work.argument_bytes), size(machine.usable_hbm_bytes)
+    why = f"the arguments alone take {needed} of {usable}"
+    return dataclasses.replace(row, status=Status.DOES_NOT_FIT, why=why)

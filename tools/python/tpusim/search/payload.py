@@ -1,0 +1,73 @@
+"""Functions and values on their way to another process.
+
+What can be imported there goes by its name. What a notebook or the main file of a script defines
+cannot: it goes as a whole, by cloudpickle, if that is installed.
+"""
+
+import functools
+import importlib.util
+import pathlib
+import pickle
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from tpusim.errors import Error
+from tpusim.search.failures import text_of
+
+
+def dumps(value: Any, what: str) -> bytes:
+    """The value as bytes; tpusim.Error if it cannot travel."""
+    try:
+        import cloudpickle
+    except ImportError:
+        cloudpickle = None
+    try:
+        plain = None if cloudpickle else pickle.dumps(value)
+        if plain is not None and b"__main__" in plain:
+            raise pickle.PicklingError("defined in the main file or in a notebook")
+        return plain if plain is not None else cloudpickle.dumps(value)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        hint = "" if cloudpickle else "; pip install cloudpickle"
+        raise Error(f"search: {what} cannot be sent to another process: {error}{hint}") from error
+
+
+@functools.lru_cache(maxsize=8)
+def loads_shared(data: bytes) -> Any:
+    """What many tasks share: unpickled once per process."""
+    return pickle.loads(data)
+
+
+class FromFile:
+    """A function of a Python file, loaded where it is called."""
+
+    def __init__(self, path: str, name: str):
+        self.path = str(pathlib.Path(path).resolve())
+        self.name = name
+
+    def __call__(self, *args: Any) -> Any:
+        """Calls it."""
+        return self.function()(*args)
+
+    def function(self) -> Callable[..., Any]:
+        """The function itself."""
+        return getattr(load_file(self.path), self.name)
+
+
+@functools.cache
+def load_file(path: str) -> types.ModuleType:
+    """The file as a module, with its folder on the path; once per process."""
+    file = pathlib.Path(path)
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise Error(f"{path}: not a Python file")
+    if str(file.parent) not in sys.path:
+        sys.path.insert(0, str(file.parent))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise Error(f"{path}: {text_of(error)}") from error
+    return module

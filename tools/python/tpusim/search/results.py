@@ -1,0 +1,190 @@
+"""`SearchResults`: the table of a search, for people, notebooks, pandas and programs."""
+
+import dataclasses
+import html
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tpusim import optional
+from tpusim.errors import Error
+from tpusim.report import Report
+from tpusim.runner import Simulation
+from tpusim.search.objective import Objective
+from tpusim.search.problem import Problem
+from tpusim.search.ranking import Entry, Known, ranked
+from tpusim.search.row import Status
+from tpusim.search.store import Store
+from tpusim.workload import write_atomically
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+
+SCHEMA = "tpusim.search/1"
+_SHOWN = 20
+_WIDTH = 160
+
+
+class SearchResults(Sequence[Entry]):
+    """All candidates, the best first; an entry has `candidate`, `value`, `row` and `reason`."""
+
+    def __init__(
+        self, known: Sequence[Known], objective: Objective, problem: Problem, store: Store
+    ):
+        self.objective = objective
+        self._entries = ranked(known, objective)
+        self._problem = problem
+        self._store = store
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._entries[index]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    @property
+    def best(self) -> Entry:
+        """The first; tpusim.Error if no candidate could be simulated."""
+        if not self._entries or self._entries[0].rank is None:
+            told = "; ".join(dict.fromkeys(e.reason for e in self._entries))
+            raise Error(f"search: no candidate was simulated: {told}")
+        return self._entries[0]
+
+    def counts(self) -> dict[str, int]:
+        """How many candidates there are of each status."""
+        return dict(Counter(str(entry.row.status) for entry in self._entries))
+
+    def report(self, entry: Entry | None = None) -> Report:
+        """The whole report of a candidate, by default of the best; simulates it again."""
+        entry = entry or self.best
+        found = self._store.program(entry.row.program)
+        if found is None:
+            raise Error(f"search: {entry.candidate.name} has no program: {entry.reason}")
+        import gzip
+
+        program, words = found
+        return Simulation(gzip.decompress(program), words).run()
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """A row per candidate, in order: its values, its figures, the reason (needs pandas)."""
+        library = optional.require("pandas", "a DataFrame")
+        return library.DataFrame([_record(entry) for entry in self._entries])
+
+    def to_json(self) -> str:
+        """The same as JSON, for programs."""
+        rows = [_record(e) | {"parts": e.row.parts, "owners": e.row.owners} for e in self._entries]
+        value = {
+            "schema": SCHEMA,
+            "objective": self.objective.name,
+            "maximize": self.objective.maximize,
+            "counts": self.counts(),
+            "candidates": rows,
+        }
+        return json.dumps(value, indent=2) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the JSON."""
+        write_atomically(path, self.to_json().encode())
+
+    def pareto(self) -> list[Entry]:
+        """Simulated candidates for which none is better both in the objective and in peak HBM."""
+        front: list[Entry] = []
+        for entry in self._entries:
+            if entry.rank is None:
+                continue
+            if all((entry.row.peak_hbm_bytes or 0) < (e.row.peak_hbm_bytes or 0) for e in front):
+                front.append(entry)
+        return front
+
+    def plot_pareto(self, *, axes: "matplotlib.axes.Axes | None" = None) -> "matplotlib.axes.Axes":
+        """Draws the objective over peak HBM, and the candidates that nothing beats in both."""
+        from tpusim.search import plot
+
+        return plot.pareto(self, axes)
+
+    def text(self, top: int = _SHOWN, width: int | None = None) -> str:
+        """The table of the first `top`, and how many there are of which kind.
+
+        Lines are cut at `width`, if one is given.
+        """
+        shown = self._entries[:top]
+        table = [self._head(), *(self._cells(entry) for entry in shown)]
+        widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in table
+        ]
+        lines = [_cut(line, width) for line in lines]
+        counted = ", ".join(f"{count} {status}" for status, count in self.counts().items())
+        more = f" ({len(self) - len(shown)} not shown)" if len(self) > len(shown) else ""
+        return "\n".join([*lines, "", f"{len(self)} candidates: {counted}{more}"])
+
+    def __repr__(self) -> str:
+        return self.text(width=_WIDTH)
+
+    def _repr_html_(self) -> str:
+        shown = self._entries[:_SHOWN]
+        cells = ([_cut(c, _WIDTH) for c in self._cells(entry)] for entry in shown)
+        rows = "".join(_html_row(row, "td") for row in cells)
+        counted = ", ".join(f"{count} {status}" for status, count in self.counts().items())
+        return (
+            f"<div><table><thead>{_html_row(self._head(), 'th')}</thead><tbody>{rows}</tbody>"
+            f"</table><div>{len(self)} candidates: {html.escape(counted)}</div></div>"
+        )
+
+    def _head(self) -> list[str]:
+        names = list(self._entries[0].candidate.labels) if self._entries else []
+        return ["", "slice", *names, self.objective.name, "peak HBM", "why behind"]
+
+    def _cells(self, entry: Entry) -> list[str]:
+        from tpusim.quantities import size
+
+        row = entry.row
+        value = self.objective.text(entry.value) if entry.value is not None else str(row.status)
+        peak = size(row.peak_hbm_bytes) if row.peak_hbm_bytes is not None else ""
+        rank = str(entry.rank) if entry.rank is not None else "-"
+        labels = entry.candidate.labels.values()
+        why = "" if row.status is Status.SIMULATED and entry.rank == 1 else entry.reason
+        return [rank, entry.candidate.config, *labels, value, peak, why]
+
+
+def _cut(line: str, width: int | None) -> str:
+    return line if width is None or len(line) <= width else line[: max(0, width - 3)] + "..."
+
+
+def _html_row(cells: Sequence[str], tag: str) -> str:
+    style = ' style="text-align:left"'
+    return "<tr>" + "".join(f"<{tag}{style}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+
+def _record(entry: Entry) -> dict[str, Any]:
+    """Columns of a table; parts of the step have one each in a frame of their own."""
+    row = dataclasses.asdict(entry.row)
+    for nested in ("parts", "owners", "value", "value_of"):
+        del row[nested]
+    status, why = str(row.pop("status")), row.pop("why")
+    row["warnings"] = "; ".join(entry.row.warnings)
+    return {
+        "rank": entry.rank,
+        "config": entry.candidate.config,
+        **entry.candidate.labels,
+        "status": status,
+        "value": entry.value,
+        "reason": entry.reason or why,
+        "tokens": entry.tokens,
+        **row,
+    }
+
+
+class SearchInterruptedError(KeyboardInterrupt):
+    """The search was interrupted; `results` has what was finished."""
+
+    def __init__(self, results: SearchResults):
+        super().__init__("search interrupted")
+        self.results = results
