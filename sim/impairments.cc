@@ -144,4 +144,30 @@ absl::Status CheckRoutes(const isa::PodProgram& program, const Impairments& impa
   return absl::OkStatus();
 }
 
+std::vector<std::string> WithoutEffect(const isa::PodProgram& program,
+                                       const Impairments& impairments) {
+  std::vector<bool> carries(impairments.links.size());
+  if (carries.empty()) return {};
+  const std::vector<std::vector<int32_t>> used = isa::UsedRoutes(program);
+  for (int32_t device = 0; device < program.devices(); ++device) {
+    for (const int32_t route : used[program.program_of_device[device]]) {
+      for (const configs::Link& link : program.routes[route].from[device].links) {
+        for (size_t n = 0; n < carries.size(); ++n) {
+          if (impairments.links[n].link == link) carries[n] = true;
+        }
+      }
+    }
+  }
+  std::vector<std::string> sentences;
+  for (size_t n = 0; n < carries.size(); ++n) {
+    const DegradedLink& degraded = impairments.links[n];
+    if (carries[n] || degraded.factor == 1) continue;
+    sentences.push_back(fmt::format("--link {}:{}={:g} has no effect: nothing is sent over it",
+                                    degraded.link.chip,
+                                    configs::DirectionName(degraded.link.direction),
+                                    degraded.factor));
+  }
+  return sentences;
+}
+
 }  // namespace tpusim::sim

@@ -56,6 +56,10 @@ absl::StatusOr<DegradedLink> ParseDegradedLink(const std::string& text,
 // Error: the program sends over a dead link; names both.
 absl::Status CheckRoutes(const isa::PodProgram& program, const Impairments& impairments);
 
+// Degraded links that carry nothing in this program, a sentence each.
+std::vector<std::string> WithoutEffect(const isa::PodProgram& program,
+                                       const Impairments& impairments);
+
 }  // namespace tpusim::sim
 
 #endif  // TPUSIM_SIM_IMPAIRMENTS_H_

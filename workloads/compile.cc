@@ -120,26 +120,46 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
                    ExportedCosts(workload, trip_counts));
   kernels::SetCustomCosts(*imported.module, exported);
-  ASSIGN_OR_RETURN(sharding::ShardedModule sharded,
-                   sharding::ShardModule(std::move(imported.module), stated));
-  if (options.until == Stage::kSharded) {
-    result.sharded_text = sharding::ToString(sharded);
-    return result;
+  result.workload = workload;
+  std::unique_ptr<hlo::Module> partitioned;
+  sharding::Mesh mesh;
+  int64_t partitions = stated;
+  if (imported.partitioned) {
+    if (options.until == Stage::kSharded) {
+      return UserError("the module is partitioned already: it has no shardings to show");
+    }
+    for (const tpusim::MeshAxis& axis : workload.mesh()) {
+      mesh.axes.push_back({axis.name(), axis.size()});
+    }
+    partitioned = std::move(imported.module);
+  } else {
+    ASSIGN_OR_RETURN(sharding::ShardedModule sharded,
+                     sharding::ShardModule(std::move(imported.module), stated));
+    if (options.until == Stage::kSharded) {
+      result.sharded_text = sharding::ToString(sharded);
+      return result;
+    }
+    ASSIGN_OR_RETURN(spmd::PartitionResult made, spmd::Partition(sharded));
+    partitioned = std::move(made.module);
+    result.warnings = made.warnings;
+    mesh = sharded.mesh;
+    partitions = sharded.num_partitions;
+    result.workload.set_num_partitions(partitions);
+    result.workload.clear_mesh();
+    for (const sharding::MeshAxis& axis : mesh.axes) {
+      tpusim::MeshAxis& named = *result.workload.add_mesh();
+      named.set_name(axis.name);
+      named.set_size(axis.size);
+    }
   }
-
-  ASSIGN_OR_RETURN(spmd::PartitionResult partitioned, spmd::Partition(sharded));
-  // Of the global program only the mesh is needed from here on.
-  sharded.shardings = {};
-  sharded.module.reset();
-  RETURN_IF_ERROR(hlo::Verify(*partitioned.module));
-  result.warnings = partitioned.warnings;
+  RETURN_IF_ERROR(hlo::Verify(*partitioned));
   if (options.until == Stage::kPartitioned) {
-    result.partitioned = std::move(partitioned.module);
+    result.partitioned = std::move(partitioned);
     return result;
   }
 
   const target::Target target(config);
-  result.optimized = std::move(partitioned.module);
+  result.optimized = std::move(partitioned);
   hlo::Module& module = *result.optimized;
   RETURN_IF_ERROR(passes::SetArgumentMemories(
       module, {workload.argument_memory_kinds().begin(), workload.argument_memory_kinds().end()}));
@@ -159,10 +179,10 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
         WithNames(module, hlo::Opcode::kConditional, "no conditional", "conditionals")));
   }
   ASSIGN_OR_RETURN(const lowering::RaggedNotes ragged,
-                   lowering::SetRaggedSizes(module, sharded.num_partitions, options.ragged));
+                   lowering::SetRaggedSizes(module, partitions, options.ragged));
   result.warnings.insert(result.warnings.end(), ragged.warnings.begin(), ragged.warnings.end());
   ASSIGN_OR_RETURN(const DevicePlacement placement,
-                   PlacePartitions(workload, sharded.mesh, sharded.num_partitions, config,
+                   PlacePartitions(workload, mesh, partitions, config,
                                    options.device_order));
   const auto trips = [&trip_counts](const Instruction& loop) { return trip_counts(loop); };
   cost::ChipCostModel costs(target, placement.device_of_partition, options.algorithms, trips);
@@ -194,9 +214,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   result.kernel_searches = costs.kernels().searches();
   isa::ProgramInfo& info = result.program.info;
   info.module_name = workload.name().empty() ? module.name() : workload.name();
-  info.partitions = sharded.num_partitions;
+  info.partitions = partitions;
   info.device_order = placement.rule;
-  result.mesh = sharded.mesh;
+  result.mesh = mesh;
   result.device_of_partition = placement.device_of_partition;
   info.peak_hbm = memory.PeakOf(hlo::kHbmSpace);
   info.usable_hbm = target.Usable(hlo::kHbmSpace);

@@ -65,6 +65,8 @@ struct CompileResult {
   std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule
                                              // on; kExecutable: in that form
   isa::PodProgram program;                   // kStreams
+  // What the program said beside its module, from kPartitioned on with mesh and partitions.
+  tpusim::Workload workload;
   sharding::Mesh mesh;                       // likewise; no axes: the program names none
   std::vector<int64_t> device_of_partition;  // likewise
   std::vector<std::pair<std::string, std::string>> dumps;  // what, text

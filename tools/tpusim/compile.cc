@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "configs/config.h"
 #include "configs/names.h"
 #include "configs/printable.h"
 #include "configs/status_macros.h"
@@ -18,6 +20,7 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
+#include "workloads/hlo/io/attached_workload.h"
 #include "workloads/hlo/io/literal_text.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/io/wire.h"
@@ -41,7 +44,7 @@ struct CompileFlags {
   std::string workload, config;
   Stage emit = Stage::kStreams;
   bool emit_given = false;
-  bool large_constants = false;
+  bool large_constants = false, json = false;
   std::string output;
   std::vector<std::string> dump_after, explain;
   ProgramFlags program;
@@ -55,12 +58,20 @@ bool HasBinaryForm(Stage stage) {
 bool IsBinary(const CompileFlags& flags) { return flags.output.ends_with(".pb"); }
 
 // The same bytes for the same module, whatever order maps are kept in.
-std::string Serialized(const hlo::Module& module) {
+std::string Serialized(const hlo::Module& module, const Prepared& prepared) {
+  hlo::pb::HloModuleProto proto = hlo::ToProto(module);
+  // So it can be read back.
+  tpusim::Workload workload = prepared.compiled.workload;
+  workload.set_name(prepared.name);
+  if (configs::LoadConfig(prepared.config.name, {}).ok()) {  // not from a file
+    workload.set_config(prepared.config.name);
+  }
+  hlo::AttachWorkload(workload, proto);
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
   google::protobuf::io::CodedOutputStream coded(&stream);
   coded.SetSerializationDeterministic(true);
-  hlo::ToProto(module).SerializeToCodedStream(&coded);
+  proto.SerializeToCodedStream(&coded);
   coded.Trim();
   return bytes;
 }
@@ -82,6 +93,26 @@ std::string Text(const workloads::CompileResult& result, Stage stage,
   TPUSIM_CHECK(false, "a stage without text");
 }
 
+std::string AsJson(const CompileFlags& flags, const Prepared& prepared) {
+  using Json = nlohmann::ordered_json;
+  const workloads::CompileResult& compiled = prepared.compiled;
+  std::string stage;
+  for (const auto& [name, value] : Stages()) {
+    if (value == flags.emit) stage = name;
+  }
+  Json dumps = Json::array();
+  for (const auto& [what, text] : compiled.dumps) dumps.push_back({{"what", what}, {"text", text}});
+  const Json json = {{"schema", "tpusim.compile/1"},
+                     {"workload", prepared.name},
+                     {"config", prepared.config.name},
+                     {"stage", stage},
+                     {"text", Text(compiled, flags.emit, {flags.large_constants})},
+                     {"dumps", std::move(dumps)},
+                     {"passes", PassRunsJson(compiled.pass_runs)},
+                     {"warnings", WarningsOf(prepared)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 absl::Status Compile(const CompileFlags& flags) {
   const bool binary = IsBinary(flags);
   RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.workload, flags.config)));
@@ -97,6 +128,7 @@ absl::Status Compile(const CompileFlags& flags) {
   }
   ASSIGN_OR_RETURN(const Prepared prepared,
                    Prepare(flags.workload, flags.config, flags.program, options));
+  if (flags.json) return PrintResult(AsJson(flags, prepared));
 
   std::string bytes;
   for (const auto& [what, text] : prepared.compiled.dumps) {
@@ -108,7 +140,7 @@ absl::Status Compile(const CompileFlags& flags) {
       const hlo::Module& module =
           flags.emit == Stage::kPartitioned ? *compiled.partitioned : *compiled.optimized;
       RETURN_IF_ERROR(hlo::CheckConstantsHaveValues(module));
-      bytes = Serialized(module);
+      bytes = Serialized(module, prepared);
     } else {
       bytes += Text(compiled, flags.emit, options.print);
       if (!bytes.ends_with('\n')) bytes += '\n';
@@ -156,12 +188,19 @@ Command AddCompile(CLI::App& parent) {
   app->add_option("--explain", flags->explain, "Also print why this pass decided as it did")
       ->type_name("PASS")
       ->allow_extra_args(false);
+  app->add_flag("--json", flags->json, "Print JSON: the text, dumps, passes and warnings");
   app->add_flag("--print-large-constants", flags->large_constants,
                 "Write out constants of many elements, instead of {...}: so can tpusim opt read "
                 "the text");
   AddProgramFlags(*app, flags->program);
   app->footer(fmt::format("Passes: {}", passes::kDefaultPipeline));
   app->callback([flags] {
+    if (flags->json && !flags->output.empty()) {
+      throw CLI::ValidationError("--json", "is printed; leave -o out");
+    }
+    if (flags->json && !flags->emit_given && !(flags->dump_after.empty() && flags->explain.empty())) {
+      flags->emit = Stage::kSchedule;  // which is where a dump ends
+    }
     if (IsBinary(*flags) &&
         (!HasBinaryForm(flags->emit) || !flags->dump_after.empty() || !flags->explain.empty())) {
       throw CLI::ValidationError(

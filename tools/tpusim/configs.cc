@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,7 +28,7 @@ constexpr size_t kColumns = 120;
 
 struct ConfigsFlags {
   std::string name;
-  bool verbose = false;
+  bool verbose = false, json = false;
 };
 
 // Words, broken into lines of at most kColumns that start with `indent`.
@@ -213,7 +214,38 @@ std::string Long(const std::vector<configs::ParameterInfo>& parameters) {
   return text;
 }
 
+absl::StatusOr<std::string> AsJson(const std::string& name) {
+  using Json = nlohmann::ordered_json;
+  Json json = {{"schema", "tpusim.configs/1"}};
+  Json chips = Json::array();
+  for (const std::string& chip : name.empty() ? configs::ChipNames() : std::vector{name}) {
+    ASSIGN_OR_RETURN(const configs::ChipFile file, configs::LoadChip(chip, ""));
+    Json one = {{"name", file.chip.name},
+                {"description", file.chip.description},
+                {"slices", file.chip.slices.slices}};
+    if (!name.empty()) {
+      ASSIGN_OR_RETURN(const std::vector<configs::ParameterInfo> parameters,
+                       configs::DescribeChip(chip));
+      for (const configs::ParameterInfo& p : parameters) {
+        one["parameters"].push_back({{"name", p.path},
+                                     {"value", p.value},
+                                     {"unit", p.unit},
+                                     {"source", p.source},
+                                     {"note", p.note}});
+      }
+    }
+    chips.push_back(std::move(one));
+  }
+  json["chips"] = std::move(chips);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 absl::Status Configs(const ConfigsFlags& flags) {
+  if (flags.json) {
+    ASSIGN_OR_RETURN(const std::string json,
+                     AsJson(flags.name.empty() ? "" : ChipOf(flags.name)));
+    return PrintResult(json);
+  }
   if (flags.name.empty()) {
     ASSIGN_OR_RETURN(const std::string list, List());
     return PrintResult(list);
@@ -243,6 +275,7 @@ Command AddConfigs(CLI::App& parent) {
   CLI::Option* name = app->add_option("name", flags->name, "A chip, such as v5e, or a chip file")
                           ->type_name("CHIP");
   app->add_flag("-v,--verbose", flags->verbose, "With full sources and notes")->needs(name);
+  app->add_flag("--json", flags->json, "Print JSON; of a chip with all parameters");
   return {app, [flags] { return Configs(*flags); }};
 }
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ namespace {
 struct OptFlags {
   std::string module, config, output;
   std::vector<std::string> dump_after;
+  bool json = false;
   ProgramFlags program;
 };
 
@@ -57,6 +59,12 @@ absl::Status Opt(const OptFlags& flags) {
                    workloads::Optimize(*imported.module, config, options));
   text += hlo::ToString(*imported.module, kWhole);
   if (flags.program.pass_timings) PrintPassRuns(runs);
+  if (flags.json) {
+    const nlohmann::ordered_json json = {
+        {"schema", "tpusim.opt/1"}, {"text", text}, {"passes", PassRunsJson(runs)}};
+    return PrintResult(
+        json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  }
   if (flags.output.empty()) return PrintResult(text);
   return results::WriteFileAtomically(flags.output, configs::PrintableLines(text));
 }
@@ -85,11 +93,14 @@ Command AddOpt(CLI::App& parent) {
   app->add_option("-c,--config", flags->config,
                   "The slice, such as v5e-4x2, or a JSON file (default: the module's)")
       ->type_name("CONFIG");
-  app->add_option("-o,--output", flags->output, "Write the text here instead of printing it")
-      ->type_name("FILE");
+  CLI::Option* output =
+      app->add_option("-o,--output", flags->output, "Write the text here instead of printing it")
+          ->type_name("FILE");
   app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
       ->type_name("PASS")
       ->allow_extra_args(false);
+  app->add_flag("--json", flags->json, "Print JSON: the text and what passes did")
+      ->excludes(output);
   AddPassFlags(*app, flags->program);
   app->footer(Footer());
   return {app, [flags] { return Opt(*flags); }};

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -164,6 +165,17 @@ void PrintPassRuns(const std::vector<passes::PassRun>& runs) {
   }
 }
 
+nlohmann::ordered_json PassRunsJson(const std::vector<passes::PassRun>& runs) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const passes::PassRun& run : runs) {
+    all.push_back({{"pass", run.pass},
+                   {"changed", run.changed},
+                   {"instructions", run.after - run.before},
+                   {"milliseconds", run.seconds * 1e3}});
+  }
+  return all;
+}
+
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
   AddPassFlags(app, flags);
   app.add_flag("--recompile", flags.recompile,
@@ -239,6 +251,23 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
 }
 
 namespace {
+
+// Of collectives that the program does not have.
+std::vector<std::string> UnusedAlgorithms(const collectives::AlgorithmOverrides& algorithms,
+                                          const isa::ProgramInfo& info) {
+  std::vector<std::string> warnings;
+  for (const collectives::AlgorithmOverride& a : algorithms) {
+    const bool used = std::any_of(
+        info.collectives.begin(), info.collectives.end(), [&](const isa::CollectiveInfo& c) {
+          return a.kind.empty() ? c.kind != "collective-permute" : c.kind == a.kind;
+        });
+    if (used) continue;
+    warnings.push_back(fmt::format("--algorithm {}{}{} has no effect: the program has no {}",
+                                   a.kind, a.kind.empty() ? "" : "=", a.name,
+                                   a.kind.empty() ? "collective with a choice" : a.kind));
+  }
+  return warnings;
+}
 
 // ", most of them in while.3 with 1000 passes"
 std::string LongestLoop(const isa::InstructionCount& count) {
@@ -321,6 +350,9 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
     if (!assumption.empty()) info.assumptions.insert(info.assumptions.begin(), assumption);
     for (std::string& warning : UnusedOverrides(prepared.config, prepared.compiled.program,
                                                 *prepared.compiled.optimized)) {
+      info.warnings.push_back(std::move(warning));
+    }
+    for (std::string& warning : UnusedAlgorithms(options.algorithms, info)) {
       info.warnings.push_back(std::move(warning));
     }
     // The simulation and its trace take the memory.
@@ -456,6 +488,10 @@ absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags&
   ASSIGN_OR_RETURN(simulated.report,
                    results::BuildReport(prepared.config, prepared.compiled.program.info,
                                         simulated.timeline, prepared.name));
+  for (std::string& sentence :
+       sim::WithoutEffect(prepared.compiled.program, options.impairments)) {
+    simulated.report.warnings.push_back(std::move(sentence));
+  }
   return simulated;
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ struct ProgramFlags {
 void AddPassFlags(CLI::App& app, ProgramFlags& flags);
 // On stderr.
 void PrintPassRuns(const std::vector<passes::PassRun>& runs);
+// [{"pass", "changed", "instructions" added, "milliseconds"}]
+nlohmann::ordered_json PassRunsJson(const std::vector<passes::PassRun>& runs);
 // Registers all of them.
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
 

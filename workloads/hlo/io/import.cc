@@ -10,12 +10,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/io/attached_workload.h"
 #include "workloads/hlo/io/gzip.h"
 #include "workloads/hlo/io/parsed_size.h"
 #include "workloads/hlo/io/text_parser.h"
@@ -327,6 +329,14 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t m
     out.workload.clear_hlo_module();
   } else if (out.workload.Clear(); !ParseContainer(bytes, max_parsed, &module, &out)) {
     return UserError(fmt::format("{}; {}", Diagnose(bytes, max_parsed), kWhatToDo));
+  }
+  ASSIGN_OR_RETURN(std::optional<tpusim::Workload> attached, DetachWorkload(module));
+  if (attached && out.container != "Workload") {
+    RETURN_IF_ERROR(CheckWorkload(*attached));
+    out.workload = *std::move(attached);
+    out.num_partitions = out.workload.num_partitions();
+    out.container = "partitioned " + out.container;
+    out.partitioned = true;
   }
   ASSIGN_OR_RETURN(out.module, FromProto(std::move(module)));
   return out;

@@ -22,6 +22,8 @@ struct ImportedWorkload {
   std::string container;  // "Workload", "HloModuleProto", "HloProto", ...
   // From the container's configuration where it has one, else 0.
   int64_t num_partitions = 0;
+  // What `tpusim compile --emit partitioned` wrote: the program of one device.
+  bool partitioned = false;
 };
 
 // Accepts a Workload, HloModuleProto, HloProto, HloModuleProtoWithConfig,
