@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include "sim/results/rollup_text.h"
@@ -25,6 +27,8 @@ constexpr std::array<SpentRow, events::kSpentKinds> kRows = {{
     {"PCIe", "host", Binding::kHost},
     {"latency", "latency", Binding::kLatency},
 }};
+
+constexpr size_t kShown = 3;
 
 }  // namespace
 
@@ -71,10 +75,18 @@ std::string BindingText(const PathTimes& path) {
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return path[i]; });
   std::vector<Picoseconds> times;
   for (const size_t i : order) times.push_back(path[i]);
+  std::vector<std::string_view> names;
+  for (const size_t i : order) names.push_back(kRows[i].text);
+  // As many as a line has room for.
+  if (times.size() > kShown + 1) {
+    times[kShown] = std::accumulate(times.begin() + kShown, times.end(), Picoseconds(0));
+    times.resize(kShown + 1);
+    names[kShown] = "other";
+  }
   const std::vector<std::string> shares = SharesText(times);
   std::vector<std::string> parts;
-  for (size_t i = 0; i < order.size(); ++i) {
-    parts.push_back(fmt::format("{} {}", kRows[order[i]].text, shares[i]));
+  for (size_t i = 0; i < times.size(); ++i) {
+    parts.push_back(fmt::format("{} {}", names[i], shares[i]));
   }
   if (parts.empty()) return "-";
   return fmt::format("{} (critical path: {})", BindingName(BindingOf(path)),

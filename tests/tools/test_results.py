@@ -17,6 +17,8 @@ FIELDS = {
     "config": str,
     "step_time_ns": float,
     "bound_ns": dict,
+    "bound_by": str,
+    "critical_path_ns": dict,
     "mfu": float,
     "hfu": float,
     "flops": int,
@@ -56,6 +58,7 @@ ROLLUP = {
     "source": "",
     "category": "",
     "collective": " in_flight_ns hidden_ns",
+    "path": " category source",
 }
 
 

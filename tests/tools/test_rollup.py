@@ -7,7 +7,7 @@ import pytest
 
 from tests.tools.command_line import EXAMPLES, SLICE, example
 
-TABLES = ("op", "scope", "source", "category", "collective")
+TABLES = ("op", "scope", "source", "category", "collective", "path")
 
 
 def picoseconds(nanoseconds):
@@ -43,7 +43,7 @@ def test_shown_shares_add_up(run, by):
     done = run(example("residual_mlp_train_loop_two_dimensional"), "--by", by, "--top", "3")
     assert done.returncode == 0, done.stderr
     table = done.stdout.split("\n\n")[1].splitlines()
-    head = "operation" if by == "op" else by
+    head = {"op": "operation", "path": "critical path"}.get(by, by)
     assert table[0].startswith(head)
     shares = [re.search(r" ([0-9.]+)%", line)[1] for line in table[1:]]
     assert len(shares) <= 5

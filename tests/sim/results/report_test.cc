@@ -159,34 +159,41 @@ TEST(ReportTest, Links) {
   EXPECT_EQ(r.links[1].direction, configs::Direction::kXMinus);
 }
 
-TEST(ReportTest, BoundByWhatIsBusiestOfTheStep) {
+TEST(ReportTest, BoundByWhatHasMostOfTheCriticalPath) {
+  using events::Spent;
   Sample s = MakeSample();
-  const auto binding = [&] { return BuildReport(s.config, s.info, s.timeline, "f")->binding; };
-  EXPECT_EQ(binding(), Binding::kCompute);  // 78 us against HBM 37.5, exposed 20
-  EXPECT_EQ(BuildReport(s.config, s.info, s.timeline, "f")->binding_text,
-            "compute (compute 78.0%, HBM 37.5%, exposed ICI 20.0%, other 2.0% of the step)");
+  const auto path = [&] {
+    return BuildReport(s.config, s.info, s.timeline, "f")->critical_path;
+  };
+  EXPECT_EQ(BindingOf(path()), Binding::kCompute);
+  EXPECT_EQ(BindingText(path()),
+            "compute (critical path: MXU 70.0%, ICI 18.0%, VPU 8.0%, latency 4.0%)");
+  // MXU and VPU are 30 us each, together more than the 40 of links.
+  s.timeline.critical_path = {{kAllGather, Spent::kIci, Microseconds(40)},
+                              {kMatmul, Spent::kMxu, Microseconds(30)},
+                              {kLoopFusion, Spent::kVpu, Microseconds(30)}};
+  EXPECT_EQ(BindingText(path()), "compute (critical path: ICI 40.0%, MXU 30.0%, VPU 30.0%)");
+  s.timeline.critical_path = {{kAllGather, Spent::kIci, Microseconds(45)},
+                              {kAllGather, Spent::kLatency, Microseconds(46)},
+                              {kMatmul, Spent::kHbm, Microseconds(9)}};
+  EXPECT_EQ(BindingText(path()),
+            "launch/latency (critical path: latency 46.0%, ICI 45.0%, HBM 9.0%)");
+  EXPECT_EQ(BindingText({}), "-");
+}
 
-  // 64 MB at the sustained 0.8 TB/s are 80 us, more than 78 us of compute.
-  s.timeline.devices[0].hbm_bytes = Bytes(64'000'000);
-  s.timeline.ops[kMatmul].hbm_bytes = Bytes(54'000'000);
-  EXPECT_EQ(binding(), Binding::kHbm);
-
-  s = MakeSample();
-  sim::DeviceTotals& d = s.timeline.devices[0];
-  s.info.mxu_flops = Flops(0);
-  d.mxu_busy = Microseconds(20);
-  d.compute_busy = Microseconds(28);
-  d.exposed = Microseconds(70);
-  EXPECT_EQ(binding(), Binding::kIci);  // links full for 50 of 80 us in flight
-
-  // 3 MB are 30 us of link time in 80 us of collectives: latency.
-  s.timeline.devices[0].sent[0] = s.timeline.devices[1].received[0] = Bytes(3'000'000);
-  s.timeline.devices[1].sent[1] = s.timeline.devices[0].received[1] = Bytes(3'000'000);
-  EXPECT_EQ(binding(), Binding::kLatency);
-
-  // 28 busy and 20 exposed leave 100 - 37.5 (HBM) - 20 = 42.5 us unexplained.
-  d.exposed = Microseconds(20);
-  EXPECT_EQ(binding(), Binding::kLatency);
+TEST(ReportTest, CriticalPathByOperation) {
+  const Report r = SampleReport();
+  const std::vector<RollupRow>& rows = r.rollups.Of(RollupBy::kPath);
+  EXPECT_THAT(Column(rows, [](const RollupRow& row) { return row.name + " " + row.category; }),
+              ElementsAre("fusion.3 MXU", "all-gather.1 ICI", "loop_fusion.5 VPU",
+                          "(no operation) latency", "all-gather.1 latency"));
+  EXPECT_THAT(Column(rows, [](const RollupRow& row) { return row.time; }),
+              ElementsAre(Microseconds(70), Microseconds(18), Microseconds(8), Microseconds(2),
+                          Microseconds(2)));
+  const auto j = nlohmann::json::parse(ToJson(r));
+  EXPECT_EQ(j["bound_by"], "compute");
+  EXPECT_EQ(j["critical_path_ns"]["ici"], 18'000);
+  EXPECT_EQ(FromJson(ToJson(r))->critical_path, r.critical_path);
 }
 
 TEST(ReportTest, AnEmptyProgramHasNoUtilization) {
@@ -221,7 +228,8 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
     return names;
   };
   EXPECT_THAT(keys(j),
-              ElementsAre("schema", "workload", "config", "step_time_ns", "bound_ns", "mfu", "hfu",
+              ElementsAre("schema", "workload", "config", "step_time_ns", "bound_ns", "bound_by",
+                          "critical_path_ns", "mfu", "hfu",
                           "flops", "peak_flops_per_second", "hbm_bytes_per_second",
                           "exposed_communication_ns", "hidden_communication_ns",
                           "peak_hbm_bytes", "usable_hbm_bytes", "memory_at_peak", "devices",
@@ -258,7 +266,7 @@ TEST(ReportTest, JsonComesBackAsItWas) {
   EXPECT_EQ(ToJson(*back, JsonDetail::kExchange), text);
   EXPECT_EQ(back->step_time, Picoseconds(100'000'001));
   EXPECT_EQ(back->compute_busy, Microseconds(78));
-  EXPECT_EQ(back->binding_text, r.binding_text);
+  EXPECT_EQ(back->critical_path, r.critical_path);
 }
 
 TEST(ReportTest, JsonSurvivesNamesThatAreNotText) {

@@ -31,7 +31,7 @@ TEST(SummaryTest, Golden) {
 device order   partition i on device i
 step time      100.0 us   MFU 60.0%   HFU 60.0%   6.001 GFLOP per device
 lower bounds   compute 60.00 us, hbm 30.00 us, ici 50.00 us
-bound by       compute (compute 78.0%, HBM 37.5%, exposed ICI 20.0%, other 2.0% of the step)
+bound by       compute (critical path: MXU 70.0%, ICI 18.0%, VPU 8.0%, latency 4.0%)
 compute        78.00 us busy (78.0%): MXU 70.00 us, VPU 8.000 us
 communication  20.00 us exposed (20.0%), 60.00 us hidden under compute
 memory         peak 4.000 GB of 16.00 GB usable HBM (25.0%)
