@@ -11,10 +11,13 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "sim/results/atomic_file.h"
+#include "sim/results/page.h"
 #include "sim/results/report.h"
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/rollup_flags.h"
 
@@ -23,6 +26,7 @@ namespace {
 
 struct CompareFlags {
   std::vector<std::string> workloads, configs;
+  std::string html;
   RollupFlags rollup;
   ProgramFlags program;
   MachineFlags machine;
@@ -39,7 +43,21 @@ void TellApart(const std::vector<std::string>& files, std::vector<results::Repor
   for (size_t i = 0; i < files.size(); ++i) reports[i].workload = NameOf(files[i]);
 }
 
+// A page with all of them.
+absl::Status WriteComparison(const std::string& path, const std::vector<results::Report>& reports) {
+  std::vector<results::PageRun> runs;
+  for (const results::Report& report : reports) {
+    runs.push_back({fmt::format("{} on {}", report.workload, report.config),
+                    results::ToJson(report, results::JsonDetail::kExchange), ""});
+  }
+  return results::WriteFileAtomically(
+      path, results::PageOfRuns(fmt::format("{} steps compared", runs.size()), runs));
+}
+
 absl::Status Compare(const CompareFlags& flags) {
+  std::vector<InputPath> inputs;
+  for (const std::string& workload : flags.workloads) inputs.push_back({"workload", workload});
+  RETURN_IF_ERROR(CheckOutputs({{"--html", flags.html}}, inputs));
   std::vector<std::string> configs = flags.configs;
   if (configs.empty()) configs.emplace_back();  // each workload's own
   std::vector<Task> tasks;
@@ -59,6 +77,7 @@ absl::Status Compare(const CompareFlags& flags) {
     reports.push_back(std::move(report));
   }
   TellApart(files, reports);
+  if (!flags.html.empty()) RETURN_IF_ERROR(WriteComparison(flags.html, reports));
   results::CompareOptions options;
   options.by = flags.rollup.By(options.by);
   if (flags.rollup.top > 0) options.top = flags.rollup.top;
@@ -85,6 +104,8 @@ Command AddCompare(CLI::App& parent) {
   app->add_option("-c,--config", flags->configs, "A slice; repeat it to compare slices")
       ->type_name("CONFIG")
       ->allow_extra_args(false);
+  app->add_option("--html", flags->html, "Write a page to be opened in a browser")
+      ->type_name("FILE");
   AddRollupFlags(*app, flags->rollup);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);

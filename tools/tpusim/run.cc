@@ -51,7 +51,7 @@ absl::Status Run(const RunFlags& flags) {
   }
 
   RETURN_IF_ERROR(
-      WriteTraces(flags.trace, prepared, simulated.timeline, flags.program.quiet));
+      WriteTraces(flags.trace, prepared, simulated, flags.program.quiet));
   if (!flags.report.empty()) {
     RETURN_IF_ERROR(results::WriteFileAtomically(flags.report, results::ToJson(simulated.report)));
   }

@@ -8,7 +8,9 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
+#include "sim/results/page.h"
 #include "sim/results/perfetto.h"
+#include "sim/results/report.h"
 #include "sim/results/trace_model.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/console.h"
@@ -130,10 +132,8 @@ class TraceProgress : public results::TraceListener {
   int64_t estimated_ = 0, shown_ = 0;
 };
 
-}  // namespace
-
-absl::Status WriteTraces(const TraceFlags& flags, const Prepared& prepared,
-                         const sim::Timeline& timeline, bool quiet) {
+absl::Status WriteTrace(const TraceFlags& flags, const Prepared& prepared,
+                        const sim::Timeline& timeline, bool quiet) {
   if (flags.trace.empty()) return absl::OkStatus();
   TraceProgress progress(quiet);
   ASSIGN_OR_RETURN(
@@ -145,21 +145,47 @@ absl::Status WriteTraces(const TraceFlags& flags, const Prepared& prepared,
 }
 
 
+absl::Status WritePage(const TraceFlags& flags, const Prepared& prepared,
+                       const Simulated& simulated) {
+  if (flags.html.empty()) return absl::OkStatus();
+  const results::Report& report = simulated.report;
+  ASSIGN_OR_RETURN(std::string timeline,
+                   results::TimelineJson(prepared.config, prepared.compiled.program.info,
+                                         simulated.timeline));
+  const std::string title = fmt::format("{} on {}", report.workload, report.config);
+  return results::WriteFileAtomically(
+      flags.html,
+      results::PageOfRuns(title, {{title, results::ToJson(report, results::JsonDetail::kExchange),
+                                   std::move(timeline)}}));
+}
+
+}  // namespace
+
+absl::Status WriteTraces(const TraceFlags& flags, const Prepared& prepared,
+                         const Simulated& simulated, bool quiet) {
+  RETURN_IF_ERROR(WriteTrace(flags, prepared, simulated.timeline, quiet));
+  return WritePage(flags, prepared, simulated);
+}
+
 absl::StatusOr<Recorded> RecordingOf(const TraceFlags& flags, const Prepared& prepared) {
   Recorded recorded;
-  if (flags.trace.empty()) return recorded;
+  if (flags.trace.empty() && flags.html.empty()) return recorded;
   ASSIGN_OR_RETURN(recorded.devices, DevicesToRecord(flags, prepared));
   TPUSIM_CHECK(ParseBlocks(flags.blocks, &recorded.steps), "the parser lets no other form through");
-  recorded.work = flags.detail.empty() ? recorded.devices.size() <= kMostDevicesInDetail
-                                       : flags.detail == kBlocks;
+  recorded.work = flags.detail.empty()
+                      ? !flags.trace.empty() && recorded.devices.size() <= kMostDevicesInDetail
+                      : flags.detail == kBlocks;
   return recorded;
 }
 
 std::vector<OutputPath> OutputsOf(const TraceFlags& flags) {
-  return {{"--trace", flags.trace}, {"--trace-totals", flags.totals}};
+  return {{"--trace", flags.trace}, {"--trace-totals", flags.totals}, {"--html", flags.html}};
 }
 
 void AddTraceFlags(CLI::App& app, TraceFlags& flags) {
+  app.add_option("--html", flags.html,
+                 "Write a page to be opened in a browser: timeline, roofline, memory, links, ...")
+      ->type_name("FILE");
   CLI::Option* trace =
       app.add_option("--trace", flags.trace, "Write a Perfetto trace")->type_name("FILE");
   app.add_option("--trace-chips", flags.chips,
