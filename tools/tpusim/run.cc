@@ -33,6 +33,7 @@ absl::Status Run(const RunFlags& flags) {
   std::vector<OutputPath> outputs = OutputsOf(flags.trace);
   outputs.push_back({"--report", flags.report});
   RETURN_IF_ERROR(CheckOutputs(outputs, InputsOf(flags.workload, flags.config)));
+  RETURN_IF_ERROR(CheckFolders(flags.trace));
   ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, flags.config, flags.program,
                                                     CompileOptionsOf(flags.program)));
   ASSIGN_OR_RETURN(const Recorded recorded, RecordingOf(flags.trace, prepared));

@@ -18,13 +18,16 @@ namespace tpusim::tools {
 
 struct TraceFlags {
   std::string trace, totals, html;  // files; "" = none
+  std::string xplane;               // a folder
   std::string chips;          // "all", "distinct", "0,3"; "" = see RecordingOf
   std::string detail;         // "ops", "blocks"; "" likewise
   std::string blocks = "16";  // per operation and track
 };
 void AddTraceFlags(CLI::App& app, TraceFlags& flags);
 
+// What CheckOutputs is to look at, and what it does not: folders.
 std::vector<OutputPath> OutputsOf(const TraceFlags& flags);
+absl::Status CheckFolders(const TraceFlags& flags);
 
 // The devices whose spans are kept, and how much of them. Where little is asked for it is one
 // device per distinct program, unless those are many, then the first; and the parts of

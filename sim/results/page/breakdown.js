@@ -22,7 +22,6 @@ const breakdown = (() => {
       table(area, run.report, by);
     });
     section.append(() => area.node());
-    const sum = {name: 'sum'};
     function table(box, report, by) {
       const rows = report.rollup[by];
       const largest = d3.max(rows, (r) => r.time_ns) || 1;
@@ -42,11 +41,10 @@ const breakdown = (() => {
         columns.push({name: 'in flight', unit: 'ns', value: (r) => r.in_flight_ns});
         columns.push({name: 'hidden', unit: 'ns', value: (r) => r.hidden_ns});
       }
-      draw.legend(box, barOf({time_ns: 0, compute_ns: 0, exposed_ns: 0}).map((p) => p));
+      draw.legend(box, barOf({time_ns: 0, compute_ns: 0, exposed_ns: 0}));
       draw.table(box, columns, rows, {label: `step by ${titles[by]}`});
-      sum.value = d3.sum(rows, (r) => r.time_ns);
       box.append('p').attr('class', 'note').attr('data-figure', 'sum')
-        .text(`sum ${units.time(sum.value)}`);
+        .text(`sum ${units.time(d3.sum(rows, (r) => r.time_ns))}`);
     }
   }
   return {show, names, barOf};

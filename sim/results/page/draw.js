@@ -118,6 +118,6 @@ const draw = (() => {
   const palette = d3.scaleOrdinal([...d3.schemeTableau10, ...d3.schemeSet2]);
   const half = /-(start|done)$/;
   const category = (name) => (name ? palette(name.replace(half, '')) : 'var(--rest)');
-  const width = () => Math.max(720, document.getElementById('panels').clientWidth - 40);
+  const width = () => Math.max(720, document.getElementById('panels').clientWidth - 86);
   return {tips, panel, legend, choices, bar, table, figures, axis, category, width};
 })();
