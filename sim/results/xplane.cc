@@ -26,6 +26,8 @@ namespace xp = ::tpusim::xplane;
 // Any number: there is one program.
 constexpr int64_t kProgramId = 1;
 constexpr int64_t kRunId = 1;
+// XProf adds what is read and what is written, and shows nothing of an operation of neither kind.
+constexpr int32_t kRead = 1;
 constexpr uint64_t kHbmSpace = 1;
 
 // One device; what its lines are made of.
@@ -218,6 +220,7 @@ class XPlaneWriter {
     number("bytes_accessed", info.hbm_bytes.value());
     xp::MemoryAccessBreakdown accesses;
     xp::MemoryAccessBreakdown::MemoryAccessed& hbm = *accesses.add_memory_accessed();
+    hbm.set_operation_type(kRead);
     hbm.set_memory_space(kHbmSpace);
     hbm.set_bytes_accessed(static_cast<uint64_t>(info.hbm_bytes.value()));
     plane.Stat(metadata, "memory_access_breakdown").set_bytes_value(accesses.SerializeAsString());
