@@ -8,6 +8,9 @@ find_package(ZLIB REQUIRED)
 # Programs are millions of small objects: compiling them takes a third less time with it.
 find_package(mimalloc QUIET)
 
+# What the pages of --html draw with; Debian's package node-d3 has it minified in one file.
+find_file(TPUSIM_D3 d3.min.js PATHS /usr/share/nodejs/d3/dist NO_DEFAULT_PATH REQUIRED)
+
 # Debian's SystemC ships a plain library without a CMake package. It was built
 # as C++17 and encodes that in its link-time API check, so every user of its
 # headers has to claim the same standard, whatever it compiles as.

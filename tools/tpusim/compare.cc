@@ -13,6 +13,7 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
+#include "sim/results/page.h"
 #include "sim/results/report.h"
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/command.h"
@@ -26,7 +27,7 @@ namespace {
 
 struct CompareFlags {
   std::vector<std::string> workloads, configs;
-  std::string report;
+  std::string report, html;
   bool json = false;
   RollupFlags rollup;
   ProgramFlags program;
@@ -61,8 +62,26 @@ absl::StatusOr<results::Compared> ColumnOf(const std::string& file, const std::s
   return column;
 }
 
+// A page with all that have a report; its title names the others.
+absl::Status WritePage(const std::string& path, const std::vector<results::Compared>& compared) {
+  std::vector<results::PageRun> runs;
+  std::string others;
+  for (const results::Compared& c : compared) {
+    const std::string name = fmt::format("{} on {}", c.workload, c.config);
+    if (!c.report) {
+      others += fmt::format("; {} does not fit", name);
+      continue;
+    }
+    runs.push_back({name, results::ToJson(*c.report, results::JsonDetail::kExchange), ""});
+  }
+  return results::WriteFileAtomically(
+      path, results::PageOfRuns(fmt::format("{} steps compared{}", runs.size(), others), runs));
+}
+
 absl::Status Compare(const CompareFlags& flags) {
-  RETURN_IF_ERROR(CheckOutputs({{"--report", flags.report}}, {}));
+  std::vector<InputPath> inputs;
+  for (const std::string& workload : flags.workloads) inputs.push_back({"workload", workload});
+  RETURN_IF_ERROR(CheckOutputs({{"--report", flags.report}, {"--html", flags.html}}, inputs));
   std::vector<std::string> configs = flags.configs;
   if (configs.empty()) configs.emplace_back();  // each workload's own
   std::vector<Task> tasks;
@@ -89,6 +108,7 @@ absl::Status Compare(const CompareFlags& flags) {
   if (!report.empty()) {
     RETURN_IF_ERROR(results::WriteFileAtomically(report, results::CompareJson(compared)));
   }
+  if (!flags.html.empty()) RETURN_IF_ERROR(WritePage(flags.html, compared));
   if (report != results::kStdout) {
     results::CompareOptions options;
     options.by = flags.rollup.By(options.by);
@@ -123,6 +143,8 @@ Command AddCompare(CLI::App& parent) {
           ->type_name("FILE");
   app->add_flag("--json", flags->json, "Print all reports as JSON, instead of tables")
       ->excludes(report);
+  app->add_option("--html", flags->html, "Write a page to be opened in a browser")
+      ->type_name("FILE");
   AddRollupFlags(*app, flags->rollup);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);

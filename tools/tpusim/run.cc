@@ -38,6 +38,7 @@ absl::Status Run(const RunFlags& flags) {
   std::vector<OutputPath> outputs = OutputsOf(flags.trace);
   outputs.push_back({"--report", flags.report});
   RETURN_IF_ERROR(CheckOutputs(outputs, InputsOf(flags.workload, flags.config)));
+  RETURN_IF_ERROR(CheckFolders(flags.trace));
   ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, flags.config, flags.program,
                                                     CompileOptionsOf(flags.program)));
   ASSIGN_OR_RETURN(const Recorded recorded, RecordingOf(flags.trace, prepared));
@@ -56,7 +57,7 @@ absl::Status Run(const RunFlags& flags) {
   }
 
   RETURN_IF_ERROR(
-      WriteTraces(flags.trace, prepared, simulated.timeline, flags.program.quiet));
+      WriteTraces(flags.trace, prepared, simulated, flags.program.quiet));
   if (!flags.report.empty()) {
     RETURN_IF_ERROR(results::WriteFileAtomically(flags.report, results::ToJson(simulated.report)));
   }

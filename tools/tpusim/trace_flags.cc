@@ -8,8 +8,11 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
+#include "sim/results/page.h"
 #include "sim/results/perfetto.h"
+#include "sim/results/report.h"
 #include "sim/results/trace_model.h"
+#include "sim/results/xplane.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/console.h"
 
@@ -130,10 +133,8 @@ class TraceProgress : public results::TraceListener {
   int64_t estimated_ = 0, shown_ = 0;
 };
 
-}  // namespace
-
-absl::Status WriteTraces(const TraceFlags& flags, const Prepared& prepared,
-                         const sim::Timeline& timeline, bool quiet) {
+absl::Status WriteTrace(const TraceFlags& flags, const Prepared& prepared,
+                        const sim::Timeline& timeline, bool quiet) {
   if (flags.trace.empty()) return absl::OkStatus();
   TraceProgress progress(quiet);
   ASSIGN_OR_RETURN(
@@ -145,34 +146,69 @@ absl::Status WriteTraces(const TraceFlags& flags, const Prepared& prepared,
 }
 
 
+absl::Status WritePage(const TraceFlags& flags, const Prepared& prepared,
+                       const Simulated& simulated) {
+  if (flags.html.empty()) return absl::OkStatus();
+  const results::Report& report = simulated.report;
+  ASSIGN_OR_RETURN(std::string timeline,
+                   results::TimelineJson(prepared.config, prepared.compiled.program.info,
+                                         simulated.timeline));
+  const std::string title = fmt::format("{} on {}", report.workload, report.config);
+  return results::WriteFileAtomically(
+      flags.html,
+      results::PageOfRuns(title, {{title, results::ToJson(report, results::JsonDetail::kExchange),
+                                   std::move(timeline)}}));
+}
+
+}  // namespace
+
+absl::Status WriteTraces(const TraceFlags& flags, const Prepared& prepared,
+                         const Simulated& simulated, bool quiet) {
+  RETURN_IF_ERROR(WriteTrace(flags, prepared, simulated.timeline, quiet));
+  RETURN_IF_ERROR(WritePage(flags, prepared, simulated));
+  if (flags.xplane.empty()) return absl::OkStatus();
+  const std::string run = fmt::format("{}-{}", simulated.report.workload, simulated.report.config);
+  return results::WriteXPlanes(flags.xplane, run, prepared.config, prepared.compiled.program.info,
+                               simulated.timeline);
+}
+
 absl::StatusOr<Recorded> RecordingOf(const TraceFlags& flags, const Prepared& prepared) {
   Recorded recorded;
-  if (flags.trace.empty()) return recorded;
+  if (flags.trace.empty() && flags.html.empty() && flags.xplane.empty()) return recorded;
   ASSIGN_OR_RETURN(recorded.devices, DevicesToRecord(flags, prepared));
   TPUSIM_CHECK(ParseBlocks(flags.blocks, &recorded.steps), "the parser lets no other form through");
-  recorded.work = flags.detail.empty() ? recorded.devices.size() <= kMostDevicesInDetail
-                                       : flags.detail == kBlocks;
+  recorded.work = flags.detail.empty()
+                      ? !flags.trace.empty() && recorded.devices.size() <= kMostDevicesInDetail
+                      : flags.detail == kBlocks;
   return recorded;
 }
 
 std::vector<OutputPath> OutputsOf(const TraceFlags& flags) {
-  return {{"--trace", flags.trace}, {"--trace-totals", flags.totals}};
+  return {{"--trace", flags.trace}, {"--trace-totals", flags.totals}, {"--html", flags.html}};
+}
+
+absl::Status CheckFolders(const TraceFlags& flags) {
+  return flags.xplane.empty() ? absl::OkStatus() : results::CheckXPlaneFolder(flags.xplane);
 }
 
 void AddTraceFlags(CLI::App& app, TraceFlags& flags) {
+  app.add_option("--html", flags.html,
+                 "Write a page to be opened in a browser: timeline, roofline, memory, links, ...")
+      ->type_name("FILE");
+  app.add_option("--xplane", flags.xplane,
+                 "Write a profile into a folder that XProf and TensorBoard show")
+      ->type_name("DIR");
   CLI::Option* trace =
       app.add_option("--trace", flags.trace, "Write a Perfetto trace")->type_name("FILE");
   app.add_option("--trace-chips", flags.chips,
                  "Chips in the trace: 'all', 0,3 or 'distinct', one per distinct program (default: "
                  "those if they are up to 4, else the first)")
       ->type_name("CHIPS")
-      ->needs(trace)
       ->check(CLI::Validator(CheckChips, ""));
   app.add_option("--trace-detail", flags.detail,
                  "'ops', or 'blocks', the grid steps of kernels and transfers on links, too "
                  "(default: blocks of up to 16 devices)")
       ->type_name("DETAIL")
-      ->needs(trace)
       ->check(CLI::IsMember({std::string(kOps), std::string(kBlocks)}));
   app.add_option("--trace-blocks", flags.blocks,
                  "Spans that the trace has of the grid steps of an operation, per track; more are "
@@ -185,6 +221,14 @@ void AddTraceFlags(CLI::App& app, TraceFlags& flags) {
                  "Write what a reader of the trace must find, as JSON")
       ->type_name("FILE")
       ->needs(trace);
+  app.callback([&flags] {
+    const bool records = !flags.trace.empty() || !flags.html.empty() || !flags.xplane.empty();
+    const std::string without = "--trace, --html or --xplane";
+    if (!flags.chips.empty() && !records) throw CLI::RequiresError("--trace-chips", without);
+    if (!flags.detail.empty() && flags.trace.empty()) {
+      throw CLI::RequiresError("--trace-detail", "--trace");
+    }
+  });
 }
 
 }  // namespace tpusim::tools

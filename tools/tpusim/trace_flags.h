@@ -1,4 +1,4 @@
-// Flags of what happened when: traces, and what is recorded for them.
+// Flags of what shows when things happened, traces and the page, and what is recorded for them.
 #ifndef TPUSIM_TOOLS_TPUSIM_TRACE_FLAGS_H_
 #define TPUSIM_TOOLS_TPUSIM_TRACE_FLAGS_H_
 
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sim/timeline.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 
@@ -18,14 +17,17 @@ class App;
 namespace tpusim::tools {
 
 struct TraceFlags {
-  std::string trace, totals;  // files; "" = none
+  std::string trace, totals, html;  // files; "" = none
+  std::string xplane;               // a folder
   std::string chips;          // "all", "distinct", "0,3"; "" = see RecordingOf
   std::string detail;         // "ops", "blocks"; "" likewise
   std::string blocks = "16";  // per operation and track
 };
 void AddTraceFlags(CLI::App& app, TraceFlags& flags);
 
+// What CheckOutputs is to look at, and what it does not: folders.
 std::vector<OutputPath> OutputsOf(const TraceFlags& flags);
+absl::Status CheckFolders(const TraceFlags& flags);
 
 // The devices whose spans are kept, and how much of them. Where little is asked for it is one
 // device per distinct program, unless those are many, then the first; and the parts of
@@ -33,9 +35,9 @@ std::vector<OutputPath> OutputsOf(const TraceFlags& flags);
 // Error: a chip that is not there.
 absl::StatusOr<Recorded> RecordingOf(const TraceFlags& flags, const Prepared& prepared);
 
-// Warns before it is large; on a terminal, says how far it is.
+// Warns before a trace is large; on a terminal, says how far it is.
 absl::Status WriteTraces(const TraceFlags& flags, const Prepared& prepared,
-                         const sim::Timeline& timeline, bool quiet);
+                         const Simulated& simulated, bool quiet);
 
 }  // namespace tpusim::tools
 

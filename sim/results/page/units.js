@@ -1,0 +1,38 @@
+'use strict';
+// Quantities as the summary prints them: four significant digits in the largest unit that leaves
+// at least one.
+const units = (() => {
+  const tables = {
+    time: [[1, 'ns'], [1e3, 'us'], [1e6, 'ms'], [1e9, 's']],
+    bytes: [[1, 'B'], [1e3, 'kB'], [1e6, 'MB'], [1e9, 'GB'], [1e12, 'TB'], [1e15, 'PB']],
+    flops: [[1, 'FLOP'], [1e3, 'kFLOP'], [1e6, 'MFLOP'], [1e9, 'GFLOP'], [1e12, 'TFLOP'],
+            [1e15, 'PFLOP']],
+  };
+  function inUnits(value, table) {
+    const magnitude = Math.abs(value);
+    let i = 0;
+    while (i + 1 < table.length && magnitude >= 0.99995 * table[i + 1][0]) ++i;
+    const scaled = value / table[i][0];
+    const size = Math.abs(scaled);
+    if (i === 0 && Number.isInteger(value)) return `${value} ${table[0][1]}`;
+    const decimals = size >= 999.95 ? 0 : size >= 99.995 ? 1 : size >= 9.9995 ? 2 : 3;
+    return `${scaled.toFixed(decimals)} ${table[i][1]}`;
+  }
+  const time = (ns) => inUnits(ns, tables.time);
+  const bytes = (b) => inUnits(b, tables.bytes);
+  const flops = (f) => inUnits(f, tables.flops);
+  const percent = (share) => `${(100 * share).toFixed(1)}%`;
+  const count = (n) => n.toLocaleString('en-US');
+  // By the unit that data names.
+  const by = {
+    ns: time, bytes, flops, share: percent, count,
+    'flops/s': (f) => `${flops(f)}/s`, 'bytes/s': (b) => `${bytes(b)}/s`,
+    text: (t) => t, number: (n) => d3.format('.4~g')(n),
+  };
+  const show = (value, unit) =>
+    value === null || value === undefined ? '' : (by[unit] || by.text)(value);
+  // For axes, which have one unit: what to divide by, and its name.
+  const scaleOf = (largest, kind) =>
+    tables[kind].filter(([scale]) => largest >= scale).pop() || tables[kind][0];
+  return {time, bytes, flops, percent, count, show, scaleOf};
+})();
