@@ -275,3 +275,21 @@ def test_an_engine_that_breaks_is_an_error():
     with pytest.raises(tpusim.Error, match="has no submit"):
         search(engine=object())
     assert Engine(Inline(), 1).submit(int, "7").result() == 7
+
+
+def test_the_guide(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path):
+    """Its example runs; here in this process."""
+    guide = (EXAMPLES.parents[1] / "docs" / "user-guide.md").read_text()
+    section = guide.partition("\n## 8. Search\n")[2]
+    code = section.partition("```python\n")[2].partition("```")[0]
+    assert "engine=None" in code
+    names: dict[str, Any] = {"Inline": Inline}
+    exec(code.replace("engine=None", "engine=Inline()"), names)
+    assert "why behind" in capsys.readouterr().out
+    results = names["results"]
+    assert results.counts().keys() <= {"simulated", "pruned"}
+    assert results.best.candidate.config == "v6e-4x2"
+    read = section.partition("```python\n")[2].partition("```python\n")[2].partition("```")[0]
+    store = tmp_path / "decoder.sqlite"
+    search(space={"mesh": [(2, 4)], "rules": RULES}, store=store)
+    exec(read.replace("decoder.sqlite", str(store)), names)
