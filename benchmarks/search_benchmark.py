@@ -37,8 +37,12 @@ class Cost:
 
     @property
     def simulated(self) -> int:
-        """Candidates that the simulator was started for, also if they did not fit."""
-        return sum(row["simulation_cpu_s"] > 0 for row in self.table["candidates"])
+        """Candidates; it is not counted how many were compiled and did not fit."""
+        return self.table["counts"]["simulated"]
+
+    def beyond(self, lowering: float) -> float:
+        """Seconds per simulated candidate, all else included."""
+        return (self.cpu_s - lowering) / self.simulated
 
 
 def search(*options: str) -> Cost:
@@ -101,12 +105,12 @@ def search_space() -> list[Any]:
 
 def _show(name: str, cost: Cost, lowering: float, workers: int) -> Cost:
     counts = ", ".join(f"{n} {status}" for status, n in cost.table["counts"].items())
-    beyond = (cost.cpu_s - lowering) / cost.simulated
     busy = cost.cpu_s / (cost.wall_s * workers)
     print(
         f"{name:<13} {cost.cpu_s:.1f} s of processor time, {cost.wall_s:.1f} s on {workers} "
         f"processors ({100 * busy:.0f}% busy): {counts}\n"
-        f"              {beyond:.2f} s for each of {cost.simulated} simulated, beyond JAX's own"
+        f"              {cost.beyond(lowering):.2f} s for each of {cost.simulated} simulated, "
+        "beyond JAX's own"
     )
     return cost
 

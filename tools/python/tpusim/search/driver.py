@@ -13,7 +13,7 @@ from tpusim.search.objective import objective_of
 from tpusim.search.problem import OPTIONS, Build, Problem
 from tpusim.search.progress import Progress
 from tpusim.search.results import SearchInterruptedError, SearchResults
-from tpusim.search.space import Space, candidates
+from tpusim.search.space import Space, candidates, identity
 from tpusim.search.stages import Stages
 from tpusim.search.store import Store
 
@@ -97,7 +97,13 @@ def search(
     if exact < 1 or (workers is not None and workers < 1) or (ahead is not None and ahead < 1):
         raise Error("search: exact, workers and ahead: at least 1")
     devices = min(_MOST_FORCED_DEVICES, max((devices_of(c) or 8) for c in slices))
-    problem = Problem(build, dict(options or {}), devices, function, of.name if function else "")
+    problem = Problem(
+        build,
+        dict(options or {}),
+        devices,
+        function,
+        (identity(function) or "") if function else "",
+    )
     with engines.opened(engine, workers) as opened:
         run = Stages(
             problem,

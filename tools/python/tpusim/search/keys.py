@@ -5,6 +5,7 @@ import importlib.metadata
 import inspect
 import pathlib
 
+from tpusim.errors import Error
 from tpusim.runner import find_binary
 from tpusim.search.candidate import Candidate
 from tpusim.search.payload import FromFile
@@ -14,7 +15,10 @@ from tpusim.search.space import identity
 
 def shared_by(problem: Problem) -> str:
     """What all candidates of a search depend on."""
-    return f"{versions()}\n{_source_of(problem.build)}\n{identity(problem.options)}"
+    options = identity(problem.options)
+    if options is None:
+        raise Error("search: options: a value looks different in every process")
+    return f"{versions()}\n{_source_of(problem.build)}\n{options}"
 
 
 def key_of(candidate: Candidate, shared: str) -> str:
@@ -34,7 +38,7 @@ def versions() -> str:
 
 
 def _source_of(build: Build) -> str:
-    """The file that a function is in; a change of it is another search."""
+    """The file that a function is in, and what it has taken along from where it was defined."""
     function = build.function() if isinstance(build, FromFile) else build
     while hasattr(function, "func"):
         function = function.func  # functools.partial
@@ -42,6 +46,11 @@ def _source_of(build: Build) -> str:
         file = inspect.getsourcefile(function)
         text = pathlib.Path(file).read_bytes() if file else b""
     except (TypeError, OSError):
-        text = b""
+        try:
+            text = inspect.getsource(function).encode()  # In a cell of a notebook.
+        except (TypeError, OSError):
+            text = b""
     name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{name} {hashlib.sha256(text).hexdigest()} {identity(build) or ''}"
+    cells = getattr(function, "__closure__", None) or ()
+    taken = [identity(cell.cell_contents) for cell in cells]
+    return f"{name} {hashlib.sha256(text).hexdigest()} {identity(build) or ''} {taken}"

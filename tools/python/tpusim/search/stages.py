@@ -111,10 +111,10 @@ class Stages:
         return not needs_program or self.store.program(row.program) is not None
 
     def _done(self, row: Row) -> bool:
-        """Whether it need not be simulated; functions are told apart by their names."""
-        return row.status is Status.SIMULATED and (
-            self.problem.value is None or row.value_of == self.problem.value_of
-        )
+        """Whether it need not be simulated: an objective that is a function needs the report."""
+        of = self.problem.value_of
+        known = self.problem.value is None or (of != "" and row.value_of == of)
+        return known and row.status is Status.SIMULATED
 
     def simulate(self, prune: bool, exact: int, ahead: int) -> None:
         """The second stage."""
