@@ -20,7 +20,11 @@ from tpusim.search.simulating import simulate
 from tests.jax.search_steps import CONFIG, MESHES, RULES, dies_at_2x4, fails_at_2x4, matmul
 from tests.tools.command_line import EXAMPLES
 
-SPACE = {"mesh": MESHES, "rules": RULES, "batch": [1024, 4096]}
+SPACE = {
+    "mesh": MESHES,
+    "rules": {"y": RULES["y"], "none": RULES["none"]},
+    "batch": [1024, 4096],
+}
 # The arrays of a v5e: 4 of 128 x 128, two operations each, 1.5 GHz.
 FLOPS_PER_NS = 4 * 128 * 128 * 2 * 1.5
 
@@ -75,14 +79,14 @@ def test_the_best_is_that_of_all(objective: Any):
     given = {"objective": objective, "tokens": tokens_of}
     everything = search(prune=False, **given)
     found = search(exact=3, **given)
-    assert everything.counts() == {"simulated": 32}
+    assert everything.counts() == {"simulated": 16}
     assert table(found)[:3] == table(everything)[:3]
     simulated = {e.candidate.name: e.row.step_time_ns for e in everything}
     for entry in found:
         if entry.row.status is Status.SIMULATED:
             assert entry.row.step_time_ns == simulated[entry.candidate.name]
     if objective in ("step_time", "peak_hbm"):
-        assert found.counts()["pruned"] > 8
+        assert found.counts()["pruned"] > 0
     for entry in everything:
         assert entry.row.compute_bound_ns <= entry.row.step_time_ns
         assert entry.row.argument_bytes <= entry.row.peak_hbm_bytes
@@ -171,7 +175,7 @@ def test_a_search_is_continued(tmp_path: pathlib.Path):
     simulated = whole.counts()["simulated"]
 
     def interrupt(function: Any) -> None:
-        if function is simulate and engine.simulated == 5:
+        if function is simulate and engine.simulated == 4:
             raise KeyboardInterrupt
 
     engine = Inline(interrupt)
@@ -180,7 +184,7 @@ def test_a_search_is_continued(tmp_path: pathlib.Path):
     assert interrupted.value.results.counts()["simulated"] >= 3
     with sqlite3.connect(store) as database:
         kept = pandas.read_sql("select * from candidates", database)
-    assert len(kept) == 32
+    assert len(kept) == 16
     finished = int((kept.status == "simulated").sum())
     assert finished == interrupted.value.results.counts()["simulated"]
     assert set(kept.mesh) == {"8x1", "4x2", "2x4", "1x8"}
@@ -203,7 +207,7 @@ def test_a_search_is_continued(tmp_path: pathlib.Path):
 def test_a_bound_that_were_wrong_would_not_be_believed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bounds.Work, "time_ns", lambda work, machine: 1e3 * work.wide_flops)
     results = search()
-    assert results.counts() == {"simulated": 32}
+    assert results.counts() == {"simulated": 16}
     monkeypatch.undo()
     assert table(results)[0] == table(search())[0]
 
@@ -235,14 +239,14 @@ def test_the_table_as_frame_json_html_and_picture(tmp_path: pathlib.Path):
     mpl.use("Agg")
     results = search()
     frame = results.to_frame()
-    assert len(frame) == 32
+    assert len(frame) == 16
     assert list(frame["rank"].dropna()) == list(range(1, results.counts()["simulated"] + 1))
     results.save(tmp_path / "r.json")
     written = json.loads((tmp_path / "r.json").read_text())
     assert written["schema"] == "tpusim.search/1"
-    assert len(written["candidates"]) == 32
+    assert len(written["candidates"]) == 16
     assert "pruned" in results._repr_html_()
-    assert "32 candidates" in repr(results)
+    assert "16 candidates" in repr(results)
     front = results.pareto()
     assert front[0] is results.best
     for better, worse in itertools.pairwise(front):
@@ -275,3 +279,21 @@ def test_an_engine_that_breaks_is_an_error():
     with pytest.raises(tpusim.Error, match="has no submit"):
         search(engine=object())
     assert Engine(Inline(), 1).submit(int, "7").result() == 7
+
+
+def test_the_guide(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path):
+    """Its example runs; here in this process."""
+    guide = (EXAMPLES.parents[1] / "docs" / "user-guide.md").read_text()
+    section = guide.partition("\n## 8. Search\n")[2]
+    code = section.partition("```python\n")[2].partition("```")[0]
+    assert "engine=None" in code
+    names: dict[str, Any] = {"Inline": Inline}
+    exec(code.replace("engine=None", "engine=Inline()"), names)
+    assert "why behind" in capsys.readouterr().out
+    results = names["results"]
+    assert results.counts().keys() <= {"simulated", "pruned"}
+    assert results.best.candidate.config == "v6e-4x2"
+    read = section.partition("```python\n")[2].partition("```python\n")[2].partition("```")[0]
+    store = tmp_path / "decoder.sqlite"
+    search(space={"mesh": [(2, 4)], "rules": RULES}, store=store)
+    exec(read.replace("decoder.sqlite", str(store)), names)

@@ -32,13 +32,13 @@ after `import tpusim`.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tpusim import search
 from tpusim.capturing import capture
 from tpusim.comparison import compare
 from tpusim.errors import CaptureError, Error
 from tpusim.report import Report
 from tpusim.runner import find_binary, run
 from tpusim.search.candidate import Candidate
-from tpusim.search.driver import search
 from tpusim.search.results import SearchInterruptedError, SearchResults
 from tpusim.seeing import seen_as
 from tpusim.simulation import simulate

@@ -1,4 +1,26 @@
 """Search over meshes, shardings, batches, slices, whatever a program can be built with.
 
-The function is `tpusim.search`; the shell form is `python -m tpusim.search` or `tpusim search`.
+The package is callable: `tpusim.search(...)` is the function, see `help(tpusim.search.search)`. In
+a shell it is `tpusim search`, or `python -m tpusim.search`.
 """
+
+import inspect
+import sys
+import types
+from typing import Any
+
+from tpusim.search.driver import search
+from tpusim.search.results import SearchResults
+
+__all__ = ["search"]
+
+
+class _CallablePackage(types.ModuleType):
+    def __call__(self, *args: Any, **kwargs: Any) -> SearchResults:
+        return search(*args, **kwargs)
+
+
+# Of the call, for `inspect.signature(tpusim.search)`.
+__signature__ = inspect.signature(search)
+
+sys.modules[__name__].__class__ = _CallablePackage

@@ -46,6 +46,9 @@ class FromFile:
         self.path = str(pathlib.Path(path).resolve())
         self.name = name
 
+    def __repr__(self) -> str:
+        return f"{self.path}:{self.name}"
+
     def __call__(self, *args: Any) -> Any:
         """Calls it."""
         return self.function()(*args)

@@ -27,4 +27,4 @@ class Problem:
     options: Mapping[str, Any]  # of `tpusim.simulate`, for all candidates
     devices: int  # CPU devices for code that builds its mesh of them
     value: Callable[[Report], float] | None = None  # an objective that is a function
-    value_of: str = ""  # its name
+    value_of: str = ""  # tells it from others; "": nothing does
