@@ -187,6 +187,7 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
     if (causes_ != nullptr) {
       causes = causes_->Repeat(before->causes, now.causes, period, periods, loop.iterations,
                                per_period);
+      if (causes == nullptr) continue;
     }
     auto mover = steady::StateVisitor::Move(before->state, now.state, periods, loop.iterations);
     mover.ShowCausesTo(causes.get());

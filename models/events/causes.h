@@ -101,7 +101,7 @@ class Causes {
     std::vector<Ref> marks_;
   };
   // Moves the causes shown, in the same order, over `times` periods from the earlier marks to
-  // the later.
+  // the later. Null: the later come in part from what was no thread at the earlier ones.
   std::unique_ptr<steady::CauseVisitor> Repeat(std::shared_ptr<const Marks> earlier,
                                                std::shared_ptr<const Marks> later,
                                                Picoseconds period, int64_t times,

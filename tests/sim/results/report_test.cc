@@ -217,7 +217,7 @@ TEST(ReportTest, CmemIsReportedOnChipsThatHaveIt) {
   EXPECT_EQ(j["peak_cmem_bytes"], 3'000'000);
   EXPECT_EQ(j["usable_cmem_bytes"], 128'000'000);
   EXPECT_EQ(FromJson(ToJson(report, JsonDetail::kExchange))->peak_cmem, report.peak_cmem);
-  EXPECT_THAT(Summarize(report), ::testing::HasSubstr(", 3.000 MB of 128.0 MB CMEM"));
+  EXPECT_THAT(Summarize(report), ::testing::HasSubstr(", 2.861 MiB of 122.1 MiB CMEM"));
 }
 
 TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {

@@ -34,7 +34,7 @@ lower bounds   compute 60.00 us, hbm 30.00 us, ici 50.00 us
 bound by       compute (critical path: MXU 70.0%, ICI 18.0%, VPU 8.0%, latency 4.0%)
 compute        78.00 us busy (78.0%): MXU 70.00 us, VPU 8.000 us
 communication  20.00 us exposed (20.0%), 60.00 us hidden under compute
-memory         peak 4.000 GB of 16.00 GB usable HBM (25.0%)
+memory         peak 3.725 GiB of 14.90 GiB usable HBM (25.0%)
 
 operation      category            count      time   step  source
 fusion.3       convolution fusion      2  70.00 us  70.0%  f.py:12
@@ -42,9 +42,9 @@ all-gather.1   exposed all-gather      1  20.00 us  20.0%  f.py:10
 loop_fusion.5  loop fusion             1  8.000 us   8.0%  f.py:14
 while.2        while                   1  2.000 us   2.0%  f.py:11
 
-collective                  count     bytes  simulated  expected     bound  exposed  algorithm
-collective-permute-start.4      2  2.000 MB   30.00 us  25.00 us  20.00 us     0.0%  one hop
-all-gather.1                    1  2.000 MB   20.00 us  19.00 us  10.00 us   100.0%  line over x
+collective                  count      bytes  simulated  expected     bound  exposed  algorithm
+collective-permute-start.4      2  1.907 MiB   30.00 us  25.00 us  20.00 us     0.0%  one hop
+all-gather.1                    1  1.907 MiB   20.00 us  19.00 us  10.00 us   100.0%  line over x
 exposed        all-gather.1: 20.00 us, synchronous: toy has no asynchronous all-gathers
 warning        f.py:10: involuntary all-gather
 assumed        loop while.2 runs 2 times
@@ -65,7 +65,7 @@ TEST(SummaryTest, HostMemory) {
   wait.total = Microseconds(4);
   r.ops.insert(r.ops.end(), {copy, wait});
   EXPECT_THAT(Summarize(r),
-              HasSubstr("\nhost memory    4.000 us exposed (4.0%), 2.000 GB copied\n"));
+              HasSubstr("\nhost memory    4.000 us exposed (4.0%), 1.863 GiB copied\n"));
 }
 
 TEST(SummaryTest, StaysOnOneScreenWhateverTheProgram) {

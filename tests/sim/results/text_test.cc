@@ -25,10 +25,10 @@ TEST(TextTest, SignedTimes) {
   EXPECT_EQ(SignedTimeText(Picoseconds(-80'000'000)), "-80.00 us");
 }
 
-TEST(TextTest, SizesAreDecimal) {
+TEST(TextTest, SizesArePowersOf1024) {
   EXPECT_EQ(BytesText(Bytes(512)), "512 B");
-  EXPECT_EQ(BytesText(Bytes(64 * kMiB)), "67.11 MB");
-  EXPECT_EQ(BytesText(Bytes(16'000'000'000)), "16.00 GB");
+  EXPECT_EQ(BytesText(Bytes(64 * kMiB)), "64.00 MiB");
+  EXPECT_EQ(BytesText(Bytes(16'000'000'000)), "14.90 GiB");
   EXPECT_EQ(FlopsText(Flops(34'359'738'368)), "34.36 GFLOP");
 }
 

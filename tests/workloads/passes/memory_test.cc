@@ -114,8 +114,8 @@ TEST(Memory, WhatDoesNotFitSaysByHowMuch) {
   m.entry().set_schedule(m.entry().PostOrder());
   const auto plan = PlanMemory(m.module(), m.target());
   ASSERT_FALSE(plan.ok());
-  // 32 GiB needed of 15.75 GiB usable: 16.25 GiB = 16640 MiB too much.
-  EXPECT_NE(std::string(plan.status().message()).find("16640.0 MiB more"), std::string::npos)
+  // 32 GiB needed of 15.75 GiB usable: 16.25 GiB too much.
+  EXPECT_NE(std::string(plan.status().message()).find("16.25 GiB more"), std::string::npos)
       << plan.status();
   EXPECT_NE(std::string(plan.status().message()).find("f32[65536,65536]"), std::string::npos);
 }
