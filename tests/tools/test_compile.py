@@ -84,7 +84,10 @@ def test_opt_runs_passes_on_a_partitioned_module(run, rejects, tmp_path):
     assert dumped.stdout.startswith("// after simplify\n")
     ordered = run("opt", "--config", SLICE, module)
     assert "is_scheduled=true" in ordered.stdout
-    assert "names no slice" in rejects("opt", module)
+    assert run("opt", module).stdout == ordered.stdout  # it says for which slice it is
+    text = tmp_path / "module.hlo"
+    text.write_text(run(*partitioned, example("mlp_two_layers")).stdout)
+    assert "names no slice" in rejects("opt", text)
 
 
 def test_explain(run, rejects):
@@ -94,3 +97,21 @@ def test_explain(run, rejects):
     assert done.stdout.startswith("// decisions of fusion\n")
     assert " is computed in " in done.stdout
     assert "fusion" in rejects(*on, "--explain", "fuzion")
+
+
+def test_partitioned_modules_run_as_the_program_that_they_are_of(run, tmp_path):
+    for name in ("mlp_two_layers", "ring_attention_large", "activations_on_host"):
+        module = tmp_path / f"{name}.pb"
+        assert run("compile", "--emit", "partitioned", "-o", module, example(name)).returncode == 0
+        whole, part = (
+            json.loads(run(file, "--json").stdout) for file in (example(name), module)
+        )
+        for field in ("workload", "config", "step_time_ns", "peak_hbm_bytes", "flops"):
+            assert whole[field] == part[field], (name, field)
+
+
+def test_json(run):
+    compiled = json.loads(run("compile", "--json", "--emit", "partitioned", example("psum")).stdout)
+    assert compiled["schema"] == "tpusim.compile/1"
+    assert "all-reduce(" in compiled["text"]
+    assert compiled["config"] == SLICE
