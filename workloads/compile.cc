@@ -14,6 +14,7 @@
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/lowering/lower.h"
+#include "workloads/mesh_use.h"
 #include "workloads/open_figures.h"
 #include "workloads/passes/memory/donation.h"
 #include "workloads/passes/memory/memory_plan.h"
@@ -127,12 +128,14 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     return result;
   }
 
+  result.warnings = UnusedParts(sharded, config);
   ASSIGN_OR_RETURN(spmd::PartitionResult partitioned, spmd::Partition(sharded));
   // Of the global program only the mesh is needed from here on.
   sharded.shardings = {};
   sharded.module.reset();
   RETURN_IF_ERROR(hlo::Verify(*partitioned.module));
-  result.warnings = partitioned.warnings;
+  result.warnings.insert(result.warnings.end(), partitioned.warnings.begin(),
+                         partitioned.warnings.end());
   if (options.until == Stage::kPartitioned) {
     result.partitioned = std::move(partitioned.module);
     return result;

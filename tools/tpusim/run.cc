@@ -10,6 +10,7 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
+#include "sim/results/memory_text.h"
 #include "sim/results/perfetto.h"
 #include "sim/results/report.h"
 #include "sim/results/summary.h"
@@ -28,12 +29,15 @@ struct RunFlags {
   std::string workload, config;
   std::string trace, trace_chips, trace_totals, report;
   std::string trace_blocks = "16";
+  bool memory = false;
   RollupFlags rollup;
   ProgramFlags program;
   MachineFlags machine;
 };
 
 constexpr std::string_view kAll = "all";
+// Of each table of --memory.
+constexpr size_t kMemoryRows = 10;
 constexpr int64_t kMostBlocks = 1'000'000'000;
 // Traces from this size on are announced by a warning.
 constexpr int64_t kLargeTrace = 1'000'000'000;
@@ -178,6 +182,10 @@ absl::Status Run(const RunFlags& flags) {
   if (flags.program.quiet) return absl::OkStatus();
   RETURN_IF_ERROR(PrintResult(results::Summarize(
       simulated.report, {flags.rollup.By(results::RollupBy::kOp), flags.rollup.top})));
+  if (flags.memory) {
+    const size_t top = flags.rollup.top > 0 ? flags.rollup.top : kMemoryRows;
+    RETURN_IF_ERROR(PrintResult(results::MemoryText(simulated.report, top)));
+  }
   PrintWarnings(simulated.report.warnings);
   return absl::OkStatus();
 }
@@ -207,6 +215,8 @@ Command AddRun(CLI::App& parent) {
       ->type_name("FILE")
       ->needs(trace);
   app->add_option("--report", flags->report, "Write the report as JSON")->type_name("FILE");
+  app->add_flag("--memory", flags->memory,
+                "Also print what HBM holds at its peak: by owner, scope and array");
   AddRollupFlags(*app, flags->rollup);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);
