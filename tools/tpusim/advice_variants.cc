@@ -72,6 +72,8 @@ class Collector {
       : base_(base), config_(config), flags_(flags) {
     flags_.quiet = true;
     flags_.verbose = flags_.pass_timings = false;
+    // The passes are those of the run, which has been verified.
+    flags_.verify_passes = false;
     for (const sharding::MeshAxis& axis : base.compiled.mesh.axes) {
       mesh_.push_back({axis.name, axis.size});
     }
