@@ -187,26 +187,38 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   }
 
   ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
-  const target::Target runs_on(machine != nullptr ? *machine : config);
-  cost::CollectiveDecisions decisions(runs_on.config(), placement.device_of_partition,
-                                      options.algorithms);
-  lowering::CollectiveLibrary collectives(machine != nullptr ? decisions : costs.collectives());
-  ASSIGN_OR_RETURN(result.program, lowering::Lower({&module, &memory, &costs.kernels(),
-                                                    &collectives, trips, options.branches},
-                                                   runs_on));
+  std::vector<std::string> algorithms_assumed;
+  const auto lower = [&](const configs::Config& on,
+                         cost::CollectiveDecisions& decisions) -> absl::StatusOr<isa::PodProgram> {
+    lowering::CollectiveLibrary collectives(decisions);
+    ASSIGN_OR_RETURN(
+        isa::PodProgram program,
+        lowering::Lower({&module, &memory, &costs.kernels(), &collectives, trips, options.branches},
+                        target::Target(on)));
+    isa::ProgramInfo& info = program.info;
+    info.module_name = workload.name().empty() ? module.name() : workload.name();
+    info.partitions = sharded.num_partitions;
+    info.device_order = placement.rule;
+    info.peak_hbm = memory.PeakOf(hlo::kHbmSpace);
+    info.usable_hbm = target.Usable(hlo::kHbmSpace);
+    info.peak_cmem = memory.PeakOf(hlo::kCmemSpace);
+    info.usable_cmem = target.Usable(hlo::kCmemSpace);
+    info.hbm_fragmentation = memory.fragmentation;
+    if (memory.peak_at != nullptr) info.peak_at = memory.peak_at->name();
+    algorithms_assumed = collectives.Assumptions();
+    return program;
+  };
+  const LowerFor lower_for = [&](const configs::Config& on) {
+    cost::CollectiveDecisions decisions(on, placement.device_of_partition, options.algorithms);
+    return lower(on, decisions);
+  };
+  if (options.scheduled) options.scheduled(lower_for);
+  ASSIGN_OR_RETURN(result.program, machine != nullptr ? lower_for(*machine)
+                                                      : lower(config, costs.collectives()));
   result.kernel_searches = costs.kernels().searches();
   isa::ProgramInfo& info = result.program.info;
-  info.module_name = workload.name().empty() ? module.name() : workload.name();
-  info.partitions = sharded.num_partitions;
-  info.device_order = placement.rule;
   result.mesh = sharded.mesh;
   result.device_of_partition = placement.device_of_partition;
-  info.peak_hbm = memory.PeakOf(hlo::kHbmSpace);
-  info.usable_hbm = target.Usable(hlo::kHbmSpace);
-  info.peak_cmem = memory.PeakOf(hlo::kCmemSpace);
-  info.usable_cmem = target.Usable(hlo::kCmemSpace);
-  info.hbm_fragmentation = memory.fragmentation;
-  if (memory.peak_at != nullptr) info.peak_at = memory.peak_at->name();
   info.live_at_peak = passes::DescribePeak(module, memory);
   const std::vector<std::string> trips_assumed = trip_counts.assumptions();
   info.assumptions.insert(info.assumptions.begin(), workload.assumptions().begin(),
@@ -217,9 +229,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   }
   info.assumptions.insert(info.assumptions.end(), ragged.assumptions.begin(),
                           ragged.assumptions.end());
-  for (std::string& sentence : collectives.Assumptions()) {
-    info.assumptions.push_back(std::move(sentence));
-  }
+  info.assumptions.insert(info.assumptions.end(), algorithms_assumed.begin(),
+                          algorithms_assumed.end());
   for (std::string& warning : trip_counts.Unused()) result.warnings.push_back(std::move(warning));
   info.warnings = result.warnings;
   return result;
