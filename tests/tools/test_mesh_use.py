@@ -62,8 +62,9 @@ def test_one_partition_on_eight_devices(warnings_of):
 
 def test_idle_devices(report_of):
     report = report_of("mlp_two_layers", "--config", "v5e-4x4")
-    assert "8 of the 16 devices of v5e-4x4 are idle: the program has 8 partitions" in (
-        report["warnings"]
+    assert (
+        "8 of the 16 devices of v5e-4x4 are idle: the program has 8 partitions"
+        in (report["warnings"])
     )
 
 
