@@ -14,6 +14,7 @@
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/lowering/lower.h"
+#include "workloads/mesh_use.h"
 #include "workloads/open_figures.h"
 #include "workloads/passes/memory/donation.h"
 #include "workloads/passes/memory/memory_plan.h"
@@ -101,6 +102,46 @@ absl::StatusOr<std::vector<kernels::NamedCost>> ExportedCosts(const tpusim::Work
   return costs;
 }
 
+// The program of one device, with what `result` says of mesh, partitions and warnings. Null: the
+// sharded module was all that was asked for.
+absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWorkload& imported,
+                                                               const configs::Config& config,
+                                                               Stage until,
+                                                               CompileResult& result) {
+  const tpusim::Workload& workload = imported.workload;
+  const int64_t stated =
+      workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
+  result.workload = workload;
+  result.workload.set_num_partitions(stated);
+  if (imported.partitioned) {
+    if (until == Stage::kSharded) {
+      return UserError("the module is partitioned already: it has no shardings to show");
+    }
+    for (const tpusim::MeshAxis& axis : workload.mesh()) {
+      result.mesh.axes.push_back({axis.name(), axis.size()});
+    }
+    return std::move(imported.module);
+  }
+  ASSIGN_OR_RETURN(sharding::ShardedModule sharded,
+                   sharding::ShardModule(std::move(imported.module), stated));
+  if (until == Stage::kSharded) {
+    result.sharded_text = sharding::ToString(sharded);
+    return std::unique_ptr<hlo::Module>();
+  }
+  result.warnings = UnusedParts(sharded, config);
+  ASSIGN_OR_RETURN(spmd::PartitionResult made, spmd::Partition(sharded));
+  result.warnings.insert(result.warnings.end(), made.warnings.begin(), made.warnings.end());
+  result.mesh = sharded.mesh;
+  result.workload.set_num_partitions(sharded.num_partitions);
+  result.workload.clear_mesh();
+  for (const sharding::MeshAxis& axis : sharded.mesh.axes) {
+    tpusim::MeshAxis& named = *result.workload.add_mesh();
+    named.set_name(axis.name);
+    named.set_size(axis.size);
+  }
+  return std::move(made.module);
+}
+
 }  // namespace
 
 absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
@@ -113,45 +154,16 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
 
   CompileResult result;
   const tpusim::Workload& workload = imported.workload;
-  const int64_t stated =
-      workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(workload, options.trip_counts);
   ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
                    ExportedCosts(workload, trip_counts));
   kernels::SetCustomCosts(*imported.module, exported);
-  result.workload = workload;
-  std::unique_ptr<hlo::Module> partitioned;
-  sharding::Mesh mesh;
-  int64_t partitions = stated;
-  if (imported.partitioned) {
-    if (options.until == Stage::kSharded) {
-      return UserError("the module is partitioned already: it has no shardings to show");
-    }
-    for (const tpusim::MeshAxis& axis : workload.mesh()) {
-      mesh.axes.push_back({axis.name(), axis.size()});
-    }
-    partitioned = std::move(imported.module);
-  } else {
-    ASSIGN_OR_RETURN(sharding::ShardedModule sharded,
-                     sharding::ShardModule(std::move(imported.module), stated));
-    if (options.until == Stage::kSharded) {
-      result.sharded_text = sharding::ToString(sharded);
-      return result;
-    }
-    ASSIGN_OR_RETURN(spmd::PartitionResult made, spmd::Partition(sharded));
-    partitioned = std::move(made.module);
-    result.warnings = made.warnings;
-    mesh = sharded.mesh;
-    partitions = sharded.num_partitions;
-    result.workload.set_num_partitions(partitions);
-    result.workload.clear_mesh();
-    for (const sharding::MeshAxis& axis : mesh.axes) {
-      tpusim::MeshAxis& named = *result.workload.add_mesh();
-      named.set_name(axis.name);
-      named.set_size(axis.size);
-    }
-  }
+  ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> partitioned,
+                   PartitionedModule(imported, config, options.until, result));
+  if (partitioned == nullptr) return result;
+  const sharding::Mesh& mesh = result.mesh;
+  const int64_t partitions = result.workload.num_partitions();
   RETURN_IF_ERROR(hlo::Verify(*partitioned));
   if (options.until == Stage::kPartitioned) {
     result.partitioned = std::move(partitioned);
@@ -204,26 +216,37 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   }
 
   ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
-  const target::Target runs_on(machine != nullptr ? *machine : config);
-  cost::CollectiveDecisions decisions(runs_on.config(), placement.device_of_partition,
-                                      options.algorithms);
-  lowering::CollectiveLibrary collectives(machine != nullptr ? decisions : costs.collectives());
-  ASSIGN_OR_RETURN(result.program, lowering::Lower({&module, &memory, &costs.kernels(),
-                                                    &collectives, trips, options.branches},
-                                                   runs_on));
+  std::vector<std::string> algorithms_assumed;
+  const auto lower = [&](const configs::Config& on,
+                         cost::CollectiveDecisions& decisions) -> absl::StatusOr<isa::PodProgram> {
+    lowering::CollectiveLibrary collectives(decisions);
+    ASSIGN_OR_RETURN(
+        isa::PodProgram program,
+        lowering::Lower({&module, &memory, &costs.kernels(), &collectives, trips, options.branches},
+                        target::Target(on)));
+    isa::ProgramInfo& info = program.info;
+    info.module_name = workload.name().empty() ? module.name() : workload.name();
+    info.partitions = partitions;
+    info.device_order = placement.rule;
+    info.peak_hbm = memory.PeakOf(hlo::kHbmSpace);
+    info.usable_hbm = target.Usable(hlo::kHbmSpace);
+    info.peak_cmem = memory.PeakOf(hlo::kCmemSpace);
+    info.usable_cmem = target.Usable(hlo::kCmemSpace);
+    info.hbm_fragmentation = memory.fragmentation;
+    if (memory.peak_at != nullptr) info.peak_at = memory.peak_at->name();
+    algorithms_assumed = collectives.Assumptions();
+    return program;
+  };
+  const LowerFor lower_for = [&](const configs::Config& on) {
+    cost::CollectiveDecisions decisions(on, placement.device_of_partition, options.algorithms);
+    return lower(on, decisions);
+  };
+  if (options.scheduled) options.scheduled(lower_for);
+  ASSIGN_OR_RETURN(result.program, machine != nullptr ? lower_for(*machine)
+                                                      : lower(config, costs.collectives()));
   result.kernel_searches = costs.kernels().searches();
   isa::ProgramInfo& info = result.program.info;
-  info.module_name = workload.name().empty() ? module.name() : workload.name();
-  info.partitions = partitions;
-  info.device_order = placement.rule;
-  result.mesh = mesh;
   result.device_of_partition = placement.device_of_partition;
-  info.peak_hbm = memory.PeakOf(hlo::kHbmSpace);
-  info.usable_hbm = target.Usable(hlo::kHbmSpace);
-  info.peak_cmem = memory.PeakOf(hlo::kCmemSpace);
-  info.usable_cmem = target.Usable(hlo::kCmemSpace);
-  info.hbm_fragmentation = memory.fragmentation;
-  if (memory.peak_at != nullptr) info.peak_at = memory.peak_at->name();
   info.live_at_peak = passes::DescribePeak(module, memory);
   const std::vector<std::string> trips_assumed = trip_counts.assumptions();
   info.assumptions.insert(info.assumptions.begin(), workload.assumptions().begin(),
@@ -234,9 +257,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   }
   info.assumptions.insert(info.assumptions.end(), ragged.assumptions.begin(),
                           ragged.assumptions.end());
-  for (std::string& sentence : collectives.Assumptions()) {
-    info.assumptions.push_back(std::move(sentence));
-  }
+  info.assumptions.insert(info.assumptions.end(), algorithms_assumed.begin(),
+                          algorithms_assumed.end());
   for (std::string& warning : trip_counts.Unused()) result.warnings.push_back(std::move(warning));
   info.warnings = result.warnings;
   return result;

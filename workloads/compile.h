@@ -7,6 +7,7 @@
 #define TPUSIM_WORKLOADS_COMPILE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +30,11 @@
 namespace tpusim::workloads {
 
 enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kExecutable, kStreams };
+
+// The instruction streams of a program that is scheduled, for a machine: the slice that it was
+// compiled for, with other speeds.
+using LowerFor =
+    std::function<absl::StatusOr<isa::PodProgram>(const configs::Config& machine)>;
 
 struct CompileOptions {
   // --trip-count LOOP=N.
@@ -55,6 +61,8 @@ struct CompileOptions {
   std::vector<std::string> dump_after;
   // --explain PASS: what each named pass says of its decisions.
   std::vector<std::string> explain;
+  // Is given that once, before the program is lowered for the machine of the run.
+  std::function<void(const LowerFor& lower)> scheduled;
   // Where to stop; what comes later is left empty in the result.
   Stage until = Stage::kStreams;
 };

@@ -77,6 +77,9 @@ Lines Head(const Report& r) {
   if (r.usable_cmem > Bytes(0)) {
     memory += fmt::format(", {} of {} CMEM", BytesText(r.peak_cmem), BytesText(r.usable_cmem));
   }
+  if (r.memory_at_peak.time > Picoseconds(0) && r.step_time > Picoseconds(0)) {
+    memory += fmt::format(" at {} of the step", PercentText(Share(r.memory_at_peak.time, r)));
+  }
   // As many owners as fit, the largest first.
   memory = Field("memory", memory);
   const char* before = ": ";

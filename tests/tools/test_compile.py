@@ -1,5 +1,7 @@
 """`tpusim compile`."""
 
+import json
+
 import pytest
 
 from tests.tools.command_line import SLICE, example

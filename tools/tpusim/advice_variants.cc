@@ -66,12 +66,19 @@ constexpr size_t kMostSlices = 3;
 // Of hops, on average.
 constexpr double kNearlyEqual = 1e-9;
 
+// Those of the user, for a child.
+ProgramFlags QuietFlags(ProgramFlags flags) {
+  flags.quiet = true;
+  flags.verbose = flags.pass_timings = false;
+  // The passes are those of the run, which has been verified.
+  flags.verify_passes = false;
+  return flags;
+}
+
 class Collector {
  public:
   Collector(const Prepared& base, const std::string& config, const ProgramFlags& flags)
-      : base_(base), config_(config), flags_(flags) {
-    flags_.quiet = true;
-    flags_.verbose = flags_.pass_timings = false;
+      : base_(base), config_(config), flags_(QuietFlags(flags)) {
     for (const sharding::MeshAxis& axis : base.compiled.mesh.axes) {
       mesh_.push_back({axis.name, axis.size});
     }
@@ -83,7 +90,6 @@ class Collector {
     Algorithms();
     Passes();
     Donation();
-    for (const MachineChange& change : MachineChanges()) Machine(change);
     return std::move(variants_);
   }
 
@@ -91,23 +97,6 @@ class Collector {
   Variant& Add(std::string kind, std::string name, std::string why) {
     variants_.push_back({std::move(kind), std::move(name), std::move(why), {}, config_, flags_});
     return variants_.back();
-  }
-
-  void Machine(const MachineChange& change) {
-    std::vector<std::string> overrides;
-    for (const std::string_view path : change.parameters) {
-      const configs::Parameter* parameter = configs::FindParameter(path);
-      // What a chip does not have, or where there is nothing to gain.
-      if (parameter->get(base_.config.chip) == 0) continue;
-      overrides.push_back(fmt::format("{}={}", path, change.factor));
-    }
-    const bool of_dcn = change.parameters.front().starts_with("host.dcn");
-    if (overrides.empty() || (of_dcn && base_.config.topology.slices() == 1)) return;
-    Variant& v = Add(std::string(kOfTheChip), std::string(change.name), "");
-    for (const std::string& text : overrides) {
-      v.options.insert(v.options.end(), {"--set", text});
-      v.program.overrides.push_back(text);
-    }
   }
 
   void DeviceOrders() {
@@ -241,8 +230,27 @@ class Collector {
 
 }  // namespace
 
-std::vector<Variant> VariantsOf(const Prepared& base, const std::string& config,
-                                const ProgramFlags& flags) {
+std::vector<Variant> ChipVariants(const configs::Config& machine, const std::string& config,
+                                  const ProgramFlags& flags) {
+  std::vector<Variant> variants;
+  for (const MachineChange& change : MachineChanges()) {
+    Variant v{std::string(kOfTheChip), std::string(change.name), "", {}, config, QuietFlags(flags)};
+    const bool of_dcn = change.parameters.front().starts_with("host.dcn");
+    if (of_dcn && machine.topology.slices() == 1) continue;
+    for (const std::string_view path : change.parameters) {
+      // What a chip does not have, or where there is nothing to gain.
+      if (configs::FindParameter(path)->get(machine.chip) == 0) continue;
+      const std::string text = fmt::format("{}={}", path, change.factor);
+      v.options.insert(v.options.end(), {"--set", text});
+      v.program.overrides.push_back(text);
+    }
+    if (!v.options.empty()) variants.push_back(std::move(v));
+  }
+  return variants;
+}
+
+std::vector<Variant> ProgramVariants(const Prepared& base, const std::string& config,
+                                     const ProgramFlags& flags) {
   return Collector(base, config, flags).Take();
 }
 

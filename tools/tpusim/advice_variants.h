@@ -33,10 +33,12 @@ struct Variant {
   ProgramFlags program;
 };
 
-// Variants of a run with these flags, whose program `base` is. They come in the order in which
-// those of equal gain are shown.
-std::vector<Variant> VariantsOf(const Prepared& base, const std::string& config,
-                                const ProgramFlags& flags);
+// The chip's, of a run with these flags on a slice that `machine` is.
+std::vector<Variant> ChipVariants(const configs::Config& machine, const std::string& config,
+                                  const ProgramFlags& flags);
+// All others; `base` is the program of the run.
+std::vector<Variant> ProgramVariants(const Prepared& base, const std::string& config,
+                                     const ProgramFlags& flags);
 
 }  // namespace tpusim::tools
 

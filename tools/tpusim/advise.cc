@@ -197,29 +197,75 @@ class Advice {
   std::vector<std::pair<const Variant*, std::string>> failures_;
 };
 
+// The program of the run, on machines with other speeds: `lower` makes it from the program that
+// the compiler has scheduled for the chip as it is.
+absl::StatusOr<std::string> Measured(const AdviseFlags& flags, const Variant& variant,
+                                     const workloads::LowerFor& lower) {
+  Prepared prepared;
+  ASSIGN_OR_RETURN(prepared.config,
+                   configs::LoadConfig(variant.config, variant.program.overrides));
+  ASSIGN_OR_RETURN(prepared.compiled.program, lower(prepared.config));
+  return Measured(prepared, flags.machine);
+}
+
+// Whether a variant changes no more than speeds.
+absl::StatusOr<bool> ChangesSpeedsOnly(const AdviseFlags& flags, const configs::Config& machine,
+                                       const Variant& variant) {
+  if (flags.program.recompile) return false;
+  ASSIGN_OR_RETURN(const configs::Config changed,
+                   configs::LoadConfig(variant.config, variant.program.overrides));
+  return configs::WithoutSpeeds(variant.program.overrides, changed).size() ==
+         configs::WithoutSpeeds(flags.program.overrides, machine).size();
+}
+
 absl::Status Advise(const AdviseFlags& flags) {
-  ASSIGN_OR_RETURN(const Prepared base, Prepare(flags.workload, flags.config, flags.program,
-                                                CompileOptionsOf(flags.program)));
-  const std::vector<Variant> variants = VariantsOf(base, flags.config, flags.program);
+  ASSIGN_OR_RETURN(const std::string slice, SliceOf(flags.workload, flags.config));
+  ASSIGN_OR_RETURN(const configs::Config machine,
+                   configs::LoadConfig(slice, flags.program.overrides));
+  std::vector<Variant> speeds, others;
+  for (Variant& variant : ChipVariants(machine, slice, flags.program)) {
+    ASSIGN_OR_RETURN(const bool only_speeds, ChangesSpeedsOnly(flags, machine, variant));
+    (only_speeds ? speeds : others).push_back(std::move(variant));
+  }
+  // Speeds are tried on the scheduled program, which is compiled once; all else is compiled anew.
+  std::vector<absl::StatusOr<std::string>> outcomes;
+  workloads::CompileOptions options = CompileOptionsOf(flags.program);
+  options.scheduled = [&](const workloads::LowerFor& lower) {
+    std::vector<Task> tasks;
+    for (const Variant& variant : speeds) {
+      tasks.push_back([&] { return Measured(flags, variant, lower); });
+    }
+    outcomes = InChildren(tasks, Processors());
+  };
+  ASSIGN_OR_RETURN(const Prepared base,
+                   Prepare(flags.workload, flags.config, flags.program, options));
+  for (Variant& variant : ProgramVariants(base, slice, flags.program)) {
+    others.push_back(std::move(variant));
+  }
   std::vector<Task> tasks = {[&] { return Measured(base, flags.machine); }};
-  for (const Variant& variant : variants) {
+  for (const Variant& variant : others) {
     tasks.push_back([&] { return Measured(flags, variant); });
   }
-  const std::vector<absl::StatusOr<std::string>> outcomes = InChildren(tasks, Processors());
-  RETURN_IF_ERROR(outcomes[0].status());
-  Advice advice(base.name, base.config.name, OutcomeOf(*outcomes[0]));
+  const std::vector<absl::StatusOr<std::string>> compiled = InChildren(tasks, Processors());
+  RETURN_IF_ERROR(compiled[0].status());
+  outcomes.insert(outcomes.end(), compiled.begin() + 1, compiled.end());
+  std::vector<const Variant*> variants;
+  for (const Variant& variant : speeds) variants.push_back(&variant);
+  for (const Variant& variant : others) variants.push_back(&variant);
+
+  Advice advice(base.name, base.config.name, OutcomeOf(*compiled[0]));
   for (size_t i = 0; i < variants.size(); ++i) {
-    const absl::StatusOr<std::string>& outcome = outcomes[i + 1];
+    const absl::StatusOr<std::string>& outcome = outcomes[i];
     if (outcome.ok()) {
-      advice.Add(variants[i], OutcomeOf(*outcome));
+      advice.Add(*variants[i], OutcomeOf(*outcome));
       continue;
     }
     // A bug of ours says nothing about the variant.
     if (absl::IsInternal(outcome.status())) {
       return absl::InternalError(
-          fmt::format("{}: {}", variants[i].name, Message(outcome.status())));
+          fmt::format("{}: {}", variants[i]->name, Message(outcome.status())));
     }
-    advice.AddFailure(variants[i], OneLine(Message(outcome.status())));
+    advice.AddFailure(*variants[i], OneLine(Message(outcome.status())));
   }
   advice.Sort();
   if (flags.json) {

@@ -283,6 +283,24 @@ absl::StatusOr<int64_t> PartitionsOf(const std::string& file) {
   return std::max<int64_t>(1, stated > 0 ? stated : imported.num_partitions);
 }
 
+namespace {
+
+absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Workload& workload) {
+  if (!workload.config().empty()) return workload.config();
+  return UserError(fmt::format(
+      "{} names no slice: give one with --config, such as --config v5e-4x2 (`tpusim configs` "
+      "lists all)",
+      file));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& config) {
+  if (!config.empty()) return config;
+  ASSIGN_OR_RETURN(const hlo::ImportedWorkload imported, hlo::ImportFile(file));
+  return NamedSlice(file, imported.workload);
+}
+
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
                                  const workloads::CompileOptions& options) {
@@ -303,15 +321,8 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
 
   std::string assumption;
   if (config.empty()) {
-    const std::string named = imported.workload.config();
-    if (named.empty()) {
-      return UserError(fmt::format(
-          "{} names no slice: give one with --config, such as --config v5e-4x2 (`tpusim configs` "
-          "lists all)",
-          file));
-    }
-    slice = named;
-    absl::StatusOr<configs::Config> loaded = configs::LoadConfig(named, flags.overrides);
+    ASSIGN_OR_RETURN(slice, NamedSlice(file, imported.workload));
+    absl::StatusOr<configs::Config> loaded = configs::LoadConfig(slice, flags.overrides);
     if (!loaded.ok()) {
       return absl::Status(loaded.status().code(),
                           fmt::format("{} (the slice comes from {}; --config overrides it)",

@@ -85,6 +85,9 @@ struct Prepared {
 // How many partitions the program of a file is for.
 absl::StatusOr<int64_t> PartitionsOf(const std::string& file);
 
+// The slice of a run: the one given, or that which the workload names. Error: none is.
+absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& config);
+
 // `config` "" = the slice that the workload names.
 // What had to be assumed is added to the program's assumptions, overrides that
 // this program does not use to its warnings.

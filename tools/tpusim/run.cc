@@ -8,6 +8,7 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
+#include "sim/results/memory_text.h"
 #include "sim/results/report.h"
 #include "sim/results/summary.h"
 #include "tools/tpusim/command.h"
@@ -23,6 +24,7 @@ namespace {
 struct RunFlags {
   std::string workload, config;
   std::string report;
+  bool memory = false;
   TraceFlags trace;
   RollupFlags rollup;
   ProgramFlags program;
@@ -33,6 +35,9 @@ struct RunFlags {
            trace.totals == results::kStdout;
   }
 };
+
+// Of each table of --memory.
+constexpr size_t kMemoryRows = 10;
 
 absl::Status Run(const RunFlags& flags) {
   std::vector<OutputPath> outputs = OutputsOf(flags.trace);
@@ -65,6 +70,10 @@ absl::Status Run(const RunFlags& flags) {
   if (!flags.WritesToStdout()) {
     RETURN_IF_ERROR(PrintResult(results::Summarize(
         simulated.report, {flags.rollup.By(results::RollupBy::kOp), flags.rollup.top})));
+    if (flags.memory) {
+      const size_t top = flags.rollup.top > 0 ? flags.rollup.top : kMemoryRows;
+      RETURN_IF_ERROR(PrintResult(results::MemoryText(simulated.report, top)));
+    }
   }
   PrintWarnings(simulated.report.warnings);
   return absl::OkStatus();
@@ -84,6 +93,8 @@ Command AddRun(CLI::App& parent) {
          "--json", [flags] { flags->report = results::kStdout; },
          "Print the report, instead of the summary")
       ->excludes(report);
+  app->add_flag("--memory", flags->memory,
+                "Also print what HBM holds at its peak: by owner, scope and array");
   AddRollupFlags(*app, flags->rollup);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);

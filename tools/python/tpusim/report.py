@@ -313,7 +313,7 @@ class Report:
         return _frames().links(self)
 
     def where(self, by: str = "scope") -> "pandas.DataFrame":
-        """Where the step goes, by "op", "scope", "source", "category", "collective", "path" (pandas)."""
+        """Where the step goes, by "op", "scope", "source", "category", "collective" or "path"."""
         return _frames().where(self, by)
 
     def timeline(self, chip: int = 0) -> "Timeline":

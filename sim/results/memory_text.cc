@@ -1,0 +1,132 @@
+#include "sim/results/memory_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "sim/results/name_pattern.h"
+#include "sim/results/rollup.h"
+#include "sim/results/scope.h"
+#include "sim/results/text.h"
+
+namespace tpusim::results {
+namespace {
+
+// Wider than a screen: shapes with their layouts are not cut.
+constexpr size_t kColumns = 220;
+
+struct MemoryRow {
+  NamePattern name;
+  int64_t arrays = 0;
+  Bytes bytes{0}, padding{0};
+  const isa::LiveArray* first = nullptr;
+};
+
+std::string ScopeOf(const isa::LiveArray& array) {
+  std::string scope;
+  for (const std::string& part : ScopesOf(array.scope)) {
+    scope += (scope.empty() ? "" : "/") + part;
+  }
+  return scope.empty() ? std::string(kNoScope) : scope;
+}
+
+// By key, the largest first.
+class MemoryTable {
+ public:
+  void Add(const std::string& key, const std::string& name, const isa::LiveArray& array) {
+    MemoryRow& row = rows_[key];
+    row.name.Add(name);
+    ++row.arrays;
+    row.bytes += array.bytes;
+    row.padding += array.bytes - array.unpadded;
+    if (row.first == nullptr) row.first = &array;
+  }
+  std::vector<MemoryRow> Take() {
+    std::vector<MemoryRow> rows;
+    for (auto& [key, row] : rows_) rows.push_back(std::move(row));
+    std::ranges::stable_sort(rows, std::greater<>(), &MemoryRow::bytes);
+    return rows;
+  }
+
+ private:
+  std::map<std::string, MemoryRow> rows_;
+};
+
+using Cells = std::vector<std::vector<std::string>>;
+
+void AddRest(const std::vector<MemoryRow>& rows, size_t top, Bytes peak, size_t columns,
+             Cells& cells) {
+  if (rows.size() <= top) return;
+  MemoryRow rest;
+  for (size_t i = top; i < rows.size(); ++i) {
+    rest.arrays += rows[i].arrays;
+    rest.bytes += rows[i].bytes;
+    rest.padding += rows[i].padding;
+  }
+  cells.push_back({fmt::format("({} others)", rows.size() - top), fmt::format("{}", rest.arrays),
+                   BytesText(rest.bytes), PercentText(Ratio(rest.bytes, peak)),
+                   BytesText(rest.padding)});
+  cells.back().resize(columns);
+}
+
+std::string Text(const Cells& cells) {
+  std::string text = "\n";
+  for (const std::string& line : TableLines(cells, kColumns)) text += line + "\n";
+  return text;
+}
+
+std::string Sums(std::string_view head, std::vector<MemoryRow> rows, size_t top, const Report& r,
+                 Bytes holes) {
+  Cells cells = {{std::string(head), "arrays", "bytes", "peak", "padding"}};
+  for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
+    const MemoryRow& row = rows[i];
+    cells.push_back({row.name.text(), fmt::format("{}", row.arrays), BytesText(row.bytes),
+                     PercentText(Ratio(row.bytes, r.peak_hbm)), BytesText(row.padding)});
+  }
+  AddRest(rows, top, r.peak_hbm, cells[0].size(), cells);
+  if (holes > Bytes(0)) {
+    cells.push_back({"(holes between arrays)", "", BytesText(holes),
+                     PercentText(Ratio(holes, r.peak_hbm)), ""});
+  }
+  return Text(cells);
+}
+
+}  // namespace
+
+std::string MemoryText(const Report& r, size_t top) {
+  const MemoryReport& m = r.memory_at_peak;
+  MemoryTable owners, scopes, arrays;
+  for (const isa::LiveArray& a : m.arrays) {
+    owners.Add(a.owner, a.owner, a);
+    const std::string scope = ScopeOf(a);
+    scopes.Add(NumberlessKey(scope), scope, a);
+    arrays.Add(fmt::format("{}\n{}\n{}\n{}", NumberlessKey(a.name), a.owner, a.shape, a.source),
+               a.name, a);
+  }
+  std::string text = fmt::format(
+      "\n{:<14} {} of {} usable HBM", "peak", BytesText(r.peak_hbm), BytesText(r.usable_hbm));
+  if (r.step_time > Picoseconds(0)) {
+    text += fmt::format(", {} into the step ({})", TimeText(m.time),
+                        PercentText(Ratio(m.time, r.step_time)));
+  }
+  if (!m.operation.empty()) text += fmt::format(", in {}", m.operation);
+  text += "\n";
+  text += Sums("owner", owners.Take(), top, r, m.fragmentation);
+  text += Sums("scope", scopes.Take(), top, r, Bytes(0));
+  const std::vector<MemoryRow> rows = arrays.Take();
+  Cells cells = {{"array", "arrays", "bytes", "peak", "padding", "<owner", "<shape", "<source"}};
+  for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
+    const MemoryRow& row = rows[i];
+    cells.push_back({row.name.text(), fmt::format("{}", row.arrays), BytesText(row.bytes),
+                     PercentText(Ratio(row.bytes, r.peak_hbm)), BytesText(row.padding),
+                     row.first->owner, row.first->shape, row.first->source});
+  }
+  AddRest(rows, top, r.peak_hbm, cells[0].size(), cells);
+  return text + Text(cells);
+}
+
+}  // namespace tpusim::results

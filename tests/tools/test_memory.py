@@ -1,0 +1,34 @@
+"""`run --memory`: what HBM holds at the peak."""
+
+import re
+
+from tests.tools.command_line import example
+
+
+def test_tables_add_up_to_the_peak(run, report_of):
+    name = "language_model_train_fully_sharded"
+    report = report_of(name)
+    at_peak = report["memory_at_peak"]
+    done = run(example(name), "--memory", "--top", "3")
+    assert done.returncode == 0, done.stderr
+    text = done.stdout[done.stdout.index("\npeak  ") :]
+    assert at_peak["operation"] in text
+    assert re.search(r"into the step \([0-9.]+%\)", text)
+    tables = [table.splitlines() for table in text.strip().split("\n\n")[1:]]
+    assert [table[0].split()[0] for table in tables] == ["owner", "scope", "array"]
+    holes = 100 * at_peak["fragmentation_bytes"] / report["peak_hbm_bytes"]
+    for table in tables:
+        shares = [float(re.search(r" ([0-9.]+)%", line)[1]) for line in table[1:]]
+        whole = 100 if table is tables[0] else 100 - holes
+        assert abs(sum(shares) - whole) < 0.1 * len(shares)
+        assert len(table) <= 6
+    largest = tables[2][1]
+    assert any(a["owner"] in largest and a["shape"] in largest for a in at_peak["arrays"])
+    assert re.search(r"\[[0-9,]+\]\{[0-9,]+", largest)  # the shape with its layout
+
+
+def test_the_summary_says_when(run, report_of):
+    report = report_of("language_model_train_fully_sharded")
+    share = report["memory_at_peak"]["time_ns"] / report["step_time_ns"]
+    shown = run(example("language_model_train_fully_sharded")).stdout
+    assert f" at {100 * share:.1f}% of the step" in shown
