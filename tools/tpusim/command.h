@@ -30,6 +30,7 @@ Command AddCompare(CLI::App& parent);
 Command AddCollective(CLI::App& parent);
 Command AddFit(CLI::App& parent);
 Command AddConfigs(CLI::App& parent);
+Command AddPage(CLI::App& parent);
 Command AddValidate(CLI::App& parent);
 
 inline constexpr int kExitUserError = 1;       // the workload or the configuration is at fault

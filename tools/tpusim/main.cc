@@ -62,7 +62,7 @@ int Main(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   const std::vector<Command> commands = {AddRun(app),     AddCompile(app),    AddOpt(app),
                                          AddCompare(app), AddCollective(app), AddFit(app),
-                                         AddConfigs(app), AddValidate(app)};
+                                         AddConfigs(app), AddPage(app),     AddValidate(app)};
   if (argc < 2) {
     PrintError("no workload given; see tpusim --help");
     return kExitUsage;
