@@ -200,7 +200,12 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   info.usable_cmem = target.Usable(hlo::kCmemSpace);
   info.hbm_fragmentation = memory.fragmentation;
   if (memory.peak_at != nullptr) info.peak_at = memory.peak_at->name();
-  info.live_at_peak = passes::DescribePeak(module, memory);
+  passes::Ownership ownership = passes::FindOwners(module, memory);
+  info.live_at_peak = std::move(ownership.at_peak);
+  info.owners = std::move(ownership.owners);
+  for (size_t n = 0; n < info.buffers.size(); ++n) {
+    info.buffers[n].owner = ownership.of_buffer[n];
+  }
   const std::vector<std::string> trips_assumed = trip_counts.assumptions();
   info.assumptions.insert(info.assumptions.begin(), workload.assumptions().begin(),
                           workload.assumptions().end());
