@@ -9,7 +9,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 READER = pathlib.Path(__file__).with_name("xprof_reader.py")
-TOOLS = ("overview_page", "pod_viewer", "op_profile", "hlo_stats", "roofline_model")
+TOOLS = (
+    *("overview_page", "pod_viewer", "op_profile", "hlo_stats", "roofline_model"),
+    *("memory_viewer", "memory_profile"),
+)
 
 
 def rows_of(table: list | dict) -> list[dict]:
@@ -98,6 +101,30 @@ def test_rooflines_have_the_rates_of_the_chip(seen):
     assert float(properties["peak_flop_rate"]) == pytest.approx(
         report["peak_flops_per_second"] * 1e-9, rel=1e-3
     )
+
+
+def test_the_memory_viewer_has_the_arrays_of_the_peak(seen):
+    report, xprof = seen
+    arrays = report["memory_at_peak"]["arrays"]
+    viewer = xprof["memory_viewer"]
+    live = sum(a["bytes"] for a in arrays)
+    assert float(viewer["peakHeapMib"]) == pytest.approx(live / 2**20, rel=1e-6)
+    shown = {entry["label"].split(":")[0]: entry for entry in viewer["maxHeap"]}
+    large = [a for a in arrays if a["bytes"] >= 16384]  # XProf adds up what is smaller
+    assert large
+    for a in large:
+        entry = shown[a["name"]]
+        assert entry["logicalBufferSizeMib"] == pytest.approx(a["bytes"] / 2**20)
+        assert entry["unpaddedShapeMib"] == pytest.approx(a["unpadded_bytes"] / 2**20)
+        assert entry["opCode"] == a["owner"]
+
+
+def test_the_memory_profile_peaks_as_high(seen):
+    report, xprof = seen
+    (allocator,) = xprof["memory_profile"]["memoryProfilePerAllocator"].values()
+    peak = int(allocator["profileSummary"]["peakStats"]["heapAllocatedBytes"])
+    holes = report["memory_at_peak"]["fragmentation_bytes"]
+    assert peak == report["peak_hbm_bytes"] - holes
 
 
 def test_a_file_per_host(binary, tmp_path):
