@@ -198,7 +198,8 @@ void DeviceRecorder::HostTransferEnded(int32_t op, bool to_host, Picoseconds sta
   Show(Track::kHost, to_host ? 0 : 1, span);
 }
 
-void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live) {
+void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_t buffer,
+                                      bool added) {
   if (space != isa::MemorySpace::kHbm && space != isa::MemorySpace::kCmem) return;
   const bool hbm = space == isa::MemorySpace::kHbm;
   Bytes& peak = hbm ? totals_.peak_live_hbm : totals_.peak_live_cmem;
@@ -210,6 +211,13 @@ void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live) {
   Recording& recording = recorder_.recording_;
   const Counter counter = hbm ? Counter::kLiveHbm : Counter::kLiveCmem;
   recording.Add(recording.PlaceOf(shown_, counter, 0), Now(), static_cast<double>(live.value()));
+  const isa::BufferInfo& info = recorder_.program_.info.buffers[buffer];
+  if (!hbm || info.owner < 0) return;
+  owned_.resize(recorder_.program_.info.owners.size());
+  Bytes& owned = owned_[info.owner];
+  owned = added ? owned + info.bytes : owned - info.bytes;
+  recording.Add(recording.PlaceOf(shown_, Counter::kOwnedHbm, info.owner), Now(),
+                static_cast<double>(owned.value()));
 }
 
 void DeviceRecorder::StreamFinished() { totals_.finish = std::max(totals_.finish, Now()); }
@@ -338,6 +346,7 @@ void DeviceRecorder::Visit(steady::StateVisitor& visitor) {
   overlap_.Visit(visitor);
   visitor.Same(repeating_);
   visitor.Same(in_flight_);
+  for (Bytes& owned : owned_) visitor.Same(owned);
   if (in_flight_ > 0) {
     visitor.Began(in_flight_since_);
     visitor.Counter(in_flight_compute_);

@@ -80,7 +80,7 @@ class DeviceRecorder : public events::Probe {
                    Picoseconds compute, Bytes hbm) override;
   bool WantsEverything() const override { return !shown_.empty(); }
   void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) override;
-  void LiveBytesChanged(isa::MemorySpace space, Bytes live) override;
+  void LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_t buffer, bool added) override;
   void StreamFinished() override;
   // All but the totals of operations, for which there are marks (Recorder::SetMark).
   void Visit(steady::StateVisitor& visitor);
@@ -133,6 +133,7 @@ class DeviceRecorder : public events::Probe {
   std::vector<ShownRow> rows_;  // in the order of their first span
   int64_t run_ = 0;             // begins and ends of operations on the main stream
   DeviceTotals totals_;
+  std::vector<Bytes> owned_;  // live in HBM, by owner; of recorded devices
   std::vector<OpTotals> ops_;
   std::vector<int32_t> changed_;              // per operation, the last mark before its change
   std::vector<std::vector<OpenLabel>> open_;  // per stream

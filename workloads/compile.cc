@@ -247,7 +247,12 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   result.kernel_searches = costs.kernels().searches();
   isa::ProgramInfo& info = result.program.info;
   result.device_of_partition = placement.device_of_partition;
-  info.live_at_peak = passes::DescribePeak(module, memory);
+  passes::Ownership ownership = passes::FindOwners(module, memory);
+  info.live_at_peak = std::move(ownership.at_peak);
+  info.owners = std::move(ownership.owners);
+  for (size_t n = 0; n < info.buffers.size(); ++n) {
+    info.buffers[n].owner = ownership.of_buffer[n];
+  }
   const std::vector<std::string> trips_assumed = trip_counts.assumptions();
   info.assumptions.insert(info.assumptions.begin(), workload.assumptions().begin(),
                           workload.assumptions().end());

@@ -327,7 +327,7 @@ bool Stream::Change(isa::MemorySpace space, int32_t buffer, bool alloc) {
   absl::Status status =
       alloc ? memory.Alloc(info.name, info.bytes) : memory.Free(info.name, info.bytes);
   if (!status.ok()) return Fail(std::move(status));
-  context_.probe.LiveBytesChanged(space, memory.live());
+  context_.probe.LiveBytesChanged(space, memory.live(), buffer, alloc);
   return true;
 }
 

@@ -56,6 +56,7 @@ struct OpInfo {
 struct BufferInfo {
   std::string name;  // HLO value it holds
   Bytes bytes;
+  int32_t owner = -1;  // index into ProgramInfo::owners
 };
 
 // An array in HBM when a program needs most of it.
@@ -75,6 +76,7 @@ struct ProgramInfo {
   std::vector<OpInfo> ops;
   std::vector<CollectiveInfo> collectives;
   std::vector<BufferInfo> buffers;
+  std::vector<std::string> owners;  // of buffers: "arguments", "temporaries", ...
   Bytes peak_hbm{0};  // per device, with the holes
   Bytes usable_hbm{0};
   Bytes peak_cmem{0};  // likewise; 0 without CMEM

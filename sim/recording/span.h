@@ -39,11 +39,18 @@ struct Span {
   uint64_t flow_in = 0;   // non-zero: an arrow ends here
 };
 
-enum class Counter { kHbmBandwidth, kLinkBandwidth, kLiveHbm, kCmemBandwidth, kLiveCmem };
+enum class Counter {
+  kHbmBandwidth,
+  kLinkBandwidth,
+  kLiveHbm,
+  kCmemBandwidth,
+  kLiveCmem,
+  kOwnedHbm,  // of what is live in HBM
+};
 struct CounterSample {
   int32_t device = 0;
   Counter counter = Counter::kHbmBandwidth;
-  int32_t lane = 0;  // Direction for kLinkBandwidth
+  int32_t lane = 0;  // Direction for kLinkBandwidth, owner for kOwnedHbm
   Picoseconds time;
   double value = 0;  // bytes per second, bytes
 };

@@ -180,7 +180,8 @@ void SampleFilter::Filter(const std::vector<const sim::CounterSample*>& samples,
   if (out.size() > first) last_ = out.back().value;
 }
 
-CounterKind KindOf(const configs::Config& config, sim::Counter counter, int32_t lane) {
+CounterKind KindOf(const configs::Config& config, const isa::ProgramInfo& info,
+                   sim::Counter counter, int32_t lane) {
   switch (counter) {
     case sim::Counter::kHbmBandwidth:
       return {kHbmBandwidth, "HBM bandwidth", "GB/s", 1e-9};
@@ -194,6 +195,8 @@ CounterKind KindOf(const configs::Config& config, sim::Counter counter, int32_t 
       return {kCmemBandwidth, "CMEM bandwidth", "GB/s", 1e-9};
     case sim::Counter::kLiveCmem:
       return {kLiveCmem, "Live CMEM", "B", 1};
+    case sim::Counter::kOwnedHbm:
+      return {kOwnedHbm + lane, "Live HBM: " + info.owners[lane], "B", 1};
   }
   return {};
 }

@@ -41,7 +41,8 @@ enum Rank : int32_t {
   kLiveHbm = kLinkUtilization + configs::kDirections,
   kCmemBandwidth,
   kLiveCmem,
-  kRanks,
+  kOwnedHbm,  // by owner, so the last
+  kRanks = kOwnedHbm + 64,
 };
 // Lanes of one kind follow each other: rank * kLanes + lane.
 constexpr int32_t kLanes = 1 << 16;
@@ -131,7 +132,8 @@ struct CounterKind {
   std::string name, unit;
   double scale = 1;  // from what was recorded
 };
-CounterKind KindOf(const configs::Config& config, sim::Counter counter, int32_t lane);
+CounterKind KindOf(const configs::Config& config, const isa::ProgramInfo& info,
+                   sim::Counter counter, int32_t lane);
 
 }  // namespace tpusim::results
 

@@ -66,7 +66,7 @@ void TraceSource::SortOntoRows() {
   }
   for (const Span& s : spans_) RowOf(devices_[s.device], s).spans.push_back(&s);
   for (const sim::CounterSample& s : samples_) {
-    CounterKind kind = KindOf(config_, s.counter, s.lane);
+    CounterKind kind = KindOf(config_, info_, s.counter, s.lane);
     CounterRow& row = devices_[s.device].counters[kind.rank];
     if (row.kind.name.empty()) row.kind = std::move(kind);
     row.samples.push_back(&s);

@@ -17,6 +17,7 @@
 #include "sim/recording/recording.h"
 #include "sim/results/atomic_file.h"
 #include "sim/results/xplane.pb.h"
+#include "sim/results/xplane_memory.h"
 
 namespace tpusim::results {
 namespace {
@@ -249,10 +250,8 @@ class XPlaneWriter {
 
   void AddMetadata(xp::XSpace& space) {
     XPlaneBuilder plane(space, 1000, "/host:metadata");
-    xp::HloProto hlo;
-    hlo.mutable_hlo_module()->set_name(info_.module_name);
     plane.Stat(plane.AddEvent(ModuleName(), kProgramId), "Hlo Proto")
-        .set_bytes_value(hlo.SerializeAsString());
+        .set_bytes_value(MemoryAtPeak(info_).SerializeAsString());
   }
 
   // XProf's overview takes the use of arrays and of HBM from here, its page of memory what

@@ -32,6 +32,7 @@ Command AddFit(CLI::App& parent);
 Command AddAdvise(CLI::App& parent);
 Command AddConfigs(CLI::App& parent);
 Command AddSearch(CLI::App& parent);
+Command AddPage(CLI::App& parent);
 Command AddValidate(CLI::App& parent);
 
 inline constexpr int kExitUserError = 1;       // the workload or the configuration is at fault

@@ -94,8 +94,9 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   const std::vector<Command> commands = {
-      AddRun(app),    AddAdvise(app),  AddCompare(app), AddSearch(app), AddCollective(app), AddFit(app),
-      AddConfigs(app), AddCompile(app), AddOpt(app),     AddValidate(app)};
+      AddRun(app),     AddAdvise(app),  AddCompare(app), AddSearch(app), AddCollective(app),
+      AddFit(app),     AddConfigs(app), AddCompile(app), AddOpt(app),    AddPage(app),
+      AddValidate(app)};
   if (argc < 2) {
     PrintError("no workload given; see tpusim --help");
     return kExitUsage;

@@ -28,7 +28,8 @@ const timeline = (() => {
 
   function rowsOf(data) {
     let y = 26;
-    return data.tracks.filter((t) => !notShown.has(t.name)).map((t) => {
+    const shown = (t) => !notShown.has(t.name) && !t.name.startsWith('Live HBM: ');
+    return data.tracks.filter(shown).map((t) => {
       const row = {name: t.name, y, unit: t.unit};
       if (t.samples) {
         row.samples = samplesOf(t, data.end_ns);

@@ -89,6 +89,8 @@ const torus = (() => {
       .attr('cx', (l) => at(l.chip)[0] + (l.direction === 'z+' ? 1 : -1) * size * 0.3)
       .attr('cy', (l) => at(l.chip)[1] - size * 0.32).attr('r', Math.max(2.5, size / 10))
       .attr('fill', heat), describe);
+    draw.legend(into, [0, 0.25, 0.5, 0.75, 1].map((share) => ({
+      name: units.percent(share * busiest), color: heat({utilization: share * busiest})})));
     into.append('p').attr('class', 'note')
       .text('x to the right, y upwards; a link is drawn where it leaves its chip, those at the ' +
             'edge lead to the other end' + (shape.z > 1 ? '; dots are the links along z.' : '.'));

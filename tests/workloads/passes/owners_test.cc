@@ -45,7 +45,14 @@ class OwnersTest : public ::testing::Test {
   void Plan(std::string_view text) {
     module_ = hlo::ParseHloText(std::string(text)).value().module;
     plan_ = PlanBuffers(*module_, target::Target(config_));
-    for (const isa::LiveArray& array : DescribePeak(*module_, plan_)) arrays_[array.name] = array;
+    const Ownership ownership = FindOwners(*module_, plan_);
+    for (const isa::LiveArray& array : ownership.at_peak) arrays_[array.name] = array;
+    // Of all buffers there is one, also of those that are not live at the peak.
+    ASSERT_EQ(ownership.of_buffer.size(), plan_.buffers.size());
+    for (size_t n = 0; n < plan_.live_at_peak.size(); ++n) {
+      const int32_t owner = ownership.of_buffer[plan_.live_at_peak[n]];
+      EXPECT_EQ(ownership.owners[owner], ownership.at_peak[n].owner);
+    }
   }
   configs::Config config_;
   std::unique_ptr<hlo::Module> module_;

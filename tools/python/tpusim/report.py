@@ -16,6 +16,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import tempfile
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tpusim import records
@@ -215,6 +216,9 @@ class Simulation(Protocol):
     def write_trace(self, path: str | os.PathLike[str], report: "Report") -> None:
         """Writes the trace of what `report` reports."""
 
+    def write_page(self, path: str | os.PathLike[str], report: "Report") -> None:
+        """Writes the page for a browser of what `report` reports."""
+
     def timeline(self, chip: int, report: "Report") -> "Timeline":
         """What one chip did."""
 
@@ -282,10 +286,26 @@ class Report:
     def save(
         self, path: str | os.PathLike[str], *, trace: str | os.PathLike[str] | None = None
     ) -> None:
-        """Writes the JSON report and, if asked for, a Perfetto trace (by simulating again)."""
-        write_atomically(path, self.text.encode())
+        """Writes the report and, if asked for, a Perfetto trace (by simulating again).
+
+        The report is JSON, or if `path` ends in .html a page for a browser with timeline, roofline
+        and all else (by simulating again, too).
+        """
+        if pathlib.Path(path).suffix == ".html":
+            self._simulation_of("a page").write_page(path, self)
+        else:
+            write_atomically(path, self.text.encode())
         if trace is not None:
             self._simulation_of("a trace").write_trace(trace, self)
+
+    def open_perfetto(self) -> None:
+        """Opens the trace in the Perfetto UI, in a browser on this machine (simulates again)."""
+        from tpusim import perfetto
+
+        with tempfile.TemporaryDirectory(prefix="tpusim-") as folder:
+            trace = pathlib.Path(folder) / "trace"
+            self._simulation_of("a trace").write_trace(trace, self)
+            perfetto.open_trace(trace)
 
     @property
     def ops(self) -> "pandas.DataFrame":

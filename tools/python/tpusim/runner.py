@@ -66,14 +66,23 @@ class Simulation:
         self, path: str | os.PathLike[str], report: Report, options: Sequence[str] = ()
     ) -> None:
         """Writes the trace of what `report` reports; tpusim.Error if the program has changed."""
+        self._write("--trace", path, report, options)
+
+    def write_page(self, path: str | os.PathLike[str], report: Report) -> None:
+        """Likewise the page for a browser."""
+        self._write("--html", path, report, ())
+
+    def _write(
+        self, flag: str, path: str | os.PathLike[str], report: Report, options: Sequence[str]
+    ) -> None:
         # Beside the target, so that it gets there whole or not at all.
         target = pathlib.Path(path)
         with tempfile.TemporaryDirectory(prefix=".tpusim-", dir=target.parent) as folder:
-            trace = pathlib.Path(folder) / "trace"
-            text = self._run("--trace", str(trace), *options)
+            written = pathlib.Path(folder) / "written"
+            text = self._run(flag, str(written), *options)
             if text != report.text:
                 raise Error(f"{self._workload}: is not the program any more that was simulated")
-            trace.replace(target)
+            written.replace(target)
 
     def timeline(self, chip: int, report: Report) -> Timeline:
         """What one chip did."""

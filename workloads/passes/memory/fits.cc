@@ -43,7 +43,7 @@ std::string ByOwner(const std::vector<isa::LiveArray>& live) {
 absl::Status TooLittleHbm(const hlo::Module& module, const MemoryPlan& plan,
                           const target::Target& target) {
   const Bytes usable = target.Usable(hlo::kHbmSpace), peak = plan.PeakOf(hlo::kHbmSpace);
-  const std::vector<isa::LiveArray> live = DescribePeak(module, plan);
+  const std::vector<isa::LiveArray> live = FindOwners(module, plan).at_peak;
   std::string largest;
   for (size_t n = 0; n < live.size() && n < kLargestShown; ++n) {
     const isa::LiveArray& array = live[n];

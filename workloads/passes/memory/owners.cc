@@ -1,6 +1,7 @@
 #include "workloads/passes/memory/owners.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -165,16 +166,11 @@ const char* OwnerOf(const Buffer& buffer, const Life& life, const DataFlow& flow
 
 }  // namespace
 
-std::vector<isa::LiveArray> DescribePeak(const hlo::Module& module, const MemoryPlan& plan) {
+Ownership FindOwners(const hlo::Module& module, const MemoryPlan& plan) {
   const DataFlow flow(module);
-  std::vector<int32_t> place(plan.buffers.size(), -1);
-  for (size_t n = 0; n < plan.live_at_peak.size(); ++n) {
-    place[plan.live_at_peak[n]] = static_cast<int32_t>(n);
-  }
-  std::vector<Life> lives(plan.live_at_peak.size());
+  std::vector<Life> lives(plan.buffers.size());
   for (const BufferUse& use : plan.uses) {
-    if (place[use.buffer] < 0) continue;
-    Life& life = lives[place[use.buffer]];
+    Life& life = lives[use.buffer];
     const std::string& name = NameInProgram(*use.by);
     if (!HandsOn(*use.by)) {
       life.touched_by |= PartOf(name);
@@ -187,13 +183,21 @@ std::vector<isa::LiveArray> DescribePeak(const hlo::Module& module, const Memory
     }
     if (life.named == nullptr && !name.empty()) life.named = use.by;
   }
-  std::vector<isa::LiveArray> arrays;
-  arrays.reserve(lives.size());
-  for (size_t n = 0; n < lives.size(); ++n) {
-    const Buffer& buffer = plan.buffers[plan.live_at_peak[n]];
-    isa::LiveArray& array = arrays.emplace_back();
+  Ownership ownership;
+  std::map<std::string, int32_t> index_of;
+  for (size_t n = 0; n < plan.buffers.size(); ++n) {
+    const char* owner = OwnerOf(plan.buffers[n], lives[n], flow);
+    const auto [it, is_new] =
+        index_of.emplace(owner, static_cast<int32_t>(ownership.owners.size()));
+    if (is_new) ownership.owners.emplace_back(owner);
+    ownership.of_buffer.push_back(it->second);
+  }
+  ownership.at_peak.reserve(plan.live_at_peak.size());
+  for (const int32_t n : plan.live_at_peak) {
+    const Buffer& buffer = plan.buffers[n];
+    isa::LiveArray& array = ownership.at_peak.emplace_back();
     array.name = buffer.value;
-    array.owner = OwnerOf(buffer, lives[n], flow);
+    array.owner = ownership.owners[ownership.of_buffer[n]];
     const bool named = !NameInProgram(*buffer.made_by).empty() || lives[n].named == nullptr;
     const Instruction& by = named ? *buffer.made_by : *lives[n].named;
     array.scope = NameInProgram(by);
@@ -202,7 +206,7 @@ std::vector<isa::LiveArray> DescribePeak(const hlo::Module& module, const Memory
     array.bytes = buffer.bytes;
     array.unpadded = buffer.array->ByteSize();
   }
-  return arrays;
+  return ownership;
 }
 
 }  // namespace tpusim::passes

@@ -17,6 +17,8 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_OWNERS_H_
 #define TPUSIM_WORKLOADS_PASSES_MEMORY_OWNERS_H_
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "models/isa/program_info.h"
@@ -25,8 +27,13 @@
 
 namespace tpusim::passes {
 
-// Of a plan of this module; in the order of `live_at_peak`. In time linear in the module.
-std::vector<isa::LiveArray> DescribePeak(const hlo::Module& module, const MemoryPlan& plan);
+struct Ownership {
+  std::vector<isa::LiveArray> at_peak;  // in the order of `live_at_peak`
+  std::vector<std::string> owners;      // that there are
+  std::vector<int32_t> of_buffer;       // index into `owners`
+};
+// Of a plan of this module. In time linear in the module.
+Ownership FindOwners(const hlo::Module& module, const MemoryPlan& plan);
 
 }  // namespace tpusim::passes
 
