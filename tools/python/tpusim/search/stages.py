@@ -295,6 +295,7 @@ def _merged(exported: Row, simulated: Row) -> Row:
         simulated,
         program=exported.program,
         compute_bound_ns=exported.compute_bound_ns,
+        hbm_bound_ns=exported.hbm_bound_ns,
         argument_bytes=exported.argument_bytes,
         chips=simulated.chips or exported.chips,
         usable_hbm_bytes=simulated.usable_hbm_bytes or exported.usable_hbm_bytes,
