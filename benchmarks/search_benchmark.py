@@ -56,17 +56,19 @@ def search(workers: int, *options: str) -> Cost:
         words = [str(SPACE), "-o", str(out), "--top", "0", "--quiet", *options]
         words += ["--workers", str(workers)]
         code = f"import sys; sys.path[:0] = {PATH!r}; import tpusim.search.command as c; "
-        start, began = cpu.seconds(), time.monotonic()
+        # Samples are not the search's.
+        start, own, began = cpu.seconds(), time.process_time(), time.monotonic()
         process = subprocess.Popen(
             [sys.executable, "-c", f"{code}sys.exit(c.main({words!r}))"], stdout=subprocess.DEVNULL
         )
         samples = []
         while process.poll() is None:
-            time.sleep(0.1)
+            time.sleep(0.2)
             samples.append(min(workers, _could_run(process.pid)) / workers)
         if process.returncode:
             raise RuntimeError(f"the search ended with exit code {process.returncode}")
-        spent, wall = cpu.seconds() - start, time.monotonic() - began
+        spent = cpu.seconds() - start - (time.process_time() - own)
+        wall = time.monotonic() - began
         return Cost(spent, wall, sum(samples) / len(samples), json.loads(out.read_text()))
 
 

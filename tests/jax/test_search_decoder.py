@@ -17,8 +17,8 @@ def test_decoder_on_256_chips(binary: str, monkeypatch: pytest.MonkeyPatch):
         print(f"processors wanted {100 * cost.busy:.0f}% of it")
         assert cost.busy > 0.8
         assert len(cost.table["candidates"]) == 64
-        assert cost.beyond(lowering) < MOST_CPU_SECONDS
     assert pruned.table["counts"]["pruned"] > 0
+    assert pruned.beyond(lowering) < MOST_CPU_SECONDS
     best, first = pruned.table["candidates"][0], everything.table["candidates"][0]
     for name in ("mesh", "rules", "batch", "value", "step_time_ns"):
         assert best[name] == first[name]
