@@ -262,7 +262,8 @@ def test_the_table_as_frame_json_html_and_picture(tmp_path: pathlib.Path):
         assert better.value <= worse.value
         assert better.row.peak_hbm_bytes > worse.row.peak_hbm_bytes
     axes = results.plot_pareto()
-    assert axes.get_ylabel() == "step time (ms)"
+    assert axes.get_ylabel() == "step time (us)"
+    assert axes.get_xlabel() == "peak HBM of a device (MiB)"
     report = results.report()
     assert report.step_time_ns == results.best.value
 
