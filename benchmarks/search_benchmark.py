@@ -8,6 +8,7 @@ a search that simulates everything.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -16,6 +17,8 @@ import sys
 import tempfile
 import time
 from typing import Any
+
+import psutil
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PATH = [str(ROOT), str(ROOT / "tools" / "python")]
@@ -33,6 +36,7 @@ class Cost:
 
     cpu_s: float
     wall_s: float
+    busy: float  # share of the time that workers could run in, on a machine of their own
     table: dict[str, Any]
 
     @property
@@ -45,20 +49,40 @@ class Cost:
         return (self.cpu_s - lowering) / self.simulated
 
 
-def search(*options: str) -> Cost:
+def search(workers: int, *options: str) -> Cost:
     """The shell form, from nothing."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "r.json"
         words = [str(SPACE), "-o", str(out), "--top", "0", "--quiet", *options]
+        words += ["--workers", str(workers)]
         code = f"import sys; sys.path[:0] = {PATH!r}; import tpusim.search.command as c; "
-        start, began = cpu.seconds(), time.monotonic()
-        subprocess.run(
-            [sys.executable, "-c", f"{code}sys.exit(c.main({words!r}))"],
-            check=True,
-            stdout=subprocess.DEVNULL,
+        # Samples are not the search's.
+        start, own, began = cpu.seconds(), time.process_time(), time.monotonic()
+        process = subprocess.Popen(
+            [sys.executable, "-c", f"{code}sys.exit(c.main({words!r}))"], stdout=subprocess.DEVNULL
         )
-        spent = cpu.seconds() - start
-        return Cost(spent, time.monotonic() - began, json.loads(out.read_text()))
+        samples = []
+        while process.poll() is None:
+            time.sleep(0.2)
+            samples.append(min(workers, _could_run(process.pid)) / workers)
+        if process.returncode:
+            raise RuntimeError(f"the search ended with exit code {process.returncode}")
+        spent = cpu.seconds() - start - (time.process_time() - own)
+        wall = time.monotonic() - began
+        return Cost(spent, wall, sum(samples) / len(samples), json.loads(out.read_text()))
+
+
+def _could_run(pid: int) -> int:
+    """How many processes of the search want a processor, whether others have it or not."""
+    count = 0
+    try:
+        search = psutil.Process(pid)
+        for process in [search, *search.children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                count += process.status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
+    except psutil.NoSuchProcess:
+        pass  # It has just ended.
+    return count
 
 
 def lowering_cpu_s() -> float:
@@ -84,10 +108,10 @@ def main() -> None:
     flags = parser.parse_args()
     lowering = lowering_cpu_s()
     print(f"JAX alone     {lowering:.1f} s for {len(search_space())} candidates")
-    pruned = _show("search", search("--workers", str(flags.workers)), lowering, flags.workers)
+    pruned = _show("search", search(flags.workers), lowering)
     if flags.exhaustive:
-        everything = search("--all", "--workers", str(flags.workers))
-        _show("everything", everything, lowering, flags.workers)
+        everything = search(flags.workers, "--all")
+        _show("everything", everything, lowering)
         best, first = pruned.table["candidates"][0], everything.table["candidates"][0]
         same = all(best[key] == first[key] for key in ("mesh", "rules", "batch", "value"))
         print(f"best          {best['mesh']} {best['rules']} {best['batch']}: {best['value']:.1f}")
@@ -103,12 +127,11 @@ def search_space() -> list[Any]:
     return candidates(decoder_space.space, decoder_space.configs, None)
 
 
-def _show(name: str, cost: Cost, lowering: float, workers: int) -> Cost:
+def _show(name: str, cost: Cost, lowering: float) -> Cost:
     counts = ", ".join(f"{n} {status}" for status, n in cost.table["counts"].items())
-    busy = cost.cpu_s / (cost.wall_s * workers)
     print(
-        f"{name:<13} {cost.cpu_s:.1f} s of processor time, {cost.wall_s:.1f} s on {workers} "
-        f"processors ({100 * busy:.0f}% busy): {counts}\n"
+        f"{name:<13} {cost.cpu_s:.1f} s of processor time, {cost.wall_s:.1f} s in all, "
+        f"processors wanted {100 * cost.busy:.0f}% of it: {counts}\n"
         f"              {cost.beyond(lowering):.2f} s for each of {cost.simulated} simulated, "
         "beyond JAX's own"
     )

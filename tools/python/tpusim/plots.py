@@ -21,8 +21,8 @@ _NOT_DRAWN = ("Steps", "Scopes")
 _OVERFLOW = re.compile(r" \d+$")
 # Their time is that of what is inside of them.
 _CONTAINERS = ("while", "conditional", "call")
-_BYTE_UNITS = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-_TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
+BYTE_UNITS = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
 def new_axes(axes: "matplotlib.axes.Axes | None", width: float, height: float) -> Any:
@@ -35,7 +35,7 @@ def new_axes(axes: "matplotlib.axes.Axes | None", width: float, height: float) -
 
 
 def _time_unit(report: Report) -> tuple[float, str]:
-    return next((u for u in _TIME_UNITS if report.step_time_ns >= u[0]), _TIME_UNITS[-1])
+    return next((u for u in TIME_UNITS if report.step_time_ns >= u[0]), TIME_UNITS[-1])
 
 
 def _title(report: Report) -> str:
@@ -122,7 +122,7 @@ def memory(
     axes = new_axes(axes, 8, 4)
     unit, unit_name = _time_unit(report)
     unit_bytes, bytes_name = next(
-        (u for u in _BYTE_UNITS if report.peak_hbm_bytes >= u[0]), _BYTE_UNITS[-1]
+        (u for u in BYTE_UNITS if report.peak_hbm_bytes >= u[0]), BYTE_UNITS[-1]
     )
     for counter in counters:
         samples = [*counter.samples, (int(report.step_time_ns), counter.samples[-1][1])]

@@ -3,8 +3,9 @@
 The binary partitions the program and runs those of its passes that remove what no device need
 compute: dead and repeated values, invariants of loops, ends of loops that transfers are pipelined
 over. No other pass removes a product, so the products that are left, as often as loops are sure to
-run them, are matrix work that every schedule does; the arrays do it at their peak at best. And the
-arguments lie in HBM from start to end. Both figures can only be exceeded.
+run them, are matrix work that every schedule does; the arrays do it at their peak at best. The
+arguments that go into products are read from HBM, at its nominal rate at best. And all arguments
+lie there from start to end. All three figures can only be exceeded.
 """
 
 import dataclasses
@@ -18,6 +19,7 @@ from tpusim import hlo, wire
 from tpusim.errors import Error
 from tpusim.report import Report
 from tpusim.runner import Simulation, execute
+from tpusim.search import reads
 from tpusim.workload import Workload
 
 # Sides of a product below which it may be done without the arrays.
@@ -43,6 +45,7 @@ class Machine:
     usable_hbm_bytes: int
     ns_per_flop: float  # of a product of bfloat16 or wider floats
     ns_per_narrow_flop: float  # of the fastest format there is
+    ns_per_byte: float  # of HBM
 
 
 @functools.cache
@@ -55,7 +58,11 @@ def machine_of(words: tuple[str, ...]) -> Machine:
     if any_report is None or "bf16" not in times:
         raise Error(f"{' '.join(words)}: no product can be simulated there")
     return Machine(
-        any_report.chips, any_report.usable_hbm_bytes, times["bf16"], min(times.values())
+        any_report.chips,
+        any_report.usable_hbm_bytes,
+        times["bf16"],
+        min(times.values()),
+        1e9 / any_report.hbm_bytes_per_second,
     )
 
 
@@ -84,9 +91,14 @@ class Work:
     wide_flops: int
     narrow_flops: int
     argument_bytes: int
+    read_bytes: int = 0  # of arguments, by products
     products: int = 0  # executions
 
-    def time_ns(self, machine: Machine) -> float:
+    def hbm_ns(self, machine: Machine) -> float:
+        """Of the reads alone."""
+        return self.read_bytes * machine.ns_per_byte * (1 - _ROUNDING)
+
+    def compute_ns(self, machine: Machine) -> float:
         """Of the products alone."""
         wide = self.wide_flops * machine.ns_per_flop
         time = wide + self.narrow_flops * machine.ns_per_narrow_flop
@@ -122,12 +134,16 @@ def _work_in(module: hlo.Module, memory_kinds: Sequence[str]) -> Work:
         for i in module.entry.instructions
         if i.opcode == "parameter"
     }
-    in_hbm = sum(
-        size
+    in_hbm = {
+        number: size
         for number, size in parameters.items()
         if number >= len(memory_kinds) or memory_kinds[number] == "device"
-    )
-    return Work(flops[True], flops[False], in_hbm, products)
+    }
+    loops = (i for i in module.entry.instructions if i.opcode == "while")
+    trips = {loop.id: _sure_trips(module, module.entry, loop) for loop in loops}
+    read = reads.arguments_of_products(module, trips)
+    read_bytes = sum(size for number, size in in_hbm.items() if number in read)
+    return Work(flops[True], flops[False], sum(in_hbm.values()), read_bytes, products)
 
 
 def _batch_dims(dot: hlo.Instruction) -> list[int]:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tpusim.errors import Error
-from tpusim.export import devices_of
 from tpusim.report import Report
 from tpusim.search import engine as engines
 from tpusim.search.candidate import Candidate
@@ -84,6 +83,9 @@ def search(
       tpusim.Error: nothing can be searched this way.
       KeyboardInterrupt: at once on an interrupt; `results` of the exception has what is finished.
     """
+    # Not with the package: `python -m tpusim.export` runs it.
+    from tpusim.export import devices_of
+
     of, function = objective_of(objective, maximize)
     slices = [configs] if isinstance(configs, str) else list(configs)
     found = candidates(space, slices, where)

@@ -120,7 +120,8 @@ def _bounded(row: Row, workload: Any, config: str, of_compiler: Mapping[str, Any
         return row  # The simulation will say what is wrong.
     row = dataclasses.replace(
         row,
-        compute_bound_ns=work.time_ns(machine),
+        compute_bound_ns=work.compute_ns(machine),
+        hbm_bound_ns=work.hbm_ns(machine),
         argument_bytes=work.argument_bytes,
         chips=machine.chips,
         usable_hbm_bytes=machine.usable_hbm_bytes,

@@ -48,12 +48,12 @@ class Objective:
             return None if row.argument_bytes is None else float(row.argument_bytes)
         if row.compute_bound_ns is None or self.name not in ("step_time", "tokens_per_chip_second"):
             return None
+        least = max(row.compute_bound_ns, row.hbm_bound_ns or 0.0)
         if self.name == "step_time":
-            return row.compute_bound_ns
-        if row.compute_bound_ns <= 0:
+            return least
+        if least <= 0:
             return float("-inf")
-        at_best = dataclasses.replace(row, step_time_ns=row.compute_bound_ns)
-        return self.cost(at_best, tokens)
+        return self.cost(dataclasses.replace(row, step_time_ns=least), tokens)
 
     def text(self, value: float) -> str:
         """The value as people read it."""
@@ -72,7 +72,9 @@ class Objective:
         """The bound of a row that was pruned by it."""
         if self.name == "peak_hbm":
             return f"the arguments alone take {quantities.size(row.argument_bytes or 0)}"
-        return f"its products alone take {quantities.time(row.compute_bound_ns or 0)}"
+        compute, hbm = row.compute_bound_ns or 0.0, row.hbm_bound_ns or 0.0
+        what = "products" if compute >= hbm else "reads of weights"
+        return f"its {what} alone take {quantities.time(max(compute, hbm))}"
 
 
 def objective_of(

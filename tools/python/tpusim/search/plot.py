@@ -2,29 +2,33 @@
 
 from typing import TYPE_CHECKING
 
-from tpusim.plots import new_axes
-from tpusim.quantities import percent
+from tpusim.plots import BYTE_UNITS, TIME_UNITS, new_axes
 
 if TYPE_CHECKING:
     import matplotlib.axes
 
+    from tpusim.search.ranking import Entry
     from tpusim.search.results import SearchResults
 
-_SCALES = {"step_time": (1e6, " (ms)"), "mfu": (0.01, " (%)"), "peak_hbm": (2.0**30, " (GiB)")}
+_UNITS = {"step_time": TIME_UNITS, "mfu": ((0.01, "%"),), "peak_hbm": BYTE_UNITS}
 
 
 def pareto(
     results: "SearchResults", axes: "matplotlib.axes.Axes | None" = None
 ) -> "matplotlib.axes.Axes":
-    """The objective over peak HBM: a colour per slice, a line through what nothing beats."""
+    """The objective over peak HBM: a colour per slice, a line through what nothing beats.
+
+    Points on the line have the ranks and labels of their candidates.
+    """
     axes = new_axes(axes, 8, 5)
     name = results.objective.name
-    unit, unit_name = _SCALES.get(name, (1.0, ""))
-    done = [entry for entry in results if entry.rank is not None]
+    done = [entry for entry in results if entry.rank is not None and entry.value is not None]
+    unit, unit_name = _unit(_UNITS.get(name, ((1.0, ""),)), [e.value or 0.0 for e in done])
+    memory, memory_name = _unit(BYTE_UNITS, [float(e.row.peak_hbm_bytes or 0) for e in done])
 
-    def points(entries: list) -> tuple[list[float], list[float]]:
+    def points(entries: "list[Entry]") -> tuple[list[float], list[float]]:
         return (
-            [(entry.row.peak_hbm_bytes or 0) / 2**30 for entry in entries],
+            [(entry.row.peak_hbm_bytes or 0) / memory for entry in entries],
             [(entry.value or 0.0) / unit for entry in entries],
         )
 
@@ -34,15 +38,18 @@ def pareto(
     by_memory = sorted(front, key=lambda entry: entry.row.peak_hbm_bytes or 0)
     axes.plot(*points(by_memory), "k--", lw=1, label="nothing is better in both")
     for entry in front:
-        label = " ".join(entry.candidate.labels.values())
+        label = " ".join([f"{entry.rank}:", *entry.candidate.labels.values()])
         x, y = points([entry])
         axes.annotate(label, (x[0], y[0]), (4, 4), textcoords="offset points", fontsize="x-small")
-    usable = {e.row.usable_hbm_bytes for e in done if e.row.usable_hbm_bytes}
-    if len(usable) == 1 and front:
-        share = percent((front[0].row.peak_hbm_bytes or 0) / usable.pop())
-        axes.set_title(f"{len(done)} of {len(results)} candidates; the best takes {share} of HBM")
-    axes.set_xlabel("peak HBM of a device (GiB)")
-    axes.set_ylabel(f"{name.replace('_', ' ')}{unit_name}")
+    axes.set_title(f"{len(done)} of {len(results)} candidates")
+    axes.set_xlabel(f"peak HBM of a device ({memory_name})")
+    axes.set_ylabel(name.replace("_", " ") + (f" ({unit_name})" if unit_name else ""))
     if done:
         axes.legend(fontsize="small")
     return axes
+
+
+def _unit(units: tuple[tuple[float, str], ...], values: list[float]) -> tuple[float, str]:
+    """The one that fits the largest value."""
+    most = max(values, default=0.0)
+    return next((u for u in units if most >= u[0]), units[-1])

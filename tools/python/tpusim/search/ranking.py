@@ -45,8 +45,9 @@ def ranked(known: Sequence[Known], objective: Objective) -> list[Entry]:
     entries = []
     for rank, (candidate, row, tokens) in enumerate(done, 1):
         value = objective.value(row, tokens)
+        known_value = None if math.isnan(value) else value
         why = "" if rank == 1 else reason(objective, (row, tokens), (done[0][1], done[0][2]))
-        entries.append(Entry(rank, candidate, row, value, tokens, why))
+        entries.append(Entry(rank, candidate, row, known_value, tokens, why))
     rest = sorted(
         (k for k in known if k[1].status is not Status.SIMULATED),
         key=lambda k: _ORDER.index(k[1].status),

@@ -96,7 +96,7 @@ class SearchResults(Sequence[Entry]):
         """Simulated candidates for which none is better both in the objective and in peak HBM."""
         front: list[Entry] = []
         for entry in self._entries:
-            if entry.rank is None:
+            if entry.rank is None or entry.value is None:
                 continue
             if all((entry.row.peak_hbm_bytes or 0) < (e.row.peak_hbm_bytes or 0) for e in front):
                 front.append(entry)

@@ -24,6 +24,7 @@ class Row:
     program: str = ""  # digest of what was exported and of the options it runs with
     # Before the simulation: what no schedule can beat.
     compute_bound_ns: float | None = None
+    hbm_bound_ns: float | None = None
     argument_bytes: int | None = None
     chips: int | None = None
     usable_hbm_bytes: int | None = None

@@ -9,6 +9,7 @@ finish, on how many are left in the end, or on whether the search was interrupte
 import concurrent.futures
 import dataclasses
 import heapq
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -260,7 +261,12 @@ class Stages:
             for i in range(len(self.found))
             if self.rows[i].status is Status.SIMULATED
         ]
-        return self.objective.value(*min(simulated, key=lambda r: self.objective.cost(*r)))
+
+        def cost(row: tuple[Row, float | None]) -> tuple[bool, float]:
+            value = self.objective.cost(*row)
+            return math.isnan(value), value
+
+        return self.objective.value(*min(simulated, key=cost))
 
     def _beats_bound(self, group: _Group) -> bool:
         if group.bound is None:
@@ -295,6 +301,7 @@ def _merged(exported: Row, simulated: Row) -> Row:
         simulated,
         program=exported.program,
         compute_bound_ns=exported.compute_bound_ns,
+        hbm_bound_ns=exported.hbm_bound_ns,
         argument_bytes=exported.argument_bytes,
         chips=simulated.chips or exported.chips,
         usable_hbm_bytes=simulated.usable_hbm_bytes or exported.usable_hbm_bytes,
