@@ -1,0 +1,184 @@
+"""Runs the snippets of a document as a reader would: in order, in one folder, in one session."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from types import TracebackType
+from typing import Self
+
+from tests.docs.snippets import Command, Snippet, commands, matches, snippets
+from tests.trace import trace_reader
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# What commands of a reader in the source tree name.
+_OF_THE_TREE = ("benchmarks", "configs", "docs", "tools", "validation", "workloads")
+_SESSION = pathlib.Path(__file__).with_name("python_session.py")
+
+
+class SnippetError(Exception):
+    """A block that does not do what the document says."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """An output that is shown, and the real one."""
+
+    line: int  # of the document, from 1: the first line of the output
+    shown: list[str]
+    real: list[str]
+    indent: str
+    command: str
+
+    @property
+    def stale(self) -> bool:
+        """Whether they differ."""
+        return not matches(self.shown, self.real)
+
+
+@dataclasses.dataclass
+class Result:
+    """What came of a document."""
+
+    outputs: list[Output] = dataclasses.field(default_factory=list)
+    not_run: list[Snippet] = dataclasses.field(default_factory=list)
+    run: int = 0
+
+
+class Reader:
+    """A folder with a shell and a Python session."""
+
+    def __init__(self, folder: pathlib.Path, binary: str, script: str):
+        self._folder = folder
+        tools = folder / ".bin"
+        tools.mkdir()
+        self._write(tools / "python", f'exec "{sys.executable}" "$@"')
+        main = "from tpusim.console import main; main()"
+        self._write(tools / "tpusim", f'exec "{sys.executable}" -c "{main}" "$@"')
+        (folder / "build").mkdir()
+        (folder / "build" / "tpusim").symlink_to(binary)
+        for name in _OF_THE_TREE:
+            (folder / name).symlink_to(ROOT / name)
+        self._environment = {
+            **os.environ,
+            "COLUMNS": "100",
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT / "tools" / "python"),
+            "TPUSIM_BINARY": binary,
+            "MPLBACKEND": "agg",
+        }
+        # Eight CPU devices are for the tests, not for readers.
+        self._environment.pop("XLA_FLAGS", None)
+        self._script = script
+        self._session: subprocess.Popen[str] | None = None
+        self._printed: tuple[Snippet, list[str]] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            self._session.communicate()
+
+    def read(self, snippet: Snippet, result: Result) -> None:
+        """Runs a block, or compares it; raises SnippetError if it fails."""
+        if snippet.not_run:
+            result.not_run.append(snippet)
+            return
+        result.run += snippet.kind != "output"
+        match snippet.kind:
+            case "shell":
+                for command in commands(snippet):
+                    self._shell(snippet, command, result)
+            case "python":
+                self._printed = snippet, self._python(snippet).splitlines()
+            case "sql":
+                self._printed = snippet, self._sql(snippet)
+            case "json":
+                json.loads(snippet.text)
+            case "file":
+                (self._folder / snippet.file).write_text(snippet.text + "\n")
+            case "output":
+                if self._printed is None:
+                    raise SnippetError(f"line {snippet.line}: the output of nothing")
+                source, real = self._printed
+                output = Output(snippet.line, snippet.lines, real, snippet.indent, source.text)
+                result.outputs.append(output)
+
+    def _shell(self, snippet: Snippet, command: Command, result: Result) -> None:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command.text],
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        # A command may be shown to fail.
+        said = any("error: " in line for line in command.shown or ())
+        if (done.returncode != 0) != said:
+            code = done.returncode
+            raise SnippetError(
+                f"line {snippet.line}: {command.text}\nexit code {code}:\n{done.stdout}"
+            )
+        if command.shown and any(line.strip() for line in command.shown):
+            line = snippet.line + command.first
+            real = done.stdout.splitlines()
+            output = Output(line, command.shown, real, snippet.indent, command.text)
+            result.outputs.append(output)
+
+    def _python(self, snippet: Snippet) -> str:
+        if self._session is None:
+            self._session = subprocess.Popen(
+                [sys.executable, str(_SESSION), self._script],
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        assert self._session.stdin is not None
+        assert self._session.stdout is not None
+        self._session.stdin.write(json.dumps(snippet.text) + "\n")
+        self._session.stdin.flush()
+        answer = json.loads(self._session.stdout.readline())
+        if answer["error"]:
+            raise SnippetError(f"line {snippet.line}:\n{snippet.text}\n{answer['error']}")
+        return answer["printed"]
+
+    def _sql(self, snippet: Snippet) -> list[str]:
+        traces = [*self._folder.glob("*.pftrace")]
+        if not traces:
+            raise SnippetError(f"line {snippet.line}: no trace was written")
+        newest = max(traces, key=lambda path: path.stat().st_mtime_ns)
+        (rows,) = trace_reader.query(newest, snippet.text)
+        cells = [[_cell(value) for value in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+
+    def _write(self, path: pathlib.Path, command: str) -> None:
+        path.write_text(f"#!/bin/sh\n{command}\n")
+        path.chmod(0o755)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def run_document(path: pathlib.Path, folder: pathlib.Path, binary: str) -> Result:
+    """Runs all of a document in an empty folder."""
+    result = Result()
+    with Reader(folder, binary, f"{path.stem.replace('-', '_').lower()}.py") as reader:
+        for snippet in snippets(path):
+            reader.read(snippet, result)
+    return result
