@@ -188,9 +188,10 @@ def test_trace_chips(run, tmp_path):
         return set(re.findall(r"TPU_(\d+)\(process", totals.read_text()))
 
     assert chips("--trace-chips", "all") == set("01234567")
-    assert chips("--trace-chips", "3,0") == set("03")
-    # On every chip the same, so one is enough.
-    assert chips() == chips("--trace-chips", "distinct") == set("0")
+    # Chip 3 is at (3,0); JAX numbers by trays of 2 x 2, so it is the second of the second tray.
+    assert chips("--trace-chips", "3,0") == set("05")
+    # The ends of a line of four do something else than its middle.
+    assert chips() == chips("--trace-chips", "distinct") == set("01")
     done = run("--config", SLICE, example("psum"), "--trace", "t", "--trace-chips", "8")
     assert done.returncode == 1
     assert "chips 0 to 7" in done.stderr
