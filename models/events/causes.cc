@@ -8,7 +8,10 @@
 
 namespace tpusim::events {
 
-Causes::Causes() { nodes_.push_back({.end = Picoseconds(0), .held = 1, .form = Form::kMark}); }
+Causes::Causes() {
+  nodes_.push_back({.end = Picoseconds(0), .held = 1, .form = Form::kMark});
+  current_ = Start();
+}
 
 uint32_t Causes::NewNode(const Node& node) {
   if (free_.empty()) {
