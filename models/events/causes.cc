@@ -7,6 +7,13 @@
 #include "configs/status_macros.h"
 
 namespace tpusim::events {
+namespace {
+
+// Half a gigabyte. A simulation that goes beyond has no critical path: many devices that are
+// coupled and all different, for long.
+constexpr size_t kMostMoments = size_t{1} << 24;
+
+}  // namespace
 
 Causes::Causes() {
   nodes_.push_back({.end = Picoseconds(0), .held = 1, .form = Form::kMark});
@@ -37,6 +44,7 @@ Picoseconds Causes::At(const Ref& cause) const {
 }
 
 void Causes::Spend(Ref& cause, Picoseconds end, int32_t op, Spent spent) {
+  if (nodes_.size() > kMostMoments) return;
   if (cause.log_ == nullptr) cause = Start();
   Node& last = nodes_[cause.id_];
   TPUSIM_CHECK(end >= last.end, "a cause comes before what it causes");
@@ -56,6 +64,7 @@ void Causes::Finished(const Ref& cause) {
 }
 
 void Causes::Marks::Visit(uint32_t& id) {
+  if (causes_.nodes_.size() > kMostMoments) return;
   id = causes_.NewNode({.end = causes_.nodes_[id].end, .before = id, .held = 1,
                         .form = Form::kMark});
   marks_.push_back(causes_.Share(id));
@@ -145,6 +154,7 @@ std::unique_ptr<steady::CauseVisitor> Causes::Repeat(std::shared_ptr<const Marks
                                                      Picoseconds period, int64_t times,
                                                      const isa::Iterations* iterations,
                                                      int64_t per_period) {
+  if (nodes_.size() > kMostMoments) return nullptr;
   Repeated repeated{std::move(earlier), std::move(later), {}, times, iterations, per_period};
   TPUSIM_CHECK(repeated.earlier->marks_.size() == repeated.later->marks_.size(),
                "one state has other threads than its repetition");
@@ -262,7 +272,7 @@ class Causes::Walk {
 };
 
 std::vector<Causes::Part> Causes::CriticalPath() const {
-  if (last_.log_ == nullptr) return {};
+  if (last_.log_ == nullptr || nodes_.size() > kMostMoments) return {};
   Walk::Sums sums;
   Walk(*this).Add(last_.id_, kNone, sums);
   std::vector<Part> parts;
