@@ -187,7 +187,7 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
     if (causes_ != nullptr) {
       causes = causes_->Repeat(before->causes, now.causes, period, periods, loop.iterations,
                                per_period);
-      if (causes == nullptr) continue;
+      if (causes == nullptr && !causes_->given_up()) continue;
     }
     auto mover = steady::StateVisitor::Move(before->state, now.state, periods, loop.iterations);
     mover.ShowCausesTo(causes.get());

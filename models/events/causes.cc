@@ -7,10 +7,23 @@
 #include "configs/status_macros.h"
 
 namespace tpusim::events {
+namespace {
+
+// Half a gigabyte. A simulation that goes beyond has no critical path: many devices that are
+// coupled and all different, for long.
+constexpr size_t kMostMoments = size_t{1} << 24;
+// So often a repetition that cannot be followed is left for the next pass.
+constexpr int kMostRefused = 8;
+
+}  // namespace
 
 Causes::Causes() {
   nodes_.push_back({.end = Picoseconds(0), .held = 1, .form = Form::kMark});
   current_ = Start();
+}
+
+bool Causes::given_up() const {
+  return nodes_.size() > kMostMoments || refused_ >= kMostRefused;
 }
 
 uint32_t Causes::NewNode(const Node& node) {
@@ -37,6 +50,7 @@ Picoseconds Causes::At(const Ref& cause) const {
 }
 
 void Causes::Spend(Ref& cause, Picoseconds end, int32_t op, Spent spent) {
+  if (given_up()) return;
   if (cause.log_ == nullptr) cause = Start();
   Node& last = nodes_[cause.id_];
   TPUSIM_CHECK(end >= last.end, "a cause comes before what it causes");
@@ -56,6 +70,7 @@ void Causes::Finished(const Ref& cause) {
 }
 
 void Causes::Marks::Visit(uint32_t& id) {
+  if (causes_.given_up()) return;
   id = causes_.NewNode({.end = causes_.nodes_[id].end, .before = id, .held = 1,
                         .form = Form::kMark});
   marks_.push_back(causes_.Share(id));
@@ -145,8 +160,12 @@ std::unique_ptr<steady::CauseVisitor> Causes::Repeat(std::shared_ptr<const Marks
                                                      Picoseconds period, int64_t times,
                                                      const isa::Iterations* iterations,
                                                      int64_t per_period) {
+  if (given_up()) return nullptr;
   Repeated repeated{std::move(earlier), std::move(later), {}, times, iterations, per_period};
-  if (repeated.earlier->marks_.size() != repeated.later->marks_.size()) return nullptr;
+  if (repeated.earlier->marks_.size() != repeated.later->marks_.size()) {
+    ++refused_;
+    return nullptr;
+  }
   std::vector<std::pair<uint32_t, uint32_t>> marks;  // node, thread
   for (const Ref& mark : repeated.earlier->marks_) {
     marks.emplace_back(mark.id_, static_cast<uint32_t>(marks.size()));
@@ -161,7 +180,10 @@ std::unique_ptr<steady::CauseVisitor> Causes::Repeat(std::shared_ptr<const Marks
         break;
       }
       id = nodes_[id].before;
-      if (id == kNone) return nullptr;
+      if (id == kNone) {
+        ++refused_;
+        return nullptr;
+      }
     }
   }
   std::vector<Picoseconds> ends = MovedEnds(repeated, period);
@@ -261,7 +283,7 @@ class Causes::Walk {
 };
 
 std::vector<Causes::Part> Causes::CriticalPath() const {
-  if (last_.log_ == nullptr) return {};
+  if (last_.log_ == nullptr || given_up()) return {};
   Walk::Sums sums;
   Walk(*this).Add(last_.id_, kNone, sums);
   std::vector<Part> parts;

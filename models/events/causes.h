@@ -101,12 +101,16 @@ class Causes {
     std::vector<Ref> marks_;
   };
   // Moves the causes shown, in the same order, over `times` periods from the earlier marks to
-  // the later. Null: the later come in part from what was no thread at the earlier ones.
+  // the later. Null: they cannot, or all is given up.
   std::unique_ptr<steady::CauseVisitor> Repeat(std::shared_ptr<const Marks> earlier,
                                                std::shared_ptr<const Marks> later,
                                                Picoseconds period, int64_t times,
                                                const isa::Iterations* iterations,
                                                int64_t per_period);
+
+  // There is no critical path: it would be too long to keep, or has repetitions that cannot be
+  // followed.
+  bool given_up() const;
 
   struct Part {
     int32_t op = -1;  // -1: none
@@ -152,6 +156,7 @@ class Causes {
   std::vector<Node> nodes_;
   std::vector<uint32_t> free_;
   std::vector<Repeated> repeats_;
+  int refused_ = 0;
   Ref current_, last_;
 };
 

@@ -334,7 +334,9 @@ std::string ToJson(const Report& r, JsonDetail detail) {
             {"config", r.config},
             {"step_time_ns", ToNanoseconds(r.step_time)},
             {"bound_ns", BoundsJson(r.bound)},
-            {"bound_by", std::string(BindingName(BindingOf(r.critical_path)))},
+            {"bound_by", r.critical_path == PathTimes{}
+                             ? ""
+                             : std::string(BindingName(BindingOf(r.critical_path)))},
             {"critical_path_ns", PathJson(r.critical_path)},
             {"mfu", r.mfu},
             {"hfu", r.hfu},

@@ -4,7 +4,9 @@
 const units = (() => {
   const tables = {
     time: [[1, 'ns'], [1e3, 'us'], [1e6, 'ms'], [1e9, 's']],
-    bytes: [[1, 'B'], [1e3, 'kB'], [1e6, 'MB'], [1e9, 'GB'], [1e12, 'TB'], [1e15, 'PB']],
+    bytes: [[1, 'B'], [2 ** 10, 'KiB'], [2 ** 20, 'MiB'], [2 ** 30, 'GiB'], [2 ** 40, 'TiB'],
+            [2 ** 50, 'PiB']],
+    rates: [[1, 'B'], [1e3, 'kB'], [1e6, 'MB'], [1e9, 'GB'], [1e12, 'TB'], [1e15, 'PB']],
     flops: [[1, 'FLOP'], [1e3, 'kFLOP'], [1e6, 'MFLOP'], [1e9, 'GFLOP'], [1e12, 'TFLOP'],
             [1e15, 'PFLOP']],
   };
@@ -26,7 +28,7 @@ const units = (() => {
   // By the unit that data names.
   const by = {
     ns: time, bytes, flops, share: percent, count,
-    'flops/s': (f) => `${flops(f)}/s`, 'bytes/s': (b) => `${bytes(b)}/s`,
+    'flops/s': (f) => `${flops(f)}/s`, 'bytes/s': (b) => `${inUnits(b, tables.rates)}/s`,
     text: (t) => t, number: (n) => d3.format('.4~g')(n),
   };
   const show = (value, unit) =>
