@@ -1,8 +1,8 @@
-"""A Python session that a document's blocks run in, one after the other, as if pasted into a file.
+"""A Python session for the blocks of a document, one after the other, as if pasted into a file.
 
-Reads a JSON string per line, a block; answers with {"printed", "error"} per line. What was run is in
-the file named on the command line, so that lines of errors, and of operations in reports, are those
-of the blocks put together.
+Reads a JSON string per line, a block; answers with {"printed", "error"} per line. What was run is
+in the file named on the command line, so that lines of errors, and of operations in reports, are
+those of the blocks put together.
 """
 
 import contextlib

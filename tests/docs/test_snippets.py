@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from tests.docs.running import ROOT, run_document
+from tests.docs.running import ROOT, Result, run_document
 from tests.docs.snippets import FormError, commands, matches, snippets
 
 DOCUMENTS = [
@@ -22,7 +22,8 @@ MOST_NOT_RUN = 6
 def test_document(path: pathlib.Path, binary: str, tmp_path: pathlib.Path) -> None:
     if "flax" in path.name:
         pytest.importorskip("flax")
-    result = run_document(path, tmp_path, binary)
+    result = Result()
+    run_document(path, tmp_path, binary, result)
     for snippet in result.not_run:
         print(f"{path.name}:{snippet.line}: not run: {snippet.not_run}")
     stale = [
@@ -108,7 +109,7 @@ def test_blocks_are_found(tmp_path: pathlib.Path) -> None:
 def test_block_that_nobody_would_run_is_an_error(tmp_path: pathlib.Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```\nrm\n```\n")
-    with pytest.raises(FormError, match="page.md:1: a block in no language"):
+    with pytest.raises(FormError, match=r"page\.md:1: a block in no language"):
         snippets(page)
 
 

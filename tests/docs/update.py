@@ -1,4 +1,6 @@
-"""Writes the outputs that documents show anew: python -m tests.docs.update [FILE.md ...]
+"""Writes the outputs that documents show anew.
+
+    python -m tests.docs.update [FILE.md ...]
 
 Without files: of all documents. Read what changed (git diff) and whether the text around it is
 still true.
@@ -9,7 +11,7 @@ import pathlib
 import sys
 import tempfile
 
-from tests.docs.running import ROOT, Output, SnippetError, run_document
+from tests.docs.running import ROOT, Output, Result, SnippetError, run_document
 
 
 def update(path: pathlib.Path, outputs: list[Output]) -> int:
@@ -31,13 +33,13 @@ def main() -> int:
     given = [pathlib.Path(name).absolute() for name in sys.argv[1:]]
     code = 0
     for path in given or [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]:
+        result = Result()
         with tempfile.TemporaryDirectory() as folder:
             try:
-                result = run_document(path, pathlib.Path(folder), binary)
+                run_document(path, pathlib.Path(folder), binary, result)
             except SnippetError as error:
                 print(f"{path}: {error}", file=sys.stderr)
                 code = 1
-                continue
         print(f"{path}: {update(path, result.outputs)} of {len(result.outputs)} outputs written")
     return code
 
