@@ -105,9 +105,7 @@ def test_partitioned_modules_run_as_the_program_that_they_are_of(run, tmp_path):
     for name in ("mlp_two_layers", "ring_attention_large", "activations_on_host"):
         module = tmp_path / f"{name}.pb"
         assert run("compile", "--emit", "partitioned", "-o", module, example(name)).returncode == 0
-        whole, part = (
-            json.loads(run(file, "--json").stdout) for file in (example(name), module)
-        )
+        whole, part = (json.loads(run(file, "--json").stdout) for file in (example(name), module))
         for field in ("workload", "config", "step_time_ns", "peak_hbm_bytes", "flops"):
             assert whole[field] == part[field], (name, field)
 

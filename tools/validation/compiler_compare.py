@@ -79,7 +79,10 @@ class Row:
         """What tpusim has over what the compiler has; None where that would say nothing."""
         if not self.ours or not self.theirs:
             return None
-        if field not in ("kernels", "peak", "live") and self.theirs.without_time * 10 > self.theirs.kernels:
+        if (
+            field not in ("kernels", "peak", "live")
+            and self.theirs.without_time * 10 > self.theirs.kernels
+        ):
             return None
         if field in ("products", "others"):
             part: float = getattr(self.theirs, field)
