@@ -210,7 +210,9 @@ class ScopeLines {
         if (parts[i].alone) continue;
         if (best < parts.size() && parts[i].time <= parts[best].time) continue;
         std::vector<Part> inside = Opened(parts[i]);
-        if (inside.size() > 1 && parts.size() - 1 + inside.size() > top) continue;
+        // One line for all says nothing: then there are others (TopLines).
+        const size_t more = parts.size() - 1 + inside.size();
+        if (inside.size() > 1 && (parts.size() > 1 || top == 1) && more > top) continue;
         best = i;
         inside_best = std::move(inside);
       }

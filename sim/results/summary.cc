@@ -44,7 +44,7 @@ HostCopies HostCopiesOf(const Report& r) {
   return host;
 }
 
-Lines Head(const Report& r) {
+Lines Head(const Report& r, size_t width) {
   Lines lines;
   lines.push_back(Field(
       "workload", fmt::format("{} on {}: {}, {}, {}", r.workload, r.config, Plural(r.chips, "chip"),
@@ -86,7 +86,7 @@ Lines Head(const Report& r) {
   for (const auto& [owner, bytes] : r.memory_at_peak.by_owner) {
     const std::string more =
         fmt::format("{}{} {}", before, owner, PercentText(Ratio(bytes, r.peak_hbm)));
-    if (memory.size() + more.size() > kSummaryColumns) break;
+    if (memory.size() + more.size() > width) break;
     memory += more;
     before = ", ";
   }
@@ -99,7 +99,7 @@ std::string Shown(std::string_view what, size_t shown, size_t all) {
 }
 
 // Simulated is the mean of the executions, to stand beside the other two.
-Lines CollectiveTable(const Report& r, size_t rows) {
+Lines CollectiveTable(const Report& r, size_t rows, size_t width) {
   rows = std::min(rows, r.collectives.size());
   if (rows == 0) return {};
   std::vector<std::vector<std::string>> table = {{Shown("collective", rows, r.collectives.size()),
@@ -112,7 +112,7 @@ Lines CollectiveTable(const Report& r, size_t rows) {
                      PercentText(c.total.value() == 0 ? 0 : Ratio(c.exposed, c.total)),
                      c.algorithm});
   }
-  return TableLines(table, kSummaryColumns);
+  return TableLines(table, width);
 }
 
 // Why those are exposed that are most.
@@ -153,21 +153,21 @@ std::string Summarize(const Report& r, const SummaryOptions& options) {
   // Eight or nine lines of head and two blank ones leave 13; tables, with two lines for their
   // heads and one for all other rows, take what they need up to their share, notes what is left.
   constexpr size_t kRows = 4, kCollectives = 3, kExposed = 2, kNotes = 4;
-  Lines lines = Head(r);
+  Lines lines = Head(r, options.width);
   size_t top = options.top, collectives = options.top;
   if (top == 0) top = r.collectives.empty() ? kRows + kCollectives + kExposed : kRows;
-  const Lines rollup = TableLines(RollupCells(r, options.by, top), kSummaryColumns);
+  const Lines rollup = TableLines(RollupCells(r, options.by, top), options.width);
   if (collectives == 0) collectives = kCollectives + (top + 1 - std::min(top + 1, rollup.size() - 1));
   Append(lines, {""});
   Append(lines, rollup);
-  const Lines table = CollectiveTable(r, collectives);
+  const Lines table = CollectiveTable(r, collectives, options.width);
   if (!table.empty()) lines.emplace_back();
   Append(lines, table);
   Append(lines, Exposed(r, kExposed));
   Append(lines, Notes(r, options.top == 0 ? kSummaryLines - lines.size() : kNotes));
 
   std::string text;
-  for (const std::string& line : lines) text += Clip(line, kSummaryColumns) + "\n";
+  for (const std::string& line : lines) text += Clip(line, options.width) + "\n";
   return text;
 }
 

@@ -9,14 +9,15 @@
 namespace tpusim::results {
 
 inline constexpr int kSummaryLines = 24;
-inline constexpr int kSummaryColumns = 100;
+inline constexpr size_t kSummaryColumns = 100;
 
 struct SummaryOptions {
   RollupBy by = RollupBy::kOp;
   size_t top = 0;  // rows of tables; 0: as many as one screen has room for
+  size_t width = kSummaryColumns;  // what is longer is cut
 };
 
-// At most kSummaryLines lines of kSummaryColumns columns, whatever the
+// At most kSummaryLines lines of the columns that there are, whatever the
 // program: tables show the longest entries and say how many there are.
 std::string Summarize(const Report& report, const SummaryOptions& options = {});
 

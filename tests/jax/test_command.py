@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import tpusim
-from tpusim.export import devices_of
+from tpusim.slices import devices_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MATMUL = ROOT / "workloads" / "examples" / "matmul_square.pb"

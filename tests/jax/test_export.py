@@ -248,3 +248,10 @@ def test_wire_format_round_trip():
     assert wire.number_of(wire.parse(data), 2) == -1
     module = (EXPORTS / "mlp_scan_8_layers.pb").read_bytes()
     assert wire.serialize(wire.parse(module)) == module
+
+
+def test_what_cannot_fit_the_slice_stops_while_exporting(tmp_path: pathlib.Path):
+    target = tmp_path / "w.pb"
+    with pytest.raises(tpusim.Error, match=r"8 partitions, but v5e-2x2 has only 4 devices"):
+        tpusim.export(product, *arguments(ABSTRACT), path=target, config="v5e-2x2")
+    assert not target.exists()

@@ -103,3 +103,16 @@ def test_the_users_settings_hold(run):
 def test_mistakes(rejects):
     assert "no.pb" in rejects("advise", "no.pb")
     assert "no slice 3x3" in rejects("advise", example("psum"), "--config", "v5e-3x3")
+
+
+def test_from_python(run, train_step):
+    report = tpusim.simulate(train_step, device_order=SCATTERED)
+    found = tpusim.advise(report)
+    printed = advice(run, train_step, "--device-order", SCATTERED)
+    assert found.step_time_ns == report.step_time_ns == printed["step_time_ns"]
+    assert [v.name for v in found.variants] == [v["name"] for v in printed["variants"]]
+    assert found.best == found.variants[0]
+    again = tpusim.simulate(train_step, options=found.best.options)
+    assert again.step_time_ns == found.best.step_time_ns
+    assert found.best.name in str(found)
+    assert len(found.chip) == len(printed["chip"])

@@ -99,13 +99,13 @@ def test_tensor_that_does_not_fit(rejects, tmp_path):
         return x * 2
 
     path = tmp_path / "large.pb"
-    # 2^33 bf16 are 16384 MiB; argument and result on the 16384 - 256 that are usable.
+    # 2^33 bf16 are 16 GiB; argument and result on the 15.75 GiB that are usable.
     tpusim.export(scale, jax.ShapeDtypeStruct((2**16, 2**17), jnp.bfloat16), path=path)
     message = rejects("--config", "v5e-1x1", path, *outputs(tmp_path))
     assert "HBM" in message
     assert "16.25 GiB more" in message, "by how much: 32 - 15.75"
-    assert message.count("bf16[65536,131072]{1,0} 16384.0 MiB") == 2, "the largest arrays"
-    assert "arguments 16384.0 MiB, results 16384.0 MiB" in message, "whose they are"
+    assert message.count("bf16[65536,131072]{1,0} 16.00 GiB") == 2, "the largest arrays"
+    assert "arguments 16.00 GiB, results 16.00 GiB" in message, "whose they are"
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KiB": 2**10, "MiB": 2**20}
+UNITS |= {"GiB": 2**30}
 TABS = ["Summary", "Timeline", "Breakdown", "Roofline", "Memory", "Torus", "Collectives"]
 
 
@@ -25,7 +26,7 @@ def example(name: str) -> pathlib.Path:
 
 
 def value_of(text: str) -> float:
-    """Of "244.2 us" in nanoseconds, "27.33 MB" in bytes, "4.6%" as a share."""
+    """Of "244.2 us" in nanoseconds, "27.33 MiB" in bytes, "4.6%" as a share."""
     if text.endswith("%"):
         return float(text[:-1]) / 100
     number, unit = text.split()

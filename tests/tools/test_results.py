@@ -150,7 +150,6 @@ def test_summary_is_one_screen(run):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert len(lines) <= 24
-    assert max(map(len, lines)) <= 100
     for word in ("step time", "bound by", "MFU", "exposed", "hidden", "peak", "all-gather"):
         assert word in done.stdout
     assert done.stdout == run("run", "-c", SLICE, example("allgather_matmul_int32")).stdout

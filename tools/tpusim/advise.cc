@@ -76,8 +76,12 @@ std::string ChangeText(double share) {
   return std::abs(share) < kSmallestChange ? "-" : fmt::format("{:+.1f}%", share * 100);
 }
 
+// The options too, where they are short enough to be read.
 std::string WhyOf(const Variant& variant) {
-  return variant.why.empty() ? fmt::format("{}", fmt::join(variant.options, " ")) : variant.why;
+  constexpr size_t kReadable = 80;
+  const std::string options = fmt::format("{}", fmt::join(variant.options, " "));
+  if (variant.why.empty()) return options;
+  return options.size() > kReadable ? variant.why : fmt::format("{} ({})", variant.why, options);
 }
 
 class Advice {
@@ -235,7 +239,8 @@ absl::Status Advise(const AdviseFlags& flags) {
     for (const Variant& variant : speeds) {
       tasks.push_back([&] { return Measured(flags, variant, lower); });
     }
-    outcomes = InChildren(tasks, Processors());
+    outcomes = InChildren(
+        tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
   };
   ASSIGN_OR_RETURN(const Prepared base,
                    Prepare(flags.workload, flags.config, flags.program, options));
@@ -246,7 +251,8 @@ absl::Status Advise(const AdviseFlags& flags) {
   for (const Variant& variant : others) {
     tasks.push_back([&] { return Measured(flags, variant); });
   }
-  const std::vector<absl::StatusOr<std::string>> compiled = InChildren(tasks, Processors());
+  const std::vector<absl::StatusOr<std::string>> compiled = InChildren(
+        tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
   RETURN_IF_ERROR(compiled[0].status());
   outcomes.insert(outcomes.end(), compiled.begin() + 1, compiled.end());
   std::vector<const Variant*> variants;

@@ -127,6 +127,20 @@ std::vector<Alternative> Alternatives(const configs::Config& config,
   return all;
 }
 
+// What the same algorithm takes for next to nothing: launch and hops.
+Picoseconds LatencyOf(const configs::Config& config, collectives::CollectiveRequest request,
+                      const isa::CollectiveInfo& info,
+                      const std::vector<Alternative>& alternatives) {
+  collectives::AlgorithmOverrides same;
+  for (const Alternative& a : alternatives) {
+    if (a.algorithm == info.algorithm) same = {{"", a.name}};
+  }
+  request.operand_bytes = Bytes(1);
+  const auto decision = collectives::DecideCollective(config, request, same);
+  if (!decision.ok()) return Picoseconds(0);
+  return std::min(collectives::InfoOf(**decision).expected, info.expected);
+}
+
 absl::Status Collective(const CollectiveFlags& flags) {
   ASSIGN_OR_RETURN(const CollectiveKind kind, KindOf(flags.kind));
   ASSIGN_OR_RETURN(const Bytes size, SizeOf(flags.size));
@@ -153,9 +167,9 @@ absl::Status Collective(const CollectiveFlags& flags) {
   ASSIGN_OR_RETURN(const sim::Timeline timeline, sim::Simulate(config, program, {}));
 
   const isa::CollectiveInfo& info = lowered.info;
-  const Picoseconds latency = std::min(collectives::UseOf(*decision).latency, info.expected);
-  const Picoseconds moving = info.expected - latency;
   const std::vector<Alternative> alternatives = Alternatives(config, request);
+  const Picoseconds latency = LatencyOf(config, request, info, alternatives);
+  const Picoseconds moving = info.expected - latency;
   if (flags.json) {
     nlohmann::ordered_json j = {{"schema", "tpusim.collective/1"},
                                 {"kind", info.kind},
@@ -213,7 +227,7 @@ Command AddCollective(CLI::App& parent) {
                   "the next member)")
       ->type_name("KIND")
       ->required();
-  app->add_option("size", flags->size, "The whole array of a group, per device, such as 64MiB")
+  app->add_option("size", flags->size, "The whole array of a group, per device (of an all-to-all what one device has), such as 64MiB")
       ->type_name("SIZE")
       ->required();
   app->add_option("config", flags->config, "A slice, such as v5e-4x2")

@@ -96,7 +96,8 @@ absl::Status Compare(const CompareFlags& flags) {
   }
   std::vector<std::string> files;
   std::vector<results::Compared> compared;
-  const std::vector<absl::StatusOr<std::string>> texts = InChildren(tasks, Processors());
+  const std::vector<absl::StatusOr<std::string>> texts = InChildren(
+      tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
   for (size_t i = 0; i < texts.size(); ++i) {
     files.push_back(asked[i].first);
     ASSIGN_OR_RETURN(results::Compared column,

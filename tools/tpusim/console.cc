@@ -1,8 +1,10 @@
 #include "tools/tpusim/console.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -57,6 +59,18 @@ void ShowProgress(std::string_view text) {
   const std::string line = fmt::format("\r\x1b[K{}", text);
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
+}
+
+void ShowCount(size_t done, size_t all, bool quiet) {
+  if (quiet || !IsTerminal()) return;
+  ShowProgress(done == all ? "" : fmt::format("{} of {} done", done, all));
+}
+
+size_t ResultColumns() {
+  constexpr size_t kNoEdge = 10'000, kLeast = 100;
+  struct winsize size;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kNoEdge;
+  return std::max<size_t>(size.ws_col, kLeast);
 }
 
 absl::Status PrintResult(std::string_view result) {

@@ -2,6 +2,7 @@
 #ifndef TPUSIM_TOOLS_TPUSIM_CONSOLE_H_
 #define TPUSIM_TOOLS_TPUSIM_CONSOLE_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,9 +22,14 @@ void PrintNote(std::string_view message);                      // tpusim: ...
 
 // Whether stderr is a terminal, on which progress can be shown.
 bool IsTerminal();
+// Of so many that are under way, "3 of 9 done" on a terminal, unless quiet.
+void ShowCount(size_t done, size_t all, bool quiet);
 // A line on stderr that the next one replaces; "" removes it.
 void ShowProgress(std::string_view text);
 
+// How wide lines of results may be: the terminal, 100 columns at least; anything
+// else that stdout is has no edge.
+size_t ResultColumns();
 // Lines of text, without what a terminal would interpret (configs/printable.h).
 // Error: stdout does not take it (a full disk, a closed pipe).
 absl::Status PrintResult(std::string_view result);

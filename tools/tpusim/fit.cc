@@ -106,7 +106,8 @@ absl::Status Fit(const FitFlags& flags) {
   for (const Candidate& c : candidates) {
     tasks.push_back([&flags, config = c.config] { return PeakOn(flags, config); });
   }
-  const std::vector<absl::StatusOr<std::string>> peaks = InChildren(tasks, Processors());
+  const std::vector<absl::StatusOr<std::string>> peaks = InChildren(
+      tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
   std::vector<std::vector<std::string>> table = {
       {"slice", "devices", "peak", "usable", "share", "<fits"}};
   Json rows = Json::array();
@@ -131,7 +132,7 @@ absl::Status Fit(const FitFlags& flags) {
       row["usable_hbm_bytes"] = usable.value();
       table.push_back({c.config, fmt::format("{}", c.devices), results::BytesText(needed),
                        results::BytesText(usable), results::PercentText(Ratio(needed, usable)),
-                       fits ? "yes" : "no: " + row.at("reason").get<std::string>()});
+                       fits ? "yes" : "no: " + results::BytesText(needed - usable) + " too much"});
     }
     rows.push_back(std::move(row));
   }

@@ -96,7 +96,7 @@ int Main(int argc, char** argv) {
   const std::vector<Command> commands = {
       AddRun(app),     AddAdvise(app),  AddCompare(app), AddSearch(app), AddCollective(app),
       AddFit(app),     AddConfigs(app), AddCompile(app), AddOpt(app),    AddPage(app),
-      AddValidate(app)};
+      AddValidate(app), AddCompletion(app), AddMan(app)};
   if (argc < 2) {
     PrintError("no workload given; see tpusim --help");
     return kExitUsage;

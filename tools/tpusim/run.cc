@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/progress.h"
 #include "tools/tpusim/rollup_flags.h"
 #include "tools/tpusim/trace_flags.h"
 
@@ -44,8 +46,11 @@ absl::Status Run(const RunFlags& flags) {
   outputs.push_back({"--report", flags.report});
   RETURN_IF_ERROR(CheckOutputs(outputs, InputsOf(flags.workload, flags.config)));
   RETURN_IF_ERROR(CheckFolders(flags.trace));
+  std::optional<Progress> progress;
+  progress.emplace("compiling " + flags.workload, flags.program.quiet);
   ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, flags.config, flags.program,
                                                     CompileOptionsOf(flags.program)));
+  progress.reset();
   ASSIGN_OR_RETURN(const Recorded recorded, RecordingOf(flags.trace, prepared));
   if (const std::string warning = ExpectedEventsWarning(prepared, flags.machine);
       !warning.empty() && !flags.program.quiet) {
@@ -54,8 +59,10 @@ absl::Status Run(const RunFlags& flags) {
   const auto warn = [&](const std::string& warning) {
     if (!flags.program.quiet) PrintWarnings({warning});
   };
+  progress.emplace("simulating " + prepared.name, flags.program.quiet);
   ASSIGN_OR_RETURN(const Simulated simulated,
                    Simulate(prepared, flags.machine, recorded, warn));
+  progress.reset();
   if (flags.program.verbose) {
     PrintNote(fmt::format("simulating took {:.1f} ms, {} events", simulated.seconds * 1e3,
                           simulated.timeline.events));
@@ -69,7 +76,8 @@ absl::Status Run(const RunFlags& flags) {
   if (flags.program.quiet) return absl::OkStatus();
   if (!flags.WritesToStdout()) {
     RETURN_IF_ERROR(PrintResult(results::Summarize(
-        simulated.report, {flags.rollup.By(results::RollupBy::kOp), flags.rollup.top})));
+        simulated.report,
+        {flags.rollup.By(results::RollupBy::kOp), flags.rollup.top, ResultColumns()})));
     if (flags.memory) {
       const size_t top = flags.rollup.top > 0 ? flags.rollup.top : kMemoryRows;
       RETURN_IF_ERROR(PrintResult(results::MemoryText(simulated.report, top)));

@@ -78,7 +78,8 @@ absl::Status Validate(const ValidateFlags& flags) {
     });
   }
   std::vector<results::Outcome> outcomes;
-  const std::vector<absl::StatusOr<std::string>> reports = InChildren(tasks, Processors());
+  const std::vector<absl::StatusOr<std::string>> reports = InChildren(
+      tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
   for (size_t i = 0; i < reports.size(); ++i) {
     const results::Measurement& m = measurements.rows[i];
     if (!reports[i].ok()) {

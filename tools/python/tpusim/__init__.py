@@ -33,6 +33,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tpusim import search
+from tpusim.advice import Advice, advise
 from tpusim.capturing import capture
 from tpusim.comparison import compare
 from tpusim.errors import CaptureError, Error
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Advice",
     "Candidate",
     "CaptureError",
     "DeviceCoordinates",
@@ -75,6 +77,7 @@ __all__ = [
     "Timeline",
     "TripCount",
     "Workload",
+    "advise",
     "capture",
     "compare",
     "export",

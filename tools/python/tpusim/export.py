@@ -32,7 +32,6 @@ import importlib.util
 import inspect
 import os
 import pathlib
-import re
 import runpy
 import sys
 import types
@@ -43,13 +42,12 @@ from typing import Any
 from tpusim.capturing import Reached, capture, listed_calls
 from tpusim.errors import CaptureError
 from tpusim.seeing import seen_as
+from tpusim.slices import devices_of
 from tpusim.workload import Workload
 
 # Virtual CPU devices are cheap up to about here; larger meshes want an AbstractMesh.
 _MOST_FORCED_DEVICES = 1024
 _DEFAULT_DEVICES = 8
-# Chips that JAX shows as two devices.
-_TWO_DEVICES_PER_CHIP = ("v2", "v3", "v7x")
 
 
 class UsageError(ValueError):
@@ -102,17 +100,6 @@ def export(
     if path is not None:
         workload.save(path)
     return workload
-
-
-def devices_of(config: str) -> int | None:
-    """Devices of a slice named like "v5e-4x2" or "2x(v5p-4x4x4)"; None for any other name."""
-    match = re.fullmatch(r"(?:(\d+)x\()?([a-z0-9]+)-(\d+(?:x\d+)*)\)?", config)
-    if match is None:
-        return None
-    count = int(match[1] or 1) * (2 if match[2] in _TWO_DEVICES_PER_CHIP else 1)
-    for size in match[3].split("x"):
-        count *= int(size)
-    return count
 
 
 def force_cpu_devices(count: int) -> None:

@@ -17,6 +17,8 @@ from jax._src import source_info_util
 
 from tpusim import callbacks, chip_view, hlo, wire
 from tpusim.assumptions import Assumptions, roots
+from tpusim.errors import Error
+from tpusim.slices import devices_of
 from tpusim.workload import DeviceCoordinates, KernelCost, MeshAxis, TripCount, Workload
 
 # Frames of this package are plumbing: operations are attributed to the user's lines.
@@ -62,6 +64,12 @@ def workload_of(
         module = _without_id(lowered.compiler_ir("hlo").as_serialized_hlo_module_proto())
     facts = lowered._lowering.compile_args
     shardings, partitions = facts["in_shardings"], facts["num_devices"]
+    available = devices_of(config)
+    if available is not None and partitions > available:
+        raise Error(
+            f"the program has {partitions} partitions, but {config} has only {available} devices; "
+            "choose a larger slice or a smaller mesh"
+        )
     kernels = _kernels(module, traced.jaxpr.jaxpr, kernel_costs or {})
     return Workload(
         hlo_module=module,

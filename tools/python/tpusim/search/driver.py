@@ -84,7 +84,7 @@ def search(
       KeyboardInterrupt: at once on an interrupt; `results` of the exception has what is finished.
     """
     # Not with the package: `python -m tpusim.export` runs it.
-    from tpusim.export import devices_of
+    from tpusim.slices import devices_of
 
     of, function = objective_of(objective, maximize)
     slices = [configs] if isinstance(configs, str) else list(configs)

@@ -1,0 +1,125 @@
+"""`tpusim.advise`: what would make a step shorter, each answer by a simulation."""
+
+import dataclasses
+import html
+import json
+from typing import TYPE_CHECKING, Any
+
+from tpusim import optional
+from tpusim.errors import Error
+from tpusim.quantities import size, time
+from tpusim.records import read
+from tpusim.report import Report
+from tpusim.simulation import simulate
+
+if TYPE_CHECKING:
+    import pandas
+
+_SCHEMA = "tpusim.advise/1"
+# Smaller changes of the step are none.
+_SMALLEST_CHANGE = 0.0005
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """The step with one thing changed."""
+
+    kind: str
+    """"device order", "slice", "algorithm", "compiler", "donation" or "chip"."""
+    name: str
+    why: str
+    """What is behind it; may be empty."""
+    options: tuple[str, ...]
+    """Of `tpusim run`; `tpusim.simulate(..., options=variant.options)` simulates it."""
+    step_time_ns: float
+    change: float
+    """Of the step time, as a share of it: below 0 is shorter."""
+    peak_hbm_bytes: int
+    peak_change: float
+    """Of the peak of HBM, as a share of it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """What was tried; the shortest step comes first."""
+
+    workload: str
+    config: str
+    step_time_ns: float
+    """As it is."""
+    peak_hbm_bytes: int
+    usable_hbm_bytes: int
+    variants: tuple[Variant, ...]
+    """What a user can change."""
+    chip: tuple[Variant, ...]
+    """Parts of the chip twice as fast or as large: what gains most binds the step."""
+
+    @classmethod
+    def from_json(cls, text: str) -> "Advice":
+        """What `tpusim advise --json` prints."""
+        value = json.loads(text)
+        if not isinstance(value, dict) or value.get("schema") != _SCHEMA:
+            raise Error(f"not JSON of {_SCHEMA}")
+        return read(cls, value)
+
+    @property
+    def best(self) -> Variant | None:
+        """What a user can change that makes the step shortest; None if nothing does."""
+        return next((v for v in self.variants if v.change <= -_SMALLEST_CHANGE), None)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row per variant, those of the chip last (needs pandas)."""
+        library = optional.require("pandas", "a DataFrame")
+        rows = [dataclasses.asdict(v) for v in (*self.variants, *self.chip)]
+        names = [field.name for field in dataclasses.fields(Variant)]
+        return library.DataFrame(rows, columns=names)
+
+    def _lines(self) -> list[tuple[str, str, str, str]]:
+        shorter = [v for v in (*self.variants, *self.chip) if v.change <= -_SMALLEST_CHANGE]
+        return [
+            (v.name, time(v.step_time_ns), f"{v.change:+.1%}", v.why or " ".join(v.options))
+            for v in shorter
+        ]
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.workload} on {self.config}: {time(self.step_time_ns)}, peak "
+            f"{size(self.peak_hbm_bytes)} of {size(self.usable_hbm_bytes)}"
+        )
+        return "\n".join([head, *("  ".join(line) for line in self._lines())])
+
+    def _repr_html_(self) -> str:
+        head, *_ = str(self).splitlines()
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
+            for line in self._lines()
+        )
+        return f"<div>{html.escape(head)}<table>{rows}</table></div>"
+
+
+def advise(program: Any, *arguments: Any, **keywords: Any) -> Advice:
+    """Simulates a step with one thing changed at a time, as `tpusim advise` does.
+
+        advice = tpusim.advise(train_step, params, batch, config="v5e-4x2")
+        advice = tpusim.advise(report)
+
+    Args:
+      program: as for `tpusim.simulate`, or a report that it returned.
+      *arguments: as for `tpusim.simulate`.
+      **keywords: likewise.
+
+    Returns:
+      What was tried, the shortest step first.
+
+    Raises:
+      tpusim.Error: what the simulator says on a terminal when it refuses.
+    """
+    if isinstance(program, Report):
+        if arguments or keywords:
+            raise TypeError("tpusim.advise: a report has its arguments already")
+        report = program
+    else:
+        report = simulate(program, *arguments, **keywords)
+    if report.simulation is None:
+        raise Error("this report was read from a file: advice needs the program")
+    return Advice.from_json(report.simulation.advise())

@@ -1,0 +1,31 @@
+// The subcommands and options of the command line as data, for completion and the man page.
+#ifndef TPUSIM_TOOLS_TPUSIM_OPTION_LIST_H_
+#define TPUSIM_TOOLS_TPUSIM_OPTION_LIST_H_
+
+#include <string>
+#include <vector>
+
+// CLI11 takes seconds to compile: only the files that register options include it.
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace tpusim::tools {
+
+struct ListedOption {
+  std::vector<std::string> names;  // "-c", "--config"; of an argument its name
+  std::string value;               // "CONFIG"; "" = a flag
+  std::string description;
+  bool argument = false;  // told by its place
+};
+
+struct ListedCommand {
+  std::string name, description;
+  std::vector<ListedOption> options;
+};
+
+std::vector<ListedCommand> CommandsOf(const CLI::App& app);
+
+}  // namespace tpusim::tools
+
+#endif  // TPUSIM_TOOLS_TPUSIM_OPTION_LIST_H_
