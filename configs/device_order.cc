@@ -306,8 +306,8 @@ absl::StatusOr<std::vector<int64_t>> DeviceOrder(const Config& config,
 
 std::vector<int64_t> JaxDeviceNumbers(const Config& config) {
   const int64_t per_slice = config.topology.devices() / config.topology.slices();
-  const std::vector<int64_t> listed = FirstListed(
-      config.topology, config.chip.device_order.enumeration_tile, per_slice);
+  const std::vector<int64_t> listed =
+      FirstListed(config.topology, config.chip.device_order.enumeration_tile, per_slice);
   std::vector<int64_t> numbers(static_cast<size_t>(config.topology.devices()));
   for (int64_t i = 0; i < config.topology.devices(); ++i) {
     numbers[i / per_slice * per_slice + listed[i % per_slice]] = i;

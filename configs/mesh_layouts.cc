@@ -147,8 +147,8 @@ std::vector<MeshLayout> Best(std::vector<MeshLayout> layouts, size_t axes, size_
   std::vector<MeshLayout> chosen;
   for (size_t turn = 0; chosen.size() < most && !front.empty(); ++turn) {
     const size_t axis = turn % axes;
-    const auto best = std::min_element(
-        front.begin(), front.end(), [&](const MeshLayout& a, const MeshLayout& b) {
+    const auto best =
+        std::min_element(front.begin(), front.end(), [&](const MeshLayout& a, const MeshLayout& b) {
           return std::pair(a.apart[axis], sum(a)) < std::pair(b.apart[axis], sum(b));
         });
     chosen.push_back(std::move(*best));

@@ -185,8 +185,8 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
     const int64_t per_period = steady::IterationsPerPeriod(before->state, now.state);
     std::unique_ptr<steady::CauseVisitor> causes;
     if (causes_ != nullptr) {
-      causes = causes_->Repeat(before->causes, now.causes, period, periods, loop.iterations,
-                               per_period);
+      causes =
+          causes_->Repeat(before->causes, now.causes, period, periods, loop.iterations, per_period);
       if (causes == nullptr && !causes_->given_up()) continue;
     }
     auto mover = steady::StateVisitor::Move(before->state, now.state, periods, loop.iterations);

@@ -27,10 +27,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/events/causes.h"
-#include "models/events/faults.h"
 #include "models/chip/loop_listener.h"
 #include "models/chip/stream.h"
+#include "models/events/causes.h"
+#include "models/events/faults.h"
 #include "models/steady/state.h"
 #include "sim/recorder.h"
 
@@ -59,11 +59,11 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
     std::shared_ptr<events::Causes::Marks> causes;  // null: they are not kept
   };
   struct Loop {
-    const chip::Stream* stream = nullptr;  // the first that entered it; null: none is in it
-    int64_t passes = 0;                    // since then, or since time was moved
-    bool due = false;                      // a pass has begun in this instant
+    const chip::Stream* stream = nullptr;         // the first that entered it; null: none is in it
+    int64_t passes = 0;                           // since then, or since time was moved
+    bool due = false;                             // a pass has begun in this instant
     const isa::Iterations* iterations = nullptr;  // null: it is not unrolled
-    std::deque<std::shared_ptr<Seen>> seen;  // the latest first
+    std::deque<std::shared_ptr<Seen>> seen;       // the latest first
   };
 
   void end_of_elaboration() override;
@@ -90,8 +90,8 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   std::vector<Loop> unrolled_;
   std::vector<int32_t> unrolled_at_;  // by operation that begins an iteration; -1: none
   std::vector<bool> last_;            // likewise, whether it is the last iteration
-  std::vector<Loop*> due_;                            // in the order in which they were told
-  int64_t remembered_ = 0;                            // by all loops
+  std::vector<Loop*> due_;            // in the order in which they were told
+  int64_t remembered_ = 0;            // by all loops
   int64_t moves_ = 0;
   std::vector<steady::Snapshot> spare_;  // memory of states no longer needed
 };

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "configs/status_macros.h"
-#include "models/timing/collective_timing.h"
 #include "models/isa/used_routes.h"
+#include "models/timing/collective_timing.h"
 
 namespace tpusim::sim {
 namespace {
@@ -87,9 +87,8 @@ absl::StatusOr<SlowChip> ParseSlowChip(const std::string& text, const configs::C
     if (chip && factor) {
       if (*chip < 0 || *chip >= config.topology.chips()) return NoChip("--slow", *chip, config);
       if (!(*factor >= kSmallestShare && *factor <= 1)) {
-        return UserError(
-            fmt::format("--slow {}: the share of the clock must be from {} to 1", text,
-                        kSmallestShare));
+        return UserError(fmt::format("--slow {}: the share of the clock must be from {} to 1", text,
+                                     kSmallestShare));
       }
       return SlowChip{*chip, *factor};
     }
@@ -162,10 +161,9 @@ std::vector<std::string> WithoutEffect(const isa::PodProgram& program,
   for (size_t n = 0; n < carries.size(); ++n) {
     const DegradedLink& degraded = impairments.links[n];
     if (carries[n] || degraded.factor == 1) continue;
-    sentences.push_back(fmt::format("--link {}:{}={:g} has no effect: nothing is sent over it",
-                                    degraded.link.chip,
-                                    configs::DirectionName(degraded.link.direction),
-                                    degraded.factor));
+    sentences.push_back(
+        fmt::format("--link {}:{}={:g} has no effect: nothing is sent over it", degraded.link.chip,
+                    configs::DirectionName(degraded.link.direction), degraded.factor));
   }
   return sentences;
 }

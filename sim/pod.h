@@ -28,16 +28,16 @@
 #include "configs/config.h"
 #include "configs/hosts.h"
 #include "models/chip/device.h"
-#include "models/events/faults.h"
-#include "models/events/fluid.h"
 #include "models/chip/host_link.h"
 #include "models/chip/nic.h"
+#include "models/events/faults.h"
+#include "models/events/fluid.h"
 #include "models/ici/fabric.h"
 #include "models/ici/router.h"
 #include "models/isa/iterations.h"
 #include "models/isa/program.h"
-#include "sim/impairments.h"
 #include "sim/fast_forward.h"
+#include "sim/impairments.h"
 #include "sim/recorder.h"
 #include "sim/symmetry/classes.h"
 #include "sim/symmetry/in_flight.h"
@@ -82,8 +82,8 @@ class Pod : public sc_core::sc_module {
   // the pod.
   // `flights` is told when a transfer begins and ends; null: no listener.
   Pod(sc_core::sc_module_name name, const configs::Config& config, const isa::PodProgram& program,
-      const Impairments& impairments, const Classes& classes, bool every_step,
-      InFlight* flights, Recorder& recorder, events::Causes* causes = nullptr);
+      const Impairments& impairments, const Classes& classes, bool every_step, InFlight* flights,
+      Recorder& recorder, events::Causes* causes = nullptr);
 
   // The device itself, or the one that represents it.
   chip::Device& device(int32_t id) { return *devices_[id]; }
@@ -119,7 +119,7 @@ class Pod : public sc_core::sc_module {
   std::vector<isa::StreamId> stream_ids_;
   std::vector<std::unique_ptr<Chip>> chips_;
   std::vector<chip::HostLink*> host_links_;
-  std::vector<std::unique_ptr<chip::Nic>> nics_;  // per host, representatives only
+  std::vector<std::unique_ptr<chip::Nic>> nics_;           // per host, representatives only
   std::vector<std::unique_ptr<ici::Endpoint>> endpoints_;  // per device, representatives only
   std::vector<chip::Device*> devices_;
   std::vector<ici::Link*> links_;  // by LinkIndex

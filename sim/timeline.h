@@ -92,12 +92,12 @@ struct Timeline {
   FoldingReport folding;
   int32_t critical_device = 0;  // first device of the latest-finishing class
   std::vector<DeviceTotals> devices;
-  std::vector<HostTotals> hosts;            // empty in a single slice
-  std::vector<OpTotals> ops;                // on the critical device, by ProgramInfo::ops
-  std::vector<Cover> covers;                // likewise, every pair once
-  std::vector<CollectiveKindTotals> kinds;  // likewise, by name
+  std::vector<HostTotals> hosts;                    // empty in a single slice
+  std::vector<OpTotals> ops;                        // on the critical device, by ProgramInfo::ops
+  std::vector<Cover> covers;                        // likewise, every pair once
+  std::vector<CollectiveKindTotals> kinds;          // likewise, by name
   std::vector<events::Causes::Part> critical_path;  // of the pod; adds up to the step
-  Recording recording;                      // spans and counters of the recorded devices
+  Recording recording;                              // spans and counters of the recorded devices
   std::vector<int32_t> recorded_devices;
 };
 

@@ -106,8 +106,7 @@ absl::StatusOr<std::vector<kernels::NamedCost>> ExportedCosts(const tpusim::Work
 // sharded module was all that was asked for.
 absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWorkload& imported,
                                                                const configs::Config& config,
-                                                               Stage until,
-                                                               CompileResult& result) {
+                                                               Stage until, CompileResult& result) {
   const tpusim::Workload& workload = imported.workload;
   const int64_t stated =
       workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
@@ -194,8 +193,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
                    lowering::SetRaggedSizes(module, partitions, options.ragged));
   result.warnings.insert(result.warnings.end(), ragged.warnings.begin(), ragged.warnings.end());
   ASSIGN_OR_RETURN(const DevicePlacement placement,
-                   PlacePartitions(workload, mesh, partitions, config,
-                                   options.device_order));
+                   PlacePartitions(workload, mesh, partitions, config, options.device_order));
   const auto trips = [&trip_counts](const Instruction& loop) { return trip_counts(loop); };
   cost::ChipCostModel costs(target, placement.device_of_partition, options.algorithms, trips);
   const passes::PipelineOptions pipeline_options = PipelineOptionsOf(options, result);
@@ -242,8 +240,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     return lower(on, decisions);
   };
   if (options.scheduled) options.scheduled(lower_for);
-  ASSIGN_OR_RETURN(result.program, machine != nullptr ? lower_for(*machine)
-                                                      : lower(config, costs.collectives()));
+  ASSIGN_OR_RETURN(result.program,
+                   machine != nullptr ? lower_for(*machine) : lower(config, costs.collectives()));
   result.kernel_searches = costs.kernels().searches();
   isa::ProgramInfo& info = result.program.info;
   result.device_of_partition = placement.device_of_partition;

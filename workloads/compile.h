@@ -33,8 +33,7 @@ enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kExecutable, k
 
 // The instruction streams of a program that is scheduled, for a machine: the slice that it was
 // compiled for, with other speeds.
-using LowerFor =
-    std::function<absl::StatusOr<isa::PodProgram>(const configs::Config& machine)>;
+using LowerFor = std::function<absl::StatusOr<isa::PodProgram>(const configs::Config& machine)>;
 
 struct CompileOptions {
   // --trip-count LOOP=N.

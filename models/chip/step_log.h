@@ -29,8 +29,8 @@ struct Work {
   Picoseconds steps{0};       // from their begins to their ends
 
   friend Work operator+(const Work& a, const Work& b) {
-    return {a.mxu + b.mxu, a.vpu + b.vpu, a.xlu + b.xlu, a.compute + b.compute,
-            a.moved + b.moved, a.steps + b.steps};
+    return {a.mxu + b.mxu,         a.vpu + b.vpu,     a.xlu + b.xlu,
+            a.compute + b.compute, a.moved + b.moved, a.steps + b.steps};
   }
   friend Work operator-(const Work& a, const Work& b) { return a + b * -1; }
   friend Work operator*(const Work& a, int64_t n) {

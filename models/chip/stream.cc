@@ -253,8 +253,8 @@ bool Stream::Execute(const isa::Dma& copy) {
   transfer.accessed = timing::AccessedBy(copy);
   transfer.listener = this;
   transfer.op = op();
-  start_latency_ = transfer.write ? context_.params.dma.write_start_latency
-                                  : context_.params.dma.start_latency;
+  start_latency_ =
+      transfer.write ? context_.params.dma.write_start_latency : context_.params.dma.start_latency;
   moved_by_ = events::Spent::kHbm;
   dma->Issue(ref_.ordinal, transfer);
   return Sleep(Blocked::kWork);

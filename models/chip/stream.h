@@ -38,7 +38,7 @@ struct StreamContext {
   const isa::PodProgram& program;
   events::Faults& faults;
   events::Probe& probe;
-  LoopListener* loops = nullptr;  // null: no listener
+  LoopListener* loops = nullptr;     // null: no listener
   events::Causes* causes = nullptr;  // null: they are not kept
 };
 
@@ -132,12 +132,12 @@ class Stream : public sc_core::sc_module,
   std::vector<Frame> frames_;
   std::vector<int32_t> labels_;
   int32_t token_ = -1;
-  bool active_ = false;  // a body of the queue is being executed
+  bool active_ = false;        // a body of the queue is being executed
   events::Causes::Ref cause_;  // why it is where it is
   // What a transfer that it waits for takes before bytes move, and what moves them.
   Picoseconds start_latency_{0};
   events::Spent moved_by_ = events::Spent::kHbm;
-  bool timed_ = false;   // asleep until wakes_at_
+  bool timed_ = false;  // asleep until wakes_at_
   Picoseconds wakes_at_{0};
   Blocked blocked_ = Blocked::kNo;
   int32_t blocked_on_ = -1;

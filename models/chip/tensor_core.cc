@@ -146,9 +146,9 @@ TimeSplit TensorCore::Split(Picoseconds duration) const {
     const auto time = [](Bytes bytes, double rate) {
       return bytes == Bytes(0) ? Picoseconds(0) : TransferTime(bytes, BytesPerSecond(rate));
     };
-    split.hbm = std::min(
-        waited, std::max(time(moved.hbm, params_.hbm.bytes_per_second.value() * params_.hbm.efficiency),
-                         time(moved.cmem, params_.cmem.bytes_per_second.value())));
+    split.hbm = std::min(waited, std::max(time(moved.hbm, params_.hbm.bytes_per_second.value() *
+                                                              params_.hbm.efficiency),
+                                          time(moved.cmem, params_.cmem.bytes_per_second.value())));
   }
   split.latency = duration - std::min(duration, split.mxu + split.vpu + split.hbm);
   return split;

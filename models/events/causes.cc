@@ -22,9 +22,7 @@ Causes::Causes() {
   current_ = Start();
 }
 
-bool Causes::given_up() const {
-  return nodes_.size() > kMostMoments || refused_ >= kMostRefused;
-}
+bool Causes::given_up() const { return nodes_.size() > kMostMoments || refused_ >= kMostRefused; }
 
 uint32_t Causes::NewNode(const Node& node) {
   if (free_.empty()) {
@@ -71,8 +69,8 @@ void Causes::Finished(const Ref& cause) {
 
 void Causes::Marks::Visit(uint32_t& id) {
   if (causes_.given_up()) return;
-  id = causes_.NewNode({.end = causes_.nodes_[id].end, .before = id, .held = 1,
-                        .form = Form::kMark});
+  id = causes_.NewNode(
+      {.end = causes_.nodes_[id].end, .before = id, .held = 1, .form = Form::kMark});
   marks_.push_back(causes_.Share(id));
 }
 
@@ -96,9 +94,9 @@ class Causes::Mover : public steady::CauseVisitor {
 
   void Visit(uint32_t& id) override {
     const size_t thread = next_++;
-    TPUSIM_CHECK(thread < ends_.size() &&
-                     causes_.repeats_[repeated_].later->marks_[thread].id_ == id,
-                 "other causes are moved than were marked");
+    TPUSIM_CHECK(
+        thread < ends_.size() && causes_.repeats_[repeated_].later->marks_[thread].id_ == id,
+        "other causes are moved than were marked");
     if (ends_[thread] == causes_.nodes_[id].end) return;
     const uint32_t before = causes_.repeats_[repeated_].later->marks_[first_[thread]].id_;
     ++causes_.nodes_[before].held;
@@ -174,7 +172,8 @@ std::unique_ptr<steady::CauseVisitor> Causes::Repeat(std::shared_ptr<const Marks
   for (const Ref& mark : repeated.later->marks_) {
     uint32_t id = mark.id_;
     while (true) {
-      const auto at = std::ranges::lower_bound(marks, id, {}, &std::pair<uint32_t, uint32_t>::first);
+      const auto at =
+          std::ranges::lower_bound(marks, id, {}, &std::pair<uint32_t, uint32_t>::first);
       if (at != marks.end() && at->first == id) {
         repeated.from.push_back(at->second);
         break;

@@ -128,15 +128,15 @@ class Causes {
   struct Node {
     Picoseconds end;
     uint32_t before = kNone;
-    int32_t op = -1;    // kRepeat: which
-    uint32_t held = 0;  // by Refs and later nodes
+    int32_t op = -1;      // kRepeat: which
+    uint32_t held = 0;    // by Refs and later nodes
     uint32_t thread = 0;  // kRepeat
     Form form = Form::kSpent;
     Spent spent = Spent::kLatency;
   };
   struct Repeated {
     std::shared_ptr<const Marks> earlier, later;
-    std::vector<uint32_t> from;   // by thread: from which it came to be in a period
+    std::vector<uint32_t> from;  // by thread: from which it came to be in a period
     int64_t times = 0;
     const isa::Iterations* iterations = nullptr;
     int64_t per_period = 0;

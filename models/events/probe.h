@@ -52,8 +52,7 @@ class Probe {
   virtual bool WantsEverything() const = 0;
   virtual void HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) = 0;
   // What buffers take of a memory, from now on, and the one that was added or taken away.
-  virtual void LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_t buffer,
-                                bool added) = 0;
+  virtual void LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_t buffer, bool added) = 0;
   virtual void StreamFinished() = 0;
 };
 

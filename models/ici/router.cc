@@ -21,8 +21,7 @@ std::string LinkName(configs::Direction direction) {
 
 Router::Router(sc_core::sc_module_name name, events::Fluid& fluid,
                const configs::ChipParams& params, int64_t chip, const LinkRates& links,
-               const isa::PodProgram& program, FabricProbe& probe,
-               events::Causes* causes)
+               const isa::PodProgram& program, FabricProbe& probe, events::Causes* causes)
     : sc_module(name),
       fluid_(fluid),
       params_(params),

@@ -77,7 +77,7 @@ struct ProgramInfo {
   std::vector<CollectiveInfo> collectives;
   std::vector<BufferInfo> buffers;
   std::vector<std::string> owners;  // of buffers: "arguments", "temporaries", ...
-  Bytes peak_hbm{0};  // per device, with the holes
+  Bytes peak_hbm{0};                // per device, with the holes
   Bytes usable_hbm{0};
   Bytes peak_cmem{0};  // likewise; 0 without CMEM
   Bytes usable_cmem{0};

@@ -137,9 +137,7 @@ bool RecordingReader::Read(int64_t until, int64_t limit, std::vector<Span>& span
   spans.clear();
   samples.clear();
   int64_t found = 0;
-  const auto fits = [&] {
-    return static_cast<int64_t>(spans.size() + samples.size()) <= limit;
-  };
+  const auto fits = [&] { return static_cast<int64_t>(spans.size() + samples.size()) <= limit; };
   spans_.Read(from_, until, [&](const Recording::PackedSpan& packed, const ReplayShift& shift) {
     recording_.Unpack(packed, shift, spans);
     ++found;

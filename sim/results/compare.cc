@@ -126,7 +126,8 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
                     ? "-"
                     : fmt::format("{:.2f}x", Ratio(reports[0].step_time, r.step_time));
        }},
-      {"bound by", [](const Report& r) { return std::string(BindingName(BindingOf(r.critical_path))); }},
+      {"bound by",
+       [](const Report& r) { return std::string(BindingName(BindingOf(r.critical_path))); }},
       {"compute busy", [](const Report& r) { return TimeText(r.compute_busy); }},
       {"exposed communication", [](const Report& r) { return TimeText(r.exposed); }},
       {"rest (waits, launches)", [](const Report& r) { return TimeText(Rest(r)); }},

@@ -107,8 +107,8 @@ std::string MemoryText(const Report& r, size_t top) {
     arrays.Add(fmt::format("{}\n{}\n{}\n{}", NumberlessKey(a.name), a.owner, a.shape, a.source),
                a.name, a);
   }
-  std::string text = fmt::format(
-      "\n{:<14} {} of {} usable HBM", "peak", BytesText(r.peak_hbm), BytesText(r.usable_hbm));
+  std::string text = fmt::format("\n{:<14} {} of {} usable HBM", "peak", BytesText(r.peak_hbm),
+                                 BytesText(r.usable_hbm));
   if (r.step_time > Picoseconds(0)) {
     text += fmt::format(", {} into the step ({})", TimeText(m.time),
                         PercentText(Ratio(m.time, r.step_time)));

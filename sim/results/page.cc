@@ -76,8 +76,8 @@ std::string PageOfRuns(const std::string& title, const std::vector<PageRun>& run
     return PageJson(text).dump(-1, ' ', false, PageJson::error_handler_t::replace);
   };
   // Reports are texts already, and large.
-  std::string data = fmt::format("{{\"schema\": \"{}\", \"title\": {}, \"runs\": [", kPageSchema,
-                                 quoted(title));
+  std::string data =
+      fmt::format("{{\"schema\": \"{}\", \"title\": {}, \"runs\": [", kPageSchema, quoted(title));
   for (const PageRun& run : runs) {
     if (data.back() != '[') data += ",\n";
     data += fmt::format("{{\"name\": {}, \"report\": {}", quoted(run.name), run.report);

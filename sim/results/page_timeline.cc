@@ -62,8 +62,8 @@ absl::StatusOr<std::string> TimelineJson(const configs::Config& config,
                                          const sim::Timeline& timeline) {
   if (timeline.recorded_devices.empty()) return std::string();
   const auto& recorded = timeline.recorded_devices;
-  const bool critical = std::find(recorded.begin(), recorded.end(), timeline.critical_device) !=
-                        recorded.end();
+  const bool critical =
+      std::find(recorded.begin(), recorded.end(), timeline.critical_device) != recorded.end();
   const std::string device =
       JaxNames(config)[critical ? timeline.critical_device : recorded.front()];
   TraceSource source(config, info, timeline);

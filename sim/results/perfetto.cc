@@ -26,8 +26,8 @@ constexpr int64_t kBytesPerSample = 28;
 
 // A point in the file. Perfetto keeps the file's order among equal
 // nanoseconds, and an arrow's end may not come before its start: the exact
-// time decides, then slices where arrows end that began at that moment come last. Within a track the
-// order of its events is never changed by it, since all keys are monotone.
+// time decides, then slices where arrows end that began at that moment come last. Within a track
+// the order of its events is never changed by it, since all keys are monotone.
 struct Event {
   enum Kind : uint8_t { kBegin, kEnd, kSample };
   Picoseconds time;

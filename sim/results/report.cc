@@ -259,9 +259,8 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.step_time = timeline.step_time;
   r.links = Links(config, timeline);
   r.bound = BoundsOf(config, info, timeline, r.links);
-  r.peak_flops_per_second =
-      FlopsPerSecond(config.chip.peak_bf16.value() /
-                     static_cast<double>(config.topology.devices_per_chip()));
+  r.peak_flops_per_second = FlopsPerSecond(config.chip.peak_bf16.value() /
+                                           static_cast<double>(config.topology.devices_per_chip()));
   r.hbm_bytes_per_second = config.chip.hbm.bytes_per_second;
   const double peak_flops = r.peak_flops_per_second.value() * ToSeconds(timeline.step_time);
   if (peak_flops > 0) {

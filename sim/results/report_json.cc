@@ -200,8 +200,8 @@ Report Read(const Json& j) {
   r.bound = {time(b, "compute"), time(b, "hbm"), time(b, "ici"), time(b, "host"), time(b, "dcn")};
   if (j.contains("critical_path_ns")) {
     for (size_t i = 0; i < r.critical_path.size(); ++i) {
-      r.critical_path[i] = time(j.at("critical_path_ns"),
-                                SpentKey(static_cast<events::Spent>(i)).data());
+      r.critical_path[i] =
+          time(j.at("critical_path_ns"), SpentKey(static_cast<events::Spent>(i)).data());
     }
   }
   r.mfu = j.at("mfu").get<double>();
@@ -329,37 +329,37 @@ Report Read(const Json& j) {
 }  // namespace
 
 std::string ToJson(const Report& r, JsonDetail detail) {
-  Json j = {{"schema", std::string(kSchema)},
-            {"workload", r.workload},
-            {"config", r.config},
-            {"step_time_ns", ToNanoseconds(r.step_time)},
-            {"bound_ns", BoundsJson(r.bound)},
-            {"bound_by", r.critical_path == PathTimes{}
-                             ? ""
-                             : std::string(BindingName(BindingOf(r.critical_path)))},
-            {"critical_path_ns", PathJson(r.critical_path)},
-            {"mfu", r.mfu},
-            {"hfu", r.hfu},
-            {"flops", r.flops.value()},
-            {"peak_flops_per_second", r.peak_flops_per_second.value()},
-            {"hbm_bytes_per_second", r.hbm_bytes_per_second.value()},
-            {"exposed_communication_ns", ToNanoseconds(r.exposed)},
-            {"hidden_communication_ns", ToNanoseconds(r.hidden)},
-            {"peak_hbm_bytes", r.peak_hbm.value()},
-            {"usable_hbm_bytes", r.usable_hbm.value()},
-            {"memory_at_peak", MemoryJson(r.memory_at_peak)},
-            {"devices", r.devices},
-            {"chips", r.chips},
-            {"chip_classes", r.chip_classes},
-            {"folding", FoldingJson(r.folding)},
-            {"events", r.events},
-            {"ops", Array(r.ops, OpJson)},
-            {"scopes", Array(r.scopes, ScopeJson)},
-            {"collectives", Array(r.collectives, CollectiveJson)},
-            {"rollup", RollupsJson(r)},
-            {"links", Json::array()},
-            {"assumptions", r.assumptions},
-            {"warnings", r.warnings}};
+  Json j = {
+      {"schema", std::string(kSchema)},
+      {"workload", r.workload},
+      {"config", r.config},
+      {"step_time_ns", ToNanoseconds(r.step_time)},
+      {"bound_ns", BoundsJson(r.bound)},
+      {"bound_by",
+       r.critical_path == PathTimes{} ? "" : std::string(BindingName(BindingOf(r.critical_path)))},
+      {"critical_path_ns", PathJson(r.critical_path)},
+      {"mfu", r.mfu},
+      {"hfu", r.hfu},
+      {"flops", r.flops.value()},
+      {"peak_flops_per_second", r.peak_flops_per_second.value()},
+      {"hbm_bytes_per_second", r.hbm_bytes_per_second.value()},
+      {"exposed_communication_ns", ToNanoseconds(r.exposed)},
+      {"hidden_communication_ns", ToNanoseconds(r.hidden)},
+      {"peak_hbm_bytes", r.peak_hbm.value()},
+      {"usable_hbm_bytes", r.usable_hbm.value()},
+      {"memory_at_peak", MemoryJson(r.memory_at_peak)},
+      {"devices", r.devices},
+      {"chips", r.chips},
+      {"chip_classes", r.chip_classes},
+      {"folding", FoldingJson(r.folding)},
+      {"events", r.events},
+      {"ops", Array(r.ops, OpJson)},
+      {"scopes", Array(r.scopes, ScopeJson)},
+      {"collectives", Array(r.collectives, CollectiveJson)},
+      {"rollup", RollupsJson(r)},
+      {"links", Json::array()},
+      {"assumptions", r.assumptions},
+      {"warnings", r.warnings}};
   if (r.usable_cmem > Bytes(0)) {
     j["peak_cmem_bytes"] = r.peak_cmem.value();
     j["usable_cmem_bytes"] = r.usable_cmem.value();

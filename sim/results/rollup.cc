@@ -262,8 +262,8 @@ std::vector<RollupRow> PathRows(const isa::ProgramInfo& info, const sim::Timelin
     const isa::OpInfo op = part.op < 0 ? isa::OpInfo() : info.ops[part.op];
     const std::string name = part.op < 0 ? std::string(kNoOperation) : op.name;
     const std::string category(SpentText(part.spent));
-    const std::string key = fmt::format("{}\n{}\n{}\n{}", NumberlessKey(name), category,
-                                        op.source, NumberlessKey(op.scope));
+    const std::string key = fmt::format("{}\n{}\n{}\n{}", NumberlessKey(name), category, op.source,
+                                        NumberlessKey(op.scope));
     RollupRow& row = rows.Row(key, name);
     row.category = category;
     row.source = op.source;

@@ -36,9 +36,9 @@
 namespace tpusim::results {
 
 enum class RollupBy { kOp, kScope, kSource, kCategory, kCollective, kPath };
-inline constexpr std::array kRollups = {RollupBy::kOp, RollupBy::kScope, RollupBy::kSource,
-                                        RollupBy::kCategory, RollupBy::kCollective,
-                                        RollupBy::kPath};
+inline constexpr std::array kRollups = {RollupBy::kOp,         RollupBy::kScope,
+                                        RollupBy::kSource,     RollupBy::kCategory,
+                                        RollupBy::kCollective, RollupBy::kPath};
 std::string_view RollupName(RollupBy by);  // "op", "scope", ...
 std::optional<RollupBy> RollupOf(std::string_view name);
 

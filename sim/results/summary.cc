@@ -157,7 +157,8 @@ std::string Summarize(const Report& r, const SummaryOptions& options) {
   size_t top = options.top, collectives = options.top;
   if (top == 0) top = r.collectives.empty() ? kRows + kCollectives + kExposed : kRows;
   const Lines rollup = TableLines(RollupCells(r, options.by, top), options.width);
-  if (collectives == 0) collectives = kCollectives + (top + 1 - std::min(top + 1, rollup.size() - 1));
+  if (collectives == 0)
+    collectives = kCollectives + (top + 1 - std::min(top + 1, rollup.size() - 1));
   Append(lines, {""});
   Append(lines, rollup);
   const Lines table = CollectiveTable(r, collectives, options.width);

@@ -13,7 +13,7 @@ inline constexpr size_t kSummaryColumns = 100;
 
 struct SummaryOptions {
   RollupBy by = RollupBy::kOp;
-  size_t top = 0;  // rows of tables; 0: as many as one screen has room for
+  size_t top = 0;                  // rows of tables; 0: as many as one screen has room for
   size_t width = kSummaryColumns;  // what is longer is cut
 };
 

@@ -33,7 +33,7 @@ std::string InUnits(double value, const std::array<Unit, N>& units) {
 
 constexpr std::array<Unit, 4> kTimes = {Unit{1, "ns"}, Unit{1e3, "us"}, Unit{1e6, "ms"},
                                         Unit{1e9, "s"}};
-constexpr std::array<Unit, 6> kSizes = {Unit{1, "B"},         Unit{0x1p10, "KiB"},
+constexpr std::array<Unit, 6> kSizes = {Unit{1, "B"},        Unit{0x1p10, "KiB"},
                                         Unit{0x1p20, "MiB"}, Unit{0x1p30, "GiB"},
                                         Unit{0x1p40, "TiB"}, Unit{0x1p50, "PiB"}};
 constexpr std::array<Unit, 6> kWork = {Unit{1, "FLOP"},     Unit{1e3, "kFLOP"},

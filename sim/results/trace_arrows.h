@@ -59,7 +59,7 @@ class FlightMatcher {
   // Of one operation on one device; executions so far.
   struct Flights {
     int64_t starts = 0, flights = 0, dones = 0;
-    int64_t whole = -1;       // executions that have all three, once all are counted
+    int64_t whole = -1;        // executions that have all three, once all are counted
     uint64_t first_arrow = 0;  // two for each
   };
   enum class Role { kNone, kStart, kFlight, kDone };

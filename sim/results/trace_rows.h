@@ -16,8 +16,8 @@
 
 #include "configs/topology.h"
 #include "models/isa/program_info.h"
-#include "sim/results/trace_model.h"
 #include "sim/recording/span.h"
+#include "sim/results/trace_model.h"
 
 namespace tpusim::results {
 

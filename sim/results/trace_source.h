@@ -53,7 +53,7 @@ class TraceSource {
     TrackKind kind;
     std::string name;
     Lanes lanes;
-    std::vector<int32_t> tracks;  // by lane
+    std::vector<int32_t> tracks;          // by lane
     std::vector<const sim::Span*> spans;  // of the window
   };
   struct CounterRow {

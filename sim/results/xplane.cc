@@ -95,7 +95,9 @@ class XPlaneWriter {
  public:
   XPlaneWriter(const configs::Config& config, const isa::ProgramInfo& info,
                const sim::Timeline& timeline)
-      : config_(config), info_(info), timeline_(timeline),
+      : config_(config),
+        info_(info),
+        timeline_(timeline),
         numbers_(configs::JaxDeviceNumbers(config)) {}
 
   void Read() {
@@ -122,13 +124,11 @@ class XPlaneWriter {
                        [](const sim::Span& a, const sim::Span& b) {
                          return std::pair(a.start, a.order) < std::pair(b.start, b.order);
                        });
+      std::stable_sort(device.async.begin(), device.async.end(),
+                       [](const sim::Span& a, const sim::Span& b) { return a.start < b.start; });
       std::stable_sort(
-          device.async.begin(), device.async.end(),
-          [](const sim::Span& a, const sim::Span& b) { return a.start < b.start; });
-      std::stable_sort(device.samples.begin(), device.samples.end(),
-                       [](const sim::CounterSample& a, const sim::CounterSample& b) {
-                         return a.time < b.time;
-                       });
+          device.samples.begin(), device.samples.end(),
+          [](const sim::CounterSample& a, const sim::CounterSample& b) { return a.time < b.time; });
     }
   }
 
@@ -205,8 +205,7 @@ class XPlaneWriter {
 
   int64_t AddOp(XPlaneBuilder& plane, int32_t op) {
     const isa::OpInfo& info = info_.ops[op];
-    xp::XEventMetadata& metadata =
-        plane.AddEvent(fmt::format("%{} = {}", info.name, info.shape));
+    xp::XEventMetadata& metadata = plane.AddEvent(fmt::format("%{} = {}", info.name, info.shape));
     metadata.set_display_name(info.name);
     const auto number = [&](const char* name, int64_t value) {
       plane.Stat(metadata, name).set_uint64_value(static_cast<uint64_t>(value));
@@ -285,13 +284,11 @@ class XPlaneWriter {
         if (change == 0) continue;
         live = now;
         peak = std::max(peak, live);
-        xp::XEvent& event =
-            AddEvent(line, change > 0 ? allocation : deallocation, s.time, s.time);
+        xp::XEvent& event = AddEvent(line, change > 0 ? allocation : deallocation, s.time, s.time);
         const auto number = [&](const char* name, int64_t value) {
           plane.Stat(event, name).set_int64_value(value);
         };
-        plane.Stat(event, "allocator_name")
-            .set_str_value(fmt::format("TPU_{}_HBM", numbers_[id]));
+        plane.Stat(event, "allocator_name").set_str_value(fmt::format("TPU_{}_HBM", numbers_[id]));
         number("bytes_reserved", 0);
         number("bytes_allocated", live);
         number("bytes_available", std::max<int64_t>(info_.usable_hbm.value() - live, 0));

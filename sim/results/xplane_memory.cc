@@ -13,10 +13,10 @@ namespace xm = ::tpusim::xplane;
 // Numbers of XLA's element types.
 int32_t ElementTypeOf(std::string_view name) {
   static const auto* types = new std::map<std::string_view, int32_t>{
-      {"pred", 1}, {"s8", 2},   {"s16", 3},      {"s32", 4},     {"s64", 5},  {"u8", 6},
-      {"u16", 7},  {"u32", 8},  {"u64", 9},      {"f16", 10},    {"f32", 11}, {"f64", 12},
-      {"c64", 15}, {"bf16", 16}, {"c128", 18},   {"f8e5m2", 19}, {"f8e4m3fn", 20},
-      {"s4", 21},  {"u4", 22}};
+      {"pred", 1},    {"s8", 2},        {"s16", 3},  {"s32", 4},   {"s64", 5},
+      {"u8", 6},      {"u16", 7},       {"u32", 8},  {"u64", 9},   {"f16", 10},
+      {"f32", 11},    {"f64", 12},      {"c64", 15}, {"bf16", 16}, {"c128", 18},
+      {"f8e5m2", 19}, {"f8e4m3fn", 20}, {"s4", 21},  {"u4", 22}};
   const auto it = types->find(name);
   return it == types->end() ? 6 : it->second;
 }

@@ -31,8 +31,7 @@ TEST(MeshLayoutsTest, HopsAreMeansOverPairs) {
 
 TEST(MeshLayoutsTest, OnlyLayoutsThatNoOtherBeats) {
   const Topology topology = TopologyOf("v5e-4x2");
-  const std::vector<MeshLayout> layouts =
-      MeshLayouts(topology, {{"data", 4}, {"model", 2}}, 10);
+  const std::vector<MeshLayout> layouts = MeshLayouts(topology, {{"data", 4}, {"model", 2}}, 10);
   // data over x and model over y has model 1 apart and data 10/6. data over a 2 x 2 square is less
   // apart, (4 * 1 + 2 * 2) / 6 = 8/6, but model is then 2.
   ASSERT_THAT(layouts, SizeIs(2));
@@ -46,8 +45,7 @@ TEST(MeshLayoutsTest, OnlyLayoutsThatNoOtherBeats) {
 
 TEST(MeshLayoutsTest, EveryDeviceOnce) {
   const Topology topology = TopologyOf("v7x-2x2x4");
-  for (const MeshLayout& layout :
-       MeshLayouts(topology, {{"a", 2}, {"b", 4}, {"c", 4}}, 100)) {
+  for (const MeshLayout& layout : MeshLayouts(topology, {{"a", 2}, {"b", 4}, {"c", 4}}, 100)) {
     std::vector<int64_t> devices = layout.device_of_partition;
     std::ranges::sort(devices);
     for (size_t i = 0; i < devices.size(); ++i) EXPECT_EQ(devices[i], static_cast<int64_t>(i));

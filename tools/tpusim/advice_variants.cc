@@ -26,9 +26,7 @@ struct MachineChange {
 const std::vector<MachineChange>& MachineChanges() {
   static const auto* changes = new std::vector<MachineChange>{
       {"clock x2", "2x", {"chip.clock_hz"}},
-      {"matrix arrays x2",
-       "2x",
-       {"chip.mxu.lhs_rows_per_cycle", "chip.mxu.weight_rows_per_cycle"}},
+      {"matrix arrays x2", "2x", {"chip.mxu.lhs_rows_per_cycle", "chip.mxu.weight_rows_per_cycle"}},
       {"vector units x2",
        "2x",
        {"chip.vpu.alus_per_lane", "chip.vpu.eup_slots", "chip.vpu.load_slots",
@@ -133,8 +131,8 @@ class Collector {
     std::string text;
     double most = 1;
     for (size_t axis = 0; axis < mesh_.size(); ++axis) {
-      const double now = configs::MeanHops(topology, mesh_,
-                                           base_.compiled.device_of_partition, axis);
+      const double now =
+          configs::MeanHops(topology, mesh_, base_.compiled.device_of_partition, axis);
       const double then = configs::MeanHops(topology, mesh_, order, axis);
       if (now <= then + kNearlyEqual) continue;
       const double ratio = now / std::max(then, 0.1);
@@ -188,15 +186,15 @@ class Collector {
       if (collectives::ParseAlgorithmOverride(option).ok()) options.push_back(option);
     }
     for (const std::string& option : options) {
-      Variant& v = Add("algorithm", fmt::format("fastest algorithm: {}",
-                                                option.substr(0, option.find('='))),
-                       "the TPU compiler takes another");
+      Variant& v =
+          Add("algorithm", fmt::format("fastest algorithm: {}", option.substr(0, option.find('='))),
+              "the TPU compiler takes another");
       v.options = {"--algorithm", option};
       v.program.algorithms.push_back(option);
     }
     if (options.size() < 2) return;
-    Variant& v = Add("algorithm", "fastest algorithms of all collectives",
-                     "the TPU compiler takes others");
+    Variant& v =
+        Add("algorithm", "fastest algorithms of all collectives", "the TPU compiler takes others");
     v.options = {"--algorithm", "best"};
     v.program.algorithms.emplace_back("best");
   }

@@ -51,9 +51,8 @@ absl::StatusOr<std::string> Measured(const Prepared& prepared, const MachineFlag
 }
 
 absl::StatusOr<std::string> Measured(const AdviseFlags& flags, const Variant& variant) {
-  ASSIGN_OR_RETURN(const Prepared prepared,
-                   Prepare(flags.workload, variant.config, variant.program,
-                           CompileOptionsOf(variant.program)));
+  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, variant.config, variant.program,
+                                                    CompileOptionsOf(variant.program)));
   return Measured(prepared, flags.machine);
 }
 
@@ -117,7 +116,8 @@ class Advice {
     }
     text += Table("what you can change", top,
                   [&](const Row& row) { return shorter(row) && !of_chip(row); });
-    text += Table("a better chip", top, [&](const Row& row) { return shorter(row) && of_chip(row); });
+    text +=
+        Table("a better chip", top, [&](const Row& row) { return shorter(row) && of_chip(row); });
     std::vector<Row> leaner = rows_;
     std::erase_if(leaner, [&](const Row& row) { return row.peak > -kWorthALine || of_chip(row); });
     std::ranges::stable_sort(leaner, {}, &Row::peak);
@@ -152,13 +152,13 @@ class Advice {
     for (const Row& row : rows_) {
       const bool of_chip = row.variant->kind == kOfTheChip;
       j[of_chip ? "chip" : "variants"].push_back({{"kind", row.variant->kind},
-                               {"name", row.variant->name},
-                               {"why", row.variant->why},
-                               {"options", row.variant->options},
-                               {"step_time_ns", ToNanoseconds(row.outcome.step)},
-                               {"change", row.step},
-                               {"peak_hbm_bytes", row.outcome.peak.value()},
-                               {"peak_change", row.peak}});
+                                                  {"name", row.variant->name},
+                                                  {"why", row.variant->why},
+                                                  {"options", row.variant->options},
+                                                  {"step_time_ns", ToNanoseconds(row.outcome.step)},
+                                                  {"change", row.step},
+                                                  {"peak_hbm_bytes", row.outcome.peak.value()},
+                                                  {"peak_change", row.peak}});
     }
     for (const auto& [variant, reason] : failures_) {
       j["not_possible"].push_back({{"kind", variant->kind},
@@ -183,9 +183,9 @@ class Advice {
         {std::string(title), "step time", "change", "peak HBM", "change", "<why or how"}};
     for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
       const Row& row = rows[i];
-      cells.push_back({row.variant->name, results::TimeText(row.outcome.step),
-                       ChangeText(row.step), results::BytesText(row.outcome.peak),
-                       ChangeText(row.peak), WhyOf(*row.variant)});
+      cells.push_back({row.variant->name, results::TimeText(row.outcome.step), ChangeText(row.step),
+                       results::BytesText(row.outcome.peak), ChangeText(row.peak),
+                       WhyOf(*row.variant)});
     }
     std::string text = "\n";
     for (const std::string& line : results::TableLines(cells, kColumns)) text += line + "\n";
@@ -206,8 +206,7 @@ class Advice {
 absl::StatusOr<std::string> Measured(const AdviseFlags& flags, const Variant& variant,
                                      const workloads::LowerFor& lower) {
   Prepared prepared;
-  ASSIGN_OR_RETURN(prepared.config,
-                   configs::LoadConfig(variant.config, variant.program.overrides));
+  ASSIGN_OR_RETURN(prepared.config, configs::LoadConfig(variant.config, variant.program.overrides));
   ASSIGN_OR_RETURN(prepared.compiled.program, lower(prepared.config));
   return Measured(prepared, flags.machine);
 }
@@ -239,8 +238,8 @@ absl::Status Advise(const AdviseFlags& flags) {
     for (const Variant& variant : speeds) {
       tasks.push_back([&] { return Measured(flags, variant, lower); });
     }
-    outcomes = InChildren(
-        tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
+    outcomes = InChildren(tasks, Processors(),
+                          [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
   };
   ASSIGN_OR_RETURN(const Prepared base,
                    Prepare(flags.workload, flags.config, flags.program, options));
@@ -252,7 +251,7 @@ absl::Status Advise(const AdviseFlags& flags) {
     tasks.push_back([&] { return Measured(flags, variant); });
   }
   const std::vector<absl::StatusOr<std::string>> compiled = InChildren(
-        tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
+      tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
   RETURN_IF_ERROR(compiled[0].status());
   outcomes.insert(outcomes.end(), compiled.begin() + 1, compiled.end());
   std::vector<const Variant*> variants;

@@ -1,4 +1,6 @@
 // tpusim collective: how long one collective takes on a slice, alone, and why.
+#include "workloads/collectives/collective.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -20,7 +22,6 @@
 #include "tools/tpusim/console.h"
 #include "workloads/collectives/box.h"
 #include "workloads/collectives/candidates.h"
-#include "workloads/collectives/collective.h"
 
 namespace tpusim::tools {
 namespace {
@@ -227,7 +228,9 @@ Command AddCollective(CLI::App& parent) {
                   "the next member)")
       ->type_name("KIND")
       ->required();
-  app->add_option("size", flags->size, "The whole array of a group, per device (of an all-to-all what one device has), such as 64MiB")
+  app->add_option("size", flags->size,
+                  "The whole array of a group, per device (of an all-to-all what one device has), "
+                  "such as 64MiB")
       ->type_name("SIZE")
       ->required();
   app->add_option("config", flags->config, "A slice, such as v5e-4x2")

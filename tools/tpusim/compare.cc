@@ -100,8 +100,7 @@ absl::Status Compare(const CompareFlags& flags) {
       tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
   for (size_t i = 0; i < texts.size(); ++i) {
     files.push_back(asked[i].first);
-    ASSIGN_OR_RETURN(results::Compared column,
-                     ColumnOf(asked[i].first, asked[i].second, texts[i]));
+    ASSIGN_OR_RETURN(results::Compared column, ColumnOf(asked[i].first, asked[i].second, texts[i]));
     compared.push_back(std::move(column));
   }
   TellApart(files, compared);

@@ -198,7 +198,8 @@ Command AddCompile(CLI::App& parent) {
     if (flags->json && !flags->output.empty()) {
       throw CLI::ValidationError("--json", "is printed; leave -o out");
     }
-    if (flags->json && !flags->emit_given && !(flags->dump_after.empty() && flags->explain.empty())) {
+    if (flags->json && !flags->emit_given &&
+        !(flags->dump_after.empty() && flags->explain.empty())) {
       flags->emit = Stage::kSchedule;  // which is where a dump ends
     }
     if (IsBinary(*flags) &&

@@ -108,8 +108,7 @@ std::string Portrait(const configs::ChipParams& chip) {
       : chip.tensor_cores > 1
           ? fmt::format("one device, a megacore of {} TensorCores", chip.tensor_cores)
           : "one device, one TensorCore";
-  std::string text =
-      configs::Printable(fmt::format("{}: {}", chip.name, chip.description)) + "\n";
+  std::string text = configs::Printable(fmt::format("{}: {}", chip.name, chip.description)) + "\n";
   text +=
       fmt::format("  a chip   {}; {} arrays of {}x{}, {:g} GHz\n", devices,
                   mxu.count * chip.tensor_cores, mxu.rows, mxu.columns, chip.clock.value() / 1e9);
@@ -242,8 +241,7 @@ absl::StatusOr<std::string> AsJson(const std::string& name) {
 
 absl::Status Configs(const ConfigsFlags& flags) {
   if (flags.json) {
-    ASSIGN_OR_RETURN(const std::string json,
-                     AsJson(flags.name.empty() ? "" : ChipOf(flags.name)));
+    ASSIGN_OR_RETURN(const std::string json, AsJson(flags.name.empty() ? "" : ChipOf(flags.name)));
     return PrintResult(json);
   }
   if (flags.name.empty()) {

@@ -94,8 +94,8 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   const std::vector<Command> commands = {
-      AddRun(app),     AddAdvise(app),  AddCompare(app), AddSearch(app), AddCollective(app),
-      AddFit(app),     AddConfigs(app), AddCompile(app), AddOpt(app),    AddPage(app),
+      AddRun(app),      AddAdvise(app),     AddCompare(app), AddSearch(app), AddCollective(app),
+      AddFit(app),      AddConfigs(app),    AddCompile(app), AddOpt(app),    AddPage(app),
       AddValidate(app), AddCompletion(app), AddMan(app)};
   if (argc < 2) {
     PrintError("no workload given; see tpusim --help");
@@ -103,9 +103,10 @@ int Main(int argc, char** argv) {
   }
   std::vector<std::string> arguments = Arguments(argc, argv, commands);
   if (const std::string meant = MisspeltCommand(argv[1], commands); !meant.empty()) {
-    PrintError(fmt::format("there is no file and no subcommand '{}'; the nearest is {}; see "
-                           "tpusim --help",
-                           argv[1], meant));
+    PrintError(
+        fmt::format("there is no file and no subcommand '{}'; the nearest is {}; see "
+                    "tpusim --help",
+                    argv[1], meant));
     return kExitUsage;
   }
   const Command* chosen = nullptr;
@@ -121,8 +122,7 @@ int Main(int argc, char** argv) {
       return 0;
     }
     const bool unknown =
-        chosen != nullptr &&
-        error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+        chosen != nullptr && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
     PrintError(fmt::format("{}{}; see tpusim {}--help", error.what(),
                            unknown ? NearestOption(*chosen->app, arguments) : "",
                            chosen ? chosen->app->get_name() + " " : ""));

@@ -38,12 +38,14 @@ std::string Page(const CLI::App& app) {
     for (const ListedOption& option : command.options) {
       const std::string value =
           option.value.empty() ? "" : fmt::format(" \\fI{}\\fR", Roff(option.value));
-      text += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", Roff(fmt::format("{}", fmt::join(option.names, ", "))),
-                          value, Roff(option.description));
+      text += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n",
+                          Roff(fmt::format("{}", fmt::join(option.names, ", "))), value,
+                          Roff(option.description));
     }
   }
   return text +
-         ".SH EXIT STATUS\n0 success; 1 the workload or the configuration is at fault; 2 usage; 70 a "
+         ".SH EXIT STATUS\n0 success; 1 the workload or the configuration is at fault; 2 usage; 70 "
+         "a "
          "bug of tpusim; 129, 130 and 143 after SIGHUP, SIGINT and SIGTERM.\n"
          ".SH EXAMPLES\n.nf\ntpusim \\-\\-config v5e\\-4x2 step.pb \\-\\-trace step.pftrace\n"
          "tpusim compare \\-\\-config v5e\\-4x2 \\-\\-config v6e\\-4x2 step.pb\n"

@@ -62,8 +62,8 @@ absl::Status Opt(const OptFlags& flags) {
   if (flags.json) {
     const nlohmann::ordered_json json = {
         {"schema", "tpusim.opt/1"}, {"text", text}, {"passes", PassRunsJson(runs)}};
-    return PrintResult(
-        json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    return PrintResult(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                       "\n");
   }
   if (flags.output.empty()) return PrintResult(text);
   return results::WriteFileAtomically(flags.output, configs::PrintableLines(text));

@@ -27,9 +27,7 @@ struct File {
   explicit File(const std::string& name) : path(results::ResolvedPath(name)) {
     exists = ::stat(name.c_str(), &info) == 0;
   }
-  bool IsDevice() const {
-    return exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
-  }
+  bool IsDevice() const { return exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode); }
   // Two names of one file: spelt in two ways, by way of a link, or hard links.
   bool Is(const File& other) const {
     if (path == other.path) return true;
@@ -81,7 +79,8 @@ absl::Status CheckOutputs(const std::vector<OutputPath>& outputs,
       }
     }
     for (size_t j = 0; j < i; ++j) {
-      if (!outputs[j].path.empty() && outputs[j].path != results::kStdout && !file.IsDevice() && file.Is(File(outputs[j].path))) {
+      if (!outputs[j].path.empty() && outputs[j].path != results::kStdout && !file.IsDevice() &&
+          file.Is(File(outputs[j].path))) {
         return UserError(fmt::format("{} and {} would both write '{}'; choose another file",
                                      outputs[j].flag, output.flag, output.path));
       }

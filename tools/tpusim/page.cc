@@ -1,4 +1,6 @@
 // tpusim page: a page of any data, for tools that have something else to show than one run.
+#include "sim/results/page.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,7 +11,6 @@
 
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
-#include "sim/results/page.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/outputs.h"
 

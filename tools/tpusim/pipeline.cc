@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -33,85 +30,6 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// LOOP=N, split at the last '='; false if N is not a count.
-bool ParseTripCount(const std::string& text, std::pair<std::string, int64_t>* parsed) {
-  const size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0) return false;
-  parsed->first = text.substr(0, equals);
-  const char* first = text.data() + equals + 1;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(first, last, parsed->second);
-  return error == std::errc() && end == last && parsed->second >= 0;
-}
-
-std::string CheckTripCount(const std::string& text) {
-  std::pair<std::string, int64_t> ignored;
-  if (ParseTripCount(text, &ignored)) return "";
-  return fmt::format("\"{}\" is not LOOP=N, such as 'while.3=10' or '*=4'", text);
-}
-
-// NAME=k or NAME=longest.
-bool ParseBranch(const std::string& text, std::pair<std::string, std::string>* parsed) {
-  const size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) return false;
-  *parsed = {text.substr(0, equals), text.substr(equals + 1)};
-  return parsed->second == "longest" ||
-         parsed->second.find_first_not_of("0123456789") == std::string::npos;
-}
-
-std::string CheckBranch(const std::string& text) {
-  std::pair<std::string, std::string> ignored;
-  if (ParseBranch(text, &ignored)) return "";
-  return fmt::format("\"{}\" is not NAME=k or NAME=longest, such as 'conditional.3=1'", text);
-}
-
-// NAME=FLOPS,BYTES
-bool ParseKernelCost(const std::string& text, kernels::NamedCost* parsed) {
-  const size_t equals = text.rfind('=');
-  const size_t comma = text.rfind(',');
-  if (equals == std::string::npos || equals == 0 || comma == std::string::npos || comma < equals) {
-    return false;
-  }
-  parsed->name = text.substr(0, equals);
-  double flops = 0, bytes = 0;  // 1e12 is easier to write than its digits
-  try {
-    size_t used = 0;
-    flops = std::stod(text.substr(equals + 1, comma - equals - 1), &used);
-    if (used != comma - equals - 1) return false;
-    bytes = std::stod(text.substr(comma + 1), &used);
-    if (used != text.size() - comma - 1) return false;
-  } catch (const std::exception&) {
-    return false;
-  }
-  if (!(flops >= 0 && flops < 9e18 && bytes >= 0 && bytes < 9e18)) return false;
-  parsed->cost = {Flops(static_cast<int64_t>(flops)), Flops(0), Bytes(static_cast<int64_t>(bytes))};
-  return true;
-}
-
-std::string CheckKernelCost(const std::string& text) {
-  kernels::NamedCost ignored;
-  if (ParseKernelCost(text, &ignored)) return "";
-  return fmt::format("\"{}\" is not NAME=FLOPS,BYTES, such as 'flash*=2.2e9,1.6e7'", text);
-}
-
-std::string CheckRagged(const std::string& text) {
-  if (lowering::ParseRaggedOverride(text)) return "";
-  return fmt::format(
-      "\"{}\" is not NAME=SIZE,SIZE,..., such as 'ragged-dot.3=128,0,64,64' (rows), "
-      "'*=0.5,0.25,0.25,0' (shares, at most 1 in all) or '*=uniform'",
-      text);
-}
-
-std::string CheckAlgorithm(const std::string& text) {
-  const auto parsed = collectives::ParseAlgorithmOverride(text);
-  return parsed.ok() ? "" : Message(parsed.status());
-}
-
-std::string CheckPasses(const std::string& text) {
-  const auto parsed = passes::ParsePipeline(text);
-  return parsed.ok() ? "" : Message(parsed.status());
-}
-
 }  // namespace
 
 std::string NameOf(const std::string& file) {
@@ -123,37 +41,6 @@ std::string NameOf(const std::string& file) {
     }
   }
   return name;
-}
-
-void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config) {
-  app.add_option("workload", workload, "What tpusim.export wrote, any HLO proto, or HLO text; - is stdin")
-      ->type_name("WORKLOAD.pb")
-      ->required();
-  app.add_option("-c,--config", config,
-                 "The slice, such as v5e-4x2, or a JSON file (default: the workload's)")
-      ->type_name("CONFIG");
-}
-
-void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
-  app.add_option("--set", flags.overrides,
-                 "Override a parameter; `tpusim configs CHIP` lists their names")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--trip-count", flags.trip_counts,
-                 "How often a loop runs whose trip count is data; LOOP may be a glob")
-      ->type_name("LOOP=N")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckTripCount, ""));
-  app.add_option("--passes", flags.passes,
-                 "The passes of the compiler that run, in this order, with options and groups that "
-                 "are repeated (simplify,fixpoint(layout,simplify),fuse,schedule), or, as -NAME, "
-                 "those of the default that do not; `tpusim opt --help` lists all")
-      ->type_name("PASS{OPTION=VALUE},...")
-      ->check(CLI::Validator(CheckPasses, ""));
-  app.add_flag("!--no-verify-passes", flags.verify_passes,
-               "Do not check the module after every pass that changes it");
-  app.add_flag("--pass-timings", flags.pass_timings,
-               "Say on stderr how long passes took and what they changed");
 }
 
 void PrintPassRuns(const std::vector<passes::PassRun>& runs) {
@@ -174,80 +61,6 @@ nlohmann::ordered_json PassRunsJson(const std::vector<passes::PassRun>& runs) {
                    {"milliseconds", run.seconds * 1e3}});
   }
   return all;
-}
-
-void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
-  AddPassFlags(app, flags);
-  app.add_flag("--recompile", flags.recompile,
-               "Let the compiler know speeds that --set changes; otherwise the program is the one "
-               "for the chip as it is, and only the machine that runs it is faster or slower");
-  app.add_option("--branch", flags.branches,
-                 "Which branch a conditional takes whose predicate is data (default: the longest); "
-                 "NAME may be a glob")
-      ->type_name("NAME=K|longest")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckBranch, ""));
-  app.add_option("--kernel-cost", flags.kernel_costs,
-                 "What one call of an opaque kernel (custom call) costs; NAME may be a glob")
-      ->type_name("NAME=FLOPS,BYTES")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckKernelCost, ""));
-  app.add_option("--ragged", flags.ragged,
-                 "Rows (or shares of them, with a decimal point) per group of a ragged dot, or per "
-                 "receiver of a ragged all-to-all (default: all equal); NAME may be a glob")
-      ->type_name("NAME=S0,S1,...|uniform")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckRagged, ""));
-  app.add_option("--device-order", flags.device_order,
-                 "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
-                 "coordinates, else JAX's make_mesh order)")
-      ->type_name("ORDER");
-  app.add_option("--algorithm", flags.algorithms,
-                 "How collectives are done: as the TPU compiler would (compiler, the default), the "
-                 "fastest way (best), or one by name, for all or one KIND of them (all-reduce, "
-                 "all-gather, reduce-scatter, all-to-all)")
-      ->type_name("[KIND=]NAME")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckAlgorithm, ""));
-  app.add_flag("--donate", flags.donate,
-               "As if the caller donated all arguments: results of their shapes take their place");
-  CLI::Option* quiet = app.add_flag("-q,--quiet", flags.quiet, "Print errors only");
-  app.add_flag("-v,--verbose", flags.verbose, "Say on stderr what is being done")->excludes(quiet);
-}
-
-workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
-  workloads::CompileOptions options;
-  for (const std::string& text : flags.trip_counts) {
-    std::pair<std::string, int64_t> parsed;
-    TPUSIM_CHECK(ParseTripCount(text, &parsed), "the parser lets no other form through");
-    options.trip_counts.push_back(std::move(parsed));
-  }
-  for (const std::string& text : flags.branches) {
-    std::pair<std::string, std::string> parsed;
-    TPUSIM_CHECK(ParseBranch(text, &parsed), "the parser lets no other form through");
-    options.branches.push_back(std::move(parsed));
-  }
-  for (const std::string& text : flags.kernel_costs) {
-    kernels::NamedCost parsed;
-    TPUSIM_CHECK(ParseKernelCost(text, &parsed), "the parser lets no other form through");
-    options.kernel_costs.push_back(std::move(parsed));
-  }
-  for (const std::string& text : flags.ragged) {
-    std::optional<lowering::RaggedOverride> parsed = lowering::ParseRaggedOverride(text);
-    TPUSIM_CHECK(parsed, "the parser lets no other form through");
-    options.ragged.push_back(*std::move(parsed));
-  }
-  options.device_order = flags.device_order;
-  options.donate = flags.donate;
-  options.passes = flags.passes;
-  options.verify_passes = flags.verify_passes;
-  for (const std::string& text : flags.algorithms) {
-    absl::StatusOr<collectives::AlgorithmOverride> parsed =
-        collectives::ParseAlgorithmOverride(text);
-    TPUSIM_CHECK(parsed.ok(), "the parser lets no other form through");
-    options.algorithms.push_back(*std::move(parsed));
-  }
-  return options;
 }
 
 namespace {
@@ -335,8 +148,7 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
 
   // The compiler of a chip does not know that somebody asks what else would make it faster.
   std::optional<configs::Config> compiled_for;
-  const std::vector<std::string> others =
-      configs::WithoutSpeeds(flags.overrides, prepared.config);
+  const std::vector<std::string> others = configs::WithoutSpeeds(flags.overrides, prepared.config);
   const bool changes_speeds = others.size() < flags.overrides.size();
   if (changes_speeds && !flags.recompile) {
     ASSIGN_OR_RETURN(compiled_for, configs::LoadConfig(slice, others));
@@ -384,33 +196,6 @@ std::vector<std::string> WarningsOf(const Prepared& prepared) {
   add(prepared.compiled.warnings);
   add(prepared.compiled.program.info.warnings);
   return warnings;
-}
-
-void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
-  app.add_option("--fold", flags.fold,
-                 "Simulate one of all chips that do the same (default), every one, or one of all "
-                 "that differ only in how far a transfer has to go, the farthest for all")
-      ->type_name("on|off|approximate")
-      ->check(CLI::IsMember({"on", "off", "approximate"}));
-  app.add_option("--detail", flags.detail,
-                 "Move time over steps of kernels and passes of loops that repeat (default), or "
-                 "execute every one")
-      ->type_name("kernel|tile")
-      ->check(CLI::IsMember({"kernel", "tile"}));
-  app.add_option("--slow", flags.slow,
-                 "A straggler: the clock of a chip runs at this share, "
-                 "such as chip=3:0.8")
-      ->type_name("chip=N:SHARE")
-      ->allow_extra_args(false);
-  app.add_option("--link", flags.links,
-                 "A degraded link: chip, direction and share of its rate, "
-                 "such as 3:x+=0.5; 0 = dead")
-      ->type_name("N:DIR=SHARE")
-      ->allow_extra_args(false);
-  app.add_option("--max-events", flags.max_events,
-                 "Give up after so many simulated instructions (default: 1000000000, minutes)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()));
 }
 
 std::string ExpectedEventsWarning(const Prepared& prepared, const MachineFlags& flags) {
@@ -499,8 +284,7 @@ absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags&
   ASSIGN_OR_RETURN(simulated.report,
                    results::BuildReport(prepared.config, prepared.compiled.program.info,
                                         simulated.timeline, prepared.name));
-  for (std::string& sentence :
-       sim::WithoutEffect(prepared.compiled.program, options.impairments)) {
+  for (std::string& sentence : sim::WithoutEffect(prepared.compiled.program, options.impairments)) {
     simulated.report.warnings.push_back(std::move(sentence));
   }
   return simulated;

@@ -19,64 +19,22 @@
 #include "sim/results/report.h"
 #include "sim/simulate.h"
 #include "sim/timeline.h"
+#include "tools/tpusim/program_flags.h"
 #include "workloads/compile.h"
 #include "workloads/passes/pipeline/pipeline.h"
 
-// CLI11 takes seconds to compile: only the files that register options include it.
-namespace CLI {
-class App;
-}  // namespace CLI
-
 namespace tpusim::tools {
 
-// Registers the one workload and the one slice of a subcommand; the strings must
-// live as long as the parser.
-void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config);
-
-// What the flags say about one program on one slice.
-struct ProgramFlags {
-  std::vector<std::string> overrides;     // --set NAME=VALUE
-  bool recompile = false;                 // --recompile
-  std::vector<std::string> trip_counts;   // --trip-count LOOP=N, checked by the parser
-  std::vector<std::string> branches;      // --branch NAME=k, checked too
-  std::vector<std::string> kernel_costs;  // --kernel-cost NAME=FLOPS,BYTES, checked too
-  std::vector<std::string> ragged;        // --ragged NAME=SIZES, checked too
-  std::string device_order;               // --device-order
-  std::vector<std::string> algorithms;    // --algorithm [KIND=]NAME, checked too
-  bool donate = false;                    // --donate
-  std::string passes;                     // --passes, checked too
-  bool verify_passes = true;              // --no-verify-passes
-  bool pass_timings = false;              // --pass-timings
-  bool quiet = false;
-  bool verbose = false;
-};
-// Registers those of the compiler's passes; `flags` must live as long as the parser.
-void AddPassFlags(CLI::App& app, ProgramFlags& flags);
 // On stderr.
 void PrintPassRuns(const std::vector<passes::PassRun>& runs);
 // [{"pass", "changed", "instructions" added, "milliseconds"}]
 nlohmann::ordered_json PassRunsJson(const std::vector<passes::PassRun>& runs);
-// Registers all of them.
-void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
-
-// What the flags say about the machine that runs it.
-struct MachineFlags {
-  std::string fold = "on";         // --fold
-  std::string detail = "kernel";   // --detail
-  std::vector<std::string> slow;   // --slow chip=3:0.8
-  std::vector<std::string> links;  // --link 3:x+=0.5
-  int64_t max_events = sim::kDefaultMaxEvents;
-};
-void AddMachineFlags(CLI::App& app, MachineFlags& flags);
-
-// The flags as the compiler takes them.
-workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags);
 
 // "folder/step.pb.gz" -> "step", "-" -> "stdin"
 std::string NameOf(const std::string& file);
 
 struct Prepared {
-  std::string name;  // as the exporter called the program, else NameOf(file)
+  std::string name;        // as the exporter called the program, else NameOf(file)
   configs::Config config;  // of the machine
   workloads::CompileResult compiled;
   double import_seconds = 0, compile_seconds = 0;  // wall clock, for --verbose

@@ -60,24 +60,22 @@ absl::Status Run(const RunFlags& flags) {
     if (!flags.program.quiet) PrintWarnings({warning});
   };
   progress.emplace("simulating " + prepared.name, flags.program.quiet);
-  ASSIGN_OR_RETURN(const Simulated simulated,
-                   Simulate(prepared, flags.machine, recorded, warn));
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine, recorded, warn));
   progress.reset();
   if (flags.program.verbose) {
     PrintNote(fmt::format("simulating took {:.1f} ms, {} events", simulated.seconds * 1e3,
                           simulated.timeline.events));
   }
 
-  RETURN_IF_ERROR(
-      WriteTraces(flags.trace, prepared, simulated, flags.program.quiet));
+  RETURN_IF_ERROR(WriteTraces(flags.trace, prepared, simulated, flags.program.quiet));
   if (!flags.report.empty()) {
     RETURN_IF_ERROR(results::WriteFileAtomically(flags.report, results::ToJson(simulated.report)));
   }
   if (flags.program.quiet) return absl::OkStatus();
   if (!flags.WritesToStdout()) {
-    RETURN_IF_ERROR(PrintResult(results::Summarize(
-        simulated.report,
-        {flags.rollup.By(results::RollupBy::kOp), flags.rollup.top, ResultColumns()})));
+    RETURN_IF_ERROR(
+        PrintResult(results::Summarize(simulated.report, {flags.rollup.By(results::RollupBy::kOp),
+                                                          flags.rollup.top, ResultColumns()})));
     if (flags.memory) {
       const size_t top = flags.rollup.top > 0 ? flags.rollup.top : kMemoryRows;
       RETURN_IF_ERROR(PrintResult(results::MemoryText(simulated.report, top)));

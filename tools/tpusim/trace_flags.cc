@@ -145,14 +145,13 @@ absl::Status WriteTrace(const TraceFlags& flags, const Prepared& prepared,
   return results::WriteFileAtomically(flags.totals, results::ToJson(totals));
 }
 
-
 absl::Status WritePage(const TraceFlags& flags, const Prepared& prepared,
                        const Simulated& simulated) {
   if (flags.html.empty()) return absl::OkStatus();
   const results::Report& report = simulated.report;
-  ASSIGN_OR_RETURN(std::string timeline,
-                   results::TimelineJson(prepared.config, prepared.compiled.program.info,
-                                         simulated.timeline));
+  ASSIGN_OR_RETURN(
+      std::string timeline,
+      results::TimelineJson(prepared.config, prepared.compiled.program.info, simulated.timeline));
   const std::string title = fmt::format("{} on {}", report.workload, report.config);
   return results::WriteFileAtomically(
       flags.html,

@@ -19,9 +19,9 @@ namespace tpusim::tools {
 struct TraceFlags {
   std::string trace, totals, html;  // files; "" = none
   std::string xplane;               // a folder
-  std::string chips;          // "all", "distinct", "0,3"; "" = see RecordingOf
-  std::string detail;         // "ops", "blocks"; "" likewise
-  std::string blocks = "16";  // per operation and track
+  std::string chips;                // "all", "distinct", "0,3"; "" = see RecordingOf
+  std::string detail;               // "ops", "blocks"; "" likewise
+  std::string blocks = "16";        // per operation and track
 };
 void AddTraceFlags(CLI::App& app, TraceFlags& flags);
 

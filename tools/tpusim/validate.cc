@@ -110,7 +110,9 @@ Command AddValidate(CLI::App& parent) {
   app->add_option("--chip", flags->chips, "Only what was measured on this chip; may be repeated")
       ->type_name("CHIP")
       ->allow_extra_args(false);
-  app->add_option("--json", flags->json, "Write rows, errors and what is pending as JSON; - is stdout, instead of the table")
+  app->add_option(
+         "--json", flags->json,
+         "Write rows, errors and what is pending as JSON; - is stdout, instead of the table")
       ->type_name("FILE");
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);

@@ -34,7 +34,7 @@ TEST(CausesTest, OneThreadSpendsTheWholeStep) {
   causes.Spend(main, Ps(10), 1, Spent::kLatency);
   causes.Spend(main, Ps(30), 1, Spent::kMxu);
   causes.Spend(main, Ps(35), 2, Spent::kMxu);
-  causes.Spend(main, Ps(35), 3, Spent::kHbm);  // no time
+  causes.Spend(main, Ps(35), 3, Spent::kHbm);   // no time
   causes.Spend(main, Ps(40), -1, Spent::kMxu);  // of operation 2
   causes.Finished(main);
   EXPECT_THAT(PathOf(causes), ElementsAre(Row(1, Spent::kMxu, 20), Row(1, Spent::kLatency, 10),
@@ -110,9 +110,9 @@ TEST(CausesTest, RepetitionsAreWalkedThrough) {
   causes.Finished(a);
   EXPECT_EQ(causes.At(a), Ps(95));
   // Nine periods, alternately by both: `a` was `b` in the last, so five of them are b's.
-  EXPECT_THAT(PathOf(causes),
-              ElementsAre(Row(0, Spent::kLatency, 5), Row(1, Spent::kMxu, 16),
-                          Row(2, Spent::kVpu, 20), Row(3, Spent::kIci, 24), Row(4, Spent::kIci, 30)));
+  EXPECT_THAT(PathOf(causes), ElementsAre(Row(0, Spent::kLatency, 5), Row(1, Spent::kMxu, 16),
+                                          Row(2, Spent::kVpu, 20), Row(3, Spent::kIci, 24),
+                                          Row(4, Spent::kIci, 30)));
 }
 
 TEST(CausesTest, RepetitionsInsideOfRepetitions) {
@@ -136,8 +136,8 @@ TEST(CausesTest, RepetitionsInsideOfRepetitions) {
   Show({&main}, *causes.Repeat(earlier, later, Ps(100), 1'000'000, nullptr, 0));
   outer();
   causes.Finished(main);
-  EXPECT_THAT(PathOf(causes), ElementsAre(Row(1, Spent::kHbm, 10'000'020),
-                                          Row(2, Spent::kMxu, 90'000'180)));
+  EXPECT_THAT(PathOf(causes),
+              ElementsAre(Row(1, Spent::kHbm, 10'000'020), Row(2, Spent::kMxu, 90'000'180)));
 }
 
 }  // namespace

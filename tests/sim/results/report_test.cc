@@ -162,9 +162,7 @@ TEST(ReportTest, Links) {
 TEST(ReportTest, BoundByWhatHasMostOfTheCriticalPath) {
   using events::Spent;
   Sample s = MakeSample();
-  const auto path = [&] {
-    return BuildReport(s.config, s.info, s.timeline, "f")->critical_path;
-  };
+  const auto path = [&] { return BuildReport(s.config, s.info, s.timeline, "f")->critical_path; };
   EXPECT_EQ(BindingOf(path()), Binding::kCompute);
   EXPECT_EQ(BindingText(path()),
             "compute (critical path: MXU 70.0%, ICI 18.0%, VPU 8.0%, latency 4.0%)");
@@ -227,14 +225,14 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
     for (const auto& [name, value] : o.items()) names.push_back(name);
     return names;
   };
-  EXPECT_THAT(keys(j),
-              ElementsAre("schema", "workload", "config", "step_time_ns", "bound_ns", "bound_by",
-                          "critical_path_ns", "mfu", "hfu",
-                          "flops", "peak_flops_per_second", "hbm_bytes_per_second",
-                          "exposed_communication_ns", "hidden_communication_ns",
-                          "peak_hbm_bytes", "usable_hbm_bytes", "memory_at_peak", "devices",
-                          "chips", "chip_classes", "folding", "events", "ops", "scopes",
-                          "collectives", "rollup", "links", "assumptions", "warnings"));
+  EXPECT_THAT(
+      keys(j),
+      ElementsAre("schema", "workload", "config", "step_time_ns", "bound_ns", "bound_by",
+                  "critical_path_ns", "mfu", "hfu", "flops", "peak_flops_per_second",
+                  "hbm_bytes_per_second", "exposed_communication_ns", "hidden_communication_ns",
+                  "peak_hbm_bytes", "usable_hbm_bytes", "memory_at_peak", "devices", "chips",
+                  "chip_classes", "folding", "events", "ops", "scopes", "collectives", "rollup",
+                  "links", "assumptions", "warnings"));
   EXPECT_THAT(keys(j["folding"]),
               ElementsAre("device_classes", "simulations", "ignored_skew_ns", "steps"));
   EXPECT_THAT(keys(j["bound_ns"]), ElementsAre("compute", "hbm", "ici", "host", "dcn"));

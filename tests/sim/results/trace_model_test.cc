@@ -64,13 +64,14 @@ TEST(TraceModelTest, TracksOfAChipInOrder) {
   const TraceModel m = *Build(MakeSample());
   std::map<int32_t, std::string> by_rank;
   for (const TraceTrack& t : m.tracks) {
-    if (t.parent >= 0 && m.tracks[t.parent].name == "TPU_0(process=0,(0,0,0,0))") by_rank[t.rank] = t.name;
+    if (t.parent >= 0 && m.tracks[t.parent].name == "TPU_0(process=0,(0,0,0,0))")
+      by_rank[t.rank] = t.name;
   }
   std::vector<std::string> names;
   for (const auto& [rank, name] : by_rank) names.push_back(name);
-  EXPECT_THAT(
-      names, ElementsAre("Steps", "XLA Modules", "Scopes", "TensorCore", "MXU", "VPU", "Collectives", "HBM DMA",
-                         "HBM DMA 2", "ICI x+", "HBM bandwidth", "ICI x+ utilization", "Live HBM"));
+  EXPECT_THAT(names, ElementsAre("Steps", "XLA Modules", "Scopes", "TensorCore", "MXU", "VPU",
+                                 "Collectives", "HBM DMA", "HBM DMA 2", "ICI x+", "HBM bandwidth",
+                                 "ICI x+ utilization", "Live HBM"));
 }
 
 TEST(TraceModelTest, OperationsNestOnTheirTrack) {
@@ -106,8 +107,10 @@ TEST(TraceModelTest, OverlapGetsTheFirstFreeLane) {
       MakeSpan(Track::kHbmDma, 0, kMatmul, 8, 12),   // the second lane is free again
       MakeSpan(Track::kHbmDma, 0, kMatmul, 10, 11),  // and the first
   }));
-  EXPECT_THAT(SlicesOf(m, "TPU_0(process=0,(0,0,0,0))/HBM DMA"), ElementsAre("fusion.3 0-10", "fusion.3 10-11"));
-  EXPECT_THAT(SlicesOf(m, "TPU_0(process=0,(0,0,0,0))/HBM DMA 2"), ElementsAre("fusion.3 2-8", "fusion.3 8-12"));
+  EXPECT_THAT(SlicesOf(m, "TPU_0(process=0,(0,0,0,0))/HBM DMA"),
+              ElementsAre("fusion.3 0-10", "fusion.3 10-11"));
+  EXPECT_THAT(SlicesOf(m, "TPU_0(process=0,(0,0,0,0))/HBM DMA 2"),
+              ElementsAre("fusion.3 2-8", "fusion.3 8-12"));
   EXPECT_THAT(SlicesOf(m, "TPU_0(process=0,(0,0,0,0))/HBM DMA 3"), ElementsAre("fusion.3 4-20"));
 }
 
@@ -135,7 +138,8 @@ TEST(TraceModelTest, ArrivalsAreNotTakenForOperations) {
   EXPECT_THAT(
       SlicesOf(m, "TPU_0(process=0,(0,0,0,0))/Collectives"),
       ElementsAre("collective-permute-start.4 0-10", "arrival of collective-permute-start.4 7-7"));
-  EXPECT_EQ(TrackAt(m, "TPU_0(process=0,(0,0,0,0))/Collectives").slices[1].detail, SliceDetail::kWork);
+  EXPECT_EQ(TrackAt(m, "TPU_0(process=0,(0,0,0,0))/Collectives").slices[1].detail,
+            SliceDetail::kWork);
 }
 
 TEST(TraceModelTest, LinksHaveTracksOfTheirOwn) {
@@ -237,8 +241,7 @@ TEST(TraceModelTest, SeveralDevicesAreInAGroupInOrder) {
 
 TEST(TraceModelTest, TheProgramIsTheModule) {
   const TraceModel m = *Build(MakeSample());
-  EXPECT_THAT(SlicesOf(m, "TPU_1(process=0,(1,0,0,0))/XLA Modules"),
-              ElementsAre("jit_f 0-100000"));
+  EXPECT_THAT(SlicesOf(m, "TPU_1(process=0,(1,0,0,0))/XLA Modules"), ElementsAre("jit_f 0-100000"));
   EXPECT_THAT(SlicesOf(m, "TPU_0(process=0,(0,0,0,0))/Steps"),
               ElementsAre("step 0 (critical device) 0-100000"));
 }
@@ -259,9 +262,9 @@ TEST(TraceModelTest, WhatTakesNoTimeIsBesideItsNeighbour) {
   EXPECT_THAT(SlicesOf(m, "TPU_0(process=0,(0,0,0,0))/TensorCore"),
               ElementsAre("while.2 10-20", "collective-permute-start.4 10-10", "fusion.3 10-20",
                           "collective-permute-start.4 20-20", "loop_fusion.5 20-30"));
-  EXPECT_THAT(SlicesOf(m, "TPU_0(process=0,(0,0,0,0))/Scopes"),
-              ElementsAre("jit(f) 10-30", "layer 10-20", "while 10-20", "body 10-20",
-                          "loss 20-30"));
+  EXPECT_THAT(
+      SlicesOf(m, "TPU_0(process=0,(0,0,0,0))/Scopes"),
+      ElementsAre("jit(f) 10-30", "layer 10-20", "while 10-20", "body 10-20", "loss 20-30"));
 }
 
 TEST(TraceModelTest, OperationsWithoutScopeAreInThatOfTheirNeighbours) {
@@ -274,8 +277,8 @@ TEST(TraceModelTest, OperationsWithoutScopeAreInThatOfTheirNeighbours) {
   s.info.ops[kWhile].scope.clear();
   const TraceModel m = *Build(s);
   EXPECT_THAT(SlicesOf(m, "TPU_0(process=0,(0,0,0,0))/Scopes"),
-              ElementsAre("(no scope) 0-5", "jit(f) 5-20", "layer 5-10", "while 5-10",
-                          "body 5-10", "loss 12-20", "(no scope) 21-22"));
+              ElementsAre("(no scope) 0-5", "jit(f) 5-20", "layer 5-10", "while 5-10", "body 5-10",
+                          "loss 12-20", "(no scope) 21-22"));
 }
 
 TEST(TraceModelTest, ArrowsLeadFromStartToFlightToDone) {
@@ -317,11 +320,13 @@ TEST(TraceModelTest, Totals) {
   EXPECT_EQ(t.samples, 2 * (3 + 2 + 2));
   std::map<std::string, int64_t> busy;
   for (const TrackTotals& track : t.tracks) busy[track.path] = track.busy_ns;
-  EXPECT_EQ(busy["toy-2x1/TPU_0(process=0,(0,0,0,0))/TensorCore"], 100'000);  // 20 + 72 + 8 us, the loop counted once
+  EXPECT_EQ(busy["toy-2x1/TPU_0(process=0,(0,0,0,0))/TensorCore"],
+            100'000);  // 20 + 72 + 8 us, the loop counted once
   EXPECT_EQ(busy["toy-2x1/TPU_1(process=0,(1,0,0,0))/MXU"], 70'000);
   EXPECT_EQ(busy["toy-2x1/TPU_1(process=0,(1,0,0,0))/Collectives"], 80'000);
   EXPECT_EQ(busy["toy-2x1/TPU_1(process=0,(1,0,0,0))/ICI x-"], 50'000);  // 10 + 20 + 20 us
-  EXPECT_EQ(busy.count("toy-2x1/TPU_0(process=0,(0,0,0,0))"), 0u);       // groups hold nothing themselves
+  EXPECT_EQ(busy.count("toy-2x1/TPU_0(process=0,(0,0,0,0))"),
+            0u);  // groups hold nothing themselves
 }
 
 }  // namespace

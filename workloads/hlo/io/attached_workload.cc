@@ -26,8 +26,7 @@ void AttachWorkload(const tpusim::Workload& workload, pb::HloModuleProto& module
   coded.SetSerializationDeterministic(true);
   without.SerializeToCodedStream(&coded);
   coded.Trim();
-  (*module.mutable_frontend_attributes()->mutable_map())[kAttribute] =
-      absl::Base64Escape(bytes);
+  (*module.mutable_frontend_attributes()->mutable_map())[kAttribute] = absl::Base64Escape(bytes);
 }
 
 absl::StatusOr<std::optional<tpusim::Workload>> DetachWorkload(pb::HloModuleProto& module) {
