@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -182,9 +183,12 @@ struct CompilerRules {
   int64_t host_copies_in_flight = 32;  // to and from the host
   // A product and its collective become a windowed einsum (passes/collectives/windowed_einsum.h)
   // where the product has this many FLOPs per byte of the whole array, times two over the group's
-  // size; 0: never. Not on slices where permutes are synchronous, nor on slices of more chips than
-  // any for which that was found.
-  int64_t windowed_flops_per_byte = 0, windowed_up_to_chips = 64;
+  // size; 0: never. Not on slices where permutes are synchronous.
+  int64_t windowed_flops_per_byte = 0;
+  // What flags may forbid (configs/xla_flags.h): either form, and arrays below a size. With a size
+  // the ratio does not count.
+  bool windowed_gathers = true, windowed_scatters = true;
+  std::optional<Bytes> windowed_least_bytes;
   // Whether arrays that a matrix product makes may live in VMEM; others may.
   bool products_in_vmem = true;
   // Registers per core that a window of a kernel without a product does not exceed, however

@@ -268,7 +268,7 @@ absl::Status ReadCompiler(const Json& json, const std::string& where, CompilerRu
       json,
       {"like", "known_slices", "planes_are_rings", "gathers_as_sums", "routed_above_chips",
        "offloads_collectives", "permutes_in_flight", "gathers_in_flight", "copies_in_flight",
-       "host_copies_in_flight", "windowed_flops_per_byte", "windowed_up_to_chips",
+       "host_copies_in_flight", "windowed_flops_per_byte",
        "products_in_vmem", "window_registers", "relayout_window_registers", "lone_window_registers",
        "uncut_bytes", "source", "note"},
       where));
@@ -311,7 +311,6 @@ absl::Status ReadCompiler(const Json& json, const std::string& where, CompilerRu
   RETURN_IF_ERROR(ReadLimit(json, "host_copies_in_flight", where, &rules->host_copies_in_flight));
   RETURN_IF_ERROR(
       ReadLimit(json, "windowed_flops_per_byte", where, &rules->windowed_flops_per_byte));
-  RETURN_IF_ERROR(ReadLimit(json, "windowed_up_to_chips", where, &rules->windowed_up_to_chips));
   RETURN_IF_ERROR(ReadLimit(json, "window_registers", where, &rules->window_registers, 1));
   RETURN_IF_ERROR(
       ReadLimit(json, "relayout_window_registers", where, &rules->relayout_window_registers, 1));

@@ -318,7 +318,6 @@ std::string ChipJsonSchema() {
         {"copies_in_flight", limit},
         {"host_copies_in_flight", limit},
         {"windowed_flops_per_byte", limit},
-        {"windowed_up_to_chips", limit},
         {"products_in_vmem", flag},
         {"window_registers", count},
         {"relayout_window_registers", count},

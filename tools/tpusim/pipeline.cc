@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "configs/xla_flags.h"
 #include "models/isa/instruction_count.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/console.h"
@@ -106,6 +107,21 @@ absl::StatusOr<std::string> NamedSlice(const std::string& file, const tpusim::Wo
       file));
 }
 
+// The flags, for the chip that the program is compiled for and for the one that runs it.
+absl::Status SetXlaFlags(const std::string& flags, std::optional<configs::Config>& compiled_for,
+                         configs::Config& config) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> unused,
+                   configs::ApplyXlaFlags(flags, config.chip));
+  if (compiled_for.has_value()) {
+    RETURN_IF_ERROR(configs::ApplyXlaFlags(flags, compiled_for->chip).status());
+  }
+  if (!unused.empty()) {
+    config.warnings.push_back(
+        fmt::format("--xla-flags: without effect here: {}", fmt::join(unused, ", ")));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& config) {
@@ -156,6 +172,7 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
   if (flags.recompile && !changes_speeds) {
     prepared.config.warnings.push_back("--recompile has no effect: --set changes no speed");
   }
+  RETURN_IF_ERROR(SetXlaFlags(flags.xla_flags, compiled_for, prepared.config));
   const Stopwatch compiling;
   ASSIGN_OR_RETURN(
       prepared.compiled,

@@ -134,6 +134,10 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
   app.add_flag("--recompile", flags.recompile,
                "Let the compiler know speeds that --set changes; otherwise the program is the one "
                "for the chip as it is, and only the machine that runs it is faster or slower");
+  app.add_option("--xla-flags", flags.xla_flags,
+                 "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS; those without a counterpart "
+                 "are named in a warning")
+      ->type_name("\"--xla_...=VALUE ...\"");
   app.add_option("--branch", flags.branches,
                  "Which branch a conditional takes whose predicate is data (default: the longest); "
                  "NAME may be a glob")

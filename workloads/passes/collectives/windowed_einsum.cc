@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <optional>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/control.h"
@@ -20,19 +19,20 @@ absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext&
   int64_t channel = FirstFreeChannel(module);
   for (hlo::Computation* computation : ControlComputations(module)) {
     for (hlo::Instruction* i : computation->PostOrder()) {
-      const std::optional<WindowedEinsum> einsum = MatchWindowedEinsum(i);
-      if (!einsum.has_value()) continue;
-      ASSIGN_OR_RETURN(const cost::CollectiveGroups groups,
-                       context.cost->GroupsOf(*einsum->collective));
-      ASSIGN_OR_RETURN(const WindowedEinsumProfit profit,
-                       ProfitOf(*einsum, groups, context.target));
-      if (context.explanation != nullptr) {
-        context.explanation->push_back(fmt::format("{} with {}: {}", einsum->dot->name(),
-                                                   einsum->collective->name(), profit.reason));
+      for (const WindowedEinsum& einsum : MatchWindowedEinsums(i)) {
+        ASSIGN_OR_RETURN(const cost::CollectiveGroups groups,
+                         context.cost->GroupsOf(*einsum.collective));
+        ASSIGN_OR_RETURN(const WindowedEinsumProfit profit,
+                         ProfitOf(einsum, groups, context.target));
+        if (context.explanation != nullptr) {
+          context.explanation->push_back(fmt::format("{} with {}: {}", einsum.dot->name(),
+                                                     einsum.collective->name(), profit.reason));
+        }
+        if (!profit.pays) continue;
+        channel = RewriteWindowedEinsum(einsum, groups.partitions, channel);
+        changed = true;
+        break;
       }
-      if (!profit.pays) continue;
-      channel = RewriteWindowedEinsum(*einsum, groups.partitions, channel);
-      changed = true;
     }
   }
   return changed;

@@ -1,6 +1,7 @@
 #include "workloads/passes/collectives/windowed_einsum_match.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -125,12 +126,14 @@ std::optional<WindowedEinsum> MatchScatter(Instruction* dot) {
 
 }  // namespace
 
-std::optional<WindowedEinsum> MatchWindowedEinsum(Instruction* dot) {
-  if (dot->opcode() != Opcode::kDot || dot->has_control_edges()) return std::nullopt;
+std::vector<WindowedEinsum> MatchWindowedEinsums(Instruction* dot) {
+  std::vector<WindowedEinsum> forms;
+  if (dot->opcode() != Opcode::kDot || dot->has_control_edges()) return forms;
   for (const size_t operand : {1, 0}) {
-    if (const auto gather = MatchGather(dot, operand)) return gather;
+    if (const auto gather = MatchGather(dot, operand)) forms.push_back(*gather);
   }
-  return MatchScatter(dot);
+  if (const auto scatter = MatchScatter(dot)) forms.push_back(*scatter);
+  return forms;
 }
 
 }  // namespace tpusim::passes

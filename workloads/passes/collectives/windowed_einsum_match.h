@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <vector>
 
 #include "workloads/hlo/ir/ir.h"
 
@@ -23,8 +23,9 @@ struct WindowedEinsum {
   int64_t other_dim = 0;
 };
 
-// nullopt: `dot` is no product, or none of these forms.
-std::optional<WindowedEinsum> MatchWindowedEinsum(hlo::Instruction* dot);
+// All forms that `dot` has, gathers before scatters. A product of activations, split over one axis, by
+// weights that another axis shares has both: only one can be windowed.
+std::vector<WindowedEinsum> MatchWindowedEinsums(hlo::Instruction* dot);
 
 }  // namespace tpusim::passes
 

@@ -27,8 +27,9 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
       target.config().topology.ChipsPerSlice() > rules.routed_above_chips) {
     return WindowedEinsumProfit{false, "permutes are synchronous"};
   }
-  if (target.config().topology.chips() > rules.windowed_up_to_chips) {
-    return WindowedEinsumProfit{false, "what is done on slices this large is not known"};
+  const bool scatters = einsum.form == WindowedEinsum::Form::kScatter;
+  if (!(scatters ? rules.windowed_scatters : rules.windowed_gathers)) {
+    return WindowedEinsumProfit{false, "a flag forbids it"};
   }
   const auto members = static_cast<int64_t>(groups.partitions[0].size());
   if (members % 4 != 0 || members > kMostMembers) {
@@ -39,8 +40,11 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
   }
   if (groups.filled_extents == std::vector<int64_t>{2, 2})
     return WindowedEinsumProfit{false, "a plane of 2x2"};
-  const hlo::Instruction& whole =
-      einsum.form == WindowedEinsum::Form::kScatter ? *einsum.dot : *einsum.collective;
+  const hlo::Instruction& whole = scatters ? *einsum.dot : *einsum.collective;
+  if (rules.windowed_least_bytes.has_value()) {
+    const bool large = whole.shape().ByteSize() >= *rules.windowed_least_bytes;
+    return WindowedEinsumProfit{large, "by the size that a flag gives"};
+  }
   ASSIGN_OR_RETURN(const hlo::Cost product, hlo::CostOf(*einsum.dot));
   const double has = static_cast<double>(product.flops.value()) /
                      static_cast<double>(whole.shape().ByteSize().value());

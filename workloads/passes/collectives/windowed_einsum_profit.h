@@ -18,10 +18,10 @@
 // of four, or above 32; groups that are all of a plane of 2x2 chips; anything on slices whose
 // permutes are synchronous.
 //
-// Two limits are ours: slices of more chips than were compiled for (windowed_up_to_chips), and on
-// more than 16 chips groups whose members are not neighbours. The compiler does window the latter
-// (seen on 64 chips of v5p); with their permutes no two devices of a slice are alike any more, and
-// a step of many layers takes minutes to simulate.
+// The size of the slice plays no part: along rings the compiler has them on 2x2x1 to 8x8x16 of v5p
+// and 8x16 and 16x16 of v6e. One limit is ours: on more than 16 chips, groups whose members are not
+// neighbours. The compiler does window those (seen on 64 chips of v5p); with their permutes no two
+// devices of a slice are alike any more, and a step of many layers takes minutes to simulate.
 #ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_WINDOWED_EINSUM_PROFIT_H_
 #define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_WINDOWED_EINSUM_PROFIT_H_
 

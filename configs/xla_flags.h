@@ -1,0 +1,26 @@
+// Flags of the TPU compiler that change what it makes of a program, as rules of the chip.
+//
+// Training scripts set them in LIBTPU_INIT_ARGS or XLA_FLAGS; published step times were measured
+// with some. Those that say when all-gathers are asynchronous, when a product becomes a windowed
+// einsum, how much of VMEM a kernel may have and what the SparseCores do have a counterpart here.
+// All others are accepted, and named in one warning: they change nothing.
+#ifndef TPUSIM_CONFIGS_XLA_FLAGS_H_
+#define TPUSIM_CONFIGS_XLA_FLAGS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/chip.h"
+
+namespace tpusim::configs {
+
+// Flags of a text such as "--xla_enable_async_all_gather=true --xla_tpu_scoped_vmem_limit_kib=98304"
+// applied to `chip`. Returns those that change nothing. An error names a text that is no flag, or
+// a value that the flag does not take.
+absl::StatusOr<std::vector<std::string>> ApplyXlaFlags(std::string_view text, ChipParams& chip);
+
+}  // namespace tpusim::configs
+
+#endif  // TPUSIM_CONFIGS_XLA_FLAGS_H_
