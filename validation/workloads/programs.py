@@ -66,7 +66,7 @@ def product(size: int, mesh: AnyMesh) -> Program:
     return jax.jit(multiply), arguments
 
 
-for _size in (1024, 2048, 4096, 16384, 32768):
+for _size in (128, 256, 512, 1024, 2048, 4096, 16384, 32768):
     program(f"product_{_size}", ALONE, "v7x-1x1x1")(functools.partial(product, _size))
 
 
