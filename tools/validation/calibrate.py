@@ -5,8 +5,9 @@
 Two fits, both by the same plain search:
 
 *measured*: parameters of the shipped chips, from published measurements that may calibrate
-(`ROWS` below; every other row of validation/measurements.json is validation, and never read). Steps
-of models are validation by what they are: a training or inference row that says otherwise is an error.
+(`ROWS` below; every other row of validation/measurements.json is validation, and never read).
+Steps of models are validation by what they are: a training or inference row that says otherwise
+is an error.
 Writes validation/calibration.json. What is adopted stands in configs/chips with the source
 "fitted: tools/validation/calibrate.py"; a value that fits as well as the one found stays.
 

@@ -44,20 +44,20 @@ INTRODUCTION = """# Collectives from 1 KiB to 4 GiB
 Written by `python tools/validation/collective_curves.py`; do not edit.
 
 Every collective is simulated alone over all chips of a slice, with the algorithm that the TPU
-compiler would choose (`--algorithm compiler`, the default) and with the fastest (`best`). Sizes are
-V, the whole array per device; of an all-to-all what each device sends. The *closed form* is the one
-of the algorithm used, at the effective rate of the links; the *bound* is what the wires allow at
-their nominal rate, without any latency (`docs/models.md`). A ring reaches 0.94 of the nominal rate on
-v5e and 0.66 on v6e, so on slices whose axes close 1 / 0.94 = 6.4 % or 1 / 0.66 = 52 % above the bound
-is all that can be had; the best algorithm stays within 5 % of that. "weighted" are colors of unequal
-parts, for axes of unequal length and chips of two devices.
+compiler would choose (`--algorithm compiler`, the default) and with the fastest (`best`). Sizes
+are V, the whole array per device; of an all-to-all what each device sends. The *closed form* is
+the one of the algorithm used, at the effective rate of the links; the *bound* is what the wires
+allow at their nominal rate, without any latency (`docs/models.md`). A ring reaches 0.94 of the
+nominal rate on v5e and 0.66 on v6e, so on slices whose axes close 1 / 0.94 = 6.4 % or 1 / 0.66 =
+52 % above the bound is all that can be had; the best algorithm stays within 5 % of that.
+"weighted" are colors of unequal parts, for axes of unequal length and chips of two devices.
 
-Measured collectives from which the effective rate of links was derived: v5e (a ring of 16, a line of
-4), v7x (lines of 2) and v6e (an all-reduce over both axes of 16x16, which says nothing of one axis
-alone; [chips](../chips.md)). **v4 and v5p borrow theirs from v5e**, 0.94 on rings and 0.867 on lines,
-lines of v6e as well, and all three 5.4 us per launch; `tpusim configs v5p --verbose` says so beside
-each value. The published all-reduces over a ring of four on v5p, which set nothing, are in
-[measurements](measurements.md).
+Measured collectives from which the effective rate of links was derived: v5e (a ring of 16, a line
+of 4), v7x (lines of 2) and v6e (an all-reduce over both axes of 16x16, which says nothing of one
+axis alone; [chips](../chips.md)). **v4 and v5p borrow theirs from v5e**, 0.94 on rings and 0.867
+on lines, lines of v6e as well, and all three 5.4 us per launch; `tpusim configs v5p --verbose`
+says so beside each value. The published all-reduces over a ring of four on v5p, which set nothing,
+are in [measurements](measurements.md).
 """
 
 
