@@ -27,6 +27,7 @@ struct MxuParams {
   double lhs_rows_per_cycle = 1;      // LHS rows that enter one array per cycle
   double weight_rows_per_cycle = 1;   // rows of the next weight tile loaded per cycle
   int64_t result_latency_cycles = 0;  // first LHS row in to first result row out
+  double efficiency = 1;              // share of that rate that a product keeps up
   // Array passes that one product of this format takes, relative to bf16.
   double passes_bf16 = 1;
   double passes_f32 = 1;  // DEFAULT precision: operands rounded to bf16

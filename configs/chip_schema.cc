@@ -76,6 +76,7 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.mxu.lhs_rows_per_cycle", "per_cycle", kPerCycle, mxu.lhs_rows_per_cycle, "LHS rows that enter one array per cycle"),
       ROW("chip.mxu.weight_rows_per_cycle", "per_cycle", kPerCycle, mxu.weight_rows_per_cycle, "rows of the next weight tile loaded per cycle"),
       ROW("chip.mxu.result_latency_cycles", "cycles", kCountOrNone, mxu.result_latency_cycles, "first LHS row in to its complete result row out"),
+      ROW("chip.mxu.efficiency", "ratio", kShare, mxu.efficiency, "share of the arrays' rate that products keep up, as far as power allows; 1 if not given"),
       ROW("chip.mxu.passes_bf16", "passes", kPasses, mxu.passes_bf16, "array passes of a bf16 product"),
       ROW("chip.mxu.passes_f32", "passes", kPasses, mxu.passes_f32, "... of f32 at DEFAULT precision"),
       ROW("chip.mxu.passes_f32_high", "passes", kPasses, mxu.passes_f32_high, "... of f32 at HIGH precision"),
@@ -152,6 +153,7 @@ namespace {
 constexpr std::pair<const char*, const char*> kFallbacks[] = {
     {"chip.cmem.bytes_per_second", "0"},
     {"chip.dma.write_start_latency_ns", "chip.dma.start_latency_ns"},
+    {"chip.mxu.efficiency", "1"},
     {"chip.dma.turnaround_ns", "0"},
     {"chip.tensor_core.product_window_ns", "0"},
     {"chip.tensor_core.loop_buffers", "2"},

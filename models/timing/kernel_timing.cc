@@ -20,6 +20,9 @@ int64_t CeilToInt(double x) { return static_cast<int64_t>(std::ceil(x - 1e-9)); 
 // rows (and pushes the weights) once per pass; a format with less than one pass
 // per product packs several rows into one.
 //
+// Clocks that give way to power, and whatever else keeps the arrays from their rate all
+// the time, stretch both alike (efficiency).
+//
 // The device's arrays, on a megacore those of both cores, share the work either
 // by weight tiles or by rows, whichever is shorter: few tiles and many rows
 // want the second.
@@ -37,7 +40,7 @@ int64_t MxuSteadyCycles(const configs::ChipParams& chip, const isa::MxuWork& wor
   };
   const double by_tiles = static_cast<double>(CeilDiv(tiles, arrays)) * tile_cycles(work.m);
   const double by_rows = static_cast<double>(tiles) * tile_cycles(CeilDiv(work.m, arrays));
-  return CeilToInt(std::min(by_tiles, by_rows));
+  return CeilToInt(std::min(by_tiles, by_rows) / mxu.efficiency);
 }
 
 // Share of a grid that an index combination of the dimensions in `mask` covers

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <tuple>
 
 #include "configs/status_macros.h"
@@ -26,6 +28,9 @@ struct RoleName {
 constexpr RoleName kRoles[] = {{Role::kCalibration, "calibration"},
                                {Role::kValidation, "validation"},
                                {Role::kUpperBound, "upper bound"}};
+
+// Whole steps of models. They tell how good the model is as long as no parameter knows them.
+constexpr std::string_view kNeverFitted[] = {"training", "inference"};
 
 std::string NameOf(Role role) {
   for (const RoleName& r : kRoles) {
@@ -176,6 +181,13 @@ absl::StatusOr<Measurements> ParseMeasurements(const std::string& text) {
     m.source = reader.Text("source");
     m.note = reader.Text("note", /*required=*/false);
     RETURN_IF_ERROR(reader.status());
+    if (m.role == Role::kCalibration &&
+        std::ranges::find(kNeverFitted, m.kind) != std::end(kNeverFitted)) {
+      return UserError(fmt::format(
+          "measurement {}: {} is of kind \"{}\" and may not be \"calibration\": nothing is fitted "
+          "to a {} step; give \"validation\"",
+          i, m.id, m.kind, m.kind));
+    }
     result.rows.push_back(std::move(m));
   }
   const Json pending = json.value("pending", Json::array());

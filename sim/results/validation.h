@@ -7,6 +7,7 @@
 //   calibration   a parameter of the chip was set by it
 //   validation    nothing was fitted to it
 //   upper bound   it contains more than the program, such as dispatch from the host
+// Steps of models, of kind "training" or "inference", never calibrate.
 #ifndef TPUSIM_SIM_RESULTS_VALIDATION_H_
 #define TPUSIM_SIM_RESULTS_VALIDATION_H_
 

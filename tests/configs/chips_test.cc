@@ -262,7 +262,12 @@ TEST(ChipsTest, BorrowedAndAssumedValuesSaySo) {
   EXPECT_THAT(source("v7x", "chip.vpu.alus_per_lane"), HasSubstr("borrowed from v6e"));
   EXPECT_THAT(source("v2", "host.pcie_bytes_per_second"), HasSubstr("borrowed from v4"));
   EXPECT_THAT(source("8i", "ici.link_bytes_per_second"), HasSubstr("borrowed from v7x"));
-  EXPECT_THAT(source("v2", "ici.die_to_die_bytes_per_second"), HasSubstr("assumed"));
+  EXPECT_THAT(source("v3", "ici.die_to_die_bytes_per_second"), HasSubstr("borrowed from v2"));
+  EXPECT_THAT(source("v2", "host.dcn_latency_ns"), HasSubstr("assumed"));
+  // And what a measurement set says which.
+  EXPECT_THAT(source("v2", "ici.die_to_die_bytes_per_second"), HasSubstr("fitted: "));
+  EXPECT_THAT(source("v6e", "ici.wrapped_efficiency"), HasSubstr("V28"));
+  EXPECT_THAT(source("v7x", "chip.mxu.efficiency"), HasSubstr("V26"));
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ SHARDED = {
 }
 # Twice as much may be what the schema does not allow.
 VALUES = {
+    "chip.mxu.efficiency": 0.5,
     "chip.hbm.efficiency": 0.5,
     "ici.wrapped_efficiency": 0.5,
     "ici.unwrapped_efficiency": 0.5,

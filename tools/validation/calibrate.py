@@ -6,6 +6,8 @@ Two fits, both by the same plain search:
 
 *measured*: parameters of the shipped chips, from published measurements that may calibrate
 (`ROWS` below; every other row of validation/measurements.json is validation, and never read).
+Steps of models are validation by what they are: a training or inference row that says otherwise
+is an error.
 Writes validation/calibration.json. What is adopted stands in configs/chips with the source
 "fitted: tools/validation/calibrate.py"; a value that fits as well as the one found stays.
 
@@ -47,8 +49,14 @@ Loss = Callable[[Settings], float]
 # Rows of measurements.json that may calibrate, and what they set. V10 (steps of a Pallas kernel)
 # and V13 (products) were timed from Python: about so much of them is dispatch.
 DISPATCH_NS = 110e3
-ROWS = ("V05", "V07b", "V07h", "V10", "V13", "V24", "V24b", "V24c", "V24d", "V24e", "V25", "V29")
+ROWS = (
+    *("V03", "V05", "V07b", "V07h", "V10", "V13", "V24", "V24b", "V24c", "V24d", "V24e", "V25"),
+    *("V26", "V28", "V29"),
+)
+# Kinds of rows that nothing is fitted to.
+NEVER_FITTED = ("training", "inference")
 MEASURED: dict[str, tuple[str, ...]] = {
+    "v2": ("ici.die_to_die_bytes_per_second",),
     "v5e": (
         "chip.dma.start_latency_ns",
         "ici.launch_ns",
@@ -59,7 +67,9 @@ MEASURED: dict[str, tuple[str, ...]] = {
         "ici.launch_ns",
         "chip.hbm.efficiency",
         "chip.tensor_core.kernel_launch_ns",
+        "chip.mxu.efficiency",
     ),
+    "v6e": ("ici.wrapped_efficiency",),
     "v4": ("chip.dma.start_latency_ns", "chip.hbm.efficiency"),
 }
 
@@ -88,6 +98,8 @@ PRODUCT_STARTS: tuple[Settings, ...] = (
     # Short latencies.
     {**PRODUCT_START, "chip.dma.start_latency_ns": 500, "chip.dma.turnaround_ns": 200},
 )
+# The estimates know nothing of power.
+FULL_RATE: Settings = {"chip.mxu.efficiency": 1}
 FACTORS = (0.4, 0.7, 0.85, 0.95, 1.05, 1.15, 1.3, 1.6)
 LADDERS = {
     "chip.mxu.weight_rows_per_cycle": (2.0, 4.0),
@@ -173,6 +185,25 @@ class Estimates:
         return {f: {k: rounded(x) for k, x in v.items()} for f, v in summary.items()}
 
 
+def may_calibrate(rows: list[dict], chip: str) -> list[dict]:
+    """The rows of a chip that parameters may be fitted to.
+
+    Raises:
+      ValueError: A row that is a step of a model says that it calibrates.
+    """
+    for row in rows:
+        if row["kind"] in NEVER_FITTED and row["role"] == "calibration":
+            raise ValueError(f"{row['id']}: nothing is fitted on a {row['kind']} row")
+    return [
+        row
+        for row in rows
+        if row["chip"] == chip
+        and row["role"] != "validation"
+        and row["kind"] not in NEVER_FITTED
+        and row["id"].split()[0] in ROWS
+    ]
+
+
 class Measurements:
     """The calibration rows of one chip's published measurements."""
 
@@ -180,11 +211,7 @@ class Measurements:
         self.chip = chip
         self.binary = binary
         content = json.loads(MEASUREMENTS.read_text())
-        rows = [
-            r
-            for r in content["measurements"]
-            if r["chip"] == chip and r["role"] != "validation" and r["id"].split()[0] in ROWS
-        ]
+        rows = may_calibrate(content["measurements"], chip)
         for row in rows:
             row["workload"] = str((MEASUREMENTS.parent / row["workload"]).resolve())
         self.file = {**content, "measurements": rows, "pending": []}
@@ -266,11 +293,11 @@ def fit_view(chip: str, build: pathlib.Path) -> tuple[Settings, dict]:
     products = estimates.only(products=True)
 
     def loss(settings: Settings) -> float:
-        return products.loss({**loops, **settings})
+        return products.loss({**FULL_RATE, **loops, **settings})
 
     found = [search(loss, {**start, **shares[1]}, gain=1e-4, rounds=4) for start in PRODUCT_STARTS]
     closest: Settings = min(found, key=loss)
-    best = {key: rounded(value) for key, value in {**closest, **loops}.items()}
+    best = {key: rounded(value) for key, value in {**FULL_RATE, **closest, **loops}.items()}
     return best, {
         "shipped": estimates.residuals([]),
         "fitted": estimates.residuals(kernels.arguments_of(best)),
@@ -281,7 +308,7 @@ def main() -> None:
     """Fits and writes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--chips", default="v5e,v5p,v4,v6e,v7x")
+    parser.add_argument("--chips", default="v2,v5e,v5p,v4,v6e,v7x")
     parser.add_argument("--only", choices=["view", "measured"], help="one of the two fits")
     args = parser.parse_args()
     chips = args.chips.split(",")
@@ -299,7 +326,7 @@ def main() -> None:
         CALIBRATION.write_text(json.dumps(fits, indent=2) + "\n")
     if args.only != "measured":
         view = json.loads(kernels.VIEW.read_text())
-        for chip in chips:
+        for chip in (c for c in chips if c in kernels.SLICES):
             view["chips"][chip], residuals = fit_view(chip, args.build)
             view.setdefault("residuals", {})[chip] = residuals
             print(chip, json.dumps(view["chips"][chip]))

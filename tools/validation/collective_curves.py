@@ -5,8 +5,8 @@
 
 Every collective runs alone over all chips of a slice, with the algorithm that the TPU compiler
 would choose and with the fastest. Stops with an error if one is faster than the wires allow, is off
-its closed form by more than 3 %, or (fastest, large, every axis closes) off the bound by more than
-10 %.
+its closed form by more than 3 %, or (fastest, large, every axis closes) off the bound at the
+effective rate of rings by more than 5 %.
 """
 
 import argparse
@@ -37,26 +37,27 @@ ALGORITHMS = ["compiler", "best"]
 SIZES = [4**exponent for exponent in range(5, 17)]  # 1 KiB to 4 GiB
 
 CLOSED_FORM = 0.03
-BOUND = 0.10
+BOUND = 0.05
 
 INTRODUCTION = """# Collectives from 1 KiB to 4 GiB
 
 Written by `python tools/validation/collective_curves.py`; do not edit.
 
 Every collective is simulated alone over all chips of a slice, with the algorithm that the TPU
-compiler would choose (`--algorithm compiler`, the default) and with the fastest (`best`). Sizes are
-V, the whole array per device; of an all-to-all what each device sends. The *closed form* is the one
-of the algorithm used, at the effective rate of the links; the *bound* is what the wires allow at
-their nominal rate, without any latency (`docs/models.md`). A ring reaches 0.94 of the nominal rate,
-so on slices whose axes close 1 / 0.94 = 6.4 % above the bound is all that can be had; the limit of
-10 % holds against the nominal bound. "weighted" are colors of unequal parts, for axes of unequal
-length and chips of two devices.
+compiler would choose (`--algorithm compiler`, the default) and with the fastest (`best`). Sizes
+are V, the whole array per device; of an all-to-all what each device sends. The *closed form* is
+the one of the algorithm used, at the effective rate of the links; the *bound* is what the wires
+allow at their nominal rate, without any latency (`docs/models.md`). A ring reaches 0.94 of the
+nominal rate on v5e and 0.66 on v6e, so on slices whose axes close 1 / 0.94 = 6.4 % or 1 / 0.66 =
+52 % above the bound is all that can be had; the best algorithm stays within 5 % of that.
+"weighted" are colors of unequal parts, for axes of unequal length and chips of two devices.
 
-Only v5e (a ring of 16, a line of 4) and v7x (lines of 2) have measured collectives from which the
-effective rate of links was derived. **v4, v5p and v6e borrow theirs from v5e**: 0.94 on rings,
-0.867 on lines, and 5.4 us per launch; `tpusim configs v5p --verbose` says so beside each value. The
-published all-reduces over a ring of four on v5p, which set nothing, are in
-[measurements](measurements.md).
+Measured collectives from which the effective rate of links was derived: v5e (a ring of 16, a line
+of 4), v7x (lines of 2) and v6e (an all-reduce over both axes of 16x16, which says nothing of one
+axis alone; [chips](../chips.md)). **v4 and v5p borrow theirs from v5e**, 0.94 on rings and 0.867
+on lines, lines of v6e as well, and all three 5.4 us per launch; `tpusim configs v5p --verbose`
+says so beside each value. The published all-reduces over a ring of four on v5p, which set nothing,
+are in [measurements](measurements.md).
 """
 
 
@@ -101,7 +102,8 @@ def check(rows: list[Row]) -> None:
         if abs(off_form(row)) > CLOSED_FORM:
             raise SystemExit(f"{describe(row)}: {off_form(row):+.1%} off its closed form")
         large = row["bytes"] == SIZES[-1] and row["algorithm"] == "best"
-        if large and row["efficiency"] > 0 and off_bound(row) > BOUND:
+        reached = row["efficiency"]
+        if large and reached > 0 and reached * (1 + off_bound(row)) > 1 + BOUND:
             raise SystemExit(f"{describe(row)}: {off_bound(row):+.1%} off the bound")
 
 

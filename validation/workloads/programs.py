@@ -224,6 +224,52 @@ def activation(size: int, mesh: AnyMesh) -> Program:
 program("tanh_8192", ALONE, "v4-1x1x1")(functools.partial(activation, 8192))
 
 
+def product(size: int, mesh: AnyMesh) -> Program:
+    """A product of square bf16 matrices, added up in f32 and stored in bf16."""
+
+    def multiply(x: jax.Array, y: jax.Array) -> jax.Array:
+        sums = jnp.einsum("ij,jk->ik", x, y, preferred_element_type=jnp.float32)
+        return sums.astype(jnp.bfloat16)
+
+    shape = (size, size)
+    arguments = (array(mesh, shape, jnp.bfloat16), array(mesh, shape, jnp.bfloat16))
+    return jax.jit(multiply), arguments
+
+
+for _size in (128, 256, 512, 1024, 2048, 4096, 16384, 32768):
+    program(f"product_{_size}", ALONE, "v7x-1x1x1")(functools.partial(product, _size))
+
+
+@program("all_reduce_slice", {"ici": 256}, "v6e-16x16")
+def all_reduce_slice(mesh: AnyMesh) -> Program:
+    """All chips of a slice add up a matrix that each of them has."""
+
+    def add_up(x: jax.Array) -> jax.Array:
+        return lax.psum(x, "ici")
+
+    sharded = jax.shard_map(
+        add_up, mesh=mesh, in_specs=P(None, None), out_specs=P(None, None), check_vma=False
+    )
+    return jax.jit(sharded), (array(mesh, (17408, 17408), jnp.bfloat16, None, None),)
+
+
+@program("reduce_scatter_pair", {"data": 4, "model": 2}, "v2-2x2")
+def reduce_scatter_pair(mesh: AnyMesh) -> Program:
+    """Pairs of cores add up activations and keep half of the model dimension each."""
+
+    def add_up(x: jax.Array) -> jax.Array:
+        return lax.psum_scatter(x, "model", scatter_dimension=2, tiled=True)
+
+    sharded = jax.shard_map(
+        add_up,
+        mesh=mesh,
+        in_specs=P("data", None, None),
+        out_specs=P("data", None, "model"),
+        check_vma=False,
+    )
+    return jax.jit(sharded), (array(mesh, (32, 1024, 8192), jnp.bfloat16, "data", None, None),)
+
+
 # Programs as the TPU compiler leaves them: places are given in layouts, as in a dump of its own.
 # S(3) is CMEM. JAX has no other way to ask for it.
 COMPILED: dict[str, str] = {}

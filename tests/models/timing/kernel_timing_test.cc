@@ -64,6 +64,18 @@ TEST(TimeBlock, LargeArraysTakeTwoRowsPerCycle) {
   EXPECT_EQ(TimeBlock(chip, block).mxu, Cycles(512));
 }
 
+TEST(TimeBlock, ArraysThatDoNotKeepUpTheirRateTakeLonger) {
+  // The 32 tiles above, 4096 cycles at the full rate, at 0.8 of it.
+  configs::ChipParams chip = V5e();
+  chip.mxu.efficiency = 0.8;
+  isa::Block block;
+  block.mxu = {512, 2048, 256, isa::NumberFormat::kBf16, 1};
+  EXPECT_EQ(TimeBlock(chip, block).mxu, Cycles(5120));
+  // Loading weights is stretched alike: 8 tiles per array, 32 / 0.8 cycles each.
+  block.mxu.m = 8;
+  EXPECT_EQ(TimeBlock(chip, block).mxu, Cycles(320));
+}
+
 isa::Window HbmWindow(isa::WindowKind kind, int64_t bytes, uint32_t moves_with) {
   isa::Window w;
   w.kind = kind;

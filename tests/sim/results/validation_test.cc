@@ -66,6 +66,21 @@ TEST(ValidationTest, WrongFilesAreToldWhere) {
   EXPECT_THAT(ErrorOf(with("\"v5e\"", "5")), HasSubstr("\"chip\" is not a text"));
 }
 
+TEST(ValidationTest, NothingIsFittedToAStepOfAModel) {
+  const auto row = [](const std::string& kind, const std::string& role) {
+    std::string text = kRow;
+    text.replace(text.find("matmul"), 6, kind);
+    text.replace(text.find(R"("validation")"), 12, '"' + role + '"');
+    return File(text);
+  };
+  for (const char* kind : {"training", "inference"}) {
+    EXPECT_THAT(ErrorOf(row(kind, "calibration")),
+                HasSubstr(std::string("M1 is of kind \"") + kind + "\" and may not be"));
+    EXPECT_TRUE(ParseMeasurements(row(kind, "validation")).ok());
+  }
+  EXPECT_TRUE(ParseMeasurements(row("matmul", "calibration")).ok());
+}
+
 TEST(ValidationTest, AQuantityIsTheStepOrOneCollective) {
   Report report;
   report.step_time = Microseconds(100);

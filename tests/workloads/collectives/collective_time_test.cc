@@ -208,10 +208,12 @@ TEST(CollectiveTimeTest, NothingIsExpectedBelowItsBound) {
         EXPECT_GT(info->bound, Picoseconds(0));
         // Nor is the bound far below what is reached once latency does not matter.
         // Farthest off are all-reduces over lines: 1.5 V or more over a link against
-        // V over the cut, at 0.867 of the nominal rate; a little more where the
-        // devices of a chip exchange besides and memory is slow (v3).
+        // V over the cut, at 0.867 of the nominal rate. On v3 the devices of a chip exchange
+        // V besides, at 0.964 of a link, before 15/16 V cross the links, where 10/16 have
+        // to: (1 / 0.964 + 0.9375 / 0.867) / 0.625 = 3.4, and memory is slow.
         if (bytes == 4 * kGiB) {
-          EXPECT_LE(Ratio(info->expected, info->bound), 2.8)
+          const double limit = config.chip.name == "v3" ? 3.5 : 2.8;
+          EXPECT_LE(Ratio(info->expected, info->bound), limit)
               << c.slice << " " << info->algorithm << " " << info->kind;
         }
       }
