@@ -113,8 +113,8 @@ or 8.19 ms with the 64 MiB of windows that this measurement allowed itself (93 %
 the same cycles in the performance states 3 and 7: it is a schedule, and knows nothing of power.
 From 4096 on the measured products take 1.13 to 1.15 times the estimate with those
 windows (153.9 us, 9.26 and 73.6 ms against 133.6 us, 8.19 and 64.1 ms). So two things are missing
-from the rate of the arrays: about 7 %, which the schedule has as well, and about an eighth, which it
-has not and which does not depend on the size, as if the clock were at 1.92 GHz. That it is power
+from the rate of the arrays: about 7 %, which the schedule has as well, and about an eighth, which
+it has not and which does not depend on the size, as if the clock were at 1.92 GHz. That it is power
 is likely, and not measured.
 The shipped chip has both in one parameter, `chip.mxu.efficiency`, set by 16384 squared. It brings
 the other large ones to 2 % (4096 and 32768; 17 % too fast without it), 1024 and 2048 to 7 and 8 %:
