@@ -110,11 +110,12 @@ what the estimates wait. `validation/calibration.json` has the rows.
 **Products on v7x** are measured from 128 to 32768 squared (V26), at its fastest performance state.
 16384 squared take 9.26 ms, 82 % of what the arrays would make at 2.2 GHz; the estimate is 8.99 ms,
 or 8.19 ms with the 64 MiB of windows that this measurement allowed itself (93 %). The estimate has
-the same cycles in every performance state: it is a schedule, and knows nothing of the power that
-it takes. From 4096 on the measured products take 1.13 to 1.15 times the estimate with those
+the same cycles in the performance states 3 and 7: it is a schedule, and knows nothing of power.
+From 4096 on the measured products take 1.13 to 1.15 times the estimate with those
 windows (153.9 us, 9.26 and 73.6 ms against 133.6 us, 8.19 and 64.1 ms). So two things are missing
 from the rate of the arrays: about 7 %, which the schedule has as well, and about an eighth, which
-only the hardware knows and which does not depend on the size: as if the clock were at 1.92 GHz.
+it has not and which does not depend on the size, as if the clock were at 1.92 GHz. That it is power
+is likely, and not measured.
 The shipped chip has both in one parameter, `chip.mxu.efficiency`, set by 16384 squared. It brings
 the other large ones to 2 % (4096 and 32768; 17 % too fast without it), 1024 and 2048 to 7 and 8 %:
 they wait as the estimates say that they do. Against the estimates of the calibration rows the bias
