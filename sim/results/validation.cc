@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "configs/status_macros.h"
+#include "sim/results/model_steps.h"
 #include "sim/results/text.h"
 
 namespace tpusim::results {
@@ -59,14 +60,28 @@ class Reader {
     return it->get<std::string>();
   }
 
-  double Positive(const char* key) {
+  double Positive(const char* key, double below, const char* problem) {
     const auto it = object_.is_object() ? object_.find(key) : object_.end();
     if (!object_.is_object() || it == object_.end() || !it->is_number() ||
-        !(it->get<double>() > 0 && it->get<double>() < 1e6)) {
-      Complain(key, "is not a number of seconds above 0");
+        !(it->get<double>() > 0 && it->get<double>() < below)) {
+      Complain(key, problem);
       return 1;
     }
     return it->get<double>();
+  }
+
+  bool Has(const char* key) const { return object_.is_object() && object_.contains(key); }
+
+  std::vector<std::string> Texts(const char* key) {
+    std::vector<std::string> texts;
+    if (!Has(key)) return texts;
+    const Json& list = object_[key];
+    if (!list.is_array() || !std::ranges::all_of(list, [](const Json& t) { return t.is_string(); })) {
+      Complain(key, "is not a list of texts");
+      return texts;
+    }
+    for (const Json& text : list) texts.push_back(text.get<std::string>());
+    return texts;
   }
 
   Role RoleOf(const char* key) {
@@ -156,6 +171,10 @@ void AddPending(const std::vector<Pending>& pending, std::vector<std::string>& l
 
 }  // namespace
 
+bool IsModelStep(const Measurement& measurement) {
+  return std::ranges::find(kNeverFitted, measurement.kind) != std::end(kNeverFitted);
+}
+
 double Outcome::Error() const { return Ratio(simulated, measurement.measured) - 1; }
 
 absl::StatusOr<Measurements> ParseMeasurements(const std::string& text) {
@@ -175,14 +194,19 @@ absl::StatusOr<Measurements> ParseMeasurements(const std::string& text) {
     m.kind = reader.Text("kind");
     m.workload = reader.Text("workload");
     m.quantity = reader.Text("quantity");
-    m.measured = FromSeconds(reader.Positive("seconds"));
+    m.measured = FromSeconds(
+        reader.Positive("seconds", /*below=*/1e6, "is not a number of seconds above 0"));
+    if (reader.Has("model_flops")) {
+      m.model_flops = reader.Positive("model_flops", /*below=*/1e21, "is not a number of FLOPs");
+    }
+    m.xla_flags = reader.Text("xla_flags", /*required=*/false);
+    m.assumptions = reader.Texts("assumptions");
     m.role = reader.RoleOf("role");
     m.reproducibility = reader.Text("reproducibility");
     m.source = reader.Text("source");
     m.note = reader.Text("note", /*required=*/false);
     RETURN_IF_ERROR(reader.status());
-    if (m.role == Role::kCalibration &&
-        std::ranges::find(kNeverFitted, m.kind) != std::end(kNeverFitted)) {
+    if (m.role == Role::kCalibration && IsModelStep(m)) {
       return UserError(fmt::format(
           "measurement {}: {} is of kind \"{}\" and may not be \"calibration\": nothing is fitted "
           "to a {} step; give \"validation\"",
@@ -202,8 +226,13 @@ absl::StatusOr<Measurements> ParseMeasurements(const std::string& text) {
   return result;
 }
 
-absl::StatusOr<Picoseconds> QuantityOf(const Report& report, const Measurement& measurement) {
-  if (measurement.quantity == kStepTime) return report.step_time;
+absl::StatusOr<Outcome> OutcomeOf(const Report& report, const Measurement& measurement) {
+  Outcome outcome{measurement, report.step_time};
+  outcome.peak_hbm = report.peak_hbm;
+  outcome.usable_hbm = report.usable_hbm;
+  outcome.peak_flops_per_second = report.peak_flops_per_second;
+  outcome.critical_path = report.critical_path;
+  if (measurement.quantity == kStepTime) return outcome;
   Picoseconds total(0);
   int64_t count = 0;
   for (const CollectiveReport& c : report.collectives) {
@@ -217,7 +246,8 @@ absl::StatusOr<Picoseconds> QuantityOf(const Report& report, const Measurement& 
                     "\"{}\" or the kind of one that it has",
                     measurement.id, measurement.quantity, measurement.workload, kStepTime));
   }
-  return Picoseconds(total.value() / count);
+  outcome.simulated = Picoseconds(total.value() / count);
+  return outcome;
 }
 
 std::string FormatValidation(const std::vector<Outcome>& outcomes,
@@ -227,6 +257,7 @@ std::string FormatValidation(const std::vector<Outcome>& outcomes,
       {"id", "<chip", "<class", "measured", "simulated", "error", "<what"}};
   for (const Outcome& o : outcomes) {
     const Measurement& m = o.measurement;
+    if (IsModelStep(m)) continue;
     std::string error = fmt::format("{:+.1f}%", 100 * o.Error());
     if (m.role == Role::kUpperBound) error = o.simulated > m.measured ? "EXCEEDED" : "below";
     table.push_back({m.id, m.chip, ClassOf(m), TimeText(m.measured), TimeText(o.simulated), error,
@@ -234,6 +265,7 @@ std::string FormatValidation(const std::vector<Outcome>& outcomes,
   }
   for (std::string& line : TableLines(table, kWidth)) lines.push_back(std::move(line));
   lines.emplace_back();
+  AddModelSteps(outcomes, kWidth, lines);
   AddErrors(outcomes, lines);
   AddPending(pending, lines);
   return fmt::format("{}\n", fmt::join(lines, "\n"));
@@ -243,7 +275,7 @@ std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pendi
   Json rows = Json::array();
   for (const Outcome& o : outcomes) {
     const Measurement& m = o.measurement;
-    rows.push_back({{"id", m.id},
+    Json row = {{"id", m.id},
                     {"name", m.name},
                     {"chip", m.chip},
                     {"kind", m.kind},
@@ -254,7 +286,9 @@ std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pendi
                     {"simulated_ns", ToNanoseconds(o.simulated)},
                     {"error", o.Error()},
                     {"source", m.source},
-                    {"note", m.note}});
+                    {"note", m.note}};
+    if (IsModelStep(m)) row.update(ModelStepJson(o));
+    rows.push_back(std::move(row));
   }
   Json rest = Json::array();
   for (const Pending& p : pending) {

@@ -7,7 +7,7 @@
 //   calibration   a parameter of the chip was set by it
 //   validation    nothing was fitted to it
 //   upper bound   it contains more than the program, such as dispatch from the host
-// Steps of models, of kind "training" or "inference", never calibrate.
+// Steps of models, of kind "training" or "inference", never calibrate (sim/results/model_steps.h).
 #ifndef TPUSIM_SIM_RESULTS_VALIDATION_H_
 #define TPUSIM_SIM_RESULTS_VALIDATION_H_
 
@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "configs/units.h"
+#include "sim/results/critical_path.h"
 #include "sim/results/report.h"
 
 namespace tpusim::results {
@@ -28,10 +29,17 @@ struct Measurement {
   std::string workload;  // relative to the file
   std::string quantity;  // "step time", or a kind of collective: the time of one
   Picoseconds measured;
+  // Of one device, as the source counts them: what its model FLOP rate means; 0: not said.
+  double model_flops = 0;
+  std::string xla_flags;  // that the source ran the TPU compiler with
   Role role = Role::kValidation;
   std::string reproducibility;  // "A": exact program and conditions are known, to "C"
   std::string source, note;
+  std::vector<std::string> assumptions;  // what the source does not say, and what stands for it
 };
+
+// Whether it is a whole step of a model.
+bool IsModelStep(const Measurement& measurement);
 
 // A measurement without a workload.
 struct Pending {
@@ -49,14 +57,17 @@ absl::StatusOr<Measurements> ParseMeasurements(const std::string& json);
 struct Outcome {
   Measurement measurement;
   Picoseconds simulated;
+  // Of the report, for steps of models.
+  Bytes peak_hbm{0}, usable_hbm{0};
+  FlopsPerSecond peak_flops_per_second{0};
+  PathTimes critical_path{};
 
   // Relative to the measured value; negative: simulated faster.
   double Error() const;
 };
 
-// The quantity of the measurement, out of the report of its workload. Error: the
-// report has none.
-absl::StatusOr<Picoseconds> QuantityOf(const Report& report, const Measurement& measurement);
+// What the report of the workload says of the measurement. Error: the report has no such quantity.
+absl::StatusOr<Outcome> OutcomeOf(const Report& report, const Measurement& measurement);
 
 // Tables of the rows and of mean absolute errors by chip, kind and role, and what is
 // pending. An upper bound has no error, but is named if it is exceeded.

@@ -29,6 +29,7 @@ struct ValidateFlags {
   std::string file = kDefaultFile;
   std::string json;
   std::vector<std::string> chips;
+  bool steps_of_models = false;  // --long
   ProgramFlags program;
   MachineFlags machine;
 };
@@ -62,6 +63,13 @@ absl::Status KeepChips(const std::vector<std::string>& chips, results::Measureme
   return absl::OkStatus();
 }
 
+// The flags of the command line, and those of the compiler that the source had.
+ProgramFlags FlagsOf(const results::Measurement& measurement, const ProgramFlags& common) {
+  ProgramFlags flags = common;
+  if (flags.xla_flags.empty()) flags.xla_flags = measurement.xla_flags;
+  return flags;
+}
+
 absl::Status Validate(const ValidateFlags& flags) {
   RETURN_IF_ERROR(CheckOutputs({{"--json", flags.json}}, {{"file of measurements", flags.file}}));
   ASSIGN_OR_RETURN(const std::string text, ReadText(flags.file));
@@ -70,11 +78,15 @@ absl::Status Validate(const ValidateFlags& flags) {
   results::Measurements measurements = *std::move(parsed);
   RETURN_IF_ERROR(KeepChips(flags.chips, measurements));
 
+  const size_t all = measurements.rows.size();
+  if (!flags.steps_of_models) std::erase_if(measurements.rows, results::IsModelStep);
+  const size_t left_out = all - measurements.rows.size();
+
   const std::filesystem::path folder = std::filesystem::path(flags.file).parent_path();
   std::vector<Task> tasks;
   for (const results::Measurement& m : measurements.rows) {
-    tasks.push_back([&flags, workload = (folder / m.workload).string()] {
-      return SimulateToText(workload, /*config=*/"", flags.program, flags.machine);
+    tasks.push_back([&flags, &m, workload = (folder / m.workload).string()] {
+      return SimulateToText(workload, /*config=*/"", FlagsOf(m, flags.program), flags.machine);
     });
   }
   std::vector<results::Outcome> outcomes;
@@ -87,15 +99,17 @@ absl::Status Validate(const ValidateFlags& flags) {
                           fmt::format("{}: {}", m.id, Message(reports[i].status())));
     }
     ASSIGN_OR_RETURN(const results::Report report, results::FromJson(*reports[i]));
-    ASSIGN_OR_RETURN(const Picoseconds simulated, results::QuantityOf(report, m));
-    outcomes.push_back({m, simulated});
+    ASSIGN_OR_RETURN(results::Outcome outcome, results::OutcomeOf(report, m));
+    outcomes.push_back(std::move(outcome));
   }
   if (!flags.json.empty()) {
     RETURN_IF_ERROR(
         results::WriteFileAtomically(flags.json, results::ToJson(outcomes, measurements.pending)));
   }
   if (flags.program.quiet || flags.json == results::kStdout) return absl::OkStatus();
-  return PrintResult(results::FormatValidation(outcomes, measurements.pending));
+  std::string table = results::FormatValidation(outcomes, measurements.pending);
+  if (left_out > 0) table += fmt::format("\n{} steps of models were left out: --long runs them\n", left_out);
+  return PrintResult(table);
 }
 
 }  // namespace
@@ -110,6 +124,8 @@ Command AddValidate(CLI::App& parent) {
   app->add_option("--chip", flags->chips, "Only what was measured on this chip; may be repeated")
       ->type_name("CHIP")
       ->allow_extra_args(false);
+  app->add_flag("--long", flags->steps_of_models,
+                "Also the steps of models: training and inference, with their utilization and memory");
   app->add_option(
          "--json", flags->json,
          "Write rows, errors and what is pending as JSON; - is stdout, instead of the table")

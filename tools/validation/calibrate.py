@@ -51,7 +51,7 @@ Loss = Callable[[Settings], float]
 DISPATCH_NS = 110e3
 ROWS = (
     *("V03", "V05", "V07b", "V07h", "V10", "V13", "V24", "V24b", "V24c", "V24d", "V24e", "V25"),
-    *("V26", "V28", "V29"),
+    *("V26", "V28", "V29", "V95"),
 )
 # Kinds of rows that nothing is fitted to.
 NEVER_FITTED = ("training", "inference")
@@ -62,6 +62,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
         "ici.launch_ns",
         "ici.wrapped_efficiency",
         "ici.unwrapped_efficiency",
+        "chip.mxu.efficiency",
     ),
     "v7x": (
         "ici.launch_ns",
@@ -69,7 +70,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
         "chip.tensor_core.kernel_launch_ns",
         "chip.mxu.efficiency",
     ),
-    "v6e": ("ici.wrapped_efficiency",),
+    "v6e": ("ici.wrapped_efficiency", "chip.mxu.efficiency"),
     "v4": ("chip.dma.start_latency_ns", "chip.hbm.efficiency"),
 }
 

@@ -126,6 +126,7 @@ class Decoder:
     one_hot_embedding: bool = False  # A product looks tokens up
     narrow_logits: bool = False  # bfloat16 out of the product
     longest_turn: float = 500_000.0  # Of rotary positions
+    narrow_turns: bool = False  # Rotary positions in bfloat16, but for the angles
     norm_epsilon: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -188,16 +189,16 @@ class Decoder:
             2 * self.vocabulary + 1
         )
 
-    def model_flops(self) -> int:
+    def model_flops(self, *, causal: bool = False) -> int:
         """Of a train step of all devices together, as model FLOP rates are published.
 
         Three times those of a forward pass: products by weights and logits, and attention as if no
-        position were masked. What is computed again does not count.
+        position were masked, or half of it if `causal`. What is computed again does not count.
         """
         tokens = self.batch * self.sequence
         mlp = (3 if self.gated else 2) * self.width * self.mlp
         projections = 2 * self.width * (self.heads + self.kv_heads) * self.head
-        attention = 2 * self.sequence * self.heads * self.head
+        attention = (1 if causal else 2) * self.sequence * self.heads * self.head
         layer = mlp + projections + attention
         return 6 * tokens * (self.layers * layer + self.width * self.vocabulary)
 
@@ -209,13 +210,14 @@ def normalize(x: jax.Array, scale: jax.Array, epsilon: float) -> jax.Array:
     return (wide * scale).astype(x.dtype)
 
 
-def rotate(x: jax.Array, longest_turn: float) -> jax.Array:
+def rotate(model: Decoder, x: jax.Array) -> jax.Array:
     """Rotary positions: pairs of a head's halves turn by angles that grow with the position."""
     half = x.shape[-1] // 2
-    turns = longest_turn ** (-jnp.arange(half, dtype=jnp.float32) / half)
+    turns = model.longest_turn ** (-jnp.arange(half, dtype=jnp.float32) / half)
     angles = jnp.arange(x.shape[1], dtype=jnp.float32)[:, None, None] * turns
-    sine, cosine = jnp.sin(angles), jnp.cos(angles)
-    first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
+    kind = x.dtype if model.narrow_turns else jnp.float32
+    sine, cosine = jnp.sin(angles).astype(kind), jnp.cos(angles).astype(kind)
+    first, second = jnp.split(x.astype(kind), 2, axis=-1)
     turned = (first * cosine - second * sine, second * cosine + first * sine)
     return jnp.concatenate(turned, axis=-1).astype(x.dtype)
 
@@ -291,7 +293,7 @@ def attention(model: Decoder, layout: Layout, w: Weights, x: jax.Array) -> jax.A
             split(jnp.einsum("bsw,whd->bshd", x, w[name].astype(x.dtype)), name)
             for name in ("query", "key", "value")
         )
-    query, key = rotate(query, model.longest_turn), rotate(key, model.longest_turn)
+    query, key = rotate(model, query), rotate(model, key)
     if model.splash:
         mixed = splash(model.splash, layout, query, key, value)
     else:

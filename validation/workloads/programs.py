@@ -240,6 +240,9 @@ for _size in (128, 256, 512, 1024, 2048, 4096, 16384, 32768):
     program(f"product_{_size}", ALONE, "v7x-1x1x1")(functools.partial(product, _size))
 
 
+program("product_8192", ALONE, "v6e-1x1")(functools.partial(product, 8192))
+
+
 @program("all_reduce_slice", {"ici": 256}, "v6e-16x16")
 def all_reduce_slice(mesh: AnyMesh) -> Program:
     """All chips of a slice add up a matrix that each of them has."""
