@@ -79,6 +79,7 @@ struct Completed {
   FlowId id;
   uint64_t tag = 0;
   Picoseconds time;
+  Picoseconds limited{0};  // of its time: that in which a resource of TimeLimits limited it
 };
 
 // How much work the network has done; for tests and benchmarks.
@@ -102,6 +103,10 @@ class Network {
   ResourceId AddResource(std::string name, BytesPerSecond capacity) {
     return AddResource(std::move(name), capacity.value());
   }
+
+  // Of every flow the time is told in which this resource was the first on its way that let it go
+  // no faster.
+  void TimeLimits(ResourceId id) { resources_[id.value].times_limits = true; }
 
   // Amount 0 completes at `now`; the next Advance returns it.
   FlowId Start(Picoseconds now, const FlowSpec& spec) {
@@ -187,6 +192,8 @@ class Network {
     int64_t started = 0;
     int64_t settled = 0;
     int64_t finish = kNever;
+    int64_t limited = 0;           // ps, up to `settled`
+    bool limited_by_timed = false;  // since then
     uint64_t sequence = 0;  // start order
     uint64_t tag = 0;
     uint32_t generation = 0;
@@ -209,6 +216,7 @@ class Network {
     bool marked = false;  // in marked_
     bool rate_marked = false;
     bool watched = false;
+    bool times_limits = false;
     bool changed = false;  // in changed_
     uint32_t moving = 0;   // users with a positive rate
     uint32_t local = 0;    // index in the system being solved
@@ -246,6 +254,8 @@ class Network {
   void SolveSystem();
   bool SystemHolds();
   bool HasBottleneck(const Flow& flow, double rate) const;
+  // Whether what limits the flow at this rate, as just solved, is a resource of TimeLimits.
+  bool LimitedByTimed(const Flow& flow, double rate) const;
   double NewRate(const Flow& flow) const {
     return flow.visited == epoch_ ? component_rates_[flow.local] : flow.rate;
   }

@@ -24,6 +24,7 @@ void Network::VisitFlow(Flow& flow, steady::StateVisitor& visitor) {
   int64_t left = flow.finish == kNever ? kNever : flow.finish - now_;
   visitor.Left(left);
   visitor.LeftBytes(flow.remaining);
+  visitor.Counter(flow.limited);
   if (!visitor.moves()) return;
   flow.settled = settled.value();
   flow.started = started.value();

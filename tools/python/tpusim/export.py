@@ -45,6 +45,8 @@ from tpusim.seeing import seen_as
 from tpusim.slices import devices_of
 from tpusim.workload import Workload
 
+# Of XLA_FLAGS.
+CPU_DEVICES = "--xla_force_host_platform_device_count"
 # Virtual CPU devices are cheap up to about here; larger meshes want an AbstractMesh.
 _MOST_FORCED_DEVICES = 1024
 _DEFAULT_DEVICES = 8
@@ -104,10 +106,21 @@ def export(
 
 def force_cpu_devices(count: int) -> None:
     """Makes JAX, once imported, show `count` CPU devices; other XLA flags are kept."""
-    option = "--xla_force_host_platform_device_count"
-    flags = [f for f in os.environ.get("XLA_FLAGS", "").split() if not f.startswith(option)]
-    os.environ["XLA_FLAGS"] = " ".join([*flags, f"{option}={count}"])
+    _set_cpu_devices(count)
     os.environ["JAX_PLATFORMS"] = "cpu"
+
+
+def at_least_cpu_devices(count: int) -> None:
+    """As many CPU devices, where JAX shows those of the CPU, unless more are asked for."""
+    flags = os.environ.get("XLA_FLAGS", "").split()
+    asked = [f.partition("=")[2] for f in flags if f.startswith(f"{CPU_DEVICES}=")]
+    if count <= _MOST_FORCED_DEVICES and max([1, *map(int, asked)]) < count:
+        _set_cpu_devices(count)
+
+
+def _set_cpu_devices(count: int) -> None:
+    flags = [f for f in os.environ.get("XLA_FLAGS", "").split() if not f.startswith(CPU_DEVICES)]
+    os.environ["XLA_FLAGS"] = " ".join([*flags, f"{CPU_DEVICES}={count}"])
 
 
 def _load(script: pathlib.Path) -> types.ModuleType:

@@ -15,6 +15,7 @@ import argparse
 import os
 import pathlib
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -137,7 +138,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Error as error:
         print(f"tpusim: error: {error}", file=sys.stderr)
         return 1
-    print(results.to_json() if flags.json else results.text(flags.top, _width()))
+    try:
+        print(results.to_json() if flags.json else results.text(flags.top, _width()), flush=True)
+    except BrokenPipeError:
+        # Nobody reads it any more; nor may the interpreter try at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     if code == 0 and "simulated" not in results.counts():
         print("tpusim: error: no candidate could be simulated", file=sys.stderr)
         return 1
