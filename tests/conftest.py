@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from tpusim.export import force_cpu_devices
+from tpusim.cpu_devices import force_cpu_devices
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

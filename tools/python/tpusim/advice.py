@@ -5,6 +5,7 @@ import html
 import inspect
 import json
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpusim import optional
@@ -60,10 +61,7 @@ class Advice:
     @classmethod
     def from_json(cls, text: str) -> "Advice":
         """What `tpusim advise --json` prints."""
-        value = json.loads(text)
-        if not isinstance(value, dict) or value.get("schema") != _SCHEMA:
-            raise Error(f"not JSON of {_SCHEMA}")
-        return read(cls, value)
+        return read(cls, _of_schema(text, _SCHEMA))
 
     @property
     def best(self) -> Variant | None:
@@ -72,10 +70,7 @@ class Advice:
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row per variant, those of the chip last (needs pandas)."""
-        library = optional.require("pandas", "a DataFrame")
-        rows = [dataclasses.asdict(v) for v in (*self.variants, *self.chip)]
-        names = [field.name for field in dataclasses.fields(Variant)]
-        return library.DataFrame(rows, columns=names)
+        return _frame(Variant, (*self.variants, *self.chip))
 
     def _lines(self) -> list[tuple[str, str, str, str]]:
         shorter = [v for v in (*self.variants, *self.chip) if v.change <= -_SMALLEST_CHANGE]
@@ -133,10 +128,7 @@ class MemoryAdvice:
     @classmethod
     def from_json(cls, text: str) -> "MemoryAdvice":
         """What `tpusim advise --json` prints of such a program."""
-        value = json.loads(text)
-        if not isinstance(value, dict) or value.get("schema") != _MEMORY_SCHEMA:
-            raise Error(f"not JSON of {_MEMORY_SCHEMA}")
-        return read(cls, value)
+        return read(cls, _of_schema(text, _MEMORY_SCHEMA))
 
     @property
     def best(self) -> MemoryVariant | None:
@@ -145,9 +137,7 @@ class MemoryAdvice:
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row per variant (needs pandas)."""
-        library = optional.require("pandas", "a DataFrame")
-        names = [field.name for field in dataclasses.fields(MemoryVariant)]
-        return library.DataFrame([dataclasses.asdict(v) for v in self.variants], columns=names)
+        return _frame(MemoryVariant, self.variants)
 
     def __str__(self) -> str:
         head = (
@@ -155,6 +145,19 @@ class MemoryAdvice:
             f"{size(self.peak_hbm_bytes)} of {size(self.usable_hbm_bytes)}"
         )
         return "\n".join([head, *("  ".join(_told(v)) for v in self.variants)])
+
+
+def _of_schema(text: str, schema: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict) or value.get("schema") != schema:
+        raise Error(f"not JSON of {schema}")
+    return value
+
+
+def _frame(cls: type, variants: Sequence[Any]) -> "pandas.DataFrame":
+    library = optional.require("pandas", "a DataFrame")
+    names = [field.name for field in dataclasses.fields(cls)]
+    return library.DataFrame([dataclasses.asdict(v) for v in variants], columns=names)
 
 
 def _told(variant: MemoryVariant) -> tuple[str, str, str, str]:

@@ -136,7 +136,7 @@ def capture(
 
 def _show_devices(config: str) -> None:
     """As many CPU devices as the slice has; has no effect once JAX has looked for devices."""
-    from tpusim.export import at_least_cpu_devices
+    from tpusim.cpu_devices import at_least_cpu_devices
     from tpusim.slices import devices_of
 
     if (count := devices_of(config)) is not None:
@@ -147,7 +147,7 @@ def _too_few_devices(config: str) -> str:
     """What to do if the script may have failed for lack of devices."""
     import jax
 
-    from tpusim.export import CPU_DEVICES
+    from tpusim.cpu_devices import CPU_DEVICES
     from tpusim.slices import devices_of
 
     wanted, found = devices_of(config) or 0, jax.device_count()

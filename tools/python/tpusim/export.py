@@ -40,15 +40,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tpusim.capturing import Reached, capture, listed_calls
+from tpusim.cpu_devices import MOST_FORCED_DEVICES, force_cpu_devices
 from tpusim.errors import CaptureError
 from tpusim.seeing import seen_as
 from tpusim.slices import devices_of
 from tpusim.workload import Workload
 
-# Of XLA_FLAGS.
-CPU_DEVICES = "--xla_force_host_platform_device_count"
-# Virtual CPU devices are cheap up to about here; larger meshes want an AbstractMesh.
-_MOST_FORCED_DEVICES = 1024
 _DEFAULT_DEVICES = 8
 
 
@@ -102,25 +99,6 @@ def export(
     if path is not None:
         workload.save(path)
     return workload
-
-
-def force_cpu_devices(count: int) -> None:
-    """Makes JAX, once imported, show `count` CPU devices; other XLA flags are kept."""
-    _set_cpu_devices(count)
-    os.environ["JAX_PLATFORMS"] = "cpu"
-
-
-def at_least_cpu_devices(count: int) -> None:
-    """As many CPU devices, where JAX shows those of the CPU, unless more are asked for."""
-    flags = os.environ.get("XLA_FLAGS", "").split()
-    asked = [f.partition("=")[2] for f in flags if f.startswith(f"{CPU_DEVICES}=")]
-    if count <= _MOST_FORCED_DEVICES and max([1, *map(int, asked)]) < count:
-        _set_cpu_devices(count)
-
-
-def _set_cpu_devices(count: int) -> None:
-    flags = [f for f in os.environ.get("XLA_FLAGS", "").split() if not f.startswith(CPU_DEVICES)]
-    os.environ["XLA_FLAGS"] = " ".join([*flags, f"{CPU_DEVICES}={count}"])
 
 
 def _load(script: pathlib.Path) -> types.ModuleType:
@@ -269,7 +247,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     path, _, name = options.script.partition(":")
     script = pathlib.Path(path)
     devices = options.devices or devices_of(options.config) or _DEFAULT_DEVICES
-    force_cpu_devices(devices if options.devices else min(devices, _MOST_FORCED_DEVICES))
+    force_cpu_devices(devices if options.devices else min(devices, MOST_FORCED_DEVICES))
     # As for a script that Python runs itself, plus the directory the command is given in.
     sys.path[:0] = [str(script.resolve().parent), os.getcwd()]
     warnings.showwarning = _show_warning
