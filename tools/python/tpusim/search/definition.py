@@ -28,12 +28,12 @@ def definition_of(function: Any) -> str:
     """A digest that equal definitions share in every process."""
     told: list[str] = []
     pending: list[Any] = [_unwrapped(function)]
-    seen = set()
+    seen: dict[int, Any] = {}  # kept, lest an address is used again
     while pending:
         value = pending.pop()
         if id(value) in seen:
             continue
-        seen.add(id(value))
+        seen[id(value)] = value
         told.append(_text_of(value))
         for name, referred in _referred(value):
             told.append(f"{name} = {_stated(value, referred)}")
@@ -139,7 +139,7 @@ def _own(value: Any) -> bool:
     """Whether the user wrote it: in a notebook, or in a file that is not installed."""
     module = value if isinstance(value, types.ModuleType) else inspect.getmodule(value)
     if module is None or module.__name__ == "__main__":
-        return not isinstance(value, type) or value.__module__ != "builtins"
+        return True
     file = getattr(module, "__file__", None)
     if not file:
         return False
