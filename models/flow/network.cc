@@ -182,8 +182,8 @@ void Network::FinishFlow(uint32_t slot, int64_t time) {
     resources_[use.resource].carried += use.weight * flow.remaining;
   }
   const int64_t limited = flow.limited + (flow.limited_by_timed ? time - flow.settled : 0);
-  completed_.push_back({FlowId{slot, flow.generation}, flow.tag, Picoseconds(time),
-                        Picoseconds(limited)});
+  completed_.push_back(
+      {FlowId{slot, flow.generation}, flow.tag, Picoseconds(time), Picoseconds(limited)});
   ++statistics_.completed;
   RemoveFlow(slot);
 }

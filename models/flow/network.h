@@ -192,9 +192,9 @@ class Network {
     int64_t started = 0;
     int64_t settled = 0;
     int64_t finish = kNever;
-    int64_t limited = 0;           // ps, up to `settled`
+    int64_t limited = 0;            // ps, up to `settled`
     bool limited_by_timed = false;  // since then
-    uint64_t sequence = 0;  // start order
+    uint64_t sequence = 0;          // start order
     uint64_t tag = 0;
     uint32_t generation = 0;
     uint32_t version = 0;  // of `finish`; older heap entries are dead
@@ -213,7 +213,7 @@ class Network {
     double limit_sum = 0;  // of weight * limit over the users
     uint32_t edits = 0;    // of limit_sum since it was summed afresh
     bool binding = false;  // could be full; as of the last solve
-    bool marked = false;  // in marked_
+    bool marked = false;   // in marked_
     bool rate_marked = false;
     bool watched = false;
     bool times_limits = false;
@@ -283,7 +283,7 @@ class Network {
   std::vector<Completed> completed_;  // not yet returned by Advance
   std::vector<Completed> returned_;
   std::vector<uint32_t> marked_;     // resources changed in this instant
-  std::vector<uint32_t> new_flows_;   // flows to solve whatever their resources say
+  std::vector<uint32_t> new_flows_;  // flows to solve whatever their resources say
   std::vector<uint32_t> rate_marked_;
   std::vector<ResourceId> changed_;
   int64_t now_ = 0;

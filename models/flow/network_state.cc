@@ -73,8 +73,8 @@ void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& de
   heap_.clear();
   for (const Flow* flow : flows) {
     if (flow->finish == kNever) continue;
-    heap_.push_back({flow->finish, flow->sequence, static_cast<uint32_t>(flow - flows_.data()),
-                     flow->version});
+    heap_.push_back(
+        {flow->finish, flow->sequence, static_cast<uint32_t>(flow - flows_.data()), flow->version});
   }
   std::make_heap(heap_.begin(), heap_.end(), std::greater<HeapEntry>());
 }

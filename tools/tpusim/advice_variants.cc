@@ -53,10 +53,9 @@ const std::vector<MachineChange>& MachineChanges() {
 }
 
 // Passes that buy one thing with another, so that a program may be better without.
-constexpr std::string_view kTrades[] = {"windowed-einsum",     "repeat-all-gathers",
-                                        "combine-all-reduces", "combine-reduce-scatters",
-                                        "hoist-invariants",    "pipeline-host-copies",
-                                        "rematerialize"};
+constexpr std::string_view kTrades[] = {
+    "windowed-einsum",  "repeat-all-gathers",   "combine-all-reduces", "combine-reduce-scatters",
+    "hoist-invariants", "pipeline-host-copies", "rematerialize"};
 
 // Layouts that are tried, beside those that have a name.
 constexpr size_t kMostLayouts = 6;

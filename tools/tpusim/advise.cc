@@ -54,11 +54,10 @@ absl::StatusOr<std::string> Measured(const Prepared& prepared, const MachineFlag
 }
 
 absl::StatusOr<std::string> Measured(const AdviseFlags& flags, const Variant& variant) {
-  const absl::StatusOr<Prepared> prepared = Prepare(
-      flags.workload, variant.config, variant.program, CompileOptionsOf(variant.program));
+  const absl::StatusOr<Prepared> prepared =
+      Prepare(flags.workload, variant.config, variant.program, CompileOptionsOf(variant.program));
   if (const std::optional<Bytes> needed = passes::NeededHbm(prepared.status())) {
-    return UserError(
-        fmt::format("does not fit in HBM: it needs {}", results::BytesText(*needed)));
+    return UserError(fmt::format("does not fit in HBM: it needs {}", results::BytesText(*needed)));
   }
   RETURN_IF_ERROR(prepared.status());
   return Measured(*prepared, flags.machine);
@@ -244,8 +243,9 @@ absl::Status Advise(const AdviseFlags& flags) {
   const absl::StatusOr<Prepared> prepared =
       Prepare(flags.workload, flags.config, flags.program, options);
   if (passes::NeededHbm(prepared.status())) {
-    return AdviseMemory({flags.workload, slice, flags.top, flags.json, flags.program, flags.machine},
-                        prepared.status());
+    return AdviseMemory(
+        {flags.workload, slice, flags.top, flags.json, flags.program, flags.machine},
+        prepared.status());
   }
   RETURN_IF_ERROR(prepared.status());
   const Prepared& base = *prepared;

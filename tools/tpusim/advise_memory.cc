@@ -69,12 +69,9 @@ Variant WithHbm(const MemoryQuestion& question, const configs::Config& machine, 
                 std::string why) {
   const Bytes bytes = usable + machine.chip.hbm.reserved_bytes;
   const std::string text = fmt::format("chip.hbm.bytes={}", bytes.value());
-  Variant v{std::string(kOfTheChip),
-            fmt::format("{} of HBM", results::BytesText(bytes)),
-            std::move(why),
-            {"--set", text},
-            question.config,
-            QuietFlags(question.program)};
+  Variant v{std::string(kOfTheChip), fmt::format("{} of HBM", results::BytesText(bytes)),
+            std::move(why),          {"--set", text},
+            question.config,         QuietFlags(question.program)};
   v.program.overrides.push_back(text);
   return v;
 }
@@ -93,12 +90,13 @@ absl::StatusOr<std::vector<Variant>> LargerChips(const MemoryQuestion& question,
     const auto config = configs::LoadConfig(slice.config, question.program.overrides);
     if (!config.ok() || config->chip.hbm.bytes <= machine.chip.hbm.bytes) continue;
     if (!seen.insert(chip).second) continue;
-    variants.push_back({"slice",
-                        "slice " + slice.config,
-                        fmt::format("{} of HBM per device", results::BytesText(config->chip.hbm.bytes)),
-                        {"--config", slice.config},
-                        slice.config,
-                        QuietFlags(question.program)});
+    variants.push_back(
+        {"slice",
+         "slice " + slice.config,
+         fmt::format("{} of HBM per device", results::BytesText(config->chip.hbm.bytes)),
+         {"--config", slice.config},
+         slice.config,
+         QuietFlags(question.program)});
   }
   return variants;
 }
@@ -131,8 +129,7 @@ absl::StatusOr<std::vector<Variant>> MemoryVariants(const MemoryQuestion& questi
   const Bytes kept = whole.compiled.program.info.peak_hbm;
   variants.push_back(WithHbm(question, machine, needed, "as much as is needed"));
   // The compiler leaves a part of HBM free before it computes anything again.
-  const Bytes ample((kept.value() * 100 + passes::kMostLivePercent - 1) /
-                    passes::kMostLivePercent);
+  const Bytes ample((kept.value() * 100 + passes::kMostLivePercent - 1) / passes::kMostLivePercent);
   if (ample > needed) {
     variants.push_back(WithHbm(question, machine, ample, "nothing has to be computed again"));
   }
@@ -149,8 +146,7 @@ void SortRows(std::vector<MemoryRow>& rows) {
   std::ranges::stable_sort(rows, {}, [](const MemoryRow& row) {
     const bool chip = row.variant->kind == kOfTheChip;
     return std::tuple(!row.needs.step.has_value(), row.needs.step && chip,
-                      row.needs.step.value_or(Picoseconds(0)),
-                      row.needs.peak - row.needs.usable);
+                      row.needs.step.value_or(Picoseconds(0)), row.needs.peak - row.needs.usable);
   });
 }
 

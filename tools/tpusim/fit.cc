@@ -64,9 +64,8 @@ absl::StatusOr<std::string> PeakOn(const FitFlags& flags, const std::string& con
 absl::Status Fit(const FitFlags& flags) {
   RETURN_IF_ERROR(CheckKnownChips(flags.chips));
   ASSIGN_OR_RETURN(const int64_t partitions, PartitionsOf(flags.workload));
-  ASSIGN_OR_RETURN(
-      const std::vector<HoldingSlice> candidates,
-      HoldingSlices(partitions, flags.chips, flags.larger));
+  ASSIGN_OR_RETURN(const std::vector<HoldingSlice> candidates,
+                   HoldingSlices(partitions, flags.chips, flags.larger));
   if (candidates.empty()) {
     return UserError(fmt::format("{} has {} partitions, more than any slice has devices",
                                  flags.workload, partitions));
