@@ -1,11 +1,18 @@
 """Settings of all Python tests; eight CPU devices, settled before anything imports JAX."""
 
 import collections
+import contextlib
 import os
 import pathlib
+import shutil
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from tpusim.export import force_cpu_devices
+from tpusim.cpu_devices import force_cpu_devices
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 force_cpu_devices(8)
 
@@ -29,6 +36,42 @@ def binary() -> str:
     path = pathlib.Path(os.environ.get("TPUSIM_BINARY", ROOT / "build" / "tpusim"))
     assert path.is_file(), f"{path} is not built; run tools/test or set TPUSIM_BINARY"
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """Chromium without a display."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium")
+    assert chromium, "chromium is not installed; tools/install does"
+    with sync_playwright() as playwright:
+        # Inside of a container its sandbox has no rights.
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def show(browser: "Browser") -> Iterator[Callable[..., "Page"]]:
+    """Opens a page; afterwards nothing may have gone wrong."""
+    with contextlib.ExitStack() as stack:
+        wrong: list[str] = []
+
+        def opened(path: pathlib.Path, scheme: str = "light") -> "Page":
+            context = stack.enter_context(
+                contextlib.closing(browser.new_context(offline=True, color_scheme=scheme))
+            )
+            page = context.new_page()
+            url = path.as_uri()
+            page.on("console", lambda m: m.type in ("error", "warning") and wrong.append(m.text))
+            page.on("pageerror", lambda error: wrong.append(str(error)))
+            page.on("request", lambda r: r.url not in (url, "data:,") and wrong.append(r.url))
+            page.goto(url)
+            return page
+
+        yield opened
+        assert wrong == []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

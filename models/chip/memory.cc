@@ -11,6 +11,7 @@ Memory::Memory(sc_core::sc_module_name name, const timing::DeviceMemory& row, ev
     : sc_module(name), capacity_(row.capacity(params)) {
   if (row.rate != nullptr && capacity_ > Bytes(0)) {
     resource_ = fluid.network().AddResource(this->name(), row.rate(params));
+    fluid.network().TimeLimits(*resource_);
   }
 }
 

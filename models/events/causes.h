@@ -33,9 +33,9 @@ namespace tpusim::events {
 enum class Spent : uint8_t {
   kMxu,      // blocks whose matrix slots are the fuller ones
   kVpu,      // blocks whose vector slots are
-  kHbm,      // windows and copies on their way between memories of the chip
-  kIci,      // bytes on links
-  kDcn,      // bytes between slices
+  kHbm,      // windows and copies between memories of the chip, transfers that these slow down
+  kIci,      // bytes on links, as far as links set their rate
+  kDcn,      // bytes between slices, likewise
   kHost,     // bytes over PCIe
   kLatency,  // launches, hops, starts of DMA, control
 };

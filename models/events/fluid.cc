@@ -94,6 +94,7 @@ void Fluid::Complete() {
     const Active active = active_[done.tag];
     free_.push_back(static_cast<uint32_t>(done.tag));
     ++events_;
+    limited_by_memory_ = done.limited;
     active.listener->FlowEnded(active.tag);
   }
   Changed();

@@ -83,6 +83,9 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
   void SetSettleListener(SettleListener* listener) { settle_listener_ = listener; }
   void Visit(steady::StateVisitor& visitor) override;
 
+  // Of the flow whose listener is being called: how long a memory was what limited it.
+  Picoseconds limited_by_memory() const { return limited_by_memory_; }
+
   // Flow starts and ends so far.
   int64_t events() const { return events_; }
 
@@ -106,6 +109,7 @@ class Fluid : public sc_core::sc_module, public steady::Stateful {
   SettleListener* settle_listener_ = nullptr;
   bool changed_since_ = false;
   Picoseconds scheduled_{-1};  // of completion_; -1 = none
+  Picoseconds limited_by_memory_{0};
   int64_t events_ = 0;
 };
 

@@ -67,6 +67,8 @@ FlowId Network::Start(Picoseconds now, double amount, double rate_cap, std::span
   flow.cap = rate_cap;
   flow.started = flow.settled = now_;
   flow.finish = kNever;
+  flow.limited = 0;
+  flow.limited_by_timed = false;
   flow.uses.clear();
   for (const Use& use : uses) {
     TPUSIM_CHECK(use.resource.value < resources_.size(), "a flow uses an unknown resource");
@@ -179,7 +181,9 @@ void Network::FinishFlow(uint32_t slot, int64_t time) {
     // All that was left, whatever the rounding of the time: amounts add up.
     resources_[use.resource].carried += use.weight * flow.remaining;
   }
-  completed_.push_back({FlowId{slot, flow.generation}, flow.tag, Picoseconds(time)});
+  const int64_t limited = flow.limited + (flow.limited_by_timed ? time - flow.settled : 0);
+  completed_.push_back(
+      {FlowId{slot, flow.generation}, flow.tag, Picoseconds(time), Picoseconds(limited)});
   ++statistics_.completed;
   RemoveFlow(slot);
 }
@@ -392,6 +396,24 @@ bool Network::HasBottleneck(const Flow& flow, double rate) const {
   return false;
 }
 
+bool Network::LimitedByTimed(const Flow& flow, double rate) const {
+  const auto timed_on_the_way = [this](const FlowUse& use) {
+    return resources_[use.resource].times_limits;
+  };
+  if (std::none_of(flow.uses.begin(), flow.uses.end(), timed_on_the_way)) return false;
+  if (rate >= flow.cap * (1 - kBalance)) return false;
+  for (const FlowUse& use : flow.uses) {
+    const Resource& resource = resources_[use.resource];
+    bool limits = rate >= resource.capacity / use.weight * (1 - kBalance);
+    if (!limits && resource.binding) {
+      const Load load = resource.in_system ? component_loads_[resource.local] : LoadOf(resource);
+      limits = load.full && rate >= load.fastest * (1 - kBalance);
+    }
+    if (limits) return resource.times_limits;
+  }
+  return false;
+}
+
 bool Network::SystemHolds() {
   const size_t solved = component_.size();
   component_loads_.clear();
@@ -427,6 +449,7 @@ bool Network::SystemHolds() {
 }
 
 void Network::Settle(Flow& flow) {
+  if (flow.limited_by_timed) flow.limited += now_ - flow.settled;
   if (flow.rate > 0 && now_ > flow.settled) {
     const double moved = std::min(flow.remaining, flow.rate * Seconds(now_ - flow.settled));
     flow.remaining -= moved;
@@ -442,6 +465,7 @@ void Network::SetRate(uint32_t slot, double rate) {
   const bool moved = flow.rate > 0;
   const bool moves = rate > 0;
   flow.rate = rate;
+  flow.limited_by_timed = LimitedByTimed(flow, rate);
   for (const FlowUse& use : flow.uses) {
     Resource& resource = resources_[use.resource];
     if (moved != moves) ChangeMoving(resource, moves);

@@ -79,6 +79,7 @@ struct Completed {
   FlowId id;
   uint64_t tag = 0;
   Picoseconds time;
+  Picoseconds limited{0};  // of its time: that in which a resource of TimeLimits limited it
 };
 
 // How much work the network has done; for tests and benchmarks.
@@ -102,6 +103,10 @@ class Network {
   ResourceId AddResource(std::string name, BytesPerSecond capacity) {
     return AddResource(std::move(name), capacity.value());
   }
+
+  // Of every flow the time is told in which this resource was the first on its way that let it go
+  // no faster.
+  void TimeLimits(ResourceId id) { resources_[id.value].times_limits = true; }
 
   // Amount 0 completes at `now`; the next Advance returns it.
   FlowId Start(Picoseconds now, const FlowSpec& spec) {
@@ -187,7 +192,9 @@ class Network {
     int64_t started = 0;
     int64_t settled = 0;
     int64_t finish = kNever;
-    uint64_t sequence = 0;  // start order
+    int64_t limited = 0;            // ps, up to `settled`
+    bool limited_by_timed = false;  // since then
+    uint64_t sequence = 0;          // start order
     uint64_t tag = 0;
     uint32_t generation = 0;
     uint32_t version = 0;  // of `finish`; older heap entries are dead
@@ -206,9 +213,10 @@ class Network {
     double limit_sum = 0;  // of weight * limit over the users
     uint32_t edits = 0;    // of limit_sum since it was summed afresh
     bool binding = false;  // could be full; as of the last solve
-    bool marked = false;  // in marked_
+    bool marked = false;   // in marked_
     bool rate_marked = false;
     bool watched = false;
+    bool times_limits = false;
     bool changed = false;  // in changed_
     uint32_t moving = 0;   // users with a positive rate
     uint32_t local = 0;    // index in the system being solved
@@ -246,6 +254,8 @@ class Network {
   void SolveSystem();
   bool SystemHolds();
   bool HasBottleneck(const Flow& flow, double rate) const;
+  // Whether what limits the flow at this rate, as just solved, is a resource of TimeLimits.
+  bool LimitedByTimed(const Flow& flow, double rate) const;
   double NewRate(const Flow& flow) const {
     return flow.visited == epoch_ ? component_rates_[flow.local] : flow.rate;
   }
@@ -273,7 +283,7 @@ class Network {
   std::vector<Completed> completed_;  // not yet returned by Advance
   std::vector<Completed> returned_;
   std::vector<uint32_t> marked_;     // resources changed in this instant
-  std::vector<uint32_t> new_flows_;   // flows to solve whatever their resources say
+  std::vector<uint32_t> new_flows_;  // flows to solve whatever their resources say
   std::vector<uint32_t> rate_marked_;
   std::vector<ResourceId> changed_;
   int64_t now_ = 0;

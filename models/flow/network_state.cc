@@ -24,6 +24,7 @@ void Network::VisitFlow(Flow& flow, steady::StateVisitor& visitor) {
   int64_t left = flow.finish == kNever ? kNever : flow.finish - now_;
   visitor.Left(left);
   visitor.LeftBytes(flow.remaining);
+  visitor.Counter(flow.limited);
   if (!visitor.moves()) return;
   flow.settled = settled.value();
   flow.started = started.value();
@@ -72,8 +73,8 @@ void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& de
   heap_.clear();
   for (const Flow* flow : flows) {
     if (flow->finish == kNever) continue;
-    heap_.push_back({flow->finish, flow->sequence, static_cast<uint32_t>(flow - flows_.data()),
-                     flow->version});
+    heap_.push_back(
+        {flow->finish, flow->sequence, static_cast<uint32_t>(flow - flows_.data()), flow->version});
   }
   std::make_heap(heap_.begin(), heap_.end(), std::greater<HeapEntry>());
 }

@@ -52,9 +52,9 @@ uint32_t Router::NewSlot() {
   return slot;
 }
 
-void Router::Spend(Pending& pending, events::Spent spent) {
+void Router::Spend(Pending& pending, Picoseconds end, events::Spent spent) {
   if (causes_ == nullptr) return;
-  causes_->Spend(pending.cause, events::Now(), pending.record.op, spent);
+  causes_->Spend(pending.cause, end, pending.record.op, spent);
   causes_->SetCurrent(pending.cause);
 }
 
@@ -150,7 +150,9 @@ void Router::FlowEnded(uint64_t slot) {
         timing::ReduceTail(params_, *rdma.reduce, rdma.bytes, rdma.to == isa::MemorySpace::kHbm);
   }
   probe_.RdmaEnded(record);
-  Spend(pending_[slot], record.route->dcn ? events::Spent::kDcn : events::Spent::kIci);
+  const events::Spent wire = record.route->dcn ? events::Spent::kDcn : events::Spent::kIci;
+  Spend(pending_[slot], record.end - fluid_.limited_by_memory(), wire);
+  Spend(pending_[slot], record.end, events::Spent::kHbm);
   if (rdma.sent_flag >= 0) source.flags->Raise(rdma.sent_flag, 1);
   // Even without a flag the simulation lasts until everything has arrived.
   arrivals_.Push(record.arrival, slot);
@@ -170,7 +172,7 @@ void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteE
 
 void Router::DelayEnded(uint64_t slot) {
   Pending& done = pending_[slot];
-  Spend(done, events::Spent::kLatency);
+  Spend(done, events::Now(), events::Spent::kLatency);
   if (causes_ != nullptr) causes_->Finished(done.cause);
   done.cause = {};
   const int32_t flag = done.flag;

@@ -112,7 +112,7 @@ class Router : public sc_core::sc_module,
   void UseDcn(const RdmaRecord& record);
   void UseReceiver(const isa::Rdma& rdma, const Path::Receiver& receiver);
   // A transfer goes on, or ends, and lets others go.
-  void Spend(Pending& pending, events::Spent spent);
+  void Spend(Pending& pending, Picoseconds end, events::Spent spent);
   uint32_t NewSlot();
 
   events::Fluid& fluid_;

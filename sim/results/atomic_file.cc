@@ -18,7 +18,7 @@
 namespace tpusim::results {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 // Paths of temporary files, for the signal handler: it may neither lock nor
 // allocate. A slot that is used holds a whole path.
@@ -143,7 +143,9 @@ int TemporaryFile::RenameTo(const std::string& target) {
 void RemoveTemporariesOnSignals() {
   for (const int signal : kSignals) {
     struct sigaction action = {};
-    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    if (::sigaction(signal, nullptr, &action) != 0) continue;
+    // Python ignores SIGPIPE, also for what it becomes.
+    if (action.sa_handler == SIG_IGN && signal != SIGPIPE) continue;
     action = {};
     action.sa_handler = RemoveTemporaries;
     sigemptyset(&action.sa_mask);

@@ -73,9 +73,10 @@ class OutputFile {
   int in_place_ = -1;  // of a destination that is no regular file
 };
 
-// From here on SIGINT, SIGTERM and SIGHUP remove all temporary files and end the
-// program with exit code 128 + the signal's number (130, 143, 129). A signal that
-// the caller ignores (nohup) stays ignored.
+// From here on SIGINT, SIGTERM, SIGHUP and SIGPIPE (nobody reads the output any more)
+// remove all temporary files and end the program without a word, with exit code 128 + the
+// signal's number (130, 143, 129, 141). Those that the caller ignores (nohup) stay
+// ignored, but for SIGPIPE.
 void RemoveTemporariesOnSignals();
 
 }  // namespace tpusim::results

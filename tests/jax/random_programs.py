@@ -31,7 +31,7 @@ from typing import Any
 if __name__ == "__main__":
     ROOT = pathlib.Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python"), str(ROOT / "tests" / "jax")]
-    from tpusim.export import force_cpu_devices
+    from tpusim.cpu_devices import force_cpu_devices
 
     force_cpu_devices(8)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's remarks on marked modules

@@ -1,6 +1,9 @@
 """`tpusim.capture`: the first jitted call of a block becomes a workload and ends the block."""
 
+import os
 import pathlib
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -220,3 +223,40 @@ def test_donation_is_in_the_module(path: pathlib.Path):
         # input_output_alias and buffer_donor: one entry, in one of them.
         entries = [wire.all_bytes(wire.parse(wire.last_bytes(module, n)), 1) for n in (8, 18)]
         assert sum(map(len, entries)) == fields
+
+
+DEVICES = """
+import sys
+import jax, jax.numpy as jnp, numpy as np, tpusim
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+if sys.argv[1] == "late":
+    jax.devices()
+with tpusim.capture("c.pb", config="v5e-4x2") as captured:
+    mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
+    a = jax.device_put(jnp.ones((16, 16)), NamedSharding(mesh, P("x", "y")))
+    jax.jit(lambda a: a @ a)(a)
+print(captured.workload.num_partitions)
+"""
+
+
+@pytest.mark.parametrize("when", ["in time", "late"])
+def test_a_script_sees_the_devices_of_the_slice(tmp_path: pathlib.Path, when: str):
+    """Also where JAX would show one; unless it was asked before the block."""
+    root = pathlib.Path(tpusim.__file__).parents[1]
+    environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
+    done = subprocess.run(
+        [sys.executable, "-c", DEVICES, when],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**environment, "PYTHONPATH": str(root), "JAX_PLATFORMS": "cpu"},
+    )
+    if when == "in time":
+        assert done.stdout == "8\n", done.stderr
+    else:
+        assert done.returncode == 1
+        last = done.stderr.splitlines()[-1]
+        assert last.startswith("tpusim.capture: JAX shows 1 device, v5e-4x2 has 8")
+        assert "--xla_force_host_platform_device_count=8" in last

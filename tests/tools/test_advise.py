@@ -116,3 +116,88 @@ def test_from_python(run, train_step):
     assert again.step_time_ns == found.best.step_time_ns
     assert found.best.name in str(found)
     assert len(found.chip) == len(printed["chip"])
+
+
+# More than the 256 MiB that the runtime takes for itself.
+TIGHT = ("--set", "chip.hbm.bytes=1GiB")
+
+
+def test_what_would_fit(run, report_of, train_step):
+    """Of 768 MiB that programs may use."""
+    answer = advice(run, example("pipeline_large"), "--config", "v5e-2x2", *TIGHT)
+    assert answer["schema"] == "tpusim.advise-memory/1"
+    assert answer["usable_hbm_bytes"] == 768 * 2**20
+    assert answer["usable_hbm_bytes"] < answer["peak_hbm_bytes"] <= answer["kept_hbm_bytes"]
+    variants = answer["variants"]
+    fits = [variant["fits"] for variant in variants]
+    assert fits == sorted(fits, reverse=True)
+    assert any(fits)
+    assert not all(fits)
+    for variant in variants:
+        assert variant["fits"] == (variant["peak_hbm_bytes"] <= variant["usable_hbm_bytes"])
+        options = ("--config", "v5e-2x2", *TIGHT, *variant["options"])
+        if variant["fits"]:
+            report = report_of("pipeline_large", *options)
+            assert report["step_time_ns"] == variant["step_time_ns"], variant
+            assert report["peak_hbm_bytes"] == variant["peak_hbm_bytes"], variant
+        else:
+            assert "step_time_ns" not in variant
+            done = run(example("pipeline_large"), *options)
+            assert done.returncode == 1
+            assert "does not fit in HBM" in done.stderr
+    # The least that is enough: what is needed and the 256 MiB of the runtime.
+    least = next(v for v in variants if v["why"] == "as much as is needed")
+    assert least["options"] == ["--set", f"chip.hbm.bytes={answer['peak_hbm_bytes'] + 2**28}"]
+    assert least["usable_hbm_bytes"] == answer["peak_hbm_bytes"]
+
+
+def test_chips_with_more_memory(run, report_of, tmp_path):
+    """Eight layers on 16 devices whose activations need 24 GiB and more if none is dropped."""
+    mesh = AbstractMesh((8, 2), ("data", "model"))
+
+    def array(shape, *axes):
+        return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, P(*axes)))
+
+    def loss(weights, x):
+        for w_in, w_out in weights:
+            x = x + jax.nn.gelu(x @ w_in) @ w_out
+        return jnp.mean(x**2)
+
+    @jax.jit
+    def step(weights, x):
+        gradients = jax.grad(loss)(weights, x)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, weights, gradients)
+
+    layer = (array((1024, 4096), None, "model"), array((4096, 1024), "model", None))
+    x = array((2**23, 1024), "data", None)
+    path = tmp_path / "large.pb"
+    tpusim.export(step, [layer] * 8, x, path=path, config=CONFIG)
+    found = tpusim.advise(path)
+    assert isinstance(found, tpusim.MemoryAdvice)
+    assert found.kept_hbm_bytes > found.peak_hbm_bytes > found.usable_hbm_bytes
+    slices = {v.name: v for v in found.variants if v.kind == "slice"}
+    assert "slice v5p-2x2x4" in slices
+    assert slices["slice v5p-2x2x4"].fits
+    assert found.best is found.variants[0]
+    report = tpusim.simulate(path, options=found.best.options)
+    assert report.step_time_ns == found.best.step_time_ns
+    assert "does not fit" in str(found)
+    assert len(found.to_frame()) == len(found.variants)
+    shown = run("advise", path).stdout
+    assert "what would fit" in shown
+    assert "with what the compiler computes again" in shown
+
+    # Where the compiler makes it fit by computing again, the price of that is a variant.
+    roomy = "chip.hbm.bytes=40GiB"
+    everything = report_of(path, "--set", roomy)
+    answer = advice(run, path, "--set", roomy)
+    without = [
+        v
+        for v in answer["variants"] + answer["not_possible"]
+        if v["name"] == "without rematerialize"
+    ]
+    assert len(without) == 1
+    assert without[0]["options"] == ["--passes=-rematerialize"]
+    assert answer["step_time_ns"] == everything["step_time_ns"]
+    if "reason" in without[0]:
+        assert without[0]["reason"].startswith("does not fit in HBM: it needs ")

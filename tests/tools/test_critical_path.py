@@ -89,3 +89,13 @@ def test_shown(run):
     done = run(example("allgather_matmul_int32"), "--by", "path")
     assert "bound by       compute (critical path: MXU " in done.stdout
     assert "\ncritical path" in done.stdout
+
+
+def test_transfers_that_memory_slows_are_of_the_memory(report_of):
+    """64 MiB over links of 45 GB/s both ways; HBM of a chip has up to four such flows."""
+    fast = report_of("all_reduce_64mib_4x2")
+    assert fast["critical_path_ns"]["hbm"] < 0.01 * fast["step_time_ns"]
+    slow = report_of("all_reduce_64mib_4x2", "--set", "chip.hbm.bytes_per_second=1e11")
+    assert slow["step_time_ns"] > 2 * fast["step_time_ns"]
+    assert slow["bound_by"] == "hbm"
+    assert slow["critical_path_ns"]["ici"] < 0.01 * slow["step_time_ns"]

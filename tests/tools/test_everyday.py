@@ -21,6 +21,23 @@ def test_streams(binary, run):
     assert json.loads(piped.stdout) == json.loads(file.stdout)
 
 
+def test_a_reader_that_leaves_ends_it_quietly(binary):
+    """Whether or not the caller ignores the signal, as Python does."""
+    for ignored in (False, True):
+        reads, writes = os.pipe()
+        os.close(reads)
+        done = subprocess.run(
+            [binary, "configs", "v5e"],
+            stdout=writes,
+            stderr=subprocess.PIPE,
+            check=False,
+            restore_signals=not ignored,
+        )
+        os.close(writes)
+        assert done.stderr == b""
+        assert done.returncode == 141
+
+
 def test_two_outputs_do_not_share_stdout(rejects):
     message = rejects("--config", SLICE, example("psum"), "--report", "-", "--trace", "-")
     assert "--report" in message

@@ -4,66 +4,22 @@ Chromium without a display and without a network, driven by Playwright. Every te
 error on the console and without a request beyond the file itself.
 """
 
-import contextlib
 import json
 import pathlib
 import re
-import shutil
 import subprocess
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import expect
+
+from tests.tools.pages import choose, rows_of, value_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KiB": 2**10, "MiB": 2**20}
-UNITS |= {"GiB": 2**30}
 TABS = ["Summary", "Timeline", "Breakdown", "Roofline", "Memory", "Torus", "Collectives"]
 
 
 def example(name: str) -> pathlib.Path:
     return ROOT / "workloads" / "examples" / f"{name}.pb"
-
-
-def value_of(text: str) -> float:
-    """Of "244.2 us" in nanoseconds, "27.33 MiB" in bytes, "4.6%" as a share."""
-    if text.endswith("%"):
-        return float(text[:-1]) / 100
-    number, unit = text.split()
-    return float(number) * UNITS[unit]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    assert chromium, "chromium is not installed; tools/install does"
-    with sync_playwright() as playwright:
-        # Inside of a container its sandbox has no rights.
-        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def show(browser: Browser):
-    """Opens a page; afterwards nothing may have gone wrong."""
-    with contextlib.ExitStack() as stack:
-        wrong: list[str] = []
-
-        def opened(path: pathlib.Path, scheme: str = "light") -> Page:
-            context = stack.enter_context(
-                contextlib.closing(browser.new_context(offline=True, color_scheme=scheme))
-            )
-            page = context.new_page()
-            url = path.as_uri()
-            page.on("console", lambda m: m.type in ("error", "warning") and wrong.append(m.text))
-            page.on("pageerror", lambda error: wrong.append(str(error)))
-            page.on("request", lambda r: r.url not in (url, "data:,") and wrong.append(r.url))
-            page.goto(url)
-            return page
-
-        yield opened
-        assert wrong == []
 
 
 @pytest.fixture(scope="module", params=["collective_matmul_int32", "mlp_scan_8_layers"])
@@ -74,20 +30,6 @@ def made(request, binary, tmp_path_factory) -> tuple[pathlib.Path, dict]:
     command += ["--html", folder / "x.html", "--report", folder / "r.json"]
     subprocess.run(command, check=True, timeout=60)
     return folder / "x.html", json.loads((folder / "r.json").read_text())
-
-
-def choose(page: Page, tab: str) -> None:
-    page.get_by_role("tab", name=tab, exact=True).click()
-    expect(page.get_by_role("tab", name=tab, exact=True)).to_have_attribute("aria-selected", "true")
-
-
-def rows_of(page: Page, label: str) -> list[dict[str, str]]:
-    table = page.get_by_role("table", name=label, exact=True)
-    heads = table.locator("thead th").all_inner_texts()
-    return [
-        dict(zip(heads, row.locator("td").all_inner_texts(), strict=True))
-        for row in table.locator("tbody tr").all()
-    ]
 
 
 def test_every_tab_shows_something(made, show):

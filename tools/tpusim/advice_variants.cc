@@ -53,9 +53,9 @@ const std::vector<MachineChange>& MachineChanges() {
 }
 
 // Passes that buy one thing with another, so that a program may be better without.
-constexpr std::string_view kTrades[] = {"windowed-einsum",     "repeat-all-gathers",
-                                        "combine-all-reduces", "combine-reduce-scatters",
-                                        "hoist-invariants",    "pipeline-host-copies"};
+constexpr std::string_view kTrades[] = {
+    "windowed-einsum",  "repeat-all-gathers",   "combine-all-reduces", "combine-reduce-scatters",
+    "hoist-invariants", "pipeline-host-copies", "rematerialize"};
 
 // Layouts that are tried, beside those that have a name.
 constexpr size_t kMostLayouts = 6;
@@ -63,15 +63,6 @@ constexpr size_t kMostLayouts = 6;
 constexpr size_t kMostSlices = 3;
 // Of hops, on average.
 constexpr double kNearlyEqual = 1e-9;
-
-// Those of the user, for a child.
-ProgramFlags QuietFlags(ProgramFlags flags) {
-  flags.quiet = true;
-  flags.verbose = flags.pass_timings = false;
-  // The passes are those of the run, which has been verified.
-  flags.verify_passes = false;
-  return flags;
-}
 
 class Collector {
  public:
@@ -227,6 +218,21 @@ class Collector {
 };
 
 }  // namespace
+
+std::string WhyOf(const Variant& variant) {
+  constexpr size_t kReadable = 80;
+  const std::string options = fmt::format("{}", fmt::join(variant.options, " "));
+  if (variant.why.empty()) return options;
+  return options.size() > kReadable ? variant.why : fmt::format("{} ({})", variant.why, options);
+}
+
+ProgramFlags QuietFlags(ProgramFlags flags) {
+  flags.quiet = true;
+  flags.verbose = flags.pass_timings = false;
+  // The passes are those of the run, which has been verified.
+  flags.verify_passes = false;
+  return flags;
+}
 
 std::vector<Variant> ChipVariants(const configs::Config& machine, const std::string& config,
                                   const ProgramFlags& flags) {

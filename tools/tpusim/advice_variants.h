@@ -6,7 +6,8 @@
 //   device order   layouts of the mesh over the slice that bring groups closer together
 //   slice          other shapes with as many chips
 //   algorithm      of the kinds of collectives that the program has, the fastest
-//   compiler       without a pass that changed the program and buys one thing with another
+//   compiler       without a pass that changed the program and buys one thing with another, such
+//                  as rematerialization
 //   donation       arguments that are not needed after the step
 //   chip           a part twice as fast or as large, a latency half as long: what binds the step
 #ifndef TPUSIM_TOOLS_TPUSIM_ADVICE_VARIANTS_H_
@@ -32,6 +33,12 @@ struct Variant {
   std::string config;
   ProgramFlags program;
 };
+
+// Why it helps or, where that says nothing, how to have it; both where the options can be read.
+std::string WhyOf(const Variant& variant);
+
+// As of a child that computes a variant: no output, no checks that the run itself makes.
+ProgramFlags QuietFlags(ProgramFlags flags);
 
 // The chip's, of a run with these flags on a slice that `machine` is.
 std::vector<Variant> ChipVariants(const configs::Config& machine, const std::string& config,

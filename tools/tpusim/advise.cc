@@ -8,16 +8,19 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "configs/status_macros.h"
 #include "sim/results/text.h"
 #include "tools/tpusim/advice_variants.h"
+#include "tools/tpusim/advise_memory.h"
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/pipeline.h"
+#include "workloads/passes/memory/fits.h"
 
 namespace tpusim::tools {
 namespace {
@@ -51,9 +54,13 @@ absl::StatusOr<std::string> Measured(const Prepared& prepared, const MachineFlag
 }
 
 absl::StatusOr<std::string> Measured(const AdviseFlags& flags, const Variant& variant) {
-  ASSIGN_OR_RETURN(const Prepared prepared, Prepare(flags.workload, variant.config, variant.program,
-                                                    CompileOptionsOf(variant.program)));
-  return Measured(prepared, flags.machine);
+  const absl::StatusOr<Prepared> prepared =
+      Prepare(flags.workload, variant.config, variant.program, CompileOptionsOf(variant.program));
+  if (const std::optional<Bytes> needed = passes::NeededHbm(prepared.status())) {
+    return UserError(fmt::format("does not fit in HBM: it needs {}", results::BytesText(*needed)));
+  }
+  RETURN_IF_ERROR(prepared.status());
+  return Measured(*prepared, flags.machine);
 }
 
 Outcome OutcomeOf(const std::string& text) {
@@ -73,14 +80,6 @@ double Change(double before, double after) { return before == 0 ? 0 : after / be
 
 std::string ChangeText(double share) {
   return std::abs(share) < kSmallestChange ? "-" : fmt::format("{:+.1f}%", share * 100);
-}
-
-// The options too, where they are short enough to be read.
-std::string WhyOf(const Variant& variant) {
-  constexpr size_t kReadable = 80;
-  const std::string options = fmt::format("{}", fmt::join(variant.options, " "));
-  if (variant.why.empty()) return options;
-  return options.size() > kReadable ? variant.why : fmt::format("{} ({})", variant.why, options);
 }
 
 class Advice {
@@ -241,8 +240,15 @@ absl::Status Advise(const AdviseFlags& flags) {
     outcomes = InChildren(tasks, Processors(),
                           [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
   };
-  ASSIGN_OR_RETURN(const Prepared base,
-                   Prepare(flags.workload, flags.config, flags.program, options));
+  const absl::StatusOr<Prepared> prepared =
+      Prepare(flags.workload, flags.config, flags.program, options);
+  if (passes::NeededHbm(prepared.status())) {
+    return AdviseMemory(
+        {flags.workload, slice, flags.top, flags.json, flags.program, flags.machine},
+        prepared.status());
+  }
+  RETURN_IF_ERROR(prepared.status());
+  const Prepared& base = *prepared;
   for (Variant& variant : ProgramVariants(base, slice, flags.program)) {
     others.push_back(std::move(variant));
   }
@@ -287,8 +293,8 @@ Command AddAdvise(CLI::App& parent) {
   auto flags = std::make_shared<AdviseFlags>();
   CLI::App* app = parent.add_subcommand(
       "advise",
-      "What would make a step shorter: simulates it with other device orders, slices, algorithms, "
-      "compiler passes, memories, and with every part of the chip twice as fast");
+      "What would make a step shorter, or fit: simulates it with other device orders, slices, "
+      "algorithms, compiler passes, memories, and with every part of the chip twice as fast");
   AddWorkloadFlags(*app, flags->workload, flags->config);
   app->add_option("--top", flags->top, "How many rows tables have")
       ->type_name("N")

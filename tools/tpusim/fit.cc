@@ -16,6 +16,7 @@
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/holding_slices.h"
 #include "tools/tpusim/pipeline.h"
 #include "workloads/passes/memory/fits.h"
 #include "workloads/target/target.h"
@@ -31,40 +32,6 @@ struct FitFlags {
   bool larger = false, json = false;
   ProgramFlags program;
 };
-
-struct Candidate {
-  std::string config;
-  int64_t devices = 0;
-  Bytes hbm{0};  // of one device
-};
-
-// Those that have as many devices as the program has partitions, or of each chip those that have
-// fewest of all that have enough; with `larger` all that have enough. The smallest first.
-absl::StatusOr<std::vector<Candidate>> Candidates(const FitFlags& flags, int64_t partitions) {
-  std::vector<Candidate> all;
-  for (const std::string& chip : configs::ChipNames()) {
-    if (!flags.chips.empty() && std::ranges::find(flags.chips, chip) == flags.chips.end()) continue;
-    std::vector<Candidate> of_chip;
-    for (const std::string& slice : configs::SliceNames(chip)) {
-      Candidate c;
-      c.config = fmt::format("{}-{}", chip, slice);
-      ASSIGN_OR_RETURN(const configs::Config config,
-                       configs::LoadConfig(c.config, flags.program.overrides));
-      c.devices = config.devices();
-      c.hbm = config.chip.hbm.bytes;
-      if (c.devices >= partitions) of_chip.push_back(std::move(c));
-    }
-    int64_t fewest = INT64_MAX;
-    for (const Candidate& c : of_chip) fewest = std::min(fewest, c.devices);
-    for (Candidate& c : of_chip) {
-      if (flags.larger || c.devices == fewest) all.push_back(std::move(c));
-    }
-  }
-  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
-    return std::pair(a.devices, a.hbm) < std::pair(b.devices, b.hbm);
-  });
-  return all;
-}
 
 absl::Status CheckKnownChips(const std::vector<std::string>& chips) {
   const std::vector<std::string> known = configs::ChipNames();
@@ -97,13 +64,14 @@ absl::StatusOr<std::string> PeakOn(const FitFlags& flags, const std::string& con
 absl::Status Fit(const FitFlags& flags) {
   RETURN_IF_ERROR(CheckKnownChips(flags.chips));
   ASSIGN_OR_RETURN(const int64_t partitions, PartitionsOf(flags.workload));
-  ASSIGN_OR_RETURN(const std::vector<Candidate> candidates, Candidates(flags, partitions));
+  ASSIGN_OR_RETURN(const std::vector<HoldingSlice> candidates,
+                   HoldingSlices(partitions, flags.chips, flags.larger));
   if (candidates.empty()) {
     return UserError(fmt::format("{} has {} partitions, more than any slice has devices",
                                  flags.workload, partitions));
   }
   std::vector<Task> tasks;
-  for (const Candidate& c : candidates) {
+  for (const HoldingSlice& c : candidates) {
     tasks.push_back([&flags, config = c.config] { return PeakOn(flags, config); });
   }
   const std::vector<absl::StatusOr<std::string>> peaks = InChildren(
@@ -112,7 +80,7 @@ absl::Status Fit(const FitFlags& flags) {
       {"slice", "devices", "peak", "usable", "share", "<fits"}};
   Json rows = Json::array();
   for (size_t i = 0; i < candidates.size(); ++i) {
-    const Candidate& c = candidates[i];
+    const HoldingSlice& c = candidates[i];
     Json row = {{"config", c.config}, {"devices", c.devices}};
     if (!peaks[i].ok()) {
       // A bug of ours says nothing about the slice.

@@ -11,6 +11,7 @@
 #include "sim/results/page.h"
 #include "sim/results/perfetto.h"
 #include "sim/results/report.h"
+#include "sim/results/text.h"
 #include "sim/results/trace_model.h"
 #include "sim/results/xplane.h"
 #include "sim/simulate.h"
@@ -25,7 +26,7 @@ constexpr std::string_view kOps = "ops";
 constexpr std::string_view kBlocks = "blocks";
 constexpr int64_t kMostBlocks = 1'000'000'000;
 // Traces from this size on are announced by a warning.
-constexpr int64_t kLargeTrace = 1'000'000'000;
+constexpr int64_t kLargeTrace = kGiB;
 // So many distinct programs are shown by default, one device of each.
 constexpr size_t kMostPrograms = 4;
 // The parts of operations are in the trace of so many devices: a train step of 30 layers has
@@ -110,17 +111,16 @@ class TraceProgress : public results::TraceListener {
     estimated_ = estimated_bytes;
     if (estimated_bytes < kLargeTrace) return;
     PrintWarnings(
-        {fmt::format("the trace will take about {:.1f} GB; --trace-chips with fewer "
-                     "chips, --trace-detail ops and --trace-blocks with a smaller number shorten "
-                     "it",
-                     static_cast<double>(estimated_bytes) * 1e-9)});
+        {fmt::format("the trace will take about {}; --trace-chips with fewer chips, --trace-detail "
+                     "ops and --trace-blocks with a smaller number shorten it",
+                     results::BytesText(Bytes(estimated_bytes)))});
   }
 
   void Written(int64_t bytes) override {
     if (!shows_ || bytes < shown_ + kStep) return;
     shown_ = bytes;
-    ShowProgress(fmt::format("trace: {} of about {} MB", bytes / 1'000'000,
-                             std::max(bytes, estimated_) / 1'000'000));
+    ShowProgress(fmt::format("trace: {} of about {}", results::BytesText(Bytes(bytes)),
+                             results::BytesText(Bytes(std::max(bytes, estimated_)))));
   }
 
   ~TraceProgress() override {
@@ -128,7 +128,7 @@ class TraceProgress : public results::TraceListener {
   }
 
  private:
-  static constexpr int64_t kStep = 5'000'000;  // bytes
+  static constexpr int64_t kStep = 5 * kMiB;
   const bool shows_;
   int64_t estimated_ = 0, shown_ = 0;
 };

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python"), str(ROOT / "tools" / "validation")]
-    from tpusim.export import force_cpu_devices
+    from tpusim.cpu_devices import force_cpu_devices
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     force_cpu_devices(8)

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python")]
 
-from tpusim.export import force_cpu_devices  # noqa: E402
+from tpusim.cpu_devices import force_cpu_devices  # noqa: E402
 
 if __name__ == "__main__":
     force_cpu_devices(8)  # For the programs that name no mesh: pmap takes what there is.

@@ -4,7 +4,7 @@
 //   {"kind": "table", "title", "columns": [{"name", "unit"}], "rows": [[...], ...]}
 //   {"kind": "bars", "title", "unit", "parts": ["a", ...], "rows": [{"name", "values": [...]}]}
 //   {"kind": "scatter", "title", "x": {"name", "unit", "log"}, "y": ..., "line": bool,
-//    "points": [{"x", "y", "name", "group", "marked": bool}]}
+//    "points": [{"x", "y", "name", "group", "marked": bool, "label": beside the mark}]}
 //   {"kind": "text", "title", "lines": [...]}
 //
 // Units: ns, bytes, flops, share, count, number, text (units.js). `line` joins the marked points.
@@ -42,7 +42,14 @@ const panels = (() => {
       (p[key].log ? d3.scaleLog() : d3.scaleLinear()).domain(extent(key)).range(range);
     const x = scale('x', [margin.left, width - margin.right]);
     const y = scale('y', [height - margin.bottom, margin.top]);
-    const ticks = (make, key) => make.ticks(6).tickFormat((v) => units.show(v, p[key].unit));
+    // Bytes are round in powers of 1024.
+    const size = (key) => (p[key].unit === 'bytes' && !p[key].log ?
+      units.scaleOf(extent(key)[1], 'bytes')[0] : 1);
+    const ticks = (make, key) => {
+      const [low, high] = extent(key).map((v) => v / size(key));
+      if (!p[key].log) make.tickValues(d3.ticks(low, high, 6).map((v) => v * size(key)));
+      return make.ticks(6).tickFormat((v) => units.show(v, p[key].unit));
+    };
     draw.axis(svg, ticks(d3.axisBottom(x), 'x'), `translate(0,${height - margin.bottom})`);
     draw.axis(svg, ticks(d3.axisLeft(y), 'y'), `translate(${margin.left},0)`);
     svg.append('text').attr('x', width / 2).attr('y', height - 8).attr('text-anchor', 'middle')
@@ -53,12 +60,16 @@ const panels = (() => {
       svg.append('path').datum(marked).attr('fill', 'none').attr('stroke', 'var(--accent)')
         .attr('d', d3.line().x((d) => x(d.x)).y((d) => y(d.y)));
     }
-    draw.tips(svg.append('g').selectAll('circle').data(p.points).join('circle')
+    const onTop = [...p.points].sort((a, b) => Number(!!a.marked) - Number(!!b.marked));
+    draw.tips(svg.append('g').selectAll('circle').data(onTop).join('circle')
       .attr('cx', (d) => x(d.x)).attr('cy', (d) => y(d.y)).attr('r', (d) => (d.marked ? 6 : 4))
       .attr('fill', (d) => draw.category(d.group)).attr('stroke', 'var(--ink)')
       .attr('stroke-width', (d) => (d.marked ? 1.5 : 0)).attr('tabindex', 0),
       (d) => `${d.name}\n${p.x.name} ${units.show(d.x, p.x.unit)}, ` +
              `${p.y.name} ${units.show(d.y, p.y.unit)}`);
+    svg.append('g').selectAll('text').data(p.points.filter((d) => d.label)).join('text')
+      .attr('x', (d) => x(d.x) + (x(d.x) > width / 2 ? -9 : 9)).attr('y', (d) => y(d.y) - 7)
+      .attr('text-anchor', (d) => (x(d.x) > width / 2 ? 'end' : 'start')).text((d) => d.label);
     const groups = [...new Set(p.points.map((d) => d.group).filter(Boolean))];
     draw.legend(into, groups.map((name) => ({name, color: draw.category(name)})));
   }

@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 sys.path[:0] = [str(ROOT / "tools" / "python"), str(HERE)]
 
-from tpusim.export import force_cpu_devices  # noqa: E402  # before anything imports JAX
+from tpusim.cpu_devices import force_cpu_devices  # noqa: E402  # before anything imports JAX
 
 force_cpu_devices(8)
 

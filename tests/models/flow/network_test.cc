@@ -316,6 +316,39 @@ TEST(Network, OneFlowWithMultiplicityIsSeveralFlows) {
   EXPECT_DOUBLE_EQ(folded.Carried(f), 4000);
 }
 
+TEST(Network, TellsHowLongAMemoryLimitedAFlow) {
+  // a <= 1 on the link, a + b <= 1.5 in the memory, b <= 1 by itself.
+  // Together both go at 0.75: the memory limits them. b is done with 750 B at 1000 ps; a has
+  // 2250 of 3000 to go, at 1 by the link: 3250 ps.
+  Network net;
+  const ResourceId link = net.AddResource("link", 1e12);
+  const ResourceId memory = net.AddResource("memory", 1.5e12);
+  net.TimeLimits(memory);
+  net.Start(kStart, {3000, kInf, {{link, 1}, {memory, 1}}, 1});
+  net.Start(kStart, {750, 1e12, {{memory, 1}}, 2});
+  std::vector<std::tuple<uint64_t, int64_t, int64_t>> ends;
+  while (auto t = net.NextCompletion()) {
+    for (const Completed& done : net.Advance(*t)) {
+      ends.emplace_back(done.tag, done.time.value(), done.limited.value());
+    }
+  }
+  EXPECT_THAT(ends, ElementsAre(std::tuple(2, 1000, 1000), std::tuple(1, 3250, 1000)));
+}
+
+TEST(Network, OfTwoThatLimitAFlowTheFirstOnItsWayDoes) {
+  // Both allow 1 B/ps.
+  for (const bool memory_first : {false, true}) {
+    Network net;
+    const ResourceId link = net.AddResource("link", 1e12);
+    const ResourceId memory = net.AddResource("memory", 1e12);
+    net.TimeLimits(memory);
+    const std::vector<Use> uses = memory_first ? std::vector<Use>{{memory, 1}, {link, 1}}
+                                               : std::vector<Use>{{link, 1}, {memory, 1}};
+    net.Start(kStart, {1000, kInf, uses, 1});
+    EXPECT_EQ(net.Advance(Picoseconds(1000)).front().limited.value(), memory_first ? 1000 : 0);
+  }
+}
+
 TEST(Network, SlotsAreReusedButIdsAreNot) {
   Network net;
   const ResourceId link = net.AddResource("link", 1e12);

@@ -33,7 +33,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tpusim import search
-from tpusim.advice import Advice, advise
+from tpusim.advice import Advice, MemoryAdvice, advise
 from tpusim.capturing import capture
 from tpusim.comparison import compare
 from tpusim.errors import CaptureError, Error
@@ -70,6 +70,7 @@ __all__ = [
     "KernelCost",
     "KernelLoop",
     "KernelProduct",
+    "MemoryAdvice",
     "MeshAxis",
     "Report",
     "SearchInterruptedError",

@@ -1,8 +1,11 @@
-"""`tpusim.advise`: what would make a step shorter, each answer by a simulation."""
+"""`tpusim.advise`: what would make a step shorter, or fit, each answer by a simulation."""
 
 import dataclasses
 import html
+import inspect
 import json
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpusim import optional
@@ -10,12 +13,13 @@ from tpusim.errors import Error
 from tpusim.quantities import size, time
 from tpusim.records import read
 from tpusim.report import Report
-from tpusim.simulation import simulate
+from tpusim.simulation import simulate, simulation_of
 
 if TYPE_CHECKING:
     import pandas
 
 _SCHEMA = "tpusim.advise/1"
+_MEMORY_SCHEMA = "tpusim.advise-memory/1"
 # Smaller changes of the step are none.
 _SMALLEST_CHANGE = 0.0005
 
@@ -57,10 +61,7 @@ class Advice:
     @classmethod
     def from_json(cls, text: str) -> "Advice":
         """What `tpusim advise --json` prints."""
-        value = json.loads(text)
-        if not isinstance(value, dict) or value.get("schema") != _SCHEMA:
-            raise Error(f"not JSON of {_SCHEMA}")
-        return read(cls, value)
+        return read(cls, _of_schema(text, _SCHEMA))
 
     @property
     def best(self) -> Variant | None:
@@ -69,10 +70,7 @@ class Advice:
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row per variant, those of the chip last (needs pandas)."""
-        library = optional.require("pandas", "a DataFrame")
-        rows = [dataclasses.asdict(v) for v in (*self.variants, *self.chip)]
-        names = [field.name for field in dataclasses.fields(Variant)]
-        return library.DataFrame(rows, columns=names)
+        return _frame(Variant, (*self.variants, *self.chip))
 
     def _lines(self) -> list[tuple[str, str, str, str]]:
         shorter = [v for v in (*self.variants, *self.chip) if v.change <= -_SMALLEST_CHANGE]
@@ -97,7 +95,78 @@ class Advice:
         return f"<div>{html.escape(head)}<table>{rows}</table></div>"
 
 
-def advise(program: Any, *arguments: Any, **keywords: Any) -> Advice:
+@dataclasses.dataclass(frozen=True)
+class MemoryVariant:
+    """A program that does not fit, with one thing changed."""
+
+    kind: str
+    """"donation", "compiler", "slice" or "chip"."""
+    name: str
+    why: str
+    """What is behind it; may be empty."""
+    options: tuple[str, ...]
+    """Of `tpusim run`; `tpusim.simulate(..., options=variant.options)` simulates what fits."""
+    fits: bool
+    peak_hbm_bytes: int
+    usable_hbm_bytes: int
+    step_time_ns: float = math.nan
+    """Of what fits."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryAdvice:
+    """Of a program that needs more HBM than there is; what fits comes first, the shortest step."""
+
+    workload: str
+    config: str
+    peak_hbm_bytes: int
+    usable_hbm_bytes: int
+    kept_hbm_bytes: int
+    """The peak if nothing were computed again."""
+    variants: tuple[MemoryVariant, ...]
+
+    @classmethod
+    def from_json(cls, text: str) -> "MemoryAdvice":
+        """What `tpusim advise --json` prints of such a program."""
+        return read(cls, _of_schema(text, _MEMORY_SCHEMA))
+
+    @property
+    def best(self) -> MemoryVariant | None:
+        """The shortest step of those that fit; None if nothing does."""
+        return next((v for v in self.variants if v.fits), None)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row per variant (needs pandas)."""
+        return _frame(MemoryVariant, self.variants)
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.workload} on {self.config}: does not fit, peak "
+            f"{size(self.peak_hbm_bytes)} of {size(self.usable_hbm_bytes)}"
+        )
+        return "\n".join([head, *("  ".join(_told(v)) for v in self.variants)])
+
+
+def _of_schema(text: str, schema: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict) or value.get("schema") != schema:
+        raise Error(f"not JSON of {schema}")
+    return value
+
+
+def _frame(cls: type, variants: Sequence[Any]) -> "pandas.DataFrame":
+    library = optional.require("pandas", "a DataFrame")
+    names = [field.name for field in dataclasses.fields(cls)]
+    return library.DataFrame([dataclasses.asdict(v) for v in variants], columns=names)
+
+
+def _told(variant: MemoryVariant) -> tuple[str, str, str, str]:
+    peak = f"{size(variant.peak_hbm_bytes)} of {size(variant.usable_hbm_bytes)}"
+    step = time(variant.step_time_ns) if variant.fits else "does not fit"
+    return variant.name, peak, step, variant.why or " ".join(variant.options)
+
+
+def advise(program: Any, *arguments: Any, **keywords: Any) -> Advice | MemoryAdvice:
     """Simulates a step with one thing changed at a time, as `tpusim advise` does.
 
         advice = tpusim.advise(train_step, params, batch, config="v5e-4x2")
@@ -109,7 +178,7 @@ def advise(program: Any, *arguments: Any, **keywords: Any) -> Advice:
       **keywords: likewise.
 
     Returns:
-      What was tried, the shortest step first.
+      What was tried, the shortest step first. Of a program that does not fit a `MemoryAdvice`.
 
     Raises:
       tpusim.Error: what the simulator says on a terminal when it refuses.
@@ -117,9 +186,14 @@ def advise(program: Any, *arguments: Any, **keywords: Any) -> Advice:
     if isinstance(program, Report):
         if arguments or keywords:
             raise TypeError("tpusim.advise: a report has its arguments already")
-        report = program
+        simulation = program.simulation
     else:
-        report = simulate(program, *arguments, **keywords)
-    if report.simulation is None:
+        bound = inspect.signature(simulate).bind(program, *arguments, **keywords)
+        bound.apply_defaults()
+        simulation = simulation_of(**bound.arguments)
+    if simulation is None:
         raise Error("this report was read from a file: advice needs the program")
-    return Advice.from_json(report.simulation.advise())
+    text = simulation.advise()
+    if json.loads(text).get("schema") == _MEMORY_SCHEMA:
+        return MemoryAdvice.from_json(text)
+    return Advice.from_json(text)

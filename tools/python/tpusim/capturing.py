@@ -7,6 +7,9 @@ instead of being executed, and the block ends there, as if the call had been its
         train()                     # builds a mesh, shards its arrays, calls train_step(...)
     print(captured.workload.name)
 
+Inside the block JAX shows as many CPU devices as the slice has, so that the script can build its
+mesh from `jax.devices()`, unless something has asked JAX for devices before.
+
 What counts as such a call: see interception.py. With `function="train_step"` calls of other
 functions are evaluated as shapes, and executed only if the script looks at a value: an
 initialisation of any size costs nothing. `captured.reached` names all functions on the way.
@@ -80,6 +83,7 @@ def capture(
     at that "file:line"; the other options are those of `tpusim.export`. Raises CaptureError if the
     block ends without such a call.
     """
+    _show_devices(config)
     # These import JAX.
     from tpusim import chip_view, exporter, interception
     from tpusim.assumptions import Assumptions
@@ -116,6 +120,10 @@ def capture(
     except _Stop as end:
         if end is not stop:
             raise
+    except Exception as error:
+        if note := _too_few_devices(config):
+            error.add_note(note)
+        raise
     if captured.workload is None:
         what = f"of {function!r}" if function else "of a jitted function"
         called = ", ".join(dict.fromkeys(map(str, captured.reached)))
@@ -124,6 +132,32 @@ def capture(
             + (f", but of {called}" if called else "")
             + "; wrap the step in jax.jit and call it inside the block"
         )
+
+
+def _show_devices(config: str) -> None:
+    """As many CPU devices as the slice has; has no effect once JAX has looked for devices."""
+    from tpusim.cpu_devices import at_least_cpu_devices
+    from tpusim.slices import devices_of
+
+    if (count := devices_of(config)) is not None:
+        at_least_cpu_devices(count)
+
+
+def _too_few_devices(config: str) -> str:
+    """What to do if the script may have failed for lack of devices."""
+    import jax
+
+    from tpusim.cpu_devices import CPU_DEVICES
+    from tpusim.slices import devices_of
+
+    wanted, found = devices_of(config) or 0, jax.device_count()
+    if found >= wanted:
+        return ""
+    return (
+        f"tpusim.capture: JAX shows {found} device{'s' * (found != 1)}, {config} has {wanted}: JAX "
+        "was asked for devices before the block; enter the block before that, or start Python "
+        f"with XLA_FLAGS={CPU_DEVICES}={wanted} JAX_PLATFORMS=cpu"
+    )
 
 
 @contextlib.contextmanager

@@ -40,13 +40,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tpusim.capturing import Reached, capture, listed_calls
+from tpusim.cpu_devices import MOST_FORCED_DEVICES, force_cpu_devices
 from tpusim.errors import CaptureError
 from tpusim.seeing import seen_as
 from tpusim.slices import devices_of
 from tpusim.workload import Workload
 
-# Virtual CPU devices are cheap up to about here; larger meshes want an AbstractMesh.
-_MOST_FORCED_DEVICES = 1024
 _DEFAULT_DEVICES = 8
 
 
@@ -100,14 +99,6 @@ def export(
     if path is not None:
         workload.save(path)
     return workload
-
-
-def force_cpu_devices(count: int) -> None:
-    """Makes JAX, once imported, show `count` CPU devices; other XLA flags are kept."""
-    option = "--xla_force_host_platform_device_count"
-    flags = [f for f in os.environ.get("XLA_FLAGS", "").split() if not f.startswith(option)]
-    os.environ["XLA_FLAGS"] = " ".join([*flags, f"{option}={count}"])
-    os.environ["JAX_PLATFORMS"] = "cpu"
 
 
 def _load(script: pathlib.Path) -> types.ModuleType:
@@ -256,7 +247,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     path, _, name = options.script.partition(":")
     script = pathlib.Path(path)
     devices = options.devices or devices_of(options.config) or _DEFAULT_DEVICES
-    force_cpu_devices(devices if options.devices else min(devices, _MOST_FORCED_DEVICES))
+    force_cpu_devices(devices if options.devices else min(devices, MOST_FORCED_DEVICES))
     # As for a script that Python runs itself, plus the directory the command is given in.
     sys.path[:0] = [str(script.resolve().parent), os.getcwd()]
     warnings.showwarning = _show_warning

@@ -64,24 +64,31 @@ def simulate(
     Raises:
       tpusim.Error: what the simulator says on a terminal when it refuses.
     """
+    given = dict(locals())
+    return simulation_of(given.pop("program"), given.pop("arguments"), **given).run()
+
+
+def simulation_of(
+    program: Any,
+    arguments: Sequence[Any],
+    *,
+    keyword_arguments: Mapping[str, Any] | None,
+    name: str,
+    coordinates: Sequence[Sequence[int]] | None,
+    kernel_costs: Mapping[str, Mapping[str, int]] | None,
+    trip_counts: Mapping[str, int] | None,
+    options: Sequence[str],
+    config: str,
+    **of_run: Any,
+) -> Simulation:
+    """What `simulate` runs, of the same arguments."""
     of_function = {
         "arguments": arguments,
         "keyword_arguments": keyword_arguments,
         "name": name,
         "coordinates": coordinates,
     }
-    words = words_of(
-        config=config,
-        trip_counts=trip_counts,
-        settings=settings,
-        branches=branches,
-        ragged=ragged,
-        device_order=device_order,
-        algorithm=algorithm,
-        slow=slow,
-        link=link,
-        fold=fold,
-    )
+    words = words_of(config=config, trip_counts=trip_counts, **of_run)
     workload: bytes | str | os.PathLike[str]
     if isinstance(program, Workload | str | os.PathLike):
         given = [key for key, value in of_function.items() if value]
@@ -94,7 +101,7 @@ def simulate(
 
         workload = exporter.workload_of(
             exporter.traceable(program),
-            arguments,
+            tuple(arguments),
             keyword_arguments or {},
             config=config,
             name=name,
@@ -102,7 +109,7 @@ def simulate(
             trip_counts=trip_counts,
             kernel_costs=kernel_costs,
         ).to_bytes()
-    return Simulation(workload, [*words, *options]).run()
+    return Simulation(workload, [*words, *options])
 
 
 def words_of(

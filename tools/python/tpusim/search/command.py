@@ -12,16 +12,21 @@ to stderr. Exit code 1: nothing was simulated; 130: interrupted, with what is fi
 """
 
 import argparse
+import os
+import pathlib
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from tpusim.errors import Error
+from tpusim.search import page
 from tpusim.search.driver import search
 from tpusim.search.objective import NAMES
 from tpusim.search.payload import FromFile, load_file
 from tpusim.search.results import SearchInterruptedError, SearchResults
+from tpusim.workload import write_atomically
 
 _NAMES = ("configs", "objective", "maximize", "tokens", "where", "options")
 _SHOWN = 20
@@ -53,6 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON of all candidates")
+    parser.add_argument(
+        "--html", metavar="FILE.html", help="write a page to be opened in a browser"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     return parser
 
@@ -78,6 +86,13 @@ def _given(flags: argparse.Namespace) -> dict[str, Any]:
     return {**given, "space": module.space}
 
 
+def _check_outputs(flags: argparse.Namespace) -> None:
+    """A search may take hours: what cannot be written is said before it."""
+    for flag, path in (("--output", flags.output), ("--html", flags.html)):
+        if path and not os.access(pathlib.Path(path).parent, os.W_OK):
+            raise Error(f"{flag}: cannot write '{path}'")
+
+
 def _width() -> int | None:
     """Of a terminal; into a pipe or a file lines are written whole."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -93,6 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = _parser().parse_args(argv)
     code = 0
     try:
+        _check_outputs(flags)
         given = _given(flags)
         results: SearchResults = search(
             FromFile(flags.file, "build"),
@@ -111,13 +127,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    if flags.output:
-        try:
-            results.save(flags.output)
-        except OSError as error:
-            print(f"tpusim: error: {flags.output}: {error.strerror}", file=sys.stderr)
-            return 1
-    print(results.to_json() if flags.json else results.text(flags.top, _width()))
+    try:
+        if flags.output:
+            write_atomically(flags.output, results.to_json().encode())
+        if flags.html:
+            page.save(results, flags.html)
+    except OSError as error:
+        print(f"tpusim: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except Error as error:
+        print(f"tpusim: error: {error}", file=sys.stderr)
+        return 1
+    try:
+        print(results.to_json() if flags.json else results.text(flags.top, _width()), flush=True)
+    except BrokenPipeError:
+        # Nobody reads it any more; nor may the interpreter try at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     if code == 0 and "simulated" not in results.counts():
         print("tpusim: error: no candidate could be simulated", file=sys.stderr)
         return 1

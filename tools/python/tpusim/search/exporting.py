@@ -50,7 +50,7 @@ def export(problem_bytes: bytes, candidate_bytes: bytes) -> Exported:
 
 def _export(problem: Problem, candidate: Candidate) -> Exported:
     if "jax" not in sys.modules:
-        from tpusim.export import force_cpu_devices
+        from tpusim.cpu_devices import force_cpu_devices
 
         force_cpu_devices(problem.devices)
     from tpusim import exporter

@@ -4,6 +4,7 @@ import dataclasses
 import html
 import json
 import os
+import pathlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -89,8 +90,13 @@ class SearchResults(Sequence[Entry]):
         return json.dumps(value, indent=2) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the JSON."""
-        write_atomically(path, self.to_json().encode())
+        """Writes the JSON, or if `path` ends in .html a page for a browser."""
+        if pathlib.Path(path).suffix == ".html":
+            from tpusim.search import page
+
+            page.save(self, path)
+        else:
+            write_atomically(path, self.to_json().encode())
 
     def pareto(self) -> list[Entry]:
         """Simulated candidates for which none is better both in the objective and in peak HBM."""

@@ -15,12 +15,15 @@ import dataclasses
 import functools
 import hashlib
 import itertools
+import pathlib
 import re
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tpusim.errors import Error
 from tpusim.search.candidate import Candidate
+from tpusim.search.payload import FromFile
 from tpusim.search.row import Row
 
 Space = Mapping[str, Iterable[Any] | Mapping[str, Any]]
@@ -105,6 +108,8 @@ def identity(value: Any) -> str | None:
     if isinstance(value, functools.partial):
         parts = [identity(p) for p in (value.func, value.args, value.keywords)]
         return None if None in parts else f"partial({', '.join(map(str, parts))})"
+    if isinstance(value, FromFile):
+        value = value.function()
     if callable(value) and hasattr(value, "__qualname__"):
         code = getattr(value, "__code__", None)
         if getattr(value, "__closure__", None) or "<lambda>" in value.__qualname__:
@@ -113,7 +118,7 @@ def identity(value: Any) -> str | None:
         if _ADDRESS.search(body):
             body = code.co_code.hex() if code else ""
         digest = hashlib.sha256(body.encode()).hexdigest()[:16]
-        return f"{value.__module__}.{value.__qualname__}:{digest}"
+        return f"{_home(value, code)}.{value.__qualname__}:{digest}"
     if isinstance(value, Mapping):
         return _joined(value.items(), "{}")
     if isinstance(value, list | tuple):
@@ -125,6 +130,14 @@ def identity(value: Any) -> str | None:
         return identity(value.tolist())  # The text of a large array leaves out most of it.
     text = repr(value)
     return None if _ADDRESS.search(text) else text
+
+
+def _home(value: Any, code: types.CodeType | None) -> str:
+    """Of a function: its file, which is the same whether it is run, loaded or imported."""
+    if code is None:
+        return str(value.__module__)
+    path = pathlib.Path(code.co_filename)
+    return path.stem if path.is_file() else ""
 
 
 def _joined(values: Iterable[Any], brackets: str) -> str | None:

@@ -5,7 +5,8 @@
 A column for each name of the space has the label of the value; the others are the fields of `Row`.
 Programs are kept beside, by their digests, so that a search that is continued need not export them
 again. One store may hold many searches; rows are found by a key that says what was asked: the
-values, the slice, the options, the file `build` is in, and the versions of tpusim and JAX.
+values, the slice, the options, what `build` is made of, and the versions of tpusim and JAX. How the
+search was begun, in a shell, a script or a notebook, makes no difference.
 """
 
 import dataclasses

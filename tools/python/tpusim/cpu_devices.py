@@ -1,0 +1,27 @@
+"""CPU devices in place of TPUs: how many JAX shows is settled when it first looks for them."""
+
+import os
+
+# Of XLA_FLAGS.
+CPU_DEVICES = "--xla_force_host_platform_device_count"
+# They are cheap up to about here; larger meshes want an AbstractMesh.
+MOST_FORCED_DEVICES = 1024
+
+
+def force_cpu_devices(count: int) -> None:
+    """Makes JAX, once imported, show `count` CPU devices; other XLA flags are kept."""
+    _set_cpu_devices(count)
+    os.environ["JAX_PLATFORMS"] = "cpu"
+
+
+def at_least_cpu_devices(count: int) -> None:
+    """As many CPU devices, where JAX shows those of the CPU, unless more are asked for."""
+    flags = os.environ.get("XLA_FLAGS", "").split()
+    asked = [f.partition("=")[2] for f in flags if f.startswith(f"{CPU_DEVICES}=")]
+    if count <= MOST_FORCED_DEVICES and max([1, *map(int, asked)]) < count:
+        _set_cpu_devices(count)
+
+
+def _set_cpu_devices(count: int) -> None:
+    flags = [f for f in os.environ.get("XLA_FLAGS", "").split() if not f.startswith(CPU_DEVICES)]
+    os.environ["XLA_FLAGS"] = " ".join([*flags, f"{CPU_DEVICES}={count}"])

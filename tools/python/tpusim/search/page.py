@@ -1,0 +1,223 @@
+"""The page of a search, for a browser: candidates with reasons, a Pareto plot, what did not fit.
+
+Its data is that of `tpusim page`; the report of the best adds the views of a single run.
+"""
+
+import json
+import math
+import os
+import pathlib
+import tempfile
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tpusim.errors import Error
+from tpusim.runner import execute
+from tpusim.search.row import Status
+
+if TYPE_CHECKING:
+    from tpusim.search.ranking import Entry
+    from tpusim.search.results import SearchResults
+
+_UNITS = {
+    "step_time": "ns",
+    "mfu": "share",
+    "peak_hbm": "bytes",
+    "tokens_per_chip_second": "count",
+}
+_WORDS = {
+    Status.DOES_NOT_FIT: "What does not fit",
+    Status.PRUNED: "Not simulated: the bound is behind the best",
+    Status.ERROR: "What was refused",
+    Status.CRASHED: "What took its worker along",
+    Status.EXPORTED: "Not simulated yet",
+}
+# Bars are for the eye.
+_MOST_BARS = 40
+
+Panel = dict[str, Any]
+
+
+def save(results: "SearchResults", path: str | os.PathLike[str]) -> None:
+    """Writes the page; there is all of it, or none."""
+    target = pathlib.Path(path)
+    with tempfile.TemporaryDirectory(prefix=".tpusim-", dir=target.parent) as folder:
+        written = pathlib.Path(folder) / "page.html"
+        data = pathlib.Path(folder) / "page.json"
+        data.write_text(json.dumps(data_of(results), allow_nan=False))
+        execute(["page", str(data), "-o", str(written)])
+        written.replace(target)
+
+
+def data_of(results: "SearchResults") -> dict[str, Any]:
+    """Of schema tpusim.page/1."""
+    done = [entry for entry in results if entry.rank is not None]
+    tabs = [{"title": "Candidates", "panels": [_figures(results), *_ranking(results, done)]}]
+    if any(entry.value is not None for entry in done):
+        tabs.append({"title": "Pareto", "panels": [_pareto(results, done)]})
+    if done:
+        shown = done[:_MOST_BARS]
+        tabs.append(
+            {
+                "title": "Parts",
+                "panels": [
+                    _bars("where the steps go", "ns", shown, [e.row.parts for e in shown]),
+                    _bars("memory at the peak", "bytes", shown, [e.row.owners for e in shown]),
+                ],
+            }
+        )
+    rest = [panel for status in _WORDS for panel in _without_rank(results, status)]
+    if rest:
+        tabs.append({"title": "Not ranked", "panels": rest})
+    counted = ", ".join(f"{count} {status}" for status, count in results.counts().items())
+    data = {
+        "schema": "tpusim.page/1",
+        "title": f"search for {results.objective.name.replace('_', ' ')}",
+        "subtitle": f"{len(results)} candidates: {counted}",
+        "tabs": tabs,
+    }
+    if done:
+        try:
+            report = results.report(done[0])
+        except Error:
+            return data  # The store has the rows alone.
+        data["subtitle"] += f"; the tabs from Summary on are of {done[0].candidate.name}"
+        data["runs"] = [{"name": done[0].candidate.name, "report": json.loads(report.text)}]
+    return data
+
+
+def _figures(results: "SearchResults") -> Panel:
+    entries = list(results)
+    figures = [{"name": "candidates", "text": str(len(entries))}]
+    if entries and entries[0].rank is not None and entries[0].value is not None:
+        best = entries[0]
+        value = results.objective.text(best.value or 0.0)
+        name = results.objective.name.replace("_", " ")
+        figures = [
+            {"name": "best", "text": best.candidate.name, "id": "best"},
+            {"name": name, "text": value, "id": "best_value"},
+            *figures,
+        ]
+    return {"kind": "figures", "title": "Search", "figures": figures}
+
+
+def _labels(results: "SearchResults") -> list[dict[str, str]]:
+    """Columns of the space."""
+    names = list(results[0].candidate.labels) if len(results) else []
+    return [{"name": name} for name in ("slice", *names)]
+
+
+def _cells(entry: "Entry") -> list[str]:
+    return [entry.candidate.config, *entry.candidate.labels.values()]
+
+
+def _ranking(results: "SearchResults", done: "Sequence[Entry]") -> list[Panel]:
+    if not done:
+        return []
+    objective = results.objective.name
+    figures = {"value": (objective.replace("_", " "), _UNITS.get(objective, "number"))}
+    if objective != "step_time":
+        figures["step_time_ns"] = ("step time", "ns")
+    if objective != "mfu":
+        figures["mfu"] = ("MFU", "share")
+    figures["exposed_communication_ns"] = ("exposed", "ns")
+    if objective != "peak_hbm":
+        figures["peak_hbm_bytes"] = ("peak HBM", "bytes")
+
+    def cell(entry: "Entry", field: str) -> float | None:
+        return _number(entry.value if field == "value" else getattr(entry.row, field), objective)
+
+    return [
+        {
+            "kind": "table",
+            "title": "ranking",
+            "note": "The parts of a reason add up to what the candidate is behind by.",
+            "columns": [
+                {"name": "rank", "unit": "count"},
+                *_labels(results),
+                *({"name": name, "unit": unit} for name, unit in figures.values()),
+                {"name": "why behind"},
+            ],
+            "rows": [
+                [e.rank, *_cells(e), *(cell(e, field) for field in figures), e.reason] for e in done
+            ],
+        }
+    ]
+
+
+def _number(value: float | None, objective: str) -> float | None:
+    """What JSON can say; tokens with as many digits as the table of the terminal has."""
+    if value is None or not math.isfinite(value):
+        return None
+    if objective == "tokens_per_chip_second" and isinstance(value, float) and value >= 10_000:
+        return round(value)
+    return value
+
+
+def _pareto(results: "SearchResults", done: "Sequence[Entry]") -> Panel:
+    objective = results.objective.name
+    front = results.pareto()
+    points = [
+        {
+            "x": entry.row.peak_hbm_bytes or 0,
+            "y": value,
+            "name": f"{entry.rank}: {entry.candidate.name}",
+            "group": entry.candidate.config,
+            "marked": entry in front,
+            "label": " ".join([f"{entry.rank}:", *entry.candidate.labels.values()])
+            if entry in front
+            else "",
+        }
+        for entry in done
+        if (value := _number(entry.value, objective)) is not None
+    ]
+    return {
+        "kind": "scatter",
+        "title": "objective over memory",
+        "note": "The line joins the candidates that nothing beats in both.",
+        "x": {"name": "peak HBM of a device", "unit": "bytes"},
+        "y": {"name": objective.replace("_", " "), "unit": _UNITS.get(objective, "number")},
+        "line": True,
+        "points": points,
+    }
+
+
+def _bars(
+    title: str, unit: str, entries: "Sequence[Entry]", values: "Sequence[dict[str, Any]]"
+) -> Panel:
+    parts = list(dict.fromkeys(part for parts in values for part in parts))
+    return {
+        "kind": "bars",
+        "title": title,
+        "unit": unit,
+        "parts": parts,
+        "rows": [
+            {
+                "name": f"{entry.rank}: {' '.join(_cells(entry))}",
+                "values": [of.get(part, 0) for part in parts],
+            }
+            for entry, of in zip(entries, values, strict=True)
+        ],
+    }
+
+
+def _without_rank(results: "SearchResults", status: Status) -> list[Panel]:
+    entries = [entry for entry in results if entry.row.status is status]
+    if not entries:
+        return []
+    return [
+        {
+            "kind": "table",
+            "title": _WORDS[status],
+            "columns": [
+                *_labels(results),
+                {"name": "arguments", "unit": "bytes"},
+                {"name": "usable HBM", "unit": "bytes"},
+                {"name": "why"},
+            ],
+            "rows": [
+                [*_cells(e), e.row.argument_bytes, e.row.usable_hbm_bytes, e.reason]
+                for e in entries
+            ],
+        }
+    ]

@@ -1,0 +1,276 @@
+#include "tools/tpusim/advise_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "sim/results/text.h"
+#include "tools/tpusim/advice_variants.h"
+#include "tools/tpusim/children.h"
+#include "tools/tpusim/console.h"
+#include "tools/tpusim/holding_slices.h"
+#include "tools/tpusim/pipeline.h"
+#include "workloads/passes/memory/fits.h"
+#include "workloads/passes/memory/rematerialize.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::tools {
+namespace {
+
+using MemoryJson = nlohmann::ordered_json;
+
+// In which everything fits: the largest that the parameter takes.
+constexpr std::string_view kNoLimit = "chip.hbm.bytes=1e15";
+
+struct Needs {
+  Bytes peak{0}, usable{0};
+  std::optional<Picoseconds> step;  // of what fits
+};
+
+absl::StatusOr<Needs> NeedsOf(const MemoryQuestion& question, const Variant& variant) {
+  const absl::StatusOr<Prepared> prepared = Prepare(
+      question.workload, variant.config, variant.program, CompileOptionsOf(variant.program));
+  if (const std::optional<Bytes> needed = passes::NeededHbm(prepared.status())) {
+    ASSIGN_OR_RETURN(const configs::Config config,
+                     configs::LoadConfig(variant.config, variant.program.overrides));
+    return Needs{*needed, target::Target(config).Usable(hlo::kHbmSpace), std::nullopt};
+  }
+  RETURN_IF_ERROR(prepared.status());
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(*prepared, question.machine));
+  const results::Report& r = simulated.report;
+  return Needs{r.peak_hbm, r.usable_hbm, r.step_time};
+}
+
+std::string ToText(const Needs& needs) {
+  MemoryJson j = {{"peak", needs.peak.value()}, {"usable", needs.usable.value()}};
+  if (needs.step) j["step"] = needs.step->value();
+  return j.dump();
+}
+
+Needs FromText(const std::string& text) {
+  const MemoryJson j = MemoryJson::parse(text);
+  Needs needs{Bytes(j.at("peak").get<int64_t>()), Bytes(j.at("usable").get<int64_t>()),
+              std::nullopt};
+  if (j.contains("step")) needs.step = Picoseconds(j.at("step").get<int64_t>());
+  return needs;
+}
+
+// This chip with so much HBM for programs.
+Variant WithHbm(const MemoryQuestion& question, const configs::Config& machine, Bytes usable,
+                std::string why) {
+  const Bytes bytes = usable + machine.chip.hbm.reserved_bytes;
+  const std::string text = fmt::format("chip.hbm.bytes={}", bytes.value());
+  Variant v{std::string(kOfTheChip), fmt::format("{} of HBM", results::BytesText(bytes)),
+            std::move(why),          {"--set", text},
+            question.config,         QuietFlags(question.program)};
+  v.program.overrides.push_back(text);
+  return v;
+}
+
+// A slice of every other chip with more HBM.
+absl::StatusOr<std::vector<Variant>> LargerChips(const MemoryQuestion& question,
+                                                 const configs::Config& machine,
+                                                 int64_t partitions) {
+  std::vector<Variant> variants;
+  ASSIGN_OR_RETURN(const std::vector<HoldingSlice> slices,
+                   HoldingSlices(partitions, {}, /*larger=*/false));
+  std::set<std::string> seen = {machine.chip.name};
+  for (const HoldingSlice& slice : slices) {
+    const std::string chip = slice.config.substr(0, slice.config.find('-'));
+    // With the user's settings, which may not suit that chip.
+    const auto config = configs::LoadConfig(slice.config, question.program.overrides);
+    if (!config.ok() || config->chip.hbm.bytes <= machine.chip.hbm.bytes) continue;
+    if (!seen.insert(chip).second) continue;
+    variants.push_back(
+        {"slice",
+         "slice " + slice.config,
+         fmt::format("{} of HBM per device", results::BytesText(config->chip.hbm.bytes)),
+         {"--config", slice.config},
+         slice.config,
+         QuietFlags(question.program)});
+  }
+  return variants;
+}
+
+// What a user can change that changes what is live, and the sizes of HBM that would do. `whole` is
+// the program with everything kept.
+absl::StatusOr<std::vector<Variant>> MemoryVariants(const MemoryQuestion& question,
+                                                    const configs::Config& machine,
+                                                    const Prepared& whole, Bytes needed) {
+  std::vector<Variant> variants;
+  for (Variant& v : ProgramVariants(whole, question.config, question.program)) {
+    if (v.kind == "donation" || v.kind == "compiler") variants.push_back(std::move(v));
+  }
+  // Two together, where one is not enough.
+  const auto donation = std::ranges::find(variants, "donation", &Variant::kind);
+  if (donation != variants.end()) {
+    const std::vector<Variant> single = variants;
+    for (const Variant& v : single) {
+      if (v.kind != "compiler") continue;
+      Variant both = v;
+      both.name += ", and donate";
+      both.options.emplace_back("--donate");
+      both.program.donate = true;
+      variants.push_back(std::move(both));
+    }
+  }
+  const int64_t partitions = whole.compiled.program.info.partitions;
+  ASSIGN_OR_RETURN(std::vector<Variant> chips, LargerChips(question, machine, partitions));
+  std::ranges::move(chips, std::back_inserter(variants));
+  const Bytes kept = whole.compiled.program.info.peak_hbm;
+  variants.push_back(WithHbm(question, machine, needed, "as much as is needed"));
+  // The compiler leaves a part of HBM free before it computes anything again.
+  const Bytes ample((kept.value() * 100 + passes::kMostLivePercent - 1) / passes::kMostLivePercent);
+  if (ample > needed) {
+    variants.push_back(WithHbm(question, machine, ample, "nothing has to be computed again"));
+  }
+  return variants;
+}
+
+struct MemoryRow {
+  const Variant* variant = nullptr;
+  Needs needs;
+};
+
+// What fits first, the shortest step before others; then what is nearest to fitting.
+void SortRows(std::vector<MemoryRow>& rows) {
+  std::ranges::stable_sort(rows, {}, [](const MemoryRow& row) {
+    const bool chip = row.variant->kind == kOfTheChip;
+    return std::tuple(!row.needs.step.has_value(), row.needs.step && chip,
+                      row.needs.step.value_or(Picoseconds(0)), row.needs.peak - row.needs.usable);
+  });
+}
+
+std::string Owners(const isa::ProgramInfo& info) {
+  std::map<std::string, Bytes> sums;
+  for (const isa::LiveArray& array : info.live_at_peak) sums[array.owner] += array.bytes;
+  std::vector<std::pair<std::string, Bytes>> owners(sums.begin(), sums.end());
+  std::ranges::stable_sort(owners, std::greater<>(), [](const auto& o) { return o.second; });
+  std::string text;
+  for (const auto& [owner, bytes] : owners) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", owner, results::BytesText(bytes));
+  }
+  return text;
+}
+
+std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, const Needs& base,
+                       const std::vector<MemoryRow>& rows) {
+  const isa::ProgramInfo& info = whole.compiled.program.info;
+  std::string text = fmt::format(
+      "{:<14} {} on {}\n{:<14} peak {} of {} usable HBM, {} too much{}\n{:<14} peak {}: {}\n",
+      "workload", whole.name, question.config, "does not fit", results::BytesText(base.peak),
+      results::BytesText(base.usable), results::BytesText(base.peak - base.usable),
+      info.peak_hbm > base.peak ? ", with what the compiler computes again" : "", "all kept",
+      results::BytesText(info.peak_hbm), Owners(info));
+  std::vector<std::vector<std::string>> cells = {
+      {"what would fit", "peak HBM", "usable", "step time", "<why or how"}};
+  std::vector<std::vector<std::string>> short_of = {
+      {"what would not", "peak HBM", "usable", "too much", "<why or how"}};
+  for (const MemoryRow& row : rows) {
+    const Needs& needs = row.needs;
+    auto& table = needs.step ? cells : short_of;
+    if (table.size() > question.top) continue;
+    table.push_back({row.variant->name, results::BytesText(needs.peak),
+                     results::BytesText(needs.usable),
+                     needs.step ? results::TimeText(*needs.step)
+                                : results::BytesText(needs.peak - needs.usable),
+                     WhyOf(*row.variant)});
+  }
+  constexpr size_t kUncut = 1000;
+  for (const auto& table : {cells, short_of}) {
+    if (table.size() == 1) continue;
+    text += "\n";
+    for (const std::string& line : results::TableLines(table, kUncut)) text += line + "\n";
+  }
+  return text + fmt::format(
+                    "\n{:<14} the program is partitioned for {} devices; exported over a larger "
+                    "mesh it needs less of each (tpusim search)\n",
+                    "more chips", info.partitions);
+}
+
+MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, const Needs& base,
+                        const std::vector<MemoryRow>& rows) {
+  MemoryJson j = {{"schema", "tpusim.advise-memory/1"},
+                  {"workload", whole.name},
+                  {"config", question.config},
+                  {"peak_hbm_bytes", base.peak.value()},
+                  {"usable_hbm_bytes", base.usable.value()},
+                  {"kept_hbm_bytes", whole.compiled.program.info.peak_hbm.value()},
+                  {"variants", MemoryJson::array()},
+                  {"not_possible", MemoryJson::array()}};
+  for (const MemoryRow& row : rows) {
+    MemoryJson v = {{"kind", row.variant->kind},
+                    {"name", row.variant->name},
+                    {"why", row.variant->why},
+                    {"options", row.variant->options},
+                    {"fits", row.needs.step.has_value()},
+                    {"peak_hbm_bytes", row.needs.peak.value()},
+                    {"usable_hbm_bytes", row.needs.usable.value()}};
+    if (row.needs.step) v["step_time_ns"] = ToNanoseconds(*row.needs.step);
+    j["variants"].push_back(std::move(v));
+  }
+  return j;
+}
+
+}  // namespace
+
+absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& too_much) {
+  ASSIGN_OR_RETURN(const configs::Config machine,
+                   configs::LoadConfig(question.config, question.program.overrides));
+  const Needs base{*passes::NeededHbm(too_much), target::Target(machine).Usable(hlo::kHbmSpace),
+                   std::nullopt};
+  ProgramFlags unlimited = QuietFlags(question.program);
+  unlimited.overrides.emplace_back(kNoLimit);
+  ASSIGN_OR_RETURN(const Prepared whole, Prepare(question.workload, question.config, unlimited,
+                                                 CompileOptionsOf(unlimited)));
+  ASSIGN_OR_RETURN(const std::vector<Variant> variants,
+                   MemoryVariants(question, machine, whole, base.peak));
+  std::vector<Task> tasks;
+  for (const Variant& variant : variants) {
+    tasks.push_back([&]() -> absl::StatusOr<std::string> {
+      ASSIGN_OR_RETURN(const Needs needs, NeedsOf(question, variant));
+      return ToText(needs);
+    });
+  }
+  const std::vector<absl::StatusOr<std::string>> outcomes = InChildren(
+      tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), question.program.quiet); });
+  std::vector<MemoryRow> rows;
+  std::vector<std::pair<const Variant*, std::string>> failures;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    if (outcomes[i].ok()) {
+      rows.push_back({&variants[i], FromText(*outcomes[i])});
+    } else if (absl::IsInternal(outcomes[i].status())) {
+      return absl::InternalError(
+          fmt::format("{}: {}", variants[i].name, Message(outcomes[i].status())));
+    } else {
+      failures.emplace_back(&variants[i], OneLine(Message(outcomes[i].status())));
+    }
+  }
+  SortRows(rows);
+  if (question.json) {
+    MemoryJson j = MemoryToJson(question, whole, base, rows);
+    for (const auto& [variant, reason] : failures) {
+      j["not_possible"].push_back({{"kind", variant->kind},
+                                   {"name", variant->name},
+                                   {"options", variant->options},
+                                   {"reason", reason}});
+    }
+    return PrintResult(j.dump(2, ' ', false, MemoryJson::error_handler_t::replace) + "\n");
+  }
+  std::string text = MemoryText(question, whole, base, rows);
+  for (const auto& [variant, reason] : failures) {
+    text += fmt::format("{:<14} {}: {}\n", "not possible", variant->name, reason);
+  }
+  return PrintResult(text);
+}
+
+}  // namespace tpusim::tools
