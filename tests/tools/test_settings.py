@@ -136,3 +136,33 @@ def test_device_order(report_of):
     assert near["bound_ns"]["hbm"] == pytest.approx(2**19 / 819, rel=1e-6)
     far = report_of("ring_shift", *on, "0,1,7,6,3,2,4,5")
     assert far["step_time_ns"] > near["step_time_ns"] + 3000
+
+
+def test_xla_flags_say_when_gathers_are_asynchronous(report_of):
+    """By default a v6e has synchronous all-gathers only."""
+    plain = report_of("fully_sharded_layers_large", "--config", "v6e-8x8")
+    flags = ("--xla-flags", "--xla_enable_async_all_gather=true")
+    beside = report_of("fully_sharded_layers_large", "--config", "v6e-8x8", *flags)
+    gathers = [c for c in plain["collectives"] if c["kind"] == "all-gather"]
+    assert gathers
+    assert not any(c["hidden_ns"] for c in gathers)
+    assert any(c["hidden_ns"] for c in beside["collectives"] if c["kind"] == "all-gather")
+    assert beside["step_time_ns"] < plain["step_time_ns"]
+
+
+def test_xla_flags_forbid_windowed_einsums(report_of):
+    """As people switch the collective matmul off."""
+    threshold = "--xla_jf_spmd_threshold_for_windowed_einsum_mib=1000000"
+    windowed = report_of("fully_sharded_layers_large", "--config", "v5e-4x4")
+    whole = report_of("fully_sharded_layers_large", "--config", "v5e-4x4", "--xla-flags", threshold)
+    kinds = [{c["kind"] for c in r["collectives"]} for r in (windowed, whole)]
+    assert "collective-permute" in kinds[0]
+    assert "collective-permute" not in kinds[1]
+
+
+def test_xla_flags_without_effect_are_named(run, rejects):
+    done = run("run", example("matmul_square"), "--xla-flags", "--xla_tpu_rwb_fusion=false")
+    assert done.returncode == 0
+    assert "--xla-flags: without effect here: xla_tpu_rwb_fusion" in done.stderr
+    said = rejects("run", example("matmul_square"), "--xla-flags", "xla_tpu_rwb_fusion")
+    assert '"xla_tpu_rwb_fusion" is no flag of the compiler' in said

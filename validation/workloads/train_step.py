@@ -109,9 +109,7 @@ def loss_of(
     return total / targets.size
 
 
-def train_step(
-    model: Decoder, mesh: AnyMesh, rules: Rules, step: Step | None = None
-) -> Program:
+def train_step(model: Decoder, mesh: AnyMesh, rules: Rules, step: Step | None = None) -> Program:
     """The step, jitted, and its arguments: the state, tokens and the tokens wanted next."""
     options = step or Step()
     layout = Layout(mesh, rules)

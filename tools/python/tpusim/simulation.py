@@ -24,6 +24,7 @@ def simulate(
     settings: Mapping[str, Any] | None = None,
     branches: Mapping[str, int | str] | None = None,
     ragged: Mapping[str, str | Sequence[float]] | None = None,
+    xla_flags: str = "",
     device_order: str | Sequence[int] = "",
     algorithm: Words = (),
     slow: Words = (),
@@ -51,6 +52,7 @@ def simulate(
       settings: parameters of the chip to override, {"chip.hbm.bytes_per_second": 1.6e12}.
       branches: {conditional: index or "longest"} where the predicate is data.
       ragged: {operation or glob: sizes} where sizes are data.
+      xla_flags: of the TPU compiler, "--xla_enable_async_all_gather=true ...".
       device_order: "ids", or the device of partition 0, 1, ....
       algorithm: how collectives are done, "best" or ["all-reduce=ring", ...].
       slow: stragglers, "chip=3:0.9".
@@ -119,6 +121,7 @@ def words_of(
     settings: Mapping[str, Any] | None = None,
     branches: Mapping[str, int | str] | None = None,
     ragged: Mapping[str, str | Sequence[float]] | None = None,
+    xla_flags: str = "",
     device_order: str | Sequence[int] = "",
     algorithm: Words = (),
     slow: Words = (),
@@ -136,6 +139,8 @@ def words_of(
     for option, values in pairs.items():
         for key, value in (values or {}).items():
             words += [option, f"{key}={_listed(value)}"]
+    if xla_flags:
+        words += ["--xla-flags", xla_flags]
     if device_order:
         words += ["--device-order", _listed(device_order)]
     for option, values in (("--algorithm", algorithm), ("--slow", slow), ("--link", link)):
