@@ -15,10 +15,13 @@ from tpusim import Candidate
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from benchmarks.decoder_train import Decoder, Program, train_step
+from validation.workloads.decoder import Decoder
+from validation.workloads.train_step import train_step
+from workloads.examples.example import Program
 
 SEQUENCE = 2048
-_TENSOR_PARALLEL = {"heads": "model", "ffn": "model", "vocabulary": "model"}
+_EMBED = ("embed", "mlp_embed", "norm")
+_TENSOR_PARALLEL = dict.fromkeys(("heads", "mlp", "hidden", "vocabulary"), "model")
 
 configs = ["v5e-16x16"]
 objective = "tokens_per_chip_second"
@@ -39,8 +42,8 @@ space = {
     "rules": {
         "data": {"batch": "data"},
         "data+model": {"batch": "data", **_TENSOR_PARALLEL},
-        "fsdp": {"batch": ("data", "model"), "embed": ("data", "model")},
-        "fsdp+model": {"batch": "data", "embed": "data", **_TENSOR_PARALLEL},
+        "fsdp": dict.fromkeys(("batch", *_EMBED), ("data", "model")),
+        "fsdp+model": {**dict.fromkeys(("batch", *_EMBED), "data"), **_TENSOR_PARALLEL},
     },
     "batch": [256, 512],
 }
@@ -50,8 +53,8 @@ def build(candidate: Candidate) -> Program:
     """The step and its arguments."""
     model = Decoder(
         layers=2,
-        hidden=4096,
-        ffn=16384,
+        width=4096,
+        mlp=16384,
         heads=32,
         vocabulary=32768,
         sequence=SEQUENCE,

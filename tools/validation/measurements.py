@@ -27,7 +27,8 @@ Written by `python tools/validation/measurements.py` from `tpusim validate`; do 
 `validation/measurements.json` lists every published measurement that we know of, with its source.
 Calibration rows set parameters of a chip; validation rows did not, and only they say how well the
 model predicts. A: program and conditions are known exactly, B: nearly, C: doubtful. An upper bound
-contains more than the program, such as dispatch from the host.
+contains more than the program, such as dispatch from the host. Whole steps of models have a
+[page of their own](training.md).
 """
 
 

@@ -48,13 +48,13 @@ class Remat:
     """What the forward pass of a layer leaves for the backward pass; the rest is computed again.
 
     `save` and `offload` hold names out of `NAMES`: what stays in HBM and what the host keeps.
-    `products`: all products of activations by weights stay, as under the policy
-    `checkpoint_dots_with_no_batch_dims`.
+    `products`: all products by weights stay, as under `checkpoint_dots_with_no_batch_dims`.
     """
 
     save: tuple[str, ...] = ()
     offload: tuple[str, ...] = ()
     products: bool = False
+    barrier: bool = False  # Also before layers of a scan, where it keeps nothing from being merged
 
     def policy(self) -> Any:
         """For `jax.checkpoint`; None keeps nothing but the layer's inputs."""
@@ -348,8 +348,8 @@ def layers_output(model: Decoder, layout: Layout, weights: Weights, tokens: jax.
         return decoder_layer(model, layout, x, w)
 
     if model.remat:
-        # In a scan nothing could be merged with what is computed again: no barrier is needed.
-        layer = jax.checkpoint(layer, policy=model.remat.policy(), prevent_cse=model.unroll)
+        barrier = model.unroll or model.remat.barrier
+        layer = jax.checkpoint(layer, policy=model.remat.policy(), prevent_cse=barrier)
     x = embed(model, layout, weights, tokens)
     if model.unroll:
         for w in weights["layers"]:

@@ -1,0 +1,427 @@
+"""Writes docs/validation/training.md and its plot: published train steps beside simulations.
+
+    pip install matplotlib
+    python tools/validation/training_page.py [--binary build/tpusim]
+
+Every row of kind "training" in validation/measurements.json is simulated by itself, and again with
+another reading of its source where that moves the result (`READINGS`).
+"""
+
+import argparse
+import collections
+import dataclasses
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from measurements import DOCS, ROOT, table, time_text
+
+sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python")]
+
+from validation.workloads import training  # noqa: E402
+from workloads.examples import export_all  # noqa: E402
+from workloads.examples.example import Example  # noqa: E402
+
+Row = dict[str, Any]
+
+MEASUREMENTS = ROOT / "validation" / "measurements.json"
+# Published utilizations that are closer than this say nothing of an order.
+CLOSE = 0.05
+# Parts of the machine with at least so much of the critical path are named.
+NAMED = 0.03
+PARTS = {"mxu": "MXU", "vpu": "VPU", "hbm": "HBM", "ici": "ICI", "dcn": "DCN", "host": "PCIe"}
+COLOURS = {"v4": "tab:green", "v5e": "tab:blue", "v5p": "tab:orange", "v6e": "tab:red"}
+ASYNC_GATHERS = "--xla_enable_async_all_gather=true"
+
+INTRODUCTION = """# Published train steps
+
+Written by `python tools/validation/training_page.py`; do not edit.
+
+Train steps of language models that others ran on whole slices, beside their simulation. The
+programs are in `validation/workloads` (`decoder.py`, `train_step.py`; `training.py` says which
+model runs on which mesh): written anew in JAX after what the sources publish, exported without a
+TPU. The simulator partitions, fuses and schedules them itself. Attention is JAX's own splash
+kernel.
+
+**Nothing was fitted to any of these rows.** The rate that products keep up
+(`chip.mxu.efficiency`) comes from single products: on v5e (V13), v6e (V95) and v7x (V26). v5p and
+v4 borrow that of v5e. The program that fits parameters refuses rows of this kind.
+
+MFU is the utilization in model FLOPs: those that the mathematics of a model needs, as its source
+counts them, over the step time and the chip's published peak. A: program and conditions are known
+exactly but for the assumptions below; B: nearly. An error is that of the step time: negative where
+the simulated step is too short. *Critical path* is what the simulated step waits for.
+"""
+
+NOT_MODELLED = """## What is not modelled
+
+Where the TPU compiler is named, one layer of the same program was compiled ahead of time for the
+same slice, and its estimates or schedules were read. Those are no measurements.
+
+* **Rotary positions.** The compiler makes float32 products, a fusion with four halves and a
+  concatenation of them: about 7 ms per pass over a layer of V40 by its estimates, of 320 ms for the
+  layer. Our fusion of the same operations needs 1.1 ms.
+* **Products of fused operands.** Where the contraction is split and operands are computed in the
+  fusion, its products take 18 to 23 ms, a plain one of the same size 15 ms. That is 5 of the 24
+  products of a layer of V40; here all of them run like plain ones.
+* **Splash attention.** Two errors against each other. Blocks that the causal mask skips are priced
+  as if they ran, since the mask is data: of 4 x 4 blocks all 16 here, 10 on the chip. What a kernel
+  stores between its two products is not counted: by the compiler's schedule the forward kernel
+  takes 13,610 bundles per block of 2048 x 2048 on v6e, and the arrays need 8,300. In sum the
+  simulated kernel is the slower one: 26.7 ms against 24.9 ms on v6e (V62 on 256 chips), 6.3 ms
+  against about 4 ms on v5e with blocks of 512 (V40).
+* **Gathers beside compute.** The sources ask for asynchronous all-gathers
+  (`--xla_enable_async_all_gather`), and here they all run beside compute. Today's compiler does so
+  on v5p for 8x8x8, but leaves them synchronous for 4x4x4, with these flags and without them. That
+  is the slice of V49, which has both values below.
+* **Windowed einsums** are not made where the devices that share an operand are no neighbours on
+  slices of more than 16 chips; such products wait for the whole gather.
+* **Slices over DCN.** In the simulation the all-reduce of gradients between slices is mostly hidden
+  behind the backward pass. Published steps lose more with every slice (V58 above); what of that is
+  the network, and what are hosts that wait for each other, the source does not tell.
+* **Hosts.** The programs are the step alone: no loading of data, dispatch, metrics or checkpoints.
+
+Rotary positions and products of fused operands make simulated steps too short, splash attention too
+long. The first two were looked up for V40 alone: what they take on v6e, whose rows are short as
+well, is not known.
+
+V54 and V55 are one step: the same model, and the same work for each chip, on 1,024 and on 2,048
+chips. The larger slice is published with 86 % of the smaller one's time, so no figure can be near
+both. The script of V58 prints sizes that make no model of its name; heads and MLP were inferred
+(both readings below).
+"""
+
+READING = """## Other readings of a source
+
+Where a source can be read in two ways, both values; *moved* is the simulated step's. For V58 the
+MFU is published, and a step time follows from the model FLOPs of each reading.
+"""
+
+
+def reading_of(row: Row, run: training.Run, folder: pathlib.Path) -> Row:
+    """The row with another program; as it has it in `folder`."""
+    name = pathlib.Path(row["workload"]).stem
+    example = Example(name=name, mesh=run.mesh, config=run.config, build=run.build)
+    path = folder / f"{name}.pb"
+    export_all.export(example).save(path)
+    return row | {"workload": str(path), "model_flops": run.model_flops_per_device()}
+
+
+def run_of(row: Row) -> training.Run:
+    """Of whom the row's workload is an export."""
+    return training.RUNS[pathlib.Path(row["workload"]).stem]
+
+
+def script_sizes(row: Row, folder: pathlib.Path) -> Row:
+    """V58 with the sizes that the script prints."""
+    name = "22b as the script has it"
+    training.MODELS[name] = dataclasses.replace(training.MODELS["22b"], head=128, gated=True)
+    other = reading_of(row, dataclasses.replace(run_of(row), model=name), folder)
+    return other | {"seconds": row["seconds"] * other["model_flops"] / row["model_flops"]}
+
+
+def printed_batch(row: Row, folder: pathlib.Path) -> Row:
+    """V64 with the batch that the recipe prints."""
+    return reading_of(row, dataclasses.replace(run_of(row), batch=3), folder)
+
+
+def synchronous_gathers(row: Row, folder: pathlib.Path) -> Row:
+    """Without the flag that has gathers run beside compute."""
+    del folder
+    return row | {"xla_flags": row["xla_flags"].replace(ASYNC_GATHERS, "")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """What a row assumes, what it could assume, and the row if it did."""
+
+    row: str
+    assumed: str
+    instead: str
+    change: Callable[[Row, pathlib.Path], Row]
+
+
+READINGS = (
+    Reading(
+        "V58 1 slices",
+        "heads of 256, a plain MLP: 22.1 billion parameters",
+        "heads of 128, a gated MLP: what the script prints, 25.8 billion",
+        script_sizes,
+    ),
+    Reading(
+        "V58 8 slices",
+        "heads of 256, a plain MLP",
+        "heads of 128, a gated MLP",
+        script_sizes,
+    ),
+    Reading(
+        "V49",
+        "all-gathers beside compute, as the source's flags ask",
+        "synchronous, as today's compiler has them for this slice",
+        synchronous_gathers,
+    ),
+    Reading(
+        "V64",
+        "2 sequences per device: the tokens of the recipe's log",
+        "3, as the recipe prints",
+        printed_batch,
+    ),
+)
+
+
+def training_rows() -> list[Row]:
+    """Published steps, workloads by their whole path."""
+    listed = json.loads(MEASUREMENTS.read_text())["measurements"]
+    return [
+        row | {"workload": str(MEASUREMENTS.parent / row["workload"])}
+        for row in listed
+        if row["kind"] == "training"
+    ]
+
+
+def simulate(binary: pathlib.Path, row: Row) -> Row:
+    """What `tpusim validate` says of one row, with its processor seconds and largest memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, result = pathlib.Path(folder) / "row.json", pathlib.Path(folder) / "result.json"
+        listed = {"schema": "tpusim.measurements/1", "measurements": [row], "pending": []}
+        file.write_text(json.dumps(listed))
+        command = [str(binary), "validate", str(file), "--long", "-q", "--json", str(result)]
+        started = subprocess.Popen(command)  # subprocess.run tells nothing of resources
+        _, status, usage = os.wait4(started.pid, 0)
+        started.returncode = os.waitstatus_to_exitcode(status)
+        if started.returncode:
+            raise subprocess.CalledProcessError(started.returncode, command)
+        (outcome,) = json.loads(result.read_text())["rows"]
+    return outcome | {
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "resident_bytes": usage.ru_maxrss * 1024,
+    }
+
+
+def ranking(rows: list[Row]) -> tuple[int, list[tuple[Row, Row]]]:
+    """Pairs on one chip whose published MFU differ, and those that the simulation turns round."""
+    pairs = [
+        (a, b)
+        for i, a in enumerate(rows)
+        for b in rows[i + 1 :]
+        if a["chip"] == b["chip"]
+        and abs(a["measured_mfu"] - b["measured_mfu"])
+        > CLOSE * max(a["measured_mfu"], b["measured_mfu"])
+    ]
+    turned = [
+        (a, b)
+        for a, b in pairs
+        if (a["measured_mfu"] < b["measured_mfu"]) != (a["simulated_mfu"] < b["simulated_mfu"])
+    ]
+    return len(pairs), turned
+
+
+def path_text(row: Row) -> str:
+    """MXU 72 %, ICI 20 %."""
+    shares = [
+        (time / row["simulated_ns"], PARTS.get(part, part))
+        for part, time in row["critical_path_ns"].items()
+        if time >= NAMED * row["simulated_ns"]
+    ]
+    return ", ".join(f"{name} {share:.0%}" for share, name in sorted(shares, reverse=True))
+
+
+def step_cells(row: Row) -> list[str]:
+    """Published and simulated, step time and MFU."""
+    return [
+        time_text(row["measured_ns"]),
+        time_text(row["simulated_ns"]),
+        f"{row['error']:+.1%}",
+        f"{row['measured_mfu']:.1%}",
+        f"{row['simulated_mfu']:.1%}",
+    ]
+
+
+def steps(rows: list[Row]) -> str:
+    """One line for each row."""
+    gibibyte = 2**30
+    return table(
+        "id | chip | model and mesh | class | published step | simulated | error | published MFU "
+        "| simulated | peak HBM of usable, GiB | critical path | processor time",
+        (
+            [
+                r["id"],
+                r["chip"],
+                r["name"],
+                r["reproducibility"],
+                *step_cells(r),
+                f"{r['peak_hbm_bytes'] / gibibyte:.1f} of {r['usable_hbm_bytes'] / gibibyte:.2f}",
+                path_text(r),
+                f"{r['cpu_s']:.1f} s",
+            ]
+            for r in rows
+        ),
+    )
+
+
+def fits(rows: list[Row]) -> str:
+    """Programs that are known to have run must fit."""
+    too_large = [r["id"] for r in rows if r["peak_hbm_bytes"] > r["usable_hbm_bytes"]]
+    if too_large:
+        return f"By the simulation these did not fit into HBM: {', '.join(too_large)}."
+    return "Every one fits into HBM."
+
+
+def means(rows: list[Row]) -> str:
+    """Errors of step times, by chip and class, and of each class."""
+    groups: dict[tuple[str, str], list[Row]] = collections.defaultdict(list)
+    for row in rows:
+        groups[row["chip"], row["reproducibility"]].append(row)
+    for row in rows:
+        groups["all", row["reproducibility"]].append(row)
+
+    def cells(some: list[Row]) -> Iterable[str]:
+        worst = max(some, key=lambda row: abs(row["error"]))
+        yield str(len(some))
+        yield f"{statistics.fmean(abs(row['error']) for row in some):.1%}"
+        yield f"{statistics.fmean(row['error'] for row in some):+.1%}"
+        yield f"{worst['error']:+.1%} ({worst['id']})"
+
+    return table(
+        "chip | class | rows | mean absolute error | mean error | worst",
+        ([chip, grade, *cells(some)] for (chip, grade), some in groups.items()),
+    )
+
+
+def slices(rows: list[Row]) -> str:
+    """What data parallelism over DCN costs V58."""
+    some = [row for row in rows if row["id"].startswith("V58 ")]
+    one = some[0]
+
+    def cells(row: Row) -> Iterable[str]:
+        yield row["id"].split()[1]
+        for key in ("measured_mfu", "simulated_mfu"):
+            yield f"{row[key]:.1%}"
+            yield f"{100 * (row[key] - one[key]):+.1f} points"
+
+    return table("slices | published MFU | against one | simulated | against one", map(cells, some))
+
+
+def assumptions(listed: list[Row]) -> str:
+    """Those of all rows once, then what stands with a row alone."""
+    common = [a for a in listed[0]["assumptions"] if all(a in r["assumptions"] for r in listed)]
+    lines = [f"* all rows: {assumption}" for assumption in common]
+    for row in listed:
+        own = [a for a in row["assumptions"] if a not in common]
+        lines += [f"* {row['id']}: {text}" for text in (*own, row.get("note")) if text]
+    return "\n".join(lines) + "\n"
+
+
+def readings(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
+    """Both values of every reading."""
+    simulated = {row["id"]: row for row in rows}
+    published = {row["id"]: row for row in listed}
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for reading in READINGS:
+            here = simulated[reading.row]
+            other = reading.change(published[reading.row], pathlib.Path(folder))
+            there = simulate(binary, other)
+            moved = there["simulated_ns"] / here["simulated_ns"] - 1
+            lines.append([reading.row, reading.assumed, *step_cells(here), ""])
+            lines.append(["", f"instead: {reading.instead}", *step_cells(there), f"{moved:+.1%}"])
+    return table(
+        "id | reading | published step | simulated | error | published MFU | simulated | moved",
+        lines,
+    )
+
+
+def plot(rows: list[Row], path: pathlib.Path) -> None:
+    """Published against simulated MFU."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "tpusim"  # the same file every time
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(5.5, 5.5))
+    for chip in sorted({row["chip"] for row in rows}):
+        for grade in sorted({row["reproducibility"] for row in rows if row["chip"] == chip}):
+            some = [r for r in rows if (r["chip"], r["reproducibility"]) == (chip, grade)]
+            axes.scatter(
+                [100 * row["measured_mfu"] for row in some],
+                [100 * row["simulated_mfu"] for row in some],
+                s=34,
+                edgecolors=COLOURS[chip],
+                facecolors=COLOURS[chip] if grade == "A" else "none",
+                label=f"{chip}, {grade}",
+            )
+    both = [100 * row[key] for row in rows for key in ("measured_mfu", "simulated_mfu")]
+    ends = [min(both) - 2, max(both) + 2]
+    axes.plot(ends, ends, linewidth=0.8, color="grey", label="equal")
+    for factor in (0.9, 1.1):
+        off = [factor * end for end in ends]
+        axes.plot(ends, off, linewidth=0.6, linestyle=":", color="grey")
+    axes.plot([], [], linewidth=0.6, linestyle=":", color="grey", label="a tenth off")
+    axes.set(xlabel="published MFU, %", ylabel="simulated MFU, %", xlim=ends, ylim=ends)
+    axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def page(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
+    """The whole text."""
+    pairs, turned = ranking(rows)
+    order = (
+        f"Of {pairs} pairs on one chip whose published MFU differ by more than {CLOSE:.0%}, the "
+        f"simulation has {pairs - len(turned)} in the published order "
+        f"({(pairs - len(turned)) / pairs:.0%})"
+    )
+    names = "; ".join(f"{a['id']} and {b['id']}" for a, b in turned)
+    longest = max(row["cpu_s"] for row in rows)
+    largest = max(row["resident_bytes"] for row in rows) / 2**20
+    parts = [
+        INTRODUCTION,
+        steps(rows),
+        f"{fits(rows)} None takes more than {longest:.0f} s of one processor and {largest:.0f} MiB "
+        "of the host's memory.\n",
+        "![published against simulated MFU](training-mfu.svg)\n",
+        "## Errors\n",
+        means(rows),
+        "## Order\n",
+        f"{order}.{f' Turned round: {names}.' if names else ''}\n",
+        "## Data parallel over slices\n",
+        "V58, gradients summed over DCN:\n",
+        slices(rows),
+        NOT_MODELLED,
+        READING,
+        readings(binary, rows, listed),
+        "## Assumptions and notes\n",
+        assumptions(listed),
+        "## How to run\n",
+        "    build/tpusim validate --long                        # all rows, this page's included\n"
+        "    build/tpusim validate --long --chip v5p --json -    # one chip, for programs\n"
+        "    build/tpusim run validation/workloads/train_16b_v5e_256.pb --html step.html\n"
+        "    python validation/workloads/training.py             # writes the exports anew\n",
+        "`tpusim validate` gives each row the flags of the TPU compiler that its source had "
+        "(`xla_flags` in `validation/measurements.json`); `tpusim run` takes them by "
+        "`--xla-flags`.\n",
+    ]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """Simulates the steps, writes the page and the plot."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build" / "tpusim")
+    binary = parser.parse_args().binary.resolve()
+    listed = training_rows()
+    rows = [simulate(binary, row) for row in listed]
+    plot(rows, DOCS / "training-mfu.svg")
+    (DOCS / "training.md").write_text(page(binary, rows, listed))
+
+
+if __name__ == "__main__":
+    main()
