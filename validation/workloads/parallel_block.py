@@ -65,7 +65,7 @@ class ParallelBlock:
         n = self.layers
         layer = {
             "into": Array(
-                (n, self.width, tiles, 2 * hidden + queries), (None, "row", "tile_rows", None)
+                (n, tiles, self.width, 2 * hidden + queries), (None, "tile_rows", "row", None)
             ),
             "key_value": Array((n, self.width, 2 * self.head), (None, "width", None)),
             "out": Array(
@@ -135,7 +135,7 @@ def decode_layer(
     )
     key, value = jnp.split(scaled(w, "key_value", pair)[:, None], 2, axis=-1)
     row = lax.all_gather(normal, PLANE, axis=1, tiled=True)
-    wide = jnp.einsum("bw,wtc->btc", row, w["into"].astype(kind))
+    wide = jnp.einsum("bw,twc->btc", row, w["into"].astype(kind))
     wide = lax.psum_scatter(wide, "x", scatter_dimension=1, tiled=True)
     hidden, query = gated(model, scaled(w, "into", wide)[:, 0])
 
@@ -216,10 +216,10 @@ def prefill_layer(
     key, value = jnp.split(normal @ whole(w["key_value"], WIDTH, 0), 2, axis=-1)
     key = turned(key[:, :, None], positions, model.longest_turn, jnp.float32)[:, :, 0]
     # One tile of every plane at a time: gathered weights of a whole layer would not fit.
-    for part in range(w["into"].shape[1]):
-        into = whole(whole(w["into"][:, part : part + 1], PLANE, 1), "x", 0)
+    for part in range(w["into"].shape[0]):
+        into = whole(whole(w["into"][part : part + 1], PLANE, 0), "x", 1)
         out = whole(whole(w["out"][part : part + 1], PLANE, 0), "x", 2)
-        hidden, query = gated(model, jnp.einsum("bsw,wtc->bstc", normal, into))
+        hidden, query = gated(model, jnp.einsum("bsw,twc->bstc", normal, into))
         query = query.reshape(*query.shape[:2], -1, model.head)
         query = turned(query, positions, model.longest_turn, jnp.float32)
         context = attend(query, 0, key, value).reshape(*hidden.shape[:3], -1)
