@@ -2,7 +2,7 @@
 
 As the FairScale layers of LLaMA split it: products of columns, then of rows with an all-reduce of
 what they leave; the embedding along its width, the logits along the vocabulary, both gathered.
-Layers are copies, each with arrays of its own. The next token is drawn from the likeliest ones
+Weights are [outputs, inputs], as PyTorch keeps them. Layers are copies, each with arrays of its own. The next token is drawn from the likeliest ones
 that together have a given probability, by every device alike.
 """
 
@@ -31,6 +31,28 @@ class Sampling:
     share: float = 0.95
 
 
+def weights_of(model: Decoder, layout: Layout) -> Weights:
+    """All weights as arguments: a list of layers."""
+    norm = Array((model.width,), (None,))
+    into = Array((model.heads, model.head, model.width), ("heads", None, None))
+    widening = Array((model.mlp, model.width), ("mlp", None))
+    layer = {
+        "scale_attention": norm,
+        **dict.fromkeys(("query", "key", "value"), into),
+        "out": Array((model.width, model.heads, model.head), (None, "heads", None)),
+        "scale_mlp": norm,
+        **dict.fromkeys(("gate", "up"), widening),
+        "down": Array((model.width, model.mlp), (None, "mlp")),
+    }
+    outside = {
+        "embedding": Array((model.vocabulary, model.width), (None, "width")),
+        "scale_final": norm,
+        "unembedding": Array((model.vocabulary, model.width), ("vocabulary", None)),
+    }
+    layers = [layout.shapes(layer, model.weights) for _ in range(model.layers)]
+    return {"layers": layers, **layout.shapes(outside, model.weights)}
+
+
 def sample(sampling: Sampling, logits: jax.Array, noise: jax.Array) -> jax.Array:
     """The next token of each row; `noise` is the state of a generator of random bits."""
     if sampling.share == 0:
@@ -53,7 +75,7 @@ def decode_layer(
     normal = normalize(x, w["scale_attention"], model.norm_epsilon)
 
     def heads(name: str) -> jax.Array:
-        return jnp.einsum("bw,whd->bhd", normal, w[name])[:, None]
+        return jnp.einsum("bw,hdw->bhd", normal, w[name])[:, None]
 
     def turn(x: jax.Array) -> jax.Array:
         return turned(x, position[None].astype(jnp.float32), model.longest_turn, jnp.float32)
@@ -67,10 +89,10 @@ def decode_layer(
     seen = jnp.arange(model.sequence) <= position
     shares = jax.nn.softmax(jnp.where(seen, scores.astype(jnp.float32), -1e9)).astype(x.dtype)
     context = jnp.einsum("bhqk,bkhd->bqhd", shares, cache[1])[:, 0]
-    x += lax.psum(jnp.einsum("bhd,hdw->bw", context, w["out"]), AXIS)
+    x += lax.psum(jnp.einsum("bhd,whd->bw", context, w["out"]), AXIS)
     normal = normalize(x, w["scale_mlp"], model.norm_epsilon)
-    hidden = jax.nn.silu(normal @ w["gate"]) * (normal @ w["up"])
-    return x + lax.psum(hidden @ w["down"], AXIS), cache
+    hidden = jax.nn.silu(normal @ w["gate"].T) * (normal @ w["up"].T)
+    return x + lax.psum(hidden @ w["down"].T, AXIS), cache
 
 
 def decode(model: Decoder, mesh: AnyMesh, sampling: Sampling) -> Program:
@@ -86,12 +108,10 @@ def decode(model: Decoder, mesh: AnyMesh, sampling: Sampling) -> Program:
             x, entry = decode_layer(model, position, x, w, entry)
             new.append(entry)
         x = normalize(x, weights["scale_final"], model.norm_epsilon)
-        logits = lax.all_gather(x @ weights["unembedding"], AXIS, axis=1, tiled=True)
+        logits = lax.all_gather(x @ weights["unembedding"].T, AXIS, axis=1, tiled=True)
         return new, sample(sampling, logits.astype(jnp.float32), noise)
 
-    weights = model.arguments(layout)
-    table = Array((model.vocabulary, model.width), (None, "width"))
-    weights["embedding"] = layout.shape(table, model.weights)
+    weights = weights_of(model, layout)
     rows = Array(
         (model.batch, model.sequence, model.heads, model.head), (None, None, "heads", None)
     )
