@@ -12,6 +12,7 @@ import functools
 import math
 import pathlib
 import sys
+from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
@@ -23,7 +24,7 @@ from validation.workloads import parallel_block, tensor_parallel  # noqa: E402
 from validation.workloads.decoder import Decoder  # noqa: E402
 from validation.workloads.parallel_block import ParallelBlock  # noqa: E402
 from validation.workloads.tensor_parallel import Sampling  # noqa: E402
-from workloads.examples.example import Example  # noqa: E402
+from workloads.examples.example import AnyMesh, Example, Program  # noqa: E402
 
 # PaLM with 48 heads padded to 64, so that 64 chips share them.
 palm_540b = functools.partial(
@@ -52,38 +53,39 @@ LLAMA_7B = llama(layers=32, width=4096, mlp=11008, heads=32)
 LLAMA_65B = llama(layers=80, width=8192, mlp=22016, heads=64)
 
 
-def model_flops_per_device(model: ParallelBlock, positions: int, chips: int) -> float:
+DECODED = palm_540b(batch=64, int8=True)
+PROMPTS = palm_540b(batch=512)
+
+
+def model_flops_per_device(model: ParallelBlock, positions: int) -> float:
     """As the paper counts a step: two for each parameter and position, of the model unpadded."""
     unpadded = dataclasses.replace(model, heads=48)
-    return 2 * unpadded.parameters() * model.batch * positions / chips
+    return 2 * unpadded.parameters() * model.batch * positions / math.prod(CUBE.values())
 
 
-def llama_decode(
-    name: str, model: Decoder, config: str, chips: int, sampling: Sampling | None = None
+# Of V90.
+DECODE_FLOPS = model_flops_per_device(DECODED, 1)
+PREFILL_FLOPS = model_flops_per_device(PROMPTS, PROMPTS.room)
+
+
+def on_cube(
+    name: str, program: Callable[[ParallelBlock, AnyMesh], Program], model: ParallelBlock
 ) -> Example:
-    """Tensor parallel over all chips."""
-    build = functools.partial(
-        lambda mesh, model, how: tensor_parallel.decode(model, mesh, how),
-        model=model,
-        how=sampling or Sampling(),
-    )
-    return Example(name=name, mesh={"model": chips}, config=config, build=build)
-
-
-def palm(name: str, model: ParallelBlock, program: object) -> Example:
     """On one cube of 64 chips."""
-    return Example(
-        name=name, mesh=CUBE, config="v4-4x4x4", build=functools.partial(program, model)
-    )
+    return Example(name, CUBE, "v4-4x4x4", functools.partial(program, model))
+
+
+def llama_decode(name: str, model: Decoder, config: str, chips: int) -> Example:
+    """Tensor parallel over all chips."""
+    build = functools.partial(tensor_parallel.decode, model, Sampling())
+    return Example(name, {tensor_parallel.AXIS: chips}, config, build)
 
 
 INFERENCE: dict[str, Example] = {
     example.name: example
     for example in (
-        palm(
-            "decode_palm_540b_v4_64", palm_540b(batch=64, int8=True), parallel_block.decode
-        ),
-        palm("prefill_palm_540b_v4_64", palm_540b(batch=512), parallel_block.prefill),
+        on_cube("decode_palm_540b_v4_64", parallel_block.decode, DECODED),
+        on_cube("prefill_palm_540b_v4_64", parallel_block.prefill, PROMPTS),
         llama_decode("decode_llama_7b_v4_4", LLAMA_7B, "v4-2x2x1", 4),
         llama_decode("decode_llama_7b_v4_8", LLAMA_7B, "v4-2x2x2", 8),
         llama_decode("decode_llama_65b_v4_16", LLAMA_65B, "v4-2x2x4", 16),

@@ -125,7 +125,12 @@ def next_tokens(table: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def decode_layer(
-    model: ParallelBlock, position: jax.Array, x: jax.Array, w: Weights, layer: jax.Array, cache: Cache
+    model: ParallelBlock,
+    position: jax.Array,
+    x: jax.Array,
+    w: Weights,
+    layer: jax.Array,
+    cache: Cache,
 ) -> tuple[jax.Array, Cache]:
     """One layer for one token of every sequence: x [batch, width / T]."""
     normal = part_normalized(model, x, w["norm"])
@@ -203,9 +208,7 @@ def decode(model: ParallelBlock, mesh: AnyMesh) -> Program:
     return jax.jit(function, donate_argnums=1), arguments
 
 
-def prefill_layer(
-    model: ParallelBlock, x: jax.Array, w: Weights
-) -> tuple[jax.Array, Cache]:
+def prefill_layer(model: ParallelBlock, x: jax.Array, w: Weights) -> tuple[jax.Array, Cache]:
     """One layer for all positions of a device's sequences: x [b, positions, width]."""
     positions = jnp.arange(x.shape[1], dtype=jnp.float32)
 
@@ -236,9 +239,7 @@ def prefill(model: ParallelBlock, mesh: AnyMesh) -> Program:
         # Each device has all rows of the embedding, but a part of their width.
         all_tokens = lax.all_gather(tokens, WIDTH, tiled=True)
         x = lax.all_to_all(weights["embedding"][all_tokens], WIDTH, 0, 2, tiled=True)
-        x, cache = lax.scan(
-            lambda x, w: prefill_layer(model, x, w), x, weights["layers"]
-        )
+        x, cache = lax.scan(lambda x, w: prefill_layer(model, x, w), x, weights["layers"])
         last = lax.all_to_all(x[:, -1], WIDTH, 1, 0, tiled=True)
         last = part_normalized(model, last, weights["norm"])
         return cache, next_tokens(weights["embedding"], last)

@@ -2,8 +2,9 @@
 
 As the FairScale layers of LLaMA split it: products of columns, then of rows with an all-reduce of
 what they leave; the embedding along its width, the logits along the vocabulary, both gathered.
-Weights are [outputs, inputs], as PyTorch keeps them. Layers are copies, each with arrays of its own. The next token is drawn from the likeliest ones
-that together have a given probability, by every device alike.
+Weights are [outputs, inputs], as PyTorch keeps them. Layers are copies, each with arrays of its
+own. The next token is drawn from the likeliest ones that together have a given probability, by
+every device alike.
 """
 
 import dataclasses
@@ -95,7 +96,7 @@ def decode_layer(
     return x + lax.psum(hidden @ w["down"].T, AXIS), cache
 
 
-def decode(model: Decoder, mesh: AnyMesh, sampling: Sampling) -> Program:
+def decode(model: Decoder, sampling: Sampling, mesh: AnyMesh) -> Program:
     """One token for each sequence, at the position that is given; the cache is overwritten."""
     layout = Layout(mesh, AXES)
 
