@@ -112,8 +112,14 @@ struct HostParams {
   BytesPerSecond pcie_bytes_per_second;  // per chip, each way
   Picoseconds pcie_latency;
   BytesPerSecond dcn_bytes_per_second;  // per chip, egress
+  double dcn_efficiency = 1;            // share of it that collectives reach
   Picoseconds dcn_latency;
   int64_t chips_x = 0, chips_y = 0, chips_z = 1;  // chips per host
+
+  // Of the network cards of a host with so many chips, each way.
+  BytesPerSecond DcnRate(int64_t chips) const {
+    return dcn_bytes_per_second * (dcn_efficiency * static_cast<double>(chips));
+  }
 };
 
 // Which axes of a slice close into rings. A property of the generation: chips

@@ -9,10 +9,10 @@ Nic::Nic(sc_core::sc_module_name name, events::Fluid& fluid, const configs::Chip
     : sc_module(name),
       egress_(fluid.network().AddResource(
           std::string(this->name()) + ".egress",
-          params.host.dcn_bytes_per_second * static_cast<double>(chips))),
+          params.host.DcnRate(chips))),
       ingress_(fluid.network().AddResource(
           std::string(this->name()) + ".ingress",
-          params.host.dcn_bytes_per_second * static_cast<double>(chips))),
+          params.host.DcnRate(chips))),
       multiplicity_(multiplicity) {}
 
 }  // namespace tpusim::chip

@@ -200,7 +200,7 @@ BytesPerSecond LinkLoads::RateOf(size_t index) const {
   if (index >= Own(config_->devices())) {
     if (index < Egress(0)) return config_->chip.host.pcie_bytes_per_second;
     const size_t host = (index - Egress(0)) % hosts_.chips.size();
-    return config_->chip.host.dcn_bytes_per_second * static_cast<double>(hosts_.chips[host]);
+    return config_->chip.host.DcnRate(hosts_.chips[host]);
   }
   if (index >= Own(0)) return config_->chip.ici.die_to_die_bytes_per_second;
   const int axis = configs::AxisOf(static_cast<configs::Direction>(index % configs::kDirections));

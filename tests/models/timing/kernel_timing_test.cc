@@ -2,13 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "configs/config.h"
 #include "models/timing/kernel_time.h"
 
 namespace tpusim::timing {
 namespace {
 
-configs::ChipParams V5e() { return configs::LoadConfig("v5e-1x1", {}).value().chip; }
+// A chip whose arrays keep their rate up.
+configs::ChipParams Chip(const std::string& slice) {
+  return configs::LoadConfig(slice, {"chip.mxu.efficiency=1"}).value().chip;
+}
+
+configs::ChipParams V5e() { return Chip("v5e-1x1"); }
 
 TEST(TimeBlock, WeightTilesAreSharedByTheArrays) {
   // [512,2048] x [2048,256] in bf16: 16 x 2 = 32 weight tiles, 8 for each of the
@@ -45,7 +52,7 @@ TEST(TimeBlock, TheFullestSlotDecides) {
 TEST(TimeBlock, BothCoresOfAMegacoreShareABlock) {
   // The 32 tiles above on 2 x 4 arrays: 4 each of 512 rows, 2048 cycles. 4096
   // vector operations on 2 x 4 ALUs: 512.
-  const configs::ChipParams chip = configs::LoadConfig("v5p-1x1x1", {}).value().chip;
+  const configs::ChipParams chip = Chip("v5p-1x1x1");
   isa::Block block;
   block.mxu = {512, 2048, 256, isa::NumberFormat::kBf16, 1};
   block.valu = 4096;
@@ -56,7 +63,7 @@ TEST(TimeBlock, BothCoresOfAMegacoreShareABlock) {
 TEST(TimeBlock, LargeArraysTakeTwoRowsPerCycle) {
   // v6e: [512,2048] x [2048,256] is 8 tiles of 256x256, 4 for each of two arrays,
   // 256 cycles each for 512 rows: 1024, a quarter of v5e's.
-  const configs::ChipParams chip = configs::LoadConfig("v6e-1x1", {}).value().chip;
+  const configs::ChipParams chip = Chip("v6e-1x1");
   isa::Block block;
   block.mxu = {512, 2048, 256, isa::NumberFormat::kBf16, 1};
   EXPECT_EQ(TimeBlock(chip, block).mxu, Cycles(1024));

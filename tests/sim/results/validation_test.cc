@@ -91,11 +91,11 @@ TEST(ValidationTest, AQuantityIsTheStepOrOneCollective) {
   report.collectives = {gather};
   Measurement m;
   m.quantity = "step time";
-  EXPECT_EQ(QuantityOf(report, m).value(), Microseconds(100));
+  EXPECT_EQ(OutcomeOf(report, m).value().simulated, Microseconds(100));
   m.quantity = "all-gather";
-  EXPECT_EQ(QuantityOf(report, m).value(), Microseconds(10));
+  EXPECT_EQ(OutcomeOf(report, m).value().simulated, Microseconds(10));
   m.quantity = "all-reduce";
-  EXPECT_THAT(Message(QuantityOf(report, m).status()), HasSubstr("no such collective"));
+  EXPECT_THAT(Message(OutcomeOf(report, m).status()), HasSubstr("no such collective"));
 }
 
 TEST(ValidationTest, ErrorsAreAveragedByChipKindAndRole) {

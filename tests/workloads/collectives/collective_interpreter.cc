@@ -63,8 +63,7 @@ class BodyInterpreter {
       ++chips_of_host_[configs::HostOf(config, chip)];
     }
     for (const auto& [host, chips] : chips_of_host_) {
-      const BytesPerSecond rate =
-          config.chip.host.dcn_bytes_per_second * static_cast<double>(chips);
+      const BytesPerSecond rate = config.chip.host.DcnRate(chips);
       egress_.push_back(network_.AddResource("egress", rate));
       ingress_.push_back(network_.AddResource("ingress", rate));
     }

@@ -133,10 +133,13 @@ TEST(CollectiveTimeTest, AChipOfTwoDevices) {
   EXPECT_NEAR(ToMicroseconds(EstimateCollective(config, all)->bound), 6 * 67108864 / 180e3, 0.01);
 }
 
+// The rate of the network cards, as if all of it were reached.
+constexpr char kAllOfDcn[] = "host.dcn_efficiency=1";
+
 // Two slices of v5e: 3.125e9 B/s per chip through the hosts' network cards, after
 // 1 us of PCIe, 10 us of network and 1 us of PCIe.
 TEST(CollectiveTimeTest, BetweenSlices) {
-  const configs::Config config = *configs::LoadConfig("2x(v5e-16x16)", {});
+  const configs::Config config = *configs::LoadConfig("2x(v5e-16x16)", {kAllOfDcn});
   // Corresponding chips exchange halves and then sums of 256 MiB:
   // 5.4 launch + 2 * (12 + 2^27 / 3.125e9 = 42949.67) us.
   const CollectiveRequest across =
@@ -157,11 +160,16 @@ TEST(CollectiveTimeTest, BetweenSlices) {
       Microseconds(one, Along(one, CollectiveKind::kAllReduce, {0, 1}, 256 * kMiB));
   EXPECT_NEAR(Microseconds(config, all), inside + 2 * (12 + 167.77), 0.5);
   EXPECT_FALSE(EstimateCollective(config, all)->dcn);  // the torus is the bound
+
+  // At a quarter of the rate: four times as long. The bound does not know of it.
+  const configs::Config slow = *configs::LoadConfig("2x(v5e-16x16)", {"host.dcn_efficiency=0.25"});
+  EXPECT_NEAR(Microseconds(slow, across), 5.4 + 2 * (12 + 4 * 42949.67), 0.1);
+  EXPECT_NEAR(ToMicroseconds(EstimateCollective(slow, across)->bound), 85899.35, 0.05);
 }
 
 // One chip of a host of eight may have the whole network card: PCIe is the limit.
 TEST(CollectiveTimeTest, OneChipOfAHostIsLimitedByPcie) {
-  const configs::Config config = *configs::LoadConfig("2x(v5e-4x2)", {});
+  const configs::Config config = *configs::LoadConfig("2x(v5e-4x2)", {kAllOfDcn});
   CollectiveRequest request;
   request.kind = CollectiveKind::kAllGather;
   request.groups = {{0, 8}};
@@ -199,7 +207,7 @@ std::vector<SweepCase> Sweep() {
 
 TEST(CollectiveTimeTest, NothingIsExpectedBelowItsBound) {
   for (const SweepCase& c : Sweep()) {
-    const configs::Config config = *configs::LoadConfig(c.slice, {});
+    const configs::Config config = *configs::LoadConfig(c.slice, {kAllOfDcn});
     for (const CollectiveKind kind : kGroupKinds) {
       for (int64_t bytes = kKiB; bytes <= 4 * kGiB; bytes *= 4) {
         const auto info = EstimateCollective(config, Along(config, kind, c.axes, bytes));
@@ -224,7 +232,7 @@ TEST(CollectiveTimeTest, NothingIsExpectedBelowItsBound) {
 // The bodies, all groups at once, against the closed form.
 TEST(CollectiveTimeTest, BodiesTakeTheirClosedForm) {
   for (const SweepCase& c : Sweep()) {
-    const configs::Config config = *configs::LoadConfig(c.slice, {});
+    const configs::Config config = *configs::LoadConfig(c.slice, {kAllOfDcn});
     for (const CollectiveKind kind : kGroupKinds) {
       for (const int64_t bytes : {int64_t{4096}, kMiB, 64 * kMiB}) {
         isa::PodProgram program;

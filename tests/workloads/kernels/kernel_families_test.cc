@@ -266,9 +266,10 @@ TEST_F(KernelFamilies, GradientsOfWeightsMayHaveTheInputInTheArrays) {
   // 64 rows through 9 x 784 tiles on four arrays: half of 1152 rows through 784.
   const isa::Kernel kernel = Build(conv);
   EXPECT_EQ(kernel.block.mxu.m, 64);
-  const double mxu =
-      static_cast<double>(timing::TimeBlock(target_.chip(), kernel.block).mxu.value());
-  EXPECT_NEAR(mxu * kernel.FullSteps(), 64 * 9 * 784 / 4, 0.01 * 64 * 9 * 784 / 4);
+  configs::ChipParams chip = target_.chip();
+  chip.mxu.efficiency = 1;
+  const double mxu = static_cast<double>(timing::TimeBlock(chip, kernel.block).mxu.value());
+  EXPECT_NEAR(mxu * kernel.FullSteps(), 64 * 9 * 784 / 4, 0.02 * 64 * 9 * 784 / 4);
   // Taps of more features than a quarter of the columns have tiles of their own.
   const auto columns = [&](int64_t features) {
     const Instruction* of = gradient(features);

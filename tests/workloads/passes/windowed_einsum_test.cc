@@ -56,6 +56,29 @@ TEST(WindowedEinsum, WhereItPays) {
   EXPECT_FALSE(routed.Run("windowed-einsum").value());
 }
 
+// Weights that pairs share are gathered: there are no windowed einsums of two. The sums over four
+// devices then pass by.
+TEST(WindowedEinsum, TheOtherFormWhereOneDoesNotPay) {
+  PassText test(R"(HloModule m
+add {
+  a = bf16[] parameter(0)
+  b = bf16[] parameter(1)
+  ROOT c = bf16[] add(a, b)
+}
+ENTRY e {
+  x = bf16[4096,4096] parameter(0)
+  w = bf16[4096,256] parameter(1)
+  g = bf16[4096,512] all-gather(w), dimensions={1}, replica_groups={{0,1},{2,3}}, frontend_attributes={tpusim.axes="y",tpusim.reshard="true"}
+  d = bf16[4096,512] dot(x, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, frontend_attributes={tpusim.split_over="x,y"}
+  ROOT r = bf16[1024,512] reduce-scatter(d), dimensions={0}, replica_groups={{0,1,2,3}}, to_apply=add, frontend_attributes={tpusim.axes="x",tpusim.reshard="true"}
+})",
+                "v5e-4x2");
+  EXPECT_TRUE(test.Run("windowed-einsum").value());
+  EXPECT_EQ(CountOf(test, Opcode::kAllGather), 1);
+  EXPECT_EQ(CountOf(test, Opcode::kReduceScatter), 0);
+  EXPECT_GT(CountOf(test, Opcode::kCollectivePermute), 0);
+}
+
 // A weight that is gathered a second time is gathered.
 TEST(WindowedEinsum, NotOfWhatIsGatheredTwice) {
   PassText test(Gathered(4096, fmt::format(R"(h = bf16[1024,512] all-gather(w), dimensions={{0}}, {}

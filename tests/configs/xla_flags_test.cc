@@ -1,0 +1,70 @@
+#include "configs/xla_flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "configs/config.h"
+#include "configs/status_macros.h"
+
+namespace tpusim::configs {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+ChipParams Chip(const char* slice) { return LoadConfig(slice, {})->chip; }
+
+TEST(XlaFlagsTest, FlagsWithACounterpartChangeTheChip) {
+  ChipParams chip = Chip("v6e-1x1");
+  ASSERT_EQ(chip.compiler.gathers_in_flight, 0);
+  EXPECT_THAT(*ApplyXlaFlags("--xla_enable_async_all_gather=true "
+                             "--xla_tpu_scoped_vmem_limit_kib=65536\n"
+                             "--xla_tpu_enable_windowed_einsum_for_reduce_scatter=false "
+                             "--xla_tpu_host_transfer_overlap_limit=24 "
+                             "--xla_tpu_enable_sparse_core_collective_offload_all_reduce",
+                             chip),
+              IsEmpty());
+  EXPECT_EQ(chip.compiler.gathers_in_flight, 1);
+  EXPECT_EQ(chip.vmem.scoped_bytes, Bytes(64 * kMiB));
+  EXPECT_TRUE(chip.compiler.windowed_gathers);
+  EXPECT_FALSE(chip.compiler.windowed_scatters);
+  EXPECT_EQ(chip.compiler.host_copies_in_flight, 24);
+  EXPECT_EQ(chip.sparse_core.offload_all_reduce, Bytes(64 * kKiB));
+  EXPECT_EQ(chip.sparse_core.offload_all_gather, Bytes(0));
+}
+
+TEST(XlaFlagsTest, AThresholdOfWindowedEinsumsIsASizeOrTheCompilersCost) {
+  ChipParams chip = Chip("v5e-1x1");
+  ASSERT_TRUE(ApplyXlaFlags("--xla_jf_spmd_threshold_for_windowed_einsum_mib=1000000", chip).ok());
+  EXPECT_EQ(chip.compiler.windowed_least_bytes, Bytes(1000000 * kMiB));
+  ASSERT_TRUE(ApplyXlaFlags("--xla_jf_spmd_threshold_for_windowed_einsum_mib=-1", chip).ok());
+  EXPECT_EQ(chip.compiler.windowed_least_bytes, std::nullopt);
+}
+
+TEST(XlaFlagsTest, TheWindowsOfAKernelDoNotExceedVmem) {
+  ChipParams chip = Chip("v5p-1x1x1");
+  ASSERT_TRUE(ApplyXlaFlags("--xla_tpu_scoped_vmem_limit_kib=98304", chip).ok());
+  EXPECT_EQ(chip.vmem.scoped_bytes, chip.vmem.bytes);  // 64 of the 96 MiB
+}
+
+TEST(XlaFlagsTest, OthersAreNamed) {
+  ChipParams chip = Chip("v5e-1x1");
+  EXPECT_THAT(*ApplyXlaFlags("--xla_tpu_rwb_fusion=false --xla_enable_async_all_gather=true "
+                             "--xla_a_new_one",
+                             chip),
+              ElementsAre("xla_tpu_rwb_fusion", "xla_a_new_one"));
+}
+
+TEST(XlaFlagsTest, WhatIsNoFlagOrNoValueIsSaid) {
+  ChipParams chip = Chip("v5e-1x1");
+  EXPECT_THAT(Message(ApplyXlaFlags("xla_enable_async_all_gather", chip).status()),
+              HasSubstr("\"xla_enable_async_all_gather\" is no flag of the compiler"));
+  EXPECT_THAT(Message(ApplyXlaFlags("--xla_enable_async_all_gather=maybe", chip).status()),
+              HasSubstr("--xla_enable_async_all_gather=maybe: true or false is wanted"));
+  EXPECT_THAT(Message(ApplyXlaFlags("--xla_tpu_scoped_vmem_limit_kib=9e9", chip).status()),
+              HasSubstr("a number from 1024 to 1048576 is wanted"));
+}
+
+}  // namespace
+}  // namespace tpusim::configs
