@@ -210,16 +210,21 @@ def normalize(x: jax.Array, scale: jax.Array, epsilon: float) -> jax.Array:
     return (wide * scale).astype(x.dtype)
 
 
-def rotate(model: Decoder, x: jax.Array) -> jax.Array:
-    """Rotary positions: pairs of a head's halves turn by angles that grow with the position."""
+def turned(x: jax.Array, positions: jax.Array, longest_turn: float, kind: Any) -> jax.Array:
+    """Pairs of a head's halves turn by angles that grow with the position, computed in `kind`."""
     half = x.shape[-1] // 2
-    turns = model.longest_turn ** (-jnp.arange(half, dtype=jnp.float32) / half)
-    angles = jnp.arange(x.shape[1], dtype=jnp.float32)[:, None, None] * turns
-    kind = x.dtype if model.narrow_turns else jnp.float32
+    turns = longest_turn ** (-jnp.arange(half, dtype=jnp.float32) / half)
+    angles = positions[:, None, None] * turns
     sine, cosine = jnp.sin(angles).astype(kind), jnp.cos(angles).astype(kind)
     first, second = jnp.split(x.astype(kind), 2, axis=-1)
-    turned = (first * cosine - second * sine, second * cosine + first * sine)
-    return jnp.concatenate(turned, axis=-1).astype(x.dtype)
+    both = (first * cosine - second * sine, second * cosine + first * sine)
+    return jnp.concatenate(both, axis=-1).astype(x.dtype)
+
+
+def rotate(model: Decoder, x: jax.Array) -> jax.Array:
+    """Rotary positions, from the first on."""
+    positions = jnp.arange(x.shape[1], dtype=jnp.float32)
+    return turned(x, positions, model.longest_turn, x.dtype if model.narrow_turns else jnp.float32)
 
 
 def splash(

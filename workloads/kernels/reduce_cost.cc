@@ -113,7 +113,13 @@ VectorWork MultiplyAddWork(const Instruction& product, const target::Target& tar
   const hlo::DotDims dims = hlo::GetDotDims(product);
   const Crossing crossing = CrossingOfReduction(
       larger, &larger == &lhs ? dims.lhs_contracting : dims.rhs_contracting, target);
-  work.valu = 2 * static_cast<double>(VectorRegisters(target, larger)) + crossing.combinations;
+  // Multiplied in 32 bits and added up so. In the modules that the TPU compiler makes for v4, v5e,
+  // v5p and v6e, each term of a product of a narrow type is first rounded to that type, and widened
+  // again for the sum.
+  const bool narrow = hlo::BitWidth(product.shape().element_type) < 32;
+  const double operations = narrow ? 4 : 2;
+  work.valu =
+      operations * static_cast<double>(VectorRegisters(target, larger)) + crossing.combinations;
   work.xlu = crossing.registers;
   return work;
 }

@@ -84,5 +84,20 @@ TEST_F(ReduceCost, AShortRunningSumDoublesItsReach) {
   EXPECT_EQ(work.valu, 2 * 128 + 128);
 }
 
+// One row by a matrix: 1024 registers of it are multiplied and added up, along sublanes 8 registers
+// are left of a row of 1024, combined in three steps. Narrow terms are rounded and widened between.
+TEST_F(ReduceCost, ARowByAMatrixRoundsNarrowTerms) {
+  const auto work = [&](PrimitiveType type) {
+    Instruction* row = m_.Param(hlo::MakeShape(type, {1, 1024}));
+    Instruction* matrix = m_.Param(hlo::MakeShape(type, {1024, 1024}));
+    Instruction* dot = m_.Add(Opcode::kDot, hlo::MakeShape(type, {1, 1024}), {row, matrix});
+    hlo::SetDotDims(dot, {{1}, {0}, {}, {}});
+    return VectorWorkOf(*dot, target_).value();
+  };
+  EXPECT_EQ(work(PrimitiveType::kF32).valu, 2 * 1024 + 3 * 8);
+  EXPECT_EQ(work(PrimitiveType::kBf16).valu, 4 * 1024 + 3 * 8);
+  EXPECT_EQ(work(PrimitiveType::kBf16).xlu, 3 * 8);
+}
+
 }  // namespace
 }  // namespace tpusim::kernels
