@@ -268,9 +268,8 @@ absl::Status ReadCompiler(const Json& json, const std::string& where, CompilerRu
       json,
       {"like", "known_slices", "planes_are_rings", "gathers_as_sums", "routed_above_chips",
        "offloads_collectives", "permutes_in_flight", "gathers_in_flight", "copies_in_flight",
-       "host_copies_in_flight", "windowed_flops_per_byte",
-       "products_in_vmem", "window_registers", "relayout_window_registers", "lone_window_registers",
-       "uncut_bytes", "source", "note"},
+       "host_copies_in_flight", "windowed_flops_per_byte", "products_in_vmem", "window_registers",
+       "relayout_window_registers", "lone_window_registers", "uncut_bytes", "source", "note"},
       where));
   if (json.contains("like")) {
     ASSIGN_OR_RETURN(rules->like, ReadString(json, "like", where));

@@ -112,9 +112,10 @@ absl::StatusOr<std::vector<std::string>> ApplyXlaFlags(std::string_view text, Ch
   std::istringstream words{std::string(text)};
   for (std::string word; words >> word;) {
     if (!word.starts_with("--xla")) {
-      return UserError(fmt::format(
-          "--xla-flags: \"{}\" is no flag of the compiler, such as --xla_enable_async_all_gather=true",
-          word));
+      return UserError(
+          fmt::format("--xla-flags: \"{}\" is no flag of the compiler, such as "
+                      "--xla_enable_async_all_gather=true",
+                      word));
     }
     const size_t equals = std::min(word.find('='), word.size());
     const std::string name = word.substr(2, equals - 2);

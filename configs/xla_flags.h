@@ -16,9 +16,9 @@
 
 namespace tpusim::configs {
 
-// Flags of a text such as "--xla_enable_async_all_gather=true --xla_tpu_scoped_vmem_limit_kib=98304"
-// applied to `chip`. Returns those that change nothing. An error names a text that is no flag, or
-// a value that the flag does not take.
+// Flags of a text such as "--xla_enable_async_all_gather=true
+// --xla_tpu_scoped_vmem_limit_kib=98304" applied to `chip`. Returns those that change nothing. An
+// error names a text that is no flag, or a value that the flag does not take.
 absl::StatusOr<std::vector<std::string>> ApplyXlaFlags(std::string_view text, ChipParams& chip);
 
 }  // namespace tpusim::configs

@@ -15,6 +15,9 @@ namespace {
 // Measured utilizations that are closer than this say nothing of an order.
 constexpr double kClose = 0.05;
 
+// Of the table, which is made to be read in a wide window or a pager.
+constexpr size_t kWidth = 200;
+
 // Parts of the machine with at least so much of the critical path are named.
 constexpr double kNamed = 0.03;
 
@@ -66,26 +69,26 @@ double RankedAlike(const std::vector<Outcome>& outcomes, int64_t* pairs) {
   return *pairs == 0 ? 1 : static_cast<double>(alike) / static_cast<double>(*pairs);
 }
 
-void AddModelSteps(const std::vector<Outcome>& outcomes, size_t width,
-                   std::vector<std::string>& lines) {
-  std::vector<std::vector<std::string>> table = {
-      {"id", "<chip", "<class", "measured", "simulated", "error", "MFU", "simulated", "peak HBM",
-       "<fits", "<critical path", "<step of a model"}};
+void AddModelSteps(const std::vector<Outcome>& outcomes, std::vector<std::string>& lines) {
+  std::vector<std::vector<std::string>> table = {{"id", "<chip", "<class", "measured", "simulated",
+                                                  "error", "MFU", "simulated", "peak HBM", "<fits",
+                                                  "<step of a model", "<critical path"}};
   for (const Outcome& o : outcomes) {
     const Measurement& m = o.measurement;
     if (!IsModelStep(m)) continue;
     table.push_back({m.id, m.chip, m.reproducibility, TimeText(m.measured), TimeText(o.simulated),
                      fmt::format("{:+.1f}%", 100 * o.Error()), UtilizationText(o, m.measured),
                      UtilizationText(o, o.simulated), BytesText(o.peak_hbm),
-                     o.peak_hbm <= o.usable_hbm ? "yes" : "NO", PathText(o), m.name});
+                     o.peak_hbm <= o.usable_hbm ? "yes" : "NO", m.name, PathText(o)});
   }
   if (table.size() == 1) return;
-  for (std::string& line : TableLines(table, width)) lines.push_back(std::move(line));
+  for (std::string& line : TableLines(table, kWidth)) lines.push_back(std::move(line));
   int64_t pairs = 0;
   const double alike = RankedAlike(outcomes, &pairs);
   if (pairs > 0) {
-    lines.push_back(fmt::format("{} of {} pairs on one chip that differ by more than 5% in MFU are in the measured order",
-                                std::llround(alike * static_cast<double>(pairs)), pairs));
+    lines.push_back(fmt::format(
+        "{} of {} pairs on one chip that differ by more than 5% in MFU are in the measured order",
+        std::llround(alike * static_cast<double>(pairs)), pairs));
   }
   lines.emplace_back();
 }
@@ -93,8 +96,7 @@ void AddModelSteps(const std::vector<Outcome>& outcomes, size_t width,
 nlohmann::ordered_json ModelStepJson(const Outcome& o) {
   nlohmann::ordered_json path = nlohmann::ordered_json::object();
   for (size_t i = 0; i < o.critical_path.size(); ++i) {
-    path[std::string(SpentKey(static_cast<events::Spent>(i)))] =
-        ToNanoseconds(o.critical_path[i]);
+    path[std::string(SpentKey(static_cast<events::Spent>(i)))] = ToNanoseconds(o.critical_path[i]);
   }
   nlohmann::ordered_json json = {{"peak_hbm_bytes", o.peak_hbm.value()},
                                  {"usable_hbm_bytes", o.usable_hbm.value()},

@@ -76,7 +76,8 @@ class Reader {
     std::vector<std::string> texts;
     if (!Has(key)) return texts;
     const Json& list = object_[key];
-    if (!list.is_array() || !std::ranges::all_of(list, [](const Json& t) { return t.is_string(); })) {
+    if (!list.is_array() ||
+        !std::ranges::all_of(list, [](const Json& t) { return t.is_string(); })) {
       Complain(key, "is not a list of texts");
       return texts;
     }
@@ -265,7 +266,7 @@ std::string FormatValidation(const std::vector<Outcome>& outcomes,
   }
   for (std::string& line : TableLines(table, kWidth)) lines.push_back(std::move(line));
   lines.emplace_back();
-  AddModelSteps(outcomes, kWidth, lines);
+  AddModelSteps(outcomes, lines);
   AddErrors(outcomes, lines);
   AddPending(pending, lines);
   return fmt::format("{}\n", fmt::join(lines, "\n"));
@@ -276,17 +277,17 @@ std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pendi
   for (const Outcome& o : outcomes) {
     const Measurement& m = o.measurement;
     Json row = {{"id", m.id},
-                    {"name", m.name},
-                    {"chip", m.chip},
-                    {"kind", m.kind},
-                    {"quantity", m.quantity},
-                    {"role", NameOf(m.role)},
-                    {"reproducibility", m.reproducibility},
-                    {"measured_ns", ToNanoseconds(m.measured)},
-                    {"simulated_ns", ToNanoseconds(o.simulated)},
-                    {"error", o.Error()},
-                    {"source", m.source},
-                    {"note", m.note}};
+                {"name", m.name},
+                {"chip", m.chip},
+                {"kind", m.kind},
+                {"quantity", m.quantity},
+                {"role", NameOf(m.role)},
+                {"reproducibility", m.reproducibility},
+                {"measured_ns", ToNanoseconds(m.measured)},
+                {"simulated_ns", ToNanoseconds(o.simulated)},
+                {"error", o.Error()},
+                {"source", m.source},
+                {"note", m.note}};
     if (IsModelStep(m)) row.update(ModelStepJson(o));
     rows.push_back(std::move(row));
   }

@@ -108,7 +108,8 @@ absl::Status Validate(const ValidateFlags& flags) {
   }
   if (flags.program.quiet || flags.json == results::kStdout) return absl::OkStatus();
   std::string table = results::FormatValidation(outcomes, measurements.pending);
-  if (left_out > 0) table += fmt::format("\n{} steps of models were left out: --long runs them\n", left_out);
+  if (left_out > 0)
+    table += fmt::format("\n{} steps of models were left out: --long runs them\n", left_out);
   return PrintResult(table);
 }
 
@@ -124,8 +125,9 @@ Command AddValidate(CLI::App& parent) {
   app->add_option("--chip", flags->chips, "Only what was measured on this chip; may be repeated")
       ->type_name("CHIP")
       ->allow_extra_args(false);
-  app->add_flag("--long", flags->steps_of_models,
-                "Also the steps of models: training and inference, with their utilization and memory");
+  app->add_flag(
+      "--long", flags->steps_of_models,
+      "Also the steps of models: training and inference, with their utilization and memory");
   app->add_option(
          "--json", flags->json,
          "Write rows, errors and what is pending as JSON; - is stdout, instead of the table")

@@ -23,8 +23,8 @@ struct WindowedEinsum {
   int64_t other_dim = 0;
 };
 
-// All forms that `dot` has, gathers before scatters. A product of activations, split over one axis, by
-// weights that another axis shares has both: only one can be windowed.
+// All forms that `dot` has, gathers before scatters. A product of activations, split over one axis,
+// by weights that another axis shares has both: only one can be windowed.
 std::vector<WindowedEinsum> MatchWindowedEinsums(hlo::Instruction* dot);
 
 }  // namespace tpusim::passes
