@@ -3,30 +3,24 @@
     pip install matplotlib
     python tools/validation/training_page.py [--binary build/tpusim]
 
-Every row of kind "training" in validation/measurements.json is simulated by itself, and again with
-another reading of its source where that moves the result (`READINGS`).
+Every row of kind "training" in validation/measurements.json is simulated by itself, and again where
+its source can be read in another way (training_readings.py).
 """
 
 import argparse
 import collections
-import dataclasses
 import json
+import math
 import os
 import pathlib
 import statistics
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from measurements import DOCS, ROOT, table, time_text
-
-sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python")]
-
-from validation.workloads import training  # noqa: E402
-from workloads.examples import export_all  # noqa: E402
-from workloads.examples.example import Example  # noqa: E402
+from training_readings import READINGS
 
 Row = dict[str, Any]
 
@@ -37,7 +31,6 @@ CLOSE = 0.05
 NAMED = 0.03
 PARTS = {"mxu": "MXU", "vpu": "VPU", "hbm": "HBM", "ici": "ICI", "dcn": "DCN", "host": "PCIe"}
 COLOURS = {"v4": "tab:green", "v5e": "tab:blue", "v5p": "tab:orange", "v6e": "tab:red"}
-ASYNC_GATHERS = "--xla_enable_async_all_gather=true"
 
 INTRODUCTION = """# Published train steps
 
@@ -102,77 +95,6 @@ READING = """## Other readings of a source
 Where a source can be read in two ways, both values; *moved* is the simulated step's. For V58 the
 MFU is published, and a step time follows from the model FLOPs of each reading.
 """
-
-
-def reading_of(row: Row, run: training.Run, folder: pathlib.Path) -> Row:
-    """The row with another program; as it has it in `folder`."""
-    name = pathlib.Path(row["workload"]).stem
-    example = Example(name=name, mesh=run.mesh, config=run.config, build=run.build)
-    path = folder / f"{name}.pb"
-    export_all.export(example).save(path)
-    return row | {"workload": str(path), "model_flops": run.model_flops_per_device()}
-
-
-def run_of(row: Row) -> training.Run:
-    """Of whom the row's workload is an export."""
-    return training.RUNS[pathlib.Path(row["workload"]).stem]
-
-
-def script_sizes(row: Row, folder: pathlib.Path) -> Row:
-    """V58 with the sizes that the script prints."""
-    name = "22b as the script has it"
-    training.MODELS[name] = dataclasses.replace(training.MODELS["22b"], head=128, gated=True)
-    other = reading_of(row, dataclasses.replace(run_of(row), model=name), folder)
-    return other | {"seconds": row["seconds"] * other["model_flops"] / row["model_flops"]}
-
-
-def printed_batch(row: Row, folder: pathlib.Path) -> Row:
-    """V64 with the batch that the recipe prints."""
-    return reading_of(row, dataclasses.replace(run_of(row), batch=3), folder)
-
-
-def synchronous_gathers(row: Row, folder: pathlib.Path) -> Row:
-    """Without the flag that has gathers run beside compute."""
-    del folder
-    return row | {"xla_flags": row["xla_flags"].replace(ASYNC_GATHERS, "")}
-
-
-@dataclasses.dataclass(frozen=True)
-class Reading:
-    """What a row assumes, what it could assume, and the row if it did."""
-
-    row: str
-    assumed: str
-    instead: str
-    change: Callable[[Row, pathlib.Path], Row]
-
-
-READINGS = (
-    Reading(
-        "V58 1 slices",
-        "heads of 256, a plain MLP: 22.1 billion parameters",
-        "heads of 128, a gated MLP: what the script prints, 25.8 billion",
-        script_sizes,
-    ),
-    Reading(
-        "V58 8 slices",
-        "heads of 256, a plain MLP",
-        "heads of 128, a gated MLP",
-        script_sizes,
-    ),
-    Reading(
-        "V49",
-        "all-gathers beside compute, as the source's flags ask",
-        "synchronous, as today's compiler has them for this slice",
-        synchronous_gathers,
-    ),
-    Reading(
-        "V64",
-        "2 sequences per device: the tokens of the recipe's log",
-        "3, as the recipe prints",
-        printed_batch,
-    ),
-)
 
 
 def training_rows() -> list[Row]:
@@ -248,7 +170,7 @@ def steps(rows: list[Row]) -> str:
     gibibyte = 2**30
     return table(
         "id | chip | model and mesh | class | published step | simulated | error | published MFU "
-        "| simulated | peak HBM of usable, GiB | critical path | processor time",
+        "| simulated | peak HBM of usable, GiB | critical path",
         (
             [
                 r["id"],
@@ -258,7 +180,6 @@ def steps(rows: list[Row]) -> str:
                 *step_cells(r),
                 f"{r['peak_hbm_bytes'] / gibibyte:.1f} of {r['usable_hbm_bytes'] / gibibyte:.2f}",
                 path_text(r),
-                f"{r['cpu_s']:.1f} s",
             ]
             for r in rows
         ),
@@ -380,13 +301,14 @@ def page(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
         f"({(pairs - len(turned)) / pairs:.0%})"
     )
     names = "; ".join(f"{a['id']} and {b['id']}" for a, b in turned)
-    longest = max(row["cpu_s"] for row in rows)
-    largest = max(row["resident_bytes"] for row in rows) / 2**20
+    # Rounded up: the page is to change when the model does, not from run to run.
+    longest = 10 * math.ceil(max(row["cpu_s"] for row in rows) / 10)
+    largest = 100 * math.ceil(max(row["resident_bytes"] for row in rows) / 1e8)
     parts = [
         INTRODUCTION,
         steps(rows),
-        f"{fits(rows)} None takes more than {longest:.0f} s of one processor and {largest:.0f} MiB "
-        "of the host's memory.\n",
+        f"{fits(rows)} None takes more than {longest} s of one processor and {largest} MB of "
+        "the host's memory.\n",
         "![published against simulated MFU](training-mfu.svg)\n",
         "## Errors\n",
         means(rows),

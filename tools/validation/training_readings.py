@@ -1,0 +1,90 @@
+"""Train steps whose source can be read in another way than their rows read it."""
+
+import dataclasses
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from measurements import ROOT
+
+sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "python")]
+
+from validation.workloads import training  # noqa: E402
+from workloads.examples import export_all  # noqa: E402
+from workloads.examples.example import Example  # noqa: E402
+
+Row = dict[str, Any]
+
+ASYNC_GATHERS = "--xla_enable_async_all_gather=true"
+
+
+def reading_of(row: Row, run: training.Run, folder: pathlib.Path) -> Row:
+    """The row with another program; as it has it in `folder`."""
+    name = pathlib.Path(row["workload"]).stem
+    example = Example(name=name, mesh=run.mesh, config=run.config, build=run.build)
+    path = folder / f"{name}.pb"
+    export_all.export(example).save(path)
+    return row | {"workload": str(path), "model_flops": run.model_flops_per_device()}
+
+
+def run_of(row: Row) -> training.Run:
+    """Of whom the row's workload is an export."""
+    return training.RUNS[pathlib.Path(row["workload"]).stem]
+
+
+def script_sizes(row: Row, folder: pathlib.Path) -> Row:
+    """V58 with the sizes that the script prints."""
+    name = "22b as the script has it"
+    training.MODELS[name] = dataclasses.replace(training.MODELS["22b"], head=128, gated=True)
+    other = reading_of(row, dataclasses.replace(run_of(row), model=name), folder)
+    return other | {"seconds": row["seconds"] * other["model_flops"] / row["model_flops"]}
+
+
+def printed_batch(row: Row, folder: pathlib.Path) -> Row:
+    """V64 with the batch that the recipe prints."""
+    return reading_of(row, dataclasses.replace(run_of(row), batch=3), folder)
+
+
+def synchronous_gathers(row: Row, folder: pathlib.Path) -> Row:
+    """Without the flag that has gathers run beside compute."""
+    del folder
+    return row | {"xla_flags": row["xla_flags"].replace(ASYNC_GATHERS, "")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """What a row assumes, what it could assume, and the row if it did."""
+
+    row: str
+    assumed: str
+    instead: str
+    change: Callable[[Row, pathlib.Path], Row]
+
+
+READINGS = (
+    Reading(
+        "V58 1 slices",
+        "heads of 256, a plain MLP: 22.1 billion parameters",
+        "heads of 128, a gated MLP: what the script prints, 25.8 billion",
+        script_sizes,
+    ),
+    Reading(
+        "V58 8 slices",
+        "heads of 256, a plain MLP",
+        "heads of 128, a gated MLP",
+        script_sizes,
+    ),
+    Reading(
+        "V49",
+        "all-gathers beside compute, as the source's flags ask",
+        "synchronous, as today's compiler has them for this slice",
+        synchronous_gathers,
+    ),
+    Reading(
+        "V64",
+        "2 sequences per device: the tokens of the recipe's log",
+        "3, as the recipe prints",
+        printed_batch,
+    ),
+)
