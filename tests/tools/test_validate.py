@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from validation.workloads import programs
+from validation.workloads import inference, programs, training
 from workloads.examples import export_all
 
 VALIDATION = pathlib.Path(__file__).resolve().parents[2] / "validation"
@@ -33,12 +33,12 @@ def steps_of_models(rows):
 
 def test_every_program_is_measured():
     rows = json.loads(MEASUREMENTS.read_text())["measurements"]
-    used = {
-        pathlib.Path(r["workload"]).stem
-        for r in steps_of_models(rows)[1]
-        if r["workload"].startswith("workloads/")
-    }
-    assert used == {*programs.PROGRAMS, *programs.COMPILED}
+    models, single = (
+        {pathlib.Path(r["workload"]).stem for r in some if r["workload"].startswith("workloads/")}
+        for some in steps_of_models(rows)
+    )
+    assert single == {*programs.PROGRAMS, *programs.COMPILED}
+    assert models == {*training.TRAINING, *inference.INFERENCE}
     assert all((VALIDATION / r["workload"]).is_file() for r in rows)
 
 
