@@ -25,6 +25,8 @@ MODEL = Decoder(
 PLAIN = Step()
 # bfloat16 has eight bits: sums in another order differ in the last.
 LOSS, GRADIENT = 2e-3, 3e-2
+# Compiling is what takes time here.
+QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +66,7 @@ def step(
     def loss(weights: Weights) -> jax.Array:
         return loss_of(model, options, layout, weights, *tokens())
 
-    value, gradients = jax.jit(jax.value_and_grad(loss))(placed)
+    value, gradients = jax.jit(jax.value_and_grad(loss), compiler_options=QUICKLY)(placed)
     return float(value), jax.tree.map(np.asarray, gradients)
 
 
@@ -214,10 +216,12 @@ def test_a_step_reports_norms_and_clips(mesh, weights, plain) -> None:
     assert float(whole) > options.clip
     assert float(used) == pytest.approx(options.clip, rel=1e-3)
     assert int(after.count) == 1
-    # The first step of Adam has the size of its rate, whatever the gradient; and weights decay.
+    # The first step of Adam has the size of its rate, unless gradients are as small as what keeps
+    # it from dividing by zero; and weights decay.
     moved = np.asarray(after.weights["unembedding"]) - np.asarray(weights["unembedding"])
     decayed = moved + 1e-3 * 0.1 * np.asarray(weights["unembedding"])
-    assert np.abs(decayed) == pytest.approx(1e-3, rel=0.02)
+    assert np.median(np.abs(decayed)) == pytest.approx(1e-3, rel=0.02)
+    assert np.abs(decayed).max() < 1.001e-3
 
 
 def test_fused_projections_need_as_many_heads() -> None:
