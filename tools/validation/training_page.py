@@ -75,9 +75,10 @@ same slice, and its estimates or schedules were read. Those are no measurements.
   is the slice of V49, which has both values below.
 * **Windowed einsums** are not made where the devices that share an operand are no neighbours on
   slices of more than 16 chips; such products wait for the whole gather.
-* **Slices over DCN.** In the simulation the all-reduce of gradients between slices is mostly hidden
-  behind the backward pass. Published steps lose more with every slice (V58 above); what of that is
-  the network, and what are hosts that wait for each other, the source does not tell.
+* **Slices over DCN.** The all-reduce of gradients between slices runs at the third of the network
+  cards' rate that one measurement on v6e reached (V27), and nothing hides it. Published steps lose
+  more with every slice (V58 above); what of that is the network, and what are hosts that wait for
+  each other, the source does not tell.
 * **Hosts.** The programs are the step alone: no loading of data, dispatch, metrics or checkpoints.
 
 Rotary positions and products of fused operands make simulated steps too short, splash attention too
