@@ -337,7 +337,7 @@ def test_kernels_without_a_rule_are_priced_later(
         return pl.pallas_call(kernel, out_shape=shape, name="rows")(x)
 
     # As if exp were an operation that nobody has thought of.
-    monkeypatch.setattr(kernels, "_TRANSCENDENTAL", frozenset())
+    monkeypatch.setattr(kernels.operations, "TRANSCENDENTAL", frozenset())
     x = struct(8, 128, dtype=jnp.float32)
     (price,) = tpusim.export(rows, x, path=tmp_path / "w.pb").kernels
     assert price.unpriced.startswith("there is no rule for exp at tests/jax/test_kernels.py:")

@@ -36,21 +36,31 @@ constexpr std::pair<std::string_view, isa::NumberFormat> kFormats[] = {
 // More steps or larger blocks than any chip could take.
 constexpr int64_t kMost = int64_t{1} << 40;
 
+tpusim::KernelProduct MessageOf(const CustomProduct& product) {
+  tpusim::KernelProduct message;
+  message.set_m(product.m);
+  message.set_k(product.k);
+  message.set_n(product.n);
+  message.set_count(product.count);
+  for (const auto& [name, format] : kFormats) {
+    if (format == product.format) message.set_number_format(std::string(name));
+  }
+  return message;
+}
+
 tpusim::KernelCost MessageOf(const CustomCost& cost) {
   tpusim::KernelCost message;
   message.set_flops(cost.flops.value());
   message.set_transcendentals(cost.transcendentals.value());
   message.set_bytes_accessed(cost.bytes.value());
   message.set_remote_bytes(cost.remote.value());
-  for (const CustomProduct& product : cost.products) {
-    tpusim::KernelProduct& m = *message.add_products();
-    m.set_m(product.m);
-    m.set_k(product.k);
-    m.set_n(product.n);
-    m.set_count(product.count);
-    for (const auto& [name, format] : kFormats) {
-      if (format == product.format) m.set_number_format(std::string(name));
-    }
+  for (const CustomProduct& product : cost.products) *message.add_products() = MessageOf(product);
+  for (const CustomStage& stage : cost.stages) {
+    tpusim::KernelStage& m = *message.add_stages();
+    m.set_flops(stage.flops.value());
+    m.set_transcendentals(stage.transcendentals.value());
+    m.set_spilled_bytes(stage.spilled.value());
+    for (const CustomProduct& product : stage.products) *m.add_products() = MessageOf(product);
   }
   if (!cost.pipeline) return message;
   for (const int64_t size : cost.pipeline->grid) message.add_grid(size);
@@ -80,11 +90,22 @@ bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips
   sum->set_transcendentals(add(kernel.transcendentals(), sum->transcendentals()));
   sum->set_bytes_accessed(add(kernel.bytes_accessed(), sum->bytes_accessed()));
   sum->set_remote_bytes(add(kernel.remote_bytes(), sum->remote_bytes()));
-  for (const tpusim::KernelProduct& product : kernel.products()) {
-    if (times == 0) break;
-    tpusim::KernelProduct& m = *sum->add_products();
-    m = product;
-    m.set_count(add(product.count(), 0));
+  const auto add_products = [&](const auto& from, auto* to) {
+    for (const tpusim::KernelProduct& product : from) {
+      if (times == 0) break;
+      tpusim::KernelProduct& m = *to->Add();
+      m = product;
+      m.set_count(add(product.count(), 0));
+    }
+  };
+  add_products(kernel.products(), sum->mutable_products());
+  for (int n = 0; n < kernel.stages_size(); ++n) {
+    const tpusim::KernelStage& stage = kernel.stages(n);
+    tpusim::KernelStage& m = n < sum->stages_size() ? *sum->mutable_stages(n) : *sum->add_stages();
+    m.set_flops(add(stage.flops(), m.flops()));
+    m.set_transcendentals(add(stage.transcendentals(), m.transcendentals()));
+    m.set_spilled_bytes(add(stage.spilled_bytes(), m.spilled_bytes()));
+    add_products(stage.products(), m.mutable_products());
   }
   for (const tpusim::KernelLoop& loop : kernel.loops()) {
     const std::optional<int64_t> count = trips(loop);
@@ -113,21 +134,38 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
   const auto bad = [&](std::string_view what) {
     return UserError(fmt::format("kernel '{}': {}", kernel.name(), what));
   };
-  for (const tpusim::KernelProduct& product : kernel.products()) {
-    CustomProduct p{product.m(), product.k(), product.n()};
-    p.count = product.count();
-    const auto format =
-        std::find_if(std::begin(kFormats), std::end(kFormats),
-                     [&](const auto& known) { return known.first == product.number_format(); });
-    if (format == std::end(kFormats)) {
-      return bad(fmt::format("products of '{}', which is no format of the arrays",
-                             product.number_format()));
+  const auto bad_products = [&](const auto& from, std::vector<CustomProduct>* to) {
+    for (const tpusim::KernelProduct& product : from) {
+      CustomProduct p{product.m(), product.k(), product.n()};
+      p.count = product.count();
+      const auto format =
+          std::find_if(std::begin(kFormats), std::end(kFormats),
+                       [&](const auto& known) { return known.first == product.number_format(); });
+      if (format == std::end(kFormats)) {
+        return fmt::format("products of '{}', which is no format of the arrays",
+                           product.number_format());
+      }
+      p.format = format->second;
+      for (const int64_t size : {p.m, p.k, p.n, p.count}) {
+        if (size < 1 || size > kMost) return std::string("a product of an impossible size");
+      }
+      to->push_back(p);
     }
-    p.format = format->second;
-    for (const int64_t size : {p.m, p.k, p.n, p.count}) {
-      if (size < 1 || size > kMost) return bad("a product of an impossible size");
+    return std::string();
+  };
+  if (const std::string why = bad_products(kernel.products(), &cost.products); !why.empty()) {
+    return bad(why);
+  }
+  for (const tpusim::KernelStage& stage : kernel.stages()) {
+    CustomStage s{Flops(stage.flops()), Flops(stage.transcendentals()),
+                  Bytes(stage.spilled_bytes())};
+    if (std::min({stage.flops(), stage.transcendentals(), stage.spilled_bytes()}) < 0) {
+      return bad("a stage of less than no work");
     }
-    cost.products.push_back(p);
+    if (const std::string why = bad_products(stage.products(), &s.products); !why.empty()) {
+      return bad(why);
+    }
+    cost.stages.push_back(s);
   }
   if (kernel.grid().empty()) return cost;
   CustomPipeline pipeline;

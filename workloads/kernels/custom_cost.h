@@ -42,6 +42,15 @@ struct CustomProduct {
   int64_t count = 0;
 };
 
+// What of a kernel's body may run side by side, of the whole call: its stages run one after
+// another, because the first result of one waits for all of the one before.
+struct CustomStage {
+  Flops flops{0};
+  Flops transcendentals{0};
+  Bytes spilled{0};  // stored to VMEM once and loaded once, as no registers hold it
+  std::vector<CustomProduct> products = {};
+};
+
 struct CustomCost {
   Flops flops{0};
   Flops transcendentals{0};
@@ -51,6 +60,8 @@ struct CustomCost {
   // taken to be products that fill the arrays: nothing else is known.
   std::vector<CustomProduct> products = {};
   std::optional<CustomPipeline> pipeline = std::nullopt;
+  // The sums above once more, if it is known what waits for what.
+  std::vector<CustomStage> stages = {};
 };
 
 // What a workload says of a kernel. Error: sizes that are none, a format that the

@@ -51,12 +51,39 @@ isa::MxuWork ProductsOfStep(const std::vector<CustomProduct>& products, int64_t 
 }
 
 // What is left of the FLOPs is elementwise work.
-int64_t ElementwiseFlops(const CustomCost& cost) {
-  double left = static_cast<double>(cost.flops.value());
-  for (const CustomProduct& product : cost.products) {
+int64_t ElementwiseFlops(Flops flops, const std::vector<CustomProduct>& products) {
+  double left = static_cast<double>(flops.value());
+  for (const CustomProduct& product : products) {
     left -= FlopsOf(product) * static_cast<double>(product.count);
   }
   return std::max<int64_t>(0, static_cast<int64_t>(left));
+}
+
+// What a stage is in one of so many steps.
+isa::Block BlockOf(const CustomStage& stage, int64_t steps, const configs::ChipParams& chip) {
+  const int64_t registers = chip.vpu.sublanes * chip.vpu.lanes;
+  isa::Block block;
+  block.mxu = ProductsOfStep(stage.products, steps, chip.mxu);
+  block.valu = CeilDiv(ElementwiseFlops(stage.flops, stage.products), registers * steps);
+  block.eup = CeilDiv(stage.transcendentals.value(), registers * steps);
+  block.load = block.store = CeilDiv(stage.spilled.value(), 4 * registers * steps);
+  return block;
+}
+
+// One of so many steps of the body: the slots run side by side, but for the stages that wait
+// for one another.
+isa::Block BodyOf(const CustomCost& cost, int64_t steps, const configs::ChipParams& chip) {
+  CustomStage all{cost.flops, cost.transcendentals, Bytes(0), cost.products};
+  Cycles one_by_one(0);
+  for (const CustomStage& stage : cost.stages) {
+    all.spilled += stage.spilled;
+    one_by_one += timing::TimeBlock(chip, BlockOf(stage, steps, chip)).total;
+  }
+  isa::Block body = BlockOf(all, steps, chip);
+  const Cycles side_by_side = timing::TimeBlock(chip, body).total;
+  body.latency = Cycles(chip.vpu.latency_cycles);
+  if (one_by_one > side_by_side) body.latency += one_by_one - side_by_side;
+  return body;
 }
 
 // A step per point of the grid. What the body does differently at some points is
@@ -68,6 +95,7 @@ isa::Kernel Pipelined(const CustomCost& cost, const std::string& name,
   for (const int64_t size : pipeline.grid) kernel.grid.push_back({size, 1.0});
   const int64_t steps = kernel.Steps();
   const int64_t registers = chip.vpu.sublanes * chip.vpu.lanes;
+  kernel.block = BodyOf(cost, steps, chip);
   Bytes in(0), out(0);
   for (const CustomPipeline::Block& block : pipeline.blocks) {
     isa::Window w;
@@ -79,19 +107,17 @@ isa::Kernel Pipelined(const CustomCost& cost, const std::string& name,
     kernel.windows.push_back(w);
     (block.output ? out : in) += block.bytes;
   }
-  kernel.block.mxu = ProductsOfStep(cost.products, steps, chip.mxu);
-  kernel.block.valu = CeilDiv(ElementwiseFlops(cost), registers * steps);
-  kernel.block.eup = CeilDiv(cost.transcendentals.value(), registers * steps);
-  kernel.block.load = CeilDiv(in.value(), 4 * registers);
-  kernel.block.store = CeilDiv(out.value(), 4 * registers);
-  kernel.block.latency = Cycles(chip.vpu.latency_cycles);
+  kernel.block.load += CeilDiv(in.value(), 4 * registers);
+  kernel.block.store += CeilDiv(out.value(), 4 * registers);
   return kernel;
 }
 
 }  // namespace
 
 Flops MatrixFlops(const CustomCost& cost, const target::Target& target) {
-  if (cost.products.empty()) return cost.pipeline ? Flops(0) : cost.flops;
+  if (cost.products.empty()) {
+    return cost.pipeline || !cost.stages.empty() ? Flops(0) : cost.flops;
+  }
   double flops = 0;
   for (const CustomProduct& product : cost.products) {
     flops += FlopsOf(product) * static_cast<double>(product.count) *
@@ -131,10 +157,10 @@ absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view,
     };
     add(isa::WindowKind::kInput, read);
     add(isa::WindowKind::kOutput, written);
-    if (!cost.products.empty()) {
-      kernel.block.mxu = ProductsOfStep(cost.products, parts, chip.mxu);
-      kernel.block.valu =
-          CeilDiv(ElementwiseFlops(cost), chip.vpu.sublanes * chip.vpu.lanes * parts);
+    if (!cost.products.empty() || !cost.stages.empty()) {
+      kernel.block = BodyOf(cost, parts, chip);
+      fastest.Offer(kernel, Bytes(0));
+      continue;
     }
     // Nothing is known of them: FLOPs go to the arrays as full-size bf16 products (two per
     // cell and row); transcendentals to their unit, a register at a time.
@@ -142,7 +168,7 @@ absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view,
         static_cast<double>(cost.flops.value()) /
         (2.0 * static_cast<double>(chip.mxu.rows) * static_cast<double>(chip.mxu.columns) *
          static_cast<double>(chip.mxu.count) * static_cast<double>(parts));
-    if (rows > 0 && cost.products.empty()) {
+    if (rows > 0) {
       kernel.block.mxu = {std::max<int64_t>(1, static_cast<int64_t>(std::ceil(rows))),
                           chip.mxu.rows, chip.mxu.columns * chip.mxu.count,
                           isa::NumberFormat::kBf16, 1};

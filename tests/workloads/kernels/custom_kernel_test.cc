@@ -79,6 +79,65 @@ TEST_F(CustomKernels, PallasKernelsRunAsTheirGridSays) {
   EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("no steps, or too many"));
 }
 
+// Scores, softmax and the product with the values of one block of 512 x 512: on v5e the arrays
+// take 512 cycles for each product, four products of a tile at a time. Registers of 1024 words:
+// stores of 256 registers of scores, one a cycle, hide under the first product.
+TEST_F(CustomKernels, StagesRunOneAfterAnother) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  tpusim::KernelCost message;
+  message.add_grid(1);
+  tpusim::KernelBlock& block = *message.add_blocks();
+  block.set_bytes(4096);
+  const auto add_product = [](int64_t k, int64_t n, auto* to) {
+    tpusim::KernelProduct& product = *to->Add();
+    product.set_m(512);
+    product.set_k(k);
+    product.set_n(n);
+    product.set_number_format("bf16");
+    product.set_count(1);
+  };
+  constexpr int64_t kProduct = 2LL * 512 * 512 * 128, kScores = 512 * 512;
+  tpusim::KernelStage& scores = *message.add_stages();
+  scores.set_flops(kProduct);
+  scores.set_spilled_bytes(4 * kScores);
+  add_product(128, 512, scores.mutable_products());
+  tpusim::KernelStage& softmax = *message.add_stages();
+  softmax.set_flops(4 * 4 * kScores);
+  tpusim::KernelStage& values = *message.add_stages();
+  values.set_flops(kProduct);
+  add_product(512, 128, values.mutable_products());
+  message.set_flops(2 * kProduct + 16 * kScores);
+  add_product(128, 512, message.mutable_products());
+  add_product(512, 128, message.mutable_products());
+
+  SetCustomCosts(m_.module(), {{"custom*", CostOf(message).value()}});
+  const isa::Kernel staged = Build(call);
+  configs::ChipParams chip = target_.chip();
+  chip.mxu.efficiency = 1;
+  EXPECT_EQ(staged.block.store, 256);
+  EXPECT_EQ(staged.block.valu, 16 * 256);
+  // Side by side they would take the 1024 cycles of vector work or of products.
+  const int64_t total = timing::TimeBlock(chip, staged.block).total.value();
+  EXPECT_GE(total, 512 + 1024 + 512);
+  EXPECT_LE(total, 2200 + 3 * chip.mxu.result_latency_cycles);
+
+  // What loops add comes to the stage of the same place.
+  tpusim::KernelLoop& loop = *message.add_loops();
+  loop.set_name("k/loop.0");
+  *loop.mutable_pass()->add_stages() = scores;
+  const auto three = [](const tpusim::KernelLoop&) -> std::optional<int64_t> { return 3; };
+  const CustomCost looped = NamedCostOf(message, three).value().cost;
+  ASSERT_EQ(looped.stages.size(), 3);
+  EXPECT_EQ(looped.stages[0].flops, Flops(4 * kProduct));
+  EXPECT_EQ(looped.stages[0].spilled, Bytes(4 * 4 * kScores));
+  EXPECT_EQ(looped.stages[2].flops, Flops(kProduct));
+
+  message.mutable_stages(0)->set_spilled_bytes(-1);
+  EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("less than no work"));
+}
+
 // 100 operations, a loop of 10 operations and 4 bytes a pass, and inside of it one of 3
 // operations.
 TEST_F(CustomKernels, LoopsOfKernelsAddTheirPasses) {

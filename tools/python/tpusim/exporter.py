@@ -70,7 +70,7 @@ def workload_of(
             f"the program has {partitions} partitions, but {config} has only {available} devices; "
             "choose a larger slice or a smaller mesh"
         )
-    kernels = _kernels(module, traced.jaxpr.jaxpr, kernel_costs or {})
+    kernels = _kernels(module, traced.jaxpr, kernel_costs or {})
     return Workload(
         hlo_module=module,
         name=name or getattr(jitted, "__name__", ""),

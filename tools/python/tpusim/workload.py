@@ -68,12 +68,26 @@ class KernelProduct:
 
 
 @dataclasses.dataclass(frozen=True)
+class KernelStage:
+    """What of a kernel's body may run side by side; its stages run one after another.
+
+    `spilled_bytes` are those of arrays that registers do not hold: each is stored to VMEM once and
+    loaded once.
+    """
+
+    flops: int = 0
+    transcendentals: int = 0
+    spilled_bytes: int = 0
+    products: tuple[KernelProduct, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class KernelCost:
     """What one call of an opaque kernel does on one device; `name` may be a glob.
 
-    `grid`, `blocks` and `products` say how it does it, if that is known: one step per point of the
-    grid. `flops` contains those of the products. `loops` add to it as often as they turn out to
-    run. `unpriced` says why nothing is known.
+    `grid`, `blocks`, `products` and `stages` say how it does it, if that is known: one step per
+    point of the grid. `flops` contains those of the products, and both those of all stages.
+    `loops` add to it as often as they turn out to run. `unpriced` says why nothing is known.
     """
 
     name: str
@@ -86,6 +100,7 @@ class KernelCost:
     products: tuple[KernelProduct, ...] = ()
     loops: tuple["KernelLoop", ...] = ()
     unpriced: str = ""
+    stages: tuple[KernelStage, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,15 +225,26 @@ def _kernel_message(kernel: KernelCost) -> bytes:
         fields.append(
             wire.blob(7, _message(block.bytes, int(block.output)) + wire.serialize(moves))
         )
-    fields += [
-        wire.blob(8, _message(p.m, p.k, p.n, p.number_format, p.count)) for p in kernel.products
-    ]
+    fields += [wire.blob(8, _product_message(product)) for product in kernel.products]
     for loop in kernel.loops:
         once = wire.serialize([wire.blob(2, _kernel_message(loop.once))])
         fields.append(wire.blob(9, _message(loop.name) + once + _message("", "", loop.source)))
     if kernel.unpriced:
         fields.append(wire.blob(10, kernel.unpriced))
+    for stage in kernel.stages:
+        amounts = _message(stage.flops, stage.transcendentals, stage.spilled_bytes)
+        products = [wire.blob(4, _product_message(product)) for product in stage.products]
+        fields.append(wire.blob(11, amounts + wire.serialize(products)))
     return wire.serialize(fields)
+
+
+def _product_message(product: KernelProduct) -> bytes:
+    return _message(product.m, product.k, product.n, product.number_format, product.count)
+
+
+def _product_from(fields: list[wire.Field]) -> KernelProduct:
+    sizes = (wire.number_of(fields, i) for i in range(1, 4))
+    return KernelProduct(*sizes, wire.text(fields, 4), wire.number_of(fields, 5))
 
 
 def _kernel_from(fields: Iterable[wire.Field]) -> KernelCost:
@@ -229,16 +255,17 @@ def _kernel_from(fields: Iterable[wire.Field]) -> KernelCost:
         return tuple(value for n, _, value in of if n == which and isinstance(value, int))
 
     blocks = [wire.parse(b) for b in wire.all_bytes(fields, 7)]
-    products = [wire.parse(b) for b in wire.all_bytes(fields, 8)]
+    stages = [wire.parse(b) for b in wire.all_bytes(fields, 11)]
+
+    def products(of: Iterable[wire.Field], which: int) -> tuple[KernelProduct, ...]:
+        return tuple(_product_from(wire.parse(p)) for p in wire.all_bytes(of, which))
+
     return KernelCost(
         wire.text(fields, 1),
         *(number(fields, i) for i in range(2, 6)),
         numbers(fields, 6),
         tuple(KernelBlock(number(b, 1), bool(number(b, 2)), numbers(b, 3)) for b in blocks),
-        tuple(
-            KernelProduct(*(number(p, i) for i in range(1, 4)), wire.text(p, 4), number(p, 5))
-            for p in products
-        ),
+        products(fields, 8),
         tuple(
             KernelLoop(
                 wire.text(loop, 1),
@@ -248,4 +275,5 @@ def _kernel_from(fields: Iterable[wire.Field]) -> KernelCost:
             for loop in map(wire.parse, wire.all_bytes(fields, 9))
         ),
         wire.text(fields, 10),
+        tuple(KernelStage(*(number(s, i) for i in range(1, 4)), products(s, 4)) for s in stages),
     )
