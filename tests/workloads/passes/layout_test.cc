@@ -264,6 +264,26 @@ TEST(Layout, OpaqueKernelsSeeTheirArraysRowMajor) {
   EXPECT_EQ(m.Find(Opcode::kCopy).size(), 2u);
 }
 
+// Lane 0 of each row of a kernel's result, turned so that rows lie along the lanes: the piece is
+// cut out of the result as it lies, and the result is not turned as a whole.
+TEST(Layout, AnElementOfAnOpaqueTupleIsCopiedAfterItIsCut) {
+  SmallModule m;
+  Instruction* x = m.Parameter({32, 8192, 128});
+  const hlo::Shape results = hlo::MakeTupleShape({x->shape(), x->shape()});
+  Instruction* call = m.entry().Add(Opcode::kCustomCall, results, {x}, "call");
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  Instruction* sums = m.entry().Add(Opcode::kGetTupleElement, x->shape(), {call}, "sums");
+  sums->mutable_attrs().set_tuple_index(1);
+  Instruction* lane = m.Add(Opcode::kSlice, {32, 8192, 1}, {sums});
+  hlo::SetSlice(lane, {{0, 32, 1}, {0, 8192, 1}, {0, 1, 1}});
+  Instruction* rows = m.Add(Opcode::kReshape, {32, 8192}, {lane});
+  m.Return({m.Add(Opcode::kExponential, {32, 8192}, {rows})});
+  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  EXPECT_EQ(OrderOf(sums), (Dims{2, 1, 0}));
+  ASSERT_EQ(sums->users().size(), 1u);
+  EXPECT_EQ(sums->users()[0]->opcode(), Opcode::kSlice);
+}
+
 TEST(Layout, AStatedLayoutOfAnArgumentStands) {
   SmallModule m;
   Instruction* x = m.Parameter({1024, 1024});

@@ -44,6 +44,9 @@ class Applier {
     if (root != problem_.wanted.end()) {
       module_.entry()->set_root(In(module_.entry()->root(), OrderOf(root->second)));
     }
+    for (const std::vector<Instruction*>& instructions : found) {
+      for (Instruction* i : instructions) CutBeforeCopy(i);
+    }
     for (Computation* computation : computations) {
       changed_ = computation->RemoveDead() > 0 || changed_;
     }
@@ -102,6 +105,25 @@ class Applier {
       }
       if (i->opcode() == Opcode::kTuple) leaf += leaves;
     }
+  }
+
+  // A piece of a copy becomes a copy of the piece.
+  void CutBeforeCopy(Instruction* i) {
+    if (i->opcode() != Opcode::kSlice && i->opcode() != Opcode::kDynamicSlice) return;
+    Instruction* copy = i->operand(0);
+    if (copy->opcode() != Opcode::kCopy) return;
+    const auto at =
+        copies_.find({copy->operand(0)->id(), hlo::MinorToMajor(copy->shape())});
+    if (at == copies_.end() || at->second != copy) return;
+    Computation* computation = i->parent();
+    Instruction* piece = computation->Add(
+        i->opcode(), hlo::WithOrder(i->shape(), hlo::MinorToMajor(copy->operand(0)->shape())),
+        i->operands(), i->name(), i);
+    piece->ReplaceOperand(0, copy->operand(0));
+    Instruction* turned = computation->Add(Opcode::kCopy, i->shape(), {piece}, "copy");
+    *turned->mutable_attrs().mutable_metadata() = i->attrs().metadata();
+    i->ReplaceAllUsesWith(turned);
+    if (i->IsRoot()) computation->set_root(turned);
   }
 
   hlo::Module& module_;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "workloads/passes/layout/layout_problem.h"
@@ -70,6 +71,7 @@ class LayoutPoser {
   LayoutProblem problem_;
   std::unordered_map<const hlo::Computation*, double> trips_of_;
   std::vector<const hlo::Instruction*> transposes_;
+  std::unordered_set<const hlo::Instruction*> opaque_tuples_;  // looked up only
   hlo::InstructionMap<std::vector<size_t>> leaves_before_;
   double trips_ = 1;  // of the computation that is looked at
 };

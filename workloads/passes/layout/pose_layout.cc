@@ -98,7 +98,9 @@ void LayoutPoser::Pose(const Instruction& i) {
     case Opcode::kTuple:
       return PoseTuple(i);
     case Opcode::kGetTupleElement:
-      return UniteLeaves(*i.operand(0), i, LeavesBefore(*i.operand(0), i.attrs().tuple_index()));
+      UniteLeaves(*i.operand(0), i, LeavesBefore(*i.operand(0), i.attrs().tuple_index()));
+      if (opaque_tuples_.contains(i.operand(0))) Separate(i);
+      return;
     case Opcode::kOptBarrier:
     case Opcode::kCopy:
     case Opcode::kDomain:
@@ -175,7 +177,11 @@ void LayoutPoser::PoseOpaque(const Instruction& i) {
     return;
   }
   for (const int32_t made : problem_.made.at(&i)) FixRowMajor(made);
-  Separate(i);
+  if (i.shape().IsTuple()) {
+    opaque_tuples_.insert(&i);  // its elements can be copied, one by one
+  } else {
+    Separate(i);
+  }
   for (size_t n = 0; n < i.operands().size(); ++n) FixRowMajor(Want(i, n));
 }
 
