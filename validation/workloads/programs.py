@@ -18,8 +18,10 @@ if __name__ == "__main__":
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 from jax.experimental import pallas as pl  # noqa: E402
+from jax.experimental.pallas import tpu as pltpu  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
 from workloads.examples.example import AnyMesh, Example, Program, array  # noqa: E402
@@ -214,6 +216,62 @@ for _size in (1024, 4096, 8192):
     program(f"pallas_matmul_{_size}", ALONE, "v5e-1x1")(
         functools.partial(pallas_matmul, _size, (128, 128, 128))
     )
+
+
+@program("pallas_block_sparse_matmul", ALONE, "v5e-1x1")
+def pallas_block_sparse_matmul(mesh: AnyMesh) -> Program:
+    """A product with a matrix of which a tenth of the blocks is there, row by row of blocks.
+
+    The blocks are those of the source's random numbers, as JAX made them in 2024.
+    """
+    size, block = 16384, 512
+    with jax.threefry_partitionable(False):
+        which, _ = jax.random.split(jax.random.key(0))
+        present = jax.random.bernoulli(which, p=0.1, shape=(size // block, size // block))
+    rows, depths = (indices.astype(np.int32) for indices in np.nonzero(np.asarray(present)))
+    last = len(rows) - 1
+
+    def kernel(rows: Ref, depths: Ref, x: Ref, y: Ref, zeros: Ref, out: Ref, total: Ref) -> None:
+        here = pl.program_id(1)
+        before, after = rows[jnp.maximum(here - 1, 0)], rows[jnp.minimum(here + 1, last)]
+
+        @pl.when((here == 0) | (rows[here] != before))
+        def _() -> None:
+            total[...] = jnp.zeros_like(total)
+
+        total[...] += jnp.dot(x[0], y[...], preferred_element_type=jnp.float32)
+
+        @pl.when((here == last) | (rows[here] != after))
+        def _() -> None:
+            out[...] = total[...].astype(out.dtype)
+
+    def result_block(column: Any, here: Any, rows: Ref, depths: Ref) -> tuple[Any, Any]:
+        return rows[here], column
+
+    def multiply(x: jax.Array, y: jax.Array, zeros: jax.Array) -> jax.Array:
+        whole = pl.BlockSpec((block, block), result_block)
+        return pl.pallas_call(
+            kernel,
+            grid_spec=pltpu.PrefetchScalarGridSpec(
+                num_scalar_prefetch=2,
+                grid=(size // block, len(rows)),
+                in_specs=[
+                    pl.BlockSpec((1, block, block), lambda column, here, *_: (here, 0, 0)),
+                    pl.BlockSpec(
+                        (block, block), lambda column, here, rows, depths: (depths[here], column)
+                    ),
+                    whole,
+                ],
+                out_specs=whole,
+                scratch_shapes=[pltpu.VMEM((block, block), jnp.float32)],
+            ),
+            out_shape=jax.ShapeDtypeStruct((size, size), x.dtype),
+            # Rows without a block stay zero.
+            input_output_aliases={4: 0},
+        )(rows, depths, x, y, zeros)
+
+    shapes = ((len(rows), block, block), (size, size), (size, size))
+    return jax.jit(multiply), tuple(array(mesh, shape, jnp.bfloat16) for shape in shapes)
 
 
 def activation(size: int, mesh: AnyMesh) -> Program:
