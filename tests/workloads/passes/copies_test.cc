@@ -42,6 +42,28 @@ TEST(Copies, AnUpdateOfAnArgumentWorksOnACopyUnlessItIsDonated) {
   }
 }
 
+// A Pallas kernel with input_output_aliases: its second result is its second operand.
+TEST(Copies, AKernelThatWritesItsArgumentWorksOnACopyUnlessItIsDonated) {
+  for (const bool donated : {false, true}) {
+    SmallModule m;
+    Instruction* x = m.Parameter({256, 512});
+    Instruction* cache = m.Parameter({8, 256, 512});
+    const hlo::Shape results = hlo::MakeTupleShape({x->shape(), cache->shape()});
+    Instruction* kernel = m.entry().Add(Opcode::kCustomCall, results, {x, cache}, "kernel");
+    auto* alias = kernel->mutable_attrs().add_output_operand_aliasing();
+    alias->add_output_shape_index(1);
+    alias->set_operand_index(1);
+    m.entry().set_root(kernel);
+    if (donated) {
+      m.module().mutable_fields().mutable_buffer_donor()->add_entries()->set_parameter_number(1);
+    }
+    ASSERT_TRUE(InsertCopies(m.module(), m.target()).ok());
+    EXPECT_EQ(m.Find(Opcode::kCopy).size(), donated ? 0u : 1u);
+    EXPECT_EQ(kernel->operand(0), x);
+    EXPECT_EQ(kernel->operand(1) == cache, donated);
+  }
+}
+
 TEST(Copies, LoopThatReplacesAnArgumentWorksOnACopy) {
   SmallModule m;
   Instruction* kept = m.Parameter({256, 512});

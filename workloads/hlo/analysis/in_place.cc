@@ -11,9 +11,30 @@ const Instruction* WithoutBitcasts(const Instruction* value) {
 
 namespace {
 
-// Of one dynamic-update-slice or scatter: its own results and operands.
+// As its author says: results of a kernel that are arguments of it, written as a whole.
+std::vector<InPlaceResult> ResultsOfKernel(const Instruction& i) {
+  std::vector<InPlaceResult> results;
+  for (const auto& alias : i.attrs().output_operand_aliasing()) {
+    const int64_t operand = alias.operand_index();
+    if (alias.operand_shape_index_size() > 0 || alias.output_shape_index_size() > 1 ||
+        operand >= static_cast<int64_t>(i.operands().size()) ||
+        !i.operand(operand)->shape().IsArray()) {
+      continue;
+    }
+    int64_t leaf = 0;
+    for (int64_t n = 0; alias.output_shape_index_size() > 0 && n < alias.output_shape_index(0);
+         ++n) {
+      leaf += static_cast<int64_t>(Leaves(i.shape().tuple[n]).size());
+    }
+    results.push_back({leaf, operand, &i, operand});
+  }
+  return results;
+}
+
+// Of one dynamic-update-slice, scatter or kernel: its own results and operands.
 std::vector<InPlaceResult> ResultsOfUpdate(const Instruction& i) {
   if (i.opcode() == Opcode::kDynamicUpdateSlice) return {{0, 0, &i, 1}};
+  if (i.opcode() == Opcode::kCustomCall) return ResultsOfKernel(i);
   std::vector<InPlaceResult> results;
   if (i.opcode() != Opcode::kScatter) return results;
   // Arrays, indices, updates.

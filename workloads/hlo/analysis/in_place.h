@@ -12,7 +12,8 @@ namespace tpusim::hlo {
 struct InPlaceResult {
   int64_t leaf = 0;     // of the result's shape
   int64_t operand = 0;  // an array, whose buffer that leaf keeps
-  // The dynamic-update-slice or scatter that changes it, and which of its operands is written.
+  // The dynamic-update-slice, scatter or custom call that changes it, and which of its operands is
+  // written; a custom call writes all of the array itself.
   const Instruction* update = nullptr;
   int64_t update_operand = 0;
 };
@@ -20,8 +21,8 @@ struct InPlaceResult {
 // The value that bitcasts of it rename: they share its buffer.
 const Instruction* WithoutBitcasts(const Instruction* value);
 
-// For dynamic-update-slice, scatter and fusions whose results they are, by leaf; empty
-// for all others. A fusion keeps no buffer for what it updates of its own making, nor where
+// For dynamic-update-slice, scatter and fusions whose results they are, and for custom calls that
+// state it (output_operand_aliasing), by leaf; empty for all others. A fusion keeps no buffer for what it updates of its own making, nor where
 // the result is to be in another memory or form than the operand; of two results that
 // update the same operand, the first has its buffer.
 std::vector<InPlaceResult> InPlaceResults(const Instruction& instruction);
