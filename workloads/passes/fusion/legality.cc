@@ -129,7 +129,7 @@ bool Feeds(const Plan& plan, int producer, int consumer, const Wanted& wanted) {
     const std::vector<int>& operands = graph.operands[m];
     const auto reads = [&](int operand) { return Contains(names, operand); };
     if (std::none_of(operands.begin(), operands.end(), reads)) continue;
-    if (wanted(graph.At(m).opcode())) return true;
+    if (wanted(graph.At(m))) return true;
     if (graph.At(m).opcode() == Opcode::kBitcast) names.push_back(m);
   }
   return false;
@@ -150,7 +150,7 @@ bool FeedsBroadcast(const Plan& plan, int producer, int consumer) {
   };
   if (HasOnly(plan, producer, renames_or_spreads)) return false;
   return Feeds(plan, producer, consumer,
-               [](Opcode opcode) { return opcode == Opcode::kBroadcast; });
+               [](const Instruction& i) { return i.opcode() == Opcode::kBroadcast; });
 }
 
 // Whether a slice, pad or concatenation in `consumer` reads what `producer` computes. Where such
@@ -160,7 +160,9 @@ bool FeedsShift(const Plan& plan, int producer, int consumer) {
   if (HasOnly(plan, producer, [](Opcode opcode) { return opcode == Opcode::kBitcast; })) {
     return false;
   }
-  return Feeds(plan, producer, consumer, hlo::ShiftsElements);
+  return Feeds(plan, producer, consumer, [](const Instruction& i) {
+    return hlo::ShiftsElements(i.opcode()) || kernels::IsRelayout(i);
+  });
 }
 
 // Whether `producer` turns lanes on the way into a convolution, whose windows would have it turn
