@@ -125,6 +125,18 @@ def test_unsharded_function_is_one_partition():
     assert workload.mesh == ()
 
 
+def test_a_mesh_that_only_constraints_name_counts():
+    mesh = AbstractMesh((4, 2), ("x", "y"))
+
+    def initialise(key):
+        weights = jax.random.normal(jax.random.wrap_key_data(key), (64, 32))
+        return jax.lax.with_sharding_constraint(weights, NamedSharding(mesh, P("x", "y")))
+
+    workload = tpusim.export(initialise, jax.ShapeDtypeStruct((2,), jnp.uint32), path=None)
+    assert workload.num_partitions == 8
+    assert [axis.size for axis in workload.mesh] == [4, 2]
+
+
 def test_keyword_arguments_reach_the_function():
     def scale(x, *, factor):
         return x * factor

@@ -2,8 +2,9 @@
 //
 // A factorisation works in panels as wide as the array: inside a panel one column
 // follows from the one before (a chain of latencies that nothing hides), the rest
-// of the matrix is updated by products. A Fourier transform of n points is
-// log2(n) rounds of butterflies.
+// of the matrix is updated by products. So do QR and LU in XLA's TPU compiler, in panels of
+// a register's lanes (its calls QrDecompositionBlock, CompactWyHelper, LuDecompositionBlock).
+// A Fourier transform of n points is log2(n) rounds of butterflies.
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
@@ -98,6 +100,83 @@ Algebra TriangularSolveOf(const Instruction& i, const target::Target& target) {
   return algebra;
 }
 
+// What is left right of and below the panels of an m x n matrix, m >= n, is (m - j) x (n - j)
+// at column j: n/2 (m - n/3) elements on average. `products` of a panel's width with it.
+isa::MxuWork TrailingUpdates(int64_t m, int64_t n, int64_t panel, int64_t products) {
+  return {m - n / 3, panel, CeilDiv(n, 2), isa::NumberFormat::kF32Highest, products};
+}
+
+// The rows and columns of the factorised matrix, the longer one first.
+struct Extents {
+  int64_t m, n;
+};
+Extents ExtentsOf(const Shape& a) {
+  const auto [n, m] = std::minmax(a.dims[a.rank() - 2], a.dims[a.rank() - 1]);
+  return {m, n};
+}
+
+// A column of QR or LU waits for a reduction over its rows (its norm, its pivot), for one
+// more pass over the panel before the update (the products of QR's reflector with the
+// columns, the exchange of LU's rows), and has a reciprocal, as Cholesky's has.
+Algebra ColumnsWithReduction(const Instruction& i, const target::Target& target) {
+  const configs::VpuParams& vpu = target.chip().vpu;
+  const auto [m, n] = ExtentsOf(i.operand(0)->shape());
+  Algebra algebra;
+  algebra.batch = Batches(i.operand(0)->shape());
+  const int64_t panel = std::min(n, vpu.lanes);
+  const double columns = static_cast<double>(n) * static_cast<double>(algebra.batch);
+  // Half of n rows are above the diagonal on average, which ColumnByColumn has taken off.
+  algebra.work = ColumnByColumn(columns, 2 * m - n, panel, vpu);
+  algebra.work += ColumnByColumn(columns, 2 * m - n, panel, vpu);
+  return algebra;
+}
+
+Algebra QrOf(const Instruction& i, const target::Target& target) {
+  const auto [m, n] = ExtentsOf(i.operand(0)->shape());
+  const int64_t panel = std::min(n, target.chip().vpu.lanes);
+  Algebra algebra = ColumnsWithReduction(i, target);
+  // The reflectors V of a panel together are I - V T V': T, then V'A, and V (T V'A) off A.
+  const double columns = static_cast<double>(n) * static_cast<double>(algebra.batch);
+  algebra.work += ColumnByColumn(columns, panel, panel, target.chip().vpu);
+  if (n > panel) {
+    algebra.mxu = TrailingUpdates(m, n, panel, 2 * (CeilDiv(n, panel) - 1) * algebra.batch);
+  }
+  return algebra;
+}
+
+// The reflectors are there; the products of every panel with what it changes of Q remain.
+Algebra MakeQOf(const Instruction& i, const target::Target& target) {
+  const Shape& a = i.operand(0)->shape();
+  const auto [m, n] = ExtentsOf(a);
+  const int64_t panel = std::min(n, target.chip().vpu.lanes);
+  Algebra algebra;
+  algebra.batch = Batches(a);
+  const double columns = static_cast<double>(n) * static_cast<double>(algebra.batch);
+  algebra.work = ColumnByColumn(columns, panel, panel, target.chip().vpu);
+  algebra.mxu = TrailingUpdates(m, n, panel, 2 * CeilDiv(n, panel) * algebra.batch);
+  return algebra;
+}
+
+Algebra LuOf(const Instruction& i, const target::Target& target) {
+  const auto [m, n] = ExtentsOf(i.operand(0)->shape());
+  const int64_t panel = std::min(n, target.chip().vpu.lanes);
+  Algebra algebra = ColumnsWithReduction(i, target);
+  if (n > panel) {
+    // Rows right of a panel change places and are solved with its triangle, column by
+    // column; then one product.
+    const double columns = static_cast<double>(n) * static_cast<double>(algebra.batch);
+    algebra.work += ColumnByColumn(columns, panel, panel, target.chip().vpu);
+    algebra.mxu = TrailingUpdates(m, n, panel, (CeilDiv(n, panel) - 1) * algebra.batch);
+  }
+  return algebra;
+}
+
+Algebra FactorizationOf(const Instruction& call, const target::Target& target) {
+  const std::string& name = call.attrs().custom_call_target();
+  if (name == kLuTarget) return LuOf(call, target);
+  return name == kQrTarget ? QrOf(call, target) : MakeQOf(call, target);
+}
+
 // A butterfly of two complex values: a complex product and two complex sums, ten
 // real operations, five per value. Both components are loaded and stored in every
 // round; partners closer than one register cross lanes or sublanes.
@@ -148,6 +227,9 @@ absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
         break;
       case Opcode::kFft:
         algebra = FftOf(*m, target);
+        break;
+      case Opcode::kCustomCall:
+        algebra = FactorizationOf(*m, target);
         break;
       default: {
         ASSIGN_OR_RETURN(const VectorWork one, VectorWorkOf(*m, target));

@@ -297,4 +297,14 @@ bool IsPartialReduceCall(const Instruction& i) {
   return i.opcode() == Opcode::kCustomCall && i.attrs().custom_call_target() == "PartialReduce";
 }
 
+bool IsFactorizationCall(const Instruction& i) {
+  if (i.opcode() != Opcode::kCustomCall || hlo::FrontendAttribute(i, kCostAttribute)) return false;
+  const std::string& target = i.attrs().custom_call_target();
+  return target == kQrTarget || target == kMakeQTarget || target == kLuTarget;
+}
+
+bool HasKernelOfItsOwn(const Instruction& i) {
+  return IsTopKCall(i) || IsPartialReduceCall(i) || IsFactorizationCall(i);
+}
+
 }  // namespace tpusim::kernels

@@ -100,10 +100,20 @@ std::string UnpricedReason(const hlo::Instruction& custom_call);
 // A line for every reachable call of the host that is taken to cost the device nothing.
 std::vector<std::string> FreeHostCallbacks(const hlo::Module& module);
 
+// As JAX calls the factorizations of LAPACK's geqrf, orgqr and getrf on TPUs.
+inline constexpr std::string_view kQrTarget = "Qr";
+inline constexpr std::string_view kMakeQTarget = "ProductOfElementaryHouseholderReflectors";
+inline constexpr std::string_view kLuTarget = "LuDecomposition";
+
 // Custom calls that are the k largest of the last dimension.
 bool IsTopKCall(const hlo::Instruction& instruction);
 // The first half of an approximate top-k: the best of every so many candidates.
 bool IsPartialReduceCall(const hlo::Instruction& instruction);
+// QR or LU of matrices, or the orthogonal matrix of Householder reflectors; not where a cost
+// is stated, which counts then.
+bool IsFactorizationCall(const hlo::Instruction& instruction);
+// One of these: what it costs follows from its shapes.
+bool HasKernelOfItsOwn(const hlo::Instruction& custom_call);
 
 }  // namespace tpusim::kernels
 

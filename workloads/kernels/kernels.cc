@@ -24,6 +24,7 @@ absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
   }
   if (instruction.opcode() == Opcode::kCustomCall) {
     if (IsTopKCall(instruction)) return BuildSortKernel(view, target);
+    if (IsFactorizationCall(instruction)) return BuildAlgebraKernel(view, target);
     return IsPartialReduceCall(instruction) ? BuildLoopKernel(view, target)
                                             : BuildCustomKernel(view, target);
   }

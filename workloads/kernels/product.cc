@@ -60,9 +60,21 @@ std::optional<isa::NumberFormat> FormatOf(PrimitiveType type,
     case PrimitiveType::kS32:
     case PrimitiveType::kU32:
       return isa::NumberFormat::kInt32;
+    case PrimitiveType::kF64:
+    case PrimitiveType::kC128:
+      return isa::NumberFormat::kBf16;  // kProductsOfF64 of them
     default:
       return std::nullopt;
   }
+}
+
+// The TPU compiler makes eight digits of eight bits of a 64-bit operand and multiplies two by
+// two of them with three products: 4 x 4 x 3 (a 512 x 512 product compiled for v5e).
+constexpr int64_t kProductsOfF64 = 48;
+
+int64_t RealProducts(PrimitiveType type) {
+  const bool wide = type == PrimitiveType::kF64 || type == PrimitiveType::kC128;
+  return (hlo::IsComplex(type) ? 4 : 1) * (wide ? kProductsOfF64 : 1);
 }
 
 Product SizesOfDot(const Instruction& dot) {
@@ -232,7 +244,7 @@ absl::StatusOr<Product> ProductOf(const Instruction& instruction, const target::
                               instruction.Describe(), hlo::PrimitiveTypeName(type)));
   }
   p.format = *format;
-  if (hlo::IsComplex(type)) p.repeats = 4;
+  p.repeats = RealProducts(type);
   return p;
 }
 

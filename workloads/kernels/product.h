@@ -26,7 +26,7 @@ struct Product {
   std::vector<int64_t> groups;
   bool groups_of_k = false;
   isa::NumberFormat format = isa::NumberFormat::kBf16;
-  int64_t repeats = 1;  // real products that one complex product takes
+  int64_t repeats = 1;  // products of the format that a complex or a 64-bit one takes
   // Bytes in memory over bytes of the sides as products see them.
   double lhs_density = 1, rhs_density = 1;
   // A convolution's windows overlap: a block of rows of the output needs

@@ -150,7 +150,7 @@ absl::StatusOr<VectorWork> ReduceWindowWork(const Instruction& i, const target::
     const bool in_registers = hlo::PlaceFromMinor(input, d) < 2;  // along lanes or sublanes
     const int64_t doubling = std::min(w.size - 1, 2 * CeilLog2(w.size));
     double combinations = static_cast<double>(doubling), shifts = in_registers ? combinations : 0;
-    if (w.size >= input.dims[d] && w.stride == 1 && w.size > 1 && result.dims[d] == input.dims[d]) {
+    if (hlo::IsRunning(input.dims[d], w)) {
       // Of few elements doubling is as good: it shifts log2 times and does not turn.
       const double turns = in_registers ? 2 : 0, doubled = static_cast<double>(CeilLog2(w.size));
       const double sums = w.size > target.chip().vpu.lanes ? 2 : 1;

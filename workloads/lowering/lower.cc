@@ -61,6 +61,7 @@ absl::StatusOr<hlo::Cost> CostOfKernel(const Instruction& i) {
     compared.flops = Flops(hlo::Leaves(i.operand(0)->shape())[0]->ElementCount());
     return compared;
   }
+  if (kernels::IsFactorizationCall(i)) return hlo::CostOf(i);
   ASSIGN_OR_RETURN(const kernels::CustomCost custom, kernels::CustomCostOf(i));
   hlo::Cost cost;
   cost.flops = custom.flops;
@@ -497,8 +498,7 @@ class Lowering {
         const double passes = timing::FormatPasses(target_.chip().mxu, op.kernel.block.mxu.format);
         info.mxu_flops +=
             Flops(std::llround(static_cast<double>(cost.flops.value()) * passes)) * times;
-      } else if (i->opcode() == Opcode::kCustomCall && !kernels::IsTopKCall(*i) &&
-                 !kernels::IsPartialReduceCall(*i)) {
+      } else if (i->opcode() == Opcode::kCustomCall && !kernels::HasKernelOfItsOwn(*i)) {
         ASSIGN_OR_RETURN(const kernels::CustomCost custom, kernels::CustomCostOf(*i));
         info.mxu_flops += kernels::MatrixFlops(custom, target_) * times;
       }

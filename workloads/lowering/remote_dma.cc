@@ -11,8 +11,8 @@ namespace tpusim::lowering {
 absl::StatusOr<std::optional<RemoteDma>> RemoteDmaOf(
     const hlo::Instruction& kernel, const configs::Config& config,
     const std::vector<int64_t>& device_of_partition, isa::PodProgram& program) {
-  if (kernel.opcode() != hlo::Opcode::kCustomCall || kernels::IsTopKCall(kernel) ||
-      kernels::IsPartialReduceCall(kernel) || device_of_partition.size() < 2) {
+  if (kernel.opcode() != hlo::Opcode::kCustomCall || kernels::HasKernelOfItsOwn(kernel) ||
+      device_of_partition.size() < 2) {
     return std::nullopt;
   }
   ASSIGN_OR_RETURN(const kernels::CustomCost cost, kernels::CustomCostOf(kernel));

@@ -102,6 +102,17 @@ TEST_F(CostTest, Reductions) {
   EXPECT_EQ(Of(window), (Figures{20 * (6 - 1), 0, 164, 80}));
 }
 
+TEST_F(CostTest, RunningSumsCombineEveryElementOnce) {
+  // As JAX writes cumsum: the window is as long as the dimension, and so is what is padded.
+  Instruction* a = Param({8, 1000});
+  Instruction* sums = Op(Opcode::kReduceWindow, F32({8, 1000}), {a, Param({})});
+  SetWindow(sums, {{1, 1}, {1000, 1, 999, 0}});
+  sums->set_called({t_.Reducer(Opcode::kAdd)});
+  EXPECT_EQ(Of(sums), (Figures{8000, 0, 32004, 32000}));
+  SetWindow(sums, {{1, 1}, {1000, 1, 0, 999}});  // from the end
+  EXPECT_EQ(Of(sums), (Figures{8000, 0, 32004, 32000}));
+}
+
 TEST_F(CostTest, PiecesMoveOnlyThemselves) {
   Instruction* a = Param({1000, 4});
   Instruction* i = Param({}, PrimitiveType::kS32);

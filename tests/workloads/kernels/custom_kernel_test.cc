@@ -36,6 +36,33 @@ TEST_F(CustomKernels, CustomCallsNeedACost) {
   EXPECT_LE(cycles, 16384 + 8 * kernel.Steps());
 }
 
+// Four matrices of 512 x 512: 2048 columns, each a chain of 28 cycles per pass over the panel
+// (KernelFamilies.CholeskyIsAChainOfColumns).
+TEST_F(CustomKernels, FactorizationsAreChainsOfColumnsAndProducts) {
+  struct Expected {
+    std::string_view target;
+    int64_t passes;  // over a panel, per column
+    int64_t flops;   // of products: of QR 2 m n^2 - 2/3 n^3 less the first panel's, of LU half
+  };
+  const int64_t trailing = int64_t{128} * (512 - 512 / 3) * 256 * 2;  // of one product, one matrix
+  for (const Expected& e : {Expected{kQrTarget, 3, 2 * 3 * 4 * trailing},
+                            Expected{kMakeQTarget, 1, 2 * 4 * 4 * trailing},
+                            Expected{kLuTarget, 3, 3 * 4 * trailing}}) {
+    Instruction* x = m_.Param(F32({4, 512, 512}));
+    Instruction* call = m_.Add(Opcode::kCustomCall, F32({4, 512, 512}), {x});
+    call->mutable_attrs().set_custom_call_target(std::string(e.target));
+    EXPECT_TRUE(HasKernelOfItsOwn(*call));
+    const isa::Kernel kernel = Build(call);
+    const int64_t steps = kernel.Steps();
+    EXPECT_EQ(kernel.block.latency.value() * steps, e.passes * 2048 * 28) << e.target;
+    const isa::MxuWork& mxu = kernel.block.mxu;
+    EXPECT_EQ(2 * mxu.m * mxu.k * mxu.n * mxu.batch * steps, e.flops) << e.target;
+    // A stated cost is the whole cost.
+    SetCustomCosts(m_.module(), {{call->name(), {Flops(1), Flops(0), Bytes(8)}}});
+    EXPECT_FALSE(HasKernelOfItsOwn(*call));
+  }
+}
+
 // A grid of 8 x 8 x 8 steps, each a product of 128^3; the result's block stays while the
 // last axis goes on.
 TEST_F(CustomKernels, PallasKernelsRunAsTheirGridSays) {

@@ -472,6 +472,20 @@ TEST_F(KernelFamilies, ComplexProductsAreFourRealOnes) {
   EXPECT_EQ(ProductOf(*dot, target_).value().repeats, 4);
 }
 
+TEST_F(KernelFamilies, ProductsOfF64AreThoseOfTheirDigits) {
+  // Eight digits in bf16, two by two: 4 x 4 pairs of three products; complex ones four times.
+  for (const auto& [type, products] :
+       {std::pair(PrimitiveType::kF64, 48), std::pair(PrimitiveType::kC128, 192)}) {
+    const Shape shape = MakeShape(type, {256, 256});
+    Instruction* dot = m_.Add(Opcode::kDot, shape, {m_.Param(shape), m_.Param(shape)});
+    dot->mutable_attrs().mutable_dot_dimension_numbers()->add_lhs_contracting_dimensions(1);
+    dot->mutable_attrs().mutable_dot_dimension_numbers()->add_rhs_contracting_dimensions(0);
+    const Product product = ProductOf(*dot, target_).value();
+    EXPECT_EQ(product.repeats, products);
+    EXPECT_EQ(product.format, isa::NumberFormat::kBf16);
+  }
+}
+
 TEST_F(KernelFamilies, NarrowTypesAreTiledInMoreRows) {
   EXPECT_EQ(target_.TileOf(MakeShape(PrimitiveType::kS8, {1024, 1024})),
             (std::vector<int64_t>{32, 128}));

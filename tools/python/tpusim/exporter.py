@@ -7,6 +7,7 @@ made of forced CPU devices; either way a partition is one device in the mesh's f
 
 import contextlib
 import fnmatch
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,7 +64,12 @@ def workload_of(
         lowered = traced.lower(lowering_platforms=("tpu",))
         module = _without_id(lowered.compiler_ir("hlo").as_serialized_hlo_module_proto())
     facts = lowered._lowering.compile_args
-    shardings, partitions = facts["in_shardings"], facts["num_devices"]
+    shardings, mesh = facts["in_shardings"], mesh_of(module)
+    # JAX counts the devices of arguments and results, not of an abstract mesh that only
+    # constraints inside name.
+    partitions = facts["num_devices"]
+    if partitions == 1:
+        partitions = math.prod(axis.size for axis in mesh)
     available = devices_of(config)
     if available is not None and partitions > available:
         raise Error(
@@ -75,7 +81,7 @@ def workload_of(
         hlo_module=module,
         name=name or getattr(jitted, "__name__", ""),
         num_partitions=partitions,
-        mesh=mesh_of(module),
+        mesh=mesh,
         coordinates=(
             _tpu_coordinates(shardings, partitions)
             if coordinates is None

@@ -134,6 +134,13 @@ void SetWindow(Instruction* instruction, const std::vector<WindowDim>& dims) {
   }
 }
 
+bool IsRunning(int64_t bound, const WindowDim& dim) {
+  if (dim.stride != 1 || dim.window_dilation != 1 || dim.base_dilation != 1) return false;
+  const bool forward = dim.padding_low == dim.size - 1 && dim.padding_high == 0;
+  const bool backward = dim.padding_high == dim.size - 1 && dim.padding_low == 0;
+  return dim.size > 1 && dim.size >= bound && (forward || backward);
+}
+
 int64_t WindowPositions(int64_t bound, const WindowDim& dim) {
   const int64_t dilated = bound == 0 ? 0 : (bound - 1) * dim.base_dilation + 1;
   const int64_t padded = dilated + dim.padding_low + dim.padding_high;

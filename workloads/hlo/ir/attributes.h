@@ -70,6 +70,8 @@ std::vector<WindowDim> GetWindow(const Instruction& instruction);
 void SetWindow(Instruction* instruction, const std::vector<WindowDim>& dims);
 // Number of window positions over a dimension of `bound`; 0 if none fits.
 int64_t WindowPositions(int64_t bound, const WindowDim& dim);
+// Every position keeps all elements of the one before and has one more, as in a running sum.
+bool IsRunning(int64_t bound, const WindowDim& dim);
 
 int64_t FeatureGroupCount(const Instruction& convolution);  // at least 1
 int64_t BatchGroupCount(const Instruction& convolution);    // at least 1

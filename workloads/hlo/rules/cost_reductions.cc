@@ -23,10 +23,22 @@ int64_t WindowElements(const Instruction& i) {
   return elements;
 }
 
+// What a position of the window combines: its elements, or along a dimension in which it
+// runs the result before and one element.
+int64_t CombinedElements(const Instruction& i) {
+  const std::vector<WindowDim> window = GetWindow(i);
+  int64_t elements = 1;
+  for (size_t d = 0; d < window.size(); ++d) {
+    const bool running = IsRunning(i.operand(0)->shape().dims[d], window[d]);
+    elements = Mul(elements, running ? 2 : window[d].size);
+  }
+  return elements;
+}
+
 }  // namespace
 
 Result ReduceWindow(const Instruction& i, const CalleeCosts& callees) {
-  return FullApplied(i, Mul(std::max<int64_t>(0, WindowElements(i) - 1), Elements(i.shape())),
+  return FullApplied(i, Mul(std::max<int64_t>(0, CombinedElements(i) - 1), Elements(i.shape())),
                      callees);
 }
 

@@ -1,7 +1,6 @@
 #include "workloads/passes/memory/apply_spaces.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -17,8 +16,6 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
-
-constexpr size_t kNowhere = std::numeric_limits<size_t>::max();
 
 void Place(Instruction* i, int64_t leaf, int64_t space) {
   Shape shape = i->shape();
@@ -91,15 +88,12 @@ class Applier {
     const bool made_there = !plan.stays.front().prefetched;
     Version in_hbm{&value, value.storage, {}};
     if (made_there && plan.evicted) {
-      size_t needed = kNowhere;
+      // What only names it, such as a tuple, comes before who reads it.
+      size_t over = plan.evicted_by;
       for (const Read& read : reads) {
-        if (!served.contains(read.user)) needed = std::min(needed, PositionOf(read.user));
+        if (!served.contains(read.user)) over = std::min(over, PositionOf(read.user));
       }
-      for (const SpaceStay& stay : plan.stays) {
-        if (stay.prefetched) needed = std::min(needed, stay.from);
-      }
-      if (IsResult(value)) needed = std::min(needed, timeline_.order().size() - 1);
-      in_hbm.root = Copy(value.storage, hlo::kHbmSpace, PositionOf(value.storage) + 1, needed);
+      in_hbm.root = Copy(value.storage, hlo::kHbmSpace, PositionOf(value.storage) + 1, over);
     }
     for (const Read& read : reads) {
       if (made_there && !served.contains(read.user)) {

@@ -81,10 +81,11 @@ bool SpacePlanner::StayFromMaking(const SpaceValue& value, bool copies, SpacePla
       last = copied;
     }
     timeline.TakeSpareTime(value.made_at + 1, needed - 1, copy);
+    // Waited for where it is over, not where it is needed: its source is in the way so long.
+    plan.evicted_by = std::min(copied + 1, needed);
   }
   timeline.Occupy(value.made_at, last, value.bytes);
   plan.evicted = evicted;
-  plan.evicted_by = needed;
   plan.stays.push_back(std::move(stay));
   next = served;
   return true;

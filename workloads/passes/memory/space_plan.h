@@ -31,7 +31,7 @@ struct SpacePlan {
   const SpaceValue* value = nullptr;
   std::vector<SpaceStay> stays;  // none: it lives in HBM
   bool evicted = false;          // the first stay ends with a copy to HBM
-  size_t evicted_by = 0;         // before the instruction there
+  size_t evicted_by = 0;         // the copy is waited for before the instruction there
 };
 
 class SpacePlanner {
