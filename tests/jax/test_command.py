@@ -220,8 +220,7 @@ def test_run_reports_errors(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPa
         tpusim.run("w.pb")
 
 
-def test_run_simulates(binary: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("TPUSIM_BINARY", binary)
+def test_run_simulates():
     report = tpusim.run(MATMUL, config="v5e-4x2")
     assert report["schema"] == "tpusim.report/1"
     # No step beats its bounds.
