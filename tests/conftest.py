@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 force_cpu_devices(8)
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+# The simulator under test, for every test and what it starts, in whatever folder.
+BINARY = pathlib.Path(os.environ.get("TPUSIM_BINARY", ROOT / "build" / "tpusim")).absolute()
+os.environ["TPUSIM_BINARY"] = str(BINARY)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,9 +36,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def binary() -> str:
     """The simulator under test; $TPUSIM_BINARY, by default build/tpusim."""
-    path = pathlib.Path(os.environ.get("TPUSIM_BINARY", ROOT / "build" / "tpusim"))
-    assert path.is_file(), f"{path} is not built; run tools/test or set TPUSIM_BINARY"
-    return str(path)
+    assert BINARY.is_file(), f"{BINARY} is not built; run tools/test or set TPUSIM_BINARY"
+    return str(BINARY)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -136,8 +137,9 @@ TEST(ChipFileTest, ErrorsSayWhatAndWhere) {
 }
 
 TEST(ChipFileTest, AFileThatNamesItselfIsAnError) {
-  const std::string path = ::testing::TempDir() + "tpusim_self.json";
-  std::ofstream(path) << R"({"base": "tpusim_self.json", "name": "x"})";
+  const std::string name = "tpusim_self." + std::to_string(::getpid()) + ".json";
+  const std::string path = ::testing::TempDir() + name;
+  std::ofstream(path) << R"({"base": ")" << name << R"(", "name": "x"})";
   const absl::StatusOr<ChipFile> file = LoadChip(path, "");
   EXPECT_THAT(Message(file.status()), HasSubstr("does a file name itself?"));
   std::remove(path.c_str());

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -193,10 +194,11 @@ TEST(WithoutSpeedsTest, TheRateOfAPartThatTheChipDidNotHaveStays) {
 
 class ConfigFileTest : public ::testing::Test {
  protected:
-  // One folder per test: tests run as parallel processes.
+  // One folder per test and process: tests run in parallel.
   void SetUp() override {
     folder_ = ::testing::TempDir() + "tpusim_config_" +
-              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+              ::testing::UnitTest::GetInstance()->current_test_info()->name() + "." +
+              std::to_string(::getpid());
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }

@@ -27,7 +27,15 @@ def test_every_chip_has_a_kind_that_jax_knows():
 
 @pytest.mark.parametrize(
     ("config", "chip"),
-    [("v5e-4x2", "v5e"), ("2x(v5p-4x4x4)", "v5p"), ("none.json", ""), ("", ""), ("v5e", "v5e")],
+    [
+        ("v5e-4x2", "v5e"),
+        ("2x(v5p-4x4x4)", "v5p"),
+        ("v5litepod-8", "v5e"),
+        ("v4-4x4x8_twisted", "v4"),
+        ("none.json", ""),
+        ("", ""),
+        ("v5e", "v5e"),
+    ],
 )
 def test_chip_of_a_config(config: str, chip: str):
     assert chip_of(config) == chip

@@ -1,5 +1,6 @@
 """The shell side: `python -m tpusim.export`, and `tpusim.run` on the binary."""
 
+import json
 import os
 import pathlib
 import stat
@@ -177,11 +178,31 @@ def test_examples_can_be_exported_by_name(tmp_path: pathlib.Path):
 
 @pytest.mark.parametrize(
     ("config", "devices"),
-    # v7x shows two devices per chip, v5p one.
-    [("v5e-4x2", 8), ("v5p-4x4x4", 64), ("v7x-2x2x1", 8), ("2x(v5e-16x16)", 512), ("a.json", None)],
+    [
+        ("v5e-4x2", 8),
+        ("v5p-4x4x4", 64),
+        ("v4-4x4x8_twisted", 128),
+        ("v7x-2x2x1", 8),  # two devices per chip
+        ("8i-1x1", 2),
+        ("2x(v5e-16x16)", 512),
+        # Names of Cloud TPU: chips; TensorCores, of which a device of v4 and v5p has two.
+        ("v5litepod-8", 8),
+        ("v6e-8", 8),
+        ("v4-32", 16),
+        ("2x(v5p-128)", 128),
+        ("v2-8", 8),
+        ("a.json", None),
+    ],
 )
 def test_devices_of_a_slice(config: str, devices: int | None):
     assert devices_of(config) == devices
+
+
+def test_devices_of_every_chip():
+    for path in (ROOT / "configs" / "chips").glob("*.json"):
+        if path.stem != "schema":
+            devices = json.loads(path.read_text())["chip"]["devices"]["value"]
+            assert devices_of(f"{path.stem}-1x1") == devices, path.stem
 
 
 def fake_binary(folder: pathlib.Path, body: str) -> str:
@@ -220,8 +241,7 @@ def test_run_reports_errors(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPa
         tpusim.run("w.pb")
 
 
-def test_run_simulates(binary: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("TPUSIM_BINARY", binary)
+def test_run_simulates():
     report = tpusim.run(MATMUL, config="v5e-4x2")
     assert report["schema"] == "tpusim.report/1"
     # No step beats its bounds.

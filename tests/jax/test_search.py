@@ -49,11 +49,6 @@ class Inline:
             self.result = lambda: value
 
 
-@pytest.fixture(autouse=True)
-def use_binary(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TPUSIM_BINARY", binary)
-
-
 def search(build: Any = matmul, space: Any = SPACE, **given: Any) -> tpusim.SearchResults:
     given = {"configs": CONFIG, "progress": False, "engine": Inline(), "workers": 2, **given}
     return tpusim.search(build, space, **given)

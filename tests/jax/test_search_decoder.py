@@ -8,8 +8,7 @@ MOST_CPU_SECONDS = 1.2
 
 
 @pytest.mark.long
-def test_decoder_on_256_chips(binary: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("TPUSIM_BINARY", binary)
+def test_decoder_on_256_chips():
     lowering = lowering_cpu_s()
     pruned, everything = search(2), search(2, "--all")
     for cost in (pruned, everything):

@@ -106,8 +106,7 @@ def test_parts_add_up_and_the_best_has_its_views(made, show):
     assert value_of(best) == pytest.approx(ranked(written)[0]["step_time_ns"], rel=1e-3)
 
 
-def test_from_python_when_nothing_fits(binary, tmp_path, show, monkeypatch):
-    monkeypatch.setenv("TPUSIM_BINARY", binary)
+def test_from_python_when_nothing_fits(tmp_path, show):
     space = {"mesh": [MESHES[0]], "rules": {"<y>": RULES["y"]}, "batch": [10**8]}
     results = tpusim.search(matmul, space, configs=CONFIG, progress=False, workers=1)
     results.save(tmp_path / "s.html")

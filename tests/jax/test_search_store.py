@@ -82,11 +82,6 @@ class NothingToDo:
         pytest.fail(f"{function.__name__} again")
 
 
-@pytest.fixture(autouse=True)
-def use_binary(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TPUSIM_BINARY", binary)
-
-
 def loaded(path: pathlib.Path, text: str) -> Any:
     """The `build` of a file with this text."""
     path.write_text(text)
@@ -124,7 +119,7 @@ def test_what_python_filled_is_found_in_a_shell(binary, tmp_path):
         ("Sizes(1024)", "Sizes(1025)"),
         ("{**candidate,", "{**dict(candidate),"),
         ("    return matmul(candidate)", "    return (*matmul(candidate),)"),
-        ("import matmul", "import slowly as matmul"),
+        ("import matmul", "import marked as matmul"),
     ],
 )
 def test_whatever_build_leads_to_counts(tmp_path, old, new):

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -21,7 +22,8 @@ class OutputsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    folder_ = fs::temp_directory_path() / ("tpusim_outputs_" + test);
+    folder_ =
+        fs::temp_directory_path() / ("tpusim_outputs_" + test + "." + std::to_string(::getpid()));
     fs::remove_all(folder_);
     fs::create_directory(folder_);
   }

@@ -10,10 +10,8 @@ from tests.tools.command_line import SLICE, example
 
 
 @pytest.fixture(scope="module")
-def report(binary: str) -> tpusim.Report:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TPUSIM_BINARY", binary)
-        return tpusim.simulate(example("allgather_matmul_int32"), config=SLICE)
+def report() -> tpusim.Report:
+    return tpusim.simulate(example("allgather_matmul_int32"), config=SLICE)
 
 
 def test_tables_have_a_row_for_each_record(report: tpusim.Report):
@@ -38,17 +36,15 @@ def test_where_adds_up_to_the_step(report: tpusim.Report):
         report.where("layer")
 
 
-def test_tables_without_rows_have_columns(binary, monkeypatch):
+def test_tables_without_rows_have_columns():
     pytest.importorskip("pandas")
-    monkeypatch.setenv("TPUSIM_BINARY", binary)
     alone = tpusim.simulate(example("elementwise"), config=SLICE)
     assert len(alone.collectives) == 0
     assert "exposed_ns" in alone.collectives.columns
 
 
-def test_compare(report: tpusim.Report, binary, monkeypatch):
+def test_compare(report: tpusim.Report):
     pytest.importorskip("pandas")
-    monkeypatch.setenv("TPUSIM_BINARY", binary)
     other = tpusim.simulate(example("collective_matmul_int32"), config=SLICE)
     table = tpusim.compare({"A": report, "B": other})
     assert list(table.index) == ["A", "B"]

@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import time
@@ -121,7 +122,7 @@ def test_a_loop_that_would_run_for_hours(binary, run, tmp_path):
     assert "the step takes more than 30 days" in done.stderr
     assert "--trip-count" in done.stderr
     done = run(*arguments, "--detail", "tile", "--max-events", "20000")
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 120
     assert done.returncode == 1, done.stderr
     warning, error = done.stderr.splitlines()
     assert warning.startswith("tpusim: warning: one device alone executes about")
@@ -268,10 +269,11 @@ def test_a_signal_leaves_no_temporary_files(binary, tmp_path, number, code):
         command += [str(example("collective_matmul_int32"))]
         command += ["--trace-chips", "all", "--trace", "never", "--report", "r.json"]
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
-        time.sleep(2)
+        begun, _, _ = select.select([keep], [], [], 120)
+        assert begun, "nothing of the trace is written"
         assert process.poll() is None, "the trace is larger than a pipe holds"
         process.send_signal(number)
-        assert process.wait(timeout=10) == code
+        assert process.wait(timeout=120) == code
         assert process.stderr is not None
         process.stderr.close()
         assert sorted(p.name for p in tmp_path.iterdir()) == ["never"]

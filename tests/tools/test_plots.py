@@ -10,13 +10,10 @@ from tests.tools.command_line import SLICE, example
 
 
 @pytest.fixture(scope="module")
-def report(binary: str) -> tpusim.Report:
+def report() -> tpusim.Report:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TPUSIM_BINARY", binary)
-        # What the plots simulate again needs the binary, too.
-        yield tpusim.simulate(example("allgather_matmul_int32"), config=SLICE)
+    return tpusim.simulate(example("allgather_matmul_int32"), config=SLICE)
 
 
 def test_timeline_has_a_row_for_each_track(report: tpusim.Report, tmp_path: pathlib.Path):

@@ -16,11 +16,6 @@ from tpusim.quantities import flops, size, time
 from tests.tools.command_line import SLICE, example
 
 
-@pytest.fixture(autouse=True)
-def _use_binary(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TPUSIM_BINARY", binary)
-
-
 def step(a: jax.Array, w: jax.Array) -> jax.Array:
     return a @ w
 
@@ -35,10 +30,8 @@ def arguments() -> tuple[jax.ShapeDtypeStruct, jax.ShapeDtypeStruct]:
 
 
 @pytest.fixture(scope="module")
-def report(binary: str) -> tpusim.Report:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TPUSIM_BINARY", binary)
-        return tpusim.simulate(step, *arguments(), config=SLICE)
+def report() -> tpusim.Report:
+    return tpusim.simulate(step, *arguments(), config=SLICE)
 
 
 def keys_without_a_field(of: typing.Any, value: typing.Any, path: str) -> list[str]:

@@ -21,15 +21,9 @@ MODULES = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("program", catalogue.PROGRAMS, ids=lambda program: program.name)
-def test_program_of_a_package(
-    program: catalogue.Program,
-    binary: str,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_program_of_a_package(program: catalogue.Program, tmp_path: pathlib.Path):
     for module in MODULES[program.module]:
         pytest.importorskip(module)
-    monkeypatch.setenv("TPUSIM_BINARY", binary)
     workload = program.export(tmp_path / "w.pb")
     assert workload.num_partitions > 1, "sharded"
     assert not any("asked for" in line for line in workload.assumptions)

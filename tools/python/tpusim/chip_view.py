@@ -18,7 +18,6 @@ answer is the same, lest two halves of one choice differ. JAX itself always gets
 import contextlib
 import json
 import pathlib
-import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -26,6 +25,7 @@ from typing import Any
 import jax
 import jaxlib._jax as jaxlib_jax
 
+from tpusim import slices
 from tpusim.assumptions import Assumptions, is_users, users_place
 
 # What JAX calls the chips, and how many TensorCores it sees in a device.
@@ -46,9 +46,8 @@ _MOST_BASES = 16
 
 def chip_of(config: str) -> str:
     """The built-in chip of a slice's name or of a configuration file; "" if there is none."""
-    match = re.fullmatch(r"(?:\d+x\()?([a-z0-9]+)-\d+(?:x\d+)*\)?", config)
-    if match is not None:
-        return match[1]
+    if (named := slices.parse(config)) is not None:
+        return named.chip
     path, name = pathlib.Path(), config
     for _ in range(_MOST_BASES):
         if name in DEVICE_KINDS:

@@ -1,16 +1,43 @@
-"""How many devices a slice has, by its name."""
+"""What the name of a slice says: its chip, and how many devices it has."""
 
+import dataclasses
+import math
 import re
 
-_TWO_DEVICES_PER_CHIP = ("v2", "v3", "v7x")
+_NAME = re.compile(r"(?:(\d+)x\()?([a-z0-9]+)-(\d+(?:x\d+)*)(?:_twisted)?\)?")
+# Each TensorCore is a device (`devices` in configs/chips/*.json).
+_TWO_DEVICES_PER_CHIP = ("8i", "v2", "v3", "v7x")
+# A single number is Cloud TPU's: it counts the TensorCores of these, the chips of others.
+_CORES_COUNTED = ("v2", "v3", "v4", "v5p")
+_CLOUD_CHIPS = {"v5litepod": "v5e"}
+
+
+@dataclasses.dataclass(frozen=True)
+class SliceName:
+    """What is said by "v5e-4x2", "2x(v5p-4x4x4)" or "v4-32"."""
+
+    chip: str
+    chips: int
+
+    @property
+    def devices(self) -> int:
+        """As many as JAX counts."""
+        return self.chips * (2 if self.chip in _TWO_DEVICES_PER_CHIP else 1)
+
+
+def parse(config: str) -> SliceName | None:
+    """None for any other name."""
+    match = _NAME.fullmatch(config)
+    if match is None:
+        return None
+    chip = _CLOUD_CHIPS.get(match[2], match[2])
+    chips = math.prod(map(int, match[3].split("x")))
+    if "x" not in match[3] and chip in _CORES_COUNTED:
+        chips //= 2
+    return SliceName(chip, chips * int(match[1] or 1))
 
 
 def devices_of(config: str) -> int | None:
-    """Devices of a slice named like "v5e-4x2" or "2x(v5p-4x4x4)"; None for any other name."""
-    match = re.fullmatch(r"(?:(\d+)x\()?([a-z0-9]+)-(\d+(?:x\d+)*)\)?", config)
-    if match is None:
-        return None
-    count = int(match[1] or 1) * (2 if match[2] in _TWO_DEVICES_PER_CHIP else 1)
-    for size in match[3].split("x"):
-        count *= int(size)
-    return count
+    """Devices of a slice by its name; None for any other name."""
+    name = parse(config)
+    return None if name is None else name.devices

@@ -32,7 +32,7 @@ class Submits(Protocol):
 class Engine:
     """Gives futures of `concurrent.futures` for any engine."""
 
-    def __init__(self, submits: Any, workers: int):
+    def __init__(self, submits: Submits, workers: int):
         self._submits = submits
         self.workers = workers
 
