@@ -61,14 +61,15 @@ same slice, and its estimates or schedules were read. Those are no measurements.
   concatenation of them: about 7 ms per pass over a layer of V40 by its estimates, of 320 ms for the
   layer. Our fusion of the same operations needs 1.1 ms.
 * **Products of fused operands.** Where the contraction is split and operands are computed in the
-  fusion, its products take 18 to 23 ms, a plain one of the same size 15 ms. That is 5 of the 24
-  products of a layer of V40; here all of them run like plain ones.
-* **Splash attention.** Two errors against each other. Blocks that the causal mask skips are priced
-  as if they ran, since the mask is data: of 4 x 4 blocks all 16 here, 10 on the chip. What a kernel
-  stores between its two products is not counted: by the compiler's schedule the forward kernel
-  takes 13,610 bundles per block of 2048 x 2048 on v6e, and the arrays need 8,300. In sum the
-  simulated kernel is the slower one: 26.7 ms against 24.9 ms on v6e (V62 on 256 chips), 6.3 ms
-  against about 4 ms on v5e with blocks of 512 (V40).
+  fusion, the compiler estimates 18 to 23 ms for products of V40 that take 15 ms alone. Its schedules
+  do not bear that out: a step of a product behind a normalization has 6,742 bundles on v5e, and the
+  arrays take 8,192 cycles for it (33,816 and 32,768 on v6e); an epilogue with sums over rows and
+  columns has 1,352 bundles, once in 38 steps. So they run like plain ones here.
+* **Splash attention.** A kernel's body is priced in stages: the product with the values waits until
+  rows are through softmax. Beside the compiler's schedules, per block that the mask leaves and
+  without what a step costs (0.35 us): forward 2048 x 2048 on v6e 7.8 us, 7.8 us in bundles; backward
+  in one kernel 12.7 and 12.9 us; forward 512 x 512 on v5e 1.3 and 0.8 us, where the scheduler fills
+  the arrays' waits better than stages do.
 * **Gathers beside compute.** The sources ask for asynchronous all-gathers
   (`--xla_enable_async_all_gather`), and here they all run beside compute. Today's compiler does so
   on v5p for 8x8x8, but leaves them synchronous for 4x4x4, with these flags and without them. That
@@ -81,9 +82,11 @@ same slice, and its estimates or schedules were read. Those are no measurements.
   each other, the source does not tell.
 * **Hosts.** The programs are the step alone: no loading of data, dispatch, metrics or checkpoints.
 
-Rotary positions and products of fused operands make simulated steps too short, splash attention too
-long. The first two were looked up for V40 alone: what they take on v6e, whose rows are short as
-well, is not known.
+Steps on v6e are the shortest against what is published, all of them and alike, and no part of the
+programs was found that would be that much too cheap: products are as long as the compiler's
+schedules (above), and with every collective exposed the rows of V62 would still be 9 to 13 % short.
+Something slows the whole chip in long runs; a clock that gives way to power would, and is not
+published.
 
 V54 and V55 are one step: the same model, and the same work for each chip, on 1,024 and on 2,048
 chips. The larger slice is published with 86 % of the smaller one's time, so no figure can be near
