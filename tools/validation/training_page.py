@@ -57,14 +57,17 @@ NOT_MODELLED = """## What is not modelled
 Where the TPU compiler is named, one layer of the same program was compiled ahead of time for the
 same slice, and its estimates or schedules were read. Those are no measurements.
 
-* **Rotary positions.** The compiler makes float32 products, a fusion with four halves and a
-  concatenation of them: about 7 ms per pass over a layer of V40 by its estimates, of 320 ms for the
-  layer. Our fusion of the same operations needs 1.1 ms.
-* **Products of fused operands.** Where the contraction is split and operands are computed in the
-  fusion, the compiler estimates 18 to 23 ms for products of V40 that take 15 ms alone. Its schedules
-  do not bear that out: a step of a product behind a normalization has 6,742 bundles on v5e, and the
-  arrays take 8,192 cycles for it (33,816 and 32,768 on v6e); an epilogue with sums over rows and
-  columns has 1,352 bundles, once in 38 steps. So they run like plain ones here.
+* **Rotary positions** are as the compiler has them: a product, a kernel that makes the halves of
+  queries and keys, and one that joins the halves of each, since a kernel cuts and joins only what
+  lies in memory. Its estimates for these kernels are twice the time of their bytes; its schedules
+  are shorter than that (a layer of V40: 320,000 cycles for the halves of the queries, and 1.1
+  million for the bytes). Its halves lie with 64 elements in 128 lanes, ours with the sequence along
+  the lanes and a copy before attention: as many bytes.
+* **Products of fused operands** run like plain ones. The compiler estimates 18 to 24 ms where the
+  contraction is split and 15 ms where it is not, whether operands are computed or not: one to two
+  microseconds for every step of the grid. Its schedules have no such wait. The gradient of a weight
+  of V40, both operands computed (23.1 ms by its estimate): 3,584 steps of 6,350 bundles, where the
+  arrays need 6,144 cycles; all vector work hides.
 * **Splash attention.** A kernel's body is priced in stages: the product with the values waits until
   rows are through softmax. Beside the compiler's schedules, per block that the mask leaves and
   without what a step costs (0.35 us): forward 2048 x 2048 on v6e 7.8 us, 7.8 us in bundles; backward
@@ -87,6 +90,10 @@ programs was found that would be that much too cheap: products are as long as th
 schedules (above), and with every collective exposed the rows of V62 would still be 9 to 13 % short.
 Something slows the whole chip in long runs; a clock that gives way to power would, and is not
 published.
+
+V49 is at the limit of what the compiler allows itself of HBM: simulated, additions of both ways of
+its rings hold more at a time, and products are computed again for it (6 % of the step's FLOPs). The
+compiler's own module does without, at 90.8 GiB.
 
 V54 and V55 are one step: the same model, and the same work for each chip, on 1,024 and on 2,048
 chips. The larger slice is published with 86 % of the smaller one's time, so no figure can be near
