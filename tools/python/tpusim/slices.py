@@ -5,6 +5,12 @@ import re
 _TWO_DEVICES_PER_CHIP = ("v2", "v3", "v7x")
 
 
+def slices_of(config: str) -> int:
+    """How many slices a name like "2x(v5p-4x4x4)" has; 1 for any other name."""
+    match = re.match(r"(\d+)x\(", config)
+    return int(match[1]) if match else 1
+
+
 def devices_of(config: str) -> int | None:
     """Devices of a slice named like "v5e-4x2" or "2x(v5p-4x4x4)"; None for any other name."""
     match = re.fullmatch(r"(?:(\d+)x\()?([a-z0-9]+)-(\d+(?:x\d+)*)\)?", config)
