@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tpusim
+from jax.experimental import mesh_utils
 from jax.experimental.pallas import tpu as pltpu
 from tpusim.assumptions import ExportWarning
 from tpusim.chip_view import DEVICE_KINDS, chip_of
@@ -116,3 +117,14 @@ def test_what_is_built_under_seen_as_is_for_tpus():
         assert jax.default_backend() == "tpu"
         assert jax.jit(lambda x: x + 1)(jnp.ones(2)).tolist() == [2, 2]
     assert jax.default_backend() == "cpu"
+
+
+def test_hybrid_meshes_go_over_the_slices_of_the_config():
+    with tpusim.seen_as("2x(v5e-2x2)"):
+        grid = mesh_utils.create_hybrid_device_mesh((2, 2), (2, 1))
+        assert [d.slice_index for d in jax.devices()[:8]] == [0, 0, 0, 0, 1, 1, 1, 1]
+        assert jax.make_mesh((8,), ("x",)).size == 8
+    assert [[d.id for d in row] for row in grid] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    with tpusim.seen_as("v5e-4x2"):
+        assert not hasattr(jax.devices()[0], "slice_index")
+    assert not hasattr(jax.devices()[0], "slice_index")

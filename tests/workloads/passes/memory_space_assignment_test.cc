@@ -185,6 +185,42 @@ TEST(Cmem, WhatIsCopiedToHbmMakesRoomWhenTheCopyIsOver) {
   }
 }
 
+TEST(Cmem, WhatIsPlacedFitsWhicheverValuesCompete) {
+  // Arrays of 16 to 64 MiB, read at once, again a few products later, and returned: copies
+  // out end where others in begin.
+  for (int64_t variant = 1; variant <= 24; ++variant) {
+    SmallModule m("v4-2x2x1");
+    Instruction* x = m.Parameter({2048, 2048});
+    std::vector<Instruction*> order{x}, made, results;
+    for (int64_t n = 0; n < 12; ++n) {
+      const int64_t rows = 4096 * (1 + n * (variant + 2) * 7 % 4);
+      Instruction* z = m.Parameter({rows, 1024});
+      Instruction* t = m.Add(Opcode::kTanh, {rows, 1024}, {z});
+      Instruction* few = m.Parameter({8, rows});
+      Instruction* reader = m.Dot({8, 1024}, few, t);
+      for (Instruction* i : {z, t, few, reader}) order.push_back(i);
+      for (Instruction* i : {t, reader}) results.push_back(i);
+      for (int64_t b = 0; b < 1 + n * variant % 3; ++b) {
+        results.push_back(m.Dot({2048, 2048}, x, x));
+        order.push_back(results.back());
+      }
+      made.push_back(t);
+      if (n < 3) continue;
+      Instruction* old = made[static_cast<size_t>(n - 1 - n * variant % 3)];
+      Instruction* again = m.Dot({8, 1024}, m.Parameter({8, old->shape().dims[0]}), old);
+      order.push_back(again->operand(0));
+      order.push_back(again);
+      results.push_back(again);
+    }
+    m.Return(results);
+    order.push_back(m.entry().root());
+    m.entry().set_schedule(order);
+    ASSERT_TRUE(Assign(m).ok());
+    const auto plan = PlanMemory(m.module(), m.target());
+    EXPECT_TRUE(plan.ok()) << variant << ": " << plan.status();
+  }
+}
+
 TEST(Cmem, WhatLivesTogetherHasToFit) {
   // CMEM has 128 MiB. a is 64, b 96 and c 32 MiB; all three live when d is made. One
   // read each: b gains most, sqrt(96), then a, sqrt(64), which does not fit beside it,

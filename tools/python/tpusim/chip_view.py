@@ -7,6 +7,9 @@ the step is traced they get the answers that they would get on the slice:
     jax.devices()[0].platform, jax.default_backend(), the platform of a backend       "tpu"
     pltpu.get_tpu_info()                that of the chip
 
+Where the config has several slices, devices have a `slice_index`, which `create_hybrid_device_mesh`
+of `jax.experimental.mesh_utils` asks for; CPU devices have none.
+
 So do functions that only describe what to export, and blocks under `tpusim.seen_as(config)`.
 
 What a captured script runs before its step runs on CPU devices; there a question for the platform
@@ -24,9 +27,11 @@ from typing import Any
 
 import jax
 import jaxlib._jax as jaxlib_jax
+from jax._src import mesh_utils
 
 from tpusim import slices
 from tpusim.assumptions import Assumptions, is_users, users_place
+from tpusim.slices import devices_of, slices_of
 
 # What JAX calls the chips, and how many TensorCores it sees in a device.
 DEVICE_KINDS = {
@@ -68,6 +73,8 @@ class _View:
 
     def __init__(self, config: str, assumptions: Assumptions, as_tpu: bool):
         self.kind, self.cores = DEVICE_KINDS.get(chip_of(config), ("", 0))
+        slices, devices = slices_of(config), devices_of(config)
+        self.devices_per_slice = devices // slices if devices and slices > 1 else 0
         self.assumptions = assumptions
         self.as_tpu = as_tpu
         # Answers by place that were true ones.
@@ -138,6 +145,17 @@ def _installed() -> Iterator[None]:
 
             put(owner, name, property(get))
 
+        def slice_index(self: Any) -> int:
+            caller = sys._getframe(1)
+            # Not for jax.make_mesh, which refuses several slices: on CPU devices it makes any mesh.
+            asks = caller.f_globals.get("__name__") == mesh_utils.__name__ or is_users(caller)
+            per_slice = _views[-1].devices_per_slice
+            if not asks or not per_slice:
+                raise AttributeError("slice_index")
+            return int(self.id) // per_slice
+
+        if not hasattr(device, "slice_index"):
+            put(device, "slice_index", property(slice_index))
         answer(device, "device_kind", "device_kind")
         answer(device, "platform", "platform")
         answer(client, "platform", "platform")

@@ -37,6 +37,12 @@ def parse(config: str) -> SliceName | None:
     return SliceName(chip, chips * int(match[1] or 1))
 
 
+def slices_of(config: str) -> int:
+    """How many slices a name like "2x(v5p-4x4x4)" has; 1 for any other name."""
+    match = re.match(r"(\d+)x\(", config)
+    return int(match[1]) if match else 1
+
+
 def devices_of(config: str) -> int | None:
     """Devices of a slice by its name; None for any other name."""
     name = parse(config)

@@ -34,6 +34,7 @@ class Applier {
       : timeline_(timeline),
         computation_(*timeline.computation()),
         space_(space),
+        over_(timeline.order().size()),
         before_(timeline.order().size()) {}
 
   void Run(const std::vector<SpacePlan>& plans) {
@@ -42,6 +43,7 @@ class Applier {
     }
     std::vector<Instruction*> schedule;
     for (size_t p = 0; p < before_.size(); ++p) {
+      for (Instruction* i : over_[p]) schedule.push_back(i);
       for (Instruction* i : before_[p]) schedule.push_back(i);
       schedule.push_back(timeline_.order()[p]);
     }
@@ -147,7 +149,7 @@ class Applier {
     Instruction* done =
         computation_.Add(Opcode::kCopyDone, result, {start}, of->name() + ".copy-done", of);
     before_[from].push_back(start);
-    before_[until].push_back(done);
+    over_[until].push_back(done);
     return done;
   }
 
@@ -174,7 +176,8 @@ class Applier {
     std::unordered_set<const Instruction*> gone;
     for (auto it = kept.rbegin(); it != kept.rend(); ++it) {
       Instruction* i = *it;
-      if (!hlo::OnlyNames(*i) || !i->users().empty() || i->IsRoot() || i->has_control_edges()) continue;
+      if (!hlo::OnlyNames(*i) || !i->users().empty() || i->IsRoot() || i->has_control_edges())
+        continue;
       gone.insert(i);
       computation_.Remove(i);
       *it = nullptr;
@@ -186,7 +189,9 @@ class Applier {
   SpaceTimeline& timeline_;
   Computation& computation_;
   const int64_t space_;
-  std::vector<std::vector<Instruction*>> before_;
+  // Before the instruction at a position: ends of copies, whose sources make room, then what
+  // may take it.
+  std::vector<std::vector<Instruction*>> over_, before_;
 };
 
 }  // namespace
