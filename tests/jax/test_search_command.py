@@ -50,8 +50,10 @@ def start(binary: str, tmp_path: pathlib.Path) -> Start:
     def start(*arguments: object) -> subprocess.Popen[str]:
         code = "from tpusim.console import main; main()"
         path = f"{ROOT}:{ROOT / 'tools' / 'python'}"
+        # A shell starts jobs in the background with interrupts ignored, these tests perhaps too.
+        command = ["env", "--default-signal=INT", sys.executable, "-c", code, "search"]
         return subprocess.Popen(
-            [sys.executable, "-c", code, "search", *map(str, arguments)],
+            [*command, *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
