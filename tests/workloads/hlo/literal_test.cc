@@ -37,6 +37,17 @@ TEST(LiteralTest, FloatsRoundTrip) {
   EXPECT_EQ(ScalarConstant(*AddIntConstant(t.entry(), PrimitiveType::kS32, 7)), 7.0);
 }
 
+TEST(LiteralTest, ComplexNumbersMayBeReal) {
+  TestModule t;
+  pb::LiteralProto one;
+  *one.mutable_shape() = ShapeToProto(MakeShape(PrimitiveType::kC64, {}));
+  one.add_c64s(1);
+  one.add_c64s(0);
+  EXPECT_EQ(ScalarConstant(*AddLiteral(t.entry(), one, "one")), 1.0);
+  one.set_c64s(1, 2);
+  EXPECT_EQ(ScalarConstant(*AddLiteral(t.entry(), one, "more")), std::nullopt);
+}
+
 TEST(LiteralTest, RoundingOfSmallFloats) {
   const auto round_trip = [](PrimitiveType type, double value) {
     return RealElements(MakeScalarLiteral(type, value))->front();
