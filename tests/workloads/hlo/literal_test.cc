@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "hlo_test_util.h"
+#include "workloads/hlo/ir/shape_proto.h"
 
 namespace tpusim::hlo {
 namespace {
