@@ -99,6 +99,10 @@ case("dot_uneven", lambda c, a, b: c(a, P(None, "x")) @ c(b, X),
      [((8, 10), s32, P()), ((10, 6), s32, P())], P(), REDUCE)
 # ---- reduce ------------------------------------------------------------------------------------
 case("sum", lambda c, a: a.sum(0), [((16, 8), f32, XY)], P("y"), REDUCE)
+case("sum_complex", lambda c, a: jnp.abs(lax.complex(a, a * 2).sum(0)), [((16, 8), f32, XY)],
+     P("y"), REDUCE)
+case("product_complex_uneven", lambda c, a: jnp.real(c(lax.complex(a, a + 1), X).prod(0)),
+     [((10, 8), f32, P())], P(), REDUCE)
 case("max_uneven", lambda c, a: c(a, X).max(0) - 3, [((10, 8), f32, P())], P(), REDUCE)
 case("mean_uneven", lambda c, a: c(a, XY).mean(), [((10, 7), f32, P())], P(), REDUCE)
 case("argmax", lambda c, a: jnp.argmax(a, 0), [((16, 8), f32, XY)], P("y"), GATHER)

@@ -51,6 +51,12 @@ assumed        loop while.2 runs 2 times
 )");
 }
 
+TEST(SummaryTest, UtilizationsAboveOneSayOfWhat) {
+  Report r = SampleReport();
+  r.mfu = r.hfu = 1.5;  // fp8 has twice the peak of bf16
+  EXPECT_THAT(Summarize(r), HasSubstr("MFU 150.0%   HFU 150.0% of the bf16 peak   6.001 GFLOP"));
+}
+
 // 2 GB go out beside the main stream, which waits 4 of the 100 us for them.
 TEST(SummaryTest, HostMemory) {
   Report r = SampleReport();

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "hlo_test_util.h"
+#include "workloads/hlo/ir/shape_proto.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -35,6 +36,17 @@ TEST(LiteralTest, FloatsRoundTrip) {
   // Floats are no integers, integers are reals.
   EXPECT_EQ(ScalarIntConstant(*AddConstant(t.entry(), PrimitiveType::kF32, 1)), std::nullopt);
   EXPECT_EQ(ScalarConstant(*AddIntConstant(t.entry(), PrimitiveType::kS32, 7)), 7.0);
+}
+
+TEST(LiteralTest, ComplexNumbersMayBeReal) {
+  TestModule t;
+  pb::LiteralProto one;
+  *one.mutable_shape() = ShapeToProto(MakeShape(PrimitiveType::kC64, {}));
+  one.add_c64s(1);
+  one.add_c64s(0);
+  EXPECT_EQ(ScalarConstant(*AddLiteral(t.entry(), one, "one")), 1.0);
+  one.set_c64s(1, 2);
+  EXPECT_EQ(ScalarConstant(*AddLiteral(t.entry(), one, "more")), std::nullopt);
 }
 
 TEST(LiteralTest, RoundingOfSmallFloats) {

@@ -199,11 +199,25 @@ std::optional<int64_t> ScalarIntConstant(const Instruction& instruction) {
   return values->front();
 }
 
+namespace {
+
+// The real part of a complex number without an imaginary one.
+template <typename Parts>
+std::optional<double> RealOf(const Parts& parts) {
+  if (parts.size() != 2 || parts.Get(1) != 0) return std::nullopt;
+  return static_cast<double>(parts.Get(0));
+}
+
+}  // namespace
+
 std::optional<double> ScalarConstant(const Instruction& instruction) {
   if (instruction.opcode() != Opcode::kConstant || !instruction.shape().IsScalar()) {
     return std::nullopt;
   }
-  const auto values = RealElements(instruction.attrs().literal());
+  const pb::LiteralProto& literal = instruction.attrs().literal();
+  if (literal.shape().element_type() == pb::C64) return RealOf(literal.c64s());
+  if (literal.shape().element_type() == pb::C128) return RealOf(literal.c128s());
+  const auto values = RealElements(literal);
   if (!values.has_value() || values->size() != 1) return std::nullopt;
   return values->front();
 }

@@ -149,7 +149,7 @@ class Applier {
     Instruction* done =
         computation_.Add(Opcode::kCopyDone, result, {start}, of->name() + ".copy-done", of);
     before_[from].push_back(start);
-    over_[until].push_back(done);
+    (until > from ? over_ : before_)[until].push_back(done);  // behind its start
     return done;
   }
 
