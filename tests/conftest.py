@@ -43,8 +43,9 @@ def binary() -> str:
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     """Chromium without a display."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=60_000)  # Milliseconds; five seconds are few on a busy machine.
     chromium = shutil.which("chromium")
     assert chromium, "chromium is not installed; tools/install does"
     with sync_playwright() as playwright:

@@ -13,15 +13,6 @@ inline Picoseconds Now() {
   return Picoseconds(static_cast<int64_t>(sc_core::sc_time_stamp().value()));
 }
 
-// How long nothing is due; 0 if something is left to do in this instant, more than
-// any simulation takes if nothing is.
-inline Picoseconds UntilNextEvent() {
-  constexpr sc_dt::uint64 kForever = sc_dt::uint64{1} << 60;
-  const sc_core::sc_time left =
-      sc_core::sc_time_to_pending_activity(sc_core::sc_get_curr_simcontext());
-  return Picoseconds(static_cast<int64_t>(left.value() < kForever ? left.value() : kForever));
-}
-
 inline sc_core::sc_time ScTime(Picoseconds t) {
   return sc_core::sc_time::from_value(static_cast<sc_dt::uint64>(t.value()));
 }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -130,13 +131,15 @@ absl::StatusOr<Report> BuildReport(const configs::Config& config, const isa::Pro
 absl::Status CheckInvariants(const configs::Config& config, const isa::ProgramInfo& info,
                              const sim::Timeline& timeline, const Report& report);
 
+inline constexpr std::string_view kReportSchema = "tpusim.report/1";
+
 enum class JsonDetail {
-  kReport,    // exactly schema tpusim.report/1
+  kReport,    // exactly that schema
   kExchange,  // with what `compare` needs besides, as "detail": between processes
 };
 // Ends in a newline. Keys in a fixed order, numbers in their shortest exact form.
 std::string ToJson(const Report& report, JsonDetail detail = JsonDetail::kReport);
-// Reads either. Without "detail" the compute time is not known and stays 0.
+// Reads what this version writes, either. Without "detail" that stays empty.
 absl::StatusOr<Report> FromJson(const std::string& text);
 
 }  // namespace tpusim::results

@@ -17,12 +17,6 @@ int64_t Mesh::size() const {
 
 int64_t Sharding::Shards(int64_t dim) const { return Product(dims[dim].axes); }
 
-bool Sharding::IsReplicated() const {
-  return unreduced.empty() && std::all_of(dims.begin(), dims.end(), [](const DimSharding& dim) {
-           return Product(dim.axes) == 1;
-         });
-}
-
 Sharding Replicated(int64_t rank) {
   Sharding sharding;
   sharding.dims.resize(rank);

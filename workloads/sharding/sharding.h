@@ -51,7 +51,6 @@ struct Sharding {
   bool operator==(const Sharding&) const = default;
 
   int64_t Shards(int64_t dim) const;  // product of the dimension's axes
-  bool IsReplicated() const;          // no dimension split, nothing unreduced
 };
 
 // A value's sharding: one Sharding per tuple leaf (pre-order), and why.

@@ -149,10 +149,6 @@ Combiner SumOf(PrimitiveType type) {
   return {type == PrimitiveType::kPred ? Opcode::kOr : Opcode::kAdd, type};
 }
 
-const sharding::Axes& ResultAxes(const LocalOp& op, size_t leaf, int64_t dim) {
-  return op.choice.results[leaf].dims[dim].axes;
-}
-
 Shape LocalOperandShape(const Instruction& global, const sharding::ShardingRule& rule,
                         const std::vector<sharding::Axes>& axes, size_t i) {
   return ShardShape(global.operand(i)->shape(), FromFactors(axes, rule.operands[i], rule.factors));

@@ -53,7 +53,6 @@ hlo::Instruction* RunningSum(Builder& builder, hlo::Instruction* values);
 // Sums of values of which all but one are zero: `or` for booleans, else `add`.
 Combiner SumOf(hlo::PrimitiveType type);
 
-const sharding::Axes& ResultAxes(const LocalOp& op, size_t leaf, int64_t dim);
 // The one factor of a dimension; -1 if it has none.
 inline int32_t FactorOf(const std::vector<int32_t>& dim) { return dim.size() == 1 ? dim[0] : -1; }
 // One device's part of operand `i` if the factors are split by `axes`.

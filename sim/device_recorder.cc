@@ -1,0 +1,270 @@
+#include "sim/device_recorder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "models/events/sim_time.h"
+#include "sim/recorder.h"
+
+namespace tpusim::sim {
+
+using events::Now;
+
+Track TrackOf(isa::StreamKind kind) {
+  switch (kind) {
+    case isa::StreamKind::kTensorCore:
+      return Track::kTensorCore;
+    case isa::StreamKind::kCollective:
+      return Track::kCollective;
+    case isa::StreamKind::kSparseCore:
+      return Track::kSparseCore;
+    case isa::StreamKind::kCopy:
+      return Track::kCopies;
+    case isa::StreamKind::kHost:
+      break;
+  }
+  return Track::kHost;
+}
+
+void BusyUnion::Add(Picoseconds start, Picoseconds end) {
+  if (end <= until_) return;
+  measure_ += end - std::max(start, until_);
+  until_ = end;
+}
+
+void BusyUnion::Extend(Picoseconds measure, Picoseconds until) {
+  measure_ += measure;
+  until_ = std::max(until_, until);
+}
+
+Picoseconds BusyUnion::UpTo(Picoseconds now) const {
+  // Beyond `now` the union is one interval: everything in it has begun already.
+  return until_ > now ? measure_ - (until_ - now) : measure_;
+}
+
+DeviceRecorder::DeviceRecorder(Recorder& recorder, int32_t device, std::vector<int32_t> shown)
+    : recorder_(recorder),
+      device_(device),
+      shown_(std::move(shown)),
+      ops_(recorder.program_.info.ops.size()),
+      changed_(recorder.program_.info.ops.size(), 0),
+      overlap_(recorder.program_.info, recorder.kinds_) {}
+
+DeviceRecorder::ShownRow& DeviceRecorder::Row(Track track, int32_t lane) {
+  for (ShownRow& row : rows_) {
+    if (row.track == track && row.lane == lane) return row;
+  }
+  const Recording::Place place = recorder_.recording_.PlaceOf(shown_, track, lane);
+  rows_.push_back({track, lane, place, StepMerger(place)});
+  return rows_.back();
+}
+
+void DeviceRecorder::Show(Track track, int32_t lane, const Span& span) {
+  recorder_.recording_.Add(Row(track, lane).place, span);
+}
+
+void DeviceRecorder::ShowStep(Track track, int32_t lane, const Span& span) {
+  if (!recorder_.work_) return;
+  Row(track, lane)
+      .steps.Add(recorder_.recording_, span.step < 0 ? 0 : recorder_.steps_, run_, span);
+}
+
+void DeviceRecorder::FlushSteps() {
+  for (ShownRow& row : rows_) row.steps.Flush(recorder_.recording_);
+}
+
+void DeviceRecorder::LabelBegan(const events::StreamRef& stream, int32_t op) {
+  const Picoseconds now = Now();
+  const Picoseconds compute = ComputeUpTo(now);
+  const bool main = stream.id.kind == isa::StreamKind::kTensorCore;
+  const bool collective = recorder_.program_.info.ops[op].collective >= 0 && !main;
+  if (main || collective) SettleOverlap(now, compute);
+  if (main) {
+    ++run_;
+    overlap_.MainBegan(op);
+  }
+  if (static_cast<int32_t>(open_.size()) <= stream.ordinal) {
+    open_.resize(stream.ordinal + 1);
+    begun_.resize(stream.ordinal + 1);
+  }
+  Begun& begun = begun_[stream.ordinal];
+  begun = {now, begun.at == now ? begun.times + 1 : 0};
+  open_[stream.ordinal].push_back({op, begun.times, now, compute});
+  if (!collective) return;
+  overlap_.CollectiveBegan(op);
+  if (in_flight_++ == 0) {
+    in_flight_since_ = now;
+    in_flight_compute_ = compute;
+  }
+}
+
+void DeviceRecorder::LabelEnded(const events::StreamRef& stream, int32_t op) {
+  const OpenLabel label = open_[stream.ordinal].back();
+  open_[stream.ordinal].pop_back();
+  TPUSIM_CHECK(label.op == op, "labels do not nest");
+  const Picoseconds now = Now();
+  const Picoseconds compute = ComputeUpTo(now);
+  const bool main = stream.id.kind == isa::StreamKind::kTensorCore;
+  const bool collective = recorder_.program_.info.ops[op].collective >= 0;
+  if (main || collective) SettleOverlap(now, compute);
+  if (main) {
+    ++run_;
+    overlap_.MainEnded();
+  } else if (collective) {
+    overlap_.CollectiveEnded(op);
+  }
+  // A collective is counted where it is in flight, not where it is waited for; a copy
+  // beside the main stream has an operation of its own there.
+  if (!collective || !main) {
+    OpTotals& totals = ChangeOp(op);
+    ++totals.count;
+    totals.total += now - label.began;
+    if (collective) totals.exposed += now - label.began - (compute - label.compute);
+  }
+  if (collective && !main && --in_flight_ == 0) {
+    totals_.collective += now - in_flight_since_;
+    totals_.exposed += now - in_flight_since_ - (compute - in_flight_compute_);
+  }
+  if (shown_.empty()) return;
+  Span span;
+  span.op = op;
+  span.start = label.began;
+  span.end = now;
+  span.order = label.order;
+  Show(TrackOf(stream.id.kind), stream.id.index, span);
+}
+
+void DeviceRecorder::BlockBegan(int32_t op, int64_t step, Picoseconds start, Picoseconds mxu,
+                                Picoseconds vpu) {
+  totals_.mxu_busy += mxu;
+  totals_.vpu_busy += vpu;
+  compute_.Add(start, start + std::max(mxu, vpu));
+  if (shown_.empty()) return;
+  Span span;
+  span.op = op;
+  span.step = step;
+  span.start = start;
+  if (mxu > Picoseconds(0)) {
+    span.end = start + mxu;
+    ShowStep(Track::kMxu, 0, span);
+  }
+  if (vpu > Picoseconds(0)) {
+    span.end = start + vpu;
+    ShowStep(Track::kVpu, 0, span);
+  }
+}
+
+void DeviceRecorder::TransferEnded(int32_t channel, int32_t op, int64_t step, Picoseconds start,
+                                   Picoseconds end, Bytes bytes, Bytes hbm) {
+  AddHbm(op, hbm);
+  if (shown_.empty()) return;
+  Span span;
+  span.op = op;
+  span.step = step;
+  span.start = start;
+  span.end = end;
+  span.bytes = bytes;
+  ShowStep(Track::kHbmDma, channel, span);
+}
+
+void DeviceRecorder::RepeatBegan(const events::RepeatingCore& core) { repeating_ = &core; }
+
+void DeviceRecorder::RepeatEnded(int32_t op, Picoseconds until, Picoseconds mxu, Picoseconds vpu,
+                                 Picoseconds compute, Bytes hbm) {
+  repeating_ = nullptr;
+  totals_.mxu_busy += mxu;
+  totals_.vpu_busy += vpu;
+  compute_.Extend(compute, until);
+  AddHbm(op, hbm);
+}
+
+void DeviceRecorder::HostTransferEnded(int32_t op, bool to_host, Picoseconds start, Bytes bytes) {
+  (to_host ? totals_.to_host : totals_.from_host) += bytes;
+  AddHbm(op, bytes);
+  if (shown_.empty()) return;
+  Span span;
+  span.op = op;
+  span.start = start;
+  span.end = Now();
+  span.bytes = bytes;
+  Show(Track::kHost, to_host ? 0 : 1, span);
+}
+
+void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_t buffer,
+                                      bool added) {
+  if (space != isa::MemorySpace::kHbm && space != isa::MemorySpace::kCmem) return;
+  const bool hbm = space == isa::MemorySpace::kHbm;
+  Bytes& peak = hbm ? totals_.peak_live_hbm : totals_.peak_live_cmem;
+  if (live > peak) {
+    peak = live;
+    if (hbm) totals_.peak_live_hbm_at = Now();
+  }
+  if (shown_.empty()) return;
+  Recording& recording = recorder_.recording_;
+  const Counter counter = hbm ? Counter::kLiveHbm : Counter::kLiveCmem;
+  recording.Add(recording.PlaceOf(shown_, counter, 0), Now(), static_cast<double>(live.value()));
+  const isa::BufferInfo& info = recorder_.program_.info.buffers[buffer];
+  if (!hbm || info.owner < 0) return;
+  owned_.resize(recorder_.program_.info.owners.size());
+  Bytes& owned = owned_[info.owner];
+  owned = added ? owned + info.bytes : owned - info.bytes;
+  recording.Add(recording.PlaceOf(shown_, Counter::kOwnedHbm, info.owner), Now(),
+                static_cast<double>(owned.value()));
+}
+
+void DeviceRecorder::StreamFinished() { totals_.finish = std::max(totals_.finish, Now()); }
+
+void DeviceRecorder::Visit(steady::StateVisitor& visitor) {
+  for (std::vector<OpenLabel>& labels : open_) {
+    visitor.Same(static_cast<int64_t>(labels.size()));
+    for (OpenLabel& label : labels) {
+      visitor.Named(isa::NameKind::kOp, label.op);
+      visitor.Began(label.began);
+      visitor.Counter(label.compute);
+    }
+  }
+  compute_.Visit(visitor);
+  overlap_.Visit(visitor);
+  visitor.Same(repeating_);
+  visitor.Same(in_flight_);
+  for (Bytes& owned : owned_) visitor.Same(owned);
+  if (in_flight_ > 0) {
+    visitor.Began(in_flight_since_);
+    visitor.Counter(in_flight_compute_);
+  }
+  // A device that has finished stays so; peaks stay as well, as what is live repeats.
+  visitor.Began(totals_.finish);
+  visitor.Counter(totals_.mxu_busy);
+  visitor.Counter(totals_.vpu_busy);
+  visitor.Counter(totals_.collective);
+  visitor.Counter(totals_.exposed);
+  visitor.Counter(totals_.to_host);
+  visitor.Counter(totals_.from_host);
+}
+
+OpTotals& DeviceRecorder::ChangeOp(int32_t op) {
+  OpTotals& totals = ops_[op];
+  if (!recorder_.marked_ || changed_[op] == recorder_.marks_) return totals;
+  changed_[op] = recorder_.marks_;
+  recorder_.journal_.push_back({this, op, totals});
+  return totals;
+}
+
+Picoseconds& DeviceRecorder::ChangeCover(int32_t collective, int32_t by) {
+  const size_t row = covers_.RowOf(collective, by);
+  covers_changed_.resize(covers_.rows().size(), 0);
+  Picoseconds& time = covers_.TimeOf(row);
+  if (!recorder_.marked_ || covers_changed_[row] == recorder_.marks_) return time;
+  covers_changed_[row] = recorder_.marks_;
+  recorder_.cover_journal_.push_back({this, row, time});
+  return time;
+}
+
+void DeviceRecorder::SettleOverlap(Picoseconds now, Picoseconds compute) {
+  overlap_.Settle(
+      now, compute, [this](int32_t op) -> OpTotals& { return ChangeOp(op); },
+      [this](int32_t op, int32_t by, Picoseconds time) { ChangeCover(op, by) += time; });
+}
+
+}  // namespace tpusim::sim
