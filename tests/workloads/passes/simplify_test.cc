@@ -201,6 +201,25 @@ TEST_F(SimplifyTest, SliceOfConcatenate) {
   EXPECT_THAT(hlo::GetSlice(*result)[0], (hlo::SliceDim{1, 3, 1}));
 }
 
+TEST_F(SimplifyTest, SliceOfWhatOnlyItReadsIsComputedFromSlices) {
+  Instruction* sum = m_.Add(Opcode::kAdd, {8, 16}, {x_, m_.Add(Opcode::kTanh, {8, 16}, {x_})});
+  const Instruction* result = Simplified(Slice(sum, {{2, 4, 1}, {0, 16, 1}}));
+  ASSERT_EQ(result->opcode(), Opcode::kAdd);
+  EXPECT_THAT(result->shape().dims, ElementsAre(2, 16));
+  EXPECT_EQ(result->operand(0)->opcode(), Opcode::kSlice);
+  ASSERT_EQ(result->operand(1)->opcode(), Opcode::kTanh);
+  EXPECT_EQ(result->operand(1)->operand(0), result->operand(0));
+}
+
+TEST_F(SimplifyTest, SlicesOfAValueThatOthersReadStay) {
+  Instruction* t = m_.Add(Opcode::kTanh, {8, 16}, {x_});
+  Instruction* sum = m_.Add(Opcode::kAdd, {4, 16},
+                            {Slice(t, {{0, 4, 1}, {0, 16, 1}}), Slice(t, {{4, 8, 1}, {0, 16, 1}})});
+  const Instruction* result = Simplified(sum);
+  EXPECT_EQ(result->operand(0)->operand(0), t);
+  EXPECT_EQ(result->operand(1)->operand(0), t);
+}
+
 TEST_F(SimplifyTest, DynamicSliceWithConstantStart) {
   Instruction* nine = hlo::AddIntConstant(&m_.entry(), PrimitiveType::kS32, 9);
   Instruction* zero = hlo::AddIntConstant(&m_.entry(), PrimitiveType::kS32, 0);

@@ -30,6 +30,7 @@ enum OpcodeTraits : unsigned {
   kOwnsCallees = 1u << 13,  // no two instructions share what they call
   kProduct = 1u << 14,      // the arrays multiply
   kCombines = 1u << 15,     // calls a computation that makes one value of two, across devices
+  kShifts = 1u << 16,       // elements come from other indices of the same dimension
 };
 
 // X(enumerator, wire name, arity, traits); arity -1 - n: at least n operands.
@@ -73,7 +74,7 @@ enum OpcodeTraits : unsigned {
   X(kCollectivePermuteStart, "collective-permute-start", -2, kCollective | kAsyncStart)           \
   X(kCompare, "compare", 2, kElementwise)                                                         \
   X(kComplex, "complex", 2, kElementwise)                                                         \
-  X(kConcatenate, "concatenate", -2, kKernel | kWindows | kIndexMap)                              \
+  X(kConcatenate, "concatenate", -2, kKernel | kWindows | kIndexMap | kShifts)                    \
   X(kConditional, "conditional", -3, kControlFlow | kOwnsCallees)                                 \
   X(kConstant, "constant", 0, kFree)                                                              \
   X(kConvert, "convert", 1, kElementwise)                                                         \
@@ -89,7 +90,7 @@ enum OpcodeTraits : unsigned {
   X(kDomain, "domain", 1, kFree | kForwards)                                                      \
   X(kDot, "dot", 2, kKernel | kWindows | kProduct)                                                \
   X(kDynamicReshape, "dynamic-reshape", -2, 0)                                                    \
-  X(kDynamicSlice, "dynamic-slice", -2, kKernel | kWindows | kIndexMap)                           \
+  X(kDynamicSlice, "dynamic-slice", -2, kKernel | kWindows | kIndexMap | kShifts)                 \
   X(kDynamicUpdateSlice, "dynamic-update-slice", -3, kKernel)                                     \
   X(kErf, "erf", 1, kElementwise | kTranscendental)                                               \
   X(kExponential, "exponential", 1, kElementwise | kTranscendental)                               \
@@ -117,7 +118,7 @@ enum OpcodeTraits : unsigned {
   X(kOptBarrier, "opt-barrier", 1, kFree | kForwards)                                             \
   X(kOr, "or", 2, kElementwise)                                                                   \
   X(kOutfeed, "outfeed", 2, kSideEffect)                                                          \
-  X(kPad, "pad", 2, kKernel | kWindows | kIndexMap)                                               \
+  X(kPad, "pad", 2, kKernel | kWindows | kIndexMap | kShifts)                                     \
   X(kParameter, "parameter", 0, kFree)                                                            \
   X(kPartitionId, "partition-id", 0, kOnScalarCore)                                               \
   X(kPopcnt, "popcnt", 1, kElementwise)                                                           \
@@ -134,7 +135,7 @@ enum OpcodeTraits : unsigned {
   X(kRemainder, "remainder", 2, kElementwise)                                                     \
   X(kReplicaId, "replica-id", 0, kOnScalarCore)                                                   \
   X(kReshape, "reshape", 1, kKernel | kWindows | kIndexMap)                                       \
-  X(kReverse, "reverse", 1, kKernel | kWindows | kIndexMap)                                       \
+  X(kReverse, "reverse", 1, kKernel | kWindows | kIndexMap | kShifts)                             \
   X(kRng, "rng", -3, kSideEffect)                                                                 \
   X(kRngBitGenerator, "rng-bit-generator", 1, kKernel)                                            \
   X(kRngGetAndUpdateState, "rng-get-and-update-state", 0, kSideEffect)                            \
@@ -155,7 +156,7 @@ enum OpcodeTraits : unsigned {
   X(kSign, "sign", 1, kElementwise)                                                               \
   X(kSine, "sine", 1, kElementwise | kTranscendental)                                             \
   X(kSinh, "sinh", 1, kElementwise | kTranscendental)                                             \
-  X(kSlice, "slice", 1, kKernel | kWindows | kIndexMap)                                           \
+  X(kSlice, "slice", 1, kKernel | kWindows | kIndexMap | kShifts)                                 \
   X(kSort, "sort", -2, kKernel)                                                                   \
   X(kSqrt, "sqrt", 1, kElementwise | kTranscendental)                                             \
   X(kStochasticConvert, "stochastic-convert", 2, kElementwise)                                    \
@@ -198,6 +199,7 @@ inline bool MovesThroughWindows(Opcode opcode) {
 }
 inline bool IsControlFlow(Opcode opcode) { return OpcodeTraitsOf(opcode) & kControlFlow; }
 inline bool IsIndexMap(Opcode opcode) { return OpcodeTraitsOf(opcode) & kIndexMap; }
+inline bool ShiftsElements(Opcode opcode) { return OpcodeTraitsOf(opcode) & kShifts; }
 inline bool ForwardsOperand(Opcode opcode) { return OpcodeTraitsOf(opcode) & kForwards; }
 inline bool OwnsCallees(Opcode opcode) { return OpcodeTraitsOf(opcode) & kOwnsCallees; }
 inline bool IsProduct(Opcode opcode) { return OpcodeTraitsOf(opcode) & kProduct; }

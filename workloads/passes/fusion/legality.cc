@@ -6,6 +6,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/kernels/whole_rows.h"
 
@@ -21,6 +22,7 @@ constexpr char kNotAligned[] = "what follows a result is not computed element by
 constexpr char kOverwritten[] = "it is overwritten in place";
 constexpr char kAfterReduce[] = "the result of a reduction is stored";
 constexpr char kBroadcastComputed[] = "a kernel broadcasts along vectors only what it reads";
+constexpr char kShiftsComputed[] = "a kernel cuts and joins only what it reads";
 constexpr char kOtherBlocks[] = "it reads an operand of the product, but other blocks of it";
 constexpr char kBesideProduct[] = "it moves elements beside a product";
 constexpr char kTurnedInWindows[] = "windows of a convolution overlap: lanes are turned before it";
@@ -118,25 +120,49 @@ bool FollowsElementwise(const Graph& graph, const std::vector<int>& from, int pr
   return true;
 }
 
-// Whether a broadcast in `consumer` reads what `producer` computes. A vector of results of
-// rows lies along the lanes: it comes in by its own way and is spread when it is loaded.
-bool FeedsBroadcast(const Plan& plan, int producer, int consumer) {
+// Whether a member of `consumer` that is `wanted` reads a result of `producer`, by whatever name.
+template <typename Wanted>
+bool Feeds(const Plan& plan, int producer, int consumer, const Wanted& wanted) {
   const Graph& graph = plan.graph();
-  const Group &p = plan.group(producer), &c = plan.group(consumer);
-  if (std::all_of(p.members.begin(), p.members.end(), [&](int m) {
-        return graph.At(m).opcode() == Opcode::kBitcast ||
-               graph.At(m).opcode() == Opcode::kBroadcast;
-      })) {
-    return false;
-  }
-  std::vector<int> names = p.roots;  // of the value: bitcasts as well
-  for (int m : c.members) {
+  std::vector<int> names = plan.group(producer).roots;  // of the value: bitcasts as well
+  for (int m : plan.group(consumer).members) {
     const std::vector<int>& operands = graph.operands[m];
-    if (operands.empty() || !Contains(names, operands[0])) continue;
-    if (graph.At(m).opcode() == Opcode::kBroadcast) return true;
+    const auto reads = [&](int operand) { return Contains(names, operand); };
+    if (std::none_of(operands.begin(), operands.end(), reads)) continue;
+    if (wanted(graph.At(m))) return true;
     if (graph.At(m).opcode() == Opcode::kBitcast) names.push_back(m);
   }
   return false;
+}
+
+template <typename Allowed>
+bool HasOnly(const Plan& plan, int g, const Allowed& allowed) {
+  const std::vector<int>& members = plan.group(g).members;
+  return std::all_of(members.begin(), members.end(),
+                     [&](int m) { return allowed(plan.graph().At(m).opcode()); });
+}
+
+// Whether a broadcast in `consumer` reads what `producer` computes. A vector of results of
+// rows lies along the lanes: it comes in by its own way and is spread when it is loaded.
+bool FeedsBroadcast(const Plan& plan, int producer, int consumer) {
+  const auto renames_or_spreads = [](Opcode opcode) {
+    return opcode == Opcode::kBitcast || opcode == Opcode::kBroadcast;
+  };
+  if (HasOnly(plan, producer, renames_or_spreads)) return false;
+  return Feeds(plan, producer, consumer,
+               [](const Instruction& i) { return i.opcode() == Opcode::kBroadcast; });
+}
+
+// Whether a slice, pad or concatenation in `consumer` reads what `producer` computes. Where such
+// elements come from is a matter of addresses, and what is in registers has none. So the TPU
+// compiler has it for every one of them that was compiled, whether whole tiles move or parts.
+bool FeedsShift(const Plan& plan, int producer, int consumer) {
+  if (HasOnly(plan, producer, [](Opcode opcode) { return opcode == Opcode::kBitcast; })) {
+    return false;
+  }
+  return Feeds(plan, producer, consumer, [](const Instruction& i) {
+    return hlo::ShiftsElements(i.opcode()) || kernels::IsRelayout(i);
+  });
 }
 
 // Whether `producer` turns lanes on the way into a convolution, whose windows would have it turn
@@ -253,6 +279,17 @@ std::vector<int64_t> DomainOf(const Plan& plan, int g) {
   return graph.At(plan.group(g).roots[0]).shape().dims;
 }
 
+// Whether `g`, which reads `value`, goes over it, or over slices of it, element by element.
+bool RunsOver(const Plan& plan, int g, int value, const std::vector<int64_t>& domain) {
+  const Graph& graph = plan.graph();
+  if (graph.At(value).shape().dims == domain) return true;
+  return std::all_of(graph.users[value].begin(), graph.users[value].end(), [&](int user) {
+    const Instruction& i = graph.At(user);
+    return !Contains(plan.group(g).members, user) ||
+           (kernels::AccessOf(i, 0) == kernels::Access::kSlice && i.shape().dims == domain);
+  });
+}
+
 }  // namespace
 
 const char* WhyNotInline(const Plan& plan, int producer, int consumer) {
@@ -264,6 +301,7 @@ const char* WhyNotInline(const Plan& plan, int producer, int consumer) {
   if (Overwrites(graph, c.members, p.roots)) return kOverwritten;
   if (p_hero == Part::kReduce) return kAfterReduce;
   if (FeedsBroadcast(plan, producer, consumer)) return kBroadcastComputed;
+  if (FeedsShift(plan, producer, consumer)) return kShiftsComputed;
   if (p_hero == Part::kProduct) {
     if (c_hero == Part::kProduct) return kOneHero;
     if (!FollowsElementwise(graph, p.roots, ProductIn(graph, p.members), c.members,
@@ -330,7 +368,9 @@ const char* WhyNotSiblings(const Plan& plan, int a, int b, int shared) {
   if (plan.HeroOf(a) == Part::kProduct || plan.HeroOf(b) == Part::kProduct) return kOneHero;
   const std::vector<int64_t> domain = DomainOf(plan, a);
   if (domain != DomainOf(plan, b)) return "they run over different dimensions";
-  if (graph.At(shared).shape().dims != domain) return "what they share is not what they run over";
+  if (!RunsOver(plan, a, shared, domain) || !RunsOver(plan, b, shared, domain)) {
+    return "what they share is not what they run over";
+  }
   const Group &ga = plan.group(a), &gb = plan.group(b);
   if (Reads(graph, gb, ga) || Reads(graph, ga, gb)) return "one needs the other's result";
   const std::vector<int> value = {shared};

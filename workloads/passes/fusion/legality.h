@@ -6,7 +6,8 @@
 // block of the result is all that there is at that time. Only a reduction may collect
 // what a product makes, across the blocks. What a reduction makes is stored, and a vector
 // that is broadcast is read, unless the two spread a result over the row that it is of and a
-// block holds the row whole (kernels/whole_rows.h): so the TPU compiler has it in every program
+// block holds the row whole (kernels/whole_rows.h). Slices, pads and concatenations are of
+// arrays in memory, or of the whole kernel's result. So the TPU compiler has it in every program
 // that it was seen to compile (validation/compiler).
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSION_LEGALITY_H_
 #define TPUSIM_WORKLOADS_PASSES_FUSION_LEGALITY_H_

@@ -136,9 +136,32 @@ Instruction* Slice(Instruction* value, const std::vector<hlo::SliceDim>& parts,
   return slice;
 }
 
+// Of a value that nobody else reads only the part is computed.
+Instruction* PartOfElementwise(Instruction* i) {
+  Instruction* from = i->operand(0);
+  if (!hlo::IsElementwise(*from) || from->users().size() > 1 || from->IsRoot() ||
+      from->has_control_edges()) {
+    return nullptr;
+  }
+  std::vector<Instruction*> parts;
+  for (Instruction* operand : from->operands()) {
+    if (operand->shape().IsScalar()) {  // of a select or clamp
+      parts.push_back(operand);
+      continue;
+    }
+    std::vector<Instruction*> operands = i->operands();
+    operands[0] = operand;
+    parts.push_back(i->parent()->Add(i->opcode(),
+                                     hlo::MakeShape(operand->shape().element_type, i->shape().dims),
+                                     operands, i->name(), i));
+  }
+  return i->parent()->Add(from->opcode(), i->shape(), parts, from->name(), from);
+}
+
 Instruction* OfSlice(Instruction* i) {
   Instruction* from = i->operand(0);
   if (from->shape().dims == i->shape().dims) return from;  // all of it
+  if (Instruction* part = PartOfElementwise(i)) return part;
   const std::vector<hlo::SliceDim> parts = hlo::GetSlice(*i);
   if (from->opcode() == Opcode::kSlice) {
     std::vector<hlo::SliceDim> both = hlo::GetSlice(*from);
@@ -195,7 +218,7 @@ std::optional<Dims> ConstantStarts(const Instruction& i, size_t first, const Dim
 
 Instruction* OfDynamicSlice(Instruction* i) {
   const auto starts = ConstantStarts(*i, 1, i->shape().dims);
-  if (!starts.has_value()) return nullptr;
+  if (!starts.has_value()) return PartOfElementwise(i);
   if (i->operand(0)->shape().dims == i->shape().dims) return i->operand(0);
   std::vector<hlo::SliceDim> parts;
   for (size_t d = 0; d < starts->size(); ++d) {
