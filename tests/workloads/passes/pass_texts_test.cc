@@ -120,6 +120,54 @@ ENTRY e {
   EXPECT_FALSE(test.Run("hoist-invariants").value());
 }
 
+TEST(PassTexts, StacksAreNarrowBeforeTheLoopThatSlicesThem) {
+  const auto module = [](const std::string& trips) {
+    return R"(HloModule m
+body {
+  p = (s32[], bf16[8,128], f32[4,8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  next = s32[] add(n, one)
+  sum = bf16[8,128] get-tuple-element(p), index=1
+  stack = f32[4,8,128] get-tuple-element(p), index=2
+  slice = f32[1,8,128] dynamic-slice(stack, n, zero, zero), dynamic_slice_sizes={1,8,128}
+  flat = f32[8,128] reshape(slice)
+  narrow = bf16[8,128] convert(flat)
+  more = bf16[8,128] add(sum, narrow)
+  ROOT r = (s32[], bf16[8,128], f32[4,8,128]) tuple(next, more, stack)
+}
+condition {
+  p = (s32[], bf16[8,128], f32[4,8,128]) parameter(0)
+  n = s32[] get-tuple-element(p), index=0
+  most = s32[] constant()" +
+           trips +
+           R"()
+  ROOT less = pred[] compare(n, most), direction=LT
+}
+ENTRY e {
+  zero = s32[] constant(0)
+  a = bf16[8,128] parameter(0)
+  b = f32[4,8,128] parameter(1)
+  init = (s32[], bf16[8,128], f32[4,8,128]) tuple(zero, a, b)
+  loop = (s32[], bf16[8,128], f32[4,8,128]) while(init), condition=condition, body=body
+  ROOT r = bf16[8,128] get-tuple-element(loop), index=1
+})";
+  };
+  PassText all(module("4"));
+  EXPECT_TRUE(all.Run("hoist-invariants").value());
+  EXPECT_TRUE(HasLines(all.text(), R"(
+    bf16[4,8,128]{2,1,0} get-tuple-element(
+    bf16[1,8,128]{2,1,0} dynamic-slice(
+    bf16[8,128]{1,0} reshape(
+    ENTRY
+    bf16[4,8,128]{2,1,0} convert()"))
+      << all.text();
+  // Three of four slices are less than the stack.
+  PassText some(module("3"));
+  EXPECT_FALSE(some.Run("hoist-invariants").value()) << some.text();
+}
+
 TEST(PassTexts, Layout) {
   // Rows are regrouped without splitting a tile of 8 x 128; the second splits them.
   PassText test(R"(HloModule m

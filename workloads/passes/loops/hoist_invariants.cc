@@ -5,8 +5,11 @@
 #include <unordered_set>
 #include <vector>
 
+#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/loops/loop_carries.h"
+#include "workloads/passes/loops/narrow_stacks.h"
+#include "workloads/passes/simplify/common_subexpressions.h"
 
 namespace tpusim::passes {
 namespace {
@@ -139,10 +142,17 @@ absl::StatusOr<bool> HoistInvariants(hlo::Module& module, const PassContext&) {
   bool any = false;
   for (Instruction* loop : LoopsWithOwnBodies(module)) {
     LoopCarry carry;
-    if (LoopCarry::Find(loop, &carry)) any = Hoist(carry).Run() || any;
+    if (!LoopCarry::Find(loop, &carry)) continue;
+    any = NarrowStacks(carry) || any;
+    any = Hoist(carry).Run() || any;
   }
-  if (any) SimplifyLoopCarries(module);
-  return any;
+  if (!any) return false;
+  SimplifyLoopCarries(module);
+  // Loops over one stack, forward and backward, need one of what is made of it.
+  for (hlo::Computation* computation : ControlComputations(module)) {
+    EliminateCommonSubexpressions(computation);
+  }
+  return true;
 }
 
 }  // namespace tpusim::passes
