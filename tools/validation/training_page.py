@@ -86,9 +86,9 @@ same slice, and its estimates or schedules were read. Those are no measurements.
   each other, the source does not tell.
 * **Hosts.** The programs are the step alone: no loading of data, dispatch, metrics or checkpoints.
 
-V49 is at the limit of what the compiler allows itself of HBM: simulated, additions of both ways of
-its rings hold more at a time, and products are computed again for it (6 % of the step's FLOPs). The
-compiler's own module does without, at 90.8 GiB.
+V49 and V71 are at the limit of what the compiler allows itself of HBM. Of V49 products are computed
+again for 0.2 GiB (1 % of the step's FLOPs); the compiler's own module does without, at 90.8 GiB. V71
+gives up overlap for memory; its source raises the limit, by a flag that has no counterpart here.
 
 V54 and V55 are one step: the same model, and the same work for each chip, on 1,024 and on 2,048
 chips. The larger slice is published with 86 % of the smaller one's time, so no figure can be near

@@ -49,6 +49,11 @@ struct Candidate {
   Picoseconds cost{0};
 };
 
+// Of what is live, as the compiler's limit is: holes of the heap come later.
+Bytes LivePeak(const MemoryPlan& plan) {
+  return plan.PeakOf(hlo::kHbmSpace) - plan.fragmentation;
+}
+
 // One look at the whole program.
 class Round {
  public:
@@ -56,12 +61,12 @@ class Round {
       : module_(module),
         context_(context),
         plan_(PlanBuffers(module, context.target)),
-        limit_(limit - plan_.fragmentation),
+        limit_(limit),
         live_(MomentsOf(plan_)),
         uses_of_(BuffersByInstruction(plan_)) {}
 
-  Bytes peak() const { return plan_.PeakOf(hlo::kHbmSpace); }
-  bool Fits() const { return peak() <= limit_ + plan_.fragmentation; }
+  Bytes peak() const { return LivePeak(plan_); }
+  bool Fits() const { return peak() <= limit_; }
 
   // Whether anything changed.
   absl::StatusOr<bool> Run() {
@@ -388,10 +393,7 @@ absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& conte
   TPUSIM_CHECK(context.cost != nullptr, "rematerialization without costs");
   if (module.entry()->schedule().empty()) return false;
   const Bytes limit = RematerializationLimit(context.target, percent);
-  // What fits however it is placed needs no closer look.
-  if (PlanBuffers(module, context.target).PeakOf(hlo::kHbmSpace) <= limit) {
-    return false;
-  }
+  if (LivePeak(PlanBuffers(module, context.target)) <= limit) return false;
   bool changed = false;
   Bytes lowest(0);  // before the last round
   for (int round = 0; round < kMostRounds; ++round) {
