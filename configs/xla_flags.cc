@@ -76,6 +76,12 @@ constexpr std::array kNumbers = {
              chip.compiler.windowed_least_bytes =
                  mebibytes < 0 ? std::nullopt : std::optional(Bytes(mebibytes * kMiB));
            }},
+    Number{"xla_tpu_scheduler_percent_shared_memory_limit", 1, 100,
+           [](int64_t percent, ChipParams& chip) { chip.compiler.scheduled_percent = percent; }},
+    Number{"xla_jf_rematerialization_percent_shared_memory_limit", 1, 100,
+           [](int64_t percent, ChipParams& chip) {
+             chip.compiler.rematerialized_percent = percent;
+           }},
     Number{"xla_tpu_host_transfer_overlap_limit", 1, 1 << 20,
            [](int64_t limit, ChipParams& chip) { chip.compiler.host_copies_in_flight = limit; }},
 };

@@ -22,6 +22,8 @@ TEST(XlaFlagsTest, FlagsWithACounterpartChangeTheChip) {
                              "--xla_tpu_scoped_vmem_limit_kib=65536\n"
                              "--xla_tpu_enable_windowed_einsum_for_reduce_scatter=false "
                              "--xla_tpu_host_transfer_overlap_limit=24 "
+                             "--xla_tpu_scheduler_percent_shared_memory_limit=100 "
+                             "--xla_jf_rematerialization_percent_shared_memory_limit=97 "
                              "--xla_tpu_enable_sparse_core_collective_offload_all_reduce",
                              chip),
               IsEmpty());
@@ -30,6 +32,8 @@ TEST(XlaFlagsTest, FlagsWithACounterpartChangeTheChip) {
   EXPECT_TRUE(chip.compiler.windowed_gathers);
   EXPECT_FALSE(chip.compiler.windowed_scatters);
   EXPECT_EQ(chip.compiler.host_copies_in_flight, 24);
+  EXPECT_EQ(chip.compiler.scheduled_percent, 100);
+  EXPECT_EQ(chip.compiler.rematerialized_percent, 97);
   EXPECT_EQ(chip.sparse_core.offload_all_reduce, Bytes(64 * kKiB));
   EXPECT_EQ(chip.sparse_core.offload_all_gather, Bytes(0));
 }

@@ -129,7 +129,8 @@ absl::StatusOr<std::vector<Variant>> MemoryVariants(const MemoryQuestion& questi
   const Bytes kept = whole.compiled.program.info.peak_hbm;
   variants.push_back(WithHbm(question, machine, needed, "as much as is needed"));
   // The compiler leaves a part of HBM free before it computes anything again.
-  const Bytes ample((kept.value() * 100 + passes::kMostLivePercent - 1) / passes::kMostLivePercent);
+  const int64_t percent = machine.chip.compiler.rematerialized_percent;
+  const Bytes ample((kept.value() * 100 + percent - 1) / percent);
   if (ample > needed) {
     variants.push_back(WithHbm(question, machine, ample, "nothing has to be computed again"));
   }

@@ -384,15 +384,12 @@ class Round {
 
 }  // namespace
 
-Bytes RematerializationLimit(const target::Target& target, int64_t percent) {
-  return Bytes(target.Usable(hlo::kHbmSpace).value() * percent / 100);
-}
-
 absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& context,
                                    int64_t percent) {
   TPUSIM_CHECK(context.cost != nullptr, "rematerialization without costs");
   if (module.entry()->schedule().empty()) return false;
-  const Bytes limit = RematerializationLimit(context.target, percent);
+  if (percent == 0) percent = context.target.chip().compiler.rematerialized_percent;
+  const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
   if (LivePeak(PlanBuffers(module, context.target)) <= limit) return false;
   bool changed = false;
   Bytes lowest(0);  // before the last round

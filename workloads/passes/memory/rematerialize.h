@@ -1,7 +1,7 @@
 // Computes values again where keeping them takes more memory than there is.
 //
 // The scheduled program is asked what is live at every moment (memory_plan.h). As long as
-// that is more than the TPU compiler allows itself (95 % of what programs may use), a value
+// that is more than the TPU compiler allows itself (95 % of what programs may use, by default), a value
 // that lies unread through such a moment can be dropped behind the reader before it and
 // computed once more in front of the reader behind it. What that costs is the time of the
 // kernel, so often as its loop runs; what it saves are its bytes, less those of operands that
@@ -21,14 +21,9 @@
 
 namespace tpusim::passes {
 
-// As much of the usable HBM as the TPU compiler's scheduler and its rematerialization allow
-// to be live by default (xla_tpu_scheduler_percent_shared_memory_limit,
-// xla_jf_rematerialization_percent_shared_memory_limit).
-inline constexpr int64_t kMostLivePercent = 95;
-Bytes RematerializationLimit(const target::Target& target, int64_t percent = kMostLivePercent);
-
 // The module must be scheduled and stays so; the context must have costs. `percent` of the
-// usable HBM may be live. Does nothing to programs that fit.
+// usable HBM may be live; 0: as much as the chip's compiler allows. Does nothing to programs that
+// fit.
 absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& context,
                                    int64_t percent);
 

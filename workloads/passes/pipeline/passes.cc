@@ -64,7 +64,7 @@ absl::StatusOr<bool> RematerializeOver(hlo::Module& module, const PassContext& c
   const std::string& text = options.find("percent")->second;
   int64_t percent = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
-  if (error != std::errc() || end != text.data() + text.size() || percent < 1) {
+  if (error != std::errc() || end != text.data() + text.size() || percent < 0) {
     return UserError("rematerialize{percent=" + text + "}: not a number of percents");
   }
   return Rematerialize(module, context, percent);
@@ -173,7 +173,7 @@ std::vector<Pass> Table() {
       {"rematerialize",
        "Computes values again where keeping them takes more memory than there is",
        Phase::kSchedule,
-       {{"percent", "95", "of the usable HBM that may be live", {}}},
+       {{"percent", "0", "of the usable HBM that may be live; 0: as the chip's compiler has it", {}}},
        RematerializeOver},
       {"memory-space-assignment",
        "Places arrays in VMEM or CMEM, with copies from and to HBM",

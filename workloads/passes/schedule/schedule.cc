@@ -12,7 +12,6 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/memory/memory_plan.h"
-#include "workloads/passes/memory/rematerialize.h"
 #include "workloads/passes/schedule/choose_order.h"
 #include "workloads/passes/schedule/graph.h"
 #include "workloads/passes/schedule/order_memory.h"
@@ -176,7 +175,8 @@ Slack SlackOf(const std::vector<Computation*>& computations, const MemoryPlan& p
 // Orders again what takes too much, and takes that back if it does not help.
 absl::Status FitIntoMemory(hlo::Module& module, const std::vector<Computation*>& computations,
                            const PassContext& context) {
-  const Bytes limit = RematerializationLimit(context.target);
+  const int64_t percent = context.target.chip().compiler.scheduled_percent;
+  const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
   const MemoryPlan plan = PlanBuffers(module, context.target);
   if (PeakOf(plan) <= limit) return absl::OkStatus();
   Schedules before;
