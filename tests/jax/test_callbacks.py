@@ -10,10 +10,8 @@ import jax.numpy as jnp
 import pytest
 import tpusim
 from jax.experimental import io_callback
-from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from tpusim import hlo
 
 MESH = AbstractMesh((8,), ("x",))
 X = jax.ShapeDtypeStruct((64, 128), jnp.float32, sharding=NamedSharding(MESH, P("x")))
@@ -77,25 +75,6 @@ def tpusim_module(data: bytes) -> Any:
     from tpusim import hlo
 
     return hlo.Module(data)
-
-
-def test_functions_with_a_partition_rule_of_their_own_are_as_they_stand():
-    @custom_partitioning
-    def by_rows(x):
-        return jnp.sort(x, axis=1)
-
-    by_rows.def_partition(
-        partition=on_host, infer_sharding_from_operands=on_host, sharding_rule="i j -> i j"
-    )
-    workload = tpusim.export(lambda x: by_rows(x * 2), X, path=None, name="f")
-    opcodes = {
-        i.opcode
-        for c in hlo.Module(workload.hlo_module).computations.values()
-        for i in c.instructions
-    }
-    assert "sort" in opcodes
-    assert "custom-call" not in opcodes
-    assert [line.split(" at ")[0] for line in workload.assumptions] == ["custom_partitioning"]
 
 
 def test_callbacks_work_again_after_the_export():

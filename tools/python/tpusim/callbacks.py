@@ -7,9 +7,6 @@ A TPU calls back through channels of its runtime, which are no part of a workloa
     io_callback without results
     jax.pure_callback, io_callback           a custom call that takes the operands and gives the
                                              results; what it costs has to be stated, or is nothing
-    custom_partitioning                      the function as it stands: its partition rule is called
-                                             by XLA's partitioner, with shardings that are not known
-                                             before propagation
 
 Each is an assumption of the workload. The primitives are caught when they are bound, so nothing of
 them is in the jaxpr: neither effects, which several devices or an abstract mesh do not allow, nor
@@ -21,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-from jax._src import callback, core, custom_partitioning, debugging
+from jax._src import callback, debugging
 from jax.experimental.xla_metadata import set_xla_metadata
 
 from tpusim.assumptions import Assumptions, users_place
@@ -54,17 +51,9 @@ def caught(assumptions: Assumptions) -> Iterator[None]:
             return leave_out("io_callback")()
         return _call("io_callback", callback, result_avals, arguments, "sequential", True)
 
-    def plain(*arguments: Any, call: Any, **_: Any) -> list[Any]:
-        assumptions.add(
-            f"custom_partitioning at {users_place()}: partitioned like any other function, not by "
-            "its own rule"
-        )
-        return core.jaxpr_as_fun(call)(*arguments)
-
     binds: dict[Any, Callable[..., Any]] = {p: leave_out(what) for p, what in _DEBUG.items()}
     binds[callback.pure_callback_p] = pure
     binds[callback.io_callback_p] = io
-    binds[custom_partitioning.custom_partitioning_p] = plain
     for primitive, bind in binds.items():
         primitive.bind = bind
     try:
