@@ -130,6 +130,19 @@ def test_no_file_is_too_long() -> None:
     assert not long, "\n".join(long)
 
 
+def test_include_guards_are_named_after_their_files() -> None:
+    wrong = []
+    for folder in FOLDERS:
+        for path in sources(ROOT / folder, ".h"):
+            name = path.relative_to(ROOT).as_posix()
+            guard = f"TPUSIM_{re.sub('[/.]', '_', name.upper())}_"
+            text = path.read_text()
+            opens = f"#ifndef {guard}\n#define {guard}\n" in text
+            if not opens or not text.endswith(f"#endif  // {guard}\n"):
+                wrong.append(name)
+    assert not wrong, "\n".join(wrong)
+
+
 def test_what_opcodes_have_in_common_is_a_trait() -> None:
     wrong = []
     for folder in ("workloads", "sim", "models"):

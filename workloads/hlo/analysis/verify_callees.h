@@ -1,7 +1,7 @@
 // What instructions and the computations that they call owe each other: part of
 // the verifier.
-#ifndef TPUSIM_WORKLOADS_HLO_VERIFY_CALLEES_H_
-#define TPUSIM_WORKLOADS_HLO_VERIFY_CALLEES_H_
+#ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_VERIFY_CALLEES_H_
+#define TPUSIM_WORKLOADS_HLO_ANALYSIS_VERIFY_CALLEES_H_
 
 #include <unordered_map>
 #include <vector>
@@ -21,4 +21,4 @@ absl::Status CheckCallees(const Instruction& i, const ParametersOf& parameters);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_VERIFY_CALLEES_H_
+#endif  // TPUSIM_WORKLOADS_HLO_ANALYSIS_VERIFY_CALLEES_H_

@@ -1,6 +1,6 @@
 // Inflating files that somebody compressed.
-#ifndef TPUSIM_WORKLOADS_HLO_GZIP_H_
-#define TPUSIM_WORKLOADS_HLO_GZIP_H_
+#ifndef TPUSIM_WORKLOADS_HLO_IO_GZIP_H_
+#define TPUSIM_WORKLOADS_HLO_IO_GZIP_H_
 
 #include <cstdint>
 #include <string>
@@ -16,4 +16,4 @@ absl::StatusOr<std::string> Gunzip(const std::string& bytes, int64_t max_bytes);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_GZIP_H_
+#endif  // TPUSIM_WORKLOADS_HLO_IO_GZIP_H_

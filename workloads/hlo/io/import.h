@@ -1,6 +1,6 @@
 // From a file's bytes to a verified Module.
-#ifndef TPUSIM_WORKLOADS_HLO_IMPORT_H_
-#define TPUSIM_WORKLOADS_HLO_IMPORT_H_
+#ifndef TPUSIM_WORKLOADS_HLO_IO_IMPORT_H_
+#define TPUSIM_WORKLOADS_HLO_IO_IMPORT_H_
 
 #include <cstdint>
 #include <memory>
@@ -35,4 +35,4 @@ absl::StatusOr<ImportedWorkload> ImportFile(const std::string& file);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_IMPORT_H_
+#endif  // TPUSIM_WORKLOADS_HLO_IO_IMPORT_H_

@@ -3,8 +3,8 @@
 // Two bytes of wire format can be an empty instruction, which takes a kilobyte as
 // an object; and two bytes a thousand times over compress well. So the wire is
 // walked first, without making anything, and what it would become is added up.
-#ifndef TPUSIM_WORKLOADS_HLO_PARSED_SIZE_H_
-#define TPUSIM_WORKLOADS_HLO_PARSED_SIZE_H_
+#ifndef TPUSIM_WORKLOADS_HLO_IO_PARSED_SIZE_H_
+#define TPUSIM_WORKLOADS_HLO_IO_PARSED_SIZE_H_
 
 #include <google/protobuf/descriptor.h>
 
@@ -22,4 +22,4 @@ std::optional<int64_t> ParsedSize(std::string_view wire, const google::protobuf:
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_PARSED_SIZE_H_
+#endif  // TPUSIM_WORKLOADS_HLO_IO_PARSED_SIZE_H_

@@ -2,8 +2,8 @@
 //
 // For printing only: what they mean is decoded by workloads/sharding and by
 // ReplicaGroups().
-#ifndef TPUSIM_WORKLOADS_HLO_SHARDING_TEXT_H_
-#define TPUSIM_WORKLOADS_HLO_SHARDING_TEXT_H_
+#ifndef TPUSIM_WORKLOADS_HLO_IO_SHARDING_TEXT_H_
+#define TPUSIM_WORKLOADS_HLO_IO_SHARDING_TEXT_H_
 
 #include <string>
 
@@ -20,4 +20,4 @@ std::string ReplicaGroupsText(const pb::HloInstructionProto& attrs);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_SHARDING_TEXT_H_
+#endif  // TPUSIM_WORKLOADS_HLO_IO_SHARDING_TEXT_H_

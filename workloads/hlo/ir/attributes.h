@@ -5,8 +5,8 @@
 // filled in (a stride of 0 in the file is a stride of 1). Writers set one
 // attribute and leave the rest. Nothing here checks an attribute against shapes:
 // the verifier has done that.
-#ifndef TPUSIM_WORKLOADS_HLO_ATTRIBUTES_H_
-#define TPUSIM_WORKLOADS_HLO_ATTRIBUTES_H_
+#ifndef TPUSIM_WORKLOADS_HLO_IR_ATTRIBUTES_H_
+#define TPUSIM_WORKLOADS_HLO_IR_ATTRIBUTES_H_
 
 #include <cstdint>
 #include <optional>
@@ -177,4 +177,4 @@ Instruction* AddLiteral(Computation* computation, pb::LiteralProto literal,
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_ATTRIBUTES_H_
+#endif  // TPUSIM_WORKLOADS_HLO_IR_ATTRIBUTES_H_

@@ -1,7 +1,7 @@
 // A table of what is known about the instructions of one module: found by their
 // ids, which are dense and never used again, without hashing.
-#ifndef TPUSIM_WORKLOADS_HLO_INSTRUCTION_MAP_H_
-#define TPUSIM_WORKLOADS_HLO_INSTRUCTION_MAP_H_
+#ifndef TPUSIM_WORKLOADS_HLO_IR_INSTRUCTION_MAP_H_
+#define TPUSIM_WORKLOADS_HLO_IR_INSTRUCTION_MAP_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -44,4 +44,4 @@ class InstructionMap {
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_INSTRUCTION_MAP_H_
+#endif  // TPUSIM_WORKLOADS_HLO_IR_INSTRUCTION_MAP_H_

@@ -12,8 +12,8 @@
 //
 // A Computation owns its instructions. It keeps no order of its own until it is
 // scheduled: PostOrder() gives operands before users, deterministically.
-#ifndef TPUSIM_WORKLOADS_HLO_IR_H_
-#define TPUSIM_WORKLOADS_HLO_IR_H_
+#ifndef TPUSIM_WORKLOADS_HLO_IR_IR_H_
+#define TPUSIM_WORKLOADS_HLO_IR_IR_H_
 
 #include <cstdint>
 #include <functional>
@@ -236,4 +236,4 @@ class Module {
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_IR_H_
+#endif  // TPUSIM_WORKLOADS_HLO_IR_IR_H_

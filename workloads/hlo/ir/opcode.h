@@ -5,8 +5,8 @@
 // have something in common gives it a trait here. Rules that differ from opcode to opcode
 // (shapes, costs, shardings) have tables of their own; what depends on more than the
 // opcode, such as how an instruction is executed, is in hlo/analysis.
-#ifndef TPUSIM_WORKLOADS_HLO_OPCODE_H_
-#define TPUSIM_WORKLOADS_HLO_OPCODE_H_
+#ifndef TPUSIM_WORKLOADS_HLO_IR_OPCODE_H_
+#define TPUSIM_WORKLOADS_HLO_IR_OPCODE_H_
 
 #include <optional>
 #include <string_view>
@@ -211,4 +211,4 @@ std::optional<std::string_view> OldCompareDirection(std::string_view name);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_OPCODE_H_
+#endif  // TPUSIM_WORKLOADS_HLO_IR_OPCODE_H_

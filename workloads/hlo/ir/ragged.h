@@ -1,8 +1,8 @@
 // Sizes of the groups of a ragged operation, where the user stated them: rows per
 // group that a ragged dot holds, or per member of the group of a ragged
 // all-to-all. They are data, the program itself does not say them.
-#ifndef TPUSIM_WORKLOADS_HLO_RAGGED_H_
-#define TPUSIM_WORKLOADS_HLO_RAGGED_H_
+#ifndef TPUSIM_WORKLOADS_HLO_IR_RAGGED_H_
+#define TPUSIM_WORKLOADS_HLO_IR_RAGGED_H_
 
 #include <cstdint>
 #include <optional>
@@ -21,4 +21,4 @@ int64_t RaggedDimension(const Instruction& dot);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_RAGGED_H_
+#endif  // TPUSIM_WORKLOADS_HLO_IR_RAGGED_H_

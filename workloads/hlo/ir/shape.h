@@ -1,6 +1,6 @@
 // Shapes: an array type with a layout, or a tuple of shapes.
-#ifndef TPUSIM_WORKLOADS_HLO_SHAPE_H_
-#define TPUSIM_WORKLOADS_HLO_SHAPE_H_
+#ifndef TPUSIM_WORKLOADS_HLO_IR_SHAPE_H_
+#define TPUSIM_WORKLOADS_HLO_IR_SHAPE_H_
 
 #include <cstdint>
 #include <optional>
@@ -128,4 +128,4 @@ Shape WithOrder(Shape array, std::vector<int64_t> minor_to_major);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_SHAPE_H_
+#endif  // TPUSIM_WORKLOADS_HLO_IR_SHAPE_H_

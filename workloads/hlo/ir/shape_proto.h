@@ -1,6 +1,6 @@
 // Shapes between the IR and the wire.
-#ifndef TPUSIM_WORKLOADS_HLO_SHAPE_PROTO_H_
-#define TPUSIM_WORKLOADS_HLO_SHAPE_PROTO_H_
+#ifndef TPUSIM_WORKLOADS_HLO_IR_SHAPE_PROTO_H_
+#define TPUSIM_WORKLOADS_HLO_IR_SHAPE_PROTO_H_
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/hlo.pb.h"
@@ -18,4 +18,4 @@ pb::ShapeProto ShapeToProto(const Shape& shape);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_SHAPE_PROTO_H_
+#endif  // TPUSIM_WORKLOADS_HLO_IR_SHAPE_PROTO_H_

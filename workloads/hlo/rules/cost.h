@@ -1,6 +1,6 @@
 // Cost rules: arithmetic and bytes of one instruction, per opcode.
-#ifndef TPUSIM_WORKLOADS_HLO_COST_H_
-#define TPUSIM_WORKLOADS_HLO_COST_H_
+#ifndef TPUSIM_WORKLOADS_HLO_RULES_COST_H_
+#define TPUSIM_WORKLOADS_HLO_RULES_COST_H_
 
 #include <cstdint>
 #include <optional>
@@ -47,4 +47,4 @@ std::optional<LoopCounter> CounterWithStart(const Instruction& while_instruction
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_COST_H_
+#endif  // TPUSIM_WORKLOADS_HLO_RULES_COST_H_

@@ -1,6 +1,6 @@
 // Cost rules, one per opcode: what cost.cc looks up. Private to this folder.
-#ifndef TPUSIM_WORKLOADS_HLO_COST_RULES_H_
-#define TPUSIM_WORKLOADS_HLO_COST_RULES_H_
+#ifndef TPUSIM_WORKLOADS_HLO_RULES_COST_RULES_H_
+#define TPUSIM_WORKLOADS_HLO_RULES_COST_RULES_H_
 
 #include <cstdint>
 #include <unordered_map>
@@ -83,4 +83,4 @@ Result CustomCall(const Instruction& i, const CalleeCosts&);
 
 }  // namespace tpusim::hlo::cost_rules
 
-#endif  // TPUSIM_WORKLOADS_HLO_COST_RULES_H_
+#endif  // TPUSIM_WORKLOADS_HLO_RULES_COST_RULES_H_

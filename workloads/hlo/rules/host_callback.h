@@ -1,8 +1,8 @@
 // Custom calls whose values the host computes: jax.pure_callback and
 // jax.experimental.io_callback, as tpusim.export writes them and as JAX itself does
 // for the CPU.
-#ifndef TPUSIM_WORKLOADS_HLO_HOST_CALLBACK_H_
-#define TPUSIM_WORKLOADS_HLO_HOST_CALLBACK_H_
+#ifndef TPUSIM_WORKLOADS_HLO_RULES_HOST_CALLBACK_H_
+#define TPUSIM_WORKLOADS_HLO_RULES_HOST_CALLBACK_H_
 
 #include "workloads/hlo/ir/ir.h"
 
@@ -12,4 +12,4 @@ bool IsHostCallback(const Instruction& instruction);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_HOST_CALLBACK_H_
+#endif  // TPUSIM_WORKLOADS_HLO_RULES_HOST_CALLBACK_H_

@@ -1,6 +1,6 @@
 // The result shape of an instruction from its operands and attributes.
-#ifndef TPUSIM_WORKLOADS_HLO_SHAPE_INFERENCE_H_
-#define TPUSIM_WORKLOADS_HLO_SHAPE_INFERENCE_H_
+#ifndef TPUSIM_WORKLOADS_HLO_RULES_SHAPE_INFERENCE_H_
+#define TPUSIM_WORKLOADS_HLO_RULES_SHAPE_INFERENCE_H_
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
@@ -16,4 +16,4 @@ absl::StatusOr<Shape> InferShape(const Instruction& instruction);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_SHAPE_INFERENCE_H_
+#endif  // TPUSIM_WORKLOADS_HLO_RULES_SHAPE_INFERENCE_H_

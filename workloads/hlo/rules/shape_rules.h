@@ -3,8 +3,8 @@
 // Private to this folder. A rule checks the operands and attributes of one
 // instruction and returns the shape that they imply; `OwnType` and the
 // instruction's own shape fill in what they leave open.
-#ifndef TPUSIM_WORKLOADS_HLO_SHAPE_RULES_H_
-#define TPUSIM_WORKLOADS_HLO_SHAPE_RULES_H_
+#ifndef TPUSIM_WORKLOADS_HLO_RULES_SHAPE_RULES_H_
+#define TPUSIM_WORKLOADS_HLO_RULES_SHAPE_RULES_H_
 
 #include <cstdint>
 #include <vector>
@@ -117,4 +117,4 @@ Result AfterAll(const Instruction& i);
 
 }  // namespace tpusim::hlo::shape_rules
 
-#endif  // TPUSIM_WORKLOADS_HLO_SHAPE_RULES_H_
+#endif  // TPUSIM_WORKLOADS_HLO_RULES_SHAPE_RULES_H_

@@ -1,6 +1,6 @@
 // Writes bitcasts as what they do to the elements.
-#ifndef TPUSIM_WORKLOADS_HLO_EXPAND_BITCASTS_H_
-#define TPUSIM_WORKLOADS_HLO_EXPAND_BITCASTS_H_
+#ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXPAND_BITCASTS_H_
+#define TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXPAND_BITCASTS_H_
 
 #include "workloads/hlo/ir/ir.h"
 
@@ -14,4 +14,4 @@ void ExpandBitcasts(Module& module);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_EXPAND_BITCASTS_H_
+#endif  // TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXPAND_BITCASTS_H_

@@ -1,6 +1,6 @@
 // Reshapes that put in or take out dimensions of extent one.
-#ifndef TPUSIM_WORKLOADS_HLO_EXTENTS_OF_ONE_H_
-#define TPUSIM_WORKLOADS_HLO_EXTENTS_OF_ONE_H_
+#ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXTENTS_OF_ONE_H_
+#define TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXTENTS_OF_ONE_H_
 
 #include <cstdint>
 #include <optional>
@@ -20,4 +20,4 @@ Instruction* Reshaped(Instruction* value, const std::vector<int64_t>& dims,
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_EXTENTS_OF_ONE_H_
+#endif  // TPUSIM_WORKLOADS_HLO_TRANSFORMS_EXTENTS_OF_ONE_H_

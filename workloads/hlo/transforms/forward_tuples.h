@@ -1,6 +1,6 @@
 // get-tuple-element(tuple(...), i) is operand i.
-#ifndef TPUSIM_WORKLOADS_HLO_FORWARD_TUPLES_H_
-#define TPUSIM_WORKLOADS_HLO_FORWARD_TUPLES_H_
+#ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_FORWARD_TUPLES_H_
+#define TPUSIM_WORKLOADS_HLO_TRANSFORMS_FORWARD_TUPLES_H_
 
 #include "workloads/hlo/ir/ir.h"
 
@@ -12,4 +12,4 @@ void ForwardTuples(Computation& computation);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_FORWARD_TUPLES_H_
+#endif  // TPUSIM_WORKLOADS_HLO_TRANSFORMS_FORWARD_TUPLES_H_

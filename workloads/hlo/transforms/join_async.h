@@ -1,7 +1,7 @@
 // Joins the two halves of asynchronous operations: start and done become the one
 // operation that they were, in the place of the done.
-#ifndef TPUSIM_WORKLOADS_HLO_JOIN_ASYNC_H_
-#define TPUSIM_WORKLOADS_HLO_JOIN_ASYNC_H_
+#ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_JOIN_ASYNC_H_
+#define TPUSIM_WORKLOADS_HLO_TRANSFORMS_JOIN_ASYNC_H_
 
 #include <cstdint>
 
@@ -15,4 +15,4 @@ int64_t JoinAsync(Module& module);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_JOIN_ASYNC_H_
+#endif  // TPUSIM_WORKLOADS_HLO_TRANSFORMS_JOIN_ASYNC_H_

@@ -3,8 +3,8 @@
 // Such pairs come from vectorised gradients: a bias is summed over what it was broadcast to,
 // then over the batch. Split over devices, the first sum would be exchanged with the batch
 // dimension still in it.
-#ifndef TPUSIM_WORKLOADS_HLO_MERGE_REDUCES_H_
-#define TPUSIM_WORKLOADS_HLO_MERGE_REDUCES_H_
+#ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_MERGE_REDUCES_H_
+#define TPUSIM_WORKLOADS_HLO_TRANSFORMS_MERGE_REDUCES_H_
 
 #include <functional>
 #include <optional>
@@ -34,4 +34,4 @@ bool MergeReduces(Computation* computation, const std::function<bool(const Instr
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_MERGE_REDUCES_H_
+#endif  // TPUSIM_WORKLOADS_HLO_TRANSFORMS_MERGE_REDUCES_H_

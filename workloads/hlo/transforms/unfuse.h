@@ -1,6 +1,6 @@
 // Expands fusions: the instructions of each fused computation stand in its place again.
-#ifndef TPUSIM_WORKLOADS_HLO_UNFUSE_H_
-#define TPUSIM_WORKLOADS_HLO_UNFUSE_H_
+#ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_UNFUSE_H_
+#define TPUSIM_WORKLOADS_HLO_TRANSFORMS_UNFUSE_H_
 
 #include <cstdint>
 
@@ -14,4 +14,4 @@ int64_t Unfuse(Module& module);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_UNFUSE_H_
+#endif  // TPUSIM_WORKLOADS_HLO_TRANSFORMS_UNFUSE_H_

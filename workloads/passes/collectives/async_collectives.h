@@ -10,8 +10,8 @@
 //
 // Others stay synchronous, as the TPU compiler leaves them by default (async
 // all-reduce, reduce-scatter and all-to-all are disabled).
-#ifndef TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_
-#define TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_ASYNC_COLLECTIVES_H_
+#define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_ASYNC_COLLECTIVES_H_
 
 #include <string>
 #include <string_view>
@@ -43,4 +43,4 @@ bool CarriesGathers(const hlo::Instruction& i);
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_ASYNC_COLLECTIVES_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_COLLECTIVES_ASYNC_COLLECTIVES_H_

@@ -11,8 +11,8 @@
 //   choose_layouts  the choice
 //   apply_layouts   layouts and copies into the module
 //   same_bytes      which transposes and reshapes are bitcasts now
-#ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_H_
-#define TPUSIM_WORKLOADS_PASSES_LAYOUT_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_H_
+#define TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_H_
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
@@ -27,4 +27,4 @@ absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& conte
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_LAYOUT_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_H_

@@ -5,8 +5,8 @@
 // reads select(first iteration, 0, accumulator), which fuses into the operation
 // that adds to it. The TPU compiler does the same: it leaves an AllocateBuffer
 // before the loop and a select in the body's fusion.
-#ifndef TPUSIM_WORKLOADS_PASSES_SINK_INITIALIZERS_H_
-#define TPUSIM_WORKLOADS_PASSES_SINK_INITIALIZERS_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_LOOPS_SINK_INITIALIZERS_H_
+#define TPUSIM_WORKLOADS_PASSES_LOOPS_SINK_INITIALIZERS_H_
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
@@ -20,4 +20,4 @@ absl::StatusOr<bool> SinkInitializers(hlo::Module& module, const PassContext& co
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_SINK_INITIALIZERS_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_LOOPS_SINK_INITIALIZERS_H_

@@ -1,7 +1,7 @@
 // Puts a plan of memory-space assignment into the schedule: memory spaces in layouts,
 // copy-starts and copy-dones, and every user on the copy that it is to read.
-#ifndef TPUSIM_WORKLOADS_PASSES_APPLY_SPACES_H_
-#define TPUSIM_WORKLOADS_PASSES_APPLY_SPACES_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_APPLY_SPACES_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_APPLY_SPACES_H_
 
 #include <cstdint>
 #include <vector>
@@ -15,4 +15,4 @@ void ApplySpaces(const std::vector<SpacePlan>& plans, SpaceTimeline& timeline, i
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_APPLY_SPACES_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_APPLY_SPACES_H_

@@ -9,8 +9,8 @@
 //   * what is overwritten is a constant, an argument that the caller did not donate, an
 //     operand of a branch that is needed behind it, or a part of the result;
 //   * a result is an argument itself and is not aliased to it.
-#ifndef TPUSIM_WORKLOADS_PASSES_COPIES_H_
-#define TPUSIM_WORKLOADS_PASSES_COPIES_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_COPIES_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_COPIES_H_
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
@@ -22,4 +22,4 @@ absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext& contex
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_COPIES_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_COPIES_H_

@@ -4,8 +4,8 @@
 // donates an argument lets the program write a result into it: which one the
 // module says (an alias), or the first of the same shape (a donor), as XLA pairs
 // them.
-#ifndef TPUSIM_WORKLOADS_PASSES_DONATION_H_
-#define TPUSIM_WORKLOADS_PASSES_DONATION_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_DONATION_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_DONATION_H_
 
 #include <cstdint>
 #include <vector>
@@ -34,4 +34,4 @@ bool MayOverwrite(const hlo::Instruction& instruction, int64_t operand);
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_DONATION_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_DONATION_H_

@@ -11,8 +11,8 @@
 //
 // Arguments are where the caller put them; what the program makes lies in one heap (heap.h),
 // whose holes count: the peak of a memory is as much as the program needs of it.
-#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_H_
-#define TPUSIM_WORKLOADS_PASSES_MEMORY_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_MEMORY_PLAN_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_MEMORY_PLAN_H_
 
 #include <cstdint>
 #include <map>
@@ -82,4 +82,4 @@ absl::StatusOr<MemoryPlan> PlanMemory(const hlo::Module& module, const target::T
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_MEMORY_PLAN_H_

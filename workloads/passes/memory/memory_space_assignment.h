@@ -11,8 +11,8 @@
 //
 // A module in which something is in VMEM or CMEM already comes out of a compiler that
 // has placed its arrays: they stay where they are.
-#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_ASSIGNMENT_H_
-#define TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_ASSIGNMENT_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_MEMORY_SPACE_ASSIGNMENT_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_MEMORY_SPACE_ASSIGNMENT_H_
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
@@ -26,4 +26,4 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_ASSIGNMENT_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_MEMORY_SPACE_ASSIGNMENT_H_

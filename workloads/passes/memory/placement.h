@@ -9,8 +9,8 @@
 //
 // So is a slice of an array on the host that is wanted on the device, and an update of such
 // an array with a value from the device (host_stacks.h): only the part goes over the link.
-#ifndef TPUSIM_WORKLOADS_PASSES_PLACEMENT_H_
-#define TPUSIM_WORKLOADS_PASSES_PLACEMENT_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_PLACEMENT_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_PLACEMENT_H_
 
 #include <string>
 #include <vector>
@@ -33,4 +33,4 @@ absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext& 
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_PLACEMENT_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_PLACEMENT_H_

@@ -6,8 +6,8 @@
 //
 // Copies go only where HBM has time for them beside kernels, or where they save more than
 // they make everything wait.
-#ifndef TPUSIM_WORKLOADS_PASSES_SPACE_PLAN_H_
-#define TPUSIM_WORKLOADS_PASSES_SPACE_PLAN_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_PLAN_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_PLAN_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -57,4 +57,4 @@ class SpacePlanner {
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_SPACE_PLAN_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_PLAN_H_

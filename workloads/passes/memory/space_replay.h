@@ -1,6 +1,6 @@
 // How long a computation will take with its arrays where plans put them.
-#ifndef TPUSIM_WORKLOADS_PASSES_SPACE_REPLAY_H_
-#define TPUSIM_WORKLOADS_PASSES_SPACE_REPLAY_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_REPLAY_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_REPLAY_H_
 
 #include <vector>
 
@@ -24,4 +24,4 @@ SpaceReplay ReplayWith(const std::vector<SpacePlan>& plans, const SpaceTimeline&
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_SPACE_REPLAY_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_REPLAY_H_

@@ -6,8 +6,8 @@
 // for; each of these without the copies that are waited for longer than they save; and the
 // best of all without single ones that save least beyond that. A plan without copies is always among them: by the
 // replay's estimate no copy makes a step longer.
-#ifndef TPUSIM_WORKLOADS_PASSES_SPACE_SEARCH_H_
-#define TPUSIM_WORKLOADS_PASSES_SPACE_SEARCH_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_SEARCH_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_SEARCH_H_
 
 #include <memory>
 #include <unordered_map>
@@ -30,4 +30,4 @@ SpacePlans SearchSpacePlans(const std::vector<std::unique_ptr<SpaceTimeline>>& t
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_SPACE_SEARCH_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_SEARCH_H_

@@ -4,8 +4,8 @@
 // A position is an instruction's place in the schedule of its computation. What is called
 // at a position (the body of a loop, a branch) has positions of its own: the most that it
 // uses counts at the position that calls it, and what lives there counts inside.
-#ifndef TPUSIM_WORKLOADS_PASSES_SPACE_TIMELINE_H_
-#define TPUSIM_WORKLOADS_PASSES_SPACE_TIMELINE_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_TIMELINE_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_TIMELINE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -100,4 +100,4 @@ void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, do
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_SPACE_TIMELINE_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_TIMELINE_H_

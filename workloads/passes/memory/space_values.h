@@ -6,8 +6,8 @@
 // reach, synchronous collectives from and to VMEM; everything else (asynchronous
 // operations, loops, calls, custom calls, updates in place, results of the computation)
 // has it in HBM.
-#ifndef TPUSIM_WORKLOADS_PASSES_SPACE_VALUES_H_
-#define TPUSIM_WORKLOADS_PASSES_SPACE_VALUES_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_VALUES_H_
+#define TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_VALUES_H_
 
 #include <cstddef>
 #include <unordered_map>
@@ -59,4 +59,4 @@ absl::StatusOr<std::vector<SpaceValue>> SpaceValuesOf(SpaceTimeline& timeline,
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_SPACE_VALUES_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_VALUES_H_

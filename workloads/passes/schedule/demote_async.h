@@ -6,8 +6,8 @@
 // So does this pass, which leaves on it the mark that the TPU compiler leaves: the name
 // that the start had. Permutes, copies and what is off-loaded move by themselves: they
 // stay asynchronous even if nothing runs meanwhile.
-#ifndef TPUSIM_WORKLOADS_PASSES_DEMOTE_ASYNC_H_
-#define TPUSIM_WORKLOADS_PASSES_DEMOTE_ASYNC_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_DEMOTE_ASYNC_H_
+#define TPUSIM_WORKLOADS_PASSES_SCHEDULE_DEMOTE_ASYNC_H_
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
@@ -20,4 +20,4 @@ absl::StatusOr<bool> DemoteAsync(hlo::Module& module, const PassContext& context
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_DEMOTE_ASYNC_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_SCHEDULE_DEMOTE_ASYNC_H_

@@ -21,8 +21,8 @@
 //
 // Loop bodies are scheduled before the loops that run them. A loop is then one
 // operation, which uses what its body uses on average.
-#ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
-#define TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_SCHEDULE_H_
+#define TPUSIM_WORKLOADS_PASSES_SCHEDULE_SCHEDULE_H_
 
 #include <string_view>
 
@@ -41,4 +41,4 @@ absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_SCHEDULE_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_SCHEDULE_SCHEDULE_H_

@@ -14,8 +14,8 @@
 //
 // These are facts of the program: whether the main stream did have to wait, and how long,
 // the simulation tells.
-#ifndef TPUSIM_WORKLOADS_PASSES_WAIT_FACTS_H_
-#define TPUSIM_WORKLOADS_PASSES_WAIT_FACTS_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_WAIT_FACTS_H_
+#define TPUSIM_WORKLOADS_PASSES_SCHEDULE_WAIT_FACTS_H_
 
 #include <string>
 #include <unordered_map>
@@ -39,4 +39,4 @@ std::unordered_map<const hlo::Instruction*, WaitFact> WaitFacts(const hlo::Modul
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_WAIT_FACTS_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_SCHEDULE_WAIT_FACTS_H_

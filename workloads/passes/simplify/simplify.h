@@ -1,8 +1,8 @@
 // Removes work that no machine need do, until nothing more is found: the rules of rules.h,
 // reduces of reduces, values computed twice, carries of loops that never change or that
 // nobody reads, dead values.
-#ifndef TPUSIM_WORKLOADS_PASSES_SIMPLIFY_H_
-#define TPUSIM_WORKLOADS_PASSES_SIMPLIFY_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_SIMPLIFY_SIMPLIFY_H_
+#define TPUSIM_WORKLOADS_PASSES_SIMPLIFY_SIMPLIFY_H_
 
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
@@ -15,4 +15,4 @@ absl::StatusOr<bool> Simplify(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_SIMPLIFY_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_SIMPLIFY_SIMPLIFY_H_
