@@ -43,7 +43,7 @@ def blocks_of(kernel: tpusim.KernelCost) -> set[int]:
 
 
 CAUSAL = masks.CausalMask((LENGTH, LENGTH))
-# Every block of queries sees its own keys and those of the two blocks before, but for the first two.
+# Every block of queries sees its own keys and those of up to two blocks before.
 LOCAL = masks.LocalMask((LENGTH, LENGTH), window_size=(2 * BLOCK - 1, 0), offset=0)
 
 
@@ -84,9 +84,7 @@ def test_tables_are_found_through_a_train_step():
         out, _ = jax.lax.scan(jax.checkpoint(layer), x, ws)
         return out.astype(jnp.float32).sum()
 
-    x = jax.ShapeDtypeStruct(
-        (4, 4, LENGTH, HEAD), jnp.bfloat16, sharding=NamedSharding(mesh, axes)
-    )
+    x = jax.ShapeDtypeStruct((4, 4, LENGTH, HEAD), jnp.bfloat16, sharding=NamedSharding(mesh, axes))
     ws = jax.ShapeDtypeStruct((3, HEAD, HEAD), jnp.bfloat16, sharding=NamedSharding(mesh, P()))
     found = kernels_of(jax.jit(jax.grad(loss)), ws, x)
     assert len(found) == 4  # Forward, again, keys' and queries' gradients

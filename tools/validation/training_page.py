@@ -11,10 +11,10 @@ import argparse
 import collections
 import json
 import math
-import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable
 from typing import Any
@@ -70,9 +70,9 @@ same slice, and its estimates or schedules were read. Those are no measurements.
   arrays need 6,144 cycles; all vector work hides.
 * **Splash attention.** A kernel's body is priced in stages: the product with the values waits until
   rows are through softmax. Beside the compiler's schedules, per block that the mask leaves and
-  without what a step costs (0.35 us): forward 2048 x 2048 on v6e 7.8 us, 7.8 us in bundles; backward
-  in one kernel 12.7 and 12.9 us; forward 512 x 512 on v5e 1.3 and 0.8 us, where the scheduler fills
-  the arrays' waits better than stages do.
+  without what a step costs (0.35 us): forward 2048 x 2048 on v6e 7.8 us, 7.8 us in bundles;
+  backward in one kernel 12.7 and 12.9 us; forward 512 x 512 on v5e 1.3 and 0.8 us, where the
+  scheduler fills the arrays' waits better than stages do.
 * **Gathers beside compute.** The sources ask for asynchronous all-gathers
   (`--xla_enable_async_all_gather`), and here they all run beside compute. Today's compiler does so
   on v5p for 8x8x8, but leaves them synchronous for 4x4x4, with these flags and without them. That
@@ -85,15 +85,14 @@ same slice, and its estimates or schedules were read. Those are no measurements.
   each other, the source does not tell.
 * **Hosts.** The programs are the step alone: no loading of data, dispatch, metrics or checkpoints.
 
-Steps on v6e are the shortest against what is published, all of them and alike, and no part of the
-programs was found that would be that much too cheap: products are as long as the compiler's
-schedules (above), and with every collective exposed the rows of V62 would still be 9 to 13 % short.
-Something slows the whole chip in long runs; a clock that gives way to power would, and is not
-published.
+Steps on v6e are the shortest against what is published, all of them and alike. They became shorter
+when blocks that a causal mask leaves out were no longer priced. No part of the programs was found
+that would be that much too cheap: products are as long as the compiler's schedules (above), and
+with all-gathers exposed the rows of V62 would still be 7 to 11 % short. Something slows the whole
+chip in long runs; a clock that gives way to power would, and is not published.
 
-V49 and V71 are at the limit of what the compiler allows itself of HBM. Of V49 products are computed
-again for 0.2 GiB (1 % of the step's FLOPs); the compiler's own module does without, at 90.8 GiB. V71
-gives up overlap for memory; its source raises the limit, by a flag that has no counterpart here.
+V49 is at the limit of what the compiler allows itself of HBM: products are computed again for
+0.2 GiB (1 % of the step's FLOPs). The compiler's own module does without, at 90.8 GiB.
 
 V54 and V55 are one step: the same model, and the same work for each chip, on 1,024 and on 2,048
 chips. The larger slice is published with 86 % of the smaller one's time, so no figure can be near
@@ -105,6 +104,15 @@ READING = """## Other readings of a source
 
 Where a source can be read in two ways, both values; *moved* is the simulated step's. For V58 the
 MFU is published, and a step time follows from the model FLOPs of each reading.
+"""
+
+# Runs a command and prints its processor seconds and KiB. A small parent, as the peak of a child is
+# never below that of what it was forked from.
+MEASURE = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
 """
 
 
@@ -125,16 +133,14 @@ def simulate(binary: pathlib.Path, row: Row) -> Row:
         listed = {"schema": "tpusim.measurements/1", "measurements": [row], "pending": []}
         file.write_text(json.dumps(listed))
         command = [str(binary), "validate", str(file), "--long", "-q", "--json", str(result)]
-        started = subprocess.Popen(command)  # subprocess.run tells nothing of resources
-        _, status, usage = os.wait4(started.pid, 0)
-        started.returncode = os.waitstatus_to_exitcode(status)
-        if started.returncode:
-            raise subprocess.CalledProcessError(started.returncode, command)
+        measured = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", MEASURE, *command],
+            stdout=subprocess.PIPE,
+            check=True,
+        )
         (outcome,) = json.loads(result.read_text())["rows"]
-    return outcome | {
-        "cpu_s": usage.ru_utime + usage.ru_stime,
-        "resident_bytes": usage.ru_maxrss * 1024,
-    }
+    seconds, kibibytes = map(float, measured.stdout.split())
+    return outcome | {"cpu_s": seconds, "resident_bytes": kibibytes * 1024}
 
 
 def ranking(rows: list[Row]) -> tuple[int, list[tuple[Row, Row]]]:
