@@ -196,8 +196,8 @@ struct CompilerRules {
   // the ratio does not count.
   bool windowed_gathers = true, windowed_scatters = true;
   std::optional<Bytes> windowed_least_bytes;
-  // How much of the usable HBM may be live: the scheduler orders otherwise for less, and then values
-  // are computed again (xla_tpu_scheduler_percent_shared_memory_limit and
+  // How much of the usable HBM may be live: the scheduler orders otherwise for less, and then
+  // values are computed again (xla_tpu_scheduler_percent_shared_memory_limit and
   // xla_jf_rematerialization_percent_shared_memory_limit, at their defaults).
   int64_t scheduled_percent = 95, rematerialized_percent = 95;
   // Whether arrays that a matrix product makes may live in VMEM; others may.

@@ -78,10 +78,9 @@ constexpr std::array kNumbers = {
            }},
     Number{"xla_tpu_scheduler_percent_shared_memory_limit", 1, 100,
            [](int64_t percent, ChipParams& chip) { chip.compiler.scheduled_percent = percent; }},
-    Number{"xla_jf_rematerialization_percent_shared_memory_limit", 1, 100,
-           [](int64_t percent, ChipParams& chip) {
-             chip.compiler.rematerialized_percent = percent;
-           }},
+    Number{
+        "xla_jf_rematerialization_percent_shared_memory_limit", 1, 100,
+        [](int64_t percent, ChipParams& chip) { chip.compiler.rematerialized_percent = percent; }},
     Number{"xla_tpu_host_transfer_overlap_limit", 1, 1 << 20,
            [](int64_t limit, ChipParams& chip) { chip.compiler.host_copies_in_flight = limit; }},
 };

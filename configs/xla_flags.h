@@ -2,9 +2,8 @@
 //
 // Training scripts set them in LIBTPU_INIT_ARGS or XLA_FLAGS; published step times were measured
 // with some. Those that say when all-gathers are asynchronous, when a product becomes a windowed
-// einsum, how much of VMEM a kernel may have and of HBM a program, and what the SparseCores do have a
-// counterpart here.
-// All others are accepted, and named in one warning: they change nothing.
+// einsum, how much of VMEM a kernel may have and of HBM a program, and what the SparseCores do have
+// a counterpart here. All others are accepted, and named in one warning: they change nothing.
 #ifndef TPUSIM_CONFIGS_XLA_FLAGS_H_
 #define TPUSIM_CONFIGS_XLA_FLAGS_H_
 

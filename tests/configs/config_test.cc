@@ -167,8 +167,8 @@ TEST(WithoutSpeedsTest, RatesLatenciesAndEfficienciesAreSpeeds) {
   EXPECT_THAT(
       OthersThanSpeeds("v5e-4x2", {"chip.clock_hz=3e9", "chip.peak_bf16_flops_per_second=3.94e14",
                                    "chip.mxu.lhs_rows_per_cycle=2", "chip.hbm.efficiency=1",
-                                   "chip.hbm.bytes_per_second=1.6e12",
-                                   "ici.launch_ns=0", "host.dcn_latency_ns=1000"}),
+                                   "chip.hbm.bytes_per_second=1.6e12", "ici.launch_ns=0",
+                                   "host.dcn_latency_ns=1000"}),
       IsEmpty());
 }
 

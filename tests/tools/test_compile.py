@@ -51,6 +51,15 @@ def test_dump_after(run, rejects):
     assert "fusion" in rejects(*on, "--dump-after", "fuzion")
 
 
+@pytest.mark.parametrize("stage", ["sharded", "partitioned"])
+def test_passes_come_after_what_they_work_on(run, stage):
+    program = example("mlp_two_layers")
+    for asked in ("--dump-after", "--explain"):
+        done = run("compile", "--config", SLICE, "--emit", stage, asked, "fusion", program)
+        assert done.returncode == 2
+        assert f"{asked}: is of passes, and they come after this stage" in done.stderr
+
+
 def test_passes_can_be_chosen(run, rejects):
     on = ("compile", "--config", SLICE, "--emit", "optimized", example("mlp_two_layers"))
     assert "fusion" in run(*on).stdout

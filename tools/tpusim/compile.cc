@@ -195,15 +195,19 @@ Command AddCompile(CLI::App& parent) {
   AddProgramFlags(*app, flags->program);
   app->footer(fmt::format("Passes: {}", passes::kDefaultPipeline));
   app->callback([flags] {
+    const bool asks = !flags->dump_after.empty() || !flags->explain.empty();
+    if (flags->emit_given && flags->emit < Stage::kOptimized && asks) {
+      throw CLI::ValidationError(
+          flags->dump_after.empty() ? "--explain" : "--dump-after",
+          "is of passes, and they come after this stage: emit a later one, or leave --emit out");
+    }
     if (flags->json && !flags->output.empty()) {
       throw CLI::ValidationError("--json", "is printed; leave -o out");
     }
-    if (flags->json && !flags->emit_given &&
-        !(flags->dump_after.empty() && flags->explain.empty())) {
+    if (flags->json && !flags->emit_given && asks) {
       flags->emit = Stage::kSchedule;  // which is where a dump ends
     }
-    if (IsBinary(*flags) &&
-        (!HasBinaryForm(flags->emit) || !flags->dump_after.empty() || !flags->explain.empty())) {
+    if (IsBinary(*flags) && (!HasBinaryForm(flags->emit) || asks)) {
       throw CLI::ValidationError(
           "-o " + flags->output,
           "only --emit partitioned and executable have a binary form; for text, do not call the "

@@ -22,9 +22,9 @@ struct InPlaceResult {
 const Instruction* WithoutBitcasts(const Instruction* value);
 
 // For dynamic-update-slice, scatter and fusions whose results they are, and for custom calls that
-// state it (output_operand_aliasing), by leaf; empty for all others. A fusion keeps no buffer for what it updates of its own making, nor where
-// the result is to be in another memory or form than the operand; of two results that
-// update the same operand, the first has its buffer.
+// state it (output_operand_aliasing), by leaf; empty for all others. A fusion keeps no buffer for
+// what it updates of its own making, nor where the result is to be in another memory or form than
+// the operand; of two results that update the same operand, the first has its buffer.
 std::vector<InPlaceResult> InPlaceResults(const Instruction& instruction);
 
 }  // namespace tpusim::hlo

@@ -182,7 +182,7 @@ inline constexpr int kNumOpcodes = static_cast<int>(Opcode::kXor) + 1;
 
 std::string_view OpcodeName(Opcode opcode);  // "dynamic-slice"
 std::optional<Opcode> OpcodeFromName(std::string_view name);
-int OpcodeArity(Opcode opcode);      // -1 = variadic
+int OpcodeArity(Opcode opcode);     // -1 = variadic
 int FewestOperands(Opcode opcode);  // the arity, or of a variadic one the least
 unsigned OpcodeTraitsOf(Opcode opcode);
 

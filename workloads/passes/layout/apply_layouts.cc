@@ -112,8 +112,7 @@ class Applier {
     if (i->opcode() != Opcode::kSlice && i->opcode() != Opcode::kDynamicSlice) return;
     Instruction* copy = i->operand(0);
     if (copy->opcode() != Opcode::kCopy) return;
-    const auto at =
-        copies_.find({copy->operand(0)->id(), hlo::MinorToMajor(copy->shape())});
+    const auto at = copies_.find({copy->operand(0)->id(), hlo::MinorToMajor(copy->shape())});
     if (at == copies_.end() || at->second != copy) return;
     Computation* computation = i->parent();
     Instruction* piece = computation->Add(

@@ -50,9 +50,7 @@ struct Candidate {
 };
 
 // Of what is live, as the compiler's limit is: holes of the heap come later.
-Bytes LivePeak(const MemoryPlan& plan) {
-  return plan.PeakOf(hlo::kHbmSpace) - plan.fragmentation;
-}
+Bytes LivePeak(const MemoryPlan& plan) { return plan.PeakOf(hlo::kHbmSpace) - plan.fragmentation; }
 
 // One look at the whole program.
 class Round {

@@ -1,8 +1,8 @@
 // Computes values again where keeping them takes more memory than there is.
 //
 // The scheduled program is asked what is live at every moment (memory_plan.h). As long as
-// that is more than the TPU compiler allows itself (95 % of what programs may use, by default), a value
-// that lies unread through such a moment can be dropped behind the reader before it and
+// that is more than the TPU compiler allows itself (95 % of what programs may use, by default), a
+// value that lies unread through such a moment can be dropped behind the reader before it and
 // computed once more in front of the reader behind it. What that costs is the time of the
 // kernel, so often as its loop runs; what it saves are its bytes, less those of operands that
 // have to live longer for it. The cheapest per byte come first. (A value that is only read

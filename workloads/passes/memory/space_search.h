@@ -4,8 +4,8 @@
 // which order everything waits for them. So several plans of the whole module are made and
 // replayed, and the shortest wins: without copies; with those that HBM has more or less time
 // for; each of these without the copies that are waited for longer than they save; and the
-// best of all without single ones that save least beyond that. A plan without copies is always among them: by the
-// replay's estimate no copy makes a step longer.
+// best of all without single ones that save least beyond that. A plan without copies is always
+// among them: by the replay's estimate no copy makes a step longer.
 #ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_SEARCH_H_
 #define TPUSIM_WORKLOADS_PASSES_MEMORY_SPACE_SEARCH_H_
 

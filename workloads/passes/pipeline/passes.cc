@@ -173,7 +173,10 @@ std::vector<Pass> Table() {
       {"rematerialize",
        "Computes values again where keeping them takes more memory than there is",
        Phase::kSchedule,
-       {{"percent", "0", "of the usable HBM that may be live; 0: as the chip's compiler has it", {}}},
+       {{"percent",
+         "0",
+         "of the usable HBM that may be live; 0: as the chip's compiler has it",
+         {}}},
        RematerializeOver},
       {"memory-space-assignment",
        "Places arrays in VMEM or CMEM, with copies from and to HBM",
@@ -188,7 +191,8 @@ std::vector<Pass> Table() {
 const std::string_view kDefaultPipeline =
     "memory-spaces,repeat-all-gathers,windowed-einsum,round-before-exchange,simplify,"
     "hoist-invariants,pipeline-host-copies,reassociate-all-reduces,layout,narrow-reduce-scatters,"
-    "narrow-all-gathers,combine-reduce-scatters,combine-all-reduces,sink-initializers,fusion,copies,"
+    "narrow-all-gathers,combine-reduce-scatters,combine-all-reduces,sink-initializers,fusion,"
+    "copies,"
     "async-collectives,async-host-copies,schedule,demote-async,rematerialize,"
     "memory-space-assignment";
 
