@@ -98,6 +98,12 @@ def test_errors(simulated: dict[str, dict]) -> None:
     assert max(errors) <= 0.20
 
 
+@pytest.mark.xfail(strict=True, reason="steps of v6e are short: training.md")
+def test_mean_error_of_all(simulated: dict[str, dict]) -> None:
+    errors = [abs(r["error"]) for r in simulated.values() if r["reproducibility"] == "A"]
+    assert sum(errors) / len(errors) <= 0.08
+
+
 @pytest.mark.parametrize(
     "chip",
     [

@@ -167,6 +167,14 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
     }
     cost.stages.push_back(s);
   }
+  Flops flops(0), transcendentals(0);
+  for (const CustomStage& stage : cost.stages) {
+    flops += stage.flops;
+    transcendentals += stage.transcendentals;
+  }
+  if (!cost.stages.empty() && (flops != cost.flops || transcendentals != cost.transcendentals)) {
+    return bad("its stages do not add up to it");
+  }
   if (kernel.grid().empty()) return cost;
   CustomPipeline pipeline;
   int64_t steps = 1;

@@ -150,6 +150,28 @@ TEST(VerifyTest, Conditional) {
   EXPECT_EQ(Error(t), "conditional, conditional: selector f32[] is no pred[] or s32[]");
 }
 
+TEST(VerifyTest, ResultsThatAreOperands) {
+  TestModule t;
+  Instruction* p = t.Param(F32({4}));
+  const Shape results = MakeTupleShape({F32({8}), F32({4})});
+  Instruction* call = t.Add(Opcode::kCustomCall, results, {p});
+  auto* alias = call->mutable_attrs().add_output_operand_aliasing();
+  alias->add_output_shape_index(1);
+  EXPECT_EQ(Error(t), "");
+  for (const int64_t element : {0, 2, -1}) {
+    alias->set_output_shape_index(0, element);
+    EXPECT_EQ(Error(t),
+              "custom-call, custom-call: output_to_operand_aliasing: operand 0 and what is to take "
+              "its buffer differ");
+  }
+  for (const int64_t operand : {1, -1}) {
+    alias->set_operand_index(operand);
+    EXPECT_EQ(Error(t),
+              "custom-call, custom-call: output_to_operand_aliasing: there is no operand " +
+                  std::to_string(operand));
+  }
+}
+
 TEST(VerifyTest, Schedules) {
   TestModule t;
   Instruction* p = t.Param(F32({4}));

@@ -153,6 +153,7 @@ TEST_F(CustomKernels, StagesRunOneAfterAnother) {
   // What loops add comes to the stage of the same place.
   tpusim::KernelLoop& loop = *message.add_loops();
   loop.set_name("k/loop.0");
+  loop.mutable_pass()->set_flops(scores.flops());
   *loop.mutable_pass()->add_stages() = scores;
   const auto three = [](const tpusim::KernelLoop&) -> std::optional<int64_t> { return 3; };
   const CustomCost looped = NamedCostOf(message, three).value().cost;
@@ -161,6 +162,8 @@ TEST_F(CustomKernels, StagesRunOneAfterAnother) {
   EXPECT_EQ(looped.stages[0].spilled, Bytes(4 * 4 * kScores));
   EXPECT_EQ(looped.stages[2].flops, Flops(kProduct));
 
+  message.mutable_stages(1)->set_flops(1);
+  EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("do not add up"));
   message.mutable_stages(0)->set_spilled_bytes(-1);
   EXPECT_THAT(Message(CostOf(message).status()), ::testing::HasSubstr("less than no work"));
 }

@@ -11,19 +11,16 @@ const Instruction* WithoutBitcasts(const Instruction* value) {
 
 namespace {
 
-// As its author says: results of a kernel that are arguments of it, written as a whole.
-std::vector<InPlaceResult> ResultsOfKernel(const Instruction& i) {
+// As the author of a custom call says: results that are arrays among its operands, written as a
+// whole. What is in nested tuples has a buffer of its own here.
+std::vector<InPlaceResult> ResultsOfCustomCall(const Instruction& i) {
   std::vector<InPlaceResult> results;
   for (const auto& alias : i.attrs().output_operand_aliasing()) {
     const int64_t operand = alias.operand_index();
-    if (alias.operand_shape_index_size() > 0 || alias.output_shape_index_size() > 1 ||
-        operand >= static_cast<int64_t>(i.operands().size()) ||
-        !i.operand(operand)->shape().IsArray()) {
-      continue;
-    }
+    if (alias.output_shape_index_size() > 1 || !i.operand(operand)->shape().IsArray()) continue;
+    const int64_t element = alias.output_shape_index_size() == 0 ? 0 : alias.output_shape_index(0);
     int64_t leaf = 0;
-    for (int64_t n = 0; alias.output_shape_index_size() > 0 && n < alias.output_shape_index(0);
-         ++n) {
+    for (int64_t n = 0; n < element; ++n) {
       leaf += static_cast<int64_t>(Leaves(i.shape().tuple[n]).size());
     }
     results.push_back({leaf, operand, &i, operand});
@@ -31,10 +28,10 @@ std::vector<InPlaceResult> ResultsOfKernel(const Instruction& i) {
   return results;
 }
 
-// Of one dynamic-update-slice, scatter or kernel: its own results and operands.
+// Of one dynamic-update-slice, scatter or custom call: its own results and operands.
 std::vector<InPlaceResult> ResultsOfUpdate(const Instruction& i) {
   if (i.opcode() == Opcode::kDynamicUpdateSlice) return {{0, 0, &i, 1}};
-  if (i.opcode() == Opcode::kCustomCall) return ResultsOfKernel(i);
+  if (i.opcode() == Opcode::kCustomCall) return ResultsOfCustomCall(i);
   std::vector<InPlaceResult> results;
   if (i.opcode() != Opcode::kScatter) return results;
   // Arrays, indices, updates.

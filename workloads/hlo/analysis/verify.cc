@@ -23,7 +23,36 @@ bool IsIdentityCall(const Instruction& i) {
              std::end(kTargets);
 }
 
+// The element of nested tuples at `index`; null if there is none.
+template <typename Index>
+const Shape* ElementAt(const Shape& shape, const Index& index) {
+  const Shape* at = &shape;
+  for (const int64_t n : index) {
+    if (!at->IsTuple() || n < 0 || n >= static_cast<int64_t>(at->tuple.size())) return nullptr;
+    at = &at->tuple[n];
+  }
+  return at;
+}
+
+// Results that are said to be operands are as large as these.
+absl::Status CheckAliases(const Instruction& i) {
+  for (const auto& alias : i.attrs().output_operand_aliasing()) {
+    const int64_t n = alias.operand_index();
+    if (n < 0 || n >= static_cast<int64_t>(i.operands().size())) {
+      return UserError(fmt::format("output_to_operand_aliasing: there is no operand {}", n));
+    }
+    const Shape* result = ElementAt(i.shape(), alias.output_shape_index());
+    const Shape* operand = ElementAt(i.operand(n)->shape(), alias.operand_shape_index());
+    if (result == nullptr || operand == nullptr || !SameDims(*result, *operand)) {
+      return UserError(fmt::format(
+          "output_to_operand_aliasing: operand {} and what is to take its buffer differ", n));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckCustomCall(const Instruction& i) {
+  RETURN_IF_ERROR(CheckAliases(i));
   const std::string& target = i.attrs().custom_call_target();
   const bool identity = IsIdentityCall(i);
   if ((identity || target == "xla.sdy.ShardingGroup") && i.operands().size() != 1) {

@@ -45,7 +45,7 @@ class Applier {
       module_.entry()->set_root(In(module_.entry()->root(), OrderOf(root->second)));
     }
     for (const std::vector<Instruction*>& instructions : found) {
-      for (Instruction* i : instructions) CutBeforeCopy(i);
+      for (Instruction* i : instructions) SliceBeforeCopy(i);
     }
     for (Computation* computation : computations) {
       changed_ = computation->RemoveDead() > 0 || changed_;
@@ -107,19 +107,19 @@ class Applier {
     }
   }
 
-  // A piece of a copy becomes a copy of the piece.
-  void CutBeforeCopy(Instruction* i) {
+  // A slice of an array that was copied into another layout becomes a copy of the slice.
+  void SliceBeforeCopy(Instruction* i) {
     if (i->opcode() != Opcode::kSlice && i->opcode() != Opcode::kDynamicSlice) return;
     Instruction* copy = i->operand(0);
     if (copy->opcode() != Opcode::kCopy) return;
     const auto at = copies_.find({copy->operand(0)->id(), hlo::MinorToMajor(copy->shape())});
     if (at == copies_.end() || at->second != copy) return;
     Computation* computation = i->parent();
-    Instruction* piece = computation->Add(
+    Instruction* slice = computation->Add(
         i->opcode(), hlo::WithOrder(i->shape(), hlo::MinorToMajor(copy->operand(0)->shape())),
         i->operands(), i->name(), i);
-    piece->ReplaceOperand(0, copy->operand(0));
-    Instruction* turned = computation->Add(Opcode::kCopy, i->shape(), {piece}, "copy");
+    slice->ReplaceOperand(0, copy->operand(0));
+    Instruction* turned = computation->Add(Opcode::kCopy, i->shape(), {slice}, "copy");
     *turned->mutable_attrs().mutable_metadata() = i->attrs().metadata();
     i->ReplaceAllUsesWith(turned);
     if (i->IsRoot()) computation->set_root(turned);

@@ -136,7 +136,8 @@ Instruction* Slice(Instruction* value, const std::vector<hlo::SliceDim>& parts,
   return slice;
 }
 
-// Of a value that nobody else reads only the part is computed.
+// A slice of an elementwise result that nothing else reads: operands are sliced instead, and only
+// the slice is computed.
 Instruction* PartOfElementwise(Instruction* i) {
   Instruction* from = i->operand(0);
   if (!hlo::IsElementwise(*from) || from->users().size() > 1 || from->IsRoot() ||

@@ -114,13 +114,16 @@ class Kernel:
         item = np.dtype(aval.dtype).itemsize
         total = int(elements[moved].sum()) * item
         # Blocks that a table leaves out, or that stand out, make the others smaller on average.
-        times = math.prod(self.grid[: max(axes, default=-1) + 1])
-        average = min(full * item, math.ceil(total / times))
+        average = min(full * item, math.ceil(total / max(1, self._times_moved(axes))))
         return total, KernelBlock(average, output, tuple(sorted(axes)))
 
     def moved_with_axes(self, block: KernelBlock) -> int:
         """Bytes that move if the block is another whenever one of its axes goes on."""
-        return block.bytes * math.prod(self.grid[: max(block.moves_with, default=-1) + 1])
+        return block.bytes * self._times_moved(block.moves_with)
+
+    def _times_moved(self, axes: Iterable[int]) -> int:
+        """How often one of these axes of the grid goes on, the first block counted."""
+        return math.prod(self.grid[: max(axes, default=-1) + 1])
 
     def _places(self, points: np.ndarray, axis: int) -> Known:
         """`program_id(axis)` of grid points."""
