@@ -3,11 +3,10 @@
 import gzip
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 import tpusim
+from resources_used import measured
 
 from tests.tools.command_line import EXAMPLES, SLICE, example, outputs
 
@@ -128,21 +127,9 @@ def test_a_small_program_is_quick_and_light(binary, tmp_path, how):
         pytest.skip("a sanitizer costs more")
     command = [binary, "--config", SLICE, "--quiet", example(f"{how}_matmul_int32")]
     command += ["--report", tmp_path / "r.json"]
-    # A small parent, as the peak of a child is never below that of what it was forked from.
-    measure = (
-        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
-        "used = resource.getrusage(resource.RUSAGE_CHILDREN); "
-        "print(used.ru_utime + used.ru_stime, used.ru_maxrss)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", measure, *map(str, command)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    seconds, kibibytes = map(float, done.stdout.split())
-    assert seconds < 0.2
-    assert kibibytes * 1024 < 200e6
+    used = measured(*command)
+    assert used.cpu_s < 0.2
+    assert used.resident_bytes < 200e6
 
 
 def test_summary_is_one_screen(run):

@@ -4,18 +4,15 @@ import json
 import math
 import pathlib
 import re
-import sys
 
 import pytest
+import training_page
 
 from tests.tools.command_line import Run
 from validation.workloads import training
 from workloads.examples import export_all
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tools" / "validation"))
-
-import training_page  # noqa: E402
 
 LISTED = training_page.training_rows()
 MOST_CPU_SECONDS = 30

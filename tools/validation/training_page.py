@@ -13,13 +13,12 @@ import json
 import math
 import pathlib
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable
 from typing import Any
 
 from measurements import DOCS, ROOT, table, time_text
+from resources_used import measured
 from training_readings import READINGS
 
 Row = dict[str, Any]
@@ -106,15 +105,6 @@ Where a source can be read in two ways, both values; *moved* is the simulated st
 MFU is published, and a step time follows from the model FLOPs of each reading.
 """
 
-# Runs a command and prints its processor seconds and KiB. A small parent, as the peak of a child is
-# never below that of what it was forked from.
-MEASURE = """
-import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True)
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss)
-"""
-
 
 def training_rows() -> list[Row]:
     """Published steps, workloads by their whole path."""
@@ -132,15 +122,9 @@ def simulate(binary: pathlib.Path, row: Row) -> Row:
         file, result = pathlib.Path(folder) / "row.json", pathlib.Path(folder) / "result.json"
         listed = {"schema": "tpusim.measurements/1", "measurements": [row], "pending": []}
         file.write_text(json.dumps(listed))
-        command = [str(binary), "validate", str(file), "--long", "-q", "--json", str(result)]
-        measured = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", MEASURE, *command],
-            stdout=subprocess.PIPE,
-            check=True,
-        )
+        used = measured(binary, "validate", file, "--long", "-q", "--json", result)
         (outcome,) = json.loads(result.read_text())["rows"]
-    seconds, kibibytes = map(float, measured.stdout.split())
-    return outcome | {"cpu_s": seconds, "resident_bytes": kibibytes * 1024}
+    return outcome | used._asdict()
 
 
 def ranking(rows: list[Row]) -> tuple[int, list[tuple[Row, Row]]]:
