@@ -224,12 +224,9 @@ def test_run_passes_its_options_on(tmp_path: pathlib.Path, monkeypatch: pytest.M
     assert words[:3] == ["run", "w.pb", "--report"]
     assert words[4:] == [
         "--quiet",
-        "--config",
-        "v5e-4x2",
-        "--set",
-        "a.b=2",
-        "--trace",
-        "t",
+        "--config=v5e-4x2",
+        "--set=a.b=2",
+        "--trace=t",
         "--slow",
     ]
 

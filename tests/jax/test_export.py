@@ -13,7 +13,7 @@ import tpusim.export
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from tpusim import exporter, wire
-from tpusim.workload import write_atomically
+from tpusim.files import write_atomically
 
 from workloads.examples import EXAMPLES, export_all
 
@@ -210,7 +210,7 @@ def test_source_files_are_relative_to_the_working_directory(monkeypatch: pytest.
     [
         ({"coordinates": [(0, 0)]}, "1 given for 8 partitions"),
         ({"coordinates": [(0, 0)] * 8}, "two partitions share one device"),
-        ({"trip_counts": {"while.1": -1}}, "give 0 or more"),
+        ({"trip_counts": {"while.1": -1}}, "expected a whole number, 0 or more"),
     ],
 )
 def test_bad_options_write_nothing(options, message: str, tmp_path: pathlib.Path):
@@ -227,8 +227,8 @@ def test_atomic_write(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
         raise OSError("disk full")
 
     with monkeypatch.context() as broken:
-        broken.setattr("os.replace", fail)
-        with pytest.raises(OSError, match="disk full"):
+        broken.setattr("pathlib.Path.replace", fail)
+        with pytest.raises(tpusim.Error, match=r"w\.pb: cannot be written: disk full"):
             write_atomically(target, b"new")
     assert [p.name for p in tmp_path.iterdir()] == ["w.pb"]
     assert target.read_bytes() == b"old"

@@ -50,6 +50,19 @@ def test_the_command_becomes_the_binary(binary):
     assert done.stderr.startswith("tpusim: error: unknown chip"), done.stderr
 
 
+def test_the_command_without_its_binary_is_one_line():
+    done = subprocess.run(
+        [sys.executable, "-c", "from tpusim.console import main; main()", "configs"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TPUSIM_BINARY": "/no/such", "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("tpusim: error: TPUSIM_BINARY=/no/such: no such file; set it")
+    assert done.stderr.count("\n") == 1
+
+
 def test_dir_has_public_names_only():
     assert dir(tpusim) == sorted([*tpusim.__all__, "__version__"])
     assert all(not name.startswith("_") for name in tpusim.__all__)

@@ -6,17 +6,19 @@ import inspect
 import json
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tpusim import optional
 from tpusim.errors import Error
 from tpusim.quantities import size, time
-from tpusim.records import read
+from tpusim.records import parse, read
 from tpusim.report import Report
 from tpusim.simulation import simulate, simulation_of
 
 if TYPE_CHECKING:
     import pandas
+
+T = TypeVar("T")
 
 _SCHEMA = "tpusim.advise/1"
 _MEMORY_SCHEMA = "tpusim.advise-memory/1"
@@ -61,7 +63,7 @@ class Advice:
     @classmethod
     def from_json(cls, text: str) -> "Advice":
         """What `tpusim advise --json` prints."""
-        return read(cls, _of_schema(text, _SCHEMA))
+        return _read(cls, text, _SCHEMA)
 
     @property
     def best(self) -> Variant | None:
@@ -128,7 +130,7 @@ class MemoryAdvice:
     @classmethod
     def from_json(cls, text: str) -> "MemoryAdvice":
         """What `tpusim advise --json` prints of such a program."""
-        return read(cls, _of_schema(text, _MEMORY_SCHEMA))
+        return _read(cls, text, _MEMORY_SCHEMA)
 
     @property
     def best(self) -> MemoryVariant | None:
@@ -147,11 +149,13 @@ class MemoryAdvice:
         return "\n".join([head, *("  ".join(_told(v)) for v in self.variants)])
 
 
-def _of_schema(text: str, schema: str) -> dict[str, Any]:
-    value = json.loads(text)
-    if not isinstance(value, dict) or value.get("schema") != schema:
-        raise Error(f"not JSON of {schema}")
-    return value
+def _read(cls: type[T], text: str, schema: str) -> T:
+    if not isinstance(text, str):
+        raise TypeError(f"{cls.__name__}.from_json: text: {type(text).__name__}: expected a str")
+    try:
+        return read(cls, parse(text, schema))
+    except ValueError as error:
+        raise Error(f"not advice of tpusim: {error}") from error
 
 
 def _frame(cls: type, variants: Sequence[Any]) -> "pandas.DataFrame":
@@ -194,6 +198,8 @@ def advise(program: Any, *arguments: Any, **keywords: Any) -> Advice | MemoryAdv
     if simulation is None:
         raise Error("this report was read from a file: advice needs the program")
     text = simulation.advise()
-    if json.loads(text).get("schema") == _MEMORY_SCHEMA:
-        return MemoryAdvice.from_json(text)
-    return Advice.from_json(text)
+    try:
+        does_not_fit = json.loads(text)["schema"] == _MEMORY_SCHEMA
+    except (ValueError, TypeError, LookupError):
+        does_not_fit = False
+    return MemoryAdvice.from_json(text) if does_not_fit else Advice.from_json(text)

@@ -22,6 +22,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tpusim import arguments as checks
+from tpusim import files, scripts
 from tpusim.errors import CaptureError
 from tpusim.workload import Workload
 
@@ -70,12 +72,12 @@ class _Stop(BaseException):
 def capture(
     path: str | os.PathLike[str] = "workload.pb",
     *,
-    config: str = "",
+    config: str | os.PathLike[str] = "",
     name: str = "",
     function: str = "",
     coordinates: Sequence[Sequence[int]] | None = None,
     trip_counts: Mapping[str, int] | None = None,
-    kernel_costs: Mapping[str, Mapping[str, int]] | None = None,
+    kernel_costs: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Iterator[Captured]:
     """Exports the first jitted call of the block to `path` and leaves the block.
 
@@ -83,6 +85,14 @@ def capture(
     at that "file:line"; the other options are those of `tpusim.export`. Raises CaptureError if the
     block ends without such a call.
     """
+    # What is wrong is said before the block runs, which may also change the folder.
+    target = os.path.abspath(files.check_target(path, "path"))
+    config = checks.config(config)
+    checks.text("name", name, empty=True)
+    checks.text("function", function, empty=True)
+    checks.coordinates(coordinates)
+    checks.trip_counts(trip_counts)
+    checks.kernel_costs(kernel_costs)
     _show_devices(config)
     # These import JAX.
     from tpusim import chip_view, exporter, interception
@@ -108,7 +118,7 @@ def capture(
             kernel_costs=kernel_costs,
             assumptions=assumptions,
         )
-        captured.workload.save(path)
+        captured.workload.save(target)
         raise stop
 
     try:
@@ -117,21 +127,42 @@ def capture(
             chip_view.shown(config, assumptions, as_tpu=False),
         ):
             yield captured
-    except _Stop as end:
-        if end is not stop:
-            raise
-    except Exception as error:
-        if note := _too_few_devices(config):
-            error.add_note(note)
+    except KeyboardInterrupt:
         raise
+    except BaseException as error:
+        # A script may clean up by raising something else, or by leaving.
+        if not _comes_of(error, stop):
+            if isinstance(error, SystemExit):
+                raise CaptureError(
+                    f"tpusim.capture: {scripts.exit_of(error)} came before a call "
+                    + _missed(function, captured)
+                ) from error
+            if isinstance(error, Exception) and (note := _too_few_devices(config)):
+                error.add_note(note)
+            raise
     if captured.workload is None:
-        what = f"of {function!r}" if function else "of a jitted function"
-        called = ", ".join(dict.fromkeys(map(str, captured.reached)))
         raise CaptureError(
-            f"tpusim.capture: the block ended without a call {what}"
-            + (f", but of {called}" if called else "")
-            + "; wrap the step in jax.jit and call it inside the block"
+            f"tpusim.capture: the block ended without a call {_missed(function, captured)}; wrap "
+            "the step in jax.jit and call it inside the block"
         )
+
+
+def _comes_of(error: BaseException | None, stop: _Stop) -> bool:
+    """Whether it is the end of the block, or was raised on the way out."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if error is stop:
+            return True
+        seen.add(id(error))
+        error = error.__context__
+    return False
+
+
+def _missed(function: str, captured: Captured) -> str:
+    """What was not called, and what was."""
+    what = f"of {function!r}" if function else "of a jitted function"
+    called = ", ".join(dict.fromkeys(map(str, captured.reached)))
+    return what + (f", but of {called}" if called else "")
 
 
 def _show_devices(config: str) -> None:
@@ -163,6 +194,7 @@ def _too_few_devices(config: str) -> str:
 @contextlib.contextmanager
 def listed_calls(*, config: str = "") -> Iterator[list[Reached]]:
     """Lists the jitted functions that the block calls, and with which arguments, to its end."""
+    config = checks.config(config)
     from tpusim import chip_view, interception
     from tpusim.assumptions import Assumptions
 

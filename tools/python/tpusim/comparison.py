@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tpusim import arguments as checks
 from tpusim import optional
 from tpusim.errors import Error
 from tpusim.report import Report
@@ -21,10 +22,13 @@ def compare(reports: Mapping[str, Report] | Sequence[Report]) -> "pandas.DataFra
       A DataFrame whose index is the names. `slowdown` is the step time against that of the fastest
       report. Exposed communication and what is left of the step add up to it.
     """
-    if isinstance(reports, Mapping):
-        rows = dict(reports)
-    else:
-        rows = dict(zip(_names(reports), reports, strict=True))
+    expected = "reports, as a list or as {name: report}"
+    named = isinstance(reports, Mapping)
+    listed = list(reports.values()) if named else checks.several("reports", reports, expected)
+    for report in listed:
+        if not isinstance(report, Report):
+            raise TypeError(checks.wrong("reports", report, expected))
+    rows = dict(zip(reports if named else _names(listed), listed, strict=True))
     if not rows:
         raise Error("compare: no reports")
     fastest = min(report.step_time_ns for report in rows.values())

@@ -4,6 +4,7 @@ import os
 import sys
 from typing import NoReturn
 
+from tpusim.errors import Error
 from tpusim.runner import find_binary
 
 
@@ -13,4 +14,8 @@ def main() -> NoReturn:
         from tpusim.search.command import main as search
 
         sys.exit(search(sys.argv[2:]))
-    os.execv(find_binary(on_path=False), ["tpusim", *sys.argv[1:]])
+    try:
+        binary = find_binary(on_path=False)
+        os.execv(binary, ["tpusim", *sys.argv[1:]])
+    except (Error, OSError) as error:
+        sys.exit(f"tpusim: error: {error}")

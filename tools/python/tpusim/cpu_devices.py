@@ -18,7 +18,9 @@ def at_least_cpu_devices(count: int) -> None:
     """As many CPU devices, where JAX shows those of the CPU, unless more are asked for."""
     flags = os.environ.get("XLA_FLAGS", "").split()
     asked = [f.partition("=")[2] for f in flags if f.startswith(f"{CPU_DEVICES}=")]
-    if count <= MOST_FORCED_DEVICES and max([1, *map(int, asked)]) < count:
+    # What is no number JAX itself refuses.
+    known = [int(number) for number in asked if number.isdecimal()]
+    if count <= MOST_FORCED_DEVICES and max([1, *known]) < count:
         _set_cpu_devices(count)
 
 

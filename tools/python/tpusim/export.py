@@ -24,29 +24,32 @@ before that return is evaluated as shapes, and executed only if the script looks
 `--list` says which functions there are.
 
 In both cases JAX sees as many CPU devices as the slice has (`--devices` overrides), so that scripts
-can build their mesh from `jax.devices()`.
+can build their mesh from `jax.devices()`, and `sys.argv` is that of the script: its path, and the
+arguments after `--`.
 """
 
 import argparse
-import importlib.util
 import inspect
 import os
-import pathlib
-import runpy
+import signal
 import sys
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tpusim import arguments as checks
+from tpusim import files, scripts
 from tpusim.capturing import Reached, capture, listed_calls
 from tpusim.cpu_devices import MOST_FORCED_DEVICES, force_cpu_devices
-from tpusim.errors import CaptureError
+from tpusim.errors import CaptureError, Error
 from tpusim.seeing import seen_as
 from tpusim.slices import devices_of
 from tpusim.workload import Workload
 
 _DEFAULT_DEVICES = 8
+# More CPU devices than that take minutes, and gigabytes.
+_MOST_DEVICES = 1 << 16
 
 
 class UsageError(ValueError):
@@ -57,11 +60,11 @@ def export(
     function: Callable[..., Any],
     *arguments: Any,
     path: str | os.PathLike[str] | None = "workload.pb",
-    config: str = "",
+    config: str | os.PathLike[str] = "",
     name: str = "",
     coordinates: Sequence[Sequence[int]] | None = None,
     trip_counts: Mapping[str, int] | None = None,
-    kernel_costs: Mapping[str, Mapping[str, int]] | None = None,
+    kernel_costs: Mapping[str, Mapping[str, float]] | None = None,
     **keyword_arguments: Any,
 ) -> Workload:
     """Lowers `function` for TPU and writes it, with what HLO does not carry, to `path`.
@@ -86,6 +89,7 @@ def export(
     """
     from tpusim import exporter
 
+    target = files.path_of(path, "path") if path is not None else ""
     workload = exporter.workload_of(
         exporter.traceable(function),
         arguments,
@@ -96,52 +100,57 @@ def export(
         trip_counts=trip_counts,
         kernel_costs=kernel_costs,
     )
-    if path is not None:
-        workload.save(path)
+    if target:
+        workload.save(target)
     return workload
-
-
-def _load(script: pathlib.Path) -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location(script.stem, script)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{script}: not a Python script")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[script.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def _kernel_cost(text: str) -> tuple[str, dict[str, int]]:
     """NAME=FLOPS,BYTES, as `tpusim run --kernel-cost` reads it."""
     name, _, figures = text.rpartition("=")
-    flops, *rest = (int(float(figure)) for figure in figures.split(","))
-    if not name or len(rest) != 1 or min(flops, *rest) < 0:
-        raise ValueError(text)
-    return name, {"flops": flops, "bytes_accessed": rest[0]}
+    try:
+        flops, moved = (checks.whole(name, float(figure)) for figure in figures.split(","))
+    except ValueError:
+        name = ""
+    if not name:
+        expected = "not NAME=FLOPS,BYTES, such as flash*=2.2e9,1.6e7, in whole numbers"
+        raise argparse.ArgumentTypeError(f"{text!r} is {expected}")
+    return name, {"flops": flops, "bytes_accessed": moved}
 
 
 def _trip_count(text: str) -> tuple[str, int]:
     """LOOP=N, as `tpusim run --trip-count` reads it."""
     loop, _, count = text.rpartition("=")
-    if not loop or not count.isdecimal():
-        raise ValueError(text)
+    if not loop or not (count.isascii() and count.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not LOOP=N, such as while.3=10 or *=4")
     return loop, int(count)
 
 
-def _export_function(script: pathlib.Path, name: str, output: str, **given: Any) -> Workload:
+def _devices(text: str) -> int:
+    """At least one CPU device, and no more than a machine can pretend to have."""
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= _MOST_DEVICES):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {_MOST_DEVICES}")
+    return int(text)
+
+
+def _export_function(script: str, name: str, output: str, **given: Any) -> Workload:
     from tpusim import exporter
 
     with seen_as(given["config"]):
-        module = _load(script)
+        module = scripts.load(script)
         function = getattr(module, name, None)
         if not callable(function):
             raise UsageError(f"{script} has no function {name!r}")
-        described = function()
+        try:
+            described = function()
+        except SystemExit as end:
+            raise UsageError(f"{script}:{name} ends by {scripts.exit_of(end)}") from end
     if (
         not isinstance(described, tuple)
         or len(described) not in (2, 3)
         or not callable(described[0])
         or not isinstance(described[1], tuple | list)
+        or not isinstance((*described, {})[2], Mapping)
     ):
         raise UsageError(
             f"{script}:{name} must return (function, arguments) or (function, arguments, "
@@ -156,12 +165,9 @@ def _export_function(script: pathlib.Path, name: str, output: str, **given: Any)
     return workload
 
 
-def _capture_script(
-    script: pathlib.Path, arguments: Sequence[str], function: str, output: str, **given: Any
-) -> Workload:
-    sys.argv = [str(script), *arguments]
+def _capture_script(script: str, function: str, output: str, **given: Any) -> Workload:
     with capture(output, function=function, **given) as captured:
-        runpy.run_path(str(script), run_name="__main__")
+        scripts.run(script)
     assert captured.workload is not None
     taken, before = captured.reached[-1], dict.fromkeys(map(str, captured.reached[:-1]))
     if before:
@@ -171,12 +177,14 @@ def _capture_script(
     return captured.workload
 
 
-def _list_calls(script: pathlib.Path, arguments: Sequence[str], config: str) -> None:
-    sys.argv = [str(script), *arguments]
+def _list_calls(script: str, config: str) -> None:
     calls: list[Reached] = []
     try:
         with listed_calls(config=config) as calls:
-            runpy.run_path(str(script), run_name="__main__")
+            scripts.run(script)
+    except SystemExit as end:
+        if end.code:
+            raise CaptureError(f"tpusim.export: {script} ended by {scripts.exit_of(end)}") from end
     finally:
         # Also of a script that fails, or exits.
         for reached in calls:
@@ -196,7 +204,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("script", metavar="SCRIPT.py[:FUNCTION]")
     parser.add_argument("-o", "--output", default="workload.pb", help="default: %(default)s")
     parser.add_argument("--config", default="", help="the slice, for example v5e-4x2")
-    parser.add_argument("--devices", type=int, help="CPU devices that JAX shows to the script")
+    parser.add_argument(
+        "--devices", type=_devices, metavar="N", help="CPU devices that JAX shows to the script"
+    )
     parser.add_argument(
         "--function",
         default="",
@@ -239,46 +249,74 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any) 
 _python_shows = warnings.showwarning
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    split = words.index("--") if "--" in words else len(words)
-    options, script_arguments = _parser().parse_args(words[:split]), words[split + 1 :]
-    path, _, name = options.script.partition(":")
-    script = pathlib.Path(path)
-    devices = options.devices or devices_of(options.config) or _DEFAULT_DEVICES
-    force_cpu_devices(devices if options.devices else min(devices, MOST_FORCED_DEVICES))
-    # As for a script that Python runs itself, plus the directory the command is given in.
-    sys.path[:0] = [str(script.resolve().parent), os.getcwd()]
-    warnings.showwarning = _show_warning
+def _split(script: str) -> tuple[str, str]:
+    """SCRIPT.py[:FUNCTION]; a file may have a colon in its name."""
+    if ":" not in script or os.path.isfile(script):
+        return script, ""
+    path, _, name = script.rpartition(":")
+    if not name:
+        raise UsageError(f"{script}: names no function after the colon")
+    return path, name
+
+
+def _export(options: argparse.Namespace, script_arguments: Sequence[str]) -> int:
+    script, name = _split(options.script)
+    if not os.path.isfile(script):
+        what = "a folder, not a script" if os.path.isdir(script) else "no such file"
+        raise UsageError(f"{script}: {what}")
+    # The script may go to another folder.
+    output = os.path.abspath(files.check_target(options.output, "--output"))
     given = {
         "config": options.config,
         "trip_counts": dict(options.trip_count),
         "kernel_costs": dict(options.kernel_cost),
     }
-    try:
-        if not script.is_file():
-            raise UsageError(f"{script}: no such file")
+    with scripts.command_line(script, script_arguments):
         if options.list:
             if name or options.function:
                 raise UsageError("--list is of a whole script: leave out the function")
-            _list_calls(script, script_arguments, options.config)
+            _list_calls(script, options.config)
             return 0
         if name:
-            workload = _export_function(script, name, options.output, **given)
+            workload = _export_function(script, name, output, **given)
         else:
-            workload = _capture_script(
-                script, script_arguments, options.function, options.output, **given
-            )
-    except (UsageError, OSError) as error:
-        print(f"tpusim.export: {error}", file=sys.stderr)
-        return 1
-    except CaptureError as error:
-        print(error, file=sys.stderr)
-        return 1
+            workload = _capture_script(script, options.function, output, **given)
     axes = " x ".join(f"{a.name}={a.size}" for a in workload.mesh) or "no mesh"
     print(f"{options.output}: {workload.name}, {workload.num_partitions} partitions ({axes})")
     return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code, that of the script if it ends by itself."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    split = words.index("--") if "--" in words else len(words)
+    options, script_arguments = _parser().parse_args(words[:split]), words[split + 1 :]
+    devices = options.devices or devices_of(options.config) or _DEFAULT_DEVICES
+    force_cpu_devices(devices if options.devices else min(devices, MOST_FORCED_DEVICES))
+    # As scripts see it that Python runs itself, plus the directory the command is given in.
+    sys.path.insert(0, os.getcwd())
+    warnings.showwarning = _show_warning
+    try:
+        return _export(options, script_arguments)
+    except CaptureError as error:
+        print(error, file=sys.stderr)
+        return _exit_code(error)
+    except (Error, UsageError) as error:
+        print(f"tpusim.export: {error}", file=sys.stderr)
+        return _exit_code(error)
+    except KeyboardInterrupt:
+        print("tpusim.export: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except Exception as error:
+        scripts.show(error)
+        return 1
+
+
+def _exit_code(error: Exception) -> int:
+    """Of the script if it has ended by itself and says that it failed."""
+    end = error.__cause__
+    code = end.code if isinstance(end, SystemExit) else None
+    return code if isinstance(code, int) and code != 0 else 1
 
 
 class _CallableModule(types.ModuleType):

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 from jax._src import source_info_util
 
+from tpusim import arguments as checks
 from tpusim import callbacks, chip_view, hlo, wire
 from tpusim.assumptions import Assumptions, roots
 from tpusim.errors import Error
@@ -34,7 +35,8 @@ _ID, _FRONTEND_ATTRIBUTES = 5, 19
 _PALLAS_TARGET = b"tpu_custom_call"
 
 Coordinates = Sequence[Sequence[int]]
-KernelCosts = Mapping[str, Mapping[str, int]]
+_Costs = Mapping[str, Mapping[str, int]]
+KernelCosts = Mapping[str, Mapping[str, float]]
 
 
 def workload_of(
@@ -42,7 +44,7 @@ def workload_of(
     arguments: Sequence[Any],
     keyword_arguments: Mapping[str, Any],
     *,
-    config: str = "",
+    config: str | os.PathLike[str] = "",
     name: str = "",
     coordinates: Coordinates | None = None,
     trip_counts: Mapping[str, int] | None = None,
@@ -54,6 +56,11 @@ def workload_of(
     `assumptions` are those that led here; what this assumes is added to them.
     """
     assumptions = assumptions or Assumptions()
+    config = checks.config(config)
+    name = checks.text("name", name, empty=True)
+    places = checks.coordinates(coordinates)
+    counts = checks.trip_counts(trip_counts)
+    costs = checks.kernel_costs(kernel_costs)
     with (
         _relative_source_paths(),
         _tracing(object()),
@@ -76,7 +83,7 @@ def workload_of(
             f"the program has {partitions} partitions, but {config} has only {available} devices; "
             "choose a larger slice or a smaller mesh"
         )
-    kernels = _kernels(module, traced.jaxpr, kernel_costs or {})
+    kernels = _kernels(module, traced.jaxpr, costs)
     return Workload(
         hlo_module=module,
         name=name or getattr(jitted, "__name__", ""),
@@ -84,11 +91,11 @@ def workload_of(
         mesh=mesh,
         coordinates=(
             _tpu_coordinates(shardings, partitions)
-            if coordinates is None
-            else _given_coordinates(coordinates, partitions)
+            if places is None
+            else _given_coordinates(places, partitions)
         ),
         argument_memory_kinds=_memory_kinds(shardings),
-        trip_counts=_trip_counts(trip_counts or {}),
+        trip_counts=tuple(TripCount(loop, count) for loop, count in counts.items()),
         kernels=kernels,
         jax_version=jax.__version__,
         config=config,
@@ -110,6 +117,8 @@ class _Pmapped:
 
 def traceable(function: Callable[..., Any]) -> Any:
     """The function as something that can be traced: jitted if it is not, pmapped if it is."""
+    if not callable(function):
+        raise TypeError(checks.wrong("function", function, "a function, jitted or not"))
     if hasattr(function, "trace"):
         return function
     # pmap is a jitted shard_map; its `lower` holds what finds that for given arguments.
@@ -127,7 +136,7 @@ def _without_id(module: bytes) -> bytes:
 
 
 def _given_coordinates(coordinates: Coordinates, partitions: int) -> tuple[DeviceCoordinates, ...]:
-    places = tuple(DeviceCoordinates(*map(int, c)) for c in coordinates)
+    places = tuple(DeviceCoordinates(*c) for c in coordinates)
     if len(places) != partitions:
         raise ValueError(
             f"coordinates: {len(places)} given for {partitions} partitions; give one "
@@ -138,14 +147,7 @@ def _given_coordinates(coordinates: Coordinates, partitions: int) -> tuple[Devic
     return places
 
 
-def _trip_counts(counts: Mapping[str, int]) -> tuple[TripCount, ...]:
-    for loop, count in counts.items():
-        if count < 0:
-            raise ValueError(f"trip_counts: {loop!r} runs {count} times; give 0 or more")
-    return tuple(TripCount(loop, int(count)) for loop, count in counts.items())
-
-
-def _kernels(module: bytes, jaxpr: Any, overrides: KernelCosts) -> tuple[KernelCost, ...]:
+def _kernels(module: bytes, jaxpr: Any, overrides: _Costs) -> tuple[KernelCost, ...]:
     """Overrides, then Pallas kernels, priced and by instruction.
 
     A cost estimate says nothing of the sizes of products: it stands only for kernels that have no
@@ -179,7 +181,7 @@ def _kernels(module: bytes, jaxpr: Any, overrides: KernelCosts) -> tuple[KernelC
 
 
 def _override_by_kernel_name(
-    call: hlo.Instruction, overrides: KernelCosts, costs: list[KernelCost]
+    call: hlo.Instruction, overrides: _Costs, costs: list[KernelCost]
 ) -> bool:
     """Whether the user has said what this call costs; HLO itself does not name its kernel."""
     kernel = call.op_name.removesuffix("/pallas_call").rpartition("/")[2]

@@ -14,10 +14,22 @@ so that what a newer version writes can be read; a key that may be missing needs
 
 import dataclasses
 import functools
+import json
 import typing
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+# What JSON calls the types that values of it have in Python.
+_JSON_NAMES = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
 
 
 def key(name: str) -> dict[str, str]:
@@ -40,23 +52,96 @@ def keys_of(cls: type) -> dict[str, tuple[str, Any]]:
     }
 
 
-def read(cls: type[T], value: Any) -> T:
-    """The JSON object as a `cls`; TypeError, ValueError or KeyError if it is none."""
+@functools.cache
+def _required(cls: type) -> tuple[str, ...]:
+    """The keys that have to be there."""
+    missing = dataclasses.MISSING
+    optional = {
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.default is not missing or field.default_factory is not missing
+    }
+    return tuple(k for k, (name, _) in keys_of(cls).items() if name not in optional)
+
+
+def parse(text: str, schema: str) -> dict[str, Any]:
+    """The JSON object of this schema in the text; ValueError that says what it is instead."""
+    value = _json(text)
     if not isinstance(value, dict):
-        raise TypeError(f"{cls.__name__}: not an object")
-    given = {name: _value(of, value[k]) for k, (name, of) in keys_of(cls).items() if k in value}
+        raise ValueError(f"{_name(value)}, not a JSON object")
+    if "schema" not in value:
+        raise ValueError(f"an object without a schema, not of schema {schema}")
+    found = value["schema"]
+    if found != schema:
+        family = schema.partition("/")[0] + "/"
+        other = isinstance(found, str) and found.startswith(family)
+        why = ": written by another version of tpusim" if other else ""
+        raise ValueError(f"its schema is not {schema} but {found!r:.80}{why}")
+    return value
+
+
+def _json(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not a number of JSON")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+            raise ValueError(f"the JSON is cut off at {place}") from None
+        raise ValueError(f"not JSON at {place}: {error.msg}") from None
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+
+
+def read(cls: type[T], value: Any, place: str = "") -> T:
+    """The JSON object as a `cls`; ValueError if it is none, which says where it is not.
+
+    `place` is that of the object in the whole: "ops[3]".
+    """
+    if not isinstance(value, dict):
+        raise ValueError(_wrong(place, "an object", value))
+    before = f"{place}." if place else ""
+    given = {
+        name: _value(of, value[k], before + k)
+        for k, (name, of) in keys_of(cls).items()
+        if k in value
+    }
+    for k in _required(cls):
+        if k not in value:
+            raise ValueError(f"{before}{k} is missing")
     return cls(**given)
 
 
-def _value(of: Any, value: Any) -> Any:
+def _value(of: Any, value: Any, place: str) -> Any:
     if typing.get_origin(of) is tuple:
+        if not isinstance(value, list):
+            raise ValueError(_wrong(place, "a list", value))
         (element, _) = typing.get_args(of)
-        return tuple(_value(element, v) for v in value)
+        return tuple(_value(element, v, f"{place}[{i}]") for i, v in enumerate(value))
     if dataclasses.is_dataclass(of):
-        return read(of, value)
+        return read(typing.cast(type, of), value, place)
     # Whole numbers may stand for real ones; nothing else is converted.
     if of is float and type(value) is int:
-        return float(value)
+        return _real(value, place)
     if type(value) is not of:
-        raise TypeError(f"{value!r} is not of type {of.__name__}")
+        raise ValueError(_wrong(place, _JSON_NAMES[of], value))
     return value
+
+
+def _real(value: int, place: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{place}: a number of {len(str(value))} digits") from None
+
+
+def _name(value: Any) -> str:
+    return _JSON_NAMES.get(type(value), type(value).__name__)
+
+
+def _wrong(place: str, expected: str, value: Any) -> str:
+    """One line on a value of another type."""
+    shown = f" ({value!r:.60})" if isinstance(value, str | int | float) else ""
+    return f"{place + ': ' if place else ''}{_name(value)}{shown} instead of {expected}"

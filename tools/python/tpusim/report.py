@@ -13,15 +13,14 @@ as pandas DataFrames (`ops`):
 """
 
 import dataclasses
-import json
 import os
 import pathlib
 import tempfile
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tpusim import records
+from tpusim import arguments as checks
+from tpusim import files, records
 from tpusim.errors import Error
-from tpusim.workload import write_atomically
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -269,19 +268,24 @@ class Report:
     @classmethod
     def from_json(cls, text: str, simulation: Simulation | None = None) -> "Report":
         """Reads what `tpusim run --report` wrote; tpusim.Error if it is something else."""
+        if not isinstance(text, str):
+            raise TypeError(f"Report.from_json: text: {type(text).__name__}: expected a str")
         try:
-            value = json.loads(text)
-            if value.get("schema") != SCHEMA:
-                raise ValueError(f"schema is not {SCHEMA}")
-            report = records.read(cls, value)
-        except (ValueError, TypeError, AttributeError) as error:
+            report = records.read(cls, records.parse(text, SCHEMA))
+        except ValueError as error:
             raise Error(f"not a report of tpusim: {error}") from error
         return dataclasses.replace(report, text=text, simulation=simulation)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Report":
-        """Reads a report file."""
-        return cls.from_json(pathlib.Path(path).read_text())
+        """Reads a report file; tpusim.Error if it cannot be read, or is something else."""
+        data = files.read_bytes(path)
+        try:
+            return cls.from_json(files.text_of(data))
+        except ValueError as error:
+            raise Error(f"{os.fspath(path)}: not a report of tpusim: {error}") from error
+        except Error as error:
+            raise Error(f"{os.fspath(path)}: {error}") from error
 
     def save(
         self, path: str | os.PathLike[str], *, trace: str | os.PathLike[str] | None = None
@@ -291,12 +295,14 @@ class Report:
         The report is JSON, or if `path` ends in .html a page for a browser with timeline, roofline
         and all else (by simulating again, too).
         """
-        if pathlib.Path(path).suffix == ".html":
-            self._simulation_of("a page").write_page(path, self)
+        target = files.path_of(path, "path")
+        traced = files.path_of(trace, "trace") if trace is not None else ""
+        if pathlib.Path(target).suffix == ".html":
+            self._simulation_of("a page").write_page(target, self)
         else:
-            write_atomically(path, self.text.encode())
-        if trace is not None:
-            self._simulation_of("a trace").write_trace(trace, self)
+            files.write_atomically(target, self.text.encode())
+        if traced:
+            self._simulation_of("a trace").write_trace(traced, self)
 
     def open_perfetto(self) -> None:
         """Opens the trace in the Perfetto UI, in a browser on this machine (simulates again)."""
@@ -338,7 +344,7 @@ class Report:
 
     def timeline(self, chip: int = 0) -> "Timeline":
         """What one chip did when (simulates again)."""
-        return self._simulation_of("a timeline").timeline(chip, self)
+        return self._simulation_of("a timeline").timeline(checks.chip(chip), self)
 
     def plot_timeline(
         self, chip: int = 0, *, axes: "matplotlib.axes.Axes | None" = None

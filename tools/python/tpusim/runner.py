@@ -6,14 +6,22 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tpusim import arguments as checks
+from tpusim import files
 from tpusim.errors import Error
 from tpusim.report import Report
 from tpusim.timeline import Timeline
+
+# After which a process that has been asked to end is killed.
+_GRACE_SECONDS = 5.0
+# Characters of an unexpected output that an error repeats.
+_MOST_SAID = 200
 
 
 def find_binary(*, on_path: bool = True) -> str:
@@ -23,7 +31,11 @@ def find_binary(*, on_path: bool = True) -> str:
     False, the command `tpusim`; else build/tpusim of this source tree.
     """
     if stated := os.environ.get("TPUSIM_BINARY"):
-        return stated
+        # A name without a folder is looked up on PATH, as a shell does.
+        if (binary := shutil.which(stated)) is None:
+            why = "not an executable file" if os.path.exists(stated) else "no such file"
+            raise Error(f"TPUSIM_BINARY={stated}: {why}; set it to the tpusim binary, or unset it")
+        return binary
     here = pathlib.Path(__file__).resolve()
     packaged = here.parent / "bin" / "tpusim"
     built = here.parents[3] / "build" / "tpusim" if len(here.parents) > 3 else packaged
@@ -41,17 +53,80 @@ def find_binary(*, on_path: bool = True) -> str:
 
 
 def execute(arguments: Sequence[str]) -> str:
-    """Runs the binary, and returns what it prints; tpusim.Error if it fails."""
+    """Runs the binary, and returns what it prints; tpusim.Error if it fails.
+
+    However this ends, also by an interrupt, the binary has ended, and has removed what it began.
+    """
     binary = find_binary()
     try:
-        done = subprocess.run(
-            [binary, *arguments], capture_output=True, text=True, check=False, errors="replace"
+        process = subprocess.Popen(
+            [binary, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
         )
     except OSError as error:
         raise Error(f"{binary}: {error.strerror or error}") from error
-    if done.returncode != 0:
-        raise Error(done.stderr.strip() or f"{binary}: exit code {done.returncode}")
-    return done.stdout
+    with process:
+        try:
+            printed, errors = process.communicate()
+        except BaseException:
+            _end(process)
+            raise
+    if process.returncode != 0:
+        raise Error(errors.strip() or f"{binary}: {_how(process.returncode)}")
+    return printed
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Asks it to end, and insists after a while, or at another interrupt."""
+    process.terminate()
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _how(code: int) -> str:
+    """How a process ended."""
+    if code >= 0:
+        return f"exit code {code}"
+    with contextlib.suppress(ValueError):
+        return f"ended by {signal.Signals(-code).name}"
+    return f"ended by signal {-code}"
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[pathlib.Path]:
+    """A folder for as long as the block lasts."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="tpusim-") as folder:
+            yield pathlib.Path(folder)
+    except OSError as error:
+        # Of a disk that is full, most often.
+        where = tempfile.tempdir or "the folder for temporary files"
+        raise Error(f"{where}: {error.strerror or error}; TMPDIR names another folder") from error
+
+
+def _positional(path: str) -> str:
+    """A path that begins like an option is none; "-" alone would be the standard input."""
+    return f"./{path}" if path.startswith("-") else path
+
+
+def _report_of(workload: str, words: Sequence[str]) -> str:
+    """What `tpusim run` reports."""
+    with _scratch() as folder:
+        report = folder / "report.json"
+        command = ["run", _positional(workload), "--report", str(report), "--quiet"]
+        printed = execute([*command, *words])
+        if not report.is_file():
+            said = " ".join(printed.split())[:_MOST_SAID]
+            raise Error(f"{find_binary()} {' '.join(words)}: no report, but {said!r}")
+        return report.read_text()
 
 
 def _without_events(report: str) -> str:
@@ -63,6 +138,7 @@ class Simulation:
     """A program with everything that its simulation depends on: two runs give the same bytes."""
 
     def __init__(self, workload: bytes | str | os.PathLike[str], options: Sequence[str] = ()):
+        """Of a serialized workload or of a file; `options` are words of the command line."""
         self._workload = workload
         self._options = tuple(options)
 
@@ -83,32 +159,28 @@ class Simulation:
     def _write(
         self, flag: str, path: str | os.PathLike[str], report: Report, options: Sequence[str]
     ) -> None:
-        # Beside the target, so that it gets there whole or not at all.
-        target = pathlib.Path(path)
-        with tempfile.TemporaryDirectory(prefix=".tpusim-", dir=target.parent) as folder:
-            written = pathlib.Path(folder) / "written"
-            text = self._run(flag, str(written), *options)
+        with files.whole(path) as written:
+            text = self._run(f"{flag}={written}", *options)
             if _without_events(text) != _without_events(report.text):
-                raise Error(f"{self._workload}: is not the program any more that was simulated")
-            written.replace(target)
+                what = "the program" if isinstance(self._workload, bytes) else str(self._workload)
+                raise Error(f"{what}: is not the program any more that was simulated")
 
     def timeline(self, chip: int, report: Report) -> Timeline:
         """What one chip did."""
-        with tempfile.TemporaryDirectory(prefix="tpusim-") as folder:
-            trace = pathlib.Path(folder) / "trace"
-            self.write_trace(trace, report, ("--trace-chips", str(chip)))
+        with _scratch() as folder:
+            trace = folder / "trace"
+            self.write_trace(trace, report, (f"--trace-chips={chip}",))
             return Timeline.load(trace)
 
     def advise(self) -> str:
         """What `tpusim advise --json` prints about it."""
         with self._file() as workload:
-            return execute(["advise", workload, "--json", "--quiet", *self._options])
+            command = ["advise", _positional(workload), "--json", "--quiet"]
+            return execute([*command, *self._options])
 
     def _run(self, *options: str) -> str:
-        with self._file() as workload, tempfile.TemporaryDirectory(prefix="tpusim-") as folder:
-            report = pathlib.Path(folder) / "report.json"
-            execute(["run", workload, "--report", str(report), "--quiet", *self._options, *options])
-            return report.read_text()
+        with self._file() as workload:
+            return _report_of(workload, [*self._options, *options])
 
     @contextlib.contextmanager
     def _file(self) -> Iterator[str]:
@@ -116,8 +188,8 @@ class Simulation:
         if not isinstance(self._workload, bytes):
             yield os.fspath(self._workload)
             return
-        with tempfile.TemporaryDirectory(prefix="tpusim-") as folder:
-            workload = pathlib.Path(folder) / "workload.pb"
+        with _scratch() as folder:
+            workload = folder / "workload.pb"
             workload.write_bytes(self._workload)
             yield str(workload)
 
@@ -125,7 +197,7 @@ class Simulation:
 def run(
     path: str | os.PathLike[str],
     *,
-    config: str = "",
+    config: str | os.PathLike[str] = "",
     settings: Mapping[str, Any] | None = None,
     trace: str | os.PathLike[str] | None = None,
     options: Sequence[str] = (),
@@ -141,12 +213,17 @@ def run(
       trace: also write a Perfetto trace here.
       options: more command line options, passed on as they are.
     """
-    words = ["--config", config] if config else []
-    for key, value in (settings or {}).items():
-        words += ["--set", f"{key}={value}"]
+    workload = files.path_of(path, "path")
+    named = checks.config(config)
+    words = [f"--config={named}"] if named else []
+    words += [f"--set={setting}" for setting in checks.settings(settings)]
     if trace is not None:
-        words += ["--trace", os.fspath(trace)]
-    with tempfile.TemporaryDirectory(prefix="tpusim-") as folder:
-        report = pathlib.Path(folder) / "report.json"
-        execute(["run", os.fspath(path), "--report", str(report), "--quiet", *words, *options])
-        return json.loads(report.read_text())
+        words.append(f"--trace={_positional(files.path_of(trace, 'trace'))}")
+    text = _report_of(workload, [*words, *checks.options(options)])
+    try:
+        report = json.loads(text)
+    except ValueError as error:
+        raise Error(f"{find_binary()}: its report is no JSON: {error}") from error
+    if not isinstance(report, dict):
+        raise Error(f"{find_binary()}: its report is no JSON object")
+    return report

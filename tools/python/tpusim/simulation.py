@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tpusim import arguments as checks
+from tpusim import files
 from tpusim.report import Report
 from tpusim.runner import Simulation
 from tpusim.workload import Workload
@@ -15,12 +17,12 @@ Words = str | Sequence[str]
 def simulate(
     program: Program,
     *arguments: Any,
-    config: str = "",
+    config: str | os.PathLike[str] = "",
     keyword_arguments: Mapping[str, Any] | None = None,
     name: str = "",
     coordinates: Sequence[Sequence[int]] | None = None,
     trip_counts: Mapping[str, int] | None = None,
-    kernel_costs: Mapping[str, Mapping[str, int]] | None = None,
+    kernel_costs: Mapping[str, Mapping[str, float]] | None = None,
     settings: Mapping[str, Any] | None = None,
     branches: Mapping[str, int | str] | None = None,
     ragged: Mapping[str, str | Sequence[float]] | None = None,
@@ -65,6 +67,7 @@ def simulate(
 
     Raises:
       tpusim.Error: what the simulator says on a terminal when it refuses.
+      TypeError, ValueError: an argument is not what is expected; the text names it.
     """
     given = dict(locals())
     return simulation_of(given.pop("program"), given.pop("arguments"), **given).run()
@@ -77,46 +80,56 @@ def simulation_of(
     keyword_arguments: Mapping[str, Any] | None,
     name: str,
     coordinates: Sequence[Sequence[int]] | None,
-    kernel_costs: Mapping[str, Mapping[str, int]] | None,
+    kernel_costs: Mapping[str, Mapping[str, float]] | None,
     trip_counts: Mapping[str, int] | None,
     options: Sequence[str],
-    config: str,
+    config: str | os.PathLike[str],
     **of_run: Any,
 ) -> Simulation:
     """What `simulate` runs, of the same arguments."""
     of_function = {
-        "arguments": arguments,
-        "keyword_arguments": keyword_arguments,
-        "name": name,
-        "coordinates": coordinates,
+        "arguments": tuple(arguments),
+        "keyword_arguments": checks.mapping(
+            "keyword_arguments", keyword_arguments, "{name: value}"
+        ),
+        "name": checks.text("name", name, empty=True),
+        "coordinates": checks.coordinates(coordinates),
     }
     words = words_of(config=config, trip_counts=trip_counts, **of_run)
-    workload: bytes | str | os.PathLike[str]
+    words += checks.options(options)
+    workload: bytes | str
     if isinstance(program, Workload | str | os.PathLike):
         given = [key for key, value in of_function.items() if value]
         if given:
-            raise TypeError(f"tpusim.simulate: {', '.join(given)}: only with a function")
-        workload = program.to_bytes() if isinstance(program, Workload) else program
-        words += _kernel_words(kernel_costs or {})
-    else:
+            hint = ": name the slice with config=" if "arguments" in given else ""
+            raise TypeError(f"tpusim.simulate: {', '.join(given)}: only with a function{hint}")
+        if isinstance(program, Workload):
+            workload = program.to_bytes()
+        else:
+            workload = files.path_of(program, "program")
+        words += _kernel_words(kernel_costs)
+    elif callable(program):
         from tpusim import exporter
 
         workload = exporter.workload_of(
             exporter.traceable(program),
-            tuple(arguments),
-            keyword_arguments or {},
+            of_function["arguments"],
+            of_function["keyword_arguments"],
             config=config,
             name=name,
             coordinates=coordinates,
             trip_counts=trip_counts,
             kernel_costs=kernel_costs,
         ).to_bytes()
-    return Simulation(workload, [*words, *options])
+    else:
+        expected = "a function, a tpusim.Workload or the path of a file"
+        raise TypeError(checks.wrong("program", program, expected))
+    return Simulation(workload, words)
 
 
 def words_of(
     *,
-    config: str = "",
+    config: str | os.PathLike[str] = "",
     trip_counts: Mapping[str, int] | None = None,
     settings: Mapping[str, Any] | None = None,
     branches: Mapping[str, int | str] | None = None,
@@ -128,37 +141,31 @@ def words_of(
     link: Words = (),
     fold: str = "",
 ) -> list[str]:
-    """The arguments of `simulate` as options of the command line."""
-    words = ["--config", config] if config else []
-    pairs = {
-        "--trip-count": trip_counts,
-        "--set": settings,
-        "--branch": branches,
-        "--ragged": ragged,
+    """The arguments of `simulate` as options of the command line.
+
+    Each is one word, `--option=value`: no value is ever read as an option.
+    """
+    flags = '"--xla_...=VALUE ..." in one text'
+    values = {
+        "--config": [checks.config(config)],
+        "--trip-count": [f"{loop}={n}" for loop, n in checks.trip_counts(trip_counts).items()],
+        "--set": checks.settings(settings),
+        "--branch": checks.branches(branches),
+        "--ragged": checks.ragged(ragged),
+        "--xla-flags": [checks.text("xla_flags", xla_flags, flags, empty=True)],
+        "--device-order": [checks.device_order(device_order)],
+        "--algorithm": checks.words("algorithm", algorithm, '"best", or a list of such texts'),
+        "--slow": checks.words("slow", slow, '"chip=3:0.9", or a list of such texts'),
+        "--link": checks.words("link", link, '"0:x+=0.5", or a list of such texts'),
+        "--fold": [checks.fold(fold)],
     }
-    for option, values in pairs.items():
-        for key, value in (values or {}).items():
-            words += [option, f"{key}={_listed(value)}"]
-    if xla_flags:
-        words += ["--xla-flags", xla_flags]
-    if device_order:
-        words += ["--device-order", _listed(device_order)]
-    for option, values in (("--algorithm", algorithm), ("--slow", slow), ("--link", link)):
-        for value in [values] if isinstance(values, str) else values:
-            words += [option, value]
-    return [*words, "--fold", fold] if fold else words
+    return [f"{option}={value}" for option, of in values.items() for value in of if value]
 
 
-def _listed(value: Any) -> str:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        return str(value)
-    return ",".join(map(str, value))
-
-
-def _kernel_words(costs: Mapping[str, Mapping[str, int]]) -> list[str]:
+def _kernel_words(costs: Mapping[str, Mapping[str, float]] | None) -> list[str]:
     """For a file only what the command line can say."""
     words = []
-    for kernel, cost in costs.items():
+    for kernel, cost in checks.kernel_costs(costs).items():
         unknown = sorted(cost.keys() - {"flops", "bytes_accessed"})
         if unknown:
             raise TypeError(
@@ -166,5 +173,5 @@ def _kernel_words(costs: Mapping[str, Mapping[str, int]]) -> list[str]:
                 "function; a file takes flops and bytes_accessed"
             )
         figures = f"{cost.get('flops', 0)},{cost.get('bytes_accessed', 0)}"
-        words += ["--kernel-cost", f"{kernel}={figures}"]
+        words.append(f"--kernel-cost={kernel}={figures}")
     return words

@@ -10,11 +10,11 @@ messages.
 
 import dataclasses
 import os
-import pathlib
 import struct
 from typing import Any
 
-from tpusim import wire
+from tpusim import files, wire
+from tpusim.errors import Error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,10 +46,23 @@ class Timeline:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Timeline":
-        """Reads a trace file."""
+        """Reads a trace file; tpusim.Error if it cannot be read, or is something else."""
+        data = files.read_bytes(path)
         reader = _Reader()
-        for packet in wire.all_bytes(wire.parse(pathlib.Path(path).read_bytes()), 1):
-            reader.read(packet)
+        try:
+            packets = wire.all_bytes(wire.parse(data), 1)
+            for packet in packets:
+                reader.read(packet)
+        except wire.WireError as error:
+            why = files.compressed(data) or str(error)
+            raise Error(f"{os.fspath(path)}: not a trace of tpusim: {why}") from error
+        except (LookupError, ValueError, TypeError, struct.error) as error:
+            # Of messages that are well-formed, but not those of the schema.
+            raise Error(f"{os.fspath(path)}: a trace that tpusim did not write") from error
+        if not packets:
+            raise Error(f"{os.fspath(path)}: not a trace of tpusim: it has no packets")
+        if reader.unfinished():
+            raise Error(f"{os.fspath(path)}: the trace is cut off: slices in it do not end")
         return cls(tuple(reader.tracks.values()))
 
     def first_device(self) -> tuple[Track, ...]:
@@ -70,7 +83,12 @@ class _Reader:
         self._categories: dict[int, str] = {}
         self._open: dict[int, list[tuple[str, str, int]]] = {}
 
+    def unfinished(self) -> bool:
+        """Whether something began that did not end."""
+        return any(self._open.values())
+
     def read(self, packet: bytes) -> None:
+        """Takes the next packet."""
         fields: dict[int, Any] = {number: value for number, _, value in wire.parse(packet)}
         if 60 in fields:
             self._describe(wire.parse(fields[60]))

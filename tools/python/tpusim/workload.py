@@ -8,14 +8,12 @@ nor the protobuf runtime.
     print(workload.name, workload.num_partitions, workload.mesh)
 """
 
-import contextlib
 import dataclasses
 import os
-import pathlib
-import tempfile
 from collections.abc import Iterable
 
-from tpusim import wire
+from tpusim import files, wire
+from tpusim.errors import Error
 
 FORMAT = "tpusim.workload/1"
 
@@ -155,7 +153,15 @@ class Workload:
     @classmethod
     def from_bytes(cls, data: bytes) -> "Workload":
         """Reads a serialized tpusim.Workload; ValueError if the bytes are something else."""
-        fields = wire.parse(data)
+        if not isinstance(data, bytes):
+            raise TypeError(f"Workload.from_bytes: data: {type(data).__name__}: expected bytes")
+        try:
+            return cls._from_fields(wire.parse(data))
+        except RecursionError:
+            raise ValueError("its messages are nested too deeply") from None
+
+    @classmethod
+    def _from_fields(cls, fields: list[wire.Field]) -> "Workload":
         if wire.text(fields, 15) != FORMAT:
             raise ValueError(f"not a {FORMAT} file")
         axes = [wire.parse(b) for b in wire.all_bytes(fields, 19)]
@@ -181,30 +187,17 @@ class Workload:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Workload":
-        """Reads a workload file."""
-        return cls.from_bytes(pathlib.Path(path).read_bytes())
+        """Reads a workload file; tpusim.Error if it cannot be read, or is something else."""
+        data = files.read_bytes(path)
+        try:
+            return cls.from_bytes(data)
+        except ValueError as error:
+            why = files.compressed(data) or str(error)
+            raise Error(f"{os.fspath(path)}: not a workload of tpusim: {why}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file whole or not at all: to a temporary name beside it, then renamed."""
-        write_atomically(path, self.to_bytes())
-
-
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replaces `path` by `data` in one step, so that no reader ever sees half a file."""
-    target = pathlib.Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        # mkstemp makes private files; a workload has the permissions of any other new file.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+        files.write_atomically(path, self.to_bytes())
 
 
 def _message(*values: str | int) -> bytes:

@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tpusim.errors import Error
+from tpusim.files import write_atomically
 from tpusim.search import page
 from tpusim.search.driver import search
 from tpusim.search.objective import NAMES
 from tpusim.search.payload import FromFile, load_file
 from tpusim.search.results import SearchInterruptedError, SearchResults
-from tpusim.workload import write_atomically
 
 _NAMES = ("configs", "objective", "maximize", "tokens", "where", "options")
 _SHOWN = 20

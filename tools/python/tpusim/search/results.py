@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpusim import optional
 from tpusim.errors import Error
+from tpusim.files import write_atomically
 from tpusim.report import Report
 from tpusim.runner import Simulation
 from tpusim.search.objective import Objective
@@ -18,7 +19,6 @@ from tpusim.search.problem import Problem
 from tpusim.search.ranking import Entry, Known, ranked
 from tpusim.search.row import Status
 from tpusim.search.store import Store
-from tpusim.workload import write_atomically
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -1,0 +1,262 @@
+"""What users give to the functions of this package, checked before anything is done with it.
+
+A complaint is one line that names the parameter, what was given and what is expected: a TypeError
+for a value of a wrong type, a ValueError for any other. What passes is plain: a number of NumPy or
+an array of numbers becomes one of Python, a whole float an int.
+"""
+
+import math
+import numbers
+import operator
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_MOST_SHOWN = 60
+# What the simulator counts in.
+_MOST = 2**63 - 1
+# Sizes of groups are written with so many digits at most.
+_SHARE_DIGITS = 15
+_MOST_SIZE_LENGTH = 18
+# Shares of a third each may add up to a little more than all.
+_MOST_SHARES = 1.001
+
+# What may be said of a kernel, per call and device.
+KERNEL_FIGURES = ("flops", "transcendentals", "bytes_accessed", "remote_bytes")
+
+
+def wrong(parameter: str, value: Any, expected: str) -> str:
+    """The one line."""
+    shown = repr(value)
+    if len(shown) > _MOST_SHOWN:
+        shown = f"{shown[: _MOST_SHOWN - 3]}..."
+    return f"{parameter}: {' '.join(shown.split())}: expected {expected}"
+
+
+def text(parameter: str, value: Any, expected: str = "text", *, empty: bool = False) -> str:
+    """Text that a command line can carry."""
+    if not isinstance(value, str):
+        raise TypeError(wrong(parameter, value, expected))
+    try:
+        valid = b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        valid = False
+    if not valid or not (value or empty):
+        raise ValueError(wrong(parameter, value, expected))
+    return value
+
+
+def whole(
+    parameter: str,
+    value: Any,
+    expected: str = "a whole number, 0 or more",
+    *,
+    least: int = 0,
+    most: int = _MOST,
+) -> int:
+    """A whole number, be it of NumPy or a float."""
+    plain = _plain(value)
+    if not _is_number(plain):
+        raise TypeError(wrong(parameter, value, expected))
+    if not _is_finite(plain) or plain != int(plain) or not least <= plain <= most:
+        raise ValueError(wrong(parameter, value, expected))
+    return int(plain)
+
+
+def number(parameter: str, value: Any, expected: str = "a number") -> int | float:
+    """A finite number."""
+    plain = _plain(value)
+    if not _is_number(plain):
+        raise TypeError(wrong(parameter, value, expected))
+    if not _is_finite(plain):
+        raise ValueError(wrong(parameter, value, expected))
+    return plain
+
+
+def flag(parameter: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(wrong(parameter, value, "True or False"))
+    return value
+
+
+def mapping(parameter: str, value: Any, expected: str) -> dict[str, Any]:
+    """A mapping whose keys are text; None is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError(wrong(parameter, value, expected))
+    return {text(f"{parameter}: the name", key): of for key, of in value.items()}
+
+
+def several(parameter: str, value: Any, expected: str) -> list[Any]:
+    """The elements of a list, a tuple, a range, an array."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise TypeError(wrong(parameter, value, expected))
+    return list(value)
+
+
+def words(parameter: str, value: Any, expected: str) -> list[str]:
+    """One text, or several."""
+    if isinstance(value, str):
+        return [text(parameter, value, expected)] if value else []
+    return [text(parameter, word, expected) for word in several(parameter, value, expected)]
+
+
+def options(value: Any) -> list[str]:
+    """Words of a command line; paths among them may be such objects."""
+    expected = 'a list of words, such as ["--detail", "tile"]'
+    found = several("options", value, expected)
+    plain = [os.fspath(word) if isinstance(word, os.PathLike) else word for word in found]
+    return [text("options", word, expected, empty=True) for word in plain]
+
+
+def config(value: Any) -> str:
+    """A slice or a configuration file; "" is none."""
+    expected = 'the name of a slice, such as "v5e-4x2", or the path of a configuration file'
+    plain = os.fspath(value) if isinstance(value, os.PathLike) else value
+    return text("config", plain, expected, empty=True)
+
+
+def settings(value: Any) -> list[str]:
+    """NAME=VALUE of parameters of the chip."""
+    expected = '{parameter: value}, such as {"chip.hbm.bytes_per_second": 1.6e12}'
+    found = mapping("settings", value, expected)
+    for name in found:
+        if "=" in name:
+            raise ValueError(wrong("settings: the name", name, "a parameter, without '='"))
+    return [f"{name}={_setting(name, of)}" for name, of in found.items()]
+
+
+def _setting(name: str, value: Any) -> str:
+    place, expected = f"settings: {name}", 'a finite number, or text such as "2x" or "1.6e12"'
+    if isinstance(value, str):
+        return text(place, value, expected)
+    return str(number(place, value, expected))
+
+
+def trip_counts(value: Any) -> dict[str, int]:
+    """How often loops run, by name or glob."""
+    found = mapping("trip_counts", value, '{loop: count}, such as {"while.3": 10}')
+    return {loop: whole(f"trip_counts: {loop}", count) for loop, count in found.items()}
+
+
+def kernel_costs(value: Any) -> dict[str, dict[str, int]]:
+    """What kernels cost, by name or glob."""
+    figures = f"whole numbers of {', '.join(KERNEL_FIGURES)}"
+    expected = '{kernel: {"flops": 2000, "bytes_accessed": 1000}}'
+    costs = {}
+    for kernel, cost in mapping("kernel_costs", value, expected).items():
+        place = f"kernel_costs: {kernel}"
+        if not isinstance(cost, Mapping):
+            raise TypeError(wrong(place, cost, f"a dict with {figures}"))
+        for figure in cost:
+            if figure not in KERNEL_FIGURES:
+                raise ValueError(wrong(place, figure, figures))
+        costs[kernel] = {name: whole(f"{place}: {name}", of) for name, of in cost.items()}
+    return costs
+
+
+def branches(value: Any) -> list[str]:
+    """NAME=INDEX of conditionals."""
+    expected = 'the index of a branch, 0 or more, or "longest"'
+    found = mapping("branches", value, '{conditional: index or "longest"}')
+    listed = []
+    for name, of in found.items():
+        place = f"branches: {name}"
+        if isinstance(of, str) and of != "longest" and not (of.isascii() and of.isdecimal()):
+            raise ValueError(wrong(place, of, expected))
+        listed.append(f"{name}={of if isinstance(of, str) else whole(place, of, expected)}")
+    return listed
+
+
+def ragged(value: Any) -> list[str]:
+    """NAME=SIZES of operations whose groups are data."""
+    found = mapping("ragged", value, '{operation: sizes}, such as {"*": [0.5, 0.25, 0.25]}')
+    return [f"{name}={_sizes(f'ragged: {name}', of)}" for name, of in found.items()]
+
+
+def _sizes(place: str, value: Any) -> str:
+    """Whole numbers are rows, others shares; numbers with a fraction are shares for the binary."""
+    expected = 'rows, such as [128, 64], shares, at most 1 in all, or "uniform"'
+    if isinstance(value, str):
+        return text(place, value, expected)
+    sizes = [number(place, size, expected) for size in several(place, value, expected)]
+    if not sizes or min(sizes) < 0:
+        raise ValueError(wrong(place, value, expected))
+    shares = any(isinstance(size, float) for size in sizes)
+    if shares and sum(sizes) > _MOST_SHARES:
+        if any(size != int(size) for size in sizes):
+            raise ValueError(wrong(place, value, expected))
+        shares = False
+    return ",".join(_share(size) if shares else str(int(size)) for size in sizes)
+
+
+def _share(size: float) -> str:
+    shown = repr(float(size))
+    plain = "e" not in shown and len(shown) <= _MOST_SIZE_LENGTH
+    return shown if plain else f"{size:.{_SHARE_DIGITS}f}"
+
+
+def device_order(value: Any) -> str:
+    """Which device runs which partition; "" is none."""
+    expected = '"ids", or the number of the device of each partition, such as [0, 1, 3, 2]'
+    if isinstance(value, str):
+        return text("device_order", value, expected, empty=True)
+    devices = several("device_order", value, expected)
+    if not devices:
+        raise ValueError(wrong("device_order", value, expected))
+    return ",".join(str(whole("device_order", device, expected)) for device in devices)
+
+
+def coordinates(value: Any) -> list[tuple[int, ...]] | None:
+    """Where partitions run."""
+    if value is None:
+        return None
+    expected = "(x, y[, z[, core[, slice]]]) for each partition, such as [(0, 0), (1, 0)]"
+    places = []
+    for place in several("coordinates", value, expected):
+        position = several("coordinates", place, expected)
+        if not 1 <= len(position) <= 5:
+            raise ValueError(wrong("coordinates", place, expected))
+        places.append(tuple(whole("coordinates", n, expected) for n in position))
+    return places
+
+
+def fold(value: Any) -> str:
+    """Of --fold; "" is none."""
+    expected = '"on", "off" or "approximate"'
+    if text("fold", value, expected, empty=True) not in ("", "on", "off", "approximate"):
+        raise ValueError(wrong("fold", value, expected))
+    return value
+
+
+def chip(value: Any) -> int:
+    """The number of a chip."""
+    return whole("chip", value, "the number of a chip, 0 or more")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False  # A number of hundreds of digits.
+
+
+def _plain(value: Any) -> Any:
+    """A scalar of NumPy or JAX as a number of Python; other values as they are."""
+    if isinstance(value, bool | int | float):
+        return value
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        return value.item()
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    # Fractions, and what else there may be of real numbers.
+    return float(value) if isinstance(value, numbers.Real) and _is_finite(value) else value
