@@ -40,13 +40,16 @@ Dimension SliceDimension(const configs::Config& config, const CollectiveRequest&
   dimension.dcn_latency = timing::DcnLatency(config.chip.host);
   LinkLoads loads(config);
   const int64_t in_slice = config.topology.devices() / config.topology.slices();
+  // Members of the group that is looked at, by their place in a slice: those of one place
+  // exchange. They are counted, as their pairs grow with the square of the slices.
+  std::vector<int64_t> at_place(static_cast<size_t>(in_slice));
   for (const size_t g : form.groups) {
-    for (const int64_t from : request.groups[g]) {
-      for (const int64_t to : request.groups[g]) {
-        if (to == from || (to - from) % in_slice != 0) continue;
-        loads.Add(from, RouteTo(config.topology, from, to, RouteTie::kPlus));
-      }
+    const std::vector<int64_t>& group = request.groups[g];
+    for (const int64_t device : group) ++at_place[device % in_slice];
+    for (const int64_t device : group) {
+      loads.AddBetweenSlices(device, at_place[device % in_slice] - 1);
     }
+    for (const int64_t device : group) at_place[device % in_slice] = 0;
   }
   dimension.rate = loads.Share() * static_cast<double>(run.n - 1);
   return dimension;

@@ -165,6 +165,15 @@ void LinkLoads::Add(int64_t from, const isa::RouteEnd& end, int64_t amount) {
   }
 }
 
+void LinkLoads::AddBetweenSlices(int64_t device, int64_t transfers) {
+  const int64_t chip = device / config_->topology.devices_per_chip();
+  const int64_t host = hosts_.of_chip[chip];
+  for (const size_t link : {ToHost(chip), Egress(host), Ingress(host), FromHost(chip)}) {
+    amounts_[link] += transfers;
+  }
+  dcn_ = dcn_ || transfers > 0;
+}
+
 double LinkLoads::SecondsOn(int64_t from, const isa::RouteEnd& end) const {
   double slowest = 0;
   for (const size_t link : CrossedBy(from, end)) {

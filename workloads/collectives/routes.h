@@ -48,6 +48,8 @@ class LinkLoads {
 
   // A transfer of the device `from`.
   void Add(int64_t from, const isa::RouteEnd& end, int64_t amount = 1);
+  // So many transfers of the device to other slices, and as many from there to it.
+  void AddBetweenSlices(int64_t device, int64_t transfers);
   // What the busiest link of such a transfer carries takes this long.
   double SecondsOn(int64_t from, const isa::RouteEnd& end) const;
   // The busiest link of each direction takes this long; the busiest of all ways

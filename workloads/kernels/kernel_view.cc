@@ -68,12 +68,13 @@ void NoteShares(KernelView& view, const target::Target& target) {
         storage = storage->operand(0);
       }
       const auto input = inputs.find(storage);
-      const Access access = AccessOf(member, o);
-      const bool changes = access == Access::kOverwritten || member.opcode() == Opcode::kScatter;
+      const Use use(member, o, target);
+      const bool changes =
+          use.access == Access::kOverwritten || member.opcode() == Opcode::kScatter;
       const bool updates_copy = changes && !updates.contains(&member);
       const bool in_memory = input != inputs.end() && !updates_copy;
-      needed[member.operand(o)].AddUse(member, o, view.shares[n], in_memory, target);
-      if (in_memory && access == Access::kRows)
+      needed[member.operand(o)].AddUse(use, view.shares[n], in_memory);
+      if (in_memory && use.access == Access::kRows)
         view.inputs[input->second].lookups.push_back(&member);
     }
   }

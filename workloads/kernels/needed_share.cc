@@ -44,26 +44,39 @@ Access AccessOf(const Instruction& user, size_t index) {
   return elements ? Access::kElements : Access::kWhole;
 }
 
-void NeededShare::AddUse(const Instruction& user, size_t index, double share, bool in_memory,
-                         const target::Target& target) {
-  const Access access = AccessOf(user, index);
-  if (in_memory && (access == Access::kRows || access == Access::kOverwritten)) return;
+Use::Use(const Instruction& u, size_t index, const target::Target& target)
+    : user(&u), access(AccessOf(u, index)), of_several(!u.shape().IsArray()) {
+  const hlo::Shape& value = u.operand(index)->shape();
+  if (of_several || !value.IsArray()) return;
+  if (access == Access::kSlice) {
+    whole = static_cast<double>(target.PaddedSize(value).value());
+    part = static_cast<double>(target.PaddedSize(u.shape()).value());
+  } else if (access == Access::kElements) {
+    const auto of_value = std::max(1.0, static_cast<double>(value.ElementCount()));
+    elements = std::max(1.0, static_cast<double>(u.shape().ElementCount()) / of_value);
+  }
+}
+
+void NeededShare::Clear() {
+  by_all_ = by_slices_ = 0;
+  slices_.clear();
+}
+
+void NeededShare::AddUse(const Use& use, double share, bool in_memory) {
+  if (in_memory && (use.access == Access::kRows || use.access == Access::kOverwritten)) return;
   if (share <= 0) return;
-  if (!user.shape().IsArray()) {
+  if (use.of_several) {
     by_all_ = 1;
     return;
   }
-  const hlo::Shape& value = user.operand(index)->shape();
-  if (access == Access::kSlice) {
-    const auto whole = static_cast<double>(target.PaddedSize(value).value());
-    const auto part = static_cast<double>(target.PaddedSize(user.shape()).value());
-    const double needed = whole > 0 ? share * part / whole : 0;
+  if (use.access == Access::kSlice) {
+    const double needed = use.whole > 0 ? share * use.part / use.whole : 0;
     // Parts that make up the whole need no telling apart.
     if (by_slices_ >= 1) return;
     const auto same = std::find_if(slices_.begin(), slices_.end(),
-                                   [&](const Slice& s) { return SameSlice(*s.slice, user); });
+                                   [&](const Slice& s) { return SameSlice(*s.slice, *use.user); });
     if (same == slices_.end()) {
-      slices_.push_back({&user, needed});
+      slices_.push_back({use.user, needed});
       by_slices_ += needed;
     } else if (needed > same->share) {
       by_slices_ += needed - same->share;
@@ -71,12 +84,7 @@ void NeededShare::AddUse(const Instruction& user, size_t index, double share, bo
     }
     return;
   }
-  double needed = 1;
-  if (access == Access::kElements) {
-    const auto elements = static_cast<double>(user.shape().ElementCount());
-    const auto of_value = std::max(1.0, static_cast<double>(value.ElementCount()));
-    needed = std::min(1.0, share * std::max(1.0, elements / of_value));
-  }
+  const double needed = use.access == Access::kElements ? std::min(1.0, share * use.elements) : 1;
   by_all_ = std::max(by_all_, needed);
 }
 

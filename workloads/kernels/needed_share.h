@@ -25,16 +25,30 @@ enum class Access {
 };
 Access AccessOf(const hlo::Instruction& user, size_t index);
 
+// One operand of an instruction: what a use of it is, whatever kernel it is in.
+struct Use {
+  Use(const hlo::Instruction& user, size_t index, const target::Target& target);
+
+  const hlo::Instruction* user;
+  Access access;
+  bool of_several = false;  // the user has several results
+  // Elements of the user per element of the operand, at least 1.
+  double elements = 1;
+  // Of a slice and of what it is of: bytes in whole tiles.
+  double part = 0, whole = 0;
+};
+
 // The share of one value, gathered from its users, which come first.
 class NeededShare {
  public:
+  // Nothing of it yet.
+  void Clear();
   // All of it: a result.
   void Whole() { by_all_ = 1; }
-  // `user`, needed with `share` of its own elements, has the value as operand `index`;
+  // The value is the operand of this use, whose user is needed with `share` of its own elements;
   // `in_memory`: it is (a bitcast of) an operand of the kernel, which can be read at
   // indices and updated where it is. What the kernel makes itself it has to write first.
-  void AddUse(const hlo::Instruction& user, size_t index, double share, bool in_memory,
-              const target::Target& target);
+  void AddUse(const Use& use, double share, bool in_memory);
   // Between 0 and 1.
   double value() const;
 

@@ -16,7 +16,11 @@ constexpr size_t kMostConsumers = 64;
 class Inliner {
  public:
   Inliner(Plan& plan, Explanation& explanation)
-      : plan_(plan), explanation_(explanation), current_(plan.size(), 0), queued_(plan.size(), 0) {}
+      : plan_(plan),
+        explanation_(explanation),
+        choices_(plan.size()),
+        current_(plan.size(), 0),
+        queued_(plan.size(), 0) {}
 
   bool Run() {
     for (int g = 0; g < plan_.size(); ++g) {
@@ -48,6 +52,7 @@ class Inliner {
 
   struct Choice {
     std::vector<int> consumers;
+    std::vector<Price> prices;  // of each of them with the producer
     bool stays = false;
     Price gain;
   };
@@ -74,24 +79,27 @@ class Inliner {
     if (!choice.stays) choice.gain += p.price;
     for (int c : choice.consumers) {
       const Group& consumer = plan_.group(c);
+      choice.prices.push_back(
+          plan_.PriceOf(Plan::Union(p.members, consumer.members), consumer.roots));
       choice.gain += consumer.price;
-      choice.gain -= plan_.PriceOf(Plan::Union(p.members, consumer.members), consumer.roots);
+      choice.gain -= choice.prices.back();
     }
     return choice;
   }
 
   void Consider(int producer) {
-    const Choice choice = ChoiceFor(producer);
+    Choice choice = ChoiceFor(producer);
     if (choice.consumers.empty() || choice.gain.time <= Picoseconds(0)) return;
     current_[producer] = 1;
     queued_[producer] = 1;
     queue_.emplace(choice.gain.moved.value(), -producer);
+    choices_[producer] = std::move(choice);
   }
 
   void Apply(int producer) {
-    const Choice choice = ChoiceFor(producer);
+    const Choice choice = std::exchange(choices_[producer], {});
     explanation_.Inlined(plan_, producer, choice.consumers, choice.stays, choice.gain.time);
-    plan_.Inline(producer, choice.consumers, choice.stays);
+    plan_.Inline(producer, choice.consumers, choice.prices, choice.stays);
     for (int c : choice.consumers) {
       Outdated(c);
       for (int m : plan_.group(c).members) {
@@ -127,7 +135,8 @@ class Inliner {
 
   Plan& plan_;
   Explanation& explanation_;
-  std::vector<char> current_;  // the queued gain is that of the plan as it is
+  std::vector<Choice> choices_;  // of what is current
+  std::vector<char> current_;    // the choice is that of the plan as it is, and queued
   std::vector<char> queued_;
   std::priority_queue<Entry> queue_;
   mutable std::vector<int> legal_, illegal_;

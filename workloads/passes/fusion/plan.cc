@@ -83,12 +83,13 @@ void Plan::Dissolve(int g) {
   group = {};
 }
 
-void Plan::Inline(int producer, const std::vector<int>& consumers, bool stays) {
+void Plan::Inline(int producer, std::span<const int> consumers, std::span<const Price> prices,
+                  bool stays) {
   const std::vector<int> added = groups_[producer].members;
-  for (int c : consumers) {
-    Group& group = groups_[c];
-    SetMembers(c, Union(group.members, added));
-    group.price = pricing_.Of(group.members, group.roots);
+  for (size_t n = 0; n < consumers.size(); ++n) {
+    Group& group = groups_[consumers[n]];
+    SetMembers(consumers[n], Union(group.members, added));
+    group.price = prices[n];
   }
   if (!stays) Dissolve(producer);
 }

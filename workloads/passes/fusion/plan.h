@@ -54,9 +54,10 @@ class Plan {
   // most demanding; kExpression if there is none.
   Part HeroOf(int g) const;
 
-  // `producer` is computed inside each of `consumers`. It goes on to be a kernel of its
-  // own if `stays`.
-  void Inline(int producer, const std::vector<int>& consumers, bool stays);
+  // `producer` is computed inside each of `consumers`, whose prices are these then. It goes on
+  // to be a kernel of its own if `stays`.
+  void Inline(int producer, std::span<const int> consumers, std::span<const Price> prices,
+              bool stays);
   // `from` becomes part of `into`, whose kernel then has those results of both that are read
   // outside.
   void Join(int into, int from);

@@ -39,6 +39,8 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
   read_from_.resize(n, 0);
   needed_.resize(n);
   spreads_rows_.resize(n, 0);
+  may_be_input_.resize(n, 0);
+  first_use_.resize(n, 0);
   for (size_t i = 0; i < n; ++i) {
     const Instruction& instruction = *graph.instructions[i];
     for (const hlo::Shape* leaf : hlo::Leaves(instruction.shape())) {
@@ -47,7 +49,13 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
       registers_[i] += static_cast<double>(kernels::VectorRegisters(target, *leaf));
     }
     spreads_rows_[i] = kernels::ReductionSpreadBy(instruction) != nullptr ? 1 : 0;
+    const hlo::Shape& shape = instruction.shape();
+    may_be_input_[i] = shape.IsArray() && !shape.IsScalar() && graph.parts[i] != Part::kFree;
     if (graph.parts[i] == Part::kNone) continue;
+    first_use_[i] = uses_.size();
+    for (size_t o = 0; o < graph.operands[i].size(); ++o) {
+      uses_.emplace_back(instruction, o, target);
+    }
     const auto work = kernels::VectorWorkOf(instruction, target);
     if (!work.ok()) continue;
     if (graph.parts[i] == Part::kProduct && !kernels::ProductOf(instruction, target).ok()) continue;
@@ -57,11 +65,9 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
 }
 
 void Pricing::Touch(int value) {
-  if (member_at_[value] == stamp_ || graph_.Is(value, Part::kFree) ||
-      !graph_.At(value).shape().IsArray() || graph_.At(value).shape().IsScalar()) {
+  if (member_at_[value] == stamp_ || may_be_input_[value] == 0 || input_at_[value] == stamp_) {
     return;
   }
-  if (input_at_[value] == stamp_) return;
   input_at_[value] = stamp_;
   inputs_.push_back(value);
 }
@@ -86,8 +92,8 @@ int Pricing::Storage(int value) const {
 
 // How much of every member and input the roots need.
 void Pricing::FindShares(std::span<const int> members, std::span<const int> roots) {
-  for (int input : inputs_) needed_[input] = {};
-  for (int m : members) needed_[m] = {};
+  for (int input : inputs_) needed_[input].Clear();
+  for (int m : members) needed_[m].Clear();
   for (int root : roots) needed_[root].Whole();
   for (auto m = members.rbegin(); m != members.rend(); ++m) {
     const double share = needed_[*m].value();
@@ -95,7 +101,7 @@ void Pricing::FindShares(std::span<const int> members, std::span<const int> root
     for (size_t o = 0; o < operands.size(); ++o) {
       if (member_at_[operands[o]] == stamp_ || input_at_[operands[o]] == stamp_) {
         const bool in_memory = input_at_[Storage(operands[o])] == stamp_;
-        needed_[operands[o]].AddUse(graph_.At(*m), o, share, in_memory, target_);
+        needed_[operands[o]].AddUse(uses_[first_use_[*m] + o], share, in_memory);
       }
     }
   }
@@ -118,6 +124,7 @@ void Pricing::MarkSides(std::span<const int> members, int product) {
 }
 
 Price Pricing::Of(std::span<const int> members, std::span<const int> roots) {
+  members_priced_ += static_cast<int64_t>(members.size());
   CountInputs(members);
   kernel_.windows.clear();
   kernel_.grid.clear();

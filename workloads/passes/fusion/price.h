@@ -46,6 +46,8 @@ class Pricing {
   bool HasRule(int instruction) const { return has_rule_[instruction]; }
   // Members ascending, roots among them.
   Price Of(std::span<const int> members, std::span<const int> roots);
+  // How many members all prices so far had together.
+  int64_t members_priced() const { return members_priced_; }
   // Arrays that such a kernel reads, scalars and what it computes for itself aside.
   int64_t CountInputs(std::span<const int> members);
   const target::Target& target() const { return target_; }
@@ -53,7 +55,6 @@ class Pricing {
   Bytes SizeOf(int instruction) const { return bytes_[instruction]; }
 
  private:
-  struct Marks;
   void Touch(int value);
   int Storage(int value) const;
   void FindShares(std::span<const int> members, std::span<const int> roots);
@@ -66,8 +67,13 @@ class Pricing {
   std::vector<Bytes> bytes_;        // of the whole array
   std::vector<double> registers_;   // of 32-bit elements
   std::vector<char> spreads_rows_;  // kernels::ReductionSpreadBy
+  std::vector<char> may_be_input_;  // arrays, scalars and what is free aside
+  // Uses of the operands of what may be in a kernel, from first_use_ of the instruction on.
+  std::vector<kernels::Use> uses_;
+  std::vector<size_t> first_use_;
   // Scratch of one price: stamps say for which price an entry holds.
   int64_t stamp_ = 0;
+  int64_t members_priced_ = 0;
   std::vector<int64_t> member_at_, input_at_;
   std::vector<uint8_t> side_, read_from_;
   std::vector<kernels::NeededShare> needed_;
