@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "tests/workloads/passes/pass_test.h"
 #include "tests/workloads/passes/small_module.h"
 #include "workloads/hlo/ir/attributes.h"
 
@@ -82,6 +85,56 @@ TEST(SinkInitializers, ALoopThatMayNotRunKeepsItsInitialValue) {
 // A select before a transpose would be a pass over memory of its own.
 TEST(SinkInitializers, OnlyWhereTheSelectFuses) {
   EXPECT_FALSE(AccumulatorLoop(3, Opcode::kTranspose, true).Sunk());
+}
+
+// A stack of four rows that starts as zeros and that four iterations write, the row at `start`.
+bool StackIsAllocated(int rows, const std::string& start, bool read = false) {
+  PassText test(R"(HloModule m
+body {
+  c = (s32[], f32[4,512]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  s = f32[4,512] get-tuple-element(c), index=1
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  three = s32[] constant(3)
+  back = s32[] subtract(three, i)
+  low = f32[] constant(0)
+  x = f32[)" + std::to_string(rows) +
+                R"(,512] broadcast(low), dimensions={}
+  d = f32[4,512] dynamic-update-slice(s, x, )" +
+                start + ", zero)\n" + (read ? "  n = f32[4,512] add(d, s)\n" : "") +
+                R"(  j = s32[] add(i, one)
+  ROOT t = (s32[], f32[4,512]) tuple(j, )" +
+                (read ? "n" : "d") + R"()
+}
+condition {
+  c = (s32[], f32[4,512]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  n = s32[] constant(4)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  zero = f32[] constant(0)
+  s = f32[4,512] broadcast(zero), dimensions={}
+  start = s32[] constant(0)
+  init = (s32[], f32[4,512]) tuple(start, s)
+  ROOT w = (s32[], f32[4,512]) while(init), condition=condition, body=body
+})");
+  EXPECT_TRUE(test.Run("sink-initializers").ok());
+  return HasLines(test.text(), "*AllocateBuffer*\n*while(*");
+}
+
+TEST(SinkInitializers, AStackThatTheLoopWritesWholeIsNotFilledBefore) {
+  EXPECT_TRUE(StackIsAllocated(1, "i"));  // rows 0, 1, 2, 3
+  EXPECT_TRUE(StackIsAllocated(4, "i"));  // all of it every time
+}
+
+// Only the first row; backwards, which the TPU compiler does not recognise; what is read before it
+// is written.
+TEST(SinkInitializers, OtherStacksAreFilled) {
+  EXPECT_FALSE(StackIsAllocated(1, "zero"));
+  EXPECT_FALSE(StackIsAllocated(1, "back"));
+  EXPECT_FALSE(StackIsAllocated(1, "i", /*read=*/true));
 }
 
 }  // namespace

@@ -150,8 +150,7 @@ class Chooser {
       if (!own) {
         map.assign(link.from_shape->dims.size(), -1);
         for (size_t d = 0; d < map.size(); ++d) {
-          const int64_t d_to =
-              OfOneArray(link) ? static_cast<int64_t>(d) : link.map[d];
+          const int64_t d_to = OfOneArray(link) ? static_cast<int64_t>(d) : link.map[d];
           if (d_to < 0) continue;
           map[static_cast<size_t>(classes.ToClass(link.from)[d])] =
               classes.ToClass(link.to)[static_cast<size_t>(d_to)];
@@ -212,6 +211,7 @@ class Chooser {
         return through.empty() ? through : classes.OfClass(to, through);
       }
       case Link::Kind::kCopy:
+      case Link::Kind::kMove:
       case Link::Kind::kResult:
         return Compose(order, backward ? Inverse(link.map) : link.map);
       case Link::Kind::kLanes:

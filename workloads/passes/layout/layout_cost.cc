@@ -83,19 +83,24 @@ double LayoutCost::Of(const Term& term, const Dims& order) {
   return 0;
 }
 
-double LayoutCost::OfCopy(const hlo::Shape& array, const Dims& from, const Dims& to) {
+double LayoutCost::OfCopy(const hlo::Shape& array, const Dims& from, const Dims& to, bool alone) {
   if (from == to) return 0;
   const hlo::Shape& source = InOrder(array, from, false);
   const hlo::Shape& result = InOrder(array, to, true);
   // Rows that only go elsewhere do so on their way in or out of some kernel.
-  if (from[0] == to[0]) return std::max(Registers(source), Registers(result));
-  return Memory(source) + Memory(result) + std::max(CrossLanes(source), CrossLanes(result));
+  const bool rows = from[0] == to[0];
+  if (rows && !alone) return std::max(Registers(source), Registers(result));
+  if (rows) return kernel_cycles_ + Memory(source) + Memory(result);
+  return (alone ? kernel_cycles_ : 0) + Memory(source) + Memory(result) +
+         std::max(CrossLanes(source), CrossLanes(result));
 }
 
 double LayoutCost::Of(const Link& link, const Dims& from, const Dims& to) {
   switch (link.kind) {
     case Link::Kind::kCopy:
       return link.count * OfCopy(*link.from_shape, from, to);
+    case Link::Kind::kMove:
+      return link.count * OfCopy(*link.from_shape, from, to, /*alone=*/true);
     case Link::Kind::kResult:
       if (from == to) return 0;
       return link.count * (OfCopy(*link.from_shape, from, to) + kernel_cycles_);

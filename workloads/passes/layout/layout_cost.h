@@ -20,8 +20,8 @@ class LayoutCost {
   // `order` is one of the term's value.
   double Of(const Term& term, const Dims& order);
   double Of(const Link& link, const Dims& from, const Dims& to);
-  // A copy of the array from one order to another.
-  double OfCopy(const hlo::Shape& array, const Dims& from, const Dims& to);
+  // A copy of the array from one order to another; `alone`: by a kernel that does nothing else.
+  double OfCopy(const hlo::Shape& array, const Dims& from, const Dims& to, bool alone = false);
 
  private:
   const hlo::Shape& InOrder(const hlo::Shape& shape, const Dims& order, bool second);

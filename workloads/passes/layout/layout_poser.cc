@@ -70,12 +70,12 @@ void LayoutPoser::FixRowMajor(int32_t value) {
   if (value >= 0) problem_.fixed.emplace(value, hlo::RowMajor(problem_.classes.rank(value)));
 }
 
-int32_t LayoutPoser::Want(const Instruction& user, size_t n) {
+int32_t LayoutPoser::Want(const Instruction& user, size_t n, Link::Kind kind) {
   const Instruction& operand = *user.operand(n);
   if (!HasOrder(operand.shape())) return -1;
   const int32_t wanted = problem_.classes.Add(operand.shape().rank());
   problem_.wanted[{user.id(), static_cast<int64_t>(n)}] = wanted;
-  AddLink(Link::Kind::kCopy, Seen(operand), wanted, operand.shape(), operand.shape());
+  AddLink(kind, Seen(operand), wanted, operand.shape(), operand.shape());
   return wanted;
 }
 

@@ -42,7 +42,7 @@ class LayoutPoser {
   void Separate(const hlo::Instruction& i, Link::Kind kind = Link::Kind::kCopy);
   void FixRowMajor(int32_t value);
   // Operand `n` of `user` in a layout of its own.
-  int32_t Want(const hlo::Instruction& user, size_t n);
+  int32_t Want(const hlo::Instruction& user, size_t n, Link::Kind kind = Link::Kind::kCopy);
 
   // ---- Families --------------------------------------------------------------
 

@@ -42,7 +42,9 @@ struct Term {
 // Something that costs by the orders of two classes.
 struct Link {
   enum class Kind {
-    kCopy,     // the same array; equal orders cost nothing
+    kCopy,     // the same array; equal orders cost nothing, and rows may go elsewhere on the way
+               // in or out of some kernel
+    kMove,     // the same array, and no kernel makes or reads it: a loop, or the caller, has it
     kResult,   // that of a product, which begins another kernel if the orders differ
     kLanes,    // dimension d of `from` is map[d] of `to` or gone (-1); lanes should stay lanes
     kReshape,  // costs nothing if no element moves
@@ -57,7 +59,8 @@ struct Link {
 
 // Does the link tie an array to itself in another order?
 inline bool OfOneArray(const Link& link) {
-  return link.kind == Link::Kind::kCopy || link.kind == Link::Kind::kResult;
+  return link.kind == Link::Kind::kCopy || link.kind == Link::Kind::kMove ||
+         link.kind == Link::Kind::kResult;
 }
 
 struct LayoutProblem {

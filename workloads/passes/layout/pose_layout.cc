@@ -34,6 +34,21 @@ bool MayFuse(const Instruction& i) {
          i.opcode() == Opcode::kIota || i.opcode() == Opcode::kReduce;
 }
 
+// Kernels read all of the value and may take it in another order. What is updated in place, a
+// loop, a branch or a collective has it as it lies.
+bool IsReadByKernel(const Instruction& value, const Instruction& user) {
+  const bool updated =
+      (user.opcode() == Opcode::kDynamicUpdateSlice || user.opcode() == Opcode::kScatter) &&
+      user.operand(0) == &value;
+  return hlo::MovesThroughWindows(user.opcode()) && !updated;
+}
+
+// A kernel writes all of it.
+bool IsMadeByKernel(const Instruction& value) {
+  return hlo::MovesThroughWindows(value.opcode()) &&
+         value.opcode() != Opcode::kDynamicUpdateSlice && value.opcode() != Opcode::kScatter;
+}
+
 }  // namespace
 
 LayoutProblem LayoutPoser::Run() {
@@ -195,7 +210,10 @@ void LayoutPoser::PoseArgument(const Instruction& i) {
                                                                  : hlo::MinorToMajor(shape));
   }
   // Elements of a tuple cannot be copied one by one where they are, nor what is on the host.
-  if (i.shape().IsArray() && !OnHost(i.shape())) Separate(i);
+  if (!i.shape().IsArray() || OnHost(i.shape())) return;
+  const bool read_by_kernels = std::ranges::all_of(
+      i.users(), [&](const Instruction* user) { return IsReadByKernel(i, *user); });
+  Separate(i, read_by_kernels ? Link::Kind::kCopy : Link::Kind::kMove);
 }
 
 // The layouts of results in a file are no wish: the shape rules of XLA leave the operand's
@@ -209,7 +227,8 @@ void LayoutPoser::FixResults() {
   if (root.opcode() == Opcode::kTuple) {
     for (size_t n = 0; n < root.operands().size(); ++n) {
       if (OnHost(root.operand(n)->shape())) continue;
-      const int32_t wanted = Want(root, n);
+      const int32_t wanted =
+          Want(root, n, IsMadeByKernel(*root.operand(n)) ? Link::Kind::kCopy : Link::Kind::kMove);
       if (wanted < 0) continue;
       fix(*root.operand(n), wanted);
       // The tuple holds what was wanted.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/whole_writes.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
@@ -87,10 +88,12 @@ bool SinkInitializersOf(Instruction& loop) {
     const auto index = static_cast<int64_t>(n);
     Instruction* initial = init->operand(n);
     if (!IsBroadcastConstant(*initial) || !Elements(condition, index).empty()) continue;
-    const std::vector<Instruction*> elements = Elements(*body, index);
-    // Read once and elementwise only, so not passed on as it is either.
-    if (elements.size() != 1 || !UsedElementwise(*elements[0])) continue;
-    SinkInto(body, *counter, elements[0], *initial);
+    if (!hlo::WritesWhole(loop, index)) {
+      const std::vector<Instruction*> elements = Elements(*body, index);
+      // Read once and elementwise only, so not passed on as it is either.
+      if (elements.size() != 1 || !UsedElementwise(*elements[0])) continue;
+      SinkInto(body, *counter, elements[0], *initial);
+    }
     Instruction* memory =
         loop.parent()->Add(Opcode::kCustomCall, initial->shape(), {}, "allocate", initial);
     memory->mutable_attrs().set_custom_call_target(std::string(hlo::kAllocateBuffer));

@@ -12,6 +12,7 @@
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/memory/place_copies.h"
 #include "workloads/passes/memory/update_order.h"
 
 namespace tpusim::passes {
@@ -202,6 +203,7 @@ absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext&) {
   for (const Computation* computation : ControlComputations(module)) {
     changed = insertion.Run(*computation) || changed;
   }
+  changed = InsertPlaceCopies(module) || changed;
   const std::set<int64_t> donated = DonatedParameters(module);
   Computation* entry = module.entry();
   Instruction* root = entry->root();

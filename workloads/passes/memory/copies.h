@@ -8,7 +8,8 @@
 //     (if it can, control edges say so, and there is no copy);
 //   * what is overwritten is a constant, an argument that the caller did not donate, an
 //     operand of a branch that is needed behind it, or a part of the result;
-//   * a result is an argument itself and is not aliased to it.
+//   * a result is an argument itself and is not aliased to it;
+//   * a result, or a loop's next value, cannot be made where it has to be (place_copies.h).
 #ifndef TPUSIM_WORKLOADS_PASSES_MEMORY_COPIES_H_
 #define TPUSIM_WORKLOADS_PASSES_MEMORY_COPIES_H_
 
