@@ -1,6 +1,9 @@
 """What a captured script calls before its step: evaluated as shapes, executed if it looks."""
 
+import functools
 import pathlib
+import threading
+import time
 
 import jax
 import jax.numpy as jnp
@@ -120,6 +123,48 @@ def test_a_buffer_that_is_filled_again(path: pathlib.Path):
         buffer[:] = 5
         assert first.tolist() == [2, 2]
         step({"w": jnp.ones((2, 2))}, first[None])
+
+
+def test_a_donated_buffer_is_there_for_calls_that_are_executed_later(path: pathlib.Path):
+    @functools.partial(jax.jit, donate_argnums=0)
+    def update(x):
+        return x + 1
+
+    with tpusim.capture(path, function="step"):
+        before = jnp.arange(4.0)
+        doubled, after = double(before), update(before)
+        assert isinstance(doubled, Deferred)
+        assert isinstance(after, Deferred)
+        # `update` is executed first, though the script calls it last.
+        np.testing.assert_array_equal(np.asarray(after), [1.0, 2.0, 3.0, 4.0])
+        np.testing.assert_array_equal(np.asarray(doubled), [0.0, 2.0, 4.0, 6.0])
+        step({"w": after.reshape(4, 1)}, jnp.ones((8, 4)))
+
+
+def test_threads_that_look_at_once(path: pathlib.Path):
+    with tpusim.capture(path, function="step"):
+        value = double(jnp.ones((256, 256)))
+        assert isinstance(value, Deferred)
+        execute, runs, sums = value._pending._execute, [], []
+
+        def counting(values):
+            runs.append(1)
+            time.sleep(0.05)
+            return execute(values)
+
+        def look():
+            sums.append(float(np.asarray(value).sum()))
+
+        value._pending._execute = counting
+        threads = [threading.Thread(target=look) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        step({"w": value}, jnp.ones((8, 256)))
+    # 256 * 256 twos.
+    assert sums == [131072.0] * 4
+    assert len(runs) == 1
 
 
 def test_effects_happen_when_they_are_called(path: pathlib.Path):

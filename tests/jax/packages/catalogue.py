@@ -2,7 +2,10 @@
 
 import dataclasses
 import importlib
+import os
 import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import jax
@@ -33,6 +36,23 @@ class Program:
     def run(self, path: pathlib.Path) -> dict[str, Any]:
         """The report."""
         return tpusim.run(path, options=self.options)
+
+
+@dataclasses.dataclass(frozen=True)
+class Script(Program):
+    """A script as users have them, `MODULE.py`; one jitted function that it calls is captured."""
+
+    function: str = ""
+
+    def export(self, path: pathlib.Path) -> tpusim.Workload:
+        """Runs the script, unchanged, up to the call of the function."""
+        script = pathlib.Path(__file__).parent / f"{self.module}.py"
+        options = ["--config", self.config, "--function", self.function, "-o", str(path)]
+        command = [sys.executable, "-m", "tpusim.export", str(script), *options]
+        packages = str(pathlib.Path(tpusim.__file__).parents[1])
+        environment = dict(os.environ, PYTHONPATH=packages)
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        return tpusim.Workload.load(path)
 
 
 PROGRAMS = (
@@ -79,4 +99,50 @@ PROGRAMS = (
     Program("pallas_kernels", "paged_attention", "jax", "v5e-4x2", ("--trip-count", "*=16")),
     Program("pallas_kernels", "ragged_paged_attention", "jax", "v5e-2x2", ("--trip-count", "*=4")),
     Program("pallas_kernels", "mixture_of_experts", "jax", "v5e-4x2"),
+    Program("hugging_face_text", "t5", "transformers, optax", "v5e-8x8"),
+    Program("hugging_face_text", "long_t5", "transformers", "v6e-4x4"),
+    Program("hugging_face_text", "gemma_2b", "transformers", "v6e-16x16"),
+    Program(
+        "hugging_face_text", "mistral_decode", "transformers", "v5p-2x2x2", ("--trip-count", "*=31")
+    ),
+    Program("hugging_face_text", "gpt_neo", "transformers", "v5p-2x2x4"),
+    Program("hugging_face_text", "bloom", "transformers", "v7x-2x2x4"),
+    Program("hugging_face_text", "big_bird", "transformers", "v6e-4x4"),
+    Program("hugging_face_text", "electra", "transformers, optax", "v5p-2x4x4"),
+    Program(
+        "hugging_face_text", "marian_sampling", "transformers", "v6e-2x2", ("--trip-count", "*=47")
+    ),
+    Program("hugging_face_vision", "whisper", "transformers", "v6e-4x4"),
+    Program("hugging_face_vision", "wav2vec2", "transformers", "v5e-4x2"),
+    Program("hugging_face_vision", "clip", "transformers", "v6e-8x8"),
+    Program("hugging_face_vision", "beit", "transformers", "v7x-2x2x1"),
+    Program("hugging_face_vision", "regnet", "transformers", "v5e-2x2"),
+    Program("hugging_face_vision", "autoencoder", "diffusers", "v6e-4x2"),
+    Program("hugging_face_vision", "control_net", "diffusers", "v6e-2x2"),
+    Program("language_models", "recurrent_gemma", "recurrentgemma", "v6e-4x4"),
+    Program("language_models", "tunix_experts", "google-tunix", "v5p-2x2x2"),
+    Program("language_models", "penzai_llama", "penzai", "v5e-4x4"),
+    Program("language_models", "mamba2", "mamba2-jax", "v5p-2x2x4"),
+    Program("language_models", "haliax_decoder", "haliax", "v6e-8x4"),
+    Program("evolution", "cma_es", "evosax", "v5e-4x4"),
+    Program("evolution", "separable_cma_es", "evosax", "v6e-4x2"),
+    Program("evolution", "policy_gradients", "evosax", "v5p-4x4x4"),
+    Program("reinforcement", "ppo", "gymnax, rlax", "v5e-4x2"),
+    Program("reinforcement", "bin_packing", "jumanji", "v6e-2x2"),
+    Program("reinforcement", "alpha_zero", "mctx, pgx", "v5p-2x2x2", ("--trip-count", "*=8")),
+    Program("reinforcement", "replay_dqn", "flashbax, rlax", "v6e-4x2"),
+    Program("reinforcement", "impala", "rlax, flax", "v5e-4x4"),
+    Program("science", "weather", "dinosaur", "v5p-2x2x2"),
+    Program("science", "sinkhorn", "ott-jax", "v6e-4x4"),
+    Program("science", "marginal_likelihood", "tinygp", "v5e-4x2"),
+    Program("science", "equivariant", "e3nn-jax", "v6e-4x2"),
+    Program("quantum", "neural_quantum_state", "netket", "v5p-2x2x4"),
+    Program("quantum", "master_equation", "dynamiqs", "v7x-2x2x1"),
+    Program("science", "hidden_markov_model", "dynamax", "v5e-2x2"),
+    Program("science", "conjugate_gradients", "lineax", "v5p-2x2x2", ("--trip-count", "*=200")),
+    Program("science", "lbfgs", "jaxopt", "v7x-2x2x2"),
+    Script("keras_fit", "keras_fit", "keras", "v5e-4x2", function="train_step"),
+    Script(
+        "keras_model_parallel", "keras_model_parallel", "keras", "v6e-4x4", function="train_step"
+    ),
 )

@@ -32,13 +32,14 @@ BART_BASE = BartConfig(
 ADAMW = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(3e-4, weight_decay=0.1))
 
 
-def _parameters(model: Any) -> Any:
+def model_parameters(model: Any) -> Any:
     """Shapes of a model that was made with `_do_init=False`."""
     return shapes.abstract(lambda: model.init_weights(shapes.key(), model.input_shape))
 
 
-def _training(model: Any, loss: Any, over: Any, axes: tuple[str, ...], *batch: Any) -> Any:
-    params = shapes.sharded(_parameters(model), over, *axes)
+def training(model: Any, loss: Any, over: Any, axes: tuple[str, ...], *batch: Any) -> Any:
+    """A step whose parameters are kept in parts over `axes` and gathered over data for use."""
+    params = shapes.sharded(model_parameters(model), over, *axes)
     state = shapes.sharded(shapes.abstract(ADAMW.init, params), over, *axes)
 
     def gathering_loss(parts: Any, *batch: Any) -> jax.Array:
@@ -58,7 +59,7 @@ def gpt2() -> Any:
         return shapes.cross_entropy(logits[:, :-1], tokens[:, 1:])
 
     tokens = shapes.shaped(over, (16 * 4, 1024), jnp.int32, "data")
-    return _training(model, loss, over, ("data",), tokens)
+    return training(model, loss, over, ("data",), tokens)
 
 
 def llama() -> Any:
@@ -72,14 +73,14 @@ def llama() -> Any:
         return shapes.cross_entropy(logits[:, :-1], tokens[:, 1:])
 
     tokens = shapes.shaped(over, (16 * 2, 2048), jnp.int32, "data")
-    return _training(model, loss, over, ("data", "model"), tokens)
+    return training(model, loss, over, ("data", "model"), tokens)
 
 
 def bert() -> Any:
     """BERT base, masked language model, data parallel with dropout: 8 sequences per device."""
     over = shapes.mesh(data=16)
     model = FlaxBertForMaskedLM(BertConfig(), dtype=jnp.bfloat16, _do_init=False)
-    params = shapes.replicated(_parameters(model), over)
+    params = shapes.replicated(model_parameters(model), over)
     state = shapes.replicated(shapes.abstract(ADAMW.init, params), over)
 
     def loss(params: Any, tokens: jax.Array, labels: jax.Array, seed: jax.Array) -> jax.Array:
@@ -111,7 +112,7 @@ def bart() -> Any:
 
     source = shapes.shaped(over, (16 * 4, 512), jnp.int32, "data")
     target = shapes.shaped(over, (16 * 4, 128), jnp.int32, "data")
-    return _training(model, loss, over, ("data",), source, target)
+    return training(model, loss, over, ("data",), source, target)
 
 
 def vit() -> Any:
@@ -126,7 +127,7 @@ def vit() -> Any:
 
     images = shapes.shaped(over, (16 * 32, 3, 224, 224), jnp.bfloat16, "data")
     labels = shapes.shaped(over, (16 * 32,), jnp.int32, "data")
-    params = shapes.replicated(_parameters(model), over)
+    params = shapes.replicated(model_parameters(model), over)
     state = shapes.replicated(shapes.abstract(ADAMW.init, params), over)
     return shapes.train_step(loss, ADAMW), (params, state, images, labels)
 
@@ -135,7 +136,7 @@ def bart_beam_search() -> Any:
     """BART base writes summaries: four beams with a cache of keys and values, batch parallel."""
     over = shapes.mesh(data=8)
     model = FlaxBartForConditionalGeneration(BART_BASE, dtype=jnp.bfloat16, _do_init=False)
-    params = shapes.as_dtype(_parameters(model), jnp.bfloat16)
+    params = shapes.as_dtype(model_parameters(model), jnp.bfloat16)
 
     def generate(params: Any, tokens: jax.Array) -> jax.Array:
         generated = model.generate(

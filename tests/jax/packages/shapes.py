@@ -1,6 +1,7 @@
 """Shapes in place of weights: parameters that are never made, sharded over a mesh."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -71,16 +72,44 @@ def sharded(
     return jax.tree.map(one, tree)
 
 
+def by_rules(tree: Any, over: AbstractMesh, rules: Sequence[tuple[str, P]]) -> Any:
+    """Every leaf as the first rule says whose expression is found in its path.
+
+    That is how most trainers state shardings. Leaves that no rule finds stay whole; a rule states
+    the last dimensions of a leaf, those before them (such as layers that are scanned) stay whole.
+    """
+
+    def one(path: Any, leaf: Any) -> jax.ShapeDtypeStruct:
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        spec = next((spec for rule, spec in rules if re.search(rule, name)), P())
+        if len(spec) > len(leaf.shape):
+            spec = P()
+        whole = (None,) * (len(leaf.shape) - len(spec))
+        return shaped(over, leaf.shape, leaf.dtype, *whole, *spec)
+
+    return jax.tree_util.tree_map_with_path(one, tree)
+
+
 def gathered(params: Any, like: Any, axis: str) -> Any:
     """Parameters as they are used: whole over `axis`, over which `like` keeps them in parts.
 
     Without this, propagation may split activations by the parts of weights instead of the batch.
+    Gradients come back in parts, so that they are reduced and scattered.
     """
 
     def one(value: jax.Array, shape: jax.ShapeDtypeStruct) -> jax.Array:
         spec = (None if name == axis else name for name in shape.sharding.spec)
         whole = NamedSharding(shape.sharding.mesh, P(*spec))
-        return jax.lax.with_sharding_constraint(value, whole)
+
+        @jax.custom_vjp
+        def gather(part: jax.Array) -> jax.Array:
+            return jax.lax.with_sharding_constraint(part, whole)
+
+        def scatter(_: None, gradient: jax.Array) -> tuple[jax.Array]:
+            return (jax.lax.with_sharding_constraint(gradient, shape.sharding),)
+
+        gather.defvjp(lambda part: (gather(part), None), scatter)
+        return gather(value)
 
     return jax.tree.map(one, params, like)
 

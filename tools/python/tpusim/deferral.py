@@ -7,9 +7,14 @@ looks at its elements (prints them, computes with them outside of a jitted funct
 then, with everything that it depends on; the script sees no difference.
 
 Functions with effects (callbacks, prints) are executed when they are called.
+
+Threads of a script may look at values at the same time; one executes, the others wait for it. Calls
+are not executed in the order in which the script made them, so none may delete what another still
+needs: donated arguments are copies.
 """
 
 import math
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,17 +25,25 @@ from jax._src.interpreters import mlir, pxla
 
 Execute = Callable[[Sequence[Any]], Sequence[Any]]
 
+# Held while a call is executed. A thread that holds it may look at values, too.
+_executing = threading.RLock()
+
 
 class Pending:
     """A call not executed yet: `execute` takes flat arguments, and returns flat results."""
 
-    def __init__(self, execute: Execute, arguments: Sequence[Any]):
+    def __init__(self, execute: Execute, arguments: Sequence[Any], donated: Sequence[bool]):
         self._execute = execute
         self._arguments: Sequence[Any] | None = arguments
+        self._donated = donated
         self._results: Sequence[Any] = ()
 
     def results(self) -> Sequence[Any]:
         """Executes the call, after those it depends on, once."""
+        with _executing:
+            return self._executed()
+
+    def _executed(self) -> Sequence[Any]:
         # A stack of its own: chains of steps are as long as a script's loop.
         stack = [self]
         while stack:
@@ -49,6 +62,10 @@ class Pending:
                 continue
             values = [a.value() if isinstance(a, Deferred) else a for a in arguments]
             with core.eval_context():
+                values = [
+                    value.copy() if donated and isinstance(value, array.ArrayImpl) else value
+                    for value, donated in zip(values, call._donated, strict=True)
+                ]
                 call._results = call._execute(values)
             call._arguments = None
             stack.pop()
@@ -142,7 +159,11 @@ mlir.register_constant_handler(Deferred, _constant)
 
 
 def deferred(
-    trace: Callable[[], Any], effects: Any, execute: Execute, arguments: Sequence[Any]
+    trace: Callable[[], Any],
+    effects: Any,
+    execute: Execute,
+    arguments: Sequence[Any],
+    donated: Sequence[bool],
 ) -> list[Deferred] | None:
     """The flat results of a call, or None if it has to be executed.
 
@@ -151,6 +172,7 @@ def deferred(
       effects: those of its jaxpr.
       execute: executes it.
       arguments: the flat arguments.
+      donated: which of them the call may overwrite.
     """
     if effects:
         return None
@@ -166,7 +188,7 @@ def deferred(
     committed = bool(lowered._lowering.compile_args.get("committed", True))
     # Scripts fill the same buffer with the next batch.
     kept = [numpy.array(a) if isinstance(a, numpy.ndarray) else a for a in arguments]
-    pending = Pending(execute, kept)
+    pending = Pending(execute, kept, donated)
     return [
         Deferred(pending, i, aval, sharding, committed)
         for i, (aval, sharding) in enumerate(zip(avals, shardings, strict=True))

@@ -87,7 +87,11 @@ def intercepted(reached: Callable[[Call], None]) -> Iterator[Callable[[], None]]
         evaluating = True
         try:
             results = deferral.deferred(
-                lambda: call.jitted.trace(*args, **kwargs), jaxpr.effects, execute, flat
+                lambda: call.jitted.trace(*args, **kwargs),
+                jaxpr.effects,
+                execute,
+                flat,
+                inferred.params["donated_invars"],
             )
         finally:
             evaluating = False
