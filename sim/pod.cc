@@ -168,7 +168,7 @@ void Pod::AddPaths(const isa::PodProgram& program) {
     std::vector<ici::Path> paths;
     for (const RouteLoad& load : classes_.loads[route]) {
       ici::Path& path = paths.emplace_back();
-      path.timed_by = load.slowest;
+      path.timed_by = load.timed_by;
       for (const RouteLoad::OnLinks& on : load.links) {
         path.crossings.push_back({on.link_class, on.flows});
       }
@@ -178,7 +178,7 @@ void Pod::AddPaths(const isa::PodProgram& program) {
       for (const RouteLoad::Arrival& arrival : load.arrivals) {
         path.arrivals.push_back({arrival.receiver,
                                  arrival.view == 0 ? nullptr : &classes_.views[arrival.view].flags,
-                                 arrival.count});
+                                 arrival.count, arrival.sender, arrival.senders});
       }
     }
     fabric_.AddRoute(std::move(paths));
@@ -196,8 +196,10 @@ void Pod::BuildEndpoints(const configs::Hosts& hosts) {
     std::unique_ptr<ici::Endpoint>& endpoint = endpoints_[representative];
     if (endpoint == nullptr) {
       chip::Device& device = *devices_[d];
-      endpoint = std::make_unique<ici::Endpoint>(fmt::format("endpoint{}", d).c_str(),
-                                                 classes_.devices.Multiplicity(d));
+      endpoint = std::make_unique<ici::Endpoint>(
+          fmt::format("endpoint{}", d).c_str(), classes_.devices.Multiplicity(d),
+          classes_.overlooked_as == Overlooked::kWorst ? ici::JointArrivals::Counts::kLast
+                                                       : ici::JointArrivals::Counts::kFirst);
       endpoint->hbm(device.memory(isa::MemorySpace::kHbm));
       endpoint->vpu(device.vpu());
       endpoint->flags(device.flags());

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <systemc>
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "models/isa/instruction_count.h"
 #include "models/isa/verify.h"
 #include "sim/deadlock.h"
 #include "sim/pod.h"
@@ -15,6 +17,9 @@
 namespace tpusim::sim {
 
 namespace {
+
+// An approximate folding has to have so many times fewer classes: it takes two simulations.
+constexpr int64_t kWorthwhile = 4;
 
 // A simulation with these classes; nullopt: they are too coarse for `refused`.
 absl::StatusOr<std::optional<Timeline>> SimulateWith(const configs::Config& config,
@@ -25,9 +30,7 @@ absl::StatusOr<std::optional<Timeline>> SimulateWith(const configs::Config& conf
   // Of an earlier simulation of this process.
   sc_core::sc_get_curr_simcontext()->reset();
   std::optional<InFlight> flights;
-  if (symmetry.approximates() || !symmetry.Allows(symmetry.all())) {
-    flights.emplace(symmetry, program);
-  }
+  if (!symmetry.Allows(symmetry.all())) flights.emplace(symmetry, program);
   events::Causes causes;
   Recorder recorder(config, program, symmetry.classes(), options.record_devices,
                     options.record_steps, options.record_work);
@@ -51,8 +54,67 @@ absl::StatusOr<std::optional<Timeline>> SimulateWith(const configs::Config& conf
                fmt::format("the critical path takes {} of the {} ps of the step", path.value(),
                            timeline.step_time.value()));
   pod.AddBytes(timeline);
-  pod.CheckInvariants(timeline);
-  timeline.folding.ignored_skew = symmetry.Skew() + (flights ? flights->Spread() : Picoseconds(0));
+  // At their best, transfers leave out links that they cross.
+  if (symmetry.classes().overlooked_as == Overlooked::kWorst) pod.CheckInvariants(timeline);
+  return timeline;
+}
+
+// So many passes of a loop are executed before a steady state can be found.
+constexpr int64_t kLeastPasses = 2;
+
+// What the classes execute at least, as far as the program tells.
+double LeastEvents(const isa::PodProgram& program, const Symmetry& symmetry) {
+  return isa::CountInstructions(program, kLeastPasses).instructions *
+         static_cast<double>(symmetry.classes().devices.classes());
+}
+
+// Refines the classes, or overlooks more, until they fit what is in flight together.
+// RESOURCE_EXHAUSTED also beyond `exact_events` while there are more classes than
+// options.most_classes.
+absl::StatusOr<Timeline> SimulateFolded(const configs::Config& config,
+                                        const isa::PodProgram& program,
+                                        const SimulationOptions& options, int64_t exact_events,
+                                        Symmetry& symmetry) {
+  SimulationOptions limited = options;
+  for (int64_t simulations = 1;; ++simulations) {
+    const bool many = symmetry.classes().devices.classes() > options.most_classes;
+    limited.max_events = many ? std::min(options.max_events, exact_events) : options.max_events;
+    std::optional<RouteSet> refused;
+    absl::StatusOr<std::optional<Timeline>> outcome =
+        SimulateWith(config, program, limited, symmetry, refused);
+    if (!outcome.ok()) {
+      // Devices that an approximation put together may wait for each other.
+      if (absl::IsResourceExhausted(outcome.status()) || !symmetry.Retreat()) {
+        return outcome.status();
+      }
+      continue;
+    }
+    if (std::optional<Timeline>& timeline = *outcome; timeline) {
+      timeline->chip_classes = symmetry.classes().chips.classes();
+      timeline->folding.device_classes = symmetry.classes().devices.classes();
+      timeline->folding.simulations = simulations;
+      timeline->folding.steps = symmetry.steps();
+      return *std::move(timeline);
+    }
+    symmetry.Split(*refused);
+  }
+}
+
+// The step with what is overlooked at its worst, and by how much it is shorter with all of that at
+// its best.
+absl::StatusOr<Timeline> Approximate(const configs::Config& config, const isa::PodProgram& program,
+                                     const SimulationOptions& options, Symmetry& symmetry) {
+  ASSIGN_OR_RETURN(Timeline timeline,
+                   SimulateFolded(config, program, options, options.max_events, symmetry));
+  if (!symmetry.approximates()) return timeline;
+  timeline.folding.is_approximate = true;
+  symmetry.Take(Overlooked::kBest);
+  SimulationOptions totals = options;
+  totals.record_devices.clear();
+  ASSIGN_OR_RETURN(const Timeline best,
+                   SimulateFolded(config, program, totals, options.max_events, symmetry));
+  timeline.folding.simulations += best.folding.simulations;
+  timeline.folding.ignored_skew = std::max(Picoseconds(0), timeline.step_time - best.step_time);
   return timeline;
 }
 
@@ -73,28 +135,29 @@ absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodP
                "SystemC does not count picoseconds");
 
   RETURN_IF_ERROR(CheckRoutes(program, options.impairments));
-  Symmetry symmetry(config, program, options.impairments, options.folding, options.record_devices);
-  if (options.classes_found) options.classes_found(symmetry.classes().devices.classes());
-  for (int64_t simulations = 1;; ++simulations) {
-    std::optional<RouteSet> refused;
-    absl::StatusOr<std::optional<Timeline>> outcome =
-        SimulateWith(config, program, options, symmetry, refused);
-    if (!outcome.ok()) {
-      // Devices that an approximation put together may wait for each other.
-      if (absl::IsResourceExhausted(outcome.status()) || !symmetry.Retreat()) {
-        return outcome.status();
-      }
-      continue;
-    }
-    if (std::optional<Timeline>& timeline = *outcome; timeline) {
-      timeline->chip_classes = symmetry.classes().chips.classes();
-      timeline->folding.device_classes = symmetry.classes().devices.classes();
-      timeline->folding.simulations = simulations;
-      timeline->folding.steps = symmetry.steps();
-      return *std::move(timeline);
-    }
-    symmetry.Split(*refused);
+  const auto symmetry_with = [&](Folding folding, int64_t most_classes) {
+    return Symmetry(config, program, options.impairments, folding, options.record_devices,
+                    most_classes);
+  };
+  if (options.folding == Folding::kApproximate) {
+    Symmetry symmetry = symmetry_with(Folding::kApproximate, 1);
+    return Approximate(config, program, options, symmetry);
   }
+  const bool automatic = options.folding == Folding::kAutomatic;
+  const int64_t exact_events = automatic ? options.exact_events : options.max_events;
+  Symmetry exact = symmetry_with(automatic ? Folding::kExact : options.folding, 1);
+  if (!automatic || LeastEvents(program, exact) <= static_cast<double>(exact_events)) {
+    absl::StatusOr<Timeline> timeline =
+        SimulateFolded(config, program, options, exact_events, exact);
+    if (!absl::IsResourceExhausted(timeline.status()) || exact_events >= options.max_events) {
+      return timeline;
+    }
+  }
+  Symmetry approximate = symmetry_with(Folding::kApproximate, options.most_classes);
+  if (kWorthwhile * approximate.classes().devices.classes() > exact.classes().devices.classes()) {
+    return SimulateFolded(config, program, options, options.max_events, exact);
+  }
+  return Approximate(config, program, options, approximate);
 }
 
 std::vector<int32_t> Representatives(const isa::PodProgram& program) {

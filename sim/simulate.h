@@ -3,11 +3,15 @@
 // One device of every class is simulated (symmetry/symmetry.h). If the classes turn out
 // too coarse on the way they are refined and the simulation begins again, in a fresh
 // SystemC context.
+//
+// With Folding::kAutomatic, a simulation of many classes that has not ended after so many
+// instructions is given up for an approximate one of few classes: two simulations, which
+// take what is overlooked at its worst and at its best. The timeline is that of the former;
+// folding.ignored_skew is how much shorter the latter is.
 #ifndef TPUSIM_SIM_SIMULATE_H_
 #define TPUSIM_SIM_SIMULATE_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -21,6 +25,8 @@
 namespace tpusim::sim {
 
 inline constexpr int64_t kDefaultMaxEvents = 1'000'000'000;
+inline constexpr int64_t kDefaultExactEvents = 2'000'000;
+inline constexpr int64_t kDefaultMostClasses = 32;
 
 struct SimulationOptions {
   // Devices whose spans and counters are kept. Empty = none (totals only).
@@ -39,8 +45,10 @@ struct SimulationOptions {
   // The simulation gives up after so many instructions of all devices that are
   // simulated: at a few million per second, this is a matter of minutes.
   int64_t max_events = kDefaultMaxEvents;
-  // Is told how many devices have to be told apart before the first simulation begins.
-  std::function<void(int64_t device_classes)> classes_found;
+  // Of Folding::kAutomatic: after so many instructions of more than so many classes of devices
+  // the folding becomes approximate.
+  int64_t exact_events = kDefaultExactEvents;
+  int64_t most_classes = kDefaultMostClasses;
 };
 
 // Errors: a deadlock, with the cycle of waits (device, stream, flag, op); a route

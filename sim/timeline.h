@@ -79,10 +79,13 @@ struct FoldingReport {
     std::string reason;
     int64_t device_classes = 0;  // after it
   };
+  bool is_approximate = false;
   int64_t device_classes = 0;
   int64_t simulations = 1;  // all but the last met a set of routes that splits a class
   std::vector<Step> steps;
-  Picoseconds ignored_skew{0};  // of arrivals, by an approximate folding
+  // By how much what an approximate folding overlooks can shorten the step at most: the step,
+  // for which all of it is at its worst, less what it takes with all of it at its best.
+  Picoseconds ignored_skew{0};
 };
 
 struct Timeline {

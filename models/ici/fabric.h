@@ -13,6 +13,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "models/chip/interfaces.h"
+#include "models/ici/joint_arrivals.h"
 #include "models/ici/link_interface.h"
 
 namespace tpusim::ici {
@@ -21,16 +22,17 @@ namespace tpusim::ici {
 class FlightListener {
  public:
   virtual void FlightBegins(int32_t device, int32_t route) = 0;
-  virtual void FlightEnds(int32_t device, int32_t route, int32_t op) = 0;
+  virtual void FlightEnds(int32_t device, int32_t route) = 0;
 
  protected:
   ~FlightListener() = default;
 };
 
 // What the network reaches of a device, and of all that it represents.
-class Endpoint : public sc_core::sc_module {
+class Endpoint : public sc_core::sc_module, public steady::Stateful {
  public:
-  Endpoint(sc_core::sc_module_name name, int64_t multiplicity);
+  // `joint`: which of the arrivals that are joint counts.
+  Endpoint(sc_core::sc_module_name name, int64_t multiplicity, JointArrivals::Counts joint);
 
   sc_core::sc_port<chip::MemoryInterface> hbm{"hbm"};
   sc_core::sc_port<chip::ServerInterface> vpu{"vpu"};
@@ -47,11 +49,14 @@ class Endpoint : public sc_core::sc_module {
   // Resources of the fluid, known from elaboration on.
   flow::ResourceId hbm_resource() const { return hbm_resource_; }
   flow::ResourceId vpu_resource() const { return vpu_resource_; }
+  JointArrivals& joint_arrivals() { return joint_arrivals_; }
+  void Visit(steady::StateVisitor& visitor) override { joint_arrivals_.Visit(visitor); }
 
  private:
   void end_of_elaboration() override;
 
   const int64_t multiplicity_;
+  JointArrivals joint_arrivals_;
   flow::ResourceId hbm_resource_, vpu_resource_;
 };
 
@@ -76,6 +81,7 @@ struct Path {
     int32_t device = 0;
     const std::vector<int32_t>* names = nullptr;
     int64_t count = 1;
+    int32_t sender = 0, senders = 1;  // of JointArrivals
   };
   absl::InlinedVector<Arrival, 1> arrivals;
   // The device whose way over the route sets the latency.

@@ -138,7 +138,7 @@ void Router::FlowEnded(uint64_t slot) {
     fabric->LinkAt(crossing.link).Received(rdma.bytes * crossing.flows);
   }
   if (FlightListener* flights = fabric->flights()) {
-    flights->FlightEnds(record.source, rdma.route, record.op);
+    flights->FlightEnds(record.source, rdma.route);
   }
   record.end = events::Now();
   if (record.route->dcn) {
@@ -179,9 +179,12 @@ void Router::DelayEnded(uint64_t slot) {
   const Path& path = fabric->PathOf(done.record.source, done.route);
   free_.push_back(static_cast<uint32_t>(slot));
   if (flag < 0) return;
+  const int32_t route = done.route;
   for (const Path::Arrival& arrival : path.arrivals) {
-    fabric->EndpointOf(arrival.device)
-        .flags->Raise(arrival.names == nullptr ? flag : (*arrival.names)[flag], arrival.count);
+    Endpoint& to = fabric->EndpointOf(arrival.device);
+    const int32_t name = arrival.names == nullptr ? flag : (*arrival.names)[flag];
+    if (!to.joint_arrivals().Add(route, name, arrival.sender, arrival.senders)) continue;
+    to.flags->Raise(name, arrival.count);
   }
 }
 

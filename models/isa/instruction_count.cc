@@ -10,7 +10,8 @@ namespace {
 
 class Counter {
  public:
-  explicit Counter(const PodProgram& program) : program_(program) {}
+  Counter(const PodProgram& program, int64_t most_passes)
+      : program_(program), most_passes_(most_passes) {}
 
   // Each body is counted once, however often it is used.
   double Count(const Body& body) {
@@ -45,7 +46,8 @@ class Counter {
           labels.pop_back();
         }
       } else if (const auto* loop = std::get_if<Loop>(&instruction.kind)) {
-        const double inside = static_cast<double>(loop->count) * Count(*loop->body);
+        const double inside =
+            static_cast<double>(std::min(loop->count, most_passes_)) * Count(*loop->body);
         count += inside;
         if (inside > largest_ && !labels.empty()) {
           largest_ = inside;
@@ -62,6 +64,7 @@ class Counter {
   }
 
   const PodProgram& program_;
+  const int64_t most_passes_;
   std::unordered_map<const Body*, double> counted_;  // asked, never iterated over
   double largest_ = 0;
   InstructionCount result_;
@@ -69,6 +72,8 @@ class Counter {
 
 }  // namespace
 
-InstructionCount CountInstructions(const PodProgram& program) { return Counter(program).Run(); }
+InstructionCount CountInstructions(const PodProgram& program, int64_t most_passes) {
+  return Counter(program, most_passes).Run();
+}
 
 }  // namespace tpusim::isa

@@ -7,6 +7,7 @@
 #define TPUSIM_MODELS_ISA_INSTRUCTION_COUNT_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "models/isa/program.h"
@@ -22,7 +23,9 @@ struct InstructionCount {
   std::string loop;
   int64_t passes = 0;
 };
-InstructionCount CountInstructions(const PodProgram& program);
+// With `most_passes`, no loop has more.
+InstructionCount CountInstructions(const PodProgram& program,
+                                   int64_t most_passes = std::numeric_limits<int64_t>::max());
 
 }  // namespace tpusim::isa
 

@@ -246,6 +246,16 @@ absl::Status CheckShape(const Config& config, const isa::ProgramInfo& info,
   return absl::OkStatus();
 }
 
+std::string ApproximationOf(const sim::Timeline& timeline) {
+  const Picoseconds less = timeline.folding.ignored_skew;
+  return fmt::format(
+      "folding: {} classes stand for {} devices, of which more differ (--fold on tells all of them "
+      "apart); what that overlooks is at its worst, at its best the step takes {} ({:.2f}% less)",
+      timeline.folding.device_classes, timeline.devices.size(), TimeText(timeline.step_time - less),
+      100.0 * static_cast<double>(less.value()) /
+          static_cast<double>(std::max<int64_t>(1, timeline.step_time.value())));
+}
+
 }  // namespace
 
 absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo& info,
@@ -290,6 +300,7 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.rollups = RollUp(info, timeline);
   r.critical_path = PathTimesOf(timeline);
   r.assumptions = info.assumptions;
+  if (timeline.folding.is_approximate) r.assumptions.push_back(ApproximationOf(timeline));
   r.warnings = config.warnings;
   r.warnings.insert(r.warnings.end(), info.warnings.begin(), info.warnings.end());
   r.partitions = info.partitions;

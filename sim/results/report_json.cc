@@ -43,7 +43,8 @@ Json FoldingJson(const sim::FoldingReport& folding) {
   for (const sim::FoldingReport::Step& step : folding.steps) {
     steps.push_back({{"reason", step.reason}, {"device_classes", step.device_classes}});
   }
-  return {{"device_classes", folding.device_classes},
+  return {{"approximate", folding.is_approximate},
+          {"device_classes", folding.device_classes},
           {"simulations", folding.simulations},
           {"ignored_skew_ns", ToNanoseconds(folding.ignored_skew)},
           {"steps", std::move(steps)}};

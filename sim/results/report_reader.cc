@@ -58,6 +58,7 @@ OpReport ReadOp(const Json& j) {
 
 sim::FoldingReport ReadFolding(const Json& j) {
   sim::FoldingReport folding;
+  folding.is_approximate = j.at("approximate").get<bool>();
   folding.device_classes = CountOf(j, "device_classes");
   folding.simulations = CountOf(j, "simulations");
   folding.ignored_skew = TimeOf(j, "ignored_skew_ns");

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -84,10 +87,64 @@ Partition PartitionOf(const std::vector<Color>& colors) {
   return partition;
 }
 
-void AddLinks(const configs::Config& config, const isa::PodProgram& program,
-              const Impairments& impairments, Classes& classes) {
-  const Users users(program);
-  // A link is what flows over it, and its rate.
+namespace {
+
+int64_t Length(const isa::PodProgram& program, int32_t route, int32_t device) {
+  return isa::Crossings(device, program.routes[route].from[device]);
+}
+
+// How long the busiest link on the way of each member is busy with all transfers of the program,
+// each of one byte: which members of a class fare best.
+class Busyness {
+ public:
+  Busyness(const configs::Config& config, const Impairments& impairments, const Users& users)
+      : seconds_(static_cast<size_t>(config.topology.chips() * configs::kDirections), 0) {
+    users.ForEach([&](int32_t, int32_t, const isa::RouteEnd& end) {
+      for (const configs::Link& link : end.links) {
+        seconds_[LinkIndex(link)] += 1 / LinkRate(config, impairments, link).value();
+      }
+    });
+  }
+
+  double On(const isa::RouteEnd& end) const {
+    double busiest = 0;
+    for (const configs::Link& link : end.links) {
+      busiest = std::max(busiest, seconds_[LinkIndex(link)]);
+    }
+    return busiest;
+  }
+
+ private:
+  std::vector<double> seconds_;  // by LinkIndex
+};
+
+// Over an overlooked route all classes that send to a class reach its representative.
+void JoinArrivals(const Classes& classes, std::vector<RouteLoad>& of_route) {
+  struct Reached {
+    int32_t senders = 0;
+    double arrivals = 0;
+  };
+  std::map<int32_t, Reached> reached;
+  for (RouteLoad& load : of_route) {
+    load.arrivals.clear();
+    for (const RouteLoad::Receiver& to : load.receivers) {
+      Reached& one = reached[to.receiver];
+      load.arrivals.push_back({.receiver = to.receiver, .sender = one.senders++});
+      one.arrivals += to.share / static_cast<double>(classes.devices.Multiplicity(to.receiver));
+    }
+  }
+  for (RouteLoad& load : of_route) {
+    for (RouteLoad::Arrival& arrival : load.arrivals) {
+      const Reached& one = reached.at(arrival.receiver);
+      arrival.senders = one.senders;
+      arrival.count = std::max<int64_t>(1, std::llround(one.arrivals));
+    }
+  }
+}
+
+// Links by rate and by what the program sends over them.
+void ClassifyLinks(const configs::Config& config, const Impairments& impairments,
+                   const Users& users, Classes& classes) {
   std::vector<Color> links(static_cast<size_t>(config.topology.chips() * configs::kDirections),
                            kNoColor);
   for (const configs::Link& link : config.topology.AllLinks()) {
@@ -105,47 +162,57 @@ void AddLinks(const configs::Config& config, const isa::PodProgram& program,
     if (links[l] != kNoColor) links[l] = Mix(links[l], over[l]);
   }
   classes.links = PartitionOf(links);
+}
 
+void AddArrival(int32_t receiver, int32_t view, RouteLoad& load) {
+  const auto same = std::find_if(load.arrivals.begin(), load.arrivals.end(),
+                                 [&](const RouteLoad::Arrival& arrival) {
+                                   return arrival.receiver == receiver && arrival.view == view;
+                                 });
+  if (same != load.arrivals.end()) {
+    ++same->count;
+  } else {
+    load.arrivals.push_back({.receiver = receiver, .view = view, .count = 1});
+  }
+}
+
+void AddFlow(int32_t link_class, RouteLoad& load) {
+  TPUSIM_CHECK(link_class >= 0, "a route crosses a link that does not exist");
+  const auto known =
+      std::find_if(load.links.begin(), load.links.end(),
+                   [&](const RouteLoad::OnLinks& on) { return on.link_class == link_class; });
+  if (known != load.links.end()) {
+    ++known->flows;
+  } else {
+    load.links.push_back({link_class, 1});
+  }
+}
+
+// Over all links, and to all devices, of a class together.
+void AddLoads(const isa::PodProgram& program, const Users& users, Classes& classes) {
   classes.loads.assign(program.routes.size(), {});
   users.ForEach([&](int32_t device, int32_t route, const isa::RouteEnd& end) {
     std::vector<RouteLoad>& of_route = classes.loads[classes.RouteAtRepresentative(device, route)];
     if (of_route.empty()) of_route.resize(static_cast<size_t>(classes.devices.classes()));
     RouteLoad& load = of_route[classes.devices.class_of[device]];
-    const auto length = [&](int32_t of) {
-      return isa::Crossings(of, program.routes[route].from[of]);
-    };
     // The representative comes first. In other views the ways are as long as its own.
-    if (load.slowest < 0 ||
-        (classes.ViewOf(device) == 0 && length(device) > length(load.slowest))) {
-      load.slowest = device;
+    if (load.timed_by < 0 ||
+        (classes.ViewOf(device) == 0 &&
+         Length(program, route, device) > Length(program, route, load.timed_by))) {
+      load.timed_by = device;
     }
     AddReceiver(classes.devices.Representative(end.peer), load);
     if (classes.devices.IsRepresentative(end.peer)) {
-      const int32_t view = classes.ViewOf(device);
-      const auto same = std::find_if(load.arrivals.begin(), load.arrivals.end(),
-                                     [&](const RouteLoad::Arrival& arrival) {
-                                       return arrival.receiver == end.peer && arrival.view == view;
-                                     });
-      if (same != load.arrivals.end()) {
-        ++same->count;
-      } else {
-        load.arrivals.push_back({end.peer, view, 1});
-      }
+      AddArrival(end.peer, classes.ViewOf(device), load);
     }
     for (const configs::Link& link : end.links) {
-      const int32_t its_class = classes.links.class_of[LinkIndex(link)];
-      TPUSIM_CHECK(its_class >= 0, "a route crosses a link that does not exist");
-      const auto known =
-          std::find_if(load.links.begin(), load.links.end(),
-                       [&](const RouteLoad::OnLinks& on) { return on.link_class == its_class; });
-      if (known != load.links.end()) {
-        ++known->flows;
-      } else {
-        load.links.push_back({its_class, 1});
-      }
+      AddFlow(classes.links.class_of[LinkIndex(link)], load);
     }
   });
-  // So far over all links, and to all devices, of a class together.
+}
+
+// Of each link, and to each device, of a class.
+void ShareLoads(Classes& classes) {
   for (std::vector<RouteLoad>& of_route : classes.loads) {
     for (RouteLoad& load : of_route) {
       for (RouteLoad::Receiver& to : load.receivers) {
@@ -160,6 +227,66 @@ void AddLinks(const configs::Config& config, const isa::PodProgram& program,
   }
 }
 
+// The shortest way over overlooked routes, and the least busy links over all: others are
+// busier where overlooked transfers cross them.
+void TakeBest(const configs::Config& config, const isa::PodProgram& program,
+              const Impairments& impairments, const Users& users,
+              const OverlookedRoutes& overlooked, Classes& classes) {
+  struct BestMembers {
+    int32_t nearest = -1, least_busy = -1;
+  };
+  const Busyness busyness(config, impairments, users);
+  std::vector<std::vector<BestMembers>> best(program.routes.size());  // by route and class
+  users.ForEach([&](int32_t device, int32_t route, const isa::RouteEnd& end) {
+    best[route].resize(static_cast<size_t>(classes.devices.classes()));
+    BestMembers& members = best[route][classes.devices.class_of[device]];
+    if (overlooked[program.program_of_device[device]][route] &&
+        (members.nearest < 0 ||
+         Length(program, route, device) < Length(program, route, members.nearest))) {
+      members.nearest = device;
+    }
+    if (members.least_busy < 0 ||
+        busyness.On(end) < busyness.On(program.routes[route].from[members.least_busy])) {
+      members.least_busy = device;
+    }
+  });
+  for (size_t route = 0; route < best.size(); ++route) {
+    for (size_t its_class = 0; its_class < best[route].size(); ++its_class) {
+      const BestMembers& members = best[route][its_class];
+      if (members.least_busy < 0) continue;
+      RouteLoad& load = classes.loads[route][its_class];
+      if (members.nearest >= 0) load.timed_by = members.nearest;
+      std::set<int32_t> crossed;
+      for (const configs::Link& link : program.routes[route].from[members.least_busy].links) {
+        crossed.insert(classes.links.class_of[LinkIndex(link)]);
+      }
+      std::erase_if(load.links,
+                    [&](const RouteLoad::OnLinks& on) { return !crossed.contains(on.link_class); });
+    }
+  }
+}
+
+}  // namespace
+
+void AddLinks(const configs::Config& config, const isa::PodProgram& program,
+              const Impairments& impairments, const OverlookedRoutes& overlooked,
+              Overlooked overlooked_as, Classes& classes) {
+  const Users users(program);
+  classes.overlooked_as = overlooked_as;
+  ClassifyLinks(config, impairments, users, classes);
+  AddLoads(program, users, classes);
+  for (size_t route = 0; route < classes.loads.size(); ++route) {
+    const bool joined =
+        std::any_of(overlooked.begin(), overlooked.end(),
+                    [route](const std::vector<bool>& of_program) { return of_program[route]; });
+    if (joined) JoinArrivals(classes, classes.loads[route]);
+  }
+  ShareLoads(classes);
+  if (!overlooked.empty() && overlooked_as == Overlooked::kBest) {
+    TakeBest(config, program, impairments, users, overlooked, classes);
+  }
+}
+
 Classes Unfolded(const configs::Config& config, const isa::PodProgram& program,
                  const Impairments& impairments) {
   const auto hosts = static_cast<int64_t>(configs::HostsOf(config).chips.size());
@@ -167,7 +294,7 @@ Classes Unfolded(const configs::Config& config, const isa::PodProgram& program,
   classes.devices = Alone(config.devices());
   classes.chips = Alone(config.topology.chips());
   classes.hosts = Alone(hosts);
-  AddLinks(config, program, impairments, classes);
+  AddLinks(config, program, impairments, {}, Overlooked::kWorst, classes);
   return classes;
 }
 

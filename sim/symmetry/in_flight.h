@@ -1,14 +1,10 @@
 // Which routes transfers are under way on, and whether the folding allows all of them at
 // once (symmetry.h). Asked at the end of every instant in which one more route came into
 // use; what has been allowed is remembered.
-//
-// Where an approximate folding takes receivers for equal that receive from unlike devices, it
-// also measures by how much the same transfer of those senders ends apart.
 #ifndef TPUSIM_SIM_SYMMETRY_IN_FLIGHT_H_
 #define TPUSIM_SIM_SYMMETRY_IN_FLIGHT_H_
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <unordered_set>
 #include <vector>
@@ -25,14 +21,12 @@ class InFlight : public ici::FlightListener, public events::SettleListener {
   InFlight(const Symmetry& symmetry, const isa::PodProgram& program);
 
   void FlightBegins(int32_t device, int32_t route) override;
-  void FlightEnds(int32_t device, int32_t route, int32_t op) override;
+  void FlightEnds(int32_t device, int32_t route) override;
   // Stops SystemC if the folding does not allow what is under way.
   void InstantSettled() override;
 
   // What was not allowed; nullopt: everything was.
   const std::optional<RouteSet>& refused() const { return refused_; }
-  // The largest difference between the ends of what devices that are taken for equal receive.
-  Picoseconds Spread() const;
 
  private:
   using Bits = std::vector<uint64_t>;  // over Symmetry::all()
@@ -41,16 +35,6 @@ class InFlight : public ici::FlightListener, public events::SettleListener {
     return index_[program_.program_of_device[device]][route];
   }
   bool Allowed();
-  // Over a route that the folding overlooks, for one operation: when the transfers of each class
-  // of senders ended.
-  struct Overlooked {
-    int32_t route = 0, op = 0;
-    auto operator<=>(const Overlooked&) const = default;
-  };
-  using EndsOfClass = std::map<int32_t, std::vector<Picoseconds>>;
-  // By class, the first of the classes that send to the same receivers over the route.
-  std::vector<int32_t> SendersOn(int32_t route) const;
-
   const Symmetry& symmetry_;
   const isa::PodProgram& program_;
   std::vector<std::vector<int32_t>> index_;  // into all(), by program and route; -1: free
@@ -59,7 +43,6 @@ class InFlight : public ici::FlightListener, public events::SettleListener {
   bool grown_ = false;
   std::vector<Bits> allowed_;
   std::optional<RouteSet> refused_;
-  std::map<Overlooked, EndsOfClass> overlooked_;
 };
 
 }  // namespace tpusim::sim

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "configs/status_macros.h"
 #include "models/isa/used_routes.h"
-#include "models/timing/collective_timing.h"
 #include "sim/symmetry/automorphisms.h"
 #include "sim/symmetry/mix.h"
 
@@ -28,12 +28,13 @@ int64_t Count(const std::vector<Color>& colors) { return PartitionOf(colors).cla
 
 Symmetry::Symmetry(const configs::Config& config, const isa::PodProgram& program,
                    const Impairments& impairments, Folding folding,
-                   const std::vector<int32_t>& recorded)
+                   const std::vector<int32_t>& recorded, int64_t most_classes)
     : config_(config),
       program_(program),
       impairments_(impairments),
       folding_(folding),
       recorded_(recorded),
+      most_classes_(most_classes),
       per_chip_(config.topology.devices_per_chip()),
       used_(isa::UsedRoutes(program)),
       on_hosts_(configs::HostsOf(config)),
@@ -51,20 +52,7 @@ Symmetry::Symmetry(const configs::Config& config, const isa::PodProgram& program
     link_rates_[LinkIndex(link)] =
         Mix(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
   }
-  if (folding == Folding::kApproximate) overlook_ = Overlook::kPartners;
-  Classify();
-}
-
-void Symmetry::Classify() {
-  FindOverlookedRoutes();
-  all_.clear();
-  sets_.clear();
-  colors_ = {};
-  for (size_t p = 0; p < used_.size(); ++p) {
-    for (const int32_t route : used_[p]) {
-      if (!IsOverlooked(static_cast<int32_t>(p), route)) all_.emplace_back(p, route);
-    }
-  }
+  all_ = NotOverlooked();
   Colorize();
   steps_.push_back({fmt::format("{} distinct programs{}", program_.programs.size(),
                                 impairments_.chips.empty() ? "" : ", slow chips"),
@@ -72,6 +60,20 @@ void Symmetry::Classify() {
   Refine();
   steps_.push_back({"partners and hops of routes", classes_.devices.classes()});
   TryOrbits();
+  if (folding == Folding::kApproximate) {
+    may_overlook_ = true;
+    OverlookSome(all_);
+  }
+}
+
+RouteSet Symmetry::NotOverlooked() const {
+  RouteSet routes;
+  for (size_t p = 0; p < used_.size(); ++p) {
+    for (const int32_t route : used_[p]) {
+      if (!IsOverlooked(static_cast<int32_t>(p), route)) routes.emplace_back(p, route);
+    }
+  }
+  return routes;
 }
 
 void Symmetry::TryOrbits() {
@@ -88,31 +90,65 @@ void Symmetry::TryOrbits() {
 }
 
 bool Symmetry::Retreat() {
-  if (overlook_ == Overlook::kNothing) return false;
-  overlook_ = overlook_ == Overlook::kPartners ? Overlook::kLengths : Overlook::kNothing;
-  Classify();
+  if (!approximates()) return false;
+  may_overlook_ = false;
+  overlooked_.clear();
+  all_ = NotOverlooked();
+  Colorize();
+  Refine();
+  steps_.push_back(
+      {"routes that were overlooked close a circle of waits", classes_.devices.classes()});
   return true;
 }
 
-void Symmetry::FindOverlookedRoutes() {
-  overlooked_.clear();
-  if (overlook_ == Overlook::kNothing) return;
-  overlooked_.assign(used_.size(), std::vector<bool>(program_.routes.size(), false));
-  for (size_t p = 0; p < used_.size(); ++p) {
-    for (const int32_t route : used_[p]) {
-      int64_t shortest = INT64_MAX, longest = 0;
-      bool dcn = false;
-      for (const int32_t d : devices_of_[p]) {
-        const isa::RouteEnd& end = program_.routes[route].from[d];
-        if (end.peer < 0) continue;
-        shortest = std::min(shortest, isa::Crossings(d, end));
-        longest = std::max(longest, isa::Crossings(d, end));
-        dcn = dcn || end.dcn;
-      }
-      // Another slice is more than a longer way.
-      overlooked_[p][route] = !dcn && (shortest < longest || overlook_ == Overlook::kPartners);
-    }
+void Symmetry::Take(Overlooked overlooked_as) {
+  overlooked_as_ = overlooked_as;
+  AddLinks(config_, program_, impairments_, overlooked_, overlooked_as_, classes_);
+}
+
+void Symmetry::OverlookSome(RouteSet routes) {
+  if (classes_.devices.classes() <= most_classes_) return;
+  // Another slice is more than a longer way.
+  std::erase_if(routes, [&](const std::pair<int32_t, int32_t>& use) {
+    const std::vector<isa::RouteEnd>& from = program_.routes[use.second].from;
+    return std::any_of(devices_of_[use.first].begin(), devices_of_[use.first].end(),
+                       [&](int32_t device) { return from[device].dcn; });
+  });
+  if (routes.empty()) return;
+  // Those that carry least first.
+  const std::vector<std::vector<double>> bytes = isa::BytesOverRoutes(program_);
+  std::map<int32_t, double> most;  // by route, that any device sends over it
+  for (const auto& [program, route] : routes) {
+    most[route] = std::max(most[route], bytes[program][route]);
   }
+  std::stable_sort(routes.begin(), routes.end(), [&](const auto& a, const auto& b) {
+    return std::pair(most[a.second], a.second) < std::pair(most[b.second], b.second);
+  });
+  OverlookedRoutes before = std::move(overlooked_);
+  if (before.empty()) {
+    before.assign(used_.size(), std::vector<bool>(program_.routes.size(), false));
+  }
+  const auto classes_without = [&](size_t count) {
+    overlooked_ = before;
+    for (size_t i = 0; i < count; ++i) overlooked_[routes[i].first][routes[i].second] = true;
+    Colorize();
+    RefineColors();
+    return Count(colors_.devices);
+  };
+  // More that is overlooked never makes more classes.
+  size_t too_few = 0, enough = routes.size();
+  while (too_few + 1 < enough) {
+    const size_t middle = too_few + (enough - too_few) / 2;
+    (classes_without(middle) <= most_classes_ ? enough : too_few) = middle;
+  }
+  classes_without(enough);
+  are_orbits_ = false;
+  classes_ = {};
+  all_ = NotOverlooked();
+  Refine();
+  steps_.push_back(
+      {fmt::format("{} of {} routes overlooked, those that carry least", enough, routes.size()),
+       classes_.devices.classes()});
 }
 
 void Symmetry::Colorize() {
@@ -123,12 +159,13 @@ void Symmetry::Colorize() {
         Mix(Mix(2, static_cast<Color>(program_.program_of_device[d])), std::bit_cast<Color>(clock));
   }
   colors_.chips.assign(static_cast<size_t>(config_.topology.chips()), Mix(1));
+  colors_.hosts.clear();
   for (const int64_t chips : on_hosts_.chips) {
     colors_.hosts.push_back(Mix(4, static_cast<Color>(chips)));
   }
 }
 
-void Symmetry::Refine() {
+void Symmetry::RefineColors() {
   const auto count = [](const Colors& c) {
     return Count(c.devices) + Count(c.chips) + Count(c.hosts);
   };
@@ -140,10 +177,14 @@ void Symmetry::Refine() {
     classes = finer;
     colors_ = std::move(next);
   }
+}
+
+void Symmetry::Refine() {
+  RefineColors();
   classes_.devices = PartitionOf(colors_.devices);
   classes_.chips = PartitionOf(colors_.chips);
   classes_.hosts = PartitionOf(colors_.hosts);
-  AddLinks(config_, program_, impairments_, classes_);
+  AddLinks(config_, program_, impairments_, overlooked_, overlooked_as_, classes_);
 }
 
 // The next color of each: its own, and the multiset of what it sees. Sums are multisets.
@@ -191,6 +232,7 @@ void Symmetry::AddSet(const RouteSet& set, const std::vector<Color>& devices,
                       std::vector<Color>& next) const {
   const auto for_each = [&](const auto& use) {
     for (const auto& [program, route] : set) {
+      if (IsOverlooked(program, route)) continue;
       const Color mixed = Mix(static_cast<Color>(route));
       for (const int32_t d : devices_of_[program]) {
         const isa::RouteEnd& end = program_.routes[route].from[d];
@@ -241,6 +283,7 @@ void Symmetry::Split(const RouteSet& set) {
                "a refinement by routes in flight together has split nothing");
   steps_.push_back({NamesOf(set) + " in flight together", classes_.devices.classes()});
   TryOrbits();
+  if (may_overlook_) OverlookSome(set);
 }
 
 std::string Symmetry::NamesOf(const RouteSet& set) const {
@@ -253,26 +296,6 @@ std::string Symmetry::NamesOf(const RouteSet& set) const {
   std::string text;
   for (size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + names[i];
   return names.size() == named ? text : fmt::format("{} and {} more", text, names.size() - named);
-}
-
-Picoseconds Symmetry::Skew() const {
-  Picoseconds skew{0};
-  if (are_orbits_) return skew;
-  for (size_t p = 0; p < overlooked_.size(); ++p) {
-    for (const int32_t route : used_[p]) {
-      if (!overlooked_[p][route]) continue;
-      const std::vector<RouteLoad>& loads = classes_.loads[route];
-      for (const int32_t d : devices_of_[p]) {
-        const isa::RouteEnd& end = program_.routes[route].from[d];
-        if (end.peer < 0) continue;
-        const int32_t slowest = loads[classes_.devices.class_of[d]].slowest;
-        skew = std::max(skew, timing::RouteLatency(config_.chip, slowest,
-                                                   program_.routes[route].from[slowest]) -
-                                  timing::RouteLatency(config_.chip, d, end));
-      }
-    }
-  }
-  return skew;
 }
 
 }  // namespace tpusim::sim

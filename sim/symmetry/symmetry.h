@@ -27,12 +27,14 @@
 // because images transfer at the same time.
 //
 // Exact as long as everything that devices share is a flow and no choice depends on a
-// device's number. With Folding::kApproximate it is overlooked to whom a device sends, from
-// whom it receives, how far and over how busy links; only programs, parameters and how many
-// transfers arrive tell devices apart. The longest way and the busiest links count for all,
-// and what is hidden by that is reported (Skew, and InFlight::Spread). Where that closes a
-// circle of waits which the devices do not have, Retreat() overlooks only the lengths of
-// ways, then nothing.
+// device's number.
+//
+// Where these classes are too many, an approximate folding overlooks routes: to whom a device
+// sends over them, from whom it receives, how far and over how busy links. Then only how many
+// transfers arrive tells devices apart. Routes that carry least are overlooked first, as many
+// as bring the classes down to a number; what such routes differ in is taken at its worst or
+// at its best for all (Overlooked). Where that closes a circle of waits which the devices do not
+// have, Retreat() overlooks nothing.
 #ifndef TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 #define TPUSIM_SIM_SYMMETRY_SYMMETRY_H_
 
@@ -54,7 +56,8 @@ namespace tpusim::sim {
 enum class Folding {
   kOff,          // every device is simulated
   kExact,        // one of every class; the result is the same
-  kApproximate,  // partners, lengths of ways and loads of links do not split a class
+  kApproximate,  // partners, lengths of ways and loads of links need not split a class
+  kAutomatic,    // exact, unless that takes too long (simulate.h)
 };
 
 // Distinct program and route, in increasing order.
@@ -63,10 +66,11 @@ using RouteSet = std::vector<std::pair<int32_t, int32_t>>;
 class Symmetry {
  public:
   // Everything must outlive it. The program must have been verified.
-  // `recorded`: devices that must be called by the names of their own routes.
+  // `recorded`: devices that must be called by the names of their own routes. `most_classes` of
+  // devices are what an approximate folding aims at.
   Symmetry(const configs::Config& config, const isa::PodProgram& program,
            const Impairments& impairments, Folding folding,
-           const std::vector<int32_t>& recorded = {});
+           const std::vector<int32_t>& recorded = {}, int64_t most_classes = 1);
 
   const Classes& classes() const { return classes_; }
   // All that transfers can be sent on: allowed, or what is under way has to be watched.
@@ -77,18 +81,21 @@ class Symmetry {
   void Split(const RouteSet& set);
 
   const std::vector<FoldingReport::Step>& steps() const { return steps_; }
-  // Tells more devices apart, if an approximation put them together.
+  // Overlooks nothing any more; false: nothing is overlooked.
   bool Retreat();
   // Whether there are transfers that an approximation takes for equal though they are not.
   bool approximates() const { return !are_orbits_ && !overlooked_.empty(); }
-  // By how much ways of different lengths let arrivals of one transfer differ at most.
-  Picoseconds Skew() const;
+  // Takes what is overlooked at its worst, as at first, or at its best.
+  void Take(Overlooked overlooked_as);
 
  private:
   struct Colors {
     std::vector<Color> devices, chips, hosts;
   };
 
+  // Until no color splits any more.
+  void RefineColors();
+  // That, and the classes that follow.
   void Refine();
   Colors NextColors(const Colors& now) const;
   void AddSet(const RouteSet& set, const std::vector<Color>& devices,
@@ -99,9 +106,9 @@ class Symmetry {
   bool IsOverlooked(int32_t program, int32_t route) const {
     return !overlooked_.empty() && overlooked_[program][route];
   }
-  enum class Overlook { kNothing, kLengths, kPartners };
-  void Classify();
-  void FindOverlookedRoutes();
+  RouteSet NotOverlooked() const;
+  // As many of the routes as bring the classes down to most_classes_, or all.
+  void OverlookSome(RouteSet routes);
   std::string NamesOf(const RouteSet& set) const;
 
   const configs::Config& config_;
@@ -109,12 +116,14 @@ class Symmetry {
   const Impairments& impairments_;
   const Folding folding_;
   const std::vector<int32_t> recorded_;
+  const int64_t most_classes_;
   const int64_t per_chip_;
   const std::vector<std::vector<int32_t>> used_;  // routes, by program
   const configs::Hosts on_hosts_;
   std::vector<Color> link_rates_;  // by LinkIndex
-  Overlook overlook_ = Overlook::kNothing;
-  std::vector<std::vector<bool>> overlooked_;     // by program and route; empty: none
+  bool may_overlook_ = false;
+  OverlookedRoutes overlooked_;
+  Overlooked overlooked_as_ = Overlooked::kWorst;
   std::vector<std::vector<int32_t>> devices_of_;  // by program
   RouteSet all_;
   std::vector<RouteSet> sets_;

@@ -228,7 +228,8 @@ namespace {
 
 sim::Folding FoldingOf(const std::string& text) {
   if (text == "off") return sim::Folding::kOff;
-  return text == "approximate" ? sim::Folding::kApproximate : sim::Folding::kExact;
+  if (text == "on") return sim::Folding::kExact;
+  return text == "approximate" ? sim::Folding::kApproximate : sim::Folding::kAutomatic;
 }
 
 absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const Prepared& prepared,
@@ -249,42 +250,15 @@ absl::StatusOr<sim::SimulationOptions> SimulationOptionsOf(const Prepared& prepa
   return options;
 }
 
-// So many classes of devices make a run long, and so many times fewer are worth a word.
-constexpr int64_t kManyClasses = 64;
-constexpr int64_t kWorthAWord = 8;
-
-// Of so many classes that have to be told apart; "" if there is nothing to say.
-std::string FoldingWarning(const Prepared& prepared, const sim::SimulationOptions& options,
-                           int64_t exact) {
-  if (options.folding != sim::Folding::kExact || exact < kManyClasses) return "";
-  const int64_t approximate = sim::Symmetry(prepared.config, prepared.compiled.program,
-                                            options.impairments, sim::Folding::kApproximate)
-                                  .classes()
-                                  .devices.classes();
-  if (exact < kWorthAWord * approximate) return "";
-  return fmt::format(
-      "{} of {} devices are simulated, as transfers of theirs go different ways; --fold "
-      "approximate "
-      "simulates {} and says how much time that overlooks",
-      exact, prepared.config.devices(), approximate);
-}
-
 }  // namespace
 
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
-                                   const Recorded& recorded,
-                                   const std::function<void(const std::string&)>& warn) {
+                                   const Recorded& recorded) {
   const Stopwatch simulating;
   ASSIGN_OR_RETURN(sim::SimulationOptions options, SimulationOptionsOf(prepared, flags));
   options.record_devices = recorded.devices;
   options.record_steps = recorded.steps;
   options.record_work = recorded.work;
-  if (warn) {
-    options.classes_found = [&](int64_t classes) {
-      const std::string warning = FoldingWarning(prepared, options, classes);
-      if (!warning.empty()) warn(warning);
-    };
-  }
   Simulated simulated;
   absl::StatusOr<sim::Timeline> timeline =
       sim::Simulate(prepared.config, prepared.compiled.program, options);

@@ -9,7 +9,6 @@
 #define TPUSIM_TOOLS_TPUSIM_PIPELINE_H_
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -71,11 +70,8 @@ struct Recorded {
   int64_t steps = 0;
   bool work = true;
 };
-// `warn` hears before the simulation begins if many
-// devices have to be told apart that an approximate folding would put together.
 absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags& flags,
-                                   const Recorded& recorded = {},
-                                   const std::function<void(const std::string&)>& warn = nullptr);
+                                   const Recorded& recorded = {});
 
 // Both, for a child: the report as the text that results::FromJson reads.
 absl::StatusOr<std::string> SimulateToText(const std::string& workload, const std::string& config,

@@ -208,11 +208,13 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
 }
 
 void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
-  app.add_option("--fold", flags.fold,
-                 "Simulate one of all chips that do the same (default), every one, or one of all "
-                 "that differ only in how far a transfer has to go, the farthest for all")
-      ->type_name("on|off|approximate")
-      ->check(CLI::IsMember({"on", "off", "approximate"}));
+  app.add_option(
+         "--fold", flags.fold,
+         "Simulate one of all devices that do the same (on, default), every one (off), or one "
+         "of all that differ only in where transfers go (approximate); auto: on, unless that "
+         "takes too long")
+      ->type_name("auto|on|off|approximate")
+      ->check(CLI::IsMember({"auto", "on", "off", "approximate"}));
   app.add_option("--detail", flags.detail,
                  "Move time over steps of kernels and passes of loops that repeat (default), or "
                  "execute every one")

@@ -56,11 +56,8 @@ absl::Status Run(const RunFlags& flags) {
       !warning.empty() && !flags.program.quiet) {
     PrintWarnings({warning});
   }
-  const auto warn = [&](const std::string& warning) {
-    if (!flags.program.quiet) PrintWarnings({warning});
-  };
   progress.emplace("simulating " + prepared.name, flags.program.quiet);
-  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine, recorded, warn));
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine, recorded));
   progress.reset();
   if (flags.program.verbose) {
     PrintNote(fmt::format("simulating took {:.1f} ms, {} events", simulated.seconds * 1e3,

@@ -226,8 +226,8 @@ def coordinates(value: Any) -> list[tuple[int, ...]] | None:
 
 def fold(value: Any) -> str:
     """Of --fold; "" is none."""
-    expected = '"on", "off" or "approximate"'
-    if text("fold", value, expected, empty=True) not in ("", "on", "off", "approximate"):
+    expected = '"auto", "on", "off" or "approximate"'
+    if text("fold", value, expected, empty=True) not in ("", "auto", "on", "off", "approximate"):
         raise ValueError(wrong("fold", value, expected))
     return value
 

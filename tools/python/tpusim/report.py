@@ -173,6 +173,7 @@ class FoldingStep:
 class Folding:
     """How devices that do the same were simulated once."""
 
+    approximate: bool
     device_classes: int
     simulations: int
     ignored_skew_ns: float
