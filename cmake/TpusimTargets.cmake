@@ -27,6 +27,14 @@ set(TPUSIM_COMMON_HEADERS
   <absl/container/inlined_vector.h> <absl/status/status.h> <absl/status/statusor.h>
   <fmt/format.h> <fmt/ranges.h>)
 
+# tpusim_generated(NAME): code that tools generate holds nothing of ours to check; with the sanitizers' checks it takes as long to
+# compile as a whole library of ours.
+function(tpusim_generated name)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    target_compile_options(${name} PRIVATE -fno-sanitize=all)
+  endif()
+endfunction()
+
 # tpusim_library(NAME SOURCES a.cc b.cc DEPS x y [PRECOMPILE <headers>]): one folder of the tree.
 # Headers that tpusim_hlo or tpusim_configs precompile are parsed once for all libraries that depend
 # on them. They only save time: presets without them check that every file includes what it uses.
@@ -48,7 +56,10 @@ endfunction()
 # one simulation per process.
 # The code of the tests itself is run once: optimising it costs more than it saves.
 # GCC 12 sees overflows in string concatenation that are not there.
-set(TPUSIM_TEST_OPTIONS $<$<CONFIG:Release>:-O1>
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  set(TPUSIM_TEST_OPTIONS -O0)  # half of the time with the checks of sanitizers
+endif()
+list(APPEND TPUSIM_TEST_OPTIONS $<$<CONFIG:Release>:-O1>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow>)
 function(tpusim_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})

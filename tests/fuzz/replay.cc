@@ -1,10 +1,11 @@
 // The fuzzers' work without libFuzzer: every file as it is, then the same
 // mutations of it in every run.
 //
-//   fuzz_replay [--mutations N] FILE_OR_FOLDER...
+//   fuzz_replay STAGE [--mutations N] FILE_OR_FOLDER...
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -13,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "exercise.h"
 #include "mutate.h"
+#include "stages.h"
 
 namespace {
 
@@ -39,7 +40,18 @@ std::vector<std::string> Files(const std::vector<std::string>& paths) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  using tpusim::fuzz::Stage;
+  constexpr std::array<const Stage*, 3> kStages = {&tpusim::fuzz::kImport, &tpusim::fuzz::kText,
+                                                   &tpusim::fuzz::kCompiler};
   std::vector<std::string> paths(argv + 1, argv + argc);
+  const auto stage = std::find_if(kStages.begin(), kStages.end(), [&](const Stage* s) {
+    return !paths.empty() && s->name == paths[0];
+  });
+  if (stage == kStages.end()) {
+    fmt::print(stderr, "usage: fuzz_replay import|text|compiler [--mutations N] PATH...\n");
+    return 2;
+  }
+  paths.erase(paths.begin());
   int64_t mutations = 0;
   if (paths.size() >= 2 && paths[0] == "--mutations") {
     mutations = std::atoll(paths[1].c_str());
@@ -48,7 +60,7 @@ int main(int argc, char** argv) {
   int64_t inputs = 0, accepted = 0;
   const auto run = [&](const std::string& bytes) {
     ++inputs;
-    accepted += tpusim::fuzz::Exercise(bytes) ? 1 : 0;
+    accepted += (*stage)->exercise(bytes) ? 1 : 0;
   };
   for (const std::string& file : Files(paths)) {
     std::ifstream in(file, std::ios::binary);
@@ -62,8 +74,7 @@ int main(int argc, char** argv) {
     }
     tpusim::fuzz::Random random(seed);
     for (int64_t n = 0; n < mutations; ++n) {
-      run(n % 4 == 0 ? tpusim::fuzz::MutateBytes(bytes, &random)
-                     : tpusim::fuzz::MutateMessage(bytes, &random));
+      run((*stage)->mutate(bytes, &random));
     }
   }
   fmt::print("{} inputs, {} accepted\n", inputs, accepted);

@@ -1,5 +1,7 @@
 #include "workloads/sharding/batch_indices.h"
 
+#include <google/protobuf/repeated_field.h>
+
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -144,9 +146,9 @@ void Erase(List& list, int64_t value) {
   list.erase(std::find(list.begin(), list.end(), value));
 }
 
-// The lists of a gather, or those of a scatter by the same names. `Numbers` are repeated
-// fields of integers.
-template <typename Numbers>
+using Numbers = google::protobuf::RepeatedField<int64_t>;
+
+// The lists of a gather, or those of a scatter by the same names.
 struct Lists {
   Numbers& start_index_map;   // operand dimension of each component
   Numbers& collapsed;         // operand dimensions that have one element and are left out
@@ -156,9 +158,7 @@ struct Lists {
 
 using Made = std::function<void(const Instruction*, const Instruction*)>;
 
-template <typename Numbers>
-bool MakeBatching(Instruction* op, size_t at, int64_t vector_dim, Lists<Numbers> lists,
-                  const Made& made) {
+bool MakeBatching(Instruction* op, size_t at, int64_t vector_dim, Lists lists, const Made& made) {
   const hlo::Shape& operand = op->operand(0)->shape();
   Instruction* indices = op->operand(at);
   if (vector_dim >= indices->shape().rank() || lists.start_index_map.size() < 2) return false;

@@ -1,5 +1,3 @@
-#include "mutate.h"
-
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/stubs/logging.h>
@@ -7,9 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 #include <vector>
 
+#include "mutate.h"
 #include "workloads/hlo/hlo.pb.h"
+#include "workloads/hlo/io/text_parser.h"
+#include "workloads/hlo/io/wire.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/workload.pb.h"
 
@@ -229,49 +231,45 @@ void MutateSome(Message* message, Random* random) {
 
 }  // namespace
 
-std::string MutateMessage(const std::string& bytes, Random* random) {
+std::optional<Input> ReadInput(const std::string& bytes) {
   const google::protobuf::LogSilencer silence;
+  Input input;
+  if (hlo::LooksLikeHloText(bytes)) {
+    const auto parsed = hlo::ParseHloText(bytes);
+    if (!parsed.ok()) return std::nullopt;
+    input.module = hlo::ToProto(*parsed->module);
+    if (parsed->num_partitions > 0) {
+      input.workload.emplace();
+      input.workload->set_format("tpusim.workload/1");
+      input.workload->set_num_partitions(parsed->num_partitions);
+    }
+    return input;
+  }
   tpusim::Workload workload;
-  hlo::pb::HloModuleProto module;
-  const bool wrapped = workload.ParsePartialFromString(bytes) && !workload.format().empty() &&
-                       module.ParsePartialFromString(workload.hlo_module());
-  if (!wrapped && !module.ParsePartialFromString(bytes)) return bytes;
-  if (!wrapped) {
-    MutateSome(&module, random);
-    return module.SerializePartialAsString();
+  if (workload.ParsePartialFromString(bytes) && !workload.format().empty() &&
+      input.module.ParsePartialFromString(workload.hlo_module())) {
+    input.workload = std::move(workload);
+    return input;
   }
-  if ((*random)() % 8 == 0) {
-    MutateSome(&workload, random);
-  } else {
-    MutateSome(&module, random);
-    workload.set_hlo_module(module.SerializePartialAsString());
-  }
-  return workload.SerializePartialAsString();
+  if (!input.module.ParsePartialFromString(bytes)) return std::nullopt;
+  return input;
 }
 
-std::string MutateBytes(const std::string& bytes, Random* random) {
-  const auto pick = [&](size_t n) { return static_cast<size_t>((*random)() % n); };
-  std::string mutated = bytes;
-  if (mutated.empty()) return std::string(1 + pick(3), static_cast<char>('a' + pick(26)));
-  switch (pick(4)) {
-    case 0:
-      mutated.resize(pick(mutated.size()));
-      break;
-    case 1:
-      for (size_t n = pick(8) + 1; n > 0; --n) {
-        mutated[pick(mutated.size())] = static_cast<char>((*random)());
-      }
-      break;
-    case 2:
-      mutated[pick(mutated.size())] ^= static_cast<char>(1 << pick(8));
-      break;
-    default: {  // a piece moves over another
-      const size_t length = std::min<size_t>(pick(64) + 1, mutated.size());
-      const size_t from = pick(mutated.size() - length + 1);
-      mutated.replace(pick(mutated.size() - length + 1), length, mutated.substr(from, length));
-    }
+std::string WriteInput(Input input) {
+  if (!input.workload.has_value()) return input.module.SerializePartialAsString();
+  input.workload->set_hlo_module(input.module.SerializePartialAsString());
+  return input.workload->SerializePartialAsString();
+}
+
+std::string MutateMessage(const std::string& bytes, Random* random) {
+  std::optional<Input> input = ReadInput(bytes);
+  if (!input.has_value()) return MutateBytes(bytes, random);
+  if (input->workload.has_value() && (*random)() % 8 == 0) {
+    MutateSome(&*input->workload, random);
+  } else {
+    MutateSome(&input->module, random);
   }
-  return mutated;
+  return WriteInput(*std::move(input));
 }
 
 }  // namespace tpusim::fuzz

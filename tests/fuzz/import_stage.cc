@@ -1,8 +1,8 @@
-#include "exercise.h"
-
+#include <cstdint>
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "stages.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
@@ -52,9 +52,7 @@ void Rewrite(const hlo::Module& module) {
   TPUSIM_CHECK(swept.ok(), Message(swept));
 }
 
-}  // namespace
-
-bool Exercise(const std::string& bytes) {
+bool ExerciseImport(const std::string& bytes) {
   const auto imported = hlo::Import(bytes, "fuzz.pb");
   if (!imported.ok()) {
     const std::string message = Message(imported.status());
@@ -65,5 +63,13 @@ bool Exercise(const std::string& bytes) {
   Rewrite(*imported->module);
   return true;
 }
+
+std::string MutateFile(const std::string& bytes, Random* random) {
+  return (*random)() % 4 == 0 ? MutateBytes(bytes, random) : MutateMessage(bytes, random);
+}
+
+}  // namespace
+
+constexpr Stage kImport = {"import", &ExerciseImport, &MutateFile};
 
 }  // namespace tpusim::fuzz
