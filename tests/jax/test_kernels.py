@@ -283,8 +283,11 @@ def test_loops_on_data_are_priced_by_their_passes(binary: str, tmp_path: pathlib
 
     error = run_once(binary, tmp_path)["error"]
     assert error.count("\n") == 1
-    assert "--trip-count repeated/loop.0=N --trip-count repeated/loop.1=N" in error
-    assert "test_kernels.py:" in error
+    # Each is named once, as what to type.
+    for loop in (outer, inner):
+        assert error.count(f"--trip-count {loop.name}=N") == error.count(loop.name) == 1
+    assert re.search(r"loop\.1=N \(jax/test_kernels\.py:\d+, inside loop\.0\)", error)
+    assert "--trip-count '*=N'" in error
     # Three turns of 1 + 5 * 2 operations per element.
     counts = ("--trip-count", "repeated/loop.0=3", "--trip-count", "*loop.1=5")
     report = run_once(binary, tmp_path, *counts)
@@ -379,6 +382,11 @@ def test_ragged_paged_attention_asks_for_the_chip(binary: str, tmp_path: pathlib
     (over_sequences,) = price.loops
     (over_pages,) = over_sequences.once.loops
     assert over_pages.once.flops > 0
+    error = run_once(binary, tmp_path)["error"]
+    assert len(error) <= 15 * 80  # a screen
+    for loop in (over_sequences, over_pages):
+        assert error.count(loop.name) == 1
+    assert "inside loop.0" in error
     assert run_once(binary, tmp_path, "--trip-count", "*=2")["flops"] > 0
 
 
