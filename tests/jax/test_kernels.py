@@ -306,6 +306,47 @@ def test_trip_counts_of_kernels_can_be_exported(binary: str, tmp_path: pathlib.P
     assert (price.flops, price.loops) == (5, ())
 
 
+def test_a_kernel_may_have_a_time(binary: str, tmp_path: pathlib.Path):
+    arguments = struct(512, 1024), struct(1024, 512)
+    times = {"matmul": {"seconds": 12.5e-6}}
+    priced, _ = tpusim.export(
+        matmul, *arguments, path=tmp_path / "w.pb", kernel_costs=times
+    ).kernels
+    # What is known of it stays.
+    assert (priced.flops, priced.picoseconds) == (MATMUL_FLOPS, 12_500_000)
+    report = run_once(binary, tmp_path)
+    assert report["step_time_ns"] == pytest.approx(12_500, abs=0.02)
+    assert report["flops"] == MATMUL_FLOPS
+    assert any("takes 12.5 us, as stated" in line for line in report["assumptions"])
+    # In a shell; 0.5 GFLOP of products and 7 MB take longer than 2 us.
+    report = run_once(binary, tmp_path, "--kernel-cost", "mat*=2us")
+    assert report["step_time_ns"] == pytest.approx(2000, abs=0.02)
+    (line,) = [line for line in report["assumptions"] if "as stated" in line]
+    assert re.search(r"FLOPs of products take at least .* us: .* are counted; its \d+ bytes", line)
+    for wrong in (
+        "matmul=12.5",
+        "matmul=-1us",
+        "matmul=0us",
+        "matmul=1,us",
+        "matmul=1,2,3",
+        "=1us",
+    ):
+        command = [binary, "run", "--config", "v5e-1x1", "w.pb", "--kernel-cost", wrong]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "NAME=TIME" in done.stderr
+
+
+def test_a_time_needs_no_trip_counts(binary: str, tmp_path: pathlib.Path):
+    times = {"repeated": {"seconds": 3e-6}}
+    tpusim.export(repeated, *REPEATED, path=tmp_path / "w.pb", kernel_costs=times)
+    assert run_once(binary, tmp_path)["step_time_ns"] == pytest.approx(3000, abs=0.02)
+    tpusim.export(repeated, *REPEATED, path=tmp_path / "w.pb")
+    report = run_once(binary, tmp_path, "--kernel-cost", "repeated=7,80,4us")
+    assert report["step_time_ns"] == pytest.approx(4000, abs=0.02)
+    assert report["flops"] == 7
+
+
 def test_a_grid_on_data_is_a_loop():
     def kernel(x, out):
         out[...] = jnp.exp(x[...])

@@ -39,6 +39,8 @@ constexpr std::pair<std::string_view, isa::NumberFormat> kFormats[] = {
 
 // More steps or larger blocks than any chip could take.
 constexpr int64_t kMost = int64_t{1} << 40;
+// No call takes a day.
+constexpr Picoseconds kLongest(int64_t{86400} * 1'000'000'000'000);
 
 tpusim::KernelProduct MessageOf(const CustomProduct& product) {
   tpusim::KernelProduct message;
@@ -206,8 +208,8 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
     flops += stage.flops;
     transcendentals += stage.transcendentals;
   }
-  if (kernel.picoseconds() < 0 || kernel.picoseconds() > kMost) {
-    return bad("it takes less than no time, or longer than a step can");
+  if (kernel.picoseconds() < 0 || kernel.picoseconds() > kLongest.value()) {
+    return bad("it takes less than no time, or more than a day");
   }
   if (kernel.picoseconds() > 0) cost.time = Picoseconds(kernel.picoseconds());
   cost.assumed.assign(kernel.assumed().begin(), kernel.assumed().end());
