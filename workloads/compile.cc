@@ -13,6 +13,7 @@
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/stated_time.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/mesh_use.h"
 #include "workloads/open_figures.h"
@@ -183,6 +184,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
         fmt::format("--kernel-cost {} has no effect: {}", options.kernel_costs[n].name,
                     WithNames(module, hlo::Opcode::kCustomCall, "no custom call", "custom calls")));
   }
+  kernels::HoldToStatedTimes(module, target);
   for (const auto& [pattern, choice] : options.branches) {
     if (HasNamed(module, hlo::Opcode::kConditional, pattern)) continue;
     result.warnings.push_back(fmt::format(
@@ -255,6 +257,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   info.assumptions.insert(info.assumptions.begin(), workload.assumptions().begin(),
                           workload.assumptions().end());
   info.assumptions.insert(info.assumptions.begin(), trips_assumed.begin(), trips_assumed.end());
+  for (std::string& sentence : kernels::CostAssumptions(module)) {
+    info.assumptions.push_back(std::move(sentence));
+  }
   for (std::string& sentence : kernels::FreeHostCallbacks(module)) {
     info.assumptions.push_back(std::move(sentence));
   }

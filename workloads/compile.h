@@ -40,7 +40,7 @@ struct CompileOptions {
   TripCountOverrides trip_counts;
   // --branch NAME=k or NAME=longest; NAME is a conditional's name or a glob.
   std::vector<std::pair<std::string, std::string>> branches;
-  // --kernel-cost NAME=FLOPS,BYTES of custom calls; before what the workload says.
+  // --kernel-cost NAME=FLOPS,BYTES or NAME=TIME of custom calls; before what the workload says.
   std::vector<kernels::NamedCost> kernel_costs;
   // --ragged NAME=SIZES of ragged dots and ragged all-to-alls. First match wins.
   std::vector<lowering::RaggedOverride> ragged;

@@ -44,20 +44,28 @@ absl::StatusOr<int64_t> TripCounts::operator()(const hlo::Instruction& loop) {
                     loop.Describe(), loop.name()));
   }
   found->used = true;
-  assumptions_.push_back(
-      fmt::format("{} runs {} times, as stated", loop.Describe(), found->count));
+  assumptions_.push_back(fmt::format("{} runs {} times, as stated", loop.Describe(), found->count));
   return known_[loop.name()] = found->count;
 }
 
 std::optional<int64_t> TripCounts::OfKernelLoop(const tpusim::KernelLoop& loop) {
   const auto known = known_.find(loop.name());
   if (known != known_.end()) return known->second;
+  const std::string described = fmt::format("the kernel loop {}{}", loop.name(),
+                                            loop.source().empty() ? "" : " at " + loop.source());
+  const std::optional<int64_t> most =
+      loop.has_at_most() ? std::optional(loop.at_most()) : std::nullopt;
   Override* found = Find(loop.name(), /*globs=*/true);
-  if (found == nullptr) return std::nullopt;
-  found->used = true;
-  assumptions_.push_back(fmt::format("the kernel loop {}{} runs {} times, as stated", loop.name(),
-                                     loop.source().empty() ? "" : " at " + loop.source(),
-                                     found->count));
+  if (found == nullptr && !most) return std::nullopt;
+  if (found != nullptr) found->used = true;
+  // A glob is about loops in general; this one cannot run more often.
+  const bool by_name = found != nullptr && found->pattern == loop.name();
+  if (found == nullptr || (most && !by_name && found->count > *most)) {
+    assumptions_.push_back(fmt::format("{} runs {} times, the most that it can (--trip-count {}=N)",
+                                       described, *most, loop.name()));
+    return known_[loop.name()] = *most;
+  }
+  assumptions_.push_back(fmt::format("{} runs {} times, as stated", described, found->count));
   return known_[loop.name()] = found->count;
 }
 

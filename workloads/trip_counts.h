@@ -6,7 +6,8 @@
 // statements come before those of the workload file.
 //
 // Kernels have loops as well that HLO does not show (tpusim::KernelLoop); the same
-// statements give their counts.
+// statements give their counts. Of some it is known how often they run at most: that counts
+// without a statement, and no glob goes beyond it.
 #ifndef TPUSIM_WORKLOADS_TRIP_COUNTS_H_
 #define TPUSIM_WORKLOADS_TRIP_COUNTS_H_
 
@@ -34,10 +35,10 @@ class TripCounts {
   // Error: nothing states the count and it depends on data; names the option.
   absl::StatusOr<int64_t> operator()(const hlo::Instruction& loop);
 
-  // The count of a loop inside a kernel. nullopt: nobody states it.
+  // The count of a loop inside a kernel. nullopt: it is neither stated nor bounded.
   std::optional<int64_t> OfKernelLoop(const tpusim::KernelLoop& loop);
 
-  // A line for every loop whose count was taken from a statement.
+  // A line for every loop whose count was taken from a statement, or that runs as often as it can.
   const std::vector<std::string>& assumptions() const { return assumptions_; }
 
   // A warning for every statement that no loop was asked about, or that only matches

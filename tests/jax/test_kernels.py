@@ -283,8 +283,11 @@ def test_loops_on_data_are_priced_by_their_passes(binary: str, tmp_path: pathlib
 
     error = run_once(binary, tmp_path)["error"]
     assert error.count("\n") == 1
-    assert "--trip-count repeated/loop.0=N --trip-count repeated/loop.1=N" in error
-    assert "test_kernels.py:" in error
+    # Each is named once, as what to type.
+    for loop in (outer, inner):
+        assert error.count(f"--trip-count {loop.name}=N") == error.count(loop.name) == 1
+    assert re.search(r"loop\.1=N \(jax/test_kernels\.py:\d+, inside loop\.0\)", error)
+    assert "--trip-count '*=N'" in error
     # Three turns of 1 + 5 * 2 operations per element.
     counts = ("--trip-count", "repeated/loop.0=3", "--trip-count", "*loop.1=5")
     report = run_once(binary, tmp_path, *counts)
@@ -301,6 +304,47 @@ def test_trip_counts_of_kernels_can_be_exported(binary: str, tmp_path: pathlib.P
     assert run_once(binary, tmp_path)["flops"] == 2 * (1 + 2 * 2) * 8 * 128
     price = one_price(repeated, *REPEATED, kernel_costs={"pallas_call*": {"flops": 5}})
     assert (price.flops, price.loops) == (5, ())
+
+
+def test_a_kernel_may_have_a_time(binary: str, tmp_path: pathlib.Path):
+    arguments = struct(512, 1024), struct(1024, 512)
+    times = {"matmul": {"seconds": 12.5e-6}}
+    priced, _ = tpusim.export(
+        matmul, *arguments, path=tmp_path / "w.pb", kernel_costs=times
+    ).kernels
+    # What is known of it stays.
+    assert (priced.flops, priced.picoseconds) == (MATMUL_FLOPS, 12_500_000)
+    report = run_once(binary, tmp_path)
+    assert report["step_time_ns"] == pytest.approx(12_500, abs=0.02)
+    assert report["flops"] == MATMUL_FLOPS
+    assert any("takes 12.5 us, as stated" in line for line in report["assumptions"])
+    # In a shell; 0.5 GFLOP of products and 7 MB take longer than 2 us.
+    report = run_once(binary, tmp_path, "--kernel-cost", "mat*=2us")
+    assert report["step_time_ns"] == pytest.approx(2000, abs=0.02)
+    (line,) = [line for line in report["assumptions"] if "as stated" in line]
+    assert re.search(r"FLOPs of products take at least .* us: .* are counted; its \d+ bytes", line)
+    for wrong in (
+        "matmul=12.5",
+        "matmul=-1us",
+        "matmul=0us",
+        "matmul=1,us",
+        "matmul=1,2,3",
+        "=1us",
+    ):
+        command = [binary, "run", "--config", "v5e-1x1", "w.pb", "--kernel-cost", wrong]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "NAME=TIME" in done.stderr
+
+
+def test_a_time_needs_no_trip_counts(binary: str, tmp_path: pathlib.Path):
+    times = {"repeated": {"seconds": 3e-6}}
+    tpusim.export(repeated, *REPEATED, path=tmp_path / "w.pb", kernel_costs=times)
+    assert run_once(binary, tmp_path)["step_time_ns"] == pytest.approx(3000, abs=0.02)
+    tpusim.export(repeated, *REPEATED, path=tmp_path / "w.pb")
+    report = run_once(binary, tmp_path, "--kernel-cost", "repeated=7,80,4us")
+    assert report["step_time_ns"] == pytest.approx(4000, abs=0.02)
+    assert report["flops"] == 7
 
 
 def test_a_grid_on_data_is_a_loop():
@@ -379,6 +423,11 @@ def test_ragged_paged_attention_asks_for_the_chip(binary: str, tmp_path: pathlib
     (over_sequences,) = price.loops
     (over_pages,) = over_sequences.once.loops
     assert over_pages.once.flops > 0
+    error = run_once(binary, tmp_path)["error"]
+    assert len(error) <= 15 * 80  # a screen
+    for loop in (over_sequences, over_pages):
+        assert error.count(loop.name) == 1
+    assert "inside loop.0" in error
     assert run_once(binary, tmp_path, "--trip-count", "*=2")["flops"] > 0
 
 

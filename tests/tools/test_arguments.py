@@ -138,6 +138,13 @@ def test_plain_values_become_words():
         ("trip_counts", {"": 1}, ValueError, "trip_counts: the name: '': expected text"),
         ("kernel_costs", {"k": 1e9}, TypeError, "kernel_costs: k: 1000000000.0: expected a dict"),
         ("kernel_costs", {"k": {"flops": 0.5}}, ValueError, "kernel_costs: k: flops: 0.5: expecte"),
+        (
+            "kernel_costs",
+            {"k": {"seconds": 0}},
+            ValueError,
+            "k: seconds: 0: expected a time in sec",
+        ),
+        ("kernel_costs", {"k": {"seconds": "2us"}}, TypeError, "k: seconds: '2us': expected a ti"),
         ("kernel_costs", {"k": {"flop": 1}}, ValueError, "kernel_costs: k: 'flop': expected whole"),
         (
             "branches",

@@ -93,6 +93,24 @@ TEST_F(TripCountsTest, LoopsOfKernels) {
   EXPECT_THAT(counts.Unused(), ::testing::IsEmpty());
 }
 
+// Without a statement such a loop runs as often as it can; a glob goes no further, a name does.
+TEST_F(TripCountsTest, LoopsOfKernelsThatAreBounded) {
+  tpusim::KernelLoop loop;
+  loop.set_name("paged/loop.0");
+  loop.set_at_most(4);
+  TripCounts none(workload_, {});
+  EXPECT_EQ(none.OfKernelLoop(loop), 4);
+  EXPECT_THAT(none.assumptions(),
+              ::testing::ElementsAre(HasSubstr("runs 4 times, the most that it can")));
+  TripCounts few(workload_, {{"*", 3}});
+  EXPECT_EQ(few.OfKernelLoop(loop), 3);
+  TripCounts many(workload_, {{"*", 9}});
+  EXPECT_EQ(many.OfKernelLoop(loop), 4);
+  EXPECT_THAT(many.Unused(), ::testing::IsEmpty());
+  TripCounts by_name(workload_, {{"paged/loop.0", 9}});
+  EXPECT_EQ(by_name.OfKernelLoop(loop), 9);
+}
+
 TEST_F(TripCountsTest, WhatIsOpenIsNamedAtOnce) {
   const Instruction* first = Loop(std::nullopt);
   TripCounts none(workload_, {});

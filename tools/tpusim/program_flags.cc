@@ -6,8 +6,10 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <sstream>
 #include <utility>
 
+#include "configs/quantity_text.h"
 #include "configs/status_macros.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/ragged_sizes.h"
@@ -48,33 +50,55 @@ std::string CheckBranch(const std::string& text) {
   return fmt::format("\"{}\" is not NAME=k or NAME=longest, such as 'conditional.3=1'", text);
 }
 
-// NAME=FLOPS,BYTES
-bool ParseKernelCost(const std::string& text, kernels::NamedCost* parsed) {
-  const size_t equals = text.rfind('=');
-  const size_t comma = text.rfind(',');
-  if (equals == std::string::npos || equals == 0 || comma == std::string::npos || comma < equals) {
-    return false;
-  }
-  parsed->name = text.substr(0, equals);
-  double flops = 0, bytes = 0;  // 1e12 is easier to write than its digits
+// FLOPs or bytes: 1e12 is easier to write than its digits.
+std::optional<int64_t> ParseAmount(const std::string& text) {
   try {
     size_t used = 0;
-    flops = std::stod(text.substr(equals + 1, comma - equals - 1), &used);
-    if (used != comma - equals - 1) return false;
-    bytes = std::stod(text.substr(comma + 1), &used);
-    if (used != text.size() - comma - 1) return false;
+    const double amount = std::stod(text, &used);
+    if (used != text.size() || !(amount >= 0 && amount < 9e18)) return std::nullopt;
+    return static_cast<int64_t>(amount);
   } catch (const std::exception&) {
-    return false;
+    return std::nullopt;
   }
-  if (!(flops >= 0 && flops < 9e18 && bytes >= 0 && bytes < 9e18)) return false;
-  parsed->cost = {Flops(static_cast<int64_t>(flops)), Flops(0), Bytes(static_cast<int64_t>(bytes))};
+}
+
+// "12.5us": a number and its unit, more than nothing and less than a day.
+std::optional<Picoseconds> ParseTime(const std::string& text) {
+  if (text.empty() || text.back() != 's') return std::nullopt;
+  const std::optional<configs::QuantityText> time = configs::ParseQuantity(text, "ns");
+  if (!time || time->factor || !(time->value >= 1e-3 && time->value < 86400e9)) return std::nullopt;
+  return FromSeconds(time->value * 1e-9);
+}
+
+// NAME=FLOPS,BYTES or NAME=TIME or NAME=FLOPS,BYTES,TIME
+bool ParseKernelCost(const std::string& text, kernels::NamedCost* parsed) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) return false;
+  parsed->name = text.substr(0, equals);
+  std::vector<std::string> parts;
+  std::istringstream figures(text.substr(equals + 1) + ",");
+  for (std::string part; std::getline(figures, part, ',');) parts.push_back(part);
+  if (parts.size() % 2 == 1) {
+    parsed->cost.time = ParseTime(parts.back());
+    if (!parsed->cost.time) return false;
+    parts.pop_back();
+  }
+  if (parts.empty()) return true;
+  if (parts.size() != 2) return false;
+  const std::optional<int64_t> flops = ParseAmount(parts[0]), bytes = ParseAmount(parts[1]);
+  if (!flops || !bytes) return false;
+  parsed->cost.flops = Flops(*flops);
+  parsed->cost.bytes = Bytes(*bytes);
   return true;
 }
 
 std::string CheckKernelCost(const std::string& text) {
   kernels::NamedCost ignored;
   if (ParseKernelCost(text, &ignored)) return "";
-  return fmt::format("\"{}\" is not NAME=FLOPS,BYTES, such as 'flash*=2.2e9,1.6e7'", text);
+  return fmt::format(
+      "\"{}\" is not NAME=FLOPS,BYTES, NAME=TIME or NAME=FLOPS,BYTES,TIME, such as "
+      "'flash*=2.2e9,1.6e7' or 'flash*=12.5us'",
+      text);
 }
 
 std::string CheckRagged(const std::string& text) {
@@ -145,8 +169,9 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckBranch, ""));
   app.add_option("--kernel-cost", flags.kernel_costs,
-                 "What one call of an opaque kernel (custom call) costs; NAME may be a glob")
-      ->type_name("NAME=FLOPS,BYTES")
+                 "What one call of an opaque kernel (custom call) costs, or how long it takes "
+                 "(12.5us); NAME may be a glob")
+      ->type_name("NAME=[FLOPS,BYTES][,TIME]")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckKernelCost, ""));
   app.add_option("--ragged", flags.ragged,

@@ -5,8 +5,10 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "configs/status_macros.h"
@@ -25,6 +27,8 @@ using hlo::Opcode;
 constexpr char kCostAttribute[] = "tpusim.kernel_cost";
 // A sentence: why there is none.
 constexpr char kUnpriced[] = "tpusim.kernel_unpriced";
+// A KernelCost message of nothing but the loops whose counts are missing, as text.
+constexpr char kOpenLoops[] = "tpusim.kernel_open_loops";
 
 constexpr std::pair<std::string_view, isa::NumberFormat> kFormats[] = {
     {"bf16", isa::NumberFormat::kBf16},        {"f32", isa::NumberFormat::kF32},
@@ -35,6 +39,8 @@ constexpr std::pair<std::string_view, isa::NumberFormat> kFormats[] = {
 
 // More steps or larger blocks than any chip could take.
 constexpr int64_t kMost = int64_t{1} << 40;
+// No call takes a day.
+constexpr Picoseconds kLongest(int64_t{86400} * 1'000'000'000'000);
 
 tpusim::KernelProduct MessageOf(const CustomProduct& product) {
   tpusim::KernelProduct message;
@@ -62,6 +68,8 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
     m.set_spilled_bytes(stage.spilled.value());
     for (const CustomProduct& product : stage.products) *m.add_products() = MessageOf(product);
   }
+  for (const std::string& sentence : cost.assumed) message.add_assumed(sentence);
+  if (cost.time) message.set_picoseconds(cost.time->value());
   if (!cost.pipeline) return message;
   for (const int64_t size : cost.pipeline->grid) message.add_grid(size);
   for (const CustomPipeline::Block& block : cost.pipeline->blocks) {
@@ -76,9 +84,9 @@ tpusim::KernelCost MessageOf(const CustomCost& cost) {
 }
 
 // Adds `kernel`, with its loops, `times` to the sum; false if a sum is impossibly large
-// or a figure negative. Loops of unknown count go to `open`.
+// or a figure negative. Loops of unknown count, which lie in the loop `inside`, go to `open`.
 bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips& trips,
-              tpusim::KernelCost* sum, std::vector<const tpusim::KernelLoop*>* open) {
+              const std::string& inside, tpusim::KernelCost* sum, std::vector<OpenLoop>* open) {
   bool fits = true;
   const auto add = [&](int64_t figure, int64_t so_far) {
     int64_t product = 0, total = 0;
@@ -109,12 +117,32 @@ bool AddTimes(const tpusim::KernelCost& kernel, int64_t times, const KernelTrips
   }
   for (const tpusim::KernelLoop& loop : kernel.loops()) {
     const std::optional<int64_t> count = trips(loop);
-    if (!count.has_value()) open->push_back(&loop);
+    if (!count.has_value()) open->push_back({loop.name(), loop.source(), inside});
     int64_t passes = 0;
     if (__builtin_mul_overflow(times, count.value_or(1), &passes)) return false;
-    fits = fits && AddTimes(loop.pass(), passes, trips, sum, open);
+    fits = fits && AddTimes(loop.pass(), passes, trips, count ? inside : loop.name(), sum, open);
   }
   return fits;
+}
+
+// Loops in each other as they are in the kernel: those around a loop come before it.
+tpusim::KernelCost MessageOf(const std::vector<OpenLoop>& loops) {
+  tpusim::KernelCost message;
+  std::unordered_map<std::string, tpusim::KernelCost*> insides;
+  for (const OpenLoop& loop : loops) {
+    const auto around = insides.find(loop.inside);
+    tpusim::KernelLoop& m = *(around == insides.end() ? &message : around->second)->add_loops();
+    m.set_name(loop.name);
+    m.set_source(loop.source);
+    insides[loop.name] = m.mutable_pass();
+  }
+  return message;
+}
+
+bool IsTimeAlone(const CustomCost& cost) {
+  CustomCost nothing;
+  nothing.time = cost.time;
+  return cost.time && MessageOf(cost).ShortDebugString() == MessageOf(nothing).ShortDebugString();
 }
 
 // The last part of "jit(f)/layer/flash_attention"; a Pallas kernel's name stands before
@@ -124,6 +152,14 @@ std::string LastOf(std::string path) {
   if (path.ends_with(kPallas)) path.resize(path.size() - kPallas.size());
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+// What is known of a call, with the time that is stated.
+CustomCost TimedCost(const Instruction& call, const CustomCost& stated) {
+  const absl::StatusOr<CustomCost> known = CustomCostOf(call);
+  CustomCost cost = known.ok() ? *known : CustomCost{};
+  cost.time = stated.time;
+  return cost;
 }
 
 }  // namespace
@@ -172,6 +208,11 @@ absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel) {
     flops += stage.flops;
     transcendentals += stage.transcendentals;
   }
+  if (kernel.picoseconds() < 0 || kernel.picoseconds() > kLongest.value()) {
+    return bad("it takes less than no time, or more than a day");
+  }
+  if (kernel.picoseconds() > 0) cost.time = Picoseconds(kernel.picoseconds());
+  cost.assumed.assign(kernel.assumed().begin(), kernel.assumed().end());
   if (!cost.stages.empty() && (flops != cost.flops || transcendentals != cost.transcendentals)) {
     return bad("its stages do not add up to it");
   }
@@ -205,18 +246,18 @@ absl::StatusOr<NamedCost> NamedCostOf(const tpusim::KernelCost& kernel, const Ke
   if (kernel.loops_size() > 0) {
     sum.Clear();
     sum.set_name(kernel.name());
-    std::vector<const tpusim::KernelLoop*> open;
-    if (!AddTimes(kernel, 1, trips, &sum, &open)) {
+    *sum.mutable_assumed() = kernel.assumed();
+    if (!AddTimes(kernel, 1, trips, "", &sum, &stated.open_loops)) {
       return UserError(
           fmt::format("kernel '{}': the cost of its loops is impossible", kernel.name()));
     }
-    std::string loops, options;
-    for (const tpusim::KernelLoop* loop : open) {
-      loops += fmt::format("{}{}{}", loops.empty() ? "" : ", ", loop->name(),
-                           loop->source().empty() ? "" : " (" + loop->source() + ")");
-      options += fmt::format(" --trip-count {}=N", loop->name());
-    }
-    if (!open.empty()) {
+    if (!stated.open_loops.empty()) {
+      std::string loops, options;
+      for (const OpenLoop& loop : stated.open_loops) {
+        loops += fmt::format("{}{}{}", loops.empty() ? "" : ", ", loop.name,
+                             loop.source.empty() ? "" : " (" + loop.source + ")");
+        options += fmt::format(" --trip-count {}=N", loop.name);
+      }
       stated.unpriced =
           fmt::format("how often {} runs depends on data; state it with{}", loops, options);
       return stated;
@@ -231,6 +272,50 @@ std::string UnpricedReason(const Instruction& call) {
   return hlo::FrontendAttribute(call, kUnpriced).value_or("");
 }
 
+std::vector<OpenLoop> OpenLoopsOf(const Instruction& call) {
+  std::vector<OpenLoop> loops;
+  const auto text = hlo::FrontendAttribute(call, kOpenLoops);
+  if (!text || UnpricedReason(call).empty()) return loops;
+  tpusim::KernelCost message;
+  TPUSIM_CHECK(google::protobuf::TextFormat::ParseFromString(*text, &message),
+               "the loops of a kernel do not parse");
+  const std::function<void(const tpusim::KernelCost&, const std::string&)> add =
+      [&](const tpusim::KernelCost& cost, const std::string& inside) {
+        for (const tpusim::KernelLoop& loop : cost.loops()) {
+          loops.push_back({loop.name(), loop.source(), inside});
+          add(loop.pass(), loop.name());
+        }
+      };
+  add(message, "");
+  return loops;
+}
+
+std::vector<std::string> CostAssumptions(const hlo::Module& module) {
+  // By sentence: the first call, and how many there are.
+  std::vector<std::string> sentences;
+  std::unordered_map<std::string, std::pair<const Instruction*, int64_t>> calls;
+  for (const hlo::Computation* computation : module.PostOrder()) {
+    for (const Instruction* i : computation->instructions()) {
+      if (i->opcode() != Opcode::kCustomCall) continue;
+      const auto text = hlo::FrontendAttribute(*i, kCostAttribute);
+      tpusim::KernelCost message;
+      if (!text || !google::protobuf::TextFormat::ParseFromString(*text, &message)) continue;
+      for (const std::string& sentence : message.assumed()) {
+        const auto [it, fresh] = calls.try_emplace(sentence, i, 0);
+        if (fresh) sentences.push_back(sentence);
+        ++it->second.second;
+      }
+    }
+  }
+  std::vector<std::string> lines;
+  for (const std::string& sentence : sentences) {
+    const auto& [call, count] = calls.at(sentence);
+    const std::string more = count > 1 ? fmt::format(" (as {} more calls)", count - 1) : "";
+    lines.push_back(fmt::format("{}{} {}", call->Describe(), more, sentence));
+  }
+  return lines;
+}
+
 std::vector<std::string> FreeHostCallbacks(const hlo::Module& module) {
   std::vector<std::string> lines;
   for (const hlo::Computation* computation : module.PostOrder()) {
@@ -238,7 +323,7 @@ std::vector<std::string> FreeHostCallbacks(const hlo::Module& module) {
       if (!hlo::IsHostCallback(*i) || hlo::FrontendAttribute(*i, kCostAttribute)) continue;
       lines.push_back(fmt::format(
           "{} waits for the host, which is taken to cost the device no time (--kernel-cost "
-          "{}=FLOPS,BYTES)",
+          "{}=TIME)",
           i->Describe(), i->name()));
     }
   }
@@ -269,6 +354,10 @@ absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
       reason.empty() ? "it" : "the whole cost", call.name()));
 }
 
+void SetCustomCost(Instruction* call, const CustomCost& cost) {
+  hlo::SetFrontendAttribute(call, kCostAttribute, MessageOf(cost).ShortDebugString());
+}
+
 std::vector<int64_t> SetCustomCosts(hlo::Module& module, const std::vector<NamedCost>& costs) {
   std::vector<int64_t> uses(costs.size(), 0);
   if (costs.empty()) return uses;
@@ -283,9 +372,10 @@ std::vector<int64_t> SetCustomCosts(hlo::Module& module, const std::vector<Named
         };
         if (!matches(i->name()) && !matches(kernel) && !matches(LastOf(i->op_name()))) continue;
         if (stated.unpriced.empty()) {
-          hlo::SetFrontendAttribute(i, kCostAttribute, MessageOf(stated.cost).ShortDebugString());
+          SetCustomCost(i, IsTimeAlone(stated.cost) ? TimedCost(*i, stated.cost) : stated.cost);
         } else {
           hlo::SetFrontendAttribute(i, kUnpriced, stated.unpriced);
+          hlo::SetFrontendAttribute(i, kOpenLoops, MessageOf(stated.open_loops).ShortDebugString());
         }
         ++uses[n];
         break;
@@ -312,6 +402,7 @@ bool IsFactorizationCall(const Instruction& i) {
 }
 
 bool HasKernelOfItsOwn(const Instruction& i) {
+  if (hlo::FrontendAttribute(i, kCostAttribute)) return false;
   return IsTopKCall(i) || IsPartialReduceCall(i) || IsFactorizationCall(i);
 }
 

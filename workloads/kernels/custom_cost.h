@@ -62,18 +62,31 @@ struct CustomCost {
   std::optional<CustomPipeline> pipeline = std::nullopt;
   // The sums above once more, if it is known what waits for what.
   std::vector<CustomStage> stages = {};
+  // How long the call takes, if that is stated (stated_time.h).
+  std::optional<Picoseconds> time = std::nullopt;
+  // What was taken for granted: sentences without their subject.
+  std::vector<std::string> assumed = {};
 };
 
 // What a workload says of a kernel. Error: sizes that are none, a format that the
 // arrays do not know.
 absl::StatusOr<CustomCost> CostOf(const tpusim::KernelCost& kernel);
 
+// A loop inside a kernel, or an axis of its grid, whose count is not known.
+struct OpenLoop {
+  std::string name;    // "KERNEL/loop.0"
+  std::string source;  // file:line
+  std::string inside;  // the innermost open loop around it, or nothing
+};
+
 struct NamedCost {
   std::string name;  // of an instruction or of a Pallas kernel; may be a glob
-  CustomCost cost;
+  CustomCost cost;   // a time alone leaves what else is known as it is
   // Why there is no cost, and what would give one: "its loop f/loop.0 depends on data;
   // state it with --trip-count f/loop.0=N". Empty: there is.
   std::string unpriced = "";
+  // That is why: these, outer ones first.
+  std::vector<OpenLoop> open_loops = {};
 };
 
 // The count of a loop inside a kernel; nullopt: unknown.
@@ -85,6 +98,8 @@ absl::StatusOr<NamedCost> NamedCostOf(const tpusim::KernelCost& kernel, const Ke
 
 // Error (no rule): no cost is known; the message says how to state one.
 absl::StatusOr<CustomCost> CustomCostOf(const hlo::Instruction& custom_call);
+// Writes a cost onto a call, in place of the one that it has.
+void SetCustomCost(hlo::Instruction* custom_call, const CustomCost& cost);
 
 // What the arrays do in the call, in FLOPs of one bf16 pass.
 Flops MatrixFlops(const CustomCost& cost, const target::Target& target);
@@ -96,6 +111,12 @@ std::vector<int64_t> SetCustomCosts(hlo::Module& module, const std::vector<Named
 
 // Why SetCustomCosts found no cost for the call; empty if it did, or was not asked.
 std::string UnpricedReason(const hlo::Instruction& custom_call);
+
+// The loops for which SetCustomCosts found no cost for the call, if that is why.
+std::vector<OpenLoop> OpenLoopsOf(const hlo::Instruction& custom_call);
+
+// What the costs of reachable calls take for granted, a line for each thing.
+std::vector<std::string> CostAssumptions(const hlo::Module& module);
 
 // A line for every reachable call of the host that is taken to cost the device nothing.
 std::vector<std::string> FreeHostCallbacks(const hlo::Module& module);

@@ -10,6 +10,7 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernels.h"
+#include "workloads/kernels/stated_time.h"
 #include "workloads/kernels/tile_search.h"
 
 namespace tpusim::kernels {
@@ -131,11 +132,12 @@ absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view,
   const hlo::Instruction& call = *view.instruction;
   ASSIGN_OR_RETURN(const CustomCost cost, CustomCostOf(call));
   const configs::ChipParams& chip = target.chip();
+  Bytes results(0);
+  for (const KernelOutput& output : view.outputs) results += BytesOf(output, target);
+  if (cost.time) return BuildTimedKernel(cost, results, call.name(), target);
   // As many buffers as the kernel asks for are its author's choice: what VMEM holds
   // is the limit, not what the compiler would use.
   if (cost.pipeline) return Pipelined(cost, call.name(), chip);
-  Bytes results(0);
-  for (const KernelOutput& output : view.outputs) results += BytesOf(output, target);
   // Stated bytes are reads and writes together; results are at least written.
   const Bytes written = std::min(results, cost.bytes);
   const Bytes read = cost.bytes - written;

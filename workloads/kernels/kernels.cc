@@ -23,10 +23,10 @@ absl::StatusOr<isa::Kernel> BuildKernel(const hlo::Instruction& instruction,
     }
   }
   if (instruction.opcode() == Opcode::kCustomCall) {
+    if (!HasKernelOfItsOwn(instruction)) return BuildCustomKernel(view, target);
     if (IsTopKCall(instruction)) return BuildSortKernel(view, target);
     if (IsFactorizationCall(instruction)) return BuildAlgebraKernel(view, target);
-    return IsPartialReduceCall(instruction) ? BuildLoopKernel(view, target)
-                                            : BuildCustomKernel(view, target);
+    return BuildLoopKernel(view, target);
   }
   if (const hlo::Instruction* product = view.FindMember(IsProduct)) {
     return RunsOnVectorUnits(*product) ? BuildLoopKernel(view, target)

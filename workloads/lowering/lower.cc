@@ -55,7 +55,7 @@ const Instruction* ProductIn(const Instruction& i) {
 
 absl::StatusOr<hlo::Cost> CostOfKernel(const Instruction& i) {
   if (i.opcode() != Opcode::kCustomCall) return hlo::CostOf(i);
-  if (kernels::IsTopKCall(i) || kernels::IsPartialReduceCall(i)) {
+  if (kernels::HasKernelOfItsOwn(i) && !kernels::IsFactorizationCall(i)) {
     // A comparison per candidate; the sorting network is the kernel's affair.
     hlo::Cost compared;
     compared.flops = Flops(hlo::Leaves(i.operand(0)->shape())[0]->ElementCount());

@@ -11,6 +11,7 @@
 #include "tests/workloads/kernels/kernel_families.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/stated_time.h"
 
 namespace tpusim::kernels {
 namespace {
@@ -61,6 +62,45 @@ TEST_F(CustomKernels, FactorizationsAreChainsOfColumnsAndProducts) {
     SetCustomCosts(m_.module(), {{call->name(), {Flops(1), Flops(0), Bytes(8)}}});
     EXPECT_FALSE(HasKernelOfItsOwn(*call));
   }
+}
+
+// 2 MiB in and out: kernels of a stated time take it to the step's rounding (16 steps of half a
+// picosecond), with all of their bytes.
+TEST_F(CustomKernels, AStatedTimeIsTheTime) {
+  for (const auto& [flops, time] :
+       {std::pair(Flops(0), Microseconds(50)), std::pair(Flops(1 << 20), Nanoseconds(12'500))}) {
+    CustomCost cost{flops, Flops(0), Bytes(2 * kMiB)};
+    cost.time = time;
+    const isa::Kernel kernel = BuildTimedKernel(cost, Bytes(kMiB), "call", target_);
+    const Picoseconds takes = timing::KernelTime(target_.chip(), kernel);
+    EXPECT_LE(takes, time);
+    EXPECT_GE(takes, time - Picoseconds(16));
+    EXPECT_EQ(Moved(kernel), Bytes(2 * kMiB));
+    EXPECT_EQ(kernel.block.mxu.m > 0, flops > Flops(0));
+  }
+}
+
+// A time alone leaves the rest of what is known; what the chip cannot do in it is not counted, and
+// said.
+TEST_F(CustomKernels, AStatedTimeHoldsWhatIsCounted) {
+  Instruction* x = m_.Param(F32({1024, 1024}));
+  Instruction* call = m_.Add(Opcode::kCustomCall, F32({1024, 1024}), {x});
+  call->mutable_attrs().set_custom_call_target("tpu_custom_call");
+  const Flops flops(int64_t{1} << 40);
+  SetCustomCosts(m_.module(), {{"custom*", {flops, Flops(0), Bytes(8 * kMiB)}}});
+  CustomCost time;
+  time.time = Microseconds(100);
+  SetCustomCosts(m_.module(), {{"custom*", time}});
+  EXPECT_EQ(CustomCostOf(*call)->flops, flops);
+  HoldToStatedTimes(m_.module(), target_);
+  const CustomCost held = *CustomCostOf(*call);
+  EXPECT_EQ(held.bytes, Bytes(8 * kMiB));  // 10.2 us at 819 GB/s
+  EXPECT_LE(ComputeTime(MatrixFlops(held, target_), target_.chip().MxuPeak()), *held.time);
+  EXPECT_GE(held.flops.value(), 0.99 * ToSeconds(*held.time) * target_.chip().MxuPeak().value());
+  ASSERT_EQ(held.assumed.size(), 1U);
+  EXPECT_THAT(held.assumed.front(), ::testing::HasSubstr("takes 100 us, as stated; its 1.1e+12"));
+  EXPECT_THAT(CostAssumptions(m_.module()),
+              ::testing::ElementsAre(::testing::HasSubstr("takes 100 us")));
 }
 
 // A grid of 8 x 8 x 8 steps, each a product of 128^3; the result's block stays while the

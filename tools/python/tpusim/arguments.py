@@ -21,6 +21,8 @@ _MOST_SIZE_LENGTH = 18
 # Shares of a third each may add up to a little more than all.
 _MOST_SHARES = 1.001
 
+_DAY = 86400 * 10**12  # in picoseconds
+
 # What may be said of a kernel, per call and device.
 KERNEL_FIGURES = ("flops", "transcendentals", "bytes_accessed", "remote_bytes")
 
@@ -143,19 +145,32 @@ def trip_counts(value: Any) -> dict[str, int]:
 
 
 def kernel_costs(value: Any) -> dict[str, dict[str, int]]:
-    """What kernels cost, by name or glob."""
-    figures = f"whole numbers of {', '.join(KERNEL_FIGURES)}"
-    expected = '{kernel: {"flops": 2000, "bytes_accessed": 1000}}'
+    """What kernels cost, by name or glob; a time is in picoseconds in the result."""
+    figures = f"whole numbers of {', '.join(KERNEL_FIGURES)}, or seconds"
+    expected = '{kernel: {"flops": 2000, "bytes_accessed": 1000}} or {kernel: {"seconds": 2e-6}}'
     costs = {}
     for kernel, cost in mapping("kernel_costs", value, expected).items():
         place = f"kernel_costs: {kernel}"
         if not isinstance(cost, Mapping):
             raise TypeError(wrong(place, cost, f"a dict with {figures}"))
-        for figure in cost:
-            if figure not in KERNEL_FIGURES:
+        costs[kernel] = {}
+        for figure, of in cost.items():
+            if figure == "seconds":
+                costs[kernel]["picoseconds"] = picoseconds(f"{place}: seconds", of)
+            elif figure in KERNEL_FIGURES:
+                costs[kernel][figure] = whole(f"{place}: {figure}", of)
+            else:
                 raise ValueError(wrong(place, figure, figures))
-        costs[kernel] = {name: whole(f"{place}: {name}", of) for name, of in cost.items()}
     return costs
+
+
+def picoseconds(parameter: str, seconds: Any) -> int:
+    """Of a duration in seconds."""
+    expected = "a time in seconds, from 1e-12 to a day"
+    found = round(number(parameter, seconds, expected) * 1e12)
+    if not 1 <= found < _DAY:
+        raise ValueError(wrong(parameter, seconds, expected))
+    return found
 
 
 def branches(value: Any) -> list[str]:

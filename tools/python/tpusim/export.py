@@ -31,6 +31,7 @@ arguments after `--`.
 import argparse
 import inspect
 import os
+import re
 import signal
 import sys
 import types
@@ -50,6 +51,9 @@ from tpusim.workload import Workload
 _DEFAULT_DEVICES = 8
 # More CPU devices than that take minutes, and gigabytes.
 _MOST_DEVICES = 1 << 16
+# A time with its unit; units as exponents of a second.
+_DURATION = re.compile(r"(\d+\.?\d*|\.\d+)(ps|ns|us|ms|s)", re.ASCII)
+_EXPONENTS = {"ps": "e-12", "ns": "e-9", "us": "e-6", "ms": "e-3", "s": "e0"}
 
 
 class UsageError(ValueError):
@@ -81,7 +85,8 @@ def export(
       trip_counts: {loop name or glob: count} for loops that depend on data.
       kernel_costs: {kernel name or glob: {"flops": ..., "bytes_accessed": ..., "transcendentals":
         ..., "remote_bytes": ...}} for opaque kernels, per call and device. Pallas kernels that
-        bring a cost estimate need none, others are priced from their jaxprs.
+        bring a cost estimate need none, others are priced from their jaxprs. {"seconds": 12.5e-6}
+        says how long a call takes, and leaves what else is known of it.
       **keyword_arguments: passed on to `function`.
 
     Returns:
@@ -105,17 +110,25 @@ def export(
     return workload
 
 
-def _kernel_cost(text: str) -> tuple[str, dict[str, int]]:
-    """NAME=FLOPS,BYTES, as `tpusim run --kernel-cost` reads it."""
+def _kernel_cost(text: str) -> tuple[str, dict[str, float]]:
+    """NAME=FLOPS,BYTES, NAME=TIME or all three, as `tpusim run --kernel-cost` reads it."""
     name, _, figures = text.rpartition("=")
+    *amounts, last = figures.split(",")
+    cost: dict[str, float] = {}
+    if duration := _DURATION.fullmatch(last):
+        cost["seconds"] = float(duration[1] + _EXPONENTS[duration[2]])
+    else:
+        amounts.append(last)
     try:
-        flops, moved = (checks.whole(name, float(figure)) for figure in figures.split(","))
+        cost |= zip(("flops", "bytes_accessed"), map(float, amounts), strict=bool(amounts))
+        checks.kernel_costs({name: cost})
     except ValueError:
         name = ""
     if not name:
-        expected = "not NAME=FLOPS,BYTES, such as flash*=2.2e9,1.6e7, in whole numbers"
-        raise argparse.ArgumentTypeError(f"{text!r} is {expected}")
-    return name, {"flops": flops, "bytes_accessed": moved}
+        expected = "NAME=FLOPS,BYTES, such as flash*=2.2e9,1.6e7, in whole numbers"
+        times = "NAME=TIME, such as flash*=12.5us, nor NAME=FLOPS,BYTES,TIME"
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected}, nor {times}")
+    return name, cost
 
 
 def _trip_count(text: str) -> tuple[str, int]:
@@ -229,11 +242,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--kernel-cost",
-        metavar="NAME=FLOPS,BYTES",
+        metavar="NAME=[FLOPS,BYTES][,TIME]",
         type=_kernel_cost,
         action="append",
         default=[],
-        help="what one call of an opaque kernel costs on one device; a name or a glob",
+        help="what one call of an opaque kernel costs on one device, or how long it takes, such as "
+        "12.5us; a name or a glob",
     )
     return parser
 

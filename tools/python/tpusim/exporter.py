@@ -6,6 +6,7 @@ made of forced CPU devices; either way a partition is one device in the mesh's f
 """
 
 import contextlib
+import dataclasses
 import fnmatch
 import math
 import os
@@ -148,50 +149,58 @@ def _given_coordinates(coordinates: Coordinates, partitions: int) -> tuple[Devic
 
 
 def _kernels(module: bytes, jaxpr: Any, overrides: _Costs) -> tuple[KernelCost, ...]:
-    """Overrides, then Pallas kernels, priced and by instruction.
+    """Overrides, then Pallas kernels, priced and by instruction; then times, which leave the rest.
 
     A cost estimate says nothing of the sizes of products: it stands only for kernels that have no
     price of their own or loops on data.
     """
+    times = {kernel: cost for kernel, cost in overrides.items() if cost.keys() == {"picoseconds"}}
+    overrides = {kernel: cost for kernel, cost in overrides.items() if kernel not in times}
     costs = [KernelCost(kernel, **cost) for kernel, cost in overrides.items()]
+    timed = [KernelCost(kernel, **cost) for kernel, cost in times.items()]
     if _PALLAS_TARGET not in module:
-        return tuple(costs)
+        return (*costs, *timed)
     calls: list[tuple[str, str, tuple[tuple[int, ...], ...]]] = []
     estimated: set[str] = set()
+    time_of: dict[str, int] = {}
     for computation in hlo.Module(module).computations.values():
         for call in computation.instructions:
             if wire.text(call.fields, 28).encode() != _PALLAS_TARGET:
                 continue
-            if _override_by_kernel_name(call, overrides, costs):
+            if (stated := _stated(call, overrides)) is not None:
+                if not fnmatch.fnmatchcase(call.name, stated):
+                    costs.append(KernelCost(call.name, **overrides[stated]))
                 continue
+            if (stated := _stated(call, times)) is not None:
+                time_of[call.name] = times[stated]["picoseconds"]
             if '"cost_estimate"' in wire.text(call.fields, 43):
                 estimated.add(call.name)
             shapes = [o.shape.dims for o in computation.operands(call)]
             results = call.shape.tuple_shapes or (call.shape,)
             calls.append((call.name, call.op_name, (*shapes, *(r.dims for r in results))))
     if not calls:
-        return tuple(costs)
+        return (*costs, *timed)
     from tpusim import kernels  # Not needed, and not loaded, for most programs.
 
     assigned = kernels.assign(calls, list(kernels.priced_kernels(jaxpr)))
     for name, cost in assigned.items():
-        if name not in estimated or not (cost.unpriced or cost.loops):
-            costs.append(cost)
-    return tuple(costs)
+        unknown = bool(cost.unpriced or cost.loops)
+        if name in estimated and unknown:
+            continue
+        if name in time_of:
+            known = KernelCost(name) if unknown else cost
+            cost = dataclasses.replace(known, picoseconds=time_of[name])
+        costs.append(cost)
+    return (*costs, *timed)
 
 
-def _override_by_kernel_name(
-    call: hlo.Instruction, overrides: _Costs, costs: list[KernelCost]
-) -> bool:
-    """Whether the user has said what this call costs; HLO itself does not name its kernel."""
+def _stated(call: hlo.Instruction, overrides: _Costs) -> str | None:
+    """By which pattern the user says something of a call; HLO itself does not name its kernel."""
     kernel = call.op_name.removesuffix("/pallas_call").rpartition("/")[2]
-    for pattern, cost in overrides.items():
-        if fnmatch.fnmatchcase(call.name, pattern):
-            return True
-        if fnmatch.fnmatchcase(kernel, pattern):
-            costs.append(KernelCost(call.name, **cost))
-            return True
-    return False
+    for pattern in overrides:
+        if any(fnmatch.fnmatchcase(name, pattern) for name in (call.name, kernel)):
+            return pattern
+    return None
 
 
 def mesh_of(module: bytes) -> tuple[MeshAxis, ...]:

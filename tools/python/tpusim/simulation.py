@@ -50,7 +50,8 @@ def simulate(
       name: of a function, what reports call it; its own name if empty.
       coordinates: of a function, chip coordinates of partition 0, 1, ..., as for `tpusim.export`.
       trip_counts: {loop name or glob: count} for loops that depend on data.
-      kernel_costs: {kernel name or glob: {"flops": ..., "bytes_accessed": ...}} for opaque kernels.
+      kernel_costs: {kernel name or glob: {"flops": ..., "bytes_accessed": ...}} for opaque kernels,
+        or {"seconds": ...}, how long a call takes.
       settings: parameters of the chip to override, {"chip.hbm.bytes_per_second": 1.6e12}.
       branches: {conditional: index or "longest"} where the predicate is data.
       ragged: {operation or glob: sizes} where sizes are data.
@@ -166,12 +167,14 @@ def _kernel_words(costs: Mapping[str, Mapping[str, float]] | None) -> list[str]:
     """For a file only what the command line can say."""
     words = []
     for kernel, cost in checks.kernel_costs(costs).items():
-        unknown = sorted(cost.keys() - {"flops", "bytes_accessed"})
+        unknown = sorted(cost.keys() - {"flops", "bytes_accessed", "picoseconds"})
         if unknown:
             raise TypeError(
                 f"tpusim.simulate: kernel_costs of {kernel!r}: {', '.join(unknown)}: only with a "
-                "function; a file takes flops and bytes_accessed"
+                "function; a file takes flops, bytes_accessed and seconds"
             )
-        figures = f"{cost.get('flops', 0)},{cost.get('bytes_accessed', 0)}"
-        words.append(f"--kernel-cost={kernel}={figures}")
+        figures = [f"{cost['picoseconds']}ps"] if "picoseconds" in cost else []
+        if cost.keys() != {"picoseconds"}:
+            figures[:0] = [str(cost.get("flops", 0)), str(cost.get("bytes_accessed", 0))]
+        words.append(f"--kernel-cost={kernel}={','.join(figures)}")
     return words

@@ -86,6 +86,9 @@ class KernelCost:
     `grid`, `blocks`, `products` and `stages` say how it does it, if that is known: one step per
     point of the grid. `flops` contains those of the products, and both those of all stages.
     `loops` add to it as often as they turn out to run. `unpriced` says why nothing is known.
+    `assumed` says what was taken for granted of this one kernel: sentences without their subject.
+    `picoseconds` is how long a call takes, if that is stated; what it does says nothing then of
+    how long it takes.
     """
 
     name: str
@@ -99,18 +102,22 @@ class KernelCost:
     loops: tuple["KernelLoop", ...] = ()
     unpriced: str = ""
     stages: tuple[KernelStage, ...] = ()
+    assumed: tuple[str, ...] = ()
+    picoseconds: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class KernelLoop:
     """A loop inside a kernel, or an axis of its grid, whose length is data.
 
-    `once` is what one pass costs, summed over all times that a call reaches the loop.
+    `once` is what one pass costs, summed over all times that a call reaches the loop. Each time it
+    runs `at_most` so often, if that is known.
     """
 
     name: str
     once: KernelCost
     source: str = ""
+    at_most: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,13 +228,18 @@ def _kernel_message(kernel: KernelCost) -> bytes:
     fields += [wire.blob(8, _product_message(product)) for product in kernel.products]
     for loop in kernel.loops:
         once = wire.serialize([wire.blob(2, _kernel_message(loop.once))])
-        fields.append(wire.blob(9, _message(loop.name) + once + _message("", "", loop.source)))
+        most = [wire.integer(4, loop.at_most)] if loop.at_most is not None else []
+        rest = _message("", "", loop.source) + wire.serialize(most)
+        fields.append(wire.blob(9, _message(loop.name) + once + rest))
     if kernel.unpriced:
         fields.append(wire.blob(10, kernel.unpriced))
     for stage in kernel.stages:
         amounts = _message(stage.flops, stage.transcendentals, stage.spilled_bytes)
         products = [wire.blob(4, _product_message(product)) for product in stage.products]
         fields.append(wire.blob(11, amounts + wire.serialize(products)))
+    fields += [wire.blob(12, sentence) for sentence in kernel.assumed]
+    if kernel.picoseconds:
+        fields.append(wire.integer(13, kernel.picoseconds))
     return wire.serialize(fields)
 
 
@@ -264,9 +276,12 @@ def _kernel_from(fields: Iterable[wire.Field]) -> KernelCost:
                 wire.text(loop, 1),
                 _kernel_from(wire.parse(wire.last_bytes(loop, 2))),
                 wire.text(loop, 3),
+                number(loop, 4) if any(n == 4 for n, *_ in loop) else None,
             )
             for loop in map(wire.parse, wire.all_bytes(fields, 9))
         ),
         wire.text(fields, 10),
         tuple(KernelStage(*(number(s, i) for i in range(1, 4)), products(s, 4)) for s in stages),
+        tuple(b.decode() for b in wire.all_bytes(fields, 12)),
+        number(fields, 13),
     )

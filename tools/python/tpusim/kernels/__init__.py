@@ -3,9 +3,9 @@
 A kernel runs its body once per point of its grid. What depends on the point only (`program_id`,
 tables that are constants of the program, and integers made of them) is known here, for all points
 at once: which branch is taken, how often a loop runs, which block a block spec picks. What depends
-on data is not: then the dearest branch counts, and what a loop does in one pass is kept apart,
-under the name "KERNEL/loop.N" ("KERNEL/grid.N" for an axis of the grid), until its trip count is
-stated.
+on data is not: then the branches count that are dearest together, copies are as large as they can
+be, and what a loop does in one pass is kept apart, under the name "KERNEL/loop.N" ("KERNEL/grid.N"
+for an axis of the grid), until its trip count is stated.
 
     flops, transcendentals   of the body's operations on arrays, at every point; those on scalars
                              are free, as they run beside
@@ -15,16 +15,21 @@ stated.
                              matrix products of the body by size and number format
     stages                   what of the body can run side by side, and what waits for it
 
-`body` walks a body, `operations` has what each operation costs, `order` what waits for what,
-`constants` finds the tables, `price` adds up.
+`body` walks a body, `scalars` has what is known of what it computes, `branches` which of them run
+together, `copies` what they move, `operations` what each operation costs, `order` what waits for
+what, `constants` the tables; `price` adds up.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tpusim.kernels.body import Kernel, bytes_of
+import numpy as np
+
+from tpusim.kernels.body import Kernel
 from tpusim.kernels.constants import Scope
-from tpusim.kernels.price import KernelError, Price
+from tpusim.kernels.copies import bytes_of
+from tpusim.kernels.price import KernelError, Loop, Price
 from tpusim.workload import KernelBlock, KernelCost
 
 
@@ -59,8 +64,11 @@ def price(call: Any, scope: Scope) -> Price:
     # Scalars that go ahead of the blocks are read once.
     ahead = call.invars[mapping.num_dynamic_grid_bounds :][: mapping.num_index_operands]
     tables = [scope.value(scalar) for scalar in ahead]
-    kernel = Kernel(_name(call), mapping.grid, mapping.vmapped_dims, tables)
+    bounds = map(scope.value, call.invars[: mapping.num_dynamic_grid_bounds])
+    grid = [size if isinstance(size, int) else _length(next(bounds)) for size in mapping.grid]
+    kernel = Kernel(call, _name(call), grid, mapping.vmapped_dims, tables)
     total = kernel.price(body)
+    copied = total.bytes_accessed
     blocks: list[KernelBlock] = []
     sizes = moved = 0
     for number, block in enumerate(mapping.block_mappings):
@@ -71,18 +79,27 @@ def price(call: Any, scope: Scope) -> Price:
             moved += kernel.moved_with_axes(pipelined)
     total += Price(bytes_accessed=sizes)
     for axis in reversed(kernel.open_axes):
-        total = Price(loops=(((f"{kernel.name}/grid.{axis}", ""), total),))
+        total = total.in_loop(Loop(f"{kernel.name}/grid.{axis}", kernel.place))
     total += Price(bytes_accessed=sum(bytes_of(scalar.aval) for scalar in ahead))
     # Blocks that come back after another move more often than with whole axes.
     if total.loops or not blocks or abs(moved - sizes) > 0.01 * sizes:
         return total
+    if copied > 0:  # What the body copies by itself goes beside the blocks, spread over all steps.
+        axes = tuple(range(len(kernel.grid)))
+        blocks.append(KernelBlock(math.ceil(copied / math.prod(kernel.grid)), False, axes))
     return Price(
         total.stages,
         total.bytes_accessed,
         total.remote_bytes,
         grid=kernel.grid,
         blocks=tuple(blocks),
+        largest_copies=total.largest_copies,
     )
+
+
+def _length(bound: np.ndarray | None) -> int | None:
+    """Of an axis of the grid whose bound is computed; None if it depends on data."""
+    return None if bound is None else max(0, int(bound))
 
 
 def _name(call: Any) -> str:

@@ -1,8 +1,9 @@
 """Walks the body of one kernel for sets of grid points."""
 
 import dataclasses
+import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -10,25 +11,54 @@ import numpy as np
 from jax._src import source_info_util
 
 from tpusim.assumptions import relative
-from tpusim.kernels import operations, order
+from tpusim.kernels import operations, order, passes
+from tpusim.kernels.branches import Points, Sum
+from tpusim.kernels.copies import bytes_of, copies, in_hbm
 from tpusim.kernels.order import Order
-from tpusim.kernels.price import KernelError, Price, Stage
+from tpusim.kernels.price import KernelError, Loop, Price, Stage
+from tpusim.kernels.scalars import TRUE, Cubes, Scalar, Scalars, both, refined
 from tpusim.workload import KernelBlock
 
 # Vector registers of a TensorCore: 64 of 8 x 128 words, on every TPU so far.
 _REGISTERS = 64 * 8 * 128 * 4
+# Conditions on which a branch depends; beyond that the outer ones are forgotten.
+_MOST_CUBES = 64
+
+
+class Reference:
+    """What a reference names: what it is known to hold, and whether the kernel writes to it."""
+
+    def __init__(self, values: np.ndarray | None = None, written: bool = True):
+        self.values = values
+        self.written = written
+        # Goes up with what may have changed it.
+        self.version = 0
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
-    """An array that is known, behind a reference: a scalar that goes ahead of the blocks."""
+class _Loop:
+    """A loop of a body: what its jaxpr takes is `consts` constants, then what it carries."""
 
-    values: np.ndarray
+    equation: Any
+    body: Any
+    actuals: Sequence[Any]
+    consts: int
+    carried: int
+    at_most: int | None
+
+    @property
+    def formals(self) -> Sequence[Any]:
+        """Of what it carries."""
+        return self.body.invars[self.consts : self.consts + self.carried]
+
+    @property
+    def first(self) -> Sequence[Any]:
+        """What it carries, before the first pass."""
+        return self.actuals[self.consts : self.consts + self.carried]
 
 
-# Values over the points of the grid that are looked at, or None if they depend on data.
-Known = np.ndarray | Table | None
-Environment = dict[Any, Known]
+# By variable.
+Environment = dict[Any, Scalar | Reference]
 
 
 def source(equation: Any) -> str:
@@ -37,62 +67,67 @@ def source(equation: Any) -> str:
     return "" if frame is None else f"{relative(frame.file_name)}:{frame.start_line}"
 
 
-def bytes_of(aval: Any) -> int:
-    """Of an array or of what a reference names."""
-    inner = getattr(aval, "inner_aval", aval)
-    return math.prod(inner.shape) * np.dtype(inner.dtype).itemsize
-
-
-def in_hbm(aval: Any) -> bool:
-    """Whether a reference names an array outside of the kernel's memory."""
-    space = str(getattr(aval, "memory_space", None)).lower()
-    return any(word in space for word in ("any", "hbm", "host"))
-
-
 class Kernel:
     """A kernel's grid, and what is known and has been seen of its values."""
 
     def __init__(
         self,
+        call: Any,
         name: str,
-        grid: Sequence[Any],
+        grid: Sequence[int | None],
         vmapped: Sequence[int],
         tables: Sequence[np.ndarray | None],
     ):
+        """`grid` has None for lengths that are data; `tables` are the scalars ahead of blocks."""
         self.name = name
         # The body does not know of the axes that vmap has put into the grid.
         self._program_axes = [axis for axis in range(len(grid)) if axis not in vmapped]
         # Axes whose length is data are looked at in one place, and taken for all.
-        self.open_axes = [a for a, size in enumerate(grid) if not isinstance(size, int)]
-        self.grid = tuple(1 if a in self.open_axes else size for a, size in enumerate(grid))
-        self._tables = [None if t is None else Table(t) for t in tables]
+        self.open_axes = [a for a, size in enumerate(grid) if size is None]
+        self.grid = tuple(1 if size is None else size for size in grid)
+        self._tables = tables
         self._loops: dict[int, str] = {}
         self._orders: dict[Any, Order] = {}
         # What is behind a reference, or has been stored.
         self._in_vmem: set[Any] = set()
+        self._scalars = Scalars()
+        self._subsets: dict[tuple[Points, bytes], Points] = {}
+        self._all_points = Points(*[np.arange(math.prod(self.grid))] * 2)
+        # When what is looked at runs.
+        self._when: Cubes = TRUE
+        # What is looked at, the innermost last.
+        self._inside_of = [call]
 
-    def all_points(self) -> np.ndarray:
-        """Of the grid, the last axis fastest."""
-        return np.arange(math.prod(self.grid))
+    @property
+    def place(self) -> str:
+        """Of what is looked at, or else of the innermost around it that has a place."""
+        places = (source(equation) for equation in reversed(self._inside_of))
+        return next(filter(None, places), "an unknown place")
 
     def price(self, body: Any) -> Price:
         """Of the body at all points."""
-        known: Environment = dict(zip(body.invars, self._tables, strict=False))
-        return self._run(body, known, self.all_points())
+        written = {e.input for e in body.effects if not _reads(e)}
+        known: Environment = {}
+        for number, variable in enumerate(body.invars):
+            values = self._tables[number] if number < len(self._tables) else None
+            known[variable] = Reference(values, variable in written)
+        total = self._run(body, known, self._all_points)
+        return total.decided(is_open=lambda _: False).always
 
     def block(self, block: Any, output: bool) -> tuple[int, KernelBlock | None]:
         """What one block spec moves between HBM and the kernel, and with which axes."""
         aval = block.array_aval
         if in_hbm(block.transformed_block_aval):
             return 0, None  # No blocks: the body copies what it needs.
-        points = self.all_points()
+        points = self._all_points
         index_map = block.index_map_jaxpr.jaxpr
         known: Environment = {}
         for axis, variable in enumerate(index_map.invars[: len(self.grid)]):
-            known[variable] = self._places(points, axis)
-        known |= zip(index_map.invars[len(self.grid) :], self._tables, strict=False)
+            known[variable] = self._place_on(axis, points)
+        for variable, values in zip(index_map.invars[len(self.grid) :], self._tables, strict=False):
+            known[variable] = Reference(values, written=False)
         self._run(index_map, known, points)
-        indices = [self._value(v, known, points) for v in index_map.outvars]
+        indices = [self._value(v, known, points).exact for v in index_map.outvars]
         elements = np.ones(len(points), np.int64)
         moved = np.zeros(len(points), bool)
         moved[:1] = True
@@ -101,7 +136,7 @@ class Kernel:
         for size, extent, index in zip(block.block_shape, aval.shape, indices, strict=True):
             length = getattr(size, "block_size", size if isinstance(size, int) else 1)
             full *= min(length, extent)
-            if not isinstance(index, np.ndarray):
+            if index is None:
                 moved[:] = True  # It depends on data: another block every time.
                 elements *= min(length, extent)
                 axes.update(range(len(self.grid)))
@@ -125,57 +160,106 @@ class Kernel:
         """How often one of these axes of the grid goes on, the first block counted."""
         return math.prod(self.grid[: max(axes, default=-1) + 1])
 
-    def _places(self, points: np.ndarray, axis: int) -> Known:
-        """`program_id(axis)` of grid points."""
-        if axis in self.open_axes:
-            return None
-        return points // math.prod(self.grid[axis + 1 :]) % self.grid[axis]
+    def _some(self, points: Points, chosen: np.ndarray | slice) -> Points:
+        """Some points; the same object for the same ones."""
+        if isinstance(chosen, slice) or chosen.all():
+            return points
+        return self._subsets.setdefault((points, chosen.tobytes()), points.some(chosen))
 
-    def _run(self, jaxpr: Any, known: Environment, points: np.ndarray) -> Price:
+    def _place_on(self, axis: int, points: Points) -> Scalar:
+        """`program_id(axis)` of grid points."""
+        symbol = self._scalars.made_of(("program_id", axis), (), boolean=False)
+        if axis in self.open_axes:
+            return symbol
+        places = points.index // math.prod(self.grid[axis + 1 :]) % self.grid[axis]
+        return self._scalars.known(places, symbol)
+
+    def _run(self, jaxpr: Any, known: Environment, points: Points) -> Sum:
         """The price of a jaxpr at all of `points`; values it computes are added to `known`."""
-        total = Price()
+        total = Sum()
         if not len(points):
             return total
+        for variable in (*jaxpr.constvars, *jaxpr.invars):
+            if variable not in known:
+                self._define(variable, known)
+        # It may have been walked before.
+        self._in_vmem.difference_update(v for e in jaxpr.eqns for v in e.outvars)
         self._in_vmem.update(v for v in jaxpr.invars if _is_reference(v))
         last = {v: n for n, e in enumerate(jaxpr.eqns) for v in e.invars if _is_variable(v)}
         for number, equation in enumerate(jaxpr.eqns):
+            self._inside_of.append(equation)
             needed = [v for v in equation.invars if _is_variable(v) and last[v] > number]
-            total += self._equation(equation, known, points, needed)
+            self._equation(equation, known, points, needed, total)
+            for variable in equation.outvars:
+                if variable not in known:
+                    self._define(variable, known)
+            self._inside_of.pop()
         return total
 
-    def _value(self, atom: Any, known: Environment, points: np.ndarray) -> Known:
+    def _define(self, variable: Any, known: Environment) -> None:
+        """A variable of which nothing is known."""
+        if _is_reference(variable):
+            known[variable] = Reference()
+        elif _is_scalar(variable):
+            known[variable] = self._scalars.unknown(boolean=_is_boolean(variable))
+
+    def _value(self, atom: Any, known: Environment, points: Points) -> Scalar:
         if hasattr(atom, "val"):
-            return np.full(len(points), atom.val) if np.ndim(atom.val) == 0 else None
-        return known.get(atom)
+            if np.ndim(atom.val) == 0:
+                return self._scalars.constant(atom.val, len(points))
+        elif isinstance(known.get(atom), Scalar):
+            return known[atom]
+        return self._scalars.unknown(boolean=_is_boolean(atom))
+
+    def _size(self, atom: Any, known: Environment, points: Points) -> Scalar:
+        """What is known of a number where it is used."""
+        return refined(self._value(atom, known, points), self._when)
+
+    def _bound(
+        self, formals: Iterable[Any], actuals: Iterable[Any], known: Environment, points: Points
+    ) -> Environment:
+        """What is known inside of a jaxpr of its operands."""
+        inner: Environment = {}
+        for formal, actual in zip(formals, actuals, strict=False):
+            if not hasattr(actual, "val") and actual in known:
+                inner[formal] = known[actual]
+            elif _is_scalar(formal):
+                inner[formal] = self._value(actual, known, points)
+        return inner
 
     def _equation(
-        self, equation: Any, known: Environment, points: np.ndarray, needed: Sequence[Any]
-    ) -> Price:
+        self,
+        equation: Any,
+        known: Environment,
+        points: Points,
+        needed: Sequence[Any],
+        total: Sum,
+    ) -> None:
         name, params = equation.primitive.name, equation.params
         if name in ("program_id", "num_programs"):
             axis = self._program_axes[params["axis"]]
-            size = None if axis in self.open_axes else np.full(len(points), self.grid[axis])
-            place = self._places(points, axis)
-            known[equation.outvars[0]] = place if name == "program_id" else size
-            return Price()
-        if name in operations.CALLS:
-            return self._call(equation, params[operations.CALLS[name]], known, points)
-        if name == "cond":
-            return self._cond(equation, known, points)
-        if name == "scan":
-            inner: Environment = {}
-            body = params["jaxpr"].jaxpr
-            consts = params["num_consts"]
-            for formal, actual in zip(body.invars[:consts], equation.invars, strict=False):
-                inner[formal] = self._value(actual, known, points)
-            return self._within(equation, equation.invars, body, inner, points).times(
-                params["length"]
-            )
-        if name == "while":
-            return self._while(equation, known, points)
-        if name == "dma_start":
-            return _copy(equation).times(len(points))
-        return self._operation(equation, known, points, needed)
+            if name == "program_id":
+                known[equation.outvars[0]] = self._place_on(axis, points)
+            elif axis not in self.open_axes:
+                size = self._scalars.constant(self.grid[axis], len(points))
+                known[equation.outvars[0]] = size
+        elif name in operations.CALLS:
+            total.add(self._call(equation, params[operations.CALLS[name]], known, points))
+        elif name == "cond":
+            total.add(self._cond(equation, known, points))
+        elif name == "scan":
+            total.add(self._scan(equation, known, points))
+        elif name == "while":
+            total.add(self._while(equation, known, points))
+        elif name == "dma_start":
+            sizes = functools.partial(self._size, known=known, points=points)
+            for copy in copies(equation, sizes, lambda: self.place):
+                total.charge(copy.price, self._some(points, copy.chosen), self._when)
+            self._changed(equation, known)
+        else:
+            price = self._operation(equation, known, points, needed)
+            if price != Price():
+                total.charge(price, points, self._when)
 
     def _within(
         self,
@@ -183,10 +267,12 @@ class Kernel:
         actuals: Sequence[Any],
         body: Any,
         inner: Environment,
-        points: np.ndarray,
-    ) -> Price:
+        points: Points,
+        formals: Sequence[Any] = (),
+    ) -> Sum:
         """Of a jaxpr inside of an equation; knows what there waits for what."""
-        pairs = [(f, a) for f, a in zip(body.invars, actuals, strict=False) if _is_variable(a)]
+        formals = formals or body.invars
+        pairs = [(f, a) for f, a in zip(formals, actuals, strict=False) if _is_variable(a)]
         for formal, actual in pairs:
             self._orders[formal] = self._order([actual])
             if actual in self._in_vmem:
@@ -202,74 +288,172 @@ class Kernel:
     def _order(self, atoms: Iterable[Any]) -> Order:
         return order.together(self._orders.get(a, Order()) for a in atoms if _is_variable(a))
 
-    def _call(self, equation: Any, jaxpr: Any, known: Environment, points: np.ndarray) -> Price:
+    def _call(self, equation: Any, jaxpr: Any, known: Environment, points: Points) -> Sum:
         body = getattr(jaxpr, "jaxpr", jaxpr)
-        inner: Environment = {}
-        for formal, actual in zip(body.invars, equation.invars, strict=False):
-            inner[formal] = self._value(actual, known, points)
-        total = self._within(equation, equation.invars, body, inner, points)
-        for outer, result in zip(equation.outvars, body.outvars, strict=False):
-            known[outer] = self._value(result, inner, points)
+        # What an open jaxpr closes over comes first (run_scoped).
+        formals = body.invars if body is not jaxpr else [*body.constvars, *body.invars]
+        inner = self._bound(formals, equation.invars, known, points)
+        total = self._within(equation, equation.invars, body, inner, points, formals)
+        known |= self._bound(equation.outvars, body.outvars, inner, points)
         return total
 
-    def _cond(self, equation: Any, known: Environment, points: np.ndarray) -> Price:
+    def _cond(self, equation: Any, known: Environment, points: Points) -> Sum:
         which = self._value(equation.invars[0], known, points)
         branches = [branch.jaxpr for branch in equation.params["branches"]]
-        if isinstance(which, np.ndarray):
-            which = np.clip(which.astype(np.int64), 0, len(branches) - 1)
-        prices = []
-        for number, branch in enumerate(branches):
-            chosen = slice(None) if which is None else which == number
-            inner: Environment = {}
-            for formal, actual in zip(branch.invars, equation.invars[1:], strict=True):
-                inner[formal] = _at(self._value(actual, known, points), chosen)
-            prices.append(
-                self._within(equation, equation.invars[1:], branch, inner, points[chosen])
-            )
-        if which is not None:
-            return sum(prices, Price())
-        return max(prices, key=lambda p: p.size)
+        actuals = equation.invars[1:]
+        total = Sum()
+        outside = self._when
+        cases = self._scalars.cases(which, len(branches))
+        for number, (branch, case) in enumerate(zip(branches, cases, strict=True)):
+            operands = self._bound(branch.invars, actuals, known, points)
+            for chosen, sure in self._taken(which, number, len(branches), points):
+                if not sure:
+                    when = both(outside, case)
+                    self._when = when if len(when) <= _MOST_CUBES else case
+                if self._when:  # Else what is around it rules it out.
+                    inner = {v: _at(value, chosen) for v, value in operands.items()}
+                    some = self._some(points, chosen)
+                    total.add(self._within(equation, actuals, branch, inner, some))
+                self._when = outside
+        return total
 
-    def _while(self, equation: Any, known: Environment, points: np.ndarray) -> Price:
+    def _taken(
+        self, which: Scalar, number: int, count: int, points: Points
+    ) -> Iterator[tuple[np.ndarray | slice, bool]]:
+        """Points at which a branch is taken for sure, and those at which it may be."""
+        if which.exact is not None:
+            yield np.clip(which.exact.astype(np.int64), 0, count - 1) == number, True
+        elif count == 2 and which.possible is not None:
+            false, true = which.possible[::-1]
+            mine, other = (false, true) if number == 0 else (true, false)
+            yield mine & ~other, True
+            yield mine & other, False
+        else:
+            yield slice(None), False
+
+    def _scan(self, equation: Any, known: Environment, points: Points) -> Sum:
+        params = equation.params
+        body, consts = params["jaxpr"].jaxpr, params["num_consts"]
+        loop = _Loop(equation, body, equation.invars, consts, params["num_carry"], params["length"])
+        trips = np.full(len(points), params["length"])
+        return self._repeated(loop, known, points, trips)
+
+    def _while(self, equation: Any, known: Environment, points: Points) -> Sum:
         params = equation.params
         condition, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
         consts = params["cond_nconsts"], params["body_nconsts"]
         carried = equation.invars[sum(consts) :]
         outer = dict(zip(condition.invars, [*equation.invars[: consts[0]], *carried], strict=True))
         # What fori_loop makes: a comparison of the counter, which goes up by one, with a bound.
-        trips = None
+        trips, at_most = None, None
         compare = condition.eqns[-1] if condition.eqns else None
         if compare is not None and compare.primitive.name == "lt" and len(condition.eqns) == 1:
             first, end = (
                 self._value(outer.get(a, a) if _is_variable(a) else a, known, points)
                 for a in compare.invars
             )
-            if isinstance(first, np.ndarray) and isinstance(end, np.ndarray):
-                trips = np.maximum(end - first, 0)
-        inner: Environment = {}
+            if first.exact is not None and end.exact is not None:
+                trips = np.maximum(end.exact - first.exact, 0)
+                at_most = int(trips.max(initial=0))
+            elif math.isfinite(end.high - first.low):
+                at_most = max(0, int(end.high - first.low))
         actuals = equation.invars[consts[0] :]
-        for formal, actual in zip(body.invars, actuals[: consts[1]], strict=False):
-            inner[formal] = self._value(actual, known, points)
-        if trips is None:
-            name = self._loops.setdefault(id(equation), f"{self.name}/loop.{len(self._loops)}")
-            once = self._within(equation, actuals, body, inner, points)
-            return Price(loops=(((name, source(equation)), once),))
+        loop = _Loop(equation, body, actuals, consts[1], len(carried), at_most)
+        if trips is not None:
+            return self._repeated(loop, known, points, trips)
+        name = self._loops.setdefault(id(equation), f"{self.name}/loop.{len(self._loops)}")
+        described = Loop(name, self.place, at_most)
+        inner = self._enter_loop(loop, known, points)
+        once = self._within(equation, actuals, body, inner, points)
+        return self._leave_loop(loop, known, once).mapped(lambda price: price.in_loop(described))
+
+    def _repeated(
+        self, loop: "_Loop", known: Environment, points: Points, trips: np.ndarray
+    ) -> Sum:
+        """Of a loop that runs as often as `trips` says for every point."""
+        equation, body, actuals = loop.equation, loop.body, loop.actuals
+        inner = self._enter_loop(loop, known, points)
+        total = Sum()
+        values = None
+        if passes.decides(body):
+            first = self._exact(loop.formals, loop.first, known, points)
+            fixed = {v: value.exact for v, value in inner.items() if _is_exact(value)}
+            first = {v: values for v, values in first.items() if v not in fixed}
+            values = passes.carried(body, loop.formals, first, fixed, trips)
+        if values is not None:
+            # Every pass at every point by itself.
+            at = passes.happen(trips)
+            each = Points(points.index[at], np.arange(len(at)))
+            part = {k: _at(v, at) for k, v in inner.items()}
+            for variable, exact in values.items():
+                part[variable] = self._scalars.known(exact, self._scalars.unknown())
+            once = self._within(equation, actuals, body, part, each)
+            once = self._leave_loop(loop, known, once)
+            return once.gathered(points, at, self._some)
         # Points with as many trips go together.
-        total = Price()
-        for count in np.unique(trips):
+        for count in np.unique(trips).tolist():
             chosen = trips == count
             part = {k: _at(v, chosen) for k, v in inner.items()}
-            once = self._within(equation, actuals, body, part, points[chosen])
-            total += once.times(int(count))
-        return total
+            once = self._within(equation, actuals, body, part, self._some(points, chosen))
+            total.add(once.mapped(lambda price, count=count: price.times(count)))
+        return self._leave_loop(loop, known, total)
+
+    def _exact(
+        self, formals: Sequence[Any], actuals: Sequence[Any], known: Environment, points: Points
+    ) -> dict[Any, np.ndarray]:
+        """The scalars of a loop whose values before it are known."""
+        pairs = zip(formals, actuals, strict=False)
+        values = {f: self._value(a, known, points).exact for f, a in pairs if _is_scalar(f)}
+        return {formal: value for formal, value in values.items() if value is not None}
+
+    def _enter_loop(self, loop: "_Loop", known: Environment, points: Points) -> Environment:
+        """What is known inside: of its constants, and of what it carries without changing it."""
+        self._changed(loop.equation, known)  # What the body writes is another in each pass.
+        self._scalars.depth += 1
+        body = loop.body
+        inner = self._bound(body.invars[: loop.consts], loop.actuals, known, points)
+        made_by = {v: e for e in body.eqns for v in e.outvars}
+        for formal, actual, result in zip(loop.formals, loop.first, body.outvars, strict=False):
+            if not _is_scalar(formal):
+                continue
+            before = self._value(actual, known, points)
+            step = made_by.get(result) if _is_variable(result) else None
+            if result is formal:
+                inner[formal] = before
+            elif hasattr(result, "val"):
+                after = self._value(result, known, points)
+                low, high = min(before.low, after.low), max(before.high, after.high)
+                inner[formal] = self._scalars.counted(low, high)
+            elif step is not None and _counts(step, formal):
+                most = math.inf if loop.at_most is None else max(0, loop.at_most - 1)
+                inner[formal] = self._scalars.counted(before.low, before.high + most)
+        return inner
+
+    def _leave_loop(self, loop: "_Loop", known: Environment, once: Sum) -> Sum:
+        """One pass, with predicates decided that may be others in the next one."""
+        depth = self._scalars.depth
+        once = once.decided(is_open=lambda form: self._scalars.depth_of(form) < depth)
+        self._scalars.depth -= 1
+        self._changed(loop.equation, known)
+        return once
+
+    def _changed(self, equation: Any, known: Environment) -> None:
+        """References of the operands may hold something else from now on."""
+        for operand in equation.invars:
+            reference = known.get(operand) if _is_variable(operand) else None
+            if isinstance(reference, Reference) and reference.written:
+                reference.version += 1
 
     def _operation(
-        self, equation: Any, known: Environment, points: np.ndarray, needed: Sequence[Any]
+        self, equation: Any, known: Environment, points: Points, needed: Sequence[Any]
     ) -> Price:
+        """The price at one point."""
         name = equation.primitive.name
         results = [v.aval for v in equation.outvars]
         if name == "get":
             self._read(equation, known, points)
+        elif name not in operations.READS:
+            self._changed(equation, known)
         scalars = all(getattr(a, "shape", ()) == () for a in results)
         if scalars and name not in operations.REDUCTIONS:
             self._scalar(equation, known, points)
@@ -281,13 +465,13 @@ class Kernel:
             one = operations.product(equation)
             if one is None:
                 dtype = equation.invars[0].aval.dtype
-                raise KernelError(f"there is no rule for products of {dtype} at {source(equation)}")
+                raise KernelError(f"there is no rule for products of {dtype} at {self.place}")
             at = ready = order.of_product(at)
             spilled = self._spilled([*equation.invars, *equation.outvars])
         else:
             one = operations.on_arrays(equation)
             if one is None:
-                raise KernelError(f"there is no rule for {name} at {source(equation)}")
+                raise KernelError(f"there is no rule for {name} at {self.place}")
             ready = at
             if name in operations.REDUCTIONS:
                 ready = order.after_reduction(at)
@@ -298,7 +482,7 @@ class Kernel:
         stage = one + Stage(spilled_bytes=spilled)
         if stage == Stage():
             return Price()
-        return Price((*[Stage()] * at.stage, stage.times(len(points))))
+        return Price((*[Stage()] * at.stage, stage))
 
     def _spilled(self, variables: Iterable[Any]) -> int:
         """Bytes of those that registers do not hold and that are in no memory yet.
@@ -315,40 +499,61 @@ class Kernel:
             total += size if size > _REGISTERS else 0
         return total
 
-    def _read(self, equation: Any, known: Environment, points: np.ndarray) -> None:
+    def _read(self, equation: Any, known: Environment, points: Points) -> None:
         """What a `get` reads: some of a table, or an array that is in memory already."""
-        reference, *leaves = equation.invars
+        variable, *leaves = equation.invars
         result = equation.outvars[0]
         self._in_vmem.add(result)
-        table = known.get(reference)
+        reference = known.get(variable)
         transforms = jax.tree.unflatten(equation.params["tree"], leaves)
-        if not isinstance(table, Table) or len(transforms) != 1:
+        if not isinstance(reference, Reference) or len(transforms) != 1:
+            return
+        if getattr(result.aval, "shape", None) != ():
             return
         indices = [
-            self._value(i, known, points) if _is_atom(i) else i
+            self._value(i, known, points) if _is_atom(i) else self._scalars.constant(i, len(points))
             for i in getattr(transforms[0], "indices", ())
+            if _is_atom(i) or isinstance(i, int | np.integer)
         ]
-        if all(isinstance(i, int | np.integer | np.ndarray) for i in indices):
+        if len(indices) != len(getattr(variable.aval, "inner_aval", variable.aval).shape):
+            return
+        # The same place holds the same until the kernel writes there.
+        value = self._scalars.made_of(
+            ("load", reference, reference.version),
+            indices,
+            boolean=_is_boolean(result),
+            changes=reference.written,
+        )
+        table = reference.values
+        if table is not None and all(i.exact is not None for i in indices):
             # A program that looks ahead may look beyond the end; it ignores what it finds.
-            bounds = zip(indices, table.values.shape, strict=True)
-            inside = tuple(np.clip(i, 0, extent - 1) for i, extent in bounds)
-            known[result] = np.broadcast_to(table.values[inside], points.shape)
+            bounds = zip(indices, table.shape, strict=True)
+            inside = tuple(np.clip(i.exact, 0, extent - 1) for i, extent in bounds)
+            value = self._scalars.known(np.broadcast_to(table[inside], len(points)), value)
+        known[result] = value
 
     def _stored(self, equation: Any) -> None:
         """What a reference holds is there when all of it is."""
         if equation.primitive.name in ("swap", "addupdate"):
             self._orders[equation.invars[0]] = self._order(equation.invars)
 
-    def _scalar(self, equation: Any, known: Environment, points: np.ndarray) -> None:
+    def _scalar(self, equation: Any, known: Environment, points: Points) -> None:
         name = equation.primitive.name
-        values = [self._value(v, known, points) for v in equation.invars]
-        numbers = [v for v in values if isinstance(v, np.ndarray)]
-        if name == "convert_element_type" and numbers:
-            known[equation.outvars[0]] = numbers[0].astype(equation.params["new_dtype"])
-        elif name in operations.SCALAR and len(numbers) == len(values):
-            known[equation.outvars[0]] = operations.SCALAR[name](*numbers)
-        elif name not in operations.SCALAR and operations.on_arrays(equation) is None:
-            raise KernelError(f"there is no rule for {name} at {source(equation)}")
+        if operations.on_arrays(equation) is None and name not in operations.SCALAR:
+            raise KernelError(f"there is no rule for {name} at {self.place}")
+        if not equation.outvars or equation.outvars[0] in known or _has_references(equation):
+            return
+        operands = [self._value(v, known, points) for v in equation.invars]
+        if name == "optimization_barrier":
+            known |= zip(equation.outvars, operands, strict=True)
+        elif operands and len(equation.outvars) == 1:
+            result = self._scalars.apply(equation, operands, len(points))
+            known[equation.outvars[0]] = result
+
+
+def _reads(effect: Any) -> bool:
+    """Whether an effect leaves the references of a jaxpr as they are."""
+    return not hasattr(effect, "input") or type(effect).__name__ == "ReadEffect"
 
 
 def _is_atom(value: Any) -> bool:
@@ -363,18 +568,27 @@ def _is_reference(atom: Any) -> bool:
     return hasattr(atom.aval, "inner_aval")
 
 
-def _at(value: Known, chosen: Any) -> Known:
-    return value[chosen] if isinstance(value, np.ndarray) else value
+def _is_scalar(atom: Any) -> bool:
+    return getattr(atom.aval, "shape", None) == ()
 
 
-def _copy(equation: Any) -> Price:
-    # A reference is a variable, or one with views of it.
-    start, target, *_, device = jax.tree.unflatten(equation.params["tree"], equation.invars)
-    avals = [getattr(end, "ref", end).aval for end in (start, target)]
-    size = bytes_of(avals[0])
-    for view in getattr(start, "transforms", ()):
-        shape = getattr(view, "get_indexer_shape", None)
-        if shape is not None:
-            size = math.prod(shape()) * np.dtype(avals[0].dtype).itemsize
-    ends_in_hbm = sum(map(in_hbm, avals))
-    return Price(bytes_accessed=size * ends_in_hbm, remote_bytes=0 if device is None else size)
+def _is_boolean(atom: Any) -> bool:
+    return getattr(atom.aval, "dtype", None) == np.bool_
+
+
+def _is_exact(value: Any) -> bool:
+    return isinstance(value, Scalar) and value.exact is not None
+
+
+def _counts(step: Any, counter: Any) -> bool:
+    """Whether it adds one."""
+    one = step.primitive.name == "add" and getattr(step.invars[1], "val", None) == 1
+    return one and step.invars[0] is counter
+
+
+def _has_references(equation: Any) -> bool:
+    return any(_is_reference(v) for v in (*equation.invars, *equation.outvars))
+
+
+def _at(value: Scalar | Reference, chosen: Any) -> Scalar | Reference:
+    return value.at(chosen) if isinstance(value, Scalar) else value

@@ -2,8 +2,8 @@
 
 Kernels for sparse attention read tables ahead of their blocks: which blocks a mask leaves out,
 which come next. They are constants of the program most of the time, but far from where the kernel
-is called: handed through jit, shard_map, scan and differentiation, reshaped on the way. A `Scope`
-finds them on demand, from a use back to the constant.
+is called: handed through jit, shard_map, scan and differentiation, and computed on the way. A
+`Scope` finds them on demand, from a use back to the constant.
 
 Inside of a shard_map every device has its own part. Where the parts differ there is a scope for
 each; `Scope.inside` gives all of them.
@@ -24,10 +24,17 @@ from tpusim.kernels.operations import CALLS, words
 _MOST_ELEMENTS = 1 << 24
 # Devices that are told apart by what they know.
 _MOST_SHARDS = 256
-# What constants go through before a kernel reads them.
-_SHAPING = words(
+# What constants go through before a kernel reads them: tables of a mask are cut out, shifted,
+# compared, counted. Integers and booleans only; what is made of data is not looked at.
+_EVALUATED = words(
     "broadcast_in_dim reshape squeeze expand_dims transpose slice concatenate convert_element_type "
-    "copy copy_p device_put sharding_constraint pvary pcast optimization_barrier"
+    "copy copy_p device_put sharding_constraint reshard mesh_cast pvary pcast optimization_barrier "
+    "iota pad rev split tile dynamic_slice dynamic_update_slice gather scatter scatter-add "
+    "scatter_add scatter_min scatter_max scatter_mul scatter-min scatter-max scatter-mul "
+    "add sub mul div rem max min neg sign abs clamp select_n eq ne lt le gt ge and or xor not "
+    "shift_left shift_right_logical shift_right_arithmetic integer_pow square "
+    "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or argmax argmin "
+    "cumsum cumprod cummax cummin sort population_count clz"
 )
 
 Known = np.ndarray | None
@@ -82,7 +89,7 @@ class Scope:
         if name in CALLS:
             inner = self._called(equation)
             return None if inner is None else inner.value(inner.jaxpr.outvars[result])
-        if name not in _SHAPING:
+        if name not in _EVALUATED:
             return None
         operands = [self.value(v) for v in equation.invars]
         if any(v is None for v in operands):

@@ -17,14 +17,14 @@ def words(text: str) -> frozenset[str]:
 
 TRANSCENDENTAL = words(
     "exp exp2 expm1 log log1p tanh logistic sin cos tan asin acos atan atan2 sinh cosh asinh acosh "
-    "atanh erf erfc erf_inv rsqrt sqrt cbrt pow lgamma digamma"
+    "atanh erf erfc erf_inv rsqrt sqrt cbrt pow lgamma digamma reciprocal"
 )
 # One operation per element of the result.
 ELEMENTWISE = words(
     "add sub mul div rem max min and or xor not neg abs sign floor ceil round eq ne lt le gt ge "
     "select_n clamp nextafter is_finite convert_element_type shift_left shift_right_logical "
     "shift_right_arithmetic integer_pow square population_count clz add_any "
-    "stochastic_round mulhi"
+    "stochastic_round mulhi pack_elementwise unpack_elementwise"
 )
 # One operation per element that goes in.
 REDUCTIONS = words(
@@ -39,13 +39,18 @@ FREE = words(
     "debug_print debug_print_p multiple_of repeat roll bitcast delay "
     "optimization_barrier create_token "
     "semaphore_signal semaphore_wait semaphore_read get_barrier_semaphore dma_wait "
-    "prng_seed prng_random_bits empty_ref free_ref ref_cast pvary pcast reduce_precision"
+    "prng_seed prng_random_bits empty_ref free_ref ref_cast pvary pcast reduce_precision "
+    "reshard mesh_cast sharding_constraint layout_constraint split with_memory_space_constraint "
+    "add_dependency trace_value"
 )
+# References that these take are what they were before.
+READS = words("get masked_load load dma_wait semaphore_wait semaphore_read debug_print")
 # Jaxprs that run once, by the parameter that holds them.
 CALLS = {
     **{"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr"},
     **{"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "remat2": "jaxpr"},
     **{"checkpoint": "jaxpr", "run_scoped": "jaxpr", "run_state": "jaxpr"},
+    **{"custom_vmap_call": "call", "remat_opt": "fwd_jaxpr"},
 }
 SCALAR: dict[str, Callable[..., np.ndarray]] = {
     **{"add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum},
