@@ -26,6 +26,8 @@ def exposed(report):
     return report.exposed_communication_ns
 """
 
+WHERE = "build = print\nspace = {'a': [1]}\ndef where(candidate):\n    return 1 / 0"
+
 Start = Callable[..., subprocess.Popen[str]]
 
 
@@ -92,7 +94,13 @@ TABLE = ["peak", "HBM", "why", "behind"]
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (None, [], "not a Python file"),
+        (None, [], "no such file"),
+        ("import sys; sys.exit(3)", [], "ends by sys.exit(3) when it is loaded"),
+        ("build = print\nspace = [1]", ["--config", CONFIG], "space: [1]: expected {name: values}"),
+        ("build = 3\nspace = {'a': [1]}", ["--config", CONFIG], "build: 3: expected a function"),
+        ("build = print\nspace = {'a': [1]}", ["--config", CONFIG, "--store", ""], "an empty path"),
+        ("build = print\nspace = {'a': [1]}", ["--config", CONFIG, "-o", "."], "it is a folder"),
+        (WHERE, ["--config", CONFIG], "where of v5e-4x2 a=1: ZeroDivisionError: division by zero"),
         ("space = {}", ["--config", CONFIG], "defines no build"),
         ("build = print\nspace = {'mesh': [1]}", [], "names no configs"),
         ("build = print\nspace = {'mesh': 1}\nconfigs = ['v5e-2x2']", [], "mesh: a list of values"),

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable
 
 from tpusim import files, wire
-from tpusim.errors import Error
+from tpusim.errors import ArgumentTypeError, Error
 
 FORMAT = "tpusim.workload/1"
 
@@ -154,7 +154,9 @@ class Workload:
     def from_bytes(cls, data: bytes) -> "Workload":
         """Reads a serialized tpusim.Workload; ValueError if the bytes are something else."""
         if not isinstance(data, bytes):
-            raise TypeError(f"Workload.from_bytes: data: {type(data).__name__}: expected bytes")
+            raise ArgumentTypeError(
+                f"Workload.from_bytes: data: {type(data).__name__}: expected bytes"
+            )
         try:
             return cls._from_fields(wire.parse(data))
         except RecursionError:
