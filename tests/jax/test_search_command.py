@@ -119,8 +119,9 @@ def test_what_is_wrong_is_said(start: Start, tmp_path: pathlib.Path, text, optio
     assert "Traceback" not in errors
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_ends_it_and_keeps_what_is_finished(
-    start: Start, space, tmp_path: pathlib.Path
+    start: Start, space, tmp_path: pathlib.Path, number: signal.Signals, code: int
 ):
     process = start(space("forever_at_2x4"), "--store", "s.sqlite", "--workers", "2")
     store, deadline = tmp_path / "s.sqlite", time.monotonic() + 300
@@ -128,11 +129,11 @@ def test_an_interrupt_ends_it_and_keeps_what_is_finished(
         assert time.monotonic() < deadline
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     # Long before the other candidate is done.
     printed, errors = process.communicate(timeout=120)
-    assert process.returncode == 130, errors
-    assert "2 candidates: " in printed
+    assert process.returncode == code, errors
+    assert ("2 candidates: " in printed) == (number == signal.SIGINT)
     assert _rows(store) == [("4x2", "exported")]
     for mark in (tmp_path / "marks").iterdir():
         assert not _runs(int(mark.suffix[1:])), "a worker is left"

@@ -12,6 +12,7 @@ import dataclasses
 import os
 from collections.abc import Iterable
 
+from tpusim import arguments as checks
 from tpusim import files, wire
 from tpusim.errors import ArgumentTypeError, Error
 
@@ -131,6 +132,11 @@ class Workload:
 
     def to_bytes(self) -> bytes:
         """Serializes as tpusim.Workload; equal workloads give equal bytes."""
+        if not isinstance(self.hlo_module, bytes):
+            raise ArgumentTypeError(checks.wrong("hlo_module", self.hlo_module, "bytes"))
+        for field in ("name", "jax_version", "config"):
+            checks.text(field, getattr(self, field), empty=True)
+        checks.whole("num_partitions", self.num_partitions)
         fields = [wire.blob(15, FORMAT), wire.blob(16, self.hlo_module)]
         if self.name:
             fields.append(wire.blob(17, self.name))
