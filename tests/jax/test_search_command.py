@@ -26,6 +26,8 @@ def exposed(report):
     return report.exposed_communication_ns
 """
 
+WHERE = "build = print\nspace = {'a': [1]}\ndef where(candidate):\n    return 1 / 0"
+
 Start = Callable[..., subprocess.Popen[str]]
 
 
@@ -92,7 +94,13 @@ TABLE = ["peak", "HBM", "why", "behind"]
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (None, [], "not a Python file"),
+        (None, [], "no such file"),
+        ("import sys; sys.exit(3)", [], "ends by sys.exit(3) when it is loaded"),
+        ("build = print\nspace = [1]", ["--config", CONFIG], "space: [1]: expected {name: values}"),
+        ("build = 3\nspace = {'a': [1]}", ["--config", CONFIG], "build: 3: expected a function"),
+        ("build = print\nspace = {'a': [1]}", ["--config", CONFIG, "--store", ""], "an empty path"),
+        ("build = print\nspace = {'a': [1]}", ["--config", CONFIG, "-o", "."], "it is a folder"),
+        (WHERE, ["--config", CONFIG], "where of v5e-4x2 a=1: ZeroDivisionError: division by zero"),
         ("space = {}", ["--config", CONFIG], "defines no build"),
         ("build = print\nspace = {'mesh': [1]}", [], "names no configs"),
         ("build = print\nspace = {'mesh': 1}\nconfigs = ['v5e-2x2']", [], "mesh: a list of values"),
@@ -111,8 +119,9 @@ def test_what_is_wrong_is_said(start: Start, tmp_path: pathlib.Path, text, optio
     assert "Traceback" not in errors
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_ends_it_and_keeps_what_is_finished(
-    start: Start, space, tmp_path: pathlib.Path
+    start: Start, space, tmp_path: pathlib.Path, number: signal.Signals, code: int
 ):
     process = start(space("forever_at_2x4"), "--store", "s.sqlite", "--workers", "2")
     store, deadline = tmp_path / "s.sqlite", time.monotonic() + 300
@@ -120,11 +129,11 @@ def test_an_interrupt_ends_it_and_keeps_what_is_finished(
         assert time.monotonic() < deadline
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     # Long before the other candidate is done.
     printed, errors = process.communicate(timeout=120)
-    assert process.returncode == 130, errors
-    assert "2 candidates: " in printed
+    assert process.returncode == code, errors
+    assert ("2 candidates: " in printed) == (number == signal.SIGINT)
     assert _rows(store) == [("4x2", "exported")]
     for mark in (tmp_path / "marks").iterdir():
         assert not _runs(int(mark.suffix[1:])), "a worker is left"

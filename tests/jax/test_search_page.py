@@ -121,4 +121,4 @@ def test_from_python_when_nothing_fits(tmp_path, show):
 def test_what_cannot_be_written_is_said_before_the_search(tmp_path, capsys):
     (tmp_path / "space.py").write_text(SPACE)
     assert main([str(tmp_path / "space.py"), "--html", str(tmp_path / "no" / "s.html")]) == 1
-    assert "--html: cannot write" in capsys.readouterr().err
+    assert "no/s.html: cannot be written: No such file" in capsys.readouterr().err

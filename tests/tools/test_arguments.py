@@ -10,7 +10,7 @@ import stat
 import numpy
 import pytest
 import tpusim
-from tpusim import arguments
+from tpusim import arguments, perfetto
 from tpusim.simulation import words_of
 
 from tests.tools.command_line import SLICE, example
@@ -47,7 +47,7 @@ def test_odd_values_are_taken_or_refused_in_one_line(echo: pathlib.Path, name: s
             tpusim.simulate(PSUM, **{name: value})
         said = str(raised.value)
         assert "\n" not in said
-        if not isinstance(raised.value, tpusim.Error):
+        if isinstance(raised.value, TypeError | ValueError):
             assert name in said
             assert not echo.exists()
             continue
@@ -156,7 +156,7 @@ def test_plain_values_become_words():
         ("ragged", {"r": []}, ValueError, r"ragged: r: \[\]: expected rows"),
         ("device_order", [], ValueError, r"device_order: \[\]: expected \"ids\", or the number"),
         ("device_order", [0, 1.5], ValueError, "device_order: 1.5: expected"),
-        ("fold", True, TypeError, 'fold: True: expected "on", "off" or "approximate"'),
+        ("fold", True, TypeError, 'fold: True: expected "auto", "on", "off" or "approximate"'),
         ("options", "--verbose", TypeError, "options: '--verbose': expected a list of words"),
         ("config", None, TypeError, "config: None: expected the name of a slice"),
         ("coordinates", [(0, 0, 0, 0, 0, 0)], ValueError, "coordinates: .*: expected"),
@@ -226,3 +226,40 @@ def test_a_chip_is_a_number(chip):
     report = tpusim.simulate(PSUM, config=SLICE)
     with pytest.raises((TypeError, ValueError), match=r"chip: .*: expected the number of a chip"):
         report.timeline(chip)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"hlo_module": "text"}, "hlo_module: 'text': expected bytes"),
+        ({"num_partitions": "8"}, "num_partitions: '8': expected a whole number"),
+        ({"name": 3}, "name: 3: expected text"),
+        ({"config": None}, "config: None: expected text"),
+    ],
+)
+def test_fields_of_a_workload(changed, said):
+    with pytest.raises(TypeError, match=said):
+        tpusim.simulate(tpusim.Workload(**{"hlo_module": b"", **changed}))
+
+
+def test_a_program_in_memory_has_no_path():
+    with pytest.raises(tpusim.Error, match=r"error: the workload: the workload holds no HLO"):
+        tpusim.simulate(tpusim.Workload(b""))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"port": 70000}, "port: 70000: expected a port, 0 to 65535"),
+        ({"port": "a"}, "port: 'a': expected a port"),
+        ({"timeout": math.nan}, "timeout: nan: expected seconds, more than 0"),
+        ({"timeout": -1}, "timeout: -1: expected seconds, more than 0"),
+        ({"path": "/no/such"}, "/no/such: cannot be read: No such file or directory"),
+    ],
+)
+def test_no_browser_opens_for_what_is_wrong(given, said):
+    def browse(url: str) -> None:
+        pytest.fail(url)
+
+    with pytest.raises(tpusim.Error, match=said):
+        perfetto.open_trace(**{"path": PSUM, "port": 0, "browse": browse, **given})

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tpusim import optional
-from tpusim.errors import Error
+from tpusim.errors import ArgumentTypeError, Error
 from tpusim.quantities import size, time
 from tpusim.records import parse, read
 from tpusim.report import Report
@@ -151,7 +151,9 @@ class MemoryAdvice:
 
 def _read(cls: type[T], text: str, schema: str) -> T:
     if not isinstance(text, str):
-        raise TypeError(f"{cls.__name__}.from_json: text: {type(text).__name__}: expected a str")
+        raise ArgumentTypeError(
+            f"{cls.__name__}.from_json: text: {type(text).__name__}: expected a str"
+        )
     try:
         return read(cls, parse(text, schema))
     except ValueError as error:
@@ -189,7 +191,7 @@ def advise(program: Any, *arguments: Any, **keywords: Any) -> Advice | MemoryAdv
     """
     if isinstance(program, Report):
         if arguments or keywords:
-            raise TypeError("tpusim.advise: a report has its arguments already")
+            raise ArgumentTypeError("tpusim.advise: a report has its arguments already")
         simulation = program.simulation
     else:
         bound = inspect.signature(simulate).bind(program, *arguments, **keywords)

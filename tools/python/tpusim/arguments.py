@@ -1,8 +1,8 @@
 """What users give to the functions of this package, checked before anything is done with it.
 
 A complaint is one line that names the parameter, what was given and what is expected: a TypeError
-for a value of a wrong type, a ValueError for any other. What passes is plain: a number of NumPy or
-an array of numbers becomes one of Python, a whole float an int.
+for a value of a wrong type, a ValueError for any other, each a tpusim.Error, too. What passes is
+plain: a number of NumPy or an array of numbers becomes one of Python, a whole float an int.
 """
 
 import math
@@ -11,6 +11,8 @@ import operator
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from tpusim.errors import ArgumentTypeError, ArgumentValueError
 
 _MOST_SHOWN = 60
 # What the simulator counts in.
@@ -38,13 +40,13 @@ def wrong(parameter: str, value: Any, expected: str) -> str:
 def text(parameter: str, value: Any, expected: str = "text", *, empty: bool = False) -> str:
     """Text that a command line can carry."""
     if not isinstance(value, str):
-        raise TypeError(wrong(parameter, value, expected))
+        raise ArgumentTypeError(wrong(parameter, value, expected))
     try:
         valid = b"\0" not in os.fsencode(value)
     except UnicodeEncodeError:
         valid = False
     if not valid or not (value or empty):
-        raise ValueError(wrong(parameter, value, expected))
+        raise ArgumentValueError(wrong(parameter, value, expected))
     return value
 
 
@@ -59,9 +61,9 @@ def whole(
     """A whole number, be it of NumPy or a float."""
     plain = _plain(value)
     if not _is_number(plain):
-        raise TypeError(wrong(parameter, value, expected))
+        raise ArgumentTypeError(wrong(parameter, value, expected))
     if not _is_finite(plain) or plain != int(plain) or not least <= plain <= most:
-        raise ValueError(wrong(parameter, value, expected))
+        raise ArgumentValueError(wrong(parameter, value, expected))
     return int(plain)
 
 
@@ -69,17 +71,10 @@ def number(parameter: str, value: Any, expected: str = "a number") -> int | floa
     """A finite number."""
     plain = _plain(value)
     if not _is_number(plain):
-        raise TypeError(wrong(parameter, value, expected))
+        raise ArgumentTypeError(wrong(parameter, value, expected))
     if not _is_finite(plain):
-        raise ValueError(wrong(parameter, value, expected))
+        raise ArgumentValueError(wrong(parameter, value, expected))
     return plain
-
-
-def flag(parameter: str, value: Any) -> bool:
-    """True or False."""
-    if not isinstance(value, bool):
-        raise TypeError(wrong(parameter, value, "True or False"))
-    return value
 
 
 def mapping(parameter: str, value: Any, expected: str) -> dict[str, Any]:
@@ -87,7 +82,7 @@ def mapping(parameter: str, value: Any, expected: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise TypeError(wrong(parameter, value, expected))
+        raise ArgumentTypeError(wrong(parameter, value, expected))
     return {text(f"{parameter}: the name", key): of for key, of in value.items()}
 
 
@@ -95,7 +90,7 @@ def several(parameter: str, value: Any, expected: str) -> list[Any]:
     """The elements of a list, a tuple, a range, an array."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise TypeError(wrong(parameter, value, expected))
+        raise ArgumentTypeError(wrong(parameter, value, expected))
     return list(value)
 
 
@@ -127,7 +122,7 @@ def settings(value: Any) -> list[str]:
     found = mapping("settings", value, expected)
     for name in found:
         if "=" in name:
-            raise ValueError(wrong("settings: the name", name, "a parameter, without '='"))
+            raise ArgumentValueError(wrong("settings: the name", name, "a parameter, without '='"))
     return [f"{name}={_setting(name, of)}" for name, of in found.items()]
 
 
@@ -152,7 +147,7 @@ def kernel_costs(value: Any) -> dict[str, dict[str, int]]:
     for kernel, cost in mapping("kernel_costs", value, expected).items():
         place = f"kernel_costs: {kernel}"
         if not isinstance(cost, Mapping):
-            raise TypeError(wrong(place, cost, f"a dict with {figures}"))
+            raise ArgumentTypeError(wrong(place, cost, f"a dict with {figures}"))
         costs[kernel] = {}
         for figure, of in cost.items():
             if figure == "seconds":
@@ -160,7 +155,7 @@ def kernel_costs(value: Any) -> dict[str, dict[str, int]]:
             elif figure in KERNEL_FIGURES:
                 costs[kernel][figure] = whole(f"{place}: {figure}", of)
             else:
-                raise ValueError(wrong(place, figure, figures))
+                raise ArgumentValueError(wrong(place, figure, figures))
     return costs
 
 
@@ -169,7 +164,7 @@ def picoseconds(parameter: str, seconds: Any) -> int:
     expected = "a time in seconds, from 1e-12 to a day"
     found = round(number(parameter, seconds, expected) * 1e12)
     if not 1 <= found < _DAY:
-        raise ValueError(wrong(parameter, seconds, expected))
+        raise ArgumentValueError(wrong(parameter, seconds, expected))
     return found
 
 
@@ -181,7 +176,7 @@ def branches(value: Any) -> list[str]:
     for name, of in found.items():
         place = f"branches: {name}"
         if isinstance(of, str) and of != "longest" and not (of.isascii() and of.isdecimal()):
-            raise ValueError(wrong(place, of, expected))
+            raise ArgumentValueError(wrong(place, of, expected))
         listed.append(f"{name}={of if isinstance(of, str) else whole(place, of, expected)}")
     return listed
 
@@ -199,11 +194,11 @@ def _sizes(place: str, value: Any) -> str:
         return text(place, value, expected)
     sizes = [number(place, size, expected) for size in several(place, value, expected)]
     if not sizes or min(sizes) < 0:
-        raise ValueError(wrong(place, value, expected))
+        raise ArgumentValueError(wrong(place, value, expected))
     shares = any(isinstance(size, float) for size in sizes)
     if shares and sum(sizes) > _MOST_SHARES:
         if any(size != int(size) for size in sizes):
-            raise ValueError(wrong(place, value, expected))
+            raise ArgumentValueError(wrong(place, value, expected))
         shares = False
     return ",".join(_share(size) if shares else str(int(size)) for size in sizes)
 
@@ -221,7 +216,7 @@ def device_order(value: Any) -> str:
         return text("device_order", value, expected, empty=True)
     devices = several("device_order", value, expected)
     if not devices:
-        raise ValueError(wrong("device_order", value, expected))
+        raise ArgumentValueError(wrong("device_order", value, expected))
     return ",".join(str(whole("device_order", device, expected)) for device in devices)
 
 
@@ -234,7 +229,7 @@ def coordinates(value: Any) -> list[tuple[int, ...]] | None:
     for place in several("coordinates", value, expected):
         position = several("coordinates", place, expected)
         if not 1 <= len(position) <= 5:
-            raise ValueError(wrong("coordinates", place, expected))
+            raise ArgumentValueError(wrong("coordinates", place, expected))
         places.append(tuple(whole("coordinates", n, expected) for n in position))
     return places
 
@@ -243,7 +238,7 @@ def fold(value: Any) -> str:
     """Of --fold; "" is none."""
     expected = '"auto", "on", "off" or "approximate"'
     if text("fold", value, expected, empty=True) not in ("", "auto", "on", "off", "approximate"):
-        raise ValueError(wrong("fold", value, expected))
+        raise ArgumentValueError(wrong("fold", value, expected))
     return value
 
 

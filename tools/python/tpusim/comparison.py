@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tpusim import arguments as checks
 from tpusim import optional
-from tpusim.errors import Error
+from tpusim.errors import ArgumentTypeError, Error
 from tpusim.report import Report
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def compare(reports: Mapping[str, Report] | Sequence[Report]) -> "pandas.DataFra
     listed = list(reports.values()) if named else checks.several("reports", reports, expected)
     for report in listed:
         if not isinstance(report, Report):
-            raise TypeError(checks.wrong("reports", report, expected))
+            raise ArgumentTypeError(checks.wrong("reports", report, expected))
     rows = dict(zip(reports if named else _names(listed), listed, strict=True))
     if not rows:
         raise Error("compare: no reports")

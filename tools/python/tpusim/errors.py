@@ -7,3 +7,11 @@ class Error(RuntimeError):
 
 class CaptureError(Error):
     """A block or a script ended without a call that could be captured."""
+
+
+class ArgumentTypeError(Error, TypeError):
+    """An argument is of another type than is expected; the text names it."""
+
+
+class ArgumentValueError(Error, ValueError):
+    """An argument has another value than is expected; the text names it."""

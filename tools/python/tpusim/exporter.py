@@ -20,7 +20,7 @@ from jax._src import source_info_util
 from tpusim import arguments as checks
 from tpusim import callbacks, chip_view, hlo, wire
 from tpusim.assumptions import Assumptions, roots
-from tpusim.errors import Error
+from tpusim.errors import ArgumentTypeError, ArgumentValueError, Error
 from tpusim.slices import devices_of
 from tpusim.workload import DeviceCoordinates, KernelCost, MeshAxis, TripCount, Workload
 
@@ -119,7 +119,7 @@ class _Pmapped:
 def traceable(function: Callable[..., Any]) -> Any:
     """The function as something that can be traced: jitted if it is not, pmapped if it is."""
     if not callable(function):
-        raise TypeError(checks.wrong("function", function, "a function, jitted or not"))
+        raise ArgumentTypeError(checks.wrong("function", function, "a function, jitted or not"))
     if hasattr(function, "trace"):
         return function
     # pmap is a jitted shard_map; its `lower` holds what finds that for given arguments.
@@ -139,12 +139,12 @@ def _without_id(module: bytes) -> bytes:
 def _given_coordinates(coordinates: Coordinates, partitions: int) -> tuple[DeviceCoordinates, ...]:
     places = tuple(DeviceCoordinates(*c) for c in coordinates)
     if len(places) != partitions:
-        raise ValueError(
+        raise ArgumentValueError(
             f"coordinates: {len(places)} given for {partitions} partitions; give one "
             "(x, y[, z[, core[, slice]]]) per device of the mesh, in its flat order"
         )
     if len(set(places)) != partitions:
-        raise ValueError("coordinates: two partitions share one device")
+        raise ArgumentValueError("coordinates: two partitions share one device")
     return places
 
 

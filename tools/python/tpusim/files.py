@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from tpusim.errors import Error
+from tpusim.errors import ArgumentTypeError, ArgumentValueError, Error
 
 Path = str | os.PathLike[str]
 
@@ -29,17 +29,17 @@ def path_of(value: Any, parameter: str) -> str:
     try:
         path = os.fspath(value)
     except TypeError:
-        raise TypeError(f"{parameter}: {value!r:.80}: expected {expected}") from None
+        raise ArgumentTypeError(f"{parameter}: {value!r:.80}: expected {expected}") from None
     if not isinstance(path, str):
-        raise TypeError(f"{parameter}: {value!r:.80} is bytes: expected {expected}")
+        raise ArgumentTypeError(f"{parameter}: {value!r:.80} is bytes: expected {expected}")
     if not path:
-        raise ValueError(f"{parameter}: an empty path: expected {expected}")
+        raise ArgumentValueError(f"{parameter}: an empty path: expected {expected}")
     try:
         valid = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
         valid = False
     if not valid:
-        raise ValueError(f"{parameter}: {path!r:.80}: no file can have this name")
+        raise ArgumentValueError(f"{parameter}: {path!r:.80}: no file can have this name")
     return path
 
 

@@ -12,10 +12,13 @@ import threading
 import webbrowser
 from collections.abc import Callable
 
-from tpusim.errors import Error
+from tpusim import arguments as checks
+from tpusim import files
+from tpusim.errors import ArgumentValueError, Error
 
 ORIGIN = "https://ui.perfetto.dev"
 PORT = 9001
+_LAST_PORT = 65535
 NAME = "trace.pftrace"
 
 
@@ -73,6 +76,11 @@ def open_trace(
     Raises:
       tpusim.Error: the port is taken, or nobody came.
     """
+    # Said before a browser opens, which would wait for it.
+    files.read_bytes(path)
+    checks.whole("port", port, "a port, 0 to 65535", most=_LAST_PORT)
+    if checks.number("timeout", timeout, "seconds, more than 0") <= 0:
+        raise ArgumentValueError(checks.wrong("timeout", timeout, "seconds, more than 0"))
     trace = pathlib.Path(path)
     fetched = threading.Event()
     try:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tpusim import arguments as checks
 from tpusim import files, records
-from tpusim.errors import Error
+from tpusim.errors import ArgumentTypeError, Error
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -270,7 +270,9 @@ class Report:
     def from_json(cls, text: str, simulation: Simulation | None = None) -> "Report":
         """Reads what `tpusim run --report` wrote; tpusim.Error if it is something else."""
         if not isinstance(text, str):
-            raise TypeError(f"Report.from_json: text: {type(text).__name__}: expected a str")
+            raise ArgumentTypeError(
+                f"Report.from_json: text: {type(text).__name__}: expected a str"
+            )
         try:
             report = records.read(cls, records.parse(text, SCHEMA))
         except ValueError as error:

@@ -191,7 +191,11 @@ class Simulation:
         with _scratch() as folder:
             workload = folder / "workload.pb"
             workload.write_bytes(self._workload)
-            yield str(workload)
+            try:
+                yield str(workload)
+            except Error as error:
+                # A name that the user has not given, and that is gone.
+                raise Error(str(error).replace(str(workload), "the workload")) from error
 
 
 def run(

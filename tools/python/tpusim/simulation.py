@@ -6,6 +6,7 @@ from typing import Any
 
 from tpusim import arguments as checks
 from tpusim import files
+from tpusim.errors import ArgumentTypeError
 from tpusim.report import Report
 from tpusim.runner import Simulation
 from tpusim.workload import Workload
@@ -103,7 +104,9 @@ def simulation_of(
         given = [key for key, value in of_function.items() if value]
         if given:
             hint = ": name the slice with config=" if "arguments" in given else ""
-            raise TypeError(f"tpusim.simulate: {', '.join(given)}: only with a function{hint}")
+            raise ArgumentTypeError(
+                f"tpusim.simulate: {', '.join(given)}: only with a function{hint}"
+            )
         if isinstance(program, Workload):
             workload = program.to_bytes()
         else:
@@ -124,7 +127,7 @@ def simulation_of(
         ).to_bytes()
     else:
         expected = "a function, a tpusim.Workload or the path of a file"
-        raise TypeError(checks.wrong("program", program, expected))
+        raise ArgumentTypeError(checks.wrong("program", program, expected))
     return Simulation(workload, words)
 
 
@@ -169,7 +172,7 @@ def _kernel_words(costs: Mapping[str, Mapping[str, float]] | None) -> list[str]:
     for kernel, cost in checks.kernel_costs(costs).items():
         unknown = sorted(cost.keys() - {"flops", "bytes_accessed", "picoseconds"})
         if unknown:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"tpusim.simulate: kernel_costs of {kernel!r}: {', '.join(unknown)}: only with a "
                 "function; a file takes flops, bytes_accessed and seconds"
             )

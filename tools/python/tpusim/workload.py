@@ -12,8 +12,9 @@ import dataclasses
 import os
 from collections.abc import Iterable
 
+from tpusim import arguments as checks
 from tpusim import files, wire
-from tpusim.errors import Error
+from tpusim.errors import ArgumentTypeError, Error
 
 FORMAT = "tpusim.workload/1"
 
@@ -138,6 +139,11 @@ class Workload:
 
     def to_bytes(self) -> bytes:
         """Serializes as tpusim.Workload; equal workloads give equal bytes."""
+        if not isinstance(self.hlo_module, bytes):
+            raise ArgumentTypeError(checks.wrong("hlo_module", self.hlo_module, "bytes"))
+        for field in ("name", "jax_version", "config"):
+            checks.text(field, getattr(self, field), empty=True)
+        checks.whole("num_partitions", self.num_partitions)
         fields = [wire.blob(15, FORMAT), wire.blob(16, self.hlo_module)]
         if self.name:
             fields.append(wire.blob(17, self.name))
@@ -161,7 +167,9 @@ class Workload:
     def from_bytes(cls, data: bytes) -> "Workload":
         """Reads a serialized tpusim.Workload; ValueError if the bytes are something else."""
         if not isinstance(data, bytes):
-            raise TypeError(f"Workload.from_bytes: data: {type(data).__name__}: expected bytes")
+            raise ArgumentTypeError(
+                f"Workload.from_bytes: data: {type(data).__name__}: expected bytes"
+            )
         try:
             return cls._from_fields(wire.parse(data))
         except RecursionError:

@@ -12,24 +12,41 @@ to stderr. Exit code 1: nothing was simulated; 130: interrupted, with what is fi
 """
 
 import argparse
+import contextlib
 import os
-import pathlib
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
-from typing import Any
+import types
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
 
-from tpusim.errors import Error
+from tpusim import files
+from tpusim.arguments import wrong
+from tpusim.errors import ArgumentTypeError, Error
 from tpusim.files import write_atomically
 from tpusim.search import page
 from tpusim.search.driver import search
 from tpusim.search.objective import NAMES
 from tpusim.search.payload import FromFile, load_file
 from tpusim.search.results import SearchInterruptedError, SearchResults
+from tpusim.search.store import StoreWarning
 
 _NAMES = ("configs", "objective", "maximize", "tokens", "where", "options")
 _SHOWN = 20
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _least_one(text: str) -> int:
+    if _count(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than 1")
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -44,14 +61,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--objective", default="", help=f"{', '.join(NAMES)}, or a function there")
     parser.add_argument("--store", metavar="FILE.sqlite", help="keep results, continue from there")
-    parser.add_argument("--workers", type=int, help="default: the processors")
+    parser.add_argument("--workers", type=_least_one, metavar="N", help="default: the processors")
     parser.add_argument("--all", action="store_true", help="simulate also what cannot be the best")
     parser.add_argument(
-        "--top", type=int, default=_SHOWN, metavar="N", help="rows to print; default: %(default)s"
+        "--top",
+        type=_count,
+        default=_SHOWN,
+        metavar="N",
+        help="rows to print; default: %(default)s",
     )
     parser.add_argument(
         "--exact",
-        type=int,
+        type=_least_one,
         default=1,
         metavar="N",
         help="so many of the best are the same with pruning as without; default: %(default)s",
@@ -67,10 +88,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _given(flags: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments of the search: those of the file, with those of the command line."""
+    if not os.path.isfile(flags.file):
+        what = "a folder, not a file" if os.path.isdir(flags.file) else "no such file"
+        raise Error(f"{flags.file}: {what}")
     module = load_file(FromFile(flags.file, "build").path)
     for name in ("build", "space"):
         if not hasattr(module, name):
             raise Error(f"{flags.file}: defines no {name}")
+    if not callable(module.build):
+        raise ArgumentTypeError(wrong("build", module.build, "a function of a candidate"))
     given = {name: getattr(module, name) for name in _NAMES if hasattr(module, name)}
     if flags.config:
         given["configs"] = flags.config
@@ -80,7 +106,7 @@ def _given(flags: argparse.Namespace) -> dict[str, Any]:
         given["objective"] = getattr(module, flags.objective, flags.objective)
         given.pop("maximize", None)
     if callable(given.get("objective")):
-        name = given["objective"].__name__
+        name = _name_in(module, given["objective"])
         given["maximize"] = getattr(module, "maximize", None)
         given["objective"] = _named(FromFile(flags.file, name), name)
     return {**given, "space": module.space}
@@ -88,9 +114,33 @@ def _given(flags: argparse.Namespace) -> dict[str, Any]:
 
 def _check_outputs(flags: argparse.Namespace) -> None:
     """A search may take hours: what cannot be written is said before it."""
-    for flag, path in (("--output", flags.output), ("--html", flags.html)):
-        if path and not os.access(pathlib.Path(path).parent, os.W_OK):
-            raise Error(f"{flag}: cannot write '{path}'")
+    outputs = (("--output", flags.output), ("--html", flags.html), ("--store", flags.store))
+    for flag, path in outputs:
+        if path is not None:
+            files.check_target(path, flag)
+
+
+def _name_in(module: types.ModuleType, function: Any) -> str:
+    """What workers find the function by."""
+    for name, value in vars(module).items():
+        if value is function:
+            return name
+    raise Error(f"{module.__file__}: objective: {function!r} has no name there; give it one")
+
+
+def _say(line: str) -> None:
+    print(f"tpusim: {' '.join(line.split())}", file=sys.stderr)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """A line for what a store has lost; other warnings as Python shows them."""
+    if issubclass(category, StoreWarning):
+        _say(f"warning: {message}")
+    else:
+        _python_shows(message, category, *place)
+
+
+_python_shows = warnings.showwarning
 
 
 def _width() -> int | None:
@@ -106,6 +156,12 @@ def _named(function: FromFile, name: str) -> FromFile:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     flags = _parser().parse_args(argv)
+    with warnings.catch_warnings(), _leaving_on(signal.SIGTERM):
+        warnings.showwarning = _show_warning
+        return _run(flags)
+
+
+def _run(flags: argparse.Namespace) -> int:
     code = 0
     try:
         _check_outputs(flags)
@@ -121,22 +177,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             progress=not flags.quiet,
         )
     except SearchInterruptedError as interrupt:
-        results, code = interrupt.results, 130
+        results, code = interrupt.results, 128 + signal.SIGINT
     except Error as error:
-        print(f"tpusim: error: {error}", file=sys.stderr)
+        _say(f"error: {error}")
         return 1
     except KeyboardInterrupt:
-        return 130
+        return 128 + signal.SIGINT
     try:
-        if flags.output:
+        if flags.output is not None:
             write_atomically(flags.output, results.to_json().encode())
-        if flags.html:
+        if flags.html is not None:
             page.save(results, flags.html)
-    except OSError as error:
-        print(f"tpusim: error: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
     except Error as error:
-        print(f"tpusim: error: {error}", file=sys.stderr)
+        _say(f"error: {error}")
         return 1
     try:
         print(results.to_json() if flags.json else results.text(flags.top, _width()), flush=True)
@@ -144,7 +197,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Nobody reads it any more; nor may the interpreter try at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        _say(f"error: cannot write to stdout: {error.strerror}")
+        return 1
     if code == 0 and "simulated" not in results.counts():
-        print("tpusim: error: no candidate could be simulated", file=sys.stderr)
+        _say("error: no candidate could be simulated")
         return 1
     return code
+
+
+@contextlib.contextmanager
+def _leaving_on(number: signal.Signals) -> Iterator[None]:
+    """That signal, by which batch systems end jobs, ends workers and simulations, too."""
+
+    def leave(number: int, frame: types.FrameType | None) -> NoReturn:
+        sys.exit(128 + number)
+
+    before = signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)

@@ -4,17 +4,20 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tpusim.errors import Error
+from tpusim import arguments as checks
+from tpusim import files
+from tpusim.errors import ArgumentTypeError, ArgumentValueError, Error
 from tpusim.report import Report
 from tpusim.search import engine as engines
 from tpusim.search.candidate import Candidate
+from tpusim.search.failures import text_of
 from tpusim.search.objective import objective_of
-from tpusim.search.problem import OPTIONS, Build, Problem
+from tpusim.search.problem import Build, Problem, check_options
 from tpusim.search.progress import Progress
 from tpusim.search.results import SearchInterruptedError, SearchResults
 from tpusim.search.space import Space, candidates, identity
 from tpusim.search.stages import Stages
-from tpusim.search.store import Store
+from tpusim.search.store import MEMORY, Store
 
 _MOST_FORCED_DEVICES = 4096
 
@@ -86,42 +89,84 @@ def search(
     # Not with the package: `python -m tpusim.export` runs it.
     from tpusim.slices import devices_of
 
+    if not callable(build):
+        raise ArgumentTypeError(checks.wrong("build", build, "a function of a candidate"))
+    if not isinstance(space, Mapping):
+        expected = '{name: values}, such as {"batch": [64, 128]}'
+        raise ArgumentTypeError(checks.wrong("space", space, expected))
+    if where is not None and not callable(where):
+        raise ArgumentTypeError(checks.wrong("where", where, "a function of a candidate"))
     of, function = objective_of(objective, maximize)
-    slices = [configs] if isinstance(configs, str) else list(configs)
+    slices = _slices(configs)
+    common = _options(options)
+    count = "a whole number, at least 1"
+    least = checks.whole("exact", exact, count, least=1)
+    most_workers = None if workers is None else checks.whole("workers", workers, count, least=1)
+    most_ahead = None if ahead is None else checks.whole("ahead", ahead, count, least=1)
+    path = MEMORY if store is None else files.check_target(store, "store")
     found = candidates(space, slices, where)
-    if unknown := sorted(dict(options or {}).keys() - OPTIONS):
-        raise Error(f"search: options: {', '.join(unknown)}: not an argument of tpusim.simulate")
     if of.name == "tokens_per_chip_second" and tokens is None:
         raise Error("search: tokens_per_chip_second: say how many tokens a step has (tokens=)")
-    counts = [float(tokens(c) if callable(tokens) else tokens or 0) or None for c in found]
+    counts = [_tokens(tokens, candidate) for candidate in found]
     if of.name == "tokens_per_chip_second" and None in counts:
         raise Error(f"search: no tokens in {found[counts.index(None)].name}")
-    if exact < 1 or (workers is not None and workers < 1) or (ahead is not None and ahead < 1):
-        raise Error("search: exact, workers and ahead: at least 1")
     devices = min(_MOST_FORCED_DEVICES, max((devices_of(c) or 8) for c in slices))
     problem = Problem(
         build,
-        dict(options or {}),
+        common,
         devices,
         function,
         (identity(function) or "") if function else "",
     )
-    with engines.opened(engine, workers) as opened:
+    with engines.opened(engine, most_workers) as opened:
         run = Stages(
             problem,
             found,
             counts,
             of,
-            Store(store or ":memory:"),
+            Store(path),
             opened,
             Progress(progress),
         )
         try:
             run.export()
-            run.simulate(prune, exact, ahead or 2 * opened.workers)
+            run.simulate(prune, least, most_ahead or 2 * opened.workers)
         except KeyboardInterrupt as interrupt:
             raise SearchInterruptedError(run.results()) from interrupt
         finally:
             run.cancel()
             run.progress.end()
         return run.results()
+
+
+def _slices(configs: Any) -> list[str]:
+    expected = 'slices, such as ["v5e-4x2", "v6e-4x2"]'
+    if isinstance(configs, str):
+        configs = [configs]
+    named = [checks.config(config) for config in checks.several("configs", configs, expected)]
+    if "" in named:
+        raise ArgumentValueError(checks.wrong("configs", configs, expected))
+    return named
+
+
+def _options(options: Any) -> dict[str, Any]:
+    """Those for all candidates: what is wrong with them is not said once for each."""
+    given = checks.mapping("options", options, "{argument of tpusim.simulate: value}")
+    check_options(given)
+    return given
+
+
+def _tokens(tokens: Any, candidate: Candidate) -> float | None:
+    if tokens is None:
+        return None
+    expected = "a number of tokens, or a function of the candidate that returns one"
+    try:
+        count = tokens(candidate) if callable(tokens) else tokens
+    except Exception as error:
+        raise Error(f"search: tokens of {candidate.name}: {text_of(error)}") from error
+    if count is None:
+        return None
+    value = checks.number(f"tokens of {candidate.name}", count, expected)
+    if value < 0:
+        raise ArgumentValueError(checks.wrong(f"tokens of {candidate.name}", count, expected))
+    return float(value) or None

@@ -2,19 +2,20 @@
 
 import dataclasses
 import gzip
-import hashlib
 import pickle
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tpusim import arguments as checks
 from tpusim.errors import Error
 from tpusim.quantities import size
 from tpusim.search import bounds, cpu, payload
 from tpusim.search.candidate import Candidate
 from tpusim.search.failures import text_of
-from tpusim.search.problem import OF_COMPILER, OF_EXPORT, OF_MACHINE, OPTIONS, Problem
+from tpusim.search.keys import digest_of
+from tpusim.search.problem import OF_COMPILER, OF_EXPORT, OF_MACHINE, Problem, check_options
 from tpusim.search.row import Row, Status
 from tpusim.simulation import words_of
 
@@ -69,11 +70,10 @@ def _export(problem: Problem, candidate: Candidate) -> Exported:
     )
     of_compiler = {k: v for k, v in options.items() if k in OF_COMPILER}
     of_machine = {k: v for k, v in options.items() if k in OF_MACHINE - {"options"}}
-    raw = tuple(options.get("options") or ())
+    raw = tuple(checks.options(options.get("options", ())))
     words = (*words_of(config=candidate.config, **of_compiler, **of_machine), *raw)
     data = workload.to_bytes()
-    digest = hashlib.sha256(b"\0".join([data, *(w.encode() for w in words)])).hexdigest()
-    row = Row(Status.EXPORTED, program=digest)
+    row = Row(Status.EXPORTED, program=digest_of(data, words))
     # Options that are not understood here may change anything.
     if not raw:
         row = _bounded(row, workload, candidate.config, of_compiler)
@@ -104,9 +104,7 @@ def _checked(built: Any, common: Mapping[str, Any]) -> tuple[Any, Sequence[Any],
         )
     step, arguments, own = (*built, {})[:3]
     options = {**common, **own}
-    unknown = sorted(options.keys() - OPTIONS)
-    if unknown:
-        raise Error(f"options: {', '.join(unknown)}: not an argument of tpusim.simulate")
+    check_options(options)
     return step, arguments, options
 
 

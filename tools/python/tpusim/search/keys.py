@@ -2,8 +2,9 @@
 
 import hashlib
 import importlib.metadata
-import pathlib
+from collections.abc import Sequence
 
+from tpusim import files
 from tpusim.errors import Error
 from tpusim.runner import find_binary
 from tpusim.search.candidate import Candidate
@@ -26,9 +27,14 @@ def key_of(candidate: Candidate, shared: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def digest_of(program: bytes, words: Sequence[str]) -> str:
+    """What a program with the options that it runs with is found by."""
+    return hashlib.sha256(b"\0".join([program, *(word.encode() for word in words)])).hexdigest()
+
+
 def versions() -> str:
     """What results depend on besides the candidate."""
-    binary = hashlib.sha256(pathlib.Path(find_binary()).read_bytes()).hexdigest()
+    binary = hashlib.sha256(files.read_bytes(find_binary())).hexdigest()
     try:
         jax = importlib.metadata.version("jax")
     except importlib.metadata.PackageNotFoundError:

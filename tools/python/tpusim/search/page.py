@@ -6,11 +6,10 @@ Its data is that of `tpusim page`; the report of the best adds the views of a si
 import json
 import math
 import os
-import pathlib
-import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tpusim import files
 from tpusim.errors import Error
 from tpusim.runner import execute
 from tpusim.search.row import Status
@@ -40,13 +39,11 @@ Panel = dict[str, Any]
 
 def save(results: "SearchResults", path: str | os.PathLike[str]) -> None:
     """Writes the page; there is all of it, or none."""
-    target = pathlib.Path(path)
-    with tempfile.TemporaryDirectory(prefix=".tpusim-", dir=target.parent) as folder:
-        written = pathlib.Path(folder) / "page.html"
-        data = pathlib.Path(folder) / "page.json"
-        data.write_text(json.dumps(data_of(results), allow_nan=False))
-        execute(["page", str(data), "-o", str(written)])
-        written.replace(target)
+    data = json.dumps(data_of(results), allow_nan=False)
+    with files.whole(path) as written:
+        source = written.with_name("page.json")
+        source.write_text(data)
+        execute(["page", str(source), "-o", str(written)])
 
 
 def data_of(results: "SearchResults") -> dict[str, Any]:

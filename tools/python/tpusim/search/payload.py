@@ -5,14 +5,13 @@ cannot: it goes as a whole, by cloudpickle, if that is installed.
 """
 
 import functools
-import importlib.util
 import pathlib
 import pickle
-import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
+from tpusim import scripts
 from tpusim.errors import Error
 from tpusim.search.failures import text_of
 
@@ -50,8 +49,9 @@ class FromFile:
         return f"{self.path}:{self.name}"
 
     def __call__(self, *args: Any) -> Any:
-        """Calls it."""
-        return self.function()(*args)
+        """Calls it; it sees the command line of a script without arguments."""
+        with scripts.command_line(self.path):
+            return self.function()(*args)
 
     def function(self) -> Callable[..., Any]:
         """The function itself."""
@@ -61,16 +61,10 @@ class FromFile:
 @functools.cache
 def load_file(path: str) -> types.ModuleType:
     """The file as a module, with its folder on the path; once per process."""
-    file = pathlib.Path(path)
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None or not file.is_file():
-        raise Error(f"{path}: not a Python file")
-    if str(file.parent) not in sys.path:
-        sys.path.insert(0, str(file.parent))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[file.stem] = module
     try:
-        spec.loader.exec_module(module)
+        with scripts.command_line(path):
+            return scripts.load(path)
+    except Error:
+        raise
     except Exception as error:
         raise Error(f"{path}: {text_of(error)}") from error
-    return module

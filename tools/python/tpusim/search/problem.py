@@ -4,8 +4,11 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tpusim import arguments as checks
+from tpusim.errors import Error
 from tpusim.report import Report
 from tpusim.search.candidate import Candidate
+from tpusim.simulation import words_of
 
 # `(step, arguments)` or `(step, arguments, options)`.
 Build = Callable[[Candidate], tuple[Any, ...]]
@@ -28,3 +31,15 @@ class Problem:
     devices: int  # CPU devices for code that builds its mesh of them
     value: Callable[[Report], float] | None = None  # an objective that is a function
     value_of: str = ""  # tells it from others; "": nothing does
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """TypeError or ValueError, if `tpusim.simulate` would not take them."""
+    if unknown := sorted(options.keys() - OPTIONS):
+        raise Error(f"search: options: {', '.join(unknown)}: not an argument of tpusim.simulate")
+    checks.mapping("keyword_arguments", options.get("keyword_arguments"), "{name: value}")
+    checks.text("name", options.get("name", ""), empty=True)
+    checks.coordinates(options.get("coordinates"))
+    checks.kernel_costs(options.get("kernel_costs"))
+    checks.options(options.get("options", ()))
+    words_of(**{k: v for k, v in options.items() if k in (OF_COMPILER | OF_MACHINE) - {"options"}})

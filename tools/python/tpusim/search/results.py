@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpusim import optional
+from tpusim import files, optional
 from tpusim.errors import Error
-from tpusim.files import write_atomically
 from tpusim.report import Report
 from tpusim.runner import Simulation
 from tpusim.search.objective import Objective
@@ -91,12 +90,13 @@ class SearchResults(Sequence[Entry]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the JSON, or if `path` ends in .html a page for a browser."""
-        if pathlib.Path(path).suffix == ".html":
+        target = files.path_of(path, "path")
+        if pathlib.Path(target).suffix == ".html":
             from tpusim.search import page
 
-            page.save(self, path)
+            page.save(self, target)
         else:
-            write_atomically(path, self.to_json().encode())
+            files.write_atomically(target, self.to_json().encode())
 
     def pareto(self) -> list[Entry]:
         """Simulated candidates for which none is better both in the objective and in peak HBM."""

@@ -11,7 +11,6 @@ value must have a text of its own that is the same in every process. Numbers, st
 and dataclasses have, and containers of these.
 """
 
-import dataclasses
 import functools
 import hashlib
 import itertools
@@ -23,16 +22,18 @@ from typing import Any
 
 from tpusim.errors import Error
 from tpusim.search.candidate import Candidate
+from tpusim.search.failures import text_of
+from tpusim.search.layout import COLUMNS
 from tpusim.search.payload import FromFile
-from tpusim.search.row import Row
 
 Space = Mapping[str, Iterable[Any] | Mapping[str, Any]]
 
 _MOST_LABEL = 40
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 # What a candidate has besides its values; the columns of the table.
-_TAKEN = {"key", "config", "labels", "identities", "name", "rank", "value"} | {
-    f.name for f in dataclasses.fields(Row)
+_TAKEN = COLUMNS | {
+    *("identities", "name", "rank", "reason", "tokens"),
+    *(attribute for attribute in vars(Mapping) if not attribute.startswith("__")),
 }
 
 
@@ -42,15 +43,7 @@ def candidates(
     """In the order of the lists: slices first, then names, the last one changing fastest."""
     if not configs:
         raise Error("search: configs: name at least one slice")
-    # The store does not tell small letters from capitals.
-    small = [name.lower() for name in space]
-    wrong = [
-        name
-        for name in space
-        if name.lower() in _TAKEN or not name.isidentifier() or small.count(name.lower()) > 1
-    ]
-    if wrong:
-        raise Error(f"search: {', '.join(wrong)}: not a name that a space can have")
+    _check_names(space)
     choices = [[(name, *choice) for choice in _choices(name, space[name])] for name in space]
     found = []
     for config in dict.fromkeys(configs):
@@ -61,11 +54,37 @@ def candidates(
                 {name: label for name, _, label, _ in chosen},
                 {name: identity for name, _, _, identity in chosen},
             )
-            if where is None or where(candidate):
+            if where is None or _is_wanted(candidate, where):
                 found.append(candidate)
     if not found:
         raise Error("search: the space is empty")
     return found
+
+
+def _is_wanted(candidate: Candidate, where: Callable[[Candidate], bool]) -> bool:
+    try:
+        return bool(where(candidate))
+    except Exception as error:
+        raise Error(f"search: where of {candidate.name}: {text_of(error)}") from error
+
+
+def _check_names(space: Space) -> None:
+    """Each becomes an attribute of candidates, and a column of tables."""
+    known: dict[str, str] = {}
+    for name in space:
+        if not isinstance(name, str) or not name.isidentifier():
+            why = "give it letters, digits and '_', the first no digit"
+        elif name.startswith("_"):
+            why = "it begins with '_'"
+        # SQL does not tell small letters from capitals.
+        elif name.lower() in _TAKEN:
+            why = "candidates and tables have something else of this name; choose another"
+        elif name.lower() in known:
+            why = f"tables do not tell it from {known[name.lower()]!r}; choose another"
+        else:
+            known[name.lower()] = name
+            continue
+        raise Error(f"search: {name!r}: not a name that a space can have: {why}")
 
 
 def _choices(name: str, values: Iterable[Any]) -> list[tuple[Any, str, str]]:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tpusim.errors import Error
 from tpusim.search import exporting, payload, simulating
 from tpusim.search.candidate import Candidate
 from tpusim.search.engine import Engine
@@ -85,6 +86,7 @@ class Stages:
                 self.rows[index] = row
             else:
                 missing.append(index)
+        self.store.tell()
         self.progress.begin("exporting", len(missing))
 
         def put(index: int, exported: exporting.Exported | Row) -> None:
@@ -110,6 +112,13 @@ class Stages:
             return False
         needs_program = row.status in (Status.EXPORTED, Status.PRUNED, Status.SIMULATED)
         return not needs_program or self.store.program(row.program) is not None
+
+    def _program(self, row: Row) -> tuple[bytes, tuple[str, ...]]:
+        """What was exported by this search, or found by it in the store."""
+        found = self.store.program(row.program)
+        if found is None:
+            raise Error("search: a program that was in the store is there no more; search again")
+        return found
 
     def _done(self, row: Row) -> bool:
         """Whether it need not be simulated: an objective that is a function needs the report."""
@@ -147,9 +156,7 @@ class Stages:
 
         def begin(number: int) -> None:
             row = self.rows[groups[number].members[0]]
-            program = self.store.program(row.program)
-            assert program is not None
-            task = (simulating.simulate, self.problem_bytes, *program)
+            task = (simulating.simulate, self.problem_bytes, *self._program(row))
             running[self.engine.submit(*task)] = number
 
         while position < len(groups) or running:
@@ -201,9 +208,7 @@ class Stages:
         def tasks() -> Iterable[tuple[int, tuple[Any, ...]]]:
             for number in pruned:
                 row = self.rows[groups[number].members[0]]
-                program = self.store.program(row.program)
-                assert program is not None
-                yield number, (simulating.simulate, self.problem_bytes, *program)
+                yield number, (simulating.simulate, self.problem_bytes, *self._program(row))
 
         self._run(tasks(), put)
 
