@@ -5,6 +5,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/analysis/storage.h"
 
 namespace tpusim::sharding {
 
@@ -18,6 +19,17 @@ bool OnlyPasses(const ShardingRule& rule) {
   return std::all_of(rule.factors.begin(), rule.factors.end(), [](const Factor& factor) {
     return factor.kind == FactorKind::kPassThrough && !factor.blocked;
   });
+}
+
+// Which leaves of its carry a loop's body hands on as it got them.
+std::vector<char> InvariantLeaves(const Instruction& loop) {
+  std::vector<char> leaves;
+  if (loop.shape().IsArray()) return {0};
+  for (size_t n = 0; n < loop.shape().tuple.size(); ++n) {
+    leaves.resize(leaves.size() + hlo::Leaves(loop.shape().tuple[n]).size(),
+                  hlo::IsInvariantElement(loop, static_cast<int64_t>(n)) ? 1 : 0);
+  }
+  return leaves;
 }
 
 std::shared_ptr<const ShardingRule> IdentityRule(const hlo::Shape& shape, size_t operands) {
@@ -177,6 +189,37 @@ void PropagationGraph::AddRegionParameters(const Instruction* call, int32_t cont
   }
 }
 
+bool PropagationGraph::IsAnnotated(const Instruction& instruction, size_t leaf) const {
+  const auto it = in_.annotations.find(&instruction);
+  return it != in_.annotations.end() && it->second.leaves[leaf].has_value();
+}
+
+// What the body hands on as it got it is, in the loop, the value from before it, as in Shardy,
+// where it is no element of the carry: what is known of it comes into the body with it. A value
+// that the user has annotated may be had there in another sharding, behind an edge before the loop.
+void PropagationGraph::AddLoop(const Instruction* loop, int32_t context) {
+  Use(Values(loop->operand(0)));
+  std::vector<TensorRef> carry = NewNodes(loop, context);
+  const std::vector<const hlo::Shape*> shapes = hlo::Leaves(loop->shape());
+  const std::vector<char> invariant = InvariantLeaves(*loop);
+  std::vector<size_t> edges;
+  for (size_t leaf = 0; leaf < carry.size(); ++leaf) {
+    const TensorRef initial = Values(loop->operand(0))[leaf];
+    if (invariant[leaf] == 0 || IsAnnotated(*loop, leaf)) continue;
+    if (nodes[initial.node].annotated) {
+      edges.push_back(leaf);
+    } else {
+      carry[leaf] = initial;
+    }
+  }
+  SetValues(loop, carry);
+  for (const size_t leaf : edges) {
+    AddEdge(*shapes[leaf], {Values(loop->operand(0))[leaf]}, carry[leaf], OpKind::kLoopCarry, loop,
+            static_cast<int32_t>(leaf), context);
+  }
+  for (const Computation* called : loop->called()) ShareValues(called->parameters()[0], loop);
+}
+
 absl::Status PropagationGraph::AddInstruction(const Instruction* instruction, int32_t context) {
   if (HasValues(instruction)) return absl::OkStatus();  // a parameter that is tied
   switch (instruction->opcode()) {
@@ -200,14 +243,9 @@ absl::Status PropagationGraph::AddInstruction(const Instruction* instruction, in
     case Opcode::kOptBarrier:
       ShareValues(instruction, instruction->operand(0));
       return absl::OkStatus();
-    case Opcode::kWhile: {
-      Use(Values(instruction->operand(0)));
-      SetValues(instruction, NewNodes(instruction, context));
-      for (const Computation* called : instruction->called()) {
-        ShareValues(called->parameters()[0], instruction);
-      }
+    case Opcode::kWhile:
+      AddLoop(instruction, context);
       return absl::OkStatus();
-    }
     case Opcode::kConditional:
       SetValues(instruction, NewNodes(instruction, context));
       for (size_t b = 0; b < instruction->called().size(); ++b) {
@@ -253,7 +291,10 @@ void PropagationGraph::AddFlow(const Instruction* instruction, int32_t context) 
     const std::span<const TensorRef> next = Values(instruction->called()[0]->root());
     const std::vector<const hlo::Shape*> shapes = hlo::Leaves(instruction->shape());
     Use(next);
+    const std::vector<char> invariant = InvariantLeaves(*instruction);
     for (size_t i = 0; i < carry.size(); ++i) {
+      const bool known = invariant[i] != 0 && !IsAnnotated(*instruction, i);
+      if (known) continue;  // AddLoop
       AddEdge(*shapes[i], {init[i], next[i]}, carry[i], OpKind::kLoopCarry, instruction,
               static_cast<int32_t>(i), context);
     }

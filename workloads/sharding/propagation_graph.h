@@ -106,6 +106,9 @@ class PropagationGraph {
   std::vector<TensorRef> NewNodes(const hlo::Instruction* instruction, int32_t context);
   void AddEdge(const hlo::Shape& shape, std::vector<TensorRef> from, TensorRef to, OpKind kind,
                const hlo::Instruction* instruction, int32_t index, int32_t context);
+  // The program itself says how that leaf is sharded.
+  bool IsAnnotated(const hlo::Instruction& instruction, size_t leaf) const;
+  void AddLoop(const hlo::Instruction* loop, int32_t context);
   absl::Status AddInstruction(const hlo::Instruction* instruction, int32_t context);
   void AddRegionParameters(const hlo::Instruction* call, int32_t context);
   // Once the computations that it calls are known.

@@ -175,6 +175,49 @@ TEST(Propagate, ThroughALoopsCarry) {
   EXPECT_THAT(ToString(m.sharded()), HasSubstr("of the carry of"));
 }
 
+// What a loop only reads is known in its body as it is before the loop. n says by which devices
+// channels are split, d by which its rows are, and both want x. d has it from its product, which
+// comes before the loop: so the product in the body splits rows, and n is gathered; or else all
+// that a scan reads and saves would change places.
+TEST(Propagate, ALoopReadsWhatIsKnownBeforeIt) {
+  ShardedTestModule m;
+  const hlo::Shape carry = MakeTupleShape({S32({}), F32({16, 4, 8}), F32({16, 4}), F32({8, 16})});
+  Computation* body = m.module().AddComputation("body");
+  Instruction* p = m.Param(body, carry);
+  const auto element = [&](Computation* c, Instruction* tuple, int64_t i) {
+    Instruction* e = m.Add(c, Opcode::kGetTupleElement, carry.tuple[i], {tuple});
+    e->mutable_attrs().set_tuple_index(i);
+    return e;
+  };
+  Instruction* scale = element(body, p, 2);
+  Instruction* rows = element(body, p, 3);
+  Instruction* product = m.Add(body, Opcode::kDot, F32({16, 4, 8}), {scale, rows});
+  product->mutable_attrs().mutable_dot_dimension_numbers()->add_lhs_batch_dimensions(0);
+  product->mutable_attrs().mutable_dot_dimension_numbers()->add_rhs_batch_dimensions(1);
+  m.Add(body, Opcode::kTuple, carry, {element(body, p, 0), product, scale, rows});
+  Computation* condition = m.module().AddComputation("condition");
+  Instruction* q = m.Param(condition, carry);
+  Instruction* three = m.Add(condition, Opcode::kConstant, S32({}), {});
+  m.Add(condition, Opcode::kCompare, hlo::Pred(), {element(condition, q, 0), three})
+      ->mutable_attrs()
+      .set_comparison_direction("LT");
+  Instruction* zero = m.Add(Opcode::kConstant, S32({}), {});
+  Instruction* start = m.Add(Opcode::kIota, F32({16, 4, 8}), {});
+  Instruction* weights = m.Argument(F32({16, 4}), "[{\"x\"}, {}]");
+  Instruction* n = m.Add(Opcode::kNegate, F32({16, 4}), {weights});
+  Instruction* d = m.Dot(m.Argument(F32({8, 6}), "[{\"x\"}, {}]"),
+                         m.Argument(F32({6, 16}), "[{}, {}]"), {8, 16});
+  Instruction* init = m.Add(Opcode::kTuple, carry, {zero, start, n, d});
+  Instruction* loop = m.Add(Opcode::kWhile, carry, {init});
+  loop->set_called({body, condition});
+  element(m.entry(), loop, 1);
+  m.Shard();
+  EXPECT_EQ(m.Of(n), "[{x}, {}]");
+  EXPECT_EQ(m.Of(d), "[{x}, {}]");
+  EXPECT_EQ(m.Of(product), "[{}, {}, {x}]");
+  EXPECT_EQ(m.OfRoot(), "[{}, {}, {x}]");
+}
+
 TEST(Propagate, ThroughBranches) {
   ShardedTestModule m;
   const auto branch = [&](Opcode opcode) {
