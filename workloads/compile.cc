@@ -153,6 +153,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
 
   CompileResult result;
   const tpusim::Workload& workload = imported.workload;
+  const bool scheduled = !imported.module->entry()->schedule().empty();
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(workload, options.trip_counts);
   ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
@@ -200,6 +201,11 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   RETURN_IF_ERROR(passes::RunPipeline(passes::StepsOf(pipeline, passes::Phase::kOptimize), module,
                                       {target, &costs}, pipeline_options, result.pass_runs)
                       .status());
+  if (scheduled && module.entry()->schedule().empty()) {
+    result.warnings.push_back(
+        "the module comes in an order of execution (is_scheduled), which is not kept: passes have "
+        "changed it, and its instructions are ordered anew");
+  }
   if (options.until == Stage::kOptimized) return result;
 
   RETURN_IF_ERROR(CheckNothingOpen(module, trip_counts));

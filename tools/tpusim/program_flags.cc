@@ -117,6 +117,11 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
       ->type_name("LOOP=N")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckTripCount, ""));
+  app.add_option("--kernel-cost", flags.kernel_costs,
+                 "What one call of an opaque kernel (custom call) costs; NAME may be a glob")
+      ->type_name("NAME=FLOPS,BYTES")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckKernelCost, ""));
   app.add_option("--passes", flags.passes,
                  "The passes of the compiler that run, in this order, with options and groups that "
                  "are repeated (simplify,fixpoint(layout,simplify),fuse,schedule), or, as -NAME, "
@@ -144,11 +149,6 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
       ->type_name("NAME=K|longest")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckBranch, ""));
-  app.add_option("--kernel-cost", flags.kernel_costs,
-                 "What one call of an opaque kernel (custom call) costs; NAME may be a glob")
-      ->type_name("NAME=FLOPS,BYTES")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckKernelCost, ""));
   app.add_option("--ragged", flags.ragged,
                  "Rows (or shares of them, with a decimal point) per group of a ragged dot, or per "
                  "receiver of a ragged all-to-all (default: all equal); NAME may be a glob")
