@@ -112,6 +112,8 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
       workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
   result.workload = workload;
   result.workload.set_num_partitions(stated);
+  // Before anything is made for each of them.
+  if (until != Stage::kSharded) RETURN_IF_ERROR(CheckPartitions(stated, config));
   if (imported.partitioned) {
     if (until == Stage::kSharded) {
       return UserError("the module is partitioned already: it has no shardings to show");
@@ -127,6 +129,7 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
     result.sharded_text = sharding::ToString(sharded);
     return std::unique_ptr<hlo::Module>();
   }
+  RETURN_IF_ERROR(CheckPartitions(sharded.num_partitions, config));
   result.warnings = UnusedParts(sharded, config);
   ASSIGN_OR_RETURN(spmd::PartitionResult made, spmd::Partition(sharded));
   result.warnings.insert(result.warnings.end(), made.warnings.begin(), made.warnings.end());

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -66,7 +67,10 @@ bool ParseKernelCost(const std::string& text, kernels::NamedCost* parsed) {
   } catch (const std::exception&) {
     return false;
   }
-  if (!(flops >= 0 && flops < 9e18 && bytes >= 0 && bytes < 9e18)) return false;
+  constexpr double kLargest = 9e18;  // of 64 bits
+  for (const double figure : {flops, bytes}) {
+    if (!(figure >= 0 && figure < kLargest && figure == std::floor(figure))) return false;
+  }
   parsed->cost = {Flops(static_cast<int64_t>(flops)), Flops(0), Bytes(static_cast<int64_t>(bytes))};
   return true;
 }
@@ -74,7 +78,10 @@ bool ParseKernelCost(const std::string& text, kernels::NamedCost* parsed) {
 std::string CheckKernelCost(const std::string& text) {
   kernels::NamedCost ignored;
   if (ParseKernelCost(text, &ignored)) return "";
-  return fmt::format("\"{}\" is not NAME=FLOPS,BYTES, such as 'flash*=2.2e9,1.6e7'", text);
+  return fmt::format(
+      "\"{}\" is not NAME=FLOPS,BYTES, both whole numbers up to 9e18, such as "
+      "'flash*=2.2e9,1.6e7'",
+      text);
 }
 
 std::string CheckRagged(const std::string& text) {
