@@ -8,6 +8,12 @@ target_compile_options(tpusim_options INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-maybe-uninitialized>
   # Results must not depend on whether the machine fuses multiply-adds.
   -ffp-contract=off)
+# Internal errors say where they are in the tree (configs/status_macros.h), not on which machine and
+# where it was built.
+if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+  target_compile_options(tpusim_options INTERFACE
+    -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= -fmacro-prefix-map=${PROJECT_BINARY_DIR}/=build/)
+endif()
 if(TPUSIM_WERROR)
   target_compile_options(tpusim_options INTERFACE -Werror)
 endif()

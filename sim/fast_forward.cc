@@ -8,16 +8,13 @@
 
 #include "configs/status_macros.h"
 #include "models/events/sim_time.h"
+#include "sim/longest_step.h"
 
 namespace tpusim::sim {
 namespace {
 
 // Passes with which one is compared: a steady state may take several.
 constexpr size_t kCompared = 4;
-
-// Far from what 64 bits count in picoseconds (106 days).
-constexpr int64_t kLongestDays = 30;
-constexpr Picoseconds kLongestStep(kLongestDays * 24 * 3600 * int64_t{1'000'000'000'000});
 
 // All of the first passes, then a few at every power of two.
 bool IsLookedAt(int64_t pass) {
@@ -28,9 +25,8 @@ bool IsLookedAt(int64_t pass) {
 }  // namespace
 
 FastForward::FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod,
-                         events::Faults& faults, Recorder& recorder,
-                         const std::vector<isa::Iterations>& unrolled, events::Causes* causes)
-    : sc_module(name), pod_(pod), faults_(faults), recorder_(recorder), causes_(causes) {
+                         Recorder& recorder, const std::vector<isa::Iterations>& unrolled, events::Causes* causes)
+    : sc_module(name), pod_(pod), recorder_(recorder), causes_(causes) {
   for (const isa::Iterations& iterations : unrolled) {
     for (const int32_t op : iterations.first_ops()) {
       if (static_cast<size_t>(op) >= unrolled_at_.size()) {
@@ -176,10 +172,8 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
     TPUSIM_CHECK(periods != steady::kUnlimited, "a loop whose passes do not become fewer");
     const Picoseconds period = now.state.at - before->state.at;
     if (periods > (kLongestStep - now.state.at).value() / period.value()) {
-      faults_.Report(UserError(
-          fmt::format("the step takes more than {} days: a loop has about {} passes of {:.3g} us; "
-                      "give it fewer (--trip-count)",
-                      kLongestDays, periods, ToMicroseconds(period))));
+      ahead_ = Ahead{periods, period};
+      sc_core::sc_stop();
       return true;
     }
     const int64_t per_period = steady::IterationsPerPeriod(before->state, now.state);

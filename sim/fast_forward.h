@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <systemc>
 #include <unordered_map>
 #include <vector>
@@ -30,7 +31,6 @@
 #include "models/chip/loop_listener.h"
 #include "models/chip/stream.h"
 #include "models/events/causes.h"
-#include "models/events/faults.h"
 #include "models/steady/state.h"
 #include "sim/recorder.h"
 
@@ -39,9 +39,9 @@ namespace tpusim::sim {
 class FastForward : public sc_core::sc_module, public chip::LoopListener {
  public:
   // `pod`: the root of all modules. `unrolled`: the program's loops of that kind.
-  // Faults: the step would take longer than the clock of the simulation can count.
-  FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, events::Faults& faults,
-              Recorder& recorder, const std::vector<isa::Iterations>& unrolled = {},
+  // It stops the simulation if the step would take longer than kLongestStep (longest_step.h).
+  FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, Recorder& recorder,
+              const std::vector<isa::Iterations>& unrolled = {},
               events::Causes* causes = nullptr);
 
   void PassBegins(const chip::Stream& stream, const isa::Body& loop) override;
@@ -50,6 +50,12 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
 
   // How often time was moved.
   int64_t moves() const { return moves_; }
+  // Why the simulation was stopped: passes, or periods of several, that are known to come.
+  struct Ahead {
+    int64_t passes = 0;
+    Picoseconds period;
+  };
+  const std::optional<Ahead>& ahead() const { return ahead_; }
 
  private:
   // The pod at the begin of a pass.
@@ -80,7 +86,6 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   void ForgetLoops();
 
   sc_core::sc_module& pod_;
-  events::Faults& faults_;
   Recorder& recorder_;
   events::Causes* const causes_;
   std::vector<steady::Stateful*> modules_;
@@ -93,6 +98,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   std::vector<Loop*> due_;            // in the order in which they were told
   int64_t remembered_ = 0;            // by all loops
   int64_t moves_ = 0;
+  std::optional<Ahead> ahead_;
   std::vector<steady::Snapshot> spare_;  // memory of states no longer needed
 };
 

@@ -107,7 +107,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       fluid_("fluid"),
       stream_ids_(isa::StreamsOf(program)),
       unrolled_(UnrolledLoops(program, classes, every_step, flights, recorder)),
-      fast_forward_("fast_forward", *this, faults_, recorder, unrolled_, causes) {
+      fast_forward_("fast_forward", *this, recorder, unrolled_, causes) {
   const PodContext context{
       .config = config,
       .program = program,

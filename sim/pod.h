@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <systemc>
 #include <vector>
 
@@ -91,6 +92,9 @@ class Pod : public sc_core::sc_module {
   int64_t devices() const { return static_cast<int64_t>(devices_.size()); }
   const absl::Status& fault() const { return faults_.status(); }
   void LimitEvents(int64_t events) { faults_.LimitEvents(events); }
+  // Passes of a loop that would have made the step longer than kLongestStep.
+  const std::optional<FastForward::Ahead>& passes_ahead() const { return fast_forward_.ahead(); }
+  const flow::Network& network() const { return fluid_.network(); }
   // Instructions retired, flows started and ended.
   int64_t events() const;
   // After the run: bytes that only the machine knows.

@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "models/events/sim_time.h"
 #include "models/isa/instruction_count.h"
 #include "models/isa/verify.h"
 #include "sim/deadlock.h"
+#include "sim/longest_step.h"
 #include "sim/pod.h"
 #include "sim/recorder.h"
 
@@ -37,11 +39,15 @@ absl::StatusOr<std::optional<Timeline>> SimulateWith(const configs::Config& conf
   Pod pod("pod", config, program, options.impairments, symmetry.classes(), options.every_step,
           flights ? &*flights : nullptr, recorder, &causes);
   pod.LimitEvents(options.max_events);
-  sc_core::sc_start();  // until nothing is left to happen, or a fault
+  // Until nothing is left to happen, or a fault.
+  sc_core::sc_start(events::ScTime(kLongestStep), sc_core::SC_EXIT_ON_STARVATION);
   RETURN_IF_ERROR(pod.fault());
   if (flights && flights->refused()) {
     refused = flights->refused();
     return std::nullopt;
+  }
+  if (pod.passes_ahead() || sc_core::sc_pending_activity() || pod.network().active_flows() > 0) {
+    return TooLong(pod, config, program);
   }
   RETURN_IF_ERROR(CheckFinished(pod, program));
 

@@ -52,7 +52,7 @@ struct SimulationOptions {
 };
 
 // Errors: a deadlock, with the cycle of waits (device, stream, flag, op); a route
-// over a dead link; RESOURCE_EXHAUSTED beyond max_events.
+// over a dead link; a step that is too long (longest_step.h); RESOURCE_EXHAUSTED beyond max_events.
 absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodProgram& program,
                                   const SimulationOptions& options);
 

@@ -113,6 +113,8 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
       workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
   result.workload = workload;
   result.workload.set_num_partitions(stated);
+  // Before anything is made for each of them.
+  if (until != Stage::kSharded) RETURN_IF_ERROR(CheckPartitions(stated, config));
   if (imported.partitioned) {
     if (until == Stage::kSharded) {
       return UserError("the module is partitioned already: it has no shardings to show");
@@ -128,6 +130,7 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
     result.sharded_text = sharding::ToString(sharded);
     return std::unique_ptr<hlo::Module>();
   }
+  RETURN_IF_ERROR(CheckPartitions(sharded.num_partitions, config));
   result.warnings = UnusedParts(sharded, config);
   ASSIGN_OR_RETURN(spmd::PartitionResult made, spmd::Partition(sharded));
   result.warnings.insert(result.warnings.end(), made.warnings.begin(), made.warnings.end());
@@ -154,6 +157,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
 
   CompileResult result;
   const tpusim::Workload& workload = imported.workload;
+  const bool scheduled = !imported.module->entry()->schedule().empty();
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(workload, options.trip_counts);
   ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
@@ -202,6 +206,11 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   RETURN_IF_ERROR(passes::RunPipeline(passes::StepsOf(pipeline, passes::Phase::kOptimize), module,
                                       {target, &costs}, pipeline_options, result.pass_runs)
                       .status());
+  if (scheduled && module.entry()->schedule().empty()) {
+    result.warnings.push_back(
+        "the module comes in an order of execution (is_scheduled), which is not kept: passes have "
+        "changed it, and its instructions are ordered anew");
+  }
   if (options.until == Stage::kOptimized) return result;
 
   RETURN_IF_ERROR(CheckNothingOpen(module, trip_counts));

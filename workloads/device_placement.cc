@@ -80,16 +80,21 @@ absl::StatusOr<DevicePlacement> PlaceByCoordinates(const tpusim::Workload& workl
 
 }  // namespace
 
-absl::StatusOr<DevicePlacement> PlacePartitions(const tpusim::Workload& workload,
-                                                const sharding::Mesh& mesh, int64_t partitions,
-                                                const configs::Config& config,
-                                                const std::string& option) {
+absl::Status CheckPartitions(int64_t partitions, const configs::Config& config) {
   if (partitions > config.devices()) {
     return UserError(fmt::format(
         "the program has {} partitions, but {} has only {} devices; choose a larger slice with "
         "--config or export for a smaller mesh",
         partitions, config.name, config.devices()));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DevicePlacement> PlacePartitions(const tpusim::Workload& workload,
+                                                const sharding::Mesh& mesh, int64_t partitions,
+                                                const configs::Config& config,
+                                                const std::string& option) {
+  RETURN_IF_ERROR(CheckPartitions(partitions, config));
   if (option == "ids") {
     DevicePlacement placement;
     for (int64_t p = 0; p < partitions; ++p) placement.device_of_partition.push_back(p);

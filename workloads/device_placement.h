@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "configs/config.h"
 #include "workloads/sharding/sharding.h"
@@ -21,6 +22,9 @@ struct DevicePlacement {
   std::vector<int64_t> device_of_partition;
   std::string rule;  // for the report: how the order came about
 };
+
+// Error: more partitions than devices.
+absl::Status CheckPartitions(int64_t partitions, const configs::Config& config);
 
 // `option` is --device-order: "", "ids" (partition i on device i) or a list of
 // device ids separated by commas. Errors: more partitions than devices; a list

@@ -13,6 +13,7 @@ absl::StatusOr<std::vector<passes::PassRun>> Optimize(hlo::Module& module,
   const int64_t partitions = options.num_partitions > 0 ? options.num_partitions : config.devices();
   ASSIGN_OR_RETURN(const DevicePlacement placement,
                    PlacePartitions({}, {}, partitions, config, "ids"));
+  kernels::SetCustomCosts(module, options.kernel_costs);
   TripCounts trip_counts({}, options.trip_counts);
   const target::Target target(config);
   cost::ChipCostModel costs(target, placement.device_of_partition, {},

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "configs/config.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/kernels/custom_cost.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/trip_counts.h"
 
@@ -18,6 +19,7 @@ namespace tpusim::workloads {
 struct OptimizeOptions {
   std::string passes;  // as passes::ParsePipeline reads them
   TripCountOverrides trip_counts;
+  std::vector<kernels::NamedCost> kernel_costs;  // of opaque kernels
   // Of the module, on the devices with the same numbers; 0: as many as the slice has.
   int64_t num_partitions = 0;
   passes::PipelineOptions pipeline;

@@ -154,6 +154,8 @@ class Network {
     CatchUp(now.value());
     return Carried(id);
   }
+  // Seconds that all flows which have started take of it, those that move included.
+  double Demand(ResourceId id) const;
   Picoseconds BusyTime(ResourceId id) const;    // time with a positive rate
   double Utilization(ResourceId id) const;      // carried / what it could have carried since 0
   double BusyUtilization(ResourceId id) const;  // busy time / time

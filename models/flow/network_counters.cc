@@ -25,6 +25,11 @@ double Network::Carried(ResourceId id) const {
   return sum;
 }
 
+double Network::Demand(ResourceId id) const {
+  const Resource& resource = resources_[id.value];
+  return resource.charged == 0 ? 0 : resource.charged / resource.capacity;
+}
+
 Picoseconds Network::BusyTime(ResourceId id) const {
   const Resource& resource = resources_[id.value];
   return Picoseconds(resource.busy + (resource.moving > 0 ? now_ - resource.busy_since : 0));

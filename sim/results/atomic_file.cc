@@ -18,7 +18,7 @@
 namespace tpusim::results {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGXCPU, SIGALRM};
 
 // Paths of temporary files, for the signal handler: it may neither lock nor
 // allocate. A slot that is used holds a whole path.
@@ -26,14 +26,12 @@ struct Slot {
   std::atomic<bool> used = false;
   char path[PATH_MAX] = {};
 };
-constexpr int kSlots = 16;
+constexpr int kSlots = 64;
 Slot slots[kSlots];  // NOLINT: a signal handler has nothing but globals
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-extern "C" void RemoveTemporaries(int signal) {
-  for (const Slot& slot : slots) {
-    if (slot.used.load()) ::unlink(slot.path);
-  }
+extern "C" void EndOnSignal(int signal) {
+  RemoveTemporaries();
   ::_exit(128 + signal);
 }
 
@@ -140,14 +138,22 @@ int TemporaryFile::RenameTo(const std::string& target) {
   return 0;
 }
 
+void RemoveTemporaries() {
+  for (const Slot& slot : slots) {
+    if (slot.used.load()) ::unlink(slot.path);
+  }
+}
+
 void RemoveTemporariesOnSignals() {
+  // Beyond the largest file that is allowed (ulimit -f) writing fails, as on a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   for (const int signal : kSignals) {
     struct sigaction action = {};
     if (::sigaction(signal, nullptr, &action) != 0) continue;
     // Python ignores SIGPIPE, also for what it becomes.
     if (action.sa_handler == SIG_IGN && signal != SIGPIPE) continue;
     action = {};
-    action.sa_handler = RemoveTemporaries;
+    action.sa_handler = EndOnSignal;
     sigemptyset(&action.sa_mask);
     ::sigaction(signal, &action, nullptr);
   }

@@ -73,11 +73,14 @@ class OutputFile {
   int in_place_ = -1;  // of a destination that is no regular file
 };
 
-// From here on SIGINT, SIGTERM, SIGHUP and SIGPIPE (nobody reads the output any more)
-// remove all temporary files and end the program without a word, with exit code 128 + the
-// signal's number (130, 143, 129, 141). Those that the caller ignores (nohup) stay
-// ignored, but for SIGPIPE.
+// From here on SIGINT, SIGTERM, SIGHUP, SIGPIPE (nobody reads the output any more), SIGQUIT,
+// SIGXCPU (ulimit -t) and SIGALRM remove all temporary files and end the program without a word,
+// with exit code 128 + the signal's number (130, 143, 129, 141, ...). Those that the caller ignores
+// (nohup) stay ignored, but for SIGPIPE. A file larger than allowed (ulimit -f) is an error of
+// writing it, no signal.
 void RemoveTemporariesOnSignals();
+// For other handlers of signals: it neither locks nor allocates.
+void RemoveTemporaries();
 
 }  // namespace tpusim::results
 

@@ -4,13 +4,18 @@
 #ifndef TPUSIM_SIM_RESULTS_SCOPE_H_
 #define TPUSIM_SIM_RESULTS_SCOPE_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tpusim::results {
 
-// The components without the last one, outermost first.
+// Scopes further inside are not told apart: every one has a row of its own in tables, named with
+// those around it.
+inline constexpr size_t kMostScopes = 64;
+
+// The components without the last one, outermost first; at most kMostScopes.
 inline std::vector<std::string> ScopesOf(std::string_view op_name) {
   std::vector<std::string> parts;
   std::string part;
@@ -21,6 +26,7 @@ inline std::vector<std::string> ScopesOf(std::string_view op_name) {
     if (c == '/' && depth <= 0) {
       if (!part.empty()) parts.push_back(part);
       part.clear();
+      if (parts.size() == kMostScopes) break;
     } else {
       part += c;
     }

@@ -334,6 +334,36 @@ std::string FolderName(std::string name) {
   return name;
 }
 
+// Folders that are made for files, and go again if no file gets into them.
+class NewFolders {
+ public:
+  NewFolders() = default;
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+  ~NewFolders() {
+    std::error_code ignored;  // such as of a folder that another process writes into
+    for (auto made = made_.rbegin(); made != made_.rend(); ++made) {
+      std::filesystem::remove(*made, ignored);
+    }
+  }
+
+  // `path` and those that it is in; errors speak of `named`.
+  absl::Status Make(const std::filesystem::path& path, const std::string& named) {
+    std::error_code error;
+    std::filesystem::path so_far;
+    for (const std::filesystem::path& part : path) {
+      so_far /= part;
+      if (std::filesystem::create_directory(so_far, error)) made_.push_back(so_far);
+      if (error) return CannotWrite(named, error.message());
+    }
+    return absl::OkStatus();
+  }
+  void Keep() { made_.clear(); }
+
+ private:
+  std::vector<std::filesystem::path> made_;
+};
+
 }  // namespace
 
 absl::Status WriteXPlanes(const std::string& folder, const std::string& run,
@@ -343,12 +373,22 @@ absl::Status WriteXPlanes(const std::string& folder, const std::string& run,
   writer.Read();
   const std::filesystem::path into =
       std::filesystem::path(folder) / "plugins" / "profile" / FolderName(run);
-  std::error_code error;
-  std::filesystem::create_directories(into, error);
-  if (error) return CannotWrite(folder, error.message());
+  NewFolders folders;
+  RETURN_IF_ERROR(folders.Make(into, folder));
+  // All of them, or none.
+  std::vector<std::pair<std::string, TemporaryFile>> files;
   for (const auto& [host, space] : writer.Spaces()) {
-    const std::filesystem::path file = into / fmt::format("host_{}.xplane.pb", host);
-    RETURN_IF_ERROR(WriteFileAtomically(file.string(), Serialized(space)));
+    const std::string path = (into / fmt::format("host_{}.xplane.pb", host)).string();
+    absl::StatusOr<TemporaryFile> file = TemporaryFile::Beside(path);
+    if (!file.ok()) return CannotWrite(folder, Message(file.status()));
+    int failed = file->Write(Serialized(space));
+    if (failed == 0) failed = file->Close();
+    if (failed != 0) return CannotWrite(folder, std::strerror(failed));
+    files.emplace_back(path, *std::move(file));
+  }
+  for (auto& [path, file] : files) {
+    if (const int failed = file.RenameTo(path)) return CannotWrite(folder, std::strerror(failed));
+    folders.Keep();
   }
   return absl::OkStatus();
 }

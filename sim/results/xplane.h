@@ -21,7 +21,8 @@
 
 namespace tpusim::results {
 
-// `run` is the name that XProf lists. Error: a folder or file that cannot be written.
+// `run` is the name that XProf lists. Error: a folder or file that cannot be written; then there
+// is none of them.
 absl::Status WriteXPlanes(const std::string& folder, const std::string& run,
                           const configs::Config& config, const isa::ProgramInfo& info,
                           const sim::Timeline& timeline);

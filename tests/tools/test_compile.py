@@ -1,6 +1,7 @@
 """`tpusim compile`."""
 
 import json
+import pathlib
 
 import pytest
 
@@ -99,6 +100,53 @@ def test_opt_runs_passes_on_a_partitioned_module(run, rejects, tmp_path):
     text = tmp_path / "module.hlo"
     text.write_text(run(*partitioned, example("mlp_two_layers")).stdout)
     assert "names no slice" in rejects("opt", text)
+
+
+COMPILED = pathlib.Path(__file__).resolve().parents[1] / "workloads" / "hlo" / "data" / "text"
+
+
+@pytest.mark.parametrize("name", ["collectives_compiled", "mlp_gradient_compiled"])
+def test_opt_of_a_scheduled_module(run, name):
+    # As XLA leaves them. A pass that changes the module drops its order, one that changes nothing
+    # leaves it, and `schedule` makes another.
+    on = ("opt", "--config", SLICE, COMPILED / f"{name}.hlo")
+    whole = run(*on)
+    assert (whole.returncode, whole.stderr) == (0, "")
+    assert whole.stdout.startswith("HloModule") and "is_scheduled=true" in whole.stdout
+    assert "is_scheduled=true" in run(*on, "--passes=layout").stdout
+    changed = run(*on, "--passes=async-collectives")
+    assert changed.returncode == 0
+    assert "is_scheduled" not in changed.stdout
+    assert "pass async-collectives changed it" in changed.stderr
+    again = run(*on, "--passes=async-collectives,schedule")
+    assert again.stderr == ""
+    assert "is_scheduled=true" in again.stdout
+
+
+def test_an_order_that_comes_with_the_module_is_not_that_of_the_run(run, tmp_path):
+    text = """HloModule scheduled, is_scheduled=true
+
+ENTRY %main (p: f32[8]) -> f32[8] {
+  %p = f32[8] parameter(0)
+  ROOT %o = f32[8] negate(%p)
+}
+"""
+    (tmp_path / "scheduled.hlo").write_text(text)
+    (tmp_path / "free.hlo").write_text(text.replace(", is_scheduled=true", ""))
+    done = run("--config", "v5e-1x1", "scheduled.hlo", "--json")
+    assert done.returncode == 0
+    assert "which is not kept" in done.stderr
+    free = run("--config", "v5e-1x1", "free.hlo", "--json")
+    assert free.stderr == ""
+    times = [json.loads(run.stdout)["step_time_ns"] for run in (done, free)]
+    assert times[0] == times[1]
+
+
+def test_opt_takes_costs_of_kernels(run, rejects):
+    # LAPACK's Cholesky, as XLA calls it on CPUs.
+    on = ("opt", "--config", SLICE, COMPILED / "operations_compiled.hlo")
+    assert "state it with --kernel-cost cholesky.0" in rejects(*on)
+    assert run(*on, "--kernel-cost", "cholesky.0=1e6,1e3").returncode == 0
 
 
 def test_explain(run, rejects):

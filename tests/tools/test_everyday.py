@@ -44,8 +44,12 @@ def test_two_outputs_do_not_share_stdout(rejects):
     assert "stdout" in message
 
 
-def test_every_subcommand_has_json(run):
+def test_every_subcommand_has_json(run, tmp_path):
     psum = example("psum")
+    module = tmp_path / "module.hlo"
+    module.write_text(run("compile", psum, "--emit", "partitioned").stdout)
+    measurements = tmp_path / "measurements.json"
+    measurements.write_text(json.dumps({"schema": "tpusim.measurements/1", "measurements": []}))
     for arguments in (
         ("run", psum),
         ("compile", psum),
@@ -55,6 +59,8 @@ def test_every_subcommand_has_json(run):
         ("configs", "v5e"),
         ("collective", "all-reduce", "1MiB", SLICE),
         ("advise", psum),
+        ("opt", module, "--config", SLICE),
+        ("validate", measurements),
     ):
         done = run(*arguments, "--json")
         assert done.returncode == 0, done.stderr

@@ -130,11 +130,11 @@ def test_left_out_unless_long(run: Run, tmp_path: pathlib.Path) -> None:
         "pending": [],
     }
     (tmp_path / "m.json").write_text(json.dumps(listed))
-    short = run("validate", "m.json", "--json", "short.json")
+    short = run("validate", "m.json", "--report", "short.json")
     assert short.returncode == 0, short.stderr
     assert "1 steps of models were left out: --long runs them" in short.stdout
     assert json.loads((tmp_path / "short.json").read_text())["rows"] == []
-    whole = run("validate", "m.json", "--long", "--json", "long.json")
+    whole = run("validate", "m.json", "--long", "--report", "long.json")
     assert whole.returncode == 0, whole.stderr
     assert "left out" not in whole.stdout
     assert "V43" in whole.stdout

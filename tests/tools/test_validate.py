@@ -43,7 +43,7 @@ def test_every_program_is_measured():
 
 
 def test_validate(run, tmp_path):
-    done = run("validate", MEASUREMENTS, "--json", "v.json")
+    done = run("validate", MEASUREMENTS, "--report", "v.json")
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "v.json").read_text())
     assert result["schema"] == "tpusim.validation/1"

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <new>
 #include <utility>
 
 #include "configs/status_macros.h"
@@ -25,6 +26,9 @@ struct Child {
   pid_t pid = -1;
   std::FILE* answer = nullptr;
 };
+
+// Of a child that found no memory: it says nothing, its parent does.
+constexpr int kExitWithoutMemory = 3;
 
 // The first byte is the status code.
 bool WriteAnswer(const absl::StatusOr<std::string>& result, std::FILE* file) {
@@ -62,6 +66,7 @@ absl::StatusOr<Child> StartChild(const Task& task) {
   if (child.pid == 0) {
     // No answer is awaited once the parent was told to stop.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::set_new_handler([] { ::_exit(kExitWithoutMemory); });
     // Without the parent's exit handlers.
     ::_exit(WriteAnswer(task(), child.answer) ? 0 : 1);
   }
@@ -73,6 +78,10 @@ absl::StatusOr<std::string> AnswerOf(const Child& child, int status) {
   absl::StatusOr<std::string> answer = absl::InternalError("");
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
     answer = ReadAnswer(child.answer);
+  } else if (WIFEXITED(status) && WEXITSTATUS(status) == kExitWithoutMemory) {
+    answer = UserError("out of memory: the program needs more than a process may have");
+  } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+    answer = UserError("a simulation was killed, as the system does where memory ends");
   } else if (WIFEXITED(status)) {
     answer = absl::InternalError(
         fmt::format("a simulation ended with exit code {}", WEXITSTATUS(status)));

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/chip_file.h"
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
 #include "sim/results/page.h"
@@ -81,6 +82,9 @@ absl::Status WritePage(const std::string& path, const std::vector<results::Compa
 absl::Status Compare(const CompareFlags& flags) {
   std::vector<InputPath> inputs;
   for (const std::string& workload : flags.workloads) inputs.push_back({"workload", workload});
+  for (const std::string& config : flags.configs) {
+    if (configs::IsJsonPath(config)) inputs.push_back({"configuration", config});
+  }
   RETURN_IF_ERROR(CheckOutputs({{"--report", flags.report}, {"--html", flags.html}}, inputs));
   std::vector<std::string> configs = flags.configs;
   if (configs.empty()) configs.emplace_back();  // each workload's own

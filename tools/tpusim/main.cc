@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -30,7 +31,32 @@ int ExitCode(const absl::Status& status) {
 namespace {
 
 // A broken invariant has printed where it is before it aborts.
-extern "C" void ExitOnAbort(int) { ::_exit(kExitInternalError); }
+extern "C" void ExitOnAbort(int) {
+  results::RemoveTemporaries();
+  ::_exit(kExitInternalError);
+}
+
+// There is nothing left to format a message with, and allocators do not all throw.
+[[noreturn]] void EndWithoutMemory() {
+  constexpr std::string_view kMessage =
+      "tpusim: error: out of memory: the program needs more than this process may have\n";
+  // Nothing is to be done if it cannot be said.
+  [[maybe_unused]] const ssize_t written =
+      ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  results::RemoveTemporaries();
+  ::_exit(kExitUserError);
+}
+
+// A value that is empty is one that a script left out (--report "$REPORT"), never one that was
+// meant: it must not pass for an option that is not given.
+void RejectEmptyValues(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0 || option->check_lname("xla-flags")) continue;
+    option->check(CLI::Validator(
+        [](std::string& value) -> std::string { return value.empty() ? "the value is empty" : ""; },
+        ""));
+  }
+}
 
 // `tpusim --config v5e-4x2 step.pb` means `tpusim run ...`: run is put in
 // unless the first argument is a subcommand or asks about tpusim itself.
@@ -97,6 +123,7 @@ int Main(int argc, char** argv) {
       AddRun(app),      AddAdvise(app),     AddCompare(app), AddSearch(app), AddCollective(app),
       AddFit(app),      AddConfigs(app),    AddCompile(app), AddOpt(app),    AddPage(app),
       AddValidate(app), AddCompletion(app), AddMan(app)};
+  for (const Command& command : commands) RejectEmptyValues(*command.app);
   if (argc < 2) {
     PrintError("no workload given; see tpusim --help");
     return kExitUsage;
@@ -137,11 +164,12 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGABRT, tpusim::tools::ExitOnAbort);
+  std::set_new_handler(tpusim::tools::EndWithoutMemory);
   tpusim::results::RemoveTemporariesOnSignals();
   try {
     return tpusim::tools::Main(argc, argv);
   } catch (const std::bad_alloc&) {
-    tpusim::tools::PrintInternalError("out of memory");
+    tpusim::tools::EndWithoutMemory();
   } catch (const std::exception& error) {
     tpusim::tools::PrintInternalError(error.what());
   }

@@ -33,6 +33,16 @@ struct OptFlags {
 // What comes out can go in again.
 constexpr hlo::PrintOptions kWhole = {.large_constants = true};
 
+// Of a module that came scheduled and is not any more.
+void WarnOfDroppedOrder(const std::vector<passes::PassRun>& runs) {
+  const auto run = std::ranges::find_if(runs, &passes::PassRun::dropped_order);
+  if (run == runs.end()) return;
+  PrintWarnings({fmt::format(
+      "the module came scheduled and is not any more: pass {} changed it; the pass schedule "
+      "orders it anew",
+      run->pass)});
+}
+
 absl::Status Opt(const OptFlags& flags) {
   RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.module, flags.config)));
   ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(flags.module));
@@ -45,7 +55,9 @@ absl::Status Opt(const OptFlags& flags) {
   std::string text;
   workloads::OptimizeOptions options;
   options.passes = flags.program.passes;
-  options.trip_counts = CompileOptionsOf(flags.program).trip_counts;
+  const workloads::CompileOptions stated = CompileOptionsOf(flags.program);
+  options.trip_counts = stated.trip_counts;
+  options.kernel_costs = stated.kernel_costs;
   options.num_partitions = imported.workload.num_partitions() > 0
                                ? imported.workload.num_partitions()
                                : imported.num_partitions;
@@ -58,6 +70,7 @@ absl::Status Opt(const OptFlags& flags) {
   ASSIGN_OR_RETURN(const std::vector<passes::PassRun> runs,
                    workloads::Optimize(*imported.module, config, options));
   text += hlo::ToString(*imported.module, kWhole);
+  if (imported.module->entry()->schedule().empty()) WarnOfDroppedOrder(runs);
   if (flags.program.pass_timings) PrintPassRuns(runs);
   if (flags.json) {
     const nlohmann::ordered_json json = {

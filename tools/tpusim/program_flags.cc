@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -55,7 +56,8 @@ std::optional<int64_t> ParseAmount(const std::string& text) {
   try {
     size_t used = 0;
     const double amount = std::stod(text, &used);
-    if (used != text.size() || !(amount >= 0 && amount < 9e18)) return std::nullopt;
+    if (used != text.size() || !(amount >= 0 && amount < 9e18) || amount != std::floor(amount))
+      return std::nullopt;
     return static_cast<int64_t>(amount);
   } catch (const std::exception&) {
     return std::nullopt;
@@ -96,7 +98,8 @@ std::string CheckKernelCost(const std::string& text) {
   kernels::NamedCost ignored;
   if (ParseKernelCost(text, &ignored)) return "";
   return fmt::format(
-      "\"{}\" is not NAME=FLOPS,BYTES, NAME=TIME or NAME=FLOPS,BYTES,TIME, such as "
+      "\"{}\" is not NAME=FLOPS,BYTES, NAME=TIME or NAME=FLOPS,BYTES,TIME, "
+      "FLOPS and BYTES whole numbers up to 9e18, such as "
       "'flash*=2.2e9,1.6e7' or 'flash*=12.5us'",
       text);
 }
@@ -141,6 +144,12 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
       ->type_name("LOOP=N")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckTripCount, ""));
+  app.add_option("--kernel-cost", flags.kernel_costs,
+                 "What one call of an opaque kernel (custom call) costs, or how long it takes "
+                 "(12.5us); NAME may be a glob")
+      ->type_name("NAME=[FLOPS,BYTES][,TIME]")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckKernelCost, ""));
   app.add_option("--passes", flags.passes,
                  "The passes of the compiler that run, in this order, with options and groups that "
                  "are repeated (simplify,fixpoint(layout,simplify),fuse,schedule), or, as -NAME, "
@@ -168,12 +177,6 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
       ->type_name("NAME=K|longest")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckBranch, ""));
-  app.add_option("--kernel-cost", flags.kernel_costs,
-                 "What one call of an opaque kernel (custom call) costs, or how long it takes "
-                 "(12.5us); NAME may be a glob")
-      ->type_name("NAME=[FLOPS,BYTES][,TIME]")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckKernelCost, ""));
   app.add_option("--ragged", flags.ragged,
                  "Rows (or shares of them, with a decimal point) per group of a ragged dot, or per "
                  "receiver of a ragged all-to-all (default: all equal); NAME may be a glob")

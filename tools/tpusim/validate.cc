@@ -27,7 +27,7 @@ constexpr char kDefaultFile[] = "validation/measurements.json";
 
 struct ValidateFlags {
   std::string file = kDefaultFile;
-  std::string json;
+  std::string report;
   std::vector<std::string> chips;
   bool steps_of_models = false;  // --long
   ProgramFlags program;
@@ -71,7 +71,7 @@ ProgramFlags FlagsOf(const results::Measurement& measurement, const ProgramFlags
 }
 
 absl::Status Validate(const ValidateFlags& flags) {
-  RETURN_IF_ERROR(CheckOutputs({{"--json", flags.json}}, {{"file of measurements", flags.file}}));
+  RETURN_IF_ERROR(CheckOutputs({{"--report", flags.report}}, {{"file of measurements", flags.file}}));
   ASSIGN_OR_RETURN(const std::string text, ReadText(flags.file));
   absl::StatusOr<results::Measurements> parsed = results::ParseMeasurements(text);
   if (!parsed.ok()) return UserError(fmt::format("{}: {}", flags.file, Message(parsed.status())));
@@ -102,11 +102,11 @@ absl::Status Validate(const ValidateFlags& flags) {
     ASSIGN_OR_RETURN(results::Outcome outcome, results::OutcomeOf(report, m));
     outcomes.push_back(std::move(outcome));
   }
-  if (!flags.json.empty()) {
-    RETURN_IF_ERROR(
-        results::WriteFileAtomically(flags.json, results::ToJson(outcomes, measurements.pending)));
+  if (!flags.report.empty()) {
+    RETURN_IF_ERROR(results::WriteFileAtomically(
+        flags.report, results::ToJson(outcomes, measurements.pending)));
   }
-  if (flags.program.quiet || flags.json == results::kStdout) return absl::OkStatus();
+  if (flags.program.quiet || flags.report == results::kStdout) return absl::OkStatus();
   std::string table = results::FormatValidation(outcomes, measurements.pending);
   if (left_out > 0)
     table += fmt::format("\n{} steps of models were left out: --long runs them\n", left_out);
@@ -128,10 +128,14 @@ Command AddValidate(CLI::App& parent) {
   app->add_flag(
       "--long", flags->steps_of_models,
       "Also the steps of models: training and inference, with their utilization and memory");
-  app->add_option(
-         "--json", flags->json,
-         "Write rows, errors and what is pending as JSON; - is stdout, instead of the table")
-      ->type_name("FILE");
+  CLI::Option* report =
+      app->add_option("--report", flags->report,
+                      "Write rows, errors and what is pending as JSON; - is stdout")
+          ->type_name("FILE");
+  app->add_flag_callback(
+         "--json", [flags] { flags->report = results::kStdout; },
+         "Print rows, errors and what is pending as JSON, instead of the table")
+      ->excludes(report);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);
   return {app, [flags] { return Validate(*flags); }};

@@ -37,7 +37,7 @@ def validate(binary: pathlib.Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "validation.json"
         subprocess.run(
-            [binary, "validate", "validation/measurements.json", "--quiet", "--json", path],
+            [binary, "validate", "validation/measurements.json", "--quiet", "--report", path],
             check=True,
             cwd=ROOT,
         )

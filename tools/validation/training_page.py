@@ -122,7 +122,7 @@ def simulate(binary: pathlib.Path, row: Row) -> Row:
         file, result = pathlib.Path(folder) / "row.json", pathlib.Path(folder) / "result.json"
         listed = {"schema": "tpusim.measurements/1", "measurements": [row], "pending": []}
         file.write_text(json.dumps(listed))
-        used = measured(binary, "validate", file, "--long", "-q", "--json", result)
+        used = measured(binary, "validate", file, "--long", "-q", "--report", result)
         (outcome,) = json.loads(result.read_text())["rows"]
     return outcome | used._asdict()
 
@@ -325,7 +325,7 @@ def page(binary: pathlib.Path, rows: list[Row], listed: list[Row]) -> str:
         assumptions(listed),
         "## How to run\n",
         "    build/tpusim validate --long                        # all rows, this page's included\n"
-        "    build/tpusim validate --long --chip v5p --json -    # one chip, for programs\n"
+        "    build/tpusim validate --long --chip v5p --json      # one chip, for programs\n"
         "    build/tpusim run validation/workloads/train_16b_v5e_256.pb --html step.html\n"
         "    python validation/workloads/training.py             # writes the exports anew\n",
         "`tpusim validate` gives each row the flags of the TPU compiler that its source had "

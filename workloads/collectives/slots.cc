@@ -127,19 +127,27 @@ DeviceSteps StepsOf(const Plan& plan, const Load& load, const Position& position
   return steps;
 }
 
-// When the steps of the tracks end, counted from the begin of the slot; in that order.
+// When the steps of the tracks end, counted from the begin of the slot; in that order. Steps of
+// one track never end together: those that take no time, or longer than can be counted, still come
+// one after the other.
 struct End {
   Picoseconds time;
+  size_t before = 0;  // steps of the track that end at this time, too
   size_t track = 0, step = 0;
   auto operator<=>(const End&) const = default;
+  bool TogetherWith(const End& other) const {
+    return time == other.time && before == other.before;
+  }
 };
 std::vector<End> EndsOf(const Plan& plan, const std::vector<Track>& tracks) {
   std::vector<End> ends;
   for (size_t track = 0; track < tracks.size(); ++track) {
-    End end = {Picoseconds(0), track, 0};
+    End end = {Picoseconds(0), 0, track, 0};
     for (const Load& load : tracks[track].loads) {
       for (const Picoseconds time : StepTimes(plan, load)) {
+        const Picoseconds last = end.time;
         end.time += time;
+        end.before = end.step > 0 && end.time == last ? end.before + 1 : 0;
         ends.push_back(end);
         ++end.step;
       }
@@ -302,7 +310,7 @@ DeviceSteps SlottedSteps(const Plan& plan, const Position& position) {
     for (size_t i = 0; i < ends.size();) {
       const size_t now = all.size() - 1;
       const size_t first = i;
-      for (; i < ends.size() && ends[i].time == ends[first].time; ++i) {
+      for (; i < ends.size() && ends[i].TogetherWith(ends[first]); ++i) {
         const DeviceStep& step = steps[ends[i].track][ends[i].step];
         const size_t from = begun[ends[i].track];
         const int lasts = static_cast<int>(now - from);

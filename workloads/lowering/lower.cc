@@ -112,6 +112,7 @@ class Lowering {
       program_.program_of_device[device] = it->second;
     }
     RETURN_IF_ERROR(SumTotals(*input_.module->entry(), 1));
+    RETURN_IF_ERROR(CheckTotals());
     return std::move(program_);
   }
 
@@ -479,7 +480,7 @@ class Lowering {
       const Op& op = ops_.at(i);
       if (op.what == Execution::kLoop) {
         for (const Computation* inner : i->called()) {
-          RETURN_IF_ERROR(SumTotals(*inner, times * op.trips));
+          RETURN_IF_ERROR(SumTotals(*inner, SaturatedProduct(times, op.trips)));
         }
       } else if (op.what == Execution::kCall) {
         RETURN_IF_ERROR(SumTotals(*i->called()[0], times));
@@ -497,13 +498,26 @@ class Lowering {
         ASSIGN_OR_RETURN(const hlo::Cost cost, hlo::CostOf(*dot));
         const double passes = timing::FormatPasses(target_.chip().mxu, op.kernel.block.mxu.format);
         info.mxu_flops +=
-            Flops(std::llround(static_cast<double>(cost.flops.value()) * passes)) * times;
+            Flops(ToCount(std::round(static_cast<double>(cost.flops.value()) * passes))) * times;
       } else if (i->opcode() == Opcode::kCustomCall && !kernels::HasKernelOfItsOwn(*i)) {
         ASSIGN_OR_RETURN(const kernels::CustomCost custom, kernels::CustomCostOf(*i));
         info.mxu_flops += kernels::MatrixFlops(custom, target_) * times;
       }
     }
     return absl::OkStatus();
+  }
+
+  // Sums stop at the largest number there is.
+  absl::Status CheckTotals() const {
+    const isa::ProgramInfo& info = program_.info;
+    const auto uncounted = [](const char* what) {
+      return UserError(fmt::format(
+          "the program has more than {:.2g} {} per device, which is more than can be counted; give "
+          "its loops fewer passes (--trip-count), its kernels less to do (--kernel-cost)",
+          static_cast<double>(Flops::Max().value()), what));
+    };
+    if (std::max(info.hardware_flops, info.mxu_flops) == Flops::Max()) return uncounted("FLOPs");
+    return info.hbm_bytes == Bytes::Max() ? uncounted("bytes through HBM") : absl::OkStatus();
   }
 
   const LoweringInput& input_;

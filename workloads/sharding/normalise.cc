@@ -518,6 +518,8 @@ absl::StatusOr<NormalisedModule> Normalise(std::unique_ptr<hlo::Module> module,
   NormalisedModule normalised;
   ASSIGN_OR_RETURN(normalised.mesh, FindMesh(*module, num_partitions));
   normalised.module = std::move(module);
+  // An order of the whole program's instructions is none of a device's.
+  for (Computation* c : normalised.module->computations()) c->set_schedule({});
   RETURN_IF_ERROR(CheckInlinedSize(*normalised.module));
   normalised.module->InlineCalls([](const Instruction& call) {
     return call.opcode() == Opcode::kCall && !IsRegionCall(call);

@@ -231,12 +231,14 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
     const absl::Status status = consider(as_result);
     if (!status.ok()) failure = status;
   }
+  // Nothing is better, and what has many operands has many ways.
+  const auto done = [&] { return best && best->bytes == Bytes(0); };
   const auto attempt = [&](std::vector<Axes> axes) {
-    if (best && best->bytes == Bytes(0)) return;
+    if (done()) return;
     absl::Status status = consider(std::move(axes));
     if (!status.ok() && failure.ok()) failure = std::move(status);
   };
-  for (size_t first = 0; first < views.size(); ++first) {
+  for (size_t first = 0; first < views.size() && !done(); ++first) {
     std::vector<Axes> axes(rule.factors.size());
     Fill(views[first], rule, any, lone, axes);
     for (size_t i = 0; i < views.size(); ++i) {
@@ -254,7 +256,7 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
   // A factor that must be whole may hand its axes to another one for as long as
   // the op runs: a sort along a split dimension, by an exchange of dimensions.
   for (const Projection& view : views) {
-    for (size_t f = 0; f < rule.factors.size(); ++f) {
+    for (size_t f = 0; f < rule.factors.size() && !done(); ++f) {
       if (any[f] || view.axes[f].empty()) continue;
       for (size_t g = 0; g < rule.factors.size(); ++g) {
         if (rule.factors[g].kind != FactorKind::kPassThrough) continue;

@@ -4,6 +4,23 @@
 #include <utility>
 
 namespace tpusim::target {
+namespace {
+
+// Of arrays of two dimensions or more of such elements.
+std::vector<int64_t> TileOfRows(const configs::ChipParams& chip, int64_t bits, int64_t second) {
+  const int64_t lanes = chip.vpu.lanes, sublanes = chip.vpu.sublanes;
+  const int64_t packing = bits > 0 && bits < 32 ? 32 / bits : 1;
+  // Rows in eights, fewer if there are fewer. Whole registers of packed rows, 32 of 8 bits or 64
+  // of 4, only where they leave nothing over.
+  if (packing > 2 && second > 0 && second % (sublanes * packing) == 0) {
+    return {sublanes * packing, lanes};
+  }
+  int64_t rows = packing;
+  while (rows < second && rows < sublanes) rows *= 2;
+  return {rows, lanes};
+}
+
+}  // namespace
 
 std::vector<int64_t> Target::TileOf(const hlo::Shape& array) const {
   const int64_t lanes = chip().vpu.lanes, sublanes = chip().vpu.sublanes;
@@ -18,34 +35,39 @@ std::vector<int64_t> Target::TileOf(const hlo::Shape& array) const {
     while (tile < array.dims[0] && tile < lanes * sublanes) tile *= 2;
     return {tile};
   }
-  const int64_t second = array.dims[static_cast<size_t>(hlo::MinorDimension(array, 1))];
-  // Rows in eights, fewer if there are fewer. Whole registers of packed rows, 32 of 8 bits or 64
-  // of 4, only where they leave nothing over.
-  if (packing > 2 && second > 0 && second % (sublanes * packing) == 0) {
-    return {sublanes * packing, lanes};
-  }
-  int64_t rows = packing;
-  while (rows < second && rows < sublanes) rows *= 2;
-  return {rows, lanes};
+  return TileOfRows(chip(), bits, array.dims[static_cast<size_t>(hlo::MinorDimension(array, 1))]);
 }
 
 std::vector<int64_t> Target::DefaultOrder(const hlo::Shape& array) const {
   const int64_t rank = array.rank();
   std::vector<int64_t> best = hlo::RowMajor(rank);
   if (rank < 2) return best;
-  Bytes least = PaddedSize(hlo::WithOrder(array, best));
+  // The two fastest dimensions are padded to tiles, all others only multiply. So what a pair of
+  // them takes follows from their two extents.
+  const int64_t bits = hlo::BitWidth(array.element_type);
+  if (bits == 0 || array.ElementCount() == 0) return best;
+  const auto padded = [&](int64_t minor, int64_t second) {
+    const int64_t columns = array.dims[static_cast<size_t>(minor)];
+    const int64_t rows = array.dims[static_cast<size_t>(second)];
+    const std::vector<int64_t> tile = TileOfRows(chip(), bits, rows);
+    return Bytes(array.ElementCount() / columns / rows) *
+           (RoundUp(columns, tile[1]) * RoundUp(rows, tile[0]));
+  };
+  int64_t best_minor = rank - 1, best_second = rank - 2;
+  Bytes least = padded(best_minor, best_second);
   for (int64_t minor = rank - 1; minor >= 0; --minor) {
     for (int64_t second = rank - 1; second >= 0; --second) {
       if (second == minor) continue;
-      std::vector<int64_t> order = {minor, second};
-      for (int64_t d = rank - 1; d >= 0; --d) {
-        if (d != minor && d != second) order.push_back(d);
-      }
-      const Bytes size = PaddedSize(hlo::WithOrder(array, order));
+      const Bytes size = padded(minor, second);
       if (size >= least) continue;
       least = size;
-      best = std::move(order);
+      best_minor = minor;
+      best_second = second;
     }
+  }
+  best = {best_minor, best_second};
+  for (int64_t d = rank - 1; d >= 0; --d) {
+    if (d != best_minor && d != best_second) best.push_back(d);
   }
   return best;
 }
@@ -63,10 +85,11 @@ Bytes Target::PaddedSize(const hlo::Shape& shape) const {
     const int64_t extent = shape.dims[static_cast<size_t>(hlo::MinorDimension(shape, place))];
     const size_t from_minor = static_cast<size_t>(place);
     const int64_t unit = from_minor < tile.size() ? tile[tile.size() - 1 - from_minor] : 1;
-    elements *= RoundUp(std::max<int64_t>(extent, 0), unit);
+    elements = SaturatedProduct(elements, RoundUp(std::max<int64_t>(extent, 0), unit));
   }
   if (shape.dims.empty()) elements = tile[0];
-  return Bytes(CeilDiv(elements * hlo::BitWidth(shape.element_type), 8));
+  const int64_t bits = SaturatedProduct(elements, hlo::BitWidth(shape.element_type));
+  return Bytes(bits / 8 + (bits % 8 != 0 ? 1 : 0));
 }
 
 }  // namespace tpusim::target

@@ -123,6 +123,45 @@ TEST(Pipeline, APassThatBreaksTheModuleIsNamed) {
   }
 }
 
+absl::StatusOr<bool> AppendTanh(hlo::Module& module, const PassContext&, const OptionValues&) {
+  hlo::Computation* entry = module.entry();
+  std::vector<Instruction*> order = entry->schedule();
+  order.push_back(entry->Add(Opcode::kTanh, entry->root()->shape(), {entry->root()}));
+  entry->set_root(order.back());
+  entry->set_schedule(std::move(order));
+  return true;
+}
+
+TEST(Pipeline, APassThatKeepsNoOrderDropsItWithWhatItChanges) {
+  const Pass remove = {"remove", "", Phase::kOptimize, {}, RemoveOneTanh};
+  const Pass append = {"append", "", Phase::kSchedule, {}, AppendTanh};
+  SmallModule m;
+  Instruction* x = m.Parameter({8});
+  Instruction* tanh = m.Add(Opcode::kTanh, {8}, {x});
+  m.entry().set_root(tanh);
+  m.entry().set_schedule({x, tanh});
+  std::vector<PassRun> runs;
+  const auto run = [&](const Pass& pass) {
+    const auto changed = RunPipeline({{&pass, {}, {}}}, m.module(), m.target(), {}, runs);
+    EXPECT_TRUE(changed.ok()) << changed.status();
+    return m.entry().schedule();
+  };
+  // One of the passes that come after `schedule` keeps the order itself.
+  const std::vector<Instruction*> kept = run(append);
+  EXPECT_THAT(kept, ElementsAre(x, tanh, m.entry().root()));
+  EXPECT_FALSE(runs.back().dropped_order);
+  // Two changes: the order goes with the first. A run that changes nothing drops none.
+  EXPECT_TRUE(run(remove).empty());
+  EXPECT_TRUE(runs.back().dropped_order);
+  EXPECT_TRUE(run(remove).empty());
+  EXPECT_TRUE(runs.back().changed);
+  EXPECT_FALSE(runs.back().dropped_order);
+  m.entry().set_schedule({x});
+  EXPECT_THAT(run(remove), ElementsAre(x));
+  EXPECT_FALSE(runs.back().changed);
+  EXPECT_FALSE(runs.back().dropped_order);
+}
+
 TEST(Pipeline, OptionsReachTheirPass) {
   for (const bool on : {true, false}) {
     SmallModule m;

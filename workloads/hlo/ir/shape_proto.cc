@@ -14,6 +14,9 @@ namespace {
 // below what could overflow when sizes are added and multiplied.
 constexpr int64_t kMaxElements = int64_t{1} << 48;
 constexpr int64_t kMaxBytes = int64_t{1} << 58;
+// As NumPy: what has 2^48 elements has no more than 48 dimensions that are longer than one. Layouts
+// are looked for among all pairs of dimensions.
+constexpr int kMaxRank = 64;
 // What works on tuples does so recursively. Programs nest a few deep.
 constexpr int kMaxTupleDepth = 64;
 
@@ -65,6 +68,10 @@ absl::StatusOr<Shape> Convert(const pb::ShapeProto& proto, int depth) {
       shape.tuple.push_back(std::move(converted));
     }
     return shape;
+  }
+  if (proto.dimensions_size() > kMaxRank) {
+    return UserError(fmt::format("array of {} dimensions; at most {} are supported",
+                                 proto.dimensions_size(), kMaxRank));
   }
   shape.dims.assign(proto.dimensions().begin(), proto.dimensions().end());
   int64_t elements = 1;

@@ -61,7 +61,7 @@ class Narrower {
     }
     // A loop that leaves most of the stack alone has less to convert itself.
     const int64_t elements = convert->shape().ElementCount();
-    if (elements * trips_ < stack->shape().ElementCount()) return false;
+    if (SaturatedProduct(elements, trips_) < stack->shape().ElementCount()) return false;
     if (elements == stack->shape().ElementCount()) return false;  // as invariant as it is
     hlo::Computation* body = carry_.body();
     const hlo::PrimitiveType type = convert->shape().element_type;

@@ -133,7 +133,7 @@ class Round {
         int64_t times = executions_[computation];
         if (i->opcode() == Opcode::kWhile) {
           ASSIGN_OR_RETURN(const int64_t trips, context_.cost->TripsOf(*i));
-          times *= trips;
+          times = SaturatedProduct(times, trips);
         }
         if (!hlo::IsControlFlow(i->opcode())) continue;
         for (const Computation* called : i->called()) executions_[called] += times;

@@ -43,7 +43,8 @@ struct PassOption {
 using OptionValues = std::map<std::string, std::string, std::less<>>;
 
 // Passes of one phase may come in any order; after those that order the instructions
-// of the program only such that keep an order up to date may follow.
+// of the program only such that keep an order up to date may follow. Those of kOptimize see
+// no order, and where the module has one it is dropped with what they change (pipeline.h).
 enum class Phase { kOptimize, kSchedule };
 
 struct Pass {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <utility>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/verify.h"
@@ -22,6 +24,27 @@ int64_t InstructionsOf(const hlo::Module& module) {
   for (const hlo::Computation* c : module.computations()) count += static_cast<int64_t>(c->size());
   return count;
 }
+
+// The order of a module's computations while a pass runs that would not keep it up to date.
+// Such a pass sees a module without an order, whether an earlier pass or the file gave it one:
+// what it adds has no place there. The order comes back if the pass has changed nothing.
+class SuspendedOrder {
+ public:
+  explicit SuspendedOrder(hlo::Module& module) {
+    for (hlo::Computation* c : module.computations()) {
+      if (c->schedule().empty()) continue;
+      orders_.emplace_back(c, c->schedule());
+      c->set_schedule({});
+    }
+  }
+  bool empty() const { return orders_.empty(); }
+  void Restore() {
+    for (auto& [computation, order] : orders_) computation->set_schedule(std::move(order));
+  }
+
+ private:
+  std::vector<std::pair<hlo::Computation*, std::vector<hlo::Instruction*>>> orders_;
+};
 
 class Runner {
  public:
@@ -59,7 +82,11 @@ class Runner {
     if (std::find(explained.begin(), explained.end(), run.pass) != explained.end()) {
       context.explanation = &run.explanation;
     }
+    std::optional<SuspendedOrder> order;
+    if (step.pass->phase == Phase::kOptimize) order.emplace(module_);
     ASSIGN_OR_RETURN(run.changed, step.pass->run(module_, context, step.options));
+    if (order && !run.changed) order->Restore();
+    run.dropped_order = order && run.changed && !order->empty();
     run.seconds = SecondsSince(start);
     run.after = InstructionsOf(module_);
     // What nobody changed is as it was when it was verified last.

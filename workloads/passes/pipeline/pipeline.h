@@ -6,6 +6,10 @@
 // with options, and groups that are repeated as a whole until a round changes nothing.
 // `-fusion,-layout` is the default pipeline without these.
 //
+// A module may come scheduled, as a compiler leaves it. Passes of the phase kSchedule keep its order
+// up to date; one of kOptimize that changes the module drops the order of all its computations,
+// and `schedule` makes another.
+//
 // After every pass the module is verified, so that a pass that breaks it is named.
 // What a pass says of itself is kept: how long it took, whether it changed anything,
 // how many instructions there were before and after.
@@ -47,6 +51,8 @@ std::vector<std::string> NamesOf(const Pipeline& pipeline);
 struct PassRun {
   std::string pass;
   bool changed = false;
+  // The module was scheduled, and is not any more.
+  bool dropped_order = false;
   double seconds = 0, verify_seconds = 0;
   int64_t before = 0, after = 0;  // instructions of the module
   std::vector<std::string> explanation;  // a line per decision, where it was asked for

@@ -1,0 +1,36 @@
+// How long a step may be.
+//
+// The clock of a simulation counts picoseconds in 64 bits, which are 106 days. A rate of a byte per
+// second or a loop of 10^12 passes lasts longer: such a run ends with an error that says what
+// takes so long, and which parameter would change it.
+#ifndef TPUSIM_SIM_LONGEST_STEP_H_
+#define TPUSIM_SIM_LONGEST_STEP_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "configs/config.h"
+#include "configs/units.h"
+#include "models/isa/program.h"
+
+namespace tpusim::sim {
+
+class Pod;
+
+// Far from the end of the clock: what is pending then ends before it.
+inline constexpr int64_t kLongestDays = 30;
+inline constexpr Picoseconds kLongestStep(kLongestDays * 24 * 3600 * int64_t{1'000'000'000'000});
+
+// After a simulation that has come to kLongestStep, that would have, by passes of a loop that are
+// known, or in which something never ends: a user's error.
+absl::Status TooLong(const Pod& pod, const configs::Config& config,
+                     const isa::PodProgram& program);
+
+// The parameter of configs/chip_schema.cc that says the rate of a resource of the pod, by the
+// resource's name; "" if none does.
+std::string ParameterOf(const std::string& resource);
+
+}  // namespace tpusim::sim
+
+#endif  // TPUSIM_SIM_LONGEST_STEP_H_
