@@ -60,6 +60,7 @@ class Runner {
       context.explanation = &run.explanation;
     }
     ASSIGN_OR_RETURN(run.changed, step.pass->run(module_, context, step.options));
+    module_.Cleanup();
     run.seconds = SecondsSince(start);
     run.after = InstructionsOf(module_);
     // What nobody changed is as it was when it was verified last.
