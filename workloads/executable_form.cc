@@ -67,6 +67,7 @@ void MakeExecutable(hlo::Module& module) {
     }
     if (poisoned) computation->RemoveDead();
   }
+  module.Cleanup();
   // Of the entry as the file had it: with layouts.
   module.mutable_fields().clear_host_program_shape();
   module.mutable_fields().clear_schedule();

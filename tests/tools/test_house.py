@@ -157,6 +157,71 @@ def test_what_opcodes_have_in_common_is_a_trait() -> None:
     assert not wrong, "give them a trait in workloads/hlo/ir/opcode.h: " + ", ".join(wrong)
 
 
+# What takes computations out of a module, and instructions out of it.
+COMPUTATION_REMOVERS = frozenset({"RemoveUnreachable", "InlineCalls"})
+REMOVERS = COMPUTATION_REMOVERS | {
+    "Remove",
+    "RemoveDead",
+    "InlineCall",
+    "ReplaceWithPair",
+    "WrapInAsync",
+}
+LOOP = re.compile(
+    r"for \((?:const )?(?:hlo::)?(Instruction|Computation)\* \w+ : ([^{};]*?)\) "
+)
+FUNCTION = re.compile(r"\b(\w+)\((?:[^(){};]|\([^(){};]*\))*\)(?: const)? (?=\{)")
+CALL = re.compile(r"\b(\w+)\(")
+
+
+def body_at(text: str, start: int) -> str:
+    """The block or the statement that begins there."""
+    depth = 0
+    for end in range(start, len(text)):
+        depth += (text[end] == "{") - (text[end] == "}")
+        if depth == 0 and text[end] in ";}":
+            return text[start : end + 1]
+    return text[start:]
+
+
+def loops_that_remove(text: str) -> list[tuple[int, str]]:
+    """Where loops begin that remove some of the kind that they go over, and what they go over.
+
+    Functions of the file that do so count; those of other files are in REMOVERS.
+    """
+    calls = {
+        found[1]: set(CALL.findall(body_at(text, found.end()))) for found in FUNCTION.finditer(text)
+    }
+
+    def with_callers(removers: frozenset[str]) -> frozenset[str]:
+        while more := {name for name, called in calls.items() if called & removers} - removers:
+            removers |= more
+        return removers
+
+    removers = {
+        "Instruction": with_callers(REMOVERS),
+        "Computation": with_callers(COMPUTATION_REMOVERS),
+    }
+    return [
+        (found.start(), found[2])
+        for found in LOOP.finditer(text)
+        if set(CALL.findall(body_at(text, found.end()))) & removers[found[1]]
+    ]
+
+
+def test_what_changes_under_a_loop_is_walked() -> None:
+    """See workloads/hlo/ir/walk.h."""
+    text = "void F(A* a) { a->Remove(b); }\nfor (Instruction* i : c->PostOrder()) { if (i) F(i); }"
+    assert loops_that_remove(text) == [(text.index("for"), "c->PostOrder()")]
+    wrong = []
+    for path in sources(WORKLOADS, ".h", ".cc"):
+        text = path.read_text()
+        for start, over in loops_that_remove(text):
+            if not re.match(r"(hlo::)?Walk\(", over):
+                line = text.count("\n", 0, start) + 1
+                wrong.append(f"{path.relative_to(ROOT)}:{line}: {over}")
+    assert not wrong, "\n".join(wrong)
+
+
 def test_every_pass_has_a_text_test() -> None:
     table = (WORKLOADS / "passes" / "pipeline" / "passes.cc").read_text()
     names = re.findall(r"\{\s*\"([a-z-]+)\",\s*\"[A-Z]", table)

@@ -23,13 +23,14 @@ using ConstantCopies = std::vector<std::pair<hlo::Instruction*, hlo::Instruction
 void SplitConstants(hlo::Computation* computation, ConstantCopies* copies);
 
 // Joins copies with the same operands for which `same` holds; what is replaced is
-// left without users.
+// left without users. Rewrites may have removed some of the copies and originals meanwhile.
 template <typename Same>
 void JoinConstants(const ConstantCopies& copies, Same same) {
   std::unordered_map<const hlo::Instruction*, std::vector<hlo::Instruction*>> kept;
   for (const auto& [copy, original] : copies) {
+    if (copy->removed()) continue;
     std::vector<hlo::Instruction*>& list = kept[original];
-    if (list.empty()) list.push_back(original);
+    if (list.empty() && !original->removed()) list.push_back(original);
     hlo::Instruction* twin = nullptr;
     for (hlo::Instruction* other : list) {
       if (twin == nullptr && other->operands() == copy->operands() && same(*copy, *other)) {

@@ -111,8 +111,8 @@ class Normaliser {
     out_.barriers.erase(instruction);
   }
 
-  // Removes what is dead, and what is known of it: something new may be made
-  // where it was.
+  // Removes what is dead, and what is known of it: the tables outlive this stage, at whose end
+  // the memory is freed and something new may be made there.
   void Sweep(Computation* computation) {
     std::vector<const Instruction*> removed;
     computation->RemoveDead(&removed);
@@ -525,7 +525,9 @@ absl::StatusOr<NormalisedModule> Normalise(std::unique_ptr<hlo::Module> module,
     return call.opcode() == Opcode::kCall && !IsRegionCall(call);
   });
   normalised.module->RemoveUnreachable();
+  normalised.module->Cleanup();
   RETURN_IF_ERROR(Normaliser(&normalised).Run());
+  normalised.module->Cleanup();
   return normalised;
 }
 

@@ -335,8 +335,8 @@ class Finisher {
       for (const TensorRef& ref : refs) value.leaves.push_back(Final(graph_.Seen(ref)));
       if (!refs.empty()) value.reason = Why(graph_, refs[0].node);
     }
-    for (auto& [copy, sharding, reason] : copies_) {
-      out.shardings[copy] = {{Final(std::move(sharding))}, std::move(reason)};
+    for (auto& [copy, sharding] : copies_) {
+      out.shardings[copy] = {{Final(std::move(sharding))}, "result of the program or region"};
       in_.constraints.insert(copy);
     }
     for (const Instruction* tuple : tuples_) {
@@ -353,11 +353,9 @@ class Finisher {
       return SamePlacement(out.shardings.at(&a).leaves[0], out.shardings.at(&b).leaves[0]);
     });
     if (!in_.constant_copies.empty()) {
-      for (size_t i = in_.constant_copies.size(); i-- > 0;) {
-        Instruction* copy = in_.constant_copies[i].first;
-        if (copy->users().empty() && !copy->IsRoot()) out.shardings.erase(copy);
-      }
-      for (Computation* computation : in_.partitioned) computation->RemoveDead();
+      std::vector<const Instruction*> removed;
+      for (Computation* computation : in_.partitioned) computation->RemoveDead(&removed);
+      for (const Instruction* gone : removed) in_.constraints.erase(gone);
     }
     for (auto& [call, region] : in_.manual_regions) {
       if (!region.partitioned) continue;
@@ -451,7 +449,7 @@ class Finisher {
       if (SamePlacement(sharding, graph_.Seen(ref))) return value;
       Instruction* made =
           computation->Add(Opcode::kCopy, value->shape(), {value}, value->name(), value);
-      copies_.push_back({made, sharding, "result of the program or region"});
+      copies_.push_back({made, sharding});
       return made;
     };
     if (root->shape().IsArray()) {
@@ -476,7 +474,6 @@ class Finisher {
   struct Copy {
     Instruction* copy;
     Sharding sharding;
-    std::string reason;
   };
   NormalisedModule& in_;
   PropagationGraph& graph_;
@@ -528,6 +525,7 @@ absl::StatusOr<ShardedModule> ShardModule(std::unique_ptr<hlo::Module> module,
     }
   }
   PassUnreduced(sharded);
+  sharded.module->Cleanup();
   return sharded;
 }
 

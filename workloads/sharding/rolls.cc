@@ -5,6 +5,7 @@
 #include <string>
 
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/walk.h"
 
 namespace tpusim::sharding {
 namespace {
@@ -59,7 +60,7 @@ Roll GetRoll(const Instruction& roll) {
 }
 
 void FindRolls(hlo::Computation* computation, const std::function<bool(const Instruction*)>& keep) {
-  for (Instruction* concatenate : computation->PostOrder()) {
+  for (Instruction* concatenate : hlo::Walk(computation->PostOrder())) {
     if (concatenate->opcode() != Opcode::kConcatenate || keep(concatenate)) continue;
     const std::optional<Part> first = RoundOf(*concatenate);
     if (!first) continue;

@@ -433,6 +433,7 @@ absl::StatusOr<PartitionResult> Partitioner::Run() {
     computation->RemoveDead();
   }
   result_.module->RemoveUnreachable();
+  result_.module->Cleanup();
   RETURN_IF_ERROR(FinishCollectives());
   return std::move(result_);
 }

@@ -107,6 +107,25 @@ TEST(Pipeline, AGroupEndsWhenARoundChangesNothing) {
   EXPECT_THAT(table, HasSubstr("-3"));
 }
 
+// Three runs remove something; what one removed is freed before the next.
+TEST(Pipeline, WhatAPassRemovedIsFreedBehindIt) {
+  SmallModule m;
+  Chain(m);
+  const Pass pass = {"remove", "", Phase::kOptimize, {}, RemoveOneTanh};
+  PipelineOptions options;
+  int64_t runs_seen = 0;
+  options.after_pass = [&](const PassRun&, const hlo::Module& module) {
+    ++runs_seen;
+    EXPECT_EQ(module.num_removed(), 0);
+  };
+  std::vector<PassRun> runs;
+  const PipelineStep step = {&pass, {}, {}};
+  ASSERT_TRUE(RunPipeline({step, step, step}, m.module(), m.target(), options, runs).ok());
+  EXPECT_EQ(runs_seen, 3);
+  EXPECT_TRUE(runs[2].changed);
+  EXPECT_EQ(m.Find(Opcode::kTanh).size(), 0u);
+}
+
 TEST(Pipeline, APassThatBreaksTheModuleIsNamed) {
   const Pass pass = {"break", "", Phase::kOptimize, {}, BreakShapes};
   for (const bool verify : {true, false}) {

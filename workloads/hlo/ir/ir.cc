@@ -119,9 +119,14 @@ bool CalleesFirst(const std::vector<Computation*>& roots, std::vector<Computatio
 
 // ---- Instruction -----------------------------------------------------------
 
+void Instruction::AskedAfterRemoval() const {
+  CheckFailed(__FILE__, __LINE__, "!removed()",
+              "instruction " + name_ + " was removed, and something still asks it");
+}
+
 void Instruction::ReplaceOperand(size_t i, Instruction* with) {
-  TPUSIM_CHECK(i < operands_.size(), name_);
-  TPUSIM_CHECK(with->parent_ == parent_, with->name_ + " is not in the computation of " + name_);
+  TPUSIM_CHECK(i < Live().operands_.size(), name_);
+  TPUSIM_CHECK(with->parent() == parent_, with->name_ + " is not in the computation of " + name_);
   Instruction* old = operands_[i];
   if (old == with) return;
   const bool is_user = std::find(operands_.begin(), operands_.end(), with) != operands_.end();
@@ -133,7 +138,7 @@ void Instruction::ReplaceOperand(size_t i, Instruction* with) {
 }
 
 void Instruction::ReplaceAllUsesWith(Instruction* with) {
-  TPUSIM_CHECK(with->parent_ == parent_, with->name_ + " is not in the computation of " + name_);
+  TPUSIM_CHECK(with->parent() == parent(), with->name_ + " is not in the computation of " + name_);
   if (with == this) return;
   const std::vector<Instruction*> users = std::exchange(users_, {});
   for (Instruction* user : users) {
@@ -151,14 +156,14 @@ void Instruction::ReplaceAllUsesWith(Instruction* with) {
 }
 
 void Instruction::AddControlPredecessor(Instruction* before) {
-  const auto& list = control_predecessors_;
+  const auto& list = control_predecessors();
   if (std::find(list.begin(), list.end(), before) != list.end()) return;
   control_predecessors_.push_back(before);
-  before->control_successors_.push_back(this);
+  before->Live().control_successors_.push_back(this);
 }
 
 void Instruction::MoveControlTo(Instruction* first, Instruction* last) {
-  for (Instruction* before : std::exchange(control_predecessors_, {})) {
+  for (Instruction* before : std::exchange(Live().control_predecessors_, {})) {
     std::erase(before->control_successors_, this);
     first->AddControlPredecessor(before);
   }
@@ -168,15 +173,15 @@ void Instruction::MoveControlTo(Instruction* first, Instruction* last) {
   }
 }
 
-bool Instruction::IsRoot() const { return parent_ != nullptr && parent_->root() == this; }
+bool Instruction::IsRoot() const { return parent() != nullptr && parent_->root() == this; }
 
 bool Instruction::HasSideEffect() const {
-  if (called_.empty()) return SideEffectOf(*this);
+  if (called().empty()) return SideEffectOf(*this);
   return SideEffects().Of(*this);
 }
 
 pb::HloInstructionProto& Instruction::mutable_attrs() {
-  if (attrs_ == nullptr) {
+  if (Live().attrs_ == nullptr) {
     attrs_ = std::make_shared<Attributes>();
   } else if (attrs_.use_count() > 1) {
     attrs_ = std::make_shared<Attributes>(Attributes{attrs_->proto, std::nullopt});
@@ -186,12 +191,12 @@ pb::HloInstructionProto& Instruction::mutable_attrs() {
 }
 
 void Instruction::set_attrs(pb::HloInstructionProto attrs) {
-  attrs_ = std::make_shared<Attributes>(Attributes{std::move(attrs), std::nullopt});
+  Live().attrs_ = std::make_shared<Attributes>(Attributes{std::move(attrs), std::nullopt});
 }
 
 const std::string& Instruction::AttributeBytes() const {
   static const std::string none;
-  if (attrs_ == nullptr) return none;
+  if (Live().attrs_ == nullptr) return none;
   std::optional<std::string>& bytes = attrs_->bytes;
   if (!bytes) {
     pb::HloInstructionProto rest = attrs_->proto;
@@ -234,10 +239,21 @@ std::string Instruction::Describe() const {
 
 // ---- Computation -----------------------------------------------------------
 
+void Computation::AskedAfterRemoval() const {
+  CheckFailed(__FILE__, __LINE__, "!removed()",
+              "computation " + name_ + " was removed, and something still asks it");
+}
+
+void Computation::set_root(Instruction* root) {
+  TPUSIM_CHECK(root == nullptr || root->parent() == this, "the root of " + name());
+  Live().root_ = root;
+}
+
 Instruction* Computation::Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands,
                               std::string_view name_hint, const Instruction* like) {
   auto owned = std::make_unique<Instruction>();
   Instruction* instruction = owned.get();
+  Live();
   if (name_hint.empty()) name_hint = OpcodeName(opcode);
   instruction->opcode_ = opcode;
   instruction->name_ = parent_->UniqueName(name_hint);
@@ -245,13 +261,13 @@ Instruction* Computation::Add(Opcode opcode, Shape shape, std::vector<Instructio
   instruction->shape_ = std::move(shape);
   instruction->parent_ = this;
   instruction->operands_ = std::move(operands);
-  if (like != nullptr && like->opcode_ == opcode) {
+  if (like != nullptr && like->opcode() == opcode) {
     instruction->attrs_ = like->attrs_;
   } else if (like != nullptr && like->attrs().has_metadata()) {
     *instruction->mutable_attrs().mutable_metadata() = like->attrs().metadata();
   }
   for (Instruction* operand : instruction->operands_) {
-    TPUSIM_CHECK(operand != nullptr && operand->parent_ == this,
+    TPUSIM_CHECK(operand != nullptr && operand->parent() == this,
                  fmt::format("operand of {} is not in {}", instruction->name_, name_));
     // An operand that occurs twice has just been told.
     auto& users = operand->users_;
@@ -280,7 +296,7 @@ Instruction* Computation::AddParameter(int64_t number, Shape shape, std::string_
 }
 
 void Computation::Remove(Instruction* instruction) {
-  TPUSIM_CHECK(instruction->parent_ == this, instruction->name_);
+  TPUSIM_CHECK(instruction->parent() == this, instruction->name_);
   TPUSIM_CHECK(instruction->users_.empty(), instruction->name_ + " still has users");
   TPUSIM_CHECK(instruction != root_, instruction->name_ + " is the root");
   TPUSIM_CHECK(instruction->control_successors_.empty(),
@@ -292,12 +308,13 @@ void Computation::Remove(Instruction* instruction) {
   std::erase(schedule_, instruction);
   const size_t slot = instruction->slot_;
   TPUSIM_CHECK(instructions_[slot].get() == instruction, instruction->name_);
-  instructions_[slot].reset();
+  parent_->Retire(std::move(instructions_[slot]));
   --live_;
   if (instructions_.size() > 2 * live_ + 16) Compact();
 }
 
 int64_t Computation::RemoveDead(std::vector<const Instruction*>* removed) {
+  Live();
   Compact();
   std::vector<char> live(instructions_.size(), 0);  // by slot
   size_t num_live = 0;
@@ -334,7 +351,7 @@ int64_t Computation::RemoveDead(std::vector<const Instruction*>* removed) {
   }
   std::erase_if(schedule_, dead);
   for (auto& instruction : instructions_) {
-    if (dead(instruction.get())) instruction.reset();
+    if (dead(instruction.get())) parent_->Retire(std::move(instruction));
   }
   Compact();
   live_ = instructions_.size();
@@ -343,7 +360,7 @@ int64_t Computation::RemoveDead(std::vector<const Instruction*>* removed) {
 
 std::vector<Instruction*> Computation::instructions() const {
   std::vector<Instruction*> result;
-  result.reserve(live_);
+  result.reserve(size());
   for (const auto& instruction : instructions_) {
     if (instruction != nullptr) result.push_back(instruction.get());
   }
@@ -352,7 +369,7 @@ std::vector<Instruction*> Computation::instructions() const {
 
 std::vector<Instruction*> Computation::AddedSince(int64_t id) const {
   std::vector<Instruction*> result;
-  for (size_t i = instructions_.size(); i-- > 0;) {
+  for (size_t i = Live().instructions_.size(); i-- > 0;) {
     if (instructions_[i] == nullptr) continue;
     if (instructions_[i]->id_ < id) break;
     result.push_back(instructions_[i].get());
@@ -362,7 +379,7 @@ std::vector<Instruction*> Computation::AddedSince(int64_t id) const {
 }
 
 bool Computation::TopologicalOrder(std::vector<Instruction*>* order) const {
-  order->reserve(live_);
+  order->reserve(size());
   std::vector<Visited> visited(instructions_.size(), Visited::kNo);
   return DepthFirst<Instruction>(
       instructions(),
@@ -384,7 +401,7 @@ std::vector<Instruction*> Computation::PostOrder() const {
 
 std::vector<Instruction*> Computation::parameters() const {
   std::vector<Instruction*> result;
-  for (const auto& instruction : instructions_) {
+  for (const auto& instruction : Live().instructions_) {
     if (instruction != nullptr && instruction->opcode_ == Opcode::kParameter) {
       result.push_back(instruction.get());
     }
@@ -396,7 +413,7 @@ std::vector<Instruction*> Computation::parameters() const {
 }
 
 void Computation::DropOrder() {
-  for (const auto& instruction : instructions_) {
+  for (const auto& instruction : Live().instructions_) {
     if (instruction == nullptr) continue;
     instruction->control_predecessors_.clear();
     instruction->control_successors_.clear();
@@ -405,7 +422,7 @@ void Computation::DropOrder() {
 }
 
 std::vector<Instruction*> Computation::Order() const {
-  return schedule_.empty() ? PostOrder() : schedule_;
+  return schedule().empty() ? PostOrder() : schedule_;
 }
 
 // ---- Module ----------------------------------------------------------------
@@ -442,8 +459,31 @@ void Module::RemoveUnreachable() {
   std::vector<Computation*> order;
   TPUSIM_CHECK(CalleesFirst({entry_}, &order), "computations of " + name_ + " call each other");
   const std::unordered_set<const Computation*> reachable(order.begin(), order.end());
-  std::erase_if(computations_,
-                [&](const auto& computation) { return !reachable.contains(computation.get()); });
+  for (auto& computation : computations_) {
+    if (!reachable.contains(computation.get())) Retire(std::move(computation));
+  }
+  std::erase(computations_, nullptr);
+}
+
+void Module::Retire(std::unique_ptr<Instruction> instruction) {
+  instruction->removed_ = true;
+  removed_instructions_.push_back(std::move(instruction));
+  ++num_removed_;
+}
+
+void Module::Retire(std::unique_ptr<Computation> computation) {
+  computation->removed_ = true;
+  num_removed_ += static_cast<int64_t>(computation->live_);
+  for (const auto& instruction : computation->instructions_) {
+    if (instruction != nullptr) instruction->removed_ = true;
+  }
+  removed_computations_.push_back(std::move(computation));
+}
+
+void Module::Cleanup() {
+  removed_instructions_.clear();
+  removed_computations_.clear();
+  num_removed_ = 0;
 }
 
 std::string Module::UniqueComputationName(std::string_view hint) {

@@ -12,6 +12,13 @@
 //
 // A Computation owns its instructions. It keeps no order of its own until it is
 // scheduled: PostOrder() gives operands before users, deterministically.
+//
+// Removing takes an instruction or a computation out of the graph at once, but its memory is
+// freed only by Module::Cleanup(), which the pass runner calls after each pass and the other
+// stages at their end, when nothing points to what went. Until then a removed object answers one
+// question, removed(); every other one is a broken invariant that names it. So a pass that holds
+// a pointer for too long fails at once and always, instead of reading what has taken that place
+// in memory. Loops that change what they walk over are in walk.h.
 #ifndef TPUSIM_WORKLOADS_HLO_IR_IR_H_
 #define TPUSIM_WORKLOADS_HLO_IR_IR_H_
 
@@ -37,34 +44,42 @@ class Module;
 
 class Instruction {
  public:
-  Opcode opcode() const { return opcode_; }
-  const std::string& name() const { return name_; }
-  int64_t id() const { return id_; }  // unique in the module, dense from 0 in creation order
-  const Shape& shape() const { return shape_; }
-  void set_shape(Shape shape) { shape_ = std::move(shape); }
-  Computation* parent() const { return parent_; }
+  Opcode opcode() const { return Live().opcode_; }
+  const std::string& name() const { return Live().name_; }
+  // Unique in the module, dense from 0 in creation order, never used again.
+  int64_t id() const { return Live().id_; }
+  const Shape& shape() const { return Live().shape_; }
+  void set_shape(Shape shape) { Live().shape_ = std::move(shape); }
+  Computation* parent() const { return Live().parent_; }
+  // Whether it is out of its computation and waits for Module::Cleanup().
+  bool removed() const { return removed_; }
 
-  const std::vector<Instruction*>& operands() const { return operands_; }
-  Instruction* operand(size_t i) const { return operands_[i]; }
+  const std::vector<Instruction*>& operands() const { return Live().operands_; }
+  Instruction* operand(size_t i) const { return Live().operands_[i]; }
   // Each user once, in the order in which they became users.
-  const std::vector<Instruction*>& users() const { return users_; }
+  const std::vector<Instruction*>& users() const { return Live().users_; }
   void ReplaceOperand(size_t i, Instruction* with);
   // Every user (and the computation's root, if this is it) takes `with` instead.
   void ReplaceAllUsesWith(Instruction* with);
 
-  const std::vector<Computation*>& called() const { return called_; }
-  void set_called(std::vector<Computation*> called) { called_ = std::move(called); }
-  const std::vector<Instruction*>& control_predecessors() const { return control_predecessors_; }
-  const std::vector<Instruction*>& control_successors() const { return control_successors_; }
+  const std::vector<Computation*>& called() const { return Live().called_; }
+  void set_called(std::vector<Computation*> called) { Live().called_ = std::move(called); }
+  const std::vector<Instruction*>& control_predecessors() const {
+    return Live().control_predecessors_;
+  }
+  const std::vector<Instruction*>& control_successors() const {
+    return Live().control_successors_;
+  }
   void AddControlPredecessor(Instruction* before);
   // What had to come before this comes before `first`, what had to come after it after `last`.
   void MoveControlTo(Instruction* first, Instruction* last);
   bool has_control_edges() const {
-    return !control_predecessors_.empty() || !control_successors_.empty();
+    return !Live().control_predecessors_.empty() || !control_successors_.empty();
   }
 
   const pb::HloInstructionProto& attrs() const {
-    return attrs_ != nullptr ? attrs_->proto : pb::HloInstructionProto::default_instance();
+    return Live().attrs_ != nullptr ? attrs_->proto
+                                    : pb::HloInstructionProto::default_instance();
   }
   pb::HloInstructionProto& mutable_attrs();
   void set_attrs(pb::HloInstructionProto attrs);
@@ -84,30 +99,44 @@ class Instruction {
  private:
   friend class Computation;
   friend class Module;
+  const Instruction& Live() const {
+    if (removed_) [[unlikely]] AskedAfterRemoval();
+    return *this;
+  }
+  Instruction& Live() {
+    if (removed_) [[unlikely]] AskedAfterRemoval();
+    return *this;
+  }
+  [[noreturn]] void AskedAfterRemoval() const;
+
+  // What is asked for most shares a line of the cache with `removed_`, which every question reads.
   Opcode opcode_ = Opcode::kParameter;
-  std::string name_;
+  bool removed_ = false;
   int64_t id_ = -1;
-  Shape shape_;
-  Computation* parent_ = nullptr;
   std::vector<Instruction*> operands_;
   std::vector<Instruction*> users_;
-  std::vector<Computation*> called_;
-  std::vector<Instruction*> control_predecessors_;
-  std::vector<Instruction*> control_successors_;
-  size_t slot_ = 0;  // in the parent's instructions_
+  Computation* parent_ = nullptr;
+  Shape shape_;
   struct Attributes {
     pb::HloInstructionProto proto;
     std::optional<std::string> bytes;
   };
   std::shared_ptr<Attributes> attrs_;  // null: all at their defaults
+  std::vector<Computation*> called_;
+  std::string name_;
+  std::vector<Instruction*> control_predecessors_;
+  std::vector<Instruction*> control_successors_;
+  size_t slot_ = 0;  // in the parent's instructions_
 };
 
 class Computation {
  public:
-  const std::string& name() const { return name_; }
-  Module* parent() const { return parent_; }
-  Instruction* root() const { return root_; }
-  void set_root(Instruction* root) { root_ = root; }
+  const std::string& name() const { return Live().name_; }
+  Module* parent() const { return Live().parent_; }
+  Instruction* root() const { return Live().root_; }
+  void set_root(Instruction* root);
+  // Whether it is out of its module, with all its instructions, and waits for Module::Cleanup().
+  bool removed() const { return removed_; }
 
   // `name_hint` (the opcode's name if empty) gets a suffix when it is taken.
   // Attributes start empty; with `like`, as those of `like` if the opcodes are
@@ -118,14 +147,14 @@ class Computation {
   // No users and not the root, or a broken invariant.
   void Remove(Instruction* instruction);
   // Removes what neither the root nor a side effect needs. Parameters stay.
-  // Returns how many went; their addresses, of which nothing is left, go to `removed`.
+  // Returns how many went; their addresses, to look them up in maps, go to `removed`.
   int64_t RemoveDead(std::vector<const Instruction*>* removed = nullptr);
 
   // In creation order; may contain instructions whose operands come later.
   std::vector<Instruction*> instructions() const;
   // Those with ids from `id` on, added last.
   std::vector<Instruction*> AddedSince(int64_t id) const;
-  size_t size() const { return live_; }
+  size_t size() const { return Live().live_; }
   // Operands and control predecessors before users; by creation order where
   // free. Not recursive.
   std::vector<Instruction*> PostOrder() const;
@@ -133,23 +162,33 @@ class Computation {
   int64_t num_parameters() const { return static_cast<int64_t>(parameters().size()); }
 
   // The order in which the device executes, once scheduled; else empty.
-  const std::vector<Instruction*>& schedule() const { return schedule_; }
-  void set_schedule(std::vector<Instruction*> order) { schedule_ = std::move(order); }
+  const std::vector<Instruction*>& schedule() const { return Live().schedule_; }
+  void set_schedule(std::vector<Instruction*> order) { Live().schedule_ = std::move(order); }
   // schedule() if there is one, else PostOrder().
   std::vector<Instruction*> Order() const;
   // Forgets all control edges and the schedule: nothing but data flow orders it.
   void DropOrder();
   // What a file says of the computation itself (execution thread, unknown
   // fields); instructions, names and ids are left empty.
-  const pb::HloComputationProto& attrs() const { return attrs_; }
-  pb::HloComputationProto& mutable_attrs() { return attrs_; }
+  const pb::HloComputationProto& attrs() const { return Live().attrs_; }
+  pb::HloComputationProto& mutable_attrs() { return Live().attrs_; }
   // PostOrder(), or false if operands or control predecessors form a cycle.
   bool TopologicalOrder(std::vector<Instruction*>* order) const;
 
  private:
   friend class Module;
+  const Computation& Live() const {
+    if (removed_) [[unlikely]] AskedAfterRemoval();
+    return *this;
+  }
+  Computation& Live() {
+    if (removed_) [[unlikely]] AskedAfterRemoval();
+    return *this;
+  }
+  [[noreturn]] void AskedAfterRemoval() const;
   std::string name_;
   Module* parent_ = nullptr;
+  bool removed_ = false;
   void Append(std::unique_ptr<Instruction> instruction);
   void Compact();
   // Removed ones leave a null behind until enough of them have gathered: taking
@@ -183,6 +222,11 @@ class Module {
   // PostOrder(), or false if computations call each other in a circle.
   bool TopologicalOrder(std::vector<Computation*>* order) const;
   void RemoveUnreachable();
+  // Frees what was removed, computations and instructions. Only where nothing points to them: at
+  // the end of a pass or of another stage of the compiler.
+  void Cleanup();
+  // How many removed instructions wait for Cleanup(), those of removed computations included.
+  int64_t num_removed() const { return num_removed_; }
 
   // A deep copy; names and ids are kept.
   std::unique_ptr<Module> Clone() const;
@@ -222,6 +266,9 @@ class Module {
   std::string UniqueNameIn(std::string_view space, std::string_view hint);
   std::string UniqueComputationName(std::string_view hint);
   class Inliner;
+  // Keep what went until Cleanup(). It must be out of the graph.
+  void Retire(std::unique_ptr<Instruction> instruction);
+  void Retire(std::unique_ptr<Computation> computation);
   Computation* CopyInto(const Computation& source, std::string name,
                         const std::unordered_map<const Computation*, Computation*>& copies,
                         bool keep_names);
@@ -232,6 +279,9 @@ class Module {
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int64_t> next_suffix_;  // looked up, never iterated
   int64_t next_id_ = 0;
+  std::vector<std::unique_ptr<Instruction>> removed_instructions_;
+  std::vector<std::unique_ptr<Computation>> removed_computations_;
+  int64_t num_removed_ = 0;
 };
 
 }  // namespace tpusim::hlo

@@ -11,6 +11,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/hlo/ir/walk.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -89,11 +90,14 @@ class Module::Inliner {
     const int64_t count = static_cast<int64_t>(wanted_.size());
     for (Computation* computation : order) {
       if (!kept_.contains(computation)) continue;
-      for (Instruction* call : computation->instructions()) {
+      for (Instruction* call : Walk(computation->instructions())) {
         if (wanted_.contains(call)) Expand(call);
       }
     }
-    std::erase_if(module_.computations_, [&](const auto& c) { return emptied_.contains(c.get()); });
+    for (auto& computation : module_.computations_) {
+      if (emptied_.contains(computation.get())) module_.Retire(std::move(computation));
+    }
+    std::erase(module_.computations_, nullptr);
     return count;
   }
 
@@ -228,11 +232,6 @@ class Module::Inliner {
       for (Instruction* to : frame->inlined) after->AddControlPredecessor(to);
     }
     if (frame->take_over) {
-      // Their addresses may be used again.
-      for (const auto& gone : frame->callee->instructions_) wanted_.erase(gone.get());
-      frame->callee->instructions_.clear();
-      frame->callee->live_ = 0;
-      frame->callee->root_ = nullptr;
       emptied_.insert(frame->callee);
     }
     caller->schedule_.clear();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/extents_of_one.h"
 
 namespace tpusim::hlo {
@@ -150,9 +151,10 @@ Instruction* ReduceOfReshape(Instruction* reduce) {
 
 bool MergeReduces(Computation* computation, const std::function<bool(const Instruction*)>& fixed) {
   bool changed = false;
-  for (Instruction* i : computation->PostOrder()) {
+  for (Instruction* i : Walk(computation->PostOrder())) {
     if (!IsOneReduce(*i) || fixed(i) || i->has_control_edges()) continue;
     Instruction* reduce = i;
+    const int64_t first = i->id();
     while (IsOneReduce(*reduce)) {
       Instruction* operand = reduce->operand(0);
       if (fixed(operand)) break;
@@ -168,7 +170,7 @@ bool MergeReduces(Computation* computation, const std::function<bool(const Instr
       if (operand->users().empty() && !operand->has_control_edges()) computation->Remove(operand);
       changed = true;
       reduce = value->opcode() == Opcode::kReshape ? value->operand(0) : value;
-      if (reduce->id() < i->id()) break;  // nothing was left to reduce
+      if (reduce->id() < first) break;  // nothing was left to reduce
     }
   }
   return changed;

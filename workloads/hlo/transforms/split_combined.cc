@@ -5,6 +5,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -25,9 +26,8 @@ void SplitCombined(Module& module) {
     for (Instruction* i : computation->instructions()) {
       if (IsTakenApart(*i)) combined.push_back(i);
     }
-    for (Instruction* i : combined) {
-      const std::vector<Instruction*> parts = i->users();
-      for (Instruction* part : parts) {
+    for (Instruction* i : Walk(combined)) {
+      for (Instruction* part : Walk(i->users())) {
         Instruction* one = computation->Add(
             i->opcode(), part->shape(), {i->operand(part->attrs().tuple_index())}, i->name(), i);
         one->set_called(i->called());

@@ -9,6 +9,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/split_async.h"
 
 namespace tpusim::passes {
@@ -108,7 +109,7 @@ absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext
                                           const AsyncOptions& options) {
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
-    for (Instruction* i : computation->PostOrder()) {
+    for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       switch (AsyncFormOf(*i, context.target, options)) {
         case AsyncForm::kNone:
           continue;

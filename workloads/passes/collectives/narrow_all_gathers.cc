@@ -6,6 +6,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/collectives/ring.h"
 
 namespace tpusim::passes {
@@ -65,7 +66,7 @@ absl::StatusOr<bool> SumNarrowAllGathers(hlo::Module& module, const PassContext&
   const int64_t lanes = context.target.chip().vpu.lanes;
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
-    for (Instruction* i : computation->PostOrder()) {
+    for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!IsNarrowGather(*i, lanes)) continue;
       ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));
       Sum(i, groups.partitions);

@@ -6,6 +6,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/collectives/ring.h"
 
 namespace tpusim::passes {
@@ -62,7 +63,7 @@ absl::StatusOr<bool> WidenNarrowReduceScatters(hlo::Module& module, const PassCo
   TPUSIM_CHECK(context.cost != nullptr, "groups of reduce-scatters without a cost model");
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
-    for (Instruction* i : computation->PostOrder()) {
+    for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!IsSumAndSlice(*i)) continue;
       ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));
       Widen(i, groups.partitions);

@@ -4,6 +4,7 @@
 
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/passes/collectives/all_reduce_kind.h"
 
@@ -31,7 +32,7 @@ bool CombinesAllReduces(const Instruction& i) {
 absl::StatusOr<bool> ReassociateAllReduces(hlo::Module& module, const PassContext&) {
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
-    for (Instruction* i : computation->PostOrder()) {
+    for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!CombinesAllReduces(*i)) continue;
       Instruction *a = i->operand(0), *b = i->operand(1);
       Instruction* local =

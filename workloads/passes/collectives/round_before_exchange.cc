@@ -6,6 +6,7 @@
 
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 
 namespace tpusim::passes {
 namespace {
@@ -79,7 +80,7 @@ void Round(Instruction* exchange) {
 absl::StatusOr<bool> RoundBeforeExchange(hlo::Module& module, const PassContext&) {
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
-    for (Instruction* i : computation->PostOrder()) {
+    for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!MovesOneArray(*i) || !IsOnlyMultiplied(*i)) continue;
       Round(i);
       changed = true;

@@ -6,6 +6,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/collectives/channels.h"
 #include "workloads/passes/collectives/windowed_einsum_match.h"
 #include "workloads/passes/collectives/windowed_einsum_profit.h"
@@ -18,7 +19,7 @@ absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext&
   bool changed = false;
   int64_t channel = FirstFreeChannel(module);
   for (hlo::Computation* computation : ControlComputations(module)) {
-    for (hlo::Instruction* i : computation->PostOrder()) {
+    for (hlo::Instruction* i : hlo::Walk(computation->PostOrder())) {
       for (const WindowedEinsum& einsum : MatchWindowedEinsums(i)) {
         ASSIGN_OR_RETURN(const cost::CollectiveGroups groups,
                          context.cost->GroupsOf(*einsum.collective));
@@ -31,7 +32,7 @@ absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext&
         if (!profit.pays) continue;
         channel = RewriteWindowedEinsum(einsum, groups.partitions, channel);
         changed = true;
-        break;
+        break;  // the other matches are of the same product, which is gone
       }
     }
   }

@@ -74,8 +74,8 @@ class Rewriter {
   void Replace(Instruction* result) {
     Instruction* old = IsGather() ? einsum_.dot : einsum_.collective;
     old->ReplaceAllUsesWith(result);
-    einsum_.dot->parent()->Remove(old);
-    einsum_.dot->parent()->Remove(IsGather() ? einsum_.collective : einsum_.dot);
+    computation_->Remove(old);
+    computation_->Remove(IsGather() ? einsum_.collective : einsum_.dot);
   }
 
   // ---- Steps --------------------------------------------------------------

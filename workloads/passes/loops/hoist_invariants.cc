@@ -7,6 +7,7 @@
 
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/loops/loop_carries.h"
 #include "workloads/passes/loops/narrow_stacks.h"
 #include "workloads/passes/simplify/common_subexpressions.h"
@@ -140,10 +141,15 @@ class Hoist {
 absl::StatusOr<bool> HoistInvariants(hlo::Module& module, const PassContext&) {
   // Inner loops first: what leaves one may leave the next.
   bool any = false;
-  for (Instruction* loop : LoopsWithOwnBodies(module)) {
+  for (Instruction* loop : hlo::Walk(LoopsWithOwnBodies(module))) {
+    // A carry names instructions of the body: none that a rewrite would find dead.
+    any = loop->called()[0]->RemoveDead() > 0 || any;
     LoopCarry carry;
     if (!LoopCarry::Find(loop, &carry)) continue;
-    any = NarrowStacks(carry) || any;
+    if (NarrowStacks(carry)) {
+      any = true;
+      if (!LoopCarry::Find(loop, &carry)) continue;  // reads have moved
+    }
     any = Hoist(carry).Run() || any;
   }
   if (!any) return false;

@@ -5,6 +5,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 
 namespace tpusim::passes {
 namespace {
@@ -45,9 +46,8 @@ bool ForwardInvariants(LoopCarry& carry) {
         Computation* inside = read->parent();
         // The body hands the element on as before: it is seen not to change.
         const Instruction* handed_on = inside == carry.body() ? inside->root() : nullptr;
-        const std::vector<Instruction*> users = read->users();
         Instruction* constant = nullptr;
-        for (Instruction* user : users) {
+        for (Instruction* user : hlo::Walk(read->users())) {
           if (user == handed_on) continue;
           if (constant == nullptr) {
             constant =
@@ -176,7 +176,7 @@ std::vector<Instruction*> LoopCarry::Rebuild(const std::vector<Element>& element
   if (initial->users().empty()) initial->parent()->Remove(initial);
   for (size_t n = 0; n < place.size(); ++n) {
     if (place[n] >= 0) continue;
-    for (Instruction* read : reads_[2][n]) read->parent()->Remove(read);
+    for (Instruction* read : hlo::Walk(reads_[2][n])) read->parent()->Remove(read);
   }
   body()->RemoveDead();
   condition()->RemoveDead();
@@ -205,7 +205,7 @@ std::vector<Instruction*> LoopsWithOwnBodies(const hlo::Module& module) {
 
 bool SimplifyLoopCarries(hlo::Module& module) {
   bool changed = false;
-  for (Instruction* loop : LoopsWithOwnBodies(module)) {
+  for (Instruction* loop : hlo::Walk(LoopsWithOwnBodies(module))) {
     LoopCarry carry;
     if (!LoopCarry::Find(loop, &carry)) continue;
     const bool forwarded = ForwardInvariants(carry);

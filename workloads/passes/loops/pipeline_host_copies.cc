@@ -14,6 +14,7 @@
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/passes/loops/loop_carries.h"
@@ -105,8 +106,7 @@ class CountedLoop {
   void PeelLast(Computation* body) {
     Instruction* call = outside()->Add(Opcode::kCall, loop()->shape(), {loop()}, "last");
     call->set_called({body});
-    const std::vector<Instruction*> users = loop()->users();
-    for (Instruction* user : users) {
+    for (Instruction* user : hlo::Walk(loop()->users())) {
       if (user != call) user->ReplaceOperand(0, call);
     }
     module().InlineCall(call);
@@ -293,8 +293,11 @@ bool UpdatesLate(Instruction* loop) {
 
 absl::StatusOr<bool> PipelineHostCopies(hlo::Module& module, const PassContext&) {
   bool changed = false;
-  for (Instruction* loop : LoopsWithOwnBodies(module)) {
+  for (Instruction* loop : hlo::Walk(LoopsWithOwnBodies(module))) {
+    // What is found in a body is still there when its loop is made anew.
+    changed = loop->called()[0]->RemoveDead() > 0 || changed;
     changed = SlicesEarly(loop) || changed;
+    if (loop->removed()) continue;  // nothing reads its results
     changed = UpdatesLate(loop) || changed;
   }
   if (changed) module.RemoveUnreachable();

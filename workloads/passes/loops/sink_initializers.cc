@@ -7,6 +7,7 @@
 #include "workloads/hlo/analysis/whole_writes.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::passes {
@@ -50,7 +51,7 @@ Instruction* Broadcast(Computation* computation, Instruction* scalar, const hlo:
 
 void SinkInto(Computation* body, const hlo::LoopCounter& counter, Instruction* element,
               const Instruction& initial) {
-  const std::vector<Instruction*> users(element->users().begin(), element->users().end());
+  const hlo::Walk users(element->users());
   Instruction* count = Elements(*body, counter.index).front();
   Instruction* start =
       hlo::AddIntConstant(body, count->shape().element_type, counter.start, "first");

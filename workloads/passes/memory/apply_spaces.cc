@@ -173,12 +173,11 @@ class Applier {
   // Names that nobody uses any more.
   void RemoveUnread() {
     std::vector<Instruction*> kept = computation_.schedule();
-    std::unordered_set<const Instruction*> gone;
+    computation_.set_schedule({});
     for (auto it = kept.rbegin(); it != kept.rend(); ++it) {
       Instruction* i = *it;
       if (!hlo::OnlyNames(*i) || !i->users().empty() || i->IsRoot() || i->has_control_edges())
         continue;
-      gone.insert(i);
       computation_.Remove(i);
       *it = nullptr;
     }

@@ -3,6 +3,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/split_async.h"
 
 namespace tpusim::passes {
@@ -29,7 +30,7 @@ void SplitPlacement(Instruction* i) {
 absl::StatusOr<bool> MakeHostCopiesAsync(hlo::Module& module, const PassContext&) {
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
-    for (Instruction* i : computation->PostOrder()) {
+    for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!hlo::HostTransferOf(*i) || hlo::IsAsyncStart(i->opcode())) continue;
       if (i->opcode() == Opcode::kCustomCall) {
         SplitPlacement(i);

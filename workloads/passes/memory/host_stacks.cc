@@ -10,6 +10,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::passes {
@@ -116,7 +117,7 @@ class StackPlacement {
       }
     }
     bool changed = false;
-    for (Instruction* placement : placements) {
+    for (Instruction* placement : hlo::Walk(placements)) {
       const std::vector<Instruction*> updates = OnlyUpdatesWith(placement);
       if (updates.empty()) continue;
       for (Instruction* update : updates) work_.push_back({update, 0});

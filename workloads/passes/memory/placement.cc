@@ -9,6 +9,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/memory/host_stacks.h"
 
 namespace tpusim::passes {
@@ -174,7 +175,7 @@ absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext&)
     for (Instruction* i : computation->PostOrder()) changed = Visit(i) || changed;
   }
   for (Computation* computation : computations) {
-    for (Instruction* i : computation->PostOrder()) {
+    for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!MovesNothing(*i)) continue;
       i->ReplaceAllUsesWith(i->operand(0));
       computation->Remove(i);

@@ -313,7 +313,6 @@ class Round {
       return std::pair(a->buffer, a->unread.first) < std::pair(b->buffer, b->unread.first);
     });
     std::unordered_map<const Instruction*, std::vector<Instruction*>> in_front;  // looked up
-    std::unordered_map<const Instruction*, Instruction*> latest;                 // likewise
     std::vector<Computation*> changed;
     RecomputedValue value;
     for (size_t n = 0; n < in_order.size(); ++n) {

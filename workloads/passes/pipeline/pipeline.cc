@@ -87,6 +87,7 @@ class Runner {
     ASSIGN_OR_RETURN(run.changed, step.pass->run(module_, context, step.options));
     if (order && !run.changed) order->Restore();
     run.dropped_order = order && run.changed && !order->empty();
+    module_.Cleanup();
     run.seconds = SecondsSince(start);
     run.after = InstructionsOf(module_);
     // What nobody changed is as it was when it was verified last.
