@@ -112,7 +112,8 @@ def test_opt_of_a_scheduled_module(run, name):
     on = ("opt", "--config", SLICE, COMPILED / f"{name}.hlo")
     whole = run(*on)
     assert (whole.returncode, whole.stderr) == (0, "")
-    assert whole.stdout.startswith("HloModule") and "is_scheduled=true" in whole.stdout
+    assert whole.stdout.startswith("HloModule")
+    assert "is_scheduled=true" in whole.stdout
     assert "is_scheduled=true" in run(*on, "--passes=layout").stdout
     changed = run(*on, "--passes=async-collectives")
     assert changed.returncode == 0

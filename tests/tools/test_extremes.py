@@ -92,7 +92,7 @@ def test_a_loop_with_too_many_passes_is_named(rejects, count: int) -> None:
 
 
 def test_many_passes_of_a_slow_step_name_the_parameter(rejects) -> None:
-    """The passes of a loop are counted, not simulated: what makes each of them long is said, too."""
+    """The passes of a loop are counted, not simulated: what makes each of them long is said."""
     said = rejects(
         *("--config", SLICE, example("mlp_scan_8_layers")),
         *("--set", "chip.hbm.bytes_per_second=1"),
@@ -105,5 +105,3 @@ def test_stragglers_and_weak_links_at_the_ends(report_of) -> None:
     for flags in (("--slow", "chip=0:0.001"), ("--link", "0:x+=0.001")):
         slow = report_of("all_reduce_64mib_4x2", "--config", SLICE, *flags)
         assert slow["step_time_ns"] > 0
-
-

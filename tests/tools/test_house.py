@@ -166,9 +166,7 @@ REMOVERS = COMPUTATION_REMOVERS | {
     "ReplaceWithPair",
     "WrapInAsync",
 }
-LOOP = re.compile(
-    r"for \((?:const )?(?:hlo::)?(Instruction|Computation)\* \w+ : ([^{};]*?)\) "
-)
+LOOP = re.compile(r"for \((?:const )?(?:hlo::)?(Instruction|Computation)\* \w+ : ([^{};]*?)\) ")
 FUNCTION = re.compile(r"\b(\w+)\((?:[^(){};]|\([^(){};]*\))*\)(?: const)? (?=\{)")
 CALL = re.compile(r"\b(\w+)\(")
 

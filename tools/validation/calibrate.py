@@ -224,7 +224,14 @@ class Measurements:
             with tempfile.TemporaryDirectory() as folder:
                 source, out = pathlib.Path(folder) / "m.json", pathlib.Path(folder) / "v.json"
                 source.write_text(json.dumps(self.file))
-                command = [str(self.binary), "validate", str(source), "--quiet", "--report", str(out)]
+                command = [
+                    str(self.binary),
+                    "validate",
+                    str(source),
+                    "--quiet",
+                    "--report",
+                    str(out),
+                ]
                 # A fitted value goes into the chip's file, which the compiler knows.
                 command += ["--recompile"] if settings else []
                 for key, value in sorted(settings.items()):

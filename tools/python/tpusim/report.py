@@ -173,11 +173,11 @@ class FoldingStep:
 class Folding:
     """How devices that do the same were simulated once."""
 
-    approximate: bool
     device_classes: int
     simulations: int
     ignored_skew_ns: float
     steps: tuple[FoldingStep, ...]
+    approximate: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
