@@ -9,7 +9,7 @@ import pytest
 from tests.tools.command_line import SLICE, example
 
 # Smaller than each output below: the report of psum has 6 kB, its page 400 kB.
-LARGEST = 4096
+LARGEST = 1024
 
 
 @pytest.mark.parametrize("output", ["--report", "--trace", "--html", "--xplane"])
