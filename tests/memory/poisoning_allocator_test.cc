@@ -15,8 +15,18 @@ class Block {
  public:
   explicit Block(std::size_t size) : at_(static_cast<unsigned char*>(::operator new(size))) {}
   unsigned char* at() const { return at_; }
-  volatile unsigned char& operator[](std::size_t n) const { return at()[n]; }
-  void Free() const { ::operator delete(at_); }
+  unsigned char Read(std::size_t n) const {
+    const volatile unsigned char* byte = at() + n;
+    return *byte;
+  }
+  void Write(std::size_t n) const {
+    volatile unsigned char* byte = at() + n;
+    *byte = 0;
+  }
+  void Free(std::size_t from = 0) const {
+    void* volatile memory = at() + from;
+    ::operator delete(memory);
+  }
 
  private:
   unsigned char* volatile at_;
@@ -24,12 +34,13 @@ class Block {
 
 TEST(PoisoningAllocator, FillsWhatIsNewAndWhatIsFreed) {
   const Block block(100);
-  EXPECT_EQ(block[0], kFresh);
-  EXPECT_EQ(block[99], kFresh);
-  block[0] = block[99] = 1;
+  EXPECT_EQ(block.Read(0), kFresh);
+  EXPECT_EQ(block.Read(99), kFresh);
+  block.Write(0);
+  block.Write(99);
   block.Free();
-  EXPECT_EQ(block[0], kFreed);
-  EXPECT_EQ(block[99], kFreed);
+  EXPECT_EQ(block.Read(0), kFreed);
+  EXPECT_EQ(block.Read(99), kFreed);
 }
 
 // A hundred blocks of a size: none is where the first was.
@@ -57,12 +68,12 @@ TEST(PoisoningAllocator, LetsMoreThroughThanTheQuarantineHolds) {
 TEST(PoisoningAllocatorDeathTest, TellsErrorsApart) {
   const Block block(100);
   EXPECT_DEATH((block.Free(), block.Free()), "memory was freed twice");
-  EXPECT_DEATH((block[100] = 0, block.Free()), "wrote past the end of memory");
-  EXPECT_DEATH((block.Free(), block[50] = 0, EmptyQuarantine()),
+  EXPECT_DEATH((block.Write(100), block.Free()), "wrote past the end of memory");
+  EXPECT_DEATH((block.Free(), block.Write(50), EmptyQuarantine()),
                "wrote to memory that was freed");
   EXPECT_DEATH(::operator delete(block.at(), std::size_t{99}), "freed with another size");
   EXPECT_DEATH(::operator delete[](block.at()), "do not go together");
-  EXPECT_DEATH(::operator delete(block.at() + 48), "was not allocated");
+  EXPECT_DEATH(block.Free(48), "was not allocated");
 }
 
 // A vector that is used after it has grown reads fills, not what was there.

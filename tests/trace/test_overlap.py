@@ -134,11 +134,16 @@ def test_sums_of_gradients_wait_where_no_sparse_core_runs_them(
     assert sums.hidden_ns == 0
 
 
-def test_a_decoded_token_changes_the_cache_in_place(binary: str) -> None:
-    """The loop over tokens and the one over layers copy no cache: only tokens' rows are written."""
+def test_a_decoded_token_copies_the_cache_once(binary: str) -> None:
+    """The loop over layers reads the old cache and makes the new one, which then goes to its place.
+
+    So does the TPU compiler with the stacks of a scan (programs decode_scan and decode_scan_kept of
+    docs/validation/compiler.md): keys and values once per token, and nothing inside of layers.
+    """
     program = EXAMPLES / "generate_heads_sharded.pb"
     command = [binary, "compile", "--emit", "schedule", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     # Two layers of four sequences, 64 places, one head of four: 16 wide, one copy of each.
     copies = [line for line in done.stdout.splitlines() if " copy(" in line and ",64," in line]
-    assert copies == []
+    assert [line.split()[0].endswith(".placed") for line in copies] == [True, True]
+    assert all("/while/body/closed_call/while" in line for line in copies)
