@@ -69,16 +69,22 @@ TEST(InChildrenTest, NobodyWaitsForTheOldest) {
   ::close(fds[1]);
 }
 
+// But for the signal that the system sends where memory ends.
 TEST(InChildrenTest, ADyingChildIsAnInternalError) {
-  const auto results = InChildren({[]() -> absl::StatusOr<std::string> { ::_exit(70); },
-                                   []() -> absl::StatusOr<std::string> {
-                                     std::signal(SIGKILL, SIG_DFL);
-                                     ::kill(::getpid(), SIGKILL);
-                                     return std::string();
-                                   }},
-                                  2);
+  const auto dies_by = [](int signal) {
+    return [signal]() -> absl::StatusOr<std::string> {
+      std::signal(signal, SIG_DFL);
+      ::kill(::getpid(), signal);
+      return std::string();
+    };
+  };
+  const auto results = InChildren(
+      {[]() -> absl::StatusOr<std::string> { ::_exit(70); }, dies_by(SIGTERM), dies_by(SIGKILL)},
+      2);
   EXPECT_EQ(results[0].status(), absl::InternalError("a simulation ended with exit code 70"));
-  EXPECT_EQ(results[1].status(), absl::InternalError("a simulation ended by signal 9"));
+  EXPECT_EQ(results[1].status(), absl::InternalError("a simulation ended by signal 15"));
+  EXPECT_EQ(results[2].status(),
+            UserError("a simulation was killed, as the system does where memory ends"));
 }
 
 }  // namespace

@@ -145,10 +145,11 @@ TEST(Classes, PermutationsDoNotSplitApproximately) {
   EXPECT_EQ(timeline->folding.device_classes, 2);
   const Timeline exact = MustSimulate(config, program);
   EXPECT_GE(timeline->step_time, exact.step_time);
-  // The longest way has four hops of 1 us, the shortest none. The transfers of chips in column 0
-  // have their links for themselves and end after 300 + 10 ns; in the other columns two
-  // transfers share a link and end after 100 + 20 ns.
-  EXPECT_EQ(timeline->folding.ignored_skew, Microseconds(4) + Nanoseconds(190));
+  // At worst all go four hops of 1 us, and column 0, which begins after 300 ns, needs 10 ns on
+  // links of its own: 4,310 ns. At best none crosses a link, and column 0 reads 1,000 bytes from
+  // HBM while a quarter of them is written there, at 1,000 bytes/ns: 301.25 ns.
+  EXPECT_EQ(timeline->step_time, Nanoseconds(4310));
+  EXPECT_EQ(timeline->folding.ignored_skew, Nanoseconds(4310) - Picoseconds(301250));
 }
 
 // On a ring of six, every third chip sends 3,000 bytes and the others 1,000: of those others half
