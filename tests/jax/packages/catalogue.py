@@ -22,6 +22,8 @@ class Program:
     config: str
     # Of `tpusim run`: what depends on data.
     options: tuple[str, ...] = ()
+    # Of the message with which tpusim refuses it.
+    refused: str = ""
     # What looks odd in the result, and why.
     remark: str = ""
 
@@ -124,7 +126,7 @@ PROGRAMS = (
     Program("language_models", "penzai_llama", "penzai", "v5e-4x4"),
     Program("language_models", "mamba2", "mamba2-jax", "v5p-2x2x4"),
     Program("language_models", "haliax_decoder", "haliax", "v6e-8x4"),
-    Program("evolution", "cma_es", "evosax", "v5e-4x4"),
+    Program("evolution", "cma_es", "evosax", "v5e-4x4", ("--trip-count", "*=8")),
     Program("evolution", "separable_cma_es", "evosax", "v6e-4x2"),
     Program("evolution", "policy_gradients", "evosax", "v5p-4x4x4"),
     Program("reinforcement", "ppo", "gymnax, rlax", "v5e-4x2"),
@@ -137,7 +139,7 @@ PROGRAMS = (
     Program("science", "marginal_likelihood", "tinygp", "v5e-4x2"),
     Program("science", "equivariant", "e3nn-jax", "v6e-4x2"),
     Program("quantum", "neural_quantum_state", "netket", "v5p-2x2x4"),
-    Program("quantum", "master_equation", "dynamiqs", "v7x-2x2x1"),
+    Program("quantum", "master_equation", "dynamiqs", "v7x-2x2x1", ("--trip-count", "*=12")),
     Program("science", "hidden_markov_model", "dynamax", "v5e-2x2"),
     Program("science", "conjugate_gradients", "lineax", "v5p-2x2x2", ("--trip-count", "*=200")),
     Program("science", "lbfgs", "jaxopt", "v7x-2x2x2"),
@@ -145,4 +147,8 @@ PROGRAMS = (
     Script(
         "keras_model_parallel", "keras_model_parallel", "keras", "v6e-4x4", function="train_step"
     ),
+    Program("tokamax_kernels", "tokamax_attention", "tokamax", "v6e-4x4"),
+    Program("tokamax_kernels", "tokamax_cross_entropy", "tokamax", "v5e-4x2"),
+    Program("tokamax_kernels", "tokamax_ragged_dot", "tokamax", "v5p-2x2x2"),
+    Program("tokamax_kernels", "tokamax_feed_forward", "tokamax", "v7x-2x2x4"),
 )

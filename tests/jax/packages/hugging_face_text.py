@@ -153,6 +153,7 @@ def gpt_neo() -> Any:
     """Six layers of GPT-Neo 1.3B, local and global attention in turns, over data and model."""
     over = shapes.mesh(data=8, model=2)
     config = GPTNeoConfig(
+        vocab_size=50304,
         num_layers=6,
         attention_types=[[["global", "local"], 3]],
         hidden_size=2048,

@@ -49,8 +49,13 @@ def weather() -> Any:
     )
     step = time_integration.imex_rk_sil3(equations, specs.nondimensionalize(300 * scales.units.s))
     state = shapes.abstract(lambda: make(jax.random.PRNGKey(0)))
-    spec = ("z", "x", "y")
-    state = jax.tree.map(lambda x: shapes.shaped(over, x.shape, x.dtype, *spec[-x.ndim :]), state)
+
+    def place(leaf: Any) -> Any:
+        # The pressure at the surface has one level.
+        axes = ("z" if leaf.shape[0] > 1 else None, "x", "y") if leaf.ndim == 3 else ()
+        return shapes.shaped(over, leaf.shape, leaf.dtype, *axes)
+
+    state = jax.tree.map(place, state)
     return jax.jit(time_integration.repeated(step, 10)), (state,)
 
 

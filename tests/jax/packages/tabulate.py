@@ -22,6 +22,7 @@ from tpusim.cpu_devices import force_cpu_devices  # noqa: E402  # before anythin
 force_cpu_devices(8)
 
 import catalogue  # noqa: E402
+import tpusim  # noqa: E402
 
 FOLDER = ROOT / "build" / "packages"
 PAGE = ROOT / "docs" / "validation" / "packages.md"
@@ -75,11 +76,17 @@ shows that they run, and what to doubt. `pytest --long tests/jax/packages` repea
 
 
 def run(program: catalogue.Program) -> dict[str, Any]:
-    """The report of one program, kept in FOLDER; its process ends with all that JAX remembers."""
+    """The report of one program, kept in FOLDER; its process ends with all that JAX remembers.
+
+    Of a program that tpusim refuses, its message.
+    """
     FOLDER.mkdir(parents=True, exist_ok=True)
     workload = FOLDER / f"{program.name}.pb"
     program.export(workload)
-    report = program.run(workload)
+    try:
+        report = program.run(workload)
+    except tpusim.Error as error:
+        report = {"refused": str(error)}
     (FOLDER / f"{program.name}.json").write_text(json.dumps(report))
     return report
 
@@ -94,6 +101,9 @@ def duration(nanoseconds: float) -> str:
 
 def row(program: catalogue.Program, report: dict[str, Any]) -> str:
     """One line of the table."""
+    if "refused" in report:
+        cells = (program.name, program.package, program.config, "refused", *[""] * 5)
+        return "| " + " | ".join((*cells, report["refused"].replace("|", "/"))) + " |"
     step = report["step_time_ns"]
     bounds = report["bound_ns"]
     bound = max(bounds, key=lambda name: bounds[name])
