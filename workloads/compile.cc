@@ -10,7 +10,9 @@
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/device_placement.h"
 #include "workloads/executable_form.h"
+#include "workloads/hlo/analysis/assumed_trips.h"
 #include "workloads/hlo/analysis/verify.h"
+#include "workloads/hlo/analysis/assumed_trips.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/stated_time.h"
@@ -103,6 +105,18 @@ absl::StatusOr<std::vector<kernels::NamedCost>> ExportedCosts(const tpusim::Work
   return costs;
 }
 
+// Of Jacobi's method, in calls without a stated cost.
+absl::Status CountSweeps(const hlo::Module& module, TripCounts& trip_counts) {
+  for (const hlo::Computation* computation : module.PostOrder()) {
+    for (Instruction* i : computation->instructions()) {
+      if (!hlo::IsEighCall(*i) || !kernels::IsFactorizationCall(*i)) continue;
+      ASSIGN_OR_RETURN(const int64_t sweeps, trip_counts(*i));
+      hlo::SetSweeps(i, sweeps);
+    }
+  }
+  return absl::OkStatus();
+}
+
 // The program of one device, with what `result` says of mesh, partitions and warnings. Null: the
 // sharded module was all that was asked for.
 absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWorkload& imported,
@@ -189,6 +203,8 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
                     WithNames(module, hlo::Opcode::kCustomCall, "no custom call", "custom calls")));
   }
   kernels::HoldToStatedTimes(module, target);
+  hlo::SetAssumedTrips(module);
+  RETURN_IF_ERROR(CountSweeps(module, trip_counts));
   for (const auto& [pattern, choice] : options.branches) {
     if (HasNamed(module, hlo::Opcode::kConditional, pattern)) continue;
     result.warnings.push_back(fmt::format(

@@ -3,6 +3,7 @@
 #include "configs/status_macros.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/device_placement.h"
+#include "workloads/hlo/analysis/assumed_trips.h"
 
 namespace tpusim::workloads {
 
@@ -14,6 +15,7 @@ absl::StatusOr<std::vector<passes::PassRun>> Optimize(hlo::Module& module,
   ASSIGN_OR_RETURN(const DevicePlacement placement,
                    PlacePartitions({}, {}, partitions, config, "ids"));
   kernels::SetCustomCosts(module, options.kernel_costs);
+  hlo::SetAssumedTrips(module);
   TripCounts trip_counts({}, options.trip_counts);
   const target::Target target(config);
   cost::ChipCostModel costs(target, placement.device_of_partition, {},

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/assumed_trips.h"
 #include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::workloads {
@@ -37,6 +38,21 @@ absl::StatusOr<int64_t> TripCounts::operator()(const hlo::Instruction& loop) {
       return known_[loop.name()] = *derived;
     }
     found = Find(loop.name(), /*globs=*/true);
+  }
+  const auto assumed = hlo::AssumedTripsOf(loop);
+  const bool by_name = found != nullptr && found->pattern == loop.name();
+  const bool too_many =
+      assumed && assumed->most && found != nullptr && found->count > *assumed->most;
+  if (assumed && (found == nullptr || (too_many && !by_name))) {
+    // A glob is about loops in general; this one cannot run more often.
+    const int64_t count = found == nullptr ? assumed->count : *assumed->most;
+    if (found != nullptr) found->used = true;
+    assumptions_.push_back(fmt::format(
+        "{} {} (--trip-count {}=N)", loop.Describe(),
+        found == nullptr ? assumed->sentence
+                         : fmt::format("runs {} times, the most that it can", count),
+        loop.name()));
+    return known_[loop.name()] = count;
   }
   if (found == nullptr) {
     return UserError(

@@ -5,6 +5,9 @@
 // thus for the loops that depend on data and leaves all others as they are. The user's
 // statements come before those of the workload file.
 //
+// Loops of JAX's linear algebra whose count is data have one that is assumed where nothing
+// states another (hlo/analysis/assumed_trips.h), and so have the sweeps of its Eigh calls.
+//
 // Kernels have loops as well that HLO does not show (tpusim::KernelLoop); the same
 // statements give their counts. Of some it is known how often they run at most: that counts
 // without a statement, and no glob goes beyond it.
@@ -32,13 +35,14 @@ class TripCounts {
  public:
   TripCounts(const tpusim::Workload& workload, TripCountOverrides overrides);
 
-  // Error: nothing states the count and it depends on data; names the option.
+  // Of a loop, or the sweeps of an Eigh call. Error: nothing states the count, it depends on
+  // data and none is assumed; names the option.
   absl::StatusOr<int64_t> operator()(const hlo::Instruction& loop);
 
   // The count of a loop inside a kernel. nullopt: it is neither stated nor bounded.
   std::optional<int64_t> OfKernelLoop(const tpusim::KernelLoop& loop);
 
-  // A line for every loop whose count was taken from a statement, or that runs as often as it can.
+  // A line for every loop whose count was taken from a statement or is assumed.
   const std::vector<std::string>& assumptions() const { return assumptions_; }
 
   // A warning for every statement that no loop was asked about, or that only matches

@@ -111,6 +111,29 @@ TEST_F(TripCountsTest, LoopsOfKernelsThatAreBounded) {
   EXPECT_EQ(by_name.OfKernelLoop(loop), 9);
 }
 
+// What is assumed counts where nothing is stated; a glob goes no further than a loop can.
+TEST_F(TripCountsTest, WhatIsAssumed) {
+  Instruction* loop = Loop(std::nullopt);
+  hlo::SetFrontendAttribute(loop, "tpusim.assumed_trips", "4");
+  hlo::SetFrontendAttribute(loop, "tpusim.most_trips", "6");
+  TripCounts none(workload_, {});
+  EXPECT_EQ(none(*loop).value(), 4);
+  EXPECT_THAT(none.assumptions(),
+              ::testing::ElementsAre(::testing::AllOf(
+                  HasSubstr("runs 4 times, which is assumed"),
+                  HasSubstr("(--trip-count " + loop->name() + "=N)"))));
+  EXPECT_TRUE(CheckNothingOpen(m_.module(), none).ok());
+  TripCounts few(workload_, {{"*", 2}});
+  EXPECT_EQ(few(*loop).value(), 2);
+  EXPECT_THAT(few.assumptions(), ::testing::ElementsAre(HasSubstr("runs 2 times, as stated")));
+  TripCounts many(workload_, {{"*", 9}});
+  EXPECT_EQ(many(*loop).value(), 6);
+  EXPECT_THAT(many.assumptions(), ::testing::ElementsAre(HasSubstr("the most that it can")));
+  EXPECT_THAT(many.Unused(), ::testing::IsEmpty());
+  TripCounts by_name(workload_, {{loop->name(), 9}});
+  EXPECT_EQ(by_name(*loop).value(), 9);
+}
+
 TEST_F(TripCountsTest, WhatIsOpenIsNamedAtOnce) {
   const Instruction* first = Loop(std::nullopt);
   TripCounts none(workload_, {});

@@ -4,7 +4,8 @@
 // follows from the one before (a chain of latencies that nothing hides), the rest
 // of the matrix is updated by products. So do QR and LU in XLA's TPU compiler, in panels of
 // a register's lanes (its calls QrDecompositionBlock, CompactWyHelper, LuDecompositionBlock).
-// A Fourier transform of n points is log2(n) rounds of butterflies.
+// A Fourier transform of n points is log2(n) rounds of butterflies. Eigenvectors come from
+// sweeps of rotations, as XLA's expansion of the call has them (eigh_expander.cc).
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include <cmath>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/assumed_trips.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
@@ -60,7 +62,8 @@ int64_t Batches(const Shape& shape) {
 struct Algebra {
   VectorWork work;
   isa::MxuWork mxu;
-  int64_t batch = 1;  // independent problems
+  int64_t batch = 1;   // independent problems
+  int64_t rounds = 1;  // a loop over what is in VMEM, with a step of the grid for each pass
 };
 
 Algebra CholeskyOf(const Instruction& i, const target::Target& target) {
@@ -171,8 +174,40 @@ Algebra LuOf(const Instruction& i, const target::Target& target) {
   return algebra;
 }
 
+// Brent and Luk's order of Jacobi's rotations: all n/2 of a round side by side, n - 1 rounds to
+// a sweep. Matrix and vectors are four quadrants each, whose rows (and columns of the matrix)
+// move on by one after a round, so that every two of them meet once.
+Algebra EighOf(const Instruction& call, const target::Target& target) {
+  const configs::VpuParams& vpu = target.chip().vpu;
+  const Shape& a = call.operand(0)->shape();
+  const int64_t half = CeilDiv(a.dims.back(), 2);
+  const bool is_complex = hlo::IsComplex(a.element_type);
+  Algebra algebra;
+  algebra.batch = Batches(a);
+  algebra.rounds = std::max<int64_t>(1, hlo::SweepsOf(call) * (2 * half - 1));
+  const double quadrants =
+      4.0 * static_cast<double>(VectorRegisters(
+                target, hlo::MakeShape(hlo::PrimitiveType::kF32, {half, half})));
+  const double parts = is_complex ? 2 : 1;
+  VectorWork round;
+  // Two products and a sum per element: by rows and by columns of the matrix, by rows of the
+  // vectors; then the diagonals, which three quadrants give and all four get.
+  round.valu = (3 * 3 * (is_complex ? 4 : 1) + (3 * 2 + 4) / 4.0) * quadrants;
+  round.load = round.store = 2 * quadrants * parts;
+  round.xlu = 3 * quadrants * parts;
+  // tau = (c - a) / 2b, t = 1 / (tau + sqrt(1 + tau^2)), cos = 1 / sqrt(1 + t^2), sin = t cos:
+  // eight operations and four of the transcendental unit, one after the other, between a
+  // diagonal that is collected from the lanes and results that are spread over them.
+  round.eup = 4 * static_cast<double>(CeilDiv(half, vpu.lanes));
+  round.latency = 8 * static_cast<double>(vpu.latency_cycles) + 4 * vpu.eup_cycles_per_vreg +
+                  2 * vpu.xlu_cycles_per_vreg;
+  algebra.work = round * static_cast<double>(algebra.rounds) * static_cast<double>(algebra.batch);
+  return algebra;
+}
+
 Algebra FactorizationOf(const Instruction& call, const target::Target& target) {
   const std::string& name = call.attrs().custom_call_target();
+  if (name == hlo::kEighTarget) return EighOf(call, target);
   if (name == kLuTarget) return LuOf(call, target);
   return name == kQrTarget ? QrOf(call, target) : MakeQOf(call, target);
 }
@@ -256,8 +291,10 @@ absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
       sweeps = 1 + static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(pieces - 1)));
     }
   }
-  kernel.grid = {{problems, 1.0}, {sweeps, 1.0}, {pieces, 1.0}};
-  const uint32_t moves = kernel.Steps() > 1 ? 7U : 0U;
+  const int64_t passes = std::max(sweeps, algebra.rounds);
+  kernel.grid = {{problems, 1.0}, {passes, 1.0}, {pieces, 1.0}};
+  // What fits stays for all passes.
+  const uint32_t moves = pieces > 1 ? 7U : problems > 1 ? 1U : 0U;
   const auto add = [&](isa::WindowKind kind, isa::MemorySpace space, Bytes bytes,
                        const std::string& name) {
     isa::Window w;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/assumed_trips.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
@@ -397,8 +398,10 @@ bool IsPartialReduceCall(const Instruction& i) {
 
 bool IsFactorizationCall(const Instruction& i) {
   if (i.opcode() != Opcode::kCustomCall || hlo::FrontendAttribute(i, kCostAttribute)) return false;
+  if (i.operands().empty() || i.operand(0)->shape().rank() < 2) return false;
   const std::string& target = i.attrs().custom_call_target();
-  return target == kQrTarget || target == kMakeQTarget || target == kLuTarget;
+  return target == kQrTarget || target == kMakeQTarget || target == kLuTarget ||
+         target == hlo::kEighTarget;
 }
 
 bool HasKernelOfItsOwn(const Instruction& i) {

@@ -130,8 +130,8 @@ inline constexpr std::string_view kLuTarget = "LuDecomposition";
 bool IsTopKCall(const hlo::Instruction& instruction);
 // The first half of an approximate top-k: the best of every so many candidates.
 bool IsPartialReduceCall(const hlo::Instruction& instruction);
-// QR or LU of matrices, or the orthogonal matrix of Householder reflectors; not where a cost
-// is stated, which counts then.
+// QR or LU of matrices, the orthogonal matrix of Householder reflectors, or eigenvectors by
+// Jacobi's method; not where a cost is stated, which counts then.
 bool IsFactorizationCall(const hlo::Instruction& instruction);
 // One of these: what it costs follows from its shapes.
 bool HasKernelOfItsOwn(const hlo::Instruction& custom_call);

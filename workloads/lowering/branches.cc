@@ -7,6 +7,8 @@
 #include <cctype>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/analysis/assumed_trips.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/lowering/scalar_value.h"
 
 namespace tpusim::lowering {
@@ -40,6 +42,26 @@ absl::StatusOr<BranchChoice> ChooseBranch(const Instruction& conditional, int64_
   // Out of range is the last branch.
   const bool outside = *value < 0 || *value >= branches;
   return BranchChoice{static_cast<int32_t>(outside ? branches - 1 : *value), false};
+}
+
+absl::StatusOr<std::optional<LoopInTurns>> TurnsOf(const hlo::Instruction& loop, int64_t trips,
+                                                   const BranchOverrides& overrides) {
+  const auto assumed = hlo::AssumedTripsOf(loop);
+  if (!assumed || assumed->of_branches.empty() || assumed->count != trips || trips == 0) {
+    return std::nullopt;
+  }
+  LoopInTurns turns{nullptr, trips, assumed->of_branches};
+  for (const hlo::Instruction* i : loop.called()[0]->instructions()) {
+    if (i->opcode() != hlo::Opcode::kConditional) continue;
+    if (turns.conditional != nullptr || i->called().size() != turns.of_branches.size()) {
+      return std::nullopt;
+    }
+    turns.conditional = i;
+  }
+  if (turns.conditional == nullptr) return std::nullopt;
+  ASSIGN_OR_RETURN(const BranchChoice choice, ChooseBranch(*turns.conditional, 0, overrides));
+  if (choice.taken || choice.overridden) return std::nullopt;
+  return turns;
 }
 
 }  // namespace tpusim::lowering

@@ -29,6 +29,17 @@ struct BranchChoice {
 absl::StatusOr<BranchChoice> ChooseBranch(const hlo::Instruction& conditional, int64_t partition,
                                           const BranchOverrides& overrides);
 
+// A loop whose passes take different branches of one conditional in its body, and how often
+// each: where that is assumed of the loop (hlo/analysis/assumed_trips.h).
+struct LoopInTurns {
+  const hlo::Instruction* conditional = nullptr;
+  int64_t trips = 0;
+  std::vector<int64_t> of_branches;
+};
+// nullopt: it is not, or the user states another count or a branch. Error: as ChooseBranch.
+absl::StatusOr<std::optional<LoopInTurns>> TurnsOf(const hlo::Instruction& loop, int64_t trips,
+                                                   const BranchOverrides& overrides);
+
 }  // namespace tpusim::lowering
 
 #endif  // TPUSIM_WORKLOADS_LOWERING_BRANCHES_H_

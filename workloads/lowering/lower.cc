@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -133,7 +134,8 @@ class Lowering {
     int32_t collective = -1;  // index into collectives_
     int32_t branch = -1;      // index into branches_
     int64_t trips = 0;
-    Picoseconds time{0};  // of itself, without what it calls
+    const Instruction* turns = nullptr;  // of a loop: the conditional that turns_ has
+    Picoseconds time{0};                 // of itself, without what it calls
     isa::Kernel kernel;
     isa::Body transfer;
     timing::KernelTraffic traffic;
@@ -174,6 +176,12 @@ class Lowering {
           }
           case Execution::kLoop: {
             ASSIGN_OR_RETURN(op.trips, input_.trips(*i));
+            ASSIGN_OR_RETURN(const std::optional<LoopInTurns> turns,
+                             TurnsOf(*i, op.trips, input_.branches));
+            if (turns) {
+              op.turns = turns->conditional;
+              turns_.emplace(turns->conditional, *turns);
+            }
             break;
           }
           case Execution::kCollective:
@@ -280,7 +288,7 @@ class Lowering {
       for (const Instruction* i : (*c)->Order()) {
         const Op& op = ops_.at(i);
         sum += op.time;
-        if (op.what == Execution::kBranch) sum += lengths.at(LongestBranch(*i, lengths));
+        if (op.what == Execution::kBranch) sum += LengthOfBranches(*i, lengths);
         if (op.what == Execution::kCall) sum += lengths.at(i->called()[0]);
         if (op.what == Execution::kLoop) {
           for (const Computation* inner : i->called()) sum += lengths.at(inner) * op.trips;
@@ -302,6 +310,20 @@ class Lowering {
     return longest;
   }
 
+  // The longest, or the mean of those that are taken in turns.
+  Picoseconds LengthOfBranches(
+      const Instruction& i,
+      const std::unordered_map<const Computation*, Picoseconds>& lengths) const {
+    const auto turns = turns_.find(&i);
+    if (turns == turns_.end()) return lengths.at(LongestBranch(i, lengths));
+    Picoseconds sum(0);
+    const LoopInTurns& all = turns->second;
+    for (size_t b = 0; b < all.of_branches.size(); ++b) {
+      sum += lengths.at(i.called()[b]) * all.of_branches[b];
+    }
+    return Picoseconds(sum.value() / std::max<int64_t>(1, all.trips));
+  }
+
   absl::Status DecideBranch(Branch& branch,
                             const std::unordered_map<const Computation*, Picoseconds>& lengths) {
     const Instruction& i = *branch.conditional;
@@ -309,7 +331,12 @@ class Lowering {
     const auto index = static_cast<int32_t>(
         std::find(i.called().begin(), i.called().end(), longest) - i.called().begin());
     bool assumed = false, overridden = false;
-    for (size_t p = 0; p < input_.collectives->device_of_partition().size(); ++p) {
+    const size_t partitions = input_.collectives->device_of_partition().size();
+    if (turns_.contains(&i)) {  // The loop says which.
+      branch.taken.assign(partitions, index);
+      return absl::OkStatus();
+    }
+    for (size_t p = 0; p < partitions; ++p) {
       ASSIGN_OR_RETURN(const BranchChoice choice,
                        ChooseBranch(i, static_cast<int64_t>(p), input_.branches));
       branch.taken.push_back(choice.taken.value_or(index));
@@ -403,6 +430,10 @@ class Lowering {
         body.Add(op.transfer);
         break;
       case Execution::kBranch: {
+        if (const auto turn = turn_.find(&i); turn != turn_.end()) {
+          AppendComputation(*i.called()[turn->second], body);
+          break;
+        }
         std::vector<ProgramTemplate> bodies(i.called().size());
         for (size_t n = 0; n < bodies.size(); ++n) AppendComputation(*i.called()[n], bodies[n]);
         body.AddBranch(RoleOf(branches_[op.branch]), std::move(bodies));
@@ -415,10 +446,16 @@ class Lowering {
         AppendDone(ops_.at(&passes::StartOf(i)).collective, body);
         break;
       case Execution::kLoop: {
-        ProgramTemplate inner;
-        AppendComputation(*i.called()[1], inner);  // the condition, every time
-        AppendComputation(*i.called()[0], inner);
-        body.AddLoop(op.trips, std::move(inner));
+        // One loop for all passes, or one for those of each branch.
+        std::vector<int64_t> passes{op.trips};
+        if (op.turns != nullptr) passes = turns_.at(op.turns).of_branches;
+        for (size_t branch = 0; branch < passes.size(); ++branch) {
+          if (op.turns != nullptr) turn_[op.turns] = branch;
+          ProgramTemplate inner;
+          AppendComputation(*i.called()[1], inner);  // the condition, every time
+          AppendComputation(*i.called()[0], inner);
+          body.AddLoop(passes[branch], std::move(inner));
+        }
         break;
       }
       default:
@@ -485,6 +522,14 @@ class Lowering {
       } else if (op.what == Execution::kCall) {
         RETURN_IF_ERROR(SumTotals(*i->called()[0], times));
       } else if (op.what == Execution::kBranch) {
+        if (const auto turns = turns_.find(i); turns != turns_.end()) {
+          const LoopInTurns& all = turns->second;  // `times` are the passes of all together
+          for (size_t b = 0; b < all.of_branches.size(); ++b) {
+            const int64_t own = SaturatedProduct(times / all.trips, all.of_branches[b]);
+            if (own > 0) RETURN_IF_ERROR(SumTotals(*i->called()[b], own));
+          }
+          continue;
+        }
         // What partition 0 does counts for all.
         const int32_t taken = branches_[op.branch].taken.front();
         RETURN_IF_ERROR(SumTotals(*i->called()[taken], times));
@@ -529,6 +574,9 @@ class Lowering {
   std::unordered_map<const Instruction*, Op> ops_;
   std::vector<Collective> collectives_;
   std::vector<Branch> branches_;
+  // Conditionals whose branches a loop takes in turns, and whose turn it is.
+  std::unordered_map<const Instruction*, LoopInTurns> turns_;
+  std::unordered_map<const Instruction*, size_t> turn_;
   std::map<std::pair<int32_t, int32_t>, isa::SharedBody> labelled_;
   int32_t idle_ = -1;
 };

@@ -196,6 +196,17 @@ TEST_F(CostTest, LoopsCountOnceAndBranchesTheMost) {
   EXPECT_EQ(Of(loop), (Figures{4, 4, 16, 16}));
 }
 
+// Two matrices of 5 x 5, as 6 x 6: eight sweeps of five rounds each. A round gives 36 elements
+// three new values of three operations, and has three rotations with four roots and quotients.
+TEST_F(CostTest, EigenvectorsTakeSweepsOfRotations) {
+  Instruction* eigh = Op(Opcode::kCustomCall, MakeTupleShape({F32({2, 5, 5}), F32({2, 5})}),
+                         {Param({2, 5, 5})});
+  eigh->mutable_attrs().set_custom_call_target("Eigh");
+  EXPECT_EQ(Of(eigh), (Figures{2 * 8 * 5 * (36 * 9 + 12), 2 * 8 * 5 * 12, 200, 200 + 40}));
+  SetFrontendAttribute(eigh, "tpusim.assumed_trips", "4");
+  EXPECT_EQ(Of(eigh), (Figures{2 * 4 * 5 * (36 * 9 + 12), 2 * 4 * 5 * 12, 200, 200 + 40}));
+}
+
 TEST_F(CostTest, NoRule) {
   Instruction* call = Op(Opcode::kCustomCall, F32({4}), {Param({4})});
   call->mutable_attrs().set_custom_call_target("tpu_custom_call");

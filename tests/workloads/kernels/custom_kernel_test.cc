@@ -9,6 +9,7 @@
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "tests/workloads/kernels/kernel_families.h"
+#include "workloads/hlo/analysis/assumed_trips.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/stated_time.h"
@@ -62,6 +63,44 @@ TEST_F(CustomKernels, FactorizationsAreChainsOfColumnsAndProducts) {
     SetCustomCosts(m_.module(), {{call->name(), {Flops(1), Flops(0), Bytes(8)}}});
     EXPECT_FALSE(HasKernelOfItsOwn(*call));
   }
+}
+
+// 128 x 128: quadrants of 64 x 64 have eight registers each, 32 in all. Eight sweeps of 127
+// rounds, each a step of the grid over what stays in VMEM: 9 operations per register for the
+// rotations and 10/4 for the diagonals, and a chain of 8 x 2 + 4 x 2 + 2 x 9 cycles.
+TEST_F(CustomKernels, EigenvectorsTakeRoundsOfRotations) {
+  const auto eigh = [&](const Shape& a, const Shape& values) {
+    Instruction* call =
+        m_.Add(Opcode::kCustomCall, hlo::MakeTupleShape({a, values}), {m_.Param(a)});
+    call->mutable_attrs().set_custom_call_target("Eigh");
+    return call;
+  };
+  Instruction* one = eigh(F32({128, 128}), F32({128}));
+  EXPECT_TRUE(HasKernelOfItsOwn(*one));
+  const isa::Kernel kernel = Build(one);
+  EXPECT_EQ(kernel.Steps(), 8 * 127);
+  EXPECT_EQ(kernel.block.valu, 32 * 9 + 32 * 10 / 4);
+  EXPECT_EQ(kernel.block.load, 64);
+  EXPECT_EQ(kernel.block.store, 64);
+  EXPECT_EQ(kernel.block.xlu, 96);
+  EXPECT_EQ(kernel.block.eup, 4);
+  EXPECT_EQ(kernel.block.latency, Cycles(16 + 8 + 18));
+  // Read once and written once, with one row of eigenvalues in a register of its own.
+  EXPECT_LE(Moved(kernel), Bytes(2 * 64 * kKiB + 4 * kKiB));
+  EXPECT_GE(Moved(kernel), Bytes(2 * 64 * kKiB + 512));
+  const auto time = [&](const Instruction* call) {
+    return timing::KernelTime(target_.chip(), Build(call));
+  };
+  // Fewer sweeps, and fewer or smaller matrices, take less.
+  const Picoseconds all = time(one);
+  EXPECT_LT(time(eigh(F32({127, 127}), F32({127}))).value(), all.value() + 1);
+  EXPECT_LT(time(eigh(F32({96, 96}), F32({96}))), all);
+  EXPECT_GT(time(eigh(F32({2, 128, 128}), F32({2, 128}))), all);
+  // 16 MiB in, 16 out: streams through VMEM in every round.
+  EXPECT_GT(time(eigh(F32({2048, 2048}), F32({2048}))), all * 256);
+  hlo::SetSweeps(one, 4);
+  EXPECT_EQ(Build(one).Steps(), 4 * 127);
+  EXPECT_LT(time(one), all);
 }
 
 // 2 MiB in and out: kernels of a stated time take it to the step's rounding (16 steps of half a

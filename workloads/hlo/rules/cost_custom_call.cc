@@ -7,6 +7,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
+#include "workloads/hlo/analysis/assumed_trips.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/rules/cost_rules.h"
 
@@ -70,6 +71,7 @@ enum class Target {
   kQr,     // Householder reflectors of an m x n matrix
   kMakeQ,  // the orthogonal matrix that reflectors stand for
   kLu,
+  kEigh,  // eigenvectors and eigenvalues by Jacobi's method
 };
 
 struct TargetRow {
@@ -94,6 +96,7 @@ constexpr TargetRow kTargets[] = {
     {"Qr", Target::kQr},
     {"ProductOfElementaryHouseholderReflectors", Target::kMakeQ},
     {"LuDecomposition", Target::kLu},
+    {kEighTarget, Target::kEigh},
 };
 
 Result NoCost(const Instruction& i) {
@@ -117,6 +120,22 @@ Result Factorisation(const Instruction& i, Target target) {
   return Full(i, Mul(matrices, target == Target::kLu ? lu : Mul(2, lu)));
 }
 
+// A sweep rotates every two rows and columns once, in rounds of n/2 rotations side by side (an
+// odd n has a row more). A round gives every element of the matrix a new value by rows and one
+// by columns, and of the vectors one by rows: two products and a sum each, of complex numbers
+// four times that. A rotation takes a quotient, two roots and a reciprocal.
+Result Jacobi(const Instruction& i) {
+  const Shape& a = i.operand(0)->shape();
+  if (!a.IsArray() || a.rank() < 2) return NoCost(i);
+  if (a.ElementCount() == 0) return Full(i);
+  const int64_t n = RoundUp(a.dims.back(), 2);
+  const int64_t matrices = a.ElementCount() / a.dims.back() / a.dims[a.rank() - 2];
+  const int64_t rounds = Mul(matrices, Mul(SweepsOf(i), n - 1));
+  const int64_t roots = Mul(rounds, 4 * (n / 2));
+  const int64_t each = IsComplex(a.element_type) ? 4 * 9 : 9;
+  return Full(i, Add(roots, Mul(rounds, Mul(each, Mul(n, n)))), roots);
+}
+
 }  // namespace
 
 Result CustomCall(const Instruction& i, const CalleeCosts&) {
@@ -136,6 +155,8 @@ Result CustomCall(const Instruction& i, const CalleeCosts&) {
       if (leaves.empty() || leaves[0]->dims.empty()) return NoCost(i);
       return Full(i, Mul(Elements(i.operand(0)->shape()), CeilLog2(leaves[0]->dims.back() + 1)));
     }
+    case Target::kEigh:
+      return Jacobi(i);
     default:
       return Factorisation(i, row->target);
   }

@@ -1,0 +1,48 @@
+// How often loops of JAX's linear algebra run, which end when their result has converged.
+//
+// On TPUs eigh and svd of jax.numpy.linalg, and all that is built on them (lstsq, pinv,
+// matrix_rank, polar), are loops over data, and small eigenproblems a custom call that
+// iterates inside. Theory says about how many iterations they need, so that is assumed where
+// nobody states another count. Such loops are found by the functions of JAX that their
+// op_name ends with; the counts are written onto the instructions before passes change
+// what they are derived from.
+#ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_ASSUMED_TRIPS_H_
+#define TPUSIM_WORKLOADS_HLO_ANALYSIS_ASSUMED_TRIPS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "workloads/hlo/ir/ir.h"
+
+namespace tpusim::hlo {
+
+// As JAX calls the eigenvectors and eigenvalues of small Hermitian matrices on TPUs.
+inline constexpr std::string_view kEighTarget = "Eigh";
+bool IsEighCall(const Instruction& instruction);
+
+struct AssumedTrips {
+  int64_t count = 0;
+  // No statement about loops in general goes beyond it.
+  std::optional<int64_t> most;
+  // Of a loop whose body is a choice by size: how often each branch is taken. Or empty.
+  std::vector<int64_t> of_branches;
+  // "runs 4 times, as ... is assumed to"
+  std::string sentence;
+};
+
+// Writes counts onto all loops of a module that are known, and onto its Eigh calls.
+void SetAssumedTrips(Module& module);
+
+// What was written. nullopt: nothing is assumed.
+std::optional<AssumedTrips> AssumedTripsOf(const Instruction& instruction);
+
+// Sweeps of an Eigh call: what SetSweeps wrote, else what is assumed.
+int64_t SweepsOf(const Instruction& eigh);
+void SetSweeps(Instruction* eigh, int64_t sweeps);
+
+}  // namespace tpusim::hlo
+
+#endif  // TPUSIM_WORKLOADS_HLO_ANALYSIS_ASSUMED_TRIPS_H_
