@@ -64,6 +64,7 @@ struct Algebra {
   isa::MxuWork mxu;
   int64_t batch = 1;   // independent problems
   int64_t rounds = 1;  // a loop over what is in VMEM, with a step of the grid for each pass
+  int64_t abreast = 1;  // problems that fill registers together, as rows do
 };
 
 Algebra CholeskyOf(const Instruction& i, const target::Target& target) {
@@ -238,12 +239,79 @@ Algebra FftOf(const Instruction& i, const target::Target& target) {
       1, static_cast<int64_t>(static_cast<double>(widest.ElementCount()) / std::max(points, 1.0)));
   Shape complex = widest;
   complex.element_type = hlo::PrimitiveType::kC64;
+  if (length.size() == 1 && complex.rank() > 1) {
+    // Rows lie in tiles of so many, the last of which may not be full.
+    algebra.abreast = target.TileOf(complex).front();
+    const int64_t rows = std::max<int64_t>(1, complex.dims[complex.rank() - 2]);
+    algebra.batch = std::max<int64_t>(1, algebra.batch / rows) * RoundUp(rows, algebra.abreast);
+  }
   const double words = static_cast<double>(VectorRegisters(target, complex));
   algebra.work.valu = 5.0 / 2 * words * static_cast<double>(rounds);
   algebra.work.load = words * static_cast<double>(rounds) * 1.5;  // with the twiddle factors
   algebra.work.store = words * static_cast<double>(rounds);
   algebra.work.xlu = words * static_cast<double>(crossing);
   return algebra;
+}
+
+// How the data of a kernel goes through VMEM: in blocks of so many problems, or in pieces of one.
+struct Blocks {
+  int64_t problems = 1;
+  int64_t pieces = 1;
+};
+
+isa::Kernel KernelIn(const Blocks& blocks, const Algebra& algebra, const KernelView& view,
+                     const target::Target& target) {
+  Split split{blocks.problems, {CeilDiv(algebra.batch, blocks.problems), 1.0}};
+  const int64_t last = algebra.batch - (split.dim.count - 1) * split.block;
+  split.dim.last_fraction = static_cast<double>(last) / static_cast<double>(split.block);
+  const int64_t pieces = blocks.pieces;
+  // Work that spans more than VMEM holds goes over the data once per doubling.
+  const auto doublings = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(pieces - 1)));
+  const int64_t passes = std::max(pieces > 1 ? 1 + doublings : 1, algebra.rounds);
+  isa::Kernel kernel;
+  kernel.grid = {split.dim, {passes, 1.0}, {pieces, 1.0}};
+  // What fits stays for all passes.
+  const uint32_t moves = pieces > 1 ? 7U : split.dim.count > 1 ? 1U : 0U;
+  const auto add = [&](isa::WindowKind kind, isa::MemorySpace space, Bytes bytes,
+                       const std::string& name) {
+    isa::Window w;
+    w.kind = kind;
+    w.space = space;
+    w.operand = name;
+    const double share =
+        static_cast<double>(split.block) / static_cast<double>(algebra.batch * pieces);
+    w.bytes = Bytes(static_cast<int64_t>(
+        std::ceil(static_cast<double>(bytes.value()) * share - 1e-6)));
+    w.moves_with = moves;
+    w.buffers = moves != 0 ? 2 : 1;
+    kernel.windows.push_back(w);
+  };
+  for (const KernelInput& input : view.inputs) {
+    if (!input.reads()) continue;
+    add(isa::WindowKind::kInput, input.space, BytesOf(input, target), input.value->name());
+  }
+  for (const KernelOutput& output : view.outputs) {
+    add(isa::WindowKind::kOutput, output.space, BytesOf(output, target), view.instruction->name());
+  }
+  // A block whose rows do not fill a register takes as long as if they did.
+  const double of_problems = static_cast<double>(CeilDiv(algebra.batch, algebra.abreast)) /
+                             static_cast<double>(CeilDiv(split.block, algebra.abreast));
+  kernel.block = BlockOf(algebra.work, of_problems * static_cast<double>(passes * pieces));
+  kernel.block.mxu = algebra.mxu;
+  if (algebra.mxu.m > 0) {
+    // Products are shared out by batch where there are enough, else by rows.
+    const double steps = kernel.FullSteps();
+    const auto in_step = [steps](int64_t total) {
+      return static_cast<int64_t>(std::ceil(static_cast<double>(total) / steps - 1e-9));
+    };
+    if (static_cast<double>(algebra.mxu.batch) >= steps) {
+      kernel.block.mxu.batch = in_step(algebra.mxu.batch);
+    } else {
+      kernel.block.mxu.m = in_step(algebra.mxu.m * algebra.mxu.batch);
+      kernel.block.mxu.batch = 1;
+    }
+  }
+  return kernel;
 }
 
 }  // namespace
@@ -277,55 +345,17 @@ absl::StatusOr<isa::Kernel> BuildAlgebraKernel(const KernelView& view,
   Bytes all(0);
   for (const KernelInput& input : view.inputs) all += BytesOf(input, target);
   for (const KernelOutput& output : view.outputs) all += BytesOf(output, target);
-  // Problems are cut apart while they fit; one that does not fit streams through
-  // VMEM once per panel.
+  // A problem that does not fit with the next one beside it streams through VMEM once per pass;
+  // else as many problems make a block as is fastest.
   const Bytes one = Bytes(CeilDiv(all.value(), algebra.batch));
   const Bytes half(target.ScopedVmem().value() / 2);
-  isa::Kernel kernel;
-  int64_t problems = 1, pieces = 1, sweeps = 1;
-  if (all > half) {
-    problems = algebra.batch;
-    pieces = CeilDiv(one.value(), half.value());
-    if (pieces > 1) {
-      // Work that spans more than VMEM holds goes over the data once per doubling.
-      sweeps = 1 + static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(pieces - 1)));
-    }
+  if (one > half) return KernelIn({1, CeilDiv(one.value(), half.value())}, algebra, view, target);
+  FastestKernel fastest(target);
+  for (const int64_t problems : CandidateCounts(algebra.batch, algebra.batch)) {
+    if (problems == algebra.batch && all > half) continue;
+    fastest.Offer(KernelIn({problems, 1}, algebra, view, target), Bytes(0));
   }
-  const int64_t passes = std::max(sweeps, algebra.rounds);
-  kernel.grid = {{problems, 1.0}, {passes, 1.0}, {pieces, 1.0}};
-  // What fits stays for all passes.
-  const uint32_t moves = pieces > 1 ? 7U : problems > 1 ? 1U : 0U;
-  const auto add = [&](isa::WindowKind kind, isa::MemorySpace space, Bytes bytes,
-                       const std::string& name) {
-    isa::Window w;
-    w.kind = kind;
-    w.space = space;
-    w.operand = name;
-    w.bytes = Bytes(CeilDiv(bytes.value(), problems * pieces));
-    w.moves_with = moves;
-    w.buffers = moves != 0 ? 2 : 1;
-    kernel.windows.push_back(w);
-  };
-  for (const KernelInput& input : view.inputs) {
-    if (!input.reads()) continue;
-    add(isa::WindowKind::kInput, input.space, BytesOf(input, target), input.value->name());
-  }
-  for (const KernelOutput& output : view.outputs) {
-    add(isa::WindowKind::kOutput, output.space, BytesOf(output, target), view.instruction->name());
-  }
-  const int64_t steps = kernel.Steps();
-  kernel.block = BlockOf(algebra.work, steps);
-  kernel.block.mxu = algebra.mxu;
-  if (algebra.mxu.m > 0) {
-    // Products are shared out by batch where there are enough, else by rows.
-    if (algebra.mxu.batch >= steps) {
-      kernel.block.mxu.batch = CeilDiv(algebra.mxu.batch, steps);
-    } else {
-      kernel.block.mxu.m = CeilDiv(algebra.mxu.m * algebra.mxu.batch, steps);
-      kernel.block.mxu.batch = 1;
-    }
-  }
-  return kernel;
+  return fastest.best() ? *fastest.best() : KernelIn({1, 1}, algebra, view, target);
 }
 
 }  // namespace tpusim::kernels

@@ -453,6 +453,58 @@ TEST_F(KernelFamilies, FourierTransformsAreButterflies) {
   EXPECT_LT(kernel.block.valu * kernel.Steps(), 1024 * 30 + kernel.Steps());
 }
 
+// Rows of 512 points are 4 KiB in and as much out. A step takes as many as make it fastest, not
+// one; twice the butterflies over the same bytes do not cost less.
+TEST_F(KernelFamilies, FourierTransformsTakeManyRowsToAStep) {
+  const auto transform = [&](std::vector<int64_t> dims, size_t over) {
+    const Shape shape = MakeShape(PrimitiveType::kC64, dims);
+    Instruction* fft = m_.Add(Opcode::kFft, shape, {m_.Param(shape)});
+    for (size_t d = dims.size() - over; d < dims.size(); ++d) {
+      fft->mutable_attrs().add_fft_length(dims[d]);
+    }
+    return Build(fft);
+  };
+  const auto time = [&](const isa::Kernel& kernel) {
+    return timing::KernelTime(target_.chip(), kernel);
+  };
+  const isa::Kernel rows = transform({64, 512, 512}, 1);
+  EXPECT_LT(rows.Steps(), 512);
+  EXPECT_LE(timing::WindowBytes(rows), target_.ScopedVmem());
+  ExpectMoved(rows, Bytes(2 * 128 * kMiB));
+  EXPECT_LE(time(rows), time(transform({64, 512, 512}, 2)));
+  // Full blocks, of whole registers of eight rows.
+  EXPECT_EQ(rows.windows[0].bytes.value() % (8 * 4 * kKiB), 0);
+  // More rows are never cheaper.
+  for (const int64_t points : {100, 512, 1 << 16, 1 << 19}) {
+    Picoseconds before(0);
+    for (int64_t n = 1; n <= 2100; n += n < 40 ? 1 : n / 16) {
+      const isa::Kernel kernel = transform({n, points}, 1);
+      const Picoseconds now = time(kernel);
+      EXPECT_GE(now, before) << n << " rows of " << points;
+      EXPECT_LE(timing::KernelTimeBound(target_.chip(), kernel), now);
+      before = now;
+    }
+  }
+}
+
+// Transfers of one matrix go on beside the columns of another, and more are never cheaper.
+TEST_F(KernelFamilies, FactorisationsOfManyMatricesAreAPipeline) {
+  const auto time = [&](int64_t n, int64_t rows) {
+    Instruction* x = m_.Param(F32({n, rows, rows}));
+    const isa::Kernel kernel = Build(m_.Add(Opcode::kCholesky, x->shape(), {x}));
+    EXPECT_LE(timing::WindowBytes(kernel), target_.ScopedVmem());
+    return timing::KernelTime(target_.chip(), kernel);
+  };
+  for (const int64_t rows : {64, 256, 1000}) {
+    Picoseconds before(0);
+    for (int64_t n = 1; n <= 300; n += n < 20 ? 1 : n / 8) {
+      const Picoseconds now = time(n, rows);
+      EXPECT_GE(now, before) << n << " matrices of " << rows;
+      before = now;
+    }
+  }
+}
+
 TEST_F(KernelFamilies, RandomBitsCostTheirRounds) {
   Instruction* state = m_.Param(MakeShape(PrimitiveType::kU32, {4}));
   Instruction* random = m_.Add(Opcode::kRngBitGenerator,
