@@ -58,6 +58,55 @@ def test_ragged_exchange(run, report_of, ragged_exchange, tmp_path):
     assert few["total_ns"] < 0.6 * equal["total_ns"]
 
 
+def test_ragged_exchange_fills_its_result(report_of, tmp_path):
+    """1024 rows go into a result of 256: that many are sent, which is what arrives."""
+    mesh = jax.make_mesh((4, 2), ("x", "y"))
+    row = 512 * 2
+
+    def exchange(room: int, *options: object) -> tuple[dict, dict]:
+        def by_size(block: jax.Array, sizes: jax.Array) -> jax.Array:
+            begins = jnp.cumsum(sizes) - sizes
+            result = jnp.zeros((room, 512), block.dtype)
+            return jax.lax.ragged_all_to_all(
+                block, result, begins, sizes, begins, sizes, axis_name="x"
+            )
+
+        mapped = jax.shard_map(
+            by_size, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"), check_vma=False
+        )
+        sharding = jax.sharding.NamedSharding(mesh, P("x"))
+        rows = jax.ShapeDtypeStruct((4096, 512), jnp.bfloat16, sharding=sharding)
+        whole = jax.sharding.NamedSharding(mesh, P())
+        sizes = jax.ShapeDtypeStruct((4,), jnp.int32, sharding=whole)
+        path = tmp_path / f"{room}.pb"
+        tpusim.export(jax.jit(mapped), rows, sizes, path=path)
+        report = report_of(path, "--config", SLICE, *options)
+        (found,) = report["collectives"]
+        assert found["bound_ns"] <= found["total_ns"]
+        return report, found
+
+    def says_cap(report: dict) -> bool:
+        return any(
+            "of its 1024 rows, as many as its result holds" in a for a in report["assumptions"]
+        )
+
+    report, small = exchange(256)
+    assert small["bytes"] == 256 * row
+    assert says_cap(report)
+    assert any("equally large" in a for a in report["assumptions"])
+    report, stated = exchange(256, "--ragged", "*=64,64,64,64")
+    assert (stated["bytes"], stated["total_ns"]) == (small["bytes"], small["total_ns"])
+    assert not says_cap(report)
+    report, uniform = exchange(256, "--ragged", "*=uniform")
+    assert uniform["bytes"] == small["bytes"]
+    assert says_cap(report)
+    for room in (1024, 2048):
+        report, large = exchange(room)
+        assert large["bytes"] == 1024 * row
+        assert large["total_ns"] > small["total_ns"]
+        assert not says_cap(report)
+
+
 @pytest.fixture
 def ragged_products(tmp_path: pathlib.Path) -> pathlib.Path:
     """Tokens over x, the columns of eight experts over y: 2048 rows on a device."""

@@ -102,14 +102,18 @@ absl::StatusOr<collectives::CollectiveRequest> RequestOf(
     }
     return request;
   }
-  if (const auto sizes = hlo::RaggedSizes(i)) {
-    const hlo::Shape& rows = i.operand(0)->shape();
-    const Bytes row(rows.ByteSize().value() / std::max<int64_t>(1, rows.dims[0]));
-    request.operand_bytes = Bytes(0);
-    for (int64_t size : *sizes) {
-      request.parts.push_back(row * size);
-      request.operand_bytes += request.parts.back();
-    }
+  if (i.opcode() != Opcode::kRaggedAllToAll) return request;
+  const hlo::Shape& rows = i.operand(0)->shape();
+  const Bytes row(rows.ByteSize().value() / std::max<int64_t>(1, rows.dims[0]));
+  const auto sizes = hlo::RaggedSizes(i);
+  if (!sizes) {
+    request.operand_bytes = row * hlo::RowsSent(i);
+    return request;
+  }
+  request.operand_bytes = Bytes(0);
+  for (const int64_t size : *sizes) {
+    request.parts.push_back(row * size);
+    request.operand_bytes += request.parts.back();
   }
   return request;
 }

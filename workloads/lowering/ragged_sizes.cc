@@ -126,6 +126,16 @@ std::string AllEqual(const std::vector<const Instruction*>& unstated) {
                      names, unstated.front()->name());
 }
 
+// The assumption about an exchange whose result has room for a part of its rows.
+void NoteCap(const Instruction& i, std::vector<std::string>& assumptions) {
+  if (i.opcode() != Opcode::kRaggedAllToAll) return;
+  const int64_t sent = hlo::RowsSent(i);
+  if (sent == RowsOf(i)) return;
+  assumptions.push_back(
+      fmt::format("{} sends {} of its {} rows, as many as its result holds (--ragged {}=...)",
+                  i.Describe(), sent, RowsOf(i), i.name()));
+}
+
 }  // namespace
 
 std::optional<RaggedOverride> ParseRaggedOverride(const std::string& text) {
@@ -173,12 +183,14 @@ absl::StatusOr<RaggedNotes> SetRaggedSizes(hlo::Module& module, int64_t partitio
           });
       if (match == overrides.end()) {
         unstated.push_back(i);
+        NoteCap(*i, notes.assumptions);
         continue;
       }
       used[match - overrides.begin()] = true;
       if (match->sizes.empty()) {
         notes.assumptions.push_back(
             fmt::format("the groups of {} are equally large, as stated", i->Describe()));
+        NoteCap(*i, notes.assumptions);
         continue;
       }
       const bool dot = i->opcode() == Opcode::kRaggedDot;

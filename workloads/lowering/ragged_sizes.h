@@ -2,9 +2,10 @@
 //
 // A ragged dot multiplies runs of rows by a matrix each; a ragged all-to-all
 // sends every member of its group a run of rows. How long the runs are is only
-// known when the program runs. By default all are equal, and the assumption is
-// listed; the user can give them. They are written onto the instruction, where
-// costs and the lowering read them.
+// known when the program runs. By default all are equal, and those of an all-to-all
+// no more rows together than its result holds; the assumption is listed. The user
+// can give them. They are written onto the instruction, where costs and the lowering
+// read them.
 #ifndef TPUSIM_WORKLOADS_LOWERING_RAGGED_SIZES_H_
 #define TPUSIM_WORKLOADS_LOWERING_RAGGED_SIZES_H_
 

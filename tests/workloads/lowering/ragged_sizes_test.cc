@@ -7,6 +7,7 @@
 #include "tests/workloads/hlo/hlo_test_util.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/ragged.h"
+#include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -98,6 +99,34 @@ TEST(RaggedSizesTest, Notes) {
   const auto unused = SetRaggedSizes(plain.module(), 8, {*ParseRaggedOverride("*=1")});
   EXPECT_THAT(unused->warnings, ElementsAre("--ragged * has no effect: the program has no ragged "
                                             "operation"));
+}
+
+// A device receives what it sends, which cannot be more than its result holds.
+TEST(RaggedSizesTest, AnExchangeSendsNoMoreThanItsResultHolds) {
+  const auto exchange = [](hlo::TestModule& m, int64_t rows, int64_t room) {
+    hlo::Instruction* sizes = m.Param(hlo::S32({4}));
+    return m.Add(hlo::Opcode::kRaggedAllToAll, hlo::F32({room, 16}),
+                 {m.Param(hlo::F32({rows, 16})), m.Param(hlo::F32({room, 16})), sizes, sizes, sizes,
+                  sizes});
+  };
+  hlo::TestModule small, large;
+  const hlo::Instruction* capped = exchange(small, 128, 32);
+  EXPECT_EQ(hlo::RowsSent(*capped), 32);
+  // 32 rows of 64 bytes and four tables of 16 bytes are read, 32 rows written.
+  const hlo::Cost cost = hlo::CostOf(*capped).value();
+  EXPECT_EQ(cost.bytes_read, Bytes(32 * 64 + 4 * 16));
+  EXPECT_EQ(cost.bytes_written, Bytes(32 * 64));
+  const auto notes = SetRaggedSizes(small.module(), 4, {});
+  ASSERT_TRUE(notes.ok());
+  EXPECT_THAT(notes->assumptions,
+              ElementsAre(HasSubstr("sends 32 of its 128 rows, as many as its result holds"),
+                          HasSubstr("equally large")));
+  const hlo::Instruction* whole = exchange(large, 128, 512);
+  EXPECT_EQ(hlo::RowsSent(*whole), 128);
+  EXPECT_EQ(SetRaggedSizes(large.module(), 4, {})->assumptions.size(), 1U);
+  // What is stated counts.
+  ASSERT_TRUE(SetRaggedSizes(small.module(), 4, {*ParseRaggedOverride("*=64,16,0,0")}).ok());
+  EXPECT_EQ(hlo::RowsSent(*capped), 80);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "workloads/hlo/ir/ragged.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 
@@ -32,6 +33,16 @@ std::optional<std::vector<int64_t>> RaggedSizes(const Instruction& ragged) {
 
 void SetRaggedSizes(Instruction* ragged, const std::vector<int64_t>& sizes) {
   SetFrontendAttribute(ragged, kSizes, fmt::format("{}", fmt::join(sizes, ",")));
+}
+
+int64_t RowsSent(const Instruction& exchange) {
+  const int64_t held = exchange.operand(0)->shape().dims[0];
+  if (const auto sizes = RaggedSizes(exchange)) {
+    int64_t sent = 0;
+    for (const int64_t size : *sizes) sent += std::min(size, held - sent);
+    return sent;
+  }
+  return std::min(held, exchange.operand(1)->shape().dims[0]);
 }
 
 int64_t RaggedDimension(const Instruction& dot) {

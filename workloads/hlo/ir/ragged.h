@@ -16,6 +16,10 @@ namespace tpusim::hlo {
 std::optional<std::vector<int64_t>> RaggedSizes(const Instruction& ragged);
 void SetRaggedSizes(Instruction* ragged, const std::vector<int64_t>& sizes);
 
+// Rows that a device sends by a ragged all-to-all: the sum of what is stated; else all that it
+// has, but no more than its result holds, as every device receives what it sends.
+int64_t RowsSent(const Instruction& ragged_all_to_all);
+
 // The dimension of a ragged dot's left side that falls into groups.
 int64_t RaggedDimension(const Instruction& dot);
 

@@ -5,6 +5,7 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/ragged.h"
 #include "workloads/hlo/rules/cost_rules.h"
 
 namespace tpusim::hlo::cost_rules {
@@ -59,11 +60,14 @@ Result CollectiveStart(const Instruction& i, const CalleeCosts&) {
   return cost;
 }
 
-// Reads the input and the offsets and sizes; what arrives fills the output as far
-// as the data says, at most all of it. The output's old rows are not read.
+// Reads the rows of the input that are sent and the offsets and sizes; what arrives fills the
+// output as far as the data says, at most all of it. The output's old rows are not read.
 Result RaggedAllToAll(const Instruction& i, const CalleeCosts&) {
   Cost cost = Full(i);
-  cost.bytes_read = cost.bytes_read - i.operand(1)->shape().ByteSize();
+  const Shape& rows = i.operand(0)->shape();
+  const Bytes row(rows.ByteSize().value() / std::max<int64_t>(1, rows.dims[0]));
+  cost.bytes_read = cost.bytes_read - i.operand(1)->shape().ByteSize() -
+                    row * std::max<int64_t>(0, rows.dims[0] - RowsSent(i));
   return cost;
 }
 
