@@ -12,10 +12,10 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <new>
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "tools/tpusim/out_of_memory.h"
 
 namespace tpusim::tools {
 namespace {
@@ -66,7 +66,7 @@ absl::StatusOr<Child> StartChild(const Task& task) {
   if (child.pid == 0) {
     // No answer is awaited once the parent was told to stop.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    std::set_new_handler([] { ::_exit(kExitWithoutMemory); });
+    SetOutOfMemoryHandler([] { ::_exit(kExitWithoutMemory); });
     // Without the parent's exit handlers.
     ::_exit(WriteAnswer(task(), child.answer) ? 0 : 1);
   }

@@ -20,6 +20,7 @@
 #include "sim/results/atomic_file.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/out_of_memory.h"
 
 namespace tpusim::tools {
 
@@ -164,7 +165,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGABRT, tpusim::tools::ExitOnAbort);
-  std::set_new_handler(tpusim::tools::EndWithoutMemory);
+  tpusim::tools::SetOutOfMemoryHandler(tpusim::tools::EndWithoutMemory);
   tpusim::results::RemoveTemporariesOnSignals();
   try {
     return tpusim::tools::Main(argc, argv);
