@@ -3,7 +3,7 @@
 #include "configs/status_macros.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/device_placement.h"
-#include "workloads/hlo/analysis/assumed_trips.h"
+#include "workloads/hlo/rules/assumed_trips.h"
 
 namespace tpusim::workloads {
 

@@ -4,7 +4,7 @@
 #include <fnmatch.h>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/analysis/assumed_trips.h"
+#include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::workloads {

@@ -6,7 +6,7 @@
 // statements come before those of the workload file.
 //
 // Loops of JAX's linear algebra whose count is data have one that is assumed where nothing
-// states another (hlo/analysis/assumed_trips.h), and so have the sweeps of its Eigh calls.
+// states another (hlo/rules/assumed_trips.h), and so have the sweeps of its Eigh calls.
 //
 // Kernels have loops as well that HLO does not show (tpusim::KernelLoop); the same
 // statements give their counts. Of some it is known how often they run at most: that counts

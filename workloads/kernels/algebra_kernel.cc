@@ -14,9 +14,9 @@
 #include <cmath>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/analysis/assumed_trips.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/tile_search.h"

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/analysis/assumed_trips.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/rules/host_callback.h"
 

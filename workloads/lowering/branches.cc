@@ -7,8 +7,8 @@
 #include <cctype>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/analysis/assumed_trips.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/lowering/scalar_value.h"
 
 namespace tpusim::lowering {

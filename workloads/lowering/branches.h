@@ -30,7 +30,7 @@ absl::StatusOr<BranchChoice> ChooseBranch(const hlo::Instruction& conditional, i
                                           const BranchOverrides& overrides);
 
 // A loop whose passes take different branches of one conditional in its body, and how often
-// each: where that is assumed of the loop (hlo/analysis/assumed_trips.h).
+// each: where that is assumed of the loop (hlo/rules/assumed_trips.h).
 struct LoopInTurns {
   const hlo::Instruction* conditional = nullptr;
   int64_t trips = 0;

@@ -9,8 +9,8 @@
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "tests/workloads/kernels/kernel_families.h"
-#include "workloads/hlo/analysis/assumed_trips.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/stated_time.h"
 
@@ -39,7 +39,7 @@ TEST_F(CustomKernels, CustomCallsNeedACost) {
 }
 
 // Four matrices of 512 x 512: 2048 columns, each a chain of 28 cycles per pass over the panel
-// (KernelFamilies.CholeskyIsAChainOfColumns).
+// (AlgebraKernels.CholeskyIsAChainOfColumns).
 TEST_F(CustomKernels, FactorizationsAreChainsOfColumnsAndProducts) {
   struct Expected {
     std::string_view target;

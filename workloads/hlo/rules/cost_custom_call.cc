@@ -7,7 +7,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/analysis/assumed_trips.h"
+#include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/rules/cost_rules.h"
 

@@ -1,4 +1,4 @@
-#include "workloads/hlo/analysis/assumed_trips.h"
+#include "workloads/hlo/rules/assumed_trips.h"
 
 #include <algorithm>
 #include <charconv>

@@ -6,8 +6,8 @@
 // nobody states another count. Such loops are found by the functions of JAX that their
 // op_name ends with; the counts are written onto the instructions before passes change
 // what they are derived from.
-#ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_ASSUMED_TRIPS_H_
-#define TPUSIM_WORKLOADS_HLO_ANALYSIS_ASSUMED_TRIPS_H_
+#ifndef TPUSIM_WORKLOADS_HLO_RULES_ASSUMED_TRIPS_H_
+#define TPUSIM_WORKLOADS_HLO_RULES_ASSUMED_TRIPS_H_
 
 #include <cstdint>
 #include <optional>
@@ -45,4 +45,4 @@ void SetSweeps(Instruction* eigh, int64_t sweeps);
 
 }  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_HLO_ANALYSIS_ASSUMED_TRIPS_H_
+#endif  // TPUSIM_WORKLOADS_HLO_RULES_ASSUMED_TRIPS_H_
