@@ -23,9 +23,14 @@ def array(*shape: int) -> jax.ShapeDtypeStruct:
 def priced(binary: str, tmp_path: pathlib.Path) -> Callable[..., dict]:
     """The report of a function of arrays."""
 
-    def priced(function: Callable, *arguments: jax.ShapeDtypeStruct, options: tuple = ()) -> dict:
+    def priced(
+        function: Callable,
+        *arguments: jax.ShapeDtypeStruct,
+        options: tuple = (),
+        config: str = "v5e-1x1",
+    ) -> dict:
         path, report = tmp_path / "program.pb", tmp_path / "report.json"
-        tpusim.export(jax.jit(function), *arguments, path=path, config="v5e-1x1")
+        tpusim.export(jax.jit(function), *arguments, path=path, config=config)
         command = [binary, "run", path, "--report", report, *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -94,6 +99,17 @@ def test_functions_with_singular_values_have_a_price(priced, function):
     # No glob goes beyond what the loops can do: ten iterations with the four before.
     many = priced(function, array(96, 64), options=("--trip-count", "while*=1000"))
     assert len(assumed(many, "runs 6 times, the most that it can")) == 1
+
+
+def test_batches_may_be_divided(priced):
+    """Conditions of loops are sums over devices then."""
+    mesh = AbstractMesh((4, 2), ("x", "y"))
+    matrices = jax.ShapeDtypeStruct(
+        (8, 96, 64), jnp.float32, sharding=NamedSharding(mesh, P(("x", "y")))
+    )
+    report = priced(jnp.linalg.svd, matrices, config="v5e-4x2")
+    assert len(assumed(report, "runs 4 times, as QDWH is assumed")) == 1
+    assert len(assumed(report, "runs once, the most that it can")) == 2
 
 
 def test_other_loops_ask_as_before(binary, tmp_path):

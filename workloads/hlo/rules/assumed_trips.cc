@@ -114,10 +114,12 @@ std::optional<int64_t> LimitOfQdwh(const Instruction& loop) {
   return std::nullopt;
 }
 
-// The condition is a flag in the carry, or its opposite, or one of a batch of them.
+// The condition is a flag in the carry, or its opposite, or one of a batch of them, which may
+// be divided among devices.
 bool GoesByAFlag(const Instruction& loop) {
   const Instruction* i = WithoutBroadcasts(loop.called()[1]->root());
-  while (i->opcode() == Opcode::kNot || i->opcode() == Opcode::kReduce) {
+  while (i->opcode() == Opcode::kNot || i->opcode() == Opcode::kReduce ||
+         i->opcode() == Opcode::kAllReduce) {
     i = WithoutBroadcasts(i->operand(0));
   }
   return i->opcode() == Opcode::kGetTupleElement &&
