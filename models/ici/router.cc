@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "configs/status_macros.h"
 #include "models/events/sim_time.h"
@@ -97,6 +98,7 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
   Pending& pending = pending_[slot];
   pending.route = rdma.route;
   pending.flag = rdma.arrival_flag;
+  pending.next = -1;
   if (causes_ != nullptr) pending.cause = causes_->current();
   RdmaRecord& record = pending.record;
   record = RdmaRecord{};
@@ -106,6 +108,19 @@ void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& ro
   record.route = &route;
   record.stream = stream;
   record.op = op;
+  const auto [last, is_free] = last_.try_emplace(LaneOf(record), slot);
+  if (is_free) {
+    Start(slot);
+  } else {
+    pending_[std::exchange(last->second, slot)].next = slot;
+  }
+}
+
+void Router::Start(uint32_t slot) {
+  RdmaRecord& record = pending_[slot].record;
+  const int32_t device = record.source;
+  const isa::Rdma& rdma = *record.rdma;
+  const isa::RouteEnd& route = *record.route;
   record.start = events::Now();
 
   Endpoint& source = fabric->EndpointOf(device);
@@ -156,6 +171,13 @@ void Router::FlowEnded(uint64_t slot) {
   if (rdma.sent_flag >= 0) source.flags->Raise(rdma.sent_flag, 1);
   // Even without a flag the simulation lasts until everything has arrived.
   arrivals_.Push(record.arrival, slot);
+  const int64_t next = pending_[slot].next;
+  if (next < 0) {
+    last_.erase(LaneOf(record));
+    return;
+  }
+  if (causes_ != nullptr) pending_[next].cause = causes_->current();
+  Start(static_cast<uint32_t>(next));
 }
 
 void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route) {
@@ -195,6 +217,15 @@ void Router::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {
   visitor.Same(record.stream.ordinal);
   visitor.Named(isa::NameKind::kOp, record.op);
   visitor.Began(record.start);
+  // What waits for it.
+  int64_t waiting = 0;
+  for (int64_t at = pending_[slot].next; at >= 0; at = pending_[at].next) ++waiting;
+  visitor.Same(waiting);
+  for (int64_t at = pending_[slot].next; at >= 0; at = pending_[at].next) {
+    VisitDelay(static_cast<uint64_t>(at), visitor);
+    visitor.Named(isa::NameKind::kRdma, pending_[at].record.rdma);
+    visitor.Named(isa::NameKind::kOp, pending_[at].record.op);
+  }
 }
 
 int64_t Router::OrderOf(uint64_t slot) const {

@@ -14,7 +14,10 @@
 //   VPU of the receiver         additions per byte, if it adds; its SparseCores
 //                               where they run the collective
 //
-// Cut-through: the flow starts at issue on all links together, and everything
+// What one stream sends over one route leaves in the order of issue, one after the other: a
+// queue of descriptors. What it sends over other routes, and other streams, share the links.
+//
+// Cut-through: the flow starts on all links together, and everything
 // arrives hops x hop latency later than it left. So
 //
 //   sender's flag      at the end of the flow
@@ -36,8 +39,10 @@
 #include <memory>
 #include <optional>
 #include <systemc>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "configs/chip.h"
 #include "configs/topology.h"
 #include "models/chip/interfaces.h"
@@ -57,7 +62,7 @@ struct RdmaRecord {
   const isa::RouteEnd* route = nullptr;
   events::StreamRef stream;  // of the sender
   int32_t op = -1;
-  Picoseconds start;    // issue = start of the flow
+  Picoseconds start;    // of the flow
   Picoseconds end;      // last byte has left
   Picoseconds arrival;  // receiver's flag
 };
@@ -105,8 +110,26 @@ class Router : public sc_core::sc_module,
     RdmaRecord record;
     int32_t route = -1;
     int32_t flag = -1;  // of the receiver
+    int64_t next = -1;  // slot of what moves once this has left
     events::Causes::Ref cause;
   };
+  // What one stream of a device sends over one route leaves in order.
+  struct Lane {
+    int32_t device = 0;
+    int32_t stream = 0;
+    int32_t route = 0;
+
+    bool operator==(const Lane&) const = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const Lane& lane) {
+      return H::combine(std::move(h), lane.device, lane.stream, lane.route);
+    }
+  };
+  static Lane LaneOf(const RdmaRecord& record) {
+    return {record.source, record.stream.ordinal, record.rdma->route};
+  }
+  // Its turn has come.
+  void Start(uint32_t slot);
   // Until what is sent over a route arrives.
   Picoseconds Latency(int32_t device, int32_t route) const;
   void UseDcn(const RdmaRecord& record);
@@ -123,6 +146,7 @@ class Router : public sc_core::sc_module,
   std::array<std::unique_ptr<Link>, configs::kDirections> links_;
   std::vector<Pending> pending_;
   std::vector<uint32_t> free_;
+  absl::flat_hash_map<Lane, uint32_t> last_;  // slots; looked up, never iterated over
   std::vector<flow::Use> uses_;  // scratch
   events::DelayQueue arrivals_;
 };

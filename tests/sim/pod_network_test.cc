@@ -72,6 +72,33 @@ TEST(PodNetwork, OneHop) {
   EXPECT_EQ(timeline.events, 5);
 }
 
+TEST(PodNetwork, OneStreamSendsOverOneRouteInOrder) {
+  // 100 kB at 20 ps a byte leave in 2 and arrive at 3, the 50 kB behind them in 1 more, at 4.
+  // Shared evenly the first would arrive at 4, too. Who waits for it computes until 9.
+  const configs::Config config = Line(2);
+  isa::PodProgram program = MakeProgram({Share(Send(0, 100'000, 0), Send(0, 50'000, 1)),
+                                         Share(isa::Wait{0, 1}, isa::Wait{1, 1})});
+  program.routes = {RouteBetween(config, {{0, 1}})};
+  EXPECT_EQ(MustSimulate(config, program).devices[1].finish, Microseconds(4));
+  program.programs[1] = Share(isa::Wait{0, 1}, Compute(6000));
+  EXPECT_EQ(MustSimulate(config, program).devices[1].finish, Microseconds(9));
+}
+
+TEST(PodNetwork, StreamsShareALink) {
+  // The same by two streams: 50 kB of each in 2, then what is left of the longer in 1. They arrive at
+  // 3 and 4.
+  const configs::Config config = Line(2);
+  const isa::StreamId other{isa::StreamKind::kCollective, 0};
+  isa::PodProgram program =
+      MakeProgram({Share(isa::Start{other, 0, Share(Send(0, 50'000, 1))}, Send(0, 100'000, 0),
+                         isa::Done{0}),
+                   Share(isa::Wait{1, 1}, Compute(6000))});
+  program.routes = {RouteBetween(config, {{0, 1}})};
+  EXPECT_EQ(MustSimulate(config, program).devices[1].finish, Microseconds(9));
+  program.programs[1] = Share(isa::Wait{0, 1}, Compute(6000));
+  EXPECT_EQ(MustSimulate(config, program).devices[1].finish, Microseconds(10));
+}
+
 TEST(PodNetwork, DevicesOfAChipExchangeWithoutItsLinks) {
   // 100 kB at 10 ps a byte leave each device in 1 and arrive a hop later; over the
   // link of 20 ps a byte they would take 2.

@@ -42,6 +42,7 @@ ALL_LATENCIES = tuple(name for names in LATENCIES.values() for name in names)
 EVERYTHING = (*(name for names in RATES.values() for name in names), *ALL_LATENCIES)
 HALVED = {**LATENCIES, "latencies": ALL_LATENCIES}
 
+DATA = pathlib.Path(__file__).parent / "data"
 NAMES = [path.stem for path in sorted(EXAMPLES.glob("*.pb"))]
 # The rings of permutes between products.
 RINGS = [name for name in NAMES if name.startswith(("collective_matmul", "reduce_scatter_matmul"))]
@@ -174,6 +175,14 @@ def test_half_a_latency_does_not_lengthen_a_step(machine: Machine, name: str, la
 def test_twice_everything_takes_half_the_time(machine: Machine, name: str) -> None:
     # To the rounding of times to picoseconds and of launches to cycles.
     assert machine.changed(name, 2, EVERYTHING) == pytest.approx(machine.step(name) / 2, rel=1e-3)
+
+
+def test_a_straggler_beside_a_weak_link_does_not_help(machine: Machine) -> None:
+    # Ragged all-to-alls send several parts over the weak link, which leave it in order.
+    flags = ("--config", "v5e-4x2", "--link", "0:x+=0.5")
+    ragged = str(DATA / "moe_ragged")
+    straggling = machine.step(ragged, *flags, "--slow", "chip=1:0.8")
+    assert straggling >= machine.step(ragged, *flags)
 
 
 def test_a_straggler_does_not_help(machine: Machine, name: str, slow: int) -> None:
