@@ -216,22 +216,29 @@ void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_
 void DeviceRecorder::StreamFinished() { totals_.finish = std::max(totals_.finish, Now()); }
 
 void DeviceRecorder::Visit(steady::StateVisitor& visitor) {
+  const Picoseconds compute = compute_.Total();
+  compute_.Visit(visitor);
+  // What was busy when something began, by what has been since.
+  const auto visit_busy_at = [&](Picoseconds& busy) {
+    Picoseconds since = compute - busy;
+    visitor.Since(since);
+    busy = compute_.Total() - since;
+  };
   for (std::vector<OpenLabel>& labels : open_) {
     visitor.Same(static_cast<int64_t>(labels.size()));
     for (OpenLabel& label : labels) {
       visitor.Named(isa::NameKind::kOp, label.op);
       visitor.Began(label.began);
-      visitor.Counter(label.compute);
+      visit_busy_at(label.compute);
     }
   }
-  compute_.Visit(visitor);
-  overlap_.Visit(visitor);
+  overlap_.Visit(visitor, visit_busy_at);
   visitor.Same(repeating_);
   visitor.Same(in_flight_);
   for (Bytes& owned : owned_) visitor.Same(owned);
   if (in_flight_ > 0) {
     visitor.Began(in_flight_since_);
-    visitor.Counter(in_flight_compute_);
+    visit_busy_at(in_flight_compute_);
   }
   // A device that has finished stays so; peaks stay as well, as what is live repeats.
   visitor.Began(totals_.finish);

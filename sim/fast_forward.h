@@ -14,14 +14,19 @@
 // are compared but for the names of what is of the iteration. One period more than those
 // over which time is moved has to fit: in the last one memories reach their peaks.
 //
+// A simulation that has gone on for long (TolerateAfter) takes states for the same whose moments
+// differ by a millionth of the period at most: passes over coupled devices that differ may never
+// be the same to the picosecond. What that can amount to is added up (tolerated).
+//
 // Of one loop that many devices run at once, the passes of the first stream that entered
 // it are looked at. Looking costs as much as the pod has state, so it becomes rarer in
-// loops that find no steady state.
+// loops that find no steady state, and in those that found none when they were last entered.
 #ifndef TPUSIM_SIM_FAST_FORWARD_H_
 #define TPUSIM_SIM_FAST_FORWARD_H_
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <systemc>
@@ -31,6 +36,7 @@
 #include "models/chip/loop_listener.h"
 #include "models/chip/stream.h"
 #include "models/events/causes.h"
+#include "models/events/faults.h"
 #include "models/steady/state.h"
 #include "sim/recorder.h"
 
@@ -41,12 +47,18 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   // `pod`: the root of all modules. `unrolled`: the program's loops of that kind.
   // It stops the simulation if the step would take longer than kLongestStep (longest_step.h).
   FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, Recorder& recorder,
-              const std::vector<isa::Iterations>& unrolled = {},
+              const events::Faults& faults, const std::vector<isa::Iterations>& unrolled = {},
               events::Causes* causes = nullptr);
 
   void PassBegins(const chip::Stream& stream, const isa::Body& loop) override;
   void LoopEnds(const chip::Stream& stream, const isa::Body& loop) override;
   void OperationBegins(const chip::Stream& stream, int32_t op) override;
+
+  // By the count of `faults`. At first never.
+  void TolerateAfter(int64_t events) { exact_events_ = events; }
+  // By so much at most the end is another: ten millionths of the time that was passed over between
+  // states that were not quite the same.
+  Picoseconds tolerated() const { return tolerated_; }
 
   // How often time was moved.
   int64_t moves() const { return moves_; }
@@ -68,6 +80,7 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
     const chip::Stream* stream = nullptr;         // the first that entered it; null: none is in it
     int64_t passes = 0;                           // since then, or since time was moved
     bool due = false;                             // a pass has begun in this instant
+    int64_t entered = 0;                          // since time was last moved over its passes
     const isa::Iterations* iterations = nullptr;  // null: it is not unrolled
     std::deque<std::shared_ptr<Seen>> seen;       // the latest first
   };
@@ -87,7 +100,10 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
 
   sc_core::sc_module& pod_;
   Recorder& recorder_;
+  const events::Faults& faults_;
   events::Causes* const causes_;
+  int64_t exact_events_ = std::numeric_limits<int64_t>::max();
+  Picoseconds tolerated_{0};
   std::vector<steady::Stateful*> modules_;
   sc_core::sc_event look_;
   std::unordered_map<const isa::Body*, Loop> loops_;  // looked up, never iterated over

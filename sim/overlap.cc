@@ -42,14 +42,15 @@ void Overlap::CollectiveEnded(int32_t op) {
   in_flight_.erase(at);
 }
 
-void Overlap::Visit(steady::StateVisitor& visitor) {
+void Overlap::Visit(steady::StateVisitor& visitor,
+                    const std::function<void(Picoseconds& busy)>& visit_busy_at) {
   // What is open is known from the labels of the streams, but for new names.
   if (visitor.iterations() != nullptr) {
     for (int32_t& op : main_) visitor.Named(isa::NameKind::kOp, op);
     for (int32_t& op : in_flight_) visitor.Named(isa::NameKind::kOp, op);
   }
   visitor.Began(since_);
-  visitor.Counter(compute_);
+  visit_busy_at(compute_);
   for (OfKind& kind : of_kinds_) {
     visitor.Counter(kind.in_flight);
     visitor.Counter(kind.hidden);

@@ -18,6 +18,7 @@
 #define TPUSIM_SIM_OVERLAP_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -81,7 +82,9 @@ class Overlap {
 
   std::vector<CollectiveKindTotals> OfKinds() const;
 
-  void Visit(steady::StateVisitor& visitor);
+  // `visit_busy_at` shows how long compute slots were busy when what was last shown began.
+  void Visit(steady::StateVisitor& visitor,
+             const std::function<void(Picoseconds& busy)>& visit_busy_at);
 
  private:
   struct OfKind {

@@ -83,13 +83,10 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
 namespace {
 
 // Unrolled loops whose iterations the fast-forward may skip: none if every step is simulated or
-// if something follows the names of operations and flags, as a trace, a view of the program and a
-// listener to transfers in flight do.
+// if something follows the names of operations and flags, as a trace and a view of the program do.
 std::vector<isa::Iterations> UnrolledLoops(const isa::PodProgram& program, const Classes& classes,
-                                           bool every_step, const InFlight* flights,
-                                           const Recorder& recorder) {
-  if (every_step || flights != nullptr || !recorder.recorded_devices().empty() ||
-      classes.views.size() > 1) {
+                                           bool every_step, const Recorder& recorder) {
+  if (every_step || !recorder.recorded_devices().empty() || classes.views.size() > 1) {
     return {};
   }
   return isa::FindIterations(program);
@@ -106,8 +103,8 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       fabric_("fabric"),
       fluid_("fluid"),
       stream_ids_(isa::StreamsOf(program)),
-      unrolled_(UnrolledLoops(program, classes, every_step, flights, recorder)),
-      fast_forward_("fast_forward", *this, recorder, unrolled_, causes) {
+      unrolled_(UnrolledLoops(program, classes, every_step, recorder)),
+      fast_forward_("fast_forward", *this, recorder, faults_, unrolled_, causes) {
   const PodContext context{
       .config = config,
       .program = program,

@@ -92,6 +92,9 @@ class Pod : public sc_core::sc_module {
   int64_t devices() const { return static_cast<int64_t>(devices_.size()); }
   const absl::Status& fault() const { return faults_.status(); }
   void LimitEvents(int64_t events) { faults_.LimitEvents(events); }
+  // After so many events states recur that are only nearly the same (fast_forward.h).
+  void TolerateAfter(int64_t events) { fast_forward_.TolerateAfter(events); }
+  Picoseconds tolerated() const { return fast_forward_.tolerated(); }
   // Passes of a loop that would have made the step longer than kLongestStep.
   const std::optional<FastForward::Ahead>& passes_ahead() const { return fast_forward_.ahead(); }
   const flow::Network& network() const { return fluid_.network(); }

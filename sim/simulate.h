@@ -4,10 +4,11 @@
 // too coarse on the way they are refined and the simulation begins again, in a fresh
 // SystemC context.
 //
-// With Folding::kAutomatic, a simulation of many classes that has not ended after so many
-// instructions is given up for an approximate one of few classes: two simulations, which
-// take what is overlooked at its worst and at its best. The timeline is that of the former;
-// folding.ignored_skew is how much shorter the latter is.
+// With Folding::kAutomatic a simulation that takes long may be less than exact, by an amount that
+// the timeline says (FoldingReport::error_bound). After exact_events, passes of loops count as the
+// same that are nearly so (fast_forward.h). And one of many classes that has not ended after
+// most_events, or cannot, is given up for an approximate folding of few classes: two simulations,
+// which take what is overlooked at its worst and at its best. The timeline is that of the former.
 #ifndef TPUSIM_SIM_SIMULATE_H_
 #define TPUSIM_SIM_SIMULATE_H_
 
@@ -25,7 +26,8 @@
 namespace tpusim::sim {
 
 inline constexpr int64_t kDefaultMaxEvents = 1'000'000'000;
-inline constexpr int64_t kDefaultExactEvents = 2'000'000;
+inline constexpr int64_t kDefaultExactEvents = 1'000'000;
+inline constexpr int64_t kDefaultMostEvents = 3'000'000;
 inline constexpr int64_t kDefaultMostClasses = 32;
 
 struct SimulationOptions {
@@ -45,9 +47,10 @@ struct SimulationOptions {
   // The simulation gives up after so many instructions of all devices that are
   // simulated: at a few million per second, this is a matter of minutes.
   int64_t max_events = kDefaultMaxEvents;
-  // Of Folding::kAutomatic: after so many instructions of more than so many classes of devices
-  // the folding becomes approximate.
+  // Of Folding::kAutomatic: so many events are executed as they are, and so many of more than so
+  // many classes of devices before the folding becomes approximate.
   int64_t exact_events = kDefaultExactEvents;
+  int64_t most_events = kDefaultMostEvents;
   int64_t most_classes = kDefaultMostClasses;
 };
 

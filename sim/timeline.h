@@ -83,9 +83,12 @@ struct FoldingReport {
   int64_t device_classes = 0;
   int64_t simulations = 1;  // all but the last met a set of routes that splits a class
   std::vector<Step> steps;
-  // By how much what an approximate folding overlooks can shorten the step at most: the step,
-  // for which all of it is at its worst, less what it takes with all of it at its best.
+  // How far apart the step is with what an approximate folding overlooks at its worst and at its
+  // best.
   Picoseconds ignored_skew{0};
+  // By so much at most the step differs from that of every device and pass by itself (simulate.h).
+  // Zero: it is the same.
+  Picoseconds error_bound{0};
 };
 
 struct Timeline {

@@ -56,7 +56,7 @@ Device::Device(const DeviceContext& context)
       tensor_core_(NameOf("tensor_core", context).c_str(), context.params, context.every_step,
                    context.probe),
       flags_(NameOf("flags", context).c_str(), context.program.flags),
-      fork_join_(NameOf("fork_join", context).c_str(), context.program.tokens) {
+      fork_join_(NameOf("fork_join", context).c_str()) {
   if (context.params.devices > 1) {
     die_link_ = std::make_unique<DieLink>(NameOf("die_link", context).c_str(), context.fluid,
                                           context.params);

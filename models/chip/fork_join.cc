@@ -1,20 +1,21 @@
 #include "models/chip/fork_join.h"
 
-#include <cstddef>
-#include <utility>
+#include <algorithm>
 
 #include "configs/status_macros.h"
 
 namespace tpusim::chip {
 
-ForkJoin::ForkJoin(sc_core::sc_module_name name, int32_t tokens)
-    : sc_module(name), states_(static_cast<size_t>(tokens)) {}
+ForkJoin::ForkJoin(sc_core::sc_module_name name) : sc_module(name) {}
+
+std::vector<ForkJoin::Taken>::iterator ForkJoin::Find(int32_t token) {
+  return std::ranges::lower_bound(taken_, token, {}, &Taken::token);
+}
 
 bool ForkJoin::Fork(const isa::StreamId& stream, const isa::Body& body, int32_t token) {
-  Entry& entry = states_[token];
-  if (entry.state != State::kFree) return false;
-  entry.state = State::kRunning;
-  ++taken_;
+  const auto at = Find(token);
+  if (IsTaken(at, token)) return false;
+  taken_.insert(at, {.token = token});
   for (int i = 0; i < streams.size(); ++i) {
     if (streams[i]->ref().id != stream) continue;
     streams[i]->Enqueue(body, token);
@@ -24,45 +25,35 @@ bool ForkJoin::Fork(const isa::StreamId& stream, const isa::Body& body, int32_t 
 }
 
 void ForkJoin::Finish(int32_t token) {
-  Entry& entry = states_[token];
-  entry.state = State::kFinished;
-  if (entry.waiter == nullptr) return;
-  entry.state = State::kFree;
-  --taken_;
-  std::exchange(entry.waiter, nullptr)->Wake();
+  const auto at = Find(token);
+  TPUSIM_CHECK(IsTaken(at, token), "a body ends that was never started");
+  at->finished = true;
+  StreamInterface* waiter = at->waiter;
+  if (waiter == nullptr) return;
+  taken_.erase(at);
+  waiter->Wake();
 }
 
 ForkJoin::Joined ForkJoin::Join(int32_t token, StreamInterface* waiter) {
-  Entry& entry = states_[token];
-  switch (entry.state) {
-    case State::kFinished:
-      entry.state = State::kFree;
-      --taken_;
-      return Joined::kYes;
-    case State::kRunning:
-      TPUSIM_CHECK(entry.waiter == nullptr, "two streams wait for one token");
-      entry.waiter = waiter;
-      return Joined::kWait;
-    case State::kFree:
-      break;
+  const auto at = Find(token);
+  if (!IsTaken(at, token)) return Joined::kNeverStarted;
+  if (at->finished) {
+    taken_.erase(at);
+    return Joined::kYes;
   }
-  return Joined::kNeverStarted;
+  TPUSIM_CHECK(at->waiter == nullptr, "two streams wait for one token");
+  at->waiter = waiter;
+  return Joined::kWait;
 }
 
 void ForkJoin::Visit(steady::StateVisitor& visitor) {
-  std::vector<std::pair<int32_t, Entry>> moved;  // with the tokens that they have then
-  int64_t left = taken_;
-  for (int32_t token = 0; left > 0; ++token) {
-    Entry& entry = states_[token];
-    if (entry.state == State::kFree) continue;
-    --left;
-    int32_t name = token;
-    visitor.Named(isa::NameKind::kToken, name);
-    visitor.Same(static_cast<int64_t>(entry.state));
-    visitor.Same(entry.waiter);
-    if (name != token) moved.emplace_back(name, std::exchange(entry, {}));
+  visitor.Same(static_cast<int64_t>(taken_.size()));
+  for (Taken& taken : taken_) {
+    visitor.Named(isa::NameKind::kToken, taken.token);
+    visitor.Same(taken.finished);
+    visitor.Same(taken.waiter);
   }
-  for (const auto& [token, entry] : moved) states_[token] = entry;
+  if (visitor.moves()) std::ranges::sort(taken_, {}, &Taken::token);
 }
 
 }  // namespace tpusim::chip

@@ -14,7 +14,7 @@ namespace tpusim::chip {
 
 class ForkJoin : public sc_core::sc_module, public ForkJoinInterface, public steady::Stateful {
  public:
-  ForkJoin(sc_core::sc_module_name name, int32_t tokens);
+  explicit ForkJoin(sc_core::sc_module_name name);
 
   // All streams of the device.
   sc_core::sc_port<StreamInterface, 0> streams{"streams"};
@@ -25,13 +25,18 @@ class ForkJoin : public sc_core::sc_module, public ForkJoinInterface, public ste
   void Visit(steady::StateVisitor& visitor) override;
 
  private:
-  enum class State { kFree, kRunning, kFinished };
-  struct Entry {
-    State state = State::kFree;
+  struct Taken {
+    int32_t token = 0;
+    bool finished = false;
     StreamInterface* waiter = nullptr;
   };
-  std::vector<Entry> states_;
-  int64_t taken_ = 0;  // that are not free
+  // Where the token is, or would be.
+  std::vector<Taken>::iterator Find(int32_t token);
+  bool IsTaken(std::vector<Taken>::iterator at, int32_t token) const {
+    return at != taken_.end() && at->token == token;
+  }
+
+  std::vector<Taken> taken_;  // tokens that are not free, in increasing order: a few
 };
 
 }  // namespace tpusim::chip

@@ -117,12 +117,21 @@ class Causes::Mover : public steady::CauseVisitor {
   size_t next_ = 0;
 };
 
-std::vector<Picoseconds> Causes::MovedEnds(const Repeated& repeated, Picoseconds period) const {
+std::vector<Picoseconds> Causes::MovedEnds(const Repeated& repeated, Picoseconds period,
+                                           Picoseconds deviation) const {
   const size_t threads = repeated.from.size();
   const auto end = [&](const std::shared_ptr<const Marks>& marks, size_t thread) {
     return nodes_[marks->marks_[thread].id_].end;
   };
   std::vector<Picoseconds> ends(threads), next(threads);
+  if (deviation > Picoseconds(0)) {
+    // As the state is moved: what took part by whole periods, the rest not at all.
+    for (size_t k = 0; k < threads; ++k) {
+      ends[k] = end(repeated.later, k);
+      if (ends[k] != end(repeated.earlier, k)) ends[k] += period * repeated.times;
+    }
+    return ends;
+  }
   // A thread comes to be from others which, in the end, repeat or stay: after as many periods as
   // there are threads it is known which.
   for (size_t k = 0; k < threads; ++k) ends[k] = end(repeated.later, k);
@@ -157,7 +166,7 @@ std::unique_ptr<steady::CauseVisitor> Causes::Repeat(std::shared_ptr<const Marks
                                                      std::shared_ptr<const Marks> later,
                                                      Picoseconds period, int64_t times,
                                                      const isa::Iterations* iterations,
-                                                     int64_t per_period) {
+                                                     int64_t per_period, Picoseconds deviation) {
   if (given_up()) return nullptr;
   Repeated repeated{std::move(earlier), std::move(later), {}, times, iterations, per_period};
   if (repeated.earlier->marks_.size() != repeated.later->marks_.size()) {
@@ -185,7 +194,7 @@ std::unique_ptr<steady::CauseVisitor> Causes::Repeat(std::shared_ptr<const Marks
       }
     }
   }
-  std::vector<Picoseconds> ends = MovedEnds(repeated, period);
+  std::vector<Picoseconds> ends = MovedEnds(repeated, period, deviation);
   repeats_.push_back(std::move(repeated));
   return std::make_unique<Mover>(*this, repeats_.size() - 1, std::move(ends));
 }
@@ -210,11 +219,7 @@ class Causes::Walk {
         case Form::kMark:
           break;
         case Form::kRepeat:
-          if (causes_.repeats_[node.op].iterations == nullptr) {
-            AddPeriods(node, sums);
-          } else {
-            AddIterations(node, sums);
-          }
+          AddRepeated(node, sums);
           break;
       }
       id = node.before;
@@ -231,6 +236,24 @@ class Causes::Walk {
     Sums sums;
     Add(r.later->marks_[thread].id_, r.earlier->marks_[r.from[thread]].id_, sums);
     return known.emplace(thread, std::move(sums)).first->second;
+  }
+
+  void AddRepeated(const Node& node, Sums& sums) {
+    Sums repeated;
+    if (causes_.repeats_[node.op].iterations == nullptr) {
+      AddPeriods(node, repeated);
+    } else {
+      AddIterations(node, repeated);
+    }
+    // Periods that are nearly the same do not add up to the moment that was moved to.
+    Picoseconds rest = node.end - causes_.nodes_[node.before].end;
+    auto longest = repeated.begin();
+    for (auto part = repeated.begin(); part != repeated.end(); ++part) {
+      rest -= part->second;
+      if (part->second > longest->second) longest = part;
+    }
+    if (longest != repeated.end()) longest->second += rest;
+    for (const auto& [what, time] : repeated) sums[what] += time;
   }
 
   void AddPeriods(const Node& node, Sums& sums) {

@@ -101,12 +101,14 @@ class Causes {
     std::vector<Ref> marks_;
   };
   // Moves the causes shown, in the same order, over `times` periods from the earlier marks to
-  // the later. Null: they cannot, or all is given up.
+  // the later. Null: they cannot, or all is given up. Of states that are the same but for a
+  // `deviation` the moments are those to which the states are moved; stretches make up for it.
   std::unique_ptr<steady::CauseVisitor> Repeat(std::shared_ptr<const Marks> earlier,
                                                std::shared_ptr<const Marks> later,
                                                Picoseconds period, int64_t times,
                                                const isa::Iterations* iterations,
-                                               int64_t per_period);
+                                               int64_t per_period,
+                                               Picoseconds deviation = Picoseconds(0));
 
   // There is no critical path: it would be too long to keep, or has repetitions that cannot be
   // followed.
@@ -144,7 +146,8 @@ class Causes {
   class Mover;
   class Walk;
   // The moments of threads after so many more periods.
-  std::vector<Picoseconds> MovedEnds(const Repeated& repeated, Picoseconds period) const;
+  std::vector<Picoseconds> MovedEnds(const Repeated& repeated, Picoseconds period,
+                                     Picoseconds deviation) const;
 
   Ref Share(uint32_t id) {
     ++nodes_[id].held;

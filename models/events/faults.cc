@@ -12,7 +12,6 @@ void Faults::Report(absl::Status status) {
 }
 
 bool Faults::TooMany() {
-  events_left_ = -1;  // stays there
   Report(absl::ResourceExhaustedError("too many events"));
   return false;
 }

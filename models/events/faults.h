@@ -18,17 +18,19 @@ class Faults {
 
   // From now on the simulation ends with RESOURCE_EXHAUSTED once `events` have been
   // counted: a program that would run for hours is told so.
-  void LimitEvents(int64_t events) { events_left_ = events; }
+  void LimitEvents(int64_t events) { limit_ = counted_ + events; }
   // Counts events that are about to happen; false: there may be no more.
   bool Count(int64_t events = 1) {
-    events_left_ -= events;
-    return events_left_ >= 0 || TooMany();
+    counted_ += events;
+    return counted_ <= limit_ || TooMany();
   }
+  int64_t counted() const { return counted_; }
 
  private:
   bool TooMany();
 
-  int64_t events_left_ = std::numeric_limits<int64_t>::max();
+  int64_t counted_ = 0;
+  int64_t limit_ = std::numeric_limits<int64_t>::max();
   absl::Status status_;
 };
 

@@ -268,6 +268,10 @@ class Network {
   void SetRate(uint32_t slot, double rate);
   void SetFinish(uint32_t slot);  // from what is left at `settled`
   void VisitFlow(Flow& flow, steady::StateVisitor& visitor);
+  double ToCome(const Resource& resource) const;  // of what is charged, beyond `carried`
+  // After time has moved over periods that were nearly the same: what was carried is what was
+  // charged, less what is to come.
+  void Balance(Resource& resource) const;
   void ChangeMoving(Resource& resource, bool starts);
   void Settle(Flow& flow);
   void Mark(uint32_t resource);

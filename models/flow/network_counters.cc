@@ -10,6 +10,12 @@
 namespace tpusim::flow {
 namespace {
 
+// Of sums, against themselves.
+constexpr double kRounding = 1e-9;
+
+}  // namespace
+namespace {
+
 double InSeconds(int64_t picoseconds) { return ToSeconds(Picoseconds(picoseconds)); }
 
 }  // namespace
@@ -48,16 +54,25 @@ double Network::BusyUtilization(ResourceId id) const {
   return now_ > 0 ? InSeconds(BusyTime(id).value()) / InSeconds(now_) : 0;
 }
 
+double Network::ToCome(const Resource& resource) const {
+  double to_come = 0;
+  for (const User& user : resource.users) {
+    const Flow& flow = flows_[user.flow];
+    to_come += flow.uses[user.use].weight * flow.remaining;
+  }
+  return to_come;
+}
+
+void Network::Balance(Resource& resource) const {
+  const double carried = resource.charged - ToCome(resource);
+  if (std::abs(carried - resource.carried) > kRounding * resource.charged) resource.carried = carried;
+}
+
 std::string Network::CheckConservation() const {
-  constexpr double kRelative = 1e-9;
   for (uint32_t r = 0; r < resources_.size(); ++r) {
     const Resource& resource = resources_[r];
-    double to_come = 0;
-    for (const User& user : resource.users) {
-      const Flow& flow = flows_[user.flow];
-      to_come += flow.uses[user.use].weight * flow.remaining;
-    }
-    if (std::abs(resource.carried + to_come - resource.charged) > kRelative * resource.charged) {
+    const double to_come = ToCome(resource);
+    if (std::abs(resource.carried + to_come - resource.charged) > kRounding * resource.charged) {
       return fmt::format("{}: {} units charged, but {} carried and {} to come", resource.name,
                          resource.charged, resource.carried, to_come);
     }
@@ -66,7 +81,7 @@ std::string Network::CheckConservation() const {
     const double slack = resource.peak_capacity *
                          InSeconds(static_cast<int64_t>(resource.ended + resource.users.size()));
     const double carried = Carried(ResourceId{r});
-    if (carried > offered * (1 + kRelative) + slack + resource.lent) {
+    if (carried > offered * (1 + kRounding) + slack + resource.lent) {
       return fmt::format("{}: {} units carried, but its capacity allows {}", resource.name, carried,
                          offered);
     }

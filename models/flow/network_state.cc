@@ -22,9 +22,9 @@ void Network::VisitFlow(Flow& flow, steady::StateVisitor& visitor) {
   visitor.Began(started);
   // Time and bytes to go: both shrink if the flow outlasts a period.
   int64_t left = flow.finish == kNever ? kNever : flow.finish - now_;
-  visitor.Left(left);
+  visitor.LeftTime(left);
   visitor.LeftBytes(flow.remaining);
-  visitor.Counter(flow.limited);
+  visitor.Since(flow.limited);
   if (!visitor.moves()) return;
   flow.settled = settled.value();
   flow.started = started.value();
@@ -69,6 +69,7 @@ void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& de
     visitor.Counter(resource.population);
   }
   if (!visitor.moves()) return;
+  for (Resource& resource : resources_) Balance(resource);
   now_ += visitor.by().value();
   heap_.clear();
   for (const Flow* flow : flows) {

@@ -20,6 +20,13 @@
 // result is exact. (This is state-space analysis as known from synchronous data-flow
 // graphs: compare states at one point of the loop, stop at the first that recurs.)
 //
+// Ends of transfers are rounded to picoseconds, so passes that are the same in nature can go
+// on to differ by a nanosecond where many devices that differ are coupled. With a tolerance the
+// moments of two states may differ by so much. Each period that is then passed over adds
+// about that difference at most, as far as what starts later by some time ends later
+// by no more than that time: waiting for the last of several is so, and sharing a resource is but
+// for what one moves less while another is late.
+//
 // Every module that holds state describes it once, in a function Visit that shows all of
 // its numbers to a StateVisitor in a fixed order. The same function serves to read a
 // snapshot and to move the module ahead.
@@ -49,7 +56,9 @@ enum class Kind : uint8_t {
   kPending,    // a moment at which something will happen; one in the past means nothing
   kBegan,      // a moment in the past that is still referred to
   kLeft,       // a remainder, of what began at the last kBegan before it
+  kLeftTime,   // the same, in picoseconds
   kLeftBytes,  // the same, a double
+  kSince,      // what has been counted since the last kBegan
   kIteration,  // of a name; -1: it has none
   kCounter,
   kDoubleCounter,
@@ -67,6 +76,12 @@ struct Snapshot {
 // nothing ends meanwhile; 0 if the states differ. Unlimited if nothing limits them.
 inline constexpr int64_t kUnlimited = INT64_MAX;
 int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later);
+// The same for states that are nearly the same.
+struct Recurrence {
+  int64_t periods = 0;
+  Picoseconds deviation{0};  // by which a moment differs at most
+};
+Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picoseconds tolerance);
 // How many iterations of an unrolled loop such a period has.
 int64_t IterationsPerPeriod(const Snapshot& earlier, const Snapshot& later);
 
@@ -132,6 +147,13 @@ class StateVisitor {
   bool Began(Picoseconds& at) { return Moment(Kind::kBegan, at); }
   // Of what began at the moment that Began was last told.
   void Left(int64_t& left) { Visit(Kind::kLeft, left); }
+  void LeftTime(int64_t& left) { Visit(Kind::kLeftTime, left); }
+  void Since(int64_t& count) { Visit(Kind::kSince, count); }
+  void Since(Picoseconds& time) {
+    int64_t value = time.value();
+    Since(value);
+    time = Picoseconds(value);
+  }
   void LeftBytes(double& left) { VisitDouble(Kind::kLeftBytes, left); }
   void Counter(int64_t& count) { Visit(Kind::kCounter, count); }
   void Counter(uint64_t& count) {
@@ -198,6 +220,7 @@ class StateVisitor {
   const Snapshot* earlier_ = nullptr;
   const Snapshot* later_ = nullptr;
   int64_t periods_ = 0;
+  bool persists_ = false;  // what the last kBegan speaks of is the same thing in both states
   Picoseconds by_{0};
   size_t next_ = 0;
 };

@@ -246,14 +246,21 @@ absl::Status CheckShape(const Config& config, const isa::ProgramInfo& info,
   return absl::OkStatus();
 }
 
+// Empty: the step is exact.
 std::string ApproximationOf(const sim::Timeline& timeline) {
-  const Picoseconds less = timeline.folding.ignored_skew;
-  return fmt::format(
-      "folding: {} classes stand for {} devices, of which more differ (--fold on tells all of them "
-      "apart); what that overlooks is at its worst, at its best the step takes {} ({:.2f}% less)",
-      timeline.folding.device_classes, timeline.devices.size(), TimeText(timeline.step_time - less),
-      100.0 * static_cast<double>(less.value()) /
-          static_cast<double>(std::max<int64_t>(1, timeline.step_time.value())));
+  const sim::FoldingReport& folding = timeline.folding;
+  if (folding.error_bound == Picoseconds(0)) return "";
+  const std::string bound =
+      fmt::format("by {} at most ({:.2g} %); --fold on is exact", TimeText(folding.error_bound),
+                  100.0 * static_cast<double>(folding.error_bound.value()) /
+                      static_cast<double>(std::max<int64_t>(1, timeline.step_time.value())));
+  if (!folding.is_approximate) {
+    return fmt::format("passes of loops that are nearly the same are taken for the same: the step "
+                       "is off {}", bound);
+  }
+  return fmt::format("{} classes stand for {} devices, of which more differ: what that overlooks is "
+                     "worth {}, and the step is off {}", folding.device_classes,
+                     timeline.devices.size(), TimeText(folding.ignored_skew), bound);
 }
 
 }  // namespace
@@ -300,7 +307,9 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.rollups = RollUp(info, timeline);
   r.critical_path = PathTimesOf(timeline);
   r.assumptions = info.assumptions;
-  if (timeline.folding.is_approximate) r.assumptions.push_back(ApproximationOf(timeline));
+  if (std::string approximation = ApproximationOf(timeline); !approximation.empty()) {
+    r.assumptions.push_back(std::move(approximation));
+  }
   r.warnings = config.warnings;
   r.warnings.insert(r.warnings.end(), info.warnings.begin(), info.warnings.end());
   r.partitions = info.partitions;

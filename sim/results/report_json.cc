@@ -47,6 +47,7 @@ Json FoldingJson(const sim::FoldingReport& folding) {
           {"device_classes", folding.device_classes},
           {"simulations", folding.simulations},
           {"ignored_skew_ns", ToNanoseconds(folding.ignored_skew)},
+          {"error_bound_ns", ToNanoseconds(folding.error_bound)},
           {"steps", std::move(steps)}};
 }
 

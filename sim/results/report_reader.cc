@@ -62,6 +62,7 @@ sim::FoldingReport ReadFolding(const Json& j) {
   folding.device_classes = CountOf(j, "device_classes");
   folding.simulations = CountOf(j, "simulations");
   folding.ignored_skew = TimeOf(j, "ignored_skew_ns");
+  folding.error_bound = TimeOf(j, "error_bound_ns");
   for (const Json& step : j.at("steps")) {
     folding.steps.push_back({TextOf(step, "reason"), CountOf(step, "device_classes")});
   }

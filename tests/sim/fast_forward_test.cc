@@ -202,6 +202,49 @@ TEST(FastForward, RandomRingsBesideRandomWork) {
   EXPECT_GT(fewer, 50);
 }
 
+// Layers of a kernel and a ring through a chip that is slower and one that is slower still, on
+// rates that are no whole number of bytes per picosecond: passes go on to differ by some.
+TEST(FastForward, PassesThatAreNearlyTheSameStayWithinTheBound) {
+  std::mt19937 random(25);
+  const auto number = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
+  };
+  int64_t bounded = 0, fewer = 0;
+  for (int i = 0; i < 60; ++i) {
+    configs::Config config = RingOf(number(3, 8));
+    config.chip.hbm.bytes_per_second = BytesPerSecond(0.77e12);
+    config.chip.ici.link_bytes_per_second = BytesPerSecond(static_cast<double>(number(3, 90)) * 1.01e10);
+    isa::Kernel kernel;
+    kernel.grid = {{number(3, 60), 1.0}};
+    kernel.block = Compute(number(1, 3'000));
+    kernel.windows = {Input(number(1, 900'000), 1)};
+    const isa::PodProgram ring = RingProgram(
+        config, {{.steps = number(2, 9), .bytes = number(1, 900'000), .adds = number(0, 1) == 0}},
+        MakeBody(kernel));
+    isa::PodProgram program = ring;
+    program.programs[0] = Share(isa::Loop{100, ring.programs[0]});
+    SimulationOptions options;
+    options.impairments.chips = {{0, 0.93}, {2, 0.87}};
+    options.folding = Folding::kExact;
+    const Figures exact = InChild(config, program, options);
+    options.folding = Folding::kAutomatic;
+    options.exact_events = 0;
+    const Figures near = InChild(config, program, options);
+    ASSERT_EQ(near.times.size(), exact.times.size());
+    EXPECT_EQ(exact.error_bound, 0);
+    EXPECT_LE(near.error_bound, exact.times[0] / 100'000);
+    EXPECT_LE(std::abs(near.times[0] - exact.times[0]), near.error_bound) << "case " << i;
+    for (size_t b = 0; b < exact.bytes.size(); ++b) {
+      EXPECT_NEAR(static_cast<double>(near.bytes[b]), static_cast<double>(exact.bytes[b]),
+                  1e-6 * static_cast<double>(exact.bytes[b])) << "case " << i;
+    }
+    bounded += near.error_bound > 0;
+    fewer += near.events < exact.events;
+  }
+  EXPECT_GT(bounded, 5);
+  EXPECT_GT(fewer, 5);
+}
+
 // Layers that are written out one by one: each computes, sends to the next chip beside that
 // and in its next layer waits for what the last chip sent. Names are those of the layer.
 struct Unrolled {

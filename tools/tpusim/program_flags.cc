@@ -238,9 +238,9 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
 void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
   app.add_option(
          "--fold", flags.fold,
-         "Simulate one of all devices that do the same (on, default), every one (off), or one "
-         "of all that differ only in where transfers go (approximate); auto: on, unless that "
-         "takes too long")
+         "Simulate one of all devices that do the same (on), every one (off), or one of all that "
+         "differ only in where transfers go (approximate); auto (default): on, unless that takes "
+         "too long, and then off by no more than the summary says")
       ->type_name("auto|on|off|approximate")
       ->check(CLI::IsMember({"auto", "on", "off", "approximate"}));
   app.add_option("--detail", flags.detail,

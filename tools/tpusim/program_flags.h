@@ -45,7 +45,7 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
 
 // What the flags say about the machine that runs it.
 struct MachineFlags {
-  std::string fold = "on";         // --fold
+  std::string fold = "auto";       // --fold
   std::string detail = "kernel";   // --detail
   std::vector<std::string> slow;   // --slow chip=3:0.8
   std::vector<std::string> links;  // --link 3:x+=0.5

@@ -115,6 +115,22 @@ TEST(CausesTest, RepetitionsAreWalkedThrough) {
                                           Row(4, Spent::kIci, 30)));
 }
 
+// The state was moved by 7 periods of 10, though operation 2 took 7 and not 6 in this one: of the
+// 77 of the chain, 7 are not there.
+TEST(CausesTest, RepetitionsThatAreNearlyTheSameEndWhereTheStateIsMovedTo) {
+  Causes causes;
+  Ref main = causes.Start(), idle = causes.Start();
+  const auto earlier = Mark(causes, {&main, &idle});
+  causes.Spend(main, Ps(4), 1, Spent::kMxu);
+  causes.Spend(main, Ps(11), 2, Spent::kIci);
+  const auto later = Mark(causes, {&main, &idle});
+  Show({&main, &idle}, *causes.Repeat(earlier, later, Ps(10), 7, nullptr, 0, Ps(1)));
+  EXPECT_EQ(causes.At(main), Ps(81));
+  EXPECT_EQ(causes.At(idle), Ps(0));
+  causes.Finished(main);
+  EXPECT_THAT(PathOf(causes), ElementsAre(Row(1, Spent::kMxu, 4 + 28), Row(2, Spent::kIci, 7 + 42)));
+}
+
 TEST(CausesTest, RepetitionsInsideOfRepetitions) {
   Causes causes;
   Ref main = causes.Start();

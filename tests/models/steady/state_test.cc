@@ -19,6 +19,7 @@ struct Machine {
   Picoseconds entered{0};      // the loop
   int64_t passes = 50;
   double bytes_left = 1e6;     // of a transfer that began with the loop
+  int64_t time_left = 1'000'000;
   int64_t moved = 0;
   double carried = 0;
 
@@ -31,6 +32,7 @@ struct Machine {
     visitor.Began(entered);
     visitor.Left(passes);
     visitor.LeftBytes(bytes_left);
+    visitor.LeftTime(time_left);
     visitor.Counter(moved);
     visitor.Counter(carried);
   }
@@ -41,6 +43,7 @@ struct Machine {
     next.began += Picoseconds(20);
     next.passes -= 1;
     next.bytes_left -= 1000;
+    next.time_left -= 20;
     next.moved += 7;
     next.carried += 0.5;
     return next;
@@ -68,6 +71,39 @@ TEST(State, WhatEndsFirstLimitsThePeriods) {
   EXPECT_EQ(Periods(quiet, quiet.Next()), 48);
   quiet.bytes_left = 11'500;  // 10,500 later
   EXPECT_EQ(Periods(quiet, quiet.Next()), 9);
+}
+
+// With a tolerance of 2 ps what differs by that in time is the same, what differs in number is not.
+TEST(State, MomentsMayDifferByTheTolerance) {
+  const Machine before;
+  const auto recurs = [&](auto change) {
+    Machine after = before.Next();
+    change(after);
+    return FindRecurrence(StateOf(before, 100), StateOf(after, 120), Picoseconds(2));
+  };
+  EXPECT_EQ(recurs([](Machine&) {}).deviation, Picoseconds(0));
+  const Recurrence late = recurs([](Machine& m) {
+    m.arrives += Picoseconds(1);
+    m.began -= Picoseconds(2);
+  });
+  EXPECT_EQ(late.periods, 43);
+  EXPECT_EQ(late.deviation, Picoseconds(2));
+  EXPECT_EQ(recurs([](Machine& m) { m.arrives += Picoseconds(3); }).periods, 0);
+  EXPECT_EQ(recurs([](Machine& m) { m.queue += 1; }).periods, 0);
+  // Another transfer began, and takes as long but for the tolerance; another loop may not have
+  // other passes.
+  const auto began_anew = [](Machine& m, int64_t longer) {
+    m.entered += Picoseconds(20);
+    m.passes += 1;
+    m.bytes_left += 1000;
+    m.time_left += 20 + longer;
+  };
+  EXPECT_EQ(recurs([&](Machine& m) { began_anew(m, 2); }).periods, 43);
+  EXPECT_EQ(recurs([&](Machine& m) { began_anew(m, 3); }).periods, 0);
+  EXPECT_EQ(recurs([&](Machine& m) {
+              began_anew(m, 0);
+              m.passes -= 1;
+            }).periods, 0);
 }
 
 TEST(State, EveryDifferenceCounts) {
@@ -100,6 +136,7 @@ TEST(State, WhatBeganAnewHasToHaveAsMuchLeft) {
   EXPECT_EQ(Periods(before, after), 0);
   after.passes = before.passes;
   after.bytes_left = before.bytes_left;
+  after.time_left = before.time_left;
   EXPECT_EQ(Periods(before, after), 43);
 }
 

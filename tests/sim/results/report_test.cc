@@ -234,7 +234,7 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
                   "chip_classes", "folding", "events", "ops", "scopes", "collectives", "rollup",
                   "links", "assumptions", "warnings"));
   EXPECT_THAT(keys(j["folding"]),
-              ElementsAre("approximate", "device_classes", "simulations", "ignored_skew_ns", "steps"));
+              ElementsAre("approximate", "device_classes", "simulations", "ignored_skew_ns", "error_bound_ns", "steps"));
   EXPECT_THAT(keys(j["bound_ns"]), ElementsAre("compute", "hbm", "ici", "host", "dcn"));
   EXPECT_THAT(keys(j["ops"][0]), ElementsAre("name", "category", "scope", "count", "total_ns",
                                              "flops", "hbm_bytes", "engine", "source"));

@@ -178,6 +178,7 @@ class Folding:
     ignored_skew_ns: float
     steps: tuple[FoldingStep, ...]
     approximate: bool = False
+    error_bound_ns: float = 0.0  # of the step
 
 
 @dataclasses.dataclass(frozen=True)

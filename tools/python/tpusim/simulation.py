@@ -61,7 +61,7 @@ def simulate(
       algorithm: how collectives are done, "best" or ["all-reduce=ring", ...].
       slow: stragglers, "chip=3:0.9".
       link: degraded links, "0:x+=0.5".
-      fold: "auto", "on", "off" or "approximate".
+      fold: "auto" (default), "on" (always exact), "off" or "approximate".
       options: more options of `tpusim run`, passed on as they are.
 
     Returns:
