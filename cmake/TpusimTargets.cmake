@@ -74,8 +74,8 @@ function(tpusim_test name)
   target_compile_options(${name} PRIVATE ${TPUSIM_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM tpusim_test_headers)
   target_compile_definitions(${name} PRIVATE TPUSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # File by file: tests of different things give their helpers the same short names.
+  # Larger parts than of libraries: most of the time goes to templates that all tests share.
   set_target_properties(${name} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests UNITY_BUILD OFF)
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests UNITY_BUILD_BATCH_SIZE 12)
   gtest_discover_tests(${name} PROPERTIES LABELS "${ARG_LABELS}" DISCOVERY_TIMEOUT 60)
 endfunction()
