@@ -57,6 +57,11 @@ function(tpusim_library name)
   endif()
 endfunction()
 
+# tpusim_precompiled(NAME): for targets that are no tpusim_library and link tpusim_hlo.
+function(tpusim_precompiled name)
+  target_precompile_headers(${name} REUSE_FROM tpusim_hlo)
+endfunction()
+
 # tpusim_test(NAME SOURCES a_test.cc DEPS x y [LABELS long]): every test case is
 # its own process (gtest_discover_tests), because SystemC can elaborate only
 # one simulation per process.
