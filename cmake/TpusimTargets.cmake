@@ -57,6 +57,11 @@ function(tpusim_library name)
   endif()
 endfunction()
 
+# tpusim_precompiled(NAME): for targets that are no tpusim_library and link tpusim_hlo.
+function(tpusim_precompiled name)
+  target_precompile_headers(${name} REUSE_FROM tpusim_hlo)
+endfunction()
+
 # tpusim_test(NAME SOURCES a_test.cc DEPS x y [LABELS long]): every test case is
 # its own process (gtest_discover_tests), because SystemC can elaborate only
 # one simulation per process.
@@ -74,8 +79,8 @@ function(tpusim_test name)
   target_compile_options(${name} PRIVATE ${TPUSIM_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM tpusim_test_headers)
   target_compile_definitions(${name} PRIVATE TPUSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # File by file: tests of different things give their helpers the same short names.
+  # Larger parts than of libraries: most of the time goes to templates that all tests share.
   set_target_properties(${name} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests UNITY_BUILD OFF)
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests UNITY_BUILD_BATCH_SIZE 12)
   gtest_discover_tests(${name} PROPERTIES LABELS "${ARG_LABELS}" DISCOVERY_TIMEOUT 60)
 endfunction()

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string Error(const std::string& text) {
+std::string Fault(const std::string& text) {
   const absl::StatusOr<ChipFile> file = ParseChip(text, "my.json", "");
   return file.ok() ? "" : Message(file.status());
 }
@@ -98,41 +98,41 @@ TEST(ChipFileTest, TheCompilerOfAChipIsData) {
   EXPECT_EQ(own->chip.compiler.gathers_in_flight, 3);
   EXPECT_EQ(own->chip.compiler.routed_above_chips, 16);
   EXPECT_EQ(own->chip.compiler.window_registers, 1024);
-  EXPECT_THAT(Error(R"({"base": "v5e", "compiler": {"window_registers": 0}})"),
+  EXPECT_THAT(Fault(R"({"base": "v5e", "compiler": {"window_registers": 0}})"),
               HasSubstr("window_registers must be a whole number from 1"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "compiler": {"likes": "v5e"}})"),
+  EXPECT_THAT(Fault(R"({"base": "v5e", "compiler": {"likes": "v5e"}})"),
               HasSubstr("unknown field \"likes\"; the nearest is like"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "compiler": {"copies_in_flight": -1}})"),
+  EXPECT_THAT(Fault(R"({"base": "v5e", "compiler": {"copies_in_flight": -1}})"),
               HasSubstr("copies_in_flight must be a whole number from 0"));
 }
 
 TEST(ChipFileTest, ErrorsSayWhatAndWhere) {
-  EXPECT_THAT(Error("{"), HasSubstr("my.json: parse error at line 1"));
-  EXPECT_THAT(Error("[]"), HasSubstr("JSON object"));
-  EXPECT_THAT(Error(R"({"name": "x"})"), HasSubstr("chip.tensor_cores is missing"));
-  EXPECT_THAT(Error(R"({"base": "v5"})"), HasSubstr("unknown chip \"v5\"; the nearest is v5e"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "icy": {}})"),
+  EXPECT_THAT(Fault("{"), HasSubstr("my.json: parse error at line 1"));
+  EXPECT_THAT(Fault("[]"), HasSubstr("JSON object"));
+  EXPECT_THAT(Fault(R"({"name": "x"})"), HasSubstr("chip.tensor_cores is missing"));
+  EXPECT_THAT(Fault(R"({"base": "v5"})"), HasSubstr("unknown chip \"v5\"; the nearest is v5e"));
+  EXPECT_THAT(Fault(R"({"base": "v5e", "icy": {}})"),
               HasSubstr("unknown field \"icy\"; the nearest is ici"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "chip": {"hbm": {"byte_per_second": 1}}})"),
+  EXPECT_THAT(Fault(R"({"base": "v5e", "chip": {"hbm": {"byte_per_second": 1}}})"),
               HasSubstr("no parameter chip.hbm.byte_per_second; the nearest is "
                         "chip.hbm.bytes_per_second"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "chip": {"hbm": 5}})"), HasSubstr("chip.hbm must be an"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "chip": {"hbm": {"bytes": "16"}}})"),
+  EXPECT_THAT(Fault(R"({"base": "v5e", "chip": {"hbm": 5}})"), HasSubstr("chip.hbm must be an"));
+  EXPECT_THAT(Fault(R"({"base": "v5e", "chip": {"hbm": {"bytes": "16"}}})"),
               HasSubstr("chip.hbm.bytes: the value must be a number (bytes)"));
   EXPECT_THAT(
-      Error(R"({"base": "v5e", "ici": {"launch_ns": {"value": 5, "unit": "us", "source": "x"}}})"),
+      Fault(R"({"base": "v5e", "ici": {"launch_ns": {"value": 5, "unit": "us", "source": "x"}}})"),
       HasSubstr("ici.launch_ns: the unit is ns, not us"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "ici": {"launch_ns": {"unit": "ns"}}})"),
+  EXPECT_THAT(Fault(R"({"base": "v5e", "ici": {"launch_ns": {"unit": "ns"}}})"),
               HasSubstr("value must be given"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "ici": {"launch_ns": {"value": 5, "sauce": "x"}}})"),
+  EXPECT_THAT(Fault(R"({"base": "v5e", "ici": {"launch_ns": {"value": 5, "sauce": "x"}}})"),
               HasSubstr("unknown field \"sauce\""));
-  EXPECT_THAT(Error(R"({"base": "v5e", "ici": {"launch_ns": -1}})"), HasSubstr("out of range"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "topology": {"wrap": "always"}})"), HasSubstr("wrap"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "topology": {"slices": ["4x4x4"]}})"), HasSubstr("4x4x4"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "topology": {"slices": ["32x1"]}})"), HasSubstr("max"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "device_order": {"trays": [{"order": [0, 0]}]}})"),
+  EXPECT_THAT(Fault(R"({"base": "v5e", "ici": {"launch_ns": -1}})"), HasSubstr("out of range"));
+  EXPECT_THAT(Fault(R"({"base": "v5e", "topology": {"wrap": "always"}})"), HasSubstr("wrap"));
+  EXPECT_THAT(Fault(R"({"base": "v5e", "topology": {"slices": ["4x4x4"]}})"), HasSubstr("4x4x4"));
+  EXPECT_THAT(Fault(R"({"base": "v5e", "topology": {"slices": ["32x1"]}})"), HasSubstr("max"));
+  EXPECT_THAT(Fault(R"({"base": "v5e", "device_order": {"trays": [{"order": [0, 0]}]}})"),
               HasSubstr("every position"));
-  EXPECT_THAT(Error(R"({"base": "v5e", "chip": {"vmem": {"bytes": 1048576}}})"),
+  EXPECT_THAT(Fault(R"({"base": "v5e", "chip": {"vmem": {"bytes": 1048576}}})"),
               HasSubstr("chip.vmem.scoped_bytes = 16777216 exceeds"));
 }
 
@@ -153,7 +153,7 @@ TEST(ChipFileTest, MissingFilesAreNamed) {
 }
 
 TEST(ChipFileTest, CmemHasARate) {
-  EXPECT_THAT(Error(R"({"base": "v5e", "name": "my", "chip": {"cmem": {"bytes": 1000}}})"),
+  EXPECT_THAT(Fault(R"({"base": "v5e", "name": "my", "chip": {"cmem": {"bytes": 1000}}})"),
               HasSubstr("chip.cmem.bytes = 1000 has no chip.cmem.bytes_per_second beside it"));
 }
 

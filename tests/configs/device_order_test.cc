@@ -26,7 +26,7 @@ std::vector<int64_t> Order(const std::string& config, const std::vector<int64_t>
   return order.value_or(std::vector<int64_t>());
 }
 
-std::string Error(const std::string& config, const std::vector<int64_t>& mesh) {
+std::string Wrong(const std::string& config, const std::vector<int64_t>& mesh) {
   const auto order = DeviceOrder(LoadConfig(config, {}).value(), mesh, nullptr);
   return order.ok() ? "" : Message(order.status());
 }
@@ -154,7 +154,7 @@ TEST(DeviceOrderTest, TwoDevicesPerChip) {
   // One device, and one that fills no chip.
   EXPECT_THAT(Order("v7x-2x2x1", {1}, &rule), ElementsAre(0));
   EXPECT_THAT(rule, HasSubstr("the first device; 7 devices idle"));
-  EXPECT_THAT(Error("v7x-2x2x1", {3}), HasSubstr("3 partitions do not fill chips of 2 devices"));
+  EXPECT_THAT(Wrong("v7x-2x2x1", {3}), HasSubstr("3 partitions do not fill chips of 2 devices"));
 }
 
 TEST(DeviceOrderTest, MegacoreChipsAreOneDevice) {
@@ -202,14 +202,14 @@ TEST(DeviceOrderTest, SlicesDivideTheLeadingAxes) {
 }
 
 TEST(DeviceOrderTest, Errors) {
-  EXPECT_EQ(Error("v5e-4x2", {4, 4}),
+  EXPECT_EQ(Wrong("v5e-4x2", {4, 4}),
             "the program has 16 partitions (mesh 4x4), v5e-4x2 has 8 devices: take a larger slice "
             "or a smaller mesh");
-  EXPECT_THAT(Error("v5e-4x2", {1000000000000, 1000000000000, 1000000000000}),
+  EXPECT_THAT(Wrong("v5e-4x2", {1000000000000, 1000000000000, 1000000000000}),
               HasSubstr("v5e-4x2 has 8 devices"));
-  EXPECT_THAT(Error("v5e-4x2", {5}), HasSubstr("5 of the 8 devices of v5e-4x2 do not form a box"));
-  EXPECT_THAT(Error("v5e-4x2", {0}), HasSubstr("at least one device"));
-  EXPECT_THAT(Error("v5e-4x2", {-2, -4}), HasSubstr("at least one device"));
+  EXPECT_THAT(Wrong("v5e-4x2", {5}), HasSubstr("5 of the 8 devices of v5e-4x2 do not form a box"));
+  EXPECT_THAT(Wrong("v5e-4x2", {0}), HasSubstr("at least one device"));
+  EXPECT_THAT(Wrong("v5e-4x2", {-2, -4}), HasSubstr("at least one device"));
 }
 
 TEST(MeshAssignmentTest, TheLastAxisChoosesFirstAndTakesTheMostAxes) {

@@ -1,14 +1,13 @@
 """What the passes leave of a program, run by XLA, computes what JAX computes.
 
 The module after all passes in its executable form (`--emit executable`): fusions expanded,
-asynchronous pairs joined. Examples, and random programs; a longer run:
+asynchronous pairs joined. Random programs here, examples in `test_examples.py`; a longer run:
 
     python tests/jax/random_programs.py --seeds 0:1000 --stage executable
 """
 
 import pathlib
 
-import compiled_examples
 import pytest
 import random_programs
 
@@ -21,11 +20,6 @@ def verify(seed: int, binary: str, directory: pathlib.Path) -> None:
         random_programs.verify(seed, binary, directory, stage="executable")
     except random_programs.Unusable as error:
         pytest.skip(str(error))
-
-
-@pytest.mark.parametrize("name", compiled_examples.ON_EIGHT_DEVICES)
-def test_optimized_equals_jax(name: str, binary: str, tmp_path: pathlib.Path):
-    compiled_examples.check(name, "executable", binary, tmp_path)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

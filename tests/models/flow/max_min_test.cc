@@ -5,16 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <vector>
+
+#include "tests/models/flow/no_limit.h"
 
 namespace tpusim::flow {
 namespace {
 
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 struct FlowRow {
   double cap;

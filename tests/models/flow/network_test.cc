@@ -5,9 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <tuple>
 #include <vector>
+
+#include "tests/models/flow/no_limit.h"
 
 namespace tpusim::flow {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr Picoseconds kStart(0);
 
 // Runs until nothing moves: (tag, picosecond) of every completion.

@@ -5,18 +5,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "models/flow/max_min.h"
 #include "models/flow/network.h"
+#include "tests/models/flow/no_limit.h"
 
 namespace tpusim::flow {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 struct System {
   std::vector<double> capacity;

@@ -6,15 +6,12 @@
 #include "models/isa/instruction_count.h"
 #include "models/isa/used_routes.h"
 #include "models/isa/verify.h"
+#include "tests/models/isa/small_programs.h"
 
 namespace tpusim::isa {
 namespace {
 
 using ::testing::EndsWith;
-
-configs::Topology Pair() { return configs::Topology({2, 1, 1}, {false, false, false}, 1); }
-
-SharedBody Share(Body body) { return std::make_shared<const Body>(std::move(body)); }
 
 // The label of op 0 begins in one stretch and ends in another, around what differs.
 PodProgram TwoPrograms() {

@@ -1,13 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "models/isa/program.h"
+#include "tests/models/isa/small_programs.h"
 
 namespace tpusim::isa {
 namespace {
-
-SharedBody Share(std::vector<Instruction> body) {
-  return std::make_shared<const Body>(std::move(body));
-}
 
 TEST(Disassemble, ShowsEveryInstructionWhereItIs) {
   PodProgram program;

@@ -5,10 +5,10 @@
 
 #include <bit>
 
+#include "tests/models/isa/small_programs.h"
+
 namespace tpusim::isa {
 namespace {
-
-SharedBody Share(Body body) { return std::make_shared<const Body>(std::move(body)); }
 
 constexpr int32_t kBefore = 3;  // operations before the layers
 

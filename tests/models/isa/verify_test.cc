@@ -5,18 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "configs/status_macros.h"
+#include "tests/models/isa/small_programs.h"
 
 namespace tpusim::isa {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-configs::Topology Pair() { return configs::Topology({2, 1, 1}, {false, false, false}, 1); }
-
-SharedBody Share(std::vector<Instruction> body) {
-  return std::make_shared<const Body>(std::move(body));
-}
 
 // Both devices run `body`; route 0 leads from 0 to 1 and from nowhere else.
 PodProgram ProgramOf(std::vector<Instruction> body) {

@@ -11,11 +11,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Report SampleReport() {
-  const Sample s = MakeSample();
-  return *BuildReport(s.config, s.info, s.timeline, "f");
-}
-
 // The sample without its all-gather: 20 us of exposed communication less.
 Report WithoutGather() {
   Report r = SampleReport();

@@ -16,13 +16,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Report SampleReport() {
-  const Sample s = MakeSample();
-  absl::StatusOr<Report> r = BuildReport(s.config, s.info, s.timeline, "f");
-  EXPECT_TRUE(r.ok()) << Message(r.status());
-  return *r;
-}
-
 template <typename T, typename F>
 auto Column(const std::vector<T>& rows, F field) {
   std::vector<std::decay_t<decltype(field(rows[0]))>> column;

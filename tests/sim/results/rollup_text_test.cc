@@ -11,11 +11,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Report SampleReport() {
-  const Sample s = MakeSample();
-  return *BuildReport(s.config, s.info, s.timeline, "f");
-}
-
 // A third each: 33.3 three times leaves a tenth, which the first gets.
 TEST(RollupTextTest, SharesAddUp) {
   EXPECT_THAT(SharesText({Picoseconds(1), Picoseconds(1), Picoseconds(1)}),

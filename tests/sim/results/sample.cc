@@ -246,4 +246,9 @@ sim::Recording Recorded(const std::vector<sim::Span>& spans,
 
 Sample MakeSample() { return {MakeConfig(), MakeInfo(), MakeTimeline()}; }
 
+Report SampleReport() {
+  const Sample s = MakeSample();
+  return BuildReport(s.config, s.info, s.timeline, "f").value();
+}
+
 }  // namespace tpusim::results

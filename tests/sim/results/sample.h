@@ -16,6 +16,7 @@
 
 #include "configs/topology.h"
 #include "models/isa/program_info.h"
+#include "sim/results/report.h"
 #include "sim/timeline.h"
 
 namespace tpusim::results {
@@ -28,6 +29,8 @@ struct Sample {
   sim::Timeline timeline;
 };
 Sample MakeSample();
+// Of the workload "f".
+Report SampleReport();
 
 // A recording of just these.
 sim::Recording Recorded(const std::vector<sim::Span>& spans,

@@ -13,11 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Report SampleReport() {
-  const Sample s = MakeSample();
-  return *BuildReport(s.config, s.info, s.timeline, "f");
-}
-
 std::vector<std::string> LinesOf(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);

@@ -10,29 +10,17 @@
 #include "configs/config.h"
 #include "models/isa/verify.h"
 #include "tests/workloads/collectives/collective_interpreter.h"
+#include "tests/workloads/collectives/requests.h"
 #include "workloads/collectives/choice.h"
 
 namespace tpusim::collectives {
 namespace {
-
-constexpr CollectiveKind kGroupKinds[] = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
-                                          CollectiveKind::kReduceScatter,
-                                          CollectiveKind::kAllToAll};
 
 configs::Config Slice(std::array<int64_t, 3> shape, std::array<bool, 3> wrap) {
   configs::Config config = *configs::LoadConfig("v5e-1x1", {});
   config.name = "test slice";
   config.topology = configs::Topology(shape, wrap, 1);
   return config;
-}
-
-CollectiveRequest Request(CollectiveKind kind, std::vector<std::vector<int64_t>> groups,
-                          int64_t bytes) {
-  CollectiveRequest request;
-  request.kind = kind;
-  request.groups = std::move(groups);
-  request.operand_bytes = Bytes(bytes);
-  return request;
 }
 
 // Checks all candidates for all kinds and two sizes: 1 KiB allows the single

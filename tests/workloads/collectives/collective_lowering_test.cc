@@ -9,6 +9,7 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "tests/workloads/collectives/collective_interpreter.h"
+#include "tests/workloads/collectives/requests.h"
 #include "workloads/collectives/choice.h"
 
 namespace tpusim::collectives {
@@ -17,22 +18,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-configs::Config V5e(const std::string& slice) { return *configs::LoadConfig("v5e-" + slice, {}); }
-
 configs::Config Torus(std::array<int64_t, 3> shape, bool wraps) {
   configs::Config config = V5e("1x1");
   config.topology = configs::Topology(shape, {wraps, wraps, wraps}, 1);
   return config;
-}
-
-CollectiveRequest Request(CollectiveKind kind, std::vector<std::vector<int64_t>> groups,
-                          int64_t bytes) {
-  CollectiveRequest request;
-  request.kind = kind;
-  request.name = "op.1";
-  request.groups = std::move(groups);
-  request.operand_bytes = Bytes(bytes);
-  return request;
 }
 
 std::string AlgorithmOf(const configs::Config& config, const CollectiveRequest& request) {

@@ -5,6 +5,7 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "tests/workloads/collectives/collective_interpreter.h"
+#include "tests/workloads/collectives/requests.h"
 #include "workloads/collectives/permute.h"
 
 namespace tpusim::collectives {
@@ -20,8 +21,6 @@ CollectiveRequest Permute(std::vector<std::pair<int64_t, int64_t>> pairs, int64_
   request.operand_bytes = Bytes(bytes);
   return request;
 }
-
-configs::Config V5e(const std::string& slice) { return *configs::LoadConfig("v5e-" + slice, {}); }
 
 // Lowers, runs, and expects the closed form exactly (up to picoseconds).
 LoweredCollective Checked(const configs::Config& config, const CollectiveRequest& request,

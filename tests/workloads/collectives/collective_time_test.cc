@@ -6,24 +6,10 @@
 
 #include "configs/config.h"
 #include "tests/workloads/collectives/collective_interpreter.h"
+#include "tests/workloads/collectives/requests.h"
 
 namespace tpusim::collectives {
 namespace {
-
-constexpr CollectiveKind kGroupKinds[] = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
-                                          CollectiveKind::kReduceScatter,
-                                          CollectiveKind::kAllToAll};
-
-configs::Config V5e(const std::string& slice) { return *configs::LoadConfig("v5e-" + slice, {}); }
-
-CollectiveRequest Along(const configs::Config& config, CollectiveKind kind,
-                        const std::vector<int>& axes, int64_t bytes) {
-  CollectiveRequest request;
-  request.kind = kind;
-  request.groups = GroupsAlong(config.topology, axes);
-  request.operand_bytes = Bytes(bytes);
-  return request;
-}
 
 double Microseconds(const configs::Config& config, const CollectiveRequest& request,
                     const AlgorithmOverrides& overrides = kFastest) {

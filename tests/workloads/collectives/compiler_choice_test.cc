@@ -14,6 +14,7 @@
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "tests/workloads/collectives/collective_interpreter.h"
+#include "tests/workloads/collectives/requests.h"
 #include "workloads/collectives/choice.h"
 
 namespace tpusim::collectives {
@@ -91,16 +92,6 @@ TEST(CompilerChoiceTest, EverythingThatWasPrintedIsReproduced) {
     fmt::print("{}: {} of {} rows reproduced\n", what, count, rows);
     RecordProperty(what, count);
   }
-}
-
-CollectiveRequest Along(const configs::Config& config, CollectiveKind kind,
-                        const std::vector<int>& axes, int64_t bytes) {
-  CollectiveRequest request;
-  request.kind = kind;
-  request.name = "op.1";
-  request.groups = GroupsAlong(config.topology, axes);
-  request.operand_bytes = Bytes(bytes);
-  return request;
 }
 
 configs::Config Slice(const std::string& name) { return *configs::LoadConfig(name, {}); }

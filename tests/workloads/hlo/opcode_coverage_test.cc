@@ -27,7 +27,7 @@ class OpcodeCoverageTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(OpcodeCoverageTest, VerifiesPrintsRoundTripsAndCosts) {
   const Opcode opcode = static_cast<Opcode>(GetParam());
-  const Build build = BuilderOf(opcode);
+  const SampleBuilder build = BuilderOf(opcode);
   if (WithoutCost().contains(opcode)) {
     EXPECT_EQ(build, nullptr) << "has a rule: take it off the list";
     return;
@@ -59,7 +59,7 @@ TEST_P(OpcodeCoverageTest, VerifiesPrintsRoundTripsAndCosts) {
 // that has one.
 TEST_P(OpcodeCoverageTest, WrongShapesAreErrors) {
   const Opcode opcode = static_cast<Opcode>(GetParam());
-  const Build build = BuilderOf(opcode);
+  const SampleBuilder build = BuilderOf(opcode);
   if (build == nullptr) return;
   {
     Sample sample;

@@ -62,7 +62,7 @@ class Sample {
   TestModule t_;
 };
 
-using Build = std::function<Example(Sample&)>;
+using SampleBuilder = std::function<Example(Sample&)>;
 
 // [8,16] f32: 128 elements, 512 bytes.
 Example Unary(Sample& s, Opcode op, Shape in, Shape out, int64_t t) {
@@ -72,7 +72,7 @@ Example Unary(Sample& s, Opcode op, Shape in, Shape out, int64_t t) {
   return {std::string(OpcodeName(op)) + "(%p", n, t * n, read, written};
 }
 
-Build BuilderOf(Opcode op) {
+SampleBuilder BuilderOf(Opcode op) {
   const Shape f = F32({8, 16}), i = S32({8, 16}), p = MakeShape(PrimitiveType::kPred, {8, 16});
   using O = Opcode;
   const std::string name(OpcodeName(op));

@@ -105,7 +105,8 @@ TEST_F(KernelLibraryTest, WindowsHaveTheNamesOfTheOperandsThatTheyHold) {
   for (int n = 0; n < 2; ++n) {
     const Instruction* fusion = MakeLayer(m_, Layer());
     std::set<std::string> names;
-    for (const isa::Window& w : library.Build(*fusion)->kernel.windows) names.insert(w.operand);
+    const auto built = library.Build(*fusion);
+    for (const isa::Window& w : built->kernel.windows) names.insert(w.operand);
     EXPECT_EQ(names, (std::set<std::string>{fusion->operand(0)->name(), fusion->operand(1)->name(),
                                             fusion->operand(2)->name(), fusion->name()}));
   }
