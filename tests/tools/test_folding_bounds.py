@@ -66,6 +66,7 @@ def test_small_programs_are_exact_by_default(report_of: Reports) -> None:
     workload = WORKLOADS / "all_reduce_axis_4194304.pb"
     by_default = report_of(workload, "--slow", "chip=3:0.8")
     assert by_default["folding"]["error_bound_ns"] == 0
-    assert by_default["folding"] == report_of(workload, "--slow", "chip=3:0.8", "--fold", "on")[
-        "folding"
-    ]
+    assert (
+        by_default["folding"]
+        == report_of(workload, "--slow", "chip=3:0.8", "--fold", "on")["folding"]
+    )

@@ -194,6 +194,7 @@ def main(names: list[str]) -> int:
     """Runs what is named, or all that has no report yet, each in a process; then the page."""
     if names[:1] == ["--one"]:
         (program,) = (p for p in catalogue.PROGRAMS if p.name == names[1])
+        sys.argv[1:] = []  # packages with absl flags read it
         run(program)
         return 0
     for program in catalogue.PROGRAMS:
