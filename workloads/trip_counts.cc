@@ -14,6 +14,14 @@ bool Matches(const std::string& pattern, const std::string& name) {
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
+// "a, b, c and 40 more".
+std::string ListOf(const std::vector<std::string>& names) {
+  constexpr size_t kNamed = 6;
+  if (names.size() <= kNamed) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kNamed, ", "),
+                     names.size() - kNamed);
+}
+
 }  // namespace
 
 TripCounts::TripCounts(const tpusim::Workload& workload, TripCountOverrides overrides) {
@@ -100,12 +108,12 @@ std::vector<std::string> TripCounts::Unused() const {
     std::string why;
     if (!matched.empty()) {
       why = fmt::format("the program says how often {} runs; only the name itself overrides that",
-                        fmt::join(matched, ", "));
+                        ListOf(matched));
     } else if (asked) {
       continue;  // An earlier statement says the same of its loops.
     } else {
       why = loops.empty() ? "the program has no loop"
-                          : fmt::format("its loops are {}", fmt::join(loops, ", "));
+                          : fmt::format("its loops are {}", ListOf(loops));
     }
     warnings.push_back(fmt::format("trip count {}={} has no effect: {}", s.pattern, s.count, why));
   }

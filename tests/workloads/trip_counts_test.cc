@@ -83,6 +83,12 @@ TEST_F(TripCountsTest, WithoutEffect) {
                                      HasSubstr("its loops are " + known->name())));
 }
 
+TEST_F(TripCountsTest, SomeOfManyLoopsAreNamed) {
+  TripCounts counts(workload_, {{"other", 3}, {"*", 4}});
+  for (int n = 0; n < 9; ++n) EXPECT_TRUE(counts(*Loop(std::nullopt)).ok());
+  EXPECT_THAT(counts.Unused(), ::testing::ElementsAre(HasSubstr(" and 3 more")));
+}
+
 TEST_F(TripCountsTest, LoopsOfKernels) {
   tpusim::KernelLoop loop;
   loop.set_name("paged/loop.0");
