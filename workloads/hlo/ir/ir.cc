@@ -226,7 +226,8 @@ std::string Instruction::SourceLocation() const {
   if (location_id <= 0 || location_id > index.file_locations_size()) return "";
   const auto& location = index.file_locations(location_id - 1);
   if (location.file_name_id() <= 0 || location.file_name_id() > index.file_names_size()) return "";
-  return fmt::format("{}:{}", index.file_names(location.file_name_id() - 1), location.line());
+  const std::string& file = index.file_names(location.file_name_id() - 1);
+  return file.empty() ? "" : fmt::format("{}:{}", file, location.line());
 }
 
 std::string Instruction::Describe() const {

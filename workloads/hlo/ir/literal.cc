@@ -104,6 +104,19 @@ void AppendInt(PrimitiveType type, int64_t value, pb::LiteralProto* literal) {
       return literal->mutable_s8s()->append(Raw(static_cast<int8_t>(value))), void();
     case PrimitiveType::kU8:
       return literal->mutable_u8s()->append(Raw(static_cast<uint8_t>(value))), void();
+    // Types of a few bits take a byte for each element.
+    case PrimitiveType::kS4:
+      return literal->mutable_s4s()->append(Raw(static_cast<int8_t>(value))), void();
+    case PrimitiveType::kU4:
+      return literal->mutable_u4s()->append(Raw(static_cast<uint8_t>(value))), void();
+    case PrimitiveType::kS2:
+      return literal->mutable_s2s()->append(Raw(static_cast<int8_t>(value))), void();
+    case PrimitiveType::kU2:
+      return literal->mutable_u2s()->append(Raw(static_cast<uint8_t>(value))), void();
+    case PrimitiveType::kS1:
+      return literal->mutable_s1s()->append(Raw(static_cast<int8_t>(value))), void();
+    case PrimitiveType::kU1:
+      return literal->mutable_u1s()->append(Raw(static_cast<uint8_t>(value))), void();
     case PrimitiveType::kS16:
       return literal->mutable_s16s()->append(Raw(static_cast<int16_t>(value))), void();
     case PrimitiveType::kU16:
