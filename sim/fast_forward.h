@@ -56,8 +56,8 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
 
   // By the count of `faults`. At first never.
   void TolerateAfter(int64_t events) { exact_events_ = events; }
-  // By so much at most the end is another: ten millionths of the time that was passed over between
-  // states that were not quite the same.
+  // A bound on the error of the step time: ten millionths of all time that was passed over between
+  // states that were not exactly the same. Zero: the step time is exact.
   Picoseconds tolerated() const { return tolerated_; }
 
   // How often time was moved.

@@ -14,7 +14,6 @@
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/assumed_trips.h"
-#include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/kernels/stated_time.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/mesh_use.h"

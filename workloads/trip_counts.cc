@@ -24,6 +24,10 @@ std::string ListOf(const std::vector<std::string>& names) {
 
 }  // namespace
 
+bool TripCounts::Override::GoesBeyond(const std::string& loop, std::optional<int64_t> most) const {
+  return most && pattern != loop && count > *most;
+}
+
 TripCounts::TripCounts(const tpusim::Workload& workload, TripCountOverrides overrides) {
   for (auto& [pattern, count] : overrides) overrides_.push_back({std::move(pattern), count});
   for (const auto& t : workload.trip_counts()) overrides_.push_back({t.loop(), t.count()});
@@ -48,11 +52,7 @@ absl::StatusOr<int64_t> TripCounts::operator()(const hlo::Instruction& loop) {
     found = Find(loop.name(), /*globs=*/true);
   }
   const auto assumed = hlo::AssumedTripsOf(loop);
-  const bool by_name = found != nullptr && found->pattern == loop.name();
-  const bool too_many =
-      assumed && assumed->most && found != nullptr && found->count > *assumed->most;
-  if (assumed && (found == nullptr || (too_many && !by_name))) {
-    // A glob is about loops in general; this one cannot run more often.
+  if (assumed && (found == nullptr || found->GoesBeyond(loop.name(), assumed->most))) {
     const int64_t count = found == nullptr ? assumed->count : *assumed->most;
     if (found != nullptr) found->used = true;
     assumptions_.push_back(fmt::format(
@@ -82,9 +82,7 @@ std::optional<int64_t> TripCounts::OfKernelLoop(const tpusim::KernelLoop& loop) 
   Override* found = Find(loop.name(), /*globs=*/true);
   if (found == nullptr && !most) return std::nullopt;
   if (found != nullptr) found->used = true;
-  // A glob is about loops in general; this one cannot run more often.
-  const bool by_name = found != nullptr && found->pattern == loop.name();
-  if (found == nullptr || (most && !by_name && found->count > *most)) {
+  if (found == nullptr || found->GoesBeyond(loop.name(), most)) {
     assumptions_.push_back(fmt::format("{} runs {} times, the most that it can (--trip-count {}=N)",
                                        described, *most, loop.name()));
     return known_[loop.name()] = *most;

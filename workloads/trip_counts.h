@@ -54,6 +54,9 @@ class TripCounts {
     std::string pattern;
     int64_t count = 0;
     bool used = false;
+
+    // A glob is about loops in general, and of none means more than it can run; a name does.
+    bool GoesBeyond(const std::string& loop, std::optional<int64_t> most) const;
   };
 
   // The first statement of the loop's name; with `globs`, the first that matches it.

@@ -118,13 +118,13 @@ class Causes::Mover : public steady::CauseVisitor {
 };
 
 std::vector<Picoseconds> Causes::MovedEnds(const Repeated& repeated, Picoseconds period,
-                                           Picoseconds deviation) const {
+                                           bool is_exact) const {
   const size_t threads = repeated.from.size();
   const auto end = [&](const std::shared_ptr<const Marks>& marks, size_t thread) {
     return nodes_[marks->marks_[thread].id_].end;
   };
   std::vector<Picoseconds> ends(threads), next(threads);
-  if (deviation > Picoseconds(0)) {
+  if (!is_exact) {
     // As the state is moved: what took part by whole periods, the rest not at all.
     for (size_t k = 0; k < threads; ++k) {
       ends[k] = end(repeated.later, k);
@@ -166,7 +166,7 @@ std::unique_ptr<steady::CauseVisitor> Causes::Repeat(std::shared_ptr<const Marks
                                                      std::shared_ptr<const Marks> later,
                                                      Picoseconds period, int64_t times,
                                                      const isa::Iterations* iterations,
-                                                     int64_t per_period, Picoseconds deviation) {
+                                                     int64_t per_period, bool is_exact) {
   if (given_up()) return nullptr;
   Repeated repeated{std::move(earlier), std::move(later), {}, times, iterations, per_period};
   if (repeated.earlier->marks_.size() != repeated.later->marks_.size()) {
@@ -194,7 +194,7 @@ std::unique_ptr<steady::CauseVisitor> Causes::Repeat(std::shared_ptr<const Marks
       }
     }
   }
-  std::vector<Picoseconds> ends = MovedEnds(repeated, period, deviation);
+  std::vector<Picoseconds> ends = MovedEnds(repeated, period, is_exact);
   repeats_.push_back(std::move(repeated));
   return std::make_unique<Mover>(*this, repeats_.size() - 1, std::move(ends));
 }

@@ -101,14 +101,15 @@ class Causes {
     std::vector<Ref> marks_;
   };
   // Moves the causes shown, in the same order, over `times` periods from the earlier marks to
-  // the later. Null: they cannot, or all is given up. Of states that are the same but for a
-  // `deviation` the moments are those to which the states are moved; stretches make up for it.
+  // the later. Null: they cannot, or all is given up. If the states at the marks are not
+  // exactly the same, causes move by whole periods as the states do, and the longest stretch of
+  // the path takes what is then missing or too much.
   std::unique_ptr<steady::CauseVisitor> Repeat(std::shared_ptr<const Marks> earlier,
                                                std::shared_ptr<const Marks> later,
                                                Picoseconds period, int64_t times,
                                                const isa::Iterations* iterations,
                                                int64_t per_period,
-                                               Picoseconds deviation = Picoseconds(0));
+                                               bool is_exact = true);
 
   // There is no critical path: it would be too long to keep, or has repetitions that cannot be
   // followed.
@@ -147,7 +148,7 @@ class Causes {
   class Walk;
   // The moments of threads after so many more periods.
   std::vector<Picoseconds> MovedEnds(const Repeated& repeated, Picoseconds period,
-                                     Picoseconds deviation) const;
+                                     bool is_exact) const;
 
   Ref Share(uint32_t id) {
     ++nodes_[id].held;

@@ -13,9 +13,6 @@ namespace {
 // Of sums, against themselves.
 constexpr double kRounding = 1e-9;
 
-}  // namespace
-namespace {
-
 double InSeconds(int64_t picoseconds) { return ToSeconds(Picoseconds(picoseconds)); }
 
 }  // namespace

@@ -40,14 +40,14 @@ Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picose
     return {};
   }
   int64_t periods = kUnlimited;
-  int64_t deviation = 0;
+  bool is_exact = true;
   int64_t iterations = 0;  // per period, once it is known
   bool persists = false;   // what the last kBegan speaks of is the same thing in both
   // Of moments, or of times to go.
   const auto near = [&](int64_t before, int64_t after) {
     const int64_t difference = std::abs(after - before);
     if (difference > tolerance.value()) return false;
-    deviation = std::max(deviation, difference);
+    is_exact = is_exact && difference == 0;
     return true;
   };
   for (size_t i = 0; i < later.count; ++i) {
@@ -89,6 +89,7 @@ Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picose
         if (SameBytes(a, b)) break;
         if (!persists) {
           if (std::abs(a - b) > kFastest * static_cast<double>(tolerance.value())) return {};
+          is_exact = false;
           break;
         }
         if (b > a) return {};
@@ -111,7 +112,7 @@ Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picose
     }
     if (periods <= 0) return {};
   }
-  return {periods, Picoseconds(deviation)};
+  return {periods, is_exact};
 }
 
 int64_t IterationsPerPeriod(const Snapshot& earlier, const Snapshot& later) {

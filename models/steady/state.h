@@ -20,12 +20,12 @@
 // result is exact. (This is state-space analysis as known from synchronous data-flow
 // graphs: compare states at one point of the loop, stop at the first that recurs.)
 //
-// Ends of transfers are rounded to picoseconds, so passes that are the same in nature can go
-// on to differ by a nanosecond where many devices that differ are coupled. With a tolerance the
-// moments of two states may differ by so much. Each period that is then passed over adds
-// about that difference at most, as far as what starts later by some time ends later
-// by no more than that time: waiting for the last of several is so, and sharing a resource is but
-// for what one moves less while another is late.
+// Ends of transfers are rounded to picoseconds. Where many devices that differ are coupled, the
+// states after successive passes of a loop can therefore differ by nanoseconds, pass after pass,
+// and never recur exactly. With a tolerance two states recur if no moment differs by more than the
+// tolerance. A state that is a little late then makes the following ones late by about as much:
+// who waits for the last of several transfers is delayed no longer than that transfer is, and
+// flows that share a resource delay each other only by what they move while both are under way.
 //
 // Every module that holds state describes it once, in a function Visit that shows all of
 // its numbers to a StateVisitor in a fixed order. The same function serves to read a
@@ -79,7 +79,7 @@ int64_t PeriodsAhead(const Snapshot& earlier, const Snapshot& later);
 // The same for states that are nearly the same.
 struct Recurrence {
   int64_t periods = 0;
-  Picoseconds deviation{0};  // by which a moment differs at most
+  bool is_exact = true;  // no moment and no remainder differs
 };
 Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picoseconds tolerance);
 // How many iterations of an unrolled loop such a period has.

@@ -103,8 +103,7 @@ absl::StatusOr<collectives::CollectiveRequest> RequestOf(
     return request;
   }
   if (i.opcode() != Opcode::kRaggedAllToAll) return request;
-  const hlo::Shape& rows = i.operand(0)->shape();
-  const Bytes row(rows.ByteSize().value() / std::max<int64_t>(1, rows.dims[0]));
+  const Bytes row = hlo::RowBytes(i);
   const auto sizes = hlo::RaggedSizes(i);
   if (!sizes) {
     request.operand_bytes = row * hlo::RowsSent(i);

@@ -124,7 +124,7 @@ TEST(CausesTest, RepetitionsThatAreNearlyTheSameEndWhereTheStateIsMovedTo) {
   causes.Spend(main, Ps(4), 1, Spent::kMxu);
   causes.Spend(main, Ps(11), 2, Spent::kIci);
   const auto later = Mark(causes, {&main, &idle});
-  Show({&main, &idle}, *causes.Repeat(earlier, later, Ps(10), 7, nullptr, 0, Ps(1)));
+  Show({&main, &idle}, *causes.Repeat(earlier, later, Ps(10), 7, nullptr, 0, /*is_exact=*/false));
   EXPECT_EQ(causes.At(main), Ps(81));
   EXPECT_EQ(causes.At(idle), Ps(0));
   causes.Finished(main);

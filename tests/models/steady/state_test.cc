@@ -81,13 +81,13 @@ TEST(State, MomentsMayDifferByTheTolerance) {
     change(after);
     return FindRecurrence(StateOf(before, 100), StateOf(after, 120), Picoseconds(2));
   };
-  EXPECT_EQ(recurs([](Machine&) {}).deviation, Picoseconds(0));
+  EXPECT_TRUE(recurs([](Machine&) {}).is_exact);
   const Recurrence late = recurs([](Machine& m) {
     m.arrives += Picoseconds(1);
     m.began -= Picoseconds(2);
   });
   EXPECT_EQ(late.periods, 43);
-  EXPECT_EQ(late.deviation, Picoseconds(2));
+  EXPECT_FALSE(late.is_exact);
   EXPECT_EQ(recurs([](Machine& m) { m.arrives += Picoseconds(3); }).periods, 0);
   EXPECT_EQ(recurs([](Machine& m) { m.queue += 1; }).periods, 0);
   // Another transfer began, and takes as long but for the tolerance; another loop may not have
@@ -99,6 +99,13 @@ TEST(State, MomentsMayDifferByTheTolerance) {
     m.time_left += 20 + longer;
   };
   EXPECT_EQ(recurs([&](Machine& m) { began_anew(m, 2); }).periods, 43);
+  EXPECT_TRUE(recurs([&](Machine& m) { began_anew(m, 0); }).is_exact);
+  const Recurrence fewer_bytes = recurs([&](Machine& m) {
+    began_anew(m, 0);
+    m.bytes_left -= 1;
+  });
+  EXPECT_EQ(fewer_bytes.periods, 43);
+  EXPECT_FALSE(fewer_bytes.is_exact);
   EXPECT_EQ(recurs([&](Machine& m) { began_anew(m, 3); }).periods, 0);
   EXPECT_EQ(recurs([&](Machine& m) {
               began_anew(m, 0);

@@ -120,10 +120,6 @@ std::optional<char> NearestCode(PrimitiveType type, double value) {
   return best;
 }
 
-bool HoldsIntegers(PrimitiveType type) {
-  return type == PrimitiveType::kPred || (IsIntegral(type) && BitWidth(type) >= 8);
-}
-
 // One element; only one of the two is filled, according to the type.
 absl::Status ParseElement(TextCursor& text, PrimitiveType type, std::vector<int64_t>& integers,
                           std::vector<double>& reals) {
@@ -227,14 +223,13 @@ absl::StatusOr<pb::LiteralProto> ParseLiteral(TextCursor& text, const Shape& sha
   if (static_cast<int64_t>(elements) != shape.ElementCount()) {
     return text.ErrorAt(begin, fmt::format("{} elements for {}", elements, shape.ToString()));
   }
-  if (HoldsIntegers(type)) {
+  if (type == PrimitiveType::kPred || IsIntegral(type)) {
     literal = MakeIntVectorLiteral(type, integers);
   } else {
     for (const double value : reals) AppendReal(type, value, literal);
   }
   // In row-major order, whatever the array's order in memory.
   *literal.mutable_shape() = ShapeToProto(MakeShape(type, shape.dims));
-  if (IsIntegral(type) && BitWidth(type) < 8) literal.Clear();
   return literal;
 }
 

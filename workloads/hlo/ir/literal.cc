@@ -96,27 +96,37 @@ std::optional<size_t> CountOf(const pb::LiteralProto& literal) {
   return static_cast<size_t>(shape->ElementCount());
 }
 
+// Where integers are that take a byte each, as those of a few bits do. Null: of other types.
+std::string* ByteField(PrimitiveType type, pb::LiteralProto* literal) {
+  switch (type) {
+    case PrimitiveType::kS8:
+      return literal->mutable_s8s();
+    case PrimitiveType::kU8:
+      return literal->mutable_u8s();
+    case PrimitiveType::kS4:
+      return literal->mutable_s4s();
+    case PrimitiveType::kU4:
+      return literal->mutable_u4s();
+    case PrimitiveType::kS2:
+      return literal->mutable_s2s();
+    case PrimitiveType::kU2:
+      return literal->mutable_u2s();
+    case PrimitiveType::kS1:
+      return literal->mutable_s1s();
+    case PrimitiveType::kU1:
+      return literal->mutable_u1s();
+    default:
+      return nullptr;
+  }
+}
+
 void AppendInt(PrimitiveType type, int64_t value, pb::LiteralProto* literal) {
+  if (std::string* bytes = ByteField(type, literal)) {
+    return bytes->push_back(static_cast<char>(value));
+  }
   switch (type) {
     case PrimitiveType::kPred:
       return literal->add_preds(value != 0);
-    case PrimitiveType::kS8:
-      return literal->mutable_s8s()->append(Raw(static_cast<int8_t>(value))), void();
-    case PrimitiveType::kU8:
-      return literal->mutable_u8s()->append(Raw(static_cast<uint8_t>(value))), void();
-    // Types of a few bits take a byte for each element.
-    case PrimitiveType::kS4:
-      return literal->mutable_s4s()->append(Raw(static_cast<int8_t>(value))), void();
-    case PrimitiveType::kU4:
-      return literal->mutable_u4s()->append(Raw(static_cast<uint8_t>(value))), void();
-    case PrimitiveType::kS2:
-      return literal->mutable_s2s()->append(Raw(static_cast<int8_t>(value))), void();
-    case PrimitiveType::kU2:
-      return literal->mutable_u2s()->append(Raw(static_cast<uint8_t>(value))), void();
-    case PrimitiveType::kS1:
-      return literal->mutable_s1s()->append(Raw(static_cast<int8_t>(value))), void();
-    case PrimitiveType::kU1:
-      return literal->mutable_u1s()->append(Raw(static_cast<uint8_t>(value))), void();
     case PrimitiveType::kS16:
       return literal->mutable_s16s()->append(Raw(static_cast<int16_t>(value))), void();
     case PrimitiveType::kU16:
@@ -152,6 +162,18 @@ std::optional<std::vector<int64_t>> RawInts(const pb::LiteralProto& literal) {
       return FromBytes<int8_t, int64_t>(literal.s8s());
     case pb::U8:
       return FromBytes<uint8_t, int64_t>(literal.u8s());
+    case pb::S4:
+      return FromBytes<int8_t, int64_t>(literal.s4s());
+    case pb::U4:
+      return FromBytes<uint8_t, int64_t>(literal.u4s());
+    case pb::S2:
+      return FromBytes<int8_t, int64_t>(literal.s2s());
+    case pb::U2:
+      return FromBytes<uint8_t, int64_t>(literal.u2s());
+    case pb::S1:
+      return FromBytes<int8_t, int64_t>(literal.s1s());
+    case pb::U1:
+      return FromBytes<uint8_t, int64_t>(literal.u1s());
     case pb::S16:
       return FromBytes<int16_t, int64_t>(literal.s16s());
     case pb::U16:

@@ -35,6 +35,11 @@ void SetRaggedSizes(Instruction* ragged, const std::vector<int64_t>& sizes) {
   SetFrontendAttribute(ragged, kSizes, fmt::format("{}", fmt::join(sizes, ",")));
 }
 
+Bytes RowBytes(const Instruction& exchange) {
+  const Shape& rows = exchange.operand(0)->shape();
+  return Bytes(rows.ByteSize().value() / std::max<int64_t>(1, rows.dims[0]));
+}
+
 int64_t RowsSent(const Instruction& exchange) {
   const int64_t held = exchange.operand(0)->shape().dims[0];
   if (const auto sizes = RaggedSizes(exchange)) {

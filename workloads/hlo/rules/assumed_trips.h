@@ -2,10 +2,10 @@
 //
 // On TPUs eigh and svd of jax.numpy.linalg, and all that is built on them (lstsq, pinv,
 // matrix_rank, polar), are loops over data, and small eigenproblems a custom call that
-// iterates inside. Theory says about how many iterations they need, so that is assumed where
-// nobody states another count. Such loops are found by the functions of JAX that their
-// op_name ends with; the counts are written onto the instructions before passes change
-// what they are derived from.
+// iterates inside. Theory says about how many iterations these methods need; that count is assumed for
+// a loop unless --trip-count states another. A loop is recognised by its op_name, which ends with
+// the JAX function that wrote it (jit(qdwh)/while). Counts are written onto the instructions
+// before passes change what they are derived from.
 #ifndef TPUSIM_WORKLOADS_HLO_RULES_ASSUMED_TRIPS_H_
 #define TPUSIM_WORKLOADS_HLO_RULES_ASSUMED_TRIPS_H_
 

@@ -64,10 +64,8 @@ Result CollectiveStart(const Instruction& i, const CalleeCosts&) {
 // output as far as the data says, at most all of it. The output's old rows are not read.
 Result RaggedAllToAll(const Instruction& i, const CalleeCosts&) {
   Cost cost = Full(i);
-  const Shape& rows = i.operand(0)->shape();
-  const Bytes row(rows.ByteSize().value() / std::max<int64_t>(1, rows.dims[0]));
   cost.bytes_read = cost.bytes_read - i.operand(1)->shape().ByteSize() -
-                    row * std::max<int64_t>(0, rows.dims[0] - RowsSent(i));
+                    RowBytes(i) * std::max<int64_t>(0, i.operand(0)->shape().dims[0] - RowsSent(i));
   return cost;
 }
 
