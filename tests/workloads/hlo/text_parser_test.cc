@@ -130,6 +130,24 @@ TEST(TextParserTest, AsynchronousFormsOfOperationsAreUnfolded) {
   EXPECT_EQ(GetSlice(wrapped)[0].limit, 4);
 }
 
+TEST(TextParserTest, KeysOfFrontendAttributesThatAreNoWordsAreQuoted) {
+  // The order of what is printed is that of the bytes: 'x' 0xec comes after 'x' 'b'.
+  const std::string bytes =
+      "HloModule m, frontend_attributes={x\xec"
+      "a=1, xb=2, \"a,b={\\\"}\"=\"3\"}\n\nENTRY %e {\n  ROOT %p = f32[] parameter(0)\n}\n";
+  const auto parsed = ParseHloText(bytes);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const auto& map = parsed->module->fields().frontend_attributes().map();
+  EXPECT_EQ(map.at("x\xec" "a"), "1");
+  EXPECT_EQ(map.at("a,b={\"}"), "3");
+  const std::string text = ToString(*parsed->module);
+  EXPECT_THAT(text, HasSubstr(R"({"a,b={\"}"="3",xb="2","x\xeca"="1"})"));
+  const auto again = ParseHloText(text);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->module->fields().frontend_attributes().map().at("x\xec" "a"), "1");
+  EXPECT_EQ(ToString(*again->module), text);
+}
+
 TEST(TextParserTest, ErrorsSayWhere) {
   EXPECT_THAT(ErrorOf("HloModule m\n\nENTRY %main {\n  %p = f33[2] parameter(0)\n}\n"),
               HasSubstr("line 4, column 8: there is no element type 'f33'"));

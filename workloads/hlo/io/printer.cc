@@ -66,11 +66,20 @@ std::string Lower(std::string name) {
   return name;
 }
 
+// In quotes unless it is a word: what reads it takes other characters for the end of a name.
+std::string KeyText(const std::string& key) {
+  const bool is_word = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-' || c == '+';
+  });
+  return is_word ? key : Quoted(key);
+}
+
 std::string FrontendText(const pb::FrontendAttributes& attributes) {
   // Sorted: a protobuf map has no order of its own.
   const std::map<std::string, std::string> sorted(attributes.map().begin(), attributes.map().end());
   std::vector<std::string> entries;
-  for (const auto& [key, value] : sorted) entries.push_back(key + "=" + Quoted(value));
+  for (const auto& [key, value] : sorted) entries.push_back(KeyText(key) + "=" + Quoted(value));
   return fmt::format("{{{}}}", fmt::join(entries, ","));
 }
 

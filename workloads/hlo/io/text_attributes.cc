@@ -425,7 +425,7 @@ absl::Status ParseAttributes(TextCursor& text, Opcode opcode, TextAttributes& at
 absl::Status ParseFrontendAttributes(TextCursor& text, pb::FrontendAttributes& attributes) {
   RETURN_IF_ERROR(text.Expect("{"));
   while (!text.Take("}")) {
-    ASSIGN_OR_RETURN(std::string key, text.Name());
+    ASSIGN_OR_RETURN(const std::string key, text.Peek() == '"' ? text.Quoted() : text.Name());
     RETURN_IF_ERROR(text.Expect("="));
     if (text.Peek() == '"') {
       ASSIGN_OR_RETURN((*attributes.mutable_map())[key], text.Quoted());
