@@ -138,13 +138,17 @@ TEST(TextParserTest, KeysOfFrontendAttributesThatAreNoWordsAreQuoted) {
   const auto parsed = ParseHloText(bytes);
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const auto& map = parsed->module->fields().frontend_attributes().map();
-  EXPECT_EQ(map.at("x\xec" "a"), "1");
+  EXPECT_EQ(map.at("x\xec"
+                   "a"),
+            "1");
   EXPECT_EQ(map.at("a,b={\"}"), "3");
   const std::string text = ToString(*parsed->module);
   EXPECT_THAT(text, HasSubstr(R"({"a,b={\"}"="3",xb="2","x\xeca"="1"})"));
   const auto again = ParseHloText(text);
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->module->fields().frontend_attributes().map().at("x\xec" "a"), "1");
+  EXPECT_EQ(again->module->fields().frontend_attributes().map().at("x\xec"
+                                                                   "a"),
+            "1");
   EXPECT_EQ(ToString(*again->module), text);
 }
 

@@ -191,7 +191,10 @@ pb::HloInstructionProto& Instruction::mutable_attrs() {
 }
 
 void Instruction::set_attrs(pb::HloInstructionProto attrs) {
-  Live().attrs_ = std::make_shared<Attributes>(Attributes{std::move(attrs), std::nullopt});
+  // An empty message takes several hundred bytes, more than the rest of an instruction.
+  Live().attrs_ = attrs.ByteSizeLong() == 0
+                      ? nullptr
+                      : std::make_shared<Attributes>(Attributes{std::move(attrs), std::nullopt});
 }
 
 const std::string& Instruction::AttributeBytes() const {
