@@ -120,7 +120,9 @@ absl::Status CountSweeps(const hlo::Module& module, TripCounts& trip_counts) {
 // sharded module was all that was asked for.
 absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWorkload& imported,
                                                                const configs::Config& config,
-                                                               Stage until, CompileResult& result) {
+                                                               const CompileOptions& options,
+                                                               CompileResult& result) {
+  const Stage until = options.until;
   const tpusim::Workload& workload = imported.workload;
   const int64_t stated =
       workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
@@ -132,13 +134,18 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
     if (until == Stage::kSharded) {
       return UserError("the module is partitioned already: it has no shardings to show");
     }
+    if (!options.constraints.empty()) {
+      return UserError("--constrain: the module is partitioned already");
+    }
     for (const tpusim::MeshAxis& axis : workload.mesh()) {
       result.mesh.axes.push_back({axis.name(), axis.size()});
     }
     return std::move(imported.module);
   }
+  sharding::PropagationOptions propagation;
+  propagation.constraints = options.constraints;
   ASSIGN_OR_RETURN(sharding::ShardedModule sharded,
-                   sharding::ShardModule(std::move(imported.module), stated));
+                   sharding::ShardModule(std::move(imported.module), stated, propagation));
   if (until == Stage::kSharded) {
     result.sharded_text = sharding::ToString(sharded);
     return std::unique_ptr<hlo::Module>();
@@ -147,6 +154,7 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
   result.warnings = UnusedParts(sharded, config);
   ASSIGN_OR_RETURN(spmd::PartitionResult made, spmd::Partition(sharded));
   result.warnings.insert(result.warnings.end(), made.warnings.begin(), made.warnings.end());
+  result.reshard_sites = std::move(made.reshard_sites);
   result.mesh = sharded.mesh;
   result.workload.set_num_partitions(sharded.num_partitions);
   result.workload.clear_mesh();
@@ -177,7 +185,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
                    ExportedCosts(workload, trip_counts));
   kernels::SetCustomCosts(*imported.module, exported);
   ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> partitioned,
-                   PartitionedModule(imported, config, options.until, result));
+                   PartitionedModule(imported, config, options, result));
   if (partitioned == nullptr) return result;
   const sharding::Mesh& mesh = result.mesh;
   const int64_t partitions = result.workload.num_partitions();
@@ -293,6 +301,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
                           algorithms_assumed.end());
   for (std::string& warning : trip_counts.Unused()) result.warnings.push_back(std::move(warning));
   info.warnings = result.warnings;
+  info.reshard_sites = result.reshard_sites;
   return result;
 }
 

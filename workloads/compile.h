@@ -25,6 +25,7 @@
 #include "workloads/lowering/ragged_sizes.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/sharding/sharding.h"
+#include "workloads/sharding/stated_constraints.h"
 #include "workloads/trip_counts.h"
 
 namespace tpusim::workloads {
@@ -44,6 +45,8 @@ struct CompileOptions {
   std::vector<kernels::NamedCost> kernel_costs;
   // --ragged NAME=SIZES of ragged dots and ragged all-to-alls. First match wins.
   std::vector<lowering::RaggedOverride> ragged;
+  // --constrain VALUE=SHARDING: what the program is taken to ask for besides.
+  std::vector<sharding::StatedConstraint> constraints;
   // --device-order: "" = the rule, "ids" = partition i on device i, or an
   // explicit list of device ids.
   std::string device_order;
@@ -79,6 +82,7 @@ struct CompileResult {
   std::vector<std::pair<std::string, std::string>> dumps;  // what, text
   std::vector<passes::PassRun> pass_runs;                  // in order
   std::vector<std::string> warnings;
+  std::vector<isa::ReshardSite> reshard_sites;  // from kPartitioned on
   // Distinct kernels whose tiles were searched for, however often the program has them.
   int64_t kernel_searches = 0;
 };

@@ -32,7 +32,30 @@ struct CollectiveInfo {
   Picoseconds bound;     // physical bound at the nominal link rate
   bool dcn = false;      // between slices, which is what the bound is of then
   WaitReason reason = WaitReason::kDependency;
-  std::string reason_text;  // half a sentence, "v6e has no asynchronous all-gathers"
+  std::string reason_text;    // half a sentence, "v6e has no asynchronous all-gathers"
+  int32_t reshard_site = -1;  // index into ProgramInfo::reshard_sites
+};
+
+// A place where a value is moved between two shardings although the program does not ask for it,
+// the same of equal layers taken together. Names are those before partitioning.
+struct ReshardSite {
+  // --constrain VALUE=SHARDING that may avoid it.
+  struct Constraint {
+    std::string text;
+    bool of_result = false;  // of the op that wants the value otherwise, not of the value
+  };
+  std::string kind;             // what moves most of it: "all-gather", "all-to-all", ...
+  std::string value, user;      // what is moved, the op that wants it otherwise
+  std::string scope, source;    // of that op
+  std::string shape, from, to;  // of the whole value
+  std::string why;              // which axes, and which arguments they come from
+  Bytes whole{0};               // the whole value
+  // The result of the op, which is not split as the value is although it has that dimension, too:
+  // what is made of it has lost the sharding. 0: no such place.
+  Bytes lost_by{0};
+  Bytes bytes{0};                       // that a device receives, once, times links
+  int64_t places = 0;                   // how many there are of it
+  std::vector<Constraint> constraints;  // the best guess first
 };
 
 // An HLO operation that instructions are labelled with. Figures are per
@@ -75,6 +98,7 @@ struct ProgramInfo {
   int64_t partitions = 1;
   std::vector<OpInfo> ops;
   std::vector<CollectiveInfo> collectives;
+  std::vector<ReshardSite> reshard_sites;
   std::vector<BufferInfo> buffers;
   std::vector<std::string> owners;  // of buffers: "arguments", "temporaries", ...
   Bytes peak_hbm{0};                // per device, with the holes

@@ -255,12 +255,15 @@ std::string ApproximationOf(const sim::Timeline& timeline) {
                   100.0 * static_cast<double>(folding.error_bound.value()) /
                       static_cast<double>(std::max<int64_t>(1, timeline.step_time.value())));
   if (!folding.is_approximate) {
-    return fmt::format("passes of loops that are nearly the same are taken for the same: the step "
-                       "is off {}", bound);
+    return fmt::format(
+        "passes of loops that are nearly the same are taken for the same: the step "
+        "is off {}",
+        bound);
   }
-  return fmt::format("{} classes stand for {} devices, of which more differ: what that overlooks is "
-                     "worth {}, and the step is off {}", folding.device_classes,
-                     timeline.devices.size(), TimeText(folding.ignored_skew), bound);
+  return fmt::format(
+      "{} classes stand for {} devices, of which more differ: what that overlooks is "
+      "worth {}, and the step is off {}",
+      folding.device_classes, timeline.devices.size(), TimeText(folding.ignored_skew), bound);
 }
 
 }  // namespace
@@ -304,13 +307,15 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.ops = Ops(info, timeline.ops);
   r.scopes = Scopes(info, timeline.ops);
   r.collectives = Collectives(info, timeline);
+  r.reshard_sites = ReshardSites(info, timeline);
   r.rollups = RollUp(info, timeline);
   r.critical_path = PathTimesOf(timeline);
   r.assumptions = info.assumptions;
   if (std::string approximation = ApproximationOf(timeline); !approximation.empty()) {
     r.assumptions.push_back(std::move(approximation));
   }
-  r.warnings = config.warnings;
+  r.warnings = ReshardWarnings(r.reshard_sites, r.exposed, r.step_time);
+  r.warnings.insert(r.warnings.end(), config.warnings.begin(), config.warnings.end());
   r.warnings.insert(r.warnings.end(), info.warnings.begin(), info.warnings.end());
   r.partitions = info.partitions;
   r.device_order = info.device_order;

@@ -21,6 +21,7 @@
 #include "configs/units.h"
 #include "models/isa/program_info.h"
 #include "sim/results/critical_path.h"
+#include "sim/results/reshard_sites.h"
 #include "sim/results/rollup.h"
 #include "sim/timeline.h"
 
@@ -106,12 +107,13 @@ struct Report {
   int64_t devices = 0, chips = 0, chip_classes = 0;  // pod
   sim::FoldingReport folding;
   int64_t events = 0;
-  std::vector<OpReport> ops;                  // longest first
-  std::vector<ScopeReport> scopes;            // by name
-  std::vector<CollectiveReport> collectives;  // longest first
-  Rollups rollups;                            // where the step goes
-  PathTimes critical_path{};                  // of the pod; adds up to the step
-  std::vector<LinkReport> links;              // pod; chip major
+  std::vector<OpReport> ops;                     // longest first
+  std::vector<ScopeReport> scopes;               // by name
+  std::vector<CollectiveReport> collectives;     // longest first
+  std::vector<ReshardSiteReport> reshard_sites;  // most exposed first
+  Rollups rollups;                               // where the step goes
+  PathTimes critical_path{};                     // of the pod; adds up to the step
+  std::vector<LinkReport> links;                 // pod; chip major
   std::vector<std::string> assumptions, warnings;
 
   // For the summary and `compare`; not in the report file.

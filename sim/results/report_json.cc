@@ -85,6 +85,31 @@ Json CollectiveJson(const CollectiveReport& c) {
           {"exposed_by", std::move(exposed_by)}};
 }
 
+Json ReshardSiteJson(const ReshardSiteReport& r) {
+  const isa::ReshardSite& s = r.site;
+  Json constraints = Json::array();
+  for (const isa::ReshardSite::Constraint& c : s.constraints) {
+    constraints.push_back({{"constrain", c.text}, {"of_result", c.of_result}});
+  }
+  return {{"kind", s.kind},
+          {"value", s.value},
+          {"user", s.user},
+          {"scope", s.scope},
+          {"source", s.source},
+          {"shape", s.shape},
+          {"from", s.from},
+          {"to", s.to},
+          {"why", s.why},
+          {"value_bytes", s.whole.value()},
+          {"result_that_lost_it_bytes", s.lost_by.value()},
+          {"bytes", s.bytes.value()},
+          {"places", s.places},
+          {"count", r.count},
+          {"total_ns", ToNanoseconds(r.total)},
+          {"exposed_ns", ToNanoseconds(r.exposed)},
+          {"constraints", std::move(constraints)}};
+}
+
 Json RollupRowJson(const RollupRow& row, RollupBy by, Picoseconds step) {
   Json j = {{"name", row.name},
             {"members", row.members},
@@ -198,6 +223,7 @@ std::string ToJson(const Report& r, JsonDetail detail) {
       {"ops", Array(r.ops, OpJson)},
       {"scopes", Array(r.scopes, ScopeJson)},
       {"collectives", Array(r.collectives, CollectiveJson)},
+      {"reshard_sites", Array(r.reshard_sites, ReshardSiteJson)},
       {"rollup", RollupsJson(r)},
       {"links", Json::array()},
       {"assumptions", r.assumptions},

@@ -98,6 +98,32 @@ CollectiveReport ReadCollective(const Json& j) {
   return c;
 }
 
+isa::ReshardSite::Constraint ReadConstraint(const Json& j) {
+  return {TextOf(j, "constrain"), j.at("of_result").get<bool>()};
+}
+
+ReshardSiteReport ReadReshardSite(const Json& j) {
+  ReshardSiteReport r;
+  r.site.kind = TextOf(j, "kind");
+  r.site.value = TextOf(j, "value");
+  r.site.user = TextOf(j, "user");
+  r.site.scope = TextOf(j, "scope");
+  r.site.source = TextOf(j, "source");
+  r.site.shape = TextOf(j, "shape");
+  r.site.from = TextOf(j, "from");
+  r.site.to = TextOf(j, "to");
+  r.site.why = TextOf(j, "why");
+  r.site.whole = BytesOf(j, "value_bytes");
+  r.site.lost_by = BytesOf(j, "result_that_lost_it_bytes");
+  r.site.bytes = BytesOf(j, "bytes");
+  r.site.places = CountOf(j, "places");
+  r.site.constraints = ListOf(j, "constraints", ReadConstraint);
+  r.count = CountOf(j, "count");
+  r.total = TimeOf(j, "total_ns");
+  r.exposed = TimeOf(j, "exposed_ns");
+  return r;
+}
+
 RollupRow ReadRollupRow(const Json& j, RollupBy by) {
   RollupRow row;
   row.name = TextOf(j, "name");
@@ -191,6 +217,9 @@ Report Read(const Json& j) {
   r.ops = ListOf(j, "ops", ReadOp);
   r.scopes = ListOf(j, "scopes", ReadScope);
   r.collectives = ListOf(j, "collectives", ReadCollective);
+  if (j.contains("reshard_sites")) {
+    r.reshard_sites = ListOf(j, "reshard_sites", ReadReshardSite);
+  }
   r.rollups = ReadRollups(j.at("rollup"));
   r.links = ListOf(j, "links", ReadLink);
   r.assumptions = j.at("assumptions").get<std::vector<std::string>>();

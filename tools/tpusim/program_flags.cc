@@ -15,6 +15,7 @@
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/ragged_sizes.h"
 #include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/sharding/stated_constraints.h"
 
 namespace tpusim::tools {
 namespace {
@@ -112,6 +113,11 @@ std::string CheckRagged(const std::string& text) {
       text);
 }
 
+std::string CheckConstraint(const std::string& text) {
+  const auto parsed = sharding::ParseStatedConstraint(text);
+  return parsed.ok() ? "" : Message(parsed.status());
+}
+
 std::string CheckAlgorithm(const std::string& text) {
   const auto parsed = collectives::ParseAlgorithmOverride(text);
   return parsed.ok() ? "" : Message(parsed.status());
@@ -183,6 +189,12 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
       ->type_name("NAME=S0,S1,...|uniform")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckRagged, ""));
+  app.add_option("--constrain", flags.constraints,
+                 "As if the program had a with_sharding_constraint on this value (a name that "
+                 "`tpusim compile --emit sharded` shows, several, or a glob)")
+      ->type_name("VALUE=P('x', None)")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckConstraint, ""));
   app.add_option("--device-order", flags.device_order,
                  "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
                  "coordinates, else JAX's make_mesh order)")
@@ -221,6 +233,11 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
     std::optional<lowering::RaggedOverride> parsed = lowering::ParseRaggedOverride(text);
     TPUSIM_CHECK(parsed, "the parser lets no other form through");
     options.ragged.push_back(*std::move(parsed));
+  }
+  for (const std::string& text : flags.constraints) {
+    auto parsed = sharding::ParseStatedConstraint(text);
+    TPUSIM_CHECK(parsed.ok(), "the parser lets no other form through");
+    options.constraints.push_back(*std::move(parsed));
   }
   options.device_order = flags.device_order;
   options.donate = flags.donate;

@@ -29,6 +29,7 @@ struct ProgramFlags {
   std::vector<std::string> branches;      // --branch NAME=k, checked too
   std::vector<std::string> kernel_costs;  // --kernel-cost NAME=COST, checked too
   std::vector<std::string> ragged;        // --ragged NAME=SIZES, checked too
+  std::vector<std::string> constraints;   // --constrain VALUE=SHARDING, checked too
   std::string device_order;               // --device-order
   std::vector<std::string> algorithms;    // --algorithm [KIND=]NAME, checked too
   bool donate = false;                    // --donate

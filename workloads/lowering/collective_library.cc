@@ -60,6 +60,7 @@ absl::StatusOr<collectives::LoweredCollective> CollectiveLibrary::Lower(
     for (isa::SharedBody& body : result.bodies) body = WithFlagsMoved(body, by);
   }
   result.info.axes = cost::AxesOf(hlo::WrappedBy(collective));
+  result.info.reshard_site = hlo::ReshardSiteOf(hlo::WrappedBy(collective));
   return result;
 }
 

@@ -19,6 +19,7 @@
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/sharding.h"
+#include "workloads/sharding/stated_constraints.h"
 
 namespace tpusim::sharding {
 
@@ -48,12 +49,15 @@ struct ShardedModule {
   // operand and result have one sharding.
   std::unordered_set<const hlo::Instruction*> constraints;
   std::unordered_map<const hlo::Instruction*, ManualRegion> manual_regions;
+  // What the origins of values name: "argument params['w']", "constraint at model.py:12".
+  std::vector<std::string> origins;
 };
 
 struct PropagationOptions {
   // In every step first what conflicts with nothing, then the rest. XLA's default
   // is to resolve conflicts as it meets them, and so is ours.
   bool basic_first = false;
+  std::vector<StatedConstraint> constraints;  // stated_constraints.h
 };
 
 // `num_partitions` 0 = take it from the module. Errors: two sources disagree on

@@ -67,6 +67,11 @@ struct Op {
   int32_t context = 0;          // which manual axes are out of reach
 };
 
+// A node took a mesh axis that it had not had, from an op. In the order of time.
+struct Adoption {
+  int32_t node = 0, axis = 0, op = 0;
+};
+
 class PropagationGraph {
  public:
   explicit PropagationGraph(const NormalisedModule& in) : in_(in) {}
@@ -76,6 +81,7 @@ class PropagationGraph {
   std::vector<Node> nodes;
   std::vector<Op> ops;         // in program order, loop bodies behind their loops
   std::vector<Axes> contexts;  // manual axes of regions; 0 = none
+  std::vector<Adoption> adoptions;
   // What an instruction's leaves are; valid until the graph grows.
   std::span<const TensorRef> Values(const hlo::Instruction* instruction) const {
     const Range range = values_.at(instruction->id());

@@ -53,10 +53,16 @@ struct Sharding {
   int64_t Shards(int64_t dim) const;  // product of the dimension's axes
 };
 
+// What of the program itself gave a value an axis of the mesh: index into ShardedModule::origins.
+struct AxisOrigin {
+  int32_t axis = 0, origin = 0;
+};
+
 // A value's sharding: one Sharding per tuple leaf (pre-order), and why.
 struct ValueSharding {
   std::vector<Sharding> leaves;
   std::string reason;  // "parameter", "constraint at f.py:3", "from operand 0 of dot.1"
+  std::vector<AxisOrigin> origins;  // of an array, as far as they are known
 };
 
 // No dimension split.

@@ -127,6 +127,7 @@ Instruction* Builder::Collective(Opcode opcode, Shape shape, Instruction* value,
   if (!axes.empty()) {
     hlo::SetFrontendAttribute(collective, hlo::kAxes, ToString(axes, mesh_));
   }
+  hlo::SetReshardSite(collective, reshard_site_);
   return collective;
 }
 

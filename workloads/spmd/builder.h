@@ -30,6 +30,8 @@ class Builder {
   const sharding::Mesh& mesh() const { return mesh_; }
   void set_source(const hlo::Instruction* source) { source_ = source; }
   const hlo::Instruction* source() const { return source_; }
+  // Collectives that are added name it (hlo::ReshardSiteOf); -1: none.
+  void set_reshard_site(int32_t site) { reshard_site_ = site; }
 
   // With the source's metadata, nothing else.
   hlo::Instruction* Add(hlo::Opcode opcode, hlo::Shape shape,
@@ -82,6 +84,7 @@ class Builder {
   hlo::Computation* computation_;
   const sharding::Mesh& mesh_;
   const hlo::Instruction* source_ = nullptr;
+  int32_t reshard_site_ = -1;
   hlo::Instruction* position_ = nullptr;
   std::map<sharding::Axes, hlo::Instruction*> coordinates_;
   std::map<std::pair<sharding::Axes, int64_t>, hlo::Instruction*> offsets_;

@@ -20,7 +20,8 @@ using hlo::Instruction;
 using hlo::Opcode;
 using sharding::Sharding;
 
-Partitioner::Partitioner(const sharding::ShardedModule& sharded) : in_(sharded), plans_(in_.mesh) {}
+Partitioner::Partitioner(const sharding::ShardedModule& sharded)
+    : in_(sharded), sites_(sharded, callers_), plans_(in_.mesh) {}
 
 const std::vector<Sharding>& Partitioner::Leaves(const Instruction& global) const {
   return in_.shardings.at(&global).leaves;
@@ -108,7 +109,7 @@ std::vector<Sharding> Partitioner::OtherForms(const Instruction* value) const {
 
 absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo::Shape& global,
                                                   const Sharding& from, const Sharding& to,
-                                                  const RegionMaker& region) {
+                                                  const RegionMaker& region, const Moved* moved) {
   if (SamePlacement(from, to)) return value;
   if (FormsOf(value) == nullptr) {
     IsForm(value, static_cast<int32_t>(forms_.size()));
@@ -156,7 +157,12 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
   }
   const RegionMaker sum = [&] { return builder_->BinaryRegion(Opcode::kAdd, global.element_type); };
   const RegionMaker combine = region ? region : source->region ? source->region : sum;
-  return keep(CarryOut(*builder_, source->value, global, *plan, combine));
+  if (moved != nullptr) {
+    builder_->set_reshard_site(sites_.Note(*moved, source->sharding, to, *plan));
+  }
+  Instruction* made = CarryOut(*builder_, source->value, global, *plan, combine);
+  builder_->set_reshard_site(-1);
+  return keep(made);
 }
 
 absl::StatusOr<Instruction*> Partitioner::ReshardTuple(Instruction* value, const hlo::Shape& global,
@@ -253,8 +259,10 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
                        global.Describe(), hlo::OpcodeName(global.opcode()), operand->name(),
                        ToString(view.axes[f], in_.mesh)));
     }
-    ASSIGN_OR_RETURN(Instruction * local, Reshard(Local(operand), operand->shape(),
-                                                  *operand_places[i].sharding, choice.operands[i]));
+    const Moved moved = {operand, &global, i, &rule};
+    ASSIGN_OR_RETURN(Instruction * local,
+                     Reshard(Local(operand), operand->shape(), *operand_places[i].sharding,
+                             choice.operands[i], {}, &moved));
     operands.push_back(local);
   }
   const hlo::Shape shape = LocalShape(global.shape(), choice.results);
@@ -268,7 +276,8 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
   if (combiner) {
     region = [this, by = *combiner] { return builder_->BinaryRegion(by.opcode, by.type); };
   }
-  return Reshard(local, global.shape(), choice.results[0], Only(global), region);
+  const Moved moved = {&global, &global, 0, &rule};
+  return Reshard(local, global.shape(), choice.results[0], Only(global), region, &moved);
 }
 
 absl::StatusOr<Instruction*> Partitioner::PartitionInstruction(const Instruction& global) {
@@ -435,6 +444,7 @@ absl::StatusOr<PartitionResult> Partitioner::Run() {
   result_.module->RemoveUnreachable();
   result_.module->Cleanup();
   RETURN_IF_ERROR(FinishCollectives());
+  result_.reshard_sites = sites_.Take();
   return std::move(result_);
 }
 

@@ -15,6 +15,7 @@
 #include "workloads/spmd/builder.h"
 #include "workloads/spmd/partition.h"
 #include "workloads/spmd/reshard.h"
+#include "workloads/spmd/reshard_sites.h"
 
 namespace tpusim::spmd {
 
@@ -42,11 +43,13 @@ class Partitioner {
   absl::StatusOr<hlo::Instruction*> PartitionManualRegion(const hlo::Instruction& global);
 
   // The shard of `value` under another sharding, from whichever form of it that
-  // exists already is nearest. What was asked for before is shared.
+  // exists already is nearest. What was asked for before is shared. `moved`: for which op of the
+  // program, where no constraint asks for it.
   absl::StatusOr<hlo::Instruction*> Reshard(hlo::Instruction* value, const hlo::Shape& global,
                                             const sharding::Sharding& from,
                                             const sharding::Sharding& to,
-                                            const RegionMaker& region = {});
+                                            const RegionMaker& region = {},
+                                            const Moved* moved = nullptr);
   // Whether any device can make any part of a value by itself.
   bool IsMade(const hlo::Instruction* value) const;
   void NoteIota(const hlo::Instruction& global, const hlo::Instruction* local);
@@ -78,6 +81,7 @@ class Partitioner {
   std::unordered_map<const hlo::Computation*, hlo::Computation*> computations_;
   // The loop or conditional that calls a computation, and as which of its callees.
   std::unordered_map<const hlo::Computation*, std::pair<const hlo::Instruction*, size_t>> callers_;
+  ReshardSites sites_;
   std::vector<hlo::Instruction*> local_;  // by id of the global instruction
   std::vector<std::vector<Form>> forms_;
   std::vector<int32_t> forms_of_;  // index into forms_ by id of the local instruction, or -1

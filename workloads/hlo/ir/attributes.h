@@ -146,6 +146,9 @@ inline constexpr char kSplitOver[] = "tpusim.split_over";
 // Of a collective that changes how a value is sharded; the program does not state it.
 bool IsReshard(const Instruction& collective);
 void MarkAsReshard(Instruction* collective);
+// The place of the program that it comes from, a number that the partitioner gave; -1: none.
+int32_t ReshardSiteOf(const Instruction& collective);
+void SetReshardSite(Instruction* collective, int32_t site);
 
 // ---- Literals --------------------------------------------------------------
 

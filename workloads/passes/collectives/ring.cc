@@ -80,6 +80,7 @@ Instruction* Ring::Permute(Instruction* value, Way way, const Instruction& like)
   permute->mutable_attrs().set_channel_id(channel_++);
   hlo::SetSourceTargetPairs(permute, pairs);
   if (!axes_.empty()) hlo::SetFrontendAttribute(permute, hlo::kAxes, axes_);
+  hlo::SetReshardSite(permute, reshard_site_);
   return permute;
 }
 

@@ -13,9 +13,11 @@ namespace tpusim::passes {
 class Ring {
  public:
   // Groups of partitions, all of one size. `axes` are those of the mesh along which they lie, for
-  // the report; permutes take channels from `channel` on.
-  Ring(const std::vector<std::vector<int64_t>>& groups, std::string axes, int64_t channel)
-      : groups_(groups), axes_(std::move(axes)), channel_(channel) {}
+  // the report; permutes take channels from `channel` on and name the place of the program that the
+  // collective comes from, if it has one (hlo::ReshardSiteOf).
+  Ring(const std::vector<std::vector<int64_t>>& groups, std::string axes, int64_t channel,
+       int32_t reshard_site = -1)
+      : groups_(groups), axes_(std::move(axes)), channel_(channel), reshard_site_(reshard_site) {}
 
   int64_t members() const { return static_cast<int64_t>(groups_[0].size()); }
   int64_t next_channel() const { return channel_; }
@@ -30,6 +32,7 @@ class Ring {
   const std::vector<std::vector<int64_t>>& groups_;
   const std::string axes_;
   int64_t channel_;
+  const int32_t reshard_site_;
 };
 
 }  // namespace tpusim::passes

@@ -36,7 +36,8 @@ class Rewriter {
       : einsum_(einsum),
         dot_(*einsum.dot),
         computation_(einsum.dot->parent()),
-        ring_(groups, hlo::FrontendAttribute(*einsum.collective, hlo::kAxes).value_or(""), channel),
+        ring_(groups, hlo::FrontendAttribute(*einsum.collective, hlo::kAxes).value_or(""), channel,
+              hlo::ReshardSiteOf(*einsum.collective)),
         steps_(ring_.members() / 2) {
     const Shape& whole = IsGather() ? einsum.collective->shape() : dot_.shape();
     shard_ = whole.dims[IsGather() ? einsum.dim : einsum.other_dim] / ring_.members();

@@ -1,0 +1,85 @@
+#include "workloads/sharding/origins.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tpusim::sharding {
+namespace {
+
+const TensorFactors& FactorsOf(const Op& op, size_t tensor) {
+  const auto operands = static_cast<size_t>(op.num_operands);
+  return tensor < operands ? op.rule->operands[tensor] : op.rule->results[tensor - operands];
+}
+
+// Marks the factors of the dimensions of a tensor that `axis` splits.
+std::vector<char> FactorsSplitBy(const Op& op, size_t tensor, const Sharding& sharding,
+                                 int32_t axis) {
+  std::vector<char> split(op.rule->factors.size(), 0);
+  const TensorFactors& factors = FactorsOf(op, tensor);
+  for (size_t d = 0; d < factors.size() && d < sharding.dims.size(); ++d) {
+    for (const AxisRef& ref : sharding.dims[d].axes) {
+      if (ref.axis != axis) continue;
+      for (const int32_t f : factors[d]) split[f] = 1;
+    }
+  }
+  return split;
+}
+
+}  // namespace
+
+Origins::Origins(const PropagationGraph& graph) : graph_(graph) {
+  for (const Adoption& adoption : graph.adoptions) {
+    axes_ = std::max<int64_t>(axes_, adoption.axis + 1);
+  }
+  adoption_of_.reserve(graph.adoptions.size());
+  for (size_t i = 0; i < graph.adoptions.size(); ++i) {
+    const Adoption& adoption = graph.adoptions[i];
+    adoption_of_.emplace_back(adoption.node * axes_ + adoption.axis, static_cast<int32_t>(i));
+  }
+  // The first adoption of each pair comes first.
+  std::sort(adoption_of_.begin(), adoption_of_.end());
+}
+
+int32_t Origins::AdoptionOf(int32_t node, int32_t axis) const {
+  const int64_t key = node * axes_ + axis;
+  const auto it = std::lower_bound(adoption_of_.begin(), adoption_of_.end(),
+                                   std::pair<int64_t, int32_t>(key, 0));
+  return axis < axes_ && it != adoption_of_.end() && it->first == key ? it->second : -1;
+}
+
+int32_t Origins::SourceOf(int32_t adoption) const {
+  const Adoption& taken = graph_.adoptions[adoption];
+  const Op& op = graph_.ops[taken.op];
+  std::vector<char> wanted(op.rule->factors.size(), 0);
+  for (size_t t = 0; t < op.tensors.size(); ++t) {
+    if (op.tensors[t].node != taken.node) continue;
+    const std::vector<char> split =
+        FactorsSplitBy(op, t, graph_.nodes[taken.node].sharding, taken.axis);
+    for (size_t f = 0; f < split.size(); ++f) wanted[f] = static_cast<char>(wanted[f] | split[f]);
+  }
+  // Of several the one that had it first.
+  int32_t best = -1, earliest = std::numeric_limits<int32_t>::max();
+  for (size_t t = 0; t < op.tensors.size(); ++t) {
+    const int32_t node = op.tensors[t].node;
+    if (node == taken.node) continue;
+    const std::vector<char> split = FactorsSplitBy(op, t, graph_.nodes[node].sharding, taken.axis);
+    bool shares = false;
+    for (size_t f = 0; f < split.size(); ++f) shares = shares || (split[f] != 0 && wanted[f] != 0);
+    if (!shares) continue;
+    const int32_t when = AdoptionOf(node, taken.axis);
+    if (when < adoption && when < earliest) best = node, earliest = when;
+  }
+  return best;
+}
+
+int32_t Origins::Of(int32_t node, int32_t axis) const {
+  // Every step goes back in time, so that it ends.
+  while (node >= 0) {
+    const int32_t adoption = AdoptionOf(node, axis);
+    if (adoption < 0) return graph_.nodes[node].annotated ? node : -1;
+    node = SourceOf(adoption);
+  }
+  return -1;
+}
+
+}  // namespace tpusim::sharding

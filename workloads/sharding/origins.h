@@ -1,0 +1,39 @@
+// Which of the program's own statements the axes of a value came from.
+//
+// Propagation only adds axes. It notes each time that a value takes an axis it has not had, and
+// from which op. Followed backwards in time these notes lead from any value that an axis splits to
+// one that the program itself gave that axis: an argument, a constraint, the specs of a shard_map.
+// So a message about a value can name the place where another sharding has to be written.
+#ifndef TPUSIM_WORKLOADS_SHARDING_ORIGINS_H_
+#define TPUSIM_WORKLOADS_SHARDING_ORIGINS_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "workloads/sharding/propagation_graph.h"
+
+namespace tpusim::sharding {
+
+class Origins {
+ public:
+  // The graph after propagation; it must live as long.
+  explicit Origins(const PropagationGraph& graph);
+
+  // The annotated node that mesh axis `axis` of a node came from; -1: that is not known.
+  int32_t Of(int32_t node, int32_t axis) const;
+
+ private:
+  // A node took an axis from an op; adoptions are numbered in the order of time.
+  int32_t AdoptionOf(int32_t node, int32_t axis) const;
+  // The other tensor of that op that had the axis by then, in the same dimension of the op's loops.
+  int32_t SourceOf(int32_t adoption) const;
+
+  const PropagationGraph& graph_;
+  std::vector<std::pair<int64_t, int32_t>> adoption_of_;  // (node, axis) as a key, sorted
+  int64_t axes_ = 1;
+};
+
+}  // namespace tpusim::sharding
+
+#endif  // TPUSIM_WORKLOADS_SHARDING_ORIGINS_H_

@@ -1,0 +1,232 @@
+#include "workloads/sharding/stated_constraints.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "configs/names.h"
+#include "configs/status_macros.h"
+#include "workloads/sharding/axes.h"
+#include "workloads/sharding/normalise.h"
+
+namespace tpusim::sharding {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+
+std::string_view Trim(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+// Parts between commas that stand in no brackets; a comma at the end is allowed.
+std::vector<std::string_view> Parts(std::string_view text) {
+  std::vector<std::string_view> parts;
+  int depth = 0;
+  size_t begin = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '(' || c == '{' || c == '[') ++depth;
+    if (c == ')' || c == '}' || c == ']') --depth;
+    if (c != ',' || depth > 0) continue;
+    parts.push_back(Trim(text.substr(begin, i - begin)));
+    begin = i + 1;
+  }
+  if (const std::string_view last = Trim(text.substr(begin)); !last.empty()) parts.push_back(last);
+  return parts;
+}
+
+// What stands between two brackets; nullopt: the text has others.
+std::optional<std::string_view> Inside(std::string_view text, std::string_view open, char close) {
+  if (!text.starts_with(open) || !text.ends_with(close) || text.size() <= open.size()) {
+    return std::nullopt;
+  }
+  return text.substr(open.size(), text.size() - open.size() - 1);
+}
+
+std::optional<std::string> Unquoted(std::string_view text) {
+  if (text.size() < 3 || (text.front() != '\'' && text.front() != '"')) return std::nullopt;
+  if (text.back() != text.front()) return std::nullopt;
+  return std::string(text.substr(1, text.size() - 2));
+}
+
+// One entry of a PartitionSpec.
+std::optional<std::vector<std::string>> SpecEntry(std::string_view text) {
+  if (text == "None") return std::vector<std::string>();
+  std::vector<std::string> axes;
+  const std::optional<std::string_view> several = Inside(text, "(", ')');
+  for (const std::string_view part : several ? Parts(*several) : std::vector{text}) {
+    const std::optional<std::string> axis = Unquoted(part);
+    if (!axis) return std::nullopt;
+    axes.push_back(*axis);
+  }
+  return axes;
+}
+
+// One dimension as tpusim prints it.
+std::optional<std::vector<std::string>> PrintedEntry(std::string_view text) {
+  const std::optional<std::string_view> inside = Inside(text, "{", '}');
+  if (!inside) return std::nullopt;
+  std::vector<std::string> axes;
+  for (const std::string_view part : Parts(*inside)) {
+    if (part.empty()) return std::nullopt;
+    axes.emplace_back(part);
+  }
+  return axes;
+}
+
+std::optional<int64_t> Number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1) return std::nullopt;
+  return value;
+}
+
+// "x", or "x:(2)4": the part of x of size 4 behind one of size 2.
+absl::StatusOr<AxisRef> AxisOf(const std::string& text, const StatedConstraint& stated,
+                               const Mesh& mesh) {
+  std::vector<std::string> names;
+  for (const MeshAxis& axis : mesh.axes) names.push_back(axis.name);
+  if (const auto whole = std::find(names.begin(), names.end(), text); whole != names.end()) {
+    return FullAxis(mesh, static_cast<int32_t>(whole - names.begin()));
+  }
+  const size_t colon = text.rfind(":("), close = text.rfind(')');
+  if (colon != std::string::npos && close != std::string::npos && close > colon) {
+    const auto axis = std::find(names.begin(), names.end(), text.substr(0, colon));
+    const auto before = Number(std::string_view(text).substr(colon + 2, close - colon - 2));
+    const auto size = Number(std::string_view(text).substr(close + 1));
+    if (axis != names.end() && before && size) {
+      const auto index = static_cast<int32_t>(axis - names.begin());
+      if (mesh.axes[index].size % (*before * *size) == 0) return AxisRef{index, *before, *size};
+    }
+  }
+  return UserError(fmt::format("--constrain {}: the mesh has no axis '{}'; its axes are {}",
+                               stated.text, text, fmt::join(names, ", ")));
+}
+
+absl::StatusOr<Sharding> ShardingOf(const StatedConstraint& stated, const Instruction& value,
+                                    const Mesh& mesh) {
+  const auto rank = static_cast<size_t>(value.shape().rank());
+  if (stated.dims.size() > rank || (stated.dims.size() < rank && !stated.is_spec)) {
+    return UserError(fmt::format("--constrain {}: {} dimension{} given for {} {}", stated.text,
+                                 stated.dims.size(), stated.dims.size() == 1 ? "" : "s",
+                                 value.Describe(), value.shape().ToString()));
+  }
+  Sharding sharding = Replicated(static_cast<int64_t>(rank));
+  Axes used;
+  for (size_t d = 0; d < stated.dims.size(); ++d) {
+    for (const std::string& text : stated.dims[d]) {
+      ASSIGN_OR_RETURN(const AxisRef axis, AxisOf(text, stated, mesh));
+      if (Overlap(used, axis)) {
+        return UserError(fmt::format("--constrain {}: axis '{}' is used twice", stated.text, text));
+      }
+      used.push_back(axis);
+      sharding.dims[d].axes.push_back(axis);
+    }
+  }
+  return sharding;
+}
+
+void Constrain(Instruction* value, const Sharding& sharding, NormalisedModule& module) {
+  Computation* computation = value->parent();
+  const std::vector<Instruction*> users = value->users();
+  const bool is_root = value->IsRoot();
+  Instruction* copy = computation->Add(hlo::Opcode::kCopy, value->shape(), {value},
+                                       value->name() + ".constraint", value);
+  for (Instruction* user : users) {
+    for (size_t i = 0; i < user->operands().size(); ++i) {
+      if (user->operand(i) == value) user->ReplaceOperand(i, copy);
+    }
+  }
+  if (is_root) computation->set_root(copy);
+  Annotation annotation;
+  annotation.leaves.emplace_back(sharding);
+  annotation.reason = "constraint stated for " + value->name();
+  module.annotations[copy] = std::move(annotation);
+  module.constraints.insert(copy);
+}
+
+}  // namespace
+
+absl::StatusOr<StatedConstraint> ParseStatedConstraint(std::string_view text) {
+  const absl::Status malformed = UserError(
+      fmt::format("\"{}\" is not VALUE=SHARDING, such as \"dot_general.3=P('x', None)\" or "
+                  "\"dot_general.3,dot_general.9=[{{x}}, {{}}]\"",
+                  text));
+  StatedConstraint stated;
+  stated.text = text;
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos) return malformed;
+  for (const std::string_view value : Parts(text.substr(0, equals))) {
+    if (value.empty()) return malformed;
+    stated.values.emplace_back(value);
+  }
+  const std::string_view sharding = Trim(text.substr(equals + 1));
+  std::optional<std::string_view> inside = Inside(sharding, "[", ']');
+  stated.is_spec = !inside;
+  if (!inside) inside = Inside(sharding, "PartitionSpec(", ')');
+  if (!inside) inside = Inside(sharding, "P(", ')');
+  if (!inside || stated.values.empty()) return malformed;
+  for (const std::string_view part : Parts(*inside)) {
+    auto dim = stated.is_spec ? SpecEntry(part) : PrintedEntry(part);
+    if (!dim) return malformed;
+    stated.dims.push_back(*std::move(dim));
+  }
+  return stated;
+}
+
+absl::Status StateConstraints(const std::vector<StatedConstraint>& constraints,
+                              NormalisedModule& module) {
+  for (const StatedConstraint& stated : constraints) {
+    for (const std::string& pattern : stated.values) {
+      std::vector<Instruction*> found;
+      std::vector<std::string> names;
+      for (Computation* computation : module.partitioned) {
+        for (Instruction* instruction : computation->PostOrder()) {
+          if (!instruction->shape().IsArray()) continue;
+          names.push_back(instruction->name());
+          if (fnmatch(pattern.c_str(), instruction->name().c_str(), 0) == 0) {
+            found.push_back(instruction);
+          }
+        }
+      }
+      if (found.empty()) {
+        const std::string nearest = configs::Nearest(pattern, names);
+        return UserError(fmt::format(
+            "--constrain {}: no array of the program has the name '{}'{}; `tpusim compile --emit "
+            "sharded` lists them",
+            stated.text, pattern,
+            nearest.empty() ? "" : fmt::format(", the nearest is '{}'", nearest)));
+      }
+      for (Instruction* value : found) {
+        ASSIGN_OR_RETURN(const Sharding sharding, ShardingOf(stated, *value, module.mesh.mesh));
+        Constrain(value, sharding, module);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string SpecText(const Sharding& sharding, const Mesh& mesh) {
+  std::vector<std::string> entries;
+  for (const DimSharding& dim : sharding.dims) {
+    std::vector<std::string> axes;
+    for (const AxisRef& axis : dim.axes) {
+      if (axis != FullAxis(mesh, axis.axis)) return ToString(sharding, mesh);
+      axes.push_back(fmt::format("'{}'", mesh.axes[axis.axis].name));
+    }
+    entries.push_back(axes.empty()       ? "None"
+                      : axes.size() == 1 ? axes[0]
+                                         : fmt::format("({})", fmt::join(axes, ", ")));
+  }
+  return fmt::format("P({})", fmt::join(entries, ", "));
+}
+
+}  // namespace tpusim::sharding

@@ -1,0 +1,45 @@
+// Sharding constraints that are stated beside the program: `--constrain VALUE=SHARDING`.
+//
+// A constraint is put into the normalised module as if the program had a
+// `jax.lax.with_sharding_constraint` there: a copy of the value, closed, that all its users take
+// instead. Propagation then goes on from it. VALUE is the name that `tpusim compile --emit sharded`
+// shows, several of them (the same place of equal layers), or a glob. SHARDING is written as a
+// PartitionSpec, P('x', None, ('y', 'z')), or as tpusim prints it, [{x}, {}, {y,z}].
+#ifndef TPUSIM_WORKLOADS_SHARDING_STATED_CONSTRAINTS_H_
+#define TPUSIM_WORKLOADS_SHARDING_STATED_CONSTRAINTS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "workloads/sharding/sharding.h"
+
+namespace tpusim::sharding {
+
+struct NormalisedModule;
+
+struct StatedConstraint {
+  std::vector<std::string> values;  // names or globs
+  // Per dimension the axes that split it, as they are written: "x", or "x:(1)2" for a part of x.
+  std::vector<std::vector<std::string>> dims;
+  bool is_spec = false;  // a PartitionSpec: dimensions that it leaves out are whole
+  std::string text;      // all of it, for messages
+};
+
+// Error: the text has another form.
+absl::StatusOr<StatedConstraint> ParseStatedConstraint(std::string_view text);
+
+// Errors: no array of that name, an axis that the mesh has not or that is used twice, another
+// number of dimensions.
+absl::Status StateConstraints(const std::vector<StatedConstraint>& constraints,
+                              NormalisedModule& module);
+
+// P('x', None) of a sharding, to write into a program. Parts of axes have no such form: then as
+// ToString(sharding, mesh).
+std::string SpecText(const Sharding& sharding, const Mesh& mesh);
+
+}  // namespace tpusim::sharding
+
+#endif  // TPUSIM_WORKLOADS_SHARDING_STATED_CONSTRAINTS_H_
