@@ -152,16 +152,16 @@ absl::StatusOr<FactorChoice> ChooseFactors(const ShardingRule& rule,
       }
     }
   }
-  // Steps of one device's loop nest.
+  // Steps of one device's loop nest; of large dimensions there are more than 64 bits count.
   const auto work = [&](const std::vector<Axes>& axes) {
-    int64_t steps = 1;
+    double steps = 1;
     for (size_t f = 0; f < axes.size(); ++f) {
-      steps *= CeilDiv(rule.factors[f].size, Product(axes[f]));
+      steps *= static_cast<double>(CeilDiv(rule.factors[f].size, Product(axes[f])));
     }
     return steps;
   };
   std::vector<Axes> as_result = agreed;
-  int64_t most_work = std::numeric_limits<int64_t>::max();
+  double most_work = std::numeric_limits<double>::infinity();
   if (rules.keep_work && !results.empty()) {
     Fill(views[0], rule, whole_sums, lone, as_result);
     MakeExpressible(rule, as_result);

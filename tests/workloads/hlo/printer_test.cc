@@ -1,5 +1,6 @@
 #include "hlo_test_util.h"
 #include "workloads/hlo/io/sharding_text.h"
+#include "workloads/hlo/io/text_parser.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -130,6 +131,31 @@ TEST(ShardingTextTest, Encodings) {
   sub->mutable_sub_axis_info()->set_pre_size(2);
   sub->mutable_sub_axis_info()->set_size(2);
   EXPECT_EQ(ShardingText(v3), "{mesh['a'=2,'b'=4], [{'a'}, {'b':(2)2, ?}]}");
+}
+
+TEST(PrinterTest, NamesOfFilesThatWouldEndInTextAreEscaped) {
+  // A file may name an instruction "p 1 " and a computation "f(x)".
+  pb::HloModuleProto proto;
+  proto.set_name("a module");
+  proto.set_entry_computation_id(1);
+  pb::HloComputationProto& entry = *proto.add_computations();
+  entry.set_id(1);
+  entry.set_root_id(1);
+  entry.set_name("f(x)");
+  pb::HloInstructionProto& parameter = *entry.add_instructions();
+  parameter.set_id(1);
+  parameter.set_name("p 1 ");
+  parameter.set_opcode("parameter");
+  parameter.mutable_shape()->set_element_type(pb::F32);
+  const auto module = FromProto(proto);
+  ASSERT_TRUE(module.ok()) << module.status();
+  const std::string text = ToString(**module);
+  EXPECT_THAT(text, HasSubstr(R"(HloModule a\x20module)"));
+  EXPECT_THAT(text, HasSubstr(R"(ENTRY %f\x28x\x29 (p\x201\x20: f32[]) -> f32[] {)"));
+  EXPECT_THAT(text, HasSubstr(R"(ROOT %p\x201\x20 = f32[] parameter(0))"));
+  const auto parsed = ParseHloText(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(ToString(*parsed->module), text);
 }
 
 }  // namespace

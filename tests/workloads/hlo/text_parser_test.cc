@@ -176,6 +176,13 @@ TEST(TextParserTest, ErrorsSayWhere) {
               HasSubstr("its shape is f32[3]"));
 }
 
+TEST(TextParserTest, NamesEndBeforeBracketsAndQuotes) {
+  // Else the parameter's name would open a bracket in the line of the computation that is printed.
+  EXPECT_THAT(ErrorOf(Entry("  %p[ = f32[] parameter(0)\n")),
+              HasSubstr("line 4, column 5: '=' is expected here, not '[ = f32[]"));
+  EXPECT_THAT(ErrorOf(Entry("  %p\" = f32[] parameter(0)\n")), HasSubstr("line 4, column 5"));
+}
+
 TEST(TextParserTest, DeepNestingIsAnError) {
   EXPECT_THAT(ErrorOf(Entry("%p = " + std::string(100000, '(') + " parameter(0)\n")),
               HasSubstr("nested too deep"));

@@ -66,6 +66,21 @@ std::string Lower(std::string name) {
   return name;
 }
 
+// A name in a file may hold what ends a name in text: then as \x20.
+std::string Name(const std::string& name) {
+  constexpr std::string_view kEnds = " ,(){}[]=\"";
+  if (name.find_first_of(kEnds) == std::string::npos) return name;
+  std::string text;
+  for (const char c : name) {
+    if (kEnds.find(c) == std::string_view::npos) {
+      text += c;
+    } else {
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  return text;
+}
+
 // In quotes unless it is a word: what reads it takes other characters for the end of a name.
 std::string KeyText(const std::string& key) {
   const bool is_word = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
@@ -165,7 +180,7 @@ void AddScatter(const Instruction& i, AttributeList* out) {
 
 void AddCalled(const Instruction& i, AttributeList* out) {
   const auto& called = i.called();
-  const auto name = [&](size_t n) { return "%" + called[n]->name(); };
+  const auto name = [&](size_t n) { return "%" + Name(called[n]->name()); };
   if (called.empty()) return;
   switch (i.opcode()) {
     case Opcode::kWhile:
@@ -401,7 +416,7 @@ std::string ToString(const Instruction& instruction, const PrintOptions& options
     inside = LiteralText(instruction, options.large_constants);
   } else {
     for (const Instruction* operand : instruction.operands()) {
-      inside += (inside.empty() ? "%" : ", %") + operand->name();
+      inside += (inside.empty() ? "%" : ", %") + Name(operand->name());
     }
   }
   const pb::HloInstructionProto& attrs = instruction.attrs();
@@ -418,28 +433,30 @@ std::string ToString(const Instruction& instruction, const PrintOptions& options
   if (!instruction.control_predecessors().empty()) {
     std::vector<std::string> names;
     for (const Instruction* before : instruction.control_predecessors()) {
-      names.push_back("%" + before->name());
+      names.push_back("%" + Name(before->name()));
     }
     list.Add("control-predecessors", fmt::format("{{{}}}", fmt::join(names, ", ")));
   }
   const std::string metadata = MetadataText(instruction);
   if (!metadata.empty()) list.Add("metadata", "{" + metadata + "}");
   if (!attrs.backend_config().empty()) list.Add("backend_config", Quoted(attrs.backend_config()));
-  return configs::Printable(fmt::format("{}%{} = {} {}({}){}", instruction.IsRoot() ? "ROOT " : "",
-                                        instruction.name(), instruction.shape().ToString(true),
-                                        OpcodeName(instruction.opcode()), inside, list.text()));
+  return configs::Printable(fmt::format(
+      "{}%{} = {} {}({}){}", instruction.IsRoot() ? "ROOT " : "", Name(instruction.name()),
+      instruction.shape().ToString(true), OpcodeName(instruction.opcode()), inside, list.text()));
 }
 
 std::string ToString(const Computation& computation, const PrintOptions& options) {
   std::vector<std::string> parameters;
   for (const Instruction* parameter : computation.parameters()) {
-    parameters.push_back(fmt::format("{}: {}", parameter->name(), parameter->shape().ToString()));
+    parameters.push_back(
+        fmt::format("{}: {}", Name(parameter->name()), parameter->shape().ToString()));
   }
   const Module* module = computation.parent();
   const bool entry = module != nullptr && module->entry() == &computation;
-  std::string text = configs::Printable(fmt::format(
-      "{}%{} ({}) -> {} {{", entry ? "ENTRY " : "", computation.name(), fmt::join(parameters, ", "),
-      computation.root() == nullptr ? "?" : computation.root()->shape().ToString()));
+  std::string text = configs::Printable(
+      fmt::format("{}%{} ({}) -> {} {{", entry ? "ENTRY " : "", Name(computation.name()),
+                  fmt::join(parameters, ", "),
+                  computation.root() == nullptr ? "?" : computation.root()->shape().ToString()));
   text += '\n';
   for (const Instruction* instruction : computation.Order()) {
     text += "  " + ToString(*instruction, options) + "\n";
@@ -481,7 +498,7 @@ std::string ToString(const Module& module, const PrintOptions& options) {
     list.Add("frontend_attributes", FrontendText(module.fields().frontend_attributes()));
   }
   std::string text =
-      configs::Printable(fmt::format("HloModule {}{}", module.name(), list.text())) + "\n";
+      configs::Printable(fmt::format("HloModule {}{}", Name(module.name()), list.text())) + "\n";
   for (const Computation* computation : module.PostOrder()) {
     text += "\n" + ToString(*computation, options);
   }

@@ -17,7 +17,7 @@ bool IsWord(char c) {
          c == '+';
 }
 bool EndsName(char c) {
-  return IsSpace(c) || c == ',' || c == '(' || c == ')' || c == '{' || c == '}' || c == '=';
+  return IsSpace(c) || std::string_view(",(){}[]=\"").find(c) != std::string_view::npos;
 }
 
 // What is quoted in an error: enough to recognise the place.

@@ -31,7 +31,7 @@ class TextCursor {
 
   // Letters, digits, _ . - + and those of `more`; may be empty.
   std::string_view Word(std::string_view more = "");
-  // A name, up to a space or one of , ( ) { } =; with or without % before it.
+  // A name, up to a space, a quote or one of , ( ) { } [ ] =; with or without % before it.
   absl::StatusOr<std::string> Name();
   absl::StatusOr<int64_t> Integer();
   absl::StatusOr<double> Real();

@@ -12,6 +12,7 @@
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/shape_proto.h"
+#include "workloads/hlo/ir/small_float.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -79,47 +80,6 @@ absl::Status ParseShapeInto(TextCursor& text, int depth, pb::ShapeProto& shape) 
   return text.TakeAttached("{") ? ParseLayout(text, *shape.mutable_layout()) : absl::OkStatus();
 }
 
-// Formats of a byte: the code whose value is nearest.
-std::optional<char> NearestCode(PrimitiveType type, double value) {
-  const auto decode = [&](int code) -> std::optional<double> {
-    pb::LiteralProto literal;
-    *literal.mutable_shape() = ShapeToProto(MakeScalarShape(type));
-    const std::string byte(1, static_cast<char>(code));
-    switch (type) {
-      case PrimitiveType::kF8E5M2:
-        literal.set_f8e5m2s(byte);
-        break;
-      case PrimitiveType::kF8E4M3Fn:
-        literal.set_f8e4m3fns(byte);
-        break;
-      case PrimitiveType::kF8E4M3:
-        literal.set_f8e4m3s(byte);
-        break;
-      case PrimitiveType::kF8E3M4:
-        literal.set_f8e3m4s(byte);
-        break;
-      default:
-        return std::nullopt;
-    }
-    const auto values = RealElements(literal);
-    return values ? std::optional(values->front()) : std::nullopt;
-  };
-  std::optional<char> best;
-  double distance = std::numeric_limits<double>::infinity();
-  for (int code = 0; code < 256; ++code) {
-    const auto candidate = decode(code);
-    if (!candidate) return std::nullopt;
-    const bool same = *candidate == value || (std::isnan(*candidate) && std::isnan(value));
-    const double away = same ? (std::signbit(*candidate) == std::signbit(value) ? -1 : 0)
-                             : std::fabs(*candidate - value);
-    if (away < distance) {
-      distance = away;
-      best = static_cast<char>(code);
-    }
-  }
-  return best;
-}
-
 // One element; only one of the two is filled, according to the type.
 absl::Status ParseElement(TextCursor& text, PrimitiveType type, std::vector<int64_t>& integers,
                           std::vector<double>& reals) {
@@ -171,22 +131,9 @@ void AppendReal(PrimitiveType type, double value, pb::LiteralProto& literal) {
     case PrimitiveType::kC128:
       literal.add_c128s(value);
       return;
-    case PrimitiveType::kBf16:
-      literal.mutable_bf16s()->append(MakeScalarLiteral(type, value).bf16s());
-      return;
-    case PrimitiveType::kF16:
-      literal.mutable_f16s()->append(MakeScalarLiteral(type, value).f16s());
-      return;
     default:
-      break;
+      AppendSmallFloat(type, value, &literal);
   }
-  const auto code = NearestCode(type, value);
-  if (!code) return;
-  std::string* bytes = type == PrimitiveType::kF8E5M2     ? literal.mutable_f8e5m2s()
-                       : type == PrimitiveType::kF8E4M3Fn ? literal.mutable_f8e4m3fns()
-                       : type == PrimitiveType::kF8E4M3   ? literal.mutable_f8e4m3s()
-                                                          : literal.mutable_f8e3m4s();
-  bytes->push_back(*code);
 }
 
 }  // namespace
@@ -207,6 +154,9 @@ absl::StatusOr<pb::LiteralProto> ParseLiteral(TextCursor& text, const Shape& sha
   if (text.Take("{...}")) return literal;
   if (!shape.IsArray()) return text.Error("a constant that is no array");
   const PrimitiveType type = shape.element_type;
+  const bool has_numbers =
+      type == PrimitiveType::kPred || IsIntegral(type) || IsFloating(type) || IsComplex(type);
+  if (!has_numbers) return text.Error("a constant without numbers");
   std::vector<int64_t> integers;
   std::vector<double> reals;
   // Elements in row-major order, with or without brackets around rows.

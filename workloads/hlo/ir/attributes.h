@@ -164,8 +164,7 @@ std::optional<int64_t> ScalarIntConstant(const Instruction& instruction);
 std::optional<double> ScalarConstant(const Instruction& instruction);
 
 // `value` is rounded or truncated to the type as a conversion in C would.
-// TPUSIM_CHECK: types other than pred, integers of at least 8 bits, f16, bf16,
-// f32, f64.
+// TPUSIM_CHECK: the type is none of numbers.
 pb::LiteralProto MakeScalarLiteral(PrimitiveType type, double value);
 pb::LiteralProto MakeIntLiteral(PrimitiveType type, int64_t value);
 // A vector (rank 1) of integers.

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/shape_proto.h"
+#include "workloads/hlo/ir/small_float.h"
 
 namespace tpusim::hlo {
 namespace {
@@ -27,56 +28,6 @@ std::vector<Out> FromBytes(const std::string& bytes) {
 template <typename Out, typename Field>
 std::vector<Out> FromField(const Field& field) {
   return std::vector<Out>(field.begin(), field.end());
-}
-
-// IEEE-like formats of at most 16 bits.
-struct SmallFloat {
-  int exponent_bits, mantissa_bits;
-  bool has_infinity;
-};
-
-double Decode(uint32_t bits, const SmallFloat& format) {
-  const int bias = (1 << (format.exponent_bits - 1)) - 1;
-  const uint32_t mantissa_mask = (1u << format.mantissa_bits) - 1;
-  const uint32_t exponent_mask = (1u << format.exponent_bits) - 1;
-  const uint32_t mantissa = bits & mantissa_mask;
-  const uint32_t exponent = (bits >> format.mantissa_bits) & exponent_mask;
-  const double sign = (bits >> (format.mantissa_bits + format.exponent_bits)) & 1 ? -1 : 1;
-  if (exponent == exponent_mask) {
-    if (format.has_infinity && mantissa == 0) return sign * std::numeric_limits<double>::infinity();
-    if (format.has_infinity || mantissa == mantissa_mask) {
-      return std::numeric_limits<double>::quiet_NaN();
-    }
-  }
-  const double fraction = std::ldexp(mantissa, -format.mantissa_bits);
-  if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias);
-  return sign * std::ldexp(1 + fraction, static_cast<int>(exponent) - bias);
-}
-
-template <typename T>
-std::vector<double> DecodeAll(const std::string& bytes, const SmallFloat& format) {
-  std::vector<double> values;
-  for (uint32_t bits : FromBytes<T, uint32_t>(bytes)) values.push_back(Decode(bits, format));
-  return values;
-}
-
-uint16_t EncodeBf16(double value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value));
-  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-uint16_t EncodeF16(double value) {
-  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  const double magnitude = std::fabs(value);
-  if (std::isnan(value)) return sign | 0x7e00;
-  if (magnitude >= 65520) return sign | 0x7c00;  // rounds to infinity
-  if (magnitude == 0) return sign;
-  const int exponent = std::max(std::ilogb(magnitude), -14);
-  // In units of the last place; nearbyint rounds halves to even. A carry out of
-  // the mantissa runs into the exponent, as it should.
-  const auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
-  return static_cast<uint16_t>(sign | (((exponent + 14) << 10) + units));
 }
 
 template <typename T>
@@ -189,19 +140,8 @@ std::optional<std::vector<double>> RawReals(const pb::LiteralProto& literal) {
       return FromField<double>(literal.f32s());
     case pb::F64:
       return FromField<double>(literal.f64s());
-    case pb::F16:
-      return DecodeAll<uint16_t>(literal.f16s(), {5, 10, true});
-    case pb::BF16:
-      return DecodeAll<uint16_t>(literal.bf16s(), {8, 7, true});
-    case pb::F8E5M2:
-      return DecodeAll<uint8_t>(literal.f8e5m2s(), {5, 2, true});
-    case pb::F8E4M3FN:
-      return DecodeAll<uint8_t>(literal.f8e4m3fns(), {4, 3, false});
-    case pb::F8E4M3:
-      return DecodeAll<uint8_t>(literal.f8e4m3s(), {4, 3, true});
-    case pb::F8E3M4:
-      return DecodeAll<uint8_t>(literal.f8e3m4s(), {3, 4, true});
     default: {
+      if (auto small = SmallFloats(literal)) return small;
       const auto ints = RawInts(literal);
       if (!ints.has_value()) return std::nullopt;
       return FromField<double>(*ints);
@@ -282,14 +222,18 @@ pb::LiteralProto MakeScalarLiteral(PrimitiveType type, double value) {
     case PrimitiveType::kF32:
       literal.add_f32s(static_cast<float>(value));
       break;
-    case PrimitiveType::kBf16:
-      literal.set_bf16s(Raw(EncodeBf16(value)));
+    case PrimitiveType::kC64:
+      literal.add_c64s(static_cast<float>(value));
+      literal.add_c64s(0);
       break;
-    case PrimitiveType::kF16:
-      literal.set_f16s(Raw(EncodeF16(value)));
+    case PrimitiveType::kC128:
+      literal.add_c128s(value);
+      literal.add_c128s(0);
       break;
     default:
-      TPUSIM_CHECK(false, fmt::format("scalar literal of type {}", PrimitiveTypeName(type)));
+      TPUSIM_CHECK(SmallFloatOf(type),
+                   fmt::format("scalar literal of type {}", PrimitiveTypeName(type)));
+      AppendSmallFloat(type, value, &literal);
   }
   return literal;
 }
