@@ -12,6 +12,7 @@
 #include "configs/chip_schema.h"
 #include "configs/config.h"
 #include "configs/mesh_layouts.h"
+#include "sim/results/text.h"
 
 namespace tpusim::tools {
 namespace {
@@ -61,6 +62,8 @@ constexpr std::string_view kTrades[] = {
 constexpr size_t kMostLayouts = 6;
 // Other shapes of the slice.
 constexpr size_t kMostSlices = 3;
+// Places at which constraints are tried.
+constexpr size_t kMostSites = 10;
 // Of hops, on average.
 constexpr double kNearlyEqual = 1e-9;
 
@@ -217,7 +220,60 @@ class Collector {
   std::vector<Variant> variants_;
 };
 
+// "P('x', None)" of "dot.1,dot.2=P('x', None)".
+std::string_view SpecOf(std::string_view constraint) {
+  return constraint.substr(constraint.find('=') + 1);
+}
+
+// "dot.1 and 3 more"
+std::string ValuesOf(std::string_view constraint) {
+  const std::string_view values = constraint.substr(0, constraint.find('='));
+  const auto more = std::ranges::count(values, ',');
+  const std::string_view first = values.substr(0, values.find(','));
+  return more == 0 ? std::string(first) : fmt::format("{} and {} more", first, more);
+}
+
+std::string WhyConstrain(const results::ReshardSiteReport& r, std::string_view constraint) {
+  const isa::ReshardSite& site = r.site;
+  return fmt::format("{}: {} of {}, {} exposed; jax.lax.with_sharding_constraint(..., {})",
+                     site.source.empty() ? site.scope : site.source, site.kind,
+                     results::BytesText(site.whole), results::TimeText(r.exposed),
+                     SpecOf(constraint));
+}
+
 }  // namespace
+
+std::vector<Variant> ShardingVariants(const std::vector<results::ReshardSiteReport>& sites,
+                                      const std::string& config, const ProgramFlags& flags) {
+  std::vector<Variant> variants;
+  const auto add = [&](std::string name, std::string why,
+                       const std::vector<std::string>& constraints) {
+    Variant v{"sharding", std::move(name), std::move(why), {}, config, QuietFlags(flags)};
+    for (const std::string& constraint : constraints) {
+      v.options.insert(v.options.end(), {"--constrain", constraint});
+      v.program.constraints.push_back(constraint);
+    }
+    variants.push_back(std::move(v));
+  };
+  std::vector<std::string> firsts;
+  std::set<std::string> seen, constrained;
+  for (const results::ReshardSiteReport* r : results::SitesThatMatter(sites, kMostSites)) {
+    bool is_first = true;
+    for (const isa::ReshardSite::Constraint& constraint : r->site.constraints) {
+      if (!seen.insert(constraint.text).second) continue;
+      add(fmt::format("constrain {} to {}", ValuesOf(constraint.text), SpecOf(constraint.text)),
+          WhyConstrain(*r, constraint.text), {constraint.text});
+      // Of two constraints on one value the first one counts.
+      const std::string values = constraint.text.substr(0, constraint.text.find('='));
+      if (is_first && constrained.insert(values).second) firsts.push_back(constraint.text);
+      is_first = false;
+    }
+  }
+  if (firsts.size() > 1) {
+    add(fmt::format("constrain all {} places, each the first way", firsts.size()), "", firsts);
+  }
+  return variants;
+}
 
 std::string WhyOf(const Variant& variant) {
   constexpr size_t kReadable = 80;

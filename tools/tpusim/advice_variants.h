@@ -9,6 +9,7 @@
 //   compiler       without a pass that changed the program and buys one thing with another, such
 //                  as rematerialization
 //   donation       arguments that are not needed after the step
+//   sharding       constraints where values are moved between shardings unasked
 //   chip           a part twice as fast or as large, a latency half as long: what binds the step
 #ifndef TPUSIM_TOOLS_TPUSIM_ADVICE_VARIANTS_H_
 #define TPUSIM_TOOLS_TPUSIM_ADVICE_VARIANTS_H_
@@ -17,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/results/reshard_sites.h"
 #include "tools/tpusim/pipeline.h"
 
 namespace tpusim::tools {
@@ -43,6 +45,9 @@ ProgramFlags QuietFlags(ProgramFlags flags);
 // The chip's, of a run with these flags on a slice that `machine` is.
 std::vector<Variant> ChipVariants(const configs::Config& machine, const std::string& config,
                                   const ProgramFlags& flags);
+// Constraints at the places of a run's report that matter most.
+std::vector<Variant> ShardingVariants(const std::vector<results::ReshardSiteReport>& sites,
+                                      const std::string& config, const ProgramFlags& flags);
 // All others; `base` is the program of the run.
 std::vector<Variant> ProgramVariants(const Prepared& base, const std::string& config,
                                      const ProgramFlags& flags);

@@ -220,6 +220,17 @@ absl::StatusOr<bool> ChangesSpeedsOnly(const AdviseFlags& flags, const configs::
          configs::WithoutSpeeds(flags.program.overrides, machine).size();
 }
 
+// The run itself: where its time goes says what is worth trying.
+absl::StatusOr<results::Report> ReportOf(const Prepared& base, const MachineFlags& machine) {
+  const Task task = [&]() -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(const Simulated simulated, Simulate(base, machine));
+    return results::ToJson(simulated.report, results::JsonDetail::kExchange);
+  };
+  const std::vector<absl::StatusOr<std::string>> texts = InChildren({task}, 1);
+  RETURN_IF_ERROR(texts[0].status());
+  return results::FromJson(*texts[0]);
+}
+
 absl::Status Advise(const AdviseFlags& flags) {
   ASSIGN_OR_RETURN(const std::string slice, SliceOf(flags.workload, flags.config));
   ASSIGN_OR_RETURN(const configs::Config machine,
@@ -249,22 +260,26 @@ absl::Status Advise(const AdviseFlags& flags) {
   }
   RETURN_IF_ERROR(prepared.status());
   const Prepared& base = *prepared;
+  ASSIGN_OR_RETURN(const results::Report report, ReportOf(base, flags.machine));
+  for (Variant& variant : ShardingVariants(report.reshard_sites, slice, flags.program)) {
+    others.push_back(std::move(variant));
+  }
   for (Variant& variant : ProgramVariants(base, slice, flags.program)) {
     others.push_back(std::move(variant));
   }
-  std::vector<Task> tasks = {[&] { return Measured(base, flags.machine); }};
+  std::vector<Task> tasks;
   for (const Variant& variant : others) {
     tasks.push_back([&] { return Measured(flags, variant); });
   }
   const std::vector<absl::StatusOr<std::string>> compiled = InChildren(
       tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
-  RETURN_IF_ERROR(compiled[0].status());
-  outcomes.insert(outcomes.end(), compiled.begin() + 1, compiled.end());
+  outcomes.insert(outcomes.end(), compiled.begin(), compiled.end());
   std::vector<const Variant*> variants;
   for (const Variant& variant : speeds) variants.push_back(&variant);
   for (const Variant& variant : others) variants.push_back(&variant);
 
-  Advice advice(base.name, base.config.name, OutcomeOf(*compiled[0]));
+  Advice advice(base.name, base.config.name,
+                {report.step_time, report.peak_hbm, report.usable_hbm});
   for (size_t i = 0; i < variants.size(); ++i) {
     const absl::StatusOr<std::string>& outcome = outcomes[i];
     if (outcome.ok()) {

@@ -19,6 +19,7 @@
 #include "fmt/format.h"
 #include "workloads/hlo/io/attached_workload.h"
 #include "workloads/hlo/io/gzip.h"
+#include "workloads/hlo/io/own_frames.h"
 #include "workloads/hlo/io/parsed_size.h"
 #include "workloads/hlo/io/text_parser.h"
 #include "workloads/hlo/io/wire.h"
@@ -309,6 +310,10 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t m
   ImportedWorkload out;
   if (LooksLikeHloText(bytes)) {
     ASSIGN_OR_RETURN(ParsedText parsed, ParseHloText(bytes));
+    pb::HloModuleProto& fields = parsed.module->mutable_fields();
+    if (fields.has_stack_frame_index()) {
+      AttributeToOwnFrames({}, *fields.mutable_stack_frame_index());
+    }
     out.module = std::move(parsed.module);
     out.num_partitions = parsed.num_partitions;
     out.container = "HLO text";
@@ -337,6 +342,10 @@ absl::StatusOr<ImportedWorkload> ImportBytes(const std::string& bytes, int64_t m
     out.num_partitions = out.workload.num_partitions();
     out.container = "partitioned " + out.container;
     out.partitioned = true;
+  }
+  if (module.has_stack_frame_index()) {
+    AttributeToOwnFrames({out.workload.library_files().begin(), out.workload.library_files().end()},
+                         *module.mutable_stack_frame_index());
   }
   ASSIGN_OR_RETURN(out.module, FromProto(std::move(module)));
   return out;
