@@ -38,6 +38,7 @@ Origins::Origins(const PropagationGraph& graph) : graph_(graph) {
   }
   // The first adoption of each pair comes first.
   std::sort(adoption_of_.begin(), adoption_of_.end());
+  origin_of_.assign(graph.adoptions.size(), kUnknown);
 }
 
 int32_t Origins::AdoptionOf(int32_t node, int32_t axis) const {
@@ -72,14 +73,25 @@ int32_t Origins::SourceOf(int32_t adoption) const {
   return best;
 }
 
-int32_t Origins::Of(int32_t node, int32_t axis) const {
-  // Every step goes back in time, so that it ends.
+int32_t Origins::Of(int32_t node, int32_t axis) {
+  // Every step goes back in time, so that it ends; what is on the way has the same origin.
+  std::vector<int32_t> on_the_way;
+  int32_t origin = -1;
   while (node >= 0) {
     const int32_t adoption = AdoptionOf(node, axis);
-    if (adoption < 0) return graph_.nodes[node].annotated ? node : -1;
+    if (adoption < 0) {
+      if (graph_.nodes[node].annotated) origin = node;
+      break;
+    }
+    if (origin_of_[adoption] != kUnknown) {
+      origin = origin_of_[adoption];
+      break;
+    }
+    on_the_way.push_back(adoption);
     node = SourceOf(adoption);
   }
-  return -1;
+  for (const int32_t adoption : on_the_way) origin_of_[adoption] = origin;
+  return origin;
 }
 
 }  // namespace tpusim::sharding

@@ -21,7 +21,7 @@ class Origins {
   explicit Origins(const PropagationGraph& graph);
 
   // The annotated node that mesh axis `axis` of a node came from; -1: that is not known.
-  int32_t Of(int32_t node, int32_t axis) const;
+  int32_t Of(int32_t node, int32_t axis);
 
  private:
   // A node took an axis from an op; adoptions are numbered in the order of time.
@@ -31,6 +31,8 @@ class Origins {
 
   const PropagationGraph& graph_;
   std::vector<std::pair<int64_t, int32_t>> adoption_of_;  // (node, axis) as a key, sorted
+  static constexpr int32_t kUnknown = -2;
+  std::vector<int32_t> origin_of_;  // by adoption, remembered
   int64_t axes_ = 1;
 };
 

@@ -224,10 +224,10 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
                   "critical_path_ns", "mfu", "hfu", "flops", "peak_flops_per_second",
                   "hbm_bytes_per_second", "exposed_communication_ns", "hidden_communication_ns",
                   "peak_hbm_bytes", "usable_hbm_bytes", "memory_at_peak", "devices", "chips",
-                  "chip_classes", "folding", "events", "ops", "scopes", "collectives", "rollup",
-                  "links", "assumptions", "warnings"));
-  EXPECT_THAT(keys(j["folding"]),
-              ElementsAre("approximate", "device_classes", "simulations", "ignored_skew_ns", "error_bound_ns", "steps"));
+                  "chip_classes", "folding", "events", "ops", "scopes", "collectives",
+                  "reshard_sites", "rollup", "links", "assumptions", "warnings"));
+  EXPECT_THAT(keys(j["folding"]), ElementsAre("approximate", "device_classes", "simulations",
+                                              "ignored_skew_ns", "error_bound_ns", "steps"));
   EXPECT_THAT(keys(j["bound_ns"]), ElementsAre("compute", "hbm", "ici", "host", "dcn"));
   EXPECT_THAT(keys(j["ops"][0]), ElementsAre("name", "category", "scope", "count", "total_ns",
                                              "flops", "hbm_bytes", "engine", "source"));

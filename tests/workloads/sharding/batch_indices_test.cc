@@ -11,9 +11,8 @@ using hlo::Instruction;
 using hlo::MakeShape;
 using hlo::Opcode;
 using hlo::PrimitiveType;
+using hlo::S32;
 using hlo::TestModule;
-
-hlo::Shape S32(std::vector<int64_t> dims) { return MakeShape(PrimitiveType::kS32, dims); }
 
 class BatchIndicesTest : public testing::Test {
  protected:

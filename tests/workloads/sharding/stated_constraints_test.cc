@@ -1,0 +1,148 @@
+#include "workloads/sharding/stated_constraints.h"
+
+#include "sharding_testing.h"
+
+namespace tpusim::sharding {
+namespace {
+
+using hlo::F32;
+using hlo::Instruction;
+using hlo::Opcode;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+StatedConstraint StatedOf(std::string_view text) {
+  const auto parsed = ParseStatedConstraint(text);
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  return parsed.ok() ? *parsed : StatedConstraint();
+}
+
+TEST(StatedConstraintText, AsAPartitionSpec) {
+  const StatedConstraint c = StatedOf("dot.1, dot.2 = P('x', None, (\"y\", 'z'),)");
+  EXPECT_THAT(c.values, ElementsAre("dot.1", "dot.2"));
+  EXPECT_TRUE(c.is_spec);
+  EXPECT_THAT(c.dims, ElementsAre(ElementsAre("x"), ElementsAre(), ElementsAre("y", "z")));
+  EXPECT_THAT(StatedOf("a=PartitionSpec()").dims, ElementsAre());
+}
+
+TEST(StatedConstraintText, AsItIsPrinted) {
+  const StatedConstraint c = StatedOf("dot.*=[{x:(1)2,y}, {}]");
+  EXPECT_FALSE(c.is_spec);
+  EXPECT_THAT(c.dims, ElementsAre(ElementsAre("x:(1)2", "y"), ElementsAre()));
+}
+
+TEST(StatedConstraintText, OtherFormsAreRefused) {
+  for (const char* text : {"", "a", "=P()", "a=", "a=x", "a=P(x)", "a=P('x'", "a=[x]", "a=[{x}",
+                           "a,=P(", "a=P('x\")", "a=P('')"}) {
+    EXPECT_THAT(Message(ParseStatedConstraint(text).status()), HasSubstr("is not VALUE=SHARDING"))
+        << text;
+  }
+}
+
+// r = negate(p), s = negate(r), with p [8,16] split by x in dimension 0.
+struct Chain {
+  Chain() {
+    p = m.Argument(F32({8, 16}), "[{\"x\"}, {}]");
+    r = m.Add(Opcode::kNegate, F32({8, 16}), {p});
+    s = m.Add(Opcode::kNegate, F32({8, 16}), {r});
+  }
+  void Shard(std::initializer_list<const char*> constraints) {
+    PropagationOptions options;
+    for (const char* text : constraints) options.constraints.push_back(StatedOf(text));
+    m.Shard(options);
+  }
+  std::string Error(const char* constraint) {
+    PropagationOptions options;
+    options.constraints.push_back(StatedOf(constraint));
+    const auto sharded = ShardModule(m.module(), 0, options);
+    return sharded.ok() ? "ok" : Message(sharded.status());
+  }
+  ShardedTestModule m;
+  Instruction *p, *r, *s;
+};
+
+TEST(StatedConstraints, ActAsIfTheProgramHadThem) {
+  Chain c;
+  c.Shard({"negate=P(None, 'y')"});
+  EXPECT_EQ(c.m.Of(c.p), "[{x}, {}]");
+  EXPECT_EQ(c.m.Of(c.r), "[{}, {y}]");
+  EXPECT_EQ(c.m.Of("negate.constraint"), "[{}, {y}]");
+  EXPECT_EQ(c.m.Of(c.s), "[{}, {y}]");  // goes on from there
+}
+
+TEST(StatedConstraints, OnAResult) {
+  Chain c;
+  c.Shard({"negate.1=[{}, {x:(1)2}]"});
+  EXPECT_EQ(c.m.OfRoot(), "[{}, {x:(1)2}]");
+}
+
+TEST(StatedConstraints, GlobsAndSeveralValues) {
+  Chain c;
+  c.Shard({"negate*=P()"});
+  EXPECT_EQ(c.m.Of(c.r), "[{}, {}]");
+  EXPECT_EQ(c.m.Of(c.s), "[{}, {}]");
+}
+
+TEST(StatedConstraints, ErrorsSayWhatIsThere) {
+  Chain c;
+  EXPECT_THAT(c.Error("negat=P()"),
+              HasSubstr("--constrain negat=P(): no array of the program has the name 'negat', the "
+                        "nearest is 'negate'"));
+  EXPECT_THAT(c.Error("negate=P('z')"), HasSubstr("the mesh has no axis 'z'; its axes are x, y"));
+  EXPECT_THAT(c.Error("negate=[{x:(3)2}, {}]"), HasSubstr("the mesh has no axis 'x:(3)2'"));
+  EXPECT_THAT(c.Error("negate=P('x', 'x')"), HasSubstr("axis 'x' is used twice"));
+  EXPECT_THAT(c.Error("negate=[{x}]"), HasSubstr("1 dimension given for negate f32[8,16]"));
+  EXPECT_THAT(c.Error("negate=P('x', None, 'y')"), HasSubstr("3 dimensions given for negate"));
+}
+
+TEST(SpecTextTest, AsItIsWrittenInAProgram) {
+  const auto sharding = [](std::vector<Axes> dims) {
+    Sharding s;
+    for (Axes& axes : dims) s.dims.push_back({std::move(axes)});
+    return s;
+  };
+  EXPECT_EQ(SpecText(sharding({{X(), Y()}, {}}), XY()), "P(('x', 'y'), None)");
+  EXPECT_EQ(SpecText(sharding({{}, {Y()}}), XY()), "P(None, 'y')");
+  EXPECT_EQ(SpecText(sharding({{XMajor()}, {}}), XY()), "[{x:(1)2}, {}]");
+}
+
+// ---- Where the axes of a value come from -----------------------------------
+
+std::string OriginOf(const ShardedModule& sharded, const std::string& name, int32_t axis) {
+  for (const Instruction* i : sharded.module->entry()->instructions()) {
+    if (i->name() != name) continue;
+    for (const AxisOrigin& origin : sharded.shardings.at(i).origins) {
+      if (origin.axis == axis) return sharded.origins[origin.origin];
+    }
+  }
+  return "none";
+}
+
+TEST(Origins, LeadToTheArgumentThatHadTheAxis) {
+  // a [8,16] split by x, w [16,32] by y in dimension 1: the product has both.
+  ShardedTestModule m;
+  Instruction* a = m.Argument(F32({8, 16}), "[{\"x\"}, {}]");
+  Instruction* w = m.Argument(F32({16, 32}), "[{}, {\"y\"}]");
+  w->mutable_attrs().mutable_metadata()->set_op_name("params['w']");
+  Instruction* dot = m.Dot(m.Add(Opcode::kNegate, F32({8, 16}), {a}), w, {8, 32});
+  Instruction* last = m.Add(Opcode::kNegate, F32({8, 32}), {dot});
+  m.Shard();
+  EXPECT_EQ(m.Of(last), "[{x}, {y}]");
+  EXPECT_EQ(OriginOf(m.sharded(), last->name(), 0), "argument " + a->name());
+  EXPECT_EQ(OriginOf(m.sharded(), last->name(), 1), "argument params['w']");
+}
+
+TEST(Origins, LeadToAConstraint) {
+  ShardedTestModule m;
+  Instruction* a = m.Argument(F32({8, 16}), "");
+  Instruction* constrained =
+      m.Constrain(m.Add(Opcode::kNegate, F32({8, 16}), {a}), "[{}, {\"y\"}]");
+  constrained->mutable_attrs().mutable_metadata()->set_source_file("model.py");
+  constrained->mutable_attrs().mutable_metadata()->set_source_line(12);
+  Instruction* last = m.Add(Opcode::kNegate, F32({8, 16}), {constrained});
+  m.Shard();
+  EXPECT_THAT(OriginOf(m.sharded(), last->name(), 1), HasSubstr("constraint at model.py:12"));
+}
+
+}  // namespace
+}  // namespace tpusim::sharding
