@@ -8,6 +8,7 @@
 
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
 #include "tools/tpusim/option_list.h"
 
 namespace tpusim::tools {
@@ -44,9 +45,9 @@ std::string Page(const CLI::App& app) {
     }
   }
   return text +
-         ".SH EXIT STATUS\n0 success; 1 the workload or the configuration is at fault; 2 usage; 70 "
-         "a "
-         "bug of tpusim; 129, 130 and 143 after SIGHUP, SIGINT and SIGTERM.\n"
+         ".SH EXIT STATUS\n0 success; 1 the workload or the configuration is at fault; 2 usage; 3 a "
+         "limit of check is broken; 70 a bug of tpusim; 129, 130 and 143 after SIGHUP, SIGINT and "
+         "SIGTERM.\n"
          ".SH EXAMPLES\n.nf\ntpusim \\-\\-config v5e\\-4x2 step.pb \\-\\-trace step.pftrace\n"
          "tpusim compare \\-\\-config v5e\\-4x2 \\-\\-config v6e\\-4x2 step.pb\n"
          "tpusim advise \\-\\-config v5e\\-4x2 step.pb\n"
@@ -56,7 +57,8 @@ std::string Page(const CLI::App& app) {
 }  // namespace
 
 Command AddMan(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("man", "Print the manual page: tpusim man | man -l -");
+  CLI::App* app = parent.add_subcommand("man", "Print the manual page");
+  AddExamples(*app, {{"tpusim man | man -l -", "read it"}});
   return {app, [&parent] { return PrintResult(Page(parent)); }};
 }
 
