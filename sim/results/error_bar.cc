@@ -47,11 +47,11 @@ std::string_view KindOf(const Report& report) {
   int64_t products = 0;
   for (const OpReport& op : report.ops) {
     if (op.scope.find("transpose(") != std::string::npos) return "training";
-    // Kernels that were written by hand are products if anything is one.
-    const bool kernel = op.category == "custom-call" && op.flops > Flops(0);
+    // Kernels that were written by hand are products if something keeps the matrix slots busy.
+    const bool kernel = op.category == "custom-call" && op.flops > Flops(0) &&
+                        report.mxu_busy > Picoseconds(0);
     if (kernel || op.category == "convolution fusion") products += op.count;
   }
-  if (report.mxu_busy == Picoseconds(0)) products = 0;
   if (products > 1) return "inference";
   if (products == 1) return "matmul";
   return report.exposed * 2 > report.step_time ? "collective" : "";

@@ -29,16 +29,16 @@ TEST(ErrorBarTest, TheKindIsWhatTheProgramDoes) {
   r.exposed = Microseconds(51);
   EXPECT_EQ(KindOf(r), "collective");
   r.ops = {Op("convolution fusion", 1), Op("loop fusion", 9)};
-  r.mxu_busy = Microseconds(1);
-  EXPECT_EQ(KindOf(r), "matmul");
+  EXPECT_EQ(KindOf(r), "matmul");  // of a vector, by the vector units
   // A kernel by hand counts if it computes, and something keeps the matrix slots busy.
   r.ops[0].category = "custom-call";
+  r.mxu_busy = Microseconds(1);
   EXPECT_EQ(KindOf(r), "collective");
   r.ops[0].flops = Flops(9);
   EXPECT_EQ(KindOf(r), "matmul");
   r.mxu_busy = Picoseconds(0);
   EXPECT_EQ(KindOf(r), "collective");
-  r.mxu_busy = Microseconds(1);
+  r.ops[0].category = "convolution fusion";
   r.ops[0].count = 2;  // one in a loop
   EXPECT_EQ(KindOf(r), "inference");
   r.ops.push_back(Op("loop fusion", 1, "jit(f)/transpose(jvp(layer))/mul"));
