@@ -5,9 +5,10 @@ import subprocess
 
 import pytest
 
-from tests.tools.command_line import SLICE, example
+from tests.tools.command_line import EXAMPLES, SLICE, example
 from tests.tools.terminal import on_terminal
 
+ROOT = EXAMPLES.parents[1]
 PROGRAM = example("language_model_train_fully_sharded")
 COMMANDS = (
     *("run", "compare", "advise", "search", "fit", "collective", "check", "validate", "configs"),
@@ -194,7 +195,7 @@ def completed(script: str, *words: str) -> list[str]:
     quoted = " ".join(f"'{word}'" for word in split)
     ask = f"{script}\nCOMP_WORDS=({quoted}) COMP_CWORD={len(split) - 1}; _tpusim\n"
     ask += 'printf "%s\\n" "${COMPREPLY[@]}"'
-    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stderr == ""
     return done.stdout.split()
 
@@ -216,6 +217,8 @@ def test_completion_of_options_and_values(run):
     assert completed(script, "tpusim", "collective", "all-g") == ["all-gather"]
     assert completed(script, "tpusim", "help", "ver") == ["version"]
     assert completed(script, "tpusim", "schema", "rep") == ["report"]
+    assert "README.md" in completed(script, "tpusim", "a.pb", "--config", "READ")
+    assert "README.md" in completed(script, "tpusim", "fit", "READ")
     assert completed(script, "tpusim", "comple") == ["completion"]
 
 

@@ -76,12 +76,12 @@ std::string Bash(const std::vector<ListedCommand>& commands) {
     // Without a subcommand it is run; its case is the last.
     if (command.name == "run") run = fmt::format("    *)\n{}", body);
   }
-  // `=` separates words: of --config=v5e- the option is two before. Of several words that one
-  // choice leaves, those that end in `=` go on without a blank.
+  // `=` separates words: of --config=v5e- the option is two before. What ends in `=` goes on
+  // without a blank; where no value fits it may be a file, such as a configuration.
   return fmt::format(
       "_tpusim() {{\n"
       "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" before=\"${{COMP_WORDS[COMP_CWORD-1]}}\"\n"
-      "  local options arguments words=\"\"\n"
+      "  local options arguments words=\"\" files=\"\" option=\"\"\n"
       "  if [[ \"$current\" == \"=\" ]]; then\n"
       "    current=\"\"\n"
       "  elif [[ \"$before\" == \"=\" ]]; then\n"
@@ -90,18 +90,28 @@ std::string Bash(const std::vector<ListedCommand>& commands) {
       "  case \"${{COMP_WORDS[1]}}\" in\n{}{}  esac\n"
       "  if [[ -n \"$words\" ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-      "    if [[ \"${{COMPREPLY[0]-}}\" == *= ]] && type compopt &>/dev/null; then\n"
-      "      compopt -o nospace 2>/dev/null\n"
-      "    fi\n"
+      "    [[ \"${{COMPREPLY[0]-}}\" == *= ]] && option=nospace\n"
+      "    ((${{#COMPREPLY[@]}})) || files=yes\n"
       "  elif [[ \"$current\" == -* ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))\n"
       "  elif ((COMP_CWORD == 1)); then\n"
-      "    COMPREPLY=($(compgen -W \"{}\" -- \"$current\") $(compgen -f -- \"$current\"))\n"
+      "    COMPREPLY=($(compgen -W \"{}\" -- \"$current\")) files=yes\n"
       "  else\n"
-      "    COMPREPLY=($(compgen -W \"$arguments\" -- \"$current\") $(compgen -f -- \"$current\"))\n"
+      "    COMPREPLY=($(compgen -W \"$arguments\" -- \"$current\")) files=yes\n"
       "  fi\n"
+      "  if [[ -n \"$files\" ]]; then\n"
+      "    COMPREPLY+=($(compgen -f -- \"$current\")) option=filenames\n"
+      "  fi\n"
+      "  if [[ -n \"$option\" ]] && type compopt &>/dev/null; then\n"
+      "    compopt -o \"$option\" 2>/dev/null\n"
+      "  fi\n"
+      "  return 0\n"
       "}}\n"
-      "complete -o filenames -F _tpusim tpusim\n",
+      "if type compopt &>/dev/null; then\n"
+      "  complete -F _tpusim tpusim\n"
+      "else\n"
+      "  complete -o filenames -F _tpusim tpusim\n"
+      "fi\n",
       cases, run, fmt::join(names, " "));
 }
 
