@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "configs/status_macros.h"
 #include "tools/tpusim/option_list.h"
 #include "tools/tpusim/producer.h"
 
@@ -18,7 +19,7 @@ struct Grouped {
   std::vector<std::string_view> names;
 };
 
-// In the order in which they are shown. What is in none of them is about output.
+// In the order in which they are shown.
 const std::vector<Grouped>& OptionGroups() {
   static const auto* groups = new std::vector<Grouped>{
       {"Program",
@@ -29,7 +30,10 @@ const std::vector<Grouped>& OptionGroups() {
        {"emit", "dump-after", "explain", "print-large-constants", "algorithm", "passes",
         "xla-flags", "recompile", "no-verify-passes"}},
       {"Machine", {"set", "fold", "detail", "slow", "link", "max-events"}},
-      {kOutputGroup, {}},
+      {kOutputGroup,
+       {"output", "report", "json", "html", "xplane", "trace", "trace-chips", "trace-detail",
+        "trace-blocks", "trace-totals", "write-baseline", "by", "top", "memory", "pass-timings",
+        "quiet", "verbose"}},
       {"Help", {"help"}},
   };
   return *groups;
@@ -45,12 +49,12 @@ const std::vector<Grouped>& CommandGroups() {
   return *groups;
 }
 
-std::string GroupOf(const std::vector<Grouped>& groups, std::string_view name,
-                    std::string_view otherwise) {
-  for (const Grouped& group : groups) {
+std::string GroupOf(const std::string& name) {
+  for (const Grouped& group : OptionGroups()) {
     if (std::ranges::find(group.names, name) != group.names.end()) return std::string(group.group);
   }
-  return std::string(otherwise);
+  // Whether it is about output decides whether outputs state it (producer.h).
+  TPUSIM_CHECK(false, "an option without a group: --" + name);
 }
 
 // Words in lines of at most `width`, the first behind `first`, others behind as many blanks.
@@ -175,7 +179,7 @@ void GroupOptions(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options()) {
       if (!option->nonpositional()) continue;
-      option->group(GroupOf(OptionGroups(), option->get_lnames().front(), kOutputGroup));
+      option->group(GroupOf(option->get_lnames().front()));
     }
   }
 }
