@@ -48,8 +48,8 @@ std::string_view KindOf(const Report& report) {
   for (const OpReport& op : report.ops) {
     if (op.scope.find("transpose(") != std::string::npos) return "training";
     // Kernels that were written by hand are products if something keeps the matrix slots busy.
-    const bool kernel = op.category == "custom-call" && op.flops > Flops(0) &&
-                        report.mxu_busy > Picoseconds(0);
+    const bool kernel =
+        op.category == "custom-call" && op.flops > Flops(0) && report.mxu_busy > Picoseconds(0);
     if (kernel || op.category == "convolution fusion") products += op.count;
   }
   if (products > 1) return "inference";
