@@ -21,6 +21,8 @@
 #include "configs/units.h"
 #include "models/isa/program_info.h"
 #include "sim/results/critical_path.h"
+#include "sim/results/error_bar.h"
+#include "sim/results/producer.h"
 #include "sim/results/rollup.h"
 #include "sim/timeline.h"
 
@@ -91,6 +93,7 @@ struct LinkReport {
 };
 
 struct Report {
+  Producer producer;
   std::string workload, config;
   Picoseconds step_time{0};
   Bounds bound;
@@ -112,6 +115,7 @@ struct Report {
   Rollups rollups;                            // where the step goes
   PathTimes critical_path{};                  // of the pod; adds up to the step
   std::vector<LinkReport> links;              // pod; chip major
+  ErrorBar error_bar;                         // of the step time
   std::vector<std::string> assumptions, warnings;
 
   // For the summary and `compare`; not in the report file.

@@ -13,6 +13,7 @@ as pandas DataFrames (`ops`):
 """
 
 import dataclasses
+import math
 import os
 import pathlib
 import tempfile
@@ -40,6 +41,19 @@ class Bounds:
     ici: float
     host: float  # 0 without transfers from and to the host
     dcn: float  # 0 within one slice
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorBar:
+    """How far simulations of this kind of program were from measurements on this chip."""
+
+    chip: str
+    kind: str  # "training", "inference", "matmul", "collective"; "": of none that was measured
+    rows: int  # measurements to which nothing was fitted
+    text: str  # of what the others say
+    mean_error: float = math.nan  # of absolute errors, as a share of the step
+    worst_error: float = math.nan  # below 0: the simulated step was too short
+    worst_row: str = ""  # of validation/measurements.json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,6 +275,10 @@ class Report:
     warnings: tuple[str, ...]
     peak_cmem_bytes: int = 0  # 0 on chips without CMEM
     usable_cmem_bytes: int = 0
+    error_bar: ErrorBar = ErrorBar("", "", 0, "")  # of the step time
+    # What made the report; the same step is the same, whatever the command was.
+    tpusim_version: str = dataclasses.field(default="", compare=False)
+    command_line: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     # The report as it was written, and what can simulate the same again.
     text: str = dataclasses.field(default="", compare=False, metadata=records.NO_KEY)
     simulation: Simulation | None = dataclasses.field(
