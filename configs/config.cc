@@ -161,8 +161,8 @@ absl::StatusOr<Override> ParseOverride(const std::string& text) {
 absl::Status Apply(const Override& change, Config* config) {
   const Parameter* parameter = FindParameter(change.path);
   if (parameter == nullptr) {
-    return UserError(fmt::format("{}: no parameter {}; the nearest is {}", change.where,
-                                 change.path, Nearest(change.path, ParameterPaths())));
+    return UserError(fmt::format("{}: no parameter {}; {}", change.where, change.path,
+                                 NearestPathText(change.path, ParameterPaths())));
   }
   const double before = parameter->get(config->chip);
   const absl::Status status =

@@ -23,6 +23,41 @@ bool EndsInComponent(std::string_view candidate, std::string_view name) {
   return candidate.ends_with(name) && candidate[candidate.size() - name.size() - 1] == '.';
 }
 
+std::vector<std::string> Parts(std::string_view path) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at <= path.size();) {
+    const size_t end = std::min(path.find('.', at), path.size());
+    parts.push_back(Lower(path.substr(at, end - at)));
+    at = end + 1;
+  }
+  return parts;
+}
+
+// 0: the same, 1: nothing in common.
+double Difference(std::string_view a, std::string_view b) {
+  const size_t longer = std::max<size_t>({a.size(), b.size(), 1});
+  return static_cast<double>(EditDistance(a, b)) / static_cast<double>(longer);
+}
+
+// An edit distance of parts. To leave one out, as people do with "chip.", costs less than to write
+// another one.
+double PathDifference(const std::vector<std::string>& path,
+                      const std::vector<std::string>& candidate) {
+  constexpr double kLeftOut = 0.25, kTooMany = 0.6;
+  std::vector<double> row(candidate.size() + 1);
+  for (size_t j = 0; j < row.size(); ++j) row[j] = kLeftOut * static_cast<double>(j);
+  for (const std::string& part : path) {
+    double diagonal = row[0];
+    row[0] += kTooMany;
+    for (size_t j = 1; j < row.size(); ++j) {
+      const double other = diagonal + Difference(part, candidate[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({other, row[j] + kTooMany, row[j - 1] + kLeftOut});
+    }
+  }
+  return row.back();
+}
+
 }  // namespace
 
 int64_t EditDistance(std::string_view a, std::string_view b) {
@@ -59,6 +94,41 @@ std::string Nearest(std::string_view name, const std::vector<std::string>& candi
     }
   }
   return best;
+}
+
+std::string NearestPath(std::string_view path, const std::vector<std::string>& candidates) {
+  const std::vector<std::string> wanted = Parts(path);
+  std::string best;
+  double least = 0;
+  for (const std::string& candidate : candidates) {
+    const double difference = PathDifference(wanted, Parts(candidate));
+    if (!best.empty() && difference >= least) continue;
+    best = candidate;
+    least = difference;
+  }
+  return best;
+}
+
+std::string NearestPathText(std::string_view path, const std::vector<std::string>& candidates) {
+  constexpr int64_t kSlips = 3;
+  constexpr size_t kShown = 8;
+  const std::string nearest = NearestPath(path, candidates);
+  std::string text = "the nearest is " + nearest;
+  const size_t dot = nearest.rfind('.');
+  if (dot == std::string::npos) return text;
+  const std::string leaf = nearest.substr(dot + 1);
+  if (EditDistance(Parts(path).back(), leaf) <= kSlips) return text;
+  const std::string group = nearest.substr(0, dot);
+  std::vector<std::string> beside;
+  for (const std::string& candidate : candidates) {
+    if (candidate.rfind('.') != dot || !candidate.starts_with(group)) continue;
+    if (beside.size() == kShown) {
+      beside.emplace_back("...");
+      break;
+    }
+    beside.push_back(candidate.substr(dot + 1));
+  }
+  return text + " (" + group + " has " + Join(beside, ", ") + ")";
 }
 
 std::string Join(const std::vector<std::string>& parts, std::string_view separator) {

@@ -152,13 +152,11 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
     }
   }
   std::string text;
-  // As wide as the reports need: a table cut at the screen's edge loses some.
-  constexpr size_t kWidth = 10'000;
-  for (const std::string& line : TableLines(table, kWidth)) text += line + "\n";
+  for (const std::string& line : TableLines(table, options.width)) text += line + "\n";
   if (!reports.empty()) {
     text += "\n";
     const auto rollup = RollupCells(reports, options.by, options.top, names);
-    for (const std::string& line : TableLines(rollup, kWidth)) text += line + "\n";
+    for (const std::string& line : TableLines(rollup, options.width)) text += line + "\n";
   }
   if (compared.size() > 1) text += "\n";
   for (size_t i = 1; i < reports.size(); ++i) {
@@ -172,7 +170,7 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
   return text;
 }
 
-std::string CompareJson(const std::vector<Compared>& compared) {
+std::string CompareJson(const std::vector<Compared>& compared, const Producer& producer) {
   using Json = nlohmann::ordered_json;
   Json all = Json::array();
   for (size_t i = 0; i < compared.size(); ++i) {
@@ -185,7 +183,8 @@ std::string CompareJson(const std::vector<Compared>& compared) {
     }
     all.push_back(std::move(one));
   }
-  const Json json = {{"schema", "tpusim.compare/1"}, {"compared", std::move(all)}};
+  Json json = HeadOf("tpusim.compare/1", producer);
+  json["compared"] = std::move(all);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -24,6 +24,7 @@ struct Compared {
 struct CompareOptions {
   RollupBy by = RollupBy::kCategory;
   size_t top = 8;
+  size_t width = 10'000;  // a table that is wider goes on below itself
 };
 
 // A table with one column each, named A, B, C ..., where the time of each step
@@ -32,9 +33,9 @@ struct CompareOptions {
 // of JsonDetail::kExchange, gives.
 std::string Compare(const std::vector<Compared>& compared, const CompareOptions& options = {});
 
-// The same as JSON: {"schema": "tpusim.compare/1", "compared": [{"label", "workload",
+// The same as JSON: {"schema": "tpusim.compare/1", ..., "compared": [{"label", "workload",
 // "config", "report" or "problem"}]}.
-std::string CompareJson(const std::vector<Compared>& compared);
+std::string CompareJson(const std::vector<Compared>& compared, const Producer& producer);
 
 // The line: "B is 1.35x faster than A (-80.00 us): exposed communication
 // -80.00 us (all-gather gone)".

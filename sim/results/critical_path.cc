@@ -68,29 +68,58 @@ Binding BindingOf(const PathTimes& path) {
 }
 
 std::string BindingText(const PathTimes& path) {
-  std::vector<size_t> order;
+  struct Part {
+    std::string name;
+    Binding binding;
+    Picoseconds time;
+  };
+  std::vector<Part> parts;
   for (size_t i = 0; i < path.size(); ++i) {
-    if (path[i] > Picoseconds(0)) order.push_back(i);
-  }
-  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return path[i]; });
-  std::vector<Picoseconds> times;
-  for (const size_t i : order) times.push_back(path[i]);
-  std::vector<std::string_view> names;
-  for (const size_t i : order) names.push_back(kRows[i].text);
-  // As many as a line has room for.
-  if (times.size() > kShown + 1) {
-    times[kShown] = std::accumulate(times.begin() + kShown, times.end(), Picoseconds(0));
-    times.resize(kShown + 1);
-    names[kShown] = "other";
-  }
-  const std::vector<std::string> shares = SharesText(times);
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < times.size(); ++i) {
-    parts.push_back(fmt::format("{} {}", names[i], shares[i]));
+    if (path[i] > Picoseconds(0)) {
+      parts.push_back({std::string(kRows[i].text), kRows[i].binding, path[i]});
+    }
   }
   if (parts.empty()) return "-";
-  return fmt::format("{} (critical path: {})", BindingName(BindingOf(path)),
-                     fmt::join(parts, ", "));
+  const auto sort = [&parts] {
+    std::ranges::stable_sort(parts, std::greater<>(), [](const Part& p) { return p.time; });
+  };
+  sort();
+  // What is named has the largest share that is shown: where only both units of a core together
+  // have it, they are told together.
+  const Binding named = BindingOf(path);
+  if (parts[0].binding != named) {
+    const auto first = std::ranges::find(parts, named, &Part::binding);
+    for (auto other = std::next(first); other != parts.end();) {
+      if (other->binding != named) {
+        ++other;
+        continue;
+      }
+      first->name += " + " + other->name;
+      first->time += other->time;
+      other = parts.erase(other);
+    }
+    sort();
+  }
+  // As many as a line has room for; the others together have less than the first.
+  size_t shown = std::min(kShown, parts.size());
+  const auto rest = [&] {
+    return std::accumulate(parts.begin() + shown, parts.end(), Picoseconds(0),
+                           [](Picoseconds sum, const Part& p) { return sum + p.time; });
+  };
+  while (shown < parts.size() && rest() >= parts[0].time) ++shown;
+  if (shown + 1 < parts.size()) {
+    const Part others = {"other", Binding::kLatency, rest()};
+    parts.erase(parts.begin() + shown, parts.end());
+    parts.push_back(others);
+  }
+  std::vector<Picoseconds> times;
+  for (const Part& part : parts) times.push_back(part.time);
+  const std::vector<std::string> shares = SharesText(times);
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    texts.push_back(fmt::format("{} {}", parts[i].name, shares[i]));
+  }
+  return fmt::format("{} (critical path: {})", BindingName(named), fmt::join(texts, ", "));
 }
 
 }  // namespace tpusim::results

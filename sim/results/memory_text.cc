@@ -16,9 +16,6 @@
 namespace tpusim::results {
 namespace {
 
-// Wider than a screen: shapes with their layouts are not cut.
-constexpr size_t kColumns = 220;
-
 struct MemoryRow {
   NamePattern name;
   int64_t arrays = 0;
@@ -73,14 +70,14 @@ void AddRest(const std::vector<MemoryRow>& rows, size_t top, Bytes peak, size_t 
   cells.back().resize(columns);
 }
 
-std::string Text(const Cells& cells) {
+std::string Text(const Cells& cells, size_t width) {
   std::string text = "\n";
-  for (const std::string& line : TableLines(cells, kColumns)) text += line + "\n";
+  for (const std::string& line : TableLines(cells, width)) text += line + "\n";
   return text;
 }
 
 std::string Sums(std::string_view head, std::vector<MemoryRow> rows, size_t top, const Report& r,
-                 Bytes holes) {
+                 Bytes holes, size_t width) {
   Cells cells = {{std::string(head), "arrays", "bytes", "peak", "padding"}};
   for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
     const MemoryRow& row = rows[i];
@@ -92,12 +89,12 @@ std::string Sums(std::string_view head, std::vector<MemoryRow> rows, size_t top,
     cells.push_back({"(holes between arrays)", "", BytesText(holes),
                      PercentText(Ratio(holes, r.peak_hbm)), ""});
   }
-  return Text(cells);
+  return Text(cells, width);
 }
 
 }  // namespace
 
-std::string MemoryText(const Report& r, size_t top) {
+std::string MemoryText(const Report& r, size_t top, size_t width) {
   const MemoryReport& m = r.memory_at_peak;
   MemoryTable owners, scopes, arrays;
   for (const isa::LiveArray& a : m.arrays) {
@@ -107,16 +104,18 @@ std::string MemoryText(const Report& r, size_t top) {
     arrays.Add(fmt::format("{}\n{}\n{}\n{}", NumberlessKey(a.name), a.owner, a.shape, a.source),
                a.name, a);
   }
-  std::string text = fmt::format("\n{:<14} {} of {} usable HBM", "peak", BytesText(r.peak_hbm),
+  constexpr size_t kIndent = 15;
+  std::string head = fmt::format("{:<14} {} of {} usable HBM", "peak", BytesText(r.peak_hbm),
                                  BytesText(r.usable_hbm));
   if (r.step_time > Picoseconds(0)) {
-    text += fmt::format(", {} into the step ({})", TimeText(m.time),
+    head += fmt::format(", {} into the step ({})", TimeText(m.time),
                         PercentText(Ratio(m.time, r.step_time)));
   }
-  if (!m.operation.empty()) text += fmt::format(", in {}", m.operation);
-  text += "\n";
-  text += Sums("owner", owners.Take(), top, r, m.fragmentation);
-  text += Sums("scope", scopes.Take(), top, r, Bytes(0));
+  if (!m.operation.empty()) head += fmt::format(", in {}", m.operation);
+  std::string text = "\n";
+  for (const std::string& line : WrappedLines(head, kIndent, width)) text += line + "\n";
+  text += Sums("owner", owners.Take(), top, r, m.fragmentation, width);
+  text += Sums("scope", scopes.Take(), top, r, Bytes(0), width);
   const std::vector<MemoryRow> rows = arrays.Take();
   Cells cells = {{"array", "arrays", "bytes", "peak", "padding", "<owner", "<shape", "<source"}};
   for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
@@ -126,7 +125,7 @@ std::string MemoryText(const Report& r, size_t top) {
                      row.first->owner, row.first->shape, row.first->source});
   }
   AddRest(rows, top, r.peak_hbm, cells[0].size(), cells);
-  return text + Text(cells);
+  return text + Text(cells, width);
 }
 
 }  // namespace tpusim::results

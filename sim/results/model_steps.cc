@@ -16,7 +16,6 @@ namespace {
 constexpr double kClose = 0.05;
 
 // Of the table, which is made to be read in a wide window or a pager.
-constexpr size_t kWidth = 200;
 
 // Parts of the machine with at least so much of the critical path are named.
 constexpr double kNamed = 0.03;
@@ -69,7 +68,8 @@ double RankedAlike(const std::vector<Outcome>& outcomes, int64_t* pairs) {
   return *pairs == 0 ? 1 : static_cast<double>(alike) / static_cast<double>(*pairs);
 }
 
-void AddModelSteps(const std::vector<Outcome>& outcomes, std::vector<std::string>& lines) {
+void AddModelSteps(const std::vector<Outcome>& outcomes, size_t width,
+                   std::vector<std::string>& lines) {
   std::vector<std::vector<std::string>> table = {{"id", "<chip", "<class", "measured", "simulated",
                                                   "error", "MFU", "simulated", "peak HBM", "<fits",
                                                   "<step of a model", "<critical path"}};
@@ -82,7 +82,7 @@ void AddModelSteps(const std::vector<Outcome>& outcomes, std::vector<std::string
                      o.peak_hbm <= o.usable_hbm ? "yes" : "NO", m.name, PathText(o)});
   }
   if (table.size() == 1) return;
-  for (std::string& line : TableLines(table, kWidth)) lines.push_back(std::move(line));
+  for (std::string& line : TableLines(table, width)) lines.push_back(std::move(line));
   int64_t pairs = 0;
   const double alike = RankedAlike(outcomes, &pairs);
   if (pairs > 0) {

@@ -23,7 +23,8 @@ double ModelFlopsUtilization(const Outcome& outcome, Picoseconds step);
 double RankedAlike(const std::vector<Outcome>& outcomes, int64_t* pairs);
 
 // A table of the steps of models among the outcomes, nothing if there are none.
-void AddModelSteps(const std::vector<Outcome>& outcomes, std::vector<std::string>& lines);
+void AddModelSteps(const std::vector<Outcome>& outcomes, size_t width,
+                   std::vector<std::string>& lines);
 
 // Utilizations, peak of HBM and critical path.
 nlohmann::ordered_json ModelStepJson(const Outcome& outcome);

@@ -322,6 +322,7 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.compute_busy = critical.compute_busy;
   r.mxu_busy = critical.mxu_busy;
   r.vpu_busy = critical.vpu_busy;
+  r.error_bar = ErrorBarOf(config, r);
 
   RETURN_IF_ERROR(CheckInvariants(config, info, timeline, r));
   return r;

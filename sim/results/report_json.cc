@@ -38,6 +38,17 @@ Json OpJson(const OpReport& o) {
           {"source", o.source}};
 }
 
+Json ErrorBarJson(const ErrorBar& bar) {
+  Json j = {{"chip", bar.chip}, {"kind", bar.kind}, {"rows", bar.rows}};
+  if (bar.rows > 0) {
+    j["mean_error"] = bar.mean;
+    j["worst_error"] = bar.worst;
+    j["worst_row"] = bar.worst_row;
+  }
+  j["text"] = bar.text;
+  return j;
+}
+
 Json FoldingJson(const sim::FoldingReport& folding) {
   Json steps = Json::array();
   for (const sim::FoldingReport::Step& step : folding.steps) {
@@ -196,11 +207,12 @@ Json Array(const std::vector<T>& items, F to_json) {
 }  // namespace
 
 std::string ToJson(const Report& r, JsonDetail detail) {
-  Json j = {
-      {"schema", std::string(kReportSchema)},
+  Json j = HeadOf(kReportSchema, r.producer);
+  j.update(Json{
       {"workload", r.workload},
       {"config", r.config},
       {"step_time_ns", ToNanoseconds(r.step_time)},
+      {"error_bar", ErrorBarJson(r.error_bar)},
       {"bound_ns", BoundsJson(r.bound)},
       {"bound_by",
        r.critical_path == PathTimes{} ? "" : std::string(BindingName(BindingOf(r.critical_path)))},
@@ -227,7 +239,7 @@ std::string ToJson(const Report& r, JsonDetail detail) {
       {"rollup", RollupsJson(r)},
       {"links", Json::array()},
       {"assumptions", r.assumptions},
-      {"warnings", r.warnings}};
+      {"warnings", r.warnings}});
   if (r.usable_cmem > Bytes(0)) {
     j["peak_cmem_bytes"] = r.peak_cmem.value();
     j["usable_cmem_bytes"] = r.usable_cmem.value();

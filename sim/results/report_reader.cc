@@ -56,6 +56,19 @@ OpReport ReadOp(const Json& j) {
   return op;
 }
 
+ErrorBar ReadErrorBar(const Json& j) {
+  ErrorBar bar;
+  bar.chip = TextOf(j, "chip");
+  bar.kind = TextOf(j, "kind");
+  bar.rows = CountOf(j, "rows");
+  bar.text = TextOf(j, "text");
+  if (bar.rows == 0) return bar;
+  bar.mean = NumberOf(j, "mean_error");
+  bar.worst = NumberOf(j, "worst_error");
+  bar.worst_row = TextOf(j, "worst_row");
+  return bar;
+}
+
 sim::FoldingReport ReadFolding(const Json& j) {
   sim::FoldingReport folding;
   folding.is_approximate = j.at("approximate").get<bool>();
@@ -190,6 +203,8 @@ Report Read(const Json& j) {
     throw std::runtime_error(fmt::format("schema is not {}", kReportSchema));
   }
   Report r;
+  r.producer = {TextOf(j, "tpusim_version"), j.at("command_line").get<std::vector<std::string>>()};
+  r.error_bar = ReadErrorBar(j.at("error_bar"));
   r.workload = TextOf(j, "workload");
   r.config = TextOf(j, "config");
   r.step_time = TimeOf(j, "step_time_ns");

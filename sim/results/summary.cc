@@ -15,6 +15,8 @@ using Lines = std::vector<std::string>;
 
 void Append(Lines& to, const Lines& from) { to.insert(to.end(), from.begin(), from.end()); }
 
+constexpr size_t kFieldColumn = 15;
+
 std::string Field(std::string_view name, const std::string& text) {
   return fmt::format("{:<14} {}", name, configs::Printable(text));
 }
@@ -55,6 +57,7 @@ Lines Head(const Report& r, size_t width) {
   lines.push_back(Field(
       "step time", fmt::format("{}   MFU {}   HFU {}{}   {} per device", TimeText(r.step_time),
                                PercentText(r.mfu), PercentText(r.hfu), of, FlopsText(r.flops))));
+  if (!r.error_bar.text.empty()) lines.push_back(Field("validated", r.error_bar.text));
   std::string bounds = fmt::format("compute {}, hbm {}, ici {}", TimeText(r.bound.compute),
                                    TimeText(r.bound.hbm), TimeText(r.bound.ici));
   if (r.bound.host.value() > 0) bounds += ", host " + TimeText(r.bound.host);
@@ -93,6 +96,15 @@ Lines Head(const Report& r, size_t width) {
     before = ", ";
   }
   lines.push_back(memory);
+  return lines;
+}
+
+// On terminals that are narrower than the screen that this is made for, fields take more lines
+// instead of losing figures.
+Lines Fitted(const Lines& fields, size_t width) {
+  if (width >= kSummaryColumns) return fields;
+  Lines lines;
+  for (const std::string& field : fields) Append(lines, WrappedLines(field, kFieldColumn, width));
   return lines;
 }
 
@@ -152,10 +164,10 @@ Lines Notes(const Report& r, size_t room) {
 }  // namespace
 
 std::string Summarize(const Report& r, const SummaryOptions& options) {
-  // Eight or nine lines of head and two blank ones leave 13; tables, with two lines for their
-  // heads and one for all other rows, take what they need up to their share, notes what is left.
+  // Nine or ten lines of head and two blank ones leave 12; tables, with two lines for their heads
+  // and one for all other rows, take what they need up to their share, notes what is left.
   constexpr size_t kRows = 4, kCollectives = 3, kExposed = 2, kNotes = 4;
-  Lines lines = Head(r, options.width);
+  Lines lines = Fitted(Head(r, options.width), options.width);
   size_t top = options.top, collectives = options.top;
   if (top == 0) top = r.collectives.empty() ? kRows + kCollectives + kExposed : kRows;
   const Lines rollup = TableLines(RollupCells(r, options.by, top), options.width);
@@ -166,8 +178,14 @@ std::string Summarize(const Report& r, const SummaryOptions& options) {
   const Lines table = CollectiveTable(r, collectives, options.width);
   if (!table.empty()) lines.emplace_back();
   Append(lines, table);
-  Append(lines, Exposed(r, kExposed));
-  Append(lines, Notes(r, options.top == 0 ? kSummaryLines - lines.size() : kNotes));
+  // Of a full screen the last line says at least how many notes there are.
+  const auto left = [&lines] {
+    return std::max<size_t>(kSummaryLines, lines.size() + 1) - lines.size();
+  };
+  const bool one_screen = options.top == 0 && options.width >= kSummaryColumns;
+  const size_t exposed = one_screen ? std::min(kExposed, left() - 1) : kExposed;
+  Append(lines, Fitted(Exposed(r, exposed), options.width));
+  Append(lines, Notes(r, one_screen ? left() : kNotes));
 
   std::string text;
   for (const std::string& line : lines) text += Clip(line, options.width) + "\n";

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "configs/printable.h"
 #include "configs/status_macros.h"
@@ -40,6 +41,80 @@ constexpr std::array<Unit, 6> kWork = {Unit{1, "FLOP"},     Unit{1e3, "kFLOP"},
                                        Unit{1e6, "MFLOP"},  Unit{1e9, "GFLOP"},
                                        Unit{1e12, "TFLOP"}, Unit{1e15, "PFLOP"}};
 
+// A table whose cells are ready to be printed.
+struct Columns {
+  std::vector<std::vector<std::string>> cells;
+  std::vector<bool> left;
+  std::vector<size_t> widths;
+
+  size_t count() const { return widths.size(); }
+  size_t Total() const { return std::accumulate(widths.begin(), widths.end(), 2 * (count() - 1)); }
+  bool LeftLast() const { return count() > 1 && left.back(); }
+  void DropLast() {
+    for (std::vector<std::string>& row : cells) row.pop_back();
+    left.pop_back();
+    widths.pop_back();
+  }
+};
+
+Columns ColumnsOf(const std::vector<std::vector<std::string>>& rows) {
+  Columns table{rows, {}, std::vector<size_t>(rows[0].size(), 0)};
+  for (size_t c = 0; c < rows[0].size(); ++c) {
+    const bool marked = !rows[0][c].empty() && rows[0][c][0] == '<';
+    table.left.push_back(c == 0 || marked);
+    if (marked) table.cells[0][c].erase(0, 1);
+  }
+  for (std::vector<std::string>& row : table.cells) {
+    TPUSIM_CHECK(row.size() == table.count(), "table with rows of different length");
+    for (size_t c = 0; c < row.size(); ++c) {
+      row[c] = configs::Printable(row[c]);
+      table.widths[c] = std::max(table.widths[c], row[c].size());
+    }
+  }
+  return table;
+}
+
+// Takes what is too much from a column, down to `narrowest`.
+void Narrow(Columns& table, size_t column, size_t narrowest, size_t width, size_t& total) {
+  size_t& own = table.widths[column];
+  if (total <= width || own <= narrowest) return;
+  const size_t less = std::min(total - width, own - narrowest);
+  own -= less;
+  total -= less;
+}
+
+std::string RowText(const Columns& table, size_t row, const std::vector<size_t>& columns) {
+  std::string line;
+  for (const size_t c : columns) {
+    if (!line.empty() || c != columns[0]) line += "  ";
+    const std::string text = Clip(table.cells[row][c], table.widths[c]);
+    const std::string padding(table.widths[c] - text.size(), ' ');
+    line += table.left[c] ? text + padding : padding + text;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+// Which columns stand side by side: all, or as many as fit behind the first one.
+std::vector<std::vector<size_t>> Blocks(const Columns& table, size_t total, size_t width) {
+  std::vector<std::vector<size_t>> blocks = {{0}};
+  if (total <= width) {
+    blocks[0].resize(table.count());
+    std::iota(blocks[0].begin(), blocks[0].end(), size_t{0});
+    return blocks;
+  }
+  size_t used = table.widths[0];
+  for (size_t c = 1; c < table.count(); ++c) {
+    if (used + 2 + table.widths[c] > width && blocks.back().size() > 1) {
+      blocks.push_back({0});
+      used = table.widths[0];
+    }
+    blocks.back().push_back(c);
+    used += 2 + table.widths[c];
+  }
+  return blocks;
+}
+
 }  // namespace
 
 std::string TimeText(Picoseconds t) { return InUnits(ToNanoseconds(t), kTimes); }
@@ -63,50 +138,62 @@ std::string Clip(std::string_view text, size_t width) {
   return std::string(text.substr(0, end)).append(dots);
 }
 
-std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>& rows,
-                                    size_t width) {
-  if (rows.empty()) return {};
-  const size_t columns = rows[0].size();
-  std::vector<bool> left(columns, false);
-  std::vector<size_t> widths(columns, 0);
-  for (size_t c = 0; c < columns; ++c) {
-    left[c] = c == 0 || (!rows[0][c].empty() && rows[0][c][0] == '<');
-  }
-  std::vector<std::vector<std::string>> cells = rows;
-  for (std::vector<std::string>& row : cells) {
-    for (std::string& text : row) text = configs::Printable(text);
-  }
-  const auto cell = [&](size_t r, size_t c) -> std::string_view {
-    std::string_view text = cells[r][c];
-    if (r == 0 && !text.empty() && text[0] == '<') text.remove_prefix(1);
-    return text;
-  };
-  for (size_t r = 0; r < rows.size(); ++r) {
-    TPUSIM_CHECK(rows[r].size() == columns, "table with rows of different length");
-    for (size_t c = 0; c < columns; ++c) widths[c] = std::max(widths[c], cell(r, c).size());
-  }
-  size_t total = 2 * (columns - 1);
-  for (size_t w : widths) total += w;
-  // A left-aligned last column may run over the edge: only its start counts.
-  constexpr size_t kNarrowest = 16, kRagged = 16;
-  if (columns > 1 && left[columns - 1] && widths[columns - 1] > kRagged) {
-    total -= widths[columns - 1] - kRagged;
-  }
-  if (total > width && widths[0] > kNarrowest) {
-    widths[0] -= std::min(total - width, widths[0] - kNarrowest);
-  }
-
-  std::vector<std::string> lines;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    std::string line;
-    for (size_t c = 0; c < columns; ++c) {
-      if (c > 0) line += "  ";
-      const std::string text = Clip(cell(r, c), widths[c]);
-      const std::string padding(widths[c] - text.size(), ' ');
-      line += left[c] ? text + padding : padding + text;
+std::vector<std::string> WrappedLines(std::string_view text, size_t indent, size_t width) {
+  std::vector<std::string> lines = {""};
+  bool empty = true;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    if (!empty && lines.back().size() + 1 + word.size() > width) {
+      lines.emplace_back(indent, ' ');
+      empty = true;
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    lines.push_back(Clip(line, width));
+    // More than one blank is alignment: it stays.
+    lines.back() += empty ? "" : " ";
+    lines.back() += word;
+    empty = false;
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>& rows, size_t width,
+                                    LastColumn last) {
+  if (rows.empty()) return {};
+  Columns table = ColumnsOf(rows);
+  std::vector<std::string> below;  // of each row
+  if (last == LastColumn::kBelow && table.LeftLast() && table.Total() > width) {
+    for (const std::vector<std::string>& row : table.cells) below.push_back(row.back());
+    table.DropLast();
+  }
+  constexpr size_t kNarrowest = 16, kRagged = 16, kNarrowText = 10;
+  size_t total = table.Total();
+  // A left-aligned last column may run over the edge: only its start counts.
+  if (below.empty() && table.LeftLast() && table.widths.back() > kRagged) {
+    total -= table.widths.back() - kRagged;
+  }
+  Narrow(table, 0, kNarrowest, width, total);
+  for (size_t c = 1; c + 1 < table.count(); ++c) {
+    if (table.left[c]) Narrow(table, c, kNarrowText, width, total);
+  }
+  if (total > width && below.empty() && table.LeftLast() && table.count() > 2) {
+    total -= std::min(table.widths.back(), kRagged) + 2;
+    table.DropLast();
+  }
+  std::vector<std::string> lines;
+  for (const std::vector<size_t>& block : Blocks(table, total, width)) {
+    if (!lines.empty()) lines.emplace_back();
+    for (size_t r = 0; r < rows.size(); ++r) {
+      lines.push_back(Clip(RowText(table, r, block), width));
+      // What stands below rows needs no head.
+      if (r == 0 || below.empty() || below[r].empty() || block.back() + 1 != table.count())
+        continue;
+      constexpr size_t kIndent = 4;
+      for (const std::string& line :
+           WrappedLines(std::string(kIndent, ' ') + below[r], kIndent, width)) {
+        lines.push_back(line);
+      }
+    }
   }
   return lines;
 }

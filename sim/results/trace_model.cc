@@ -64,11 +64,11 @@ TraceTotals TotalsOf(const TraceModel& model) {
   return counter.Totals();
 }
 
-std::string ToJson(const TraceTotals& totals) {
-  nlohmann::ordered_json j = {{"schema", "tpusim.trace_totals/1"},
-                              {"slices", totals.slices},
-                              {"flows", totals.flows},
-                              {"counter_samples", totals.samples}};
+std::string ToJson(const TraceTotals& totals, const Producer& producer) {
+  nlohmann::ordered_json j = HeadOf("tpusim.trace_totals/1", producer);
+  j["slices"] = totals.slices;
+  j["flows"] = totals.flows;
+  j["counter_samples"] = totals.samples;
   j["tracks"] = nlohmann::ordered_json::array();
   for (const TrackTotals& t : totals.tracks) {
     j["tracks"].push_back({{"path", t.path},

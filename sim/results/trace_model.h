@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "configs/topology.h"
 #include "models/isa/program_info.h"
+#include "sim/results/producer.h"
 #include "sim/timeline.h"
 
 namespace tpusim::results {
@@ -102,7 +103,7 @@ class TraceCounter {
   std::vector<Track> tracks_;
   int64_t flows_ = 0;
 };
-std::string ToJson(const TraceTotals& totals);
+std::string ToJson(const TraceTotals& totals, const Producer& producer);
 
 }  // namespace tpusim::results
 

@@ -20,7 +20,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kStepTime[] = "step time";
-constexpr size_t kWidth = 132;
 
 struct RoleName {
   Role role;
@@ -118,7 +117,8 @@ struct Mean {
   std::string worst_id;
 };
 
-void AddErrors(const std::vector<Outcome>& outcomes, std::vector<std::string>& lines) {
+void AddErrors(const std::vector<Outcome>& outcomes, size_t width,
+               std::vector<std::string>& lines) {
   std::map<std::tuple<std::string, std::string, std::string>, Mean> means;
   for (const Outcome& o : outcomes) {
     const Measurement& m = o.measurement;
@@ -143,11 +143,12 @@ void AddErrors(const std::vector<Outcome>& outcomes, std::vector<std::string>& l
                      PercentText(mean.worst), mean.worst_id});
   }
   lines.emplace_back("Mean absolute errors");
-  for (std::string& line : TableLines(table, kWidth)) lines.push_back(std::move(line));
+  for (std::string& line : TableLines(table, width)) lines.push_back(std::move(line));
 }
 
 // By reason: which measurements of which chip wait for it.
-void AddPending(const std::vector<Pending>& pending, std::vector<std::string>& lines) {
+void AddPending(const std::vector<Pending>& pending, size_t width,
+                std::vector<std::string>& lines) {
   if (pending.empty()) return;
   std::vector<std::vector<std::string>> table = {{"pending", "<chip", "rows", "<because", "<ids"}};
   std::vector<std::pair<std::string, std::string>> seen;  // reason and chip, as they come
@@ -167,7 +168,7 @@ void AddPending(const std::vector<Pending>& pending, std::vector<std::string>& l
         {"", p.chip, fmt::format("{}", rows), p.why, fmt::format("{}", fmt::join(ids, " "))});
   }
   lines.emplace_back();
-  for (std::string& line : TableLines(table, kWidth)) lines.push_back(std::move(line));
+  for (std::string& line : TableLines(table, width)) lines.push_back(std::move(line));
 }
 
 }  // namespace
@@ -252,7 +253,7 @@ absl::StatusOr<Outcome> OutcomeOf(const Report& report, const Measurement& measu
 }
 
 std::string FormatValidation(const std::vector<Outcome>& outcomes,
-                             const std::vector<Pending>& pending) {
+                             const std::vector<Pending>& pending, size_t width) {
   std::vector<std::string> lines;
   std::vector<std::vector<std::string>> table = {
       {"id", "<chip", "<class", "measured", "simulated", "error", "<what"}};
@@ -264,15 +265,16 @@ std::string FormatValidation(const std::vector<Outcome>& outcomes,
     table.push_back({m.id, m.chip, ClassOf(m), TimeText(m.measured), TimeText(o.simulated), error,
                      m.quantity == kStepTime ? m.name : m.name + ": " + m.quantity});
   }
-  for (std::string& line : TableLines(table, kWidth)) lines.push_back(std::move(line));
+  for (std::string& line : TableLines(table, width)) lines.push_back(std::move(line));
   lines.emplace_back();
-  AddModelSteps(outcomes, lines);
-  AddErrors(outcomes, lines);
-  AddPending(pending, lines);
+  AddModelSteps(outcomes, width, lines);
+  AddErrors(outcomes, width, lines);
+  AddPending(pending, width, lines);
   return fmt::format("{}\n", fmt::join(lines, "\n"));
 }
 
-std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pending>& pending) {
+std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pending>& pending,
+                   const Producer& producer) {
   Json rows = Json::array();
   for (const Outcome& o : outcomes) {
     const Measurement& m = o.measurement;
@@ -300,8 +302,10 @@ std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pendi
                     {"why", p.why},
                     {"source", p.source}});
   }
-  const Json json = {{"schema", "tpusim.validation/1"}, {"rows", rows}, {"pending", rest}};
-  return json.dump(1) + "\n";
+  Json json = HeadOf("tpusim.validation/1", producer);
+  json["rows"] = std::move(rows);
+  json["pending"] = std::move(rest);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tpusim::results

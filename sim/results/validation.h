@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "configs/units.h"
 #include "sim/results/critical_path.h"
+#include "sim/results/producer.h"
 #include "sim/results/report.h"
 
 namespace tpusim::results {
@@ -70,12 +71,13 @@ struct Outcome {
 absl::StatusOr<Outcome> OutcomeOf(const Report& report, const Measurement& measurement);
 
 // Tables of the rows and of mean absolute errors by chip, kind and role, and what is
-// pending. An upper bound has no error, but is named if it is exceeded.
+// pending, at most `width` wide. An upper bound has no error, but is named if it is exceeded.
 std::string FormatValidation(const std::vector<Outcome>& outcomes,
-                             const std::vector<Pending>& pending);
+                             const std::vector<Pending>& pending, size_t width);
 
 // Schema "tpusim.validation/1": the rows with simulated times and errors.
-std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pending>& pending);
+std::string ToJson(const std::vector<Outcome>& outcomes, const std::vector<Pending>& pending,
+                   const Producer& producer);
 
 }  // namespace tpusim::results
 

@@ -32,6 +32,26 @@ TEST(NearestTest, TiesGoToTheFirstAndCaseIsIgnored) {
   EXPECT_EQ(Nearest("x", {}), "");
 }
 
+// A quarter for a part that is left out, the share of letters that differ for one that is misspelt.
+TEST(NearestPathTest, PartsCountInTheirOrder) {
+  const std::vector<std::string> paths = {"chip.mxu.rows", "chip.mxu.efficiency",
+                                          "chip.vpu.efficiency", "host.efficient"};
+  EXPECT_EQ(NearestPath("chip.mxu.efficiency", paths), "chip.mxu.efficiency");
+  EXPECT_EQ(NearestPath("mxu.eficiency", paths), "chip.mxu.efficiency");
+  EXPECT_EQ(NearestPath("vpu", paths), "chip.vpu.efficiency");
+  EXPECT_EQ(NearestPath("CHIP.MXU.ROW", paths), "chip.mxu.rows");
+  EXPECT_EQ(NearestPath("host.mxu", paths), "host.efficient");
+  EXPECT_EQ(NearestPath("x", {}), "");
+}
+
+TEST(NearestPathTest, AGuessComesWithWhatIsBesideIt) {
+  const std::vector<std::string> paths = {"chip.hbm.bytes", "chip.hbm.bytes_per_second",
+                                          "chip.hbm.deep.bytes", "ici.links"};
+  EXPECT_EQ(NearestPathText("hbm.byte", paths), "the nearest is chip.hbm.bytes");
+  EXPECT_EQ(NearestPathText("chip.hbm.bandwidth", paths),
+            "the nearest is chip.hbm.bytes (chip.hbm has bytes, bytes_per_second)");
+}
+
 TEST(JoinTest, SeparatesOnlyBetween) {
   EXPECT_EQ(Join({}, ", "), "");
   EXPECT_EQ(Join({"a"}, ", "), "a");

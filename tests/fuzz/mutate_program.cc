@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -175,6 +176,7 @@ class ProgramMutator {
     const Place place = Any();
     const HloInstructionProto at = *place.instruction;
     if (at.shape().dimensions().empty()) return;
+    if (last_id_ == std::numeric_limits<int64_t>::max()) return;  // an earlier mutation's
     HloInstructionProto made;
     *made.mutable_shape() = at.shape();
     made.set_id(++last_id_);

@@ -4,6 +4,7 @@ import concurrent.futures
 import itertools
 import json
 import multiprocessing
+import os
 import pathlib
 import sqlite3
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from tpusim.search.row import Status
 from tpusim.search.simulating import simulate
 
 from tests.jax.search_steps import CONFIG, MESHES, RULES, dies_at_2x4, fails_at_2x4, matmul
+from tests.tools import schemas
 from tests.tools.command_line import EXAMPLES
 
 SPACE = {
@@ -247,7 +249,9 @@ def test_the_table_as_frame_json_html_and_picture(tmp_path: pathlib.Path):
     assert list(frame["rank"].dropna()) == list(range(1, results.counts()["simulated"] + 1))
     results.save(tmp_path / "r.json")
     written = json.loads((tmp_path / "r.json").read_text())
+    schemas.check(os.environ["TPUSIM_BINARY"], (tmp_path / "r.json").read_text())
     assert written["schema"] == "tpusim.search/1"
+    assert written["command_line"] == []
     assert len(written["candidates"]) == 16
     assert "pruned" in results._repr_html_()
     assert "16 candidates" in repr(results)

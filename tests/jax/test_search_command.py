@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.jax.search_steps import CONFIG
+from tests.tools import schemas
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SPACE = """
@@ -84,6 +85,9 @@ def test_search_in_a_shell(start: Start, space, tmp_path: pathlib.Path):
     assert process.returncode == 0, errors
     assert json.loads(printed)["objective"] == "exposed"
     assert json.loads(printed)["counts"] == {"simulated": 2}
+    schemas.check(os.environ["TPUSIM_BINARY"], printed)
+    words = ["tpusim", "search", "--objective=exposed", "--all", str(path)]
+    assert json.loads(printed)["command_line"] == words
     with sqlite3.connect(tmp_path / "s.sqlite") as database:
         assert database.execute("select count(*) from candidates").fetchone() == (2,)
 

@@ -61,7 +61,7 @@ TEST(InChildrenTest, NobodyWaitsForTheOldest) {
   };
   std::vector<size_t> heard;
   const auto results = InChildren({oldest, Returns("a"), Returns("b"), last}, 2,
-                                  [&](size_t ended) { heard.push_back(ended); });
+                                  [&](const TaskEnd& end) { heard.push_back(end.count); });
   EXPECT_EQ(results[0].value(), "w");
   EXPECT_EQ(results[3].value(), "written");
   EXPECT_EQ(heard, (std::vector<size_t>{1, 2, 3, 4}));

@@ -24,3 +24,8 @@ def line_of(text: str, file: str) -> int:
     """The first line of `file` that contains `text`."""
     lines = pathlib.Path(file).read_text().splitlines()
     return next(i for i, line in enumerate(lines, 1) if text in line)
+
+
+def without_command(output: dict) -> dict:
+    """Of a JSON output what does not depend on how the command was spelt."""
+    return {key: value for key, value in output.items() if key != "command_line"}

@@ -7,16 +7,19 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.tools import schemas
 from tests.tools.command_line import Run, example
 
 
 @pytest.fixture
 def run(binary: str, tmp_path: pathlib.Path) -> Run:
-    """Runs tpusim in an empty folder."""
+    """Runs tpusim in an empty folder; what it writes as JSON must be of its schema."""
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         command = [binary, *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        schemas.check_run(binary, command, done, tmp_path)
+        return done
 
     return run
 

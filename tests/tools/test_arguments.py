@@ -211,7 +211,7 @@ def test_a_binary_that_is_none(monkeypatch: pytest.MonkeyPatch, binary: str, sai
 
 
 def test_options_that_print_something_else():
-    with pytest.raises(tpusim.Error, match=r"--help: no report, but 'Simulate one step"):
+    with pytest.raises(tpusim.Error, match=r"--help: no report, but 'Usage: tpusim run"):
         tpusim.simulate(PSUM, options=["--help"])
 
 

@@ -12,9 +12,12 @@ from tests.tools.command_line import EXAMPLES, SLICE, example, outputs
 
 FIELDS = {
     "schema": str,
+    "tpusim_version": str,
+    "command_line": list,
     "workload": str,
     "config": str,
     "step_time_ns": float,
+    "error_bar": dict,
     "bound_ns": dict,
     "bound_by": str,
     "critical_path_ns": dict,

@@ -1,7 +1,9 @@
 """`tpusim.simulate` and the `Report` it returns."""
 
 import dataclasses
+import decimal
 import json
+import re
 import typing
 
 import jax
@@ -11,9 +13,9 @@ import tpusim
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from tpusim import records
-from tpusim.quantities import flops, size, time
+from tpusim.quantities import flops, shares, size, time
 
-from tests.tools.command_line import SLICE, example
+from tests.tools.command_line import SLICE, example, without_command
 
 
 def step(a: jax.Array, w: jax.Array) -> jax.Array:
@@ -145,10 +147,14 @@ def test_what_only_functions_take_is_an_error_with_a_file():
 def test_save_and_load(report: tpusim.Report, run, tmp_path):
     report.save(tmp_path / "r.json", trace=tmp_path / "t.pftrace")
     assert tpusim.Report.load(tmp_path / "r.json") == report
-    # The same bytes as from a shell.
+    # The same as from a shell.
     tpusim.export(step, *arguments(), path=tmp_path / "step.pb", config=SLICE)
     run("step.pb", "--config", SLICE, "--report", "shell.json", "--trace", "shell.pftrace")
-    assert (tmp_path / "r.json").read_bytes() == (tmp_path / "shell.json").read_bytes()
+    ours, shell = (json.loads((tmp_path / name).read_text()) for name in ("r.json", "shell.json"))
+    assert without_command(ours) == without_command(shell)
+    # A program in memory has no path, least of all that of a file that is gone.
+    assert ours["command_line"] == ["tpusim", "run", f"--config={SLICE}", "workload.pb"]
+    assert shell["command_line"] == ["tpusim", "run", f"--config={SLICE}", "step.pb"]
     assert (tmp_path / "t.pftrace").read_bytes() == (tmp_path / "shell.pftrace").read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
 
@@ -191,11 +197,31 @@ def test_timeline_is_that_of_the_report(report: tpusim.Report):
 def test_a_notebook_shows_the_figures(report: tpusim.Report):
     page = report._repr_html_()
     assert time(report.step_time_ns) in page
-    assert report.op_records[0].name in page
+    assert report.rollup.op[0].name in page
     assert report.collective_records[0].name in page
     hostile = dataclasses.replace(report, workload="<script>", warnings=("a < b",))
     assert "<script>" not in hostile._repr_html_()
     assert "a &lt; b" in hostile._repr_html_()
+
+
+def test_shares_in_a_notebook_add_up(report: tpusim.Report):
+    """Those of the table of operations, of the bar, and of the critical path."""
+    page = report._repr_html_()
+    table = page.split('<th style="text-align:left">operation</th>')[1].split("</table>")[0]
+    bar = re.findall(r'title="[a-z ]+ ([\d.]+)%"', page)
+    path = re.search(r"bound by</td><td[^>]*>([a-z/]+) \(([^)]*)\)", page)
+    assert path is not None
+    in_path = re.findall(r"(\S+) ([\d.]+)%", path[2])
+    assert in_path[0][0] == path[1]  # What is named has most.
+    for parts in (re.findall(r">([\d.]+)%<", table), bar, [share for _, share in in_path]):
+        assert len(parts) > 1
+        assert sum(decimal.Decimal(share) for share in parts) == 100
+
+
+def test_shares_add_up():
+    assert shares([1, 1, 1]) == ["33.4%", "33.3%", "33.3%"]
+    assert shares([2, 1, 0]) == ["66.7%", "33.3%", "0.0%"]
+    assert shares([0, 0]) == ["0.0%", "0.0%"]
 
 
 def test_quantities():

@@ -75,6 +75,16 @@ def test_published_rates(simulated: dict[str, dict]) -> None:
     assert quoted == 14
 
 
+def test_error_bars_are_those_of_the_rows(simulated: dict[str, dict]) -> None:
+    """validation/errors.json, which is in the binary."""
+    rows = json.loads((ROOT / "validation" / "errors.json").read_text())["rows"]
+    errors = {row["id"]: row["error"] for row in rows if row["kind"] == "training"}
+    assert errors.keys() == simulated.keys()
+    for row_id, row in simulated.items():
+        stale = "run tools/validation/error_bars.py"
+        assert errors[row_id] == pytest.approx(row["error"], abs=0.0005), stale
+
+
 def test_every_row_fits_and_is_cheap(simulated: dict[str, dict]) -> None:
     for row_id, row in simulated.items():
         assert 0 < row["peak_hbm_bytes"] <= row["usable_hbm_bytes"], row_id

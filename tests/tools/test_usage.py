@@ -17,7 +17,6 @@ from tests.tools.command_line import SLICE, example
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["--config", SLICE],
         ["--no-such-flag", "w.pb"],
         ["run", "--config"],

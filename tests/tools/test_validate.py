@@ -86,3 +86,36 @@ def test_validate_rejects(rejects, tmp_path):
         MEASUREMENTS.read_text().replace("workloads/query_projection.pb", "gone.pb")
     )
     assert "V02: " in rejects("validate", tmp_path / "m.json", "--chip", "v2")
+
+
+def test_error_bars_are_those_of_the_rows(run):
+    """validation/errors.json, which is in the binary: which rows, and how far off they are."""
+    rows = json.loads(MEASUREMENTS.read_text())["measurements"]
+    errors = {
+        row["id"]: row for row in json.loads((VALIDATION / "errors.json").read_text())["rows"]
+    }
+    known = [r for r in rows if r["role"] == "validation" and r["reproducibility"] in ("A", "B")]
+    assert list(errors) == [row["id"] for row in known]
+    for row in known:
+        assert (errors[row["id"]]["chip"], errors[row["id"]]["kind"]) == (row["chip"], row["kind"])
+    simulated = json.loads(run("validate", MEASUREMENTS, "--json").stdout)["rows"]
+    for row in simulated:
+        if row["id"] in errors:
+            stale = "run tools/validation/error_bars.py"
+            assert errors[row["id"]]["error"] == pytest.approx(row["error"], abs=0.0005), stale
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [
+        ("query_projection", "matmul"),
+        ("decode_llama_7b_v4_4", "inference"),
+        ("train_16b_v5e_256", "training"),
+        ("all_reduce_axis_16777216", "collective"),
+        ("copy_2097152", ""),
+    ],
+)
+def test_programs_are_of_the_kind_of_their_row(report_of, program, kind):
+    report = report_of(VALIDATION / "workloads" / f"{program}.pb")
+    assert report["error_bar"]["kind"] == kind
+    assert report["error_bar"]["chip"] == report["config"].split("-")[0].removeprefix("2x(")

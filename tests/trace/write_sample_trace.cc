@@ -35,7 +35,7 @@ absl::Status WriteAll(const std::string& path, const std::string& totals_path) {
   const Sample s = MakeSample();
   ASSIGN_OR_RETURN(const TraceTotals totals,
                    WritePerfettoTrace(path, s.config, s.info, s.timeline));
-  RETURN_IF_ERROR(WriteFileAtomically(totals_path, ToJson(totals)));
+  RETURN_IF_ERROR(WriteFileAtomically(totals_path, ToJson(totals, {})));
 
   ASSIGN_OR_RETURN(const TraceModel model, BuildTraceModel(s.config, s.info, s.timeline));
   const std::string bytes = EncodePerfetto(model, s.info);

@@ -19,7 +19,10 @@
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
 #include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/producer.h"
+#include "tools/tpusim/progress.h"
 #include "workloads/passes/memory/fits.h"
 
 namespace tpusim::tools {
@@ -67,6 +70,13 @@ Outcome OutcomeOf(const std::string& text) {
   const Json j = Json::parse(text);
   return {Picoseconds(j.at("step").get<int64_t>()), Bytes(j.at("peak").get<int64_t>()),
           Bytes(j.at("usable").get<int64_t>())};
+}
+
+// As it comes: "links x2: 275.5 us".
+std::string AdviceRowText(const std::string& name, const absl::StatusOr<std::string>& answer) {
+  return fmt::format(
+      "{}: {}", name,
+      answer.ok() ? results::TimeText(OutcomeOf(*answer).step) : OneLine(Message(answer.status())));
 }
 
 // A variant that ran, and what it changes; negative is better.
@@ -139,15 +149,15 @@ class Advice {
   }
 
   Json ToJson() const {
-    Json j = {{"schema", "tpusim.advise/1"},
-              {"workload", name_},
-              {"config", config_},
-              {"step_time_ns", ToNanoseconds(base_.step)},
-              {"peak_hbm_bytes", base_.peak.value()},
-              {"usable_hbm_bytes", base_.usable.value()},
-              {"variants", Json::array()},
-              {"chip", Json::array()},
-              {"not_possible", Json::array()}};
+    Json j = results::HeadOf("tpusim.advise/1", ThisProducer());
+    j.update(Json{{"workload", name_},
+                  {"config", config_},
+                  {"step_time_ns", ToNanoseconds(base_.step)},
+                  {"peak_hbm_bytes", base_.peak.value()},
+                  {"usable_hbm_bytes", base_.usable.value()},
+                  {"variants", Json::array()},
+                  {"chip", Json::array()},
+                  {"not_possible", Json::array()}});
     for (const Row& row : rows_) {
       const bool of_chip = row.variant->kind == kOfTheChip;
       j[of_chip ? "chip" : "variants"].push_back({{"kind", row.variant->kind},
@@ -187,12 +197,13 @@ class Advice {
                        WhyOf(*row.variant)});
     }
     std::string text = "\n";
-    for (const std::string& line : results::TableLines(cells, kColumns)) text += line + "\n";
+    // Reasons and options are not cut.
+    for (const std::string& line :
+         results::TableLines(cells, ResultColumns(), results::LastColumn::kBelow)) {
+      text += line + "\n";
+    }
     return text;
   }
-
-  // Reasons and options are not cut.
-  static constexpr size_t kColumns = 1000;
 
   const std::string name_, config_;
   const Outcome base_;
@@ -248,8 +259,10 @@ absl::Status Advise(const AdviseFlags& flags) {
     for (const Variant& variant : speeds) {
       tasks.push_back([&] { return Measured(flags, variant, lower); });
     }
-    outcomes = InChildren(tasks, Processors(),
-                          [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
+    Rows progress(tasks.size(), flags.program.quiet, flags.program.verbose);
+    outcomes = InChildren(tasks, Processors(), [&](const TaskEnd& end) {
+      progress.Add(AdviceRowText(speeds[end.task].name, end.answer));
+    });
   };
   const absl::StatusOr<Prepared> prepared =
       Prepare(flags.workload, flags.config, flags.program, options);
@@ -271,8 +284,11 @@ absl::Status Advise(const AdviseFlags& flags) {
   for (const Variant& variant : others) {
     tasks.push_back([&] { return Measured(flags, variant); });
   }
-  const std::vector<absl::StatusOr<std::string>> compiled = InChildren(
-      tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
+  Rows progress(tasks.size(), flags.program.quiet, flags.program.verbose);
+  const std::vector<absl::StatusOr<std::string>> compiled =
+      InChildren(tasks, Processors(), [&](const TaskEnd& end) {
+        progress.Add(AdviceRowText(others[end.task].name, end.answer));
+      });
   outcomes.insert(outcomes.end(), compiled.begin(), compiled.end());
   std::vector<const Variant*> variants;
   for (const Variant& variant : speeds) variants.push_back(&variant);
@@ -318,6 +334,9 @@ Command AddAdvise(CLI::App& parent) {
   app->add_flag("--json", flags->json, "Print JSON");
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);
+  AddExamples(*app, {{"tpusim advise step.pb --config v5e-4x2", "what would make it shorter"},
+                     {"tpusim advise step.pb --set chip.hbm.bytes=8GiB",
+                      "what would make it fit into less memory"}});
   return {app, [flags] { return Advise(*flags); }};
 }
 

@@ -19,6 +19,8 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/holding_slices.h"
 #include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/producer.h"
+#include "tools/tpusim/progress.h"
 #include "workloads/passes/memory/fits.h"
 #include "workloads/passes/memory/rematerialize.h"
 #include "workloads/target/target.h"
@@ -62,6 +64,14 @@ Needs FromText(const std::string& text) {
               std::nullopt};
   if (j.contains("step")) needs.step = Picoseconds(j.at("step").get<int64_t>());
   return needs;
+}
+
+// As it comes: "donate all arguments: peak 9.000 MiB of 16.00 MiB".
+std::string NeedsRowText(const Variant& variant, const absl::StatusOr<std::string>& answer) {
+  if (!answer.ok()) return fmt::format("{}: {}", variant.name, OneLine(Message(answer.status())));
+  const Needs needs = FromText(*answer);
+  return fmt::format("{}: peak {} of {}", variant.name, results::BytesText(needs.peak),
+                     results::BytesText(needs.usable));
 }
 
 // This chip with so much HBM for programs.
@@ -186,11 +196,13 @@ std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, co
                                 : results::BytesText(needs.peak - needs.usable),
                      WhyOf(*row.variant)});
   }
-  constexpr size_t kUncut = 1000;
   for (const auto& table : {cells, short_of}) {
     if (table.size() == 1) continue;
     text += "\n";
-    for (const std::string& line : results::TableLines(table, kUncut)) text += line + "\n";
+    for (const std::string& line :
+         results::TableLines(table, ResultColumns(), results::LastColumn::kBelow)) {
+      text += line + "\n";
+    }
   }
   return text + fmt::format(
                     "\n{:<14} the program is partitioned for {} devices; exported over a larger "
@@ -200,14 +212,14 @@ std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, co
 
 MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, const Needs& base,
                         const std::vector<MemoryRow>& rows) {
-  MemoryJson j = {{"schema", "tpusim.advise-memory/1"},
-                  {"workload", whole.name},
-                  {"config", question.config},
-                  {"peak_hbm_bytes", base.peak.value()},
-                  {"usable_hbm_bytes", base.usable.value()},
-                  {"kept_hbm_bytes", whole.compiled.program.info.peak_hbm.value()},
-                  {"variants", MemoryJson::array()},
-                  {"not_possible", MemoryJson::array()}};
+  MemoryJson j = results::HeadOf("tpusim.advise-memory/1", ThisProducer());
+  j.update(MemoryJson{{"workload", whole.name},
+                      {"config", question.config},
+                      {"peak_hbm_bytes", base.peak.value()},
+                      {"usable_hbm_bytes", base.usable.value()},
+                      {"kept_hbm_bytes", whole.compiled.program.info.peak_hbm.value()},
+                      {"variants", MemoryJson::array()},
+                      {"not_possible", MemoryJson::array()}});
   for (const MemoryRow& row : rows) {
     MemoryJson v = {{"kind", row.variant->kind},
                     {"name", row.variant->name},
@@ -242,8 +254,10 @@ absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& to
       return ToText(needs);
     });
   }
+  Rows progress(tasks.size(), question.program.quiet, question.program.verbose);
   const std::vector<absl::StatusOr<std::string>> outcomes = InChildren(
-      tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), question.program.quiet); });
+      tasks, Processors(),
+      [&](const TaskEnd& end) { progress.Add(NeedsRowText(variants[end.task], end.answer)); });
   std::vector<MemoryRow> rows;
   std::vector<std::pair<const Variant*, std::string>> failures;
   for (size_t i = 0; i < variants.size(); ++i) {

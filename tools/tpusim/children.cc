@@ -102,7 +102,8 @@ std::vector<absl::StatusOr<std::string>> InChildren(const std::vector<Task>& tas
   size_t next = 0, ended = 0;
   const auto end = [&](size_t task, absl::StatusOr<std::string> result) {
     results[task] = std::move(result);
-    if (on_end != nullptr) on_end(++ended);
+    ++ended;
+    if (on_end != nullptr) on_end({ended, task, results[task]});
   };
   while (next < tasks.size() || !running.empty()) {
     if (next < tasks.size() && static_cast<int>(running.size()) < std::max(parallel, 1)) {

@@ -15,8 +15,14 @@ namespace tpusim::tools {
 
 using Task = std::function<absl::StatusOr<std::string>()>;
 
-// Hears after each task how many have ended.
-using OnEnd = std::function<void(size_t ended)>;
+// A task that has ended, and how many have by then.
+struct TaskEnd {
+  size_t count = 0, task = 0;
+  const absl::StatusOr<std::string>& answer;
+};
+
+// Hears of each task when it ends.
+using OnEnd = std::function<void(const TaskEnd& end)>;
 
 // Runs every task in a child of its own, at most `parallel` at a time; the next
 // one starts when any has ended. Results in the order of the tasks. A child that

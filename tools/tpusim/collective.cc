@@ -20,11 +20,16 @@
 #include "sim/simulate.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
+#include "tools/tpusim/producer.h"
 #include "workloads/collectives/box.h"
 #include "workloads/collectives/candidates.h"
 
 namespace tpusim::tools {
 namespace {
+
+// Where stdout has no edge.
+constexpr size_t kUsualColumns = 100;
 
 using collectives::CollectiveKind;
 using results::BytesText;
@@ -172,26 +177,27 @@ absl::Status Collective(const CollectiveFlags& flags) {
   const Picoseconds latency = LatencyOf(config, request, info, alternatives);
   const Picoseconds moving = info.expected - latency;
   if (flags.json) {
-    nlohmann::ordered_json j = {{"schema", "tpusim.collective/1"},
-                                {"kind", info.kind},
-                                {"config", config.name},
-                                {"bytes", info.bytes.value()},
-                                {"groups", groups},
-                                {"group_size", config.devices() / groups},
-                                {"simulated_ns", ToNanoseconds(timeline.step_time)},
-                                {"expected_ns", ToNanoseconds(info.expected)},
-                                {"latency_ns", ToNanoseconds(latency)},
-                                {"bandwidth_ns", ToNanoseconds(moving)},
-                                {"bound_ns", ToNanoseconds(info.bound)},
-                                {"algorithm", info.algorithm},
-                                {"alternatives", nlohmann::ordered_json::array()},
-                                {"assumptions", collectives::AssumptionsOf(*decision)}};
+    nlohmann::ordered_json j = results::HeadOf("tpusim.collective/1", ThisProducer());
+    j.update(nlohmann::ordered_json{{"kind", info.kind},
+                                    {"config", config.name},
+                                    {"bytes", info.bytes.value()},
+                                    {"groups", groups},
+                                    {"group_size", config.devices() / groups},
+                                    {"simulated_ns", ToNanoseconds(timeline.step_time)},
+                                    {"expected_ns", ToNanoseconds(info.expected)},
+                                    {"latency_ns", ToNanoseconds(latency)},
+                                    {"bandwidth_ns", ToNanoseconds(moving)},
+                                    {"bound_ns", ToNanoseconds(info.bound)},
+                                    {"algorithm", info.algorithm},
+                                    {"alternatives", nlohmann::ordered_json::array()},
+                                    {"assumptions", collectives::AssumptionsOf(*decision)}});
     for (const Alternative& a : alternatives) {
       j["alternatives"].push_back({{"name", a.name},
                                    {"algorithm", a.algorithm},
                                    {"expected_ns", ToNanoseconds(a.expected)}});
     }
-    return PrintResult(j.dump(2) + "\n");
+    return PrintResult(j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                       "\n");
   }
   std::string text = fmt::format(
       "{} of {} on {}, {} group{} of {}\n"
@@ -212,7 +218,8 @@ absl::Status Collective(const CollectiveFlags& flags) {
       table.push_back({a.name, TimeText(a.expected), a.algorithm});
     }
     text += "\n";
-    for (const std::string& line : results::TableLines(table, 100)) text += line + "\n";
+    for (const std::string& line : results::TableLines(table, ResultColumns(kUsualColumns)))
+      text += line + "\n";
   }
   return PrintResult(text);
 }
@@ -243,11 +250,13 @@ Command AddCollective(CLI::App& parent) {
   app->add_option("--algorithm", flags->algorithm,
                   "As the TPU compiler would (compiler, the default), the fastest way (best), or "
                   "one by name")
-      ->type_name("NAME");
+      ->type_name("ALGORITHM");
   app->add_option("--set", flags->overrides, "Override a parameter (tpusim configs CHIP)")
-      ->type_name("NAME=VALUE")
+      ->type_name("PARAMETER=VALUE")
       ->allow_extra_args(false);
   app->add_flag("--json", flags->json, "Print JSON");
+  AddExamples(*app, {{"tpusim collective all-reduce 64MiB v5e-4x4", "over the whole slice"},
+                     {"tpusim collective all-gather 1GiB v7x-2x2x4 --axes xy", "over two axes"}});
   return {app, [flags] { return Collective(*flags); }};
 }
 

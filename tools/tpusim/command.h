@@ -30,15 +30,20 @@ Command AddCompare(CLI::App& parent);
 Command AddCollective(CLI::App& parent);
 Command AddFit(CLI::App& parent);
 Command AddAdvise(CLI::App& parent);
+Command AddCheck(CLI::App& parent);
 Command AddCompletion(CLI::App& parent);
 Command AddConfigs(CLI::App& parent);
+Command AddHelp(CLI::App& parent);
 Command AddMan(CLI::App& parent);
+Command AddSchema(CLI::App& parent);
 Command AddSearch(CLI::App& parent);
 Command AddPage(CLI::App& parent);
 Command AddValidate(CLI::App& parent);
+Command AddVersion(CLI::App& parent);
 
 inline constexpr int kExitUserError = 1;       // the workload or the configuration is at fault
 inline constexpr int kExitUsage = 2;           // the command line is
+inline constexpr int kExitBroken = 3;          // a limit of `tpusim check` is broken
 inline constexpr int kExitInternalError = 70;  // tpusim is
 
 int ExitCode(const absl::Status& status);

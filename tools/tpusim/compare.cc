@@ -19,8 +19,10 @@
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/producer.h"
 #include "tools/tpusim/rollup_flags.h"
 
 namespace tpusim::tools {
@@ -101,7 +103,8 @@ absl::Status Compare(const CompareFlags& flags) {
   std::vector<std::string> files;
   std::vector<results::Compared> compared;
   const std::vector<absl::StatusOr<std::string>> texts = InChildren(
-      tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
+      tasks, Processors(),
+      [&](const TaskEnd& end) { ShowCount(end.count, tasks.size(), flags.program.quiet); });
   for (size_t i = 0; i < texts.size(); ++i) {
     files.push_back(asked[i].first);
     ASSIGN_OR_RETURN(results::Compared column, ColumnOf(asked[i].first, asked[i].second, texts[i]));
@@ -110,11 +113,13 @@ absl::Status Compare(const CompareFlags& flags) {
   TellApart(files, compared);
   const std::string report = flags.json ? std::string(results::kStdout) : flags.report;
   if (!report.empty()) {
-    RETURN_IF_ERROR(results::WriteFileAtomically(report, results::CompareJson(compared)));
+    RETURN_IF_ERROR(
+        results::WriteFileAtomically(report, results::CompareJson(compared, ThisProducer())));
   }
   if (!flags.html.empty()) RETURN_IF_ERROR(WritePage(flags.html, compared));
   if (report != results::kStdout) {
     results::CompareOptions options;
+    options.width = ResultColumns();
     options.by = flags.rollup.By(options.by);
     if (flags.rollup.top > 0) options.top = flags.rollup.top;
     RETURN_IF_ERROR(PrintResult(results::Compare(compared, options)));
@@ -152,6 +157,9 @@ Command AddCompare(CLI::App& parent) {
   AddRollupFlags(*app, flags->rollup);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);
+  AddExamples(*app, {{"tpusim compare before.pb after.pb", "two programs"},
+                     {"tpusim compare step.pb -c v5e-4x2 -c v6e-4x2", "two slices"},
+                     {"tpusim compare before.pb after.pb --html both.html", "as a page"}});
   app->callback([flags] {
     if (std::ranges::find(flags->workloads, "-") != flags->workloads.end()) {
       throw CLI::ValidationError("compare", "programs are read from files, not from stdin");

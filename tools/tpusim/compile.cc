@@ -18,8 +18,10 @@
 #include "sim/results/atomic_file.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/producer.h"
 #include "workloads/hlo/io/attached_workload.h"
 #include "workloads/hlo/io/literal_text.h"
 #include "workloads/hlo/io/printer.h"
@@ -102,14 +104,14 @@ std::string AsJson(const CompileFlags& flags, const Prepared& prepared) {
   }
   Json dumps = Json::array();
   for (const auto& [what, text] : compiled.dumps) dumps.push_back({{"what", what}, {"text", text}});
-  const Json json = {{"schema", "tpusim.compile/1"},
-                     {"workload", prepared.name},
-                     {"config", prepared.config.name},
-                     {"stage", stage},
-                     {"text", Text(compiled, flags.emit, {flags.large_constants})},
-                     {"dumps", std::move(dumps)},
-                     {"passes", PassRunsJson(compiled.pass_runs)},
-                     {"warnings", WarningsOf(prepared)}};
+  Json json = results::HeadOf("tpusim.compile/1", ThisProducer());
+  json.update(Json{{"workload", prepared.name},
+                   {"config", prepared.config.name},
+                   {"stage", stage},
+                   {"text", Text(compiled, flags.emit, {flags.large_constants})},
+                   {"dumps", std::move(dumps)},
+                   {"passes", PassRunsJson(compiled.pass_runs)},
+                   {"warnings", WarningsOf(prepared)}});
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -168,16 +170,17 @@ Command AddCompile(CLI::App& parent) {
         flags->emit = Stages().at(name);
         flags->emit_given = true;
       },
-      "The stage: sharded, partitioned, optimized, schedule, executable or streams (default)");
-  emit->type_name("STAGE")->check(CLI::Validator(
-      [](std::string& name) -> std::string {
-        if (Stages().contains(name)) return "";
-        std::vector<std::string> names;
-        for (const auto& [stage, value] : Stages()) names.push_back(stage);
-        return fmt::format("no stage \"{}\"; the nearest is {}", name,
-                           configs::Nearest(name, names));
-      },
-      ""));
+      "The stage; default: streams");
+  emit->type_name("sharded|partitioned|optimized|schedule|executable|streams")
+      ->check(CLI::Validator(
+          [](std::string& name) -> std::string {
+            if (Stages().contains(name)) return "";
+            std::vector<std::string> names;
+            for (const auto& [stage, value] : Stages()) names.push_back(stage);
+            return fmt::format("no stage \"{}\"; the nearest is {}", name,
+                               configs::Nearest(name, names));
+          },
+          ""));
   app->add_option("-o,--output", flags->output,
                   "Write it here instead of printing it; partitioned and executable to FILE.pb "
                   "write an HloModuleProto")
@@ -193,7 +196,12 @@ Command AddCompile(CLI::App& parent) {
                 "Write out constants of many elements, instead of {...}: so can tpusim opt read "
                 "the text");
   AddProgramFlags(*app, flags->program);
-  app->footer(fmt::format("Passes: {}", passes::kDefaultPipeline));
+  AddExamples(*app,
+              {{"tpusim compile step.pb --emit partitioned", "what one device executes"},
+               {"tpusim compile step.pb --explain fusion", "why kernels are what they are"},
+               {"tpusim compile step.pb --emit executable -o step.hlo.pb", "for XLA to run"}},
+              fmt::format("Passes (tpusim opt --help says what they do):\n  {}\n",
+                          Spaced(passes::kDefaultPipeline)));
   app->callback([flags] {
     const bool asks = !flags->dump_after.empty() || !flags->explain.empty();
     if (flags->emit_given && flags->emit < Stage::kOptimized && asks) {

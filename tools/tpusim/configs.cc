@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,24 +21,28 @@
 #include "sim/results/text.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
+#include "tools/tpusim/producer.h"
 
 namespace tpusim::tools {
 namespace {
 
-constexpr size_t kColumns = 120;
+// 120 where stdout has no edge.
+size_t Columns() { return ResultColumns(120); }
 
 struct ConfigsFlags {
   std::string name;
   bool verbose = false, json = false;
 };
 
-// Words, broken into lines of at most kColumns that start with `indent`.
+// Words, broken into lines of at most Columns() that start with `indent`.
 std::string Paragraph(std::string_view first, std::string_view indent,
                       const std::vector<std::string>& words) {
+  const size_t columns = Columns();
   std::string text, line(first);
   bool empty = true;
   for (const std::string& word : words) {
-    if (!empty && line.size() + 1 + word.size() > kColumns) {
+    if (!empty && line.size() + 1 + word.size() > columns) {
       text += line + "\n";
       line = indent;
       empty = true;
@@ -46,6 +51,13 @@ std::string Paragraph(std::string_view first, std::string_view indent,
     empty = false;
   }
   return text + line + "\n";
+}
+
+// Words in lines that fit.
+std::string Sentence(std::string_view words) {
+  std::string text;
+  for (const std::string& line : results::WrappedLines(words, 0, Columns())) text += line + "\n";
+  return text;
 }
 
 // "16x16*": every axis is a ring; "8x16+": some are.
@@ -67,14 +79,18 @@ std::vector<std::string> MarkedSlices(const configs::ChipParams& chip) {
 }
 
 absl::StatusOr<std::string> List() {
-  std::string text = "chip   slices (--config CHIP-SLICE; * all axes are rings, + some are)\n";
+  std::string text =
+      Sentence("chip   slices (--config CHIP-SLICE; * all axes are rings, + some are)");
   for (const std::string& name : configs::ChipNames()) {
     ASSIGN_OR_RETURN(const configs::ChipFile file, configs::LoadChip(name, ""));
     text += Paragraph(fmt::format("{:<6} ", name), "       ", MarkedSlices(file.chip));
   }
-  return text +
-         "\nA twisted torus is CHIP-SLICE_twisted: v4 and v5p, n x n x 2n and n x 2n x 2n.\n"
-         "`tpusim configs CHIP` shows a chip: what it is made of, and where each figure is from.\n";
+  return text + "\n" +
+         Sentence(
+             "A twisted torus is CHIP-SLICE_twisted: v4 and v5p, n x n x 2n and n x 2n x 2n.") +
+         Sentence(
+             "`tpusim configs CHIP` shows a chip: what it is made of, and where each figure is "
+             "from.");
 }
 
 // "v5e", of "v5e-4x2" as well.
@@ -199,7 +215,7 @@ std::string Short(const std::vector<configs::ParameterInfo>& parameters) {
         {p.path, p.value, readable.empty() ? p.unit : p.unit + " = " + readable, p.source});
   }
   std::string text;
-  for (const std::string& line : results::TableLines(rows, kColumns)) text += line + "\n";
+  for (const std::string& line : results::TableLines(rows, Columns())) text += line + "\n";
   return text;
 }
 
@@ -215,7 +231,7 @@ std::string Long(const std::vector<configs::ParameterInfo>& parameters) {
 
 absl::StatusOr<std::string> AsJson(const std::string& name) {
   using Json = nlohmann::ordered_json;
-  Json json = {{"schema", "tpusim.configs/1"}};
+  Json json = results::HeadOf("tpusim.configs/1", ThisProducer());
   Json chips = Json::array();
   for (const std::string& chip : name.empty() ? configs::ChipNames() : std::vector{name}) {
     ASSIGN_OR_RETURN(const configs::ChipFile file, configs::LoadChip(chip, ""));
@@ -252,7 +268,15 @@ absl::Status Configs(const ConfigsFlags& flags) {
   ASSIGN_OR_RETURN(const std::vector<configs::ParameterInfo> parameters,
                    configs::DescribeChip(chip));
   ASSIGN_OR_RETURN(const configs::ChipFile file, configs::LoadChip(chip, ""));
-  std::string text = Portrait(file.chip) + "\n";
+  constexpr size_t kIndent = 11;  // of what stands beside names
+  std::string text;
+  std::istringstream portrait(Portrait(file.chip));
+  for (std::string line; std::getline(portrait, line);) {
+    for (const std::string& part : results::WrappedLines(line, kIndent, Columns())) {
+      text += part + "\n";
+    }
+  }
+  text += "\n";
   text += flags.verbose ? Long(parameters) : Short(parameters);
   if (flags.verbose) {
     text += "\n" + Paragraph("slices ", "  ", MarkedSlices(file.chip));
@@ -260,7 +284,8 @@ absl::Status Configs(const ConfigsFlags& flags) {
   } else {
     const auto defaults = std::count_if(parameters.begin(), parameters.end(), IsDefault);
     if (defaults > 0) text += fmt::format("{} more parameters have their defaults.\n", defaults);
-    text += "--verbose adds full sources, notes on conflicts between them, and all slices.\n";
+    text +=
+        Sentence("--verbose adds full sources, notes on conflicts between them, and all slices.");
   }
   return PrintResult(text);
 }
@@ -274,6 +299,10 @@ Command AddConfigs(CLI::App& parent) {
                           ->type_name("CHIP");
   app->add_flag("-v,--verbose", flags->verbose, "With full sources and notes")->needs(name);
   app->add_flag("--json", flags->json, "Print JSON; of a chip with all parameters");
+  AddExamples(*app,
+              {{"tpusim configs", "chips and slices"},
+               {"tpusim configs v5e", "what a chip is made of, and where each figure is from"},
+               {"tpusim configs v5e --json", "all parameters, for programs"}});
   return {app, [flags] { return Configs(*flags); }};
 }
 

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "configs/printable.h"
 #include "configs/status_macros.h"
@@ -66,11 +69,38 @@ void ShowCount(size_t done, size_t all, bool quiet) {
   ShowProgress(done == all ? "" : fmt::format("{} of {} done", done, all));
 }
 
-size_t ResultColumns() {
-  constexpr size_t kNoEdge = 10'000, kLeast = 100;
+namespace {
+
+// Nothing where there is no edge.
+std::optional<size_t> Edge() {
+  constexpr size_t kLeast = 60;
+  // Many programs set $COLUMNS for what they start: it must not decide what is in a file.
+  if (::isatty(STDOUT_FILENO) != 1) return std::nullopt;
+  if (const char* const stated = std::getenv("COLUMNS")) {
+    const std::string_view text = stated;
+    size_t columns = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
+    if (error == std::errc() && end == text.data() + text.size() && columns > 0) {
+      return std::max(columns, kLeast);
+    }
+  }
   struct winsize size;
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kNoEdge;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
   return std::max<size_t>(size.ws_col, kLeast);
+}
+
+}  // namespace
+
+size_t ResultColumns() {
+  constexpr size_t kNoEdge = 10'000;
+  return Edge().value_or(kNoEdge);
+}
+
+size_t ResultColumns(size_t usual) { return Edge().value_or(usual); }
+
+size_t HelpColumns() {
+  constexpr size_t kReadable = 100;
+  return std::min(Edge().value_or(kReadable), kReadable);
 }
 
 absl::Status PrintResult(std::string_view result) {

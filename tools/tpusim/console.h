@@ -27,9 +27,14 @@ void ShowCount(size_t done, size_t all, bool quiet);
 // A line on stderr that the next one replaces; "" removes it.
 void ShowProgress(std::string_view text);
 
-// How wide lines of results may be: the terminal, 100 columns at least; anything
-// else that stdout is has no edge.
+// How wide lines of results may be: of a terminal $COLUMNS if that is set, else what the terminal
+// says, 60 at least. Anything else that stdout is has no edge: nothing is cut there, and the same
+// command writes the same bytes wherever it runs.
 size_t ResultColumns();
+// Of tables that are `usual` wide where there is no edge.
+size_t ResultColumns(size_t usual);
+// Of help and other running text: 100 at most.
+size_t HelpColumns();
 // Lines of text, without what a terminal would interpret (configs/printable.h).
 // Error: stdout does not take it (a full disk, a closed pipe).
 absl::Status PrintResult(std::string_view result);

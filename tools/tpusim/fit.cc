@@ -16,8 +16,11 @@
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
 #include "tools/tpusim/holding_slices.h"
 #include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/producer.h"
+#include "tools/tpusim/progress.h"
 #include "workloads/passes/memory/fits.h"
 #include "workloads/target/target.h"
 
@@ -61,6 +64,15 @@ absl::StatusOr<std::string> PeakOn(const FitFlags& flags, const std::string& con
   return Json({{"peak", info.peak_hbm.value()}, {"usable", info.usable_hbm.value()}}).dump();
 }
 
+// As it comes: "v5e-4x4: fits, peak 3.200 GiB of 15.75 GiB".
+std::string FitRowText(const std::string& config, const absl::StatusOr<std::string>& answer) {
+  if (!answer.ok()) return fmt::format("{}: no: {}", config, OneLine(Message(answer.status())));
+  const Json peak = Json::parse(*answer);
+  return fmt::format("{}: {}, peak {} of {}", config, peak.contains("reason") ? "no" : "fits",
+                     results::BytesText(Bytes(peak.at("peak").get<int64_t>())),
+                     results::BytesText(Bytes(peak.at("usable").get<int64_t>())));
+}
+
 absl::Status Fit(const FitFlags& flags) {
   RETURN_IF_ERROR(CheckKnownChips(flags.chips));
   ASSIGN_OR_RETURN(const int64_t partitions, PartitionsOf(flags.workload));
@@ -74,8 +86,11 @@ absl::Status Fit(const FitFlags& flags) {
   for (const HoldingSlice& c : candidates) {
     tasks.push_back([&flags, config = c.config] { return PeakOn(flags, config); });
   }
-  const std::vector<absl::StatusOr<std::string>> peaks = InChildren(
-      tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
+  Rows progress(tasks.size(), flags.program.quiet, flags.program.verbose);
+  const std::vector<absl::StatusOr<std::string>> peaks =
+      InChildren(tasks, Processors(), [&](const TaskEnd& end) {
+        progress.Add(FitRowText(candidates[end.task].config, end.answer));
+      });
   std::vector<std::vector<std::string>> table = {
       {"slice", "devices", "peak", "usable", "share", "<fits"}};
   Json rows = Json::array();
@@ -105,13 +120,17 @@ absl::Status Fit(const FitFlags& flags) {
     rows.push_back(std::move(row));
   }
   if (flags.json) {
-    const Json j = {
-        {"schema", "tpusim.fit/1"}, {"partitions", partitions}, {"slices", std::move(rows)}};
+    Json j = results::HeadOf("tpusim.fit/1", ThisProducer());
+    j["partitions"] = partitions;
+    j["slices"] = std::move(rows);
     return PrintResult(j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   std::string text;
   // Reasons name the largest arrays: they are not cut.
-  for (const std::string& line : results::TableLines(table, 10'000)) text += line + "\n";
+  for (const std::string& line :
+       results::TableLines(table, ResultColumns(), results::LastColumn::kBelow)) {
+    text += line + "\n";
+  }
   return PrintResult(text);
 }
 
@@ -135,6 +154,8 @@ Command AddFit(CLI::App& parent) {
                 "All slices with devices enough (default: of each chip the smallest of them)");
   app->add_flag("--json", flags->json, "Print JSON");
   AddProgramFlags(*app, flags->program);
+  AddExamples(*app, {{"tpusim fit step.pb", "on every chip"},
+                     {"tpusim fit step.pb --chip v5e --larger", "on all slices of one chip"}});
   return {app, [flags] { return Fit(*flags); }};
 }
 

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -20,12 +21,15 @@
 #include "sim/results/atomic_file.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
 #include "tools/tpusim/out_of_memory.h"
+#include "tools/tpusim/producer.h"
 
 namespace tpusim::tools {
 
 int ExitCode(const absl::Status& status) {
   if (status.ok()) return 0;
+  if (absl::IsAborted(status)) return kExitBroken;
   return status.code() == absl::StatusCode::kInternal ? kExitInternalError : kExitUserError;
 }
 
@@ -66,11 +70,23 @@ std::vector<std::string> Arguments(int argc, char** argv, const std::vector<Comm
   if (arguments.empty()) return arguments;
   const std::string& first = arguments.front();
   if (first == "-h" || first == "--help" || first == "--version") return arguments;
+  // The parser would take the name for another subcommand.
+  if (first == "help" && arguments.size() == 2) {
+    for (const Command& command : commands) {
+      if (command.app->get_name() == arguments[1]) return {arguments[1], "--help"};
+    }
+  }
   for (const Command& command : commands) {
     if (command.app->get_name() == first) return arguments;
   }
   arguments.insert(arguments.begin(), "run");
   return arguments;
+}
+
+// --help or --version: what is asked for, and exit code 0.
+int Answer(const CLI::App& asked, bool version) {
+  const std::string text = version ? "tpusim " TPUSIM_VERSION "\n" : HelpText(asked, HelpColumns());
+  return ExitCode(PrintResult(text));
 }
 
 // "; the nearest is --report" if an option was misspelt, else "".
@@ -114,19 +130,26 @@ int Report(const absl::Status& status) {
 
 int Main(int argc, char** argv) {
   CLI::App app(
-      "Simulates one step of a sharded JAX program on a slice of TPUs.\n"
-      "`tpusim --config v5e-4x2 workload.pb` is short for `tpusim run ...`.",
+      "Simulates one step of a sharded JAX program on a slice of TPUs: how long it takes, and why.",
       "tpusim");
   app.set_version_flag("--version", "tpusim " TPUSIM_VERSION);
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
   const std::vector<Command> commands = {
-      AddRun(app),      AddAdvise(app),     AddCompare(app), AddSearch(app), AddCollective(app),
-      AddFit(app),      AddConfigs(app),    AddCompile(app), AddOpt(app),    AddPage(app),
-      AddValidate(app), AddCompletion(app), AddMan(app)};
+      AddRun(app),        AddCompare(app), AddAdvise(app),   AddSearch(app),     AddFit(app),
+      AddCollective(app), AddCheck(app),   AddValidate(app), AddConfigs(app),    AddCompile(app),
+      AddOpt(app),        AddPage(app),    AddSchema(app),   AddCompletion(app), AddMan(app),
+      AddHelp(app),       AddVersion(app)};
   for (const Command& command : commands) RejectEmptyValues(*command.app);
+  GroupOptions(app);
+  AddExamples(app,
+              {{"tpusim step.pb --config v5e-4x2", "how long a step takes, and why"},
+               {"tpusim compare step.pb -c v5e-4x2 -c v6e-4x2", "slices side by side"},
+               {"tpusim advise step.pb --config v5e-4x2", "what would make it shorter"},
+               {"tpusim step.pb --html step.html", "a page with the timeline, for a browser"}});
+  // An interactive user is shown where to begin; a script whose variables are empty gets an error.
   if (argc < 2) {
-    PrintError("no workload given; see tpusim --help");
+    PrintError("no workload given; see tpusim --help, or try");
+    std::fputs(ThreeToTry().c_str(), stderr);
     return kExitUsage;
   }
   std::vector<std::string> arguments = Arguments(argc, argv, commands);
@@ -146,8 +169,7 @@ int Main(int argc, char** argv) {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-      app.exit(error);  // --help, --version
-      return 0;
+      return Answer(chosen == nullptr ? app : *chosen->app, error.get_name() == "CallForVersion");
     }
     const bool unknown =
         chosen != nullptr && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
@@ -157,6 +179,7 @@ int Main(int argc, char** argv) {
     return kExitUsage;
   }
   TPUSIM_CHECK(chosen != nullptr, "the parser requires a subcommand");
+  SetProducer({TPUSIM_VERSION, CommandLineOf(*chosen->app)});
   return Report(chosen->execute());
 }
 

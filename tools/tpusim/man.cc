@@ -8,6 +8,7 @@
 
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
 #include "tools/tpusim/option_list.h"
 
 namespace tpusim::tools {
@@ -24,6 +25,14 @@ std::string Roff(std::string_view text) {
   }
   return escaped;
 }
+
+// Lines as they are.
+std::string Verbatim(const std::string& text) {
+  return fmt::format(".PP\n.nf\n{}{}.fi\n", Roff(text), text.ends_with('\n') ? "" : "\n");
+}
+
+// Without the heading in its first line.
+std::string Body(const std::string& text) { return text.substr(text.find('\n') + 1); }
 
 std::string Page(const CLI::App& app) {
   std::string text = fmt::format(
@@ -42,21 +51,21 @@ std::string Page(const CLI::App& app) {
                           Roff(fmt::format("{}", fmt::join(option.names, ", "))), value,
                           Roff(option.description));
     }
+    if (!command.footer.empty()) text += Verbatim(command.footer);
   }
+  text += fmt::format(".SH EXAMPLES\n{}", Verbatim(Body(app.get_footer())));
   return text +
-         ".SH EXIT STATUS\n0 success; 1 the workload or the configuration is at fault; 2 usage; 70 "
+         ".SH EXIT STATUS\n0 success; 1 the workload or the configuration is at fault; 2 usage; 3 "
          "a "
-         "bug of tpusim; 129, 130 and 143 after SIGHUP, SIGINT and SIGTERM.\n"
-         ".SH EXAMPLES\n.nf\ntpusim \\-\\-config v5e\\-4x2 step.pb \\-\\-trace step.pftrace\n"
-         "tpusim compare \\-\\-config v5e\\-4x2 \\-\\-config v6e\\-4x2 step.pb\n"
-         "tpusim advise \\-\\-config v5e\\-4x2 step.pb\n"
-         "tpusim collective all\\-reduce 64MiB v7x\\-2x2x4\n.fi\n";
+         "limit of check is broken; 70 a bug of tpusim; 129, 130 and 143 after SIGHUP, SIGINT and "
+         "SIGTERM.\n";
 }
 
 }  // namespace
 
 Command AddMan(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("man", "Print the manual page: tpusim man | man -l -");
+  CLI::App* app = parent.add_subcommand("man", "Print the manual page");
+  AddExamples(*app, {{"tpusim man | man -l -", "read it"}});
   return {app, [&parent] { return PrintResult(Page(parent)); }};
 }
 

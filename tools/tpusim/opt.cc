@@ -13,8 +13,10 @@
 #include "sim/results/atomic_file.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/producer.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/optimize.h"
@@ -73,8 +75,9 @@ absl::Status Opt(const OptFlags& flags) {
   if (imported.module->entry()->schedule().empty()) WarnOfDroppedOrder(runs);
   if (flags.program.pass_timings) PrintPassRuns(runs);
   if (flags.json) {
-    const nlohmann::ordered_json json = {
-        {"schema", "tpusim.opt/1"}, {"text", text}, {"passes", PassRunsJson(runs)}};
+    nlohmann::ordered_json json = results::HeadOf("tpusim.opt/1", ThisProducer());
+    json["text"] = text;
+    json["passes"] = PassRunsJson(runs);
     return PrintResult(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
                        "\n");
   }
@@ -91,7 +94,7 @@ std::string Footer() {
                           option.description);
     }
   }
-  return text + fmt::format("By default: {}", passes::kDefaultPipeline);
+  return text + fmt::format("By default:\n  {}\n", Spaced(passes::kDefaultPipeline));
 }
 
 }  // namespace
@@ -115,7 +118,11 @@ Command AddOpt(CLI::App& parent) {
   app->add_flag("--json", flags->json, "Print JSON: the text and what passes did")
       ->excludes(output);
   AddPassFlags(*app, flags->program);
-  app->footer(Footer());
+  AddExamples(
+      *app,
+      {{"tpusim opt step.hlo --config v5e-4x2", "the passes of the compiler, one after another"},
+       {"tpusim opt step.hlo -c v5e-4x2 --passes simplify,layout", "these alone"}},
+      Footer());
   return {app, [flags] { return Opt(*flags); }};
 }
 

@@ -1,4 +1,4 @@
-// The subcommands and options of the command line as data, for completion and the man page.
+// The subcommands and options of the command line as data, for help, completion and the man page.
 #ifndef TPUSIM_TOOLS_TPUSIM_OPTION_LIST_H_
 #define TPUSIM_TOOLS_TPUSIM_OPTION_LIST_H_
 
@@ -16,14 +16,19 @@ struct ListedOption {
   std::vector<std::string> names;  // "-c", "--config"; of an argument its name
   std::string value;               // "CONFIG"; "" = a flag
   std::string description;
-  bool argument = false;  // told by its place
+  std::string group;
+  std::string fallback;            // the value if it is not given; "" = none, or said in words
+  std::vector<std::string> needs;  // other options
+  bool argument = false;           // told by its place
+  bool required = false, repeated = false;
 };
 
 struct ListedCommand {
-  std::string name, description;
+  std::string name, description, footer;
   std::vector<ListedOption> options;
 };
 
+ListedCommand ListedOf(const CLI::App& command);
 std::vector<ListedCommand> CommandsOf(const CLI::App& app);
 
 }  // namespace tpusim::tools

@@ -1,18 +1,16 @@
 // tpusim page: a page of any data, for tools that have something else to show than one run.
 #include "sim/results/page.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
 #include "tools/tpusim/command.h"
+#include "tools/tpusim/help.h"
 #include "tools/tpusim/outputs.h"
+#include "tools/tpusim/read_text.h"
 
 namespace tpusim::tools {
 namespace {
@@ -23,12 +21,8 @@ struct PageFlags {
 
 absl::Status MakePage(const PageFlags& flags) {
   RETURN_IF_ERROR(CheckOutputs({{"--output", flags.output}}, {{"data", flags.data}}));
-  std::ifstream file(flags.data, std::ios::binary);
-  std::ostringstream json;
-  if (!file || !(json << file.rdbuf())) {
-    return UserError(fmt::format("{}: cannot be read", flags.data));
-  }
-  ASSIGN_OR_RETURN(const std::string page, results::PageOfData(json.str()));
+  ASSIGN_OR_RETURN(const std::string json, ReadText(flags.data));
+  ASSIGN_OR_RETURN(const std::string page, results::PageOfData(json));
   return results::WriteFileAtomically(flags.output, page);
 }
 
@@ -43,6 +37,7 @@ Command AddPage(CLI::App& parent) {
   app->add_option("-o,--output", flags->output, "Write the page here")
       ->type_name("FILE")
       ->required();
+  AddExamples(*app, {{"tpusim page batches.json -o batches.html", "tables and plots of your own"}});
   return {app, [flags] { return MakePage(*flags); }};
 }
 

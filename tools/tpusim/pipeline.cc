@@ -14,6 +14,7 @@
 #include "models/isa/instruction_count.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/producer.h"
 #include "tools/tpusim/unused_overrides.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/passes/pipeline/pipeline.h"
@@ -275,6 +276,7 @@ absl::StatusOr<Simulated> Simulate(const Prepared& prepared, const MachineFlags&
   ASSIGN_OR_RETURN(simulated.report,
                    results::BuildReport(prepared.config, prepared.compiled.program.info,
                                         simulated.timeline, prepared.name));
+  simulated.report.producer = ThisProducer();
   for (std::string& sentence : sim::WithoutEffect(prepared.compiled.program, options.impairments)) {
     simulated.report.warnings.push_back(std::move(sentence));
   }

@@ -143,7 +143,7 @@ void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config)
 void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
   app.add_option("--set", flags.overrides,
                  "Override a parameter; `tpusim configs CHIP` lists their names")
-      ->type_name("NAME=VALUE")
+      ->type_name("PARAMETER=VALUE")
       ->allow_extra_args(false);
   app.add_option("--trip-count", flags.trip_counts,
                  "How often a loop runs whose trip count is data; LOOP may be a glob")
@@ -198,12 +198,12 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
   app.add_option("--device-order", flags.device_order,
                  "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
                  "coordinates, else JAX's make_mesh order)")
-      ->type_name("ORDER");
+      ->type_name("ids|0,1,...");
   app.add_option("--algorithm", flags.algorithms,
                  "How collectives are done: as the TPU compiler would (compiler, the default), the "
                  "fastest way (best), or one by name, for all or one KIND of them (all-reduce, "
                  "all-gather, reduce-scatter, all-to-all)")
-      ->type_name("[KIND=]NAME")
+      ->type_name("[KIND=]ALGORITHM")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckAlgorithm, ""));
   app.add_flag("--donate", flags.donate,

@@ -9,6 +9,12 @@
 
 namespace tpusim::tools {
 
+namespace {
+
+constexpr int kPatience = 2;  // seconds
+
+}  // namespace
+
 Progress::Progress(std::string what, bool quiet) : what_(std::move(what)) {
   if (!quiet && IsTerminal()) watcher_ = std::thread([this] { Watch(); });
 }
@@ -24,7 +30,6 @@ Progress::~Progress() {
 }
 
 void Progress::Watch() {
-  constexpr int kPatience = 2;  // seconds
   std::unique_lock lock(mutex_);
   bool shown = false;
   for (int seconds = 1;; ++seconds) {
@@ -34,6 +39,22 @@ void Progress::Watch() {
     shown = true;
   }
   if (shown) ShowProgress("");
+}
+
+Rows::Rows(size_t all, bool quiet, bool verbose)
+    : all_(all), shows_count_(!quiet && IsTerminal()), verbose_(verbose && !quiet) {}
+
+void Rows::Add(std::string row) {
+  ++ended_;
+  waiting_.push_back(std::move(row));
+  const bool long_since =
+      std::chrono::steady_clock::now() - start_ > std::chrono::seconds(kPatience);
+  if (verbose_ || (shows_count_ && long_since)) {
+    if (shows_count_) ShowProgress("");
+    for (const std::string& text : waiting_) PrintNote(text);
+    waiting_.clear();
+  }
+  ShowCount(ended_, all_, !shows_count_);
 }
 
 }  // namespace tpusim::tools

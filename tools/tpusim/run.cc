@@ -14,6 +14,7 @@
 #include "sim/results/summary.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/progress.h"
@@ -40,6 +41,8 @@ struct RunFlags {
 
 // Of each table of --memory.
 constexpr size_t kMemoryRows = 10;
+// Where stdout has no edge: shapes with their layouts are not cut.
+constexpr size_t kMemoryColumns = 220;
 
 absl::Status Run(const RunFlags& flags) {
   std::vector<OutputPath> outputs = OutputsOf(flags.trace);
@@ -75,7 +78,8 @@ absl::Status Run(const RunFlags& flags) {
                                                           flags.rollup.top, ResultColumns()})));
     if (flags.memory) {
       const size_t top = flags.rollup.top > 0 ? flags.rollup.top : kMemoryRows;
-      RETURN_IF_ERROR(PrintResult(results::MemoryText(simulated.report, top)));
+      RETURN_IF_ERROR(
+          PrintResult(results::MemoryText(simulated.report, top, ResultColumns(kMemoryColumns))));
     }
   }
   PrintWarnings(simulated.report.warnings);
@@ -101,6 +105,12 @@ Command AddRun(CLI::App& parent) {
   AddRollupFlags(*app, flags->rollup);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);
+  AddExamples(*app, {{"tpusim run step.pb --config v5e-4x2", "how long a step takes, and why"},
+                     {"tpusim run step.pb --by scope --top 20", "where the step goes, by layer"},
+                     {"tpusim run step.pb --trace step.pftrace", "for https://ui.perfetto.dev"},
+                     {"tpusim run step.pb --html step.html", "a page for a browser"},
+                     {"tpusim run step.pb --set ici.link_bytes_per_second=2x", "a faster network"},
+                     {"tpusim run step.pb --json | tpusim check - --max-step 62ms", "for CI"}});
   return {app, [flags] { return Run(*flags); }};
 }
 

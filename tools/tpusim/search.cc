@@ -6,6 +6,7 @@
 
 #include "configs/status_macros.h"
 #include "tools/tpusim/command.h"
+#include "tools/tpusim/help.h"
 
 namespace tpusim::tools {
 
@@ -13,7 +14,8 @@ Command AddSearch(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
       "search", "Simulate and rank many shardings, batches and slices (of the Python package)");
   app->prefix_command();
-  app->footer("tpusim search SPACE.py [--config SLICE] ...: see python -m tpusim.search --help");
+  AddExamples(*app, {{"tpusim search space.py --config v5e-4x2",
+                      "what space.py defines; python -m tpusim.search --help has all options"}});
   return {app, [] {
             return UserError(
                 "search is part of the Python package, which this binary was started without: "

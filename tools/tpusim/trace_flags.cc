@@ -16,6 +16,7 @@
 #include "sim/results/xplane.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/producer.h"
 
 namespace tpusim::tools {
 namespace {
@@ -142,7 +143,7 @@ absl::Status WriteTrace(const TraceFlags& flags, const Prepared& prepared,
       results::WritePerfettoTrace(flags.trace, prepared.config, prepared.compiled.program.info,
                                   timeline, &progress));
   if (flags.totals.empty()) return absl::OkStatus();
-  return results::WriteFileAtomically(flags.totals, results::ToJson(totals));
+  return results::WriteFileAtomically(flags.totals, results::ToJson(totals, ThisProducer()));
 }
 
 absl::Status WritePage(const TraceFlags& flags, const Prepared& prepared,
@@ -202,12 +203,12 @@ void AddTraceFlags(CLI::App& app, TraceFlags& flags) {
   app.add_option("--trace-chips", flags.chips,
                  "Chips in the trace: 'all', 0,3 or 'distinct', one per distinct program (default: "
                  "those if they are up to 4, else the first)")
-      ->type_name("CHIPS")
+      ->type_name("all|distinct|0,3")
       ->check(CLI::Validator(CheckChips, ""));
   app.add_option("--trace-detail", flags.detail,
                  "'ops', or 'blocks', the grid steps of kernels and transfers on links, too "
                  "(default: blocks of up to 16 devices)")
-      ->type_name("DETAIL")
+      ->type_name("ops|blocks")
       ->check(CLI::IsMember({std::string(kOps), std::string(kBlocks)}));
   app.add_option("--trace-blocks", flags.blocks,
                  "Spans that the trace has of the grid steps of an operation, per track; more are "

@@ -4,10 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,12 +15,17 @@
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
+#include "tools/tpusim/help.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/producer.h"
+#include "tools/tpusim/read_text.h"
 
 namespace tpusim::tools {
 namespace {
 
+// Where stdout has no edge.
+constexpr size_t kUsual = 200;
 constexpr char kDefaultFile[] = "validation/measurements.json";
 
 struct ValidateFlags {
@@ -33,17 +36,6 @@ struct ValidateFlags {
   ProgramFlags program;
   MachineFlags machine;
 };
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return UserError(fmt::format(
-        "{}: cannot be read; name a file of measurements, such as {} of the source tree", path,
-        kDefaultFile));
-  }
-  return text.str();
-}
 
 // Rows of the chips that were asked for.
 absl::Status KeepChips(const std::vector<std::string>& chips, results::Measurements& all) {
@@ -72,8 +64,12 @@ ProgramFlags FlagsOf(const results::Measurement& measurement, const ProgramFlags
 
 absl::Status Validate(const ValidateFlags& flags) {
   RETURN_IF_ERROR(CheckOutputs({{"--report", flags.report}}, {{"file of measurements", flags.file}}));
-  ASSIGN_OR_RETURN(const std::string text, ReadText(flags.file));
-  absl::StatusOr<results::Measurements> parsed = results::ParseMeasurements(text);
+  const absl::StatusOr<std::string> text = ReadText(flags.file);
+  if (!text.ok()) {
+    return UserError(fmt::format("{}; name a file of measurements, such as {} of the source tree",
+                                 Message(text.status()), kDefaultFile));
+  }
+  absl::StatusOr<results::Measurements> parsed = results::ParseMeasurements(*text);
   if (!parsed.ok()) return UserError(fmt::format("{}: {}", flags.file, Message(parsed.status())));
   results::Measurements measurements = *std::move(parsed);
   RETURN_IF_ERROR(KeepChips(flags.chips, measurements));
@@ -91,7 +87,8 @@ absl::Status Validate(const ValidateFlags& flags) {
   }
   std::vector<results::Outcome> outcomes;
   const std::vector<absl::StatusOr<std::string>> reports = InChildren(
-      tasks, Processors(), [&](size_t n) { ShowCount(n, tasks.size(), flags.program.quiet); });
+      tasks, Processors(),
+      [&](const TaskEnd& end) { ShowCount(end.count, tasks.size(), flags.program.quiet); });
   for (size_t i = 0; i < reports.size(); ++i) {
     const results::Measurement& m = measurements.rows[i];
     if (!reports[i].ok()) {
@@ -104,10 +101,11 @@ absl::Status Validate(const ValidateFlags& flags) {
   }
   if (!flags.report.empty()) {
     RETURN_IF_ERROR(results::WriteFileAtomically(
-        flags.report, results::ToJson(outcomes, measurements.pending)));
+        flags.report, results::ToJson(outcomes, measurements.pending, ThisProducer())));
   }
   if (flags.program.quiet || flags.report == results::kStdout) return absl::OkStatus();
-  std::string table = results::FormatValidation(outcomes, measurements.pending);
+  std::string table =
+      results::FormatValidation(outcomes, measurements.pending, ResultColumns(kUsual));
   if (left_out > 0)
     table += fmt::format("\n{} steps of models were left out: --long runs them\n", left_out);
   return PrintResult(table);
@@ -138,6 +136,10 @@ Command AddValidate(CLI::App& parent) {
       ->excludes(report);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);
+  AddExamples(*app,
+              {{"tpusim validate", "in the source tree: short programs"},
+               {"tpusim validate --long --chip v5e", "and whole steps of models, on one chip"},
+               {"tpusim validate own.json", "your own measurements (tpusim schema measurements)"}});
   return {app, [flags] { return Validate(*flags); }};
 }
 

@@ -163,12 +163,20 @@ TEST(ReportTest, BoundByWhatHasMostOfTheCriticalPath) {
   s.timeline.critical_path = {{kAllGather, Spent::kIci, Microseconds(40)},
                               {kMatmul, Spent::kMxu, Microseconds(30)},
                               {kLoopFusion, Spent::kVpu, Microseconds(30)}};
-  EXPECT_EQ(BindingText(path()), "compute (critical path: ICI 40.0%, MXU 30.0%, VPU 30.0%)");
+  EXPECT_EQ(BindingText(path()), "compute (critical path: MXU + VPU 60.0%, ICI 40.0%)");
   s.timeline.critical_path = {{kAllGather, Spent::kIci, Microseconds(45)},
                               {kAllGather, Spent::kLatency, Microseconds(46)},
                               {kMatmul, Spent::kHbm, Microseconds(9)}};
   EXPECT_EQ(BindingText(path()),
             "launch/latency (critical path: latency 46.0%, ICI 45.0%, HBM 9.0%)");
+  // 20 us name it; PCIe, network and latency are 45 together, so they are not put together.
+  s.timeline.critical_path = {
+      {kAllGather, Spent::kDcn, Microseconds(16)},     {kAllGather, Spent::kHost, Microseconds(15)},
+      {kAllGather, Spent::kLatency, Microseconds(14)}, {kAllGather, Spent::kIci, Microseconds(17)},
+      {kMatmul, Spent::kHbm, Microseconds(18)},        {kMatmul, Spent::kMxu, Microseconds(20)}};
+  EXPECT_EQ(BindingText(path()),
+            "compute (critical path: MXU 20.0%, HBM 18.0%, ICI 17.0%, DCN 16.0%, PCIe 15.0%, "
+            "latency 14.0%)");
   EXPECT_EQ(BindingText({}), "-");
 }
 
@@ -220,8 +228,8 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
   };
   EXPECT_THAT(
       keys(j),
-      ElementsAre("schema", "workload", "config", "step_time_ns", "bound_ns", "bound_by",
-                  "critical_path_ns", "mfu", "hfu", "flops", "peak_flops_per_second",
+      ElementsAre("schema", "tpusim_version", "command_line", "workload", "config",
+                  "step_time_ns", "error_bar", "bound_ns", "bound_by", "critical_path_ns", "mfu", "hfu", "flops", "peak_flops_per_second",
                   "hbm_bytes_per_second", "exposed_communication_ns", "hidden_communication_ns",
                   "peak_hbm_bytes", "usable_hbm_bytes", "memory_at_peak", "devices", "chips",
                   "chip_classes", "folding", "events", "ops", "scopes", "collectives",
@@ -251,6 +259,8 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
 TEST(ReportTest, JsonComesBackAsItWas) {
   Report r = SampleReport();
   r.step_time = Picoseconds(100'000'001);  // a picosecond survives as 100000.001 ns
+  r.producer = {"0.1.0", {"tpusim", "run", "f.pb"}};
+  r.error_bar = {"v5e", "training", 3, 0.041, -0.077, "V40", "on v5e training"};
   const std::string text = ToJson(r, JsonDetail::kExchange);
   const absl::StatusOr<Report> back = FromJson(text);
   ASSERT_TRUE(back.ok()) << Message(back.status());
@@ -258,6 +268,8 @@ TEST(ReportTest, JsonComesBackAsItWas) {
   EXPECT_EQ(back->step_time, Picoseconds(100'000'001));
   EXPECT_EQ(back->compute_busy, Microseconds(78));
   EXPECT_EQ(back->critical_path, r.critical_path);
+  EXPECT_EQ(back->producer.command_line, r.producer.command_line);
+  EXPECT_EQ(back->error_bar.worst, -0.077);
 }
 
 TEST(ReportTest, JsonSurvivesNamesThatAreNotText) {

@@ -25,6 +25,7 @@ TEST(SummaryTest, Golden) {
             R"(workload       f on toy-2x1: 2 chips, 2 devices, 2 partitions
 device order   partition i on device i
 step time      100.0 us   MFU 60.0%   HFU 60.0%   6.001 GFLOP per device
+validated      no: of toy there is no measured inference step that nothing was fitted to
 lower bounds   compute 60.00 us, hbm 30.00 us, ici 50.00 us
 bound by       compute (critical path: MXU 70.0%, ICI 18.0%, VPU 8.0%, latency 4.0%)
 compute        78.00 us busy (78.0%): MXU 70.00 us, VPU 8.000 us
@@ -93,8 +94,16 @@ TEST(SummaryTest, StaysOnOneScreenWhateverTheProgram) {
   EXPECT_THAT(text, HasSubstr("operation (4 of 44)"));
   EXPECT_THAT(text, HasSubstr("(40 others)"));
   EXPECT_THAT(text, HasSubstr("collective (3 of 42)"));
-  // Three lines are left for 41 warnings and 41 assumptions; two are shown.
-  EXPECT_THAT(text, HasSubstr("... and 80 more assumptions or warnings in --report"));
+  // Two lines are left for 41 warnings and 41 assumptions; one is shown.
+  EXPECT_THAT(text, HasSubstr("... and 81 more assumptions or warnings in --report"));
+}
+
+TEST(SummaryTest, NarrowTerminalsLoseNoFigure) {
+  const std::string text = Summarize(SampleReport(), {.width = 60});
+  for (const std::string& line : LinesOf(text)) EXPECT_LE(line.size(), 60u) << line;
+  EXPECT_THAT(text, HasSubstr("lower bounds   compute 60.00 us, hbm 30.00 us, ici 50.00 us\n"));
+  EXPECT_THAT(text, HasSubstr("bound by       compute (critical path: MXU 70.0%, ICI 18.0%,\n"
+                              "               VPU 8.0%, latency 4.0%)\n"));
 }
 
 TEST(SummaryTest, WithoutCollectivesOpsHaveTheRoom) {

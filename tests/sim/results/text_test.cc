@@ -59,5 +59,52 @@ TEST(TextTest, TableCutsALeftAlignedLastColumnFirst) {
                           "aaaaaaaaaaaaaaaaaa  bbbbbbbbbbbbbbbbb..."));
 }
 
+TEST(TextTest, NumbersAreNeverCut) {
+  // 10 + 2 + 6 + 2 + 6 = 26 columns; of 20 the first has 10 already, so the numbers go on below.
+  EXPECT_THAT(TableLines({{"name", "first", "second"}, {"abcdefghij", "111111", "222222"}}, 20),
+              ElementsAre("name         first",  //
+                          "abcdefghij  111111",  //
+                          "",                    //
+                          "name        second",  //
+                          "abcdefghij  222222"));
+}
+
+TEST(TextTest, ALastColumnThatMayBeCutIsLeftOutBeforeNumbersGoBelow) {
+  // The first column has 16 of its 18, behind which 6 and 16 do not fit into 30.
+  EXPECT_THAT(TableLines({{"name", "number", "<source"},
+                          {std::string(18, 'a'), "111111", std::string(20, 'b')}},
+                         30),
+              ElementsAre("name              number",  //
+                          "aaaaaaaaaaaaa...  111111"));
+}
+
+TEST(TextTest, OtherTextColumnsGetNarrower) {
+  // 16 + 2 + 20 + 2 + 6 = 46; of 36 the second keeps 10.
+  EXPECT_THAT(TableLines({{"name", "<kind", "number"},
+                          {std::string(16, 'a'), std::string(20, 'k'), "111111"}},
+                         36),
+              ElementsAre("name              kind        number",  //
+                          "aaaaaaaaaaaaaaaa  kkkkkkk...  111111"));
+}
+
+TEST(TextTest, WhatIsMeantToBeReadGoesBelowItsRow) {
+  const std::vector<std::vector<std::string>> rows = {{"name", "number", "<how"},
+                                                      {"a", "1", "--set of=these words"}};
+  EXPECT_THAT(TableLines(rows, 80, LastColumn::kBelow),
+              ElementsAre("name  number  how", "a          1  --set of=these words"));
+  EXPECT_THAT(TableLines(rows, 20, LastColumn::kBelow),
+              ElementsAre("name  number",        //
+                          "a          1",        //
+                          "    --set of=these",  //
+                          "    words"));
+}
+
+TEST(TextTest, WrappedLinesKeepLongWordsAndAlignment) {
+  EXPECT_THAT(WrappedLines("step time      one two", 15, 18),
+              ElementsAre("step time      one", "               two"));
+  EXPECT_THAT(WrappedLines("--a=very-long-word b", 2, 6), ElementsAre("--a=very-long-word", "  b"));
+  EXPECT_THAT(WrappedLines("", 2, 6), ElementsAre(""));
+}
+
 }  // namespace
 }  // namespace tpusim::results

@@ -8,6 +8,8 @@
 namespace tpusim::results {
 namespace {
 
+constexpr size_t kWidth = 132;
+
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -104,7 +106,7 @@ TEST(ValidationTest, ErrorsAreAveragedByChipKindAndRole) {
       FormatValidation({Of("A", Role::kValidation, 10, 11), Of("B", Role::kValidation, 10, 7),
                         Of("C", Role::kCalibration, 10, 10.1), Of("D", Role::kUpperBound, 10, 5),
                         Of("E", Role::kUpperBound, 10, 12)},
-                       {});
+                       {}, kWidth);
   EXPECT_THAT(text, HasSubstr("+10.0%"));
   EXPECT_THAT(text, HasSubstr("-30.0%"));
   EXPECT_THAT(text, ::testing::ContainsRegex("v5e +validation A +matmul +2 +20.0% +30.0% +B"));
@@ -119,7 +121,8 @@ TEST(ValidationTest, PendingRowsAreListedByReason) {
   const std::string text = FormatValidation({}, {{"T1 a", "v4", "x", "1 s", "no such memory", "s"},
                                                  {"T1 b", "v4", "x", "1 s", "no such memory", "s"},
                                                  {"T2", "v4", "x", "1 s", "no such memory", "s"},
-                                                 {"T3", "v6e", "x", "1 s", "training", "s"}});
+                                                 {"T3", "v6e", "x", "1 s", "training", "s"}},
+                                            kWidth);
   EXPECT_THAT(text, ::testing::ContainsRegex("v4 +3 +no such memory +T1 T2"));
   EXPECT_THAT(text, ::testing::ContainsRegex("v6e +1 +training +T3"));
 }

@@ -1,9 +1,13 @@
-"""How a report looks in a notebook: key figures, the longest operations, why what is exposed is."""
+"""How a report looks in a notebook: key figures, where the step goes, why what is exposed is.
+
+Every moment of the step is in one row of the operations, and the last row has those that are not
+shown: their shares add up to 100 %.
+"""
 
 import html
 from collections.abc import Iterable, Sequence
 
-from tpusim.quantities import flops, percent, size, time
+from tpusim.quantities import flops, percent, shares, size, time
 from tpusim.report import Report
 
 _ROWS = 8
@@ -38,6 +42,10 @@ def _figures(report: Report) -> Iterable[Sequence[str]]:
         "utilization",
         f"MFU {percent(report.mfu)}, HFU {percent(report.hfu)}, {flops(report.flops)} per device",
     )
+    if report.error_bar.text:
+        yield "validated", report.error_bar.text
+    if report.bound_by:
+        yield "bound by", f"{report.bound_by} ({_path(report)})"
     yield "lower bounds", ", ".join(f"{name} {time(value)}" for name, value in lower.items())
     yield (
         "communication",
@@ -51,11 +59,31 @@ def _figures(report: Report) -> Iterable[Sequence[str]]:
     )
 
 
+def _path(report: Report) -> str:
+    """The critical path, by what binds: its parts add up to the step."""
+    path = report.critical_path_ns
+    parts = {"compute": path.mxu + path.vpu, "hbm": path.hbm, "ici": path.ici, "dcn": path.dcn}
+    parts |= {"host": path.host, "launch/latency": path.latency}
+    times = sorted(((value, name) for name, value in parts.items() if value > 0), reverse=True)
+    told = zip(times, shares([value for value, _ in times]), strict=True)
+    return ", ".join(f"{name} {share}" for (_, name), share in told)
+
+
 def _ops(report: Report) -> Iterable[Sequence[str]]:
-    step = report.step_time_ns
-    for op in report.op_records[:_ROWS]:
-        share = percent(op.total_ns / step if step else 0)
-        yield op.name, op.category, str(op.count), time(op.total_ns), share, op.source
+    rows = sorted(report.rollup.op, key=lambda row: -row.time_ns)
+    shown, others = rows[:_ROWS], rows[_ROWS:]
+    left = sum(row.time_ns for row in others)
+    parts = shares([*(row.time_ns for row in shown), left])
+    for row, share in zip(shown, parts, strict=False):
+        name = f"{row.name} ({row.members})" if row.members > 1 else row.name
+        yield name, row.category, _count(row.count), time(row.time_ns), share, row.source
+    if others:
+        yield f"({len(others)} others)", "", "", time(left), parts[-1], ""
+
+
+def _count(count: int) -> str:
+    """Nothing for what is not executed: time in which nothing is done."""
+    return str(count) if count else ""
 
 
 def _collectives(report: Report) -> Iterable[Sequence[str]]:
@@ -68,13 +96,17 @@ def _collectives(report: Report) -> Iterable[Sequence[str]]:
 
 def _bar(report: Report) -> str:
     """The step as a bar: what communication adds to it is in another colour."""
-    step = report.step_time_ns
-    exposed = 100 * report.exposed_communication_ns / step if step else 0
-    parts = ((100 - exposed, _BUSY, "not communication"), (exposed, _EXPOSED, "exposed"))
+    exposed = report.exposed_communication_ns
+    rest = max(report.step_time_ns - exposed, 0)
+    named = zip(
+        ("not communication", "exposed"),
+        (_BUSY, _EXPOSED),
+        shares([rest, exposed]),
+        strict=True,
+    )
     spans = "".join(
-        f'<span title="{title} {share:.1f}%" style="{_BAR.format(colour)};width:{share:.2f}%">'
-        "</span>"
-        for share, colour, title in parts
+        f'<span title="{title} {share}" style="{_BAR.format(colour)};width:{share}"></span>'
+        for title, colour, share in named
     )
     return f'<div style="width:30em;font-size:1em;white-space:nowrap">{spans}</div>'
 

@@ -1,5 +1,8 @@
 """Figures as people read them: four digits and the unit that fits."""
 
+import math
+from collections.abc import Sequence
+
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 _BYTES = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 _COUNTS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -28,3 +31,16 @@ def flops(count: float) -> str:
 def percent(share: float) -> str:
     """A share as "7.0%"."""
     return f"{100 * share:.1f}%"
+
+
+def shares(parts: Sequence[float]) -> list[str]:
+    """Parts of a whole as "12.3%", which add up to 100 %: rounded by largest remainders."""
+    whole = sum(parts)
+    if whole <= 0:
+        return [percent(0)] * len(parts)
+    exact = [1000 * part / whole for part in parts]
+    tenths = [math.floor(value) for value in exact]
+    by_remainder = sorted(range(len(parts)), key=lambda i: tenths[i] - exact[i])
+    for i in by_remainder[: 1000 - sum(tenths)]:
+        tenths[i] += 1
+    return [f"{t // 10}.{t % 10}%" for t in tenths]

@@ -13,6 +13,7 @@ as pandas DataFrames (`ops`):
 """
 
 import dataclasses
+import math
 import os
 import pathlib
 import tempfile
@@ -40,6 +41,19 @@ class Bounds:
     ici: float
     host: float  # 0 without transfers from and to the host
     dcn: float  # 0 within one slice
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorBar:
+    """How far simulations of this kind of program were from measurements on this chip."""
+
+    chip: str
+    kind: str  # "training", "inference", "matmul", "collective"; "": of none that was measured
+    rows: int  # measurements to which nothing was fitted
+    text: str  # of what the others say
+    mean_error: float = math.nan  # of absolute errors, as a share of the step
+    worst_error: float = math.nan  # below 0: the simulated step was too short
+    worst_row: str = ""  # of validation/measurements.json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +130,43 @@ class CollectiveRecord:
     bound_ns: float
     covered_by: tuple[CoveredBy, ...] = ()
     exposed_by: tuple[ExposedBy, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class StatedConstraint:
+    """What `tpusim run --constrain` takes: `VALUE[,VALUE...]=P('x', None)`."""
+
+    constrain: str
+    of_result: bool  # of the operation that wants the value otherwise, not of the value
+
+
+@dataclasses.dataclass(frozen=True)
+class ReshardSite:
+    """A place where a value is moved between two shardings without the program asking for it.
+
+    The same place of equal layers is one. Names are those before partitioning, as `tpusim compile
+    --emit sharded` shows them; times are sums over the collectives of all places.
+    """
+
+    kind: str  # what moves most of it: "all-gather", "all-to-all", "collective-permute"
+    value: str
+    user: str  # the operation that wants it otherwise
+    scope: str
+    source: str  # of the user
+    shape: str
+    # Shardings: [{x}, {}]
+    from_: str = dataclasses.field(metadata=records.key("from"))
+    to: str
+    why: str  # which axes, and the arguments or constraints that they come from
+    value_bytes: int
+    # Of the user's result, if it has the dimension but not the axes that split it; else 0.
+    result_that_lost_it_bytes: int
+    bytes: int  # that a device receives each time, times links
+    places: int
+    count: int
+    total_ns: float
+    exposed_ns: float
+    constraints: tuple[StatedConstraint, ...]  # what may avoid it, the best guess first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,12 +306,17 @@ class Report:
     collective_records: tuple[CollectiveRecord, ...] = dataclasses.field(
         metadata=records.key("collectives")
     )
+    reshard_sites: tuple[ReshardSite, ...]
     rollup: Rollup
     link_records: tuple[LinkRecord, ...] = dataclasses.field(metadata=records.key("links"))
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     peak_cmem_bytes: int = 0  # 0 on chips without CMEM
     usable_cmem_bytes: int = 0
+    error_bar: ErrorBar = ErrorBar("", "", 0, "")  # of the step time
+    # What made the report; the same step is the same, whatever the command was.
+    tpusim_version: str = dataclasses.field(default="", compare=False)
+    command_line: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     # The report as it was written, and what can simulate the same again.
     text: str = dataclasses.field(default="", compare=False, metadata=records.NO_KEY)
     simulation: Simulation | None = dataclasses.field(

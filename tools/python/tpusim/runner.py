@@ -20,6 +20,8 @@ from tpusim.timeline import Timeline
 
 # After which a process that has been asked to end is killed.
 _GRACE_SECONDS = 5.0
+# What a program in memory is called.
+_WORKLOAD = "workload.pb"
 # Characters of an unexpected output that an error repeats.
 _MOST_SAID = 200
 
@@ -176,11 +178,17 @@ class Simulation:
         """What `tpusim advise --json` prints about it."""
         with self._file() as workload:
             command = ["advise", _positional(workload), "--json", "--quiet"]
-            return execute([*command, *self._options])
+            return self._named(execute([*command, *self._options]), workload)
 
     def _run(self, *options: str) -> str:
         with self._file() as workload:
-            return _report_of(workload, [*self._options, *options])
+            return self._named(_report_of(workload, [*self._options, *options]), workload)
+
+    def _named(self, output: str, workload: str) -> str:
+        """Without the name of a file that only a program in memory had, in its command line."""
+        if not isinstance(self._workload, bytes):
+            return output
+        return output.replace(json.dumps(workload), json.dumps(_WORKLOAD), 1)
 
     @contextlib.contextmanager
     def _file(self) -> Iterator[str]:
@@ -189,7 +197,7 @@ class Simulation:
             yield os.fspath(self._workload)
             return
         with _scratch() as folder:
-            workload = folder / "workload.pb"
+            workload = folder / _WORKLOAD
             workload.write_bytes(self._workload)
             try:
                 yield str(workload)

@@ -120,6 +120,15 @@ def _check_outputs(flags: argparse.Namespace) -> None:
             files.check_target(path, flag)
 
 
+def _command_line(flags: argparse.Namespace) -> list[str]:
+    """What decides the results, as the binary writes it into its own."""
+    words = [f"--config={config}" for config in flags.config]
+    words += [f"--objective={flags.objective}"] if flags.objective else []
+    words += ["--all"] if flags.all else []
+    words += [f"--exact={flags.exact}"] if flags.exact != 1 else []
+    return ["tpusim", "search", *words, flags.file]
+
+
 def _name_in(module: types.ModuleType, function: Any) -> str:
     """What workers find the function by."""
     for name, value in vars(module).items():
@@ -185,14 +194,17 @@ def _run(flags: argparse.Namespace) -> int:
         return 128 + signal.SIGINT
     try:
         if flags.output is not None:
-            write_atomically(flags.output, results.to_json().encode())
+            write_atomically(flags.output, results.to_json(_command_line(flags)).encode())
         if flags.html is not None:
             page.save(results, flags.html)
     except Error as error:
         _say(f"error: {error}")
         return 1
     try:
-        print(results.to_json() if flags.json else results.text(flags.top, _width()), flush=True)
+        if flags.json:
+            print(results.to_json(_command_line(flags)), flush=True)
+        else:
+            print(results.text(flags.top, _width()), flush=True)
     except BrokenPipeError:
         # Nobody reads it any more; nor may the interpreter try at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

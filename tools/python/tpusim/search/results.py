@@ -76,11 +76,15 @@ class SearchResults(Sequence[Entry]):
         library = optional.require("pandas", "a DataFrame")
         return library.DataFrame([_record(entry) for entry in self._entries])
 
-    def to_json(self) -> str:
-        """The same as JSON, for programs."""
+    def to_json(self, command_line: Sequence[str] = ()) -> str:
+        """The same as JSON, for programs; `command_line` is what made it, if a command did."""
+        from tpusim import __version__
+
         rows = [_record(e) | {"parts": e.row.parts, "owners": e.row.owners} for e in self._entries]
         value = {
             "schema": SCHEMA,
+            "tpusim_version": __version__,
+            "command_line": list(command_line),
             "objective": self.objective.name,
             "maximize": self.objective.maximize,
             "counts": self.counts(),
