@@ -13,7 +13,7 @@ import tpusim
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from tpusim.capturing import listed_calls
-from tpusim.deferral import Deferred
+from tpusim.placeholders import Placeholder as Deferred
 
 
 @jax.jit

@@ -8,9 +8,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import source_info_util
 
 from tpusim.assumptions import relative
+from tpusim.jax_internals import frames
 from tpusim.kernels import operations, order, passes
 from tpusim.kernels.branches import Points, Sum
 from tpusim.kernels.copies import bytes_of, copies, in_hbm
@@ -63,8 +63,8 @@ Environment = dict[Any, Scalar | Reference]
 
 def source(equation: Any) -> str:
     """Where the user wrote it."""
-    frame = source_info_util.user_frame(equation.source_info.traceback)
-    return "" if frame is None else f"{relative(frame.file_name)}:{frame.start_line}"
+    frame = frames.users(equation)
+    return "" if frame is None else f"{relative(frame.file_name)}:{frame.line}"
 
 
 class Kernel:

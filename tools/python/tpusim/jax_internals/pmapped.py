@@ -1,0 +1,62 @@
+"""What is inside of a pmapped function: a `shard_map` in a `jit`, since JAX 0.8 or 0.9.
+
+Older versions have another pmap, and this one behind a setting, which is made before the user's
+functions are pmapped.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+
+_SETTING = "jax_pmap_shmap_merge"
+_MODULE = "jax._src.pmap"
+
+
+@contextlib.contextmanager
+def by_shard_map() -> Iterator[None]:
+    """Functions that are pmapped inside the block are of the new kind."""
+    before = getattr(jax.config, _SETTING, True)
+    if before:
+        yield
+        return
+    jax.config.update(_SETTING, True)
+    try:
+        yield
+    finally:
+        jax.config.update(_SETTING, before)
+
+
+def is_wrapper(function: Any) -> bool:
+    """Whether it is what JAX makes of a pmapped function to jit it."""
+    return getattr(function, "__module__", None) == _MODULE
+
+
+def within(function: Any) -> Any:
+    """What JAX knows of the user's function that such a wrapper holds: its `debug_info`."""
+    inner = getattr(function, "__wrapped__", function)
+    for cell in getattr(inner, "__closure__", None) or ():
+        info = getattr(cell.cell_contents, "debug_info", None)
+        if info is not None:
+            return info
+    return None
+
+
+def jitted(function: Callable[..., Any]) -> Callable[..., tuple[Any, Any]] | None:
+    """For a pmapped function, what gives the jitted one and its flat arguments for given ones.
+
+    Its `lower` holds what finds them; None if it is not pmapped, or by an older JAX.
+    """
+    lower = getattr(function, "lower", None)
+    names = getattr(getattr(lower, "__code__", None), "co_freevars", ())
+    if "infer_params" not in names:
+        return None
+    infer = lower.__closure__[names.index("infer_params")].cell_contents
+
+    def find(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        found = infer(*args, **kwargs)
+        at = next(n for n, value in enumerate(found) if hasattr(value, "trace"))
+        return found[at], found[at + 1]
+
+    return find
