@@ -109,15 +109,18 @@ class _Interceptor(dispatch.Handler):
         except Exception:
             if hidden:
                 raise
-            return go(*args)  # JAX says what is wrong, or knows better.
+            with paused():
+                return go(*args)  # JAX says what is wrong, or knows better.
         if not all(map(_is_array_type, avals)) or not avals:
             # A print, or a reference: executed with what placeholders look like.
-            return go(*map(_looked_at, args)) if hidden else go(*args)
+            args = [_looked_at(argument) for argument in args]
+            with paused():
+                return go(*args)
         if not hidden and sum(map(bytes_of, avals)) <= _MOST_BYTES_AT_ONCE:
-            return go(*args)
+            with paused():
+                return go(*args)
         if primitive.name == "device_put":
-            places = params["devices"]
-            return [_put(*one) for one in zip(args, avals, places, strict=True)]
+            return self.put(args, avals, params["devices"], go)
 
         def execute(values: Sequence[Any]) -> Sequence[Any]:
             with paused():
@@ -132,7 +135,7 @@ class _Interceptor(dispatch.Handler):
             key=_key(primitive, params),
             has_mesh=primitive.name in layouts.PLACING or any(map(layouts.is_explicit, avals)),
         )
-        results = results_of(origin)
+        results = _answer(origin)
         return results if primitive.multiple_results else results[0]
 
     def shard_map(
@@ -144,8 +147,22 @@ class _Interceptor(dispatch.Handler):
         jitted = dispatch.jitted(call.jitted, call.name)
         self._reached(Call(call.name, _place(call.file, call.line), jitted, tuple(args), {}))
         with paused():
-            avals = call.traced(args).out_avals
-        return call.result(results_of(Origin(call.jitted, None, args, avals, has_mesh=True)))
+            traced = call.jitted.trace(*args)
+        avals = traced.jaxpr.out_avals
+        origin = Origin(call.jitted, None, args, avals, program=traced, has_mesh=True)
+        return call.result(_answer(origin))
+
+    def put(
+        self, arrays: Sequence[Any], avals: Any, places: Any, go: dispatch.Go
+    ) -> Sequence[Any]:
+        if _local.paused:
+            return go()
+        types = [a or jax.typeof(x) for x, a in zip(arrays, avals, strict=True)]
+        hidden = any(placeholder_of(array) is not None for array in arrays)
+        if not hidden and sum(map(bytes_of, types)) <= _MOST_BYTES_AT_ONCE:
+            with paused():  # It may cut arrays in pieces.
+                return go()
+        return [_put(*one) for one in zip(arrays, types, places, strict=True)]
 
     def fill(self, shape: Any, sharding: Any, dtype: Any, go: dispatch.Go) -> Any:
         if _local.paused or dtype is None:
@@ -154,7 +171,7 @@ class _Interceptor(dispatch.Handler):
         if bytes_of(aval) <= _MOST_BYTES_AT_ONCE:
             return go()
         where = getattr(sharding, "sharding", sharding)
-        return results_of(Origin(lambda: None, None, (), [aval], given=[where], has_mesh=True))[0]
+        return _answer(Origin(lambda: None, None, (), [aval], given=[where], has_mesh=True))[0]
 
     def ask(self, go: dispatch.Go) -> Any:
         with paused():
@@ -162,6 +179,11 @@ class _Interceptor(dispatch.Handler):
 
     def compile(self, lowered: Any, go: dispatch.Go) -> Any:
         return go() if _local.paused else _Compiled(lowered, go)
+
+
+def _answer(origin: Origin) -> list[Any]:
+    layouts.settle(origin)
+    return results_of(origin)
 
 
 def _called(args: Sequence[Any], params: dict[str, Any], go: dispatch.Go) -> list[Any] | None:
@@ -193,7 +215,7 @@ def _called(args: Sequence[Any], params: dict[str, Any], go: dispatch.Go) -> lis
         has_mesh=layouts.has_mesh(program.jaxpr)
         or any(map(layouts.is_stated, (*params["in_shardings"], *params["out_shardings"]))),
     )
-    return results_of(origin)
+    return _answer(origin)
 
 
 def _put(value: Any, aval: Any, where: Any) -> Any:
@@ -211,7 +233,7 @@ def _put(value: Any, aval: Any, where: Any) -> Any:
         with paused():
             return [jax.device_put(values[0], where)]
 
-    return results_of(Origin(lambda x: x, execute, [value], [aval], given=[target]))[0]
+    return _answer(Origin(lambda x: x, execute, [value], [aval], given=[target]))[0]
 
 
 def _is_array_type(aval: Any) -> bool:
@@ -251,8 +273,8 @@ class _Compiled:
         infos, tree = jax.tree.flatten(self._lowered.out_info)
         avals = [array_types.aval(info.shape, info.dtype) for info in infos]
         leaves = [x for x in jax.tree.leaves((args, kwargs)) if isinstance(x, jax.Array)]
-        origin = Origin(lambda: None, None, leaves, avals, lowered=self._lowered, has_mesh=True)
-        return jax.tree.unflatten(tree, results_of(origin))
+        origin = Origin(lambda: None, None, leaves, avals, program=self._lowered, has_mesh=True)
+        return jax.tree.unflatten(tree, _answer(origin))
 
     def __getattr__(self, name: str) -> Any:
         if self._real is None:
@@ -286,7 +308,9 @@ def shape_of(value: Any) -> str:
 def type_of(value: Any) -> str:
     """`bf16[8,16]@P('data',)`: with the sharding of an array, which may take work."""
     spec = getattr(getattr(value, "sharding", None), "spec", None)
-    return shape_of(value) if spec is None or not any(spec) else f"{shape_of(value)}@{spec}"
+    if spec is None or not any(spec):
+        return shape_of(value)
+    return f"{shape_of(value)}@{str(spec).replace('PartitionSpec', 'P')}"
 
 
 def _place(file: str | None, line: int | None) -> str:

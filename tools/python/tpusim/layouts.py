@@ -16,6 +16,8 @@ from tpusim.placeholders import Origin, placeholder_of
 
 # By function and arguments: the shardings, and whether they are committed.
 _found: dict[Hashable, tuple[list[Any], bool]] = {}
+# Calls in a chain whose shardings nobody has asked for.
+_MOST_UNPLACED = 32
 # Operations that say where their results are.
 PLACING = frozenset({"sharding_constraint", "shard_map", "reshard", "mesh_cast", "device_put"})
 
@@ -32,9 +34,20 @@ def shardings(origin: Origin) -> list[Any]:
                 stack.extend(waiting)
                 continue
             call.shardings, call.committed = _place(call)
+            call.unplaced = 0
+            if call.execute is None:
+                call.arguments = []  # What they come from may go.
         stack.pop()
     assert origin.shardings is not None
     return origin.shardings
+
+
+def settle(origin: Origin) -> None:
+    """Keeps chains of calls without shardings short: a loop of a script may be of any length."""
+    waiting = [before.unplaced for before in origin.before() if before.shardings is None]
+    origin.unplaced = 1 + max(waiting, default=0)
+    if origin.unplaced > _MOST_UNPLACED:
+        shardings(origin)
 
 
 def is_known(value: Any) -> bool:
@@ -74,8 +87,12 @@ def is_explicit(aval: Any) -> bool:
 
 
 def _place(call: Origin) -> tuple[list[Any], bool]:
-    if call.lowered is not None:
-        return lowering.result_shardings(call.lowered), lowering.is_committed(call.lowered)
+    from tpusim import interception
+
+    if call.program is not None:
+        with interception.paused():
+            lower = getattr(call.program, "lower", lambda: call.program)
+            return _of(lower(), [])
     if all(is_stated(sharding) and _is_concrete(sharding) for sharding in call.given):
         return call.given, True
     structs = [_described(argument) for argument in call.arguments]
@@ -89,21 +106,21 @@ def _place(call: Origin) -> tuple[list[Any], bool]:
         key = (call.key, *((s.shape, s.dtype, s.sharding) for s in structs))
         if key in _found:
             return _found[key]
-    from tpusim import interception
-
     with interception.paused():
         lowered = jax.jit(lambda *arguments: call.function(*arguments)).lower(*structs)
-        found = lowering.result_shardings(lowered, _meshes(call, bound))
-    placed = (
-        [
-            given if is_stated(given) and _is_concrete(given) else sharding
-            for given, sharding in zip(call.given, found, strict=True)
-        ],
-        lowering.is_committed(lowered),
-    )
+        found, committed = _of(lowered, _meshes(call, bound))
+    chosen = [
+        given if is_stated(given) and _is_concrete(given) else sharding
+        for given, sharding in zip(call.given, found, strict=True)
+    ]
+    placed = chosen, committed
     if key is not None:
         _found[key] = placed
     return placed
+
+
+def _of(lowered: Any, meshes: Sequence[Mesh]) -> tuple[list[Any], bool]:
+    return lowering.result_shardings(lowered, meshes), lowering.is_committed(lowered)
 
 
 def _is_concrete(sharding: Any) -> bool:

@@ -84,7 +84,7 @@ class Origin:
         key: Hashable = None,
         given: Sequence[Any] = (),
         has_mesh: bool = False,
-        lowered: Any = None,
+        program: Any = None,
     ):
         """A call.
 
@@ -96,7 +96,7 @@ class Origin:
           key: equal for equal functions; None for one that is never met again.
           given: the sharding of each result that the call itself states, None for others.
           has_mesh: whether the call itself names devices.
-          lowered: the program, if it is lowered already.
+          program: the call as JAX has traced or lowered it, if it has.
         """
         self.function = function
         self.execute = execute
@@ -105,10 +105,11 @@ class Origin:
         self.key = key
         self.given = list(given) or [None] * len(self.avals)
         self.has_mesh = has_mesh
-        self.lowered = lowered
+        self.program = program
         # Set by layouts.py: the sharding of each result, and whether it is bound to its devices.
         self.shardings: list[Any] | None = None
         self.committed = False
+        self.unplaced = 0  # The length of the longest chain before it that has none.
         before = list(self.before())
         self.known = execute is not None and all(origin.known for origin in before)
         self.results: list[Any] | None = None

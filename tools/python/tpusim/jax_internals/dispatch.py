@@ -36,6 +36,9 @@ class Handler(Protocol):
     def shard_map(self, primitive: Any, function: Any, args: Any, params: Any, go: Go) -> Any:
         """A `shard_map` outside of any jit."""
 
+    def put(self, arrays: Sequence[Any], avals: Any, places: Any, go: Go) -> Sequence[Any]:
+        """`jax.device_put` of some arrays."""
+
     def fill(self, shape: Any, sharding: Any, dtype: Any, go: Go) -> Any:
         """An array that is made of what a function gives for each shard."""
 
@@ -104,9 +107,6 @@ class ShardMapped:
         self.file = getattr(about, "func_filename", None)
         self.line = getattr(about, "func_lineno", None)
 
-    def traced(self, args: Sequence[Any]) -> Any:
-        """The program."""
-        return self.jitted.trace(*args).jaxpr
 
     def result(self, flat: Sequence[Any]) -> Any:
         """Flat results in the form in which JAX expects them, once it has been traced."""
@@ -161,6 +161,13 @@ def handled(handler: Handler) -> Iterator[Callable[[], None]]:
                 primitive, fun, args, params, lambda: go(trace, primitive, fun, args, **params)
             )
 
+        def transfer(go: Go) -> Any:
+            def transfer(*arrays: Any, devices: Any, dst_avals: Any, **more: Any) -> Any:
+                more |= {"devices": devices, "dst_avals": dst_avals}
+                return handler.put(arrays, dst_avals, devices, lambda: go(*arrays, **more))
+
+            return transfer
+
         def fill(go: Go) -> Any:
             def make(shape: Any, sharding: Any, data_callback: Any, dtype: Any = None) -> Any:
                 return handler.fill(
@@ -192,6 +199,7 @@ def handled(handler: Handler) -> Iterator[Callable[[], None]]:
         put(jax, "make_array_from_callback", fill)
         # By their other names, which JAX itself uses.
         for owner, name, make in (
+            ("jax._src.dispatch", "_batched_device_put_impl", transfer),
             ("jax._src.api", "eval_shape", ask),
             ("jax._src.pjit", "jit_eval_shape", ask),
             ("jax._src.array", "make_array_from_callback", fill),

@@ -1,8 +1,8 @@
 """What a lowered program knows of its devices and shardings.
 
 Without the private record of it, what arguments say of themselves stands. Shardings of results are
-found by the partitioner's own propagation, which the bindings of its compiler offer; without them
-the program is compiled, which is public and slow.
+found by the partitioner's own propagation, which the bindings of its compiler offer; with versions
+for which that is not tested the program is compiled, which is public, and takes longer.
 """
 
 import math
@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from tpusim.jax_internals.versions import optional
+from tpusim.jax_internals.versions import optional, propagates
 
 _PIPELINE = "builtin.module(sdy-propagation-pipeline)"
 
@@ -50,7 +50,7 @@ def result_shardings(lowered: Any, meshes: Sequence[Mesh] = ()) -> list[Any]:
         if len(devices) == 1:
             kind = jax.sharding.SingleDeviceSharding(devices[0])
             return [kind] * count
-        found = _propagated(lowered, devices, meshes)
+        found = _propagated(lowered, devices, meshes) if propagates() else None
         if found is not None and len(found) == count:
             return found
     return jax.tree.leaves(lowered.compile().output_shardings)
@@ -62,12 +62,9 @@ def _devices(lowered: Any) -> tuple[Any, ...] | None:
 
 
 def _propagated(lowered: Any, devices: Sequence[Any], meshes: Sequence[Mesh]) -> list[Any] | None:
-    passes = optional("jaxlib.mlir", "passmanager") or optional(
-        "jaxlib.mlir.passmanager", "PassManager"
-    )
-    if passes is None or not hasattr(lowered, "compiler_ir"):
+    manager: Any = optional("jaxlib.mlir.passmanager", "PassManager")
+    if manager is None:
         return None
-    manager: Any = getattr(passes, "PassManager", passes)
     # JAX keeps the module, and compiles it, should someone ask.
     module = lowered.compiler_ir("stablehlo").operation.clone()
     try:

@@ -10,8 +10,11 @@ from typing import Any
 
 import jax
 
+from tpusim.errors import Error
+
 _SETTING = "jax_pmap_shmap_merge"
-_MODULE = "jax._src.pmap"
+# Where the wrapper is defined, since 0.9 and before.
+_MODULES = ("jax._src.pmap", "jax._src.linear_util")
 
 
 @contextlib.contextmanager
@@ -30,12 +33,14 @@ def by_shard_map() -> Iterator[None]:
 
 def is_wrapper(function: Any) -> bool:
     """Whether it is what JAX makes of a pmapped function to jit it."""
-    return getattr(function, "__module__", None) == _MODULE
+    return getattr(function, "__module__", None) in _MODULES
 
 
 def within(function: Any) -> Any:
     """What JAX knows of the user's function that such a wrapper holds: its `debug_info`."""
     inner = getattr(function, "__wrapped__", function)
+    if (held := getattr(inner, "__self__", None)) is not None:
+        return getattr(held, "debug_info", None)
     for cell in getattr(inner, "__closure__", None) or ():
         info = getattr(cell.cell_contents, "debug_info", None)
         if info is not None:
@@ -46,8 +51,13 @@ def within(function: Any) -> Any:
 def jitted(function: Callable[..., Any]) -> Callable[..., tuple[Any, Any]] | None:
     """For a pmapped function, what gives the jitted one and its flat arguments for given ones.
 
-    Its `lower` holds what finds them; None if it is not pmapped, or by an older JAX.
+    Its `lower` holds what finds them; None if it is not pmapped.
     """
+    if type(function).__name__ == "PmapFunction":
+        raise Error(
+            f"JAX {jax.__version__} partitions pmapped functions in a way of its own; "
+            f'jax.config.update("{_SETTING}", True) before jax.pmap makes them a shard_map'
+        )
     lower = getattr(function, "lower", None)
     names = getattr(getattr(lower, "__code__", None), "co_freevars", ())
     if "infer_params" not in names:

@@ -1,8 +1,8 @@
 """The versions of JAX that are tested, and how a private name of JAX is asked for."""
 
+import dataclasses
 import importlib
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,14 +10,26 @@ import jax
 from tpusim.assumptions import ExportWarning
 from tpusim.errors import Error
 
-# JAX, and the Flax that is tested with it: what `tools/jax-versions` installs and runs.
+
+
+@dataclasses.dataclass(frozen=True)
+class Tested:
+    """What goes with a version of JAX."""
+
+    flax: str  # A version that fits it.
+    # Whether the partitioner's propagation can be had by itself (lowering.py). That of 0.9 ends the
+    # process, those before leave results without shardings.
+    propagates: bool
+
+
+# What `tools/jax-versions` installs and runs.
 TESTED = {
-    "0.7.2": "0.12.0",
-    "0.8.3": "0.12.6",
-    "0.9.2": "0.12.6",
-    "0.10.0": "0.12.8",
-    "0.10.1": "0.12.8",
-    "0.10.2": "0.12.8",
+    "0.7.2": Tested("0.12.0", propagates=False),
+    "0.8.3": Tested("0.12.6", propagates=False),
+    "0.9.2": Tested("0.12.6", propagates=False),
+    "0.10.0": Tested("0.12.8", propagates=True),
+    "0.10.1": Tested("0.12.8", propagates=True),
+    "0.10.2": Tested("0.12.8", propagates=True),
 }
 OLDEST = next(iter(TESTED))
 
@@ -33,6 +45,11 @@ def tested() -> str:
     """The tested versions as a sentence has them."""
     *others, last = TESTED
     return f"{', '.join(others)} and {last}"
+
+
+def propagates() -> bool:
+    """Whether this version is known to propagate shardings without compiling."""
+    return jax.__version__ in TESTED and TESTED[jax.__version__].propagates
 
 
 def check() -> None:
@@ -77,16 +94,6 @@ def missing(what: str, purpose: str) -> MissingInternalError:
         f"JAX {jax.__version__} has no {what}, which tpusim needs to {purpose}; "
         f"tested are {tested()}"
     )
-
-
-def first_of(*ways: Callable[[], Any]) -> Any:
-    """What the first way gives that this JAX knows; the last one's error if there is none."""
-    for way in ways[:-1]:
-        try:
-            return way()
-        except (ImportError, AttributeError, MissingInternalError):
-            continue
-    return ways[-1]()
 
 
 def _numbers(version: str) -> tuple[int, ...]:

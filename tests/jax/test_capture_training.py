@@ -1,0 +1,108 @@
+"""Scripts that train large models are listed and captured in seconds, in little memory."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import tpusim
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = pathlib.Path(__file__).parent / "scripts"
+
+
+def exported(folder: pathlib.Path, *arguments: str) -> tuple[str, str, float, int]:
+    """What the command prints on either stream, its seconds, and the most memory in bytes."""
+    path = str(ROOT / "tools" / "python")
+    environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        start = time.monotonic()
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tpusim.export", *arguments],
+            cwd=folder,
+            env={**environment, "PYTHONPATH": path},
+            stdout=out,
+            stderr=err,
+        )
+        _, status, used = os.wait4(child.pid, 0)
+        seconds = time.monotonic() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        said = out.read(), err.read()
+    assert child.returncode == 0, said[1]
+    return *said, seconds, used.ru_maxrss * 1024
+
+
+def test_a_billion_parameters_trained_for_ten_steps(tmp_path: pathlib.Path):
+    said, errors, seconds, memory = exported(tmp_path, str(SCRIPTS / "train_1b.py"), "--list")
+    assert seconds < 15, seconds
+    assert memory < 10**9, memory
+    lines = said.splitlines()
+    # 32,000 x 2,048 words, 2,048 of the last norm; a layer has 4 of 2,048^2 + 2,048 for attention,
+    # 2 x 2,048 x 8,192 + 10,240 for the network, 2 x 2,048 of norms.
+    assert lines[0] == f"{32_000 * 2048 + 2048 + 18 * (4 * 2048 * 2049 + 2**25 + 14_336)} parameters"
+    steps = [n for n, line in enumerate(lines) if line.startswith("train_step (")]
+    # Said when it is called, before the script goes on.
+    assert steps == [1]
+    assert re.search(r"train_step \(.*train_1b\.py:41\): float32\[", lines[1])
+    assert lines[2:12] == [f"loss of step {n}: 0.000" for n in range(10)]
+    assert re.search(r"evaluate \(.*train_1b\.py:\d+\): float32\[.*and \d+ more$", lines[12])
+    assert lines[13] == "evaluated 0.0"
+    assert re.fullmatch(r"called again: train_step \(.*\) 10 times", lines[14])
+    assert errors == ""
+
+
+def test_a_script_that_stops_by_its_loss(tmp_path: pathlib.Path):
+    script = str(SCRIPTS / "early_stop.py")
+    said, errors, _, memory = exported(tmp_path, script, "--config", "v5e-4x2", "--list")
+    # 1 GiB of parameters, twice that in the state.
+    assert memory < 10**9, memory
+    initialise, step, stopped, losses, evaluate, metrics, norm = said.splitlines()
+    assert re.fullmatch(r"initial \(.*early_stop\.py:17\): key<fry>\[\]", initialise)
+    place = r"train_step \(.*early_stop\.py:\d+\)"
+    down, up = "float32[32768,4096]@P(None, 'model')", "float32[4096,32768]@P(None, 'model')"
+    assert re.match(place + re.escape(f": {down}, {up}, int32[], {down}, {up}"), step), step
+    assert step.endswith("float32[64,4096]@P('data',)")
+    assert (stopped, losses) == ("stopped after 1", "losses [0.] 0.0")
+    assert evaluate.startswith("evaluate (")
+    assert f"{down}, {up}" in evaluate
+    assert (metrics, norm) == ("{'count': 0, 'mean': 0.0}", "norm 0.0")
+    assert re.fullmatch(
+        r"tpusim\.export: warning: .*early_stop\.py:\d+ decides by a value that a jitted function "
+        r"computes; it is not executed, and the script sees True, as if its results were zeros\n",
+        errors,
+    )
+
+
+def test_a_function_after_the_training(tmp_path: pathlib.Path):
+    script = str(SCRIPTS / "early_stop.py")
+    options = ("--config", "v5e-4x2", "--function", "evaluate", "-o", "w.pb")
+    said, _, _, memory = exported(tmp_path, script, *options)
+    assert memory < 10**9, memory
+    assert said.splitlines()[-1] == "w.pb: evaluate, 8 partitions (data=4 x model=2)"
+    assert tpusim.Workload.load(tmp_path / "w.pb").num_partitions == 8
+
+
+ENDS = """
+import atexit, threading, time
+import jax, jax.numpy as jnp
+
+@jax.jit
+def step(x):
+    return x * 2
+
+y = step(jnp.ones(3))
+atexit.register(lambda: print("at exit", y.sum()))
+threading.Thread(target=time.sleep, args=(600,)).start()
+"""
+
+
+def test_nothing_is_left_to_run_at_the_end(tmp_path: pathlib.Path):
+    (tmp_path / "train.py").write_text(ENDS)
+    said, errors, seconds, _ = exported(tmp_path, "train.py", "--list")
+    assert (said, errors) == ("step (train.py:5): float32[3]\n", "")
+    assert seconds < 60
