@@ -1,4 +1,4 @@
-"""Trains until the loss is small: sharded, donated, initialised and restarted by jitted functions."""
+"""Trains until the loss is small; sharded, donated, initialised by a jitted function."""
 
 import functools
 

@@ -19,6 +19,7 @@ class Block(nnx.Module):
         self.dropout = nnx.Dropout(0.1, rngs=rngs)
 
     def __call__(self, x):
+        """Residual."""
         x = x + self.attention(self.norm1(x))
         return x + self.dropout(self.down(jax.nn.gelu(self.up(self.norm2(x)))))
 
@@ -32,6 +33,7 @@ class Model(nnx.Module):
         self.norm = nnx.RMSNorm(WIDTH, rngs=rngs)
 
     def __call__(self, tokens):
+        """Logits."""
         x = self.embed(tokens)
         for block in self.blocks:
             x = block(x)

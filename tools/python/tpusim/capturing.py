@@ -13,8 +13,8 @@ mesh from `jax.devices()`, unless something has asked JAX for devices before.
 What counts as such a call: see interception.py. With `function="train_step"` calls of other
 functions come before it. None is executed: they return placeholders (placeholders.py), whose
 elements are zeros to whoever looks, so that an initialisation of any size costs nothing, nor does
-training. `captured.reached` names all functions on the way. `listed_calls` goes on to the end of the
-block, and takes none.
+training. `captured.reached` names all functions on the way. `listed_calls` goes on to the end of
+the block, and takes none.
 """
 
 import contextlib
@@ -270,14 +270,21 @@ def _decisions(assumptions: "Assumptions") -> Iterator[None]:
             warn=True,
         )
 
-    before = looks.decided
-    looks.first, looks.decided = "", decided
+    def replaced(array: str) -> None:
+        assumptions.add(
+            f"the function closes over an array that a jitted function computes ({array}); it is "
+            "not executed, and the workload has a constant of other values",
+            warn=True,
+        )
+
+    before = looks.decided, looks.replaced
+    looks.first, looks.decided, looks.replaced = "", decided, replaced
     looks.blocks += 1
     try:
         yield
     finally:
         looks.blocks -= 1
-        looks.decided = before
+        looks.decided, looks.replaced = before
 
 
 def _explain_zeros(error: Exception) -> None:

@@ -147,7 +147,9 @@ def _installed() -> Iterator[None]:
         def slice_index(self: Any) -> int:
             caller = sys._getframe(1)
             # Not for jax.make_mesh, which refuses several slices: on CPU devices it makes any mesh.
-            asks = caller.f_globals.get("__name__") == jax_devices.MESH_LAYOUT_MODULE or is_users(caller)
+            asks = caller.f_globals.get("__name__") == jax_devices.MESH_LAYOUT_MODULE or is_users(
+                caller
+            )
             per_slice = _views[-1].devices_per_slice
             if not asks or not per_slice:
                 raise AttributeError("slice_index")

@@ -19,9 +19,9 @@ are arrays or `jax.ShapeDtypeStruct`s that carry their shardings:
     python -m tpusim.export train.py --config v5e-4x2 -o step.pb -- --batch 32
 
 runs the script as it is, with the arguments after `--`, and exports its first call of a jitted
-function (of the one named by `--function`, if given). No jitted function is executed: those before it
-return placeholders, with shapes, and zeros to whoever looks at elements. `--list` runs the script to
-its end in this way, and says which functions there are.
+function (of the one named by `--function`, if given). No jitted function is executed: those before
+it return placeholders, with shapes, and zeros to whoever looks at elements. `--list` runs the
+script to its end in this way, and says which functions there are.
 
 In both cases JAX sees as many CPU devices as the slice has (`--devices` overrides), so that scripts
 can build their mesh from `jax.devices()`, and `sys.argv` is that of the script: its path, and the

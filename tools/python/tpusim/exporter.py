@@ -179,7 +179,13 @@ def _kernels(module: bytes, jaxpr: Any, overrides: _Costs) -> tuple[KernelCost, 
         return (*costs, *timed)
     from tpusim import kernels  # Not needed, and not loaded, for most programs.
 
-    assigned = kernels.assign(calls, list(kernels.priced_kernels(jaxpr)))
+    try:
+        assigned = kernels.assign(calls, list(kernels.priced_kernels(jaxpr)))
+    except (AttributeError, KeyError) as error:
+        if jax.__version__ in versions.TESTED:
+            raise
+        known = f"what kernels are priced by ({error}); kernel_costs can state each"
+        raise versions.missing(known, "price Pallas kernels") from error
     for name, cost in assigned.items():
         unknown = bool(cost.unpriced or cost.loops)
         if name in estimated and unknown:

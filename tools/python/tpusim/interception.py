@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -36,7 +37,7 @@ class Call:
 
     name: str
     place: str  # file:line of the function's definition, "" if it has none
-    jitted: dispatch.Jitted
+    jitted: Any  # It has a `trace` like that of `jax.jit`.
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
@@ -87,6 +88,31 @@ class _Interceptor(dispatch.Handler):
         found = go(function, info, args, kwargs)
         _local.latest = (found[0].params["jaxpr"], bool(title))
         return found
+
+    def call(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        if not self._told(jitted, function, args, kwargs):
+            return jitted(*args, **kwargs)
+        with paused():
+            traced = jitted.trace(*args, **kwargs)
+        tree = jax.tree.structure(traced.out_info)
+        arrays = [x for x in jax.tree.leaves((args, kwargs)) if isinstance(x, jax.Array)]
+        avals = traced.jaxpr.out_avals
+        return jax.tree.unflatten(
+            tree, _answer(Origin(lambda: None, None, arrays, avals, program=traced))
+        )
+
+    def lower(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        self._told(jitted, function, args, kwargs)
+        return jitted.lower(*args, **kwargs)
+
+    def _told(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> bool:
+        """Whether it is a call of the user's; it is reported."""
+        if _local.paused or not dispatch.is_outermost(jax.tree.leaves((args, kwargs))):
+            return False
+        title, place = _title(function)
+        if title:
+            self._reached(Call(title, place, jitted, args, kwargs))
+        return bool(title)
 
     def run(
         self, args: Sequence[Any], params: dict[str, Any], go: dispatch.Go
@@ -152,9 +178,7 @@ class _Interceptor(dispatch.Handler):
         origin = Origin(call.jitted, None, args, avals, program=traced, has_mesh=True)
         return call.result(_answer(origin))
 
-    def put(
-        self, arrays: Sequence[Any], avals: Any, places: Any, go: dispatch.Go
-    ) -> Sequence[Any]:
+    def put(self, arrays: Sequence[Any], avals: Any, places: Any, go: dispatch.Go) -> Sequence[Any]:
         if _local.paused:
             return go()
         types = [a or jax.typeof(x) for x, a in zip(arrays, avals, strict=True)]
@@ -302,7 +326,7 @@ def shape_of(value: Any) -> str:
     try:
         return jax.typeof(value).str_short()
     except TypeError:
-        return repr(value)
+        return re.sub(r" at 0x[0-9a-f]+(?=>)", "", repr(value))  # The same in every run.
 
 
 def type_of(value: Any) -> str:

@@ -11,8 +11,8 @@ from zeros: `loss` is 0, `loss + 1` is 1, `loss < 0.1` holds. To that end small 
 placeholders are executed, with zeros for what jitted functions return; large results are zeros.
 
 Large arrays that a script makes without a jitted function (`jnp.zeros`, `jax.random.normal`) are
-placeholders, too, but of known elements: if a traced function closes over one, say a mask or a table
-of positions, it is computed then.
+placeholders, too, but of known elements: if a traced function closes over one, say a mask or a
+table of positions, it is computed then.
 """
 
 import dataclasses
@@ -50,12 +50,12 @@ class Looks:
         # Blocks in which zeros stand for them; outside they are an error.
         self.blocks = 0
         self.first = ""
+        # Told of branches that are taken by such elements, and of constants that stand for them.
         self.decided: Callable[[str, bool], None] = lambda place, value: None
+        self.replaced: Callable[[str], None] = lambda what: None
 
-    def at(self, origin: "Origin") -> None:
-        """A look at the results of a call."""
-        if origin.known:
-            return
+    def at_unknown(self) -> None:
+        """Somebody looks."""
         if not self.blocks:
             raise CaptureError(
                 "tpusim.capture: this array was made inside of the block, where no jitted function "
@@ -263,8 +263,7 @@ class Placeholder(jax.Array):
         """As XLA gives it to the result of the call."""
         from tpusim import layouts
 
-        sharding = layouts.shardings(self.origin)[self.index]
-        return sharding
+        return layouts.shardings(self.origin)[self.index]
 
     @property
     def committed(self) -> bool:
@@ -347,11 +346,18 @@ class Placeholder(jax.Array):
 
     # Elements.
 
+    def _seen(self) -> tuple[Any, bool]:
+        """The array as it is seen, and whether that is true."""
+        results = elements(self.origin)
+        if results is None or not self.origin.known:
+            looks.at_unknown()
+        if results is None:
+            return _zeros(self.aval), False
+        return results[self.index], self.origin.known
+
     @property
     def _value(self) -> np.ndarray:
-        looks.at(self.origin)
-        results = elements(self.origin)
-        return _zeros(self.aval) if results is None else np.asarray(results[self.index])
+        return np.asarray(self._seen()[0])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         value = self._value
@@ -362,12 +368,15 @@ class Placeholder(jax.Array):
     def _scalar(self) -> Any:
         value = self._value
         if value.size != 1:
-            raise TypeError("Only scalar arrays can be converted to Python scalars; got " + str(self.aval))
+            raise TypeError(
+                "Only scalar arrays can be converted to Python scalars; got " + str(self.aval)
+            )
         return value.reshape(()).item()
 
     def __bool__(self) -> bool:
-        value = bool(self._value)
-        if not self.origin.known and (place := users_line()):
+        seen, is_true = self._seen()
+        value = bool(np.asarray(seen))
+        if not is_true and (place := users_line()):
             looks.decided(place, value)
         return value
 
@@ -481,9 +490,7 @@ def users_line() -> str:
 
 def _executable(placeholder: Placeholder) -> Any:
     """For JAX to execute with."""
-    looks.at(placeholder.origin)
-    results = elements(placeholder.origin)
-    return _zeros(placeholder.aval) if results is None else results[placeholder.index]
+    return placeholder._seen()[0]
 
 
 def _constant(placeholder: Placeholder) -> np.ndarray:
@@ -491,13 +498,15 @@ def _constant(placeholder: Placeholder) -> np.ndarray:
     if placeholder.nbytes > _MOST_BYTES_OF_A_CONSTANT:
         raise CaptureError(
             f"tpusim.capture: the function closes over an array of {placeholder.nbytes} bytes "
-            f"({placeholder.aval.str_short()}), which would be a constant of the program; pass it as "
-            "an argument"
+            f"({placeholder.aval.str_short()}), which would be a constant of the program; pass it "
+            "as an argument"
         )
     if placeholder.origin.known:
         results = elements(placeholder.origin, _MOST_BYTES_OF_A_CONSTANT)
         if results is not None:
             return np.asarray(results[placeholder.index])
+    looks.at_unknown()
+    looks.replaced(placeholder.aval.str_short())
     # Zeros would be folded away, and what they are multiplied by with them.
     count = np.arange(placeholder.size) % 251 + 1
     return count.astype(placeholder.dtype).reshape(placeholder.shape)

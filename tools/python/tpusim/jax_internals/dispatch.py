@@ -1,21 +1,39 @@
 """Calls of jitted functions and single operations, on their way to be executed.
 
-JAX has no public way to see them. Two calls of Python code stand before everything that executes:
-what infers the parameters of a jitted call, and what runs it; an operation outside of any jit comes
-through the trace that evaluates. C++ code that dispatches without asking Python only does so for
-calls that Python has executed before.
+Two calls of Python code stand before everything that executes: what infers the parameters of a
+jitted call, and what runs it; an operation outside of any jit comes through the trace that
+evaluates. C++ code that dispatches without asking Python only does so for calls that Python has
+executed before.
+
+All of that is private. In a version of JAX that lacks some of it `jax.jit` is what is replaced:
+calls of functions are seen that are jitted after that, and operations outside of any jit are
+executed, on the zeros that placeholders look like.
 """
 
 import contextlib
+import functools
 import sys
+import types
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import jax
 
+from tpusim.assumptions import ExportWarning
 from tpusim.jax_internals.versions import internal, missing, optional
 
 _PURPOSE = "see what a script calls (tpusim.capture)"
+
+# What `handled` replaces.
+_NEEDED = (
+    ("jax._src.pjit", "_infer_params"),
+    ("jax._src.pjit", "_pjit_call_impl_python"),
+    ("jax._src.pjit", "jit_trace"),
+    ("jax._src.pjit", "jit_p"),
+    ("jax._src.core", "EvalTrace.process_primitive"),
+    ("jax._src.core", "EvalTrace.process_shard_map"),
+)
 
 # Goes on as JAX would.
 Go = Callable[..., Any]
@@ -26,6 +44,12 @@ class Handler(Protocol):
 
     def infer(self, function: Any, info: Any, args: Any, kwargs: Any, go: Go) -> Any:
         """A call of `jax.jit(function)`, or that it is lowered or traced."""
+
+    def call(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        """A call of `jitted`, which is `jax.jit(function)`, where `infer` and `run` cannot be."""
+
+    def lower(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        """As `call`, of `jitted.lower(...)`."""
 
     def run(self, args: Sequence[Any], params: dict[str, Any], go: Go) -> Sequence[Any] | None:
         """Its flat results, or None to execute it."""
@@ -69,7 +93,8 @@ def jitted(function: Any, name: str) -> Jitted:
 
 def is_outermost(leaves: Sequence[Any]) -> bool:
     """Whether nothing is being traced, and none of the arguments is."""
-    if not internal("jax._src.core", "trace_state_clean", _PURPOSE)():
+    is_clean = optional("jax._src.core", "trace_state_clean")
+    if is_clean is not None and not is_clean():
         return False
     return not any(isinstance(x, jax.core.Tracer) for x in leaves)
 
@@ -107,7 +132,6 @@ class ShardMapped:
         self.file = getattr(about, "func_filename", None)
         self.line = getattr(about, "func_lineno", None)
 
-
     def result(self, flat: Sequence[Any]) -> Any:
         """Flat results in the form in which JAX expects them, once it has been traced."""
         left = iter(flat)
@@ -125,11 +149,71 @@ def is_call(primitive: Any) -> bool:
     return primitive is optional("jax._src.pjit", "jit_p")
 
 
+class Seen:
+    """A jitted function whose calls are told."""
+
+    def __init__(self, jitted: Any, function: Callable[..., Any], handler: Handler):
+        functools.update_wrapper(self, function)
+        self._jitted = jitted
+        self._function = function
+        self._handler = handler
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As that of `jax.jit`."""
+        return self._handler.call(self._jitted, self._function, args, kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """As that of `jax.jit`."""
+        return self._handler.lower(self._jitted, self._function, args, kwargs)
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else types.MethodType(self, owner)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jitted, name)
+
+
 @contextlib.contextmanager
 def handled(handler: Handler) -> Iterator[Callable[[], None]]:
     """`handler` is told inside the block; yields what puts everything back before its end."""
+    lacking = [f"{module}.{name}" for module, name in _NEEDED if optional(module, name) is None]
+    if not lacking:
+        with _handled_inside(handler) as restore:
+            yield restore
+        return
+    warnings.warn(
+        f"JAX {jax.__version__} lacks {', '.join(lacking)}: only calls of functions are seen that "
+        "jax.jit is given inside of the block, and operations outside of them are executed",
+        ExportWarning,
+        stacklevel=2,
+    )
+    with _handled_outside(handler) as restore:
+        yield restore
+
+
+@contextlib.contextmanager
+def _handled_outside(handler: Handler) -> Iterator[Callable[[], None]]:
+    """By public interfaces alone."""
+    jit = jax.jit
+
+    def seen(function: Any = None, /, **options: Any) -> Any:
+        if function is None:
+            return functools.partial(seen, **options)
+        return Seen(jit(function, **options), function, handler)
+
+    def restore() -> None:
+        jax.jit = jit
+
+    jax.jit = seen
+    try:
+        yield restore
+    finally:
+        restore()
+
+
+@contextlib.contextmanager
+def _handled_inside(handler: Handler) -> Iterator[Callable[[], None]]:
     evaluation: Any = internal("jax._src.core", "EvalTrace", _PURPOSE)
-    internal("jax._src.pjit", "_infer_params", _PURPOSE)
     pjit: Any = sys.modules["jax._src.pjit"]
     with contextlib.ExitStack() as stack:
 

@@ -1,6 +1,5 @@
-"""The versions of JAX that are tested, and how a private name of JAX is asked for."""
+"""Whether this version of JAX is tested, and how a private name of it is asked for."""
 
-import dataclasses
 import importlib
 import warnings
 from typing import Any
@@ -9,28 +8,8 @@ import jax
 
 from tpusim.assumptions import ExportWarning
 from tpusim.errors import Error
+from tpusim.jax_internals.tested import TESTED
 
-
-
-@dataclasses.dataclass(frozen=True)
-class Tested:
-    """What goes with a version of JAX."""
-
-    flax: str  # A version that fits it.
-    # Whether the partitioner's propagation can be had by itself (lowering.py). That of 0.9 ends the
-    # process, those before leave results without shardings.
-    propagates: bool
-
-
-# What `tools/jax-versions` installs and runs.
-TESTED = {
-    "0.7.2": Tested("0.12.0", propagates=False),
-    "0.8.3": Tested("0.12.6", propagates=False),
-    "0.9.2": Tested("0.12.6", propagates=False),
-    "0.10.0": Tested("0.12.8", propagates=True),
-    "0.10.1": Tested("0.12.8", propagates=True),
-    "0.10.2": Tested("0.12.8", propagates=True),
-}
 OLDEST = next(iter(TESTED))
 
 _NONE = object()
@@ -91,7 +70,7 @@ def optional(module: str, name: str, default: Any = None) -> Any:
 def missing(what: str, purpose: str) -> MissingInternalError:
     """The error for something that this version of JAX does not have."""
     return MissingInternalError(
-        f"JAX {jax.__version__} has no {what}, which tpusim needs to {purpose}; "
+        f"JAX {jax.__version__} lacks {what}, which tpusim needs to {purpose}; "
         f"tested are {tested()}"
     )
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from tpusim.assumptions import relative
-from tpusim.jax_internals import frames
+from tpusim.jax_internals import frames, pallas
 from tpusim.kernels import operations, order, passes
 from tpusim.kernels.branches import Points, Sum
 from tpusim.kernels.copies import bytes_of, copies, in_hbm
@@ -116,7 +116,7 @@ class Kernel:
 
     def block(self, block: Any, output: bool) -> tuple[int, KernelBlock | None]:
         """What one block spec moves between HBM and the kernel, and with which axes."""
-        aval = block.array_aval
+        aval = pallas.blocked_array(block)
         if in_hbm(block.transformed_block_aval):
             return 0, None  # No blocks: the body copies what it needs.
         points = self._all_points
