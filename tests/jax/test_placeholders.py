@@ -321,7 +321,8 @@ def test_pmap_and_shard_map(path: pathlib.Path):
     halved = jax.shard_map(lambda x: x / 2, mesh=mesh, in_specs=P("d"), out_specs=P("d"))
     with captured(path) as found:
         y = double(jnp.ones((8, 4)))
-        doubled = jax.pmap(lambda x: x * 2)(y)
+        twice = jax.pmap(lambda x: x * 2)
+        doubled = twice(twice(y))
         assert isinstance(doubled, Placeholder)
         assert doubled.sharding.num_devices == 8
         half = halved(doubled)

@@ -148,6 +148,9 @@ class _Interceptor(dispatch.Handler):
         if primitive.name == "device_put":
             return self.put(args, avals, params["devices"], go)
 
+        if (placed := pmapped.placed(primitive, avals[0], params)) is not None:
+            return _put(args[0], *placed)
+
         def execute(values: Sequence[Any]) -> Sequence[Any]:
             with paused():
                 results = go(*values)

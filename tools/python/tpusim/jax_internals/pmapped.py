@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+from jax.sharding import NamedSharding, PartitionSpec
 
 from tpusim.errors import Error
 
 _SETTING = "jax_pmap_shmap_merge"
+# With one process, from an array to the same one.
+_PLACING = ("host_local_array_to_global_array", "global_array_to_host_local_array")
 # Where the wrapper is defined, since 0.9 and before.
 _MODULES = ("jax._src.pmap", "jax._src.linear_util")
 
@@ -29,6 +32,16 @@ def by_shard_map() -> Iterator[None]:
         yield
     finally:
         jax.config.update(_SETTING, before)
+
+
+def placed(primitive: Any, aval: Any, params: dict[str, Any]) -> tuple[Any, Any] | None:
+    """Type and sharding of what pmap lays out over its mesh, before 0.9 by own operations."""
+    if primitive.name not in _PLACING:
+        return None
+    mesh, spec = params["global_mesh"], params["pspec"]
+    everywhere = PartitionSpec(*[None] * len(aval.shape))
+    typed = aval.update(sharding=NamedSharding(mesh.abstract_mesh, everywhere))
+    return typed, NamedSharding(mesh, spec)
 
 
 def is_wrapper(function: Any) -> bool:
