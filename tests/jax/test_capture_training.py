@@ -86,6 +86,57 @@ def test_a_function_after_the_training(tmp_path: pathlib.Path):
     assert tpusim.Workload.load(tmp_path / "w.pb").num_partitions == 8
 
 
+SAVES = """
+import os
+import jax, jax.numpy as jnp
+import orbax.checkpoint as ocp
+
+@jax.jit
+def step(x):
+    return x * 2
+
+folder = os.path.abspath("trained")
+manager = ocp.CheckpointManager(folder, options=ocp.CheckpointManagerOptions(max_to_keep=1))
+x = jnp.ones(3)
+for n in range(3):
+    x = step(x)
+    print("saved", manager.save(n, args=ocp.args.StandardSave({"x": x})))
+with ocp.StandardCheckpointer() as checkpointer:
+    checkpointer.save(os.path.abspath("last"), {"x": x})
+manager.wait_until_finished()
+"""
+
+
+def test_checkpoints_are_not_written(tmp_path: pathlib.Path):
+    (tmp_path / "train.py").write_text(SAVES)
+    said, errors, *_ = exported(tmp_path, "train.py", "--list")
+    assert said.splitlines()[1:] == ["saved False"] * 3 + [
+        "called again: step (train.py:6) 3 times"
+    ]
+    for line in (15, 17):
+        assert f"train.py:{line} saves a checkpoint: nothing is written, since no" in errors
+    assert list((tmp_path / "trained").iterdir()) == []
+    assert not (tmp_path / "last").exists()
+
+
+def test_a_reader_that_leaves(tmp_path: pathlib.Path):
+    """As `... | head -1` does."""
+    (tmp_path / "train.py").write_text("for n in range(100_000):\n    print(n)\n")
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "tpusim.export", "train.py", "--list"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tools" / "python")},
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 ENDS = """
 import atexit, threading, time
 import jax, jax.numpy as jnp

@@ -55,4 +55,9 @@ def test_other_versions_are_refused(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.long
 def test_every_version_runs_every_program(binary: str):
     rows, missing = matrix.run(list(matrix.TESTED))
-    assert matrix.page(rows, missing) == matrix.PAGE.read_text(), "run tools/jax-versions --page"
+    shown = matrix.PAGE.read_text()
+    for row in matrix.table(rows).splitlines():
+        assert row in shown, "run tools/jax-versions --page"
+    # Interpreters may be missing here that were there when the page was written.
+    if not missing:
+        assert matrix.page(rows, missing) == shown, "run tools/jax-versions --page"

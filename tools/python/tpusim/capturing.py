@@ -33,6 +33,7 @@ from tpusim.workload import Workload
 if TYPE_CHECKING:
     from tpusim import interception
     from tpusim.assumptions import Assumptions
+    from tpusim.checkpoints import LeftOut
 
 # Arguments of a call that are listed one by one.
 _MOST_ARGUMENTS = 8
@@ -131,6 +132,7 @@ def capture(
     stop = _Stop()
 
     def reached(call: interception.Call) -> None:
+        left_out.look()
         captured.add(call)
         if function and function not in (call.name, call.place):
             return
@@ -151,7 +153,7 @@ def capture(
 
     try:
         with (
-            _decisions(assumptions),
+            _told(assumptions) as left_out,
             interception.intercepted(reached) as restore,
             chip_view.shown(config, assumptions, as_tpu=False),
         ):
@@ -243,11 +245,12 @@ def listed_calls(
     assumptions = Assumptions()
 
     def reached(call: interception.Call) -> None:
+        left_out.look()
         if (new := captured.add(call)) is not None:
             found(new)
 
     with (
-        _decisions(assumptions),
+        _told(assumptions) as left_out,
         interception.intercepted(reached),
         chip_view.shown(config, assumptions, as_tpu=False),
     ):
@@ -259,8 +262,9 @@ def listed_calls(
 
 
 @contextlib.contextmanager
-def _decisions(assumptions: "Assumptions") -> Iterator[None]:
-    """Says where the block takes a branch by a value that is not computed."""
+def _told(assumptions: "Assumptions") -> Iterator["LeftOut"]:
+    """Says where the block takes a branch by a value that is not computed, or saves such values."""
+    from tpusim.checkpoints import LeftOut
     from tpusim.placeholders import looks
 
     def decided(place: str, value: bool) -> None:
@@ -281,7 +285,8 @@ def _decisions(assumptions: "Assumptions") -> Iterator[None]:
     looks.first, looks.decided, looks.replaced = "", decided, replaced
     looks.blocks += 1
     try:
-        yield
+        with contextlib.ExitStack() as stack:
+            yield LeftOut(assumptions, stack)
     finally:
         looks.blocks -= 1
         looks.decided, looks.replaced = before

@@ -29,17 +29,19 @@ arguments after `--`.
 """
 
 import argparse
+import contextlib
 import difflib
 import inspect
 import multiprocessing
 import os
 import re
+import select
 import signal
 import sys
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from tpusim import arguments as checks
 from tpusim import files, scripts
@@ -330,6 +332,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("tpusim.export: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and not _is_read(sys.stdout):
+            return 128 + signal.SIGPIPE
         scripts.show(error)
         return 1
 
@@ -341,14 +345,25 @@ def _exit_code(error: Exception) -> int:
     return code if isinstance(code, int) and code != 0 else 1
 
 
+def _is_read(stream: TextIO) -> bool:
+    """Whether somebody still reads it: `... | head -1` does not."""
+    try:
+        poll = select.poll()
+        poll.register(stream.fileno(), select.POLLOUT)
+        return not any(event & select.POLLERR for _, event in poll.poll(0))
+    except (OSError, ValueError):
+        return True  # It is no file.
+
+
 def _leave(code: int) -> NoReturn:
     """Ends the process without what the script has left to be run at its end.
 
     It was stopped on its way, or has computed with placeholders: handlers that save checkpoints or
     close connections have nothing to do, and threads that it waits for may never end.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # Nobody reads it any more.
+            stream.flush()
     for child in multiprocessing.active_children():
         child.terminate()
     os._exit(code)
