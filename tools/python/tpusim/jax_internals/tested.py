@@ -9,7 +9,7 @@ class Tested:
 
     flax: str  # A version that fits it.
     # Whether the partitioner's propagation can be had by itself (lowering.py). That of 0.9 ends the
-    # process, those before leave results without shardings.
+    # process, those before leave results of inner calls without shardings.
     propagates: bool
 
 
