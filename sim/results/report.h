@@ -21,12 +21,9 @@
 #include "configs/units.h"
 #include "models/isa/program_info.h"
 #include "sim/results/critical_path.h"
-<<<<<<< HEAD
-#include "sim/results/reshard_sites.h"
-=======
 #include "sim/results/error_bar.h"
 #include "sim/results/producer.h"
->>>>>>> main
+#include "sim/results/reshard_sites.h"
 #include "sim/results/rollup.h"
 #include "sim/timeline.h"
 
@@ -113,7 +110,6 @@ struct Report {
   int64_t devices = 0, chips = 0, chip_classes = 0;  // pod
   sim::FoldingReport folding;
   int64_t events = 0;
-<<<<<<< HEAD
   std::vector<OpReport> ops;                     // longest first
   std::vector<ScopeReport> scopes;               // by name
   std::vector<CollectiveReport> collectives;     // longest first
@@ -121,15 +117,7 @@ struct Report {
   Rollups rollups;                               // where the step goes
   PathTimes critical_path{};                     // of the pod; adds up to the step
   std::vector<LinkReport> links;                 // pod; chip major
-=======
-  std::vector<OpReport> ops;                  // longest first
-  std::vector<ScopeReport> scopes;            // by name
-  std::vector<CollectiveReport> collectives;  // longest first
-  Rollups rollups;                            // where the step goes
-  PathTimes critical_path{};                  // of the pod; adds up to the step
-  std::vector<LinkReport> links;              // pod; chip major
-  ErrorBar error_bar;                         // of the step time
->>>>>>> main
+  ErrorBar error_bar;                            // of the step time
   std::vector<std::string> assumptions, warnings;
 
   // For the summary and `compare`; not in the report file.

@@ -93,7 +93,7 @@ def test_whole_script(folder: pathlib.Path):
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
         "arguments ['--batch', '3']",
-        "loss 4.0",
+        "loss 0.0",  # Not executed.
         f"captured step (script.py:{STEP}); called before: evaluate (script.py:{EVALUATE})",
         "w.pb: step, 1 partitions (no mesh)",
     ]
@@ -111,8 +111,10 @@ def test_the_first_function_is_not_taken_silently(folder: pathlib.Path):
 def test_list_of_functions(folder: pathlib.Path):
     done = command(folder, "script.py", "--list")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-2:] == [
+    assert done.stdout.splitlines() == [
+        "arguments []",
         f"evaluate (script.py:{EVALUATE}): float32[4]",
+        "loss 0.0",
         f"step (script.py:{STEP}): float32[4]",
     ]
     assert not (folder / "workload.pb").exists()
@@ -126,6 +128,8 @@ def test_list_of_functions(folder: pathlib.Path):
     [
         (["missing.py:pair"], "missing.py: no such file"),
         (["script.py:missing"], "script.py has no function 'missing'"),
+        (["script.py:pare"], "script.py has no function 'pare'; did you mean 'pair'?"),
+        (["script.py", "--function", "stepp"], "of 'stepp' (did you mean 'step'?), but of"),
         (["script.py:wrong"], "must return (function, arguments)"),
         (["script.py", "--function", "missing"], "without a call of 'missing'"),
         (["script.py:pair", "-o", "no/such/folder.pb"], "No such file or directory"),

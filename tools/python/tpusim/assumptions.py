@@ -40,6 +40,16 @@ def is_users(frame: types.FrameType) -> bool:
     return not frame.f_globals.get("__name__", "").startswith(("jax._src.", "jaxlib.", "tpusim."))
 
 
+def is_users_file(file: str) -> bool:
+    """As `is_users`, of a source file."""
+    folders = [pathlib.Path(__file__).parent]
+    for package in ("jax", "jaxlib"):
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:
+            folders.append(pathlib.Path(spec.origin).parent)
+    return not any(pathlib.Path(file).is_relative_to(folder) for folder in folders)
+
+
 def users_place() -> str:
     """`file:line` of the innermost frame that belongs to the user or to a library of theirs."""
     frame: types.FrameType | None = sys._getframe(1)

@@ -18,18 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-from jax._src import callback, debugging
 from jax.experimental.xla_metadata import set_xla_metadata
 
 from tpusim.assumptions import Assumptions, users_place
+from tpusim.jax_internals import callbacks
 
 TARGET = "tpusim.host_callback"
-
-_DEBUG: dict[Any, str] = {
-    debugging.debug_print_p: "jax.debug.print",
-    debugging.debug_callback_p: "jax.debug.callback",
-    debugging.inspect_sharding_p: "jax.debug.inspect_array_sharding",
-}
 
 
 @contextlib.contextmanager
@@ -51,9 +45,12 @@ def caught(assumptions: Assumptions) -> Iterator[None]:
             return leave_out("io_callback")()
         return _call("io_callback", callback, result_avals, arguments, "sequential", True)
 
-    binds: dict[Any, Callable[..., Any]] = {p: leave_out(what) for p, what in _DEBUG.items()}
-    binds[callback.pure_callback_p] = pure
-    binds[callback.io_callback_p] = io
+    binds: dict[Any, Callable[..., Any]] = {
+        primitive: leave_out(what) for primitive, what in callbacks.debugging().items()
+    }
+    for primitive, bind in ((callbacks.pure(), pure), (callbacks.io(), io)):
+        if primitive is not None:
+            binds[primitive] = bind
     for primitive, bind in binds.items():
         primitive.bind = bind
     try:

@@ -11,16 +11,19 @@ Inside the block JAX shows as many CPU devices as the slice has, so that the scr
 mesh from `jax.devices()`, unless something has asked JAX for devices before.
 
 What counts as such a call: see interception.py. With `function="train_step"` calls of other
-functions are evaluated as shapes, and executed only if the script looks at a value: an
-initialisation of any size costs nothing. `captured.reached` names all functions on the way.
-`listed_calls` goes on to the end of the block, and takes none.
+functions come before it. None is executed: they return placeholders (placeholders.py), whose
+elements are zeros to whoever looks, so that an initialisation of any size costs nothing, nor does
+training. `captured.reached` names all functions on the way. `listed_calls` goes on to the end of
+the block, and takes none.
 """
 
 import contextlib
 import dataclasses
+import difflib
+import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tpusim import arguments as checks
 from tpusim import files, scripts
@@ -29,6 +32,8 @@ from tpusim.workload import Workload
 
 if TYPE_CHECKING:
     from tpusim import interception
+    from tpusim.assumptions import Assumptions
+    from tpusim.checkpoints import LeftOut
 
 # Arguments of a call that are listed one by one.
 _MOST_ARGUMENTS = 8
@@ -40,8 +45,29 @@ class Reached:
 
     name: str
     place: str  # file:line of its definition
-    arguments: str
+    leaves: list[Any]  # The first of all arrays, as they were at the first call.
+    number: int  # of all
+    shapes: str
     calls: int = 1
+
+    @functools.cached_property
+    def arguments(self) -> str:
+        """Types of all arrays, the first few of many: `f32[8,16]@P('x',), and 30 more`."""
+        from tpusim import interception
+
+        return _listed([interception.type_of(leaf) for leaf in self.leaves], self.number)
+
+    def same(self, other: "Reached") -> bool:
+        """Whether it is the same function with arguments like these, as far as is known."""
+        from tpusim import interception, layouts
+
+        if (self.name, self.place, self.shapes) != (other.name, other.place, other.shapes):
+            return False
+        return all(
+            interception.type_of(mine) == interception.type_of(others)
+            for mine, others in zip(self.leaves, other.leaves, strict=True)
+            if layouts.is_known(mine) and layouts.is_known(others)
+        )
 
     def __str__(self) -> str:
         return f"{self.name} ({self.place})" if self.place else self.name
@@ -54,14 +80,15 @@ class Captured:
         self.workload: Workload | None = None
         self.reached: list[Reached] = []  # in order; the last is the one that was captured
 
-    def add(self, call: "interception.Call") -> None:
-        """Counts a call."""
-        arguments = _arguments_of(call)
+    def add(self, call: "interception.Call") -> Reached | None:
+        """Counts a call; returns one that is new."""
+        new = _reached(call)
         for known in self.reached:
-            if (known.name, known.place, known.arguments) == (call.name, call.place, arguments):
+            if known.same(new):
                 known.calls += 1
-                return
-        self.reached.append(Reached(call.name, call.place, arguments))
+                return None
+        self.reached.append(new)
+        return new
 
 
 class _Stop(BaseException):
@@ -97,12 +124,15 @@ def capture(
     # These import JAX.
     from tpusim import chip_view, exporter, interception
     from tpusim.assumptions import Assumptions
+    from tpusim.jax_internals import versions
 
+    versions.check()
     captured = Captured()
     assumptions = Assumptions()
     stop = _Stop()
 
     def reached(call: interception.Call) -> None:
+        left_out.look()
         captured.add(call)
         if function and function not in (call.name, call.place):
             return
@@ -123,6 +153,7 @@ def capture(
 
     try:
         with (
+            _told(assumptions) as left_out,
             interception.intercepted(reached) as restore,
             chip_view.shown(config, assumptions, as_tpu=False),
         ):
@@ -137,6 +168,8 @@ def capture(
                     f"tpusim.capture: {scripts.exit_of(error)} came before a call "
                     + _missed(function, captured)
                 ) from error
+            if isinstance(error, Exception):
+                _explain_zeros(error)
             if isinstance(error, Exception) and (note := _too_few_devices(config)):
                 error.add_note(note)
             raise
@@ -162,7 +195,10 @@ def _missed(function: str, captured: Captured) -> str:
     """What was not called, and what was."""
     what = f"of {function!r}" if function else "of a jitted function"
     called = ", ".join(dict.fromkeys(map(str, captured.reached)))
-    return what + (f", but of {called}" if called else "")
+    names = [name for reached in captured.reached for name in (reached.name, reached.place)]
+    nearest = difflib.get_close_matches(function, filter(None, names), n=1) if function else []
+    hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
+    return what + (f"{hint}, but of {called}" if called else "")
 
 
 def _show_devices(config: str) -> None:
@@ -192,28 +228,93 @@ def _too_few_devices(config: str) -> str:
 
 
 @contextlib.contextmanager
-def listed_calls(*, config: str = "") -> Iterator[list[Reached]]:
-    """Lists the jitted functions that the block calls, and with which arguments, to its end."""
+def listed_calls(
+    *, config: str = "", found: Callable[[Reached], None] = lambda _: None
+) -> Iterator[list[Reached]]:
+    """Lists the jitted functions that the block calls, and with which arguments, to its end.
+
+    `found` is told of each when it is called for the first time.
+    """
     config = checks.config(config)
     from tpusim import chip_view, interception
     from tpusim.assumptions import Assumptions
+    from tpusim.jax_internals import versions
 
+    versions.check()
     captured = Captured()
+    assumptions = Assumptions()
+
+    def reached(call: interception.Call) -> None:
+        left_out.look()
+        if (new := captured.add(call)) is not None:
+            found(new)
+
     with (
-        interception.intercepted(captured.add),
-        chip_view.shown(config, Assumptions(), as_tpu=False),
+        _told(assumptions) as left_out,
+        interception.intercepted(reached),
+        chip_view.shown(config, assumptions, as_tpu=False),
     ):
-        yield captured.reached
+        try:
+            yield captured.reached
+        except Exception as error:
+            _explain_zeros(error)
+            raise
 
 
-def _arguments_of(call: "interception.Call") -> str:
-    """Types of all arrays, the first few of many: `f32[8,16], bf16[16], and 30 more`."""
+@contextlib.contextmanager
+def _told(assumptions: "Assumptions") -> Iterator["LeftOut"]:
+    """Says where the block takes a branch by a value that is not computed, or saves such values."""
+    from tpusim.checkpoints import LeftOut
+    from tpusim.placeholders import looks
+
+    def decided(place: str, value: bool) -> None:
+        assumptions.add(
+            f"{place} decides by a value that a jitted function computes; it is not executed, and "
+            f"the script sees {value}, as if its results were zeros",
+            warn=True,
+        )
+
+    def replaced(array: str) -> None:
+        assumptions.add(
+            f"the function closes over an array that a jitted function computes ({array}); it is "
+            "not executed, and the workload has a constant of other values",
+            warn=True,
+        )
+
+    before = looks.decided, looks.replaced
+    looks.first, looks.decided, looks.replaced = "", decided, replaced
+    looks.blocks += 1
+    try:
+        with contextlib.ExitStack() as stack:
+            yield LeftOut(assumptions, stack)
+    finally:
+        looks.blocks -= 1
+        looks.decided, looks.replaced = before
+
+
+def _explain_zeros(error: Exception) -> None:
+    """Why the script may have failed, if it has looked at what is not computed."""
+    from tpusim.placeholders import looks
+
+    if looks.first:
+        error.add_note(
+            "tpusim.capture: jitted functions are not executed here; what they return is zeros to "
+            f"whoever looks, first at {looks.first}"
+        )
+
+
+def _reached(call: "interception.Call") -> Reached:
     import jax
 
     from tpusim import interception
 
     leaves = jax.tree.leaves((call.args, call.kwargs))
-    texts = [interception.type_of(leaf) for leaf in leaves[:_MOST_ARGUMENTS]]
-    if len(leaves) > _MOST_ARGUMENTS:
-        texts.append(f"and {len(leaves) - _MOST_ARGUMENTS} more")
-    return ", ".join(texts)
+    first = leaves[:_MOST_ARGUMENTS]
+    shapes = _listed([interception.shape_of(leaf) for leaf in leaves], len(leaves))
+    return Reached(call.name, call.place, first, len(leaves), shapes)
+
+
+def _listed(texts: Sequence[str], number: int) -> str:
+    """`f32[8,16], bf16[16], and 30 more`."""
+    more = [f"and {number - len(texts)} more"] if number > len(texts) else []
+    return ", ".join([*texts, *more])

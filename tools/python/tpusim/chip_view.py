@@ -26,11 +26,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jaxlib._jax as jaxlib_jax
-from jax._src import mesh_utils
 
 from tpusim import slices
 from tpusim.assumptions import Assumptions, is_users, users_place
+from tpusim.jax_internals import devices as jax_devices
 from tpusim.slices import devices_of, slices_of
 
 # What JAX calls the chips, and how many TensorCores it sees in a device.
@@ -124,7 +123,7 @@ def shown(config: str, assumptions: Assumptions, *, as_tpu: bool) -> Iterator[No
 @contextlib.contextmanager
 def _installed() -> Iterator[None]:
     """The answers in place of JAX's own."""
-    device, client = jaxlib_jax.Device, jaxlib_jax.Client
+    device, client = jax_devices.device_type(), jax_devices.client_type()
     with contextlib.ExitStack() as stack:
 
         def put(owner: Any, name: str, value: Any) -> None:
@@ -148,7 +147,9 @@ def _installed() -> Iterator[None]:
         def slice_index(self: Any) -> int:
             caller = sys._getframe(1)
             # Not for jax.make_mesh, which refuses several slices: on CPU devices it makes any mesh.
-            asks = caller.f_globals.get("__name__") == mesh_utils.__name__ or is_users(caller)
+            asks = caller.f_globals.get("__name__") == jax_devices.MESH_LAYOUT_MODULE or is_users(
+                caller
+            )
             per_slice = _views[-1].devices_per_slice
             if not asks or not per_slice:
                 raise AttributeError("slice_index")
@@ -168,7 +169,7 @@ def _installed() -> Iterator[None]:
             return _views[-1].platform(value)
 
         put(jax, "default_backend", visible_default_backend)
-        tpu_info = _tpu_info()
+        tpu_info = jax_devices.tpu_info()
         if tpu_info is not None:
             kind, cores = tpu_info.get_device_kind, tpu_info.get_num_device_cores
             put(tpu_info, "get_device_kind", lambda: _views[-1].kind or kind())
@@ -176,15 +177,7 @@ def _installed() -> Iterator[None]:
         yield
 
 
-def _tpu_info() -> Any:
-    try:
-        from jax._src.pallas.mosaic import tpu_info
-    except ImportError:
-        return None  # A JAX without Pallas for TPUs.
-    return tpu_info
-
-
 def _forget_tpu_info() -> None:
-    tpu_info = _tpu_info()
-    if tpu_info is not None:
-        tpu_info.get_tpu_info.cache_clear()
+    forget = getattr(getattr(jax_devices.tpu_info(), "get_tpu_info", None), "cache_clear", None)
+    if forget is not None:
+        forget()

@@ -19,9 +19,9 @@ are arrays or `jax.ShapeDtypeStruct`s that carry their shardings:
     python -m tpusim.export train.py --config v5e-4x2 -o step.pb -- --batch 32
 
 runs the script as it is, with the arguments after `--`, and exports its first call of a jitted
-function (of the one named by `--function`, if given) instead of executing it. What jitted functions
-before that return is evaluated as shapes, and executed only if the script looks at a value.
-`--list` says which functions there are.
+function (of the one named by `--function`, if given). No jitted function is executed: those before
+it return placeholders, with shapes, and zeros to whoever looks at elements. `--list` runs the
+script to its end in this way, and says which functions there are.
 
 In both cases JAX sees as many CPU devices as the slice has (`--devices` overrides), so that scripts
 can build their mesh from `jax.devices()`, and `sys.argv` is that of the script: its path, and the
@@ -29,15 +29,19 @@ arguments after `--`.
 """
 
 import argparse
+import contextlib
+import difflib
 import inspect
+import multiprocessing
 import os
 import re
+import select
 import signal
 import sys
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn, TextIO
 
 from tpusim import arguments as checks
 from tpusim import files, scripts
@@ -153,7 +157,10 @@ def _export_function(script: str, name: str, output: str, **given: Any) -> Workl
         module = scripts.load(script)
         function = getattr(module, name, None)
         if not callable(function):
-            raise UsageError(f"{script} has no function {name!r}")
+            names = [n for n, value in vars(module).items() if callable(value)]
+            nearest = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            raise UsageError(f"{script} has no function {name!r}{hint}")
         try:
             described = function()
         except SystemExit as end:
@@ -192,17 +199,20 @@ def _capture_script(script: str, function: str, output: str, **given: Any) -> Wo
 
 def _list_calls(script: str, config: str) -> None:
     calls: list[Reached] = []
+
+    def found(reached: Reached) -> None:
+        print(f"{reached}: {reached.arguments}", flush=True)
+
     try:
-        with listed_calls(config=config) as calls:
+        with listed_calls(config=config, found=found) as calls:
             scripts.run(script)
     except SystemExit as end:
         if end.code:
             raise CaptureError(f"tpusim.export: {script} ended by {scripts.exit_of(end)}") from end
     finally:
         # Also of a script that fails, or exits.
-        for reached in calls:
-            times = f" {reached.calls} times" if reached.calls > 1 else ""
-            print(f"{reached}{times}: {reached.arguments}")
+        if again := [f"{reached} {reached.calls} times" for reached in calls if reached.calls > 1]:
+            print(f"called again: {', '.join(again)}", flush=True)
     if not calls:
         raise CaptureError(f"tpusim.export: {script} calls no jitted function")
 
@@ -224,8 +234,8 @@ def _parser() -> argparse.ArgumentParser:
         "--function",
         default="",
         metavar="NAME",
-        help="capture the jitted function of that name, or defined at that FILE:LINE; others are "
-        "evaluated as shapes",
+        help="capture the jitted function of that name, or defined at that FILE:LINE; others "
+        "return placeholders",
     )
     parser.add_argument(
         "--list",
@@ -322,6 +332,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("tpusim.export: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and not _is_read(sys.stdout):
+            return 128 + signal.SIGPIPE
         scripts.show(error)
         return 1
 
@@ -333,6 +345,30 @@ def _exit_code(error: Exception) -> int:
     return code if isinstance(code, int) and code != 0 else 1
 
 
+def _is_read(stream: TextIO) -> bool:
+    """Whether somebody still reads it: `... | head -1` does not."""
+    try:
+        poll = select.poll()
+        poll.register(stream.fileno(), select.POLLOUT)
+        return not any(event & select.POLLERR for _, event in poll.poll(0))
+    except (OSError, ValueError):
+        return True  # It is no file.
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends the process without what the script has left to be run at its end.
+
+    It was stopped on its way, or has computed with placeholders: handlers that save checkpoints or
+    close connections have nothing to do, and threads that it waits for may never end.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # Nobody reads it any more.
+            stream.flush()
+    for child in multiprocessing.active_children():
+        child.terminate()
+    os._exit(code)
+
+
 class _CallableModule(types.ModuleType):
     def __call__(self, *args: Any, **kwargs: Any) -> Workload:
         return export(*args, **kwargs)
@@ -342,5 +378,5 @@ class _CallableModule(types.ModuleType):
 __signature__ = inspect.signature(export)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _leave(main())
 sys.modules[__name__].__class__ = _CallableModule

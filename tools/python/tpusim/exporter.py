@@ -15,17 +15,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
-from jax._src import source_info_util
 
 from tpusim import arguments as checks
 from tpusim import callbacks, chip_view, hlo, wire
 from tpusim.assumptions import Assumptions, roots
 from tpusim.errors import ArgumentTypeError, ArgumentValueError, Error
+from tpusim.jax_internals import frames, lowering, pmapped, versions
 from tpusim.slices import devices_of
 from tpusim.workload import DeviceCoordinates, KernelCost, MeshAxis, TripCount, Workload
 
 # Frames of this package are plumbing: operations are attributed to the user's lines.
-source_info_util.register_exclusion(os.path.dirname(__file__))
+frames.leave_out(os.path.dirname(__file__))
 
 # What was traced before saw other devices and has its callbacks: with this it is traced anew.
 _tracing = jax.make_user_context()
@@ -56,6 +56,7 @@ def workload_of(
 
     `assumptions` are those that led here; what this assumes is added to them.
     """
+    versions.check()
     assumptions = assumptions or Assumptions()
     config = checks.config(config)
     name = checks.text("name", name, empty=True)
@@ -71,11 +72,11 @@ def workload_of(
         traced = jitted.trace(*arguments, **keyword_arguments)
         lowered = traced.lower(lowering_platforms=("tpu",))
         module = _without_id(lowered.compiler_ir("hlo").as_serialized_hlo_module_proto())
-    facts = lowered._lowering.compile_args
-    shardings, mesh = facts["in_shardings"], mesh_of(module)
+    shardings = lowering.in_shardings(lowered, (arguments, keyword_arguments))
+    mesh = mesh_of(module)
     # JAX counts the devices of arguments and results, not of an abstract mesh that only
     # constraints inside name.
-    partitions = facts["num_devices"]
+    partitions = lowering.num_devices(lowered, shardings)
     if partitions == 1:
         partitions = math.prod(axis.size for axis in mesh)
     available = devices_of(config)
@@ -107,12 +108,12 @@ def workload_of(
 class _Pmapped:
     """A pmapped function with a `trace` like that of `jax.jit`, which it otherwise lacks."""
 
-    def __init__(self, function: Callable[..., Any], infer_params: Callable[..., Any]):
+    def __init__(self, function: Callable[..., Any], find: Callable[..., tuple[Any, Any]]):
         self.__name__ = getattr(function, "__name__", "")
-        self._infer_params = infer_params
+        self._find = find
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
-        _, jitted, flat, *_ = self._infer_params(*args, **kwargs)
+        jitted, flat = self._find(*args, **kwargs)
         return jitted.trace(*flat)
 
 
@@ -120,14 +121,10 @@ def traceable(function: Callable[..., Any]) -> Any:
     """The function as something that can be traced: jitted if it is not, pmapped if it is."""
     if not callable(function):
         raise ArgumentTypeError(checks.wrong("function", function, "a function, jitted or not"))
+    if (find := pmapped.jitted(function)) is not None:
+        return _Pmapped(function, find)
     if hasattr(function, "trace"):
         return function
-    # pmap is a jitted shard_map; its `lower` holds what finds that for given arguments.
-    lower = getattr(function, "lower", None)
-    names = getattr(getattr(lower, "__code__", None), "co_freevars", ())
-    if lower is not None and "infer_params" in names:
-        cell = lower.__closure__[names.index("infer_params")]
-        return _Pmapped(function, cell.cell_contents)
     return jax.jit(function)
 
 
@@ -182,7 +179,13 @@ def _kernels(module: bytes, jaxpr: Any, overrides: _Costs) -> tuple[KernelCost, 
         return (*costs, *timed)
     from tpusim import kernels  # Not needed, and not loaded, for most programs.
 
-    assigned = kernels.assign(calls, list(kernels.priced_kernels(jaxpr)))
+    try:
+        assigned = kernels.assign(calls, list(kernels.priced_kernels(jaxpr)))
+    except (AttributeError, KeyError) as error:
+        if jax.__version__ in versions.TESTED:
+            raise
+        known = f"what kernels are priced by ({error}); kernel_costs can state each"
+        raise versions.missing(known, "price Pallas kernels") from error
     for name, cost in assigned.items():
         unknown = bool(cost.unpriced or cost.loops)
         if name in estimated and unknown:

@@ -1,42 +1,34 @@
-"""Every call of a user's jitted function, before it is executed; execution itself is put off.
+"""Every call of a user's jitted function, before it would be executed; none is.
 
 A pmapped function counts as jitted, and so does a `shard_map` that is called outside of any jit.
 JAX's own helpers (`jax.numpy`, `jax.random`, ...) are jitted functions too, and not reported; nor
 are calls below an outer jit, grad or vmap, which belong to the outer function. `f.lower(...)`
-counts as a call.
+counts as a call, `jax.eval_shape(f, ...)` does not.
 
-The calls are evaluated as shapes, and executed when someone looks at a value (deferral.py); a
-shard_map outside of any jit is executed at once.
+What the calls return are placeholders (placeholders.py). Operations outside of any jit are executed
+if they have nothing to do with them and are small.
 """
 
 import contextlib
 import dataclasses
+import functools
+import inspect
+import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-from jax._src import core, pjit
 
-from tpusim import deferral
-from tpusim.assumptions import relative
+from tpusim import layouts
+from tpusim.assumptions import is_users_file, relative
+from tpusim.jax_internals import array_types, dispatch, pmapped
+from tpusim.placeholders import Origin, bytes_of, placeholder_of, results_of
 
-
-class Jitted:
-    """Looks enough like the jitted function whose call was intercepted to be traced."""
-
-    def __init__(self, function: Callable[..., Any], info: Any, name: str):
-        self._fun = function
-        self._jit_info = info
-        self.__name__ = name
-
-    @property
-    def function(self) -> Callable[..., Any]:
-        """What was jitted."""
-        return self._fun
-
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
-        """As that of `jax.jit`."""
-        return pjit.jit_trace(self, *args, **kwargs)
+# Results of operations outside of any jit that are computed at once, as JAX does.
+_MOST_BYTES_AT_ONCE = 1 << 20
+# What spaces of memory that have no device are called on one.
+_MEMORY_KINDS = {"Device": "device", "Host": "pinned_host"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,9 +37,30 @@ class Call:
 
     name: str
     place: str  # file:line of the function's definition, "" if it has none
-    jitted: Jitted
+    jitted: Any  # It has a `trace` like that of `jax.jit`.
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+
+
+class _Local(threading.local):
+    """What one thread is at."""
+
+    paused = 0
+    # The program of the call that it infers, and whether it is a user's.
+    latest: tuple[Any, bool] = (None, False)
+
+
+_local = _Local()
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """In the block everything is executed, by this thread, and nothing is reported."""
+    _local.paused += 1
+    try:
+        yield
+    finally:
+        _local.paused -= 1
 
 
 @contextlib.contextmanager
@@ -56,110 +69,276 @@ def intercepted(reached: Callable[[Call], None]) -> Iterator[Callable[[], None]]
 
     Yields what puts everything back as it was, for a `reached` that uses JAX itself.
     """
-    # Every call that is not cached, and every explicit trace, comes through the first; every
-    # shard_map outside of a trace through the second.
-    internals: Any = pjit
-    evaluation: Any = core.EvalTrace
-    infer_params = internals._infer_params
-    process_shard_map = evaluation.process_shard_map
-    # What executes a call after that.
-    run_jit = internals._run_python_pjit
-    latest: Call | None = None
-    evaluating = False
+    with pmapped.by_shard_map(), dispatch.handled(_Interceptor(reached)) as restore:
+        yield restore
 
-    def intercept_jit(fun: Callable[..., Any], info: Any, args: Any, kwargs: Any) -> Any:
-        nonlocal latest
-        title, place = _title(fun)
-        if title and not evaluating and _outermost(args, kwargs):
-            latest = Call(title, place, Jitted(fun, info, title), args, kwargs)
-            reached(latest)
-        return infer_params(fun, info, args, kwargs)
 
-    def put_off(inferred: Any, flat: Any, fun: Any, args: Any, kwargs: Any) -> Any:
-        nonlocal evaluating
-        jaxpr, call = inferred.params["jaxpr"], latest
-        if call is None or call.jitted.function is not fun or not _outermost(args, kwargs):
-            return run_jit(inferred, flat, fun, args, kwargs)
+class _Interceptor(dispatch.Handler):
+    """Reports calls, and answers with placeholders."""
+
+    def __init__(self, reached: Callable[[Call], None]):
+        self._reached = reached
+
+    def infer(self, function: Any, info: Any, args: Any, kwargs: Any, go: dispatch.Go) -> Any:
+        if _local.paused or not dispatch.is_outermost(jax.tree.leaves((args, kwargs))):
+            return go(function, info, args, kwargs)
+        title, place = _title(function)
+        if title:
+            self._reached(Call(title, place, dispatch.Jitted(function, info, title), args, kwargs))
+        found = go(function, info, args, kwargs)
+        _local.latest = (found[0].params["jaxpr"], bool(title))
+        return found
+
+    def call(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        if not self._told(jitted, function, args, kwargs):
+            return jitted(*args, **kwargs)
+        with paused():
+            traced = jitted.trace(*args, **kwargs)
+        tree = jax.tree.structure(traced.out_info)
+        arrays = [x for x in jax.tree.leaves((args, kwargs)) if isinstance(x, jax.Array)]
+        avals = traced.jaxpr.out_avals
+        return jax.tree.unflatten(
+            tree, _answer(Origin(lambda: None, None, arrays, avals, program=traced))
+        )
+
+    def lower(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        self._told(jitted, function, args, kwargs)
+        return jitted.lower(*args, **kwargs)
+
+    def _told(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> bool:
+        """Whether it is a call of the user's; it is reported."""
+        if _local.paused or not dispatch.is_outermost(jax.tree.leaves((args, kwargs))):
+            return False
+        title, place = _title(function)
+        if title:
+            self._reached(Call(title, place, jitted, args, kwargs))
+        return bool(title)
+
+    def run(
+        self, args: Sequence[Any], params: dict[str, Any], go: dispatch.Go
+    ) -> Sequence[Any] | None:
+        if _local.paused or not dispatch.is_outermost(args):
+            return None
+        return _called(args, params, lambda *given: go(*given, **params)[0])
+
+    def operate(
+        self, primitive: Any, args: Sequence[Any], params: dict[str, Any], go: dispatch.Go
+    ) -> Any:
+        if _local.paused:
+            return go(*args)
+        if dispatch.is_call(primitive):
+            results = _called(args, params, go)
+            return go(*args) if results is None else results
+        hidden = any(placeholder_of(argument) is not None for argument in args)
+        try:
+            avals = dispatch.abstract_results(primitive, list(map(jax.typeof, args)), params)
+        except Exception:
+            if hidden:
+                raise
+            with paused():
+                return go(*args)  # JAX says what is wrong, or knows better.
+        if not all(map(_is_array_type, avals)) or not avals:
+            # A print, or a reference: executed with what placeholders look like.
+            args = [_looked_at(argument) for argument in args]
+            with paused():
+                return go(*args)
+        if not hidden and sum(map(bytes_of, avals)) <= _MOST_BYTES_AT_ONCE:
+            with paused():
+                return go(*args)
+        if primitive.name == "device_put":
+            return self.put(args, avals, params["devices"], go)
+
+        if (placed := pmapped.placed(primitive, avals[0], params)) is not None:
+            return _put(args[0], *placed)
 
         def execute(values: Sequence[Any]) -> Sequence[Any]:
-            return run_jit(inferred, values, fun, args, kwargs)[1]
+            with paused():
+                results = go(*values)
+                return results if primitive.multiple_results else [results]
 
-        evaluating = True
-        try:
-            results = deferral.deferred(
-                lambda: call.jitted.trace(*args, **kwargs),
-                jaxpr.effects,
-                execute,
-                flat,
-                inferred.params["donated_invars"],
-            )
-        finally:
-            evaluating = False
-        if results is None:
-            return run_jit(inferred, flat, fun, args, kwargs)
-        # No executable: the next call comes here, too.
-        outs = jax.tree.unflatten(inferred.out_tree, results)
-        return outs, results, inferred.out_tree, flat, jaxpr, None, None, []
+        origin = Origin(
+            lambda *given: primitive.bind(*given, **params),
+            execute,
+            args,
+            avals,
+            key=_key(primitive, params),
+            has_mesh=primitive.name in layouts.PLACING or any(map(layouts.is_explicit, avals)),
+        )
+        results = _answer(origin)
+        return results if primitive.multiple_results else results[0]
 
-    def intercept_shard_map(trace: Any, primitive: Any, fun: Any, args: Any, **params: Any) -> Any:
-        if _outermost(args, {}):
-            about = params["debug_info"]
-            sharded: Any = jax.jit(
-                lambda *args: list(primitive.bind(*args, subfuns=(fun,), **params))
-            )
-            jitted = Jitted(sharded._fun, sharded._jit_info, about.func_name)
-            place = _place(about.func_filename, about.func_lineno)
-            reached(Call(about.func_name, place, jitted, tuple(args), {}))
-        return process_shard_map(trace, primitive, fun, args, **params)
+    def shard_map(
+        self, primitive: Any, function: Any, args: Any, params: Any, go: dispatch.Go
+    ) -> Any:
+        if _local.paused or not dispatch.is_outermost(args):
+            return go()
+        call = dispatch.ShardMapped(primitive, function, params)
+        jitted = dispatch.jitted(call.jitted, call.name)
+        self._reached(Call(call.name, _place(call.file, call.line), jitted, tuple(args), {}))
+        with paused():
+            traced = call.jitted.trace(*args)
+        avals = traced.jaxpr.out_avals
+        origin = Origin(call.jitted, None, args, avals, program=traced, has_mesh=True)
+        return call.result(_answer(origin))
 
-    def restore() -> None:
-        internals._infer_params = infer_params
-        internals._run_python_pjit = run_jit
-        evaluation.process_shard_map = process_shard_map
+    def put(self, arrays: Sequence[Any], avals: Any, places: Any, go: dispatch.Go) -> Sequence[Any]:
+        if _local.paused:
+            return go()
+        types = [a or jax.typeof(x) for x, a in zip(arrays, avals, strict=True)]
+        hidden = any(placeholder_of(array) is not None for array in arrays)
+        if not hidden and sum(map(bytes_of, types)) <= _MOST_BYTES_AT_ONCE:
+            with paused():  # It may cut arrays in pieces.
+                return go()
+        return [_put(*one) for one in zip(arrays, types, places, strict=True)]
 
-    # Functions called before the block are dispatched from C++ caches without asking Python.
-    jax.clear_caches()
-    internals._infer_params = intercept_jit
-    internals._run_python_pjit = put_off
-    evaluation.process_shard_map = intercept_shard_map
+    def fill(self, shape: Any, sharding: Any, dtype: Any, go: dispatch.Go) -> Any:
+        if _local.paused or dtype is None:
+            return go()  # Only the data say what they are.
+        aval = array_types.aval(shape, jax.dtypes.canonicalize_dtype(dtype))
+        if bytes_of(aval) <= _MOST_BYTES_AT_ONCE:
+            return go()
+        where = getattr(sharding, "sharding", sharding)
+        return _answer(Origin(lambda: None, None, (), [aval], given=[where], has_mesh=True))[0]
+
+    def ask(self, go: dispatch.Go) -> Any:
+        with paused():
+            return go()
+
+    def compile(self, lowered: Any, go: dispatch.Go) -> Any:
+        return go() if _local.paused else _Compiled(lowered, go)
+
+
+def _answer(origin: Origin) -> list[Any]:
+    layouts.settle(origin)
+    return results_of(origin)
+
+
+def _called(args: Sequence[Any], params: dict[str, Any], go: dispatch.Go) -> list[Any] | None:
+    """The results of a jitted call; None if it is to be executed."""
+    program = params["jaxpr"]
+    latest, users = _local.latest
+    if latest is not program:
+        # Made of a user's function by grad or vmap.
+        file = dispatch.source_of(program.jaxpr)
+        users = file is None or is_users_file(file)
+    avals = program.out_avals
+    hidden = any(placeholder_of(argument) is not None for argument in args)
+    if not users and not hidden and sum(map(bytes_of, avals)) <= _MOST_BYTES_AT_ONCE:
+        return None
+
+    def execute(values: Sequence[Any]) -> Sequence[Any]:
+        with paused():
+            return go(*values)
+
+    if not all(map(_is_array_type, avals)) or (not users and program.effects):
+        return list(execute([_looked_at(argument) for argument in args]))
+    origin = Origin(
+        dispatch.call(params),
+        None if users else execute,
+        args,
+        avals,
+        key=_key("jit", params),
+        given=params["out_shardings"],
+        has_mesh=layouts.has_mesh(program.jaxpr)
+        or any(map(layouts.is_stated, (*params["in_shardings"], *params["out_shardings"]))),
+    )
+    return _answer(origin)
+
+
+def _put(value: Any, aval: Any, where: Any) -> Any:
+    """`jax.device_put` of one array."""
+    if where is None and isinstance(value, jax.Array):
+        return value
+    target = getattr(where, "sharding", where)  # Of a layout with a place.
+    if isinstance(target, jax.Device):
+        target = jax.sharding.SingleDeviceSharding(target)
+    elif target is not None and not isinstance(target, jax.sharding.Sharding):
+        kind = getattr(where, "memory_kind", None) or _MEMORY_KINDS.get(str(where.name), "device")
+        target = value.sharding.with_memory_kind(kind)
+
+    def execute(values: Sequence[Any]) -> Sequence[Any]:
+        with paused():
+            return [jax.device_put(values[0], where)]
+
+    return _answer(Origin(lambda x: x, execute, [value], [aval], given=[target]))[0]
+
+
+def _is_array_type(aval: Any) -> bool:
+    """Not that of a reference to an array that changes, or of a token."""
+    return isinstance(aval, array_types.aval_type())
+
+
+def _looked_at(value: Any) -> Any:
+    """What a placeholder looks like."""
+    placeholder = placeholder_of(value)
+    if placeholder is None:
+        return value
+    with paused():
+        words = jax.numpy.asarray(placeholder._value)
+        return words if placeholder is value else array_types.key_array(value.dtype, words)
+
+
+def _key(function: Any, params: dict[str, Any]) -> Any:
+    """Equal for equal calls, None where parameters cannot be compared."""
+    key = (function, *sorted(params.items(), key=lambda item: item[0]))
     try:
-        yield restore
-    finally:
-        restore()
+        hash(key)
+    except TypeError:
+        return None
+    return key
 
 
-def _title(fun: Callable[..., Any]) -> tuple[str, str]:
+class _Compiled:
+    """`f.lower(...).compile()`: compiled only for what nothing else can tell, never executed."""
+
+    def __init__(self, lowered: Any, go: dispatch.Go):
+        self._lowered = lowered
+        self._go = go
+        self._real: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        infos, tree = jax.tree.flatten(self._lowered.out_info)
+        avals = [array_types.aval(info.shape, info.dtype) for info in infos]
+        leaves = [x for x in jax.tree.leaves((args, kwargs)) if isinstance(x, jax.Array)]
+        origin = Origin(lambda: None, None, leaves, avals, program=self._lowered, has_mesh=True)
+        return jax.tree.unflatten(tree, _answer(origin))
+
+    def __getattr__(self, name: str) -> Any:
+        if self._real is None:
+            self._real = self._go()
+        return getattr(self._real, name)
+
+
+def _title(function: Callable[..., Any]) -> tuple[str, str]:
     """Name and place of a user's function; an empty name for one of JAX's own."""
-    module = getattr(fun, "__module__", None) or ""
-    if module == "jax._src.pmap":
-        # A wrapper of what the user has pmapped, which it holds in its closure.
-        inner: Any = getattr(fun, "__wrapped__", fun)
-        for cell in inner.__closure__ or ():
-            info = getattr(cell.cell_contents, "debug_info", None)
-            if info is not None:
-                return str(info.func_name), _place(info.func_filename, info.func_lineno)
+    if pmapped.is_wrapper(function) and (about := pmapped.within(function)) is not None:
+        return str(about.func_name), _place(about.func_filename, about.func_lineno)
+    module = getattr(function, "__module__", None) or ""
     if module.split(".")[0] in ("jax", "jaxlib"):
         return "", ""
-    code = getattr(fun, "__code__", None)
+    function = inspect.unwrap(function)
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(function, "__code__", None)
     place = _place(code.co_filename, code.co_firstlineno) if code is not None else ""
-    return getattr(fun, "__name__", None) or "function", place
+    return getattr(function, "__name__", None) or "function", place
+
+
+def shape_of(value: Any) -> str:
+    """`bf16[8,16]` of an array, the value of anything else that a function can take."""
+    try:
+        return jax.typeof(value).str_short()
+    except TypeError:
+        return re.sub(r" at 0x[0-9a-f]+(?=>)", "", repr(value))  # The same in every run.
 
 
 def type_of(value: Any) -> str:
-    """`bf16[8,16]@P('data',)` of an array, the value of anything else that a function can take."""
-    try:
-        text = core.typeof(value).str_short()
-    except TypeError:
-        return repr(value)
+    """`bf16[8,16]@P('data',)`: with the sharding of an array, which may take work."""
     spec = getattr(getattr(value, "sharding", None), "spec", None)
-    return text if spec is None or not any(spec) else f"{text}@{spec}"
+    if spec is None or not any(spec):
+        return shape_of(value)
+    return f"{shape_of(value)}@{str(spec).replace('PartitionSpec', 'P')}"
 
 
 def _place(file: str | None, line: int | None) -> str:
     return f"{relative(file)}:{line}" if file else ""
-
-
-def _outermost(args: Any, kwargs: Any) -> bool:
-    if not core.trace_state_clean():
-        return False
-    return not any(isinstance(x, core.Tracer) for x in jax.tree.leaves((args, kwargs)))

@@ -8,9 +8,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import source_info_util
 
 from tpusim.assumptions import relative
+from tpusim.jax_internals import frames, pallas
 from tpusim.kernels import operations, order, passes
 from tpusim.kernels.branches import Points, Sum
 from tpusim.kernels.copies import bytes_of, copies, in_hbm
@@ -63,8 +63,8 @@ Environment = dict[Any, Scalar | Reference]
 
 def source(equation: Any) -> str:
     """Where the user wrote it."""
-    frame = source_info_util.user_frame(equation.source_info.traceback)
-    return "" if frame is None else f"{relative(frame.file_name)}:{frame.start_line}"
+    frame = frames.users(equation)
+    return "" if frame is None else f"{relative(frame.file_name)}:{frame.line}"
 
 
 class Kernel:
@@ -116,7 +116,7 @@ class Kernel:
 
     def block(self, block: Any, output: bool) -> tuple[int, KernelBlock | None]:
         """What one block spec moves between HBM and the kernel, and with which axes."""
-        aval = block.array_aval
+        aval = pallas.blocked_array(block)
         if in_hbm(block.transformed_block_aval):
             return 0, None  # No blocks: the body copies what it needs.
         points = self._all_points

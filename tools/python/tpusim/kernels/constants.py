@@ -16,8 +16,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import jaxprs_in_params
 
+from tpusim.jax_internals import jaxprs
 from tpusim.kernels.operations import CALLS, words
 
 # Larger ones tell no kernel what to do.
@@ -72,7 +72,7 @@ class Scope:
         if inner is not None:
             yield inner.jaxpr, [inner]
             return
-        for jaxpr in jaxprs_in_params(equation.params):
+        for jaxpr in jaxprs.inside(equation.params):
             yield jaxpr, [Scope(jaxpr)]
 
     def _find(self, variable: Any) -> Known:

@@ -1,0 +1,200 @@
+"""What is private to JAX: where it stands, and what is said where it is missing."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import types
+import warnings
+
+import jax
+import jax.numpy as jnp
+import pytest
+import tpusim
+from tpusim.assumptions import ExportWarning
+from tpusim.capturing import Reached, listed_calls
+from tpusim.jax_internals import array_types, dispatch, frames, lowering, versions
+from tpusim.jax_internals.tested import PYTHONS, TESTED
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "tools" / "python" / "tpusim"
+PRIVATE = re.compile(r"^\s*(from|import) (jax\._src|jaxlib)|jax\._src\.\w+\.\w|\._lowering\b", re.M)
+
+
+def test_private_names_stand_in_one_room():
+    rooms = {path.parent.name for path in PACKAGE.rglob("*.py") if PRIVATE.search(path.read_text())}
+    assert rooms == {"jax_internals"}
+
+
+def test_every_file_of_the_room_is_listed():
+    room = PACKAGE / "jax_internals"
+    listed = re.findall(r"^    (\w+\.py) ", (room / "__init__.py").read_text(), re.M)
+    assert sorted(listed) == sorted(p.name for p in room.glob("*.py") if p.name != "__init__.py")
+
+
+def test_the_table_is_that_of_the_package():
+    """This version is the newest; pyproject, README and the page name the same ones."""
+    project = (ROOT / "pyproject.toml").read_text()
+    oldest, *_, newest = TESTED
+    assert jax.__version__ == newest
+    assert f'export = ["jax>={oldest.rpartition(".")[0]}"]' in project
+    for python in PYTHONS:
+        assert f'"Programming Language :: Python :: {python}"' in project
+    page = (ROOT / "docs" / "jax-versions.md").read_text()
+    for version, goes_with in TESTED.items():
+        assert f"| {version} | 3.11 | {goes_with.flax} |" in page
+
+
+@pytest.fixture
+def as_version(monkeypatch: pytest.MonkeyPatch):
+    """JAX that says it is of another version."""
+
+    def become(version: str) -> None:
+        monkeypatch.setattr(jax, "__version__", version)
+        monkeypatch.setattr(versions, "_warned", False)
+
+    return become
+
+
+def test_another_version_is_told_once(as_version):
+    as_version("0.11.0")
+    said = (
+        r"^JAX 0\.11\.0 is not among the versions that tpusim is tested with \(0\.7\.2, .* and "
+        r"0\.10\.2\)$"
+    )
+    with pytest.warns(ExportWarning, match=said):
+        tpusim.export(jnp.sin, jnp.ones(3), path=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tpusim.export(jnp.sin, jnp.ones(3), path=None)
+        as_version("0.10.1")
+        tpusim.export(jnp.sin, jnp.ones(3), path=None)
+
+
+@pytest.mark.parametrize("version", ["0.6.2", "0.4.38", "0.5.3.dev20250101"])
+def test_one_that_is_too_old_is_refused(version: str, as_version):
+    as_version(version)
+    with pytest.raises(tpusim.Error, match=rf"^JAX {re.escape(version)} is too old: tpusim is"):
+        tpusim.export(jnp.sin, jnp.ones(3), path=None)
+
+
+TRAINS = """
+import functools
+import jax, jax.numpy as jnp
+import numpy as np
+
+class Trainer:
+    @functools.partial(jax.jit, static_argnums=0)
+    def step(self, w, x):
+        return w - x.T @ (x @ w), (x @ w).sum()
+
+def main():
+    w = jax.jit(lambda: jnp.zeros((64, 32)))()
+    for n in range(3):
+        w, loss = Trainer().step(w, np.ones((8, 64), np.float32))
+        print(f"{loss:.1f}", (w + 1)[0, 0])
+    step = jax.jit(jax.grad(lambda w: (w * w).sum()))
+    step.lower(w).compile()
+"""
+
+
+def test_capture_by_public_interfaces(as_version, monkeypatch, tmp_path, capsys):
+    """Where what JAX executes cannot be seen, `jax.jit` is."""
+    (tmp_path / "trains.py").write_text(TRAINS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    needed = (*dispatch._NEEDED, ("jax._src.pjit", "_gone"), ("jax._src.core", "EvalTrace.gone"))
+    monkeypatch.setattr(dispatch, "_NEEDED", needed)
+    said = (
+        r"^JAX [0-9.]* lacks jax\._src\.pjit\._gone, jax\._src\.core\.EvalTrace\.gone"
+        ": only calls of functions are seen that jax.jit is given inside of the block"
+    )
+
+    def listed() -> list[Reached]:
+        with listed_calls() as calls:
+            import trains
+
+            trains.main()
+        return calls
+
+    with pytest.warns(ExportWarning, match=said):
+        calls = listed()
+    assert capsys.readouterr().out == "0.0 1.0\n" * 3
+    assert [(c.name, c.arguments, c.calls) for c in calls] == [
+        ("<lambda>", "", 1),
+        ("step", "<trains.Trainer object>, float32[64,32], float32[8,64]", 3),
+        ("<lambda>", "float32[64,32]", 1),
+    ]
+    assert not isinstance(jax.jit(jnp.sin), dispatch.Seen)
+    del sys.modules["trains"]
+
+    def captured() -> tpusim.Workload:
+        with tpusim.capture(tmp_path / "w.pb", function="step") as found:
+            import trains
+
+            trains.main()
+        return found.workload
+
+    with pytest.warns(ExportWarning, match=said):
+        assert captured() == tpusim.Workload.load(tmp_path / "w.pb")
+    del sys.modules["trains"]
+    assert tpusim.Workload.load(tmp_path / "w.pb").name == "step"
+
+
+def test_what_capture_cannot_do_without_is_named(as_version, monkeypatch, tmp_path):
+    as_version("0.11.0")
+    monkeypatch.delattr("jax._src.numpy.indexing.rewriting_take")
+    said = (
+        r"^JAX 0\.11\.0 lacks jax\._src\.numpy\.indexing\.rewriting_take, which tpusim needs to "
+        r"let placeholders pass for arrays \(tpusim\.capture\); tested are 0\.7\.2, .* and 0\.10\.2"
+    )
+    with (
+        pytest.warns(ExportWarning),
+        pytest.raises(tpusim.Error, match=said),
+        tpusim.capture(tmp_path / "w.pb", function="step"),
+    ):
+        _ = jax.jit(lambda x: x)(jnp.ones(3))[0]
+
+
+def test_export_goes_on_without(monkeypatch: pytest.MonkeyPatch):
+    """Places, callbacks and facts of a lowering have ways around."""
+
+    def exported() -> int:
+        return len(tpusim.export(jnp.sin, jnp.ones(3), path=None).hlo_module)
+
+    expected = exported()
+    monkeypatch.delattr("jax._src.source_info_util.user_frame")
+    monkeypatch.delattr("jax._src.debugging.debug_print_p")
+    monkeypatch.delattr("jaxlib._jax.Device")
+    assert frames.users(types.SimpleNamespace(source_info=None)) is None
+    assert exported() == expected
+
+
+def test_shardings_without_the_record_of_a_lowering():
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    x = jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=sharding)
+    lowered = jax.jit(lambda x: x * 2).lower(x)
+    propagated = lowering.result_shardings(lowered)
+    plain = types.SimpleNamespace(out_info=lowered.out_info, compile=lowered.compile)
+    assert lowering.result_shardings(plain) == propagated == [sharding]
+    assert lowering.in_shardings(plain, (x,)) == [sharding]
+    assert lowering.num_devices(plain, [sharding]) == 8
+
+
+def test_types_of_arrays():
+    assert array_types.array_type() is type(jnp.ones(1))
+    assert array_types.aval((2, 3), jnp.bfloat16) == jax.typeof(jnp.ones((2, 3), jnp.bfloat16))
+    keys = jax.random.split(jax.random.key(1), 3)
+    again = array_types.key_array(keys.dtype, array_types.key_words(keys))
+    assert (again == keys).all()
+    assert array_types.words_shape(keys.dtype) == (2,)
+    assert dispatch.is_outermost([jnp.ones(1)])
+    inside = []
+    jax.eval_shape(lambda x: inside.append(dispatch.is_outermost([x])), jnp.ones(1))
+    assert inside == [False]
+
+
+def test_the_table_needs_no_jax():
+    code = "import sys, tpusim.jax_internals.tested; assert 'jax' not in sys.modules"
+    path = {"PYTHONPATH": str(PACKAGE.parent)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=path)

@@ -1,0 +1,293 @@
+"""Calls of jitted functions and single operations, on their way to be executed.
+
+Two calls of Python code stand before everything that executes: what infers the parameters of a
+jitted call, and what runs it; an operation outside of any jit comes through the trace that
+evaluates. C++ code that dispatches without asking Python only does so for calls that Python has
+executed before.
+
+All of that is private. In a version of JAX that lacks some of it `jax.jit` is what is replaced:
+calls of functions are seen that are jitted after that, and operations outside of any jit are
+executed, on the zeros that placeholders look like.
+"""
+
+import contextlib
+import functools
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import jax
+
+from tpusim.assumptions import ExportWarning
+from tpusim.jax_internals.versions import internal, missing, optional
+
+_PURPOSE = "see what a script calls (tpusim.capture)"
+
+# What `handled` replaces.
+_NEEDED = (
+    ("jax._src.pjit", "_infer_params"),
+    ("jax._src.pjit", "_pjit_call_impl_python"),
+    ("jax._src.pjit", "jit_trace"),
+    ("jax._src.pjit", "jit_p"),
+    ("jax._src.core", "EvalTrace.process_primitive"),
+    ("jax._src.core", "EvalTrace.process_shard_map"),
+)
+
+# Goes on as JAX would.
+Go = Callable[..., Any]
+
+
+class Handler(Protocol):
+    """What is told of everything on its way; each gets `go`, which does what JAX would do."""
+
+    def infer(self, function: Any, info: Any, args: Any, kwargs: Any, go: Go) -> Any:
+        """A call of `jax.jit(function)`, or that it is lowered or traced."""
+
+    def call(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        """A call of `jitted`, which is `jax.jit(function)`, where `infer` and `run` cannot be."""
+
+    def lower(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        """As `call`, of `jitted.lower(...)`."""
+
+    def run(self, args: Sequence[Any], params: dict[str, Any], go: Go) -> Sequence[Any] | None:
+        """Its flat results, or None to execute it."""
+
+    def operate(self, primitive: Any, args: Sequence[Any], params: dict[str, Any], go: Go) -> Any:
+        """An operation outside of any jit."""
+
+    def shard_map(self, primitive: Any, function: Any, args: Any, params: Any, go: Go) -> Any:
+        """A `shard_map` outside of any jit."""
+
+    def put(self, arrays: Sequence[Any], avals: Any, places: Any, go: Go) -> Sequence[Any]:
+        """`jax.device_put` of some arrays."""
+
+    def fill(self, shape: Any, sharding: Any, dtype: Any, go: Go) -> Any:
+        """An array that is made of what a function gives for each shard."""
+
+    def ask(self, go: Go) -> Any:
+        """A question for shapes or for the program, which is no call."""
+
+    def compile(self, lowered: Any, go: Go) -> Any:
+        """`f.lower(...).compile()`."""
+
+
+class Jitted:
+    """Looks enough like the jitted function whose call was seen to be traced."""
+
+    def __init__(self, function: Callable[..., Any], info: Any, name: str):
+        self._fun = function
+        self._jit_info = info
+        self.__name__ = name
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """As that of `jax.jit`."""
+        return internal("jax._src.pjit", "jit_trace", _PURPOSE)(self, *args, **kwargs)
+
+
+def jitted(function: Any, name: str) -> Jitted:
+    """What `jax.jit` gave, in the form in which calls are seen."""
+    return Jitted(function._fun, function._jit_info, name)
+
+
+def is_outermost(leaves: Sequence[Any]) -> bool:
+    """Whether nothing is being traced, and none of the arguments is."""
+    is_clean = optional("jax._src.core", "trace_state_clean")
+    if is_clean is not None and not is_clean():
+        return False
+    return not any(isinstance(x, jax.core.Tracer) for x in leaves)
+
+
+def abstract_results(primitive: Any, avals: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Of an operation: what is known of its results without executing it."""
+    found = primitive.abstract_eval(*avals, **params)
+    # With effects, since some time.
+    results = found[0] if isinstance(found, tuple) and len(found) == 2 else found
+    return list(results) if primitive.multiple_results else [results]
+
+
+def call(params: dict[str, Any]) -> Callable[..., Any]:
+    """A jitted call with these parameters, as a function of its flat arguments."""
+    primitive = internal("jax._src.pjit", "jit_p", _PURPOSE)
+    return lambda *args: primitive.bind(*args, **params)
+
+
+class ShardMapped:
+    """A `shard_map` as a jitted function of its flat arguments."""
+
+    def __init__(self, primitive: Any, function: Any, params: dict[str, Any]):
+        self._form: Any = None
+
+        def bind(*args: Any) -> list[Any]:
+            try:
+                self._form = primitive.bind(*args, subfuns=(function,), **params)
+            except TypeError:
+                self._form = primitive.bind(function, *args, **params)  # Before JAX 0.9.
+            return list(self._form)
+
+        self.jitted: Any = jax.jit(bind)
+        about = params.get("debug_info") or getattr(function, "debug_info", None)
+        self.name = str(getattr(about, "func_name", None) or "shard_map")
+        self.file = getattr(about, "func_filename", None)
+        self.line = getattr(about, "func_lineno", None)
+
+    def result(self, flat: Sequence[Any]) -> Any:
+        """Flat results in the form in which JAX expects them, once it has been traced."""
+        left = iter(flat)
+        return self._form.map(lambda _: next(left)) if hasattr(self._form, "map") else list(flat)
+
+
+def source_of(program: Any) -> str | None:
+    """The file of the function that a program was traced from."""
+    about = getattr(program, "debug_info", None)
+    return getattr(about, "func_filename", None)
+
+
+def is_call(primitive: Any) -> bool:
+    """Whether the operation is a jitted call."""
+    return primitive is optional("jax._src.pjit", "jit_p")
+
+
+class Seen:
+    """A jitted function whose calls are told."""
+
+    def __init__(self, jitted: Any, function: Callable[..., Any], handler: Handler):
+        functools.update_wrapper(self, function)
+        self._jitted = jitted
+        self._function = function
+        self._handler = handler
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As that of `jax.jit`."""
+        return self._handler.call(self._jitted, self._function, args, kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """As that of `jax.jit`."""
+        return self._handler.lower(self._jitted, self._function, args, kwargs)
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else types.MethodType(self, owner)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jitted, name)
+
+
+@contextlib.contextmanager
+def handled(handler: Handler) -> Iterator[Callable[[], None]]:
+    """`handler` is told inside the block; yields what puts everything back before its end."""
+    lacking = [f"{module}.{name}" for module, name in _NEEDED if optional(module, name) is None]
+    if not lacking:
+        with _handled_inside(handler) as restore:
+            yield restore
+        return
+    warnings.warn(
+        f"JAX {jax.__version__} lacks {', '.join(lacking)}: only calls of functions are seen that "
+        "jax.jit is given inside of the block, and operations outside of them are executed",
+        ExportWarning,
+        stacklevel=2,
+    )
+    with _handled_outside(handler) as restore:
+        yield restore
+
+
+@contextlib.contextmanager
+def _handled_outside(handler: Handler) -> Iterator[Callable[[], None]]:
+    """By public interfaces alone."""
+    jit = jax.jit
+
+    def seen(function: Any = None, /, **options: Any) -> Any:
+        if function is None:
+            return functools.partial(seen, **options)
+        return Seen(jit(function, **options), function, handler)
+
+    def restore() -> None:
+        jax.jit = jit
+
+    jax.jit = seen
+    try:
+        yield restore
+    finally:
+        restore()
+
+
+@contextlib.contextmanager
+def _handled_inside(handler: Handler) -> Iterator[Callable[[], None]]:
+    evaluation: Any = internal("jax._src.core", "EvalTrace", _PURPOSE)
+    pjit: Any = sys.modules["jax._src.pjit"]
+    with contextlib.ExitStack() as stack:
+
+        def put(owner: Any, name: str, make: Callable[[Go], Any]) -> None:
+            before = getattr(owner, name, None)
+            if before is None:
+                raise missing(f"{getattr(owner, '__name__', owner)}.{name}", _PURPOSE)
+            stack.callback(setattr, owner, name, before)
+            setattr(owner, name, make(before))
+
+        def infer(go: Go) -> Any:
+            return lambda fun, info, args, kwargs: handler.infer(fun, info, args, kwargs, go)
+
+        def run(go: Go) -> Any:
+            def run(*args: Any, **params: Any) -> Any:
+                results = handler.run(args, params, go)
+                # No executable: the next call comes here, too.
+                return go(*args, **params) if results is None else (results, None, None, [])
+
+            return run
+
+        def operate(go: Go) -> Any:
+            return lambda trace, primitive, args, params: handler.operate(
+                primitive, args, params, lambda *given: go(trace, primitive, given, params)
+            )
+
+        def shard_map(go: Go) -> Any:
+            return lambda trace, primitive, fun, args, **params: handler.shard_map(
+                primitive, fun, args, params, lambda: go(trace, primitive, fun, args, **params)
+            )
+
+        def transfer(go: Go) -> Any:
+            def transfer(*arrays: Any, devices: Any, dst_avals: Any, **more: Any) -> Any:
+                more |= {"devices": devices, "dst_avals": dst_avals}
+                return handler.put(arrays, dst_avals, devices, lambda: go(*arrays, **more))
+
+            return transfer
+
+        def fill(go: Go) -> Any:
+            def make(shape: Any, sharding: Any, data_callback: Any, dtype: Any = None) -> Any:
+                return handler.fill(
+                    shape, sharding, dtype, lambda: go(shape, sharding, data_callback, dtype)
+                )
+
+            return make
+
+        def ask(go: Go) -> Any:
+            return lambda *args, **kwargs: handler.ask(lambda: go(*args, **kwargs))
+
+        def make_jaxpr(go: Go) -> Any:
+            return lambda *args, **kwargs: ask(go(*args, **kwargs))
+
+        def compiling(go: Go) -> Any:
+            return lambda lowered, *args, **kwargs: handler.compile(
+                lowered, lambda: go(lowered, *args, **kwargs)
+            )
+
+        # Functions called before the block are dispatched without asking Python.
+        jax.clear_caches()
+        put(pjit, "_infer_params", infer)
+        put(pjit, "_pjit_call_impl_python", run)
+        put(evaluation, "process_primitive", operate)
+        put(evaluation, "process_shard_map", shard_map)
+        put(jax, "eval_shape", ask)
+        put(jax, "make_jaxpr", make_jaxpr)
+        put(jax.stages.Lowered, "compile", compiling)
+        put(jax, "make_array_from_callback", fill)
+        # By their other names, which JAX itself uses.
+        for owner, name, make in (
+            ("jax._src.dispatch", "_batched_device_put_impl", transfer),
+            ("jax._src.api", "eval_shape", ask),
+            ("jax._src.pjit", "jit_eval_shape", ask),
+            ("jax._src.array", "make_array_from_callback", fill),
+        ):
+            if optional(owner, name) is not None:
+                put(sys.modules[owner], name, make)
+        yield stack.close

@@ -1,0 +1,85 @@
+"""What is inside of a pmapped function: a `shard_map` in a `jit`, since JAX 0.8 or 0.9.
+
+Older versions have another pmap, and this one behind a setting, which is made before the user's
+functions are pmapped.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from tpusim.errors import Error
+
+_SETTING = "jax_pmap_shmap_merge"
+# With one process, from an array to the same one.
+_PLACING = ("host_local_array_to_global_array", "global_array_to_host_local_array")
+# Where the wrapper is defined, since 0.9 and before.
+_MODULES = ("jax._src.pmap", "jax._src.linear_util")
+
+
+@contextlib.contextmanager
+def by_shard_map() -> Iterator[None]:
+    """Functions that are pmapped inside the block are of the new kind."""
+    before = getattr(jax.config, _SETTING, True)
+    if before:
+        yield
+        return
+    jax.config.update(_SETTING, True)
+    try:
+        yield
+    finally:
+        jax.config.update(_SETTING, before)
+
+
+def placed(primitive: Any, aval: Any, params: dict[str, Any]) -> tuple[Any, Any] | None:
+    """Type and sharding of what pmap lays out over its mesh, before 0.9 by own operations."""
+    if primitive.name not in _PLACING:
+        return None
+    mesh, spec = params["global_mesh"], params["pspec"]
+    everywhere = PartitionSpec(*[None] * len(aval.shape))
+    typed = aval.update(sharding=NamedSharding(mesh.abstract_mesh, everywhere))
+    return typed, NamedSharding(mesh, spec)
+
+
+def is_wrapper(function: Any) -> bool:
+    """Whether it is what JAX makes of a pmapped function to jit it."""
+    return getattr(function, "__module__", None) in _MODULES
+
+
+def within(function: Any) -> Any:
+    """What JAX knows of the user's function that such a wrapper holds: its `debug_info`."""
+    inner = getattr(function, "__wrapped__", function)
+    if (held := getattr(inner, "__self__", None)) is not None:
+        return getattr(held, "debug_info", None)
+    for cell in getattr(inner, "__closure__", None) or ():
+        info = getattr(cell.cell_contents, "debug_info", None)
+        if info is not None:
+            return info
+    return None
+
+
+def jitted(function: Callable[..., Any]) -> Callable[..., tuple[Any, Any]] | None:
+    """For a pmapped function, what gives the jitted one and its flat arguments for given ones.
+
+    Its `lower` holds what finds them; None if it is not pmapped.
+    """
+    if type(function).__name__ == "PmapFunction":
+        raise Error(
+            f"JAX {jax.__version__} partitions pmapped functions in a way of its own; "
+            f'jax.config.update("{_SETTING}", True) before jax.pmap makes them a shard_map'
+        )
+    lower = getattr(function, "lower", None)
+    names = getattr(getattr(lower, "__code__", None), "co_freevars", ())
+    if "infer_params" not in names:
+        return None
+    infer = lower.__closure__[names.index("infer_params")].cell_contents
+
+    def find(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        found = infer(*args, **kwargs)
+        at = next(n for n, value in enumerate(found) if hasattr(value, "trace"))
+        return found[at], found[at + 1]
+
+    return find

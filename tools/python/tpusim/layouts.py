@@ -1,0 +1,148 @@
+"""Where results of calls that are not executed would be: their shardings.
+
+Of what is on one device this is plain, and of what the call states. The rest is up to XLA: the
+program of the call is lowered and its shardings are propagated, once for equal calls, and only when
+somebody asks for it.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import jax
+from jax.sharding import Mesh, SingleDeviceSharding
+
+from tpusim.jax_internals import jaxprs, lowering
+from tpusim.placeholders import Origin, placeholder_of
+
+# By function and arguments: the shardings, and whether they are committed.
+_found: dict[Hashable, tuple[list[Any], bool]] = {}
+# Calls in a chain whose shardings nobody has asked for.
+_MOST_UNPLACED = 32
+# Operations that say where their results are.
+PLACING = frozenset({"sharding_constraint", "shard_map", "reshard", "mesh_cast", "device_put"})
+
+
+def shardings(origin: Origin) -> list[Any]:
+    """Of each result."""
+    # A stack of its own: chains of steps are as long as a script's loop.
+    stack = [origin]
+    while stack:
+        call = stack[-1]
+        if call.shardings is None:
+            waiting = [before for before in call.before() if before.shardings is None]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            call.shardings, call.committed = _place(call)
+            call.unplaced = 0
+            if call.execute is None:
+                call.arguments = []  # What they come from may go.
+        stack.pop()
+    assert origin.shardings is not None
+    return origin.shardings
+
+
+def settle(origin: Origin) -> None:
+    """Keeps chains of calls without shardings short: a loop of a script may be of any length."""
+    waiting = [before.unplaced for before in origin.before() if before.shardings is None]
+    origin.unplaced = 1 + max(waiting, default=0)
+    if origin.unplaced > _MOST_UNPLACED:
+        shardings(origin)
+
+
+def is_known(value: Any) -> bool:
+    """Whether the sharding of a value is there without work."""
+    placeholder = placeholder_of(value)
+    return placeholder is None or placeholder.origin.shardings is not None
+
+
+def has_mesh(jaxpr: Any) -> bool:
+    """Whether a program says itself on which devices something is."""
+    pending = [jaxpr]
+    seen: set[int] = set()
+    while pending:
+        program = pending.pop()
+        if id(program) in seen:
+            continue
+        seen.add(id(program))
+        for equation in program.eqns:
+            if equation.primitive.name in PLACING:
+                return True
+            for stated in ("in_shardings", "out_shardings"):
+                if any(map(is_stated, equation.params.get(stated, ()))):
+                    return True
+            pending.extend(jaxprs.inside(equation.params))
+    return any(is_explicit(v.aval) for v in (*jaxpr.invars, *jaxpr.outvars) if hasattr(v, "aval"))
+
+
+def is_stated(sharding: Any) -> bool:
+    """Whether the user has said where something is."""
+    return isinstance(sharding, jax.sharding.Sharding)
+
+
+def is_explicit(aval: Any) -> bool:
+    """Whether the type of an array has its sharding."""
+    mesh = getattr(getattr(aval, "sharding", None), "mesh", None)
+    return mesh is not None and not mesh.empty
+
+
+def _place(call: Origin) -> tuple[list[Any], bool]:
+    from tpusim import interception
+
+    if call.program is not None:
+        with interception.paused():
+            lower = getattr(call.program, "lower", lambda: call.program)
+            return _of(lower(), [])
+    if all(is_stated(sharding) and _is_concrete(sharding) for sharding in call.given):
+        return call.given, True
+    structs = [_described(argument) for argument in call.arguments]
+    bound = [s.sharding for s in structs if getattr(s, "sharding", None) is not None]
+    devices = set().union(*(sharding.device_set for sharding in bound))
+    if not call.has_mesh and len(devices) <= 1:
+        one = SingleDeviceSharding(next(iter(devices), None) or _default_device())
+        return [one] * len(call.avals), bool(devices)
+    key = None
+    if call.key is not None:
+        key = (call.key, *((s.shape, s.dtype, s.sharding) for s in structs))
+        if key in _found:
+            return _found[key]
+    with interception.paused():
+        lowered = jax.jit(lambda *arguments: call.function(*arguments)).lower(*structs)
+        found, committed = _of(lowered, _meshes(call, bound))
+    chosen = [
+        given if is_stated(given) and _is_concrete(given) else sharding
+        for given, sharding in zip(call.given, found, strict=True)
+    ]
+    placed = chosen, committed
+    if key is not None:
+        _found[key] = placed
+    return placed
+
+
+def _of(lowered: Any, meshes: Sequence[Mesh]) -> tuple[list[Any], bool]:
+    return lowering.result_shardings(lowered, meshes), lowering.is_committed(lowered)
+
+
+def _is_concrete(sharding: Any) -> bool:
+    return not isinstance(getattr(sharding, "mesh", None), jax.sharding.AbstractMesh)
+
+
+def _described(argument: Any) -> Any:
+    """Shape, dtype, and where it is if it has to be there."""
+    if isinstance(argument, jax.ShapeDtypeStruct):
+        return argument
+    aval = jax.typeof(argument)
+    sharding = argument.sharding if getattr(argument, "_committed", False) else None
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
+
+
+def _meshes(call: Origin, bound: Sequence[Any]) -> list[Mesh]:
+    """Those of the user, so that results are on the same ones."""
+    stated = [*bound, *(given for given in call.given if is_stated(given))]
+    meshes = [getattr(sharding, "mesh", None) for sharding in stated]
+    return list({id(mesh): mesh for mesh in meshes if isinstance(mesh, Mesh)}.values())
+
+
+def _default_device() -> Any:
+    device = jax.config.jax_default_device
+    return device if isinstance(device, jax.Device) else jax.local_devices()[0]
