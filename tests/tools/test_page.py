@@ -12,7 +12,7 @@ import subprocess
 import pytest
 from playwright.sync_api import expect
 
-from tests.tools.pages import choose, rows_of, value_of
+from tests.tools.pages import choose, rows_of, text_of, value_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABS = ["Summary", "Timeline", "Breakdown", "Roofline", "Memory", "Torus", "Collectives"]
@@ -46,18 +46,36 @@ def test_every_tab_shows_something(made, show):
 def test_the_summary_has_the_figures_of_the_report(made, show):
     path, report = made
     page = show(path)
-
-    def figure(name):
-        return page.locator(f"[data-figure={name}]").inner_text().split("\n")[0]
-
-    assert value_of(figure("step_time")) == pytest.approx(report["step_time_ns"], rel=1e-3)
-    assert value_of(figure("mfu")) == pytest.approx(report["mfu"], abs=5e-4)
-    exposed = report["exposed_communication_ns"]
-    assert value_of(figure("exposed")) == pytest.approx(exposed, rel=1e-3)
-    assert value_of(figure("memory")) == pytest.approx(report["peak_hbm_bytes"], rel=1e-3)
-    bounds = {row["bound"]: value_of(row["time"]) for row in rows_of(page, "lower bounds")}
-    for name, ns in bounds.items():
-        assert ns == pytest.approx(report["bound_ns"][name], rel=1e-3)
+    step = report["step_time_ns"]
+    # A figure's first line, and what its second has to say among other things.
+    told = {
+        "step_time": (text_of(step, "ns"), ""),
+        "mfu": (text_of(report["mfu"], "share"), text_of(report["hfu"], "share")),
+        "bound_by": (report["bound_by"], "critical path: "),
+        "compute": (
+            text_of(sum(row["compute_ns"] for row in report["rollup"]["op"]), "ns"),
+            "of the step, MXU ",
+        ),
+        "exposed": (
+            text_of(report["exposed_communication_ns"], "ns"),
+            text_of(report["exposed_communication_ns"] / step, "share"),
+        ),
+        "memory": (
+            text_of(report["peak_hbm_bytes"], "bytes"),
+            f"of {text_of(report['usable_hbm_bytes'], 'bytes')} usable HBM",
+        ),
+        "flops": (text_of(report["flops"], "flops"), "per device"),
+        "slice": (report["config"], f"{report['chips']} chips, {report['devices']} devices"),
+    }
+    figures = page.locator("#panels [data-figure]").all()
+    assert [figure.get_attribute("data-figure") for figure in figures] == list(told)
+    for figure in figures:
+        first, _, second = figure.inner_text().partition("\n")
+        text, more = told[figure.get_attribute("data-figure")]
+        assert first == text != ""
+        assert more in second
+    bounds = {row["bound"]: row["time"] for row in rows_of(page, "lower bounds")}
+    assert bounds == {name: text_of(ns, "ns") for name, ns in report["bound_ns"].items() if ns > 0}
     assumed = page.locator("[data-list=assumptions] li").all_inner_texts()
     assert assumed[1:] == report["assumptions"]
 
@@ -71,6 +89,10 @@ def test_figures_read_as_in_the_terminal(made, show, binary):
     assert page.locator("[data-figure=step_time]").inner_text() == step
     peak = re.search(r"^memory +peak (\S+ \S+)", text, re.MULTILINE)[1]
     assert page.locator("[data-figure=memory]").inner_text().startswith(peak)
+    bound, path = re.search(r"^bound by +(\S+) \((.*)\)$", text, re.MULTILINE).groups()
+    shown, shares = page.locator("[data-figure=bound_by]").inner_text().split("\n")
+    assert shown == bound
+    assert path.split(", other")[0] in shares
 
 
 @pytest.mark.parametrize("by", ["op", "scope", "source", "category", "collective"])
@@ -234,6 +256,7 @@ def test_runs_are_compared(binary, tmp_path, show):
         times.append(json.loads((tmp_path / "r.json").read_text())["step_time_ns"])
     for row, time in zip(steps, times, strict=True):
         assert value_of(row["step time"]) == pytest.approx(time, rel=1e-3)
+        assert row["bound by"] in ("compute", "hbm", "ici", "launch/latency")
     # Any of them can be looked at alone.
     choose(page, "Summary")
     page.get_by_label("shown").select_option(index=1)

@@ -17,7 +17,7 @@ const compare = (() => {
       {name: 'against A', unit: 'share', value: (i) => reports[i].step_time_ns / first},
       {name: 'MFU', unit: 'share', value: (i) => reports[i].mfu},
       {name: 'memory', unit: 'bytes', value: (i) => reports[i].peak_hbm_bytes},
-      {name: 'bound by', value: (i) => (reports[i].detail || {}).bound_by || ''},
+      {name: 'bound by', value: (i) => summary.boundBy(reports[i])},
       {name: 'compute, exposed, rest',
        cell: (cell, i) => draw.bar(cell, summary.parts(reports[i]), longest)},
     ], d3.range(reports.length), {label: 'steps'});

@@ -14,6 +14,19 @@ const summary = (() => {
   }
   const boundNames = {compute: 'compute', hbm: 'hbm', ici: 'ici', host: 'host', dcn: 'dcn'};
 
+  // What passes the time on the critical path, the most first.
+  const pathNames = {mxu: 'MXU', vpu: 'VPU', hbm: 'HBM', ici: 'ICI', dcn: 'DCN', host: 'PCIe',
+                     latency: 'latency'};
+  function path(report) {
+    const parts = Object.keys(pathNames).map((key) =>
+      ({key, name: pathNames[key], value: report.critical_path_ns[key] || 0, unit: 'ns'}))
+      .filter((p) => p.value > 0).sort((a, b) => d3.descending(a.value, b.value));
+    const shares = units.shares(parts.map((p) => p.value));
+    return parts.map((p, i) => ({...p, share: shares[i]}));
+  }
+  // An empty step is bound by nothing.
+  const boundBy = (report) => report.bound_by || '-';
+
   function show(into, run) {
     const r = run.report;
     const detail = r.detail || {};
@@ -24,7 +37,8 @@ const summary = (() => {
     draw.figures(section, [
       {name: 'step time', text: units.time(r.step_time_ns), id: 'step_time'},
       {name: 'MFU', text: units.percent(r.mfu), small: `HFU ${units.percent(r.hfu)}`, id: 'mfu'},
-      {name: 'bound by', text: detail.bound_by || '', small: detail.bound_by_text, id: 'bound_by'},
+      {name: 'bound by', text: boundBy(r), id: 'bound_by',
+       small: `critical path: ${path(r).map((p) => `${p.name} ${p.share}`).join(', ') || '-'}`},
       {name: 'compute', text: units.time(detail.compute_busy_ns || 0),
        small: `${share(detail.compute_busy_ns || 0)} of the step, MXU ` +
               `${units.time(detail.mxu_busy_ns || 0)}, VPU ${units.time(detail.vpu_busy_ns || 0)}`,
@@ -68,5 +82,5 @@ const summary = (() => {
     section.append('ul').attr('data-list', 'assumptions').selectAll('li')
       .data([...order, ...r.assumptions]).join('li').text((a) => a);
   }
-  return {show, parts};
+  return {show, parts, path, boundBy};
 })();

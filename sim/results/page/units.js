@@ -18,12 +18,20 @@ const units = (() => {
     const size = Math.abs(scaled);
     if (i === 0 && Number.isInteger(value)) return `${value} ${table[0][1]}`;
     const decimals = size >= 999.95 ? 0 : size >= 99.995 ? 1 : size >= 9.9995 ? 2 : 3;
-    return `${scaled.toFixed(decimals)} ${table[i][1]}`;
+    return `${fixed(scaled, decimals)} ${table[i][1]}`;
+  }
+  // As C++ rounds: of two decimals that are as near, the even one.
+  function fixed(value, decimals) {
+    const text = value.toFixed(decimals);
+    const exact = Math.abs(value) < 1e21 ? value.toFixed(60) : text;
+    const point = exact.indexOf('.') + 1 + decimals;
+    if (!/^50*$/.test(exact.slice(point)) || Number(text[text.length - 1]) % 2 === 0) return text;
+    return exact.slice(0, decimals ? point : point - 1);
   }
   const time = (ns) => inUnits(ns, tables.time);
   const bytes = (b) => inUnits(b, tables.bytes);
   const flops = (f) => inUnits(f, tables.flops);
-  const percent = (share) => `${(100 * share).toFixed(1)}%`;
+  const percent = (share) => `${fixed(100 * share, 1)}%`;
   const count = (n) => n.toLocaleString('en-US');
   // By the unit that data names.
   const by = {
@@ -36,5 +44,18 @@ const units = (() => {
   // For axes, which have one unit: what to divide by, and its name.
   const scaleOf = (largest, kind) =>
     tables[kind].filter(([scale]) => largest >= scale).pop() || tables[kind][0];
-  return {time, bytes, flops, percent, count, show, scaleOf};
+    // Shares of the sum, in tenths of a percent that add up to the whole: what was cut off goes to
+  // those that lost most, as in the terminal.
+  function shares(values) {
+    const whole = d3.sum(values);
+    if (whole <= 0) return values.map(() => percent(0));
+    const exact = values.map((v) => (v / whole) * 1000);
+    const tenths = exact.map(Math.floor);
+    const left = 1000 - d3.sum(tenths);
+    const order = d3.range(values.length)
+      .sort((a, b) => d3.descending(exact[a] - tenths[a], exact[b] - tenths[b]) || a - b);
+    for (const i of order.slice(0, left)) ++tenths[i];
+    return tenths.map((t) => `${Math.floor(t / 10)}.${t % 10}%`);
+  }
+  return {time, bytes, flops, percent, shares, count, show, scaleOf};
 })();
