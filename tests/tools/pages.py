@@ -51,10 +51,21 @@ def choose(page: "Page", tab: str) -> None:
 
 
 def rows_of(page: "Page", label: str) -> list[dict[str, str]]:
-    """Of a table: a cell by the head of its column."""
+    """Of a table: a cell by the head of its column, without what is below it in small letters."""
     table = page.get_by_role("table", name=label, exact=True)
     heads = table.locator("thead th").all_inner_texts()
-    return [
-        dict(zip(heads, row.locator("td").all_inner_texts(), strict=True))
-        for row in table.locator("tbody tr").all()
-    ]
+    rows = table.evaluate(
+        """table => [...table.tBodies[0].rows].map(row => [...row.cells].map(cell =>
+             [...cell.children].filter(c => !c.matches("small, .unfold")).map(c => c.innerText)
+               .join("").trim()))"""
+    )
+    return [dict(zip(heads, row, strict=True)) for row in rows]
+
+
+def small_of(page: "Page", label: str) -> list[str]:
+    """What the rows of a table have in small letters in their first cells."""
+    table = page.get_by_role("table", name=label, exact=True)
+    return table.evaluate(
+        """table => [...table.tBodies[0].rows].map(row =>
+             (row.cells[0].querySelector("small") || {textContent: ""}).textContent)"""
+    )

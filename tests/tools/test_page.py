@@ -12,7 +12,7 @@ import subprocess
 import pytest
 from playwright.sync_api import expect
 
-from tests.tools.pages import choose, rows_of, text_of, value_of
+from tests.tools.pages import choose, rows_of, small_of, text_of, value_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABS = ["Summary", "Timeline", "Breakdown", "Roofline", "Memory", "Torus", "Collectives"]
@@ -100,7 +100,9 @@ def test_breakdowns_add_up_to_the_step(made, show, by):
     path, report = made
     page = show(path)
     choose(page, "Breakdown")
-    button = page.get_by_role("group", name="by").get_by_role("button", name=by, exact=True)
+    button = page.get_by_role("group", name="by", exact=True).get_by_role(
+        "button", name=by, exact=True
+    )
     button.click()
     expect(button).to_have_attribute("aria-pressed", "true")
     label = "operation" if by == "op" else by
@@ -205,6 +207,12 @@ def test_the_torus_has_every_link(made, show):
     marks = page.locator("[data-marks=links] line")
     assert marks.count() == len(report["links"])
     labels = marks.evaluate_all("marks => marks.map(m => m.getAttribute('aria-label'))")
+    by_direction = {row["direction"]: row for row in rows_of(page, "directions")}
+    for direction, row in by_direction.items():
+        of = [link for link in report["links"] if link["direction"] == direction]
+        assert row["links"] == str(len(of))
+        assert row["bytes"] == text_of(sum(link["bytes"] for link in of), "bytes")
+        assert row["busiest"] == text_of(max(link["utilization"] for link in of), "share")
     for link in report["links"]:
         use = f"{100 * link['utilization']:.1f}%"
         assert any(t.startswith(f"chip {link['chip']} {link['direction']}: {use}") for t in labels)
@@ -220,11 +228,79 @@ def test_collectives_say_why_they_are_exposed(made, show):
     rows = rows_of(page, "collectives")
     assert [row["collective"] for row in rows] == [c["name"] for c in report["collectives"]]
     for row, told in zip(rows, report["collectives"], strict=True):
-        assert value_of(row["simulated"]) == pytest.approx(
-            told["total_ns"] / told["count"], rel=1e-3
-        )
+        assert row["count"] == str(told["count"])
+        assert row["bytes"] == text_of(told["bytes"], "bytes")
+        assert row["simulated"] == text_of(told["total_ns"] / told["count"], "ns")
+        assert row["expected"] == text_of(told["expected_ns"], "ns")
+        assert row["bound"] == text_of(told["bound_ns"], "ns")
+        assert row["exposed"] == text_of(told["exposed_ns"] / told["total_ns"], "share")
         for reason in told["exposed_by"]:
-            assert reason["reason"] in row["why exposed"]
+            assert f"{reason['reason']} {text_of(reason['exposed_ns'], 'ns')}" in row["why exposed"]
+
+
+@pytest.fixture(scope="module")
+def layers(binary, tmp_path_factory) -> tuple[pathlib.Path, dict]:
+    """Of a program whose layers are unrolled, the page and the report."""
+    folder = tmp_path_factory.mktemp("layers")
+    name = "residual_mlp_train_loop_two_dimensional"
+    command = [binary, "run", example(name), "--config", "v5e-4x2", "--quiet"]
+    command += ["--html", folder / "x.html", "--report", folder / "r.json"]
+    subprocess.run(command, check=True, timeout=60)
+    return folder / "x.html", json.loads((folder / "r.json").read_text())
+
+
+def test_collectives_of_layers_are_one_row(layers, show):
+    path, report = layers
+    page = show(path)
+    choose(page, "Collectives")
+    rows = rows_of(page, "collectives")
+    told = report["collectives"]
+    assert len(rows) < len(told)
+    # Together they are all of them.
+    assert sum(int(row["count"]) for row in rows) == sum(c["count"] for c in told)
+    first = next(row for row in rows if "*" in row["collective"])
+    pattern = re.compile(re.escape(first["collective"]).replace("\\*", r"\d+"))
+    page.get_by_role("table", name="collectives").locator(".unfold").first.click()
+    inside = rows_of(page, "collectives")
+    added = inside[rows.index(first) + 1 :][: len(inside) - len(rows)]
+    assert len(added) > 1
+    for row in added:
+        one = next(c for c in told if c["name"] == row["collective"])
+        assert pattern.fullmatch(one["name"])
+        assert row["bytes"] == first["bytes"] == text_of(one["bytes"], "bytes")
+        assert row["simulated"] == text_of(one["total_ns"] / one["count"], "ns")
+    assert int(first["count"]) == sum(int(row["count"]) for row in added)
+
+
+def test_tables_are_filtered(layers, show):
+    path, report = layers
+    page = show(path)
+    choose(page, "Collectives")
+    kind = report["collectives"][-1]["kind"]
+    page.get_by_role("group", name="kind").get_by_role("button", name=kind, exact=True).click()
+    of_kind = [c for c in report["collectives"] if c["kind"] == kind]
+    count = sum(int(row["count"]) for row in rows_of(page, "collectives"))
+    assert count == sum(c["count"] for c in of_kind)
+    choose(page, "Breakdown")
+    page.get_by_label("filter step by operation").fill("exposed ")
+    shown = rows_of(page, "step by operation")
+    waits = [row for row in report["rollup"]["op"] if row["category"].startswith("exposed ")]
+    assert [row["operation"] for row in shown] == [row["name"] for row in waits]
+    expect(page.locator("#panels")).to_contain_text(
+        f"{len(waits)} of {len(report['rollup']['op'])} rows fit the filter."
+    )
+
+
+def test_rows_of_one_name_tell_their_scopes(layers, show):
+    path, report = layers
+    page = show(path)
+    choose(page, "Breakdown")
+    rows = report["rollup"]["op"]
+    small = small_of(page, "step by operation")
+    keys = [(r["name"], r["category"], r["source"], s) for r, s in zip(rows, small, strict=True)]
+    assert len(set(keys)) == len(keys)
+    for row, told in zip(rows, small, strict=True):
+        assert row["scope"].endswith(told.replace(".", "") if told == "." else told)
 
 
 def test_dark_and_light(made, show):

@@ -37,10 +37,20 @@ const units = (() => {
   const by = {
     ns: time, bytes, flops, share: percent, count,
     'flops/s': (f) => `${flops(f)}/s`, 'bytes/s': (b) => `${inUnits(b, tables.rates)}/s`,
-    text: (t) => t, number: (n) => d3.format('.4~g')(n),
+    text: (t) => t, ratio: (r) => `${fixed(r, 3)}x`, number: (n) => d3.format('.4~g')(n),
   };
   const show = (value, unit) =>
     value === null || value === undefined ? '' : (by[unit] || by.text)(value);
+  const signed = (value, unit) => (value > 0 ? '+' : '') + show(value, unit);
+  by['signed ns'] = (ns) => signed(ns, 'ns');
+  by['signed bytes'] = (b) => signed(b, 'bytes');
+  // Of round values, without zeros at the end: "4 GiB", "1.5 MiB".
+  const short = (value, unit) => show(value, unit).replace(/(\.\d*?)0+(?= |%|$)/, '$1').replace(/\.(?= |%|$)/, '');
+  // Ticks up to `largest`, about `count`, at powers of two.
+  function byteTicks(largest, count) {
+    const step = 2 ** Math.ceil(Math.log2(Math.max(largest, 1) / Math.max(count, 1)));
+    return d3.range(0, largest + step / 1e6, step);
+  }
   // For axes, which have one unit: what to divide by, and its name.
   const scaleOf = (largest, kind) =>
     tables[kind].filter(([scale]) => largest >= scale).pop() || tables[kind][0];
@@ -57,5 +67,5 @@ const units = (() => {
     for (const i of order.slice(0, left)) ++tenths[i];
     return tenths.map((t) => `${Math.floor(t / 10)}.${t % 10}%`);
   }
-  return {time, bytes, flops, percent, shares, count, show, scaleOf};
+  return {time, bytes, flops, percent, shares, count, show, signed, short, byteTicks, scaleOf};
 })();
