@@ -318,16 +318,28 @@ INTEGRALS = (
 )
 
 
-@pytest.mark.parametrize("name", ["matmul_square", "mlp_scan_8_layers", "allgather_matmul_bf16"])
-def test_merging_changes_no_sum(name: str, binary: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "chips"),
+    [
+        ("workloads/examples/matmul_square.pb", "all"),
+        ("workloads/examples/mlp_scan_8_layers.pb", "all"),
+        ("workloads/examples/allgather_matmul_bf16.pb", "all"),
+        # Rings and blocks of attention in layers.
+        pytest.param(
+            "benchmarks/pod_programs/decoder_fsdp_tp_64.pb.gz", "0", marks=pytest.mark.long
+        ),
+    ],
+)
+def test_merging_changes_no_sum(
+    program: str, chips: str, binary: str, tmp_path: pathlib.Path
+) -> None:
     found = {}
     for blocks in ("all", "64", "4"):
         trace, totals = tmp_path / f"{blocks}.pftrace", tmp_path / f"{blocks}.json"
-        example = ROOT / "workloads" / "examples" / f"{name}.pb"
         subprocess.run(
             [
-                *(binary, "run", "--quiet", str(example), "--trace-blocks", blocks),
-                *("--trace", trace, "--trace-chips", "all", "--trace-detail", "blocks"),
+                *(binary, "run", "--quiet", str(ROOT / program), "--trace-blocks", blocks),
+                *("--trace", trace, "--trace-chips", chips, "--trace-detail", "blocks"),
                 *("--trace-totals", totals),
             ],
             check=True,
@@ -353,6 +365,18 @@ def test_merging_changes_no_sum(name: str, binary: str, tmp_path: pathlib.Path) 
             # Their times are rounded down; a rate is at most some 10,000 GB/s.
             assert abs((area or 0) - (all_area or 0)) <= 1e4 * samples, path
     assert sum(row[1] for row in found["4"][0]) < sum(row[1] for row in every)
+
+
+def test_the_trace_of_one_chip_of_a_pod_stays_small(binary: str, tmp_path: pathlib.Path) -> None:
+    """32 layers with rings on 18,432 devices: steps one by one would be four times as much."""
+    program = ROOT / "benchmarks" / "pod_programs" / "decoder_fsdp_tp_9216.pb.gz"
+    trace, totals = tmp_path / "t.pftrace", tmp_path / "t.json"
+    command = [binary, "run", "--quiet", program, "--trace", trace, "--trace-totals", totals]
+    subprocess.run(command, check=True, timeout=300)
+    assert trace.stat().st_size < 30e6
+    paths = [track["path"] for track in totals_of(trace)["tracks"]]
+    assert any(path.endswith("/MXU") for path in paths)
+    assert any(path.endswith("/ICI x+") for path in paths)
 
 
 @pytest.fixture(scope="module")
