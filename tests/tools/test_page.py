@@ -316,7 +316,7 @@ def test_dark_and_light(made, show):
 
 
 def test_runs_are_compared(binary, tmp_path, show):
-    command = [binary, "compare", "--config", "v5e-4x2", "--config", "v5e-2x4", "--quiet"]
+    command = [binary, "compare", "--config", "v5e-4x2", "--config", "v6e-4x2", "--quiet"]
     command += [example("mlp_two_layers"), "--html", tmp_path / "c.html"]
     subprocess.run(command, check=True, timeout=60, capture_output=True)
     page = show(tmp_path / "c.html")
@@ -324,21 +324,39 @@ def test_runs_are_compared(binary, tmp_path, show):
         tab for tab in TABS if tab != "Timeline"
     ]
     steps = rows_of(page, "steps")
-    assert [row["slice"] for row in steps] == ["v5e-4x2", "v5e-2x4"]
+    assert [row["slice"] for row in steps] == ["v5e-4x2", "v6e-4x2"]
     times = []
-    for config in ("v5e-4x2", "v5e-2x4"):
+    for config in ("v5e-4x2", "v6e-4x2"):
         run = [binary, "run", example("mlp_two_layers"), "--config", config, "--quiet"]
         subprocess.run([*run, "--report", tmp_path / "r.json"], check=True, timeout=60)
         times.append(json.loads((tmp_path / "r.json").read_text())["step_time_ns"])
     for row, time in zip(steps, times, strict=True):
         assert value_of(row["step time"]) == pytest.approx(time, rel=1e-3)
         assert row["bound by"] in ("compute", "hbm", "ici", "launch/latency")
+    # Differences, in the words of the command line, too.
+    change = times[1] - times[0]
+    assert rows_of(page, "steps")[0]["against A"] == ""
+    assert value_of(rows_of(page, "steps")[1]["against A"]) == pytest.approx(change, rel=1e-3)
+    command = [binary, "compare", "--config", "v5e-4x2", "--config", "v6e-4x2", "--quiet"]
+    text = subprocess.run(
+        [*command, example("mlp_two_layers")], check=True, capture_output=True, text=True
+    ).stdout
+    sentence = page.locator("[data-list=differences] li").inner_text()
+    assert sentence.startswith("B is ")
+    assert sentence in text
+    # What takes longer first, down to what takes less; together they are the difference.
+    rows = rows_of(page, "steps by category")
+    changes = [value_of(row["B − A"]) for row in rows]
+    assert changes == sorted(changes, reverse=True)
+    assert sum(changes) == pytest.approx(change, abs=0.001 * abs(change) + 10)
+    for row, difference in zip(rows, changes, strict=True):
+        assert value_of(row["B"]) - value_of(row["A"]) == pytest.approx(difference, abs=20)
     # Any of them can be looked at alone.
     choose(page, "Summary")
     page.get_by_label("shown").select_option(index=1)
     shown = page.locator("[data-figure=step_time]").inner_text()
     assert value_of(shown) == pytest.approx(times[1], rel=1e-3)
-    expect(page.locator("[data-figure=slice]")).to_contain_text("v5e-2x4")
+    expect(page.locator("[data-figure=slice]")).to_contain_text("v6e-4x2")
 
 
 def test_names_of_files_do_no_harm(binary, tmp_path, show):
