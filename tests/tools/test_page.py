@@ -346,7 +346,7 @@ def test_runs_are_compared(binary, tmp_path, show):
     assert sentence in text
     # What takes longer first, down to what takes less; together they are the difference.
     rows = rows_of(page, "steps by category")
-    changes = [value_of(row["B − A"]) for row in rows]
+    changes = [value_of(row["B - A"]) for row in rows]
     assert changes == sorted(changes, reverse=True)
     assert sum(changes) == pytest.approx(change, abs=0.001 * abs(change) + 10)
     for row, difference in zip(rows, changes, strict=True):

@@ -68,7 +68,7 @@ const collectives = (() => {
       const shown = rows.filter((c) => kind === 'all' || c.kind === kind);
       const largest = d3.max(shown, (c) => c.total_ns) || 1;
       table.show(area, [
-        {name: 'collective', value: (c) => c.name, color: (c) => colors.of(c.kind), widest: 24,
+        {name: 'collective', value: (c) => c.name, color: (c) => colors.of(c.kind), widest: 22,
          small: (c) => (c.scope ? names.without(c.scope, inner) : '')},
         {name: 'count', unit: 'count', value: (c) => c.count},
         {name: 'bytes', unit: 'bytes', value: (c) => c.bytes},
@@ -79,9 +79,9 @@ const collectives = (() => {
         {name: 'exposed, hidden', cell: (cell, c) => draw.bar(cell, parts(c), largest),
          sort: (c) => c.exposed_ns},
         {name: 'why exposed', value: reasons,
-         small: (c) => (c.covered_by.length ? `hidden by ${coverers(c)}` : '')},
+         widest: 30, small: (c) => (c.covered_by.length ? `hidden by ${coverers(c)}` : '')},
         {name: 'algorithm', value: (c) => c.algorithm + (c.axes ? `, axes ${c.axes}` : ''),
-         small: (c) => c.source || '', widest: 22},
+         small: (c) => c.source || '', widest: 20},
       ], shown, {label: 'collectives', inside: (c) => c.inside || []});
     };
     if (kinds.length > 1) {

@@ -36,10 +36,10 @@ const compare = (() => {
       {name: `against ${letter(base)}`, unit: 'signed ns', value: less('step_time_ns')},
       {name: 'ratio', unit: 'ratio', value: (i) => reports[i].step_time_ns / b.step_time_ns},
       {name: 'MFU', unit: 'share', value: (i) => reports[i].mfu},
-      {name: 'exposed', unit: 'ns', value: (i) => reports[i].exposed_communication_ns},
-      {name: 'exposed against', unit: 'signed ns', value: less('exposed_communication_ns')},
-      {name: 'memory', unit: 'bytes', value: (i) => reports[i].peak_hbm_bytes},
-      {name: 'memory against', unit: 'signed bytes', value: less('peak_hbm_bytes')},
+      {name: 'exposed', unit: 'ns', value: (i) => reports[i].exposed_communication_ns,
+       small: (i) => units.show(less('exposed_communication_ns')(i), 'signed ns')},
+      {name: 'memory', unit: 'bytes', value: (i) => reports[i].peak_hbm_bytes,
+       small: (i) => units.show(less('peak_hbm_bytes')(i), 'signed bytes')},
       {name: 'bound by', value: (i) => summary.boundBy(reports[i])},
       {name: 'compute, exposed, rest',
        cell: (cell, i) => draw.bar(cell, summary.parts(reports[i]), longest),
@@ -99,7 +99,7 @@ const compare = (() => {
     columns.push({name: letter(base), unit: 'ns', value: (row) => of(row, base)});
     for (const i of others) {
       columns.push({name: letter(i), unit: 'ns', value: (row) => of(row, i)});
-      columns.push({name: `${letter(i)} − ${letter(base)}`, unit: 'signed ns',
+      columns.push({name: `${letter(i)} - ${letter(base)}`, unit: 'signed ns',
                     value: (row) => change(row, i)});
     }
     for (const i of others) {

@@ -8,8 +8,8 @@
 //            inside (row => rows that it stands for), open (row => what a click at it does, or null)
 const table = (() => {
   const isText = (c) => !c.unit || c.unit === 'text';
-  // Characters of a column of texts: longer ones are broken.
-  const narrowest = 8, widest = () => (innerWidth < 700 ? 15 : 34), fromSoMany = 12;
+  // Characters of a column of texts: longer ones are broken, short ones are not.
+  const short = 20, widest = () => (innerWidth < 700 ? 15 : 34), fromSoMany = 12;
 
   // Paths may be broken behind their slashes.
   function write(node, text) {
@@ -45,7 +45,7 @@ const table = (() => {
     let descending = false;
     let wanted = '';
     const widthOf = new Map(columns.map((c) => [c, c.cell || !isText(c) ? 0 :
-      Math.min(c.widest || Infinity, widest(), Math.max(c.name.length, narrowest, d3.max(rows, (r) =>
+      Math.min(c.widest || Infinity, widest(), Math.max(c.name.length, d3.max(rows, (r) =>
         Math.max(textOf(c, r).length, c.small ? 0.85 * c.small(r).length : 0)) || 0))]));
 
     function sortBy(column) {
@@ -69,6 +69,7 @@ const table = (() => {
       const inside = options.inside && depth === 0 ? options.inside(row) : [];
       columns.forEach((column, i) => {
         const cell = at.append('td').classed('text', isText(column)).classed('bars', !!column.cell);
+        cell.classed('short', isText(column) && widthOf.get(column) <= Math.min(short, widest()));
         // Letters are narrower than digits, of which there are few in texts.
         if (widthOf.get(column)) {
           cell.style('min-width', `calc(${(0.92 * widthOf.get(column)).toFixed(1)}ch + 1.2rem)`);

@@ -182,7 +182,7 @@ const timeline = (() => {
     ], list, {label: 'what is seen', key: ''});
   }
 
-  const idOf = (s) => `${s.track}@${s.start}`;
+  const idOf = (s) => `${s.track}@${s.start}@${s.name}`;
 
   function drawn(state) {
     const {all, data, run, chart, width, tell} = state;

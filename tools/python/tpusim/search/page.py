@@ -8,7 +8,7 @@ views of a run; the others with what the search knows of them.
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpusim import files, quantities
@@ -35,6 +35,7 @@ _WORDS = {
 }
 # Bars are for the eye.
 _MOST_BARS = 40
+_WIDE = 30
 # Reports are simulated again, and each is some hundred kilobytes: of the best, and of the front, so
 # many, as long as they took no more than this together.
 _MOST_REPORTS = 12
@@ -247,15 +248,24 @@ def _pareto(results: "SearchResults", done: "Sequence[Entry]") -> Panel:
         for entry in done
         if (value := _number(entry.value, objective)) is not None
     ]
+    x = {"name": "peak HBM of a device", "unit": "bytes", "log": _is_wide(p["x"] for p in points)}
+    name = objective.replace("_", " ")
+    y = {"name": name, "unit": _UNITS.get(objective, "number")}
     return {
         "kind": "scatter",
         "title": "objective over memory",
         "note": "The line joins the candidates that nothing beats in both.",
-        "x": {"name": "peak HBM of a device", "unit": "bytes"},
-        "y": {"name": objective.replace("_", " "), "unit": _UNITS.get(objective, "number")},
+        "x": x,
+        "y": y | {"log": _is_wide(p["y"] for p in points)},
         "line": True,
         "points": points,
     }
+
+
+def _is_wide(values: Iterable[float]) -> bool:
+    """Whether small ones could not be told apart on a scale from zero."""
+    known = list(values)
+    return min(known) > 0 and max(known) > _WIDE * min(known)
 
 
 def _bars(
