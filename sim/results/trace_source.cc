@@ -85,6 +85,7 @@ void TraceSource::SortOntoRows() {
 absl::Status TraceSource::Open() {
   // A device that was recorded and did nothing is shown with an empty step.
   for (const int32_t device : timeline_.recorded_devices) devices_[device];
+  OpenPod();
   if (timeline_.recorded_steps > 0) {
     for (auto& [id, rings] : FindRings(info_, timeline_)) {
       devices_[id].rings = std::move(rings);
@@ -110,8 +111,10 @@ absl::Status TraceSource::Open() {
           }
         }
         if (rank != kTensorCore) continue;
+        const auto pod = pod_.find(id);
         for (const Span* s : row.spans) {
           if (s->op >= 0) device.scopes[s->lane].Add(info_, *s);
+          if (pod != pod_.end()) pod->second.summary.Add(*s);
         }
       }
       for (auto& [rank, counter] : device.counters) {
@@ -178,7 +181,48 @@ void TraceSource::AddSamples(CounterRow& row, const Device& device) {
   row.filter.Filter(shown, row.kind.scale, model_.tracks[row.track].samples);
 }
 
+void TraceSource::OpenPod() {
+  // Gaps below a thousandth of the step are not seen.
+  constexpr int64_t kGaps = 1000;
+  if (devices_.size() <= kFewDevices || timeline_.class_of.empty()) return;
+  std::map<int32_t, int32_t> first;  // by class
+  for (const auto& [id, device] : devices_) {
+    const int32_t representative = first.emplace(timeline_.class_of[id], id).first->second;
+    const PodTrack empty = {PodSummary(info_, timeline_.step_time / kGaps)};
+    ++pod_.emplace(representative, empty).first->second.devices;
+  }
+}
+
+void TraceSource::AddPodTracks() {
+  if (pod_.empty()) return;
+  slice_group_ = AddTrack(config_.name, -1, 0);
+  // Before all devices.
+  const int32_t group = AddTrack("Pod", slice_group_, -1);
+  int32_t rank = 0;
+  for (auto& [id, pod] : pod_) {
+    const std::string name = pod.devices == 1
+                                 ? device_names_[id]
+                                 : fmt::format("{} and {} alike", device_names_[id], pod.devices - 1);
+    pod.track = AddTrack(name, group, rank++);
+    slice_count_ += static_cast<int64_t>(pod.summary.slices().size());
+  }
+}
+
+void TraceSource::AddPodSlices() {
+  for (auto& [id, pod] : pod_) {
+    const std::vector<PodSummary::Slice>& slices = pod.summary.slices();
+    for (; pod.next < slices.size() && slices[pod.next].start < until_; ++pod.next) {
+      TraceSlice s;
+      s.start = slices[pod.next].start;
+      s.end = slices[pod.next].end;
+      s.name = Name(slices[pod.next].name);
+      model_.tracks[pod.track].slices.push_back(s);
+    }
+  }
+}
+
 void TraceSource::AddTracks() {
+  AddPodTracks();
   for (auto& [id, device] : devices_) {
     const int32_t group = Group(id);
     device.steps_track = AddTrack("Steps", group, kSteps * kLanes);
@@ -228,6 +272,7 @@ bool TraceSource::Next() {
   }
   last_ = until_ == kEndOfTime;
   SortOntoRows();
+  AddPodSlices();
   for (auto& [id, device] : devices_) {
     if (first_) AddStep(device, id == timeline_.critical_device);
     size_t& next = device.next_scope;

@@ -22,6 +22,7 @@
 #include "sim/recording/recording.h"
 #include "sim/results/trace_arrows.h"
 #include "sim/results/trace_model.h"
+#include "sim/results/trace_pod.h"
 #include "sim/results/trace_rings.h"
 #include "sim/results/trace_rows.h"
 #include "sim/timeline.h"
@@ -87,6 +88,10 @@ class TraceSource {
   // Slices of a lane in a ring.
   int64_t RingLimit() const { return std::max<int64_t>(timeline_.recorded_steps / 4, 1); }
   void MergeRings();
+  // One summary for each class of the recorded devices, if these are many.
+  void OpenPod();
+  void AddPodTracks();
+  void AddPodSlices();
   void AddSlices(Row& row, const Device& device);
   void AddSamples(CounterRow& row, const Device& device);
   // Sorts what was read onto the rows, spans by start and samples by time.
@@ -106,7 +111,14 @@ class TraceSource {
   std::optional<sim::RecordingReader> reader_;
   std::vector<sim::Span> spans_;  // of the window
   std::vector<sim::CounterSample> samples_;
+  struct PodTrack {
+    PodSummary summary;
+    int64_t devices = 0;  // recorded ones of the class
+    int32_t track = -1;
+    size_t next = 0;
+  };
   std::map<int32_t, Device> devices_;
+  std::map<int32_t, PodTrack> pod_;  // by the first recorded device of each class
   ArrowMatcher arrows_;
   FlightMatcher flights_;
   TraceModel model_;

@@ -379,6 +379,39 @@ def test_the_trace_of_one_chip_of_a_pod_stays_small(binary: str, tmp_path: pathl
     assert any(path.endswith("/ICI x+") for path in paths)
 
 
+def test_many_devices_have_a_summary_of_the_pod(binary: str, tmp_path: pathlib.Path) -> None:
+    """A track for each class of devices, above them: what the main stream does, in a few slices."""
+    program = ROOT / "benchmarks" / "pod_programs" / "mlp_train_64.pb"
+    trace, report = tmp_path / "t.pftrace", tmp_path / "r.json"
+    command = [binary, "run", "--quiet", program, "--trace", trace, "--trace-chips", "all"]
+    command += ["--trace-totals", tmp_path / "t.json", "--report", report]
+    subprocess.run(command, check=True, timeout=120)
+    assert trace_reader.problems(trace, totals_of(trace)) == []
+    tracks = [t for t in totals_of(trace)["tracks"] if "/Pod/" in t["path"]]
+    told = json.loads(report.read_text())
+    # All devices are in one of them.
+    alike = [int(m[1]) for t in tracks if (m := re.search(r" and (\d+) alike$", t["path"]))]
+    assert sum(alike) + len(tracks) == told["devices"]
+    query = (
+        trace_reader.TRACK_PATH
+        + """select s.name, sum(s.dur) from slice s join track_path p on s.track_id = p.id
+             where path like '%/Pod/TPU_0(%' group by s.name order by s.name"""
+    )
+    ((*sums,),) = trace_reader.query(trace, query)
+    exposed = {
+        r["name"]: r["time_ns"] for r in told["rollup"]["category"] if "exposed" in r["name"]
+    }
+    assert [name for name, _ in sums] == ["compute", *sorted(exposed)]
+    for name, busy in sums[1:]:
+        # Gaps of up to a thousandth of the step are in it.
+        assert busy == pytest.approx(exposed[name], rel=0.05)
+
+
+def test_few_devices_have_none(demo: pathlib.Path) -> None:
+    query = "select count(*) from track where name = 'Pod'"
+    assert trace_reader.query(demo, query) == [[[0]]]
+
+
 @pytest.fixture(scope="module")
 def demo(binary: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """What tools/demo writes: the trace of one chip."""

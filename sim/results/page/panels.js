@@ -64,6 +64,10 @@ const panels = (() => {
     const ticks = (make, key) => {
       const [low, high] = extent(key).map((v) => v / size(key));
       const room = key === 'x' ? draw.ticksIn(width - margin.left, 100) : 6;
+      // Of several decades the powers of ten.
+      if (p[key].log && p[key].unit !== 'bytes' && high > 100 * low) {
+        make.tickValues(d3.range(Math.ceil(Math.log10(low)), Math.log10(high)).map((i) => 10 ** i));
+      }
       if (!p[key].log) make.tickValues(d3.ticks(low, high, room).map((v) => v * size(key)));
       return make.ticks(6).tickFormat((v) => units.short(v, p[key].unit));
     };

@@ -44,9 +44,11 @@ const table = (() => {
     let sorted = null;
     let descending = false;
     let wanted = '';
-    const widthOf = new Map(columns.map((c) => [c, c.cell || !isText(c) ? 0 :
-      Math.min(c.widest || Infinity, widest(), Math.max(c.name.length, d3.max(rows, (r) =>
-        Math.max(textOf(c, r).length, c.small ? 0.85 * c.small(r).length : 0)) || 0))]));
+    const lengths = new Map(columns.map((c) => [c, c.cell || !isText(c) ? 0 :
+      Math.max(c.name.length, d3.max(rows, (r) =>
+        Math.max(textOf(c, r).length, c.small ? 0.85 * c.small(r).length : 0)) || 0)]));
+    const widthOf = new Map(columns.map((c) =>
+      [c, Math.min(c.widest || Infinity, widest(), lengths.get(c))]));
 
     function sortBy(column) {
       const by = column.sort || column.value;
@@ -69,7 +71,7 @@ const table = (() => {
       const inside = options.inside && depth === 0 ? options.inside(row) : [];
       columns.forEach((column, i) => {
         const cell = at.append('td').classed('text', isText(column)).classed('bars', !!column.cell);
-        cell.classed('short', isText(column) && widthOf.get(column) <= Math.min(short, widest()));
+        cell.classed('short', isText(column) && lengths.get(column) <= Math.min(short, widest()));
         // Letters are narrower than digits, of which there are few in texts.
         if (widthOf.get(column)) {
           cell.style('min-width', `calc(${(0.92 * widthOf.get(column)).toFixed(1)}ch + 1.2rem)`);
