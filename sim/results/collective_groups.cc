@@ -91,10 +91,9 @@ std::vector<CollectiveGroup> GroupCollectives(const std::vector<CollectiveReport
   }
   std::vector<CollectiveGroup> groups;
   for (const auto& of : members) groups.push_back(GroupOf(of));
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const CollectiveGroup& a, const CollectiveGroup& b) {
-                     return a.sum.total > b.sum.total;
-                   });
+  std::stable_sort(
+      groups.begin(), groups.end(),
+      [](const CollectiveGroup& a, const CollectiveGroup& b) { return a.sum.total > b.sum.total; });
   return groups;
 }
 

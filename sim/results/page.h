@@ -34,8 +34,8 @@ absl::StatusOr<std::string> TimelineJson(const configs::Config& config,
 
 struct PageRun {
   std::string name;
-  std::string report;    // JSON
-  std::string timeline;  // JSON; "" = none
+  std::string report;           // JSON
+  std::string timeline;         // JSON; "" = none
   std::string difference = "";  // how it differs from the first, in words
 };
 std::string PageOfRuns(const std::string& title, const std::vector<PageRun>& runs);

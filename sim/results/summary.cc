@@ -105,9 +105,9 @@ std::string Shown(std::string_view what, size_t shown, size_t all) {
 Lines CollectiveTable(const std::vector<CollectiveGroup>& groups, size_t rows, size_t width) {
   rows = std::min(rows, groups.size());
   if (rows == 0) return {};
-  std::vector<std::vector<std::string>> table = {{Shown("collective", rows, groups.size()),
-                                                  "count", "bytes", "simulated", "expected",
-                                                  "bound", "exposed", "<algorithm"}};
+  std::vector<std::vector<std::string>> table = {{Shown("collective", rows, groups.size()), "count",
+                                                  "bytes", "simulated", "expected", "bound",
+                                                  "exposed", "<algorithm"}};
   for (size_t i = 0; i < rows; ++i) {
     const CollectiveReport& c = groups[i].sum;
     const int64_t members = groups[i].members;

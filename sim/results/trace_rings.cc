@@ -104,7 +104,8 @@ std::map<int32_t, DeviceRings> FindRings(const isa::ProgramInfo& info,
     }
     for (auto& [device, of] : main) {
       SortRow(of);
-      RingFinder& finder = finders.try_emplace(device, info, timeline.step_time / kShare).first->second;
+      RingFinder& finder =
+          finders.try_emplace(device, info, timeline.step_time / kShare).first->second;
       for (const Span* span : of) finder.Add(*span);
     }
   }
@@ -155,9 +156,8 @@ const std::vector<std::pair<int32_t, Span>>& RingSpans::Finish() {
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
     Close(static_cast<int32_t>(lane), lanes_[lane]);
   }
-  std::stable_sort(merged_.begin(), merged_.end(), [](const auto& a, const auto& b) {
-    return a.second.start < b.second.start;
-  });
+  std::stable_sort(merged_.begin(), merged_.end(),
+                   [](const auto& a, const auto& b) { return a.second.start < b.second.start; });
   return merged_;
 }
 

@@ -42,8 +42,7 @@ struct Ring {
 class RingFinder {
  public:
   // `longest`: what takes more is none.
-  RingFinder(const isa::ProgramInfo& info, Picoseconds longest)
-      : info_(&info), longest_(longest) {}
+  RingFinder(const isa::ProgramInfo& info, Picoseconds longest) : info_(&info), longest_(longest) {}
   void Add(const sim::Span& op);
   std::vector<Ring> Finish();
 

@@ -200,9 +200,9 @@ void TraceSource::AddPodTracks() {
   const int32_t group = AddTrack("Pod", slice_group_, -1);
   int32_t rank = 0;
   for (auto& [id, pod] : pod_) {
-    const std::string name = pod.devices == 1
-                                 ? device_names_[id]
-                                 : fmt::format("{} and {} alike", device_names_[id], pod.devices - 1);
+    const std::string name =
+        pod.devices == 1 ? device_names_[id]
+                         : fmt::format("{} and {} alike", device_names_[id], pod.devices - 1);
     pod.track = AddTrack(name, group, rank++);
     slice_count_ += static_cast<int64_t>(pod.summary.slices().size());
   }

@@ -49,7 +49,8 @@ const breakdown = (() => {
       columns.push({name: 'hidden', unit: 'ns', value: (r) => r.hidden_ns});
     }
     if (inner && by === 'op') {
-      box.append('p').attr('class', 'note').text(`Below each operation its scope in ${inner.slice(0, -1)}.`);
+      box.append('p').attr('class', 'note')
+        .text(`Below each operation its scope in ${inner.slice(0, -1)}.`);
     }
     draw.legend(box, barOf({time_ns: 0, compute_ns: 0, exposed_ns: 0}));
     table.show(box, columns, rows, {label: `step by ${titles[by]}`, most: 200});

@@ -1,13 +1,13 @@
 // Collectives: how long they take, what hides them, and why the rest is exposed. Those of layers
 // that differ in nothing but numbers are one row, which unfolds.
 const collectives = (() => {
-  const kindOf = (c) => [c.kind, names.numberless(c.name), names.numberless(c.scope || ''), c.source,
-    c.bytes, c.group_size, c.axes, c.algorithm].join('\n');
+  const kindOf = (c) => [c.kind, names.numberless(c.name), names.numberless(c.scope || ''),
+    c.source, c.bytes, c.group_size, c.axes, c.algorithm].join('\n');
 
   // Sums of what is of the same numberless form, most first.
   function summed(lists, key, value, text) {
     const sums = d3.nest().key((o) => key(o)).entries(lists.flat())
-      .map(({values}) => ({...values[0], ...text(values), [value]: d3.sum(values, (o) => o[value])}));
+      .map(({values: of}) => ({...of[0], ...text(of), [value]: d3.sum(of, (o) => o[value])}));
     return sums.sort((a, b) => d3.descending(a[value], b[value]));
   }
 
@@ -75,7 +75,8 @@ const collectives = (() => {
         {name: 'simulated', unit: 'ns', value: (c) => (c.count ? c.total_ns / c.count : 0)},
         {name: 'expected', unit: 'ns', value: (c) => c.expected_ns},
         {name: 'bound', unit: 'ns', value: (c) => c.bound_ns},
-        {name: 'exposed', unit: 'share', value: (c) => (c.total_ns ? c.exposed_ns / c.total_ns : 0)},
+        {name: 'exposed', unit: 'share',
+         value: (c) => (c.total_ns ? c.exposed_ns / c.total_ns : 0)},
         {name: 'exposed, hidden', cell: (cell, c) => draw.bar(cell, parts(c), largest),
          sort: (c) => c.exposed_ns},
         {name: 'why exposed', value: reasons,

@@ -57,10 +57,10 @@ const colors = (() => {
   // Dark or light text, whichever is read better on that ground.
   const ink = (color) => (d3.lab(valueOf(color)).l > 58 ? '#14181c' : '#ffffff');
 
+  const rank = (name) => (order.has(name) ? order.get(name) : families.length);
   // Entries of a key, those of a family beside each other.
   const key = (names) => [...new Set(names.filter(Boolean).map(plain))]
-    .sort((a, b) => d3.ascending(order.has(a) ? order.get(a) : 99, order.has(b) ? order.get(b) : 99) ||
-      d3.ascending(a, b))
+    .sort((a, b) => d3.ascending(rank(a), rank(b)) || d3.ascending(a, b))
     .map((name) => ({name, color: of(name)}));
   return {of, ofOwner, group, valueOf, ink, key, plain};
 })();

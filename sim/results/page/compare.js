@@ -8,7 +8,6 @@ const compare = (() => {
   function show(into, runs, open) {
     const all = d3.range(runs.length).filter((i) => runs[i].report);
     const letters = all.map(letter);
-    const base = Math.max(letters.indexOf(address.get('against')), 0);
     const area = into.append('div');
     const choose = (name) => {
       area.selectAll('*').remove();
@@ -16,15 +15,14 @@ const compare = (() => {
     };
     draw.choices(into, 'against', letters, choose, {key: 'against', first: letters[0], most: 8});
     into.append(() => area.node());
-    return base;
   }
 
   function steps(into, runs, all, base, open) {
     const reports = runs.map((run) => run.report);
     const b = reports[base];
     const panel = draw.panel(into, 'Steps side by side',
-      `Differences are from ${letter(base)}. Every step is compute, exposed communication and the ` +
-      'rest; the differences of the three explain the difference of two steps.');
+      `Differences are from ${letter(base)}. Every step is compute, exposed communication and ` +
+      'the rest; the differences of the three explain the difference of two steps.');
     draw.legend(panel, summary.parts(b));
     const longest = d3.max(all, (i) => reports[i].step_time_ns);
     const less = (field) => (i) => (i === base ? null : reports[i][field] - b[field]);
@@ -65,7 +63,7 @@ const compare = (() => {
     };
     draw.choices(section, 'by', ['category', 'scope', 'op', 'source', 'collective'], (name) => {
       by = name;
-      if (shown) fill();
+      fill();
     }, {key: 'by'});
     if (others.length > mostColumns) {
       draw.choices(section, 'of', others.map((i) => `${letter(i)}: ${runs[i].name}`), (name) => {
@@ -82,7 +80,9 @@ const compare = (() => {
     for (const i of [base, ...others]) {
       for (const row of reports[i].rollup[by]) {
         const key = `${names.numberless(row.name)}\n${row.category || ''}`;
-        if (!found.has(key)) found.set(key, {list: [], category: row.category || '', times: new Map()});
+        if (!found.has(key)) {
+          found.set(key, {list: [], category: row.category || '', times: new Map()});
+        }
         const at = found.get(key);
         at.list.push(row.name);
         at.times.set(i, (at.times.get(i) || 0) + row.time_ns);

@@ -16,7 +16,8 @@
     title === 'Timeline' ? runs.some((r) => r.timeline) && run.report : run && run.report))
     .map(([title, view]) => ({title, show: (into) => view.show(into, run, open)}));
   // The address names runs by their letters, which stay when other runs come.
-  const chosen = () => Math.max(runs.findIndex((run, i) => compare.letter(i) === address.get('run')), 0);
+  const chosen = () => Math.max(0,
+    runs.findIndex((run, i) => compare.letter(i) === address.get('run')));
   const allTabs = () => (own.length ? [...own, ...comparison] : comparison)
     .concat(runs.length ? tabsOf(runs[chosen()]) : []);
 

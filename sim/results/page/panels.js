@@ -55,7 +55,8 @@ const panels = (() => {
       return [low - room, high + room];
     };
     const scale = (key, range) =>
-      (!p[key].log ? d3.scaleLinear() : d3.scaleLog().base(p[key].unit === 'bytes' ? 2 : 10)).domain(extent(key)).range(range);
+      (!p[key].log ? d3.scaleLinear() : d3.scaleLog().base(p[key].unit === 'bytes' ? 2 : 10))
+        .domain(extent(key)).range(range);
     const x = scale('x', [margin.left, width - margin.right]);
     const y = scale('y', [height - margin.bottom, margin.top]);
     // Bytes are round in powers of 1024.
@@ -72,8 +73,10 @@ const panels = (() => {
       return make.ticks(6).tickFormat((v) => units.short(v, p[key].unit));
     };
     const inner = {x: width - margin.left - margin.right, y: height - margin.top - margin.bottom};
-    draw.axis(svg, ticks(d3.axisBottom(x), 'x').tickSizeInner(-inner.y), `translate(0,${height - margin.bottom})`);
-    draw.axis(svg, ticks(d3.axisLeft(y), 'y').tickSizeInner(-inner.x), `translate(${margin.left},0)`);
+    draw.axis(svg, ticks(d3.axisBottom(x), 'x').tickSizeInner(-inner.y),
+      `translate(0,${height - margin.bottom})`);
+    draw.axis(svg, ticks(d3.axisLeft(y), 'y').tickSizeInner(-inner.x),
+      `translate(${margin.left},0)`);
     svg.append('text').attr('x', width / 2).attr('y', height - 8).attr('text-anchor', 'middle')
       .text(p.x.name);
     svg.append('text').attr('x', 8).attr('y', 10).text(p.y.name);
@@ -98,7 +101,8 @@ const panels = (() => {
       }
     }
     marks.on('click', pick).on('keydown', (d) => { if (d3.event.key === 'Enter') pick(d); });
-    const labels = svg.append('g').attr('class', 'halo').selectAll('text').data(p.points.filter((d) => d.label)).join('text')
+    const labels = svg.append('g').attr('class', 'halo').selectAll('text')
+      .data(p.points.filter((d) => d.label)).join('text')
       .attr('x', (d) => x(d.x) + (x(d.x) > width / 2 ? -9 : 9)).attr('y', (d) => y(d.y) - 7)
       .attr('text-anchor', (d) => (x(d.x) > width / 2 ? 'end' : 'start')).text((d) => d.label);
     draw.clear(labels, svg);

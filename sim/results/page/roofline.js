@@ -81,8 +81,10 @@ const roofline = (() => {
     marks.on('click', pick).on('keydown', (o) => { if (d3.event.key === 'Enter') pick(o); });
     if (on()) pick(on());
     // The roof first: labels of operations give way to it.
-    const labels = svg.append('g').attr('pointer-events', 'none').attr('class', 'halo').selectAll('text').data([
-      {x: width - margin.right, y: sy(peak) - 6, end: true, text: `peak ${units.show(peak, 'flops/s')}`},
+    const over = svg.append('g').attr('pointer-events', 'none').attr('class', 'halo');
+    const labels = over.selectAll('text').data([
+      {x: width - margin.right, y: sy(peak) - 6, end: true,
+       text: `peak ${units.show(peak, 'flops/s')}`},
       {x: sx(from) + 34, y: sy(from * rate) + 4, text: `HBM ${units.show(rate, 'bytes/s')}`},
       ...longest.slice(0, 8).map((o) => {
         const end = sx(x(o)) > width * 0.6, r0 = area(o.total_ns / r.step_time_ns) + 3;

@@ -110,7 +110,8 @@ const table = (() => {
       const seen = order.filter(fits);
       seen.slice(0, most).forEach((row) => line(row, 0));
       rest.selectAll('*').remove();
-      rest.text(seen.length < rows.length ? `${seen.length} of ${rows.length} rows fit the filter. ` : '');
+      rest.text(seen.length < rows.length ?
+        `${seen.length} of ${rows.length} rows fit the filter. ` : '');
       if (seen.length > most) {
         rest.append('span').text(`${most} of ${seen.length} rows are shown. `);
         rest.append('button').attr('type', 'button').text('show all').on('click', () => {

@@ -45,7 +45,8 @@ const units = (() => {
   by['signed ns'] = (ns) => signed(ns, 'ns');
   by['signed bytes'] = (b) => signed(b, 'bytes');
   // Of round values, without zeros at the end: "4 GiB", "1.5 MiB".
-  const short = (value, unit) => show(value, unit).replace(/(\.\d*?)0+(?= |%|$)/, '$1').replace(/\.(?= |%|$)/, '');
+  const short = (value, unit) => show(value, unit)
+    .replace(/(\.\d*?)0+(?= |%|$)/, '$1').replace(/\.(?= |%|$)/, '');
   // Ticks up to `largest`, about `count`, at powers of two.
   function byteTicks(largest, count) {
     const step = 2 ** Math.ceil(Math.log2(Math.max(largest, 1) / Math.max(count, 1)));

@@ -69,7 +69,8 @@ TEST(RingSpans, NeighboursAreMerged) {
 
 // Two executions are two, and few spans stay as they are.
 TEST(RingSpans, RingsAreApart) {
-  const Ring first{1, Picoseconds(0), Picoseconds(100)}, second{1, Picoseconds(200), Picoseconds(300)};
+  const Ring first{1, Picoseconds(0), Picoseconds(100)},
+      second{1, Picoseconds(200), Picoseconds(300)};
   RingSpans spans;
   spans.Add(first, 2, 0, SpanOf(2, 0, 10));
   spans.Add(second, 2, 0, SpanOf(2, 200, 210));
