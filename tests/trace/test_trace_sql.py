@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 import trace_reader
+from tpusim.timeline import Timeline
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Of every kind of program one; loops, rings and tuples of results among them.
@@ -405,6 +406,9 @@ def test_many_devices_have_a_summary_of_the_pod(binary: str, tmp_path: pathlib.P
     for name, busy in sums[1:]:
         # Gaps of up to a thousandth of the step are in it.
         assert busy == pytest.approx(exposed[name], rel=0.05)
+    # The first device in Python is one, not the pod.
+    names = [track.name for track in Timeline.load(trace).first_device()]
+    assert {"Steps", "TensorCore"} <= set(names)
 
 
 def test_few_devices_have_none(demo: pathlib.Path) -> None:
