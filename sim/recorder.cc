@@ -246,6 +246,8 @@ void Recorder::ObserveRates(flow::Network& network) {
 Timeline Recorder::Finish() {
   Timeline timeline;
   timeline.recorded_devices = recorded_;
+  timeline.recorded_steps = steps_;
+  timeline.class_of = classes_.devices.class_of;
   for (const int32_t representative : classes_.devices.first) {
     DeviceRecorder& recorder = *devices_[representative];
     recorder.totals_.compute_busy = recorder.compute_.Total();

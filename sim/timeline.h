@@ -105,6 +105,8 @@ struct Timeline {
   std::vector<events::Causes::Part> critical_path;  // of the pod; adds up to the step
   Recording recording;                              // spans and counters of the recorded devices
   std::vector<int32_t> recorded_devices;
+  std::vector<int32_t> class_of;  // by device; empty: not known
+  int64_t recorded_steps = 0;  // spans of an operation or a ring, per row; 0 = all that there are
 };
 
 }  // namespace tpusim::sim

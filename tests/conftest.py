@@ -69,7 +69,10 @@ def show(browser: "Browser") -> Iterator[Callable[..., "Page"]]:
             url = path.as_uri()
             page.on("console", lambda m: m.type in ("error", "warning") and wrong.append(m.text))
             page.on("pageerror", lambda error: wrong.append(str(error)))
-            page.on("request", lambda r: r.url not in (url, "data:,") and wrong.append(r.url))
+            page.on(
+                "request",
+                lambda r: r.url.partition("#")[0] not in (url, "data:,") and wrong.append(r.url),
+            )
             page.goto(url)
             return page
 

@@ -4,10 +4,7 @@
 
 namespace tpusim::sim {
 
-namespace {
-
-// Makes one span of two; `later` was recorded after `span`.
-void Merge(Span& span, const Span& later) {
+void MergeSpans(Span& span, const Span& later) {
   if (span.merged == 0) {
     span.merged = 1;
     span.busy = span.end - span.start;
@@ -20,8 +17,6 @@ void Merge(Span& span, const Span& later) {
   span.step = std::min(span.step, later.step);
 }
 
-}  // namespace
-
 void StepMerger::Add(Recording& recording, int64_t limit, int64_t run, const Span& span) {
   if (limit == 0) {
     recording.Add(place_, span);
@@ -33,7 +28,7 @@ void StepMerger::Add(Recording& recording, int64_t limit, int64_t run, const Spa
     run_ = run;
   }
   if (!spans_.empty() && std::max<int64_t>(spans_.back().merged, 1) < factor_) {
-    Merge(spans_.back(), span);
+    MergeSpans(spans_.back(), span);
     return;
   }
   spans_.push_back(span);
@@ -41,7 +36,7 @@ void StepMerger::Add(Recording& recording, int64_t limit, int64_t run, const Spa
   size_t kept = 0;
   for (size_t i = 0; i < spans_.size(); i += 2) {
     Span merged = spans_[i];
-    if (i + 1 < spans_.size()) Merge(merged, spans_[i + 1]);
+    if (i + 1 < spans_.size()) MergeSpans(merged, spans_[i + 1]);
     spans_[kept++] = merged;
   }
   spans_.resize(kept);

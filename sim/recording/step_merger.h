@@ -21,6 +21,9 @@
 
 namespace tpusim::sim {
 
+// Makes one span of two of a row; `later` was recorded after `span`.
+void MergeSpans(Span& span, const Span& later);
+
 // The spans of one row.
 class StepMerger {
  public:

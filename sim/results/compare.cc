@@ -18,13 +18,6 @@ Picoseconds Rest(const Report& r) { return r.step_time - r.compute_busy - r.expo
 
 Picoseconds Magnitude(Picoseconds t) { return std::max(t, Picoseconds(0) - t); }
 
-// A, B, ..., Z, A1, B1, ...
-std::string Label(size_t i) {
-  std::string label(1, static_cast<char>('A' + i % 26));
-  if (i >= 26) label += fmt::format("{}", i / 26);
-  return label;
-}
-
 std::map<std::string, Picoseconds> ExposedByKind(const Report& r) {
   std::map<std::string, Picoseconds> by_kind;
   for (const CollectiveReport& c : r.collectives) by_kind[c.kind] += c.exposed;
@@ -63,6 +56,12 @@ struct Part {
 };
 
 }  // namespace
+
+std::string LetterOf(size_t i) {
+  std::string letter(1, static_cast<char>('A' + i % 26));
+  if (i >= 26) letter += fmt::format("{}", i / 26);
+  return letter;
+}
 
 std::string ExplainDifference(const std::string& name_a, const Report& a, const std::string& name_b,
                               const Report& b) {
@@ -115,7 +114,7 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
   for (size_t i = 0; i < compared.size(); ++i) {
     if (!compared[i].report) continue;
     reports.push_back(*compared[i].report);
-    names.push_back(Label(i));
+    names.push_back(LetterOf(i));
   }
   using Cell = std::function<std::string(const Report&)>;
   const std::vector<std::pair<std::string, Cell>> rows = {
@@ -140,7 +139,7 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
   };
   std::vector<std::vector<std::string>> table = {{""}, {"workload"}, {"config"}};
   for (size_t i = 0; i < compared.size(); ++i) {
-    table[0].push_back(Label(i));
+    table[0].push_back(LetterOf(i));
     table[1].push_back(compared[i].workload);
     table[2].push_back(compared[i].config);
   }
@@ -164,7 +163,7 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
   }
   for (size_t i = 0; i < compared.size(); ++i) {
     if (compared[i].report) continue;
-    text += fmt::format("{}, {} on {}: {}\n", Label(i), compared[i].workload, compared[i].config,
+    text += fmt::format("{}, {} on {}: {}\n", LetterOf(i), compared[i].workload, compared[i].config,
                         compared[i].problem);
   }
   return text;
@@ -175,7 +174,7 @@ std::string CompareJson(const std::vector<Compared>& compared, const Producer& p
   Json all = Json::array();
   for (size_t i = 0; i < compared.size(); ++i) {
     const Compared& c = compared[i];
-    Json one = {{"label", Label(i)}, {"workload", c.workload}, {"config", c.config}};
+    Json one = {{"label", LetterOf(i)}, {"workload", c.workload}, {"config", c.config}};
     if (c.report) {
       one["report"] = Json::parse(ToJson(*c.report));
     } else {

@@ -37,6 +37,9 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
 // "config", "report" or "problem"}]}.
 std::string CompareJson(const std::vector<Compared>& compared, const Producer& producer);
 
+// What tells columns apart: A, B, ..., Z, A1, B1, ...
+std::string LetterOf(size_t i);
+
 // The line: "B is 1.35x faster than A (-80.00 us): exposed communication
 // -80.00 us (all-gather gone)".
 std::string ExplainDifference(const std::string& name_a, const Report& a, const std::string& name_b,

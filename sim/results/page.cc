@@ -82,6 +82,7 @@ std::string PageOfRuns(const std::string& title, const std::vector<PageRun>& run
     if (data.back() != '[') data += ",\n";
     data += fmt::format("{{\"name\": {}, \"report\": {}", quoted(run.name), run.report);
     if (!run.timeline.empty()) data += ", \"timeline\": " + run.timeline;
+    if (!run.difference.empty()) data += ", \"difference\": " + quoted(run.difference);
     data += "}";
   }
   return Assemble(title, data + "]}");

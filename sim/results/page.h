@@ -4,11 +4,14 @@
 // from the data that is embedded as JSON. What a page shows is therefore decided by its data:
 //
 //   {"schema": "tpusim.page/1", "title": ..., "subtitle": ...,
-//    "runs": [{"name": ..., "report": <tpusim.report/1>, "timeline": <TimelineJson>}, ...],
+//    "runs": [{"name": ..., "report": <tpusim.report/1>, "timeline": <TimelineJson>,
+//              "difference": ..., "panels": [...]}, ...],
 //    "tabs": [{"title": ..., "panels": [...]}, ...]}
 //
 // Every run has tabs of its own, several are compared besides. `tabs` are further ones of
-// tables, bars, scatter plots and texts (page/panels.js), for whatever else there is to show.
+// tables, bars, scatter plots and texts (page/panels.js), for whatever else there is to show;
+// what they show of a run can open it. A run has panels of its own before its summary, and without
+// a report these alone.
 #ifndef TPUSIM_SIM_RESULTS_PAGE_H_
 #define TPUSIM_SIM_RESULTS_PAGE_H_
 
@@ -31,8 +34,9 @@ absl::StatusOr<std::string> TimelineJson(const configs::Config& config,
 
 struct PageRun {
   std::string name;
-  std::string report;    // JSON
-  std::string timeline;  // JSON; "" = none
+  std::string report;           // JSON
+  std::string timeline;         // JSON; "" = none
+  std::string difference = "";  // how it differs from the first, in words
 };
 std::string PageOfRuns(const std::string& title, const std::vector<PageRun>& runs);
 

@@ -146,15 +146,21 @@ class Encoder {
     const TraceTrack& track = model_.tracks[e.track];
     if (e.kind == Event::kSample) {
       event.set_type(pb::TrackEvent::TYPE_COUNTER);
-      event.set_double_counter_value(track.samples[e.index].value);
-      Flush();
+      // Bytes are whole, and so take less.
+      const double value = track.samples[e.index].value;
+      if (track.unit == "B") {
+        event.set_counter_value(static_cast<int64_t>(value));
+      } else {
+        event.set_double_counter_value(value);
+      }
+      Flush(/*refers=*/false);
       return;
     }
     if (e.kind == Event::kEnd) {
       event.set_type(pb::TrackEvent::TYPE_SLICE_END);
       if (e.flow_out != 0) event.add_flow_ids(e.flow_out);
       if (e.flow_in != 0) event.add_terminating_flow_ids(e.flow_in);
-      Flush();
+      Flush(/*refers=*/false);
       return;
     }
     const TraceSlice& s = track.slices[e.index];
@@ -169,7 +175,10 @@ class Encoder {
   void AddArguments(const TraceSlice& s, pb::TrackEvent& event) {
     if (s.op >= 0 && s.detail != SliceDetail::kNone) {
       const isa::OpInfo& op = info_.ops[s.op];
-      Text(event, "hlo", op.name);
+      // A piece that has the name of its operation says so once.
+      if (s.detail == SliceDetail::kOperation || model_.names[s.name] != op.name) {
+        Text(event, "hlo", op.name);
+      }
       if (s.detail == SliceDetail::kOperation) {
         if (!op.category.empty()) event.add_category_iids(Category(op.category));
         Text(event, "shape", op.shape);
@@ -177,8 +186,8 @@ class Encoder {
         if (op.hbm_bytes.value() != 0) Integer(event, "hbm_bytes", op.hbm_bytes.value());
         Text(event, "op_name", op.scope);
         if (op.collective >= 0) AddCollective(info_.collectives[op.collective], event);
+        Text(event, "source", op.source);
       }
-      Text(event, "source", op.source);
     }
     if (s.bytes.value() != 0) Integer(event, "bytes", s.bytes.value());
     if (s.step >= 0) Integer(event, "step", s.step);
@@ -245,12 +254,12 @@ class Encoder {
   }
 
   // Appends the packet as one element of Trace.packet, so that the whole trace
-  // never exists as messages.
-  void Flush() {
+  // never exists as messages. `refers`: to names that an earlier packet has.
+  void Flush(bool refers = true) {
     packet_.set_trusted_packet_sequence_id(kSequence);
-    uint32_t flags = pb::TracePacket::SEQ_NEEDS_INCREMENTAL_STATE;
+    uint32_t flags = refers ? pb::TracePacket::SEQ_NEEDS_INCREMENTAL_STATE : 0;
     if (!std::exchange(begun_, true)) flags |= pb::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED;
-    packet_.set_sequence_flags(flags);
+    if (flags != 0) packet_.set_sequence_flags(flags);
     constexpr char kPacketTag = 1 << 3 | 2;  // field 1, a message
     bytes_ += kPacketTag;
     size_t size = packet_.ByteSizeLong();

@@ -100,6 +100,8 @@ std::vector<CollectiveReport> Collectives(const isa::ProgramInfo& info,
     r.kind = c.kind;
     r.axes = c.axes;
     r.algorithm = c.algorithm;
+    r.scope = ScopeText(ScopesOf(op.scope));
+    r.source = op.source;
     r.bytes = c.bytes;
     r.group_size = c.group_size;
     r.count = totals[i].count;

@@ -66,7 +66,7 @@ struct OverlapReport {
 };
 
 struct CollectiveReport {
-  std::string name, kind, axes, algorithm;
+  std::string name, kind, axes, algorithm, scope, source;
   Bytes bytes{0};  // V of one execution
   int64_t group_size = 0;
   int64_t count = 0;

@@ -93,7 +93,9 @@ Json CollectiveJson(const CollectiveReport& c) {
           {"expected_ns", ToNanoseconds(c.expected)},
           {"bound_ns", ToNanoseconds(c.bound)},
           {"covered_by", std::move(covered_by)},
-          {"exposed_by", std::move(exposed_by)}};
+          {"exposed_by", std::move(exposed_by)},
+          {"scope", c.scope},
+          {"source", c.source}};
 }
 
 Json ReshardSiteJson(const ReshardSiteReport& r) {
@@ -132,6 +134,7 @@ Json RollupRowJson(const RollupRow& row, RollupBy by, Picoseconds step) {
   if (by == RollupBy::kOp || by == RollupBy::kPath) {
     j["category"] = row.category;
     j["source"] = row.source;
+    j["scope"] = row.scope;
   }
   if (by == RollupBy::kScope) j["total_ns"] = ToNanoseconds(row.total);
   if (by == RollupBy::kCollective) {

@@ -108,6 +108,8 @@ CollectiveReport ReadCollective(const Json& j) {
   c.bound = TimeOf(j, "bound_ns");
   c.covered_by = ListOf(j, "covered_by", ReadCover);
   c.exposed_by = ListOf(j, "exposed_by", ReadReason);
+  c.scope = j.value("scope", "");
+  c.source = j.value("source", "");
   return c;
 }
 
@@ -148,6 +150,7 @@ RollupRow ReadRollupRow(const Json& j, RollupBy by) {
   if (by == RollupBy::kOp || by == RollupBy::kPath) {
     row.category = TextOf(j, "category");
     row.source = TextOf(j, "source");
+    row.scope = j.value("scope", "");
   }
   if (by == RollupBy::kScope) row.total = TimeOf(j, "total_ns");
   if (by == RollupBy::kCollective) {

@@ -57,25 +57,31 @@ void LongestFirst(std::vector<RollupRow>& rows) {
 // Rows by key, in the order of the keys.
 class RowsByName {
  public:
-  RollupRow& Row(const std::string& key, const std::string& name) {
-    auto& [pattern, row] = rows_[key];
-    pattern.Add(name);
-    return row;
+  // Names of one key differ in numbers only, and so do their scopes.
+  RollupRow& Row(const std::string& key, const std::string& name, const std::string& scope = "") {
+    Named& named = rows_[key];
+    named.name.Add(name);
+    named.scope.Add(scope);
+    return named.row;
   }
   std::vector<RollupRow> Take() {
     std::vector<RollupRow> rows;
     for (auto& [key, named] : rows_) {
-      auto& [pattern, row] = named;
-      row.name = pattern.text();
-      row.members = pattern.members();
-      rows.push_back(std::move(row));
+      named.row.name = named.name.text();
+      named.row.scope = named.scope.text();
+      named.row.members = named.name.members();
+      rows.push_back(std::move(named.row));
     }
     LongestFirst(rows);
     return rows;
   }
 
  private:
-  std::map<std::string, std::pair<NamePattern, RollupRow>> rows_;
+  struct Named {
+    NamePattern name, scope;
+    RollupRow row;
+  };
+  std::map<std::string, Named> rows_;
 };
 
 // Scopes by the keys of their components, so that unrolled layers meet.
@@ -126,12 +132,6 @@ class ScopeTree {
   }
   Node root_;
 };
-
-std::string Join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += part + "/";
-  return text;
-}
 
 RollupRow Sum(const std::vector<RollupRow>& rows, const std::vector<size_t>& which) {
   RollupRow sum;
@@ -262,9 +262,10 @@ std::vector<RollupRow> PathRows(const isa::ProgramInfo& info, const sim::Timelin
     const isa::OpInfo op = part.op < 0 ? isa::OpInfo() : info.ops[part.op];
     const std::string name = part.op < 0 ? std::string(kNoOperation) : op.name;
     const std::string category(SpentText(part.spent));
+    const std::string scope = ScopeText(ScopesOf(op.scope));
     const std::string key = fmt::format("{}\n{}\n{}\n{}", NumberlessKey(name), category, op.source,
-                                        NumberlessKey(op.scope));
-    RollupRow& row = rows.Row(key, name);
+                                        NumberlessKey(scope));
+    RollupRow& row = rows.Row(key, name, scope);
     row.category = category;
     row.source = op.source;
     row.time += part.time;
@@ -288,10 +289,11 @@ Rollups RollUp(const isa::ProgramInfo& info, const sim::Timeline& timeline) {
     const isa::OpInfo& o = info.ops[i];
     const std::string category = CategoryOf(info, op), kind = ExposedKind(info, op);
     std::vector<std::string> scope = ScopesOf(o.scope);
+    const std::string inside = ScopeText(scope);
     if (scope.empty()) scope.emplace_back(kNoScope);
     const std::string key = fmt::format("{}\n{}\n{}\n{}", NumberlessKey(o.name), category, o.source,
-                                        NumberlessKey(Join(scope)));
-    RollupRow& row = ops.Row(key, o.name);
+                                        NumberlessKey(inside));
+    RollupRow& row = ops.Row(key, o.name, inside);
     row.category = category;
     row.source = o.source;
     AddTo(row, spent);

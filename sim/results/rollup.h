@@ -47,7 +47,7 @@ struct RollupRow {
   int64_t members = 1;  // operations, scopes, lines that are counted together
   int64_t count = 0;    // executions
   Picoseconds time{0}, compute{0}, exposed{0};
-  std::string category, source;         // of operations
+  std::string category, source, scope;  // of operations
   Picoseconds total{0};                 // of a scope: with the scopes inside
   Picoseconds in_flight{0}, hidden{0};  // of a kind of collectives
 };

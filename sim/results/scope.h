@@ -34,6 +34,13 @@ inline std::vector<std::string> ScopesOf(std::string_view op_name) {
   return parts;
 }
 
+// "a/b" of {"a", "b"}.
+inline std::string ScopeText(const std::vector<std::string>& scopes) {
+  std::string text;
+  for (const std::string& scope : scopes) text += (text.empty() ? "" : "/") + scope;
+  return text;
+}
+
 }  // namespace tpusim::results
 
 #endif  // TPUSIM_SIM_RESULTS_SCOPE_H_

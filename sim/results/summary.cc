@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "configs/printable.h"
+#include "sim/results/collective_groups.h"
 #include "sim/results/rollup_text.h"
 #include "sim/results/text.h"
 
@@ -113,15 +114,17 @@ std::string Shown(std::string_view what, size_t shown, size_t all) {
 }
 
 // Simulated is the mean of the executions, to stand beside the other two.
-Lines CollectiveTable(const Report& r, size_t rows, size_t width) {
-  rows = std::min(rows, r.collectives.size());
+Lines CollectiveTable(const std::vector<CollectiveGroup>& groups, size_t rows, size_t width) {
+  rows = std::min(rows, groups.size());
   if (rows == 0) return {};
-  std::vector<std::vector<std::string>> table = {{Shown("collective", rows, r.collectives.size()),
-                                                  "count", "bytes", "simulated", "expected",
-                                                  "bound", "exposed", "<algorithm"}};
+  std::vector<std::vector<std::string>> table = {{Shown("collective", rows, groups.size()), "count",
+                                                  "bytes", "simulated", "expected", "bound",
+                                                  "exposed", "<algorithm"}};
   for (size_t i = 0; i < rows; ++i) {
-    const CollectiveReport& c = r.collectives[i];
-    table.push_back({c.name, fmt::format("{}", c.count), BytesText(c.bytes),
+    const CollectiveReport& c = groups[i].sum;
+    const int64_t members = groups[i].members;
+    const std::string name = members > 1 ? fmt::format("{} ({})", c.name, members) : c.name;
+    table.push_back({name, fmt::format("{}", c.count), BytesText(c.bytes),
                      TimeText(c.total / c.count), TimeText(c.expected), TimeText(c.bound),
                      PercentText(c.total.value() == 0 ? 0 : Ratio(c.exposed, c.total)),
                      c.algorithm});
@@ -130,10 +133,10 @@ Lines CollectiveTable(const Report& r, size_t rows, size_t width) {
 }
 
 // Why those are exposed that are most.
-Lines Exposed(const Report& r, size_t rows) {
+Lines Exposed(const std::vector<CollectiveGroup>& groups, size_t rows) {
   std::vector<const CollectiveReport*> exposed;
-  for (const CollectiveReport& c : r.collectives) {
-    if (!c.exposed_by.empty()) exposed.push_back(&c);
+  for (const CollectiveGroup& group : groups) {
+    if (!group.sum.exposed_by.empty()) exposed.push_back(&group.sum);
   }
   std::stable_sort(exposed.begin(), exposed.end(),
                    [](const CollectiveReport* a, const CollectiveReport* b) {
@@ -175,7 +178,8 @@ std::string Summarize(const Report& r, const SummaryOptions& options) {
     collectives = kCollectives + (top + 1 - std::min(top + 1, rollup.size() - 1));
   Append(lines, {""});
   Append(lines, rollup);
-  const Lines table = CollectiveTable(r, collectives, options.width);
+  const std::vector<CollectiveGroup> groups = GroupCollectives(r.collectives);
+  const Lines table = CollectiveTable(groups, collectives, options.width);
   if (!table.empty()) lines.emplace_back();
   Append(lines, table);
   // Of a full screen the last line says at least how many notes there are.
@@ -184,7 +188,7 @@ std::string Summarize(const Report& r, const SummaryOptions& options) {
   };
   const bool one_screen = options.top == 0 && options.width >= kSummaryColumns;
   const size_t exposed = one_screen ? std::min(kExposed, left() - 1) : kExposed;
-  Append(lines, Fitted(Exposed(r, exposed), options.width));
+  Append(lines, Fitted(Exposed(groups, exposed), options.width));
   Append(lines, Notes(r, one_screen ? left() : kNotes));
 
   std::string text;

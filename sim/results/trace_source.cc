@@ -54,7 +54,7 @@ TraceSource::Row& TraceSource::RowOf(Device& device, const Span& span) {
   auto it = device.rows.find(rank);
   if (it == device.rows.end()) {
     const TrackKind kind = KindOf(span.track);
-    it = device.rows.emplace(rank, Row{kind, RowName(kind, rank), Lanes(kind.nests), {}, {}}).first;
+    it = device.rows.emplace(rank, Row(kind, RowName(kind, rank))).first;
   }
   return it->second;
 }
@@ -85,6 +85,12 @@ void TraceSource::SortOntoRows() {
 absl::Status TraceSource::Open() {
   // A device that was recorded and did nothing is shown with an empty step.
   for (const int32_t device : timeline_.recorded_devices) devices_[device];
+  OpenPod();
+  if (timeline_.recorded_steps > 0) {
+    for (auto& [id, rings] : FindRings(info_, timeline_)) {
+      devices_[id].rings = std::move(rings);
+    }
+  }
   reader_.emplace(timeline_.recording);
   while (reader_->Next(spans_, samples_)) {
     for (const Span& s : spans_) {
@@ -97,22 +103,126 @@ absl::Status TraceSource::Open() {
     for (auto& [id, device] : devices_) {
       for (auto& [rank, row] : device.rows) {
         for (const Span* s : row.spans) {
-          row.lanes.LaneOf(*s);
+          const int32_t lane = row.lanes.LaneOf(*s);
           flights_.Add(*s);
+          if (const Ring* ring = device.rings.Of(*s)) {
+            row.in_rings.Add(*ring, RingLimit(), lane, *s);
+            --slice_count_;
+          }
         }
         if (rank != kTensorCore) continue;
+        const auto pod = pod_.find(id);
         for (const Span* s : row.spans) {
           if (s->op >= 0) device.scopes[s->lane].Add(info_, *s);
+          if (pod != pod_.end()) pod->second.summary.Add(*s);
+        }
+      }
+      for (auto& [rank, counter] : device.counters) {
+        for (const sim::CounterSample* s : counter.samples) {
+          const Ring* ring = device.rings.Of(*s);
+          counter.in_rings.Add(ring, RingLimit(), *s);
+          if (ring != nullptr) --sample_count_;
         }
       }
     }
   }
+  MergeRings();
   AddTracks();
   reader_.emplace(timeline_.recording);
   return absl::OkStatus();
 }
 
+void TraceSource::MergeRings() {
+  for (auto& [id, device] : devices_) {
+    for (auto& [rank, row] : device.rows) {
+      row.merged = row.in_rings.Finish();
+      slice_count_ += static_cast<int64_t>(row.merged.size());
+    }
+    for (auto& [rank, counter] : device.counters) {
+      counter.thinned = counter.in_rings.Finish();
+      sample_count_ += static_cast<int64_t>(counter.thinned.size());
+    }
+  }
+}
+
+// Those of rings among the others, by start.
+void TraceSource::AddSlices(Row& row, const Device& device) {
+  const auto add_merged = [&](Picoseconds until) {
+    for (; row.next_merged < row.merged.size(); ++row.next_merged) {
+      const auto& [lane, span] = row.merged[row.next_merged];
+      if (span.start >= until) break;
+      model_.tracks[row.tracks[lane]].slices.push_back(SliceOf(row, span));
+    }
+  };
+  for (const Span* s : row.spans) {
+    const int32_t track = row.tracks[row.lanes.LaneOf(*s)];
+    if (device.rings.Of(*s) != nullptr) continue;
+    add_merged(s->start);
+    model_.tracks[track].slices.push_back(SliceOf(row, *s));
+  }
+  add_merged(until_);
+}
+
+void TraceSource::AddSamples(CounterRow& row, const Device& device) {
+  std::vector<const sim::CounterSample*> shown;
+  // Up to `time`: where a ring ends, what comes then holds after it.
+  const auto add_thinned = [&](Picoseconds time) {
+    for (; row.next_thinned < row.thinned.size(); ++row.next_thinned) {
+      if (row.thinned[row.next_thinned].time > time) break;
+      shown.push_back(&row.thinned[row.next_thinned]);
+    }
+  };
+  for (const sim::CounterSample* s : row.samples) {
+    if (device.rings.Of(*s) != nullptr) continue;
+    add_thinned(s->time);
+    shown.push_back(s);
+  }
+  add_thinned(until_ - Picoseconds(1));
+  row.filter.Filter(shown, row.kind.scale, model_.tracks[row.track].samples);
+}
+
+void TraceSource::OpenPod() {
+  // Gaps below a thousandth of the step are not seen.
+  constexpr int64_t kGaps = 1000;
+  if (devices_.size() <= kFewDevices || timeline_.class_of.empty()) return;
+  std::map<int32_t, int32_t> first;  // by class
+  for (const auto& [id, device] : devices_) {
+    const int32_t representative = first.emplace(timeline_.class_of[id], id).first->second;
+    const PodTrack empty = {PodSummary(info_, timeline_.step_time / kGaps)};
+    ++pod_.emplace(representative, empty).first->second.devices;
+  }
+}
+
+void TraceSource::AddPodTracks() {
+  if (pod_.empty()) return;
+  slice_group_ = AddTrack(config_.name, -1, 0);
+  // Before all devices.
+  const int32_t group = AddTrack("Pod", slice_group_, -1);
+  int32_t rank = 0;
+  for (auto& [id, pod] : pod_) {
+    const std::string name =
+        pod.devices == 1 ? device_names_[id]
+                         : fmt::format("{} and {} alike", device_names_[id], pod.devices - 1);
+    pod.track = AddTrack(name, group, rank++);
+    slice_count_ += static_cast<int64_t>(pod.summary.slices().size());
+  }
+}
+
+void TraceSource::AddPodSlices() {
+  for (auto& [id, pod] : pod_) {
+    const std::vector<PodSummary::Slice>& slices = pod.summary.slices();
+    for (; pod.next < slices.size() && slices[pod.next].start < until_; ++pod.next) {
+      TraceSlice s;
+      s.start = slices[pod.next].start;
+      s.end = slices[pod.next].end;
+      s.name = Name(slices[pod.next].name);
+      model_.tracks[pod.track].slices.push_back(s);
+    }
+  }
+}
+
 void TraceSource::AddTracks() {
+  AddPodTracks();
   for (auto& [id, device] : devices_) {
     const int32_t group = Group(id);
     device.steps_track = AddTrack("Steps", group, kSteps * kLanes);
@@ -162,6 +272,7 @@ bool TraceSource::Next() {
   }
   last_ = until_ == kEndOfTime;
   SortOntoRows();
+  AddPodSlices();
   for (auto& [id, device] : devices_) {
     if (first_) AddStep(device, id == timeline_.critical_device);
     size_t& next = device.next_scope;
@@ -172,16 +283,8 @@ bool TraceSource::Next() {
       s.name = device.scope_slices[next].name;
       model_.tracks[device.scopes_track].slices.push_back(s);
     }
-    for (auto& [rank, row] : device.rows) {
-      for (const Span* s : row.spans) {
-        const int32_t track = row.tracks[row.lanes.LaneOf(*s)];
-        model_.tracks[track].slices.push_back(SliceOf(row, *s));
-      }
-    }
-    for (auto& [rank, counter] : device.counters) {
-      counter.filter.Filter(counter.samples, counter.kind.scale,
-                            model_.tracks[counter.track].samples);
-    }
+    for (auto& [rank, row] : device.rows) AddSlices(row, device);
+    for (auto& [rank, counter] : device.counters) AddSamples(counter, device);
   }
   first_ = false;
   return true;

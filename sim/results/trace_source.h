@@ -1,11 +1,13 @@
 // A trace in windows of time, so that none of it needs to be in memory as a whole.
 //
-// The recording is read twice. The first time says which tracks there are, how many
+// The recording is read twice, or where steps may be merged three times, first of all for where
+// the rings are (trace_rings.h). The first of the two says which tracks there are, how many
 // slices come, and where arrows lead; the second time gives them out. What stays in
 // memory meanwhile are the scopes (a few words per executed operation) and what is open.
 #ifndef TPUSIM_SIM_RESULTS_TRACE_SOURCE_H_
 #define TPUSIM_SIM_RESULTS_TRACE_SOURCE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -20,6 +22,8 @@
 #include "sim/recording/recording.h"
 #include "sim/results/trace_arrows.h"
 #include "sim/results/trace_model.h"
+#include "sim/results/trace_pod.h"
+#include "sim/results/trace_rings.h"
 #include "sim/results/trace_rows.h"
 #include "sim/timeline.h"
 
@@ -50,19 +54,28 @@ class TraceSource {
 
  private:
   struct Row {
+    Row(const TrackKind& of, std::string row_name)
+        : kind(of), name(std::move(row_name)), lanes(of.nests) {}
     TrackKind kind;
     std::string name;
     Lanes lanes;
     std::vector<int32_t> tracks;          // by lane
     std::vector<const sim::Span*> spans;  // of the window
+    RingSpans in_rings;
+    std::vector<std::pair<int32_t, sim::Span>> merged;  // with their lanes, by start
+    size_t next_merged = 0;
   };
   struct CounterRow {
     CounterKind kind;
     SampleFilter filter;
     int32_t track = -1;
     std::vector<const sim::CounterSample*> samples;  // of the window
+    RingRates in_rings;
+    std::vector<sim::CounterSample> thinned;  // by time
+    size_t next_thinned = 0;
   };
   struct Device {
+    DeviceRings rings;
     std::map<int32_t, Row> rows;             // by rank
     std::map<int32_t, CounterRow> counters;  // by rank
     std::map<int32_t, ScopeNester> scopes;   // by stream
@@ -72,6 +85,15 @@ class TraceSource {
   };
 
   absl::Status CheckSpan(const sim::Span& span) const;
+  // Slices of a lane in a ring.
+  int64_t RingLimit() const { return std::max<int64_t>(timeline_.recorded_steps / 4, 1); }
+  void MergeRings();
+  // One summary for each class of the recorded devices, if these are many.
+  void OpenPod();
+  void AddPodTracks();
+  void AddPodSlices();
+  void AddSlices(Row& row, const Device& device);
+  void AddSamples(CounterRow& row, const Device& device);
   // Sorts what was read onto the rows, spans by start and samples by time.
   void SortOntoRows();
   Row& RowOf(Device& device, const sim::Span& span);
@@ -89,7 +111,14 @@ class TraceSource {
   std::optional<sim::RecordingReader> reader_;
   std::vector<sim::Span> spans_;  // of the window
   std::vector<sim::CounterSample> samples_;
+  struct PodTrack {
+    PodSummary summary;
+    int64_t devices = 0;  // recorded ones of the class
+    int32_t track = -1;
+    size_t next = 0;
+  };
   std::map<int32_t, Device> devices_;
+  std::map<int32_t, PodTrack> pod_;  // by the first recorded device of each class
   ArrowMatcher arrows_;
   FlightMatcher flights_;
   TraceModel model_;

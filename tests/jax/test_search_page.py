@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tpusim.search.command import main
 
 from tests.jax.search_steps import CONFIG, MESHES, RULES, matmul
-from tests.tools.pages import choose, rows_of, value_of
+from tests.tools.pages import choose, rows_of, text_of, value_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SPACE = """
@@ -106,12 +106,58 @@ def test_parts_add_up_and_the_best_has_its_views(made, show):
     assert value_of(best) == pytest.approx(ranked(written)[0]["step_time_ns"], rel=1e-3)
 
 
+def test_any_candidate_opens(made, show):
+    path, written = made
+    told = ranked(written)
+    page = show(path)
+    # One of the middle, from the ranking: with its report, the summary has its figures.
+    page.get_by_role("table", name="ranking").get_by_role("button", name="3", exact=True).click()
+    expect(page.get_by_role("tab", name="Summary")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("[data-figure=rank]")).to_have_text(f"3 of {len(written['candidates'])}")
+    shown = page.locator("[data-figure=step_time]").inner_text()
+    assert value_of(shown) == pytest.approx(told[2]["step_time_ns"], rel=1e-3)
+    expect(page.locator("section[aria-label='Why it is behind'] li")).to_have_text(
+        told[2]["reason"]
+    )
+    rows = rows_of(page, "its step beside that of the best")
+    assert value_of(rows[0]["sum"]) == pytest.approx(told[0]["step_time_ns"], rel=1e-3)
+    assert value_of(rows[1]["sum"]) == pytest.approx(told[2]["step_time_ns"], rel=1e-3)
+    # Going back leads to the ranking, and an address to the candidate again.
+    address = page.url
+    page.go_back()
+    expect(page.get_by_role("tab", name="Candidates")).to_have_attribute("aria-selected", "true")
+    page.goto(address)
+    expect(page.locator("[data-figure=rank]")).to_have_text(f"3 of {len(written['candidates'])}")
+    # One that was not simulated has no more tabs than it has views.
+    choose(page, "Not ranked")
+    page.get_by_role("table", name="What does not fit").locator("td button.link").first.click()
+    expect(page.locator("[data-figure=rank]")).to_have_text("does not fit")
+    expect(page.get_by_role("tab", name="Memory")).to_have_count(0)
+    # All are in the list.
+    assert page.locator("#run option").count() == len(written["candidates"])
+
+
+def test_the_best_are_compared(made, show):
+    path, written = made
+    told = ranked(written)
+    page = show(path)
+    choose(page, "Comparison")
+    rows = rows_of(page, "steps")
+    assert len(rows) == min(len(told), 12)
+    by_time = {row["step time"] for row in rows}
+    assert text_of(told[0]["step_time_ns"], "ns") in by_time
+    others = [row for row in rows if row["against A"]]
+    assert len(others) == len(rows) - 1
+    for row in others:
+        assert row["against A"][0] in "+-0"
+
+
 def test_from_python_when_nothing_fits(tmp_path, show):
     space = {"mesh": [MESHES[0]], "rules": {"<y>": RULES["y"]}, "batch": [10**8]}
     results = tpusim.search(matmul, space, configs=CONFIG, progress=False, workers=1)
     results.save(tmp_path / "s.html")
     page = show(tmp_path / "s.html")
-    assert page.get_by_role("tab").all_inner_texts() == ["Candidates", "Not ranked"]
+    assert page.get_by_role("tab").all_inner_texts() == ["Candidates", "Not ranked", "Summary"]
     choose(page, "Not ranked")
     (row,) = rows_of(page, "What does not fit")
     assert row["rules"] == "<y>"

@@ -9,6 +9,31 @@ UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KiB": 2**10, "MiB": 2
 UNITS |= {"GiB": 2**30}
 
 
+# What fills a unit: four digits that would be "1000.0 us" read "1.000 ms".
+_LADDERS = {
+    "ns": ((1, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")),
+    "bytes": tuple((2.0 ** (10 * i), u) for i, u in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))),
+    "flops": tuple((10.0 ** (3 * i), f"{u}FLOP") for i, u in enumerate(("", "k", "M", "G", "T"))),
+}
+
+
+def text_of(value: float, unit: str) -> str:
+    """How a page and the terminal write a value: "309.6 us", "15.75 GiB", "7.0%"."""
+    if unit == "share":
+        return f"{100 * value:.1f}%"
+    ladder = _LADDERS[unit]
+    size, name = next(
+        (step for step in reversed(ladder) if abs(value) >= 0.99995 * step[0]), ladder[0]
+    )
+    if size == 1 and value == int(value):
+        return f"{int(value)} {name}"
+    scaled = value / size
+    digits = next(
+        (d for least, d in ((999.95, 0), (99.995, 1), (9.9995, 2)) if abs(scaled) >= least), 3
+    )
+    return f"{scaled:.{digits}f} {name}"
+
+
 def value_of(text: str) -> float:
     """Of "244.2 us" in nanoseconds, "27.33 MiB" in bytes, "4.6%" as a share."""
     if text.endswith("%"):
@@ -26,10 +51,21 @@ def choose(page: "Page", tab: str) -> None:
 
 
 def rows_of(page: "Page", label: str) -> list[dict[str, str]]:
-    """Of a table: a cell by the head of its column."""
+    """Of a table: a cell by the head of its column, without what is below it in small letters."""
     table = page.get_by_role("table", name=label, exact=True)
     heads = table.locator("thead th").all_inner_texts()
-    return [
-        dict(zip(heads, row.locator("td").all_inner_texts(), strict=True))
-        for row in table.locator("tbody tr").all()
-    ]
+    rows = table.evaluate(
+        """table => [...table.tBodies[0].rows].map(row => [...row.cells].map(cell =>
+             [...cell.children].filter(c => !c.matches("small, .unfold")).map(c => c.innerText)
+               .join("").trim()))"""
+    )
+    return [dict(zip(heads, row, strict=True)) for row in rows]
+
+
+def small_of(page: "Page", label: str) -> list[str]:
+    """What the rows of a table have in small letters in their first cells."""
+    table = page.get_by_role("table", name=label, exact=True)
+    return table.evaluate(
+        """table => [...table.tBodies[0].rows].map(row =>
+             (row.cells[0].querySelector("small") || {textContent: ""}).textContent)"""
+    )

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 from playwright.sync_api import expect
 
-from tests.tools.pages import choose, rows_of, value_of
+from tests.tools.pages import choose, rows_of, small_of, text_of, value_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABS = ["Summary", "Timeline", "Breakdown", "Roofline", "Memory", "Torus", "Collectives"]
@@ -46,18 +46,36 @@ def test_every_tab_shows_something(made, show):
 def test_the_summary_has_the_figures_of_the_report(made, show):
     path, report = made
     page = show(path)
-
-    def figure(name):
-        return page.locator(f"[data-figure={name}]").inner_text().split("\n")[0]
-
-    assert value_of(figure("step_time")) == pytest.approx(report["step_time_ns"], rel=1e-3)
-    assert value_of(figure("mfu")) == pytest.approx(report["mfu"], abs=5e-4)
-    exposed = report["exposed_communication_ns"]
-    assert value_of(figure("exposed")) == pytest.approx(exposed, rel=1e-3)
-    assert value_of(figure("memory")) == pytest.approx(report["peak_hbm_bytes"], rel=1e-3)
-    bounds = {row["bound"]: value_of(row["time"]) for row in rows_of(page, "lower bounds")}
-    for name, ns in bounds.items():
-        assert ns == pytest.approx(report["bound_ns"][name], rel=1e-3)
+    step = report["step_time_ns"]
+    # A figure's first line, and what its second has to say among other things.
+    told = {
+        "step_time": (text_of(step, "ns"), ""),
+        "mfu": (text_of(report["mfu"], "share"), text_of(report["hfu"], "share")),
+        "bound_by": (report["bound_by"], "critical path: "),
+        "compute": (
+            text_of(sum(row["compute_ns"] for row in report["rollup"]["op"]), "ns"),
+            "of the step, MXU ",
+        ),
+        "exposed": (
+            text_of(report["exposed_communication_ns"], "ns"),
+            text_of(report["exposed_communication_ns"] / step, "share"),
+        ),
+        "memory": (
+            text_of(report["peak_hbm_bytes"], "bytes"),
+            f"of {text_of(report['usable_hbm_bytes'], 'bytes')} usable HBM",
+        ),
+        "flops": (text_of(report["flops"], "flops"), "per device"),
+        "slice": (report["config"], f"{report['chips']} chips, {report['devices']} devices"),
+    }
+    figures = page.locator("#panels [data-figure]").all()
+    assert [figure.get_attribute("data-figure") for figure in figures] == list(told)
+    for figure in figures:
+        first, _, second = figure.inner_text().partition("\n")
+        text, more = told[figure.get_attribute("data-figure")]
+        assert first == text != ""
+        assert more in second
+    bounds = {row["bound"]: row["time"] for row in rows_of(page, "lower bounds")}
+    assert bounds == {name: text_of(ns, "ns") for name, ns in report["bound_ns"].items() if ns > 0}
     assumed = page.locator("[data-list=assumptions] li").all_inner_texts()
     assert assumed[1:] == report["assumptions"]
 
@@ -71,6 +89,10 @@ def test_figures_read_as_in_the_terminal(made, show, binary):
     assert page.locator("[data-figure=step_time]").inner_text() == step
     peak = re.search(r"^memory +peak (\S+ \S+)", text, re.MULTILINE)[1]
     assert page.locator("[data-figure=memory]").inner_text().startswith(peak)
+    bound, path = re.search(r"^bound by +(\S+) \((.*)\)$", text, re.MULTILINE).groups()
+    shown, shares = page.locator("[data-figure=bound_by]").inner_text().split("\n")
+    assert shown == bound
+    assert path.split(", other")[0] in shares
 
 
 @pytest.mark.parametrize("by", ["op", "scope", "source", "category", "collective"])
@@ -78,7 +100,9 @@ def test_breakdowns_add_up_to_the_step(made, show, by):
     path, report = made
     page = show(path)
     choose(page, "Breakdown")
-    button = page.get_by_role("group", name="by").get_by_role("button", name=by, exact=True)
+    button = page.get_by_role("group", name="by", exact=True).get_by_role(
+        "button", name=by, exact=True
+    )
     button.click()
     expect(button).to_have_attribute("aria-pressed", "true")
     label = "operation" if by == "op" else by
@@ -183,6 +207,12 @@ def test_the_torus_has_every_link(made, show):
     marks = page.locator("[data-marks=links] line")
     assert marks.count() == len(report["links"])
     labels = marks.evaluate_all("marks => marks.map(m => m.getAttribute('aria-label'))")
+    by_direction = {row["direction"]: row for row in rows_of(page, "directions")}
+    for direction, row in by_direction.items():
+        of = [link for link in report["links"] if link["direction"] == direction]
+        assert row["links"] == str(len(of))
+        assert row["bytes"] == text_of(sum(link["bytes"] for link in of), "bytes")
+        assert row["busiest"] == text_of(max(link["utilization"] for link in of), "share")
     for link in report["links"]:
         use = f"{100 * link['utilization']:.1f}%"
         assert any(t.startswith(f"chip {link['chip']} {link['direction']}: {use}") for t in labels)
@@ -198,11 +228,79 @@ def test_collectives_say_why_they_are_exposed(made, show):
     rows = rows_of(page, "collectives")
     assert [row["collective"] for row in rows] == [c["name"] for c in report["collectives"]]
     for row, told in zip(rows, report["collectives"], strict=True):
-        assert value_of(row["simulated"]) == pytest.approx(
-            told["total_ns"] / told["count"], rel=1e-3
-        )
+        assert row["count"] == str(told["count"])
+        assert row["bytes"] == text_of(told["bytes"], "bytes")
+        assert row["simulated"] == text_of(told["total_ns"] / told["count"], "ns")
+        assert row["expected"] == text_of(told["expected_ns"], "ns")
+        assert row["bound"] == text_of(told["bound_ns"], "ns")
+        assert row["exposed"] == text_of(told["exposed_ns"] / told["total_ns"], "share")
         for reason in told["exposed_by"]:
-            assert reason["reason"] in row["why exposed"]
+            assert f"{reason['reason']} {text_of(reason['exposed_ns'], 'ns')}" in row["why exposed"]
+
+
+@pytest.fixture(scope="module")
+def layers(binary, tmp_path_factory) -> tuple[pathlib.Path, dict]:
+    """Of a program whose layers are unrolled, the page and the report."""
+    folder = tmp_path_factory.mktemp("layers")
+    name = "residual_mlp_train_loop_two_dimensional"
+    command = [binary, "run", example(name), "--config", "v5e-4x2", "--quiet"]
+    command += ["--html", folder / "x.html", "--report", folder / "r.json"]
+    subprocess.run(command, check=True, timeout=60)
+    return folder / "x.html", json.loads((folder / "r.json").read_text())
+
+
+def test_collectives_of_layers_are_one_row(layers, show):
+    path, report = layers
+    page = show(path)
+    choose(page, "Collectives")
+    rows = rows_of(page, "collectives")
+    told = report["collectives"]
+    assert len(rows) < len(told)
+    # Together they are all of them.
+    assert sum(int(row["count"]) for row in rows) == sum(c["count"] for c in told)
+    first = next(row for row in rows if "*" in row["collective"])
+    pattern = re.compile(re.escape(first["collective"]).replace("\\*", r"\d+"))
+    page.get_by_role("table", name="collectives").locator(".unfold").first.click()
+    inside = rows_of(page, "collectives")
+    added = inside[rows.index(first) + 1 :][: len(inside) - len(rows)]
+    assert len(added) > 1
+    for row in added:
+        one = next(c for c in told if c["name"] == row["collective"])
+        assert pattern.fullmatch(one["name"])
+        assert row["bytes"] == first["bytes"] == text_of(one["bytes"], "bytes")
+        assert row["simulated"] == text_of(one["total_ns"] / one["count"], "ns")
+    assert int(first["count"]) == sum(int(row["count"]) for row in added)
+
+
+def test_tables_are_filtered(layers, show):
+    path, report = layers
+    page = show(path)
+    choose(page, "Collectives")
+    kind = report["collectives"][-1]["kind"]
+    page.get_by_role("group", name="kind").get_by_role("button", name=kind, exact=True).click()
+    of_kind = [c for c in report["collectives"] if c["kind"] == kind]
+    count = sum(int(row["count"]) for row in rows_of(page, "collectives"))
+    assert count == sum(c["count"] for c in of_kind)
+    choose(page, "Breakdown")
+    page.get_by_label("filter step by operation").fill("exposed ")
+    shown = rows_of(page, "step by operation")
+    waits = [row for row in report["rollup"]["op"] if row["category"].startswith("exposed ")]
+    assert [row["operation"] for row in shown] == [row["name"] for row in waits]
+    expect(page.locator("#panels")).to_contain_text(
+        f"{len(waits)} of {len(report['rollup']['op'])} rows fit the filter."
+    )
+
+
+def test_rows_of_one_name_tell_their_scopes(layers, show):
+    path, report = layers
+    page = show(path)
+    choose(page, "Breakdown")
+    rows = report["rollup"]["op"]
+    small = small_of(page, "step by operation")
+    keys = [(r["name"], r["category"], r["source"], s) for r, s in zip(rows, small, strict=True)]
+    assert len(set(keys)) == len(keys)
+    for row, told in zip(rows, small, strict=True):
+        assert row["scope"].endswith(told.replace(".", "") if told == "." else told)
 
 
 def test_dark_and_light(made, show):
@@ -218,7 +316,7 @@ def test_dark_and_light(made, show):
 
 
 def test_runs_are_compared(binary, tmp_path, show):
-    command = [binary, "compare", "--config", "v5e-4x2", "--config", "v5e-2x4", "--quiet"]
+    command = [binary, "compare", "--config", "v5e-4x2", "--config", "v6e-4x2", "--quiet"]
     command += [example("mlp_two_layers"), "--html", tmp_path / "c.html"]
     subprocess.run(command, check=True, timeout=60, capture_output=True)
     page = show(tmp_path / "c.html")
@@ -226,20 +324,39 @@ def test_runs_are_compared(binary, tmp_path, show):
         tab for tab in TABS if tab != "Timeline"
     ]
     steps = rows_of(page, "steps")
-    assert [row["slice"] for row in steps] == ["v5e-4x2", "v5e-2x4"]
+    assert [row["slice"] for row in steps] == ["v5e-4x2", "v6e-4x2"]
     times = []
-    for config in ("v5e-4x2", "v5e-2x4"):
+    for config in ("v5e-4x2", "v6e-4x2"):
         run = [binary, "run", example("mlp_two_layers"), "--config", config, "--quiet"]
         subprocess.run([*run, "--report", tmp_path / "r.json"], check=True, timeout=60)
         times.append(json.loads((tmp_path / "r.json").read_text())["step_time_ns"])
     for row, time in zip(steps, times, strict=True):
         assert value_of(row["step time"]) == pytest.approx(time, rel=1e-3)
+        assert row["bound by"] in ("compute", "hbm", "ici", "launch/latency")
+    # Differences, in the words of the command line, too.
+    change = times[1] - times[0]
+    assert rows_of(page, "steps")[0]["against A"] == ""
+    assert value_of(rows_of(page, "steps")[1]["against A"]) == pytest.approx(change, rel=1e-3)
+    command = [binary, "compare", "--config", "v5e-4x2", "--config", "v6e-4x2", "--quiet"]
+    text = subprocess.run(
+        [*command, example("mlp_two_layers")], check=True, capture_output=True, text=True
+    ).stdout
+    sentence = page.locator("[data-list=differences] li").inner_text()
+    assert sentence.startswith("B is ")
+    assert sentence in text
+    # What takes longer first, down to what takes less; together they are the difference.
+    rows = rows_of(page, "steps by category")
+    changes = [value_of(row["B - A"]) for row in rows]
+    assert changes == sorted(changes, reverse=True)
+    assert sum(changes) == pytest.approx(change, abs=0.001 * abs(change) + 10)
+    for row, difference in zip(rows, changes, strict=True):
+        assert value_of(row["B"]) - value_of(row["A"]) == pytest.approx(difference, abs=20)
     # Any of them can be looked at alone.
     choose(page, "Summary")
     page.get_by_label("shown").select_option(index=1)
     shown = page.locator("[data-figure=step_time]").inner_text()
     assert value_of(shown) == pytest.approx(times[1], rel=1e-3)
-    expect(page.locator("[data-figure=slice]")).to_contain_text("v5e-2x4")
+    expect(page.locator("[data-figure=slice]")).to_contain_text("v6e-4x2")
 
 
 def test_names_of_files_do_no_harm(binary, tmp_path, show):

@@ -48,19 +48,19 @@ ROWS = {
     "ops": "name category scope count total_ns flops hbm_bytes engine source",
     "scopes": "scope total_ns exposed_communication_ns flops",
     "collectives": "name kind bytes group_size axes algorithm count total_ns hidden_ns "
-    "exposed_ns expected_ns bound_ns covered_by exposed_by",
+    "exposed_ns expected_ns bound_ns covered_by exposed_by scope source",
     "links": "chip direction bytes utilization",
 }
 
 
 ROLLUP_ROW = "name members count time_ns share compute_ns exposed_ns"
 ROLLUP = {
-    "op": " category source",
+    "op": " category source scope",
     "scope": " total_ns",
     "source": "",
     "category": "",
     "collective": " in_flight_ns hidden_ns",
-    "path": " category source",
+    "path": " category source scope",
 }
 
 

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 import trace_reader
+from tpusim.timeline import Timeline
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Of every kind of program one; loops, rings and tuples of results among them.
@@ -318,16 +319,28 @@ INTEGRALS = (
 )
 
 
-@pytest.mark.parametrize("name", ["matmul_square", "mlp_scan_8_layers", "allgather_matmul_bf16"])
-def test_merging_changes_no_sum(name: str, binary: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "chips"),
+    [
+        ("workloads/examples/matmul_square.pb", "all"),
+        ("workloads/examples/mlp_scan_8_layers.pb", "all"),
+        ("workloads/examples/allgather_matmul_bf16.pb", "all"),
+        # Rings and blocks of attention in layers.
+        pytest.param(
+            "benchmarks/pod_programs/decoder_fsdp_tp_64.pb.gz", "0", marks=pytest.mark.long
+        ),
+    ],
+)
+def test_merging_changes_no_sum(
+    program: str, chips: str, binary: str, tmp_path: pathlib.Path
+) -> None:
     found = {}
     for blocks in ("all", "64", "4"):
         trace, totals = tmp_path / f"{blocks}.pftrace", tmp_path / f"{blocks}.json"
-        example = ROOT / "workloads" / "examples" / f"{name}.pb"
         subprocess.run(
             [
-                *(binary, "run", "--quiet", str(example), "--trace-blocks", blocks),
-                *("--trace", trace, "--trace-chips", "all", "--trace-detail", "blocks"),
+                *(binary, "run", "--quiet", str(ROOT / program), "--trace-blocks", blocks),
+                *("--trace", trace, "--trace-chips", chips, "--trace-detail", "blocks"),
                 *("--trace-totals", totals),
             ],
             check=True,
@@ -353,6 +366,54 @@ def test_merging_changes_no_sum(name: str, binary: str, tmp_path: pathlib.Path) 
             # Their times are rounded down; a rate is at most some 10,000 GB/s.
             assert abs((area or 0) - (all_area or 0)) <= 1e4 * samples, path
     assert sum(row[1] for row in found["4"][0]) < sum(row[1] for row in every)
+
+
+def test_the_trace_of_one_chip_of_a_pod_stays_small(binary: str, tmp_path: pathlib.Path) -> None:
+    """32 layers with rings on 18,432 devices: steps one by one would be four times as much."""
+    program = ROOT / "benchmarks" / "pod_programs" / "decoder_fsdp_tp_9216.pb.gz"
+    trace, totals = tmp_path / "t.pftrace", tmp_path / "t.json"
+    command = [binary, "run", "--quiet", program, "--trace", trace, "--trace-totals", totals]
+    subprocess.run(command, check=True, timeout=300)
+    assert trace.stat().st_size < 30e6
+    paths = [track["path"] for track in totals_of(trace)["tracks"]]
+    assert any(path.endswith("/MXU") for path in paths)
+    assert any(path.endswith("/ICI x+") for path in paths)
+
+
+def test_many_devices_have_a_summary_of_the_pod(binary: str, tmp_path: pathlib.Path) -> None:
+    """A track for each class of devices, above them: what the main stream does, in a few slices."""
+    program = ROOT / "benchmarks" / "pod_programs" / "mlp_train_64.pb"
+    trace, report = tmp_path / "t.pftrace", tmp_path / "r.json"
+    command = [binary, "run", "--quiet", program, "--trace", trace, "--trace-chips", "all"]
+    command += ["--trace-totals", tmp_path / "t.json", "--report", report]
+    subprocess.run(command, check=True, timeout=120)
+    assert trace_reader.problems(trace, totals_of(trace)) == []
+    tracks = [t for t in totals_of(trace)["tracks"] if "/Pod/" in t["path"]]
+    told = json.loads(report.read_text())
+    # All devices are in one of them.
+    alike = [int(m[1]) for t in tracks if (m := re.search(r" and (\d+) alike$", t["path"]))]
+    assert sum(alike) + len(tracks) == told["devices"]
+    query = (
+        trace_reader.TRACK_PATH
+        + """select s.name, sum(s.dur) from slice s join track_path p on s.track_id = p.id
+             where path like '%/Pod/TPU_0(%' group by s.name order by s.name"""
+    )
+    ((*sums,),) = trace_reader.query(trace, query)
+    exposed = {
+        r["name"]: r["time_ns"] for r in told["rollup"]["category"] if "exposed" in r["name"]
+    }
+    assert [name for name, _ in sums] == ["compute", *sorted(exposed)]
+    for name, busy in sums[1:]:
+        # Gaps of up to a thousandth of the step are in it.
+        assert busy == pytest.approx(exposed[name], rel=0.05)
+    # The first device in Python is one, not the pod.
+    names = [track.name for track in Timeline.load(trace).first_device()]
+    assert {"Steps", "TensorCore"} <= set(names)
+
+
+def test_few_devices_have_none(demo: pathlib.Path) -> None:
+    query = "select count(*) from track where name = 'Pod'"
+    assert trace_reader.query(demo, query) == [[[0]]]
 
 
 @pytest.fixture(scope="module")

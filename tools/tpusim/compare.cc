@@ -68,6 +68,7 @@ absl::StatusOr<results::Compared> ColumnOf(const std::string& file, const std::s
 // A page with all that have a report; its title names the others.
 absl::Status WritePage(const std::string& path, const std::vector<results::Compared>& compared) {
   std::vector<results::PageRun> runs;
+  const results::Report* first = nullptr;
   std::string others;
   for (const results::Compared& c : compared) {
     const std::string name = fmt::format("{} on {}", c.workload, c.config);
@@ -76,6 +77,13 @@ absl::Status WritePage(const std::string& path, const std::vector<results::Compa
       continue;
     }
     runs.push_back({name, results::ToJson(*c.report, results::JsonDetail::kExchange), ""});
+    if (first == nullptr) {
+      first = &*c.report;
+    } else {
+      const std::string letter = results::LetterOf(runs.size() - 1);
+      runs.back().difference =
+          results::ExplainDifference(results::LetterOf(0), *first, letter, *c.report);
+    }
   }
   return results::WriteFileAtomically(
       path, results::PageOfRuns(fmt::format("{} steps compared{}", runs.size(), others), runs));

@@ -27,7 +27,13 @@ TEST(PerfettoTest, TheFirstPacketAloneClearsTheState) {
   const pb::Trace trace = Encoded(MakeSample());
   ASSERT_GT(trace.packet_size(), 1);
   EXPECT_EQ(trace.packet(0).sequence_flags(), 3u);
-  for (int i = 1; i < trace.packet_size(); ++i) EXPECT_EQ(trace.packet(i).sequence_flags(), 2u);
+  // Ends and samples refer to no name.
+  for (int i = 1; i < trace.packet_size(); ++i) {
+    const pb::TrackEvent& event = trace.packet(i).track_event();
+    const bool refers = event.type() != pb::TrackEvent::TYPE_SLICE_END &&
+                        event.type() != pb::TrackEvent::TYPE_COUNTER;
+    EXPECT_EQ(trace.packet(i).sequence_flags(), refers ? 2u : 0u);
+  }
 }
 
 TEST(PerfettoTest, NamesAreInternedBeforeTheirUse) {

@@ -244,7 +244,7 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
   EXPECT_THAT(keys(j["collectives"][0]),
               ElementsAre("name", "kind", "bytes", "group_size", "axes", "algorithm", "count",
                           "total_ns", "hidden_ns", "exposed_ns", "expected_ns", "bound_ns",
-                          "covered_by", "exposed_by"));
+                          "covered_by", "exposed_by", "scope", "source"));
   EXPECT_THAT(keys(j["collectives"][0]["covered_by"][0]),
               ElementsAre("name", "hidden_ns", "share"));
   EXPECT_THAT(keys(j["collectives"][1]["exposed_by"][0]),

@@ -82,6 +82,7 @@ TEST(SummaryTest, StaysOnOneScreenWhateverTheProgram) {
     r.rollups.Of(RollupBy::kOp).push_back(row);
     r.collectives.push_back(r.collectives[0]);
     r.collectives.back().algorithm = std::string(90, 'a');
+    r.collectives.back().bytes = Bytes(1000 + i);  // Else they are one row.
     r.assumptions.push_back(std::string(150, 'b'));
     r.warnings.push_back(std::string(150, 'c'));
   }

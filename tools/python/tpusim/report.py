@@ -130,6 +130,8 @@ class CollectiveRecord:
     bound_ns: float
     covered_by: tuple[CoveredBy, ...] = ()
     exposed_by: tuple[ExposedBy, ...] = ()
+    scope: str = ""  # path of names, outermost first
+    source: str = ""  # file:line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,6 +250,7 @@ class RollupRow:
     total_ns: float = 0  # by scope: with the scopes inside
     in_flight_ns: float = 0  # by collective
     hidden_ns: float = 0  # by collective
+    scope: str = ""  # by op, by path: what tells rows of one name and source apart
 
 
 @dataclasses.dataclass(frozen=True)

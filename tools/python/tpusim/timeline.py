@@ -70,7 +70,8 @@ class Timeline:
         leaves = [t for t in self.tracks if t.slices or t.samples]
         if not leaves:
             return ()
-        group = leaves[0].path[:-1]
+        # A summary of the pod, which has no steps, comes before the devices.
+        group = next((t.path[:-1] for t in leaves if t.name == "Steps"), leaves[0].path[:-1])
         return tuple(t for t in leaves if t.path[:-1] == group)
 
 
@@ -117,4 +118,6 @@ class _Reader:
             name, category, start_ns = pending.pop()
             track.slices.append(Slice(name, category, start_ns, time_ns, len(pending)))
         elif kind == 4:
-            track.samples.append((time_ns, struct.unpack("<d", event[44])[0]))
+            # Bytes are whole numbers, all else is not.
+            value = float(event[30]) if 30 in event else struct.unpack("<d", event[44])[0]
+            track.samples.append((time_ns, value))

@@ -1,15 +1,17 @@
 """The page of a search, for a browser: candidates with reasons, a Pareto plot, what did not fit.
 
-Its data is that of `tpusim page`; the report of the best adds the views of a single run.
+Its data is that of `tpusim page`. Every candidate is a run of it, which a click at it opens: the
+best ones and those that nothing beats in objective and memory with their reports, and so with all
+views of a run; the others with what the search knows of them.
 """
 
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpusim import files
+from tpusim import files, quantities
 from tpusim.errors import Error
 from tpusim.runner import execute
 from tpusim.search.row import Status
@@ -33,6 +35,12 @@ _WORDS = {
 }
 # Bars are for the eye.
 _MOST_BARS = 40
+_WIDE = 30
+# Reports are simulated again, and each is some hundred kilobytes: of the best, and of the front, so
+# many, as long as they took no more than this together.
+_MOST_REPORTS = 12
+_MOST_SECONDS = 30.0
+_MOST_BYTES = 16 << 20
 
 Panel = dict[str, Any]
 
@@ -73,14 +81,83 @@ def data_of(results: "SearchResults") -> dict[str, Any]:
         "subtitle": f"{len(results)} candidates: {counted}",
         "tabs": tabs,
     }
-    if done:
-        try:
-            report = results.report(done[0])
-        except Error:
-            return data  # The store has the rows alone.
-        data["subtitle"] += f"; the tabs from Summary on are of {done[0].candidate.name}"
-        data["runs"] = [{"name": done[0].candidate.name, "report": json.loads(report.text)}]
+    reports = _reports(results, done)
+    data["runs"] = [
+        {
+            "name": entry.candidate.name,
+            "panels": _candidate(results, entry, entry.candidate.name in reports),
+        }
+        | ({"report": reports[entry.candidate.name]} if entry.candidate.name in reports else {})
+        for entry in results
+    ]
+    if data["runs"]:
+        data["subtitle"] += "; a click at a candidate opens it"
     return data
+
+
+def _reports(results: "SearchResults", done: "Sequence[Entry]") -> dict[str, dict[str, Any]]:
+    """Of those that get all views, by name."""
+    front = results.pareto()
+    wanted = [
+        *done[:1],
+        *(e for e in done[1:] if e in front),
+        *(e for e in done[1:] if e not in front),
+    ]
+    reports: dict[str, dict[str, Any]] = {}
+    seconds, size = 0.0, 0
+    for entry in wanted[:_MOST_REPORTS]:
+        seconds += entry.row.simulation_cpu_s
+        if reports and (seconds > _MOST_SECONDS or size > _MOST_BYTES):
+            break
+        try:
+            text = results.report(entry).text
+        except Error:
+            continue  # The store has the row alone.
+        size += len(text)
+        reports[entry.candidate.name] = json.loads(text)
+    return reports
+
+
+def _candidate(results: "SearchResults", entry: "Entry", whole: bool) -> list[Panel]:
+    """What the search knows of one; with the report, how it compares."""
+    row = entry.row
+    place = f"{entry.rank} of {len(results)}" if entry.rank is not None else str(row.status)
+    figures = [{"name": "rank", "text": place, "id": "rank"}]
+
+    def add(name: str, value: float | None, text: Callable[[float], str], key: str) -> None:
+        if value is not None:
+            figures.append({"name": name, "text": text(value), "id": key})
+
+    objective = results.objective
+    if objective.name not in _UNITS:
+        add(objective.name.replace("_", " "), entry.value, objective.text, "value")
+    if not whole:
+        add("step time", row.step_time_ns, quantities.time, "step_time")
+        add("MFU", row.mfu, quantities.percent, "mfu")
+        add("exposed", row.exposed_communication_ns, quantities.time, "exposed")
+        add("peak HBM", row.peak_hbm_bytes, quantities.size, "memory")
+        add("arguments", row.argument_bytes, quantities.size, "arguments")
+        add("usable HBM", row.usable_hbm_bytes, quantities.size, "usable")
+    panels: list[Panel] = [{"kind": "figures", "title": entry.candidate.name, "figures": figures}]
+    lines = [entry.reason] if entry.reason else []
+    if not whole:
+        lines += row.warnings
+        if entry.rank is not None:
+            lines.append(
+                "results.report(results[i]) simulates it again, and has all there is to it."
+            )
+    if lines:
+        title = "Why it is behind" if entry.rank is not None else "Why it has no rank"
+        panels.append({"kind": "text", "title": title, "lines": lines})
+    best = results[0]
+    if entry.rank is not None and entry is not best:
+        pair = [best, entry]
+        panels.append(
+            _bars("its step beside that of the best", "ns", pair, [e.row.parts for e in pair])
+        )
+    if not whole and row.owners:
+        panels.append(_bars("its memory at the peak", "bytes", [entry], [row.owners]))
+    return panels
 
 
 def _figures(results: "SearchResults") -> Panel:
@@ -138,6 +215,7 @@ def _ranking(results: "SearchResults", done: "Sequence[Entry]") -> list[Panel]:
             "rows": [
                 [e.rank, *_cells(e), *(cell(e, field) for field in figures), e.reason] for e in done
             ],
+            "opens": [e.candidate.name for e in done],
         }
     ]
 
@@ -159,6 +237,8 @@ def _pareto(results: "SearchResults", done: "Sequence[Entry]") -> Panel:
             "x": entry.row.peak_hbm_bytes or 0,
             "y": value,
             "name": f"{entry.rank}: {entry.candidate.name}",
+            "opens": entry.candidate.name,
+            "why": entry.reason,
             "group": entry.candidate.config,
             "marked": entry in front,
             "label": " ".join([f"{entry.rank}:", *entry.candidate.labels.values()])
@@ -168,15 +248,24 @@ def _pareto(results: "SearchResults", done: "Sequence[Entry]") -> Panel:
         for entry in done
         if (value := _number(entry.value, objective)) is not None
     ]
+    x = {"name": "peak HBM of a device", "unit": "bytes", "log": _is_wide(p["x"] for p in points)}
+    name = objective.replace("_", " ")
+    y = {"name": name, "unit": _UNITS.get(objective, "number")}
     return {
         "kind": "scatter",
         "title": "objective over memory",
         "note": "The line joins the candidates that nothing beats in both.",
-        "x": {"name": "peak HBM of a device", "unit": "bytes"},
-        "y": {"name": objective.replace("_", " "), "unit": _UNITS.get(objective, "number")},
+        "x": x,
+        "y": y | {"log": _is_wide(p["y"] for p in points)},
         "line": True,
         "points": points,
     }
+
+
+def _is_wide(values: Iterable[float]) -> bool:
+    """Whether small ones could not be told apart on a scale from zero."""
+    known = list(values)
+    return min(known) > 0 and max(known) > _WIDE * min(known)
 
 
 def _bars(
@@ -192,6 +281,7 @@ def _bars(
             {
                 "name": f"{entry.rank}: {' '.join(_cells(entry))}",
                 "values": [of.get(part, 0) for part in parts],
+                "opens": entry.candidate.name,
             }
             for entry, of in zip(entries, values, strict=True)
         ],
@@ -216,5 +306,6 @@ def _without_rank(results: "SearchResults", status: Status) -> list[Panel]:
                 [*_cells(e), e.row.argument_bytes, e.row.usable_hbm_bytes, e.reason]
                 for e in entries
             ],
+            "opens": [e.candidate.name for e in entries],
         }
     ]
