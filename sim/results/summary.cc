@@ -187,7 +187,10 @@ std::string Summarize(const Report& r, const SummaryOptions& options) {
     return std::max<size_t>(kSummaryLines, lines.size() + 1) - lines.size();
   };
   const bool one_screen = options.top == 0 && options.width >= kSummaryColumns;
-  const size_t exposed = one_screen ? std::min(kExposed, left() - 1) : kExposed;
+  // The first warning is worth more than the second reason.
+  const size_t notes = r.warnings.empty() ? 1 : 2;
+  const size_t exposed =
+      one_screen ? std::min(kExposed, left() - std::min(left(), notes)) : kExposed;
   Append(lines, Fitted(Exposed(groups, exposed), options.width));
   Append(lines, Notes(r, one_screen ? left() : kNotes));
 

@@ -233,6 +233,12 @@ std::string ValuesOf(std::string_view constraint) {
   return more == 0 ? std::string(first) : fmt::format("{} and {} more", first, more);
 }
 
+// In quotes where a shell would read it as something else.
+std::string ForShell(const std::string& option) {
+  const bool plain = option.find_first_of(" ()*;'{}[]") == std::string::npos;
+  return plain ? option : fmt::format("\"{}\"", option);
+}
+
 std::string WhyConstrain(const results::ReshardSiteReport& r, std::string_view constraint) {
   const isa::ReshardSite& site = r.site;
   return fmt::format("{}: {} of {}, {} exposed; jax.lax.with_sharding_constraint(..., {})",
@@ -277,7 +283,9 @@ std::vector<Variant> ShardingVariants(const std::vector<results::ReshardSiteRepo
 
 std::string WhyOf(const Variant& variant) {
   constexpr size_t kReadable = 80;
-  const std::string options = fmt::format("{}", fmt::join(variant.options, " "));
+  std::vector<std::string> quoted;
+  for (const std::string& option : variant.options) quoted.push_back(ForShell(option));
+  const std::string options = fmt::format("{}", fmt::join(quoted, " "));
   if (variant.why.empty()) return options;
   return options.size() > kReadable ? variant.why : fmt::format("{} ({})", variant.why, options);
 }

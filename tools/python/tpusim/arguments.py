@@ -9,6 +9,7 @@ import math
 import numbers
 import operator
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -185,6 +186,34 @@ def ragged(value: Any) -> list[str]:
     """NAME=SIZES of operations whose groups are data."""
     found = mapping("ragged", value, '{operation: sizes}, such as {"*": [0.5, 0.25, 0.25]}')
     return [f"{name}={_sizes(f'ragged: {name}', of)}" for name, of in found.items()]
+
+
+def constraints(value: Any) -> list[str]:
+    """VALUE=SHARDING of values that are constrained."""
+    expected = "a PartitionSpec, or its text, \"P('x', None)\""
+    found = mapping("constraints", value, "{value: PartitionSpec}")
+    listed = []
+    for name, of in found.items():
+        text = of if isinstance(of, str) else _spec_text(of)
+        if text is None:
+            raise ArgumentTypeError(wrong(f"constraints: {name}", of, expected))
+        listed.append(f"{name}={text}")
+    return listed
+
+
+def _spec_text(spec: Any) -> str | None:
+    """P('x', None) of a PartitionSpec; who has one has loaded JAX."""
+    jax = sys.modules.get("jax")
+    if jax is None or not isinstance(spec, jax.sharding.PartitionSpec):
+        return None
+    entries = []
+    for entry in spec:
+        names = (entry,) if isinstance(entry, str) else entry
+        if names is not None and not all(isinstance(name, str) for name in names):
+            return None
+        axes = [f"'{name}'" for name in names or ()]
+        entries.append(f"({', '.join(axes)},)" if len(axes) > 1 else axes[0] if axes else "None")
+    return f"P({', '.join(entries)})"
 
 
 def _sizes(place: str, value: Any) -> str:

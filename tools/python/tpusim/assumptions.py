@@ -3,9 +3,10 @@
 import importlib.util
 import pathlib
 import sys
-import sysconfig
 import types
 import warnings
+
+from tpusim.source_files import relative
 
 
 class Assumptions:
@@ -56,21 +57,3 @@ def users_place() -> str:
     while frame is not None and not is_users(frame):
         frame = frame.f_back
     return "?" if frame is None else f"{relative(frame.f_code.co_filename)}:{frame.f_lineno}"
-
-
-def roots() -> list[str]:
-    """Folders that source files are shown relative to, the longest first; each ends in a slash."""
-    folders = {str(pathlib.Path.cwd()), *(sysconfig.get_path(p) for p in ("purelib", "platlib"))}
-    jax = importlib.util.find_spec("jax")
-    if jax is not None and jax.origin is not None:
-        folders.add(str(pathlib.Path(jax.origin).parents[1]))
-    # A virtual environment may lie inside the working directory.
-    return sorted((f.rstrip("/") + "/" for f in folders), key=lambda f: (-len(f), f))
-
-
-def relative(file: str) -> str:
-    """A source file's name as workloads show it."""
-    for root in roots():
-        if file.startswith(root):
-            return file[len(root) :]
-    return file

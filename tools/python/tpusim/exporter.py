@@ -18,10 +18,11 @@ import jax
 
 from tpusim import arguments as checks
 from tpusim import callbacks, chip_view, hlo, wire
-from tpusim.assumptions import Assumptions, roots
+from tpusim.assumptions import Assumptions
 from tpusim.errors import ArgumentTypeError, ArgumentValueError, Error
 from tpusim.jax_internals import frames, lowering, pmapped, versions
 from tpusim.slices import devices_of
+from tpusim.source_files import library_files, roots
 from tpusim.workload import DeviceCoordinates, KernelCost, MeshAxis, TripCount, Workload
 
 # Frames of this package are plumbing: operations are attributed to the user's lines.
@@ -102,6 +103,7 @@ def workload_of(
         jax_version=jax.__version__,
         config=config,
         assumptions=assumptions.sentences,
+        library_files=library_files(module),
     )
 
 

@@ -21,9 +21,10 @@ from typing import Any
 import jax
 
 from tpusim import layouts
-from tpusim.assumptions import is_users_file, relative
+from tpusim.assumptions import is_users_file
 from tpusim.jax_internals import array_types, dispatch, pmapped
 from tpusim.placeholders import Origin, bytes_of, placeholder_of, results_of
+from tpusim.source_files import relative
 
 # Results of operations outside of any jit that are computed at once, as JAX does.
 _MOST_BYTES_AT_ONCE = 1 << 20

@@ -25,9 +25,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from tpusim.assumptions import is_users, relative
+from tpusim.assumptions import is_users
 from tpusim.errors import CaptureError
 from tpusim.jax_internals import array_types
+from tpusim.source_files import relative
 
 Execute = Callable[[Sequence[Any]], Sequence[Any]]
 

@@ -27,6 +27,7 @@ def simulate(
     settings: Mapping[str, Any] | None = None,
     branches: Mapping[str, int | str] | None = None,
     ragged: Mapping[str, str | Sequence[float]] | None = None,
+    constraints: Mapping[str, Any] | None = None,
     xla_flags: str = "",
     device_order: str | Sequence[int] = "",
     algorithm: Words = (),
@@ -56,6 +57,8 @@ def simulate(
       settings: parameters of the chip to override, {"chip.hbm.bytes_per_second": 1.6e12}.
       branches: {conditional: index or "longest"} where the predicate is data.
       ragged: {operation or glob: sizes} where sizes are data.
+      constraints: {value or glob: PartitionSpec}, as if the program had a
+        `jax.lax.with_sharding_constraint` on these values (names before partitioning).
       xla_flags: of the TPU compiler, "--xla_enable_async_all_gather=true ...".
       device_order: "ids", or the device of partition 0, 1, ....
       algorithm: how collectives are done, "best" or ["all-reduce=ring", ...].
@@ -138,6 +141,7 @@ def words_of(
     settings: Mapping[str, Any] | None = None,
     branches: Mapping[str, int | str] | None = None,
     ragged: Mapping[str, str | Sequence[float]] | None = None,
+    constraints: Mapping[str, Any] | None = None,
     xla_flags: str = "",
     device_order: str | Sequence[int] = "",
     algorithm: Words = (),
@@ -156,6 +160,7 @@ def words_of(
         "--set": checks.settings(settings),
         "--branch": checks.branches(branches),
         "--ragged": checks.ragged(ragged),
+        "--constrain": checks.constraints(constraints),
         "--xla-flags": [checks.text("xla_flags", xla_flags, flags, empty=True)],
         "--device-order": [checks.device_order(device_order)],
         "--algorithm": checks.words("algorithm", algorithm, '"best", or a list of such texts'),

@@ -136,6 +136,8 @@ class Workload:
     jax_version: str = ""
     config: str = ""
     assumptions: tuple[str, ...] = ()
+    # Source files of packages: operations are attributed to lines of others.
+    library_files: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Serializes as tpusim.Workload; equal workloads give equal bytes."""
@@ -161,6 +163,7 @@ class Workload:
         if self.config:
             fields.append(wire.blob(25, self.config))
         fields += [wire.blob(26, sentence) for sentence in self.assumptions]
+        fields += [wire.blob(27, name) for name in self.library_files]
         return wire.serialize(fields)
 
     @classmethod
@@ -198,6 +201,7 @@ class Workload:
             jax_version=wire.text(fields, 24),
             config=wire.text(fields, 25),
             assumptions=tuple(b.decode() for b in wire.all_bytes(fields, 26)),
+            library_files=tuple(b.decode() for b in wire.all_bytes(fields, 27)),
         )
 
     @classmethod

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from tpusim.assumptions import relative
 from tpusim.jax_internals import frames, pallas
 from tpusim.kernels import operations, order, passes
 from tpusim.kernels.branches import Points, Sum
@@ -17,6 +16,7 @@ from tpusim.kernels.copies import bytes_of, copies, in_hbm
 from tpusim.kernels.order import Order
 from tpusim.kernels.price import KernelError, Loop, Price, Stage
 from tpusim.kernels.scalars import TRUE, Cubes, Scalar, Scalars, both, refined
+from tpusim.source_files import relative
 from tpusim.workload import KernelBlock
 
 # Vector registers of a TensorCore: 64 of 8 x 128 words, on every TPU so far.

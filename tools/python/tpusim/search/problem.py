@@ -16,7 +16,16 @@ Build = Callable[[Candidate], tuple[Any, ...]]
 # Arguments of `tpusim.simulate` that belong to the export, to the compiler, and to the machine.
 OF_EXPORT = frozenset({"keyword_arguments", "name", "coordinates", "kernel_costs", "trip_counts"})
 OF_COMPILER = frozenset(
-    {"trip_counts", "settings", "branches", "ragged", "xla_flags", "device_order", "algorithm"}
+    {
+        "trip_counts",
+        "settings",
+        "branches",
+        "ragged",
+        "constraints",
+        "xla_flags",
+        "device_order",
+        "algorithm",
+    }
 )
 OF_MACHINE = frozenset({"slow", "link", "fold", "options"})
 OPTIONS = OF_EXPORT | OF_COMPILER | OF_MACHINE
