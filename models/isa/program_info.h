@@ -50,8 +50,8 @@ struct ReshardSite {
   std::string shape, from, to;  // of the whole value
   std::string why;              // which axes, and which arguments they come from
   Bytes whole{0};               // the whole value
-  // The result of the op, which is not split as the value is although it has that dimension, too:
-  // what is made of it has lost the sharding. 0: no such place.
+  // The result of the op, of floating-point numbers, which is not split as the value is although it
+  // has that dimension, too: what is made of it has lost the sharding. 0: no such place.
   Bytes lost_by{0};
   Bytes bytes{0};                       // that a device receives, once, times links
   int64_t places = 0;                   // how many there are of it

@@ -116,6 +116,7 @@ Json ReshardSiteJson(const ReshardSiteReport& r) {
           {"value_bytes", s.whole.value()},
           {"result_that_lost_it_bytes", s.lost_by.value()},
           {"bytes", s.bytes.value()},
+          {"order", r.order},
           {"places", s.places},
           {"count", r.count},
           {"total_ns", ToNanoseconds(r.total)},

@@ -131,6 +131,7 @@ ReshardSiteReport ReadReshardSite(const Json& j) {
   r.site.whole = BytesOf(j, "value_bytes");
   r.site.lost_by = BytesOf(j, "result_that_lost_it_bytes");
   r.site.bytes = BytesOf(j, "bytes");
+  r.order = CountOf(j, "order");
   r.site.places = CountOf(j, "places");
   r.site.constraints = ListOf(j, "constraints", ReadConstraint);
   r.count = CountOf(j, "count");

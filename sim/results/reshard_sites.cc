@@ -13,6 +13,8 @@ namespace {
 // was lost is, where so much of the step waits for communication.
 constexpr double kWorthAWarning = 0.02, kWaitsForCommunication = 0.1;
 constexpr size_t kMostWarnings = 3;
+// Of the largest value that lost a sharding.
+constexpr double kLarge = 0.1;
 // A list of values, one per layer, is what `tpusim advise` is for.
 constexpr size_t kReadableConstraint = 60;
 
@@ -47,7 +49,9 @@ std::string LostText(const isa::ReshardSite& site) {
 std::vector<ReshardSiteReport> ReshardSites(const isa::ProgramInfo& info,
                                             const sim::Timeline& timeline) {
   std::vector<ReshardSiteReport> all;
-  for (const isa::ReshardSite& site : info.reshard_sites) all.push_back({site});
+  for (const isa::ReshardSite& site : info.reshard_sites) {
+    all.push_back({site, static_cast<int64_t>(all.size())});
+  }
   for (size_t i = 0; i < timeline.ops.size(); ++i) {
     const int32_t collective = info.ops[i].collective;
     if (collective < 0 || timeline.ops[i].count == 0) continue;
@@ -66,15 +70,17 @@ std::vector<ReshardSiteReport> ReshardSites(const isa::ProgramInfo& info,
 
 std::vector<const ReshardSiteReport*> SitesThatMatter(const std::vector<ReshardSiteReport>& sites,
                                                       size_t most) {
+  Bytes largest{0};
+  for (const ReshardSiteReport& site : sites) largest = std::max(largest, site.site.lost_by);
   std::vector<const ReshardSiteReport*> by_time, by_loss;
   for (const ReshardSiteReport& site : sites) {
     by_time.push_back(&site);
-    if (site.site.lost_by > Bytes(0)) by_loss.push_back(&site);
+    const bool is_large = largest > Bytes(0) && Ratio(site.site.lost_by, largest) >= kLarge;
+    if (is_large) by_loss.push_back(&site);
   }
-  std::stable_sort(by_loss.begin(), by_loss.end(),
-                   [](const ReshardSiteReport* a, const ReshardSiteReport* b) {
-                     return a->site.lost_by > b->site.lost_by;
-                   });
+  std::stable_sort(
+      by_loss.begin(), by_loss.end(),
+      [](const ReshardSiteReport* a, const ReshardSiteReport* b) { return a->order < b->order; });
   std::vector<const ReshardSiteReport*> chosen;
   for (size_t i = 0; i < by_time.size() && chosen.size() < most; ++i) {
     for (const auto* list : {&by_loss, &by_time}) {

@@ -15,6 +15,7 @@ namespace tpusim::results {
 
 struct ReshardSiteReport {
   isa::ReshardSite site;
+  int64_t order = 0;                 // among all of the program, loops before what is behind them
   int64_t count = 0;                 // executions of its collectives, combined ones included
   Picoseconds total{0}, exposed{0};  // of all of them
 };
@@ -23,9 +24,9 @@ struct ReshardSiteReport {
 std::vector<ReshardSiteReport> ReshardSites(const isa::ProgramInfo& info,
                                             const sim::Timeline& timeline);
 
-// The places that matter, at most `most`: in turn the one that is exposed longest, and the one at
-// which the largest value lost the sharding of an operand. The latter moves little itself, but what
-// is computed from there on is split otherwise.
+// The places that matter, at most `most`: in turn the first one at which a large value lost the
+// sharding of an operand, and the one that is exposed longest. The former may move little itself,
+// but what is computed from there on is split otherwise.
 std::vector<const ReshardSiteReport*> SitesThatMatter(const std::vector<ReshardSiteReport>& sites,
                                                       size_t most);
 

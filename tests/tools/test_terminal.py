@@ -165,7 +165,7 @@ def test_rows_come_on_stderr(binary, run):
     assert "fits, peak" not in quiet.stderr
     advised = run("advise", example("psum"), "--config", SLICE, "--verbose")
     assert re.search(r"^tpusim: links x2: \d", advised.stderr, re.MULTILINE)
-    assert re.search(r"^tpusim: as it is: \d", advised.stderr, re.MULTILINE)
+    assert re.search(r"^tpusim: slice v5e-2x4: \d", advised.stderr, re.MULTILINE)
 
 
 def test_progress_on_a_terminal(binary):

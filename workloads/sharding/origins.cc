@@ -94,4 +94,39 @@ int32_t Origins::Of(int32_t node, int32_t axis) {
   return origin;
 }
 
+OriginTexts::OriginTexts(const NormalisedModule& module, const PropagationGraph& graph)
+    : module_(module), graph_(graph), origins_(graph) {
+  value_of_.assign(graph.nodes.size(), nullptr);
+  for (const hlo::Instruction* instruction : graph.instructions()) {
+    for (const TensorRef& ref : graph.Values(instruction)) {
+      if (value_of_[ref.node] == nullptr) value_of_[ref.node] = instruction;
+    }
+  }
+  text_of_.assign(graph.nodes.size(), -1);
+}
+
+std::string OriginTexts::TextOf(int32_t node) const {
+  const hlo::Instruction* value = value_of_[node];
+  const bool is_argument = value != nullptr && value->opcode() == hlo::Opcode::kParameter &&
+                           value->parent() == module_.module->entry();
+  if (!is_argument) return graph_.nodes[node].reason;
+  return "argument " + (value->op_name().empty() ? value->name() : value->op_name());
+}
+
+std::vector<AxisOrigin> OriginTexts::Of(int32_t node, const Sharding& sharding) {
+  std::vector<AxisOrigin> found;
+  for (const DimSharding& dim : sharding.dims) {
+    for (const AxisRef& axis : dim.axes) {
+      const int32_t origin = origins_.Of(node, axis.axis);
+      if (origin < 0) continue;
+      if (text_of_[origin] < 0) {
+        text_of_[origin] = static_cast<int32_t>(texts_.size());
+        texts_.push_back(TextOf(origin));
+      }
+      found.push_back({axis.axis, text_of_[origin]});
+    }
+  }
+  return found;
+}
+
 }  // namespace tpusim::sharding

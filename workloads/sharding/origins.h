@@ -8,6 +8,7 @@
 #define TPUSIM_WORKLOADS_SHARDING_ORIGINS_H_
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,29 @@ class Origins {
   static constexpr int32_t kUnknown = -2;
   std::vector<int32_t> origin_of_;  // by adoption, remembered
   int64_t axes_ = 1;
+};
+
+// The same for values of a module, in words: "argument params['w']", "constraint at model.py:12".
+// Each text once.
+class OriginTexts {
+ public:
+  // After propagation; both must live as long.
+  OriginTexts(const NormalisedModule& module, const PropagationGraph& graph);
+
+  // Where the axes of a value come from that is this node and has this sharding.
+  std::vector<AxisOrigin> Of(int32_t node, const Sharding& sharding);
+  // What the numbers stand for.
+  std::vector<std::string> Take() { return std::move(texts_); }
+
+ private:
+  std::string TextOf(int32_t node) const;
+
+  const NormalisedModule& module_;
+  const PropagationGraph& graph_;
+  Origins origins_;
+  std::vector<const hlo::Instruction*> value_of_;  // by node: the first of its values
+  std::vector<int32_t> text_of_;                   // by node: index into texts_, or -1
+  std::vector<std::string> texts_;
 };
 
 }  // namespace tpusim::sharding

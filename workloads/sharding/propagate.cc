@@ -329,15 +329,14 @@ Sharding ForResult(const Sharding& sharding, const hlo::Shape& shape, const Mesh
 
 class Finisher {
  public:
-  Finisher(NormalisedModule* in, PropagationGraph* graph)
-      : in_(*in), graph_(*graph), origins_(*graph) {}
+  Finisher(NormalisedModule* in, PropagationGraph* graph) : in_(*in), graph_(*graph) {}
 
   absl::StatusOr<ShardedModule> Finish() {
     ShardedModule out;
     NestBoundaries();
     FinishRoots();
     out.shardings.reserve(in_.module->next_id());
-    NameNodes();
+    OriginTexts origins(in_, graph_);
     for (const Instruction* instruction : graph_.instructions()) {
       const std::span<const TensorRef> refs = graph_.Values(instruction);
       ValueSharding& value = out.shardings[instruction];
@@ -345,9 +344,9 @@ class Finisher {
       for (const TensorRef& ref : refs) value.leaves.push_back(Final(graph_.Seen(ref)));
       if (refs.empty()) continue;
       value.reason = Why(graph_, refs[0].node);
-      if (instruction->shape().IsArray()) value.origins = OriginsOf(refs[0].node, value.leaves[0]);
+      if (instruction->shape().IsArray()) value.origins = origins.Of(refs[0].node, value.leaves[0]);
     }
-    out.origins = std::move(origin_texts_);
+    out.origins = origins.Take();
     for (auto& [copy, sharding] : copies_) {
       out.shardings[copy] = {{Final(std::move(sharding))}, "result of the program or region", {}};
       in_.constraints.insert(copy);
@@ -397,44 +396,6 @@ class Finisher {
     }
     sharding.replicated.clear();
     return sharding;
-  }
-
-  // The first value of each node is what a text about the node names.
-  void NameNodes() {
-    value_of_.assign(graph_.nodes.size(), nullptr);
-    for (const Instruction* instruction : graph_.instructions()) {
-      for (const TensorRef& ref : graph_.Values(instruction)) {
-        const Instruction*& value = value_of_[ref.node];
-        if (value == nullptr) value = instruction;
-      }
-    }
-    text_of_node_.assign(graph_.nodes.size(), -1);
-  }
-
-  // "argument params['w']", "constraint at model.py:12"
-  std::string OriginText(int32_t node) const {
-    const Instruction* value = value_of_[node];
-    const bool is_argument = value != nullptr && value->opcode() == Opcode::kParameter &&
-                             value->parent() == in_.module->entry();
-    if (!is_argument) return graph_.nodes[node].reason;
-    return "argument " + (value->op_name().empty() ? value->name() : value->op_name());
-  }
-
-  std::vector<AxisOrigin> OriginsOf(int32_t node, const Sharding& sharding) {
-    std::vector<AxisOrigin> found;
-    for (const DimSharding& dim : sharding.dims) {
-      for (const AxisRef& axis : dim.axes) {
-        const int32_t origin = origins_.Of(node, axis.axis);
-        if (origin < 0) continue;
-        int32_t& text = text_of_node_[origin];
-        if (text < 0) {
-          text = static_cast<int32_t>(origin_texts_.size());
-          origin_texts_.push_back(OriginText(origin));
-        }
-        found.push_back({axis.axis, text});
-      }
-    }
-    return found;
   }
 
   // A region's part of a dimension that is split further inside of it: the shards must be
@@ -528,10 +489,6 @@ class Finisher {
   };
   NormalisedModule& in_;
   PropagationGraph& graph_;
-  Origins origins_;
-  std::vector<const Instruction*> value_of_;  // by node
-  std::vector<int32_t> text_of_node_;         // by node: index into origin_texts_, or -1
-  std::vector<std::string> origin_texts_;
   std::vector<Copy> copies_;
   std::vector<const Instruction*> tuples_;  // whose elements became copies
 };

@@ -6,21 +6,10 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
+// Its elements are those of its first operand, perhaps not all, in another order or type.
 bool OnlyMoves(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kBitcast:
-    case Opcode::kBitcastConvert:
-    case Opcode::kConvert:
-    case Opcode::kCopy:
-    case Opcode::kDynamicSlice:
-    case Opcode::kReducePrecision:
-    case Opcode::kReshape:
-    case Opcode::kSlice:
-    case Opcode::kTranspose:
-      return true;
-    default:
-      return false;
-  }
+  return hlo::IsIndexMap(opcode) || hlo::ForwardsOperand(opcode) || opcode == Opcode::kConvert ||
+         opcode == Opcode::kCopy || opcode == Opcode::kDynamicSlice;
 }
 
 }  // namespace
@@ -36,10 +25,16 @@ const Instruction* ArgumentData::ElementOf(const Instruction* tuple, int64_t ind
       const Instruction* root = tuple->called()[0]->root();
       if (root->opcode() != Opcode::kTuple) return nullptr;
       const Instruction* next = root->operand(index);
-      const bool only_read = next->opcode() == Opcode::kGetTupleElement &&
-                             next->operand(0)->opcode() == Opcode::kParameter &&
-                             next->attrs().tuple_index() == index;
-      if (!only_read) return nullptr;
+      const auto is_as_before = [&](const Instruction* value) {
+        return value->opcode() == Opcode::kGetTupleElement &&
+               value->operand(0)->opcode() == Opcode::kParameter &&
+               value->attrs().tuple_index() == index;
+      };
+      // A stack that every pass writes a slice of, such as weights kept for the backward pass.
+      if (next->opcode() == Opcode::kDynamicUpdateSlice && is_as_before(next->operand(0))) {
+        return next->operand(1);
+      }
+      if (!is_as_before(next)) return nullptr;
       tuple = tuple->operand(0);
       continue;
     }

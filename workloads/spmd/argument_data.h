@@ -21,7 +21,8 @@ class ArgumentData {
   bool Is(const hlo::Instruction* value) const;
 
  private:
-  // The value that an element of a tuple is, outside of loops that only read it; null: unknown.
+  // The value that an element of a tuple is, outside of loops that only read it, or that is written
+  // to it slice by slice; null: unknown.
   const hlo::Instruction* ElementOf(const hlo::Instruction* tuple, int64_t index) const;
 
   const hlo::Module& module_;

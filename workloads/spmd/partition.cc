@@ -61,8 +61,22 @@ std::vector<Sharding> Partitioner::EvenLeaves(const Instruction& global) const {
   return leaves;
 }
 
-void Partitioner::Warn(std::string warning) {
-  if (warned_.insert(warning).second) result_.warnings.push_back(std::move(warning));
+void Partitioner::Warn(const std::string& kind, std::string warning) {
+  const std::string source = builder_->source()->SourceLocation();
+  const std::string key = source.empty() ? warning : kind + "|" + source;
+  Warned& warned = warned_[key];
+  if (!warned.texts.insert(warning).second) return;
+  if (warned.texts.size() > 1) return;
+  warned.index = result_.warnings.size();
+  result_.warnings.push_back(std::move(warning));
+}
+
+void Partitioner::CountWarnings() {
+  for (const auto& [key, warned] : warned_) {
+    const size_t more = warned.texts.size() - 1;
+    if (more == 0) continue;
+    result_.warnings[warned.index] += fmt::format("; {} more like it at this line", more);
+  }
 }
 
 // A scalar everywhere is made again instead of moved.
@@ -149,11 +163,11 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
                         fmt::format("{}: {}", builder_->source()->Describe(), Message(failure)));
   }
   if (plan->full_gather) {
-    Warn(
-        fmt::format("{}: {} is gathered in full on every device to get from {} to {}; a sharding "
-                    "constraint before it may avoid that",
-                    builder_->source()->Describe(), global.ToString(),
-                    ToString(source->sharding, in_.mesh), ToString(to, in_.mesh)));
+    Warn("gathered in full",
+         fmt::format("{}: {} is gathered in full on every device to get from {} to {}; a sharding "
+                     "constraint before it may avoid that",
+                     builder_->source()->Describe(), global.ToString(),
+                     ToString(source->sharding, in_.mesh), ToString(to, in_.mesh)));
   }
   const RegionMaker sum = [&] { return builder_->BinaryRegion(Opcode::kAdd, global.element_type); };
   const RegionMaker combine = region ? region : source->region ? source->region : sum;
@@ -255,7 +269,8 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
           (rule.factors[f].kind == sharding::FactorKind::kReduction && combiner)) {
         continue;
       }
-      Warn(fmt::format("{}: {} needs a dimension whole that {} shards over {}; it is gathered",
+      Warn("needs it whole",
+           fmt::format("{}: {} needs a dimension whole that {} shards over {}; it is gathered",
                        global.Describe(), hlo::OpcodeName(global.opcode()), operand->name(),
                        ToString(view.axes[f], in_.mesh)));
     }
@@ -445,6 +460,7 @@ absl::StatusOr<PartitionResult> Partitioner::Run() {
   result_.module->Cleanup();
   RETURN_IF_ERROR(FinishCollectives());
   result_.reshard_sites = sites_.Take();
+  CountWarnings();
   return std::move(result_);
 }
 

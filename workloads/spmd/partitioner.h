@@ -2,6 +2,7 @@
 #ifndef TPUSIM_WORKLOADS_SPMD_PARTITIONER_H_
 #define TPUSIM_WORKLOADS_SPMD_PARTITIONER_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -67,7 +68,9 @@ class Partitioner {
   // What a program's caller sees: parameters and results are split evenly. The
   // longest major parts of their shardings that divide them.
   std::vector<sharding::Sharding> EvenLeaves(const hlo::Instruction& global) const;
-  void Warn(std::string warning);
+  // Of what is at hand. Of one kind and source line, such as that of all layers, the first is said.
+  void Warn(const std::string& kind, std::string warning);
+  void CountWarnings();
   hlo::Instruction* Local(const hlo::Instruction* global) const { return local_[global->id()]; }
   // The forms of a local value; null if there is only itself.
   const std::vector<Form>* FormsOf(const hlo::Instruction* value) const;
@@ -77,7 +80,11 @@ class Partitioner {
 
   const sharding::ShardedModule& in_;
   PartitionResult result_;
-  std::unordered_set<std::string> warned_;  // looked up, never iterated
+  struct Warned {
+    size_t index = 0;  // of the first, in result_.warnings
+    std::unordered_set<std::string> texts;
+  };
+  std::map<std::string, Warned> warned_;  // by kind and source line
   std::unordered_map<const hlo::Computation*, hlo::Computation*> computations_;
   // The loop or conditional that calls a computation, and as which of its callees.
   std::unordered_map<const hlo::Computation*, std::pair<const hlo::Instruction*, size_t>> callers_;

@@ -96,11 +96,13 @@ std::string ReshardSites::OriginOf(const Instruction* value, int32_t axis) const
   return "";
 }
 
-bool ReshardSites::IsCostOfWeights(const Moved& moved) const {
-  if (!hlo::IsFloating(moved.value->shape().element_type) || !argument_data_.Is(moved.value)) {
-    return false;
-  }
-  // An argument may be a batch, too: where the other operand is one and smaller, that is not moved.
+bool ReshardSites::IsCostOfWeights(const Moved& moved,
+                                   const std::vector<Constraint>& constraints) const {
+  if (!argument_data_.Is(moved.value)) return false;
+  // An argument may be a batch, too, if the result could be split as it is: of numbers to look
+  // something up with, or where the other operand is an argument as well and smaller.
+  if (constraints.empty() || constraints[0].values[0] != moved.user->name()) return true;
+  if (!hlo::IsFloating(moved.value->shape().element_type)) return false;
   const Bytes bytes = moved.value->shape().ByteSize();
   for (const Instruction* operand : moved.user->operands()) {
     if (operand == moved.value || !operand->shape().IsArray()) continue;
@@ -113,7 +115,7 @@ bool ReshardSites::IsCostOfWeights(const Moved& moved) const {
 }
 
 std::string ReshardSites::Why(const Moved& moved, const Sharding& from, const Sharding& to) const {
-  const Sharding& result = in_.shardings.at(moved.user).leaves[0];
+  const std::vector<Sharding>& results = in_.shardings.at(moved.user).leaves;
   std::vector<std::string> reasons;
   const auto says = [](const std::string& origin) {
     return origin.empty() ? "" : ", which is from " + origin;
@@ -125,7 +127,8 @@ std::string ReshardSites::Why(const Moved& moved, const Sharding& from, const Sh
       const std::string& name = in_.mesh.axes[axis.axis].name;
       std::string text = fmt::format("{} splits its dimension {}{}", name, before,
                                      says(OriginOf(moved.value, axis.axis)));
-      const int64_t of_result = DimensionOf(result, axis.axis);
+      // An op may have no result but an empty tuple.
+      const int64_t of_result = results.empty() ? -1 : DimensionOf(results[0], axis.axis);
       if (moved.value != moved.user && of_result >= 0) {
         text += fmt::format("; of the result it splits dimension {}{}", of_result,
                             says(OriginOf(moved.user, axis.axis)));
@@ -187,7 +190,9 @@ std::vector<ReshardSites::Constraint> ReshardSites::ConstraintsFor(const Moved& 
 int32_t ReshardSites::Note(const Moved& moved, const Sharding& from, const Sharding& to,
                            const ReshardPlan& plan) {
   const std::optional<std::string_view> kind = KindOf(plan);
-  if (!kind || !moved.value->shape().IsArray() || IsCostOfWeights(moved)) return -1;
+  if (!kind || !moved.value->shape().IsArray()) return -1;
+  std::vector<Constraint> constraints = ConstraintsFor(moved, from, to);
+  if (IsCostOfWeights(moved, constraints)) return -1;
   const std::string source = moved.user->SourceLocation();
   const std::string key =
       fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", *kind, source, hlo::OpcodeName(moved.user->opcode()),
@@ -195,7 +200,6 @@ int32_t ReshardSites::Note(const Moved& moved, const Sharding& from, const Shard
                   moved.value->shape().ToString(), moved.user->shape().ToString(),
                   ToString(from, in_.mesh), ToString(to, in_.mesh));
   const auto [it, fresh] = index_.emplace(key, static_cast<int32_t>(sites_.size()));
-  std::vector<Constraint> constraints = ConstraintsFor(moved, from, to);
   if (!fresh) {
     ++sites_[it->second].places;
     std::vector<Constraint>& known = constraints_[it->second];
@@ -214,8 +218,10 @@ int32_t ReshardSites::Note(const Moved& moved, const Sharding& from, const Shard
   site.source = source;
   site.shape = moved.value->shape().ToString();
   site.whole = moved.value->shape().ByteSize();
+  // Masks follow the numbers that they are for.
   if (moved.user != moved.value && !constraints.empty() &&
-      constraints[0].values[0] == moved.user->name()) {
+      constraints[0].values[0] == moved.user->name() &&
+      hlo::IsFloating(moved.user->shape().element_type)) {
     site.lost_by = moved.user->shape().ByteSize();
   }
   site.from = ToString(from, in_.mesh);

@@ -53,7 +53,7 @@ class ReshardSites {
                   const sharding::Sharding& to) const;
   // "argument params['w']" or "" if that is not known.
   std::string OriginOf(const hlo::Instruction* value, int32_t axis) const;
-  bool IsCostOfWeights(const Moved& moved) const;
+  bool IsCostOfWeights(const Moved& moved, const std::vector<Constraint>& constraints) const;
 
   const sharding::ShardedModule& in_;
   const ArgumentData argument_data_;

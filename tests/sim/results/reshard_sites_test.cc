@@ -65,7 +65,7 @@ TEST(ReshardSitesTest, AreInTheReportAndComeBack) {
 }
 
 TEST(ReshardWarningsTest, SayWhereHowMuchWhyAndWhatToTry) {
-  const ReshardSiteReport site = {Site("dot.1", 2'000'000, 0), 1, Microseconds(20),
+  const ReshardSiteReport site = {Site("dot.1", 2'000'000, 0), 0, 1, Microseconds(20),
                                   Microseconds(20)};
   EXPECT_THAT(
       ReshardWarnings({site}, Microseconds(20), Microseconds(100)),
@@ -78,7 +78,7 @@ TEST(ReshardWarningsTest, SayWhereHowMuchWhyAndWhatToTry) {
 }
 
 TEST(ReshardWarningsTest, WhatLosesAShardingMattersWhereTheStepWaits) {
-  const ReshardSiteReport site = {Site("gather.1", 1000, 2'000'000), 1, Microseconds(1),
+  const ReshardSiteReport site = {Site("gather.1", 1000, 2'000'000), 0, 1, Microseconds(1),
                                   Microseconds(1)};
   EXPECT_TRUE(ReshardWarnings({site}, Microseconds(9), Microseconds(100)).empty());
   EXPECT_THAT(
@@ -87,19 +87,18 @@ TEST(ReshardWarningsTest, WhatLosesAShardingMattersWhereTheStepWaits) {
                             "its operand act")));
 }
 
-TEST(SitesThatMatterTest, InTurnByLossAndByTime) {
+TEST(SitesThatMatterTest, InTurnByLossInTheProgramsOrderAndByTime) {
   std::vector<ReshardSiteReport> sites;
-  for (int i = 0; i < 4; ++i) {
-    sites.push_back({Site(std::to_string(i), 1,
-                          i == 3   ? 50
-                          : i == 2 ? 90
-                                   : 0),
-                     1, Microseconds(10 - i), Microseconds(10 - i)});
+  const int64_t lost_by[] = {0, 0, 90, 50, 8};
+  for (int i = 0; i < 5; ++i) {
+    // The longest exposed comes last in the program.
+    sites.push_back({Site(std::to_string(i), 1, lost_by[i]), 5 - i, 1, Microseconds(10 - i),
+                     Microseconds(10 - i)});
   }
   std::vector<std::string> users;
   for (const ReshardSiteReport* site : SitesThatMatter(sites, 10)) users.push_back(site->site.user);
-  // 2 loses most, 0 is exposed longest, 3 loses next, 1 is exposed next.
-  EXPECT_THAT(users, ElementsAre("2", "0", "3", "1"));
+  // 3 loses a sharding before 2 does, 4 less than a tenth of what 2 does; 0 is exposed longest.
+  EXPECT_THAT(users, ElementsAre("3", "0", "2", "1", "4"));
   EXPECT_EQ(SitesThatMatter(sites, 3).size(), 3u);
 }
 

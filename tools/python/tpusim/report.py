@@ -164,6 +164,7 @@ class ReshardSite:
     # Of the user's result, if it has the dimension but not the axes that split it; else 0.
     result_that_lost_it_bytes: int
     bytes: int  # that a device receives each time, times links
+    order: int  # among all of the program
     places: int
     count: int
     total_ns: float
