@@ -12,6 +12,7 @@ import zipfile
 
 import pytest
 import tpusim
+import yaml
 from tpusim.jax_internals.tested import TESTED
 
 from tests.tools.command_line import SLICE, example
@@ -27,6 +28,29 @@ def test_versions_agree(run):
     assert declared is not None
     assert declared[1] == version
     assert version in run("--version").stdout
+    newest = re.search(r"^## \[(\S+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == version
+
+
+def test_the_citation_is_of_this_version_and_licence():
+    """The keys that Citation File Format 1.2 asks for; cffconvert --validate checks the rest."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["title"] == METADATA["project"]["name"]
+    assert citation["version"] == METADATA["project"]["version"]
+    assert citation["license"] == METADATA["project"]["license"]
+    assert citation["message"]
+    assert [author["name"] for author in citation["authors"]]
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_files_that_are_linked_to_exist(name: str):
+    """Links and anchors of docs/ are checked with the site, those of the root here."""
+    text = (ROOT / name).read_text()
+    links = set(re.findall(r"\]\(([^)#:\s]+)[^):]*\)", text))
+    assert links
+    assert [link for link in sorted(links) if not (ROOT / link).exists()] == []
 
 
 def test_versions_of_jax_agree():
