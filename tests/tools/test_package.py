@@ -1,4 +1,4 @@
-"""What is installed: the package's metadata, its public names, the wheel."""
+"""What is installed: the package's metadata and its public names."""
 
 import inspect
 import os
@@ -8,14 +8,11 @@ import re
 import subprocess
 import sys
 import tomllib
-import zipfile
 
 import pytest
 import tpusim
 import yaml
 from tpusim.jax_internals.tested import TESTED
-
-from tests.tools.command_line import SLICE, example
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -127,43 +124,3 @@ def test_help_of_a_function_tells_its_arguments():
     text = pydoc.render_doc(tpusim.simulate, renderer=pydoc.plaintext)
     assert "trip_counts" in text
     assert "kernel_costs" in inspect.signature(tpusim.export).parameters
-
-
-@pytest.mark.long
-def test_the_wheel_runs_by_itself(tmp_path: pathlib.Path):
-    """Builds it (minutes), and installs it where nothing else is."""
-    done = subprocess.run(
-        [ROOT / "tools" / "wheel", tmp_path], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    wheel = pathlib.Path(done.stdout.strip())
-    names = zipfile.ZipFile(wheel).namelist()
-    assert "tpusim/bin/tpusim" in names
-    assert any(name.startswith("tpusim.libs/libsystemc") for name in names)
-    assert any(name.startswith("tpusim.libs/libprotobuf") for name in names)
-
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    scripts = tmp_path / "venv" / "bin"
-    subprocess.run(
-        [scripts / "pip", "install", "--quiet", "--no-index", "--no-deps", wheel], check=True
-    )
-    environment = {"PATH": "/nowhere"}
-    program = str(example("allgather_matmul_int32"))
-    shown = subprocess.run(
-        [scripts / "tpusim", "--config", SLICE, program],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-    )
-    assert shown.stdout.startswith("workload")
-    script = f"import tpusim; print(tpusim.simulate({program!r}, config={SLICE!r}).step_time_ns)"
-    simulated = subprocess.run(
-        [scripts / "python", "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-        cwd=tmp_path,
-    )
-    assert float(simulated.stdout) > 0
