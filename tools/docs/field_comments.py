@@ -24,13 +24,15 @@ class FieldComments(griffe.Extension):
             return
         if not any("dataclass" in str(each.value) for each in cls.decorators):
             return
-        section = ""
+        said = {}
         for field, attribute in _fields(node, cls):
             text = attribute.docstring.value if attribute.docstring else _comment(cls, field)
-            section += f"\n    {attribute.name}: {' '.join(text.split())}"
+            said[attribute.name] = " ".join(text.split())
             attribute.docstring = None  # Said once.
-        if section:
-            cls.docstring.value += f"\n\nAttributes:{section}"
+        # Names and types alone are in the signature.
+        if any(said.values()):
+            rows = "".join(f"\n    {name}: {text}" for name, text in said.items())
+            cls.docstring.value += f"\n\nAttributes:{rows}"
 
 
 def _fields(
