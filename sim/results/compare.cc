@@ -49,6 +49,12 @@ std::string ComputeReason(const Report& a, const Report& b) {
   return fmt::format("{} -> {}", FlopsText(a.flops), FlopsText(b.flops));
 }
 
+// How far simulations like this one were from measurements.
+std::string ErrorText(const ErrorBar& bar) {
+  if (bar.rows == 0) return "-";
+  return fmt::format("{}, worst {:+.1f}%", PercentText(bar.mean), 100 * bar.worst);
+}
+
 struct Part {
   std::string name;
   Picoseconds change;
@@ -119,6 +125,7 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
   using Cell = std::function<std::string(const Report&)>;
   const std::vector<std::pair<std::string, Cell>> rows = {
       {"step time", [](const Report& r) { return TimeText(r.step_time); }},
+      {"validated error", [](const Report& r) { return ErrorText(r.error_bar); }},
       {"speed",
        [&](const Report& r) {
          return r.step_time.value() == 0

@@ -15,7 +15,7 @@ DOCUMENTS = [
     *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
 ]
 # Blocks that are installations, whole builds, the proprietary compiler.
-MOST_NOT_RUN = 6
+MOST_NOT_RUN = 7
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

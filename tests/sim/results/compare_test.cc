@@ -86,6 +86,15 @@ TEST(CompareTest, TableHasAColumnPerReportAndALinePerDifference) {
   EXPECT_THAT(text, HasSubstr("\nC takes as long as A\n"));
 }
 
+TEST(CompareTest, EveryStepHasItsErrorBar) {
+  Report measured = SampleReport();
+  measured.error_bar = {"v5e", "training", 3, 0.0421, -0.077, "V40", "on v5e training: ..."};
+  Report of_no_kind = SampleReport();
+  of_no_kind.error_bar = {};
+  EXPECT_THAT(Compare({Column(measured), Column(of_no_kind)}),
+              HasSubstr("\nvalidated error         4.2%, worst -7.7%          -\n"));
+}
+
 TEST(CompareTest, ReportsThatWentThroughJsonCompareAlike) {
   const std::vector<Compared> direct = {Column(SampleReport()), Column(WithoutGather())};
   std::vector<Compared> read;

@@ -281,30 +281,30 @@ class Simulation(Protocol):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Report:
-    """One simulated step; see the module's text."""
+    """One simulated step: what was found out, as typed fields, tables and plots."""
 
-    schema: str
-    workload: str
-    config: str
-    step_time_ns: float
-    bound_ns: Bounds
+    schema: str  # "tpusim.report/1"
+    workload: str  # the name of the program
+    config: str  # the slice, "v5e-4x2"
+    step_time_ns: float  # when the last device finishes
+    bound_ns: Bounds  # what the step cannot be shorter than
     bound_by: str  # what has most of the critical path: "compute", "hbm", "ici", ...
-    critical_path_ns: CriticalPath
+    critical_path_ns: CriticalPath  # what the time of the step goes by with
     mfu: float  # model FLOPs against the published bf16 peak
     hfu: float  # all FLOPs against it
-    flops: int
-    peak_flops_per_second: float
-    hbm_bytes_per_second: float
-    exposed_communication_ns: float
-    hidden_communication_ns: float
-    peak_hbm_bytes: int
-    usable_hbm_bytes: int
-    memory_at_peak: MemoryAtPeak
-    devices: int
+    flops: int  # all arithmetic of one device
+    peak_flops_per_second: float  # the published bf16 peak of a device
+    hbm_bytes_per_second: float  # of a device, nominal
+    exposed_communication_ns: float  # collectives in flight and no compute slot busy
+    hidden_communication_ns: float  # collectives in flight under compute
+    peak_hbm_bytes: int  # what the program needs, with the holes between arrays
+    usable_hbm_bytes: int  # capacity less the runtime's reserve
+    memory_at_peak: MemoryAtPeak  # whose the memory is then
+    devices: int  # of the whole slice
     chips: int
-    chip_classes: int
-    folding: Folding
-    events: int
+    chip_classes: int  # chips simulated separately
+    folding: Folding  # how devices that do the same were found
+    events: int  # instructions executed, transfers started and ended
     op_records: tuple[OpRecord, ...] = dataclasses.field(metadata=records.key("ops"))
     scope_records: tuple[ScopeRecord, ...] = dataclasses.field(metadata=records.key("scopes"))
     collective_records: tuple[CollectiveRecord, ...] = dataclasses.field(

@@ -125,17 +125,17 @@ class KernelLoop:
 class Workload:
     """An exported program. Empty tuples and strings mean "not stated"."""
 
-    hlo_module: bytes
-    name: str = ""
+    hlo_module: bytes  # serialized HloModuleProto, as JAX makes it
+    name: str = ""  # what reports call the program
     num_partitions: int = 1
     mesh: tuple[MeshAxis, ...] = ()
-    coordinates: tuple[DeviceCoordinates, ...] = ()
-    argument_memory_kinds: tuple[str, ...] = ()
+    coordinates: tuple[DeviceCoordinates, ...] = ()  # of partition 0, 1, ...
+    argument_memory_kinds: tuple[str, ...] = ()  # of each kept argument: "device", "pinned_host"
     trip_counts: tuple[TripCount, ...] = ()
     kernels: tuple[KernelCost, ...] = ()
-    jax_version: str = ""
-    config: str = ""
-    assumptions: tuple[str, ...] = ()
+    jax_version: str = ""  # that exported it
+    config: str = ""  # the slice that was named while exporting, a default
+    assumptions: tuple[str, ...] = ()  # what the exporter took for granted
     # Source files of packages: operations are attributed to lines of others.
     library_files: tuple[str, ...] = ()
 
