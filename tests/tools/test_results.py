@@ -39,6 +39,7 @@ FIELDS = {
     "ops": list,
     "scopes": list,
     "collectives": list,
+    "reshard_sites": list,
     "rollup": dict,
     "links": list,
     "assumptions": list,
