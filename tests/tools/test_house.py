@@ -230,3 +230,12 @@ def test_every_pass_has_a_text_test() -> None:
     assert not missing, (
         f"no test runs these on text (tests/workloads/passes/pass_test.h): {missing}"
     )
+
+
+def test_every_file_of_tests_is_built() -> None:
+    missing = []
+    for path in sources(ROOT / "tests", "_test.cc"):
+        listed = (path.parent / "CMakeLists.txt").read_text()
+        if path.name not in listed and "*_test.cc" not in listed:
+            missing.append(path.relative_to(ROOT).as_posix())
+    assert not missing, "name them in the CMakeLists.txt beside them: " + ", ".join(missing)
