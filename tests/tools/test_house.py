@@ -233,8 +233,10 @@ def test_every_pass_has_a_text_test() -> None:
 
 
 def test_every_file_of_tests_is_built() -> None:
+    files = [path for path in sources(ROOT / "tests", ".cc") if path.stem.endswith("_test")]
+    assert len(files) > 100
     missing = []
-    for path in sources(ROOT / "tests", "_test.cc"):
+    for path in files:
         listed = (path.parent / "CMakeLists.txt").read_text()
         if path.name not in listed and "*_test.cc" not in listed:
             missing.append(path.relative_to(ROOT).as_posix())
