@@ -33,7 +33,7 @@ struct ErrorBar {
   std::string text;       // for people, of whatever the others say
 };
 
-// "training", ...; "" for what nobody measured.
+// "training", ...; "" for kinds of programs without a measurement.
 std::string_view KindOf(const Report& report);
 
 ErrorBar ErrorBarOf(const configs::Config& config, const Report& report);

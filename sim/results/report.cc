@@ -22,11 +22,6 @@ Picoseconds TimeAt(Bytes bytes, BytesPerSecond rate) {
   return bytes.value() == 0 ? Picoseconds(0) : TransferTime(bytes, rate);
 }
 
-// Operations that only hold others: their time is that of what is inside.
-bool IsContainer(const isa::OpInfo& op) {
-  return op.category == "while" || op.category == "conditional" || op.category == "call";
-}
-
 std::string EngineOf(const isa::OpInfo& op) {
   if (op.sparse_core) return "sparse_core";
   if (op.collective >= 0) return "collective";
@@ -269,6 +264,10 @@ std::string ApproximationOf(const sim::Timeline& timeline) {
 }
 
 }  // namespace
+
+bool IsContainer(const isa::OpInfo& op) {
+  return op.category == "while" || op.category == "conditional" || op.category == "call";
+}
 
 absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo& info,
                                    const sim::Timeline& timeline, const std::string& workload) {

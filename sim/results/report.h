@@ -126,6 +126,9 @@ struct Report {
   Picoseconds compute_busy{0}, mxu_busy{0}, vpu_busy{0};
 };
 
+// Operations that only hold others: their time is that of what is inside.
+bool IsContainer(const isa::OpInfo& op);
+
 // Error (internal): the simulation broke an invariant; the message names it.
 absl::StatusOr<Report> BuildReport(const configs::Config& config, const isa::ProgramInfo& info,
                                    const sim::Timeline& timeline, const std::string& workload);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/results/report.h"
+
 namespace tpusim::results {
 namespace {
 
@@ -17,8 +19,7 @@ std::string PodName(const isa::ProgramInfo& info, int32_t op) {
 
 void PodSummary::Add(const sim::Span& op) {
   if (op.op < 0 || op.end == op.start) return;
-  const std::string& category = info_->ops[op.op].category;
-  if (category == "while" || category == "conditional" || category == "call") return;
+  if (IsContainer(info_->ops[op.op])) return;
   std::string name = PodName(*info_, op.op);
   if (!slices_.empty()) {
     Slice& last = slices_.back();

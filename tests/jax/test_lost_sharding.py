@@ -87,6 +87,10 @@ def test_constraints_in_python(workload: pathlib.Path):
     plain = tpusim.simulate(workload)
     assert asked.step_time_ns == text.step_time_ns < 0.6 * plain.step_time_ns
     assert plain.reshard_sites[0].constraints[0].constrain.count("=P(") == 1
+    # Reports of before have none.
+    older = json.loads(plain.text)
+    del older["reshard_sites"]
+    assert tpusim.Report.from_json(json.dumps(older)).reshard_sites == ()
     with pytest.raises(TypeError, match=r"constraints: gather\.1: 3: expected a PartitionSpec"):
         tpusim.simulate(workload, constraints={"gather.1": 3})
     with pytest.raises(tpusim.Error, match=r"no array of the program has the name 'gather\.99'"):

@@ -1,4 +1,4 @@
-// tpusim help and tpusim version, for those who do not think of --help and --version.
+// tpusim help and tpusim version: the same as --help and --version.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "configs/names.h"
@@ -184,20 +186,32 @@ absl::StatusOr<StatedConstraint> ParseStatedConstraint(std::string_view text) {
 
 absl::Status StateConstraints(const std::vector<StatedConstraint>& constraints,
                               NormalisedModule& module) {
+  if (constraints.empty()) return absl::OkStatus();
+  // Those of the program, not the copies that constraints add.
+  std::vector<Instruction*> arrays;
+  std::unordered_map<std::string, Instruction*> by_name;
+  for (Computation* computation : module.partitioned) {
+    for (Instruction* instruction : computation->PostOrder()) {
+      if (!instruction->shape().IsArray()) continue;
+      arrays.push_back(instruction);
+      by_name.emplace(instruction->name(), instruction);
+    }
+  }
+  // Names of values are looked up: a constraint on equal layers lists one for each.
+  const auto named = [&](const std::string& pattern) {
+    std::vector<Instruction*> found;
+    if (const auto it = by_name.find(pattern); it != by_name.end()) return std::vector{it->second};
+    std::copy_if(arrays.begin(), arrays.end(), std::back_inserter(found), [&](Instruction* array) {
+      return fnmatch(pattern.c_str(), array->name().c_str(), 0) == 0;
+    });
+    return found;
+  };
   for (const StatedConstraint& stated : constraints) {
     for (const std::string& pattern : stated.values) {
-      std::vector<Instruction*> found;
-      std::vector<std::string> names;
-      for (Computation* computation : module.partitioned) {
-        for (Instruction* instruction : computation->PostOrder()) {
-          if (!instruction->shape().IsArray()) continue;
-          names.push_back(instruction->name());
-          if (fnmatch(pattern.c_str(), instruction->name().c_str(), 0) == 0) {
-            found.push_back(instruction);
-          }
-        }
-      }
+      const std::vector<Instruction*> found = named(pattern);
       if (found.empty()) {
+        std::vector<std::string> names;
+        for (const Instruction* array : arrays) names.push_back(array->name());
         const std::string nearest = configs::Nearest(pattern, names);
         return UserError(fmt::format(
             "--constrain {}: no array of the program has the name '{}'{}; `tpusim compile --emit "

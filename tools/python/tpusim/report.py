@@ -310,13 +310,13 @@ class Report:
     collective_records: tuple[CollectiveRecord, ...] = dataclasses.field(
         metadata=records.key("collectives")
     )
-    reshard_sites: tuple[ReshardSite, ...]
     rollup: Rollup
     link_records: tuple[LinkRecord, ...] = dataclasses.field(metadata=records.key("links"))
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     peak_cmem_bytes: int = 0  # 0 on chips without CMEM
     usable_cmem_bytes: int = 0
+    reshard_sites: tuple[ReshardSite, ...] = ()  # most exposed first
     error_bar: ErrorBar = ErrorBar("", "", 0, "")  # of the step time
     # What made the report; the same step is the same, whatever the command was.
     tpusim_version: str = dataclasses.field(default="", compare=False)
