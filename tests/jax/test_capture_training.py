@@ -8,31 +8,34 @@ import sys
 import tempfile
 
 import tpusim
+from resources_used import measured
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = pathlib.Path(__file__).parent / "scripts"
 
 
-def exported(folder: pathlib.Path, *arguments: str) -> tuple[str, str, float, int]:
+def exported(folder: pathlib.Path, *arguments: str) -> tuple[str, str, float, float]:
     """What it prints on either stream, its seconds of a processor, and the most bytes."""
     path = str(ROOT / "tools" / "python")
     environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "tpusim.export", *arguments],
-            cwd=folder,
-            env={**environment, "PYTHONPATH": path},
-            stdout=out,
-            stderr=err,
-        )
-        _, status, used = os.wait4(child.pid, 0)
-        seconds = used.ru_utime + used.ru_stime
-        child.returncode = os.waitstatus_to_exitcode(status)
+        try:
+            used = measured(
+                sys.executable,
+                "-m",
+                "tpusim.export",
+                *arguments,
+                cwd=folder,
+                env={**environment, "PYTHONPATH": path},
+                stdout=out,
+                stderr=err,
+            )
+        except subprocess.CalledProcessError:
+            err.seek(0)
+            raise AssertionError(err.read()) from None
         out.seek(0)
         err.seek(0)
-        said = out.read(), err.read()
-    assert child.returncode == 0, said[1]
-    return *said, seconds, used.ru_maxrss * 1024
+        return out.read(), err.read(), *used
 
 
 def test_a_billion_parameters_trained_for_ten_steps(tmp_path: pathlib.Path):

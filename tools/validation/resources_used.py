@@ -1,15 +1,19 @@
 """What running a command takes of this machine."""
 
+import pathlib
 import subprocess
 import sys
-from typing import NamedTuple
+import tempfile
+from typing import Any, NamedTuple
 
 # In a small parent: the peak of a child is never below that of what it was forked from.
 _MEASURE = """
 import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True)
+code = subprocess.run(sys.argv[2:]).returncode
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+with open(sys.argv[1], "w") as file:
+    print(used.ru_utime + used.ru_stime, used.ru_maxrss, file=file)
+sys.exit(code)
 """
 
 
@@ -20,12 +24,14 @@ class Used(NamedTuple):
     resident_bytes: float
 
 
-def measured(*command: object) -> Used:
-    """Runs a command that prints nothing; CalledProcessError if it fails."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _MEASURE, *map(str, command)],
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    seconds, kibibytes = map(float, done.stdout.split())
+def measured(*command: object, **options: Any) -> Used:
+    """Runs a command, with options of subprocess.run; CalledProcessError if it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        figures = pathlib.Path(folder) / "figures"
+        subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _MEASURE, figures, *map(str, command)],
+            check=True,
+            **options,
+        )
+        seconds, kibibytes = map(float, figures.read_text().split())
     return Used(seconds, kibibytes * 1024)
