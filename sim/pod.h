@@ -38,7 +38,7 @@
 #include "models/isa/iterations.h"
 #include "models/isa/program.h"
 #include "sim/fast_forward.h"
-#include "sim/impairments.h"
+#include "sim/impairments/impairments.h"
 #include "sim/recorder.h"
 #include "sim/symmetry/classes.h"
 #include "sim/symmetry/in_flight.h"

@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "configs/config.h"
 #include "models/isa/program.h"
-#include "sim/impairments.h"
+#include "sim/impairments/impairments.h"
 #include "sim/symmetry/symmetry.h"
 #include "sim/timeline.h"
 

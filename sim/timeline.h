@@ -14,6 +14,7 @@
 #include "configs/units.h"
 #include "models/events/causes.h"
 #include "sim/recording/recording.h"
+#include "sim/symmetry/folding_report.h"
 
 namespace tpusim::sim {
 
@@ -71,24 +72,6 @@ struct Cover {
   int32_t collective = -1;
   int32_t by = -1;  // -1: outside of all operations
   Picoseconds time{0};
-};
-
-// What was told apart, and why (symmetry/symmetry.h).
-struct FoldingReport {
-  struct Step {
-    std::string reason;
-    int64_t device_classes = 0;  // after it
-  };
-  bool is_approximate = false;
-  int64_t device_classes = 0;
-  int64_t simulations = 1;  // all but the last met a set of routes that splits a class
-  std::vector<Step> steps;
-  // How far apart the step is with what an approximate folding overlooks at its worst and at its
-  // best.
-  Picoseconds ignored_skew{0};
-  // By so much at most the step differs from that of every device and pass by itself (simulate.h).
-  // Zero: it is the same.
-  Picoseconds error_bound{0};
 };
 
 struct Timeline {

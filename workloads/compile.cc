@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/buffers/donation.h"
+#include "workloads/buffers/memory_plan.h"
+#include "workloads/buffers/owners.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/device_placement.h"
 #include "workloads/executable_form.h"
@@ -18,10 +21,8 @@
 #include "workloads/lowering/lower.h"
 #include "workloads/mesh_use.h"
 #include "workloads/open_figures.h"
-#include "workloads/passes/memory/donation.h"
-#include "workloads/passes/memory/memory_plan.h"
-#include "workloads/passes/memory/owners.h"
-#include "workloads/passes/memory/placement.h"
+#include "workloads/passes/host/placement.h"
+#include "workloads/passes/passes.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
@@ -200,7 +201,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   hlo::Module& module = *result.optimized;
   RETURN_IF_ERROR(passes::SetArgumentMemories(
       module, {workload.argument_memory_kinds().begin(), workload.argument_memory_kinds().end()}));
-  if (options.donate) passes::DonateArguments(module);
+  if (options.donate) buffers::DonateArguments(module);
   // The user's word counts more than the exporter's.
   const std::vector<int64_t> uses = kernels::SetCustomCosts(module, options.kernel_costs);
   for (size_t n = 0; n < options.kernel_costs.size(); ++n) {
@@ -247,7 +248,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     return result;
   }
 
-  ASSIGN_OR_RETURN(const passes::MemoryPlan memory, passes::PlanMemory(module, target));
+  ASSIGN_OR_RETURN(const buffers::MemoryPlan memory, buffers::PlanMemory(module, target));
   std::vector<std::string> algorithms_assumed;
   const auto lower = [&](const configs::Config& on,
                          cost::CollectiveDecisions& decisions) -> absl::StatusOr<isa::PodProgram> {
@@ -279,7 +280,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   result.kernel_searches = costs.kernels().searches();
   isa::ProgramInfo& info = result.program.info;
   result.device_of_partition = placement.device_of_partition;
-  passes::Ownership ownership = passes::FindOwners(module, memory);
+  buffers::Ownership ownership = buffers::FindOwners(module, memory);
   info.live_at_peak = std::move(ownership.at_peak);
   info.owners = std::move(ownership.owners);
   for (size_t n = 0; n < info.buffers.size(); ++n) {

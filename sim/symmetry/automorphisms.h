@@ -16,7 +16,7 @@
 
 #include "configs/config.h"
 #include "models/isa/program.h"
-#include "sim/impairments.h"
+#include "sim/impairments/impairments.h"
 #include "sim/symmetry/classes.h"
 #include "sim/symmetry/relabeling.h"
 

@@ -26,7 +26,7 @@
 #include "absl/container/inlined_vector.h"
 #include "configs/config.h"
 #include "models/isa/program.h"
-#include "sim/impairments.h"
+#include "sim/impairments/impairments.h"
 
 namespace tpusim::sim {
 

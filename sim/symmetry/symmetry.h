@@ -47,9 +47,9 @@
 #include "configs/config.h"
 #include "configs/hosts.h"
 #include "models/isa/program.h"
-#include "sim/impairments.h"
+#include "sim/impairments/impairments.h"
 #include "sim/symmetry/classes.h"
-#include "sim/timeline.h"
+#include "sim/symmetry/folding_report.h"
 
 namespace tpusim::sim {
 

@@ -22,10 +22,17 @@ ROOMS = [
     "kernels",
     "collectives",
     "cost",
+    "buffers",
     "passes",
     "lowering",
     "",  # the compiler itself
 ]
+
+# Folders of passes do not look at each other: a pass stands on the pipeline and on what lies
+# below passes; the table of all of them (passes.h) is on top.
+PASSES = WORKLOADS / "passes"
+# The rooms of the simulation, in the same order as those of the compiler.
+SIM_ROOMS = ["impairments", "recording", "symmetry", "", "results"]
 
 # The rooms of the machine, in the same order.
 MODEL_ROOMS = ["isa", "steady", "timing", "flow", "events", "chip", "ici"]
@@ -79,6 +86,29 @@ def test_rooms_include_only_what_comes_before_them() -> None:
                 continue
             if ROOMS.index(room(pathlib.PurePosixPath(included))) > own:
                 wrong.append(f"{path.relative_to(ROOT)} includes workloads/{included}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_folders_of_passes_do_not_look_at_each_other() -> None:
+    wrong = []
+    for path in sources(PASSES, ".h", ".cc"):
+        own = path.parent.name if path.parent != PASSES else ""
+        for included in re.findall(r'#include "workloads/passes/([^"]+)"', path.read_text()):
+            folder = included.partition("/")[0] if "/" in included else ""
+            if own not in ("", folder) and folder != "pipeline":
+                wrong.append(f"{path.relative_to(ROOT)} includes workloads/passes/{included}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_rooms_of_the_simulation_include_only_what_comes_before_them() -> None:
+    wrong = []
+    simulation = ROOT / "sim"
+    for path in sources(simulation, ".h", ".cc"):
+        own = SIM_ROOMS.index("/".join(path.relative_to(simulation).parts[:-1][:1]))
+        for included in re.findall(r'#include "sim/([^"]+)"', path.read_text()):
+            folder = included.partition("/")[0] if "/" in included else ""
+            if SIM_ROOMS.index(folder) > own:
+                wrong.append(f"{path.relative_to(ROOT)} includes sim/{included}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -221,7 +251,7 @@ def test_what_changes_under_a_loop_is_walked() -> None:
 
 
 def test_every_pass_has_a_text_test() -> None:
-    table = (WORKLOADS / "passes" / "pipeline" / "passes.cc").read_text()
+    table = (WORKLOADS / "passes" / "passes.cc").read_text()
     names = re.findall(r"\{\s*\"([a-z-]+)\",\s*\"[A-Z]", table)
     assert len(names) >= 8
     tests = "".join(path.read_text() for path in (ROOT / "tests/workloads/passes").glob("*.cc"))

@@ -23,7 +23,7 @@
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/producer.h"
 #include "tools/tpusim/progress.h"
-#include "workloads/passes/memory/fits.h"
+#include "workloads/buffers/fits.h"
 
 namespace tpusim::tools {
 namespace {
@@ -59,7 +59,7 @@ absl::StatusOr<std::string> Measured(const Prepared& prepared, const MachineFlag
 absl::StatusOr<std::string> Measured(const AdviseFlags& flags, const Variant& variant) {
   const absl::StatusOr<Prepared> prepared =
       Prepare(flags.workload, variant.config, variant.program, CompileOptionsOf(variant.program));
-  if (const std::optional<Bytes> needed = passes::NeededHbm(prepared.status())) {
+  if (const std::optional<Bytes> needed = buffers::NeededHbm(prepared.status())) {
     return UserError(fmt::format("does not fit in HBM: it needs {}", results::BytesText(*needed)));
   }
   RETURN_IF_ERROR(prepared.status());
@@ -266,7 +266,7 @@ absl::Status Advise(const AdviseFlags& flags) {
   };
   const absl::StatusOr<Prepared> prepared =
       Prepare(flags.workload, flags.config, flags.program, options);
-  if (passes::NeededHbm(prepared.status())) {
+  if (buffers::NeededHbm(prepared.status())) {
     return AdviseMemory(
         {flags.workload, slice, flags.top, flags.json, flags.program, flags.machine},
         prepared.status());
@@ -285,10 +285,9 @@ absl::Status Advise(const AdviseFlags& flags) {
     tasks.push_back([&] { return Measured(flags, variant); });
   }
   Rows progress(tasks.size(), flags.program.quiet, flags.program.verbose);
-  const std::vector<absl::StatusOr<std::string>> compiled =
-      InChildren(tasks, Processors(), [&](const TaskEnd& end) {
-        progress.Add(AdviceRowText(others[end.task].name, end.answer));
-      });
+  const std::vector<absl::StatusOr<std::string>> compiled = InChildren(
+      tasks, Processors(),
+      [&](const TaskEnd& end) { progress.Add(AdviceRowText(others[end.task].name, end.answer)); });
   outcomes.insert(outcomes.end(), compiled.begin(), compiled.end());
   std::vector<const Variant*> variants;
   for (const Variant& variant : speeds) variants.push_back(&variant);

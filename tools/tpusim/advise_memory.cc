@@ -21,8 +21,8 @@
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/producer.h"
 #include "tools/tpusim/progress.h"
-#include "workloads/passes/memory/fits.h"
-#include "workloads/passes/memory/rematerialize.h"
+#include "workloads/buffers/fits.h"
+#include "workloads/passes/rematerialize/rematerialize.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::tools {
@@ -41,7 +41,7 @@ struct Needs {
 absl::StatusOr<Needs> NeedsOf(const MemoryQuestion& question, const Variant& variant) {
   const absl::StatusOr<Prepared> prepared = Prepare(
       question.workload, variant.config, variant.program, CompileOptionsOf(variant.program));
-  if (const std::optional<Bytes> needed = passes::NeededHbm(prepared.status())) {
+  if (const std::optional<Bytes> needed = buffers::NeededHbm(prepared.status())) {
     ASSIGN_OR_RETURN(const configs::Config config,
                      configs::LoadConfig(variant.config, variant.program.overrides));
     return Needs{*needed, target::Target(config).Usable(hlo::kHbmSpace), std::nullopt};
@@ -239,7 +239,7 @@ MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, c
 absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& too_much) {
   ASSIGN_OR_RETURN(const configs::Config machine,
                    configs::LoadConfig(question.config, question.program.overrides));
-  const Needs base{*passes::NeededHbm(too_much), target::Target(machine).Usable(hlo::kHbmSpace),
+  const Needs base{*buffers::NeededHbm(too_much), target::Target(machine).Usable(hlo::kHbmSpace),
                    std::nullopt};
   ProgramFlags unlimited = QuietFlags(question.program);
   unlimited.overrides.emplace_back(kNoLimit);

@@ -23,7 +23,7 @@ struct MemoryQuestion {
   MachineFlags machine;
 };
 
-// `too_much` is what the compiler says (passes::NeededHbm).
+// `too_much` is what the compiler says (buffers::NeededHbm).
 absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& too_much);
 
 }  // namespace tpusim::tools

@@ -26,7 +26,7 @@
 #include "workloads/hlo/io/literal_text.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/io/wire.h"
-#include "workloads/passes/pipeline/passes.h"
+#include "workloads/passes/passes.h"
 
 namespace tpusim::tools {
 namespace {

@@ -21,7 +21,7 @@
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/producer.h"
 #include "tools/tpusim/progress.h"
-#include "workloads/passes/memory/fits.h"
+#include "workloads/buffers/fits.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::tools {
@@ -50,7 +50,7 @@ absl::Status CheckKnownChips(const std::vector<std::string>& chips) {
 absl::StatusOr<std::string> PeakOn(const FitFlags& flags, const std::string& config) {
   const absl::StatusOr<Prepared> prepared =
       Prepare(flags.workload, config, flags.program, CompileOptionsOf(flags.program));
-  if (const std::optional<Bytes> needed = passes::NeededHbm(prepared.status())) {
+  if (const std::optional<Bytes> needed = buffers::NeededHbm(prepared.status())) {
     ASSIGN_OR_RETURN(const configs::Config loaded,
                      configs::LoadConfig(config, flags.program.overrides));
     const target::Target target(loaded);

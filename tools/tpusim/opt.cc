@@ -20,7 +20,7 @@
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
 #include "workloads/optimize.h"
-#include "workloads/passes/pipeline/passes.h"
+#include "workloads/passes/passes.h"
 
 namespace tpusim::tools {
 namespace {

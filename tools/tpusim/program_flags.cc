@@ -14,6 +14,7 @@
 #include "configs/status_macros.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/ragged_sizes.h"
+#include "workloads/passes/passes.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/sharding/stated_constraints.h"
 

@@ -10,7 +10,7 @@
 #include "tools/tpusim/embedded_schemas.h"
 #include "workloads/collectives/candidates.h"
 #include "workloads/collectives/collective.h"
-#include "workloads/passes/pipeline/passes.h"
+#include "workloads/passes/passes.h"
 
 namespace tpusim::tools {
 namespace {

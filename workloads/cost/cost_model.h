@@ -4,7 +4,7 @@
 // be priced, nor even in its module), a collective, a transfer between memories, a loop.
 // The answer is what the lowering will emit, timed by the functions that the simulated
 // engines obey (models/timing), alone on its chip; Work says what it uses beside, so that
-// what runs in company can be added up (passes/schedule/replay.h). Answers are remembered
+// what runs in company can be added up (replay.h). Answers are remembered
 // by structure: a hundred equal layers are one search.
 #ifndef TPUSIM_WORKLOADS_COST_COST_MODEL_H_
 #define TPUSIM_WORKLOADS_COST_COST_MODEL_H_

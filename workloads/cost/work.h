@@ -4,7 +4,7 @@
 // resources: alone it takes `time` and, while it runs, `share` of what each of them
 // can carry. A product that loads its operands at half of the HBM's rate has a share
 // of 0.5 there; a transfer over one link has all of that link and some of HBM. Beside
-// others it gets less and takes longer (passes/schedule/replay.h). Who gets how much of a resource
+// others it gets less and takes longer (replay.h). Who gets how much of a resource
 // that is full is a matter of bytes per second, not of shares.
 #ifndef TPUSIM_WORKLOADS_COST_WORK_H_
 #define TPUSIM_WORKLOADS_COST_WORK_H_

@@ -1,8 +1,9 @@
 #include "workloads/lowering/category.h"
 
+#include "workloads/cost/schedule_graph.h"
+#include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/schedule/graph.h"
 
 namespace tpusim::lowering {
 
@@ -14,7 +15,7 @@ std::string CategoryOf(hlo::HostTransfer transfer) {
 }
 
 std::string CategoryOf(const Instruction& i) {
-  if (hlo::IsAsyncDone(i.opcode()) && hlo::HostTransferOf(passes::StartOf(i))) {
+  if (hlo::IsAsyncDone(i.opcode()) && hlo::HostTransferOf(hlo::StartOf(i))) {
     return "wait for host";
   }
   if (const auto transfer = hlo::HostTransferOf(i); transfer && !hlo::IsAsyncStart(i.opcode())) {

@@ -13,7 +13,9 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/collective.h"
+#include "workloads/cost/schedule_graph.h"
 #include "workloads/cost/transfers.h"
+#include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/analysis/host_transfer.h"
@@ -28,7 +30,6 @@
 #include "workloads/lowering/program_template.h"
 #include "workloads/lowering/remote_dma.h"
 #include "workloads/lowering/streams.h"
-#include "workloads/passes/schedule/graph.h"
 #include "workloads/passes/schedule/wait_facts.h"
 
 namespace tpusim::lowering {
@@ -83,7 +84,7 @@ class Lowering {
 
   absl::StatusOr<isa::PodProgram> Run() {
     const configs::Config& config = target_.config();
-    for (const passes::Buffer& b : input_.memory->buffers) {
+    for (const buffers::Buffer& b : input_.memory->buffers) {
       program_.info.buffers.push_back({fmt::format("{} {}", b.value, b.shape), b.bytes});
     }
     RETURN_IF_ERROR(PrepareOps());
@@ -203,7 +204,7 @@ class Lowering {
           }
           if (op.what == Execution::kDone) {
             program_.info.ops[op.op].waits_for =
-                collectives_[ops_.at(&passes::StartOf(*i)).collective].op;
+                collectives_[ops_.at(&hlo::StartOf(*i)).collective].op;
           }
         }
         ops_[i] = std::move(op);
@@ -395,7 +396,7 @@ class Lowering {
   }
 
   void AppendComputation(const Computation& computation, ProgramTemplate& body) {
-    const passes::ComputationMemory& memory = input_.memory->computations.at(&computation);
+    const buffers::ComputationMemory& memory = input_.memory->computations.at(&computation);
     const std::vector<Instruction*> order = computation.Order();
     for (size_t n = 0; n < order.size(); ++n) {
       for (int32_t b : memory.alloc_before[n]) body.Add(isa::Alloc{SpaceOfBuffer(b), b});
@@ -443,7 +444,7 @@ class Lowering {
         AppendComputation(*i.called()[0], body);
         break;
       case Execution::kDone:
-        AppendDone(ops_.at(&passes::StartOf(i)).collective, body);
+        AppendDone(ops_.at(&hlo::StartOf(i)).collective, body);
         break;
       case Execution::kLoop: {
         // One loop for all passes, or one for those of each branch.

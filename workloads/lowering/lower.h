@@ -18,18 +18,18 @@
 
 #include "absl/status/statusor.h"
 #include "models/isa/program.h"
+#include "workloads/buffers/memory_plan.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/kernels/kernel_library.h"
 #include "workloads/lowering/branches.h"
 #include "workloads/lowering/collective_library.h"
-#include "workloads/passes/memory/memory_plan.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::lowering {
 
 struct LoweringInput {
   const hlo::Module* module = nullptr;  // scheduled
-  const passes::MemoryPlan* memory = nullptr;
+  const buffers::MemoryPlan* memory = nullptr;
   kernels::KernelLibrary* kernels = nullptr;
   CollectiveLibrary* collectives = nullptr;  // knows where the partitions run
   std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;

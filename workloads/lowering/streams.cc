@@ -4,12 +4,13 @@
 #include <map>
 #include <vector>
 
+#include "workloads/cost/schedule_graph.h"
+#include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/async_collectives.h"
-#include "workloads/passes/schedule/graph.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -74,8 +75,8 @@ std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::M
         static_cast<size_t>(std::max<int64_t>(1, sparse_cores)));
     for (const Instruction* i : computation->Order()) {
       if (hlo::IsAsyncDone(i->opcode())) {
-        const auto start = streams.find(&passes::StartOf(*i));
-        if (IsLocalCopy(passes::StartOf(*i))) continue;
+        const auto start = streams.find(&hlo::StartOf(*i));
+        if (IsLocalCopy(hlo::StartOf(*i))) continue;
         if (start != streams.end()) --now[start->second.kind][start->second.index];
         continue;
       }

@@ -7,6 +7,7 @@
 
 #include "configs/config.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
+#include "workloads/buffers/memory_plan.h"
 #include "workloads/cost/collective_request.h"
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/execution.h"
@@ -14,8 +15,7 @@
 #include "workloads/lowering/branches.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/lowering/scalar_value.h"
-#include "workloads/passes/memory/memory_plan.h"
-#include "workloads/passes/memory/placement.h"
+#include "workloads/passes/host/placement.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -108,7 +108,7 @@ TEST(BranchesTest, StatedThenEvaluatedThenLongest) {
 isa::PodProgram LowerOn(hlo::TestModule& m, const std::string& slice, int64_t partitions) {
   const configs::Config config = configs::LoadConfig(slice, {}).value();
   const target::Target target(config);
-  const passes::MemoryPlan memory = passes::PlanMemory(m.module(), target).value();
+  const buffers::MemoryPlan memory = buffers::PlanMemory(m.module(), target).value();
   LoweringInput input;
   input.module = &m.module();
   input.memory = &memory;
@@ -197,7 +197,8 @@ TEST(LowerTest, HostArgumentsTakeNoHbm) {
   const target::Target target(config);
   ASSERT_TRUE(passes::SetArgumentMemories(m.module(), {"pinned_host"}).ok());
   ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), target).ok());
-  EXPECT_EQ(passes::PlanMemory(m.module(), target).value().PeakOf(hlo::kHbmSpace), Bytes(4 * kMiB));
+  EXPECT_EQ(buffers::PlanMemory(m.module(), target).value().PeakOf(hlo::kHbmSpace),
+            Bytes(4 * kMiB));
   EXPECT_EQ(Find<isa::HostDma>(*LowerOn(m, "v5e-1x1", 1).programs[0]).size(), 1U);
   EXPECT_FALSE(passes::SetArgumentMemories(m.module(), {"device", "device"}).ok());
 }

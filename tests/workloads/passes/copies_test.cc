@@ -1,4 +1,4 @@
-#include "workloads/passes/memory/copies.h"
+#include "workloads/passes/copies/copies.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Carried values of loops that never change or that nobody reads, and instructions of a loop's
 // body that compute the same in every iteration.
-#include "workloads/passes/loops/loop_carries.h"
+#include "workloads/hlo/transforms/loop_carries.h"
 
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ struct Loop {
 
 TEST(LoopCarries, WhatNeverChangesAndWhatNobodyReads) {
   Loop l;
-  EXPECT_TRUE(SimplifyLoopCarries(l.m.module()));
+  EXPECT_TRUE(hlo::SimplifyLoopCarries(l.m.module()));
   ASSERT_TRUE(hlo::Verify(l.m.module()).ok());
   // The counter, x and w; the limit is a constant of the condition.
   EXPECT_EQ(l.loop->shape().tuple.size(), 3u);
@@ -72,7 +72,7 @@ TEST(LoopCarries, WhatNeverChangesAndWhatNobodyReads) {
   EXPECT_EQ(l.condition->root()->operand(1)->opcode(), Opcode::kConstant);
   EXPECT_EQ(l.m.entry().root()->operand(1), l.w);
   EXPECT_EQ(l.result->attrs().tuple_index(), 1);
-  EXPECT_FALSE(SimplifyLoopCarries(l.m.module()));
+  EXPECT_FALSE(hlo::SimplifyLoopCarries(l.m.module()));
 }
 
 TEST(HoistInvariants, AKernelOnWhatTheLoopOnlyReads) {

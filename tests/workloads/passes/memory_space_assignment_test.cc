@@ -1,12 +1,12 @@
-#include "workloads/passes/memory/memory_space_assignment.h"
+#include "workloads/passes/spaces/memory_space_assignment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "configs/status_macros.h"
 #include "tests/workloads/passes/small_module.h"
+#include "workloads/buffers/memory_plan.h"
 #include "workloads/cost/chip_cost_model.h"
-#include "workloads/passes/memory/memory_plan.h"
 
 namespace tpusim::passes {
 namespace {
@@ -48,7 +48,7 @@ TEST(Cmem, HoldsWhatIsMadeAndUsedUp) {
   EXPECT_EQ(SpaceOf(u), hlo::kCmemSpace);
   EXPECT_EQ(SpaceOf(y), hlo::kHbmSpace);
   // 512 KiB each: t and u live together while u is made; x and y fill HBM.
-  const auto plan = PlanMemory(m.module(), m.target());
+  const auto plan = buffers::PlanMemory(m.module(), m.target());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->PeakOf(hlo::kCmemSpace), Bytes(1024 * kKiB));
   EXPECT_EQ(plan->PeakOf(hlo::kHbmSpace), Bytes(1024 * kKiB));
@@ -88,7 +88,8 @@ TEST(Vmem, HoldsWhatIsMadeAndUsedUp) {
   EXPECT_EQ(SpaceOf(x), hlo::kHbmSpace);
   EXPECT_EQ(SpaceOf(t), hlo::kVmemSpace);
   EXPECT_EQ(SpaceOf(y), hlo::kHbmSpace);
-  EXPECT_EQ(PlanMemory(m.module(), m.target())->PeakOf(hlo::kHbmSpace), Bytes(1024 * kKiB));
+  EXPECT_EQ(buffers::PlanMemory(m.module(), m.target())->PeakOf(hlo::kHbmSpace),
+            Bytes(1024 * kKiB));
 }
 
 TEST(Vmem, SharesItWithTheWindowsOfKernels) {
@@ -176,7 +177,7 @@ TEST(Cmem, WhatIsCopiedToHbmMakesRoomWhenTheCopyIsOver) {
   order.push_back(m.entry().root());
   m.entry().set_schedule(order);
   ASSERT_TRUE(Assign(m).ok());
-  const auto plan = PlanMemory(m.module(), m.target());
+  const auto plan = buffers::PlanMemory(m.module(), m.target());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_LE(plan->PeakOf(hlo::kCmemSpace), Bytes(128 * kMiB));
   for (size_t n = 0; n < made.size(); ++n) {
@@ -216,7 +217,7 @@ TEST(Cmem, WhatIsPlacedFitsWhicheverValuesCompete) {
     order.push_back(m.entry().root());
     m.entry().set_schedule(order);
     ASSERT_TRUE(Assign(m).ok());
-    const auto plan = PlanMemory(m.module(), m.target());
+    const auto plan = buffers::PlanMemory(m.module(), m.target());
     EXPECT_TRUE(plan.ok()) << variant << ": " << plan.status();
   }
 }
@@ -238,7 +239,8 @@ TEST(Cmem, WhatLivesTogetherHasToFit) {
   EXPECT_EQ(SpaceOf(a), hlo::kHbmSpace);
   EXPECT_EQ(SpaceOf(b), hlo::kCmemSpace);
   EXPECT_EQ(SpaceOf(c), hlo::kCmemSpace);
-  EXPECT_EQ(PlanMemory(m.module(), m.target())->PeakOf(hlo::kCmemSpace), Bytes(128 * kMiB));
+  EXPECT_EQ(buffers::PlanMemory(m.module(), m.target())->PeakOf(hlo::kCmemSpace),
+            Bytes(128 * kMiB));
 }
 
 TEST(Cmem, MoreReadersComeFirst) {
@@ -335,7 +337,7 @@ TEST(Cmem, StatedPlacesThatDoNotFitAreErrors) {
   x->set_shape(shape);
   m.Return({m.Add(Opcode::kAbs, {65536, 1024}, {x})});
   Place(m);
-  EXPECT_THAT(Message(PlanMemory(m.module(), m.target()).status()),
+  EXPECT_THAT(Message(buffers::PlanMemory(m.module(), m.target()).status()),
               HasSubstr("does not fit: 256.0 MiB at its peak, v4 has 128.0 MiB"));
 }
 

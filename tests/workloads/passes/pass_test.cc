@@ -12,6 +12,7 @@
 #include "workloads/hlo/io/printer.h"
 #include "workloads/hlo/io/text_parser.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/passes.h"
 #include "workloads/passes/pipeline/pipeline.h"
 
 namespace tpusim::passes {
@@ -21,7 +22,8 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Operands and control predecessors before users, from parameters and the root on; what neither needs comes last.
+// Operands and control predecessors before users, from parameters and the root on; what neither
+// needs comes last.
 std::vector<const Instruction*> Walk(const Computation& computation) {
   std::vector<const Instruction*> order;
   if (!computation.schedule().empty()) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tests/workloads/passes/pass_test.h"
-#include "workloads/passes/pipeline/passes.h"
+#include "workloads/passes/passes.h"
 
 namespace tpusim::passes {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "configs/status_macros.h"
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/passes/pipeline/passes.h"
+#include "workloads/passes/passes.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,4 +1,4 @@
-#include "workloads/passes/memory/place_copies.h"
+#include "workloads/passes/copies/place_copies.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "workloads/passes/memory/rematerialize.h"
+#include "workloads/passes/rematerialize/rematerialize.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,10 +9,10 @@
 #include "configs/config.h"
 #include "tests/workloads/passes/fake_costs.h"
 #include "tests/workloads/passes/pass_test.h"
+#include "workloads/buffers/live_bytes.h"
+#include "workloads/buffers/memory_plan.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/text_parser.h"
-#include "workloads/passes/memory/live_bytes.h"
-#include "workloads/passes/memory/memory_plan.h"
 
 namespace tpusim::passes {
 namespace {
@@ -44,7 +44,7 @@ class RematerializeTest : public ::testing::Test {
     return changed;
   }
   Bytes Peak() const {
-    return PlanBuffers(*module_, target::Target(config_)).PeakOf(hlo::kHbmSpace);
+    return buffers::PlanBuffers(*module_, target::Target(config_)).PeakOf(hlo::kHbmSpace);
   }
   std::vector<std::string> Order() const {
     std::vector<std::string> names;
@@ -179,7 +179,7 @@ TEST_F(RematerializeTest, AsAPassItHasALimit) {
 }
 
 TEST(LiveBytes, TheMostOfARange) {
-  LiveBytes live(10);
+  buffers::LiveBytes live(10);
   live.Add(0, 9, Bytes(5));
   live.Add(3, 6, Bytes(10));
   live.Add(5, 8, Bytes(7));

@@ -122,7 +122,8 @@ TEST(Schedule, AGatherBesideNoProductStaysSynchronous) {
   EXPECT_TRUE(m.Find(Opcode::kAllGatherStart).empty());
   ASSERT_EQ(m.Find(Opcode::kAllGather).size(), 1u);
   EXPECT_EQ(m.entry().schedule().size(), m.entry().size());
-  EXPECT_EQ(WhySynchronous(*m.Find(Opcode::kAllGather)[0], m.target()), "nothing covers it");
+  EXPECT_EQ(target::WhySynchronous(*m.Find(Opcode::kAllGather)[0], m.target()),
+            "nothing covers it");
 }
 
 // The chain of permutes is what takes long: a product that would delay the next one

@@ -133,6 +133,10 @@ bool IsHostMemoryKind(std::string_view kind);
 
 // ---- Frontend attributes ---------------------------------------------------
 
+// The frontend attribute of a collective that was asynchronous (its value: the name of the
+// start), until it turned out that nothing covers it.
+inline constexpr std::string_view kDemotedFrom = "async_collective_name";
+
 std::optional<std::string> FrontendAttribute(const Instruction& instruction,
                                              const std::string& key);
 void SetFrontendAttribute(Instruction* instruction, const std::string& key,

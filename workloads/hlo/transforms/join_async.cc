@@ -20,7 +20,7 @@ std::optional<Opcode> WholeOf(Opcode start) {
 }
 
 // The start that `done` waits for, updates on the way passed over; null if it is no done.
-const Instruction* StartOf(const Instruction& done) {
+const Instruction* JoinableStartOf(const Instruction& done) {
   if (!IsAsyncDone(done.opcode())) return nullptr;
   const Instruction* start = done.operand(0);
   while (start->opcode() == Opcode::kAsyncUpdate && !start->has_control_edges()) {
@@ -31,7 +31,7 @@ const Instruction* StartOf(const Instruction& done) {
 
 // What does the work of both halves; null if there is no such form.
 Instruction* Join(const Instruction& done) {
-  const Instruction* start = StartOf(done);
+  const Instruction* start = JoinableStartOf(done);
   if (start == nullptr || start->has_control_edges() || done.has_control_edges()) return nullptr;
   const bool wraps = start->opcode() == Opcode::kAsyncStart;
   const std::optional<Opcode> opcode = wraps ? Opcode::kCall : WholeOf(start->opcode());

@@ -19,27 +19,12 @@
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pass.h"
+#include "workloads/target/async_form.h"
 
 namespace tpusim::passes {
 
-// Which kinds are looked at.
-struct AsyncOptions {
-  bool permutes = true;
-  bool all_gathers = true;  // that are not off-loaded
-  bool offload = true;
-};
 absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext& context,
-                                          const AsyncOptions& options = {});
-
-// The frontend attribute of a collective that was asynchronous (its value: the name of the
-// start), until it turned out that nothing covers it.
-inline constexpr std::string_view kDemotedFrom = "async_collective_name";
-
-// Why a collective that the main stream waits for is not asynchronous, as half a sentence.
-std::string WhySynchronous(const hlo::Instruction& collective, const target::Target& target);
-
-// A matrix product: an asynchronous all-gather moves on while it runs.
-bool CarriesGathers(const hlo::Instruction& i);
+                                          const target::AsyncOptions& options = {});
 
 }  // namespace tpusim::passes
 

@@ -9,7 +9,6 @@
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/passes/layout/layout_poser.h"
-#include "workloads/passes/memory/placement.h"
 
 namespace tpusim::passes {
 

@@ -8,9 +8,9 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
-#include "workloads/passes/loops/loop_carries.h"
+#include "workloads/hlo/transforms/common_subexpressions.h"
+#include "workloads/hlo/transforms/loop_carries.h"
 #include "workloads/passes/loops/narrow_stacks.h"
-#include "workloads/passes/simplify/common_subexpressions.h"
 
 namespace tpusim::passes {
 namespace {
@@ -37,7 +37,7 @@ bool CostsNothing(const Instruction& i) {
 
 class Hoist {
  public:
-  explicit Hoist(LoopCarry& carry) : carry_(carry) {}
+  explicit Hoist(hlo::LoopCarry& carry) : carry_(carry) {}
 
   bool Run() {
     for (size_t n = 0; n < carry_.size(); ++n) {
@@ -64,7 +64,7 @@ class Hoist {
     }
     std::reverse(hoisted.begin(), hoisted.end());
     if (hoisted.empty()) return false;
-    std::vector<LoopCarry::Element> elements;
+    std::vector<hlo::LoopCarry::Element> elements;
     for (size_t n = 0; n < carry_.size(); ++n) {
       elements.push_back({static_cast<int64_t>(n), carry_.initial(n), carry_.next(n)});
     }
@@ -130,7 +130,7 @@ class Hoist {
     return outside_.at(wanted);
   }
 
-  LoopCarry& carry_;
+  hlo::LoopCarry& carry_;
   std::unordered_map<const Instruction*, Instruction*> outside_;  // looked up, never iterated
   std::unordered_set<const Instruction*> invariant_;
   std::unordered_set<const Instruction*> stays_;
@@ -144,19 +144,19 @@ absl::StatusOr<bool> HoistInvariants(hlo::Module& module, const PassContext&) {
   for (Instruction* loop : hlo::Walk(LoopsWithOwnBodies(module))) {
     // A carry names instructions of the body: none that a rewrite would find dead.
     any = loop->called()[0]->RemoveDead() > 0 || any;
-    LoopCarry carry;
-    if (!LoopCarry::Find(loop, &carry)) continue;
+    hlo::LoopCarry carry;
+    if (!hlo::LoopCarry::Find(loop, &carry)) continue;
     if (NarrowStacks(carry)) {
       any = true;
-      if (!LoopCarry::Find(loop, &carry)) continue;  // reads have moved
+      if (!hlo::LoopCarry::Find(loop, &carry)) continue;  // reads have moved
     }
     any = Hoist(carry).Run() || any;
   }
   if (!any) return false;
-  SimplifyLoopCarries(module);
+  hlo::SimplifyLoopCarries(module);
   // Loops over one stack, forward and backward, need one of what is made of it.
   for (hlo::Computation* computation : ControlComputations(module)) {
-    EliminateCommonSubexpressions(computation);
+    hlo::EliminateCommonSubexpressions(computation);
   }
   return true;
 }

@@ -30,7 +30,7 @@ bool TakesElements(const Instruction& i) {
 
 class Narrower {
  public:
-  explicit Narrower(const LoopCarry& carry)
+  explicit Narrower(const hlo::LoopCarry& carry)
       : carry_(carry), trips_(hlo::TripCount(*carry.loop()).value_or(1)) {
     for (size_t n = 0; n < carry.size(); ++n) {
       if (!carry.IsInvariant(n) || !carry.initial(n)->shape().IsArray() ||
@@ -83,7 +83,7 @@ class Narrower {
     return true;
   }
 
-  const LoopCarry& carry_;
+  const hlo::LoopCarry& carry_;
   const int64_t trips_;
   // Which element of the carry a read is of; looked up, never iterated.
   std::unordered_map<const Instruction*, size_t> stacks_;
@@ -92,6 +92,6 @@ class Narrower {
 
 }  // namespace
 
-bool NarrowStacks(const LoopCarry& carry) { return Narrower(carry).Run(); }
+bool NarrowStacks(const hlo::LoopCarry& carry) { return Narrower(carry).Run(); }
 
 }  // namespace tpusim::passes

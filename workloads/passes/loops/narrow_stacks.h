@@ -7,13 +7,13 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_LOOPS_NARROW_STACKS_H_
 #define TPUSIM_WORKLOADS_PASSES_LOOPS_NARROW_STACKS_H_
 
-#include "workloads/passes/loops/loop_carries.h"
+#include "workloads/hlo/transforms/loop_carries.h"
 
 namespace tpusim::passes {
 
 // In the body: conversions of slices become slices of the converted stack, which is then left to
 // HoistInvariants. Whether there was any.
-bool NarrowStacks(const LoopCarry& carry);
+bool NarrowStacks(const hlo::LoopCarry& carry);
 
 }  // namespace tpusim::passes
 

@@ -6,9 +6,9 @@
 // with options, and groups that are repeated as a whole until a round changes nothing.
 // `-fusion,-layout` is the default pipeline without these.
 //
-// A module may come scheduled, as a compiler leaves it. Passes of the phase kSchedule keep its order
-// up to date; one of kOptimize that changes the module drops the order of all its computations,
-// and `schedule` makes another.
+// A module may come scheduled, as a compiler leaves it. Passes of the phase kSchedule keep its
+// order up to date; one of kOptimize that changes the module drops the order of all its
+// computations, and `schedule` makes another.
 //
 // After every pass the module is verified, so that a pass that breaks it is named.
 // What a pass says of itself is kept: how long it took, whether it changed anything,
@@ -37,11 +37,6 @@ struct PipelineStep {
 };
 using Pipeline = std::vector<PipelineStep>;
 
-// Empty text is the default pipeline. Errors say at which character: an unknown pass
-// (with the nearest), an unknown option or value, a group that does not end, a pass
-// that would undo an order that an earlier one made.
-absl::StatusOr<Pipeline> ParsePipeline(std::string_view text);
-
 // The steps of one phase, in order.
 Pipeline StepsOf(const Pipeline& pipeline, Phase phase);
 // Names of its passes, each once, in order.
@@ -54,7 +49,7 @@ struct PassRun {
   // The module was scheduled, and is not any more.
   bool dropped_order = false;
   double seconds = 0, verify_seconds = 0;
-  int64_t before = 0, after = 0;  // instructions of the module
+  int64_t before = 0, after = 0;         // instructions of the module
   std::vector<std::string> explanation;  // a line per decision, where it was asked for
 };
 // A table with a row per pass, runs added up.

@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/cost/replay.h"
 #include "workloads/passes/schedule/free_early.h"
 #include "workloads/passes/schedule/list_order.h"
-#include "workloads/passes/schedule/replay.h"
 
 namespace tpusim::passes {
 namespace {
 
-using Role = ScheduleNode::Role;
+using Role = cost::ScheduleNode::Role;
 
 // Of the sum of all transfers to that of all compute.
 constexpr double kRatios[] = {0.0625, 0.125, 0.18, 0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 8, 16};
@@ -22,13 +22,14 @@ constexpr int kRounds = 2;
 
 class Chooser {
  public:
-  Chooser(const ScheduleGraph& graph, const MemoryLimit& limit) : graph_(graph), limit_(limit) {}
+  Chooser(const cost::ScheduleGraph& graph, const MemoryLimit& limit)
+      : graph_(graph), limit_(limit) {}
 
   ChosenOrder Run() {
     std::vector<Picoseconds> alone(graph_.nodes.size());
     double transfers = 0, compute = 0;
     for (size_t n = 0; n < alone.size(); ++n) {
-      const ScheduleNode& node = graph_.nodes[n];
+      const cost::ScheduleNode& node = graph_.nodes[n];
       compute += static_cast<double>(node.work.alone().value());
       if (node.role != Role::kStart) continue;
       alone[n] = node.transfer.alone();
@@ -36,7 +37,7 @@ class Chooser {
     }
     Try(alone);
     if (limit_.memory != nullptr) {
-      ScheduleOrder as_written(graph_.nodes.size());
+      cost::ScheduleOrder as_written(graph_.nodes.size());
       std::iota(as_written.begin(), as_written.end(), 0);
       Consider(std::move(as_written));
     }
@@ -60,14 +61,14 @@ class Chooser {
   }
 
   void Try(const std::vector<Picoseconds>& in_flight) {
-    ScheduleOrder order = FreeEarly(graph_, ListOrder(graph_, in_flight));
+    cost::ScheduleOrder order = FreeEarly(graph_, ListOrder(graph_, in_flight));
     Consider(EarlyStarts(graph_, order));
     Consider(std::move(order));
   }
 
   // The first of those that take equally long wins.
-  void Consider(ScheduleOrder order) {
-    ReplayResult replayed = Replay(graph_, order);
+  void Consider(cost::ScheduleOrder order) {
+    cost::ReplayResult replayed = cost::Replay(graph_, order);
     // By how much it does not fit.
     const Bytes over = limit_.memory == nullptr
                            ? Bytes(0)
@@ -81,7 +82,7 @@ class Chooser {
     in_flight_ = std::move(replayed.in_flight);
   }
 
-  const ScheduleGraph& graph_;
+  const cost::ScheduleGraph& graph_;
   const MemoryLimit limit_;
   ChosenOrder best_;
   Bytes over_{0};                       // of the best order
@@ -90,7 +91,7 @@ class Chooser {
 
 }  // namespace
 
-ChosenOrder ChooseOrder(const ScheduleGraph& graph, const MemoryLimit& limit) {
+ChosenOrder ChooseOrder(const cost::ScheduleGraph& graph, const MemoryLimit& limit) {
   return Chooser(graph, limit).Run();
 }
 

@@ -2,14 +2,14 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_CHOOSE_ORDER_H_
 #define TPUSIM_WORKLOADS_PASSES_SCHEDULE_CHOOSE_ORDER_H_
 
+#include "workloads/cost/schedule_graph.h"
 #include "workloads/cost/work.h"
-#include "workloads/passes/schedule/graph.h"
 #include "workloads/passes/schedule/order_memory.h"
 
 namespace tpusim::passes {
 
 struct ChosenOrder {
-  ScheduleOrder order;
+  cost::ScheduleOrder order;
   cost::Work work;  // of the whole
 };
 
@@ -21,7 +21,7 @@ struct MemoryLimit {
 
 // As schedule.h describes it. With a limit, the shortest order that fits; if none does, the
 // one that takes least. The order of the nodes themselves is a candidate then, too.
-ChosenOrder ChooseOrder(const ScheduleGraph& graph, const MemoryLimit& limit = {});
+ChosenOrder ChooseOrder(const cost::ScheduleGraph& graph, const MemoryLimit& limit = {});
 
 }  // namespace tpusim::passes
 

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/cost/schedule_graph.h"
+#include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/collectives/async_collectives.h"
-#include "workloads/passes/schedule/graph.h"
 
 namespace tpusim::passes {
 namespace {
@@ -33,7 +33,7 @@ Instruction* Whole(Instruction& start, Instruction& done) {
   computation->parent()->ReleaseName(name);
   Instruction* whole = computation->Add(Opcode::kAllGather, done.shape(), start.operands(), name);
   whole->mutable_attrs() = start.attrs();
-  SetFrontendAttribute(whole, std::string(kDemotedFrom), start.name());
+  SetFrontendAttribute(whole, std::string(hlo::kDemotedFrom), start.name());
   start.MoveControlTo(whole, whole);
   done.MoveControlTo(whole, whole);
   done.ReplaceAllUsesWith(whole);
@@ -46,10 +46,10 @@ bool DemoteIn(Computation& computation) {
   std::vector<std::pair<Instruction*, Instruction*>> halves;
   std::unordered_map<const Instruction*, Instruction*> in_place_of;  // likewise; null: nothing
   for (Instruction* i : computation.schedule()) {
-    if (CarriesGathers(*i)) ++products;
+    if (cost::CarriesGathers(*i)) ++products;
     if (i->opcode() == Opcode::kAllGatherStart) products_before[i] = products;
     if (i->opcode() != Opcode::kAllGatherDone) continue;
-    Instruction& start = StartOf(*i);
+    Instruction& start = hlo::StartOf(*i);
     if (products_before.at(&start) != products) continue;
     halves.emplace_back(&start, i);
     in_place_of[&start] = nullptr;

@@ -8,11 +8,11 @@
 namespace tpusim::passes {
 namespace {
 
-using Role = ScheduleNode::Role;
+using Role = cost::ScheduleNode::Role;
 
 class EarlyCopies {
  public:
-  EarlyCopies(const ScheduleGraph& graph, const ScheduleOrder& order)
+  EarlyCopies(const cost::ScheduleGraph& graph, const cost::ScheduleOrder& order)
       : graph_(graph),
         order_(order),
         done_of_(graph.nodes.size(), -1),
@@ -22,7 +22,7 @@ class EarlyCopies {
         placed_(graph.nodes.size()),
         over_(graph.nodes.size()) {
     for (const int n : order) {
-      const ScheduleNode& node = graph.nodes[n];
+      const cost::ScheduleNode& node = graph.nodes[n];
       if (!IsCopy(n)) continue;
       place_[n] = static_cast<int>(copies_.size());
       copies_.push_back(n);
@@ -35,7 +35,7 @@ class EarlyCopies {
     }
   }
 
-  ScheduleOrder Run() {
+  cost::ScheduleOrder Run() {
     if (copies_.empty()) return order_;
     result_.reserve(order_.size());
     for (const int n : order_) {
@@ -52,11 +52,11 @@ class EarlyCopies {
 
  private:
   bool IsCopy(int n) const {
-    return graph_.nodes[n].kind == kToHost && graph_.nodes[n].role != Role::kMain;
+    return graph_.nodes[n].kind == cost::kToHost && graph_.nodes[n].role != Role::kMain;
   }
 
   void Place(int n) {
-    const ScheduleNode& node = graph_.nodes[n];
+    const cost::ScheduleNode& node = graph_.nodes[n];
     placed_[n] = true;
     result_.push_back(n);
     now_ += node.work.alone();
@@ -81,7 +81,7 @@ class EarlyCopies {
       while (!ready_.empty() && placed_[ready_.front()]) ready_.pop_front();
       if (!in_flight_.empty() && over_[in_flight_.front()] <= now_) {
         Place(done_of_[in_flight_.front()]);
-      } else if (!ready_.empty() && under_way_ < graph_.limits[kToHost]) {
+      } else if (!ready_.empty() && under_way_ < graph_.limits[cost::kToHost]) {
         Place(ready_.front());
       } else {
         return;
@@ -95,7 +95,7 @@ class EarlyCopies {
       const int n = copies_[next_];
       if (placed_[n]) continue;
       if (graph_.nodes[n].role == Role::kStart) {
-        while (under_way_ >= graph_.limits[kToHost] && !in_flight_.empty()) {
+        while (under_way_ >= graph_.limits[cost::kToHost] && !in_flight_.empty()) {
           const int oldest = done_of_[in_flight_.front()];
           in_flight_.pop_front();
           if (!placed_[oldest]) Place(oldest);
@@ -105,10 +105,10 @@ class EarlyCopies {
     }
   }
 
-  const ScheduleGraph& graph_;
-  const ScheduleOrder& order_;
-  ScheduleOrder result_;
-  ScheduleOrder copies_;        // starts and dones, in the order that was
+  const cost::ScheduleGraph& graph_;
+  const cost::ScheduleOrder& order_;
+  cost::ScheduleOrder result_;
+  cost::ScheduleOrder copies_;  // starts and dones, in the order that was
   std::vector<int> done_of_;    // by start
   std::vector<int> waits_for_;  // starts: for how much that is not placed
   std::vector<std::vector<int>> waiting_;
@@ -122,7 +122,7 @@ class EarlyCopies {
 
 }  // namespace
 
-ScheduleOrder FreeEarly(const ScheduleGraph& graph, const ScheduleOrder& order) {
+cost::ScheduleOrder FreeEarly(const cost::ScheduleGraph& graph, const cost::ScheduleOrder& order) {
   return EarlyCopies(graph, order).Run();
 }
 

@@ -6,14 +6,14 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_FREE_EARLY_H_
 #define TPUSIM_WORKLOADS_PASSES_SCHEDULE_FREE_EARLY_H_
 
-#include "workloads/passes/schedule/graph.h"
+#include "workloads/cost/schedule_graph.h"
 
 namespace tpusim::passes {
 
 // The order with copies to the host right behind what they wait for, as far as their limit
 // allows, and what waits for them as soon as they should be over: when twice the time has
 // passed that they take one after the other, alone, but no later than it was.
-ScheduleOrder FreeEarly(const ScheduleGraph& graph, const ScheduleOrder& order);
+cost::ScheduleOrder FreeEarly(const cost::ScheduleGraph& graph, const cost::ScheduleOrder& order);
 
 }  // namespace tpusim::passes
 

@@ -10,14 +10,14 @@
 namespace tpusim::passes {
 namespace {
 
-using Role = ScheduleNode::Role;
+using Role = cost::ScheduleNode::Role;
 
 class ListScheduler {
  public:
-  ListScheduler(const ScheduleGraph& graph, const std::vector<Picoseconds>& in_flight)
+  ListScheduler(const cost::ScheduleGraph& graph, const std::vector<Picoseconds>& in_flight)
       : graph_(graph), in_flight_(in_flight), state_(graph.nodes.size()) {
     for (size_t n = 0; n < state_.size(); ++n) {
-      const ScheduleNode& node = graph.nodes[n];
+      const cost::ScheduleNode& node = graph.nodes[n];
       Picoseconds before(0);
       for (const int p : node.predecessors) {
         ++state_[p].waiting_for;
@@ -28,11 +28,11 @@ class ListScheduler {
     }
   }
 
-  ScheduleOrder Run() {
+  cost::ScheduleOrder Run() {
     for (int n = 0; n < static_cast<int>(state_.size()); ++n) {
       if (state_[n].waiting_for == 0) MakeReady(n);
     }
-    ScheduleOrder order;
+    cost::ScheduleOrder order;
     order.reserve(state_.size());
     while (order.size() < state_.size()) {
       order.push_back(Pick());
@@ -52,7 +52,7 @@ class ListScheduler {
   // Time runs backwards: a transfer begins with its done and may end with its start
   // `in_flight` later.
   void MakeReady(int n) {
-    const ScheduleNode& node = graph_.nodes[n];
+    const cost::ScheduleNode& node = graph_.nodes[n];
     if (node.role == Role::kDone) {
       dones_[node.kind].insert(-n);
     } else if (node.role == Role::kStart) {
@@ -66,7 +66,7 @@ class ListScheduler {
 
   int Pick() const {
     if (!free_.empty()) return -*free_.begin();
-    for (int kind = 0; kind < kTransferKinds; ++kind) {
+    for (int kind = 0; kind < cost::kTransferKinds; ++kind) {
       if (!dones_[kind].empty() && under_way_[kind] < graph_.limits[kind]) {
         return -*dones_[kind].begin();
       }
@@ -96,7 +96,7 @@ class ListScheduler {
   }
 
   void Place(int n) {
-    const ScheduleNode& node = graph_.nodes[n];
+    const cost::ScheduleNode& node = graph_.nodes[n];
     if (node.role == Role::kDone) {
       dones_[node.kind].erase(-n);
       ++under_way_[node.kind];
@@ -116,39 +116,41 @@ class ListScheduler {
     }
   }
 
-  const ScheduleGraph& graph_;
+  const cost::ScheduleGraph& graph_;
   const std::vector<Picoseconds>& in_flight_;
   std::vector<State> state_;
   Picoseconds now_{0};  // before the end of the computation
-  std::array<int, kTransferKinds> under_way_{};
+  std::array<int, cost::kTransferKinds> under_way_{};
   // By number, the last first.
   std::set<int> free_;
-  std::array<std::set<int>, kTransferKinds> dones_;
+  std::array<std::set<int>, cost::kTransferKinds> dones_;
   std::set<std::pair<int64_t, int>> compute_;     // (-depth, -number)
   std::set<std::pair<Picoseconds, int>> starts_;  // (due, -number)
 };
 
 }  // namespace
 
-ScheduleOrder ListOrder(const ScheduleGraph& graph, const std::vector<Picoseconds>& in_flight) {
+cost::ScheduleOrder ListOrder(const cost::ScheduleGraph& graph,
+                              const std::vector<Picoseconds>& in_flight) {
   return ListScheduler(graph, in_flight).Run();
 }
 
-ScheduleOrder EarlyStarts(const ScheduleGraph& graph, const ScheduleOrder& order) {
+cost::ScheduleOrder EarlyStarts(const cost::ScheduleGraph& graph,
+                                const cost::ScheduleOrder& order) {
   std::vector<int> waits_for(graph.nodes.size());
-  std::vector<std::vector<int>> waiting(graph.nodes.size());  // starts, by what they wait for
-  std::array<ScheduleOrder, kTransferKinds> starts;           // as ordered
+  std::vector<std::vector<int>> waiting(graph.nodes.size());     // starts, by what they wait for
+  std::array<cost::ScheduleOrder, cost::kTransferKinds> starts;  // as ordered
   for (const int n : order) {
-    const ScheduleNode& node = graph.nodes[n];
-    if (node.role != Role::kStart || node.kind == kFromHost) continue;
+    const cost::ScheduleNode& node = graph.nodes[n];
+    if (node.role != Role::kStart || node.kind == cost::kFromHost) continue;
     starts[node.kind].push_back(n);
     waits_for[n] = static_cast<int>(node.predecessors.size());
     for (const int p : node.predecessors) waiting[p].push_back(n);
   }
-  std::array<size_t, kTransferKinds> next{};
-  std::array<int, kTransferKinds> under_way{};
+  std::array<size_t, cost::kTransferKinds> next{};
+  std::array<int, cost::kTransferKinds> under_way{};
   std::vector<bool> placed(graph.nodes.size());
-  ScheduleOrder result;
+  cost::ScheduleOrder result;
   result.reserve(order.size());
   const auto place = [&](int n) {
     placed[n] = true;
@@ -156,11 +158,11 @@ ScheduleOrder EarlyStarts(const ScheduleGraph& graph, const ScheduleOrder& order
     for (const int start : waiting[n]) --waits_for[start];
   };
   for (const int n : order) {
-    const ScheduleNode& node = graph.nodes[n];
+    const cost::ScheduleNode& node = graph.nodes[n];
     // What is next comes here at the latest.
     if (!placed[n]) place(n);
     if (node.role == Role::kDone) --under_way[node.kind];
-    for (int kind = 0; kind < kTransferKinds; ++kind) {
+    for (int kind = 0; kind < cost::kTransferKinds; ++kind) {
       while (next[kind] < starts[kind].size()) {
         const int start = starts[kind][next[kind]];
         if (!placed[start]) {

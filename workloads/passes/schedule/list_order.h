@@ -21,14 +21,15 @@
 #include <vector>
 
 #include "configs/units.h"
-#include "workloads/passes/schedule/graph.h"
+#include "workloads/cost/schedule_graph.h"
 
 namespace tpusim::passes {
 
 // `in_flight`, by node: how long a transfer takes from its start.
-ScheduleOrder ListOrder(const ScheduleGraph& graph, const std::vector<Picoseconds>& in_flight);
+cost::ScheduleOrder ListOrder(const cost::ScheduleGraph& graph,
+                              const std::vector<Picoseconds>& in_flight);
 
-ScheduleOrder EarlyStarts(const ScheduleGraph& graph, const ScheduleOrder& order);
+cost::ScheduleOrder EarlyStarts(const cost::ScheduleGraph& graph, const cost::ScheduleOrder& order);
 
 }  // namespace tpusim::passes
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -33,7 +34,7 @@ const Instruction* GoesOn(const Instruction& storage, const StorageAnalysis& ana
 
 }  // namespace
 
-OrderMemory::OrderMemory(const Computation& computation, const ScheduleGraph& graph,
+OrderMemory::OrderMemory(const Computation& computation, const cost::ScheduleGraph& graph,
                          const target::Target& target, const PeakOfComputations& callees)
     : made_(graph.nodes.size()), read_(graph.nodes.size()), inside_(graph.nodes.size()) {
   const StorageAnalysis analysis(computation);
@@ -61,7 +62,7 @@ OrderMemory::OrderMemory(const Computation& computation, const ScheduleGraph& gr
     } else {
       const Instruction* maker = &i;
       if (i.opcode() == Opcode::kGetTupleElement) maker = analysis.Of(i.operand(0));
-      if (hlo::IsAsyncDone(i.opcode())) maker = &StartOf(i);
+      if (hlo::IsAsyncDone(i.opcode())) maker = &hlo::StartOf(i);
       if (maker->opcode() == Opcode::kParameter) continue;
       number = static_cast<int>(values_.size());
       values_.push_back({target.PaddedSize(i.shape()), node.at(maker), {}, false});
@@ -80,7 +81,7 @@ OrderMemory::OrderMemory(const Computation& computation, const ScheduleGraph& gr
   }
 }
 
-Bytes OrderMemory::PeakOf(const ScheduleOrder& order) const {
+Bytes OrderMemory::PeakOf(const cost::ScheduleOrder& order) const {
   std::vector<size_t> unread(values_.size());
   for (size_t n = 0; n < values_.size(); ++n) unread[n] = values_[n].readers.size();
   Bytes live(0), peak(0);

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "configs/units.h"
+#include "workloads/cost/schedule_graph.h"
 #include "workloads/hlo/ir/ir.h"
-#include "workloads/passes/schedule/graph.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
@@ -24,10 +24,10 @@ using PeakOfComputations = std::unordered_map<const hlo::Computation*, Bytes>;
 class OrderMemory {
  public:
   // The nodes of the graph are the instructions of the computation.
-  OrderMemory(const hlo::Computation& computation, const ScheduleGraph& graph,
+  OrderMemory(const hlo::Computation& computation, const cost::ScheduleGraph& graph,
               const target::Target& target, const PeakOfComputations& callees);
 
-  Bytes PeakOf(const ScheduleOrder& order) const;
+  Bytes PeakOf(const cost::ScheduleOrder& order) const;
 
  private:
   struct Value {

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "workloads/buffers/memory_plan.h"
+#include "workloads/cost/schedule_graph.h"
+#include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/collectives/async_collectives.h"
-#include "workloads/passes/memory/memory_plan.h"
 #include "workloads/passes/schedule/choose_order.h"
-#include "workloads/passes/schedule/graph.h"
 #include "workloads/passes/schedule/order_memory.h"
 
 namespace tpusim::passes {
@@ -23,7 +23,7 @@ using cost::Work;
 using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
-using Role = ScheduleNode::Role;
+using Role = cost::ScheduleNode::Role;
 using WorkOfComputations = std::unordered_map<const Computation*, Work>;
 
 // One after the other, so often.
@@ -57,24 +57,26 @@ absl::StatusOr<Work> WorkOf(const Instruction& i, cost::CostModel& cost,
   return InTurns(once, trips);
 }
 
-absl::StatusOr<ScheduleGraph> GraphOf(Computation& computation, const TransferLimits& limits,
-                                      cost::CostModel& cost, const WorkOfComputations& known) {
-  ScheduleGraph graph;
+absl::StatusOr<cost::ScheduleGraph> GraphOf(Computation& computation,
+                                            const cost::TransferLimits& limits,
+                                            cost::CostModel& cost,
+                                            const WorkOfComputations& known) {
+  cost::ScheduleGraph graph;
   graph.limits = limits;
   std::unordered_map<const Instruction*, int> number;
   for (Instruction* i : computation.PostOrder()) {
-    ScheduleNode node;
+    cost::ScheduleNode node;
     node.instruction = i;
-    node.carries_gathers = CarriesGathers(*i);
+    node.carries_gathers = cost::CarriesGathers(*i);
     ASSIGN_OR_RETURN(node.work, WorkOf(*i, cost, known));
     if (hlo::IsAsyncStart(i->opcode())) {
       node.role = Role::kStart;
-      node.kind = KindOf(*i);
+      node.kind = cost::KindOf(*i);
       ASSIGN_OR_RETURN(node.transfer, cost.TransferOf(*i));
     } else if (hlo::IsAsyncDone(i->opcode())) {
-      const Instruction& start = StartOf(*i);
+      const Instruction& start = hlo::StartOf(*i);
       node.role = Role::kDone;
-      node.kind = KindOf(start);
+      node.kind = cost::KindOf(start);
       node.start = number.at(&start);
     }
     for (const Instruction* operand : i->operands()) {
@@ -89,7 +91,8 @@ absl::StatusOr<ScheduleGraph> GraphOf(Computation& computation, const TransferLi
   return graph;
 }
 
-void SetSchedule(Computation& computation, const ScheduleGraph& graph, const ScheduleOrder& order) {
+void SetSchedule(Computation& computation, const cost::ScheduleGraph& graph,
+                 const cost::ScheduleOrder& order) {
   std::vector<Instruction*> schedule;
   schedule.reserve(order.size());
   for (const int n : order) schedule.push_back(graph.nodes[n].instruction);
@@ -101,12 +104,12 @@ using Schedules = std::unordered_map<const Computation*, std::vector<Instruction
 using Slack = std::unordered_map<const Computation*, Bytes>;
 
 // Numbers of the nodes in the order that the computation has.
-ScheduleOrder OrderOf(const Computation& computation, const ScheduleGraph& graph) {
+cost::ScheduleOrder OrderOf(const Computation& computation, const cost::ScheduleGraph& graph) {
   std::unordered_map<const Instruction*, int> number;  // looked up, never iterated
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     number[graph.nodes[n].instruction] = static_cast<int>(n);
   }
-  ScheduleOrder order;
+  cost::ScheduleOrder order;
   for (const Instruction* i : computation.schedule()) order.push_back(number.at(i));
   return order;
 }
@@ -115,12 +118,13 @@ ScheduleOrder OrderOf(const Computation& computation, const ScheduleGraph& graph
 // slack they are ordered already, and stay within it if they can.
 absl::Status OrderAll(const std::vector<Computation*>& callers_first, const PassContext& context,
                       const Slack* slack) {
-  const TransferLimits limits = LimitsOf(context.target);
+  const cost::TransferLimits limits = cost::LimitsOf(context.target);
   WorkOfComputations known;
   PeakOfComputations peaks_before, peaks;
   for (auto it = callers_first.rbegin(); it != callers_first.rend(); ++it) {
     Computation& computation = **it;
-    ASSIGN_OR_RETURN(const ScheduleGraph graph, GraphOf(computation, limits, *context.cost, known));
+    ASSIGN_OR_RETURN(const cost::ScheduleGraph graph,
+                     GraphOf(computation, limits, *context.cost, known));
     if (slack == nullptr) {
       ChosenOrder chosen = ChooseOrder(graph);
       SetSchedule(computation, graph, chosen.order);
@@ -129,7 +133,7 @@ absl::Status OrderAll(const std::vector<Computation*>& callers_first, const Pass
     }
     const OrderMemory before(computation, graph, context.target, peaks_before);
     const OrderMemory memory(computation, graph, context.target, peaks);
-    const ScheduleOrder order = OrderOf(computation, graph);
+    const cost::ScheduleOrder order = OrderOf(computation, graph);
     peaks_before[&computation] = before.PeakOf(order);
     const Bytes most = peaks_before.at(&computation) + slack->at(&computation);
     const ChosenOrder chosen = ChooseOrder(graph, {&memory, most});
@@ -145,14 +149,17 @@ absl::Status OrderAll(const std::vector<Computation*>& callers_first, const Pass
   return absl::OkStatus();
 }
 
-Bytes PeakOf(const MemoryPlan& plan) { return plan.PeakOf(hlo::kHbmSpace) - plan.fragmentation; }
+Bytes PeakOf(const buffers::MemoryPlan& plan) {
+  return plan.PeakOf(hlo::kHbmSpace) - plan.fragmentation;
+}
 
 // By computation, how far what is live while it runs stays below the limit.
-Slack SlackOf(const std::vector<Computation*>& computations, const MemoryPlan& plan, Bytes limit) {
+Slack SlackOf(const std::vector<Computation*>& computations, const buffers::MemoryPlan& plan,
+              Bytes limit) {
   int64_t last = 0;
-  for (const Buffer& b : plan.buffers) last = std::max({last, b.begin + 1, b.end});
+  for (const buffers::Buffer& b : plan.buffers) last = std::max({last, b.begin + 1, b.end});
   std::vector<Bytes> live(static_cast<size_t>(last) + 2);
-  for (const Buffer& b : plan.buffers) {
+  for (const buffers::Buffer& b : plan.buffers) {
     if (b.space != hlo::kHbmSpace) continue;
     live[b.begin + 1] += b.bytes;
     if (!b.argument) live[b.end + 1] -= b.bytes;
@@ -177,13 +184,13 @@ absl::Status FitIntoMemory(hlo::Module& module, const std::vector<Computation*>&
                            const PassContext& context) {
   const int64_t percent = context.target.chip().compiler.scheduled_percent;
   const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
-  const MemoryPlan plan = PlanBuffers(module, context.target);
+  const buffers::MemoryPlan plan = buffers::PlanBuffers(module, context.target);
   if (PeakOf(plan) <= limit) return absl::OkStatus();
   Schedules before;
   for (const Computation* c : computations) before[c] = c->schedule();
   const Slack slack = SlackOf(computations, plan, limit);
   RETURN_IF_ERROR(OrderAll(computations, context, &slack));
-  if (PeakOf(PlanBuffers(module, context.target)) < PeakOf(plan)) {
+  if (PeakOf(buffers::PlanBuffers(module, context.target)) < PeakOf(plan)) {
     return absl::OkStatus();
   }
   for (Computation* c : computations) {

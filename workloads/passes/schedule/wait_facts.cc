@@ -8,13 +8,14 @@
 #include <unordered_set>
 #include <vector>
 
+#include "workloads/cost/schedule_graph.h"
+#include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/collectives/async_collectives.h"
-#include "workloads/passes/schedule/graph.h"
 #include "workloads/passes/schedule/schedule.h"
+#include "workloads/target/async_form.h"
 
 namespace tpusim::passes {
 namespace {
@@ -31,13 +32,13 @@ struct End {
   const Instruction* by = nullptr;  // what it is tight to; null: an end of the computation
 };
 
-std::string_view PluralOf(TransferKind kind) {
+std::string_view PluralOf(cost::TransferKind kind) {
   switch (kind) {
-    case kPermute:
+    case cost::kPermute:
       return "collective-permutes";
-    case kGather:
+    case cost::kGather:
       return "asynchronous all-gathers";
-    case kOffLoaded:
+    case cost::kOffLoaded:
       return "off-loaded collectives";
     default:
       return "copies";
@@ -48,13 +49,16 @@ class Facts {
  public:
   Facts(const Computation& computation, const target::Target& target,
         std::unordered_map<const Instruction*, WaitFact>& facts)
-      : order_(computation.Order()), target_(target), limits_(LimitsOf(target)), facts_(facts) {
-    std::array<int, kTransferKinds> open{};
+      : order_(computation.Order()),
+        target_(target),
+        limits_(cost::LimitsOf(target)),
+        facts_(facts) {
+    std::array<int, cost::kTransferKinds> open{};
     for (const Instruction* i : order_) {
       const absl::StatusOr<Execution> what = hlo::ExecutionOf(*i);
       what_.push_back(what.ok() ? *what : Execution::kKernel);
-      if (IsStart(what_.back())) ++open[KindOf(*i)];
-      if (what_.back() == Execution::kDone) --open[KindOf(StartOf(*i))];
+      if (IsStart(what_.back())) ++open[cost::KindOf(*i)];
+      if (what_.back() == Execution::kDone) --open[cost::KindOf(hlo::StartOf(*i))];
       in_flight_.push_back(open);
     }
   }
@@ -63,11 +67,11 @@ class Facts {
     std::unordered_map<const Instruction*, size_t> starts;  // looked up, never iterated
     for (size_t n = 0; n < order_.size(); ++n) {
       if (what_[n] == Execution::kCollective) {
-        facts_[order_[n]] = {WaitReason::kSynchronous, WhySynchronous(*order_[n], target_)};
+        facts_[order_[n]] = {WaitReason::kSynchronous, target::WhySynchronous(*order_[n], target_)};
       } else if (what_[n] == Execution::kStart) {
         starts[order_[n]] = n;
       } else if (what_[n] == Execution::kDone) {
-        const auto start = starts.find(&StartOf(*order_[n]));
+        const auto start = starts.find(&hlo::StartOf(*order_[n]));
         if (start != starts.end()) facts_[start->first] = FactOf(start->second, n);
       }
     }
@@ -82,7 +86,7 @@ class Facts {
     return what != Execution::kNothing && what != Execution::kScalar &&
            what != Execution::kCollective && what != Execution::kDone && !IsStart(what);
   }
-  bool Blocked(size_t position, TransferKind kind) const {
+  bool Blocked(size_t position, cost::TransferKind kind) const {
     return in_flight_[position][kind] >= limits_[kind];
   }
 
@@ -102,7 +106,7 @@ class Facts {
       } else if (is_needed && !IsStart(what_[n])) {
         return {true, false, &i};
       } else if (Computes(what_[n])) {
-        return {false, Blocked(n, KindOf(*order_[start])), &i};
+        return {false, Blocked(n, cost::KindOf(*order_[start])), &i};
       }
     }
     return {true, false, nullptr};
@@ -125,7 +129,7 @@ class Facts {
       } else if (needs_it) {
         return {true, false, &i};
       } else if (Computes(what_[n])) {
-        return {false, Blocked(n, KindOf(StartOf(*order_[done]))), &i};
+        return {false, Blocked(n, cost::KindOf(hlo::StartOf(*order_[done]))), &i};
       }
     }
     return {true, false, nullptr};
@@ -142,7 +146,7 @@ class Facts {
                           &loose == &first ? "before its start" : "after its done")};
     }
     if (!first.tight || !last.tight) {
-      const TransferKind kind = KindOf(*order_[start]);
+      const cost::TransferKind kind = cost::KindOf(*order_[start]);
       return {WaitReason::kResource,
               fmt::format("no more than {} {} may be in flight", limits_[kind], PluralOf(kind))};
     }
@@ -156,10 +160,10 @@ class Facts {
 
   const std::vector<Instruction*> order_;
   const target::Target& target_;
-  const TransferLimits limits_;
+  const cost::TransferLimits limits_;
   std::unordered_map<const Instruction*, WaitFact>& facts_;
-  std::vector<Execution> what_;                             // by position
-  std::vector<std::array<int, kTransferKinds>> in_flight_;  // behind a position
+  std::vector<Execution> what_;                                   // by position
+  std::vector<std::array<int, cost::kTransferKinds>> in_flight_;  // behind a position
 };
 
 }  // namespace

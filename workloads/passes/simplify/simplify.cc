@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/transforms/common_subexpressions.h"
+#include "workloads/hlo/transforms/loop_carries.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
-#include "workloads/passes/loops/loop_carries.h"
-#include "workloads/passes/simplify/common_subexpressions.h"
 #include "workloads/passes/simplify/rules.h"
 
 namespace tpusim::passes {
@@ -61,7 +61,7 @@ bool SimplifyComputation(Computation* computation) {
     again = ApplyRules(computation);
     again = computation->RemoveDead() > 0 || again;
     again = hlo::MergeReduces(computation, NothingIsFixed) || again;
-    again = EliminateCommonSubexpressions(computation) || again;
+    again = hlo::EliminateCommonSubexpressions(computation) || again;
     changed = changed || again;
   }
   computation->RemoveDead();
@@ -78,7 +78,7 @@ absl::StatusOr<bool> Simplify(hlo::Module& module, const PassContext&) {
     for (Computation* computation : ControlComputations(module)) {
       again = SimplifyComputation(computation) || again;
     }
-    again = SimplifyLoopCarries(module) || again;
+    again = hlo::SimplifyLoopCarries(module) || again;
     changed = changed || again;
   }
   module.RemoveUnreachable();

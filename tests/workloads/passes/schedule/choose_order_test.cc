@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tests/workloads/passes/schedule/small_graph.h"
+#include "tests/workloads/cost/small_graph.h"
 
 namespace tpusim::passes {
 namespace {
@@ -13,12 +13,12 @@ namespace {
 // for: alone they are hidden under one product each, together they take two, which only
 // early starts allow.
 TEST(ChooseOrder, SharedLinksMakeTransfersStartEarlier) {
-  SmallGraph g;
-  const int a = g.Main(WorkOf(100));
-  const int b = g.Main(WorkOf(100), {a});
-  const int x = g.Start(WorkOf(100, 0, 1, 40)), y = g.Start(WorkOf(100, 0, 1, 40));
+  cost::SmallGraph g;
+  const int a = g.Main(cost::WorkOf(100));
+  const int b = g.Main(cost::WorkOf(100), {a});
+  const int x = g.Start(cost::WorkOf(100, 0, 1, 40)), y = g.Start(cost::WorkOf(100, 0, 1, 40));
   const int x_done = g.Done(x), y_done = g.Done(y);
-  const int c = g.Main(WorkOf(100), {b, x_done, y_done});
+  const int c = g.Main(cost::WorkOf(100), {b, x_done, y_done});
   const ChosenOrder chosen = ChooseOrder(g.graph());
   EXPECT_EQ(chosen.work.time, Picoseconds(300));
   const auto at = [&](int n) {
@@ -33,14 +33,14 @@ TEST(ChooseOrder, SharedLinksMakeTransfersStartEarlier) {
 TEST(ChooseOrder, FasterLinksDoNotLengthen) {
   Picoseconds before = Picoseconds::Max();
   for (const int64_t transfer : {400, 300, 230, 200, 170, 140, 110, 100, 90, 70, 50}) {
-    SmallGraph g;
-    int left = g.Main(WorkOf(10)), right = g.Main(WorkOf(10)), total = left;
+    cost::SmallGraph g;
+    int left = g.Main(cost::WorkOf(10)), right = g.Main(cost::WorkOf(10)), total = left;
     for (int step = 0; step < 4; ++step) {
-      total = g.Main(WorkOf(100, 0.3, 0, 300), {left, right, total});
-      left = g.Done(g.Start(WorkOf(transfer, 0.1, 1, 40), {left}));
-      right = g.Done(g.Start(WorkOf(transfer, 0.1, 1, 40), {right}));
+      total = g.Main(cost::WorkOf(100, 0.3, 0, 300), {left, right, total});
+      left = g.Done(g.Start(cost::WorkOf(transfer, 0.1, 1, 40), {left}));
+      right = g.Done(g.Start(cost::WorkOf(transfer, 0.1, 1, 40), {right}));
     }
-    g.Main(WorkOf(100), {left, right, total});
+    g.Main(cost::WorkOf(100), {left, right, total});
     const Picoseconds now = ChooseOrder(g.graph()).work.time;
     EXPECT_LE(now, before) << transfer;
     before = now;

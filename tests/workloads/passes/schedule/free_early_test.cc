@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/workloads/passes/schedule/small_graph.h"
+#include "tests/workloads/cost/small_graph.h"
 
 namespace tpusim::passes {
 namespace {
@@ -13,15 +13,15 @@ using testing::ElementsAre;
 // Four kernels of 10 ps; what the first makes goes to the host in 8 ps and comes back for the
 // last. A list scheduler leaves the copy there just in front of the one back.
 TEST(FreeEarly, CopiesToTheHostDoNotWaitUntilTheyAreWantedBack) {
-  SmallGraph g;
-  const int a = g.Main(WorkOf(10));
-  const int b = g.Main(WorkOf(10), {a});
-  const int c = g.Main(WorkOf(10), {b});
-  const int out = g.Start(WorkOf(8), {a}, kToHost);
+  cost::SmallGraph g;
+  const int a = g.Main(cost::WorkOf(10));
+  const int b = g.Main(cost::WorkOf(10), {a});
+  const int c = g.Main(cost::WorkOf(10), {b});
+  const int out = g.Start(cost::WorkOf(8), {a}, cost::kToHost);
   const int there = g.Done(out);
-  const int in = g.Start(WorkOf(8), {there}, kFromHost);
+  const int in = g.Start(cost::WorkOf(8), {there}, cost::kFromHost);
   const int here = g.Done(in);
-  const int d = g.Main(WorkOf(10), {c, here});
+  const int d = g.Main(cost::WorkOf(10), {c, here});
   // Twice 8 ps are over behind c, 20 ps later.
   EXPECT_THAT(FreeEarly(g.graph(), {a, b, c, out, there, in, here, d}),
               ElementsAre(a, out, b, c, there, in, here, d));
@@ -33,15 +33,15 @@ TEST(FreeEarly, CopiesToTheHostDoNotWaitUntilTheyAreWantedBack) {
 // With one at a time the second goes when the first is over, and nothing runs before what it
 // waits for, in whichever order the copies were.
 TEST(FreeEarly, KeepsToTheLimit) {
-  SmallGraph g;
-  g.graph().limits[kToHost] = 1;
-  const int a = g.Main(WorkOf(10));
-  const int b = g.Main(WorkOf(10), {a});
-  const int c = g.Main(WorkOf(10), {b});
-  const int d = g.Main(WorkOf(10), {c});
-  const int first = g.Start(WorkOf(5), {a}, kToHost);
+  cost::SmallGraph g;
+  g.graph().limits[cost::kToHost] = 1;
+  const int a = g.Main(cost::WorkOf(10));
+  const int b = g.Main(cost::WorkOf(10), {a});
+  const int c = g.Main(cost::WorkOf(10), {b});
+  const int d = g.Main(cost::WorkOf(10), {c});
+  const int first = g.Start(cost::WorkOf(5), {a}, cost::kToHost);
   const int first_done = g.Done(first);
-  const int second = g.Start(WorkOf(5), {b}, kToHost);
+  const int second = g.Start(cost::WorkOf(5), {b}, cost::kToHost);
   const int second_done = g.Done(second);
   EXPECT_THAT(FreeEarly(g.graph(), {a, b, c, d, second, second_done, first, first_done}),
               ElementsAre(a, first, b, first_done, second, c, second_done, d));

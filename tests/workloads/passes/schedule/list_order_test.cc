@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/workloads/passes/schedule/small_graph.h"
+#include "tests/workloads/cost/small_graph.h"
 
 namespace tpusim::passes {
 namespace {
@@ -10,42 +10,42 @@ namespace {
 // Three products in a row, and a transfer that the last one waits for, hidden under one
 // of them or under two.
 TEST(ListOrder, NothingIsStartedEarlierThanItTakesToBeHidden) {
-  SmallGraph g;
-  const int a = g.Main(WorkOf(10));
-  const int b = g.Main(WorkOf(10), {a});
-  const int start = g.Start(WorkOf(10));
+  cost::SmallGraph g;
+  const int a = g.Main(cost::WorkOf(10));
+  const int b = g.Main(cost::WorkOf(10), {a});
+  const int start = g.Start(cost::WorkOf(10));
   const int done = g.Done(start);
-  const int c = g.Main(WorkOf(10), {b, done});
+  const int c = g.Main(cost::WorkOf(10), {b, done});
   std::vector<Picoseconds> in_flight(5);
   in_flight[start] = Picoseconds(10);
-  EXPECT_EQ(ListOrder(g.graph(), in_flight), (ScheduleOrder{a, start, b, done, c}));
+  EXPECT_EQ(ListOrder(g.graph(), in_flight), (cost::ScheduleOrder{a, start, b, done, c}));
   in_flight[start] = Picoseconds(20);
-  EXPECT_EQ(ListOrder(g.graph(), in_flight), (ScheduleOrder{start, a, b, done, c}));
+  EXPECT_EQ(ListOrder(g.graph(), in_flight), (cost::ScheduleOrder{start, a, b, done, c}));
 }
 
 TEST(EarlyStarts, StartsComeRightBehindWhatTheyWaitFor) {
-  SmallGraph g;
-  const int a = g.Main(WorkOf(10));
-  const int b = g.Main(WorkOf(10), {a});
-  const int free = g.Start(WorkOf(10)), of_a = g.Start(WorkOf(10), {a});
+  cost::SmallGraph g;
+  const int a = g.Main(cost::WorkOf(10));
+  const int b = g.Main(cost::WorkOf(10), {a});
+  const int free = g.Start(cost::WorkOf(10)), of_a = g.Start(cost::WorkOf(10), {a});
   const int free_done = g.Done(free), of_a_done = g.Done(of_a);
   EXPECT_EQ(EarlyStarts(g.graph(), {a, b, free, of_a, free_done, of_a_done}),
-            (ScheduleOrder{a, free, of_a, b, free_done, of_a_done}));
+            (cost::ScheduleOrder{a, free, of_a, b, free_done, of_a_done}));
   // Not past one of its kind.
   EXPECT_EQ(EarlyStarts(g.graph(), {a, b, of_a, free, free_done, of_a_done}),
-            (ScheduleOrder{a, of_a, free, b, free_done, of_a_done}));
+            (cost::ScheduleOrder{a, of_a, free, b, free_done, of_a_done}));
 }
 
 TEST(EarlyStarts, NoMoreInFlightThanTheLimit) {
-  SmallGraph g;
-  const int first = g.Start(WorkOf(10), {}, kGather);
+  cost::SmallGraph g;
+  const int first = g.Start(cost::WorkOf(10), {}, cost::kGather);
   const int first_done = g.Done(first);
-  const int a = g.Main(WorkOf(10), {first_done});
-  const int b = g.Main(WorkOf(10), {a});
-  const int second = g.Start(WorkOf(10), {}, kGather);
+  const int a = g.Main(cost::WorkOf(10), {first_done});
+  const int b = g.Main(cost::WorkOf(10), {a});
+  const int second = g.Start(cost::WorkOf(10), {}, cost::kGather);
   const int second_done = g.Done(second);
   EXPECT_EQ(EarlyStarts(g.graph(), {first, first_done, a, b, second, second_done}),
-            (ScheduleOrder{first, first_done, second, a, b, second_done}));
+            (cost::ScheduleOrder{first, first_done, second, a, b, second_done}));
 }
 
 }  // namespace

@@ -5,25 +5,25 @@
 #include <string>
 
 #include "tests/workloads/passes/pass_test.h"
+#include "workloads/buffers/memory_plan.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/memory/memory_plan.h"
 #include "workloads/passes/schedule/schedule.h"
 
 namespace tpusim::passes {
 namespace {
 
 // Nodes in post-order, without costs.
-ScheduleGraph GraphOf(const hlo::Computation& computation) {
-  ScheduleGraph graph;
+cost::ScheduleGraph GraphOf(const hlo::Computation& computation) {
+  cost::ScheduleGraph graph;
   for (hlo::Instruction* i : computation.PostOrder()) {
     graph.nodes.emplace_back().instruction = i;
   }
   return graph;
 }
 
-ScheduleOrder Named(const ScheduleGraph& graph, const std::vector<std::string>& names) {
-  ScheduleOrder order;
+cost::ScheduleOrder Named(const cost::ScheduleGraph& graph, const std::vector<std::string>& names) {
+  cost::ScheduleOrder order;
   for (const std::string& name : names) {
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       if (graph.nodes[n].instruction->name() == name) order.push_back(static_cast<int>(n));
@@ -47,7 +47,7 @@ ENTRY e {
 })",
                 "v5e-1x1");
   const hlo::Computation& entry = *test.module().entry();
-  const ScheduleGraph graph = GraphOf(entry);
+  const cost::ScheduleGraph graph = GraphOf(entry);
   const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
   const OrderMemory memory(entry, graph, target::Target(config), {});
   // a and c (and b is a): 1 MiB and 4 KiB; then c, p and q.
@@ -83,14 +83,14 @@ ENTRY e {
 })",
                 "v5e-1x1");
   const hlo::Computation& entry = *test.module().entry();
-  const ScheduleGraph graph = GraphOf(entry);
+  const cost::ScheduleGraph graph = GraphOf(entry);
   const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
   const hlo::Computation* body = nullptr;
   for (const hlo::Instruction* i : entry.instructions()) {
     if (i->opcode() == hlo::Opcode::kWhile) body = i->called()[0];
   }
   const OrderMemory memory(entry, graph, target::Target(config), {{body, Bytes(kMiB)}});
-  ScheduleOrder order;
+  cost::ScheduleOrder order;
   for (size_t n = 0; n < graph.nodes.size(); ++n) order.push_back(static_cast<int>(n));
   // a, which is also u, i, l and g; z has no byte worth a tile of its own: 512.
   EXPECT_EQ(memory.PeakOf(order), Bytes(2 * kMiB));
@@ -128,7 +128,7 @@ ENTRY e {
       EXPECT_EQ(hlo::FrontendAttribute(*i, std::string(kOrderedFor)).has_value(),
                 hbm < Bytes(kGiB));
     }
-    return PlanBuffers(test.module(), target).PeakOf(hlo::kHbmSpace);
+    return buffers::PlanBuffers(test.module(), target).PeakOf(hlo::kHbmSpace);
   };
   EXPECT_GT(peak_with(Bytes(kGiB)), Bytes(3 * kMiB));
   EXPECT_LT(peak_with(Bytes(5 * kMiB / 2)), Bytes(2 * kMiB + 64 * kKiB));

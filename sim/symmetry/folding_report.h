@@ -1,0 +1,33 @@
+// What was folded, and how exact that is.
+#ifndef TPUSIM_SIM_SYMMETRY_FOLDING_REPORT_H_
+#define TPUSIM_SIM_SYMMETRY_FOLDING_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "configs/units.h"
+
+namespace tpusim::sim {
+
+// What was told apart, and why (symmetry/symmetry.h).
+struct FoldingReport {
+  struct Step {
+    std::string reason;
+    int64_t device_classes = 0;  // after it
+  };
+  bool is_approximate = false;
+  int64_t device_classes = 0;
+  int64_t simulations = 1;  // all but the last met a set of routes that splits a class
+  std::vector<Step> steps;
+  // How far apart the step is with what an approximate folding overlooks at its worst and at its
+  // best.
+  Picoseconds ignored_skew{0};
+  // By so much at most the step differs from that of every device and pass by itself (simulate.h).
+  // Zero: it is the same.
+  Picoseconds error_bound{0};
+};
+
+}  // namespace tpusim::sim
+
+#endif  // TPUSIM_SIM_SYMMETRY_FOLDING_REPORT_H_

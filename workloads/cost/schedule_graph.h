@@ -1,0 +1,56 @@
+// A computation as the scheduler sees it: what every instruction costs, what it waits
+// for, and how many transfers of a kind may be in flight at once.
+#ifndef TPUSIM_WORKLOADS_COST_SCHEDULE_GRAPH_H_
+#define TPUSIM_WORKLOADS_COST_SCHEDULE_GRAPH_H_
+
+#include <array>
+#include <vector>
+
+#include "configs/units.h"
+#include "workloads/cost/work.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::cost {
+
+// Kinds of transfers that have a limit in flight each.
+enum TransferKind { kPermute, kGather, kOffLoaded, kCopy, kToHost, kFromHost, kTransferKinds };
+using TransferLimits = std::array<int, kTransferKinds>;
+
+// As the chip's file says of the TPU compiler's scheduler; as many off-loaded collectives
+// as the device has SparseCores.
+TransferLimits LimitsOf(const target::Target& target);
+TransferKind KindOf(const hlo::Instruction& start);
+// A matrix product: an asynchronous all-gather moves on while it runs.
+bool CarriesGathers(const hlo::Instruction& i);
+
+struct ScheduleNode {
+  enum class Role { kMain, kStart, kDone };
+
+  hlo::Instruction* instruction = nullptr;  // null in tests
+  Role role = Role::kMain;
+  TransferKind kind = kPermute;  // starts and dones
+  int start = -1;                // of a done: its start
+  bool carries_gathers = false;  // a matrix product
+  Work work;                     // of the main stream
+  Work transfer;                 // starts only: what they set in motion
+  std::vector<int> predecessors;
+};
+
+// Nodes are in an order that respects what they wait for.
+struct ScheduleGraph {
+  std::vector<ScheduleNode> nodes;
+  TransferLimits limits = {};
+};
+
+// Numbers of nodes, all of them, as they are executed.
+using ScheduleOrder = std::vector<int>;
+
+// An all-gather moves on in the loops of matrix products only: those between whose
+// start and done none runs will be executed whole, where the done is (demote_async.h).
+// By node, starts only.
+std::vector<bool> WholeGathers(const ScheduleGraph& graph, const ScheduleOrder& order);
+
+}  // namespace tpusim::cost
+
+#endif  // TPUSIM_WORKLOADS_COST_SCHEDULE_GRAPH_H_

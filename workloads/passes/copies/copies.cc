@@ -1,0 +1,228 @@
+#include "workloads/passes/copies/copies.h"
+
+#include <algorithm>
+#include <compare>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/in_place.h"
+#include "workloads/hlo/analysis/storage.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/copies/place_copies.h"
+#include "workloads/passes/copies/update_order.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Parameters whose buffers the program may overwrite: aliased to a result or
+// donated.
+std::set<int64_t> DonatedParameters(const hlo::Module& module) {
+  std::set<int64_t> donated;
+  for (const auto& e : module.fields().input_output_alias().entries()) {
+    donated.insert(e.parameter_number());
+  }
+  for (const auto& e : module.fields().buffer_donor().entries()) {
+    donated.insert(e.parameter_number());
+  }
+  return donated;
+}
+
+// A value of its own. A splat is made again: that writes as much as a copy, and reads nothing.
+Instruction* CopyOf(Instruction* value) {
+  hlo::Computation* computation = value->parent();
+  if (value->opcode() == Opcode::kBroadcast && value->operand(0)->shape().IsScalar()) {
+    return computation->Add(Opcode::kBroadcast, value->shape(), value->operands(), value->name(),
+                            value);
+  }
+  Instruction* copy = computation->Add(Opcode::kCopy, value->shape(), {value}, "copy");
+  *copy->mutable_attrs().mutable_metadata() = value->attrs().metadata();
+  return copy;
+}
+
+// A parameter of a computation, or one element of it (-1: the array that it is).
+struct CalleeArgument {
+  int64_t parameter = 0, element = -1;
+  auto operator<=>(const CalleeArgument&) const = default;
+};
+
+std::optional<CalleeArgument> ArgumentOf(const Instruction& storage) {
+  if (storage.opcode() == Opcode::kParameter)
+    return CalleeArgument{storage.attrs().parameter_number()};
+  if (storage.opcode() != Opcode::kGetTupleElement) return std::nullopt;
+  const Instruction* tuple = storage.operand(0);
+  if (tuple->opcode() != Opcode::kParameter) return std::nullopt;
+  return CalleeArgument{tuple->attrs().parameter_number(), storage.attrs().tuple_index()};
+}
+
+// Which arguments a computation may overwrite.
+struct Owned {
+  bool all = false;
+  std::set<CalleeArgument> arguments;
+
+  // What is constant belongs to nobody.
+  bool Has(const Instruction& storage) const {
+    if (storage.opcode() == Opcode::kConstant) return false;
+    const std::optional<CalleeArgument> argument = ArgumentOf(storage);
+    return all || !argument || arguments.contains(*argument) ||
+           arguments.contains({argument->parameter, -1});
+  }
+};
+
+class CopyInsertion {
+ public:
+  explicit CopyInsertion(const hlo::Module& module) {
+    for (const int64_t parameter : DonatedParameters(module)) {
+      owned_[module.entry()].arguments.insert({parameter, -1});
+    }
+  }
+
+  // Callers before callees. Whether anything changed.
+  bool Run(const Computation& computation) {
+    const hlo::StorageAnalysis storage(computation);
+    const Owned& owned = owned_[&computation];
+    const auto place = OrderWithLateUpdates(computation, storage);
+    bool changed = false;
+    for (Instruction* i : computation.PostOrder()) {
+      if (hlo::IsControlFlow(i->opcode())) PassOwnership(*i, storage, owned);
+      const std::vector<Overwrite> overwrites = OverwritesOf(*i);
+      if (overwrites.empty()) continue;
+      std::set<const Instruction*> taken = StaysIn(*i, storage);
+      for (const Overwrite& overwrite : overwrites) {
+        Instruction* value = overwrite.user->operand(overwrite.operand);
+        if (hlo::OnHost(value->shape()) && i->opcode() != Opcode::kWhile) {
+          continue;  // moved there by themselves
+        }
+        const Instruction* made_by = storage.Of(value);
+        if (taken.insert(made_by).second && owned.Has(*made_by) &&
+            RunsLast(*i, *made_by, storage, place)) {
+          changed = OrderAfterReaders(*i, *made_by, storage) || changed;
+          continue;
+        }
+        overwrite.user->ReplaceOperand(overwrite.operand, CopyOf(value));
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+ private:
+  using Places = std::unordered_map<const Instruction*, int64_t>;
+
+  // What the instruction reads besides overwriting it: other operands of an update,
+  // initial values that a loop hands on.
+  static std::set<const Instruction*> StaysIn(const Instruction& i,
+                                              const hlo::StorageAnalysis& storage) {
+    std::set<const Instruction*> stays;  // looked up, never iterated
+    if (i.opcode() == Opcode::kWhile) {
+      const Instruction* initial = i.operand(0);
+      for (size_t n = 0; n < initial->operands().size(); ++n) {
+        if (hlo::IsInvariantElement(i, static_cast<int64_t>(n))) {
+          stays.insert(storage.Of(initial->operand(n)));
+        }
+      }
+    } else if (i.opcode() == Opcode::kScatter || i.opcode() == Opcode::kDynamicUpdateSlice) {
+      const size_t arrays = hlo::InPlaceResults(i).size();
+      for (size_t o = arrays; o < i.operands().size(); ++o) stays.insert(storage.Of(i.operand(o)));
+    }
+    return stays;
+  }
+
+  static bool RunsLast(const Instruction& i, const Instruction& made_by,
+                       const hlo::StorageAnalysis& storage, const Places& place) {
+    if (storage.LivesOut(&made_by)) return false;
+    const std::vector<Instruction*>& readers = storage.ReadersOf(&made_by);
+    return std::all_of(readers.begin(), readers.end(),
+                       [&](const Instruction* r) { return place.at(r) <= place.at(&i); });
+  }
+
+  static bool OrderAfterReaders(Instruction& i, const Instruction& made_by,
+                                const hlo::StorageAnalysis& storage) {
+    bool changed = false;
+    for (Instruction* reader : storage.ReadersOf(&made_by)) {
+      const auto& operands = i.operands();
+      if (reader == &i || std::find(operands.begin(), operands.end(), reader) != operands.end()) {
+        continue;
+      }
+      const size_t before = i.control_predecessors().size();
+      i.AddControlPredecessor(reader);
+      changed = changed || i.control_predecessors().size() > before;
+    }
+    return changed;
+  }
+
+  // A body works in the buffers of its loop. A branch and a callee may overwrite what only
+  // they are given.
+  void PassOwnership(const Instruction& i, const hlo::StorageAnalysis& storage,
+                     const Owned& owned) {
+    if (i.opcode() == Opcode::kWhile) {
+      owned_[i.called()[0]].all = true;
+      return;
+    }
+    const bool branches = i.opcode() == Opcode::kConditional;
+    for (size_t o = branches ? 1 : 0; o < i.operands().size(); ++o) {
+      Owned& inside = owned_[i.called()[branches ? o - 1 : 0]];
+      const int64_t parameter = branches ? 0 : static_cast<int64_t>(o);
+      const Instruction* operand = storage.Of(i.operand(o));
+      if (operand->opcode() != Opcode::kTuple) {
+        if (OnlyReader(i, *operand, storage, owned)) inside.arguments.insert({parameter, -1});
+        continue;
+      }
+      std::map<const Instruction*, int64_t> times;  // looked up, never iterated
+      for (const Instruction* e : operand->operands()) ++times[storage.Of(e)];
+      for (size_t n = 0; n < operand->operands().size(); ++n) {
+        const Instruction* element = storage.Of(operand->operand(n));
+        if (times.at(element) > 1 || !OnlyReader(i, *element, storage, owned)) continue;
+        inside.arguments.insert({parameter, static_cast<int64_t>(n)});
+      }
+    }
+  }
+
+  static bool OnlyReader(const Instruction& i, const Instruction& made_by,
+                         const hlo::StorageAnalysis& storage, const Owned& owned) {
+    const std::vector<Instruction*>& readers = storage.ReadersOf(&made_by);
+    return made_by.shape().IsArray() && owned.Has(made_by) && !storage.LivesOut(&made_by) &&
+           readers.size() == 1 && readers[0] == &i;
+  }
+
+  std::unordered_map<const Computation*, Owned> owned_;  // looked up, never iterated
+};
+
+}  // namespace
+
+absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext&) {
+  bool changed = false;
+  CopyInsertion insertion(module);
+  for (const Computation* computation : ControlComputations(module)) {
+    changed = insertion.Run(*computation) || changed;
+  }
+  changed = InsertPlaceCopies(module) || changed;
+  const std::set<int64_t> donated = DonatedParameters(module);
+  Computation* entry = module.entry();
+  Instruction* root = entry->root();
+  const auto needs_copy = [&](const Instruction* value) {
+    const Instruction* storage = hlo::WithoutBitcasts(value);
+    return value->shape().IsArray() && storage->opcode() == Opcode::kParameter &&
+           !donated.contains(storage->attrs().parameter_number());
+  };
+  if (root->opcode() == Opcode::kTuple) {
+    for (size_t n = 0; n < root->operands().size(); ++n) {
+      if (!needs_copy(root->operand(n))) continue;
+      root->ReplaceOperand(n, CopyOf(root->operand(n)));
+      changed = true;
+    }
+  } else if (needs_copy(root)) {
+    entry->set_root(CopyOf(root));
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace tpusim::passes

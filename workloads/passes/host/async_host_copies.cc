@@ -1,0 +1,46 @@
+#include "workloads/passes/host/async_host_copies.h"
+
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/host_transfer.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
+#include "workloads/hlo/transforms/split_async.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+void SplitPlacement(Instruction* i) {
+  Computation* computation = i->parent();
+  Instruction* start =
+      computation->Add(Opcode::kCopyStart,
+                       hlo::MakeTupleShape({i->shape(), i->operand(0)->shape(),
+                                            hlo::MakeShape(hlo::PrimitiveType::kU32, {})}),
+                       {i->operand(0)}, "copy-start");
+  *start->mutable_attrs().mutable_metadata() = i->attrs().metadata();
+  hlo::ReplaceWithPair(i, start,
+                       computation->Add(Opcode::kCopyDone, i->shape(), {start}, "copy-done"));
+}
+
+}  // namespace
+
+absl::StatusOr<bool> MakeHostCopiesAsync(hlo::Module& module, const PassContext&) {
+  bool changed = false;
+  for (Computation* computation : ControlComputations(module)) {
+    for (Instruction* i : hlo::Walk(computation->PostOrder())) {
+      if (!hlo::HostTransferOf(*i) || hlo::IsAsyncStart(i->opcode())) continue;
+      if (i->opcode() == Opcode::kCustomCall) {
+        SplitPlacement(i);
+      } else {
+        hlo::WrapInAsync(i);
+      }
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace tpusim::passes

@@ -1,0 +1,207 @@
+#include "workloads/passes/host/host_stacks.h"
+
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/walk.h"
+#include "workloads/hlo/rules/cost.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Placement;
+
+struct Use {
+  Instruction* user = nullptr;
+  size_t operand = 0;
+};
+
+// The updates that write `value`, renamed or not; nothing if anything else needs it as well.
+std::vector<Instruction*> OnlyUpdatesWith(Instruction* value) {
+  std::vector<Instruction*> updates, work = {value};
+  while (!work.empty()) {
+    Instruction* i = work.back();
+    work.pop_back();
+    if (i->IsRoot()) return {};
+    for (Instruction* user : i->users()) {
+      if (user->opcode() == Opcode::kReshape || user->opcode() == Opcode::kBitcast) {
+        work.push_back(user);
+      } else if (user->opcode() == Opcode::kDynamicUpdateSlice && user->operand(1) == i &&
+                 user->operand(0) != i) {
+        updates.push_back(user);
+      } else {
+        return {};
+      }
+    }
+  }
+  return updates;
+}
+
+// A scalar as a + b x counter.
+struct Linear {
+  int64_t constant = 0, factor = 0;
+};
+
+std::optional<Linear> LinearIn(const Instruction& scalar, int64_t counter, int depth = 0) {
+  constexpr int kDeepest = 8;  // JAX counts backwards with two subtractions
+  if (depth > kDeepest) return std::nullopt;
+  switch (scalar.opcode()) {
+    case Opcode::kConstant: {
+      const std::optional<int64_t> value = hlo::ScalarIntConstant(scalar);
+      if (!value) return std::nullopt;
+      return Linear{*value, 0};
+    }
+    case Opcode::kGetTupleElement:
+      if (scalar.operand(0)->opcode() != Opcode::kParameter ||
+          scalar.attrs().tuple_index() != counter) {
+        return std::nullopt;
+      }
+      return Linear{0, 1};
+    case Opcode::kAdd:
+    case Opcode::kSubtract: {
+      const std::optional<Linear> a = LinearIn(*scalar.operand(0), counter, depth + 1);
+      const std::optional<Linear> b = LinearIn(*scalar.operand(1), counter, depth + 1);
+      if (!a || !b) return std::nullopt;
+      const int64_t sign = scalar.opcode() == Opcode::kAdd ? 1 : -1;
+      return Linear{a->constant + sign * b->constant, a->factor + sign * b->factor};
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+// Whether the iterations of `loop` together write all of its element `element`, slot by slot.
+bool Fills(const Instruction& loop, size_t element) {
+  const Instruction* root = loop.called()[0]->root();
+  const std::optional<hlo::LoopCounter> counter = hlo::CounterWithStart(loop);
+  const std::optional<int64_t> trips = hlo::TripCount(loop);
+  if (root->opcode() != Opcode::kTuple || !counter || !trips) return false;
+  const Instruction& update = *root->operand(element);
+  if (update.opcode() != Opcode::kDynamicUpdateSlice) return false;
+  const std::vector<int64_t>& slot = update.operand(1)->shape().dims;
+  std::optional<size_t> stacked;
+  for (size_t d = 0; d < slot.size(); ++d) {
+    if (slot[d] == update.shape().dims[d]) continue;
+    if (stacked || slot[d] != 1 || update.shape().dims[d] != *trips) return false;
+    stacked = d;
+  }
+  if (!stacked) return true;
+  const auto slots = LinearIn(*update.operand(2 + *stacked), counter->index);
+  if (!slots) return false;
+  const int64_t first = slots->constant + slots->factor * counter->start;
+  const int64_t step = slots->factor * counter->step;
+  return (step == 1 && first == 0) || (step == -1 && first == *trips - 1);
+}
+
+class StackPlacement {
+ public:
+  explicit StackPlacement(hlo::Module& module) : module_(module) {}
+
+  bool Run() {
+    const std::vector<Computation*> computations = hlo::ControlComputations(module_);
+    std::vector<Instruction*> placements;
+    for (Computation* computation : computations) {
+      for (Instruction* i : computation->PostOrder()) {
+        for (const Computation* called : i->called()) callers_[called].push_back(i);
+        if (hlo::PlacementOf(*i) == Placement::kToHost) placements.push_back(i);
+      }
+    }
+    bool changed = false;
+    for (Instruction* placement : hlo::Walk(placements)) {
+      const std::vector<Instruction*> updates = OnlyUpdatesWith(placement);
+      if (updates.empty()) continue;
+      for (Instruction* update : updates) work_.push_back({update, 0});
+      placement->ReplaceAllUsesWith(placement->operand(0));
+      placement->parent()->Remove(placement);
+      changed = true;
+    }
+    while (!work_.empty()) {
+      const Use use = work_.back();
+      work_.pop_back();
+      if (seen_.insert({use.user->id(), use.operand}).second) Require(use);
+    }
+    return changed;
+  }
+
+ private:
+  void Require(const Use& use) {
+    Instruction* value = use.user->operand(use.operand);
+    if (hlo::OnHost(value->shape()) || hlo::PlacementOf(*value) == Placement::kToHost) return;
+    switch (value->opcode()) {
+      case Opcode::kDynamicUpdateSlice:
+      case Opcode::kReshape:
+      case Opcode::kBitcast:
+      case Opcode::kOptBarrier:
+        if (value->shape().IsArray()) return work_.push_back({value, 0});
+        break;
+      case Opcode::kGetTupleElement:
+        if (RequireElement(*value->operand(0), static_cast<size_t>(value->attrs().tuple_index()))) {
+          return;
+        }
+        break;
+      default:
+        break;
+    }
+    use.user->ReplaceOperand(use.operand, OnHost(value, use));
+  }
+
+  // Of a tuple that is put together where it can be seen.
+  bool RequireElement(Instruction& tuple, size_t element) {
+    if (tuple.opcode() == Opcode::kTuple) {
+      work_.push_back({&tuple, element});
+      return true;
+    }
+    if (tuple.opcode() == Opcode::kWhile) return RequireElement(*tuple.operand(0), element);
+    if (tuple.opcode() != Opcode::kParameter) return false;
+    const auto callers = callers_.find(tuple.parent());
+    if (callers == callers_.end()) return false;
+    std::vector<Instruction*> given;
+    for (Instruction* caller : callers->second) {
+      if (caller->opcode() != Opcode::kWhile || caller->operand(0)->opcode() != Opcode::kTuple) {
+        return false;
+      }
+      given.push_back(caller->operand(0));
+    }
+    for (Instruction* initial : given) work_.push_back({initial, element});
+    return !given.empty();
+  }
+
+  // What `use` is to take in place of a value on the device.
+  Instruction* OnHost(Instruction* value, const Use& use) {
+    const std::vector<Instruction*>& loops = use.user->users();
+    const bool splat =
+        value->opcode() == Opcode::kBroadcast && value->operand(0)->shape().IsScalar();
+    const bool unread = splat && use.user->opcode() == Opcode::kTuple && loops.size() == 1 &&
+                        loops[0]->opcode() == Opcode::kWhile && Fills(*loops[0], use.operand);
+    hlo::Shape shape = value->shape();
+    shape.layout.memory_space = hlo::kHostSpace;
+    Instruction* placed = value->parent()->Add(
+        Opcode::kCustomCall, std::move(shape),
+        unread ? std::vector<Instruction*>{} : std::vector<Instruction*>{value},
+        unread ? "allocate" : "to-host", value);
+    placed->mutable_attrs().set_custom_call_target(
+        std::string(unread ? hlo::kAllocateBuffer : hlo::kMoveToHost));
+    return placed;
+  }
+
+  hlo::Module& module_;
+  std::unordered_map<const Computation*, std::vector<Instruction*>> callers_;
+  std::vector<Use> work_;
+  std::set<std::pair<int64_t, size_t>> seen_;  // by id of the user
+};
+
+}  // namespace
+
+bool PlaceStacksOnHost(hlo::Module& module) { return StackPlacement(module).Run(); }
+
+}  // namespace tpusim::passes

@@ -1,0 +1,211 @@
+#include "workloads/passes/passes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "configs/status_macros.h"
+#include "workloads/passes/collectives/async_collectives.h"
+#include "workloads/passes/collectives/combine_all_reduces.h"
+#include "workloads/passes/collectives/combine_reduce_scatters.h"
+#include "workloads/passes/collectives/narrow_all_gathers.h"
+#include "workloads/passes/collectives/narrow_reduce_scatters.h"
+#include "workloads/passes/collectives/reassociate_all_reduces.h"
+#include "workloads/passes/collectives/repeat_all_gathers.h"
+#include "workloads/passes/collectives/round_before_exchange.h"
+#include "workloads/passes/collectives/windowed_einsum.h"
+#include "workloads/passes/copies/copies.h"
+#include "workloads/passes/fusion/fuse.h"
+#include "workloads/passes/host/async_host_copies.h"
+#include "workloads/passes/host/pipeline_host_copies.h"
+#include "workloads/passes/host/placement.h"
+#include "workloads/passes/layout/layout.h"
+#include "workloads/passes/loops/hoist_invariants.h"
+#include "workloads/passes/loops/sink_initializers.h"
+#include "workloads/passes/rematerialize/rematerialize.h"
+#include "workloads/passes/schedule/demote_async.h"
+#include "workloads/passes/schedule/schedule.h"
+#include "workloads/passes/simplify/simplify.h"
+#include "workloads/passes/spaces/memory_space_assignment.h"
+
+namespace tpusim::passes {
+namespace {
+
+using Function = absl::StatusOr<bool> (*)(hlo::Module&, const PassContext&);
+
+// A pass without options.
+template <Function function>
+absl::StatusOr<bool> Plain(hlo::Module& module, const PassContext& context, const OptionValues&) {
+  return function(module, context);
+}
+
+bool On(const OptionValues& options, std::string_view name) {
+  return options.find(name)->second == "on";
+}
+
+PassOption Switch(std::string_view name, std::string_view description) {
+  return {name, "on", description, {"on", "off"}};
+}
+
+absl::StatusOr<bool> AsyncCollectives(hlo::Module& module, const PassContext& context,
+                                      const OptionValues& options) {
+  return MakeCollectivesAsync(
+      module, context,
+      {On(options, "permutes"), On(options, "all-gathers"), On(options, "offload")});
+}
+
+absl::StatusOr<bool> Fusion(hlo::Module& module, const PassContext& context,
+                            const OptionValues& options) {
+  return Fuse(module, context, {On(options, "producers"), On(options, "results")});
+}
+
+absl::StatusOr<bool> RematerializeOver(hlo::Module& module, const PassContext& context,
+                                       const OptionValues& options) {
+  const std::string& text = options.find("percent")->second;
+  int64_t percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (error != std::errc() || end != text.data() + text.size() || percent < 0) {
+    return UserError("rematerialize{percent=" + text + "}: not a number of percents");
+  }
+  return Rematerialize(module, context, percent);
+}
+
+std::vector<Pass> Table() {
+  return {
+      {"memory-spaces",
+       "Says of every value whether it is in the memory of the host",
+       Phase::kOptimize,
+       {},
+       Plain<AssignMemorySpaces>},
+      {"repeat-all-gathers",
+       "Gathers weights again that are needed again much later",
+       Phase::kOptimize,
+       {},
+       Plain<RepeatAllGathers>},
+      {"windowed-einsum",
+       "Makes products and their collectives loops that compute while shards travel",
+       Phase::kOptimize,
+       {},
+       Plain<MakeWindowedEinsums>},
+      {"round-before-exchange",
+       "Moves bfloat16 between devices where products would round float32 afterwards",
+       Phase::kOptimize,
+       {},
+       Plain<RoundBeforeExchange>},
+      {"simplify", "Removes what computes nothing new", Phase::kOptimize, {}, Plain<Simplify>},
+      {"hoist-invariants",
+       "Computes before a loop what all its iterations compute alike",
+       Phase::kOptimize,
+       {},
+       Plain<HoistInvariants>},
+      {"pipeline-host-copies",
+       "Moves what loops read of the host an iteration early, what they write there one late",
+       Phase::kOptimize,
+       {},
+       Plain<PipelineHostCopies>},
+      {"reassociate-all-reduces",
+       "Adds up before an all-reduce what was added up after several",
+       Phase::kOptimize,
+       {},
+       Plain<ReassociateAllReduces>},
+      {"layout",
+       "Makes reshapes and transposes that move nothing bitcasts",
+       Phase::kOptimize,
+       {},
+       Plain<AssignLayouts>},
+      {"narrow-reduce-scatters",
+       "Makes all-reduces of reduce-scatters of integers, or that leave few bytes in a row",
+       Phase::kOptimize,
+       {},
+       Plain<WidenNarrowReduceScatters>},
+      {"narrow-all-gathers",
+       "Makes all-reduces of all-gathers of vectors with less than a row of lanes per device",
+       Phase::kOptimize,
+       {},
+       Plain<SumNarrowAllGathers>},
+      {"combine-reduce-scatters",
+       "Makes one reduce-scatter of those that a kernel can hold in VMEM",
+       Phase::kOptimize,
+       {},
+       Plain<CombineReduceScatters>},
+      {"combine-all-reduces",
+       "Makes one all-reduce of those that do not wait for one another",
+       Phase::kOptimize,
+       {},
+       Plain<CombineAllReduces>},
+      {"sink-initializers",
+       "Moves constant initial values into the loops that add to them",
+       Phase::kOptimize,
+       {},
+       Plain<SinkInitializers>},
+      {"fusion",
+       "Puts operations together that run as one kernel",
+       Phase::kOptimize,
+       {Switch("producers", "values that are computed in the kernels that use them"),
+        Switch("results", "kernels with several results")},
+       Fusion},
+      {"copies",
+       "Copies values that execution in place would destroy",
+       Phase::kOptimize,
+       {},
+       Plain<InsertCopies>},
+      {"async-collectives",
+       "Cuts collectives that run beside compute into start and done",
+       Phase::kOptimize,
+       {Switch("permutes", "collective-permutes"), Switch("all-gathers", "all-gathers"),
+        Switch("offload", "what the chip's SparseCores run")},
+       AsyncCollectives},
+      {"async-host-copies",
+       "Cuts transfers to and from host memory into start and done",
+       Phase::kOptimize,
+       {},
+       Plain<MakeHostCopiesAsync>},
+      {"schedule",
+       "Orders the instructions so that transfers hide under compute",
+       Phase::kSchedule,
+       {},
+       Plain<Schedule>},
+      {"demote-async",
+       "Makes asynchronous collectives that nothing covers synchronous again",
+       Phase::kSchedule,
+       {},
+       Plain<DemoteAsync>},
+      {"rematerialize",
+       "Computes values again where keeping them takes more memory than there is",
+       Phase::kSchedule,
+       {{"percent",
+         "0",
+         "of the usable HBM that may be live; 0: as the chip's compiler has it",
+         {}}},
+       RematerializeOver},
+      {"memory-space-assignment",
+       "Places arrays in VMEM or CMEM, with copies from and to HBM",
+       Phase::kSchedule,
+       {},
+       Plain<AssignMemory>},
+  };
+}
+
+}  // namespace
+
+const std::string_view kDefaultPipeline =
+    "memory-spaces,repeat-all-gathers,windowed-einsum,round-before-exchange,simplify,"
+    "hoist-invariants,pipeline-host-copies,reassociate-all-reduces,layout,narrow-reduce-scatters,"
+    "narrow-all-gathers,combine-reduce-scatters,combine-all-reduces,sink-initializers,fusion,"
+    "copies,"
+    "async-collectives,async-host-copies,schedule,demote-async,rematerialize,"
+    "memory-space-assignment";
+
+const std::vector<Pass>& AllPasses() {
+  static const auto* const table = new std::vector<Pass>(Table());
+  return *table;
+}
+
+const Pass* FindPass(std::string_view name) {
+  const std::vector<Pass>& all = AllPasses();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Pass& pass) { return pass.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace tpusim::passes

@@ -1,0 +1,29 @@
+// The table of all passes, and the order in which they run by default.
+#ifndef TPUSIM_WORKLOADS_PASSES_PASSES_H_
+#define TPUSIM_WORKLOADS_PASSES_PASSES_H_
+
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workloads/passes/pipeline/pass.h"
+#include "workloads/passes/pipeline/pipeline.h"
+
+namespace tpusim::passes {
+
+// Every pass once.
+const std::vector<Pass>& AllPasses();
+// Null: there is no such pass.
+const Pass* FindPass(std::string_view name);
+
+// As `--passes` takes it.
+extern const std::string_view kDefaultPipeline;
+
+// Empty text is the default pipeline. Errors say at which character: an unknown pass
+// (with the nearest), an unknown option or value, a group that does not end, a pass
+// that would undo an order that an earlier one made.
+absl::StatusOr<Pipeline> ParsePipeline(std::string_view text);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_PASSES_H_

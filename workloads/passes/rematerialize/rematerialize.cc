@@ -1,0 +1,406 @@
+#include "workloads/passes/rematerialize/rematerialize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "workloads/buffers/live_bytes.h"
+#include "workloads/buffers/memory_plan.h"
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/storage.h"
+#include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/rematerialize/recompute.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// The plan is made so often; what is dropped in one round is seen by the next.
+constexpr int kMostRounds = 32;
+
+// Moments, both included.
+struct Stretch {
+  int64_t first = 0, last = -1;
+  bool Overlaps(const Stretch& other) const { return first <= other.last && other.first <= last; }
+};
+
+// A value that nobody reads between two of its readers (or before the first).
+struct Candidate {
+  int32_t buffer = -1;
+  RecomputedValue value;
+  Stretch unread;
+  Instruction* before = nullptr;      // the reader for which it is computed again
+  std::vector<Instruction*> readers;  // that one and all behind it, in order
+  // Buffers that have to live until then and would not.
+  std::vector<std::pair<int32_t, Stretch>> longer;
+  std::vector<int32_t> operands;  // buffers
+  Bytes saved{0};
+  Picoseconds cost{0};
+};
+
+// Of what is live, as the compiler's limit is: holes of the heap come later.
+Bytes LivePeak(const buffers::MemoryPlan& plan) {
+  return plan.PeakOf(hlo::kHbmSpace) - plan.fragmentation;
+}
+
+// One look at the whole program.
+class Round {
+ public:
+  Round(hlo::Module& module, const PassContext& context, Bytes limit)
+      : module_(module),
+        context_(context),
+        plan_(buffers::PlanBuffers(module, context.target)),
+        limit_(limit),
+        live_(MomentsOf(plan_)),
+        uses_of_(BuffersByInstruction(plan_)) {}
+
+  Bytes peak() const { return LivePeak(plan_); }
+  bool Fits() const { return peak() <= limit_; }
+
+  // Whether anything changed.
+  absl::StatusOr<bool> Run() {
+    AddLiveBytes();
+    RETURN_IF_ERROR(CountExecutions());
+    RETURN_IF_ERROR(FindCandidates());
+    // Zero costs first; per byte of what is saved.
+    const auto rank = [](const Candidate& c) {
+      return std::tuple(static_cast<double>(c.cost.value()) / static_cast<double>(c.saved.value()),
+                        -c.saved.value(), c.unread.first, c.buffer);
+    };
+    std::sort(candidates_.begin(), candidates_.end(),
+              [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+    const Bytes before = live_.Most();
+    std::vector<const Candidate*> chosen;
+    for (const Candidate& candidate : candidates_) {
+      if (live_.Most() <= limit_) break;
+      if (live_.Most(candidate.unread.first, candidate.unread.last) <= limit_) continue;
+      if (!IsFree(candidate)) continue;
+      Take(candidate);
+      chosen.push_back(&candidate);
+    }
+    if (live_.Most() >= before) return false;
+    Apply(WithoutNeedless(chosen));
+    return true;
+  }
+
+ private:
+  static int64_t MomentsOf(const buffers::MemoryPlan& plan) {
+    int64_t last = 0;
+    for (const buffers::Buffer& b : plan.buffers) last = std::max({last, b.begin + 1, b.end});
+    return last + 1;
+  }
+
+  // What it makes first, then what it reads; each once.
+  static std::unordered_map<const Instruction*, std::vector<const buffers::BufferUse*>>
+  BuffersByInstruction(const buffers::MemoryPlan& plan) {
+    std::unordered_map<const Instruction*, std::vector<const buffers::BufferUse*>> uses;
+    for (const buffers::BufferUse& use : plan.uses) uses[use.by].push_back(&use);
+    return uses;
+  }
+
+  // A buffer is live behind the event that brings it, and until the one that frees it.
+  Stretch LifeOf(const buffers::Buffer& b) const {
+    return {b.begin + 1, b.argument ? MomentsOf(plan_) - 1 : b.end};
+  }
+
+  void AddLiveBytes() {
+    for (const buffers::Buffer& b : plan_.buffers) {
+      if (b.space != hlo::kHbmSpace) continue;
+      const Stretch life = LifeOf(b);
+      live_.Add(life.first, life.last, b.bytes);
+    }
+    // Who else writes into a buffer: its contents are not what they were.
+    rewritten_.resize(plan_.buffers.size());
+    for (const buffers::BufferUse& use : plan_.uses) {
+      const bool makes = use.by == plan_.buffers[use.buffer].made_by;
+      if (use.writes && !makes) rewritten_[use.buffer] = true;
+    }
+  }
+
+  absl::Status CountExecutions() {
+    executions_[module_.entry()] = 1;
+    for (const Computation* computation : hlo::ControlComputations(module_)) {
+      for (const Instruction* i : computation->Order()) {
+        int64_t times = executions_[computation];
+        if (i->opcode() == Opcode::kWhile) {
+          ASSIGN_OR_RETURN(const int64_t trips, context_.cost->TripsOf(*i));
+          times = SaturatedProduct(times, trips);
+        }
+        if (!hlo::IsControlFlow(i->opcode())) continue;
+        for (const Computation* called : i->called()) executions_[called] += times;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FindCandidates() {
+    std::unordered_map<const Computation*, std::unordered_map<const Instruction*, size_t>> places;
+    for (const Computation* computation : hlo::ControlComputations(module_)) {
+      auto& of = places[computation];
+      for (const Instruction* i : computation->Order()) of.emplace(i, of.size());
+    }
+    for (size_t n = 0; n < plan_.buffers.size(); ++n) {
+      const buffers::Buffer& b = plan_.buffers[n];
+      if (b.space != hlo::kHbmSpace || b.argument || b.result || rewritten_[n]) continue;
+      const Stretch life = LifeOf(b);
+      if (live_.Most(life.first, life.last) <= limit_) continue;
+      const auto at = places.find(b.made_by->parent());
+      if (at == places.end()) continue;
+      RETURN_IF_ERROR(AddCandidates(static_cast<int32_t>(n), at->second));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddCandidates(int32_t buffer,
+                             const std::unordered_map<const Instruction*, size_t>& places) {
+    // The plan reads the module, the pass changes it.
+    const RecomputedValue value{const_cast<Instruction*>(plan_.buffers[buffer].made_by),
+                                plan_.buffers[buffer].leaf};
+    if (!CanBeRecomputed(value)) return absl::OkStatus();
+    std::optional<std::vector<Instruction*>> readers = ReadersOf(value);
+    if (!readers) return absl::OkStatus();
+    const std::vector<int64_t>& moments = plan_.computations.at(value.maker->parent()).moments;
+    // What a start reads it needs until its done.
+    std::map<size_t, Instruction*> by_place;  // null: nothing reads anew
+    for (Instruction* reader : *readers) {
+      by_place[places.at(reader)] = reader;
+      if (!hlo::IsAsyncStart(reader->opcode())) continue;
+      const Instruction* last = reader;
+      while (!last->users().empty() && !hlo::IsAsyncDone(last->opcode())) last = last->users()[0];
+      by_place.emplace(places.at(last), nullptr);
+    }
+    size_t previous = places.at(value.maker);
+    for (auto it = by_place.begin(); it != by_place.end(); ++it) {
+      const size_t from = std::exchange(previous, it->first);
+      if (it->second == nullptr || it->first <= from + 1) continue;
+      Candidate c;
+      c.buffer = buffer;
+      c.value = value;
+      c.before = it->second;
+      c.unread = {moments[from] + 1, moments[it->first] - 1};
+      if (live_.Most(c.unread.first, c.unread.last) <= limit_) continue;
+      for (auto later = it; later != by_place.end(); ++later) {
+        if (later->second != nullptr) c.readers.push_back(later->second);
+      }
+      const bool moved = from == places.at(value.maker);
+      RETURN_IF_ERROR(Price(moved, moments[it->first], c));
+      if (c.saved > Bytes(0)) candidates_.push_back(std::move(c));
+    }
+    return absl::OkStatus();
+  }
+
+  // saved stays 0 if it cannot be computed at this moment.
+  absl::Status Price(bool moved, int64_t moment, Candidate& c) {
+    Bytes saved = plan_.buffers[c.buffer].bytes;
+    const std::vector<size_t> numbers = OperandsFor(c.value);
+    for (const size_t n : numbers) {
+      const Instruction& operand = *c.value.maker->operand(n);
+      for (const int32_t b : BuffersOf(operand, *c.value.maker)) {
+        if (rewritten_[b] && !IsInvariant(operand)) return absl::OkStatus();
+        c.operands.push_back(b);
+        const Stretch life = LifeOf(plan_.buffers[b]);
+        if (life.last >= moment || plan_.buffers[b].space != hlo::kHbmSpace) continue;
+        c.longer.push_back({b, {life.last + 1, moment}});
+        saved -= plan_.buffers[b].bytes;
+      }
+    }
+    c.saved = saved;
+    if (moved) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const cost::Work work, context_.cost->WorkOf(*c.value.maker));
+    c.cost = work.alone() * executions_.at(c.value.maker->parent());
+    return absl::OkStatus();
+  }
+
+  // Those of an operand among the buffers that the instruction reads. All of them where they
+  // cannot be told apart.
+  std::vector<int32_t> BuffersOf(const Instruction& operand, const Instruction& reader) const {
+    std::vector<int32_t> all, own;
+    for (const buffers::BufferUse* use : uses_of_.at(&reader)) {
+      if (plan_.buffers[use->buffer].made_by == &reader) continue;
+      all.push_back(use->buffer);
+      const Instruction* name = &operand;
+      while (hlo::OnlyNames(*name) && name->operands().size() == 1 &&
+             name != plan_.buffers[use->buffer].made_by) {
+        name = name->operand(0);
+      }
+      if (name == plan_.buffers[use->buffer].made_by) own.push_back(use->buffer);
+    }
+    return own.empty() ? all : own;
+  }
+
+  // A loop hands it on as it got it.
+  bool IsInvariant(const Instruction& operand) {
+    const Instruction* name = &operand;
+    while (hlo::OnlyNames(*name) && name->operands().size() == 1 &&
+           name->opcode() != Opcode::kGetTupleElement) {
+      name = name->operand(0);
+    }
+    if (name->opcode() != Opcode::kGetTupleElement ||
+        name->operand(0)->opcode() != Opcode::kParameter) {
+      return false;
+    }
+    const auto loop = LoopOf(*name->parent());
+    return loop != nullptr && hlo::IsInvariantElement(*loop, name->attrs().tuple_index());
+  }
+
+  const Instruction* LoopOf(const Computation& body) {
+    if (loops_.empty()) {
+      for (const Computation* computation : hlo::ControlComputations(module_)) {
+        for (const Instruction* i : computation->Order()) {
+          if (i->opcode() == Opcode::kWhile) loops_[i->called()[0]] = i;
+        }
+      }
+    }
+    const auto loop = loops_.find(&body);
+    return loop == loops_.end() ? nullptr : loop->second;
+  }
+
+  // No other choice of this round stands in its way: nobody reads the value meanwhile, and
+  // its operands are there when it is computed.
+  bool IsFree(const Candidate& c) const {
+    const auto needed = needed_.find(c.buffer);
+    if (needed != needed_.end()) {
+      for (const Stretch& at : needed->second) {
+        if (at.Overlaps(c.unread)) return false;
+      }
+    }
+    const Stretch then = {c.unread.last, c.unread.last + 1};
+    for (const int32_t b : c.operands) {
+      const auto dropped = dropped_.find(b);
+      if (dropped == dropped_.end()) continue;
+      for (const Stretch& gap : dropped->second) {
+        if (gap.Overlaps(then)) return false;
+      }
+    }
+    return true;
+  }
+
+  void Take(const Candidate& c) {
+    live_.Add(c.unread.first, c.unread.last, Bytes(0) - plan_.buffers[c.buffer].bytes);
+    for (const auto& [b, more] : c.longer) live_.Add(more.first, more.last, plan_.buffers[b].bytes);
+    dropped_[c.buffer].push_back(c.unread);
+    for (const int32_t b : c.operands) needed_[b].push_back({c.unread.last, c.unread.last + 1});
+  }
+
+  // Where nothing helps enough the rest need not do better. The dearest are spared first.
+  std::vector<const Candidate*> WithoutNeedless(const std::vector<const Candidate*>& chosen) {
+    const Bytes reached = std::max(limit_, live_.Most());
+    std::vector<const Candidate*> needed;
+    for (auto it = chosen.rbegin(); it != chosen.rend(); ++it) {
+      const Candidate& c = **it;
+      const Bytes bytes = plan_.buffers[c.buffer].bytes;
+      live_.Add(c.unread.first, c.unread.last, bytes);
+      if (live_.Most(c.unread.first, c.unread.last) <= reached) continue;
+      live_.Add(c.unread.first, c.unread.last, Bytes(0) - bytes);
+      needed.push_back(&c);
+    }
+    return needed;
+  }
+
+  void Apply(const std::vector<const Candidate*>& chosen) {
+    // Later stretches of a value last: their readers take the later copy.
+    std::vector<const Candidate*> in_order(chosen);
+    std::stable_sort(in_order.begin(), in_order.end(), [](const Candidate* a, const Candidate* b) {
+      return std::pair(a->buffer, a->unread.first) < std::pair(b->buffer, b->unread.first);
+    });
+    std::unordered_map<const Instruction*, std::vector<Instruction*>> in_front;  // looked up
+    std::vector<Computation*> changed;
+    RecomputedValue value;
+    for (size_t n = 0; n < in_order.size(); ++n) {
+      const Candidate& c = *in_order[n];
+      // From the second stretch on it is the copy before that is no longer read.
+      const bool again = n > 0 && in_order[n - 1]->buffer == c.buffer;
+      if (!again) value = c.value;
+      Instruction* copy = Recompute(c.value);
+      std::vector<Instruction*>& added = in_front[c.before];
+      added.push_back(copy);
+      const std::vector<Instruction*> names = Redirect(value, copy, c.readers);
+      added.insert(added.end(), names.begin(), names.end());
+      value = {copy, 0};
+      if (changed.empty() || changed.back() != copy->parent()) changed.push_back(copy->parent());
+      Explain(c, *copy);
+    }
+    std::unordered_set<const Computation*> done;
+    for (Computation* computation : changed) {
+      if (done.insert(computation).second) UpdateSchedule(*computation, in_front);
+    }
+  }
+
+  static void UpdateSchedule(
+      Computation& computation,
+      const std::unordered_map<const Instruction*, std::vector<Instruction*>>& in_front) {
+    std::vector<const Instruction*> gone;
+    const std::vector<Instruction*> before = computation.schedule();
+    computation.set_schedule({});
+    computation.RemoveDead(&gone);
+    const std::unordered_set<const Instruction*> dead(gone.begin(), gone.end());
+    std::vector<Instruction*> schedule;
+    const auto append = [&](Instruction* i) {
+      if (!dead.contains(i)) schedule.push_back(i);
+    };
+    for (Instruction* i : before) {
+      const auto added = in_front.find(i);
+      if (added != in_front.end()) {
+        for (Instruction* copy : added->second) append(copy);
+      }
+      append(i);
+    }
+    computation.set_schedule(std::move(schedule));
+  }
+
+  void Explain(const Candidate& c, const Instruction& copy) {
+    if (context_.explanation == nullptr) return;
+    const char* how = c.cost == Picoseconds(0) ? "moved" : "computed again";
+    context_.explanation->push_back(fmt::format(
+        "{}: {} {} in front of {}, saves {} bytes, costs {:.3f} us", c.value.maker->name(), how,
+        "as " + copy.name(), c.before->name(), c.saved.value(), ToMicroseconds(c.cost)));
+  }
+
+  hlo::Module& module_;
+  const PassContext& context_;
+  const buffers::MemoryPlan plan_;
+  const Bytes limit_;  // of what is live
+  buffers::LiveBytes live_;
+  std::vector<bool> rewritten_;  // by buffer
+  // All of these are looked up, never iterated.
+  std::unordered_map<const Instruction*, std::vector<const buffers::BufferUse*>> uses_of_;
+  std::unordered_map<const Computation*, int64_t> executions_;
+  std::unordered_map<const Computation*, const Instruction*> loops_;  // by body
+  std::vector<Candidate> candidates_;
+  std::unordered_map<int32_t, std::vector<Stretch>> dropped_, needed_;  // by buffer
+};
+
+}  // namespace
+
+absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& context,
+                                   int64_t percent) {
+  TPUSIM_CHECK(context.cost != nullptr, "rematerialization without costs");
+  if (module.entry()->schedule().empty()) return false;
+  if (percent == 0) percent = context.target.chip().compiler.rematerialized_percent;
+  const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
+  if (LivePeak(buffers::PlanBuffers(module, context.target)) <= limit) return false;
+  bool changed = false;
+  Bytes lowest(0);  // before the last round
+  for (int round = 0; round < kMostRounds; ++round) {
+    Round next(module, context, limit);
+    if (next.Fits() || (changed && next.peak() >= lowest)) break;
+    lowest = next.peak();
+    ASSIGN_OR_RETURN(const bool dropped, next.Run());
+    if (!dropped) break;
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace tpusim::passes

@@ -1,0 +1,118 @@
+#include "workloads/passes/spaces/memory_space_assignment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "configs/status_macros.h"
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/passes/spaces/apply_spaces.h"
+#include "workloads/passes/spaces/space_plan.h"
+#include "workloads/passes/spaces/space_search.h"
+
+namespace tpusim::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Shape;
+
+// How often a loop body counts as run, as in the TPU compiler
+// (xla_tpu_memory_space_assignment_while_execution_count).
+constexpr double kLoopWeight = 5;
+
+// The first value that is in one of the spaces, or null.
+const Instruction* FindIn(const hlo::Module& module, const std::vector<int64_t>& spaces) {
+  for (const Computation* computation : hlo::ControlComputations(module)) {
+    for (const Instruction* i : computation->instructions()) {
+      for (const Shape* leaf : hlo::Leaves(i->shape())) {
+        if (!leaf->IsArray()) continue;
+        const auto found = std::find(spaces.begin(), spaces.end(), leaf->layout.memory_space);
+        if (found != spaces.end()) return i;
+      }
+    }
+  }
+  return nullptr;
+}
+
+// In steps of a thousandth, or the rounding of times to picoseconds would decide between
+// equal arrays of equal kernels.
+double Rank(const SpaceValue& value) {
+  constexpr double kSteps = 1024;
+  int exponent = 0;
+  const double mantissa =
+      std::frexp(value.Benefit() / std::sqrt(static_cast<double>(value.bytes.value())), &exponent);
+  return std::ldexp(std::round(mantissa * kSteps) / kSteps, exponent);
+}
+
+std::string Explained(const SpacePlan& plan, const target::MemorySpace& space) {
+  const SpaceValue& value = *plan.value;
+  std::vector<std::string> stays;
+  for (const SpaceStay& stay : plan.stays) {
+    std::vector<std::string> users;
+    for (const SpaceUse* use : stay.uses) users.push_back(use->user->name());
+    stays.push_back(fmt::format("{} {}, read by {}", stay.prefetched ? "prefetched before" : "from",
+                                value.timeline->order()[stay.from]->name(),
+                                fmt::join(users, ", ")));
+  }
+  return fmt::format("{} of {} B in {}: {}{}; saves {} ns", value.storage->name(),
+                     value.bytes.value(), space.name, fmt::join(stays, "; "),
+                     plan.evicted ? "; then copied to HBM" : "",
+                     static_cast<int64_t>(value.Benefit()) / 1000);
+}
+
+}  // namespace
+
+absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& context) {
+  TPUSIM_CHECK(context.cost != nullptr, "an assignment of memories without costs");
+  const target::Target& target = context.target;
+  if (const Instruction* placed = FindIn(module, {hlo::kCmemSpace});
+      placed != nullptr && target.Usable(hlo::kCmemSpace) == Bytes(0)) {
+    return UserError(
+        fmt::format("{} is in CMEM (S({}) in its layout), which {} does not have; v4 and v4i do",
+                    placed->Describe(), hlo::kCmemSpace, target.chip().name));
+  }
+  if (FindIn(module, {hlo::kCmemSpace, hlo::kVmemSpace}) != nullptr) return false;
+  const bool cmem = target.Usable(hlo::kCmemSpace) > Bytes(0);
+  const int64_t space = cmem ? hlo::kCmemSpace : hlo::kVmemSpace;
+  // Windows of kernels are in VMEM too, and counted.
+  const Bytes capacity = cmem ? target.Usable(space) : target.chip().vmem.bytes;
+
+  ASSIGN_OR_RETURN(const auto timelines,
+                   SpaceTimelines(module, target, *context.cost, space, kLoopWeight));
+  std::vector<std::vector<SpaceValue>> values;  // by timeline
+  std::vector<const SpaceValue*> ranked;
+  for (const auto& timeline : timelines) {
+    ASSIGN_OR_RETURN(std::vector<SpaceValue> found,
+                     SpaceValuesOf(*timeline, target, *context.cost, space));
+    values.push_back(std::move(found));
+  }
+  for (const std::vector<SpaceValue>& of : values) {
+    for (const SpaceValue& value : of) {
+      if (value.bytes <= capacity) ranked.push_back(&value);
+    }
+  }
+  // The program's order decides between equals.
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const SpaceValue* a, const SpaceValue* b) { return Rank(*a) > Rank(*b); });
+  const SpacePlanner planner(target, space, capacity);
+  SpacePlans best = SearchSpacePlans(timelines, ranked, planner, target);
+  bool changed = false;
+  for (const auto& timeline : timelines) {
+    const std::vector<SpacePlan>& plans = best[timeline.get()];
+    if (plans.empty()) continue;
+    changed = true;
+    if (context.explanation != nullptr) {
+      for (const SpacePlan& plan : plans) {
+        context.explanation->push_back(Explained(plan, target::MemorySpaceOf(space)));
+      }
+    }
+    ApplySpaces(plans, *timeline, space);
+  }
+  return changed;
+}
+
+}  // namespace tpusim::passes

@@ -1,0 +1,60 @@
+// Which values live in the other memory, when, and which copies that takes.
+//
+// A value that a kernel makes may be there from the beginning. If something that needs it
+// in HBM comes later it is evicted: copied to HBM beside what runs then. From HBM a value
+// is prefetched for a use. A stay is one span of time in which it is there.
+//
+// Copies go only where HBM has time for them beside kernels, or where they save more than
+// they make everything wait.
+#ifndef TPUSIM_WORKLOADS_PASSES_SPACES_SPACE_PLAN_H_
+#define TPUSIM_WORKLOADS_PASSES_SPACES_SPACE_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "configs/units.h"
+#include "workloads/passes/spaces/space_values.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+struct SpaceStay {
+  // Where the copy from HBM starts: before the instruction there. Of the first stay of a
+  // value that is made in the other memory, where it is made.
+  size_t from = 0;
+  bool prefetched = false;
+  std::vector<const SpaceUse*> uses;
+};
+
+struct SpacePlan {
+  const SpaceValue* value = nullptr;
+  std::vector<SpaceStay> stays;  // none: it lives in HBM
+  bool evicted = false;          // the first stay ends with a copy to HBM
+  size_t evicted_by = 0;         // the copy is waited for before the instruction there
+};
+
+class SpacePlanner {
+ public:
+  // The target must live as long.
+  SpacePlanner(const target::Target& target, int64_t space, Bytes capacity);
+
+  // What is best for a value beside all that was planned before; without copies if they
+  // are not wanted.
+  SpacePlan Plan(const SpaceValue& value, bool copies) const;
+  Picoseconds TimeOfCopy(Bytes bytes, bool to_hbm) const;
+
+ private:
+  // How many of the uses from `first` on are served if the value is there from `from`.
+  size_t Served(const SpaceValue& value, size_t from, size_t first) const;
+  bool StayFromMaking(const SpaceValue& value, bool copies, SpacePlan& plan, size_t& next) const;
+  bool Prefetch(const SpaceValue& value, size_t earliest, SpacePlan& plan, size_t& next) const;
+
+  const target::Target& target_;
+  const int64_t space_;
+  const Bytes capacity_;
+};
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_SPACES_SPACE_PLAN_H_

@@ -1,0 +1,132 @@
+#include "workloads/passes/spaces/space_search.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "workloads/passes/spaces/space_replay.h"
+
+namespace tpusim::passes {
+namespace {
+
+// When HBM counts as free for copies (SpaceTimeline::Restart): what is tried.
+constexpr double kEager[] = {0, 0.25, 0.5, 1};
+// How often copies that are waited for too long are left out, all at once.
+constexpr int kRounds = 2;
+// How many values of the best trial are tried without copies one by one.
+constexpr size_t kSingles = 8;
+
+// A replay is not more exact than that: who is less than this part shorter is not taken for
+// shorter, or rounding would decide.
+constexpr double kNoticeable = 1e-3;
+
+bool IsShorter(double seconds, double than) { return seconds < than * (1 - kNoticeable); }
+
+// Values that get no copies; looked up, never iterated.
+using Uncopied = std::unordered_set<const SpaceValue*>;
+
+// A value with copies, and by how much these are waited for longer than they save.
+struct Doubt {
+  const SpaceValue* value = nullptr;
+  double seconds = 0;
+};
+
+struct Trial {
+  double eager = 0;
+  Uncopied uncopied;
+  SpacePlans plans;
+  double seconds = 0;
+  std::vector<Doubt> doubts;  // the most doubtful first
+};
+
+Picoseconds SavedBy(const SpacePlan& plan) {
+  Picoseconds saved = plan.evicted ? plan.value->saved_by_making : Picoseconds(0);
+  for (const SpaceStay& stay : plan.stays) {
+    if (!stay.prefetched && !plan.evicted) continue;
+    for (const SpaceUse* use : stay.uses) saved += use->saved;
+  }
+  return saved;
+}
+
+bool HasCopies(const SpacePlan& plan) {
+  return plan.evicted || std::any_of(plan.stays.begin(), plan.stays.end(),
+                                     [](const SpaceStay& stay) { return stay.prefetched; });
+}
+
+class Search {
+ public:
+  Search(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
+         const std::vector<const SpaceValue*>& values, const SpacePlanner& planner,
+         const target::Target& target)
+      : timelines_(timelines), values_(values), planner_(planner), target_(target) {}
+
+  SpacePlans Run() {
+    Trial best = Try(/*copies=*/false, 0, {});
+    for (const double eager : kEager) {
+      Trial trial = Try(/*copies=*/true, eager, {});
+      for (int round = 0; round < kRounds; ++round) {
+        Uncopied uncopied = trial.uncopied;
+        for (const Doubt& doubt : trial.doubts) {
+          if (doubt.seconds >= 0) uncopied.insert(doubt.value);
+        }
+        if (uncopied.size() == trial.uncopied.size() || !Improve(std::move(uncopied), trial)) break;
+      }
+      if (IsShorter(trial.seconds, best.seconds)) best = std::move(trial);
+    }
+    const std::vector<Doubt> doubts = best.doubts;
+    for (size_t n = 0; n < std::min(kSingles, doubts.size()); ++n) {
+      Uncopied uncopied = best.uncopied;
+      uncopied.insert(doubts[n].value);
+      Improve(std::move(uncopied), best);
+    }
+    return std::move(best.plans);
+  }
+
+ private:
+  Trial Try(bool copies, double eager, Uncopied uncopied) const {
+    RestartAll(timelines_, eager);
+    Trial trial;
+    trial.eager = eager;
+    for (const SpaceValue* value : values_) {
+      SpacePlan plan = planner_.Plan(*value, copies && !uncopied.contains(value));
+      if (!plan.stays.empty()) trial.plans[value->timeline].push_back(std::move(plan));
+    }
+    trial.uncopied = std::move(uncopied);
+    for (const auto& timeline : timelines_) {
+      const std::vector<SpacePlan>& plans = trial.plans[timeline.get()];
+      const SpaceReplay replay = ReplayWith(plans, *timeline, planner_, target_);
+      trial.seconds += timeline->executions() * ToSeconds(replay.length);
+      for (size_t p = 0; p < plans.size(); ++p) {
+        if (!HasCopies(plans[p])) continue;
+        const double seconds = ToSeconds(replay.waited[p]) - ToSeconds(SavedBy(plans[p]));
+        trial.doubts.push_back({plans[p].value, timeline->executions() * seconds});
+      }
+    }
+    std::stable_sort(trial.doubts.begin(), trial.doubts.end(),
+                     [](const Doubt& a, const Doubt& b) { return a.seconds > b.seconds; });
+    return trial;
+  }
+
+  // Takes the trial without copies of `uncopied` if that is shorter. Was it?
+  bool Improve(Uncopied uncopied, Trial& trial) const {
+    Trial without = Try(/*copies=*/true, trial.eager, std::move(uncopied));
+    if (!IsShorter(without.seconds, trial.seconds)) return false;
+    trial = std::move(without);
+    return true;
+  }
+
+  const std::vector<std::unique_ptr<SpaceTimeline>>& timelines_;
+  const std::vector<const SpaceValue*>& values_;
+  const SpacePlanner& planner_;
+  const target::Target& target_;
+};
+
+}  // namespace
+
+SpacePlans SearchSpacePlans(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
+                            const std::vector<const SpaceValue*>& values,
+                            const SpacePlanner& planner, const target::Target& target) {
+  return Search(timelines, values, planner, target).Run();
+}
+
+}  // namespace tpusim::passes

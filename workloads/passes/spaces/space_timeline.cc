@@ -1,0 +1,236 @@
+#include "workloads/passes/spaces/space_timeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_steps.h"
+#include "workloads/hlo/analysis/async.h"
+#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/execution.h"
+#include "workloads/hlo/ir/opcode.h"
+
+namespace tpusim::passes {
+
+using hlo::Computation;
+using hlo::Execution;
+using hlo::Instruction;
+
+namespace {
+
+int64_t At(size_t position) { return static_cast<int64_t>(position); }
+
+// How long the operation leaves HBM alone.
+Picoseconds IdleIn(const cost::Work& work) {
+  return work.latency + timing::Scaled(work.time, 1 - work.share[cost::kHbmResource]);
+}
+
+bool IsElement(const Instruction& i) {
+  return i.opcode() == hlo::Opcode::kGetTupleElement && !i.has_control_edges();
+}
+
+std::vector<Instruction*> NamesFirst(const Computation& computation) {
+  const std::vector<Instruction*> order = computation.Order();
+  std::unordered_map<const Instruction*, std::vector<Instruction*>> elements;
+  for (Instruction* i : order) {
+    if (IsElement(*i)) elements[i->operand(0)].push_back(i);
+  }
+  std::vector<Instruction*> result, next;
+  const auto add = [&](Instruction* first) {
+    next.push_back(first);
+    while (!next.empty()) {
+      Instruction* i = next.back();
+      next.pop_back();
+      result.push_back(i);
+      const auto of = elements.find(i);
+      if (of != elements.end()) next.insert(next.end(), of->second.rbegin(), of->second.rend());
+    }
+  };
+  for (Instruction* i : order) {
+    if (i->opcode() == hlo::Opcode::kParameter) add(i);
+  }
+  for (Instruction* i : order) {
+    if (i->opcode() != hlo::Opcode::kParameter && !IsElement(*i)) add(i);
+  }
+  return result;
+}
+
+}  // namespace
+
+SpaceTimeline::SpaceTimeline(Computation* computation)
+    : computation_(computation),
+      order_(NamesFirst(*computation)),
+      windows_(order_.size()),
+      used_(std::ssize(order_)),
+      inside_(order_.size()),
+      time_(order_.size()),
+      idle_(order_.size()),
+      spare_(order_.size()) {
+  for (size_t p = 0; p < order_.size(); ++p) position_[order_[p]] = p;
+}
+
+Bytes SpaceTimeline::OwnAt(size_t position) const {
+  return used_.Most(At(position), At(position)) - inside_[position];
+}
+
+Bytes SpaceTimeline::Outside() const {
+  return caller_ == nullptr ? Bytes(0) : caller_->Outside() + caller_->OwnAt(called_at_);
+}
+
+void SpaceTimeline::Restart(double eager) {
+  used_ = buffers::LiveBytes(std::ssize(order_));
+  std::fill(inside_.begin(), inside_.end(), Bytes(0));
+  for (size_t p = 0; p < order_.size(); ++p) {
+    if (windows_[p] > Bytes(0)) used_.Add(At(p), At(p), windows_[p]);
+    spare_[p] = idle_[p] + timing::Scaled(time_[p] - idle_[p], eager);
+  }
+}
+
+bool SpaceTimeline::Fits(size_t first, size_t last, Bytes bytes, Bytes capacity) const {
+  return Outside() + used_.Most(At(first), At(last)) + bytes <= capacity;
+}
+
+void SpaceTimeline::Occupy(size_t first, size_t last, Bytes bytes) {
+  used_.Add(At(first), At(last), bytes);
+  PassOnPeak();
+}
+
+void SpaceTimeline::PassOnPeak() {
+  for (SpaceTimeline* t = this; t->caller_ != nullptr; t = t->caller_) {
+    const Bytes peak = t->used_.Most();
+    Bytes& inside = t->caller_->inside_[t->called_at_];
+    if (peak <= inside) return;
+    t->caller_->used_.Add(At(t->called_at_), At(t->called_at_), peak - inside);
+    inside = peak;
+  }
+}
+
+std::optional<size_t> SpaceTimeline::StartOfCopy(size_t earliest, size_t use, Picoseconds least,
+                                                 Picoseconds length, Picoseconds longest) const {
+  Picoseconds left = length, passed(0);
+  for (size_t p = use; p > earliest && passed < longest;) {
+    --p;
+    if (hlo::IsControlFlow(order_[p]->opcode())) break;
+    if (spare_[p] < left) {
+      left -= spare_[p];
+      passed += time_[p];
+      continue;
+    }
+    // Not beside what is bound by HBM, which it would only delay, if that can be helped.
+    Picoseconds more = SpareTime(p, use - 1, length * 2);
+    while (p + 1 < use && more - spare_[p] >= least && idle_[p] * 2 < time_[p]) more -= spare_[p++];
+    return p;
+  }
+  return std::nullopt;
+}
+
+size_t SpaceTimeline::EndOfCopy(size_t start, size_t limit, Picoseconds length) const {
+  Picoseconds left = length;
+  for (size_t p = start + 1; p < limit; ++p) {
+    if (spare_[p] >= left) return p;
+    left -= spare_[p];
+  }
+  return limit;
+}
+
+Picoseconds SpaceTimeline::SpareTime(size_t first, size_t last, Picoseconds enough) const {
+  Picoseconds spare(0);
+  for (size_t p = first; p <= last && spare < enough; ++p) spare += spare_[p];
+  return std::min(spare, enough);
+}
+
+void SpaceTimeline::TakeSpareTime(size_t first, size_t last, Picoseconds length) {
+  for (size_t p = first; p <= last && length > Picoseconds(0); ++p) {
+    const Picoseconds taken = std::min(spare_[p], length);
+    spare_[p] -= taken;
+    length -= taken;
+  }
+}
+
+absl::Status SpaceTimeline::AddTimes(const target::Target& target, cost::CostModel& cost,
+                                     bool windows) {
+  graph_.limits = cost::LimitsOf(target);
+  graph_.nodes.resize(order_.size());
+  std::vector<Picoseconds> begins(order_.size());
+  Picoseconds now(0);
+  for (size_t p = 0; p < order_.size(); ++p) {
+    begins[p] = now;
+    const Instruction& i = *order_[p];
+    cost::ScheduleNode& node = graph_.nodes[p];
+    node.carries_gathers = cost::CarriesGathers(i);
+    ASSIGN_OR_RETURN(const Execution execution, hlo::ExecutionOf(i));
+    if (!hlo::IsControlFlow(i.opcode())) {
+      ASSIGN_OR_RETURN(node.work, cost.WorkOf(i));
+    }
+    time_[p] = node.work.alone();
+    idle_[p] = IdleIn(node.work);
+    // What a collective buffers on its way is not known: as much as a kernel may.
+    if (windows && execution == Execution::kCollective) windows_[p] = target.ScopedVmem();
+    if (windows && execution == Execution::kKernel) {
+      ASSIGN_OR_RETURN(const kernels::KernelCost kernel, cost.KernelOf(i));
+      windows_[p] = kernel.windows;
+    }
+    if (hlo::IsAsyncStart(i.opcode())) {
+      node.role = cost::ScheduleNode::Role::kStart;
+      node.kind = cost::KindOf(i);
+      ASSIGN_OR_RETURN(node.transfer, cost.TransferOf(i));
+    } else if (hlo::IsAsyncDone(i.opcode())) {
+      const Instruction& start = hlo::StartOf(i);
+      const size_t started = position_.at(&start);
+      node.role = cost::ScheduleNode::Role::kDone;
+      node.kind = cost::KindOf(start);
+      node.start = static_cast<int>(started);
+      // Waits for what is left of the transfer.
+      cost::Work rest = graph_.nodes[started].transfer;
+      const Picoseconds passed = std::min(rest.alone(), now - begins[started]);
+      rest.latency -= std::min(rest.latency, passed);
+      rest.time = graph_.nodes[started].transfer.alone() - passed - rest.latency;
+      time_[p] = rest.alone();
+      idle_[p] = IdleIn(rest);
+    }
+    now += time_[p];
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
+    const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
+    double loop_weight) {
+  std::vector<std::unique_ptr<SpaceTimeline>> timelines;
+  std::unordered_map<const Computation*, SpaceTimeline*> of;
+  for (Computation* computation : hlo::ControlComputations(module)) {
+    timelines.push_back(std::make_unique<SpaceTimeline>(computation));
+    of[computation] = timelines.back().get();
+  }
+  for (const std::unique_ptr<SpaceTimeline>& timeline : timelines) {
+    RETURN_IF_ERROR(timeline->AddTimes(target, cost, space == hlo::kVmemSpace));
+    for (size_t p = 0; p < timeline->order_.size(); ++p) {
+      const Instruction& i = *timeline->order_[p];
+      if (!hlo::IsControlFlow(i.opcode())) continue;
+      const bool loop = i.opcode() == hlo::Opcode::kWhile;
+      int64_t trips = 1;
+      if (loop) {
+        ASSIGN_OR_RETURN(trips, cost.TripsOf(i));
+      }
+      for (const Computation* called : i.called()) {
+        SpaceTimeline& inner = *of.at(called);
+        inner.caller_ = timeline.get();
+        inner.called_at_ = p;
+        inner.weight_ = timeline->weight_ * (loop ? loop_weight : 1);
+        inner.executions_ = timeline->executions_ * static_cast<double>(trips);
+      }
+    }
+  }
+  RestartAll(timelines, 0);
+  return timelines;
+}
+
+void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, double eager) {
+  for (const auto& timeline : timelines) timeline->Restart(eager);
+  // What is called last is inside of what was met before.
+  for (auto it = timelines.rbegin(); it != timelines.rend(); ++it) {
+    if (!(*it)->order().empty()) (*it)->Occupy(0, 0, Bytes(0));
+  }
+}
+
+}  // namespace tpusim::passes

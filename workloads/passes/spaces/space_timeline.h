@@ -1,0 +1,103 @@
+// How much of a memory is in use while a scheduled module runs, and how much time there
+// is to copy beside it.
+//
+// A position is an instruction's place in the schedule of its computation. What is called
+// at a position (the body of a loop, a branch) has positions of its own: the most that it
+// uses counts at the position that calls it, and what lives there counts inside.
+#ifndef TPUSIM_WORKLOADS_PASSES_SPACES_SPACE_TIMELINE_H_
+#define TPUSIM_WORKLOADS_PASSES_SPACES_SPACE_TIMELINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "workloads/buffers/live_bytes.h"
+#include "workloads/cost/cost_model.h"
+#include "workloads/cost/schedule_graph.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::passes {
+
+class SpaceTimeline {
+ public:
+  // Parameters come first and elements of tuples right behind the tuple: they only name
+  // what is there, and copies can start as soon as it is.
+  explicit SpaceTimeline(hlo::Computation* computation);
+
+  hlo::Computation* computation() const { return computation_; }
+  const std::vector<hlo::Instruction*>& order() const { return order_; }
+  size_t PositionOf(const hlo::Instruction* i) const { return position_.at(i); }
+  // Whether the instruction is executed here.
+  bool Has(const hlo::Instruction* i) const { return position_.contains(i); }
+  // Loops around this, to the power that they count with.
+  double weight() const { return weight_; }
+  // How often it runs in a step.
+  double executions() const { return executions_; }
+  // Nodes by position, for a replay. What is called takes no time there.
+  const cost::ScheduleGraph& graph() const { return graph_; }
+
+  // Forgets what was occupied and taken. HBM counts as free for copies while it is not in
+  // use, and for the part `eager` (0 .. 1) of the time in which it is.
+  void Restart(double eager);
+
+  // Whether `bytes` more fit at all positions from `first` to `last`.
+  bool Fits(size_t first, size_t last, Bytes bytes, Bytes capacity) const;
+  void Occupy(size_t first, size_t last, Bytes bytes);
+
+  // The last position at or behind `earliest` from which copies of `length` are over
+  // before `use`, as far as HBM is free beside what runs in between, which takes at most
+  // `longest`; no loop, branch or call is passed. Beside what is bound by HBM only if those
+  // of `least` would not be over otherwise.
+  std::optional<size_t> StartOfCopy(size_t earliest, size_t use, Picoseconds least,
+                                    Picoseconds length, Picoseconds longest) const;
+  // The first position behind `start` at which such a copy is over; at most `limit`.
+  size_t EndOfCopy(size_t start, size_t limit, Picoseconds length) const;
+  // What HBM is free for from `first` to `last`, at most `enough`.
+  Picoseconds SpareTime(size_t first, size_t last, Picoseconds enough) const;
+  // A copy takes that much of it, from `first` on.
+  void TakeSpareTime(size_t first, size_t last, Picoseconds length);
+
+ private:
+  friend absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
+      const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
+      double loop_weight);
+  // Of all instructions; with `windows`, what those of kernels take is in use.
+  absl::Status AddTimes(const target::Target& target, cost::CostModel& cost, bool windows);
+  void PassOnPeak();
+  Bytes OwnAt(size_t position) const;
+  Bytes Outside() const;
+
+  hlo::Computation* computation_;
+  std::vector<hlo::Instruction*> order_;
+  std::unordered_map<const hlo::Instruction*, size_t> position_;  // looked up, never iterated
+  SpaceTimeline* caller_ = nullptr;
+  size_t called_at_ = 0;
+  double weight_ = 1;
+  double executions_ = 1;
+  cost::ScheduleGraph graph_;
+  std::vector<Bytes> windows_;
+  buffers::LiveBytes used_;         // own and inside
+  std::vector<Bytes> inside_;       // the most that a computation called there uses
+  std::vector<Picoseconds> time_;   // alone
+  std::vector<Picoseconds> idle_;   // of it, HBM is free
+  std::vector<Picoseconds> spare_;  // what is left of what copies may take
+};
+
+// Of every computation that runs as control flow, callers before what they call. What the
+// windows of kernels take is in use from the beginning if `space` is VMEM. Loops count
+// `loop_weight` times. Error: what has no cost.
+absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
+    const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
+    double loop_weight);
+// Callers first, as above.
+void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, double eager);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_SPACES_SPACE_TIMELINE_H_
