@@ -10,16 +10,16 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-import compiler
 import compiler_collectives
 import compiler_hlo
 import compiler_kernels
+import compiler_store
 import compiler_summary
 import tpusim
 from compiler_kernels import CONTROL
 from compiler_programs import PROGRAMS
 
-CHIPS = compiler.ROOT / "configs" / "chips"
+CHIPS = compiler_store.ROOT / "configs" / "chips"
 
 _UNPRICED = ("gather", "scatter", "sort", "custom-call", "topk", "top-k", "reduce-window")
 # Of the compiler's compute: a ratio to less than this is noise.
@@ -73,7 +73,7 @@ class Row:
     @property
     def aside(self) -> bool:
         """Whether it only tests."""
-        return compiler.set_aside(self.program)
+        return compiler_store.set_aside(self.program)
 
     def ratio(self, field: str, other: str = "") -> float | None:
         """What tpusim has over what the compiler has; None where that would say nothing."""
@@ -167,7 +167,7 @@ def of_tpusim(report: dict[str, Any], left_out: set[str]) -> Side:
 def _at_root() -> Iterator[None]:
     """Exports name source files relative to the working directory."""
     folder = pathlib.Path.cwd()
-    os.chdir(compiler.ROOT)
+    os.chdir(compiler_store.ROOT)
     try:
         yield
     finally:
@@ -200,7 +200,7 @@ class Exports:
                         trip_counts=example.trip_counts,
                     )
             except Exception as error:  # Of whatever kind: the row says so.
-                self._errors[program] = f"not exported: {compiler.one_line(str(error))}"
+                self._errors[program] = f"not exported: {compiler_store.one_line(str(error))}"
                 raise RuntimeError(self._errors[program]) from error
         return path
 
@@ -233,5 +233,5 @@ def row_of(summary: dict[str, Any], exports: Exports) -> Row:
             text = module_text(exports.path(row.program), row.slice_name, "optimized")
             row.large = compiler_kernels.pairs(report, text, summary)
     except RuntimeError as error:
-        row.error = compiler.one_line(str(error))
+        row.error = compiler_store.one_line(str(error))
     return row

@@ -8,12 +8,12 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 
-import compiler
 import compiler_collectives
 import compiler_kernels
+import compiler_store
 from compiler_compare import Exports, Row, row_of
 
-PAGE = compiler.ROOT / "docs" / "validation" / "compiler.md"
+PAGE = compiler_store.ROOT / "docs" / "validation" / "compiler.md"
 
 INTRODUCTION = """# Programs beside the TPU compiler
 
@@ -283,11 +283,11 @@ def write(flags: argparse.Namespace) -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         exports = Exports(folder)
-        for program, slice_name in compiler.selected(flags):
-            path = compiler.SUMMARIES / slice_name / f"{program}.json.gz"
+        for program, slice_name in compiler_store.selected(flags):
+            path = compiler_store.SUMMARIES / slice_name / f"{program}.json.gz"
             if not path.exists():
                 continue
-            row = row_of(compiler.unpack(path), exports)
+            row = row_of(compiler_store.unpack(path), exports)
             rows.append(row)
             print(slice_name, program, number(row.ratio("compute")), row.error, file=sys.stderr)
     PAGE.write_text(page(rows))

@@ -5,8 +5,8 @@ import hashlib
 import json
 from typing import Any
 
-import compiler
 import compiler_hlo
+import compiler_store
 import compiler_summary
 import pytest
 
@@ -325,40 +325,40 @@ def test_a_third_is_set_aside_by_name() -> None:
     # The rule, written out: the digest as a number, modulo three.
     for name in ("matmul", "rope", "decoder_fsdp"):
         digest = hashlib.sha256(name.encode()).hexdigest()
-        assert compiler.set_aside(name) == (int(digest, 16) % 3 == 0)
+        assert compiler_store.set_aside(name) == (int(digest, 16) % 3 == 0)
     names = [f"program_{number}" for number in range(3000)]
-    assert 900 < sum(map(compiler.set_aside, names)) < 1100
+    assert 900 < sum(map(compiler_store.set_aside, names)) < 1100
 
 
 def test_what_is_set_aside_does_not_change() -> None:
     names = ("matmul_bias", "attention_causal", "decoder_fsdp", "bert_1", "rms_norm", "rope")
-    aside = [name for name in names if compiler.set_aside(name)]
+    aside = [name for name in names if compiler_store.set_aside(name)]
     assert aside == ["matmul_bias", "attention_causal", "rms_norm"]
 
 
 def test_the_same_summary_is_the_same_bytes() -> None:
     one, two = {"b": [1, 2], "a": "x"}, {"a": "x", "b": [1, 2]}
-    assert compiler.pack(one) == compiler.pack(two)
-    assert json.loads(gzip.decompress(compiler.pack(one))) == one
-    assert compiler.pack(one)[4:8] == bytes(4)  # No time in the header.
+    assert compiler_store.pack(one) == compiler_store.pack(two)
+    assert json.loads(gzip.decompress(compiler_store.pack(one))) == one
+    assert compiler_store.pack(one)[4:8] == bytes(4)  # No time in the header.
 
 
 def test_messages_do_not_name_places_of_a_machine() -> None:
     message = "\n  ValueError: no file /home/me/x.py at 3\nmore"
-    assert compiler.one_line(message) == "ValueError: no file PATH at 3"
+    assert compiler_store.one_line(message) == "ValueError: no file PATH at 3"
 
 
 def test_slices_have_their_topology_names() -> None:
-    assert compiler.topology_name("v5e-4x2") == "v5e:4x2"
-    assert compiler.topology_name("v7x-2x2x1") == "tpu7x:2x2x1"
+    assert compiler_store.topology_name("v5e-4x2") == "v5e:4x2"
+    assert compiler_store.topology_name("v7x-2x2x1") == "tpu7x:2x2x1"
 
 
 def test_what_is_kept_is_small_and_canonical() -> None:
-    paths = sorted(compiler.SUMMARIES.glob("*/*.json.gz"))
+    paths = sorted(compiler_store.SUMMARIES.glob("*/*.json.gz"))
     assert paths
     assert sum(path.stat().st_size for path in paths) < 3e6
     for path in paths:
-        kept = compiler.unpack(path)
+        kept = compiler_store.unpack(path)
         assert (kept["slice"], f"{kept['program']}.json.gz") == (path.parent.name, path.name)
         text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
         assert gzip.decompress(path.read_bytes()).decode() == text

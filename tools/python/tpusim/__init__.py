@@ -44,6 +44,7 @@ from tpusim.search.results import SearchInterruptedError, SearchResults
 from tpusim.seeing import seen_as
 from tpusim.simulation import simulate
 from tpusim.timeline import Timeline
+from tpusim.version import __version__ as __version__
 from tpusim.workload import (
     DeviceCoordinates,
     KernelBlock,
@@ -59,7 +60,6 @@ from tpusim.workload import (
 if TYPE_CHECKING:
     from tpusim.export import export
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Advice",

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from tpusim import optional
 from tpusim.errors import Error
-from tpusim.report import (
+from tpusim.report_fields import (
     ArrayRecord,
     CollectiveRecord,
     LinkRecord,
     OpRecord,
-    Report,
+    ReportFields,
     Rollup,
     RollupRow,
     ScopeRecord,
@@ -28,21 +28,21 @@ def _frame(cls: type, rows: Sequence[Any]) -> "pandas.DataFrame":
     return library.DataFrame({name: [getattr(row, name) for row in rows] for name in names})
 
 
-def ops(report: Report) -> "pandas.DataFrame":
+def ops(report: ReportFields) -> "pandas.DataFrame":
     """Operations, and which share of the step each takes."""
     frame = _frame(OpRecord, report.op_records)
     frame.insert(5, "share_of_step", frame["total_ns"].astype(float) / report.step_time_ns)
     return frame
 
 
-def scopes(report: Report) -> "pandas.DataFrame":
+def scopes(report: ReportFields) -> "pandas.DataFrame":
     """Prefixes of op_name paths, and which share of the step each takes."""
     frame = _frame(ScopeRecord, report.scope_records)
     frame.insert(2, "share_of_step", frame["total_ns"].astype(float) / report.step_time_ns)
     return frame
 
 
-def collectives(report: Report) -> "pandas.DataFrame":
+def collectives(report: ReportFields) -> "pandas.DataFrame":
     """Collectives; what covers and exposes them is a name or a reason, the one of most time."""
     frame = _frame(CollectiveRecord, report.collective_records)
     frame["covered_by"] = [
@@ -54,7 +54,7 @@ def collectives(report: Report) -> "pandas.DataFrame":
     return frame
 
 
-def memory(report: Report) -> "pandas.DataFrame":
+def memory(report: ReportFields) -> "pandas.DataFrame":
     """Arrays at the peak, and which share of the peak each takes."""
     frame = _frame(ArrayRecord, report.memory_at_peak.arrays)
     peak = max(report.peak_hbm_bytes, 1)
@@ -62,7 +62,7 @@ def memory(report: Report) -> "pandas.DataFrame":
     return frame
 
 
-def where(report: Report, by: str) -> "pandas.DataFrame":
+def where(report: ReportFields, by: str) -> "pandas.DataFrame":
     """Parts of the step that add up to it."""
     ways = [field.name for field in dataclasses.fields(Rollup)]
     if by not in ways:
@@ -70,6 +70,6 @@ def where(report: Report, by: str) -> "pandas.DataFrame":
     return _frame(RollupRow, getattr(report.rollup, by))
 
 
-def links(report: Report) -> "pandas.DataFrame":
+def links(report: ReportFields) -> "pandas.DataFrame":
     """All links of the slice."""
     return _frame(LinkRecord, report.link_records)

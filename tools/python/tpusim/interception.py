@@ -23,6 +23,7 @@ import jax
 from tpusim import layouts
 from tpusim.assumptions import is_users_file
 from tpusim.jax_internals import array_types, dispatch, pmapped
+from tpusim.pausing import is_paused, paused
 from tpusim.placeholders import Origin, bytes_of, placeholder_of, results_of
 from tpusim.source_files import relative
 
@@ -46,22 +47,11 @@ class Call:
 class _Local(threading.local):
     """What one thread is at."""
 
-    paused = 0
     # The program of the call that it infers, and whether it is a user's.
     latest: tuple[Any, bool] = (None, False)
 
 
 _local = _Local()
-
-
-@contextlib.contextmanager
-def paused() -> Iterator[None]:
-    """In the block everything is executed, by this thread, and nothing is reported."""
-    _local.paused += 1
-    try:
-        yield
-    finally:
-        _local.paused -= 1
 
 
 @contextlib.contextmanager
@@ -81,7 +71,7 @@ class _Interceptor(dispatch.Handler):
         self._reached = reached
 
     def infer(self, function: Any, info: Any, args: Any, kwargs: Any, go: dispatch.Go) -> Any:
-        if _local.paused or not dispatch.is_outermost(jax.tree.leaves((args, kwargs))):
+        if is_paused() or not dispatch.is_outermost(jax.tree.leaves((args, kwargs))):
             return go(function, info, args, kwargs)
         title, place = _title(function)
         if title:
@@ -108,7 +98,7 @@ class _Interceptor(dispatch.Handler):
 
     def _told(self, jitted: Any, function: Any, args: Any, kwargs: Any) -> bool:
         """Whether it is a call of the user's; it is reported."""
-        if _local.paused or not dispatch.is_outermost(jax.tree.leaves((args, kwargs))):
+        if is_paused() or not dispatch.is_outermost(jax.tree.leaves((args, kwargs))):
             return False
         title, place = _title(function)
         if title:
@@ -118,14 +108,14 @@ class _Interceptor(dispatch.Handler):
     def run(
         self, args: Sequence[Any], params: dict[str, Any], go: dispatch.Go
     ) -> Sequence[Any] | None:
-        if _local.paused or not dispatch.is_outermost(args):
+        if is_paused() or not dispatch.is_outermost(args):
             return None
         return _called(args, params, lambda *given: go(*given, **params)[0])
 
     def operate(
         self, primitive: Any, args: Sequence[Any], params: dict[str, Any], go: dispatch.Go
     ) -> Any:
-        if _local.paused:
+        if is_paused():
             return go(*args)
         if dispatch.is_call(primitive):
             results = _called(args, params, go)
@@ -171,7 +161,7 @@ class _Interceptor(dispatch.Handler):
     def shard_map(
         self, primitive: Any, function: Any, args: Any, params: Any, go: dispatch.Go
     ) -> Any:
-        if _local.paused or not dispatch.is_outermost(args):
+        if is_paused() or not dispatch.is_outermost(args):
             return go()
         call = dispatch.ShardMapped(primitive, function, params)
         jitted = dispatch.jitted(call.jitted, call.name)
@@ -183,7 +173,7 @@ class _Interceptor(dispatch.Handler):
         return call.result(_answer(origin))
 
     def put(self, arrays: Sequence[Any], avals: Any, places: Any, go: dispatch.Go) -> Sequence[Any]:
-        if _local.paused:
+        if is_paused():
             return go()
         types = [a or jax.typeof(x) for x, a in zip(arrays, avals, strict=True)]
         hidden = any(placeholder_of(array) is not None for array in arrays)
@@ -193,7 +183,7 @@ class _Interceptor(dispatch.Handler):
         return [_put(*one) for one in zip(arrays, types, places, strict=True)]
 
     def fill(self, shape: Any, sharding: Any, dtype: Any, go: dispatch.Go) -> Any:
-        if _local.paused or dtype is None:
+        if is_paused() or dtype is None:
             return go()  # Only the data say what they are.
         aval = array_types.aval(shape, jax.dtypes.canonicalize_dtype(dtype))
         if bytes_of(aval) <= _MOST_BYTES_AT_ONCE:
@@ -206,7 +196,7 @@ class _Interceptor(dispatch.Handler):
             return go()
 
     def compile(self, lowered: Any, go: dispatch.Go) -> Any:
-        return go() if _local.paused else _Compiled(lowered, go)
+        return go() if is_paused() else _Compiled(lowered, go)
 
 
 def _answer(origin: Origin) -> list[Any]:

@@ -12,7 +12,8 @@ import jax
 from jax.sharding import Mesh, SingleDeviceSharding
 
 from tpusim.jax_internals import jaxprs, lowering
-from tpusim.placeholders import Origin, placeholder_of
+from tpusim.pausing import paused
+from tpusim.placeholders import Origin, placeholder_of, placing
 
 # By function and arguments: the shardings, and whether they are committed.
 _found: dict[Hashable, tuple[list[Any], bool]] = {}
@@ -40,6 +41,9 @@ def shardings(origin: Origin) -> list[Any]:
         stack.pop()
     assert origin.shardings is not None
     return origin.shardings
+
+
+placing.shardings = shardings
 
 
 def settle(origin: Origin) -> None:
@@ -87,10 +91,8 @@ def is_explicit(aval: Any) -> bool:
 
 
 def _place(call: Origin) -> tuple[list[Any], bool]:
-    from tpusim import interception
-
     if call.program is not None:
-        with interception.paused():
+        with paused():
             lower = getattr(call.program, "lower", lambda: call.program)
             return _of(lower(), [])
     if all(is_stated(sharding) and _is_concrete(sharding) for sharding in call.given):
@@ -106,7 +108,7 @@ def _place(call: Origin) -> tuple[list[Any], bool]:
         key = (call.key, *((s.shape, s.dtype, s.sharding) for s in structs))
         if key in _found:
             return _found[key]
-    with interception.paused():
+    with paused():
         lowered = jax.jit(lambda *arguments: call.function(*arguments)).lower(*structs)
         found, committed = _of(lowered, _meshes(call, bound))
     chosen = [

@@ -8,14 +8,14 @@ import html
 from collections.abc import Iterable, Sequence
 
 from tpusim.quantities import flops, percent, shares, size, time
-from tpusim.report import Report
+from tpusim.report_fields import ReportFields
 
 _ROWS = 8
 _BAR = "display:inline-block;height:0.7em;background:{}"
 _BUSY, _EXPOSED = "#4c78a8", "#e45756"
 
 
-def html_of(report: Report) -> str:
+def html_of(report: ReportFields) -> str:
     """A piece of HTML without scripts; names from the program are escaped."""
     parts = [
         f"<b>{html.escape(report.workload)}</b> on {html.escape(report.config)}: "
@@ -31,7 +31,7 @@ def html_of(report: Report) -> str:
     return "<div>" + "".join(parts) + "</div>"
 
 
-def _figures(report: Report) -> Iterable[Sequence[str]]:
+def _figures(report: ReportFields) -> Iterable[Sequence[str]]:
     step, bounds = report.step_time_ns, report.bound_ns
     exposed, hidden = report.exposed_communication_ns, report.hidden_communication_ns
     used = report.peak_hbm_bytes / max(report.usable_hbm_bytes, 1)
@@ -59,7 +59,7 @@ def _figures(report: Report) -> Iterable[Sequence[str]]:
     )
 
 
-def _path(report: Report) -> str:
+def _path(report: ReportFields) -> str:
     """The critical path, by what binds: its parts add up to the step."""
     path = report.critical_path_ns
     parts = {"compute": path.mxu + path.vpu, "hbm": path.hbm, "ici": path.ici, "dcn": path.dcn}
@@ -69,7 +69,7 @@ def _path(report: Report) -> str:
     return ", ".join(f"{name} {share}" for (_, name), share in told)
 
 
-def _ops(report: Report) -> Iterable[Sequence[str]]:
+def _ops(report: ReportFields) -> Iterable[Sequence[str]]:
     rows = sorted(report.rollup.op, key=lambda row: -row.time_ns)
     shown, others = rows[:_ROWS], rows[_ROWS:]
     left = sum(row.time_ns for row in others)
@@ -86,7 +86,7 @@ def _count(count: int) -> str:
     return str(count) if count else ""
 
 
-def _collectives(report: Report) -> Iterable[Sequence[str]]:
+def _collectives(report: ReportFields) -> Iterable[Sequence[str]]:
     for c in report.collective_records[:_ROWS]:
         because = c.exposed_by[0].text or c.exposed_by[0].reason if c.exposed_by else ""
         exposed = percent(c.exposed_ns / c.total_ns if c.total_ns else 0)
@@ -94,7 +94,7 @@ def _collectives(report: Report) -> Iterable[Sequence[str]]:
         yield c.name, str(c.count), size(c.bytes), time(c.total_ns), expected, exposed, because
 
 
-def _bar(report: Report) -> str:
+def _bar(report: ReportFields) -> str:
     """The step as a bar: what communication adds to it is in another colour."""
     exposed = report.exposed_communication_ns
     rest = max(report.step_time_ns - exposed, 0)

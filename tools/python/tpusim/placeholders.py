@@ -28,6 +28,7 @@ import numpy as np
 from tpusim.assumptions import is_users
 from tpusim.errors import CaptureError
 from tpusim.jax_internals import array_types
+from tpusim.pausing import paused
 from tpusim.source_files import relative
 
 Execute = Callable[[Sequence[Any]], Sequence[Any]]
@@ -66,6 +67,15 @@ class Looks:
 
 
 looks = Looks()
+
+
+class Placing:
+    """What finds where results would be: set by layouts.py, which knows of placeholders."""
+
+    shardings: Callable[["Origin"], list[Any]]  # of each result
+
+
+placing = Placing()
 
 
 class Origin:
@@ -262,16 +272,12 @@ class Placeholder(jax.Array):
     @property
     def sharding(self) -> Any:
         """As XLA gives it to the result of the call."""
-        from tpusim import layouts
-
-        return layouts.shardings(self.origin)[self.index]
+        return placing.shardings(self.origin)[self.index]
 
     @property
     def committed(self) -> bool:
         """Whether it is bound to its devices."""
-        from tpusim import layouts
-
-        layouts.shardings(self.origin)
+        placing.shardings(self.origin)
         return self.origin.committed
 
     _committed = committed
@@ -453,9 +459,7 @@ class Placeholder(jax.Array):
 
     def _real(self) -> Any:
         """An array with elements, for what only such arrays have."""
-        from tpusim import interception
-
-        with interception.paused():
+        with paused():
             return jax.numpy.asarray(self._value)
 
     def __dlpack__(self, **kwargs: Any) -> Any:

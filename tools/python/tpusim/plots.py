@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tpusim import optional
 from tpusim.quantities import percent, size
-from tpusim.report import Report
-from tpusim.timeline import Slice
+from tpusim.report_fields import ReportFields
+from tpusim.timeline import Slice, Timeline
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -34,20 +34,20 @@ def new_axes(axes: "matplotlib.axes.Axes | None", width: float, height: float) -
     return new
 
 
-def _time_unit(report: Report) -> tuple[float, str]:
+def _time_unit(report: ReportFields) -> tuple[float, str]:
     return next((u for u in TIME_UNITS if report.step_time_ns >= u[0]), TIME_UNITS[-1])
 
 
-def _title(report: Report) -> str:
+def _title(report: ReportFields) -> str:
     return f"{report.workload} on {report.config}"
 
 
 def timeline(
-    report: Report, chip: int = 0, axes: "matplotlib.axes.Axes | None" = None
+    report: ReportFields, drawn: Timeline, chip: int = 0, axes: "matplotlib.axes.Axes | None" = None
 ) -> "matplotlib.axes.Axes":
     """A row per engine, link and stream of the chip's first device; a colour per category."""
     rows: dict[str, list[Slice]] = {}
-    for track in report.timeline(chip).first_device():
+    for track in drawn.first_device():
         if track.slices and track.name not in _NOT_DRAWN:
             rows.setdefault(_OVERFLOW.sub("", track.name), []).extend(track.slices)
     axes = new_axes(axes, 10, 1.5 + 0.35 * len(rows))
@@ -82,7 +82,9 @@ def _category(s: Slice) -> str:
     return s.category.removesuffix("-start").removesuffix("-done")
 
 
-def roofline(report: Report, axes: "matplotlib.axes.Axes | None" = None) -> "matplotlib.axes.Axes":
+def roofline(
+    report: ReportFields, axes: "matplotlib.axes.Axes | None" = None
+) -> "matplotlib.axes.Axes":
     """A point per operation with FLOPs, as large as its share of the step, under both ceilings."""
     axes = new_axes(axes, 7, 5)
     peak, bandwidth = report.peak_flops_per_second, report.hbm_bytes_per_second
@@ -115,10 +117,10 @@ def roofline(report: Report, axes: "matplotlib.axes.Axes | None" = None) -> "mat
 
 
 def memory(
-    report: Report, chip: int = 0, axes: "matplotlib.axes.Axes | None" = None
+    report: ReportFields, drawn: Timeline, axes: "matplotlib.axes.Axes | None" = None
 ) -> "matplotlib.axes.Axes":
     """Live HBM over the step, and at its peak a bar of whose the memory is."""
-    counters = [t for t in report.timeline(chip).first_device() if t.name == "Live HBM"]
+    counters = [t for t in drawn.first_device() if t.name == "Live HBM"]
     axes = new_axes(axes, 8, 4)
     unit, unit_name = _time_unit(report)
     unit_bytes, bytes_name = next(

@@ -1,8 +1,7 @@
 """`Report`: what tpusim found out about one step, with a type for everything.
 
-It has the fields of the report that `tpusim run --report` writes, under the same names; this file
-is the one place in Python that knows them. Units are in the names: `_ns` are nanoseconds. Figures
-are of one device, the one that finishes last, except links and what counts the whole slice.
+It has the fields of the report that `tpusim run --report` writes, under the same names
+(report_fields.py), and tables, plots and pages made of them.
 Lists of rows are there twice: as tuples of records (`op_records`), which need no other library, and
 as pandas DataFrames (`ops`):
 
@@ -13,15 +12,16 @@ as pandas DataFrames (`ops`):
 """
 
 import dataclasses
-import math
 import os
 import pathlib
 import tempfile
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tpusim import arguments as checks
-from tpusim import files, records
+from tpusim import files, frames, notebook, plots, records
 from tpusim.errors import ArgumentTypeError, Error
+from tpusim.quantities import percent, time
+from tpusim.report_fields import ReportFields
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -30,240 +30,6 @@ if TYPE_CHECKING:
     from tpusim.timeline import Timeline
 
 SCHEMA = "tpusim.report/1"
-
-
-@dataclasses.dataclass(frozen=True)
-class Bounds:
-    """Times that no machine of these nominal rates can beat."""
-
-    compute: float
-    hbm: float
-    ici: float
-    host: float  # 0 without transfers from and to the host
-    dcn: float  # 0 within one slice
-
-
-@dataclasses.dataclass(frozen=True)
-class ErrorBar:
-    """How far simulations of this kind of program were from measurements on this chip."""
-
-    chip: str
-    kind: str  # "training", "inference", "matmul", "collective"; "": of none that was measured
-    rows: int  # measurements to which nothing was fitted
-    text: str  # of what the others say
-    mean_error: float = math.nan  # of absolute errors, as a share of the step
-    worst_error: float = math.nan  # below 0: the simulated step was too short
-    worst_row: str = ""  # of validation/measurements.json
-
-
-@dataclasses.dataclass(frozen=True)
-class CriticalPath:
-    """What passes the time of the step on its critical path; the parts add up to the step."""
-
-    mxu: float
-    vpu: float
-    hbm: float
-    ici: float
-    dcn: float
-    host: float
-    latency: float  # launches, hops, starts of DMA
-
-
-@dataclasses.dataclass(frozen=True)
-class OpRecord:
-    """An operation, with all its executions."""
-
-    name: str
-    category: str
-    scope: str
-    count: int
-    total_ns: float  # with what is inside, for loops
-    flops: int
-    hbm_bytes: int
-    engine: str  # "tensor_core", "collective", "sparse_core", "dma", "host"
-    source: str  # file:line
-
-
-@dataclasses.dataclass(frozen=True)
-class ScopeRecord:
-    """Everything below a prefix of op_name paths."""
-
-    scope: str
-    total_ns: float
-    exposed_communication_ns: float
-    flops: int
-
-
-@dataclasses.dataclass(frozen=True)
-class CoveredBy:
-    """An operation that hides a part of a collective."""
-
-    name: str
-    hidden_ns: float
-    share: float
-
-
-@dataclasses.dataclass(frozen=True)
-class ExposedBy:
-    """Why a part of a collective is exposed."""
-
-    reason: str
-    exposed_ns: float
-    text: str
-
-
-@dataclasses.dataclass(frozen=True)
-class CollectiveRecord:
-    """A collective: times of all executions, but `expected_ns` and `bound_ns` of one."""
-
-    name: str
-    kind: str
-    bytes: int  # the whole array of the group, per device
-    group_size: int
-    axes: str
-    algorithm: str
-    count: int
-    total_ns: float
-    hidden_ns: float
-    exposed_ns: float
-    expected_ns: float
-    bound_ns: float
-    covered_by: tuple[CoveredBy, ...] = ()
-    exposed_by: tuple[ExposedBy, ...] = ()
-    scope: str = ""  # path of names, outermost first
-    source: str = ""  # file:line
-
-
-@dataclasses.dataclass(frozen=True)
-class StatedConstraint:
-    """What `tpusim run --constrain` takes: `VALUE[,VALUE...]=P('x', None)`."""
-
-    constrain: str
-    of_result: bool  # of the operation that wants the value otherwise, not of the value
-
-
-@dataclasses.dataclass(frozen=True)
-class ReshardSite:
-    """A place where a value is moved between two shardings without the program asking for it.
-
-    The same place of equal layers is one. Names are those before partitioning, as `tpusim compile
-    --emit sharded` shows them; times are sums over the collectives of all places.
-    """
-
-    kind: str  # what moves most of it: "all-gather", "all-to-all", "collective-permute"
-    value: str
-    user: str  # the operation that wants it otherwise
-    scope: str
-    source: str  # of the user
-    shape: str
-    # Shardings: [{x}, {}]
-    from_: str = dataclasses.field(metadata=records.key("from"))
-    to: str
-    why: str  # which axes, and the arguments or constraints that they come from
-    value_bytes: int
-    # Of the user's result, if it has the dimension but not the axes that split it; else 0.
-    result_that_lost_it_bytes: int
-    bytes: int  # that a device receives each time, times links
-    order: int  # among all of the program
-    places: int
-    count: int
-    total_ns: float
-    exposed_ns: float
-    constraints: tuple[StatedConstraint, ...]  # what may avoid it, the best guess first
-
-
-@dataclasses.dataclass(frozen=True)
-class MemoryOwner:
-    """What kind of arrays HBM holds at the peak: parameters, saved activations, ..."""
-
-    owner: str
-    bytes: int
-
-
-@dataclasses.dataclass(frozen=True)
-class ArrayRecord:
-    """An array that is live at the peak."""
-
-    name: str
-    owner: str
-    scope: str
-    source: str
-    shape: str  # with its layout
-    bytes: int
-    unpadded_bytes: int
-    padding_bytes: int
-
-
-@dataclasses.dataclass(frozen=True)
-class MemoryAtPeak:
-    """What HBM holds when a device needs most of it."""
-
-    time_ns: float
-    operation: str
-    fragmentation_bytes: int
-    owners: tuple[MemoryOwner, ...]
-    arrays: tuple[ArrayRecord, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class LinkRecord:
-    """What left a chip in one direction."""
-
-    chip: int
-    direction: str
-    bytes: int
-    utilization: float  # of the nominal rate over the step
-
-
-@dataclasses.dataclass(frozen=True)
-class FoldingStep:
-    """Why devices could not be taken for the same, and the classes that this made."""
-
-    reason: str
-    device_classes: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Folding:
-    """How devices that do the same were simulated once."""
-
-    device_classes: int
-    simulations: int
-    ignored_skew_ns: float
-    steps: tuple[FoldingStep, ...]
-    approximate: bool = False
-    error_bound_ns: float = 0.0  # of the step
-
-
-@dataclasses.dataclass(frozen=True)
-class RollupRow:
-    """A part of the step: operations that are counted together."""
-
-    name: str
-    members: int  # how many
-    count: int  # their executions
-    time_ns: float
-    share: float  # of the step
-    compute_ns: float
-    exposed_ns: float
-    category: str = ""  # by op; by path: what passes the time
-    source: str = ""  # by op
-    total_ns: float = 0  # by scope: with the scopes inside
-    in_flight_ns: float = 0  # by collective
-    hidden_ns: float = 0  # by collective
-    scope: str = ""  # by op, by path: what tells rows of one name and source apart
-
-
-@dataclasses.dataclass(frozen=True)
-class Rollup:
-    """Where the step goes, told in several ways; the rows of each add up to the step."""
-
-    op: tuple[RollupRow, ...]
-    scope: tuple[RollupRow, ...]
-    source: tuple[RollupRow, ...]
-    category: tuple[RollupRow, ...]
-    collective: tuple[RollupRow, ...]
-    path: tuple[RollupRow, ...]  # the critical path, over all devices
 
 
 class Simulation(Protocol):
@@ -280,47 +46,9 @@ class Simulation(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Report:
+class Report(ReportFields):
     """One simulated step: what was found out, as typed fields, tables and plots."""
 
-    schema: str  # "tpusim.report/1"
-    workload: str  # the name of the program
-    config: str  # the slice, "v5e-4x2"
-    step_time_ns: float  # when the last device finishes
-    bound_ns: Bounds  # what the step cannot be shorter than
-    bound_by: str  # what has most of the critical path: "compute", "hbm", "ici", ...
-    critical_path_ns: CriticalPath  # what the time of the step goes by with
-    mfu: float  # model FLOPs against the published bf16 peak
-    hfu: float  # all FLOPs against it
-    flops: int  # all arithmetic of one device
-    peak_flops_per_second: float  # the published bf16 peak of a device
-    hbm_bytes_per_second: float  # of a device, nominal
-    exposed_communication_ns: float  # collectives in flight and no compute slot busy
-    hidden_communication_ns: float  # collectives in flight under compute
-    peak_hbm_bytes: int  # what the program needs, with the holes between arrays
-    usable_hbm_bytes: int  # capacity less the runtime's reserve
-    memory_at_peak: MemoryAtPeak  # whose the memory is then
-    devices: int  # of the whole slice
-    chips: int
-    chip_classes: int  # chips simulated separately
-    folding: Folding  # how devices that do the same were found
-    events: int  # instructions executed, transfers started and ended
-    op_records: tuple[OpRecord, ...] = dataclasses.field(metadata=records.key("ops"))
-    scope_records: tuple[ScopeRecord, ...] = dataclasses.field(metadata=records.key("scopes"))
-    collective_records: tuple[CollectiveRecord, ...] = dataclasses.field(
-        metadata=records.key("collectives")
-    )
-    rollup: Rollup
-    link_records: tuple[LinkRecord, ...] = dataclasses.field(metadata=records.key("links"))
-    assumptions: tuple[str, ...]
-    warnings: tuple[str, ...]
-    peak_cmem_bytes: int = 0  # 0 on chips without CMEM
-    usable_cmem_bytes: int = 0
-    reshard_sites: tuple[ReshardSite, ...] = ()  # most exposed first
-    error_bar: ErrorBar = ErrorBar("", "", 0, "")  # of the step time
-    # What made the report; the same step is the same, whatever the command was.
-    tpusim_version: str = dataclasses.field(default="", compare=False)
-    command_line: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     # The report as it was written, and what can simulate the same again.
     text: str = dataclasses.field(default="", compare=False, metadata=records.NO_KEY)
     simulation: Simulation | None = dataclasses.field(
@@ -380,31 +108,31 @@ class Report:
     @property
     def ops(self) -> "pandas.DataFrame":
         """Operations, longest first, as a DataFrame (needs pandas)."""
-        return _frames().ops(self)
+        return frames.ops(self)
 
     @property
     def scopes(self) -> "pandas.DataFrame":
         """Time by prefix of op_name paths as a DataFrame (needs pandas)."""
-        return _frames().scopes(self)
+        return frames.scopes(self)
 
     @property
     def collectives(self) -> "pandas.DataFrame":
         """Collectives, longest first, as a DataFrame (needs pandas)."""
-        return _frames().collectives(self)
+        return frames.collectives(self)
 
     @property
     def memory(self) -> "pandas.DataFrame":
         """Arrays live at the peak, largest first, as a DataFrame (needs pandas)."""
-        return _frames().memory(self)
+        return frames.memory(self)
 
     @property
     def links(self) -> "pandas.DataFrame":
         """Every link of the slice as a DataFrame (needs pandas)."""
-        return _frames().links(self)
+        return frames.links(self)
 
     def where(self, by: str = "scope") -> "pandas.DataFrame":
         """Where the step goes, by "op", "scope", "source", "category", "collective" or "path"."""
-        return _frames().where(self, by)
+        return frames.where(self, by)
 
     def timeline(self, chip: int = 0) -> "Timeline":
         """What one chip did when (simulates again)."""
@@ -414,25 +142,19 @@ class Report:
         self, chip: int = 0, *, axes: "matplotlib.axes.Axes | None" = None
     ) -> "matplotlib.axes.Axes":
         """Draws what the engines and links of one device did over the step (matplotlib)."""
-        from tpusim import plots
-
-        return plots.timeline(self, chip, axes)
+        return plots.timeline(self, self.timeline(chip), chip, axes)
 
     def plot_roofline(
         self, *, axes: "matplotlib.axes.Axes | None" = None
     ) -> "matplotlib.axes.Axes":
         """Draws FLOP/s over FLOP per byte of every operation (matplotlib)."""
-        from tpusim import plots
-
         return plots.roofline(self, axes)
 
     def plot_memory(
         self, chip: int = 0, *, axes: "matplotlib.axes.Axes | None" = None
     ) -> "matplotlib.axes.Axes":
         """Draws live HBM over the step and whose it is at the peak (matplotlib)."""
-        from tpusim import plots
-
-        return plots.memory(self, chip, axes)
+        return plots.memory(self, self.timeline(chip), axes)
 
     def _simulation_of(self, what: str) -> Simulation:
         if self.simulation is None:
@@ -440,20 +162,10 @@ class Report:
         return self.simulation
 
     def __repr__(self) -> str:
-        from tpusim.quantities import percent, time
-
         return (
             f"<tpusim.Report {self.workload} on {self.config}: step {time(self.step_time_ns)}, "
             f"MFU {percent(self.mfu)}>"
         )
 
     def _repr_html_(self) -> str:
-        from tpusim import notebook
-
         return notebook.html_of(self)
-
-
-def _frames() -> Any:
-    from tpusim import frames
-
-    return frames

@@ -17,8 +17,8 @@ from tpusim.runner import execute
 from tpusim.search.row import Status
 
 if TYPE_CHECKING:
+    from tpusim.search.outcome import Outcome
     from tpusim.search.ranking import Entry
-    from tpusim.search.results import SearchResults
 
 _UNITS = {
     "step_time": "ns",
@@ -45,7 +45,7 @@ _MOST_BYTES = 16 << 20
 Panel = dict[str, Any]
 
 
-def save(results: "SearchResults", path: str | os.PathLike[str]) -> None:
+def save(results: "Outcome", path: str | os.PathLike[str]) -> None:
     """Writes the page; there is all of it, or none."""
     data = json.dumps(data_of(results), allow_nan=False)
     with files.whole(path) as written:
@@ -54,7 +54,7 @@ def save(results: "SearchResults", path: str | os.PathLike[str]) -> None:
         execute(["page", str(source), "-o", str(written)])
 
 
-def data_of(results: "SearchResults") -> dict[str, Any]:
+def data_of(results: "Outcome") -> dict[str, Any]:
     """Of schema tpusim.page/1."""
     done = [entry for entry in results if entry.rank is not None]
     tabs = [{"title": "Candidates", "panels": [_figures(results), *_ranking(results, done)]}]
@@ -95,7 +95,7 @@ def data_of(results: "SearchResults") -> dict[str, Any]:
     return data
 
 
-def _reports(results: "SearchResults", done: "Sequence[Entry]") -> dict[str, dict[str, Any]]:
+def _reports(results: "Outcome", done: "Sequence[Entry]") -> dict[str, dict[str, Any]]:
     """Of those that get all views, by name."""
     front = results.pareto()
     wanted = [
@@ -118,7 +118,7 @@ def _reports(results: "SearchResults", done: "Sequence[Entry]") -> dict[str, dic
     return reports
 
 
-def _candidate(results: "SearchResults", entry: "Entry", whole: bool) -> list[Panel]:
+def _candidate(results: "Outcome", entry: "Entry", whole: bool) -> list[Panel]:
     """What the search knows of one; with the report, how it compares."""
     row = entry.row
     place = f"{entry.rank} of {len(results)}" if entry.rank is not None else str(row.status)
@@ -160,7 +160,7 @@ def _candidate(results: "SearchResults", entry: "Entry", whole: bool) -> list[Pa
     return panels
 
 
-def _figures(results: "SearchResults") -> Panel:
+def _figures(results: "Outcome") -> Panel:
     entries = list(results)
     figures = [{"name": "candidates", "text": str(len(entries))}]
     if entries and entries[0].rank is not None and entries[0].value is not None:
@@ -175,7 +175,7 @@ def _figures(results: "SearchResults") -> Panel:
     return {"kind": "figures", "title": "Search", "figures": figures}
 
 
-def _labels(results: "SearchResults") -> list[dict[str, str]]:
+def _labels(results: "Outcome") -> list[dict[str, str]]:
     """Columns of the space."""
     names = list(results[0].candidate.labels) if len(results) else []
     return [{"name": name} for name in ("slice", *names)]
@@ -185,7 +185,7 @@ def _cells(entry: "Entry") -> list[str]:
     return [entry.candidate.config, *entry.candidate.labels.values()]
 
 
-def _ranking(results: "SearchResults", done: "Sequence[Entry]") -> list[Panel]:
+def _ranking(results: "Outcome", done: "Sequence[Entry]") -> list[Panel]:
     if not done:
         return []
     objective = results.objective.name
@@ -229,7 +229,7 @@ def _number(value: float | None, objective: str) -> float | None:
     return value
 
 
-def _pareto(results: "SearchResults", done: "Sequence[Entry]") -> Panel:
+def _pareto(results: "Outcome", done: "Sequence[Entry]") -> Panel:
     objective = results.objective.name
     front = results.pareto()
     points = [
@@ -288,7 +288,7 @@ def _bars(
     }
 
 
-def _without_rank(results: "SearchResults", status: Status) -> list[Panel]:
+def _without_rank(results: "Outcome", status: Status) -> list[Panel]:
     entries = [entry for entry in results if entry.row.status is status]
     if not entries:
         return []

@@ -7,14 +7,14 @@ from tpusim.plots import BYTE_UNITS, TIME_UNITS, new_axes
 if TYPE_CHECKING:
     import matplotlib.axes
 
+    from tpusim.search.outcome import Outcome
     from tpusim.search.ranking import Entry
-    from tpusim.search.results import SearchResults
 
 _UNITS = {"step_time": TIME_UNITS, "mfu": ((0.01, "%"),), "peak_hbm": BYTE_UNITS}
 
 
 def pareto(
-    results: "SearchResults", axes: "matplotlib.axes.Axes | None" = None
+    results: "Outcome", axes: "matplotlib.axes.Axes | None" = None
 ) -> "matplotlib.axes.Axes":
     """The objective over peak HBM: a colour per slice, a line through what nothing beats.
 

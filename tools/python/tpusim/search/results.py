@@ -5,19 +5,16 @@ import html
 import json
 import os
 import pathlib
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpusim import files, optional
-from tpusim.errors import Error
-from tpusim.report import Report
-from tpusim.runner import Simulation
-from tpusim.search.objective import Objective
-from tpusim.search.problem import Problem
-from tpusim.search.ranking import Entry, Known, ranked
+from tpusim.quantities import size
+from tpusim.search import page, plot
+from tpusim.search.outcome import Outcome
+from tpusim.search.ranking import Entry
 from tpusim.search.row import Status
-from tpusim.search.store import Store
+from tpusim.version import __version__
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -28,59 +25,17 @@ _SHOWN = 20
 _WIDTH = 160
 
 
-class SearchResults(Sequence[Entry]):
+class SearchResults(Outcome):
     """All candidates, the best first; an entry has `candidate`, `value`, `row` and `reason`."""
-
-    def __init__(
-        self, known: Sequence[Known], objective: Objective, problem: Problem, store: Store
-    ):
-        self.objective = objective
-        self._entries = ranked(known, objective)
-        self._problem = problem
-        self._store = store
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._entries[index]
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries)
-
-    @property
-    def best(self) -> Entry:
-        """The first; tpusim.Error if no candidate could be simulated."""
-        if not self._entries or self._entries[0].rank is None:
-            told = "; ".join(dict.fromkeys(e.reason for e in self._entries))
-            raise Error(f"search: no candidate was simulated: {told}")
-        return self._entries[0]
-
-    def counts(self) -> dict[str, int]:
-        """How many candidates there are of each status."""
-        return dict(Counter(str(entry.row.status) for entry in self._entries))
-
-    def report(self, entry: Entry | None = None) -> Report:
-        """The whole report of a candidate, by default of the best; simulates it again."""
-        entry = entry or self.best
-        found = self._store.program(entry.row.program)
-        if found is None:
-            raise Error(f"search: {entry.candidate.name} has no program: {entry.reason}")
-        import gzip
-
-        program, words = found
-        return Simulation(gzip.decompress(program), words).run()
 
     def to_frame(self) -> "pandas.DataFrame":
         """A row per candidate, in order: its values, its figures, the reason (needs pandas)."""
         library = optional.require("pandas", "a DataFrame")
-        return library.DataFrame([_record(entry) for entry in self._entries])
+        return library.DataFrame([_record(entry) for entry in self.entries])
 
     def to_json(self, command_line: Sequence[str] = ()) -> str:
         """The same as JSON, for programs; `command_line` is what made it, if a command did."""
-        from tpusim import __version__
-
-        rows = [_record(e) | {"parts": e.row.parts, "owners": e.row.owners} for e in self._entries]
+        rows = [_record(e) | {"parts": e.row.parts, "owners": e.row.owners} for e in self.entries]
         value = {
             "schema": SCHEMA,
             "tpusim_version": __version__,
@@ -96,26 +51,12 @@ class SearchResults(Sequence[Entry]):
         """Writes the JSON, or if `path` ends in .html a page for a browser."""
         target = files.path_of(path, "path")
         if pathlib.Path(target).suffix == ".html":
-            from tpusim.search import page
-
             page.save(self, target)
         else:
             files.write_atomically(target, self.to_json().encode())
 
-    def pareto(self) -> list[Entry]:
-        """Simulated candidates for which none is better both in the objective and in peak HBM."""
-        front: list[Entry] = []
-        for entry in self._entries:
-            if entry.rank is None or entry.value is None:
-                continue
-            if all((entry.row.peak_hbm_bytes or 0) < (e.row.peak_hbm_bytes or 0) for e in front):
-                front.append(entry)
-        return front
-
     def plot_pareto(self, *, axes: "matplotlib.axes.Axes | None" = None) -> "matplotlib.axes.Axes":
         """Draws the objective over peak HBM, and the candidates that nothing beats in both."""
-        from tpusim.search import plot
-
         return plot.pareto(self, axes)
 
     def text(self, top: int = _SHOWN, width: int | None = None) -> str:
@@ -123,7 +64,7 @@ class SearchResults(Sequence[Entry]):
 
         Lines are cut at `width`, if one is given.
         """
-        shown = self._entries[:top]
+        shown = self.entries[:top]
         table = [self._head(), *(self._cells(entry) for entry in shown)]
         widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
         lines = [
@@ -139,7 +80,7 @@ class SearchResults(Sequence[Entry]):
         return self.text(width=_WIDTH)
 
     def _repr_html_(self) -> str:
-        shown = self._entries[:_SHOWN]
+        shown = self.entries[:_SHOWN]
         cells = ([_cut(c, _WIDTH) for c in self._cells(entry)] for entry in shown)
         rows = "".join(_html_row(row, "td") for row in cells)
         counted = ", ".join(f"{count} {status}" for status, count in self.counts().items())
@@ -149,12 +90,10 @@ class SearchResults(Sequence[Entry]):
         )
 
     def _head(self) -> list[str]:
-        names = list(self._entries[0].candidate.labels) if self._entries else []
+        names = list(self.entries[0].candidate.labels) if self.entries else []
         return ["", "slice", *names, self.objective.name, "peak HBM", "why behind"]
 
     def _cells(self, entry: Entry) -> list[str]:
-        from tpusim.quantities import size
-
         row = entry.row
         value = self.objective.text(entry.value) if entry.value is not None else str(row.status)
         peak = size(row.peak_hbm_bytes) if row.peak_hbm_bytes is not None else ""

@@ -1,0 +1,29 @@
+"""Blocks in which everything is executed, and nothing is intercepted, by thread."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+
+class _Depth(threading.local):
+    """How many such blocks one thread is in."""
+
+    value = 0
+
+
+_depth = _Depth()
+
+
+def is_paused() -> bool:
+    """Whether this thread is in such a block."""
+    return _depth.value > 0
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """In the block everything is executed, by this thread, and nothing is reported."""
+    _depth.value += 1
+    try:
+        yield
+    finally:
+        _depth.value -= 1
