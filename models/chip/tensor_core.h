@@ -93,6 +93,16 @@ class TensorCore : public sc_core::sc_module,
     double others_rate = 0;  // on average
     Channel channel;         // as it was when the repetition began
   };
+  // Where the core stands when steps that repeat have ended, while that is found out.
+  struct Resumption {
+    void AddMoved(const timing::MemoryBytes& accessed);
+    void AddMoved(const timing::Transfer& transfer, double bytes);
+
+    Channel channel;
+    timing::MemoryShares moved{};  // since the repetition began
+    bool between_steps = true;
+    std::optional<Picoseconds> computes_until;  // a block that has begun
+  };
 
   void TimerFired();
   void SetTimer(Picoseconds after);
@@ -111,6 +121,12 @@ class TensorCore : public sc_core::sc_module,
   bool BeginRepeat();
   bool BeginRepeat(const Boundary& before, const Boundary& now, int64_t times);
   void EndRepeat();
+  // Work of whole iterations, at once.
+  void PassOver(const Work& work, Picoseconds from, Picoseconds until);
+  // What was logged of an iteration happens again.
+  void Replay(const StepLog::Event& event, Resumption& at);
+  // How far the transfer is that moves now; `ahead` knows when it will end.
+  void AdvanceTransfer(StepLog::Cursor ahead, Picoseconds now, Resumption& at);
   void ForgetIterations();
 
   const configs::ChipParams& params_;

@@ -23,6 +23,16 @@ constexpr Picoseconds kForever(int64_t{1} << 62);
 
 }  // namespace
 
+void TensorCore::Resumption::AddMoved(const timing::MemoryBytes& accessed) {
+  moved.hbm += static_cast<double>(accessed.hbm.value());
+  moved.cmem += static_cast<double>(accessed.cmem.value());
+}
+
+void TensorCore::Resumption::AddMoved(const timing::Transfer& transfer, double bytes) {
+  moved.hbm += bytes * timing::ShareOf(transfer.accessed.hbm, transfer.bytes);
+  moved.cmem += bytes * timing::ShareOf(transfer.accessed.cmem, transfer.bytes);
+}
+
 void TensorCore::ForgetIterations() {
   for (std::array<Boundary, kRemembered>& remembered : boundaries_) {
     for (Boundary& boundary : remembered) boundary.step = -1;
@@ -133,8 +143,63 @@ Picoseconds TensorCore::ComputeSoFar() const {
   return log_.ComputeUntil(repeat_->iteration, repeat_->began, events::Now());
 }
 
-void TensorCore::EndRepeat() {
+void TensorCore::PassOver(const Work& work, Picoseconds from, Picoseconds until) {
+  mxu->Occupy(from, work.mxu);
+  vpu->Occupy(from, work.vpu);
+  xlu->Occupy(from, work.xlu);
+  work_ = work_ + work;
+  dma->AddEnded(channel_, work.moved);
+  probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute, work.moved.hbm);
+}
+
+void TensorCore::Replay(const StepLog::Event& event, Resumption& at) {
   using Kind = StepLog::Kind;
+  if (event.kind == Kind::kRepeated) {
+    PassOver(event.work, event.at - event.duration, event.at);
+    pipeline_.Skip(event.steps);
+    at.AddMoved(event.work.moved);
+    at.channel.Shift(event.duration, event.steps);
+    return;
+  }
+  if (std::exchange(at.between_steps, false)) pipeline_.NextStep();
+  if (event.kind == Kind::kBlockBegan) {
+    at.computes_until = event.at + Begin(pipeline_.step(), pipeline_.Fraction(), event.at);
+  } else if (event.kind == Kind::kStepEnded) {
+    pipeline_.EndStep();
+    at.computes_until.reset();
+    at.between_steps = true;
+    for (const timing::Transfer& transfer : pipeline_.issued()) {
+      at.channel.Issue(event.at, Complete(transfer));
+    }
+  } else {
+    if (!at.channel.moving()) at.channel.Begin(at.channel.NextBegin());
+    const double bytes = at.channel.first().bytes;
+    const Transfer done = at.channel.End(event.at);
+    dma->AddEnded(channel_, done.accessed);
+    probe_.TransferEnded(channel_, op_, done.step, at.channel.began(), event.at, done.bytes,
+                         done.accessed.hbm);
+    pipeline_.EndTransfer(done.number);
+    at.AddMoved(done, bytes);
+  }
+}
+
+void TensorCore::AdvanceTransfer(StepLog::Cursor ahead, Picoseconds now, Resumption& at) {
+  Channel& channel = at.channel;
+  if (!channel.empty() && !channel.moving() && channel.NextBegin() < now) {
+    channel.Begin(channel.NextBegin());
+  }
+  if (!channel.moving() || channel.began() >= now) return;
+  std::optional<StepLog::Event> end;
+  do {
+    end = ahead.Next(kForever, /*everything=*/true);
+  } while (end->kind != StepLog::Kind::kTransferEnded);
+  const double bytes = channel.first().bytes;
+  const double left = bytes * ToSeconds(end->at - now) / ToSeconds(end->at - channel.counted());
+  at.AddMoved(channel.first().transfer, bytes - left);
+  channel.Count(now, left);
+}
+
+void TensorCore::EndRepeat() {
   timer_.cancel();
   const Picoseconds now = events::Now();
   const StepLog::Iteration& iteration = repeat_->iteration;
@@ -143,97 +208,34 @@ void TensorCore::EndRepeat() {
   const int64_t whole = (now - repeat_->began).value() / iteration.period.value();
   const bool everything = probe_.WantsEverything();
 
-  // Whole iterations at once.
-  const auto pass = [&](const Work& work, Picoseconds from, Picoseconds until) {
-    mxu->Occupy(from, work.mxu);
-    vpu->Occupy(from, work.vpu);
-    xlu->Occupy(from, work.xlu);
-    work_ = work_ + work;
-    dma->AddEnded(channel_, work.moved);
-    probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute, work.moved.hbm);
-  };
+  // Whole iterations at once, the rest of the last one event by event.
   const int64_t passed = everything ? 0 : whole;
   const Picoseconds from = repeat_->began + iteration.period * passed;
-  pass(iteration.work * passed, repeat_->began, from);
+  PassOver(iteration.work * passed, repeat_->began, from);
   if (passed > 0) pipeline_.Skip(iteration.steps * passed);
-  timing::MemoryShares moved;
-  const auto move_all = [&](const timing::MemoryBytes& accessed) {
-    moved.hbm += static_cast<double>(accessed.hbm.value());
-    moved.cmem += static_cast<double>(accessed.cmem.value());
-  };
-  const auto move = [&](const Transfer& transfer, double bytes) {
-    moved.hbm += bytes * timing::ShareOf(transfer.accessed.hbm, transfer.bytes);
-    moved.cmem += bytes * timing::ShareOf(transfer.accessed.cmem, transfer.bytes);
-  };
-  move_all(iteration.work.moved * passed);
-  Channel channel = repeat_->channel.Take();
-  channel.Shift(from - repeat_->began, iteration.steps * passed);
-
-  // The rest event by event.
+  Resumption at{.channel = repeat_->channel.Take(), .computes_until = {}};
+  at.AddMoved(iteration.work.moved * passed);
+  at.channel.Shift(from - repeat_->began, iteration.steps * passed);
   StepLog::Cursor cursor(log_, iteration, from);
-  bool between_steps = true;
-  std::optional<Picoseconds> computes_until;
   while (const std::optional<StepLog::Event> event = cursor.Next(now, everything)) {
-    const Picoseconds at = event->at;
-    if (event->kind == Kind::kRepeated) {
-      pass(event->work, at - event->duration, at);
-      pipeline_.Skip(event->steps);
-      move_all(event->work.moved);
-      channel.Shift(event->duration, event->steps);
-      continue;
-    }
-    if (std::exchange(between_steps, false)) pipeline_.NextStep();
-    if (event->kind == Kind::kBlockBegan) {
-      computes_until = at + Begin(pipeline_.step(), pipeline_.Fraction(), at);
-    } else if (event->kind == Kind::kStepEnded) {
-      pipeline_.EndStep();
-      computes_until.reset();
-      between_steps = true;
-      for (const timing::Transfer& transfer : pipeline_.issued()) {
-        channel.Issue(at, Complete(transfer));
-      }
-    } else {
-      if (!channel.moving()) channel.Begin(channel.NextBegin());
-      const double bytes = channel.first().bytes;
-      const Transfer done = channel.End(at);
-      dma->AddEnded(channel_, done.accessed);
-      probe_.TransferEnded(channel_, op_, done.step, channel.began(), at, done.bytes,
-                           done.accessed.hbm);
-      pipeline_.EndTransfer(done.number);
-      move(done, bytes);
-    }
+    Replay(*event, at);
   }
-
-  // How far the channel is.
-  if (!channel.empty() && !channel.moving() && channel.NextBegin() < now) {
-    channel.Begin(channel.NextBegin());
-  }
-  if (channel.moving() && channel.began() < now) {
-    StepLog::Cursor ahead = cursor;
-    std::optional<StepLog::Event> end;
-    do {
-      end = ahead.Next(kForever, /*everything=*/true);
-    } while (end->kind != Kind::kTransferEnded);
-    const double bytes = channel.first().bytes;
-    const double left = bytes * ToSeconds(end->at - now) / ToSeconds(end->at - channel.counted());
-    move(channel.first().transfer, bytes - left);
-    channel.Count(now, left);
-  }
-  if (moves) dma->EndBulk(channel_, moved);
-  dma->Resume(channel_, channel);
+  AdvanceTransfer(cursor, now, at);
+  if (moves) dma->EndBulk(channel_, at.moved);
+  dma->Resume(channel_, at.channel);
 
   if (whole == repeat_->times) {
     log_.AddRepeated(repeat_->began, iteration, repeat_->times);
   } else {
     ForgetIterations();
   }
-  if (computes_until) {
+  if (at.computes_until) {
     phase_ = Phase::kStep;
-    log_.Add(Kind::kBlockBegan, now, compute_);
-    SetTimer(*computes_until - now);
+    log_.Add(StepLog::Kind::kBlockBegan, now, compute_);
+    SetTimer(*at.computes_until - now);
     return;
   }
-  if (between_steps) pipeline_.NextStep();
+  if (at.between_steps) pipeline_.NextStep();
   phase_ = Phase::kWaitData;
   TryStep();
 }
