@@ -121,7 +121,7 @@ class Explainer {
     return text;
   }
 
-  // What the stream waits for, and who would have to act.
+  // What the stream waits for, and which other would have to act.
   std::optional<Node> Follow(const Node& node, std::string& why) {
     const Stream& stream = *node.stream;
     const std::string who = Describe(node);

@@ -1,4 +1,4 @@
-// When nothing can happen any more and streams still wait: who waits for whom.
+// When nothing can happen any more and streams still wait: which waits for which.
 #ifndef TPUSIM_SIM_DEADLOCK_H_
 #define TPUSIM_SIM_DEADLOCK_H_
 

@@ -2,7 +2,7 @@
 //
 // The arrays work on one product together (the columns of a tile are dealt out
 // to them), so one busy interval per block says it all. How long a product takes
-// is timing::TimeBlock; here it is only kept who is busy when.
+// is timing::TimeBlock; here it is only kept which array is busy when.
 #ifndef TPUSIM_MODELS_CHIP_MXU_H_
 #define TPUSIM_MODELS_CHIP_MXU_H_
 

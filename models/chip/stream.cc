@@ -31,7 +31,7 @@ Stream::Stream(sc_core::sc_module_name name, const StreamContext& context,
 }
 
 void Stream::Enqueue(const isa::Body& body, int32_t token) {
-  // It follows what the stream executes, or the one who gave it.
+  // It follows what the stream executes, or the stream that gave it.
   if (!active_ && queue_.empty() && context_.causes != nullptr) cause_ = context_.causes->current();
   queue_.push_back({&body, token});
   if (!active_) Resume();

@@ -2,11 +2,11 @@
 //
 // A block claims the matrix, vector and cross-lane slots for as long as it needs
 // each, and the core for as long as the fullest takes. A kernel is the pipeline
-// of timing/kernel_steps.h. Who asks for work and when is the business of a stream.
+// of timing/kernel_steps.h. Which work is asked for and when is the business of a stream.
 //
 // Steps that repeat are not executed one by one. At the start of every iteration
 // of a grid dimension the core compares what its future depends on, relative to
-// now, with the iterations before: the pipeline, the outstanding transfers, and who
+// now, with the iterations before: the pipeline, the outstanding transfers, and what
 // else uses HBM at which rate. Equal states mean that what comes will be like what
 // has been since, up to the boundary of the dimension and for as long as no other flow
 // on HBM starts, ends or changes its rate. (The chain of latencies in kernels of very
@@ -17,7 +17,7 @@
 // transfer is, what waits. The core goes on from there, step by step.
 //
 // Alone this takes as long as with every step. In company it does too, but that the
-// others see an average where there were transfers and gaps. Who shares HBM with the
+// others see an average where there were transfers and gaps. A flow that shares HBM with the
 // core and nothing else gets as much by that. Where others would get more or less (a
 // link keeps them from using all of a gap), every step is executed after all.
 //
@@ -159,7 +159,7 @@ class TensorCore : public sc_core::sc_module,
   StepLog log_;
   Work work_;                         // of the kernel so far, but for what has moved
   std::optional<Repeat> repeat_;      // the running one, or the last
-  std::optional<uint64_t> unsteady_;  // others (Boundary) beside whom nothing repeats
+  std::optional<uint64_t> unsteady_;  // others (Boundary) beside which nothing repeats
 };
 
 }  // namespace tpusim::chip

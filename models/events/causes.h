@@ -8,7 +8,7 @@
 // critical path: its stretches add up to the step exactly.
 //
 // Threads hold their causes (Ref). Of several that could let it go a thread takes on the cause of
-// the one that did, which is the latest; chains that nobody holds any more are forgotten, so
+// the one that did, which is the latest; chains that nothing holds any more are forgotten, so
 // there are hardly more moments than the longest of them has.
 //
 // Fast-forward (sim/fast_forward.h). Before the state of the machine is compared all threads get
@@ -57,7 +57,7 @@ class Causes {
     ~Ref() {
       if (log_ != nullptr) log_->Release(id_);
     }
-    // Shows it to those who mark and move causes.
+    // Shows it to what marks and moves causes.
     void Visit(steady::StateVisitor& visitor) {
       if (log_ != nullptr) visitor.Cause(id_);
     }
@@ -81,7 +81,7 @@ class Causes {
   void Spend(Ref& cause, Picoseconds end, int32_t op, Spent spent);
   Picoseconds At(const Ref& cause) const;
 
-  // What lets others go in this moment: set by whoever calls them.
+  // What lets others go in this moment: set by the caller.
   const Ref& current() const { return current_; }
   void SetCurrent(Ref cause) { current_ = std::move(cause); }
 
@@ -108,8 +108,7 @@ class Causes {
                                                std::shared_ptr<const Marks> later,
                                                Picoseconds period, int64_t times,
                                                const isa::Iterations* iterations,
-                                               int64_t per_period,
-                                               bool is_exact = true);
+                                               int64_t per_period, bool is_exact = true);
 
   // There is no critical path: it would be too long to keep, or has repetitions that cannot be
   // followed.

@@ -38,7 +38,7 @@ void DelayQueue::Fire() {
 }
 
 void DelayQueue::Visit(steady::StateVisitor& visitor) {
-  // From the earliest on, in an order that does not depend on who was first within an
+  // From the earliest on, in an order that does not depend on which was first within an
   // instant.
   std::vector<Entry*> entries;
   for (Entry& entry : heap_) entries.push_back(&entry);

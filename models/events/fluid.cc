@@ -63,7 +63,7 @@ void Fluid::Settle() {
   for (const flow::ResourceId id : network_.TakeChanged()) {
     if (ConditionsListener* listener = watchers_[id.value]) listener->ConditionsChanged();
   }
-  if (changed_since_) return;  // by those who listened
+  if (changed_since_) return;  // by a listener
   Schedule();
 }
 

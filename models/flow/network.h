@@ -140,7 +140,7 @@ class Network {
   double RemainingAt(Picoseconds now, FlowId id) const;
 
   // Shows the state at the end of the instant `now`; `describe` shows what a flow means
-  // to the one who started it, by its tag. When the visitor moves time, the network's
+  // to what started it, by its tag. When the visitor moves time, the network's
   // time has moved afterwards.
   void Visit(Picoseconds now, const std::function<void(uint64_t tag)>& describe,
              steady::StateVisitor& visitor);

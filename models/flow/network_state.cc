@@ -40,7 +40,7 @@ void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& de
   for (Flow& flow : flows_) {
     if (flow.active) flows.push_back(&flow);
   }
-  // In an order that does not depend on who was first within an instant.
+  // In an order that does not depend on which was first within an instant.
   const auto resource_of = [](const FlowUse& use) { return use.resource; };
   std::sort(flows.begin(), flows.end(), [&](const Flow* a, const Flow* b) {
     if (a->started != b->started) return a->started < b->started;

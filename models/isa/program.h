@@ -15,7 +15,7 @@
 // A synchronous collective is a Start followed at once by its Done.
 //
 // SPMD programs are the same on most devices; `programs` holds the distinct
-// ones and `program_of_device` says who runs which. Bodies are shared: what programs
+// ones and `program_of_device` says which device runs which. Bodies are shared: what programs
 // have in common they Call.
 //
 // Peers are relative: an Rdma names a Route, and the route table says where

@@ -28,51 +28,51 @@ class Digest {
   }
 
  private:
-  static void Mix(uint64_t& sum, int64_t value) {
+  static void Hash(uint64_t& sum, int64_t value) {
     sum = (sum ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15u;
     sum ^= sum >> 29;
   }
   void Add(uint64_t& sum, const Block& block) {
     for (const int64_t n : {block.mxu.m, block.mxu.k, block.mxu.n, block.mxu.batch, block.valu,
                             block.load, block.scalar.value(), block.latency.value()}) {
-      Mix(sum, n);
+      Hash(sum, n);
     }
   }
   void Add(uint64_t& sum, const Kernel& kernel) {
-    for (const GridDim& dim : kernel.grid) Mix(sum, dim.count);
+    for (const GridDim& dim : kernel.grid) Hash(sum, dim.count);
     for (const Window& window : kernel.windows) {
-      Mix(sum, window.bytes.value());
-      Mix(sum, static_cast<int64_t>(window.space));
+      Hash(sum, window.bytes.value());
+      Hash(sum, static_cast<int64_t>(window.space));
     }
     Add(sum, kernel.block);
   }
-  void Add(uint64_t& sum, const Dma& dma) { Mix(sum, dma.bytes.value()); }
-  void Add(uint64_t& sum, const HostDma& dma) { Mix(sum, dma.bytes.value()); }
+  void Add(uint64_t& sum, const Dma& dma) { Hash(sum, dma.bytes.value()); }
+  void Add(uint64_t& sum, const HostDma& dma) { Hash(sum, dma.bytes.value()); }
   void Add(uint64_t& sum, const Rdma& rdma) {
-    Mix(sum, rdma.bytes.value());
-    Mix(sum, rdma.route);
+    Hash(sum, rdma.bytes.value());
+    Hash(sum, rdma.route);
   }
-  void Add(uint64_t& sum, const Signal& signal) { Mix(sum, signal.route); }
-  void Add(uint64_t& sum, const Wait& wait) { Mix(sum, wait.count); }
+  void Add(uint64_t& sum, const Signal& signal) { Hash(sum, signal.route); }
+  void Add(uint64_t& sum, const Wait& wait) { Hash(sum, wait.count); }
   void Add(uint64_t& sum, const Loop& loop) {
-    Mix(sum, loop.count);
-    Mix(sum, static_cast<int64_t>(OfBody(loop.body)));
+    Hash(sum, loop.count);
+    Hash(sum, static_cast<int64_t>(OfBody(loop.body)));
   }
-  void Add(uint64_t& sum, const Call& call) { Mix(sum, static_cast<int64_t>(OfBody(call.body))); }
+  void Add(uint64_t& sum, const Call& call) { Hash(sum, static_cast<int64_t>(OfBody(call.body))); }
   void Add(uint64_t& sum, const Branch& branch) {
-    Mix(sum, static_cast<int64_t>(OfBody(branch.bodies[branch.taken])));
+    Hash(sum, static_cast<int64_t>(OfBody(branch.bodies[branch.taken])));
   }
-  void Add(uint64_t& sum, const Label& label) { Mix(sum, label.begin); }
+  void Add(uint64_t& sum, const Label& label) { Hash(sum, label.begin); }
   void Add(uint64_t& sum, const Alloc& alloc) {
-    Mix(sum, program_.info.buffers[alloc.buffer].bytes.value());
+    Hash(sum, program_.info.buffers[alloc.buffer].bytes.value());
   }
   void Add(uint64_t& sum, const Free& free) {
-    Mix(sum, program_.info.buffers[free.buffer].bytes.value());
+    Hash(sum, program_.info.buffers[free.buffer].bytes.value());
   }
   void Add(uint64_t& sum, const Start& start) {
-    Mix(sum, static_cast<int64_t>(start.stream.kind));
-    Mix(sum, start.stream.index);
-    Mix(sum, static_cast<int64_t>(OfBody(start.body)));
+    Hash(sum, static_cast<int64_t>(start.stream.kind));
+    Hash(sum, start.stream.index);
+    Hash(sum, static_cast<int64_t>(OfBody(start.body)));
   }
   void Add(uint64_t&, const Done&) {}
 
@@ -80,7 +80,7 @@ class Digest {
     const auto known = bodies_.find(body.get());
     if (known != bodies_.end()) return known->second;
     uint64_t sum = body->size();
-    for (const Instruction& i : *body) Mix(sum, static_cast<int64_t>(Of(i)));
+    for (const Instruction& i : *body) Hash(sum, static_cast<int64_t>(Of(i)));
     return bodies_[body.get()] = sum;
   }
 

@@ -5,7 +5,7 @@
 // still to happen is what it was one period earlier, relative to the present. From then on
 // each number that describes the machine is linear in the number of periods:
 //
-//   structure          who waits for what, what is queued: the same
+//   structure          what waits for what, what is queued: the same
 //   moments            a pending arrival, the start of an open interval: later by one
 //                      period, if it belongs to what repeats; the same moment, if it does
 //                      not (a long transfer beside a ring)
@@ -24,7 +24,7 @@
 // states after successive passes of a loop can therefore differ by nanoseconds, pass after pass,
 // and never recur exactly. With a tolerance two states recur if no moment differs by more than the
 // tolerance. A state that is a little late then makes the following ones late by about as much:
-// who waits for the last of several transfers is delayed no longer than that transfer is, and
+// what waits for the last of several transfers is delayed no longer than that transfer is, and
 // flows that share a resource delay each other only by what they move while both are under way.
 //
 // Every module that holds state describes it once, in a function Visit that shows all of
@@ -102,7 +102,7 @@ class StateVisitor {
   static StateVisitor Move(const Snapshot& earlier, const Snapshot& later, int64_t periods,
                            const isa::Iterations* iterations = nullptr);
 
-  // Null: nobody is. It must outlive the visits.
+  // Null: none is. It must outlive the visits.
   void ShowCausesTo(CauseVisitor* causes) { causes_ = causes; }
   void Cause(uint32_t& cause) {
     if (causes_ != nullptr) causes_->Visit(cause);

@@ -73,7 +73,7 @@ class OutputFile {
   int in_place_ = -1;  // of a destination that is no regular file
 };
 
-// From here on SIGINT, SIGTERM, SIGHUP, SIGPIPE (nobody reads the output any more), SIGQUIT,
+// From here on SIGINT, SIGTERM, SIGHUP, SIGPIPE (the reader of the output is gone), SIGQUIT,
 // SIGXCPU (ulimit -t) and SIGALRM remove all temporary files and end the program without a word,
 // with exit code 128 + the signal's number (130, 143, 129, 141, ...). Those that the caller ignores
 // (nohup) stay ignored, but for SIGPIPE. A file larger than allowed (ulimit -f) is an error of

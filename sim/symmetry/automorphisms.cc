@@ -8,7 +8,7 @@
 
 #include "configs/status_macros.h"
 #include "models/isa/used_routes.h"
-#include "sim/symmetry/mix.h"
+#include "sim/symmetry/hash.h"
 #include "sim/symmetry/turns.h"
 
 namespace tpusim::sim {
@@ -43,7 +43,7 @@ class Search {
     rates_.assign(static_cast<size_t>(config.topology.chips() * configs::kDirections), kNoColor);
     for (const configs::Link& link : config.topology.AllLinks()) {
       rates_[LinkIndex(link)] =
-          Mix(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
+          Hash(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
     }
     ColorChips(impairments);
     std::vector<int64_t> unmoved(static_cast<size_t>(config.topology.chips()));
@@ -96,14 +96,14 @@ class Search {
     for (const int32_t program : program_.program_of_device) ++devices[program];
     std::vector<Color> links(static_cast<size_t>(config_.topology.chips()), 0);
     for (const configs::Link& link : config_.topology.AllLinks()) {
-      links[link.chip] += Mix(1, rates_[LinkIndex(link)]);
+      links[link.chip] += Hash(1, rates_[LinkIndex(link)]);
       links[config_.topology.Neighbour(link.chip, link.direction)] +=
-          Mix(2, rates_[LinkIndex(link)]);
+          Hash(2, rates_[LinkIndex(link)]);
     }
     for (int64_t chip = 0; chip < config_.topology.chips(); ++chip) {
-      Color color = Mix(std::bit_cast<Color>(impairments.ClockFactor(chip)), links[chip]);
+      Color color = Hash(std::bit_cast<Color>(impairments.ClockFactor(chip)), links[chip]);
       for (int64_t i = 0; i < per_chip_; ++i) {
-        color = Mix(color, static_cast<Color>(devices[ProgramOf(chip, i)]));
+        color = Hash(color, static_cast<Color>(devices[ProgramOf(chip, i)]));
       }
       chips_.push_back(color);
     }
@@ -136,11 +136,11 @@ class Search {
       for (size_t d = 0; d < from.size(); ++d) {
         const isa::RouteEnd& end = from[d];
         if (end.peer < 0) continue;
-        Color color = Mix(static_cast<Color>(DeviceUnder(turn, static_cast<int64_t>(d))),
-                          static_cast<Color>(DeviceUnder(turn, end.peer)));
+        Color color = Hash(static_cast<Color>(DeviceUnder(turn, static_cast<int64_t>(d))),
+                           static_cast<Color>(DeviceUnder(turn, end.peer)));
         Color links = 0;  // their order is no part of it
         for (const configs::Link& link : end.links) {
-          links += Mix(static_cast<Color>(LinkIndex(turn.Of(link))));
+          links += Hash(static_cast<Color>(LinkIndex(turn.Of(link))));
         }
         colors[r] += Add(color, links);
       }
@@ -246,9 +246,9 @@ std::optional<Classes> OrbitsOf(const configs::Config& config, const isa::PodPro
   std::vector<Color> chips, devices;
   const int64_t per_chip = config.topology.devices_per_chip();
   for (int64_t chip = 0; chip < config.topology.chips(); ++chip) {
-    chips.push_back(Mix(static_cast<Color>(orbits.first()[chip])));
+    chips.push_back(Hash(static_cast<Color>(orbits.first()[chip])));
     for (int64_t i = 0; i < per_chip; ++i) {
-      devices.push_back(Mix(static_cast<Color>(orbits.first()[chip] * per_chip + i)));
+      devices.push_back(Hash(static_cast<Color>(orbits.first()[chip] * per_chip + i)));
       classes.view_of.push_back(orbits.view()[chip]);
     }
   }

@@ -13,7 +13,7 @@
 #include "configs/hosts.h"
 #include "configs/status_macros.h"
 #include "models/isa/used_routes.h"
-#include "sim/symmetry/mix.h"
+#include "sim/symmetry/hash.h"
 
 namespace tpusim::sim {
 namespace {
@@ -148,18 +148,19 @@ void ClassifyLinks(const configs::Config& config, const Impairments& impairments
   std::vector<Color> links(static_cast<size_t>(config.topology.chips() * configs::kDirections),
                            kNoColor);
   for (const configs::Link& link : config.topology.AllLinks()) {
-    links[LinkIndex(link)] = Mix(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
+    links[LinkIndex(link)] =
+        Hash(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
   }
   std::vector<Color> over(links.size(), 0);
   users.ForEach([&](int32_t device, int32_t route, const isa::RouteEnd& end) {
     // Not symmetric in the two numbers.
     const Color flow =
-        Mix(Mix(kRoute, static_cast<Color>(classes.RouteAtRepresentative(device, route))),
-            static_cast<Color>(classes.devices.class_of[device]));
+        Hash(Hash(kRoute, static_cast<Color>(classes.RouteAtRepresentative(device, route))),
+             static_cast<Color>(classes.devices.class_of[device]));
     for (const configs::Link& link : end.links) over[LinkIndex(link)] += flow;
   });
   for (size_t l = 0; l < links.size(); ++l) {
-    if (links[l] != kNoColor) links[l] = Mix(links[l], over[l]);
+    if (links[l] != kNoColor) links[l] = Hash(links[l], over[l]);
   }
   classes.links = PartitionOf(links);
 }

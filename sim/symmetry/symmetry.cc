@@ -9,7 +9,7 @@
 #include "configs/status_macros.h"
 #include "models/isa/used_routes.h"
 #include "sim/symmetry/automorphisms.h"
-#include "sim/symmetry/mix.h"
+#include "sim/symmetry/hash.h"
 
 namespace tpusim::sim {
 namespace {
@@ -50,7 +50,7 @@ Symmetry::Symmetry(const configs::Config& config, const isa::PodProgram& program
   link_rates_.assign(static_cast<size_t>(config.topology.chips() * configs::kDirections), kNoColor);
   for (const configs::Link& link : config.topology.AllLinks()) {
     link_rates_[LinkIndex(link)] =
-        Mix(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
+        Hash(std::bit_cast<Color>(LinkRate(config, impairments, link).value()));
   }
   all_ = NotOverlooked();
   Colorize();
@@ -155,13 +155,13 @@ void Symmetry::Colorize() {
   colors_.devices.resize(program_.program_of_device.size());
   for (size_t d = 0; d < colors_.devices.size(); ++d) {
     const double clock = impairments_.ClockFactor(static_cast<int64_t>(d) / per_chip_);
-    colors_.devices[d] =
-        Mix(Mix(2, static_cast<Color>(program_.program_of_device[d])), std::bit_cast<Color>(clock));
+    colors_.devices[d] = Hash(Hash(2, static_cast<Color>(program_.program_of_device[d])),
+                              std::bit_cast<Color>(clock));
   }
-  colors_.chips.assign(static_cast<size_t>(config_.topology.chips()), Mix(1));
+  colors_.chips.assign(static_cast<size_t>(config_.topology.chips()), Hash(1));
   colors_.hosts.clear();
   for (const int64_t chips : on_hosts_.chips) {
-    colors_.hosts.push_back(Mix(4, static_cast<Color>(chips)));
+    colors_.hosts.push_back(Hash(4, static_cast<Color>(chips)));
   }
 }
 
@@ -195,36 +195,36 @@ Symmetry::Colors Symmetry::NextColors(const Colors& now) const {
   for (size_t d = 0; d < now.devices.size(); ++d) {
     const size_t chip = d / static_cast<size_t>(per_chip_);
     const int32_t program = program_.program_of_device[d];
-    Color color = Mix(now.devices[d], now.chips[chip]);
+    Color color = Hash(now.devices[d], now.chips[chip]);
     for (const int32_t route : used_[program]) {
       const isa::RouteEnd& end = program_.routes[route].from[d];
       if (end.peer < 0) continue;
-      const Color mixed = Mix(static_cast<Color>(route));
-      color = Add(color, mixed);
+      const Color hashed = Hash(static_cast<Color>(route));
+      color = Add(color, hashed);
       // Otherwise it counts how many arrive, not from whom or how far.
       const bool exact = !IsOverlooked(program, route);
-      const Color sends = exact ? Add(now.devices[d], mixed) : mixed;
+      const Color sends = exact ? Add(now.devices[d], hashed) : hashed;
       if (exact) {
-        color = Mix(Add(color, now.devices[end.peer]),
-                    static_cast<Color>(isa::Crossings(static_cast<int64_t>(d), end)));
+        color = Hash(Add(color, now.devices[end.peer]),
+                     static_cast<Color>(isa::Crossings(static_cast<int64_t>(d), end)));
       }
       if (end.dcn) {
         const auto peer_chip = static_cast<size_t>(end.peer / per_chip_);
         const int64_t here = on_hosts_.of_chip[chip], there = on_hosts_.of_chip[peer_chip];
-        color = Mix(Mix(Mix(color, now.hosts[here]), now.hosts[there]), now.chips[peer_chip]);
-        hosts[here] += Mix(sends, kLeaves);
-        hosts[there] += Mix(sends, kArrives);
-        chips[peer_chip] += Mix(sends, kArrives);
+        color = Hash(Hash(Hash(color, now.hosts[here]), now.hosts[there]), now.chips[peer_chip]);
+        hosts[here] += Hash(sends, kLeaves);
+        hosts[there] += Hash(sends, kArrives);
+        chips[peer_chip] += Hash(sends, kArrives);
       }
       seen[end.peer] += sends;
     }
     next.devices[d] = color;
-    chips[chip] += Mix(now.devices[d]);
+    chips[chip] += Hash(now.devices[d]);
   }
-  for (size_t d = 0; d < seen.size(); ++d) next.devices[d] = Mix(next.devices[d], seen[d]);
+  for (size_t d = 0; d < seen.size(); ++d) next.devices[d] = Hash(next.devices[d], seen[d]);
   for (const RouteSet& set : sets_) AddSet(set, now.devices, next.devices);
-  for (size_t c = 0; c < chips.size(); ++c) next.chips[c] = Mix(now.chips[c], chips[c]);
-  for (size_t h = 0; h < hosts.size(); ++h) next.hosts[h] = Mix(now.hosts[h], hosts[h]);
+  for (size_t c = 0; c < chips.size(); ++c) next.chips[c] = Hash(now.chips[c], chips[c]);
+  for (size_t h = 0; h < hosts.size(); ++h) next.hosts[h] = Hash(now.hosts[h], hosts[h]);
   return next;
 }
 
@@ -233,10 +233,10 @@ void Symmetry::AddSet(const RouteSet& set, const std::vector<Color>& devices,
   const auto for_each = [&](const auto& use) {
     for (const auto& [program, route] : set) {
       if (IsOverlooked(program, route)) continue;
-      const Color mixed = Mix(static_cast<Color>(route));
+      const Color hashed = Hash(static_cast<Color>(route));
       for (const int32_t d : devices_of_[program]) {
         const isa::RouteEnd& end = program_.routes[route].from[d];
-        if (end.peer >= 0) use(d, mixed, end);
+        if (end.peer >= 0) use(d, hashed, end);
       }
     }
   };
@@ -249,12 +249,12 @@ void Symmetry::AddSet(const RouteSet& set, const std::vector<Color>& devices,
   for_each([&](int32_t device, Color route, const isa::RouteEnd& end) {
     crossed.clear();
     for (const configs::Link& link : end.links) {
-      crossed.push_back(Mix(link_rates_[LinkIndex(link)], loads[LinkIndex(link)]));
+      crossed.push_back(Hash(link_rates_[LinkIndex(link)], loads[LinkIndex(link)]));
     }
     std::sort(crossed.begin(), crossed.end());
     crossed.erase(std::unique(crossed.begin(), crossed.end()), crossed.end());
     Color color = route;
-    for (const Color load : crossed) color = Mix(color, load);
+    for (const Color load : crossed) color = Hash(color, load);
     next[device] = Add(next[device], color);
   });
 }
@@ -265,7 +265,7 @@ bool Symmetry::Allows(const RouteSet& set) const {
   // of them have no color in common.
   std::vector<Color> own(classes_.devices.class_of.size()), seen;
   for (size_t d = 0; d < own.size(); ++d) {
-    own[d] = Mix(kClass, static_cast<Color>(classes_.devices.class_of[d]));
+    own[d] = Hash(kClass, static_cast<Color>(classes_.devices.class_of[d]));
   }
   seen = own;
   AddSet(set, own, seen);

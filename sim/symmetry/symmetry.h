@@ -5,7 +5,7 @@
 // parameters, partners that are indistinguishable themselves. Color refinement makes that
 // precise: devices start with a color for what they are (program, clock) and are split as
 // long as two of one color see different colors around them: in those to whom they send
-// and over how many hops, in those who send to them, on their chip and their host. What is
+// and over how many hops, in those that send to them, on their chip and their host. What is
 // left is the coarsest equitable partition.
 //
 // What is on the links matters only for transfers that are under way at the same time. Let

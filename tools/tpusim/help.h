@@ -34,7 +34,7 @@ void GroupOptions(CLI::App& app);
 // that are meant to be copied.
 std::string HelpText(const CLI::App& app, size_t width);
 
-// What a user sees who gives nothing at all.
+// What `tpusim` without arguments prints.
 std::string ThreeToTry();
 
 }  // namespace tpusim::tools

@@ -328,7 +328,7 @@ LoweredCollective LowerCollective(const configs::Config& config, const Collectiv
 
 void RunAlone(const LoweredCollective& lowered, isa::PodProgram& program) {
   program.programs = lowered.bodies;
-  program.programs.push_back(std::make_shared<const isa::Body>());  // for who takes no part
+  program.programs.push_back(std::make_shared<const isa::Body>());  // for devices that take no part
   program.program_of_device.clear();
   for (const int32_t role : *lowered.role_of_device) {
     program.program_of_device.push_back(role >= 0 ? role

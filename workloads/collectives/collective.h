@@ -46,7 +46,7 @@ struct CollectiveRequest {
   // ... member of its group (itself included). Empty: equal parts of the operand.
   std::vector<Bytes> parts;
   int64_t element_bytes = 4;
-  bool sparse_core = false;  // who adds, where something is added
+  bool sparse_core = false;  // it adds, where something is added
   // All-gather and reduce-scatter of the last of several dimensions: the TPU
   // compiler chooses differently.
   bool minor_dimension = false;

@@ -69,7 +69,7 @@ struct DeviceStep {
 };
 using DeviceSteps = std::vector<DeviceStep>;
 
-// The collective backwards: receivers send, last step first, and who sent
+// The collective backwards: receivers send, last step first, and what sent
 // adds. A broadcast tree becomes the reduction tree of the same shape: an
 // all-gather becomes the reduce-scatter that sums every contribution once.
 DeviceSteps Mirrored(const DeviceSteps& steps);

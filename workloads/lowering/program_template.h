@@ -27,7 +27,7 @@ struct TemplateRole {
 
 class ProgramTemplate {
  public:
-  // The instruction of those who play a role; nullopt: none.
+  // The instruction of devices that play a role; nullopt: none.
   using OfRole = std::function<std::optional<isa::Instruction>(int32_t role)>;
 
   template <typename Kind>
@@ -42,7 +42,7 @@ class ProgramTemplate {
 
   // No more is added.
   void Finish();
-  // The program of who plays these roles, once finished.
+  // The program of a device that plays these roles, once finished.
   isa::SharedBody Program(const std::vector<int32_t>& roles) const;
 
  private:

@@ -12,7 +12,7 @@ using hlo::Opcode;
 namespace {
 
 constexpr int64_t kMaxLiteralElements = 256;
-// An expression larger than this is no constant that somebody wrote down.
+// An expression larger than this is no constant that was written down.
 constexpr size_t kMaxExpression = 32;
 
 bool KeepsConstant(const Instruction& instruction) {

@@ -10,7 +10,7 @@
 //               the factor with the larger source tensor wins (in elementwise
 //               ops of equal tensors: the factor with more shards)
 //
-// Pure functions over views; who may speak when is the business of propagate.cc.
+// Pure functions over views; which view may speak when is the business of propagate.cc.
 #ifndef TPUSIM_WORKLOADS_SHARDING_FACTOR_PROPAGATION_H_
 #define TPUSIM_WORKLOADS_SHARDING_FACTOR_PROPAGATION_H_
 

@@ -21,7 +21,7 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Calls that share callees can multiply; nobody writes such a program.
+// Calls that share callees can multiply; no program is written so.
 constexpr int64_t kMaxInstructions = 4 << 20;
 // Loops in loops, branches in branches, fusions: later stages take stack for each.
 constexpr int64_t kMaxNesting = 256;
@@ -377,7 +377,7 @@ class Normaliser {
   }
 
   // A value of which the program says nothing but a chain of constraints, each
-  // the only use of the one before: who uses the value later means the last one.
+  // the only use of the one before: a later use of the value means the last one.
   void ConstrainChains(Computation* computation) {
     if (out_.constraints.empty()) return;
     const std::vector<Instruction*> order = computation->PostOrder();

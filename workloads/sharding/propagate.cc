@@ -144,7 +144,7 @@ class Propagation {
   }
 
   // The tensor as this round sees it: dimensions of later priorities are whole,
-  // closed, and their axes nobody else's.
+  // closed, and their axes no other value's.
   void FillTensor(const Op& op, size_t t) {
     const TensorRef& ref = op.tensors[t];
     const Node& node = graph_.nodes[ref.node];

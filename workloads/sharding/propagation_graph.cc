@@ -400,7 +400,7 @@ void PropagationGraph::TieOpsToNodes() {
 
 absl::Status PropagationGraph::Build() {
   contexts.emplace_back();
-  // Computations inside others right behind who calls them; no recursion.
+  // Computations inside others right behind what calls them; no recursion.
   struct Frame {
     std::vector<Instruction*> order;
     size_t next = 0;

@@ -20,7 +20,7 @@ using sharding::Projection;
 using sharding::ShardingRule;
 using sharding::TensorFactors;
 
-// Lets a tensor extend the factors as far as nobody before it objects.
+// Lets a tensor extend the factors as far as no tensor before it objects.
 void Fill(const Projection& projection, const ShardingRule& rule,
           const std::vector<char>& may_split, const std::vector<char>& lone,
           std::vector<Axes>& axes) {

@@ -27,7 +27,7 @@ Axes AllAxes(const Mesh& mesh) {
   return axes;
 }
 
-// Links between two positions; axes may or may not be rings, so nobody goes round.
+// Links between two positions; axes may or may not be rings, so no path goes round.
 int64_t Distance(const Mesh& mesh, const Axes& axes, int64_t a, int64_t b) {
   int64_t links = 0;
   for (const sharding::AxisRef& axis : axes) {

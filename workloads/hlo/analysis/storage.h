@@ -1,4 +1,4 @@
-// Which arrays lie in the same buffer because one only names another, and who reads them.
+// Which arrays lie in the same buffer because one only names another, and what reads them.
 //
 // Bitcasts, barriers, tuples and their elements, and what a loop hands on as it got it are
 // names of an array that something else made: its storage. (A result that is updated in

@@ -1,4 +1,4 @@
-// Inflating files that somebody compressed.
+// Inflating files that are compressed.
 #ifndef TPUSIM_WORKLOADS_HLO_IO_GZIP_H_
 #define TPUSIM_WORKLOADS_HLO_IO_GZIP_H_
 

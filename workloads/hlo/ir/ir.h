@@ -67,9 +67,7 @@ class Instruction {
   const std::vector<Instruction*>& control_predecessors() const {
     return Live().control_predecessors_;
   }
-  const std::vector<Instruction*>& control_successors() const {
-    return Live().control_successors_;
-  }
+  const std::vector<Instruction*>& control_successors() const { return Live().control_successors_; }
   void AddControlPredecessor(Instruction* before);
   // What had to come before this comes before `first`, what had to come after it after `last`.
   void MoveControlTo(Instruction* first, Instruction* last);
@@ -78,8 +76,7 @@ class Instruction {
   }
 
   const pb::HloInstructionProto& attrs() const {
-    return Live().attrs_ != nullptr ? attrs_->proto
-                                    : pb::HloInstructionProto::default_instance();
+    return Live().attrs_ != nullptr ? attrs_->proto : pb::HloInstructionProto::default_instance();
   }
   pb::HloInstructionProto& mutable_attrs();
   void set_attrs(pb::HloInstructionProto attrs);
@@ -89,7 +86,7 @@ class Instruction {
   const std::string& AttributeBytes() const;
 
   bool IsRoot() const;
-  bool HasSideEffect() const;  // must not be removed although nobody uses it
+  bool HasSideEffect() const;  // must not be removed although nothing uses it
   const std::string& op_name() const { return attrs().metadata().op_name(); }
   // "file.py:12" from the metadata or its stack frame; "" if unknown.
   std::string SourceLocation() const;
@@ -100,11 +97,13 @@ class Instruction {
   friend class Computation;
   friend class Module;
   const Instruction& Live() const {
-    if (removed_) [[unlikely]] AskedAfterRemoval();
+    if (removed_) [[unlikely]]
+      AskedAfterRemoval();
     return *this;
   }
   Instruction& Live() {
-    if (removed_) [[unlikely]] AskedAfterRemoval();
+    if (removed_) [[unlikely]]
+      AskedAfterRemoval();
     return *this;
   }
   [[noreturn]] void AskedAfterRemoval() const;
@@ -178,11 +177,13 @@ class Computation {
  private:
   friend class Module;
   const Computation& Live() const {
-    if (removed_) [[unlikely]] AskedAfterRemoval();
+    if (removed_) [[unlikely]]
+      AskedAfterRemoval();
     return *this;
   }
   Computation& Live() {
-    if (removed_) [[unlikely]] AskedAfterRemoval();
+    if (removed_) [[unlikely]]
+      AskedAfterRemoval();
     return *this;
   }
   [[noreturn]] void AskedAfterRemoval() const;

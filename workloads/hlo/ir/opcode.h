@@ -26,7 +26,7 @@ enum OpcodeTraits : unsigned {
   kControlFlow = 1u << 9,   // what it calls is executed as a part of the program
   kIndexMap = 1u << 10,     // result elements are elements of operands, at places known before
   kForwards = 1u << 11,     // the result is its first operand, in the same buffers
-  kSideEffect = 1u << 12,   // must not be removed although nobody uses it
+  kSideEffect = 1u << 12,   // must not be removed although nothing uses it
   kOwnsCallees = 1u << 13,  // no two instructions share what they call
   kProduct = 1u << 14,      // the arrays multiply
   kCombines = 1u << 15,     // calls a computation that makes one value of two, across devices

@@ -1,7 +1,8 @@
 // Arithmetic on whole numbers as HLO defines it.
 //
 // Results are modulo the width of the type; numbers without a sign are compared and divided
-// as such. Constant folding and whoever asks what a scalar will be on a device use the same.
+// as such. Constant folding and the lowering that asks what a scalar will be on a device use the
+// same.
 #ifndef TPUSIM_WORKLOADS_HLO_RULES_INTEGER_ARITHMETIC_H_
 #define TPUSIM_WORKLOADS_HLO_RULES_INTEGER_ARITHMETIC_H_
 
@@ -34,7 +35,7 @@ std::optional<bool> Compare(const std::string& direction, T a, T b) {
 
 // One element of an elementwise instruction with one or two operands of whole numbers (of
 // one, `b` plays no part). nullopt: it has no rule here, or what the result is depends on
-// who computes it (divisions by zero, of the least number by -1).
+// what computes it (divisions by zero, of the least number by -1).
 std::optional<int64_t> EvaluateInteger(const Instruction& instruction, int64_t a, int64_t b);
 
 }  // namespace tpusim::hlo

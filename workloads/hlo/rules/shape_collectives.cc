@@ -105,7 +105,7 @@ Result AllToAll(const Instruction& i) {
   return In(i, 0);
 }
 
-// Operands: input, output (rows that nobody sends to stay as they are), then per
+// Operands: input, output (rows that nothing is sent to stay as they are), then per
 // group of rows the offset and size on this side, the offset on the other side
 // and the size that comes back.
 Result RaggedAllToAll(const Instruction& i) {

@@ -2,7 +2,7 @@
 //
 //   * an element that the body hands on as it got it is, behind the loop, what it was before;
 //     if it is a scalar constant, the body and the condition have the constant themselves
-//   * an element that nobody reads, but to compute the element itself, goes
+//   * an element that nothing reads, but to compute the element itself, goes
 //
 // Loops keep their names, and the elements that stay keep their order.
 #ifndef TPUSIM_WORKLOADS_HLO_TRANSFORMS_LOOP_CARRIES_H_

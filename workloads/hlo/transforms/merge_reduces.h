@@ -19,7 +19,7 @@ std::optional<Opcode> ReducerOperation(const Computation& reducer);
 bool IsIdentity(Opcode op, const Instruction& value);
 
 // If `outer` reduces a reduce with that operation, both starting from its identity, and
-// nobody else uses that one: `outer` then reduces what it reduced, and true.
+// nothing else uses that one: `outer` then reduces what it reduced, and true.
 bool MergeWithOperand(Instruction* outer);
 
 // A reduce over dimensions of extent one, some or all, without them; null if it has none.

@@ -17,7 +17,7 @@
 // - Uneven shards. A dimension of size n over k shards has a local size of
 //   ceil(n / k); the shard with number i holds elements [i * ceil, (i + 1) * ceil), and
 //   what lies beyond n is padding of arbitrary content (NaN, any integer). Along a
-//   pass-through factor nobody minds. Along any other split factor a family masks
+//   pass-through factor is of no consequence. Along any other split factor a family masks
 //   its operands first (MaskOperand, Builder::Mask). A factor is split unevenly only
 //   if it is alone in its dimension, in every operand and result.
 #ifndef TPUSIM_WORKLOADS_SPMD_OPS_LOCAL_OP_H_

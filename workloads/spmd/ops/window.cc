@@ -121,7 +121,7 @@ int64_t ReceivedElements(const Window& w, const Pieces& pieces) {
   return elements;
 }
 
-// Whether it pays to look up who needs what.
+// Whether it pays to look up which device needs what.
 bool Exact(const Window& w, const Pieces& pieces) {
   return w.step != w.block && !w.cyclic &&
          ReceivedElements(SharesOf(w)) < ReceivedElements(w, pieces);
