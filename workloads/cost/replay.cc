@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <limits>
 
+#include "models/flow/max_min.h"
+
 namespace tpusim::cost {
 namespace {
 
@@ -80,49 +82,42 @@ class Machine {
   }
 
  private:
-  // Max-min fair: the rates of all rise to one level, except where an operation is as fast
-  // as alone or a resource is full.
+  // Where a resource is wanted by more than it has room for, all get their max-min fair rates.
   void SetSpeeds() {
     settled_ = true;
-    rising_.clear();
+    sharing_.clear();
     Shares wanted = {};
     for (Activity& a : activities_) {
       a.speed = 1;
       if (a.latency > kNothing || !(a.work->rate.value() > 0)) continue;
       for (size_t r = 0; r < kResources; ++r) wanted[r] += a.work->share[r];
-      rising_.push_back(&a);
+      sharing_.push_back(&a);
     }
     if (std::all_of(wanted.begin(), wanted.end(), [](double share) { return share <= kFull; })) {
       return;
     }
-    Shares free;
-    free.fill(1);
-    while (!rising_.empty()) {
-      Shares weights = {};  // of a resource, per byte per second of all that rise
-      for (const Activity* a : rising_) {
-        for (size_t r = 0; r < kResources; ++r) {
-          weights[r] += a->work->share[r] / a->work->rate.value();
-        }
-      }
-      double level = std::numeric_limits<double>::infinity();
-      for (const Activity* a : rising_) level = std::min(level, a->work->rate.value());
+    // A resource carries all of itself, and a flow takes of it what it takes alone per byte.
+    static constexpr Shares kWhole = [] {
+      Shares whole;
+      whole.fill(1);
+      return whole;
+    }();
+    caps_.clear();
+    uses_.clear();
+    use_begin_ = {0};
+    for (const Activity* a : sharing_) {
+      const double rate = a->work->rate.value();
+      caps_.push_back(rate);
       for (size_t r = 0; r < kResources; ++r) {
-        if (weights[r] > 0) level = std::min(level, std::max(0.0, free[r]) / weights[r]);
+        const double share = a->work->share[r];
+        if (share > 0) uses_.push_back({static_cast<uint32_t>(r), share / rate});
       }
-      const auto rises_on = [&](const Activity* a) {
-        if (a->work->rate.value() <= level * kFull) return false;
-        for (size_t r = 0; r < kResources; ++r) {
-          if (a->work->share[r] > 0 && free[r] <= level * weights[r] * kFull) return false;
-        }
-        return true;
-      };
-      const auto first = std::stable_partition(rising_.begin(), rising_.end(), rises_on);
-      for (auto it = first; it != rising_.end(); ++it) {
-        Activity& a = **it;
-        a.speed = std::clamp(level / a.work->rate.value(), kSlowest, 1.0);
-        for (size_t r = 0; r < kResources; ++r) free[r] -= a.work->share[r] * a.speed;
-      }
-      rising_.erase(first, rising_.end());
+      use_begin_.push_back(static_cast<uint32_t>(uses_.size()));
+    }
+    rates_.resize(sharing_.size());
+    solver_.Solve({kWhole, caps_, use_begin_, uses_}, rates_);
+    for (size_t n = 0; n < sharing_.size(); ++n) {
+      sharing_[n]->speed = std::clamp(rates_[n] / caps_[n], kSlowest, 1.0);
     }
   }
 
@@ -130,8 +125,13 @@ class Machine {
   Shares used_ = {};
   double moved_ = 0;
   std::vector<Activity> activities_;
-  std::vector<Activity*> rising_;
   bool settled_ = true;
+  // The flows of activities that use something, and the problem that they pose.
+  std::vector<Activity*> sharing_;
+  flow::MaxMinSolver solver_;
+  std::vector<double> caps_, rates_;
+  std::vector<uint32_t> use_begin_;
+  std::vector<flow::MaxMinUse> uses_;
 };
 
 Picoseconds Rounded(double ps) { return Picoseconds(std::llround(ps)); }

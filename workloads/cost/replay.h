@@ -3,9 +3,8 @@
 // The main stream executes one operation after the other. A start sets its transfer in
 // motion, which goes on beside the main stream until it is over; a done waits for it.
 // Operations under way at the same time share the resources of their Work max-min
-// fairly, as the flows of the machine do: the rates of all rise together until a
-// resource is full or an operation is as fast as alone, and each proceeds at the part of
-// its speed alone that its rate allows.
+// fairly, by the solver of the machine's flows (models/flow/max_min.h): each proceeds at the
+// part of its speed alone that its rate allows.
 //
 // Between two events, the ends of latencies and of work, speeds are constant. There is
 // an event or two per operation, and few operations are under way at once, so a replay
