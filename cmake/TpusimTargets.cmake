@@ -25,16 +25,14 @@ if(CMAKE_UNITY_BUILD)
 endif()
 target_include_directories(tpusim_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 
-# tpusim_embed(OUTPUT x.cc FILES a.json b.json HEADER h TYPE t FUNCTION f NAMESPACE n): files of the
-# tree become string literals, so that the binary needs no data folder (cmake/embed_files.cmake).
+# tpusim_embed(OUTPUT x.cc FILES a.json b.json): files of the tree become string literals, which
+# configs/embedded_files.h declares, so that the binary needs no data folder.
 function(tpusim_embed)
-  cmake_parse_arguments(ARG "" "OUTPUT;HEADER;TYPE;FUNCTION;NAMESPACE" "FILES" ${ARGN})
+  cmake_parse_arguments(ARG "" "OUTPUT" "FILES" ${ARGN})
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_files.cmake)
   add_custom_command(
     OUTPUT ${ARG_OUTPUT}
-    COMMAND ${CMAKE_COMMAND} "-DFILES=${ARG_FILES}" -DHEADER=${ARG_HEADER} -DTYPE=${ARG_TYPE}
-            -DFUNCTION=${ARG_FUNCTION} -DNAMESPACE=${ARG_NAMESPACE} -DOUTPUT=${ARG_OUTPUT}
-            -P ${script}
+    COMMAND ${CMAKE_COMMAND} "-DFILES=${ARG_FILES}" -DOUTPUT=${ARG_OUTPUT} -P ${script}
     DEPENDS ${ARG_FILES} ${script}
     VERBATIM)
 endfunction()

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "configs/chip_schema.h"
-#include "configs/embedded_chips.h"
+#include "configs/embedded_files.h"
 #include "configs/names.h"
 #include "configs/slices.h"
 #include "configs/status_macros.h"
@@ -420,8 +420,8 @@ absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& 
     return ParseChipAt(text, path, FolderOf(path), depth);
   }
   std::vector<std::string> names;
-  for (const EmbeddedChip& chip : EmbeddedChips()) {
-    if (chip.name == name) return ParseChipAt(chip.json, name + ".json", "", depth);
+  for (const EmbeddedFile& chip : EmbeddedFiles("chips")) {
+    if (chip.name == name) return ParseChipAt(chip.text, name + ".json", "", depth);
     names.emplace_back(chip.name);
   }
   return UserError(fmt::format(

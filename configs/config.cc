@@ -11,7 +11,7 @@
 #include "configs/chip_file.h"
 #include "configs/chip_schema.h"
 #include "configs/cloud_names.h"
-#include "configs/embedded_chips.h"
+#include "configs/embedded_files.h"
 #include "configs/names.h"
 #include "configs/quantity_text.h"
 #include "configs/slices.h"
@@ -243,7 +243,7 @@ std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides
 
 std::vector<std::string> ChipNames() {
   std::vector<std::string> names;
-  for (const EmbeddedChip& chip : EmbeddedChips()) names.emplace_back(chip.name);
+  for (const EmbeddedFile& chip : EmbeddedFiles("chips")) names.emplace_back(chip.name);
   return names;
 }
 

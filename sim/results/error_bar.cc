@@ -6,8 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "configs/status_macros.h"
-#include "sim/results/embedded_errors.h"
+#include "configs/embedded_files.h"
 #include "sim/results/report.h"
 #include "sim/results/text.h"
 
@@ -22,12 +21,9 @@ struct ErrorRow {
 const std::vector<ErrorRow>& ErrorRows() {
   static const auto* rows = [] {
     auto* read = new std::vector<ErrorRow>;
-    for (const EmbeddedErrors& file : EmbeddedErrorFiles()) {
-      const auto json = nlohmann::json::parse(file.json, nullptr, /*allow_exceptions=*/false);
-      TPUSIM_CHECK(json.is_object() && json.contains("rows"), "validation/errors.json");
-      for (const auto& row : json["rows"]) {
-        read->push_back({row["id"], row["chip"], row["kind"], row["error"]});
-      }
+    const auto json = nlohmann::json::parse(configs::EmbeddedFiles("validation")[0].text);
+    for (const auto& row : json.at("rows")) {
+      read->push_back({row["id"], row["chip"], row["kind"], row["error"]});
     }
     return read;
   }();

@@ -1,8 +1,16 @@
+// The report as JSON, both ways. Fields() of a part names each of its fields once, with the member
+// that holds it, in the order of the file; a Writer and a Reader visit them. The type of the member
+// says what JSON holds: times are nanoseconds, quantities their number, parts objects.
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
+#include <concepts>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <type_traits>
 
+#include "configs/status_macros.h"
 #include "sim/results/report.h"
 
 namespace tpusim::results {
@@ -10,174 +18,328 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json BoundsJson(const Bounds& b) {
-  return {{"compute", ToNanoseconds(b.compute)},
-          {"hbm", ToNanoseconds(b.hbm)},
-          {"ici", ToNanoseconds(b.ici)},
-          {"host", ToNanoseconds(b.host)},
-          {"dcn", ToNanoseconds(b.dcn)}};
+// A part to be read, or one to be written.
+template <typename Given, typename Part>
+concept Is = std::same_as<std::remove_const_t<Given>, Part>;
+
+void Fields(auto& visit, Is<Bounds> auto& b) {
+  visit("compute", b.compute);
+  visit("hbm", b.hbm);
+  visit("ici", b.ici);
+  visit("host", b.host);
+  visit("dcn", b.dcn);
 }
 
-Json PathJson(const PathTimes& path) {
-  Json j = Json::object();
+void Fields(auto& visit, Is<PathTimes> auto& path) {
   for (size_t i = 0; i < path.size(); ++i) {
-    j[std::string(SpentKey(static_cast<events::Spent>(i)))] = ToNanoseconds(path[i]);
+    visit(std::string(SpentKey(static_cast<events::Spent>(i))), path[i]);
   }
-  return j;
 }
 
-Json OpJson(const OpReport& o) {
-  return {{"name", o.name},
-          {"category", o.category},
-          {"scope", o.scope},
-          {"count", o.count},
-          {"total_ns", ToNanoseconds(o.total)},
-          {"flops", o.flops.value()},
-          {"hbm_bytes", o.hbm_bytes.value()},
-          {"engine", o.engine},
-          {"source", o.source}};
+void Fields(auto& visit, Is<OpReport> auto& o) {
+  visit("name", o.name);
+  visit("category", o.category);
+  visit("scope", o.scope);
+  visit("count", o.count);
+  visit("total_ns", o.total);
+  visit("flops", o.flops);
+  visit("hbm_bytes", o.hbm_bytes);
+  visit("engine", o.engine);
+  visit("source", o.source);
 }
 
-Json ErrorBarJson(const ErrorBar& bar) {
-  Json j = {{"chip", bar.chip}, {"kind", bar.kind}, {"rows", bar.rows}};
+void Fields(auto& visit, Is<ErrorBar> auto& bar) {
+  visit("chip", bar.chip);
+  visit("kind", bar.kind);
+  visit("rows", bar.rows);
   if (bar.rows > 0) {
-    j["mean_error"] = bar.mean;
-    j["worst_error"] = bar.worst;
-    j["worst_row"] = bar.worst_row;
+    visit("mean_error", bar.mean);
+    visit("worst_error", bar.worst);
+    visit("worst_row", bar.worst_row);
   }
-  j["text"] = bar.text;
-  return j;
+  visit("text", bar.text);
 }
 
-Json FoldingJson(const sim::FoldingReport& folding) {
-  Json steps = Json::array();
-  for (const sim::FoldingReport::Step& step : folding.steps) {
-    steps.push_back({{"reason", step.reason}, {"device_classes", step.device_classes}});
-  }
-  return {{"approximate", folding.is_approximate},
-          {"device_classes", folding.device_classes},
-          {"simulations", folding.simulations},
-          {"ignored_skew_ns", ToNanoseconds(folding.ignored_skew)},
-          {"error_bound_ns", ToNanoseconds(folding.error_bound)},
-          {"steps", std::move(steps)}};
+void Fields(auto& visit, Is<sim::FoldingReport::Step> auto& step) {
+  visit("reason", step.reason);
+  visit("device_classes", step.device_classes);
 }
 
-Json ScopeJson(const ScopeReport& s) {
-  return {{"scope", s.scope},
-          {"total_ns", ToNanoseconds(s.total)},
-          {"exposed_communication_ns", ToNanoseconds(s.exposed)},
-          {"flops", s.flops.value()}};
+void Fields(auto& visit, Is<sim::FoldingReport> auto& folding) {
+  visit("approximate", folding.is_approximate);
+  visit("device_classes", folding.device_classes);
+  visit("simulations", folding.simulations);
+  visit("ignored_skew_ns", folding.ignored_skew);
+  visit("error_bound_ns", folding.error_bound);
+  visit("steps", folding.steps);
 }
 
-Json CollectiveJson(const CollectiveReport& c) {
-  Json covered_by = Json::array(), exposed_by = Json::array();
-  for (const OverlapReport& o : c.covered_by) {
-    covered_by.push_back({{"name", o.what},
-                          {"hidden_ns", ToNanoseconds(o.time)},
-                          {"share", Ratio(o.time, c.hidden())}});
-  }
-  for (const OverlapReport& o : c.exposed_by) {
-    exposed_by.push_back(
-        {{"reason", o.what}, {"exposed_ns", ToNanoseconds(o.time)}, {"text", o.text}});
-  }
-  return {{"name", c.name},
-          {"kind", c.kind},
-          {"bytes", c.bytes.value()},
-          {"group_size", c.group_size},
-          {"axes", c.axes},
-          {"algorithm", c.algorithm},
-          {"count", c.count},
-          {"total_ns", ToNanoseconds(c.total)},
-          {"hidden_ns", ToNanoseconds(c.hidden())},
-          {"exposed_ns", ToNanoseconds(c.exposed)},
-          {"expected_ns", ToNanoseconds(c.expected)},
-          {"bound_ns", ToNanoseconds(c.bound)},
-          {"covered_by", std::move(covered_by)},
-          {"exposed_by", std::move(exposed_by)},
-          {"scope", c.scope},
-          {"source", c.source}};
+void Fields(auto& visit, Is<ScopeReport> auto& s) {
+  visit("scope", s.scope);
+  visit("total_ns", s.total);
+  visit("exposed_communication_ns", s.exposed);
+  visit("flops", s.flops);
 }
 
-Json ReshardSiteJson(const ReshardSiteReport& r) {
-  const isa::ReshardSite& s = r.site;
-  Json constraints = Json::array();
-  for (const isa::ReshardSite::Constraint& c : s.constraints) {
-    constraints.push_back({{"constrain", c.text}, {"of_result", c.of_result}});
-  }
-  return {{"kind", s.kind},
-          {"value", s.value},
-          {"user", s.user},
-          {"scope", s.scope},
-          {"source", s.source},
-          {"shape", s.shape},
-          {"from", s.from},
-          {"to", s.to},
-          {"why", s.why},
-          {"value_bytes", s.whole.value()},
-          {"result_that_lost_it_bytes", s.lost_by.value()},
-          {"bytes", s.bytes.value()},
-          {"order", r.order},
-          {"places", s.places},
-          {"count", r.count},
-          {"total_ns", ToNanoseconds(r.total)},
-          {"exposed_ns", ToNanoseconds(r.exposed)},
-          {"constraints", std::move(constraints)}};
+void Fields(auto& visit, Is<CollectiveReport> auto& c) {
+  visit("name", c.name);
+  visit("kind", c.kind);
+  visit("bytes", c.bytes);
+  visit("group_size", c.group_size);
+  visit("axes", c.axes);
+  visit("algorithm", c.algorithm);
+  visit("count", c.count);
+  visit("total_ns", c.total);
+  visit.Derived("hidden_ns", [&] { return c.hidden(); });
+  visit("exposed_ns", c.exposed);
+  visit("expected_ns", c.expected);
+  visit("bound_ns", c.bound);
+  visit.List("covered_by", c.covered_by, [&](auto& visit_cover, auto& o) {
+    visit_cover("name", o.what);
+    visit_cover("hidden_ns", o.time);
+    visit_cover.Derived("share", [&] { return Ratio(o.time, c.hidden()); });
+  });
+  visit.List("exposed_by", c.exposed_by, [](auto& visit_reason, auto& o) {
+    visit_reason("reason", o.what);
+    visit_reason("exposed_ns", o.time);
+    visit_reason("text", o.text);
+  });
+  visit.Optional("scope", c.scope);
+  visit.Optional("source", c.source);
 }
 
-Json RollupRowJson(const RollupRow& row, RollupBy by, Picoseconds step) {
-  Json j = {{"name", row.name},
-            {"members", row.members},
-            {"count", row.count},
-            {"time_ns", ToNanoseconds(row.time)},
-            {"share", step == Picoseconds(0) ? 0.0 : Ratio(row.time, step)},
-            {"compute_ns", ToNanoseconds(row.compute)},
-            {"exposed_ns", ToNanoseconds(row.exposed)}};
+void Fields(auto& visit, Is<isa::ReshardSite::Constraint> auto& c) {
+  visit("constrain", c.text);
+  visit("of_result", c.of_result);
+}
+
+void Fields(auto& visit, Is<ReshardSiteReport> auto& r) {
+  auto& site = r.site;
+  visit("kind", site.kind);
+  visit("value", site.value);
+  visit("user", site.user);
+  visit("scope", site.scope);
+  visit("source", site.source);
+  visit("shape", site.shape);
+  visit("from", site.from);
+  visit("to", site.to);
+  visit("why", site.why);
+  visit("value_bytes", site.whole);
+  visit("result_that_lost_it_bytes", site.lost_by);
+  visit("bytes", site.bytes);
+  visit("order", r.order);
+  visit("places", site.places);
+  visit("count", r.count);
+  visit("total_ns", r.total);
+  visit("exposed_ns", r.exposed);
+  visit("constraints", site.constraints);
+}
+
+void RollupFields(auto& visit, Is<RollupRow> auto& row, RollupBy by, Picoseconds step) {
+  visit("name", row.name);
+  visit("members", row.members);
+  visit("count", row.count);
+  visit("time_ns", row.time);
+  visit.Derived("share", [&] { return step == Picoseconds(0) ? 0.0 : Ratio(row.time, step); });
+  visit("compute_ns", row.compute);
+  visit("exposed_ns", row.exposed);
   if (by == RollupBy::kOp || by == RollupBy::kPath) {
-    j["category"] = row.category;
-    j["source"] = row.source;
-    j["scope"] = row.scope;
+    visit("category", row.category);
+    visit("source", row.source);
+    visit.Optional("scope", row.scope);
   }
-  if (by == RollupBy::kScope) j["total_ns"] = ToNanoseconds(row.total);
+  if (by == RollupBy::kScope) visit("total_ns", row.total);
   if (by == RollupBy::kCollective) {
-    j["in_flight_ns"] = ToNanoseconds(row.in_flight);
-    j["hidden_ns"] = ToNanoseconds(row.hidden);
+    visit("in_flight_ns", row.in_flight);
+    visit("hidden_ns", row.hidden);
   }
-  return j;
 }
 
-Json RollupsJson(const Report& r) {
-  Json j = Json::object();
-  for (const RollupBy by : kRollups) {
-    Json rows = Json::array();
-    for (const RollupRow& row : r.rollups.Of(by)) {
-      rows.push_back(RollupRowJson(row, by, r.step_time));
+void Fields(auto& visit, Is<std::pair<std::string, Bytes>> auto& owner) {
+  visit("owner", owner.first);
+  visit("bytes", owner.second);
+}
+
+void Fields(auto& visit, Is<isa::LiveArray> auto& a) {
+  visit("name", a.name);
+  visit("owner", a.owner);
+  visit("scope", a.scope);
+  visit("source", a.source);
+  visit("shape", a.shape);
+  visit("bytes", a.bytes);
+  visit("unpadded_bytes", a.unpadded);
+  visit.Derived("padding_bytes", [&] { return a.bytes - a.unpadded; });
+}
+
+void Fields(auto& visit, Is<MemoryReport> auto& m) {
+  visit("time_ns", m.time);
+  visit("operation", m.operation);
+  visit("fragmentation_bytes", m.fragmentation);
+  visit("owners", m.by_owner);
+  visit("arrays", m.arrays);
+}
+
+void Fields(auto& visit, Is<LinkReport> auto& l) {
+  visit("chip", l.chip);
+  visit("direction", l.direction);
+  visit("bytes", l.bytes);
+  visit("utilization", l.utilization);
+}
+
+void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
+  visit("tpusim_version", r.producer.version);
+  visit("command_line", r.producer.command_line);
+  visit("workload", r.workload);
+  visit("config", r.config);
+  visit("step_time_ns", r.step_time);
+  visit("error_bar", r.error_bar);
+  visit("bound_ns", r.bound);
+  visit.Derived("bound_by", [&] {
+    return std::string(r.critical_path == PathTimes{} ? ""
+                                                      : BindingName(BindingOf(r.critical_path)));
+  });
+  visit("critical_path_ns", r.critical_path);
+  visit("mfu", r.mfu);
+  visit("hfu", r.hfu);
+  visit("flops", r.flops);
+  visit("peak_flops_per_second", r.peak_flops_per_second);
+  visit("hbm_bytes_per_second", r.hbm_bytes_per_second);
+  visit("exposed_communication_ns", r.exposed);
+  visit("hidden_communication_ns", r.hidden);
+  visit("peak_hbm_bytes", r.peak_hbm);
+  visit("usable_hbm_bytes", r.usable_hbm);
+  visit("memory_at_peak", r.memory_at_peak);
+  visit("devices", r.devices);
+  visit("chips", r.chips);
+  visit("chip_classes", r.chip_classes);
+  visit("folding", r.folding);
+  visit("events", r.events);
+  visit("ops", r.ops);
+  visit("scopes", r.scopes);
+  visit("collectives", r.collectives);
+  visit.Optional("reshard_sites", r.reshard_sites);
+  visit.Object("rollup", [&](auto& visit_table) {
+    for (const RollupBy by : kRollups) {
+      visit_table.List(std::string(RollupName(by)), r.rollups.Of(by),
+                       [&](auto& v, auto& row) { RollupFields(v, row, by, r.step_time); });
     }
-    j[std::string(RollupName(by))] = std::move(rows);
+  });
+  visit("links", r.links);
+  visit("assumptions", r.assumptions);
+  visit("warnings", r.warnings);
+  if (visit.Has("usable_cmem_bytes", r.usable_cmem > Bytes(0))) {
+    visit("peak_cmem_bytes", r.peak_cmem);
+    visit("usable_cmem_bytes", r.usable_cmem);
   }
-  return j;
+  if (visit.Has("detail", detail == JsonDetail::kExchange)) {
+    visit.Object("detail", [&](auto& visit_detail) {
+      visit_detail("partitions", r.partitions);
+      visit_detail("device_order", r.device_order);
+      visit_detail("compute_busy_ns", r.compute_busy);
+      visit_detail("mxu_busy_ns", r.mxu_busy);
+      visit_detail("vpu_busy_ns", r.vpu_busy);
+    });
+  }
 }
 
-Json MemoryJson(const MemoryReport& m) {
-  Json owners = Json::array(), arrays = Json::array();
-  for (const auto& [owner, bytes] : m.by_owner) {
-    owners.push_back({{"owner", owner}, {"bytes", bytes.value()}});
+class Writer {
+ public:
+  explicit Writer(Json& to) : to_(to) {
+    if (to.is_null()) to = Json::object();
   }
-  for (const isa::LiveArray& a : m.arrays) {
-    arrays.push_back({{"name", a.name},
-                      {"owner", a.owner},
-                      {"scope", a.scope},
-                      {"source", a.source},
-                      {"shape", a.shape},
-                      {"bytes", a.bytes.value()},
-                      {"unpadded_bytes", a.unpadded.value()},
-                      {"padding_bytes", (a.bytes - a.unpadded).value()}});
+
+  void operator()(const std::string& key, const auto& value) { Write(to_[key], value); }
+  void Derived(const std::string& key, const auto& make) { Write(to_[key], make()); }
+  void Optional(const std::string& key, const auto& value) { Write(to_[key], value); }
+  bool Has(const std::string& /*key*/, bool has) { return has; }
+  void Object(const std::string& key, const auto& fields) {
+    Writer writer(to_[key]);
+    fields(writer);
   }
-  return {{"time_ns", ToNanoseconds(m.time)},
-          {"operation", m.operation},
-          {"fragmentation_bytes", m.fragmentation.value()},
-          {"owners", std::move(owners)},
-          {"arrays", std::move(arrays)}};
-}
+  void List(const std::string& key, const auto& items, const auto& fields) {
+    Json& list = to_[key] = Json::array();
+    for (const auto& item : items) {
+      Writer writer(list.emplace_back());
+      fields(writer, item);
+    }
+  }
+
+ private:
+  template <typename T>
+  static void Write(Json& to, const T& value) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+      to = value;
+    } else if constexpr (std::is_same_v<T, Picoseconds>) {
+      to = ToNanoseconds(value);
+    } else if constexpr (requires { value.value(); }) {
+      to = value.value();
+    } else {
+      Writer writer(to);
+      Fields(writer, value);
+    }
+  }
+  template <typename T>
+  static void Write(Json& to, const std::vector<T>& items) {
+    to = Json::array();
+    for (const T& item : items) Write(to.emplace_back(), item);
+  }
+  // Of which a pod has tens of thousands: AppendLinks.
+  static void Write(Json& to, const std::vector<LinkReport>& /*links*/) { to = Json::array(); }
+
+  Json& to_;
+};
+
+// The library reports by exceptions; they end in FromJson.
+class Reader {
+ public:
+  explicit Reader(const Json& from) : from_(from) {}
+
+  void operator()(const std::string& key, auto& value) { Read(from_.at(key), value); }
+  void Derived(const std::string& /*key*/, const auto& /*make*/) {}
+  void Optional(const std::string& key, auto& value) {
+    if (from_.contains(key)) Read(from_.at(key), value);
+  }
+  bool Has(const std::string& key, bool /*has*/) { return from_.contains(key); }
+  void Object(const std::string& key, const auto& fields) {
+    Reader reader(from_.at(key));
+    fields(reader);
+  }
+  void List(const std::string& key, auto& items, const auto& fields) {
+    for (const Json& item : from_.at(key)) {
+      Reader reader(item);
+      fields(reader, items.emplace_back());
+    }
+  }
+
+ private:
+  template <typename T>
+  static void Read(const Json& from, T& value) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+      value = from.get<T>();
+    } else if constexpr (std::is_same_v<T, Picoseconds>) {
+      value = Picoseconds(static_cast<int64_t>(std::llround(from.get<double>() * 1e3)));
+    } else if constexpr (requires { value.value(); }) {
+      value = T(from.get<decltype(value.value())>());
+    } else {
+      Reader reader(from);
+      Fields(reader, value);
+    }
+  }
+  template <typename T>
+  static void Read(const Json& from, std::vector<T>& items) {
+    for (const Json& item : from) Read(item, items.emplace_back());
+  }
+  static void Read(const Json& from, configs::Direction& direction) {
+    const auto name = from.get<std::string>();
+    for (int i = 0; i < configs::kDirections; ++i) {
+      direction = static_cast<configs::Direction>(i);
+      if (configs::DirectionName(direction) == name) return;
+    }
+    throw std::runtime_error("unknown direction '" + name + "'");
+  }
+
+  const Json& from_;
+};
 
 // One line per link. A pod has tens of thousands of them, most of which differ from
 // the last one of their direction in their chip only.
@@ -201,60 +363,12 @@ void AppendLinks(const std::vector<LinkReport>& links, std::string& text) {
   if (!links.empty()) text += "\n  ";
 }
 
-template <typename T, typename F>
-Json Array(const std::vector<T>& items, F to_json) {
-  Json array = Json::array();
-  for (const T& item : items) array.push_back(to_json(item));
-  return array;
-}
-
 }  // namespace
 
 std::string ToJson(const Report& r, JsonDetail detail) {
-  Json j = HeadOf(kReportSchema, r.producer);
-  j.update(Json{
-      {"workload", r.workload},
-      {"config", r.config},
-      {"step_time_ns", ToNanoseconds(r.step_time)},
-      {"error_bar", ErrorBarJson(r.error_bar)},
-      {"bound_ns", BoundsJson(r.bound)},
-      {"bound_by",
-       r.critical_path == PathTimes{} ? "" : std::string(BindingName(BindingOf(r.critical_path)))},
-      {"critical_path_ns", PathJson(r.critical_path)},
-      {"mfu", r.mfu},
-      {"hfu", r.hfu},
-      {"flops", r.flops.value()},
-      {"peak_flops_per_second", r.peak_flops_per_second.value()},
-      {"hbm_bytes_per_second", r.hbm_bytes_per_second.value()},
-      {"exposed_communication_ns", ToNanoseconds(r.exposed)},
-      {"hidden_communication_ns", ToNanoseconds(r.hidden)},
-      {"peak_hbm_bytes", r.peak_hbm.value()},
-      {"usable_hbm_bytes", r.usable_hbm.value()},
-      {"memory_at_peak", MemoryJson(r.memory_at_peak)},
-      {"devices", r.devices},
-      {"chips", r.chips},
-      {"chip_classes", r.chip_classes},
-      {"folding", FoldingJson(r.folding)},
-      {"events", r.events},
-      {"ops", Array(r.ops, OpJson)},
-      {"scopes", Array(r.scopes, ScopeJson)},
-      {"collectives", Array(r.collectives, CollectiveJson)},
-      {"reshard_sites", Array(r.reshard_sites, ReshardSiteJson)},
-      {"rollup", RollupsJson(r)},
-      {"links", Json::array()},
-      {"assumptions", r.assumptions},
-      {"warnings", r.warnings}});
-  if (r.usable_cmem > Bytes(0)) {
-    j["peak_cmem_bytes"] = r.peak_cmem.value();
-    j["usable_cmem_bytes"] = r.usable_cmem.value();
-  }
-  if (detail == JsonDetail::kExchange) {
-    j["detail"] = {{"partitions", r.partitions},
-                   {"device_order", r.device_order},
-                   {"compute_busy_ns", ToNanoseconds(r.compute_busy)},
-                   {"mxu_busy_ns", ToNanoseconds(r.mxu_busy)},
-                   {"vpu_busy_ns", ToNanoseconds(r.vpu_busy)}};
-  }
+  Json j = {{"schema", kReportSchema}};
+  Writer writer(j);
+  Fields(writer, r, detail);
   // Names come from the workload and may hold any bytes.
   const std::string others = j.dump(2, ' ', false, Json::error_handler_t::replace);
   // No text inside a string begins a line.
@@ -267,6 +381,21 @@ std::string ToJson(const Report& r, JsonDetail detail) {
   text.append(others, end);
   text += '\n';
   return text;
+}
+
+absl::StatusOr<Report> FromJson(const std::string& text) {
+  try {
+    const Json j = Json::parse(text);
+    if (j.at("schema").get<std::string>() != kReportSchema) {
+      throw std::runtime_error(fmt::format("schema is not {}", kReportSchema));
+    }
+    Report r;
+    Reader reader(j);
+    Fields(reader, r, JsonDetail::kExchange);
+    return r;
+  } catch (const std::exception& e) {
+    return UserError(fmt::format("not a report of schema {}: {}", kReportSchema, e.what()));
+  }
 }
 
 }  // namespace tpusim::results

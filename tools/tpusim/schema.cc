@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "configs/embedded_files.h"
 #include "configs/names.h"
 #include "configs/status_macros.h"
 #include "sim/results/text.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
-#include "tools/tpusim/embedded_schemas.h"
 #include "tools/tpusim/help.h"
 #include "tools/tpusim/values.h"
 
@@ -23,10 +23,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json SchemaOf(std::string_view name) {
-  const auto& all = EmbeddedSchemas();
-  const auto found = std::ranges::find(all, name, &EmbeddedSchema::name);
+  const auto& all = configs::EmbeddedFiles("schemas");
+  const auto found = std::ranges::find(all, name, &configs::EmbeddedFile::name);
   TPUSIM_CHECK(found != all.end(), "the parser lets no other name through");
-  return Json::parse(found->json);
+  return Json::parse(found->text);
 }
 
 // "urn:tpusim:report:1" -> "report"; what a schema contains of others stands in its own "$defs".
@@ -53,7 +53,7 @@ std::string SchemaText(const std::string& name) {
 
 std::string SchemaList() {
   std::vector<std::vector<std::string>> table = {{"schema", "<of"}};
-  for (const EmbeddedSchema& schema : EmbeddedSchemas()) {
+  for (const configs::EmbeddedFile& schema : configs::EmbeddedFiles("schemas")) {
     table.push_back({std::string(schema.name), SchemaOf(schema.name)["title"]});
   }
   std::string text;

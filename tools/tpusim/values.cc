@@ -7,7 +7,7 @@
 
 #include "configs/chip_schema.h"
 #include "configs/config.h"
-#include "tools/tpusim/embedded_schemas.h"
+#include "configs/embedded_files.h"
 #include "workloads/collectives/candidates.h"
 #include "workloads/collectives/collective.h"
 #include "workloads/passes/passes.h"
@@ -91,7 +91,8 @@ std::vector<std::string> ValuesOf(const std::string& value_name) {
 
 std::vector<std::string> SchemaNames() {
   std::vector<std::string> names;
-  for (const EmbeddedSchema& schema : EmbeddedSchemas()) names.emplace_back(schema.name);
+  for (const configs::EmbeddedFile& schema : configs::EmbeddedFiles("schemas"))
+    names.emplace_back(schema.name);
   return names;
 }
 

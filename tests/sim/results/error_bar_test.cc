@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/results/embedded_errors.h"
+#include "configs/embedded_files.h"
 #include "sim/results/report.h"
 #include "tests/sim/results/sample.h"
 
@@ -47,8 +47,9 @@ TEST(ErrorBarTest, TheKindIsWhatTheProgramDoes) {
 
 // What the file says, counted here in another way.
 TEST(ErrorBarTest, MeansAreThoseOfTheFile) {
-  ASSERT_EQ(EmbeddedErrorFiles().size(), 1u);
-  const auto json = nlohmann::json::parse(EmbeddedErrorFiles()[0].json);
+  const auto& files = configs::EmbeddedFiles("validation");
+  ASSERT_EQ(files.size(), 1u);
+  const auto json = nlohmann::json::parse(files[0].text);
   int64_t rows = 0;
   double sum = 0, largest = 0;
   for (const auto& row : json["rows"]) {

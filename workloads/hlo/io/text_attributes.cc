@@ -1,393 +1,294 @@
 #include "workloads/hlo/io/text_attributes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <google/protobuf/reflection.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
-#include <charconv>
-#include <map>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/hlo/io/sharding_text.h"
 #include "workloads/hlo/io/text_structures.h"
 #include "workloads/hlo/io/text_values.h"
+#include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::hlo {
 namespace {
 
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
 // What is read, and where it goes.
 struct Reader {
   TextCursor& text;
-  Opcode opcode;
   TextAttributes& out;
-  pb::HloInstructionProto& proto = out.proto;
 };
 
-using Handler = absl::Status (*)(Reader&);
+enum class Printed {
+  kAlways,
+  kIfSet,  // not if the field, or the text, is empty
+  kIfAboveOne,
+  kNever,  // read only
+};
+enum class Style { kPlain, kQuoted, kLower };
 
-template <typename Field>
-absl::Status Ints(Reader& r, Field* field) {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> values, r.text.IntList());
-  field->Clear();
-  for (const int64_t value : values) field->Add(static_cast<typename Field::value_type>(value));
-  return absl::OkStatus();
-}
+// An attribute of some opcodes. Most are a field of the instruction's message, which says by its
+// type how it is read and printed; the others have two functions.
+struct Attribute {
+  std::string_view name;
+  std::vector<Opcode> opcodes;  // none: any
+  std::string_view field;       // a.b: field b of the message in field a
+  Printed printed = Printed::kAlways;
+  Style style = Style::kPlain;
+  absl::Status (*parse)(Reader&) = nullptr;
+  std::string (*print)(const Instruction&) = nullptr;
 
-template <typename Message, typename Value>
-absl::Status Int(Reader& r, Message* to, void (Message::*set)(Value)) {
-  ASSIGN_OR_RETURN(const int64_t value, r.text.Integer());
-  (to->*set)(static_cast<Value>(value));
-  return absl::OkStatus();
-}
+  bool IsOf(Opcode opcode) const {
+    return opcodes.empty() || std::find(opcodes.begin(), opcodes.end(), opcode) != opcodes.end();
+  }
+};
 
-template <typename Message>
-absl::Status Flag(Reader& r, Message* to, void (Message::*set)(bool)) {
-  ASSIGN_OR_RETURN(const bool value, r.text.Bool());
-  (to->*set)(value);
-  return absl::OkStatus();
-}
+// ---- What has no field of its own ------------------------------------------
 
-std::string Upper(std::string_view text) {
-  std::string upper(text);
-  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return upper;
-}
-
-// An enumerator, in capitals or not.
-template <typename Enum>
-absl::Status Enumerator(Reader& r, bool (*parse)(const std::string&, Enum*), Enum* value) {
-  const size_t begin = r.text.Begin();
-  const std::string word(r.text.Word());
-  if (parse(word, value) || parse(Upper(word), value)) return absl::OkStatus();
-  return r.text.ErrorAt(begin, fmt::format("there is no value '{}' here", word));
-}
-
-absl::Status Called(Reader& r, size_t place) {
-  NameInText called;
-  called.at = r.text.Begin();
-  ASSIGN_OR_RETURN(called.name, r.text.Name());
-  if (r.out.called.size() <= place) r.out.called.resize(place + 1);
-  r.out.called[place] = std::move(called);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<NameInText>> Names(Reader& r) {
+absl::StatusOr<std::vector<NameInText>> ParseNames(TextCursor& text) {
   std::vector<NameInText> names;
-  RETURN_IF_ERROR(r.text.Expect("{"));
-  if (r.text.Take("}")) return names;
+  RETURN_IF_ERROR(text.Expect("{"));
+  if (text.Take("}")) return names;
   do {
-    NameInText name;
-    name.at = r.text.Begin();
-    ASSIGN_OR_RETURN(name.name, r.text.Name());
-    names.push_back(std::move(name));
-  } while (r.text.Take(","));
-  RETURN_IF_ERROR(r.text.Expect("}"));
+    const size_t at = text.Begin();
+    ASSIGN_OR_RETURN(std::string name, text.Name());
+    names.push_back({std::move(name), at});
+  } while (text.Take(","));
+  RETURN_IF_ERROR(text.Expect("}"));
   return names;
 }
 
-absl::Status AllCalled(Reader& r) {
-  ASSIGN_OR_RETURN(r.out.called, Names(r));
+template <typename Named>
+std::vector<std::string> NamesText(const std::vector<Named*>& named) {
+  std::vector<std::string> names;
+  for (const Named* one : named) names.push_back("%" + NameText(one->name()));
+  return names;
+}
+
+template <size_t place>
+absl::Status ParseCalled(Reader& r) {
+  const size_t at = r.text.Begin();
+  ASSIGN_OR_RETURN(std::string name, r.text.Name());
+  if (r.out.called.size() <= place) r.out.called.resize(place + 1);
+  r.out.called[place] = {std::move(name), at};
   return absl::OkStatus();
 }
 
-absl::Status Pairs(Reader& r) {
-  RETURN_IF_ERROR(r.text.Expect("{"));
-  if (r.text.Take("}")) return absl::OkStatus();
-  do {
-    const size_t begin = r.text.Begin();
-    ASSIGN_OR_RETURN(const std::vector<int64_t> pair, r.text.IntList());
-    if (pair.size() != 2) return r.text.ErrorAt(begin, "source and target are two numbers");
-    auto* to = r.proto.add_source_target_pairs();
-    to->set_source(pair[0]);
-    to->set_target(pair[1]);
-  } while (r.text.Take(","));
-  return r.text.Expect("}");
+template <size_t place>
+std::string CalledText(const Instruction& i) {
+  return place < i.called().size() ? "%" + NameText(i.called()[place]->name()) : "";
 }
 
-absl::Status Precision(Reader& r) {
-  RETURN_IF_ERROR(r.text.Expect("{"));
-  if (r.text.Take("}")) return absl::OkStatus();
-  do {
-    pb::PrecisionConfig::Precision precision = pb::PrecisionConfig::DEFAULT;
-    RETURN_IF_ERROR(Enumerator(r, pb::PrecisionConfig::Precision_Parse, &precision));
-    r.proto.mutable_precision_config()->add_operand_precision(precision);
-  } while (r.text.Take(","));
-  return r.text.Expect("}");
-}
-
-// Of random generators, or of products.
-absl::Status Algorithm(Reader& r) {
-  if (r.opcode == Opcode::kRngBitGenerator) {
-    pb::RandomAlgorithm algorithm = pb::RNG_DEFAULT;
-    RETURN_IF_ERROR(Enumerator(r, pb::RandomAlgorithm_Parse, &algorithm));
-    r.proto.set_rng_algorithm(algorithm);
-    return absl::OkStatus();
-  }
-  const size_t begin = r.text.Begin();
-  const std::string word = "ALG_" + Upper(r.text.Word());
-  pb::PrecisionConfig::Algorithm algorithm = pb::PrecisionConfig::ALG_UNSET;
-  if (!pb::PrecisionConfig::Algorithm_Parse(word, &algorithm)) {
-    return r.text.ErrorAt(begin, "no algorithm is called so");
-  }
-  r.proto.mutable_precision_config()->set_algorithm(algorithm);
+absl::Status ParseAllCalled(Reader& r) {
+  ASSIGN_OR_RETURN(r.out.called, ParseNames(r.text));
   return absl::OkStatus();
+}
+
+std::string AllCalledText(const Instruction& i) {
+  if (i.called().empty()) return "";
+  return fmt::format("{{{}}}", fmt::join(NamesText(i.called()), ","));
+}
+
+// Of every opcode whose callees have no names of their own.
+std::string AppliedText(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kWhile:
+    case Opcode::kSelectAndScatter:
+    case Opcode::kFusion:
+    case Opcode::kAsyncStart:
+    case Opcode::kAsyncUpdate:
+    case Opcode::kAsyncDone:
+    case Opcode::kConditional:
+    case Opcode::kCustomCall:
+      return "";
+    default:
+      return CalledText<0>(i);
+  }
+}
+
+absl::Status ParseControlPredecessors(Reader& r) {
+  ASSIGN_OR_RETURN(r.out.control_predecessors, ParseNames(r.text));
+  return absl::OkStatus();
+}
+
+std::string ControlPredecessorsText(const Instruction& i) {
+  if (i.control_predecessors().empty()) return "";
+  return fmt::format("{{{}}}", fmt::join(NamesText(i.control_predecessors()), ", "));
+}
+
+// One of the list that other opcodes have as `dimensions`.
+absl::Status ParseIotaDimension(Reader& r) {
+  ASSIGN_OR_RETURN(const int64_t dimension, r.text.Integer());
+  r.out.proto.add_dimensions(dimension);
+  return absl::OkStatus();
+}
+
+std::string IotaDimensionText(const Instruction& i) { return std::to_string(OnlyDimension(i)); }
+
+std::string DimensionsText(const Instruction& i) {
+  const auto& dimensions = i.attrs().dimensions();
+  const bool none =
+      i.opcode() == Opcode::kIota || (dimensions.empty() && i.opcode() != Opcode::kBroadcast);
+  return none ? "" : fmt::format("{{{}}}", fmt::join(dimensions, ","));
+}
+
+std::string ChannelText(const Instruction& i) {
+  return HasChannel(i) ? std::to_string(i.attrs().channel_id()) : "";
+}
+
+absl::Status ParseShardingOf(Reader& r) {
+  ASSIGN_OR_RETURN(*r.out.proto.mutable_sharding(), ParseSharding(r.text));
+  return absl::OkStatus();
+}
+
+std::string ShardingOf(const Instruction& i) {
+  return i.attrs().has_sharding() ? ShardingText(i.attrs().sharding()) : "";
+}
+
+absl::Status ParseFrontend(Reader& r) {
+  return ParseFrontendAttributes(r.text, *r.out.proto.mutable_frontend_attributes());
+}
+
+std::string FrontendText(const Instruction& i) {
+  const pb::FrontendAttributes& attributes = i.attrs().frontend_attributes();
+  return attributes.map().empty() ? "" : FrontendAttributesText(attributes);
 }
 
 template <absl::Status (*parse)(TextCursor&, pb::HloInstructionProto&)>
-absl::Status Structure(Reader& r) {
-  return parse(r.text, r.proto);
+absl::Status Parse(Reader& r) {
+  return parse(r.text, r.out.proto);
 }
 
-pb::DotDimensionNumbers& DotOf(Reader& r) {
-  return r.opcode == Opcode::kRaggedDot
-             ? *r.proto.mutable_ragged_dot_dimension_numbers()->mutable_dot_dimension_numbers()
-             : *r.proto.mutable_dot_dimension_numbers();
+template <std::string (*print)(const pb::HloInstructionProto&)>
+std::string Print(const Instruction& i) {
+  return print(i.attrs());
 }
 
-template <void (pb::HloInstructionProto::*set)(std::string&&)>
-absl::Status QuotedOrWord(Reader& r) {
-  if (r.text.Peek() == '"') {
-    ASSIGN_OR_RETURN(std::string value, r.text.Quoted());
-    (r.proto.*set)(std::move(value));
-  } else {
-    (r.proto.*set)(std::string(r.text.Word()));
-  }
-  return absl::OkStatus();
+Attribute Form(std::string_view name, std::vector<Opcode> opcodes, absl::Status (*parse)(Reader&),
+               std::string (*print)(const Instruction&) = nullptr,
+               Printed printed = Printed::kIfSet) {
+  if (print == nullptr) printed = Printed::kNever;
+  return {name, std::move(opcodes), "", printed, Style::kPlain, parse, print};
 }
 
-using Proto = pb::HloInstructionProto;
+// ---- The table -------------------------------------------------------------
 
-const std::map<std::string_view, Handler>& Handlers() {
-  static const auto* const handlers = new std::map<std::string_view, Handler>{
-      // Which computations are called.
-      {"to_apply", [](Reader& r) { return Called(r, 0); }},
-      {"calls", [](Reader& r) { return Called(r, 0); }},
-      {"body", [](Reader& r) { return Called(r, 0); }},
-      {"condition", [](Reader& r) { return Called(r, 1); }},
-      {"select", [](Reader& r) { return Called(r, 0); }},
-      {"scatter", [](Reader& r) { return Called(r, 1); }},
-      {"true_computation", [](Reader& r) { return Called(r, 0); }},
-      {"false_computation", [](Reader& r) { return Called(r, 1); }},
-      {"branch_computations", AllCalled},
-      {"called_computations", AllCalled},
-      {"control-predecessors",
-       [](Reader& r) -> absl::Status {
-         ASSIGN_OR_RETURN(r.out.control_predecessors, Names(r));
-         return absl::OkStatus();
-       }},
+// In the order in which attributes are printed. Where a name means different things, the first
+// row is the one for opcodes that have none of them.
+const std::vector<Attribute>& Attributes() {
+  using enum Opcode;
+  using enum Printed;
+  using enum Style;
+  // clang-format off
+  static const auto* const rows = new std::vector<Attribute>{
       // What only some opcodes have.
-      {"index", [](Reader& r) { return Int(r, &r.proto, &Proto::set_tuple_index); }},
-      {"direction",
-       [](Reader& r) {
-         r.proto.set_comparison_direction(std::string(r.text.Word()));
-         return absl::OkStatus();
-       }},
-      {"type",
-       [](Reader& r) {
-         r.proto.set_comparison_type(std::string(r.text.Word()));
-         return absl::OkStatus();
-       }},
-      {"slice", Structure<ParseSlice>},
-      {"dynamic_slice_sizes",
-       [](Reader& r) { return Ints(r, r.proto.mutable_dynamic_slice_sizes()); }},
-      {"slice_sizes",
-       [](Reader& r) {
-         return Ints(r, r.opcode == Opcode::kGather ? r.proto.mutable_gather_slice_sizes()
-                                                    : r.proto.mutable_dynamic_slice_sizes());
-       }},
-      {"padding", Structure<ParsePadding>},
-      {"dimensions", [](Reader& r) { return Ints(r, r.proto.mutable_dimensions()); }},
-      {"iota_dimension",
-       [](Reader& r) -> absl::Status {
-         ASSIGN_OR_RETURN(const int64_t dimension, r.text.Integer());
-         r.proto.add_dimensions(dimension);
-         return absl::OkStatus();
-       }},
-      {"kind", QuotedOrWord<&Proto::set_fusion_kind>},
-      {"custom_call_target", QuotedOrWord<&Proto::set_custom_call_target>},
-      {"custom_call_has_side_effect",
-       [](Reader& r) { return Flag(r, &r.proto, &Proto::set_custom_call_has_side_effect); }},
-      {"output_to_operand_aliasing", Structure<ParseOutputAliasing>},
-      {"api_version",
-       [](Reader& r) -> absl::Status {
-         pb::CustomCallApiVersion version = pb::API_VERSION_UNSPECIFIED;
-         RETURN_IF_ERROR(Enumerator(r, pb::CustomCallApiVersion_Parse, &version));
-         r.proto.set_custom_call_api_version(version);
-         return absl::OkStatus();
-       }},
-      {"k", [](Reader& r) { return Int(r, &r.proto, &Proto::set_k); }},
-      {"largest", [](Reader& r) { return Flag(r, &r.proto, &Proto::set_largest); }},
-      {"fft_type",
-       [](Reader& r) -> absl::Status {
-         pb::FftType type = pb::FFT;
-         RETURN_IF_ERROR(Enumerator(r, pb::FftType_Parse, &type));
-         r.proto.set_fft_type(type);
-         return absl::OkStatus();
-       }},
-      {"fft_length", [](Reader& r) { return Ints(r, r.proto.mutable_fft_length()); }},
-      {"exponent_bits", [](Reader& r) { return Int(r, &r.proto, &Proto::set_exponent_bits); }},
-      {"mantissa_bits", [](Reader& r) { return Int(r, &r.proto, &Proto::set_mantissa_bits); }},
-      {"distribution",
-       [](Reader& r) -> absl::Status {
-         pb::RandomDistribution distribution = pb::RNG_INVALID;
-         RETURN_IF_ERROR(Enumerator(r, pb::RandomDistribution_Parse, &distribution));
-         r.proto.set_distribution(distribution);
-         return absl::OkStatus();
-       }},
-      {"lower",
-       [](Reader& r) -> absl::Status {
-         ASSIGN_OR_RETURN(const bool lower, r.text.Bool());
-         if (r.opcode == Opcode::kTriangularSolve) {
-           r.proto.mutable_triangular_solve_options()->set_lower(lower);
-         } else {
-           r.proto.mutable_cholesky_options()->set_lower(lower);
-         }
-         return absl::OkStatus();
-       }},
-      {"left_side",
-       [](Reader& r) {
-         return Flag(r, r.proto.mutable_triangular_solve_options(),
-                     &pb::TriangularSolveOptions::set_left_side);
-       }},
-      {"unit_diagonal",
-       [](Reader& r) {
-         return Flag(r, r.proto.mutable_triangular_solve_options(),
-                     &pb::TriangularSolveOptions::set_unit_diagonal);
-       }},
-      {"transpose_a",
-       [](Reader& r) -> absl::Status {
-         auto transpose = pb::TriangularSolveOptions::TRANSPOSE_INVALID;
-         RETURN_IF_ERROR(Enumerator(r, pb::TriangularSolveOptions::Transpose_Parse, &transpose));
-         r.proto.mutable_triangular_solve_options()->set_transpose_a(transpose);
-         return absl::OkStatus();
-       }},
-      {"domain", Structure<ParseDomain>},
-      {"infeed_config", QuotedOrWord<&Proto::set_infeed_config>},
-      {"outfeed_config", QuotedOrWord<&Proto::set_outfeed_config>},
-      {"is_host_transfer",
-       [](Reader& r) { return Flag(r, &r.proto, &Proto::set_is_host_transfer); }},
-      {"cross_program_prefetch_index",
-       [](Reader& r) { return Int(r, &r.proto, &Proto::set_cross_program_prefetch_index); }},
-      {"async_execution_thread", QuotedOrWord<&Proto::set_async_execution_thread>},
-      {"epsilon",
-       [](Reader& r) -> absl::Status {
-         ASSIGN_OR_RETURN(const double epsilon, r.text.Real());
-         r.proto.set_epsilon(static_cast<float>(epsilon));
-         return absl::OkStatus();
-       }},
-      {"feature_index", [](Reader& r) { return Int(r, &r.proto, &Proto::set_feature_index); }},
-      {"delta", [](Reader& r) { return Int(r, &r.proto, &Proto::set_delta); }},
-      {"algorithm", Algorithm},
-      {"operand_precision", Precision},
-      {"dim_labels", Structure<ParseConvolutionLabels>},
-      {"feature_group_count",
-       [](Reader& r) { return Int(r, &r.proto, &Proto::set_feature_group_count); }},
-      {"batch_group_count",
-       [](Reader& r) { return Int(r, &r.proto, &Proto::set_batch_group_count); }},
-      {"window", Structure<ParseWindow>},
-      {"is_stable", [](Reader& r) { return Flag(r, &r.proto, &Proto::set_is_stable); }},
+      {"index", {kGetTupleElement}, "tuple_index"},
+      {"direction", {kCompare}, "comparison_direction"},
+      {"type", {kCompare}, "comparison_type", kIfSet},
+      Form("slice", {kSlice}, Parse<ParseSlice>, Print<SliceText>),
+      {"dynamic_slice_sizes", {kDynamicSlice}, "dynamic_slice_sizes"},
+      Form("padding", {kPad}, Parse<ParsePadding>, Print<PaddingText>, kAlways),
+      Form("iota_dimension", {kIota}, ParseIotaDimension, IotaDimensionText),
+      {"kind", {kFusion}, "fusion_kind"},
+      {"custom_call_target", {kCustomCall}, "custom_call_target", kAlways, kQuoted},
+      {"custom_call_has_side_effect", {kCustomCall}, "custom_call_has_side_effect", kIfSet},
+      Form("output_to_operand_aliasing", {kCustomCall}, Parse<ParseOutputAliasing>, Print<OutputAliasingText>),
+      {"api_version", {kCustomCall}, "custom_call_api_version", kNever},
+      {"k", {kTopk}, "k"},
+      {"largest", {kTopk}, "largest"},
+      {"fft_type", {kFft}, "fft_type"},
+      {"fft_length", {kFft}, "fft_length"},
+      {"exponent_bits", {kReducePrecision}, "exponent_bits"},
+      {"mantissa_bits", {kReducePrecision}, "mantissa_bits"},
+      {"distribution", {kRng}, "distribution", kAlways, kLower},
+      {"left_side", {kTriangularSolve}, "triangular_solve_options.left_side", kIfSet},
+      {"lower", {kCholesky}, "cholesky_options.lower"},
+      {"lower", {kTriangularSolve}, "triangular_solve_options.lower", kIfSet},
+      {"unit_diagonal", {kTriangularSolve}, "triangular_solve_options.unit_diagonal", kIfSet},
+      {"transpose_a", {kTriangularSolve}, "triangular_solve_options.transpose_a"},
+      Form("domain", {kDomain}, Parse<ParseDomain>, Print<DomainText>),
+      {"infeed_config", {kInfeed}, "infeed_config", kIfSet, kQuoted},
+      {"outfeed_config", {kOutfeed}, "outfeed_config", kIfSet, kQuoted},
+      {"is_host_transfer", {kSend, kSendDone, kRecv, kRecvDone}, "is_host_transfer", kIfSet},
+      {"cross_program_prefetch_index", {kCopyStart}, "cross_program_prefetch_index", kIfSet},
+      {"async_execution_thread", {kAsyncStart}, "async_execution_thread", kIfSet, kQuoted},
+      {"epsilon", {kBatchNormGrad, kBatchNormInference, kBatchNormTraining}, "epsilon"},
+      {"feature_index", {kBatchNormGrad, kBatchNormInference, kBatchNormTraining}, "feature_index"},
+      {"delta", {kRngGetAndUpdateState}, "delta"},
+      Form("dim_labels", {kConvolution}, Parse<ParseConvolutionLabels>, Print<ConvolutionLabelsText>),
+      {"feature_group_count", {kConvolution}, "feature_group_count", kIfAboveOne},
+      {"batch_group_count", {kConvolution}, "batch_group_count", kIfAboveOne},
       // Products.
-      {"lhs_batch_dims",
-       [](Reader& r) { return Ints(r, DotOf(r).mutable_lhs_batch_dimensions()); }},
-      {"rhs_batch_dims",
-       [](Reader& r) { return Ints(r, DotOf(r).mutable_rhs_batch_dimensions()); }},
-      {"lhs_contracting_dims",
-       [](Reader& r) { return Ints(r, DotOf(r).mutable_lhs_contracting_dimensions()); }},
-      {"rhs_contracting_dims",
-       [](Reader& r) { return Ints(r, DotOf(r).mutable_rhs_contracting_dimensions()); }},
-      {"lhs_ragged_dims",
-       [](Reader& r) {
-         return Ints(
-             r, r.proto.mutable_ragged_dot_dimension_numbers()->mutable_lhs_ragged_dimensions());
-       }},
-      {"rhs_group_dims",
-       [](Reader& r) {
-         return Ints(
-             r, r.proto.mutable_ragged_dot_dimension_numbers()->mutable_rhs_group_dimensions());
-       }},
+      Form("algorithm", {kDot}, Parse<ParseDotAlgorithm>),
+      {"algorithm", {kRngBitGenerator}, "rng_algorithm"},
+      {"lhs_batch_dims", {kDot, kScaledDot}, "dot_dimension_numbers.lhs_batch_dimensions", kIfSet},
+      {"lhs_contracting_dims", {kDot, kScaledDot}, "dot_dimension_numbers.lhs_contracting_dimensions"},
+      {"rhs_batch_dims", {kDot, kScaledDot}, "dot_dimension_numbers.rhs_batch_dimensions", kIfSet},
+      {"rhs_contracting_dims", {kDot, kScaledDot}, "dot_dimension_numbers.rhs_contracting_dimensions"},
+      {"lhs_batch_dims", {kRaggedDot}, "ragged_dot_dimension_numbers.dot_dimension_numbers.lhs_batch_dimensions", kIfSet},
+      {"lhs_contracting_dims", {kRaggedDot}, "ragged_dot_dimension_numbers.dot_dimension_numbers.lhs_contracting_dimensions"},
+      {"rhs_batch_dims", {kRaggedDot}, "ragged_dot_dimension_numbers.dot_dimension_numbers.rhs_batch_dimensions", kIfSet},
+      {"rhs_contracting_dims", {kRaggedDot}, "ragged_dot_dimension_numbers.dot_dimension_numbers.rhs_contracting_dimensions"},
+      {"lhs_ragged_dims", {kDot, kScaledDot, kRaggedDot}, "ragged_dot_dimension_numbers.lhs_ragged_dimensions", kIfSet},
+      {"rhs_group_dims", {kDot, kScaledDot, kRaggedDot}, "ragged_dot_dimension_numbers.rhs_group_dimensions", kIfSet},
       // Gather and scatter.
-      {"offset_dims",
-       [](Reader& r) {
-         return Ints(r, r.proto.mutable_gather_dimension_numbers()->mutable_offset_dims());
-       }},
-      {"collapsed_slice_dims",
-       [](Reader& r) {
-         return Ints(r, r.proto.mutable_gather_dimension_numbers()->mutable_collapsed_slice_dims());
-       }},
-      {"start_index_map",
-       [](Reader& r) {
-         return Ints(r, r.proto.mutable_gather_dimension_numbers()->mutable_start_index_map());
-       }},
-      {"operand_batching_dims",
-       [](Reader& r) {
-         return Ints(r,
-                     r.proto.mutable_gather_dimension_numbers()->mutable_operand_batching_dims());
-       }},
-      {"start_indices_batching_dims",
-       [](Reader& r) {
-         return Ints(
-             r, r.proto.mutable_gather_dimension_numbers()->mutable_start_indices_batching_dims());
-       }},
-      {"index_vector_dim",
-       [](Reader& r) -> absl::Status {
-         ASSIGN_OR_RETURN(const int64_t dimension, r.text.Integer());
-         if (r.opcode == Opcode::kScatter) {
-           r.proto.mutable_scatter_dimension_numbers()->set_index_vector_dim(dimension);
-         } else {
-           r.proto.mutable_gather_dimension_numbers()->set_index_vector_dim(dimension);
-         }
-         return absl::OkStatus();
-       }},
-      {"update_window_dims",
-       [](Reader& r) {
-         return Ints(r, r.proto.mutable_scatter_dimension_numbers()->mutable_update_window_dims());
-       }},
-      {"inserted_window_dims",
-       [](Reader& r) {
-         return Ints(r,
-                     r.proto.mutable_scatter_dimension_numbers()->mutable_inserted_window_dims());
-       }},
-      {"scatter_dims_to_operand_dims",
-       [](Reader& r) {
-         return Ints(
-             r,
-             r.proto.mutable_scatter_dimension_numbers()->mutable_scatter_dims_to_operand_dims());
-       }},
-      {"input_batching_dims",
-       [](Reader& r) {
-         return Ints(r, r.proto.mutable_scatter_dimension_numbers()->mutable_input_batching_dims());
-       }},
-      {"scatter_indices_batching_dims",
-       [](Reader& r) {
-         return Ints(
-             r,
-             r.proto.mutable_scatter_dimension_numbers()->mutable_scatter_indices_batching_dims());
-       }},
-      {"indices_are_sorted",
-       [](Reader& r) { return Flag(r, &r.proto, &Proto::set_indices_are_sorted); }},
-      {"unique_indices", [](Reader& r) { return Flag(r, &r.proto, &Proto::set_unique_indices); }},
+      {"offset_dims", {kGather}, "gather_dimension_numbers.offset_dims"},
+      {"collapsed_slice_dims", {kGather}, "gather_dimension_numbers.collapsed_slice_dims"},
+      {"start_index_map", {kGather}, "gather_dimension_numbers.start_index_map"},
+      {"operand_batching_dims", {kGather}, "gather_dimension_numbers.operand_batching_dims", kIfSet},
+      {"start_indices_batching_dims", {kGather}, "gather_dimension_numbers.start_indices_batching_dims", kIfSet},
+      {"index_vector_dim", {kGather}, "gather_dimension_numbers.index_vector_dim"},
+      {"slice_sizes", {kCollectivePermute, kCollectivePermuteStart}, "dynamic_slice_sizes", kIfSet},
+      {"slice_sizes", {kGather}, "gather_slice_sizes"},
+      {"update_window_dims", {kScatter}, "scatter_dimension_numbers.update_window_dims"},
+      {"inserted_window_dims", {kScatter}, "scatter_dimension_numbers.inserted_window_dims"},
+      {"scatter_dims_to_operand_dims", {kScatter}, "scatter_dimension_numbers.scatter_dims_to_operand_dims"},
+      {"input_batching_dims", {kScatter}, "scatter_dimension_numbers.input_batching_dims", kIfSet},
+      {"scatter_indices_batching_dims", {kScatter}, "scatter_dimension_numbers.scatter_indices_batching_dims", kIfSet},
+      {"index_vector_dim", {kScatter}, "scatter_dimension_numbers.index_vector_dim"},
+      // What several kinds of opcodes have.
+      Form("window", {}, Parse<ParseWindow>, Print<WindowText>),
+      {"dimensions", {}, "dimensions", kIfSet, kPlain, nullptr, DimensionsText},
+      {"is_stable", {}, "is_stable", kIfSet},
+      {"indices_are_sorted", {}, "indices_are_sorted", kIfSet},
+      {"unique_indices", {}, "unique_indices", kIfSet},
       // Collectives.
-      {"channel_id", [](Reader& r) { return Int(r, &r.proto, &Proto::set_channel_id); }},
-      {"replica_groups", [](Reader& r) { return ParseReplicaGroups(r.text, r.proto); }},
-      {"source_target_pairs", Pairs},
-      {"use_global_device_ids",
-       [](Reader& r) { return Flag(r, &r.proto, &Proto::set_use_global_device_ids); }},
-      {"constrain_layout",
-       [](Reader& r) { return Flag(r, &r.proto, &Proto::set_constrain_layout); }},
+      {"channel_id", {}, "channel_id", kIfSet, kPlain, nullptr, ChannelText},
+      Form("replica_groups", {}, Parse<ParseReplicaGroups>, Print<ReplicaGroupsText>),
+      Form("source_target_pairs", {}, Parse<ParseSourceTargetPairs>, Print<SourceTargetPairsText>),
+      {"use_global_device_ids", {}, "use_global_device_ids", kIfSet},
+      {"constrain_layout", {}, "constrain_layout", kNever},
+      // Which computations are called.
+      Form("condition", {kWhile}, ParseCalled<1>, CalledText<1>),
+      Form("body", {kWhile}, ParseCalled<0>, CalledText<0>),
+      Form("select", {kSelectAndScatter}, ParseCalled<0>, CalledText<0>),
+      Form("scatter", {kSelectAndScatter}, ParseCalled<1>, CalledText<1>),
+      Form("calls", {kFusion, kAsyncStart}, ParseCalled<0>, CalledText<0>),
+      Form("true_computation", {kConditional}, ParseCalled<0>),
+      Form("false_computation", {kConditional}, ParseCalled<1>),
+      Form("branch_computations", {kConditional}, ParseAllCalled, AllCalledText),
+      Form("called_computations", {kCustomCall}, ParseAllCalled, AllCalledText),
+      Form("to_apply", {}, ParseCalled<0>, AppliedText),
       // What every instruction may have.
-      {"sharding",
-       [](Reader& r) -> absl::Status {
-         ASSIGN_OR_RETURN(*r.proto.mutable_sharding(), ParseSharding(r.text));
-         return absl::OkStatus();
-       }},
-      {"frontend_attributes",
-       [](Reader& r) {
-         return ParseFrontendAttributes(r.text, *r.proto.mutable_frontend_attributes());
-       }},
-      {"metadata", Structure<ParseMetadata>},
-      {"backend_config", Structure<ParseBackendConfig>},
+      Form("operand_precision", {}, Parse<ParsePrecision>, Print<PrecisionText>),
+      Form("sharding", {}, ParseShardingOf, ShardingOf),
+      Form("frontend_attributes", {}, ParseFrontend, FrontendText),
+      Form("control-predecessors", {}, ParseControlPredecessors, ControlPredecessorsText),
+      Form("metadata", {}, Parse<ParseMetadata>, MetadataText),
+      {"backend_config", {}, "backend_config", kIfSet, kQuoted, Parse<ParseBackendConfig>},
   };
-  return *handlers;
+  // clang-format on
+  return *rows;
 }
 
 // What XLA says for its own later passes: read and left.
@@ -401,19 +302,173 @@ constexpr std::string_view kOfNoInterest[] = {"operand_layout_constraints",
                                               "all_reduce_id",
                                               "is_composite"};
 
+// ---- Fields of the message -------------------------------------------------
+
+// The fields of a path, from the outermost.
+std::vector<const FieldDescriptor*> FieldsOf(std::string_view path) {
+  std::vector<const FieldDescriptor*> fields;
+  const auto* message = pb::HloInstructionProto::descriptor();
+  while (!path.empty()) {
+    const std::string_view name = path.substr(0, path.find('.'));
+    const FieldDescriptor* field = message->FindFieldByName(std::string(name));
+    TPUSIM_CHECK(field != nullptr, "no field of an instruction: " + std::string(name));
+    fields.push_back(field);
+    message = field->message_type();
+    path.remove_prefix(std::min(path.size(), name.size() + 1));
+  }
+  return fields;
+}
+
+// A row with the fields of its path.
+struct Row {
+  const Attribute* attribute = nullptr;
+  std::vector<const FieldDescriptor*> path;
+};
+
+struct Table {
+  std::vector<Row> rows;
+  std::unordered_map<std::string_view, std::vector<const Row*>> by_name;
+  std::array<std::vector<const Row*>, kNumOpcodes> printed;  // by opcode
+
+  Table() {
+    for (const Attribute& a : Attributes()) rows.push_back({&a, FieldsOf(a.field)});
+    for (const Row& row : rows) {
+      by_name[row.attribute->name].push_back(&row);
+      if (row.attribute->printed == Printed::kNever) continue;
+      for (int o = 0; o < kNumOpcodes; ++o) {
+        if (row.attribute->IsOf(static_cast<Opcode>(o))) printed[o].push_back(&row);
+      }
+    }
+  }
+};
+
+const Table& TheTable() {
+  static const Table* const table = new Table();
+  return *table;
+}
+
+const Row* RowNamed(std::string_view name, Opcode opcode) {
+  const auto found = TheTable().by_name.find(name);
+  if (found == TheTable().by_name.end()) return nullptr;
+  for (const Row* row : found->second) {
+    if (row->attribute->IsOf(opcode)) return row;
+  }
+  return found->second.front();
+}
+
+absl::Status ParseField(TextCursor& text, const Row& row, Message& instruction) {
+  Message* message = &instruction;
+  for (size_t i = 0; i + 1 < row.path.size(); ++i) {
+    message = message->GetReflection()->MutableMessage(message, row.path[i]);
+  }
+  const auto* reflection = message->GetReflection();
+  const FieldDescriptor* field = row.path.back();
+  if (field->is_repeated()) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> values, text.IntList());
+    reflection->ClearField(message, field);
+    for (const int64_t value : values) reflection->AddInt64(message, field, value);
+    return absl::OkStatus();
+  }
+  const size_t begin = text.Begin();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL: {
+      ASSIGN_OR_RETURN(const bool value, text.Bool());
+      reflection->SetBool(message, field, value);
+      break;
+    }
+    case FieldDescriptor::CPPTYPE_INT32: {
+      ASSIGN_OR_RETURN(const int64_t value, text.Integer());
+      reflection->SetInt32(message, field, static_cast<int32_t>(value));
+      break;
+    }
+    case FieldDescriptor::CPPTYPE_INT64: {
+      ASSIGN_OR_RETURN(const int64_t value, text.Integer());
+      reflection->SetInt64(message, field, value);
+      break;
+    }
+    case FieldDescriptor::CPPTYPE_FLOAT: {
+      ASSIGN_OR_RETURN(const double value, text.Real());
+      reflection->SetFloat(message, field, static_cast<float>(value));
+      break;
+    }
+    case FieldDescriptor::CPPTYPE_ENUM: {  // in capitals or not
+      const std::string word(text.Word());
+      const auto& values = *field->enum_type();
+      const auto* value = values.FindValueByName(word);
+      if (value == nullptr) value = values.FindValueByName(WithCase(word, std::toupper));
+      if (value == nullptr) {
+        return text.ErrorAt(begin, fmt::format("there is no value '{}' here", word));
+      }
+      reflection->SetEnum(message, field, value);
+      break;
+    }
+    default: {
+      const bool quoted = text.Peek() == '"';
+      ASSIGN_OR_RETURN(std::string value, quoted ? text.Quoted() : std::string(text.Word()));
+      reflection->SetString(message, field, std::move(value));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Appends ", name=value", unless the value is one that is not printed.
+void AppendField(const Row& row, const Message& instruction, std::string& out) {
+  const Message* message = &instruction;
+  for (size_t i = 0; i + 1 < row.path.size(); ++i) {
+    message = &message->GetReflection()->GetMessage(*message, row.path[i]);
+  }
+  const auto* reflection = message->GetReflection();
+  const FieldDescriptor* field = row.path.back();
+  const Attribute& attribute = *row.attribute;
+  const auto append = [&](const auto& value) {
+    out += fmt::format(", {}={}", attribute.name, value);
+  };
+  if (field->is_repeated()) {
+    const auto& values = reflection->GetRepeatedFieldRef<int64_t>(*message, field);
+    if (values.empty() && attribute.printed == Printed::kIfSet) return;
+    append(fmt::format("{{{}}}", fmt::join(values.begin(), values.end(), ",")));
+    return;
+  }
+  if (attribute.printed == Printed::kIfSet && !reflection->HasField(*message, field)) return;
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return append(reflection->GetBool(*message, field));
+    case FieldDescriptor::CPPTYPE_INT32:
+      return append(reflection->GetInt32(*message, field));
+    case FieldDescriptor::CPPTYPE_INT64: {
+      const int64_t value = reflection->GetInt64(*message, field);
+      if (attribute.printed != Printed::kIfAboveOne || value > 1) append(value);
+      return;
+    }
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return append(fmt::format("{:g}", reflection->GetFloat(*message, field)));
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      // A number that has no name is one of a later version's.
+      const auto* value =
+          field->enum_type()->FindValueByNumber(reflection->GetEnumValue(*message, field));
+      const std::string name(value == nullptr ? "" : value->name());
+      return append(attribute.style == Style::kLower ? WithCase(name, std::tolower) : name);
+    }
+    default: {
+      const std::string value = reflection->GetString(*message, field);
+      return append(attribute.style == Style::kQuoted ? QuotedText(value) : value);
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status ParseAttributes(TextCursor& text, Opcode opcode, TextAttributes& attributes) {
-  Reader reader{text, opcode, attributes};
+  Reader reader{text, attributes};
   while (text.Take(",")) {
     const size_t begin = text.Begin();
     const std::string_view name = text.Word();
     RETURN_IF_ERROR(text.Expect("="));
-    const auto handler = Handlers().find(name);
-    if (handler != Handlers().end()) {
-      RETURN_IF_ERROR(handler->second(reader));
-    } else if (std::find(std::begin(kOfNoInterest), std::end(kOfNoInterest), name) !=
-               std::end(kOfNoInterest)) {
+    const Row* row = RowNamed(name, opcode);
+    if (row != nullptr) {
+      RETURN_IF_ERROR(row->attribute->parse != nullptr ? row->attribute->parse(reader)
+                                                       : ParseField(text, *row, attributes.proto));
+    } else if (std::ranges::find(kOfNoInterest, name) != std::end(kOfNoInterest)) {
       RETURN_IF_ERROR(text.Value().status());
     } else {
       return text.ErrorAt(begin, fmt::format("there is no attribute '{}'", name));
@@ -422,20 +477,19 @@ absl::Status ParseAttributes(TextCursor& text, Opcode opcode, TextAttributes& at
   return absl::OkStatus();
 }
 
-absl::Status ParseFrontendAttributes(TextCursor& text, pb::FrontendAttributes& attributes) {
-  RETURN_IF_ERROR(text.Expect("{"));
-  while (!text.Take("}")) {
-    ASSIGN_OR_RETURN(const std::string key, text.Peek() == '"' ? text.Quoted() : text.Name());
-    RETURN_IF_ERROR(text.Expect("="));
-    if (text.Peek() == '"') {
-      ASSIGN_OR_RETURN((*attributes.mutable_map())[key], text.Quoted());
-    } else {
-      ASSIGN_OR_RETURN(const std::string_view value, text.Value());
-      (*attributes.mutable_map())[key] = std::string(value);
+std::string AttributesText(const Instruction& instruction) {
+  std::string out;
+  for (const Row* row : TheTable().printed[static_cast<size_t>(instruction.opcode())]) {
+    const Attribute& attribute = *row->attribute;
+    if (attribute.print == nullptr) {
+      AppendField(*row, instruction.attrs(), out);
+      continue;
     }
-    text.Take(",");
+    const std::string value = attribute.print(instruction);
+    if (value.empty() && attribute.printed == Printed::kIfSet) continue;
+    out += fmt::format(", {}={}", attribute.name, value);
   }
-  return absl::OkStatus();
+  return out;
 }
 
 }  // namespace tpusim::hlo

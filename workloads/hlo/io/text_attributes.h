@@ -1,4 +1,8 @@
 // Attributes of an instruction in HLO text: what comes after its operands.
+//
+// One table has a row per attribute: its name, the opcodes that have it, the field of the message
+// that holds it, and when it is printed. Reading and printing both follow it. Attributes are
+// compared as bytes of the message (Instruction::AttributeBytes), which needs no list of them.
 #ifndef TPUSIM_WORKLOADS_HLO_IO_TEXT_ATTRIBUTES_H_
 #define TPUSIM_WORKLOADS_HLO_IO_TEXT_ATTRIBUTES_H_
 
@@ -9,7 +13,7 @@
 #include "absl/status/status.h"
 #include "workloads/hlo/hlo.pb.h"
 #include "workloads/hlo/io/text_cursor.h"
-#include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::hlo {
 
@@ -28,8 +32,8 @@ struct TextAttributes {
 // `, name=value` until no comma follows. Errors: a name that is not known.
 absl::Status ParseAttributes(TextCursor& text, Opcode opcode, TextAttributes& attributes);
 
-// {a="x",b={y}}
-absl::Status ParseFrontendAttributes(TextCursor& text, pb::FrontendAttributes& attributes);
+// `, name=value` of everything that the instruction states.
+std::string AttributesText(const Instruction& instruction);
 
 }  // namespace tpusim::hlo
 

@@ -14,6 +14,7 @@
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/text_attributes.h"
 #include "workloads/hlo/io/text_cursor.h"
+#include "workloads/hlo/io/text_structures.h"
 #include "workloads/hlo/io/text_values.h"
 
 namespace tpusim::hlo {

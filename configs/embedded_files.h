@@ -1,0 +1,21 @@
+// Files of the tree that the binary holds as text, as they were at build time, so that an installed
+// tpusim needs no data folder. configs/CMakeLists.txt lists them.
+#ifndef TPUSIM_CONFIGS_EMBEDDED_FILES_H_
+#define TPUSIM_CONFIGS_EMBEDDED_FILES_H_
+
+#include <string_view>
+#include <vector>
+
+namespace tpusim::configs {
+
+struct EmbeddedFile {
+  std::string_view name;  // "v5e" of v5e.json
+  std::string_view text;
+};
+
+// Of a folder ("chips", "schemas", "validation"), in the order of names.
+const std::vector<EmbeddedFile>& EmbeddedFiles(std::string_view folder);
+
+}  // namespace tpusim::configs
+
+#endif  // TPUSIM_CONFIGS_EMBEDDED_FILES_H_
