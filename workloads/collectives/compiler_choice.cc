@@ -34,7 +34,7 @@ std::string SliceText(const std::array<int64_t, 3>& slice) {
 }
 
 std::string AssumptionFor(const CompilerQuery& query) {
-  const configs::CompilerRules& rules = query.rules;
+  const configs::Policy& rules = query.rules;
   if (rules.like.empty()) {
     return fmt::format(
         "algorithms of collectives: the TPU compiler's choice is not known for {}; the fastest are "
@@ -132,7 +132,7 @@ bool Scatters(const CompilerQuery& query, const Shape& shape) {
 }
 
 void GatherOf(const CompilerQuery& query, const Shape& shape, CompilerChoice& choice) {
-  using Gathers = configs::CompilerRules::GathersAsSums;
+  using Gathers = configs::Policy::GathersAsSums;
   const Gathers as_sums = query.rules.gathers_as_sums;
   const bool cube = WholeEvenSlice(query, shape) && shape.dims.size() == 3;
   const bool plane = WholeEvenSlice(query, shape) && shape.dims[0] == 8;
@@ -189,7 +189,7 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query) {
   }
   choice.assumption = AssumptionFor(query);
   const Shape shape = ShapeOf(query);
-  const configs::CompilerRules& rules = query.rules;
+  const configs::Policy& rules = query.rules;
   const int64_t chips = query.slice[0] * query.slice[1] * query.slice[2];
   const bool routed = rules.routed_above_chips > 0 && chips > rules.routed_above_chips;
   if (rules.like.empty()) {

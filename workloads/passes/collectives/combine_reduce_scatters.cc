@@ -63,7 +63,7 @@ void CombineScatters(const std::vector<Instruction*>& members) {
 
 absl::StatusOr<bool> CombineReduceScatters(hlo::Module& module, const PassContext& context) {
   const configs::ChipParams& chip = context.target.chip();
-  if (chip.CoresPerDevice() > 1 || chip.compiler.offloads_collectives) return false;
+  if (chip.CoresPerDevice() > 1 || context.target.policy().offloads_collectives) return false;
   CombineRule rule;
   rule.kind = [](const Instruction& i) {
     return hlo::IsReshard(i) ? ReduceScatterKind(i) : std::string();
