@@ -7,9 +7,8 @@
 
 namespace tpusim::workloads {
 
-absl::StatusOr<std::vector<passes::PassRun>> Optimize(hlo::Module& module,
-                                                      const configs::Config& config,
-                                                      const OptimizeOptions& options) {
+absl::StatusOr<Optimized> Optimize(hlo::Module& module, const configs::Config& config,
+                                   const OptimizeOptions& options) {
   ASSIGN_OR_RETURN(const passes::Pipeline pipeline, passes::ParsePipeline(options.passes));
   const int64_t partitions = options.num_partitions > 0 ? options.num_partitions : config.devices();
   ASSIGN_OR_RETURN(const DevicePlacement placement,
@@ -20,10 +19,13 @@ absl::StatusOr<std::vector<passes::PassRun>> Optimize(hlo::Module& module,
   const target::Target target(config);
   cost::ChipCostModel costs(target, placement.device_of_partition, {},
                             [&](const hlo::Instruction& loop) { return trip_counts(loop); });
-  std::vector<passes::PassRun> runs;
+  cost::StatedCosts stated(costs, options.costs);
+  Optimized result;
   RETURN_IF_ERROR(
-      passes::RunPipeline(pipeline, module, {target, &costs}, options.pipeline, runs).status());
-  return runs;
+      passes::RunPipeline(pipeline, module, {target, &stated}, options.pipeline, result.runs)
+          .status());
+  result.unused_costs = stated.Unused();
+  return result;
 }
 
 }  // namespace tpusim::workloads

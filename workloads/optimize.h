@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "configs/config.h"
+#include "workloads/cost/stated_costs.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/passes/pipeline/pipeline.h"
@@ -20,16 +21,21 @@ struct OptimizeOptions {
   std::string passes;  // as passes::ParsePipeline reads them
   TripCountOverrides trip_counts;
   std::vector<kernels::NamedCost> kernel_costs;  // of opaque kernels
+  std::vector<cost::StatedCost> costs;           // of anything that takes time
   // Of the module, on the devices with the same numbers; 0: as many as the slice has.
   int64_t num_partitions = 0;
   passes::PipelineOptions pipeline;
 };
 
+struct Optimized {
+  std::vector<passes::PassRun> runs;
+  std::vector<std::string> unused_costs;  // names of `costs` that no pass asked for
+};
+
 // Runs the passes on a partitioned module. Errors: of the passes; more partitions than
 // devices.
-absl::StatusOr<std::vector<passes::PassRun>> Optimize(hlo::Module& module,
-                                                      const configs::Config& config,
-                                                      const OptimizeOptions& options);
+absl::StatusOr<Optimized> Optimize(hlo::Module& module, const configs::Config& config,
+                                   const OptimizeOptions& options);
 
 }  // namespace tpusim::workloads
 

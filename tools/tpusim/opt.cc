@@ -69,8 +69,16 @@ absl::Status Opt(const OptFlags& flags) {
     if (std::find(wanted.begin(), wanted.end(), run.pass) == wanted.end()) return;
     text += fmt::format("// after {}\n{}\n", run.pass, hlo::ToString(module, kWhole));
   };
-  ASSIGN_OR_RETURN(const std::vector<passes::PassRun> runs,
+  options.costs = StatedCostsOf(flags.program);
+  ASSIGN_OR_RETURN(const workloads::Optimized optimized,
                    workloads::Optimize(*imported.module, config, options));
+  const std::vector<passes::PassRun>& runs = optimized.runs;
+  for (const std::string& name : optimized.unused_costs) {
+    PrintWarnings(
+        {fmt::format("--cost {}=...: no pass asked for a kernel, collective or transfer "
+                     "of this name",
+                     name)});
+  }
   text += hlo::ToString(*imported.module, kWhole);
   if (imported.module->entry()->schedule().empty()) WarnOfDroppedOrder(runs);
   if (flags.program.pass_timings) PrintPassRuns(runs);
@@ -118,10 +126,13 @@ Command AddOpt(CLI::App& parent) {
   app->add_flag("--json", flags->json, "Print JSON: the text and what passes did")
       ->excludes(output);
   AddPassFlags(*app, flags->program);
+  AddCostFlag(*app, flags->program);
   AddExamples(
       *app,
       {{"tpusim opt step.hlo --config v5e-4x2", "the passes of the compiler, one after another"},
-       {"tpusim opt step.hlo -c v5e-4x2 --passes simplify,layout", "these alone"}},
+       {"tpusim opt step.hlo -c v5e-4x2 --passes simplify,layout", "these alone"},
+       {"tpusim opt step.hlo -c v5e-4x2 --passes schedule --cost 'dot.3=40us'",
+        "the order if this product took so long"}},
       Footer());
   return {app, [flags] { return Opt(*flags); }};
 }

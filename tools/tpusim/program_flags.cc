@@ -106,6 +106,27 @@ std::string CheckKernelCost(const std::string& text) {
       text);
 }
 
+// NAME=TIME or NAME=TIME,LATENCY
+bool ParseCost(const std::string& text, cost::StatedCost* parsed) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) return false;
+  const size_t comma = text.find(',', equals);
+  const std::optional<Picoseconds> time = ParseTime(text.substr(equals + 1, comma - equals - 1));
+  const std::optional<Picoseconds> latency = comma == std::string::npos
+                                                 ? std::optional(Picoseconds(0))
+                                                 : ParseTime(text.substr(comma + 1));
+  if (!time || !latency) return false;
+  *parsed = {text.substr(0, equals), *time, *latency};
+  return true;
+}
+
+std::string CheckCost(const std::string& text) {
+  cost::StatedCost ignored;
+  if (ParseCost(text, &ignored)) return "";
+  return fmt::format(
+      "\"{}\" is not NAME=TIME or NAME=TIME,LATENCY, such as 'all-gather*=12.5us,1us'", text);
+}
+
 std::string CheckRagged(const std::string& text) {
   if (lowering::ParseRaggedOverride(text)) return "";
   return fmt::format(
@@ -169,6 +190,17 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
                "Say on stderr how long passes took and what they changed");
 }
 
+void AddCostFlag(CLI::App& app, ProgramFlags& flags) {
+  app.add_option(
+         "--cost", flags.costs,
+         "What if this kernel, collective or transfer took so long (40us), behind a latency "
+         "that uses nothing? Passes that ask for its cost hear this; NAME may be a glob, "
+         "the first that matches counts")
+      ->type_name("NAME=TIME[,LATENCY]")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckCost, ""));
+}
+
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
   AddPassFlags(app, flags);
   app.add_flag("--recompile", flags.recompile,
@@ -211,6 +243,14 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
                "As if the caller donated all arguments: results of their shapes take their place");
   CLI::Option* quiet = app.add_flag("-q,--quiet", flags.quiet, "Print errors only");
   app.add_flag("-v,--verbose", flags.verbose, "Say on stderr what is being done")->excludes(quiet);
+}
+
+std::vector<cost::StatedCost> StatedCostsOf(const ProgramFlags& flags) {
+  std::vector<cost::StatedCost> costs;
+  for (const std::string& text : flags.costs) {
+    TPUSIM_CHECK(ParseCost(text, &costs.emplace_back()), "the parser lets no other form through");
+  }
+  return costs;
 }
 
 workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {

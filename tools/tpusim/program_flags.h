@@ -8,6 +8,7 @@
 
 #include "sim/simulate.h"
 #include "workloads/compile.h"
+#include "workloads/cost/stated_costs.h"
 
 // CLI11 takes seconds to compile: only the files that register options include it.
 namespace CLI {
@@ -28,6 +29,7 @@ struct ProgramFlags {
   std::vector<std::string> trip_counts;   // --trip-count LOOP=N, checked by the parser
   std::vector<std::string> branches;      // --branch NAME=k, checked too
   std::vector<std::string> kernel_costs;  // --kernel-cost NAME=COST, checked too
+  std::vector<std::string> costs;         // --cost NAME=TIME, checked too
   std::vector<std::string> ragged;        // --ragged NAME=SIZES, checked too
   std::vector<std::string> constraints;   // --constrain VALUE=SHARDING, checked too
   std::string device_order;               // --device-order
@@ -41,7 +43,9 @@ struct ProgramFlags {
 };
 // Registers those of the compiler's passes; `flags` must live as long as the parser.
 void AddPassFlags(CLI::App& app, ProgramFlags& flags);
-// Registers all of them.
+// Registers --cost, which `opt` alone has: it is a question to a pass, no part of a program.
+void AddCostFlag(CLI::App& app, ProgramFlags& flags);
+// Registers all but --cost.
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
 
 // What the flags say about the machine that runs it.
@@ -56,6 +60,7 @@ void AddMachineFlags(CLI::App& app, MachineFlags& flags);
 
 // The flags as the compiler takes them.
 workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags);
+std::vector<cost::StatedCost> StatedCostsOf(const ProgramFlags& flags);
 
 }  // namespace tpusim::tools
 
