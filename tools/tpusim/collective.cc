@@ -41,14 +41,9 @@ struct CollectiveFlags {
   bool json = false;
 };
 
-absl::StatusOr<CollectiveKind> KindOf(const std::string& text) {
-  std::vector<std::string> names;
-  for (const CollectiveKind kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-        CollectiveKind::kAllToAll, CollectiveKind::kPermute}) {
-    names.emplace_back(collectives::KindName(kind));
-    if (names.back() == text) return kind;
-  }
+absl::StatusOr<CollectiveKind> ParseKind(const std::string& text) {
+  if (const std::optional<CollectiveKind> kind = collectives::KindOf(text)) return *kind;
+  const std::vector<std::string> names = collectives::KindNames();
   return UserError(fmt::format("no collective {}; there are {}; the nearest is {}", text,
                                fmt::join(names, ", "), configs::Nearest(text, names)));
 }
@@ -148,7 +143,7 @@ Picoseconds LatencyOf(const configs::Config& config, collectives::CollectiveRequ
 }
 
 absl::Status Collective(const CollectiveFlags& flags) {
-  ASSIGN_OR_RETURN(const CollectiveKind kind, KindOf(flags.kind));
+  ASSIGN_OR_RETURN(const CollectiveKind kind, ParseKind(flags.kind));
   ASSIGN_OR_RETURN(const Bytes size, SizeOf(flags.size));
   ASSIGN_OR_RETURN(const configs::Config config,
                    configs::LoadConfig(flags.config, flags.overrides));

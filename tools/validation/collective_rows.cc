@@ -34,12 +34,9 @@ using collectives::CollectiveKind;
 using collectives::CollectiveRequest;
 
 absl::StatusOr<CollectiveKind> KindOf(const std::string& name) {
-  if (name == "all-reduce") return CollectiveKind::kAllReduce;
-  if (name == "all-gather") return CollectiveKind::kAllGather;
-  if (name == "reduce-scatter") return CollectiveKind::kReduceScatter;
-  if (name == "all-to-all") return CollectiveKind::kAllToAll;
-  if (name == "collective-permute") return CollectiveKind::kPermute;
-  return UserError(fmt::format("no collective \"{}\"", name));
+  const std::optional<CollectiveKind> kind = collectives::KindOf(name);
+  if (!kind) return UserError(fmt::format("no collective \"{}\"", name));
+  return *kind;
 }
 
 absl::StatusOr<Json> Run(Json row) {
