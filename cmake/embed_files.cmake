@@ -6,7 +6,7 @@
 list(SORT FILES)
 set(entries "")
 foreach(file IN LISTS FILES)
-  get_filename_component(name "${file}" NAME_WE)
+  get_filename_component(name "${file}" NAME_WLE)
   # Not read through a list: brackets and semicolons of JSON are special there.
   file(READ "${file}" text)
   string(APPEND entries "    {\"${name}\", R\"tpusim_json(${text})tpusim_json\"},\n")

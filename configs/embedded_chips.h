@@ -1,4 +1,4 @@
-// The files of configs/chips as they were at build time.
+// The files of configs/chips and configs/compilers as they were at build time.
 #ifndef TPUSIM_CONFIGS_EMBEDDED_CHIPS_H_
 #define TPUSIM_CONFIGS_EMBEDDED_CHIPS_H_
 
@@ -14,6 +14,9 @@ struct EmbeddedChip {
 
 // In the order of names.
 const std::vector<EmbeddedChip>& EmbeddedChips();
+const std::vector<EmbeddedChip>& EmbeddedCompilers();  // "libtpu-0.0.42"
+// Their choices of collective algorithms (workloads/collectives/choice_table.h).
+const std::vector<EmbeddedChip>& EmbeddedChoices();  // "libtpu-0.0.42-collectives"
 
 }  // namespace tpusim::configs
 

@@ -7,11 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "configs/chip_file.h"
+#include "configs/embedded_chips.h"
 #include "configs/names.h"
 #include "configs/slices.h"
 #include "configs/status_macros.h"
 #include "workloads/collectives/candidates.h"
-#include "workloads/collectives/embedded_choices.h"
 
 namespace tpusim::collectives {
 namespace {
@@ -103,15 +104,43 @@ absl::StatusOr<Condition> ReadCondition(const Json& json, const std::string& whe
   return condition;
 }
 
-absl::StatusOr<std::vector<Condition>> ReadConditions(const Json& rows, const std::string& where) {
-  std::vector<Condition> conditions;
+absl::Status ReadText(const Json& json, const char* key, const std::string& where,
+                      std::string* text) {
+  if (!json.contains(key)) return absl::OkStatus();
+  if (!json[key].is_string()) return UserError(fmt::format("{}.{} must be text", where, key));
+  *text = json[key].get<std::string>();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Evidence> ReadEvidence(const Json& row, const char* collectives,
+                                      const std::string& row_name) {
+  Evidence evidence;
+  const std::string where = row_name + ".evidence";
+  const Json json = row.value("evidence", Json::object());
+  RETURN_IF_ERROR(CheckKeys(json, {collectives, "source", "bracket", "flag"}, where));
+  const Json counts = json.value(collectives, Json::object());
+  const std::string at = fmt::format("{}.{}", where, collectives);
+  if (!counts.is_object()) return UserError(at + " must be an object of counts by chip");
+  for (const auto& [chip, count] : counts.items()) {
+    ASSIGN_OR_RETURN(const int64_t number, ReadCount(count, fmt::format("{}.{}", at, chip)));
+    evidence.collectives[chip] = static_cast<int>(number);
+  }
+  RETURN_IF_ERROR(ReadText(json, "source", where, &evidence.source));
+  RETURN_IF_ERROR(ReadText(json, "bracket", where, &evidence.bracket));
+  RETURN_IF_ERROR(ReadText(json, "flag", where, &evidence.flag));
+  return evidence;
+}
+
+absl::StatusOr<std::vector<ConditionRow>> ReadConditions(const Json& rows,
+                                                         const std::string& where) {
+  std::vector<ConditionRow> conditions;
   if (!rows.is_array()) return UserError(where + " must be a list of rows");
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::string at = fmt::format("{}[{}]", where, i);
     RETURN_IF_ERROR(CheckKeys(rows[i], {"when", "evidence"}, at));
-    ASSIGN_OR_RETURN(Condition condition,
-                     ReadCondition(rows[i].value("when", Json::object()), at + ".when"));
-    conditions.push_back(std::move(condition));
+    ConditionRow& row = conditions.emplace_back();
+    ASSIGN_OR_RETURN(row.when, ReadCondition(rows[i].value("when", Json::object()), at + ".when"));
+    ASSIGN_OR_RETURN(row.evidence, ReadEvidence(rows[i], "decides", at));
   }
   return conditions;
 }
@@ -136,10 +165,8 @@ absl::StatusOr<ChoiceRow> ReadRow(const Json& json, const Algorithms& algorithms
   ChoiceRow row;
   RETURN_IF_ERROR(CheckKeys(json, {"when", "choice", "assumed", "evidence"}, where));
   ASSIGN_OR_RETURN(row.when, ReadCondition(json.value("when", Json::object()), where + ".when"));
-  if (json.contains("assumed")) {
-    if (!json["assumed"].is_string()) return UserError(where + ".assumed must be text");
-    row.assumed = json["assumed"].get<std::string>();
-  }
+  ASSIGN_OR_RETURN(row.evidence, ReadEvidence(json, "agree", where));
+  RETURN_IF_ERROR(ReadText(json, "assumed", where, &row.assumed));
   const std::string at = where + ".choice";
   const Json choice = json.value("choice", Json::object());
   RETURN_IF_ERROR(CheckKeys(choice,
@@ -150,11 +177,8 @@ absl::StatusOr<ChoiceRow> ReadRow(const Json& json, const Algorithms& algorithms
     return UserError(at + ".as must be all-reduce");
   }
   row.as_all_reduce = choice.contains("as");
-  for (const auto& [key, text] : {std::pair{"emitter", &row.emitter}, {"strategy", &row.strategy}}) {
-    if (!choice.contains(key)) continue;
-    if (!choice[key].is_string()) return UserError(fmt::format("{}.{} must be text", at, key));
-    *text = choice[key].get<std::string>();
-  }
+  RETURN_IF_ERROR(ReadText(choice, "emitter", at, &row.emitter));
+  RETURN_IF_ERROR(ReadText(choice, "strategy", at, &row.strategy));
   for (const auto& [key, number] : {std::pair{"colors", &row.colors},
                                     {"colors_per_axis", &row.colors_per_axis},
                                     {"phases", &row.phases},
@@ -234,12 +258,50 @@ absl::StatusOr<ChoiceTable> ParseChoiceTable(std::string_view json, const std::s
 
 const ChoiceTable& CompilerChoices() {
   static const auto* const table = [] {
-    const EmbeddedChoiceTable& file = EmbeddedChoiceTables().front();
-    absl::StatusOr<ChoiceTable> parsed = ParseChoiceTable(file.json, std::string(file.name));
+    const std::string name = configs::CompilerName() + "-collectives";
+    const std::vector<configs::EmbeddedChip>& files = configs::EmbeddedChoices();
+    const auto file = std::find_if(files.begin(), files.end(),
+                                   [&](const auto& each) { return each.name == name; });
+    TPUSIM_CHECK(file != files.end(), "every compiler has rows of choices");
+    absl::StatusOr<ChoiceTable> parsed = ParseChoiceTable(file->json, name + ".json");
     TPUSIM_CHECK(parsed.ok(), Message(parsed.status()));
     return new ChoiceTable(*std::move(parsed));
   }();
   return *table;
+}
+
+std::string TextOf(const Condition& condition) {
+  std::vector<std::string> parts;
+  for (const CollectiveKind kind : condition.kinds) parts.emplace_back(KindName(kind));
+  if (parts.size() > 1) parts = {configs::Join(parts, " or ")};
+  for (const auto& [fact, least, most] : condition.bounds) {
+    const std::string_view name = kFactNames[static_cast<size_t>(fact)];
+    const bool yes_or_no = fact == Fact::kEven || fact == Fact::kEveryChip || fact == Fact::kRing ||
+                           fact == Fact::kMinorDimension || fact == Fact::kOffloaded;
+    parts.push_back(yes_or_no       ? fmt::format("{}{}", least > 0 ? "" : "not ", name)
+                    : least == most ? fmt::format("{} = {}", name, least)
+                    : least == 0    ? fmt::format("{} <= {}", name, most)
+                    : most == kMost ? fmt::format("{} >= {}", name, least)
+                                    : fmt::format("{} <= {} <= {}", least, name, most));
+  }
+  return parts.empty() ? "always" : configs::Join(parts, ", ");
+}
+
+std::string TextOf(const ChoiceRow& row) {
+  if (row.as_all_reduce) return "as an all-reduce";
+  std::vector<std::string> parts;
+  if (!row.emitter.empty()) parts.push_back(row.emitter);
+  if (!row.strategy.empty()) parts.push_back(row.strategy);
+  const auto add = [&parts](const char* what, int count, int per_axis) {
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, what));
+    if (per_axis > 0) parts.push_back(fmt::format("{} {} per axis", per_axis, what));
+  };
+  add("colors", row.colors, row.colors_per_axis);
+  add("phases", row.phases, row.phases_per_axis);
+  if (row.families.empty()) parts.emplace_back(row.asynchronous ? "start and done" : "synchronous");
+  if (!row.assumed.empty()) parts.push_back(row.assumed);
+  if (!row.families.empty()) parts.push_back("here: " + configs::Join(row.families, ", "));
+  return configs::Join(parts, ", ");
 }
 
 }  // namespace tpusim::collectives

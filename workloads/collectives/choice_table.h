@@ -1,16 +1,17 @@
 // The TPU compiler's choices of collective algorithms as data: rows {when, choice, evidence}.
 //
 // configs/compilers/libtpu-VERSION-collectives.json holds them, beside the compiler's other
-// policy. A collective is described by its kind, the chip and a few facts about its group and
+// policy (configs/policy.h). A collective is described by its kind, the chip and a few facts about its group and
 // its bytes; a condition bounds some of them, and the first row whose condition holds decides. A
 // row either says what the compiler prints (emitter, strategy, colors, phases) and which of our
 // algorithms do that, or that the collective is done as an all-reduce, which is then looked up in
 // its turn. Two smaller lists of conditions say through which groups the compiler threads one
 // ring, and which collectives it hands to the SparseCores where nothing else decides that.
 //
-// What a row rests on is in its evidence, which nothing here reads: how many rows of the sweep in
-// validation/collectives reach it and agree, between which sizes a bound must lie, the compiler's
-// flag. tools/validation/collective_choices.py replays the sweep.
+// What a row rests on is its evidence, which decides nothing: how many collectives of the sweep in
+// validation/collectives come to it and agree, between which sizes a bound must lie, the compiler's
+// flag. tools/validation/collective_choices.py replays the sweep, `tpusim configs CHIP --compiler`
+// prints the rows.
 #ifndef TPUSIM_WORKLOADS_COLLECTIVES_CHOICE_TABLE_H_
 #define TPUSIM_WORKLOADS_COLLECTIVES_CHOICE_TABLE_H_
 
@@ -61,8 +62,25 @@ struct Condition {
   bool Holds(CollectiveKind kind, std::string_view chip, const Facts& facts) const;
 };
 
+// All may be empty.
+struct Evidence {
+  // Collectives of the sweep, by chip: of a choice those that it decides, of another condition
+  // those that come out as printed only with it.
+  std::map<std::string, int> collectives;
+  std::string source;   // where it is not the sweep
+  std::string bracket;  // the nearest that were seen to behave otherwise
+  std::string flag;     // the TPU compiler's
+};
+
+// A ring, or an off-load.
+struct ConditionRow {
+  Condition when;
+  Evidence evidence;
+};
+
 struct ChoiceRow {
   Condition when;
+  Evidence evidence;
   bool as_all_reduce = false;
   std::string emitter, strategy;  // as printed; empty where nothing is
   int colors = 0, colors_per_axis = 0;
@@ -75,7 +93,7 @@ struct ChoiceRow {
 struct ChoiceTable {
   // Chips and slices (extents in chips, ascending) that were compiled for.
   std::map<std::string, std::vector<std::array<int64_t, 3>>> swept;
-  std::vector<Condition> rings, offloads;
+  std::vector<ConditionRow> rings, offloads;
   std::vector<ChoiceRow> rows;
 };
 
@@ -84,6 +102,10 @@ absl::StatusOr<ChoiceTable> ParseChoiceTable(std::string_view json, const std::s
 
 // That of the compiler whose policy is built in.
 const ChoiceTable& CompilerChoices();
+
+// For people: "all-reduce, ring, operand_bytes <= 10240", "SinglePhaseRingSumEmitter".
+std::string TextOf(const Condition& condition);
+std::string TextOf(const ChoiceRow& row);
 
 }  // namespace tpusim::collectives
 

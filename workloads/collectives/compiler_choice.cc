@@ -74,9 +74,9 @@ Facts FactsOf(const CompilerQuery& query, const ChoiceTable& table) {
   set(Fact::kOperandBytes, query.operand.value());
   set(Fact::kPartBytes, query.operand.value() / query.members);
   set(Fact::kMinorDimension, query.minor);
-  const auto any = [&](const std::vector<Condition>& conditions) {
-    return std::any_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
-      return condition.Holds(query.kind, query.like, facts);
+  const auto any = [&](const std::vector<ConditionRow>& rows) {
+    return std::any_of(rows.begin(), rows.end(), [&](const ConditionRow& row) {
+      return row.when.Holds(query.kind, query.like, facts);
     });
   };
   set(Fact::kOffloaded, query.offloaded.value_or(any(table.offloads)));
@@ -174,9 +174,10 @@ bool PermutesAsynchronously(const configs::Config& config) {
 }
 
 bool OffLoadsCollectives(const configs::ChipParams& chip) {
-  const std::vector<Condition>& offloads = CompilerChoices().offloads;
-  return std::any_of(offloads.begin(), offloads.end(),
-                     [&](const Condition& condition) { return condition.IsAbout(chip.compiler.like); });
+  const std::vector<ConditionRow>& offloads = CompilerChoices().offloads;
+  return std::any_of(offloads.begin(), offloads.end(), [&](const ConditionRow& row) {
+    return row.when.IsAbout(chip.compiler.like);
+  });
 }
 
 }  // namespace tpusim::collectives

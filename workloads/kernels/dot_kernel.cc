@@ -193,7 +193,7 @@ class DotKernelBuilder {
     if ((whole_m_ && mxu.m < p_.m) || (whole_n_ && mxu.n < p_.n)) return false;
     const int64_t registers = mxu.batch * CeilDiv(mxu.m, target_.chip().vpu.sublanes) *
                               CeilDiv(mxu.n, target_.chip().vpu.lanes);
-    return registers <= target_.chip().compiler.window_registers * target_.chip().CoresPerDevice();
+    return registers <= target_.policy().window_registers * target_.chip().CoresPerDevice();
   }
 
  private:

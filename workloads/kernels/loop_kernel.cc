@@ -77,7 +77,7 @@ int64_t FewestSteps(const KernelView& view, const target::Target& target) {
   const bool relayout = std::any_of(view.members.begin(), view.members.end(), [](const auto* m) {
     return m->opcode() == Opcode::kTranspose || IsRelayout(*m);
   });
-  const configs::CompilerRules& rules = target.chip().compiler;
+  const configs::Policy& rules = target.policy();
   const int64_t window = relayout ? rules.relayout_window_registers : rules.window_registers;
   return std::max<int64_t>(1, CeilDiv(Whole(largest), window * target.chip().CoresPerDevice()));
 }
@@ -92,7 +92,7 @@ int64_t MostSteps(const KernelView& view, const target::Target& target, int64_t 
 }
 
 int64_t LoneSteps(const KernelView& view, const target::Target& target) {
-  const configs::CompilerRules& rules = target.chip().compiler;
+  const configs::Policy& rules = target.policy();
   double largest = 0;
   Bytes room(0);
   for (const KernelInput& input : view.inputs) {
@@ -144,7 +144,7 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
   std::erase_if(counts, [&](int64_t count) { return count < fewest || count > most; });
   if (counts.empty() || counts.front() != fewest) counts.push_back(std::min(fewest, most));
   if (IsLone(view)) counts = {LoneSteps(view, target)};
-  const Bytes uncut = target.chip().compiler.uncut_bytes;
+  const Bytes uncut = target.policy().uncut_bytes;
   FastestKernel fastest(target);
   for (int64_t parts : counts) {
     isa::Kernel kernel;

@@ -22,7 +22,7 @@ constexpr int64_t kMostChipsWithoutRings = 16;
 absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
                                               const cost::CollectiveGroups& groups,
                                               const target::Target& target) {
-  const configs::CompilerRules& rules = target.chip().compiler;
+  const configs::Policy& rules = target.policy();
   if (rules.windowed_flops_per_byte == 0) return WindowedEinsumProfit{false, "not on this chip"};
   if (!collectives::PermutesAsynchronously(target.config())) {
     return WindowedEinsumProfit{false, "permutes are synchronous"};
@@ -41,8 +41,8 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
   if (groups.filled_extents == std::vector<int64_t>{2, 2})
     return WindowedEinsumProfit{false, "a plane of 2x2"};
   const hlo::Instruction& whole = scatters ? *einsum.dot : *einsum.collective;
-  if (rules.windowed_least_bytes.has_value()) {
-    const bool large = whole.shape().ByteSize() >= *rules.windowed_least_bytes;
+  if (rules.windowed_least_bytes >= Bytes(0)) {
+    const bool large = whole.shape().ByteSize() >= rules.windowed_least_bytes;
     return WindowedEinsumProfit{large, "by the size that a flag gives"};
   }
   ASSIGN_OR_RETURN(const hlo::Cost product, hlo::CostOf(*einsum.dot));
