@@ -242,9 +242,10 @@ Command AddCollective(CLI::App& parent) {
                   "Groups along these axes of the torus (x, y, z; c: the devices of a chip), such "
                   "as xy (default: all devices are one group)")
       ->type_name("AXES");
-  app->add_option("--algorithm", flags->algorithm,
-                  "As the TPU compiler would (compiler, the default), the fastest way (best), or "
-                  "one by name")
+  app->add_option(
+         "--algorithm", flags->algorithm,
+         "As the TPU compiler would (compiler, the default), the fastest of all ways (best), "
+         "or one by name")
       ->type_name("ALGORITHM");
   app->add_option("--set", flags->overrides, "Override a parameter (tpusim configs CHIP)")
       ->type_name("PARAMETER=VALUE")

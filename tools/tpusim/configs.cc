@@ -247,9 +247,9 @@ std::vector<ChoiceOfChip> ChoicesOf(const std::string& like) {
     int seen = 0;
     for (const auto& [chip, count] : evidence.collectives) seen += count;
     const auto of_chip = evidence.collectives.find(like);
-    const std::string counted = fmt::format(
-        "{} collectives that were compiled, {} of them for {}", seen,
-        of_chip != evidence.collectives.end() ? of_chip->second : 0, like);
+    const std::string counted =
+        fmt::format("{} collectives that were compiled, {} of them for {}", seen,
+                    of_chip != evidence.collectives.end() ? of_chip->second : 0, like);
     choices.push_back({collectives::TextOf(when), choice,
                        evidence.source.empty() ? counted : evidence.source, evidence});
   };
@@ -289,8 +289,9 @@ absl::StatusOr<std::string> OfCompiler(const std::string& chip, bool verbose) {
     line("flag:", p.flag.empty() ? "none" : "--" + p.flag);
     if (verbose) line("note:", p.note);
   }
-  text += "\n" + Sentence("Collectives, decided by the first line that holds "
-                          "(validation/collectives/choices.jsonl):");
+  text += "\n" + Sentence(
+                     "Collectives, decided by the first line that holds "
+                     "(validation/collectives/choices.jsonl):");
   for (const ChoiceOfChip& choice : ChoicesOf(like)) {
     text += "\n" + Sentence(fmt::format("{}: {}", choice.when, choice.choice));
     line("source:", choice.source);

@@ -20,8 +20,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::array<std::string_view, kFacts> kFactNames = {
-    "axes",    "shortest_axis",   "longest_axis", "even",        "devices_per_chip",
-    "members", "every_chip",      "slices",       "slice_chips", "operand_bytes",
+    "axes",       "shortest_axis",   "longest_axis", "even",        "devices_per_chip",
+    "members",    "every_chip",      "slices",       "slice_chips", "operand_bytes",
     "part_bytes", "minor_dimension", "offloaded",    "ring"};
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
@@ -213,8 +213,7 @@ bool Condition::IsAbout(std::string_view chip) const {
 }
 
 bool Condition::Holds(CollectiveKind kind, std::string_view chip, const Facts& facts) const {
-  const bool of_kind =
-      kinds.empty() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  const bool of_kind = kinds.empty() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
   return of_kind && IsAbout(chip) &&
          std::all_of(bounds.begin(), bounds.end(), [&](const Bound& bound) {
            const int64_t value = facts[static_cast<size_t>(bound.fact)];

@@ -1,11 +1,11 @@
 // The TPU compiler's choices of collective algorithms as data: rows {when, choice, evidence}.
 //
 // configs/compilers/libtpu-VERSION-collectives.json holds them, beside the compiler's other
-// policy (configs/policy.h). A collective is described by its kind, the chip and a few facts about its group and
-// its bytes; a condition bounds some of them, and the first row whose condition holds decides. A
-// row either says what the compiler prints (emitter, strategy, colors, phases) and which of our
-// algorithms do that, or that the collective is done as an all-reduce, which is then looked up in
-// its turn. Two smaller lists of conditions say through which groups the compiler threads one
+// policy (configs/policy.h). A collective is described by its kind, the chip and a few facts about
+// its group and its bytes; a condition bounds some of them, and the first row whose condition holds
+// decides. A row either says what the compiler prints (emitter, strategy, colors, phases) and which
+// of our algorithms do that, or that the collective is done as an all-reduce, which is then looked
+// up in its turn. Two smaller lists of conditions say through which groups the compiler threads one
 // ring, and which collectives it hands to the SparseCores where nothing else decides that.
 //
 // What a row rests on is its evidence, which decides nothing: how many collectives of the sweep in
@@ -97,7 +97,8 @@ struct ChoiceTable {
   std::vector<ChoiceRow> rows;
 };
 
-// `where` names the file in messages. Error: says which row, what is wrong with it and what there is.
+// `where` names the file in messages. Error: says which row, what is wrong with it and what there
+// is.
 absl::StatusOr<ChoiceTable> ParseChoiceTable(std::string_view json, const std::string& where);
 
 // That of the compiler whose policy is built in.

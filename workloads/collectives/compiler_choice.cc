@@ -59,9 +59,7 @@ Facts FactsOf(const CompilerQuery& query, const ChoiceTable& table) {
   const int64_t chips = query.slice[0] * query.slice[1] * query.slice[2];
   const auto [shortest, longest] = std::minmax_element(extents.begin(), extents.end());
   Facts facts = {};
-  const auto set = [&facts](Fact fact, int64_t value) {
-    facts[static_cast<size_t>(fact)] = value;
-  };
+  const auto set = [&facts](Fact fact, int64_t value) { facts[static_cast<size_t>(fact)] = value; };
   set(Fact::kAxes, static_cast<int64_t>(axes.size()));
   set(Fact::kShortestAxis, *shortest);
   set(Fact::kLongestAxis, *std::max_element(axes.begin(), axes.end()));
@@ -132,6 +130,26 @@ CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& re
   return query;
 }
 
+CompilerQuery QueryAlong(const configs::ChipParams& chip, const std::array<int64_t, 3>& slice,
+                         std::string_view axes, CollectiveKind kind, Bytes operand) {
+  CompilerQuery query;
+  query.kind = kind;
+  query.chip = chip.name;
+  query.like = chip.compiler.like;
+  query.slice = slice;
+  query.operand = operand;
+  for (const char axis : axes) {
+    if (axis == 'c') {
+      query.cores = chip.devices;
+    } else {
+      query.extents.push_back(slice[static_cast<size_t>(axis - 'x')]);
+    }
+  }
+  query.members = query.cores;
+  for (const int64_t extent : query.extents) query.members *= extent;
+  return query;
+}
+
 CompilerChoice ChoiceOfCompiler(const CompilerQuery& query, const ChoiceTable& table) {
   CompilerChoice choice;
   choice.kind = choice.of = query.kind;
@@ -175,9 +193,8 @@ bool PermutesAsynchronously(const configs::Config& config) {
 
 bool OffLoadsCollectives(const configs::ChipParams& chip) {
   const std::vector<ConditionRow>& offloads = CompilerChoices().offloads;
-  return std::any_of(offloads.begin(), offloads.end(), [&](const ConditionRow& row) {
-    return row.when.IsAbout(chip.compiler.like);
-  });
+  return std::any_of(offloads.begin(), offloads.end(),
+                     [&](const ConditionRow& row) { return row.when.IsAbout(chip.compiler.like); });
 }
 
 }  // namespace tpusim::collectives

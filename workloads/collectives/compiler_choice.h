@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "configs/config.h"
@@ -55,6 +56,9 @@ struct CompilerQuery {
 };
 CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& request,
                       const GroupForm& form);
+// Along whole axes of a slice: x, y and z, and c for the devices of each chip.
+CompilerQuery QueryAlong(const configs::ChipParams& chip, const std::array<int64_t, 3>& slice,
+                         std::string_view axes, CollectiveKind kind, Bytes operand);
 
 struct CompilerChoice {
   // kAllReduce for an all-gather or reduce-scatter that is done as one.

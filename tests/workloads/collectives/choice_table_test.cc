@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "configs/chip_file.h"
 #include "configs/status_macros.h"
 #include "workloads/collectives/compiler_choice.h"
 
@@ -46,24 +47,15 @@ CollectiveKind KindOfOp(const std::string& op) {
 }
 
 CompilerQuery SweptQuery(const Json& row) {
-  CompilerQuery query;
   const auto op = row["op"].get<std::string>();
-  query.kind = KindOfOp(op);
-  query.minor = op.ends_with("_minor");
-  query.chip = query.like = row["chip"].get<std::string>();
+  std::array<int64_t, 3> slice = {1, 1, 1};
   for (size_t axis = 0; axis < row["slice"].size(); ++axis) {
-    query.slice[axis] = row["slice"][axis].get<int64_t>();
+    slice[axis] = row["slice"][axis].get<int64_t>();
   }
-  for (const char axis : row["axes"].get<std::string>()) {
-    if (axis == 'c') {
-      query.cores = 2;
-    } else {
-      query.extents.push_back(query.slice[axis - 'x']);
-    }
-  }
-  query.members = query.cores;
-  for (const int64_t extent : query.extents) query.members *= extent;
-  query.operand = Bytes(row["operand_bytes"].get<int64_t>());
+  const configs::ChipParams chip = configs::LoadChip(row["chip"].get<std::string>(), "")->chip;
+  CompilerQuery query = QueryAlong(chip, slice, row["axes"].get<std::string>(), KindOfOp(op),
+                                   Bytes(row["operand_bytes"].get<int64_t>()));
+  query.minor = op.ends_with("_minor");
   return query;
 }
 
@@ -107,9 +99,10 @@ TEST(ChoiceTableTest, EveryRowIsReachedByWhatItsEvidenceCounts) {
   }
   for (size_t i = 0; i < file["choices"].size(); ++i) {
     const Json& row = file["choices"][i];
-    const auto counted = row.value("evidence", Json::object()).value("agree", std::map<std::string, int>());
-    EXPECT_EQ(counted, reached[i]) << "choices[" << i << "]: " << row["when"] << "; reached by "
-                                   << Json(reached[i]);
+    const auto counted =
+        row.value("evidence", Json::object()).value("agree", std::map<std::string, int>());
+    EXPECT_EQ(counted, reached[i])
+        << "choices[" << i << "]: " << row["when"] << "; reached by " << Json(reached[i]);
     EXPECT_TRUE(!counted.empty() || row.contains("assumed")) << row;
   }
   // That of groups over several slices, none of which were compiled, is the first.
@@ -185,6 +178,22 @@ TEST(ChoiceTableTest, ARowIsAddedByDataAlone) {
   query.operand = Bytes(32 * kMiB);
   query.like = "v5e";
   EXPECT_EQ(ChoiceOfCompiler(query, table).emitter, "1DAllGatherNonMajorDimImbalanced");
+}
+
+TEST(ChoiceTableTest, RowsAreTextForPeople) {
+  const ChoiceTable& table = CompilerChoices();
+  EXPECT_EQ(TextOf(table.rows[4].when),
+            "reduce-scatter, members <= 4, minor_dimension, operand_bytes <= 10240");
+  EXPECT_EQ(TextOf(table.rows[4]), "as an all-reduce");
+  EXPECT_EQ(TextOf(table.rows[17].when), "all-reduce, even, operand_bytes <= 524288");
+  EXPECT_EQ(TextOf(table.rows[17]),
+            "RotatedPincerShortEmitter, StrategyND, 1 colors per axis, 1 phases per axis, here: "
+            "rotated, axis-by-axis");
+  EXPECT_EQ(TextOf(table.rows[2].when), "reduce-scatter, even, every_chip, not ring");
+  EXPECT_EQ(TextOf(table.rows[23].when), "collective-permute, slice_chips >= 17");
+  EXPECT_EQ(TextOf(table.rows[23]), "synchronous");
+  EXPECT_EQ(TextOf(table.rings[0].when), "axes = 1");
+  EXPECT_EQ(TextOf(Condition()), "always");
 }
 
 TEST(ChoiceTableTest, ConditionsBoundFacts) {

@@ -183,9 +183,8 @@ TEST(CompilerChoiceTest, WhatIsOffLoadedGoesAxisByAxis) {
 // Slices exchange what has been summed within them.
 TEST(CompilerChoiceTest, SlicesExchangeInTheMiddle) {
   const auto algorithm = [](const std::string& slices, CollectiveKind kind,
-                            const std::vector<int>& axes, int64_t bytes) {
-    return AlgorithmOf(slices, kind, axes, bytes);
-  };
+                            const std::vector<int>& axes,
+                            int64_t bytes) { return AlgorithmOf(slices, kind, axes, bytes); };
   for (const int64_t bytes : {4 * kKiB, 64 * kMiB}) {
     for (const CollectiveKind kind : {kSum, kGather, kScatter}) {
       EXPECT_EQ(algorithm("2x(v4-4x4x4)", kind, {0, 1, 2, kSliceAxis}, bytes),
