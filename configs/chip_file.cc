@@ -271,22 +271,6 @@ absl::Status ReadDeviceOrder(const Json& json, const std::string& where, DeviceO
   return absl::OkStatus();
 }
 
-absl::Status ReadKnownSlices(const Json& json, const std::string& where, Policy* policy) {
-  if (!json.contains("known_slices")) return absl::OkStatus();
-  if (!json["known_slices"].is_array()) return UserError(where + ".known_slices must be a list");
-  policy->known_slices.clear();
-  for (const Json& slice : json["known_slices"]) {
-    std::array<int64_t, kMaxAxes> shape;
-    if (!slice.is_string() || !ParseShape(slice.get<std::string>(), &shape)) {
-      return UserError(
-          fmt::format("{}.known_slices: {} is not of the form AxB", where, slice.dump()));
-    }
-    std::sort(shape.begin(), shape.end());
-    policy->known_slices.push_back(shape);
-  }
-  return absl::OkStatus();
-}
-
 // The built-in file, the latest if there are several.
 const Json& CompilerFile() {
   static const Json* json = [] {
@@ -310,7 +294,6 @@ absl::Status ReadCompilerFile(const std::string& chip, ChipFile* file) {
     ASSIGN_OR_RETURN(policy.like, ReadString(known, "like", where));
     ASSIGN_OR_RETURN(file->like_source, ReadString(known, "source", where));
     if (policy.like != chip) borrowed = file->like_source + "; there: ";
-    RETURN_IF_ERROR(ReadKnownSlices(json["chips"][policy.like], where, &policy));
   }
   for (const Parameter& parameter : ChipParameters()) {
     if (!IsPolicy(parameter)) continue;
@@ -331,7 +314,7 @@ absl::Status ReadCompilerFile(const std::string& chip, ChipFile* file) {
 // The section of a user's own chip file: what differs from the base.
 absl::Status ReadCompiler(const Json& json, const std::string& file_name, ChipFile* file) {
   const std::string where = file_name + ": compiler";
-  std::vector<std::string> names = {"like", "known_slices", "source", "note"};
+  std::vector<std::string> names = {"like", "source", "note"};
   for (const Parameter& parameter : ChipParameters()) {
     if (IsPolicy(parameter)) names.push_back(parameter.path.substr(kPolicyPrefix.size()));
   }
@@ -350,7 +333,6 @@ absl::Status ReadCompiler(const Json& json, const std::string& file_name, ChipFi
     }
     file->like_source = file_name;
   }
-  RETURN_IF_ERROR(ReadKnownSlices(json, where, &policy));
   ASSIGN_OR_RETURN(std::string source, ReadString(json, "source", where));
   if (source.empty()) source = file_name;
   for (const auto& [key, child] : json.items()) {

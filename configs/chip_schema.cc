@@ -303,7 +303,6 @@ std::string ChipJsonSchema() {
       "what the TPU compiler does on this chip, where that differs from the base";
   compiler["properties"]["like"] = {
       {"type", "string"}, {"description", "the chip whose values of the compiler hold; or \"\""}};
-  compiler["properties"]["known_slices"] = SlicesSchema();
   compiler["properties"]["source"] = compiler["properties"]["note"] = text;
   root["$defs"] = definitions;
   return root.dump(2) + "\n";
@@ -316,7 +315,7 @@ std::string CompilerJsonSchema() {
                   {"description", "by chip, whose compiled programs its values are from"},
                   {"additionalProperties", object}};
   chips["additionalProperties"]["properties"] = {
-      {"like", text}, {"known_slices", SlicesSchema()}, {"source", text}};
+      {"like", text}, {"source", text}};
   Schema values = object;
   for (const Parameter& parameter : ChipParameters()) {
     if (!IsPolicy(parameter)) continue;

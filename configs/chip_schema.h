@@ -32,11 +32,11 @@ struct Parameter {
   // Where a file does not have it: a number, or the path of the parameter whose
   // value it takes. Empty: files must have it.
   std::string fallback = {};
-  // Where values are words: they are numbered from 0. Of kFlagUnit: false and true.
+  // Where values are words: they are numbered from 0. Of kFlagUnit: false and true; others have none.
   std::vector<std::string> words = {};
 };
 
-inline constexpr std::string_view kFlagUnit = "flag", kWordUnit = "word";
+inline constexpr std::string_view kFlagUnit = "flag";
 inline constexpr std::string_view kPolicyPrefix = "compiler.";
 
 inline bool IsPolicy(const Parameter& parameter) {

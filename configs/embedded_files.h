@@ -13,7 +13,7 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-// Of a folder ("chips", "schemas", "validation"), in the order of names.
+// Of a folder ("chips", "compilers", "collectives", "schemas", "validation"), in the order of names.
 const std::vector<EmbeddedFile>& EmbeddedFiles(std::string_view folder);
 
 }  // namespace tpusim::configs

@@ -9,29 +9,19 @@
 #ifndef TPUSIM_CONFIGS_POLICY_H_
 #define TPUSIM_CONFIGS_POLICY_H_
 
-#include <array>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "configs/units.h"
 
 namespace tpusim::configs {
 
 struct Policy {
-  // The chip whose compiled programs say which collective algorithms are chosen ("": the fastest
-  // are), and the slices on which that is known (their extents in chips, ascending).
+  // The chip whose compiled programs say which collective algorithms are chosen
+  // (workloads/collectives/choice_table.h); "": the fastest are.
   std::string like;
-  std::vector<std::array<int64_t, 3>> known_slices;
 
   // --- Collectives ---
-  bool planes_are_rings = false;  // one ring is threaded through a plane
-  // All-gathers over a whole slice that are done as all-reduces.
-  enum class GathersAsSums { kNever, kPlanesOf8, kCubes };
-  GathersAsSums gathers_as_sums = GathersAsSums::kNever;
-  // Slices of more chips pass blocks on axis by axis and permute synchronously; 0: none do.
-  int64_t routed_above_chips = 0;
-  bool offloads_collectives = false;  // sums of some size and all gathers
   // The least operand of a collective that a flag sends to the SparseCores.
   Bytes offload_least_bytes;
 

@@ -19,10 +19,6 @@ constexpr Range kTransfers = {0, 1 << 20};
 std::vector<Parameter> PolicyParameters() {
   std::vector<Parameter> table = {
       // clang-format off
-      FLAG(planes_are_rings, "one ring is threaded through a plane of chips"),
-      VALUE(gathers_as_sums, "word", kFlag, "all-gathers over a whole slice that are done as all-reduces"),
-      VALUE(routed_above_chips, "count", kCountOrNone, "slices of more chips exchange blocks axis by axis and permute synchronously; 0: none do"),
-      FLAG(offloads_collectives, "SparseCores run sums of some size and all gathers"),
       VALUE(offload_least_bytes, "bytes", kBytesOrNone, "least operand of a collective that a flag sends to SparseCores"),
       VALUE(permutes_in_flight, "count", kTransfers, "collective-permutes that may be in flight"),
       VALUE(gathers_in_flight, "count", kTransfers, "asynchronous all-gathers that may be in flight; 0: they are synchronous"),
@@ -43,12 +39,6 @@ std::vector<Parameter> PolicyParameters() {
   };
   for (Parameter& parameter : table) {
     if (parameter.unit == kFlagUnit) parameter.words = {"false", "true"};
-    if (parameter.path == "compiler.gathers_as_sums") {
-      parameter.words = {"never", "planes_of_8", "cubes"};
-    }
-    if (parameter.unit == kWordUnit) {
-      parameter.maximum = static_cast<double>(parameter.words.size()) - 1;
-    }
   }
   return table;
 }

@@ -37,6 +37,32 @@ def test_an_unknown_choice_is_an_assumption(report_of):
     assert any("not known for v6e slices like 4x2" in each for each in other)
 
 
+OFF_LOADED = "those that the TPU compiler off-loads are not printed; taken to go axis by axis"
+SLICES = "not known for groups that span several slices; taken to go axis by axis in each slice"
+
+
+def test_what_is_off_loaded_goes_axis_by_axis(report_of):
+    on = ("data_parallel_layers_large", "--config", "v7x-2x2x2")
+    report = report_of(*on)
+    assert {row["algorithm"] for row in report["collectives"]} == {"3-color 4-D line 2x2x2x2"}
+    assert any(OFF_LOADED in each for each in report["assumptions"])
+    best = report_of(*on, "--algorithm", "best")
+    assert all(row["algorithm"].startswith("weighted ") for row in best["collectives"])
+    assert not any("off-loads" in each for each in best["assumptions"])
+    assert best["step_time_ns"] < report["step_time_ns"]
+
+
+def test_slices_exchange_what_is_summed_within_them(report_of):
+    on = ("all_reduce_64mib_4x2", "--config", "2x(v5e-2x2)")
+    report = report_of(*on)
+    (collective,) = report["collectives"]
+    assert collective["algorithm"] == "2-color 2-D line 2x2 and 2 slices"
+    assert any(SLICES in each for each in report["assumptions"])
+    best = report_of(*on, "--algorithm", "best")
+    assert not any(SLICES in each for each in best["assumptions"])
+    assert best["step_time_ns"] <= report["step_time_ns"]
+
+
 def test_mistakes(rejects):
     on = ("--config", "v5e-4x2", example("all_reduce_64mib_4x2"), "--algorithm")
     line = rejects(*on, "ring")

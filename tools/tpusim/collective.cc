@@ -41,14 +41,9 @@ struct CollectiveFlags {
   bool json = false;
 };
 
-absl::StatusOr<CollectiveKind> KindOf(const std::string& text) {
-  std::vector<std::string> names;
-  for (const CollectiveKind kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-        CollectiveKind::kAllToAll, CollectiveKind::kPermute}) {
-    names.emplace_back(collectives::KindName(kind));
-    if (names.back() == text) return kind;
-  }
+absl::StatusOr<CollectiveKind> ParseKind(const std::string& text) {
+  if (const std::optional<CollectiveKind> kind = collectives::KindOf(text)) return *kind;
+  const std::vector<std::string> names = collectives::KindNames();
   return UserError(fmt::format("no collective {}; there are {}; the nearest is {}", text,
                                fmt::join(names, ", "), configs::Nearest(text, names)));
 }
@@ -148,7 +143,7 @@ Picoseconds LatencyOf(const configs::Config& config, collectives::CollectiveRequ
 }
 
 absl::Status Collective(const CollectiveFlags& flags) {
-  ASSIGN_OR_RETURN(const CollectiveKind kind, KindOf(flags.kind));
+  ASSIGN_OR_RETURN(const CollectiveKind kind, ParseKind(flags.kind));
   ASSIGN_OR_RETURN(const Bytes size, SizeOf(flags.size));
   ASSIGN_OR_RETURN(const configs::Config config,
                    configs::LoadConfig(flags.config, flags.overrides));
@@ -247,9 +242,10 @@ Command AddCollective(CLI::App& parent) {
                   "Groups along these axes of the torus (x, y, z; c: the devices of a chip), such "
                   "as xy (default: all devices are one group)")
       ->type_name("AXES");
-  app->add_option("--algorithm", flags->algorithm,
-                  "As the TPU compiler would (compiler, the default), the fastest way (best), or "
-                  "one by name")
+  app->add_option(
+         "--algorithm", flags->algorithm,
+         "As the TPU compiler would (compiler, the default), the fastest of all ways (best), "
+         "or one by name")
       ->type_name("ALGORITHM");
   app->add_option("--set", flags->overrides, "Override a parameter (tpusim configs CHIP)")
       ->type_name("PARAMETER=VALUE")

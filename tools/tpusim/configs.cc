@@ -23,6 +23,7 @@
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/help.h"
 #include "tools/tpusim/producer.h"
+#include "workloads/collectives/choice_table.h"
 
 namespace tpusim::tools {
 namespace {
@@ -229,6 +230,35 @@ std::string Long(const std::vector<configs::ParameterInfo>& parameters) {
   return text;
 }
 
+// A row of the choices of collective algorithms, as far as it is about a chip.
+struct ChoiceOfChip {
+  std::string when, choice;
+  std::string source;
+  collectives::Evidence evidence;
+};
+
+std::vector<ChoiceOfChip> ChoicesOf(const std::string& like) {
+  const collectives::ChoiceTable& table = collectives::CompilerChoices();
+  std::vector<ChoiceOfChip> choices;
+  if (like.empty()) return choices;
+  const auto add = [&](const collectives::Condition& when, const std::string& choice,
+                       const collectives::Evidence& evidence) {
+    if (!when.IsAbout(like)) return;
+    int seen = 0;
+    for (const auto& [chip, count] : evidence.collectives) seen += count;
+    const auto of_chip = evidence.collectives.find(like);
+    const std::string counted =
+        fmt::format("{} collectives that were compiled, {} of them for {}", seen,
+                    of_chip != evidence.collectives.end() ? of_chip->second : 0, like);
+    choices.push_back({collectives::TextOf(when), choice,
+                       evidence.source.empty() ? counted : evidence.source, evidence});
+  };
+  for (const auto& row : table.rings) add(row.when, "one ring through the group", row.evidence);
+  for (const auto& row : table.offloads) add(row.when, "off-loaded", row.evidence);
+  for (const auto& row : table.rows) add(row.when, collectives::TextOf(row), row.evidence);
+  return choices;
+}
+
 // "libtpu-0.0.42 on v2, as on v5e: ...", and every value with all that is known of it.
 absl::StatusOr<std::string> OfCompiler(const std::string& chip, bool verbose) {
   ASSIGN_OR_RETURN(const configs::ChipFile file, configs::LoadChip(chip, ""));
@@ -252,12 +282,21 @@ absl::StatusOr<std::string> OfCompiler(const std::string& chip, bool verbose) {
     }
   };
   for (const configs::ParameterInfo& p : values) {
-    const bool word = p.unit == configs::kFlagUnit || p.unit == configs::kWordUnit;
-    text += fmt::format("\n{} = {}{}{}\n", p.path, p.value, word ? "" : " ", word ? "" : p.unit);
+    const bool flag = p.unit == configs::kFlagUnit;
+    text += fmt::format("\n{} = {}{}{}\n", p.path, p.value, flag ? "" : " ", flag ? "" : p.unit);
     line("source:", p.source);
     line("bracket:", p.bracket.empty() ? "none: it is stated" : p.bracket);
     line("flag:", p.flag.empty() ? "none" : "--" + p.flag);
     if (verbose) line("note:", p.note);
+  }
+  text += "\n" + Sentence(
+                     "Collectives, decided by the first line that holds "
+                     "(validation/collectives/choices.jsonl):");
+  for (const ChoiceOfChip& choice : ChoicesOf(like)) {
+    text += "\n" + Sentence(fmt::format("{}: {}", choice.when, choice.choice));
+    line("source:", choice.source);
+    line("bracket:", choice.evidence.bracket);
+    line("flag:", choice.evidence.flag.empty() ? "" : "--" + choice.evidence.flag);
   }
   return text;
 }
@@ -282,6 +321,15 @@ absl::StatusOr<std::string> AsJson(const std::string& name, bool compiler) {
                                                         {"source", p.source},
                                                         {"note", p.note}});
         if (compiler) row.update({{"bracket", p.bracket}, {"flag", p.flag}});
+      }
+      if (compiler) one["collectives"] = Json::array();
+      for (const ChoiceOfChip& choice :
+           compiler ? ChoicesOf(file.chip.compiler.like) : std::vector<ChoiceOfChip>()) {
+        one["collectives"].push_back({{"when", choice.when},
+                                      {"choice", choice.choice},
+                                      {"source", choice.source},
+                                      {"bracket", choice.evidence.bracket},
+                                      {"flag", choice.evidence.flag}});
       }
     }
     chips.push_back(std::move(one));

@@ -232,10 +232,11 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
                  "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
                  "coordinates, else JAX's make_mesh order)")
       ->type_name("ids|0,1,...");
-  app.add_option("--algorithm", flags.algorithms,
-                 "How collectives are done: as the TPU compiler would (compiler, the default), the "
-                 "fastest way (best), or one by name, for all or one KIND of them (all-reduce, "
-                 "all-gather, reduce-scatter, all-to-all)")
+  app.add_option(
+         "--algorithm", flags.algorithms,
+         "How collectives are done: as the TPU compiler would, axis by axis where that is not "
+         "known (compiler, the default), the fastest of all ways (best), or one by name, for "
+         "all or one KIND of them (all-reduce, all-gather, reduce-scatter, all-to-all)")
       ->type_name("[KIND=]ALGORITHM")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckAlgorithm, ""));

@@ -44,17 +44,6 @@ std::vector<std::string> Algorithms() {
   return names;
 }
 
-std::vector<std::string> Kinds() {
-  using collectives::CollectiveKind;
-  std::vector<std::string> names;
-  for (const CollectiveKind kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-        CollectiveKind::kAllToAll, CollectiveKind::kPermute}) {
-    names.emplace_back(collectives::KindName(kind));
-  }
-  return names;
-}
-
 struct NamedValues {
   std::string_view name;
   std::vector<std::string> (*values)();
@@ -67,7 +56,7 @@ constexpr NamedValues kValues[] = {
     {"PASS{OPTION=VALUE},...", PassNames},
     {"ALGORITHM", Algorithms},
     {"[KIND=]ALGORITHM", Algorithms},
-    {"KIND", Kinds},
+    {"KIND", collectives::KindNames},
     {"SCHEMA", SchemaNames},
 };
 

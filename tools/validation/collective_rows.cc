@@ -1,6 +1,7 @@
 // Simulates collectives alone on a slice: JSON lines in, JSON lines out.
 //
 //   tpusim_collective_rows [--jobs N] < rows.jsonl
+//   tpusim_collective_rows --choices < validation/collectives/choices.jsonl
 //
 // A row has `config` (a slice), `kind`, `bytes` (V: the whole array of the group,
 // per device; of an all-to-all and of a permute, by which every member sends to the next of its
@@ -10,6 +11,10 @@
 // has besides: `name`, `expected_ns`, `bound_ns`, `simulated_ns`, `events`,
 // `assumptions`, or `error`; `efficiency` is what links reach of their nominal rate
 // where all axes close, 0 where some do not.
+//
+// With --choices nothing is simulated: rows are collectives as in validation/collectives (chip,
+// slice, axes, op, operand_bytes), and what comes back has besides, as `chosen`, what the rows of
+// configs/compilers say that the TPU compiler prints, in the same fields.
 
 #include <fmt/format.h>
 
@@ -19,12 +24,14 @@
 #include <string>
 #include <vector>
 
+#include "configs/chip_file.h"
 #include "configs/config.h"
 #include "configs/status_macros.h"
 #include "sim/simulate.h"
 #include "tools/tpusim/children.h"
 #include "workloads/collectives/box.h"
 #include "workloads/collectives/collective.h"
+#include "workloads/collectives/compiler_choice.h"
 
 namespace tpusim {
 namespace {
@@ -34,12 +41,9 @@ using collectives::CollectiveKind;
 using collectives::CollectiveRequest;
 
 absl::StatusOr<CollectiveKind> KindOf(const std::string& name) {
-  if (name == "all-reduce") return CollectiveKind::kAllReduce;
-  if (name == "all-gather") return CollectiveKind::kAllGather;
-  if (name == "reduce-scatter") return CollectiveKind::kReduceScatter;
-  if (name == "all-to-all") return CollectiveKind::kAllToAll;
-  if (name == "collective-permute") return CollectiveKind::kPermute;
-  return UserError(fmt::format("no collective \"{}\"", name));
+  const std::optional<CollectiveKind> kind = collectives::KindOf(name);
+  if (!kind) return UserError(fmt::format("no collective \"{}\"", name));
+  return *kind;
 }
 
 absl::StatusOr<Json> Run(Json row) {
@@ -92,13 +96,58 @@ absl::StatusOr<Json> Run(Json row) {
   return row;
 }
 
+// The operations of jax.lax, and HLO's own names.
+absl::StatusOr<CollectiveKind> KindOfOperation(const std::string& op) {
+  if (op == "psum") return CollectiveKind::kAllReduce;
+  if (op.starts_with("psum_scatter")) return CollectiveKind::kReduceScatter;
+  if (op.starts_with("all_gather")) return CollectiveKind::kAllGather;
+  if (op == "all_to_all") return CollectiveKind::kAllToAll;
+  if (op == "ppermute") return CollectiveKind::kPermute;
+  return KindOf(op);
+}
+
+absl::StatusOr<Json> Choose(Json row) {
+  const auto op = row.at("op").get<std::string>();
+  ASSIGN_OR_RETURN(const CollectiveKind kind, KindOfOperation(op));
+  ASSIGN_OR_RETURN(const configs::ChipFile file,
+                   configs::LoadChip(row.at("chip").get<std::string>(), ""));
+  auto slice = row.at("slice").get<std::vector<int64_t>>();
+  slice.resize(configs::kMaxAxes, 1);
+  collectives::CompilerQuery query = collectives::QueryAlong(
+      file.chip, {slice[0], slice[1], slice[2]}, row.at("axes").get<std::string>(), kind,
+      Bytes(row.at("operand_bytes").get<int64_t>()));
+  query.minor = op.ends_with("_minor");
+  const collectives::CompilerChoice choice = collectives::ChoiceOfCompiler(query);
+  std::string done_as(collectives::KindName(choice.kind));
+  if (choice.asynchronous) done_as += "-start";
+  Json& chosen = row["chosen"];
+  chosen["done_as"] = choice.offloaded ? "custom-call" : done_as;
+  if (!choice.emitter.empty()) chosen["emitter"] = choice.emitter;
+  if (!choice.strategy.empty()) {
+    chosen["strategy"] = choice.strategy;
+    chosen["colors"] = choice.colors;
+    chosen["phases"] = choice.phases;
+  }
+  chosen["rows"] = choice.rows;
+  return row;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Simulates collectives alone on a slice");
   int jobs = tools::Processors();
+  bool choices = false;
   app.add_option("--jobs", jobs, "Simulations at a time");
+  app.add_flag("--choices", choices, "What the TPU compiler would choose, instead");
   CLI11_PARSE(app, argc, argv);
   std::vector<Json> rows;
   for (std::string line; std::getline(std::cin, line);) rows.push_back(Json::parse(line));
+  for (Json& row : rows) {
+    if (!choices) break;
+    const absl::StatusOr<Json> chosen = Choose(row);
+    if (!chosen.ok()) row["error"] = Message(chosen.status());
+    fmt::print("{}\n", chosen.ok() ? chosen->dump() : row.dump());
+  }
+  if (choices) return 0;
   // SystemC runs one simulation per process.
   std::vector<tools::Task> tasks;
   for (const Json& row : rows) {

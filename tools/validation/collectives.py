@@ -29,6 +29,7 @@ if __name__ == "__main__":
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     force_cpu_devices(8)
 
+import collective_choices  # noqa: E402
 import xla_partitioner  # noqa: E402
 from communication import Communication, Groups, communication  # noqa: E402
 from tpusim import hlo  # noqa: E402
@@ -307,7 +308,13 @@ def main(argv: Sequence[str]) -> int:
             if row.ours is not None:
                 print("".join(f"    {line}\n" for line in differences(row)), end="")
     if not flags.show and not flags.programs:
-        pathlib.Path(flags.output).write_text(report(rows, random))
+        chosen = collective_choices.compare(
+            pathlib.Path(binary).with_name("tpusim_collective_rows")
+        )
+        page = collective_choices.with_section(
+            report(rows, random), collective_choices.section(chosen)
+        )
+        pathlib.Path(flags.output).write_text(page)
     return 0
 
 

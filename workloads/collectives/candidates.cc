@@ -320,22 +320,24 @@ bool AllRings(const std::vector<Dimension>& dimensions) {
 
 // Colors take the axes of the torus in turns, before them the way between slices
 // and after them the way between the devices of a chip (as an all-gather goes; so
-// slices exchange what is summed within them).
+// slices exchange what is summed within them). Where slices exchange, one axis will do.
 void AddRotated(const CollectiveRequest& request, const GroupForm& form,
                 const std::vector<Dimension>& dimensions, Collector& collector) {
   const size_t axes =
       std::count_if(dimensions.begin(), dimensions.end(),
                     [](const Dimension& dimension) { return dimension.axis < configs::kMaxAxes; });
-  if (axes < 2) return;
+  if (axes < 2 && !form.box->SpansSlices()) return;
   std::vector<int> order(dimensions.size());
   std::iota(order.begin(), order.end(), 0);
   std::vector<std::vector<int>> rotated;
-  for (size_t i = 0; i < axes; ++i) {
+  for (size_t i = 0; i < std::max<size_t>(axes, 1); ++i) {
     rotated.push_back(order);
     if (form.box->SpansSlices()) {
       std::rotate(rotated.back().begin(), rotated.back().end() - 1, rotated.back().end());
     }
-    std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<int64_t>(axes));
+    if (axes > 1) {
+      std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<int64_t>(axes));
+    }
   }
   collector.Add("rotated", ManyDimensionName(dimensions, rotated, *form.box), dimensions, rotated);
   if (request.kind != CollectiveKind::kAllToAll && axes == dimensions.size() &&
@@ -527,6 +529,14 @@ const std::vector<std::string>& Families() {
                                    "single-phase",
                                    "as-all-reduce"};
   return *families;
+}
+
+bool IsFamily(std::string_view name) {
+  // "single-phase:ring" is a ring with a single phase.
+  while (name.starts_with("single-phase:") || name.starts_with("as-all-reduce:")) {
+    name.remove_prefix(name.find(':') + 1);
+  }
+  return std::find(Families().begin(), Families().end(), name) != Families().end();
 }
 
 std::vector<Position> PositionsOf(const configs::Topology& topology, const GroupForm& form,

@@ -5,7 +5,7 @@
 //   ring, line                 both ways along one axis that closes, or does not
 //   unidirectional-ring        two colors round one axis in opposite ways
 //   rotated                    over several axes, as many colors as axes, which
-//                              take the axes in turns
+//                              take the axes in turns; slices exchange in the middle
 //   unidirectional-rotated     twice as many colors, half of them each way round
 //   weighted                   over axes that differ, as many colors of unequal parts
 //                              as it takes to keep all of them busy
@@ -78,6 +78,8 @@ std::vector<Candidate> AllReducesFor(const configs::Config& config,
 
 // Names, as in the list above, without ":F".
 const std::vector<std::string>& Families();
+// With or without ":F".
+bool IsFamily(std::string_view name);
 
 // Position of every member (in group order) of a group of the form.
 std::vector<Position> PositionsOf(const configs::Topology& topology, const GroupForm& form,

@@ -58,9 +58,8 @@ absl::StatusOr<Choice> ByName(const configs::Config& config, const CollectiveReq
 // Of what the compiler printed, the first family that applies.
 Choice ByCompiler(const configs::Config& config, const CollectiveRequest& request,
                   const GroupForm& form) {
-  const CompilerQuery query = QueryOf(config, request, form);
-  const CompilerChoice printed = ChoiceOfCompiler(query);
-  const std::vector<std::string> families = FamiliesOf(printed);
+  const CompilerChoice printed = ChoiceOfCompiler(QueryOf(config, request, form));
+  const std::vector<std::string>& families = printed.families;
   const auto candidates = Everything(config, request, form, [&](std::string_view family) {
     return std::find(families.begin(), families.end(), family) != families.end();
   });

@@ -34,6 +34,23 @@ std::string_view KindName(CollectiveKind kind) {
   return "collective";
 }
 
+std::vector<std::string> KindNames() {
+  std::vector<std::string> names;
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+        CollectiveKind::kAllToAll, CollectiveKind::kPermute}) {
+    names.emplace_back(KindName(kind));
+  }
+  return names;
+}
+
+std::optional<CollectiveKind> KindOf(std::string_view name) {
+  const std::vector<std::string> names = KindNames();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<CollectiveKind>(found - names.begin());
+}
+
 namespace {
 
 std::string Where(const CollectiveRequest& request) {
@@ -213,8 +230,8 @@ absl::StatusOr<AlgorithmOverride> ParseAlgorithmOverride(const std::string& text
   const size_t equals = text.find('=');
   if (equals != std::string::npos) parsed.kind = text.substr(0, equals);
   parsed.name = equals == std::string::npos ? text : text.substr(equals + 1);
-  const std::vector<std::string> kinds = {"all-reduce", "all-gather", "reduce-scatter",
-                                          "all-to-all"};
+  std::vector<std::string> kinds = KindNames();
+  std::erase(kinds, KindName(CollectiveKind::kPermute));
   if (equals != std::string::npos &&
       std::find(kinds.begin(), kinds.end(), parsed.kind) == kinds.end()) {
     return UserError(fmt::format("no collective \"{}\" with a choice of algorithms; these have: {}",
@@ -222,12 +239,8 @@ absl::StatusOr<AlgorithmOverride> ParseAlgorithmOverride(const std::string& text
   }
   std::vector<std::string> names = {kCompilersAlgorithm, kBestAlgorithm};
   names.insert(names.end(), Families().begin(), Families().end());
-  // "single-phase:ring" is a ring with a single phase.
-  std::string_view left = parsed.name;
-  while (left.starts_with("single-phase:") || left.starts_with("as-all-reduce:")) {
-    left.remove_prefix(left.find(':') + 1);
-  }
-  if (std::find(names.begin(), names.end(), left) == names.end()) {
+  if (parsed.name != kCompilersAlgorithm && parsed.name != kBestAlgorithm &&
+      !IsFamily(parsed.name)) {
     return UserError(
         fmt::format("no algorithm \"{}\"; there are {}", parsed.name, configs::Join(names, ", ")));
   }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,8 @@ namespace tpusim::collectives {
 enum class CollectiveKind { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kPermute };
 // "all-reduce", as HLO says.
 std::string_view KindName(CollectiveKind kind);
+std::optional<CollectiveKind> KindOf(std::string_view name);
+std::vector<std::string> KindNames();  // of all
 
 struct GroupForm;
 

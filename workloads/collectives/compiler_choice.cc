@@ -8,23 +8,8 @@
 namespace tpusim::collectives {
 namespace {
 
-// --- Thresholds, each with the sizes between which it must lie ---
+constexpr char kAbout[] = "algorithms of collectives: ";
 
-// RotatedPincerShort: 512 KiB yes, 1 MiB no.
-constexpr Bytes kShortMost(512 * kKiB);
-// One-way rings: 8 members yes, 16 no (xla_tpu_uni_direction_ring_max_size = 8).
-constexpr int64_t kOneWayMost = 8;
-// A reduce-scatter that leaves less than this to each is an all-reduce and a
-// slice: 8 KiB is, 16 KiB is not.
-constexpr Bytes kScatteredLeast(16 * kKiB);
-// Shards of an all-gather over 8x8 that become an all-reduce: 256 KiB yes, 4 MiB no.
-constexpr Bytes kGatherAsSumMost(512 * kKiB);
-// 1DAllGatherOnMajorDim: 8 KiB yes, 16 KiB no.
-constexpr Bytes kMajorDimMost(8 * kKiB);
-// Off-loaded sums (those scattered over the last dimension always are): 32 KiB no,
-// 128 KiB yes. The compiler's flag
-// ..._all_reduce_offload_min_size_in_bytes is 65536.
-constexpr Bytes kOffloadLeast(64 * kKiB);
 std::string SliceText(const std::array<int64_t, 3>& slice) {
   std::string text;
   for (const int64_t extent : slice) {
@@ -33,120 +18,87 @@ std::string SliceText(const std::array<int64_t, 3>& slice) {
   return text.empty() ? "1x1" : text;
 }
 
-std::string AssumptionFor(const CompilerQuery& query) {
-  const configs::Policy& rules = query.rules;
-  if (rules.like.empty()) {
-    return fmt::format(
-        "algorithms of collectives: the TPU compiler's choice is not known for {}; the fastest are "
-        "taken",
-        query.chip);
-  }
+// Of a choice that a row says is printed, if this collective is unlike those that were compiled.
+std::string ExtrapolationOf(const CompilerQuery& query, const ChoiceTable& table) {
   std::array<int64_t, 3> slice = query.slice;
   std::sort(slice.begin(), slice.end());
-  const bool swept = std::find(rules.known_slices.begin(), rules.known_slices.end(), slice) !=
-                     rules.known_slices.end();
-  if (query.chip != rules.like || !swept) {
-    std::string slices;
-    for (const auto& each : rules.known_slices) {
-      slices += fmt::format("{}{}", slices.empty() ? "" : ", ", SliceText(each));
+  const auto swept = table.swept.find(query.like);
+  const std::vector<std::array<int64_t, 3>> slices =
+      swept != table.swept.end() ? swept->second : std::vector<std::array<int64_t, 3>>();
+  if (query.chip != query.like || std::find(slices.begin(), slices.end(), slice) == slices.end()) {
+    std::string known;
+    for (const auto& each : slices) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", SliceText(each));
     }
     return fmt::format(
-        "algorithms of collectives: the TPU compiler's choice is not known for {} slices like {}; "
-        "taken by the rules of {} {}",
-        query.chip, SliceText(query.slice), rules.like, slices);
+        "{}the TPU compiler's choice is not known for {} slices like {}; taken by the rules of {} "
+        "{}",
+        kAbout, query.chip, SliceText(query.slice), query.like, known);
   }
   if (!query.whole_axes) {
-    return "algorithms of collectives: the TPU compiler's choice is not known for groups that are "
-           "parts of axes, or no box; taken as if they were the axes of a slice";
+    return fmt::format(
+        "{}the TPU compiler's choice is not known for groups that are parts of axes, or no box; "
+        "taken as if they were the axes of a slice",
+        kAbout);
   }
   return "";
 }
 
-// --- The rules ---
-
-struct Shape {
-  std::vector<int64_t> dims;  // axes as the compiler counts them
-  bool one_ring = true;       // it threads one ring through the group
-  bool even = true;           // as many chips along all axes
-};
-
-Shape ShapeOf(const CompilerQuery& query) {
-  Shape shape;
-  shape.dims = query.extents;
-  // The devices of a chip count as more of the first axis.
-  if (shape.dims.empty()) {
-    shape.dims = {query.cores > 1 ? query.cores : query.members};
-  } else {
-    shape.dims[0] *= query.cores;
-  }
-  const bool plane = query.extents.size() == 2 && query.cores == 1;
-  const bool narrow = plane && std::min(query.extents[0], query.extents[1]) == 2;
-  shape.one_ring = shape.dims.size() == 1 || narrow || (plane && query.rules.planes_are_rings);
-  shape.even = std::all_of(query.extents.begin(), query.extents.end(),
-                           [&](int64_t n) { return n == query.extents[0]; });
-  return shape;
+// Members along the axes as the compiler counts them: the devices of a chip count as more of
+// the first axis.
+std::vector<int64_t> AxesOf(const CompilerQuery& query) {
+  std::vector<int64_t> axes = query.extents;
+  if (axes.empty()) return {query.cores > 1 ? query.cores : query.members};
+  axes[0] *= query.cores;
+  return axes;
 }
 
-void SumOf(const CompilerQuery& query, const Shape& shape, Bytes bytes, CompilerChoice& choice) {
-  choice.kind = CollectiveKind::kAllReduce;
-  const int dims = static_cast<int>(shape.dims.size());
-  const bool is_short = bytes <= kShortMost;
-  choice.emitter = is_short ? "RotatedPincerShortEmitter" : "RotatedPincerEmitter";
-  if (shape.one_ring) {
-    choice.phases = 1;
-    if (bytes <= kSinglePhaseLimit) {
-      choice.emitter = "SinglePhaseRingSumEmitter";
-      choice.phases = 0;
-    } else if (is_short || query.members > kOneWayMost) {
-      choice.strategy = "StrategyRing";
-      choice.colors = 1;
-    } else {
-      choice.strategy = "UniDirection1DRingStrategy";
-      choice.colors = 2;
-    }
-    return;
-  }
-  choice.phases = dims;
-  if (!is_short && shape.even && shape.dims[0] <= kOneWayMost) {
-    choice.strategy = "UniDirectionNDRingStrategy";
-    choice.colors = 2 * dims;
-    return;
-  }
-  choice.strategy = "StrategyND";
-  choice.colors = is_short && !shape.even ? 1 : dims;
+Facts FactsOf(const CompilerQuery& query, const ChoiceTable& table) {
+  const std::vector<int64_t> axes = AxesOf(query);
+  const std::vector<int64_t>& extents = query.extents.empty() ? axes : query.extents;
+  const int64_t chips = query.slice[0] * query.slice[1] * query.slice[2];
+  const auto [shortest, longest] = std::minmax_element(extents.begin(), extents.end());
+  Facts facts = {};
+  const auto set = [&facts](Fact fact, int64_t value) { facts[static_cast<size_t>(fact)] = value; };
+  set(Fact::kAxes, static_cast<int64_t>(axes.size()));
+  set(Fact::kShortestAxis, *shortest);
+  set(Fact::kLongestAxis, *std::max_element(axes.begin(), axes.end()));
+  set(Fact::kEven, *shortest == *longest);
+  set(Fact::kDevicesPerChip, query.cores);
+  set(Fact::kMembers, query.members);
+  set(Fact::kEveryChip, query.members == chips * query.cores);
+  set(Fact::kSlices, query.slices);
+  set(Fact::kSliceChips, chips);
+  set(Fact::kOperandBytes, query.operand.value());
+  set(Fact::kPartBytes, query.operand.value() / query.members);
+  set(Fact::kMinorDimension, query.minor);
+  const auto any = [&](const std::vector<ConditionRow>& rows) {
+    return std::any_of(rows.begin(), rows.end(), [&](const ConditionRow& row) {
+      return row.when.Holds(query.kind, query.like, facts);
+    });
+  };
+  set(Fact::kOffloaded, query.offloaded.value_or(any(table.offloads)));
+  set(Fact::kRing, any(table.rings));
+  return facts;
 }
 
-// Sums over all of an even slice of two or three axes are never scattered.
-bool WholeEvenSlice(const CompilerQuery& query, const Shape& shape) {
-  return !shape.one_ring && shape.even &&
-         query.members == query.slice[0] * query.slice[1] * query.slice[2] * query.cores;
+std::optional<size_t> FirstRow(const CompilerQuery& query, const Facts& facts,
+                               const ChoiceTable& table) {
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    if (table.rows[i].when.Holds(query.kind, query.like, facts)) return i;
+  }
+  return std::nullopt;
 }
 
-bool Scatters(const CompilerQuery& query, const Shape& shape) {
-  if (WholeEvenSlice(query, shape)) return false;
-  // Of the last dimension (1024 elements in all that was compiled) eight members
-  // never get parts, and four get smaller ones.
-  if (query.minor && query.members == 8) return false;
-  if (query.minor && query.members <= 4) return query.operand > kSinglePhaseLimit;
-  return query.operand / query.members >= kScatteredLeast;
-}
-
-void GatherOf(const CompilerQuery& query, const Shape& shape, CompilerChoice& choice) {
-  using Gathers = configs::Policy::GathersAsSums;
-  const Gathers as_sums = query.rules.gathers_as_sums;
-  const bool cube = WholeEvenSlice(query, shape) && shape.dims.size() == 3;
-  const bool plane = WholeEvenSlice(query, shape) && shape.dims[0] == 8;
-  if ((cube && as_sums == Gathers::kCubes) ||
-      (plane && as_sums == Gathers::kPlanesOf8 && query.operand <= kGatherAsSumMost)) {
-    SumOf(query, shape, query.operand * query.members, choice);
-    return;
-  }
-  if (!query.minor && query.operand <= kMajorDimMost) {
-    choice.emitter = "1DAllGatherOnMajorDim";
-  } else {
-    choice.emitter = query.members <= kOneWayMost ? "1DAllGatherNonMajorDim"
-                                                  : "1DAllGatherNonMajorDimImbalanced";
-  }
+void Take(const ChoiceRow& row, int axes, CompilerChoice& choice) {
+  choice.emitter = row.emitter;
+  choice.strategy = row.strategy;
+  choice.colors = row.colors + row.colors_per_axis * axes;
+  choice.phases = row.phases + row.phases_per_axis * axes;
+  choice.asynchronous = row.asynchronous;
+  choice.families = row.families;
+  if (choice.kind == choice.of) return;
+  for (std::string& family : choice.families) family.insert(0, "as-all-reduce:");
 }
 
 }  // namespace
@@ -156,7 +108,7 @@ CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& re
   CompilerQuery query;
   query.kind = request.kind;
   query.chip = config.chip.name;
-  query.rules = config.chip.compiler;
+  query.like = config.chip.compiler.like;
   query.slice = config.topology.shape();
   query.operand = request.operand_bytes;
   query.minor = request.minor_dimension;
@@ -178,86 +130,71 @@ CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& re
   return query;
 }
 
-CompilerChoice ChoiceOfCompiler(const CompilerQuery& query) {
+CompilerQuery QueryAlong(const configs::ChipParams& chip, const std::array<int64_t, 3>& slice,
+                         std::string_view axes, CollectiveKind kind, Bytes operand) {
+  CompilerQuery query;
+  query.kind = kind;
+  query.chip = chip.name;
+  query.like = chip.compiler.like;
+  query.slice = slice;
+  query.operand = operand;
+  for (const char axis : axes) {
+    if (axis == 'c') {
+      query.cores = chip.devices;
+    } else {
+      query.extents.push_back(slice[static_cast<size_t>(axis - 'x')]);
+    }
+  }
+  query.members = query.cores;
+  for (const int64_t extent : query.extents) query.members *= extent;
+  return query;
+}
+
+CompilerChoice ChoiceOfCompiler(const CompilerQuery& query, const ChoiceTable& table) {
   CompilerChoice choice;
   choice.kind = choice.of = query.kind;
-  if (query.slices > 1) {
-    choice.assumption =
-        "algorithms of collectives: the TPU compiler's choice is not known for groups that span "
-        "several slices; the fastest is taken";
-    return choice;
-  }
-  choice.assumption = AssumptionFor(query);
-  const Shape shape = ShapeOf(query);
-  const configs::Policy& rules = query.rules;
-  const int64_t chips = query.slice[0] * query.slice[1] * query.slice[2];
-  const bool routed = rules.routed_above_chips > 0 && chips > rules.routed_above_chips;
-  if (rules.like.empty()) {
+  if (query.like.empty()) {
     choice.asynchronous = query.kind == CollectiveKind::kPermute;
+    choice.assumption =
+        fmt::format("{}the TPU compiler's choice is not known for {}; the fastest are taken",
+                    kAbout, query.chip);
     return choice;
   }
-  switch (query.kind) {
-    case CollectiveKind::kAllReduce:
-    case CollectiveKind::kReduceScatter:
-      choice.offloaded = query.offloaded.value_or(rules.offloads_collectives &&
-                                                  (query.minor || query.operand >= kOffloadLeast));
-      if (choice.offloaded) break;
-      if (query.kind == CollectiveKind::kReduceScatter && Scatters(query, shape)) {
-        choice.emitter = "SingleInputAllReduceScatterFusion";
-        choice.strategy = "StrategyRing";
-        choice.colors = choice.phases = 1;
-      } else {
-        SumOf(query, shape, query.operand, choice);
-      }
-      break;
-    case CollectiveKind::kAllGather:
-      choice.offloaded = query.offloaded.value_or(rules.offloads_collectives);
-      if (!choice.offloaded) GatherOf(query, shape, choice);
-      break;
-    case CollectiveKind::kAllToAll:
-      choice.emitter = routed ? "NetRouterEmitter" : "AllToAllEmitter";
-      break;
-    case CollectiveKind::kPermute:
-      choice.asynchronous = !routed;
-      break;
+  CompilerQuery at = query;
+  Facts facts = FactsOf(at, table);
+  choice.offloaded = facts[static_cast<size_t>(Fact::kOffloaded)] != 0;
+  while (const std::optional<size_t> first = FirstRow(at, facts, table)) {
+    const ChoiceRow& row = table.rows[*first];
+    choice.rows.push_back(*first);
+    if (!row.as_all_reduce || at.kind == CollectiveKind::kAllReduce) {
+      Take(row, static_cast<int>(facts[static_cast<size_t>(Fact::kAxes)]), choice);
+      choice.assumption =
+          row.assumed.empty() ? ExtrapolationOf(query, table) : kAbout + row.assumed;
+      return choice;
+    }
+    // As an all-reduce of the whole array, which the rows decide in their turn.
+    if (at.kind == CollectiveKind::kAllGather) at.operand = at.operand * at.members;
+    at.kind = choice.kind = CollectiveKind::kAllReduce;
+    at.offloaded = choice.offloaded;
+    facts = FactsOf(at, table);
   }
-  if (choice.offloaded && choice.assumption.empty()) {
-    choice.assumption =
-        "algorithms of collectives: those that the TPU compiler off-loads are not printed; the "
-        "fastest are taken";
-  }
+  choice.assumption = fmt::format(
+      "{}no row of the TPU compiler's choices is about this; the fastest is taken", kAbout);
   return choice;
 }
 
-std::vector<std::string> FamiliesOf(const CompilerChoice& choice) {
-  // What a ring through the group is, depending on how the group lies. An axis
-  // that does not close is taken as a line: a ring that goes there and back on it
-  // puts the same bytes on every link.
-  const std::vector<std::string> ring = {"ring", "line", "hamiltonian-ring", "minimum-hop-ring",
-                                         "axis-by-axis"};
-  std::vector<std::string> families;
-  if (choice.offloaded || choice.emitter.empty()) {
-    return {};
-  } else if (choice.emitter == "AllToAllEmitter") {
-    families = {"direct", "rotated", "ring", "line", "axis-by-axis"};
-  } else if (choice.emitter == "NetRouterEmitter") {
-    families = {"rotated", "ring", "line", "axis-by-axis", "direct"};
-  } else if (choice.emitter == "SinglePhaseRingSumEmitter") {
-    for (const std::string& family : ring) families.push_back("single-phase:" + family);
-  } else if (choice.strategy == "UniDirection1DRingStrategy") {
-    families = {"unidirectional-ring", "line", "unidirectional-hamiltonian-ring"};
-    families.insert(families.end(), ring.begin(), ring.end());
-  } else if (choice.strategy == "UniDirectionNDRingStrategy") {
-    families = {"unidirectional-rotated", "rotated", "axis-by-axis"};
-  } else if (choice.strategy == "StrategyND") {
-    families = {choice.colors > 1 ? "rotated" : "axis-by-axis", "axis-by-axis"};
-  } else {
-    families = ring;
-  }
-  if (choice.kind != choice.of) {
-    for (std::string& family : families) family.insert(0, "as-all-reduce:");
-  }
-  return families;
+bool PermutesAsynchronously(const configs::Config& config) {
+  CompilerQuery query;
+  query.kind = CollectiveKind::kPermute;
+  query.like = config.chip.compiler.like;
+  query.slice = config.topology.shape();
+  return ChoiceOfCompiler(query).asynchronous;
+}
+
+bool OffLoadsCollectives(const configs::ChipParams& chip) {
+  const std::vector<ConditionRow>& offloads = CompilerChoices().offloads;
+  return std::any_of(offloads.begin(), offloads.end(),
+                     [&](const ConditionRow& row) { return row.when.IsAbout(chip.compiler.like); });
 }
 
 }  // namespace tpusim::collectives

@@ -2,13 +2,11 @@
 //
 // The compiler prints, for every collective that it emits, the emitter, and for
 // sums the strategy with its numbers of colors (parts of the data that take
-// different ways) and phases (axes one after the other). The rules here say what
-// it would print, from the chip, how the group lies in the slice and how many
-// bytes there are. They were derived from validation/collectives, where the
-// printed choices are, and reproduce them; thresholds lie somewhere in a bracket
-// between two sizes that were compiled. What differs from chip to chip is in the chip's
-// file (configs::Policy). What a slice, chip or group without such data gets is an
-// assumption, and said to be one.
+// different ways) and phases (axes one after the other). The rows of
+// choice_table.h say what it would print, from the chip, how the group lies in the
+// slice and how many bytes there are. What a slice, chip or group without such data
+// gets is an assumption, and said to be one: so is what is off-loaded or spans slices,
+// of which nothing is printed.
 //
 // What the names mean, as far as they and the compiler's flags tell:
 //   SinglePhaseRingSum   whole operands go round, every member adds
@@ -23,7 +21,7 @@
 //   1DAllGather...       one ring through the whole group, whatever its axes
 //   AllToAll             blocks go straight to their destination
 //   NetRouter            blocks are passed on, axis by axis: on v5e slices of more
-//                        than one host's reach (16 chips)
+//                        than one host's reach
 #ifndef TPUSIM_WORKLOADS_COLLECTIVES_COMPILER_CHOICE_H_
 #define TPUSIM_WORKLOADS_COLLECTIVES_COMPILER_CHOICE_H_
 
@@ -31,10 +29,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "configs/config.h"
 #include "workloads/collectives/candidates.h"
+#include "workloads/collectives/choice_table.h"
 #include "workloads/collectives/collective.h"
 
 namespace tpusim::collectives {
@@ -42,7 +42,7 @@ namespace tpusim::collectives {
 struct CompilerQuery {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::string chip;                          // "v5e"
-  configs::Policy rules;              // of the chip
+  std::string like;                          // the chip whose rows count; "": none do
   std::array<int64_t, 3> slice = {1, 1, 1};  // chips
   int64_t members = 1;
   std::vector<int64_t> extents;  // of the group along each axis over which it extends
@@ -51,11 +51,14 @@ struct CompilerQuery {
   bool whole_axes = true;        // spans its axes, not only parts of them; false for no box
   Bytes operand;                 // of one device
   bool minor = false;            // gathers or scatters the last of several dimensions
-  // Whether the SparseCores run it, if that is decided; else as printed.
+  // Whether the SparseCores run it, if that is decided; else as the compiler does.
   std::optional<bool> offloaded = std::nullopt;
 };
 CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& request,
                       const GroupForm& form);
+// Along whole axes of a slice: x, y and z, and c for the devices of each chip.
+CompilerQuery QueryAlong(const configs::ChipParams& chip, const std::array<int64_t, 3>& slice,
+                         std::string_view axes, CollectiveKind kind, Bytes operand);
 
 struct CompilerChoice {
   // kAllReduce for an all-gather or reduce-scatter that is done as one.
@@ -66,13 +69,18 @@ struct CompilerChoice {
   int colors = 0, phases = 0;
   bool offloaded = false;     // a call to another core, which prints nothing
   bool asynchronous = false;  // permutes only: start and done
-  std::string assumption;     // "" where the choice is known
+  // Families of algorithms that do this, the first that applies counts; empty: the fastest.
+  std::vector<std::string> families;
+  std::string assumption;    // "" where the choice is known
+  std::vector<size_t> rows;  // of the table that led here
 };
-CompilerChoice ChoiceOfCompiler(const CompilerQuery& query);
+CompilerChoice ChoiceOfCompiler(const CompilerQuery& query,
+                                const ChoiceTable& table = CompilerChoices());
 
-// Families of algorithms that do what is printed, the first that applies counts;
-// empty for what is not printed.
-std::vector<std::string> FamiliesOf(const CompilerChoice& choice);
+// Whether permutes are start and done on this slice, so that something can run beside.
+bool PermutesAsynchronously(const configs::Config& config);
+// Whether there are collectives that go to the SparseCores without being told to.
+bool OffLoadsCollectives(const configs::ChipParams& chip);
 
 }  // namespace tpusim::collectives
 

@@ -61,7 +61,8 @@ def simulate(
         `jax.lax.with_sharding_constraint` on these values (names before partitioning).
       xla_flags: of the TPU compiler, "--xla_enable_async_all_gather=true ...".
       device_order: "ids", or the device of partition 0, 1, ....
-      algorithm: how collectives are done, "best" or ["all-reduce=ring", ...].
+      algorithm: how collectives are done in place of the TPU compiler's way: "best", the fastest
+        of all, or ["all-reduce=ring", ...].
       slow: stragglers, "chip=3:0.9".
       link: degraded links, "0:x+=0.5".
       fold: "auto" (default), "on" (always exact), "off" or "approximate".

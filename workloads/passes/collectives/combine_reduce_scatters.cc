@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/collectives/compiler_choice.h"
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -63,7 +64,7 @@ void CombineScatters(const std::vector<Instruction*>& members) {
 
 absl::StatusOr<bool> CombineReduceScatters(hlo::Module& module, const PassContext& context) {
   const configs::ChipParams& chip = context.target.chip();
-  if (chip.CoresPerDevice() > 1 || context.target.policy().offloads_collectives) return false;
+  if (chip.CoresPerDevice() > 1 || collectives::OffLoadsCollectives(chip)) return false;
   CombineRule rule;
   rule.kind = [](const Instruction& i) {
     return hlo::IsReshard(i) ? ReduceScatterKind(i) : std::string();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "workloads/collectives/compiler_choice.h"
 #include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::passes {
@@ -23,8 +24,7 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
                                               const target::Target& target) {
   const configs::Policy& rules = target.policy();
   if (rules.windowed_flops_per_byte == 0) return WindowedEinsumProfit{false, "not on this chip"};
-  if (rules.routed_above_chips > 0 &&
-      target.config().topology.ChipsPerSlice() > rules.routed_above_chips) {
+  if (!collectives::PermutesAsynchronously(target.config())) {
     return WindowedEinsumProfit{false, "permutes are synchronous"};
   }
   const bool scatters = einsum.form == WindowedEinsum::Form::kScatter;
