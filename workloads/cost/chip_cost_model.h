@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,9 @@ class ChipCostModel : public CostModel {
   absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& kernel,
                                                         int64_t space) override {
     return kernels_.PlaceableOf(kernel, space);
+  }
+  std::unique_ptr<CandidateCosts> CandidatesOf(const KernelGraph& graph) override {
+    return CostsOfCandidates(graph, target_, kernels_);
   }
   absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) override;
 

@@ -1,7 +1,7 @@
 // What operations cost: the one answer that passes and the lowering share.
 //
-// A pass asks before it decides: for a kernel (a fusion need not be in the program to
-// be priced, nor even in its module), a collective, a transfer between memories, a loop.
+// A pass asks before it decides: for a kernel (one that is only thought of is a candidate,
+// candidate.h), a collective, a transfer between memories, a loop.
 // The answer is what the lowering will emit, timed by the functions that the simulated
 // engines obey (models/timing), alone on its chip; Work says what it uses beside, so that
 // what runs in company can be added up (replay.h). Answers are remembered
@@ -10,11 +10,14 @@
 #define TPUSIM_WORKLOADS_COST_COST_MODEL_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "configs/status_macros.h"
 #include "configs/units.h"
+#include "workloads/cost/candidate.h"
+#include "workloads/cost/kernel_graph.h"
 #include "workloads/cost/work.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/kernels/kernel_library.h"
@@ -50,6 +53,9 @@ class CostModel {
   // What it would cost with arrays of its own in another memory. Lives as long as the model.
   virtual absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& kernel,
                                                                 int64_t space) = 0;
+  // Costs of kernels that could be made of the instructions of a graph, which must live as long.
+  virtual std::unique_ptr<CandidateCosts> CandidatesOf(const KernelGraph& graph) = 0;
+
   // Of a collective that has groups.
   virtual absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) = 0;
 

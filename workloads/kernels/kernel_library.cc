@@ -4,7 +4,6 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "configs/status_macros.h"
@@ -147,11 +146,6 @@ void PlaceLeaves(Shape& shape, const std::vector<bool>& there, int64_t space, si
   }
 }
 
-KernelCost CostOfTimed(const configs::ChipParams& chip, const TimedKernel& timed) {
-  return {timing::LaunchTime(chip, timed.kernel), timed.time, timed.traffic,
-          timing::WindowBytes(timed.kernel)};
-}
-
 }  // namespace
 
 std::string CanonicalForm(const Instruction& instruction) {
@@ -204,12 +198,39 @@ absl::StatusOr<TimedKernel> KernelLibrary::Build(const Instruction& instruction)
 
 absl::StatusOr<KernelCost> KernelLibrary::CostOf(const Instruction& instruction) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(instruction));
-  return CostOfTimed(target_.chip(), entry->timed);
+  const TimedKernel& timed = entry->timed;
+  return KernelCost{timing::LaunchTime(target_.chip(), timed.kernel), timed.time, timed.traffic,
+                    timing::WindowBytes(timed.kernel)};
 }
 
-PlaceableKernel::Builder KernelLibrary::BuilderOf(const Instruction& instruction, int64_t space) {
-  return [this, space, lone = std::make_shared<LoneKernel>(instruction)](
-             const std::vector<bool>& there) -> std::optional<KernelCost> {
+absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& instruction,
+                                                            int64_t space) {
+  ASSIGN_OR_RETURN(Entry * entry, Find(instruction));
+  std::unique_ptr<PlaceableKernel>& placeable = entry->placeable[space];
+  if (placeable != nullptr) return placeable.get();
+  const isa::Kernel& kernel = entry->timed.kernel;  // kept with the entry
+  const size_t operands = instruction.operands().size();
+  const size_t results = hlo::Leaves(instruction.shape()).size();
+  // By window, the number of its array; -1: of none that could move.
+  std::vector<int64_t> arrays;
+  auto result = static_cast<int64_t>(operands);
+  for (size_t w = 0; w < kernel.windows.size(); ++w) {
+    const bool output = kernel.windows[w].kind == isa::WindowKind::kOutput;
+    const int64_t array = output ? result++ : entry->operand_of_window[w];
+    arrays.push_back(array < static_cast<int64_t>(operands + results) ? array : -1);
+  }
+  // An array moves with all windows on it.
+  const auto of_this_grid = [this, &kernel, arrays, space](const std::vector<bool>& there) {
+    isa::Kernel placed = kernel;
+    for (size_t w = 0; w < placed.windows.size(); ++w) {
+      if (arrays[w] < 0 || !there[static_cast<size_t>(arrays[w])]) continue;
+      if (placed.windows[w].space != isa::MemorySpace::kHbm) continue;
+      placed.windows[w].space = target::MemorySpaceOf(space).isa;
+    }
+    return kernels::CostOf(target_.chip(), placed);
+  };
+  const auto built = [this, space, of_this_grid, lone = std::make_shared<LoneKernel>(instruction)](
+                         const std::vector<bool>& there) {
     std::vector<Shape> before;
     for (size_t o = 0; o < lone->operands.size(); ++o) {
       Shape shape = lone->operands[o]->shape();
@@ -222,37 +243,15 @@ PlaceableKernel::Builder KernelLibrary::BuilderOf(const Instruction& instruction
     size_t leaf = lone->operands.size();
     PlaceLeaves(result, there, space, leaf);
     lone->kernel->set_shape(std::move(result));
-    const absl::StatusOr<Entry*> entry = Find(*lone->kernel);
+    const absl::StatusOr<KernelCost> cost = CostOf(*lone->kernel);
     // Backwards: an operand may be there twice.
     for (size_t o = lone->operands.size(); o > 0; --o) {
       lone->operands[o - 1]->set_shape(std::move(before[o - 1]));
     }
-    // That it cannot be built is for the lowering to say.
-    if (!entry.ok()) return std::nullopt;
-    return CostOfTimed(target_.chip(), (*entry)->timed);
+    // That it cannot be built is for the lowering to say; the grid stays.
+    return cost.ok() ? *cost : of_this_grid(there);
   };
-}
-
-absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& instruction,
-                                                            int64_t space) {
-  ASSIGN_OR_RETURN(Entry * entry, Find(instruction));
-  std::unique_ptr<PlaceableKernel>& placeable = entry->placeable[space];
-  if (placeable == nullptr) {
-    const isa::Kernel& kernel = entry->timed.kernel;
-    const size_t operands = instruction.operands().size();
-    const size_t results = hlo::Leaves(instruction.shape()).size();
-    std::vector<int64_t> arrays;
-    auto result = static_cast<int64_t>(operands);
-    for (size_t w = 0; w < kernel.windows.size(); ++w) {
-      const bool output = kernel.windows[w].kind == isa::WindowKind::kOutput;
-      const int64_t array = output ? result++ : entry->operand_of_window[w];
-      arrays.push_back(array < static_cast<int64_t>(operands + results) ? array : -1);
-    }
-    placeable =
-        std::make_unique<PlaceableKernel>(target_.chip(), kernel, std::move(arrays), operands,
-                                          results, target::MemorySpaceOf(space).isa,
-                                          BuilderOf(instruction, space));
-  }
+  placeable = std::make_unique<PlaceableKernel>(operands, results, of_this_grid, built);
   return placeable.get();
 }
 

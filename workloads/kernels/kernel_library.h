@@ -62,7 +62,6 @@ class KernelLibrary {
     std::map<int64_t, std::unique_ptr<PlaceableKernel>> placeable;  // by memory space, once asked
   };
   absl::StatusOr<Entry*> Find(const hlo::Instruction& instruction);
-  PlaceableKernel::Builder BuilderOf(const hlo::Instruction& instruction, int64_t space);
 
   const target::Target& target_;
   std::unordered_map<std::string, Entry> entries_;  // looked up, never iterated

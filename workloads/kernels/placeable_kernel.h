@@ -1,14 +1,13 @@
 // A kernel whose arrays could be in another memory: what it would cost.
 //
-// An array moves with all windows on it. What one array would save is asked of the grid as
-// it is; what the kernel costs with some of them there, of a kernel that is built for that.
+// What one array would save is asked of the grid as it is; what the kernel costs with some of
+// them there, of a kernel that is built for that.
 #ifndef TPUSIM_WORKLOADS_KERNELS_PLACEABLE_KERNEL_H_
 #define TPUSIM_WORKLOADS_KERNELS_PLACEABLE_KERNEL_H_
 
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "configs/chip.h"
@@ -29,16 +28,13 @@ KernelCost CostOf(const configs::ChipParams& chip, const isa::Kernel& kernel);
 
 class PlaceableKernel {
  public:
-  // Builds the kernel with arrays there; nothing if there is none, and the grid stays.
-  using Builder = std::function<std::optional<KernelCost>(const std::vector<bool>& there)>;
+  // By array, whether it is in the other memory: operands first, then the leaves of the result.
+  using Cost = std::function<KernelCost(const std::vector<bool>& there)>;
 
-  // By window, the number of its array: operands first, then the leaves of the result;
-  // -1: of none that could move. The chip must live as long.
-  PlaceableKernel(const configs::ChipParams& chip, isa::Kernel kernel,
-                  std::vector<int64_t> array_of_window, size_t operands, size_t results,
-                  isa::MemorySpace space, Builder builder);
+  // `of_this_grid` is asked here, `built` by With.
+  PlaceableKernel(size_t operands, size_t results, const Cost& of_this_grid, Cost built);
 
-  // By array, whether it is in the other memory. Remembered.
+  // Remembered.
   const KernelCost& With(const std::vector<bool>& there);
 
   size_t operands() const { return operands_; }
@@ -50,14 +46,8 @@ class PlaceableKernel {
   Bytes MovedOf(size_t array) const { return moved_[array]; }
 
  private:
-  KernelCost OfThisGrid(const std::vector<bool>& there) const;
-
-  const configs::ChipParams& chip_;
-  const isa::Kernel kernel_;
-  const std::vector<int64_t> array_of_window_;
   const size_t operands_, results_;
-  const isa::MemorySpace space_;
-  const Builder builder_;
+  const Cost built_;
   std::map<std::vector<bool>, KernelCost> costs_;
   std::vector<Picoseconds> saved_;
   std::vector<Bytes> moved_;

@@ -4,10 +4,12 @@
 
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "configs/config.h"
 #include "configs/status_macros.h"
 #include "workloads/cost/cost_model.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -43,15 +45,54 @@ struct FakeCosts : cost::CostModel {
     cost.time = Lasting(main ? main(i) : 0).time;
     return cost;
   }
+  // What a kernel takes and moves by which of its arrays are elsewhere; nothing if not stated.
+  std::function<kernels::KernelCost(const hlo::Instruction&, const std::vector<bool>& there)>
+      placed;
   absl::StatusOr<kernels::PlaceableKernel*> PlaceableOf(const hlo::Instruction& i,
                                                         int64_t) override {
-    return &kernels.emplace_back(chip, isa::Kernel{}, std::vector<int64_t>{}, i.operands().size(),
-                                 hlo::Leaves(i.shape()).size(), isa::MemorySpace::kVmem, nullptr);
+    const auto cost = [this, &i](const std::vector<bool>& there) {
+      return placed ? placed(i, there) : kernels::KernelCost{};
+    };
+    return &kernels.emplace_back(i.operands().size(), hlo::Leaves(i.shape()).size(), cost, cost);
+  }
+  // What a candidate takes, by the names of its members, "tanh + add". If not stated, as on
+  // `machine`.
+  std::function<int64_t(const std::string& members)> candidate;  // ps
+  const target::Target* machine = nullptr;
+  int64_t members_priced = 0;  // of all candidates whose times are stated
+  std::unique_ptr<cost::CandidateCosts> CandidatesOf(const cost::KernelGraph& graph) override {
+    if (candidate) return std::make_unique<StatedCandidates>(graph, *this);
+    TPUSIM_CHECK(machine != nullptr, "the costs of candidates are not stated");
+    if (library == nullptr) library = std::make_shared<kernels::KernelLibrary>(*machine);
+    return cost::CostsOfCandidates(graph, *machine, *library);
   }
   int64_t partitions = 4;
   bool along_links = true;
-  const configs::ChipParams chip = configs::LoadConfig("v5e-1x1", {}).value().chip;
-  std::deque<kernels::PlaceableKernel> kernels;  // that move nothing
+  std::deque<kernels::PlaceableKernel> kernels;
+  std::shared_ptr<kernels::KernelLibrary> library;
+
+ private:
+  class StatedCandidates : public cost::CandidateCosts {
+   public:
+    StatedCandidates(const cost::KernelGraph& graph, FakeCosts& costs)
+        : graph_(graph), costs_(costs) {}
+    bool HasRule(int) const override { return true; }
+    cost::Price BoundOf(const cost::Candidate& candidate) override {
+      costs_.members_priced += static_cast<int64_t>(candidate.members.size());
+      std::string names;
+      for (const int m : candidate.members) {
+        names += (names.empty() ? "" : " + ") + graph_.At(m).name();
+      }
+      return {Picoseconds(costs_.candidate(names)), Bytes(0)};
+    }
+    absl::StatusOr<cost::Price> PriceOf(const cost::Candidate& candidate) override {
+      return BoundOf(candidate);
+    }
+
+   private:
+    const cost::KernelGraph& graph_;
+    FakeCosts& costs_;
+  };
 };
 
 }  // namespace tpusim::passes

@@ -14,7 +14,7 @@ TEST(Fuse, ElementwiseChainIsOneKernel) {
   Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
   Instruction* y = m.Add(Opcode::kMultiply, {256, 512}, {t, x});
   m.Return({m.Add(Opcode::kAdd, {256, 512}, {y, t})});
-  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  ASSERT_TRUE(Fuse(m.module(), m.context()).ok());
   const auto fusions = m.Find(Opcode::kFusion);
   ASSERT_EQ(fusions.size(), 1u);
   EXPECT_EQ(fusions[0]->attrs().fusion_kind(), "kLoop");
@@ -31,7 +31,7 @@ TEST(Fuse, ActivationGoesToTheDotThatMakesItsInput) {
   Instruction* a = m.Add(Opcode::kTanh, {256, 512}, {h});
   Instruction* out = m.Dot({256, 256}, a, w2);
   m.Return({m.Add(Opcode::kAdd, {256, 256}, {out, x})});
-  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  ASSERT_TRUE(Fuse(m.module(), m.context()).ok());
   const auto fusions = m.Find(Opcode::kFusion);
   ASSERT_EQ(fusions.size(), 2u);
   for (const Instruction* f : fusions) EXPECT_EQ(f->attrs().fusion_kind(), "kOutput");
@@ -48,7 +48,7 @@ TEST(Fuse, SliceOfTheWeightsIsReadThroughTheDot) {
   Instruction* column = m.Parameter({}, PrimitiveType::kS32);
   Instruction* chunk = m.Add(Opcode::kDynamicSlice, {256, 512}, {w, row, column});
   m.Return({m.Dot({256, 512}, x, chunk)});
-  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  ASSERT_TRUE(Fuse(m.module(), m.context()).ok());
   EXPECT_EQ(m.Find(Opcode::kFusion).size(), 1u);
   EXPECT_TRUE(m.Find(Opcode::kDynamicSlice).empty());
 }
@@ -60,7 +60,7 @@ TEST(Fuse, KernelsThatFollowOneValueElementByElementAreOne) {
   Instruction* y = m.Add(Opcode::kNegate, {256, 512}, {t});
   Instruction* z = m.Add(Opcode::kAbs, {256, 512}, {t});
   m.Return({y, z});
-  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  ASSERT_TRUE(Fuse(m.module(), m.context()).ok());
   const auto fusions = m.Find(Opcode::kFusion);
   ASSERT_EQ(fusions.size(), 1u);
   EXPECT_EQ(fusions[0]->shape().tuple.size(), 2u);
@@ -72,7 +72,7 @@ TEST(Fuse, WithoutSeveralResultsAValueIsComputedTwiceOrStored) {
   Instruction* x = m.Parameter({256, 512});
   Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
   m.Return({m.Add(Opcode::kNegate, {256, 512}, {t}), m.Add(Opcode::kAbs, {256, 512}, {t})});
-  ASSERT_TRUE(Fuse(m.module(), m.target(), {.results = false}).ok());
+  ASSERT_TRUE(Fuse(m.module(), m.context(), {.results = false}).ok());
   // Reading x twice is what reading tanh(x) twice is, and tanh(x) need not be written.
   const auto fusions = m.Find(Opcode::kFusion);
   ASSERT_EQ(fusions.size(), 2u);
@@ -86,7 +86,7 @@ TEST(Fuse, NothingIsComputedTwiceThatOthersNeedAnyway) {
   Instruction* sum = m.Add(Opcode::kAdd, {256, 512}, {x, y});
   Instruction* all = m.Add(Opcode::kAllReduce, {256, 512}, {sum});
   m.Return({all, m.Add(Opcode::kAbs, {256, 512}, {sum})});
-  ASSERT_TRUE(Fuse(m.module(), m.target(), {.results = false}).ok());
+  ASSERT_TRUE(Fuse(m.module(), m.context(), {.results = false}).ok());
   // Two arrays instead of one would be read.
   EXPECT_TRUE(m.Find(Opcode::kFusion).empty());
 }
@@ -101,7 +101,7 @@ TEST(Fuse, AWideningConversionIsMadeInEveryKernelThatReadsIt) {
   Instruction* wide = Convert(m, x, PrimitiveType::kF32);
   Instruction* all = m.Add(Opcode::kAllReduce, {256, 512}, {wide});
   m.Return({all, m.Add(Opcode::kNegate, {256, 512}, {wide})});
-  ASSERT_TRUE(Fuse(m.module(), m.target(), {.results = false}).ok());
+  ASSERT_TRUE(Fuse(m.module(), m.context(), {.results = false}).ok());
   const auto fusions = m.Find(Opcode::kFusion);
   ASSERT_EQ(fusions.size(), 1u);
   EXPECT_EQ(fusions[0]->operand(0), x);
@@ -126,7 +126,7 @@ TEST(Fuse, AProductHasTheMaximumOfItsRowsAsASecondResult) {
   Instruction* scores = m.Dot({1024, 512}, m.Parameter({1024, 256}), m.Parameter({256, 512}));
   Instruction* most = SumOfRows(m, scores, Opcode::kMaximum);
   m.Return({scores, most});
-  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  ASSERT_TRUE(Fuse(m.module(), m.context()).ok());
   const auto fusions = m.Find(Opcode::kFusion);
   ASSERT_EQ(fusions.size(), 1u);
   EXPECT_EQ(fusions[0]->attrs().fusion_kind(), "kOutput");
@@ -146,7 +146,7 @@ TEST(Fuse, SumsOverTheSameArrayAreOneKernelUnlessOneNeedsTheOther) {
     }
     Instruction* square = m.Add(Opcode::kMultiply, {1024, 512}, {other, other});
     m.Return({mean, SumOfRows(m, square)});
-    ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+    ASSERT_TRUE(Fuse(m.module(), m.context()).ok());
     const auto fusions = m.Find(Opcode::kFusion);
     ASSERT_EQ(fusions.size(), needs ? 2u : 1u);
     EXPECT_EQ(fusions.back()->shape().IsTuple(), !needs);
@@ -161,7 +161,7 @@ TEST(Fuse, NoKernelWaitsForItself) {
   Instruction* y = m.Add(Opcode::kAllReduce, {256, 512}, {x});
   Instruction* z = m.Add(Opcode::kAdd, {256, 512}, {x, y});
   m.Return({x, z});
-  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  ASSERT_TRUE(Fuse(m.module(), m.context()).ok());
   for (const Instruction* f : m.Find(Opcode::kFusion)) EXPECT_FALSE(f->shape().IsTuple());
   std::vector<Instruction*> order;
   EXPECT_TRUE(m.entry().TopologicalOrder(&order));
@@ -176,7 +176,7 @@ TEST(Fuse, AnUpdateInPlaceIsAResultBesideWhatItStores) {
   Instruction* stored = m.entry().Add(Opcode::kDynamicUpdateSlice, stack->shape(),
                                       {stack, t, row, row, row}, "stored");
   m.Return({t, stored});
-  ASSERT_TRUE(Fuse(m.module(), m.target()).ok());
+  ASSERT_TRUE(Fuse(m.module(), m.context()).ok());
   const auto fusions = m.Find(Opcode::kFusion);
   ASSERT_EQ(fusions.size(), 1u);
   const std::vector<hlo::InPlaceResult> in_place = hlo::InPlaceResults(*fusions[0]);
@@ -190,7 +190,7 @@ TEST(Fuse, EveryDecisionHasAReason) {
   Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
   m.Return({m.Add(Opcode::kNegate, {256, 512}, {t})});
   std::vector<Record> said;
-  PassContext context(m.target());
+  PassContext context = m.context();
   context.records = Records(&said);
   ASSERT_TRUE(Fuse(m.module(), context).ok());
   ASSERT_EQ(said.size(), 1u);

@@ -92,6 +92,33 @@ TEST(Vmem, HoldsWhatIsMadeAndUsedUp) {
             Bytes(1024 * kKiB));
 }
 
+// Both are 80 MiB, which fit into VMEM once: the one that saves its maker more time is there.
+TEST(Vmem, HoldsWhatIsStatedToSaveMore) {
+  for (const auto& [by_t, by_u] : {std::pair(30, 20), {20, 30}}) {
+    SmallModule m("v5e-2x2");
+    Instruction* x = m.Parameter({20480, 1024});
+    Instruction* t = m.Add(Opcode::kTanh, {20480, 1024}, {x});
+    Instruction* u = m.Add(Opcode::kNegate, {20480, 1024}, {x});
+    m.Return({m.Add(Opcode::kAdd, {20480, 1024}, {t, u})});
+    m.entry().set_schedule(m.entry().PostOrder());
+    // Microseconds; each of the two has one operand and one result, which is the array.
+    m.costs().placed = [&](const Instruction& i, const std::vector<bool>& there) {
+      const bool result_there = there.back();
+      const int saved = i.opcode() == Opcode::kTanh     ? by_t
+                        : i.opcode() == Opcode::kNegate ? by_u
+                                                        : 0;
+      kernels::KernelCost cost;
+      cost.time = Picoseconds(1'000'000) * (100 - (result_there ? saved : 0));
+      return cost;
+    };
+    m.costs().main = [](const Instruction&) { return 100'000'000; };
+    const absl::StatusOr<bool> placed = AssignMemory(m.module(), m.context());
+    ASSERT_TRUE(placed.ok()) << placed.status();
+    EXPECT_EQ(SpaceOf(t), by_t > by_u ? hlo::kVmemSpace : hlo::kHbmSpace);
+    EXPECT_EQ(SpaceOf(u), by_t > by_u ? hlo::kHbmSpace : hlo::kVmemSpace);
+  }
+}
+
 TEST(Vmem, SharesItWithTheWindowsOfKernels) {
   // 128 MiB: t of 124 does not fit beside the windows of the product, t of 104 does.
   for (const auto& [rows, space] : {std::pair(31744, hlo::kHbmSpace), {26624, hlo::kVmemSpace}}) {

@@ -113,7 +113,9 @@ std::string Canonical(const hlo::Module& module) { return Rewriter(module).Text(
 std::string Canonical(std::string_view text) { return Canonical(*Parsed(text)); }
 
 PassText::PassText(std::string_view text, const std::string& config)
-    : config_(configs::LoadConfig(config, {}).value()), target_(config_), module_(Parsed(text)) {}
+    : config_(configs::LoadConfig(config, {}).value()), target_(config_), module_(Parsed(text)) {
+  costs_.machine = &target_;
+}
 
 absl::StatusOr<bool> PassText::Run(std::string_view passes) {
   ASSIGN_OR_RETURN(const Pipeline pipeline, ParsePipeline(passes));

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "configs/config.h"
+#include "tests/workloads/passes/fake_costs.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/pipeline/pass.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
@@ -22,11 +24,10 @@ class SmallModule {
  public:
   explicit SmallModule(const std::string& config = "v5e-2x2",
                        const std::vector<std::string>& overrides = {})
-      : module_("test"),
-        config_(configs::LoadConfig(config, overrides).value()),
-        target_(config_) {
+      : module_("test"), config_(configs::LoadConfig(config, overrides).value()), target_(config_) {
     entry_ = module_.AddComputation("main");
     module_.set_entry(entry_);
+    costs_.machine = &target_;
   }
 
   Instruction* Parameter(std::vector<int64_t> dims, PrimitiveType type = PrimitiveType::kF32) {
@@ -55,6 +56,9 @@ class SmallModule {
   hlo::Module& module() { return module_; }
   hlo::Computation& entry() { return *entry_; }
   const target::Target& target() const { return target_; }
+  // Those of the chip unless stated.
+  FakeCosts& costs() { return costs_; }
+  PassContext context() { return {target_, &costs_}; }
 
   std::vector<const Instruction*> Find(Opcode op) const {
     std::vector<const Instruction*> found;
@@ -68,6 +72,7 @@ class SmallModule {
   hlo::Module module_;
   configs::Config config_;
   target::Target target_;
+  FakeCosts costs_;
   hlo::Computation* entry_ = nullptr;
   int64_t parameters_ = 0;
 };

@@ -3,11 +3,9 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/passes/fusion/build.h"
 #include "workloads/passes/fusion/explanation.h"
-#include "workloads/passes/fusion/graph.h"
 #include "workloads/passes/fusion/inline_producers.h"
 #include "workloads/passes/fusion/join_results.h"
 #include "workloads/passes/fusion/plan.h"
-#include "workloads/passes/fusion/price.h"
 #include "workloads/passes/fusion/reuse_results.h"
 
 namespace tpusim::passes {
@@ -18,8 +16,8 @@ absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context,
   bool changed = false;
   for (hlo::Computation* computation : ControlComputations(module)) {
     const fusion::Graph graph(*computation);
-    fusion::Pricing pricing(graph, context.target);
-    fusion::Plan plan(graph, pricing);
+    const auto costs = context.cost->CandidatesOf(graph);
+    fusion::Plan plan(graph, *costs, context.target);
     if (options.producers) fusion::InlineProducers(plan, explanation);
     if (options.results) {
       fusion::JoinResults(plan, explanation);

@@ -56,7 +56,7 @@ bool SpreadsRows(const Graph& graph, int m, int product) {
 // Whether two blocks of every array that goes in or out fit into VMEM if blocks hold whole rows.
 bool RowsFit(const Plan& plan, int a, int b) {
   const Graph& graph = plan.graph();
-  const target::Target& target = plan.pricing().target();
+  const target::Target& target = plan.target();
   const std::vector<int> members = Plan::Union(plan.group(a).members, plan.group(b).members);
   const std::vector<int> roots = plan.RootsTogether(a, b);
   for (int m : members) {
@@ -255,7 +255,7 @@ bool ReadsWhatItUpdates(const Graph& graph, const std::vector<int>& members) {
 
 const char* WhyNotTogether(const Plan& plan, const std::vector<int>& members) {
   if (static_cast<int64_t>(members.size()) > kMaxMembers ||
-      plan.pricing().CountInputs(members) > kMaxOperands) {
+      plan.CountInputs(members) > kMaxOperands) {
     return kTooLarge;
   }
   return ReadsWhatItUpdates(plan.graph(), members) ? kOverwritten : nullptr;

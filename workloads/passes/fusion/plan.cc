@@ -19,19 +19,21 @@ void Erase(std::vector<int>& sorted, int value) {
 
 }  // namespace
 
-Plan::Plan(const Graph& graph, Pricing& pricing)
+Plan::Plan(const Graph& graph, cost::CandidateCosts& costs, const target::Target& target)
     : graph_(graph),
-      pricing_(pricing),
+      costs_(costs),
+      target_(target),
+      inputs_(graph),
       groups_(graph.size()),
       made_by_(graph.size(), -1),
       containing_(graph.size()) {
   for (int i = 0; i < graph.size(); ++i) {
     const Part part = graph.parts[i];
-    if (part == Part::kNone || part == Part::kFree || !pricing.HasRule(i)) continue;
+    if (part == Part::kNone || part == Part::kFree || !costs.HasRule(i)) continue;
     Group& g = groups_[i];
     g.members = g.roots = {i};
     g.alive = true;
-    g.price = pricing.Of(g.members, g.roots);
+    g.price = PriceOf(g.members, g.roots);
     made_by_[i] = i;
     containing_[i] = {i};
   }
@@ -65,12 +67,6 @@ std::vector<int> Plan::Union(std::span<const int> a, std::span<const int> b) {
   return both;
 }
 
-Part Plan::HeroOf(int g) const {
-  Part hero = Part::kExpression;
-  for (int m : groups_[g].members) hero = std::max(hero, graph_.parts[m]);
-  return hero;
-}
-
 void Plan::SetMembers(int g, std::vector<int> members) {
   for (int m : members) Insert(containing_[m], g);
   groups_[g].members = std::move(members);
@@ -101,7 +97,7 @@ void Plan::Replace(int g, std::vector<int> members, std::vector<int> roots) {
   group.roots = std::move(roots);
   SetMembers(g, std::move(members));
   for (int root : group.roots) made_by_[root] = g;
-  group.price = pricing_.Of(group.members, group.roots);
+  group.price = PriceOf(group.members, group.roots);
 }
 
 bool Plan::ReadOutside(int a, int b, int value) const {
@@ -130,7 +126,7 @@ void Plan::Join(int into, int from) {
   group.roots = roots;
   SetMembers(into, Union(group.members, joined.members));
   for (int root : roots) made_by_[root] = into;
-  group.price = pricing_.Of(group.members, group.roots);
+  group.price = PriceOf(group.members, group.roots);
 }
 
 }  // namespace tpusim::passes::fusion

@@ -10,11 +10,15 @@
 #include <span>
 #include <vector>
 
-#include "configs/units.h"
-#include "workloads/passes/fusion/graph.h"
-#include "workloads/passes/fusion/price.h"
+#include "workloads/cost/candidate.h"
+#include "workloads/cost/kernel_graph.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::passes::fusion {
+
+using cost::Part;
+using cost::Price;
+using Graph = cost::KernelGraph;
 
 struct Group {
   std::vector<int> members;  // ascending: operands first
@@ -25,7 +29,8 @@ struct Group {
 
 class Plan {
  public:
-  Plan(const Graph& graph, Pricing& pricing);
+  // All must live as long.
+  Plan(const Graph& graph, cost::CandidateCosts& costs, const target::Target& target);
 
   const Graph& graph() const { return graph_; }
   // A group's number is that of the instruction that it started as.
@@ -46,13 +51,15 @@ class Plan {
   // Members of both, in order.
   static std::vector<int> Union(std::span<const int> a, std::span<const int> b);
   Price PriceOf(std::span<const int> members, std::span<const int> roots) const {
-    return pricing_.Of(members, roots);
+    return costs_.BoundOf({members, roots});
   }
-  Pricing& pricing() const { return pricing_; }
+  // Arrays that a kernel of these members reads.
+  int64_t CountInputs(std::span<const int> members) const {
+    return static_cast<int64_t>(inputs_.Of(members).size());
+  }
+  const target::Target& target() const { return target_; }
 
-  // The one member that is an update, a reduction or a product and, of several, the
-  // most demanding; kExpression if there is none.
-  Part HeroOf(int g) const;
+  Part HeroOf(int g) const { return cost::HeroOf(graph_, groups_[g].members); }
 
   // `producer` is computed inside each of `consumers`, whose prices are these then. It goes on
   // to be a kernel of its own if `stays`.
@@ -74,7 +81,9 @@ class Plan {
   bool ReadOutside(int a, int b, int value) const;
 
   const Graph& graph_;
-  Pricing& pricing_;
+  cost::CandidateCosts& costs_;
+  const target::Target& target_;
+  mutable cost::KernelInputs inputs_;
   std::vector<Group> groups_;
   std::vector<int> made_by_;
   std::vector<std::vector<int>> containing_;

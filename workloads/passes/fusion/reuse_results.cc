@@ -76,7 +76,9 @@ class Reuser {
 
   Bytes StoredBy(const Group& group) const {
     Bytes stored(0);
-    for (int root : group.roots) stored += plan_.pricing().SizeOf(root);
+    for (int root : group.roots) {
+      stored += plan_.target().PaddedSize(plan_.graph().At(root).shape());
+    }
     return stored;
   }
 

@@ -1,11 +1,12 @@
-#include "workloads/passes/fusion/graph.h"
+#include "workloads/cost/kernel_graph.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
-namespace tpusim::passes::fusion {
+namespace tpusim::cost {
 
 using hlo::Instruction;
 using hlo::Opcode;
@@ -38,7 +39,8 @@ Part PartOf(const Instruction& i) {
   return Part::kNone;
 }
 
-Graph::Graph(const hlo::Computation& computation) : instructions(computation.PostOrder()) {
+KernelGraph::KernelGraph(const hlo::Computation& computation)
+    : instructions(computation.PostOrder()) {
   std::unordered_map<const Instruction*, int> number;  // looked up, never iterated
   const size_t n = instructions.size();
   number.reserve(n);
@@ -66,4 +68,29 @@ Graph::Graph(const hlo::Computation& computation) : instructions(computation.Pos
   root = number.at(computation.root());
 }
 
-}  // namespace tpusim::passes::fusion
+KernelInputs::KernelInputs(const KernelGraph& graph)
+    : graph_(graph),
+      may_be_input_(graph.size()),
+      member_at_(graph.size(), 0),
+      input_at_(graph.size(), 0) {
+  for (int i = 0; i < graph.size(); ++i) {
+    const hlo::Shape& shape = graph.At(i).shape();
+    may_be_input_[i] = shape.IsArray() && !shape.IsScalar() && !graph.Is(i, Part::kFree);
+  }
+}
+
+const std::vector<int>& KernelInputs::Of(std::span<const int> members) {
+  ++stamp_;
+  inputs_.clear();
+  for (int m : members) member_at_[m] = stamp_;
+  for (int m : members) {
+    for (int operand : graph_.operands[m]) {
+      if (HasMember(operand) || HasInput(operand) || may_be_input_[operand] == 0) continue;
+      input_at_[operand] = stamp_;
+      inputs_.push_back(operand);
+    }
+  }
+  return inputs_;
+}
+
+}  // namespace tpusim::cost

@@ -1,21 +1,31 @@
-#include "workloads/passes/fusion/price.h"
+// Bounds and prices of candidates on a chip.
+//
+// A bound is where the tile search starts from: the launch, and the longer of all vector and
+// matrix work and all bytes from and to HBM. What every instruction asks of the vector slots
+// and how large arrays are in memory is looked up once. Work on the way into a product is
+// done again for every block of the product that reads it.
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
+#include "configs/status_macros.h"
 #include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
+#include "workloads/cost/candidate.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
+#include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/product.h"
+#include "workloads/kernels/vector_cost.h"
 #include "workloads/kernels/whole_rows.h"
 
-namespace tpusim::passes::fusion {
+namespace tpusim::cost {
+namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
-
-namespace {
 
 // Sides of a product that a value is on the way to; an input may also be read beside it.
 constexpr uint8_t kLhs = 1, kRhs = 2, kBeside = 4;
@@ -24,22 +34,55 @@ constexpr uint8_t kLhs = 1, kRhs = 2, kBeside = 4;
 // search decides later; only how often an operand is computed again depends on it.
 constexpr int64_t kTypicalBlock = 1024;
 
-}  // namespace
+Bytes MovedBy(const timing::KernelTraffic& traffic) { return traffic.read + traffic.written; }
 
-Pricing::Pricing(const Graph& graph, const target::Target& target)
-    : graph_(graph), target_(target) {
+class ChipCandidateCosts : public CandidateCosts {
+ public:
+  ChipCandidateCosts(const KernelGraph& graph, const target::Target& target,
+                     kernels::KernelLibrary& kernels);
+
+  bool HasRule(int instruction) const override { return has_rule_[instruction] != 0; }
+  Price BoundOf(const Candidate& candidate) override;
+  absl::StatusOr<Price> PriceOf(const Candidate& candidate) override;
+
+ private:
+  int Storage(int value) const;
+  void FindShares(const Candidate& candidate);
+  void MarkSides(std::span<const int> members, int product);
+  Price BoundOfPlaced(const Candidate& candidate);
+
+  const KernelGraph& graph_;
+  const target::Target& target_;
+  kernels::KernelLibrary& kernels_;
+  std::vector<char> has_rule_;
+  std::vector<kernels::VectorWork> work_;
+  std::vector<Bytes> bytes_;             // of the whole array
+  std::vector<isa::MemorySpace> space_;  // that it is in
+  std::vector<double> registers_;        // of 32-bit elements
+  std::vector<char> spreads_rows_;       // kernels::ReductionSpreadBy
+  // Uses of the operands of what may be in a kernel, from first_use_ of the instruction on.
+  std::vector<kernels::Use> uses_;
+  std::vector<size_t> first_use_;
+  // Scratch of one bound.
+  KernelInputs reads_;
+  std::vector<uint8_t> side_, read_from_;
+  std::vector<kernels::NeededShare> needed_;
+  isa::Kernel kernel_;
+};
+
+ChipCandidateCosts::ChipCandidateCosts(const KernelGraph& graph, const target::Target& target,
+                                       kernels::KernelLibrary& kernels)
+    : graph_(graph), target_(target), kernels_(kernels), reads_(graph) {
   const size_t n = graph.instructions.size();
   has_rule_.resize(n, 0);
   work_.resize(n);
   bytes_.resize(n, Bytes(0));
+  space_.resize(n);
   registers_.resize(n, 0);
-  member_at_.resize(n, 0);
-  input_at_.resize(n, 0);
   side_.resize(n, 0);
   read_from_.resize(n, 0);
   needed_.resize(n);
   spreads_rows_.resize(n, 0);
-  may_be_input_.resize(n, 0);
   first_use_.resize(n, 0);
   for (size_t i = 0; i < n; ++i) {
     const Instruction& instruction = *graph.instructions[i];
@@ -48,9 +91,8 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
       bytes_[i] += target.PaddedSize(*leaf);
       registers_[i] += static_cast<double>(kernels::VectorRegisters(target, *leaf));
     }
+    space_[i] = kernels::SpaceOf(instruction.shape());
     spreads_rows_[i] = kernels::ReductionSpreadBy(instruction) != nullptr ? 1 : 0;
-    const hlo::Shape& shape = instruction.shape();
-    may_be_input_[i] = shape.IsArray() && !shape.IsScalar() && graph.parts[i] != Part::kFree;
     if (graph.parts[i] == Part::kNone) continue;
     first_use_[i] = uses_.size();
     for (size_t o = 0; o < graph.operands[i].size(); ++o) {
@@ -64,43 +106,26 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
   }
 }
 
-void Pricing::Touch(int value) {
-  if (member_at_[value] == stamp_ || may_be_input_[value] == 0 || input_at_[value] == stamp_) {
-    return;
-  }
-  input_at_[value] = stamp_;
-  inputs_.push_back(value);
-}
-
-int64_t Pricing::CountInputs(std::span<const int> members) {
-  ++stamp_;
-  inputs_.clear();
-  for (int m : members) member_at_[m] = stamp_;
-  for (int m : members) {
-    for (int operand : graph_.operands[m]) Touch(operand);
-  }
-  return static_cast<int64_t>(inputs_.size());
-}
-
 // The value that members' bitcasts rename.
-int Pricing::Storage(int value) const {
-  while (member_at_[value] == stamp_ && graph_.At(value).opcode() == Opcode::kBitcast) {
+int ChipCandidateCosts::Storage(int value) const {
+  while (reads_.HasMember(value) && graph_.At(value).opcode() == Opcode::kBitcast) {
     value = graph_.operands[value][0];
   }
   return value;
 }
 
 // How much of every member and input the roots need.
-void Pricing::FindShares(std::span<const int> members, std::span<const int> roots) {
-  for (int input : inputs_) needed_[input].Clear();
+void ChipCandidateCosts::FindShares(const Candidate& candidate) {
+  const std::span<const int> members = candidate.members;
+  for (int input : reads_.last()) needed_[input].Clear();
   for (int m : members) needed_[m].Clear();
-  for (int root : roots) needed_[root].Whole();
+  for (int root : candidate.roots) needed_[root].Whole();
   for (auto m = members.rbegin(); m != members.rend(); ++m) {
     const double share = needed_[*m].value();
     const std::vector<int>& operands = graph_.operands[*m];
     for (size_t o = 0; o < operands.size(); ++o) {
-      if (member_at_[operands[o]] == stamp_ || input_at_[operands[o]] == stamp_) {
-        const bool in_memory = input_at_[Storage(operands[o])] == stamp_;
+      if (reads_.HasMember(operands[o]) || reads_.HasInput(operands[o])) {
+        const bool in_memory = reads_.HasInput(Storage(operands[o]));
         needed_[operands[o]].AddUse(uses_[first_use_[*m] + o], share, in_memory);
       }
     }
@@ -108,13 +133,13 @@ void Pricing::FindShares(std::span<const int> members, std::span<const int> root
 }
 
 // Which members lead to which operand of the product, and from where inputs are read.
-void Pricing::MarkSides(std::span<const int> members, int product) {
-  for (int input : inputs_) read_from_[input] = 0;
+void ChipCandidateCosts::MarkSides(std::span<const int> members, int product) {
+  for (int input : reads_.last()) read_from_[input] = 0;
   for (auto m = members.rbegin(); m != members.rend(); ++m) {
     const std::vector<int>& operands = graph_.operands[*m];
     for (size_t o = 0; o < operands.size(); ++o) {
       const uint8_t side = *m == product ? (o == 0 ? kLhs : kRhs) : side_[*m];
-      if (member_at_[operands[o]] == stamp_) {
+      if (reads_.HasMember(operands[o])) {
         side_[operands[o]] |= side;
       } else {
         read_from_[operands[o]] |= side != 0 ? side : kBeside;
@@ -123,20 +148,20 @@ void Pricing::MarkSides(std::span<const int> members, int product) {
   }
 }
 
-Price Pricing::Of(std::span<const int> members, std::span<const int> roots) {
-  members_priced_ += static_cast<int64_t>(members.size());
-  CountInputs(members);
+Price ChipCandidateCosts::BoundOf(const Candidate& candidate) {
+  if (!candidate.placed.empty()) return BoundOfPlaced(candidate);
+  const std::span<const int> members = candidate.members, roots = candidate.roots;
+  const std::vector<int>& inputs = reads_.Of(members);
   kernel_.windows.clear();
   kernel_.grid.clear();
   kernel_.block = {};
   kernels::VectorWork work;
-  Bytes moved(0);
-  const auto add_window = [&](isa::WindowKind kind, Bytes bytes) {
+  const auto add_window = [&](isa::WindowKind kind, int value, Bytes bytes) {
     if (bytes == Bytes(0)) return;
     isa::Window& w = kernel_.windows.emplace_back();
     w.kind = kind;
+    w.space = space_[value];
     w.bytes = bytes;
-    moved += bytes;
   };
   const auto product = std::find_if(members.begin(), members.end(),
                                     [&](int m) { return graph_.Is(m, Part::kProduct); });
@@ -153,14 +178,14 @@ Price Pricing::Of(std::span<const int> members, std::span<const int> roots) {
     }
     MarkSides(members, *product);
   }
-  FindShares(members, roots);
-  for (int input : inputs_) {
+  FindShares(candidate);
+  for (int input : inputs) {
     // The blocks of an operand are others than those of the result.
     const bool twice = product != members.end() && (read_from_[input] & kBeside) != 0 &&
                        (read_from_[input] & (kLhs | kRhs)) != 0;
     const double share = needed_[input].value();
     const Bytes needed = timing::Scaled(bytes_[input], share);
-    add_window(isa::WindowKind::kInput, needed * (twice ? 2 : 1));
+    add_window(isa::WindowKind::kInput, input, needed * (twice ? 2 : 1));
     work.load += registers_[input] * share;
     if (hlo::BitWidth(graph_.At(input).shape().element_type) < 32) {
       work.valu += registers_[input] * share;
@@ -168,17 +193,17 @@ Price Pricing::Of(std::span<const int> members, std::span<const int> roots) {
   }
   for (int root : roots) {
     // In the buffer of what it updates, unless that is made here as well.
-    const bool update = graph_.Is(root, Part::kUpdate) &&
-                        input_at_[Storage(graph_.operands[root][0])] == stamp_;
+    const bool update =
+        graph_.Is(root, Part::kUpdate) && reads_.HasInput(Storage(graph_.operands[root][0]));
     const int written = update ? graph_.operands[root][1] : root;
-    add_window(isa::WindowKind::kOutput, bytes_[written]);
+    add_window(isa::WindowKind::kOutput, root, bytes_[written]);
     work.store += registers_[written];
     const hlo::Shape& shape = graph_.At(root).shape();
     if (shape.IsArray() && hlo::BitWidth(shape.element_type) < 32) work.valu += registers_[written];
   }
   const bool waits =
       product != members.end() && std::any_of(members.begin(), members.end(), [&](int m) {
-        return spreads_rows_[m] != 0 && member_at_[graph_.operands[m][0]] == stamp_;
+        return spreads_rows_[m] != 0 && reads_.HasMember(graph_.operands[m][0]);
       });
   kernels::VectorWork after;
   for (int m : members) {
@@ -194,7 +219,35 @@ Price Pricing::Of(std::span<const int> members, std::span<const int> roots) {
   if (waits) {
     kernel_.block.latency = timing::TimeBlock(target_.chip(), kernels::BlockOf(after, 1)).vpu;
   }
-  return {timing::KernelTimeBound(target_.chip(), kernel_), moved};
+  return {timing::KernelTimeBound(target_.chip(), kernel_), MovedBy(timing::TrafficOf(kernel_))};
 }
 
-}  // namespace tpusim::passes::fusion
+// Of the candidate by itself, in which arrays lie as it has them.
+Price ChipCandidateCosts::BoundOfPlaced(const Candidate& candidate) {
+  const std::unique_ptr<hlo::Module> module = Isolate(graph_, candidate);
+  const Instruction& kernel = *module->entry()->root();
+  const bool fused = kernel.opcode() == Opcode::kFusion;
+  const KernelGraph graph(fused ? *kernel.called()[0] : *module->entry());
+  std::vector<int> members, roots = {graph.root};
+  for (int i = 0; i < graph.size(); ++i) {
+    if (!graph.Is(i, Part::kNone) && !graph.Is(i, Part::kFree)) members.push_back(i);
+  }
+  if (graph.At(graph.root).opcode() == Opcode::kTuple) roots = graph.operands[graph.root];
+  return ChipCandidateCosts(graph, target_, kernels_).BoundOf({members, roots});
+}
+
+absl::StatusOr<Price> ChipCandidateCosts::PriceOf(const Candidate& candidate) {
+  const std::unique_ptr<hlo::Module> module = Isolate(graph_, candidate);
+  ASSIGN_OR_RETURN(const kernels::KernelCost cost, kernels_.CostOf(*module->entry()->root()));
+  return Price{cost.time, MovedBy(cost.traffic)};
+}
+
+}  // namespace
+
+std::unique_ptr<CandidateCosts> CostsOfCandidates(const KernelGraph& graph,
+                                                  const target::Target& target,
+                                                  kernels::KernelLibrary& kernels) {
+  return std::make_unique<ChipCandidateCosts>(graph, target, kernels);
+}
+
+}  // namespace tpusim::cost

@@ -1,0 +1,96 @@
+// Kernels that could be made: what a pass thinks over before it changes the program.
+//
+// A candidate is a set of instructions of a graph that one kernel would compute, with those
+// whose results it would store. An array that it makes or reads may lie otherwise than its
+// instruction says: in another order of dimensions, in another memory. The program stays as
+// it is until the pass has decided.
+//
+// A price is the time of the kernel that would be emitted: the candidate is fused, apart from
+// its program, and what the lowering would build of that is timed. A bound is the fast path,
+// a few additions per instruction, and never above the price. Passes that look at thousands
+// of candidates compare bounds.
+#ifndef TPUSIM_WORKLOADS_COST_CANDIDATE_H_
+#define TPUSIM_WORKLOADS_COST_CANDIDATE_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/units.h"
+#include "workloads/cost/kernel_graph.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/kernels/kernel_library.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::cost {
+
+// Where an array, a member's or an input, lies if not as its instruction says.
+struct Placed {
+  int value;
+  hlo::Layout layout;
+};
+
+struct Candidate {
+  std::span<const int> members;  // ascending: operands first
+  std::span<const int> roots;    // ascending, members all of them; what others read
+  std::span<const Placed> placed = {};
+};
+
+// Of a kernel alone on its chip: how long it takes, and what it reads and writes in HBM.
+struct Price {
+  Picoseconds time{0};
+  Bytes moved{0};
+
+  Price& operator+=(const Price& other) {
+    time += other.time;
+    moved += other.moved;
+    return *this;
+  }
+  Price& operator-=(const Price& other) {
+    time -= other.time;
+    moved -= other.moved;
+    return *this;
+  }
+};
+
+// The costs of candidates over one graph.
+class CandidateCosts {
+ public:
+  virtual ~CandidateCosts() = default;
+
+  // Whether there is a rule for what it costs inside a fusion.
+  virtual bool HasRule(int instruction) const = 0;
+  virtual Price BoundOf(const Candidate& candidate) = 0;
+  // Error: no kernel can be built of it.
+  virtual absl::StatusOr<Price> PriceOf(const Candidate& candidate) = 0;
+};
+
+// Those of the chip. Graph, target and kernels must live as long.
+std::unique_ptr<CandidateCosts> CostsOfCandidates(const KernelGraph& graph,
+                                                  const target::Target& target,
+                                                  kernels::KernelLibrary& kernels);
+
+// The demanding part of a kernel, its hero: an update, a reduction or a product and, of several,
+// the most demanding; kExpression if there is none.
+Part HeroOf(const KernelGraph& graph, std::span<const int> members);
+
+// A candidate as a fusion that calls `computation`, with `inputs` as operands.
+struct Fused {
+  hlo::Computation* computation = nullptr;
+  std::vector<int> inputs;
+  hlo::Shape shape;            // of an array, or a tuple of the results
+  const char* kind = nullptr;  // of the fusion
+};
+// Adds the computation to `module`, with copies of members and of what is free.
+Fused Fuse(hlo::Module& module, const KernelGraph& graph, const Candidate& candidate,
+           const std::string& name);
+// Whether the candidate is one instruction as it is: nothing is fused to it.
+bool IsLone(const KernelGraph& graph, const Candidate& candidate);
+// The kernel of a candidate as the root of a module of its own, on parameters.
+std::unique_ptr<hlo::Module> Isolate(const KernelGraph& graph, const Candidate& candidate);
+
+}  // namespace tpusim::cost
+
+#endif  // TPUSIM_WORKLOADS_COST_CANDIDATE_H_
