@@ -22,9 +22,7 @@ class SmallModule {
  public:
   explicit SmallModule(const std::string& config = "v5e-2x2",
                        const std::vector<std::string>& overrides = {})
-      : module_("test"),
-        config_(configs::LoadConfig(config, overrides).value()),
-        target_(config_) {
+      : module_("test"), config_(configs::LoadConfig(config, overrides).value()), target_(config_) {
     entry_ = module_.AddComputation("main");
     module_.set_entry(entry_);
   }
