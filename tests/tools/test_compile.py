@@ -102,6 +102,7 @@ def test_opt_runs_passes_on_a_partitioned_module(run, rejects, tmp_path):
     assert "names no slice" in rejects("opt", text)
 
 
+TEXTS = pathlib.Path(__file__).parents[1] / "workloads" / "passes"
 COMPILED = pathlib.Path(__file__).resolve().parents[1] / "workloads" / "hlo" / "data" / "text"
 
 
@@ -148,6 +149,27 @@ def test_opt_takes_costs_of_kernels(run, rejects):
     on = ("opt", "--config", SLICE, COMPILED / "operations_compiled.hlo")
     assert "state it with --kernel-cost cholesky.0" in rejects(*on)
     assert run(*on, "--kernel-cost", "cholesky.0=1e6,1e3").returncode == 0
+
+
+def test_opt_takes_stated_costs(run, rejects):
+    """What they do to a pass: tests/workloads/passes/rematerialize/stated_costs.hlo."""
+    module = TEXTS / "rematerialize" / "stated_costs.hlo"
+    small = ("--set=chip.hbm.bytes=7MiB", "--set=chip.hbm.reserved_bytes=0")
+    on = ("opt", "-c", "v5e-1x1", "--passes=rematerialize{percent=100}", *small, module)
+    for cost, again in (("a=9us", "%b.remat"), ("[b]=9us", "%a.remat")):
+        done = run(*on, "--cost", cost, "--cost", "?=2us")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f"  {again} = " in done.stdout
+    done = run(*on, "--cost", "b=2us", "--cost", "x=1us", "--cost", "dot*=1us")
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        f"tpusim: warning: --cost {name}=...: no pass asked for a kernel, collective or transfer "
+        "of this name"
+        for name in ("x", "dot*")
+    ]
+    for wrong in ("p", "=1us", "p=1", "p=1e3,4", "p=0us", "p=1us,", "p=-1us"):
+        assert "is not NAME=TIME or NAME=TIME,LATENCY" in rejects(*on, "--cost", wrong, code=2)
+    rejects("run", module, "--cost", "p=1us", code=2)
 
 
 def test_explain(run, rejects):

@@ -1,9 +1,14 @@
+#include "models/chip/memory.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "configs/status_macros.h"
-#include "models/chip/memory.h"
 #include "models/timing/kernel_timing.h"
+#include "tests/models/bench.h"
+#include "tests/models/stubs.h"
 
 namespace tpusim::chip {
 namespace {
@@ -62,6 +67,26 @@ TEST(Memory, HbmServesItsEffectiveRateAndLeavesTheReserve) {
   EXPECT_TRUE(hbm.Free("a", Bytes(800)).ok());
   EXPECT_EQ(hbm.live(), Bytes(0));
   EXPECT_EQ(hbm.peak(), Bytes(800));
+}
+
+struct HbmBench : testing::Bench {
+  explicit HbmBench(sc_core::sc_module_name name = "bench") : Bench(name) {
+    chip.hbm.efficiency = 0.5;
+    hbm.emplace("hbm", DeviceMemoryOf(MemorySpace::kHbm), fluid, chip);
+  }
+  std::optional<Memory> hbm;
+  testing::Note read, write;
+};
+
+// Half of 1e12 B/s is reached, 2 ps a byte, for reads and writes together.
+TEST(Memory, ReadsAndWritesShareIt) {
+  HbmBench bench;
+  bench.Elaborate();
+  bench.Flow(*bench.hbm->resource(), 1000, &bench.read);
+  bench.Flow(*bench.hbm->resource(), 500, &bench.write);
+  // 4 ps a byte each until 500 of both have moved, then 500 of the first alone.
+  EXPECT_TRUE(bench.HappensAt(2000, [&] { return bench.write.times.size() == 1; }));
+  EXPECT_TRUE(bench.HappensAt(3000, [&] { return bench.read.times.size() == 1; }));
 }
 
 TEST(Memory, CmemIsDividedAmongTheDevicesOfAChip) {

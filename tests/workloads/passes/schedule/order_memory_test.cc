@@ -5,10 +5,7 @@
 #include <string>
 
 #include "tests/workloads/passes/pass_test.h"
-#include "workloads/buffers/memory_plan.h"
-#include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/schedule/schedule.h"
 
 namespace tpusim::passes {
 namespace {
@@ -94,44 +91,6 @@ ENTRY e {
   for (size_t n = 0; n < graph.nodes.size(); ++n) order.push_back(static_cast<int>(n));
   // a, which is also u, i, l and g; z has no byte worth a tile of its own: 512.
   EXPECT_EQ(memory.PeakOf(order), Bytes(2 * kMiB));
-}
-
-// The list scheduler makes a and p first, then what makes them small: x, a, p, c are 3 MiB
-// and 4 KiB. With less memory than that the module's own order is taken, which needs x, a or
-// p, c and q. The start of a transfer that is waited for says so.
-TEST(OrderMemory, TheScheduleStaysBelowTheLimit) {
-  constexpr std::string_view kText = R"(HloModule m
-ENTRY e {
-  x = f32[512,512]{1,0} parameter(0)
-  r = f32[8,128]{1,0} parameter(1)
-  t = (f32[8,128]{1,0}, f32[8,128]{1,0}, u32[], u32[]) collective-permute-start(r), source_target_pairs={{0,0}}
-  a = f32[512,512]{1,0} tanh(x)
-  c = f32[8,128]{1,0} slice(a), slice={[0:8], [0:128]}
-  p = f32[512,512]{1,0} negate(x)
-  q = f32[8,128]{1,0} slice(p), slice={[0:8], [0:128]}
-  d = f32[8,128]{1,0} collective-permute-done(t)
-  s = f32[8,128]{1,0} add(c, q)
-  ROOT u = f32[8,128]{1,0} add(s, d)
-})";
-  FakeCosts costs;
-  costs.main = [](const hlo::Instruction& i) { return i.operands().empty() ? 0 : 10; };
-  costs.transfer = [](const hlo::Instruction&) { return 100; };
-  configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
-  config.chip.hbm.reserved_bytes = Bytes(0);
-  const auto peak_with = [&](Bytes hbm) {
-    PassText test(kText, "v5e-1x1");
-    config.chip.hbm.bytes = hbm;
-    const target::Target target(config);
-    EXPECT_TRUE(Schedule(test.module(), {target, &costs}).ok());
-    for (const hlo::Instruction* i : test.module().entry()->schedule()) {
-      if (!hlo::IsAsyncStart(i->opcode())) continue;
-      EXPECT_EQ(hlo::FrontendAttribute(*i, std::string(kOrderedFor)).has_value(),
-                hbm < Bytes(kGiB));
-    }
-    return buffers::PlanBuffers(test.module(), target).PeakOf(hlo::kHbmSpace);
-  };
-  EXPECT_GT(peak_with(Bytes(kGiB)), Bytes(3 * kMiB));
-  EXPECT_LT(peak_with(Bytes(5 * kMiB / 2)), Bytes(2 * kMiB + 64 * kKiB));
 }
 
 }  // namespace

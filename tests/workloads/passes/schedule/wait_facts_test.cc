@@ -105,6 +105,9 @@ TEST_F(WaitFactsTest, SynchronousOnesSayWhy) {
   constexpr std::string_view kGather = R"(
   p = f32[64,512] parameter(0)
   ROOT g = f32[256,512] all-gather(p), dimensions={0}, replica_groups={{0,1,2,3}})";
+  const std::string demoted =
+      std::string(kGather) + R"(, frontend_attributes={async_collective_name="s"})";
+  EXPECT_EQ(FactOf(demoted, "g").text, "nothing covers it");
   EXPECT_EQ(FactOf(kAllReduce, "r").reason, WaitReason::kSynchronous);
   EXPECT_EQ(FactOf(kAllReduce, "r").text, "all-reduces are synchronous on TPUs by default");
   EXPECT_EQ(FactOf(kGather, "g", "v6e-2x2").text, "v6e has no asynchronous all-gathers");

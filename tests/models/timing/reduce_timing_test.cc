@@ -5,7 +5,7 @@
 namespace tpusim::timing {
 namespace {
 
-configs::ChipParams Params() {
+configs::ChipParams ReduceChip() {
   configs::ChipParams chip;
   chip.tensor_cores = 1;
   chip.devices = 1;
@@ -17,22 +17,22 @@ configs::ChipParams Params() {
 }
 
 TEST(ReduceTiming, VpuRates) {
-  EXPECT_EQ(VregOpsPerSecond(Params()), 4e9);
-  configs::ChipParams two_cores = Params();
+  EXPECT_EQ(VregOpsPerSecond(ReduceChip()), 4e9);
+  configs::ChipParams two_cores = ReduceChip();
   two_cores.tensor_cores = 2;
   EXPECT_EQ(VregOpsPerSecond(two_cores), 8e9);
   // One addition per register of 1024 elements, whatever they were in memory.
-  EXPECT_DOUBLE_EQ(VregOpsPerByte(Params(), {4, 1}), 1.0 / 4096);
-  EXPECT_DOUBLE_EQ(VregOpsPerByte(Params(), {2, 1}), 1.0 / 2048);
+  EXPECT_DOUBLE_EQ(VregOpsPerByte(ReduceChip(), {4, 1}), 1.0 / 4096);
+  EXPECT_DOUBLE_EQ(VregOpsPerByte(ReduceChip(), {2, 1}), 1.0 / 2048);
   // Unpacking and packing around it: three operations.
-  EXPECT_DOUBLE_EQ(VregOpsPerByte(Params(), {2, 3}), 3.0 / 2048);
+  EXPECT_DOUBLE_EQ(VregOpsPerByte(ReduceChip(), {2, 3}), 3.0 / 2048);
   // 64 bit fills two registers.
-  EXPECT_DOUBLE_EQ(VregOpsPerByte(Params(), {8, 1}), 2.0 / 8192);
+  EXPECT_DOUBLE_EQ(VregOpsPerByte(ReduceChip(), {8, 1}), 2.0 / 8192);
 }
 
 // Two SparseCores per device of 16 tiles with 8 lanes add 256 elements per cycle.
 TEST(ReduceTiming, SparseCores) {
-  configs::ChipParams chip = Params();
+  configs::ChipParams chip = ReduceChip();
   chip.devices = 2;
   chip.sparse_core.count = 4;
   chip.sparse_core.tiles = 16;
@@ -47,11 +47,11 @@ TEST(ReduceTiming, SparseCores) {
 
 TEST(ReduceTiming, TailIsOneWindow) {
   // Add 8192 B: 2 registers at 4 a ns = 500 ps; write 8192 B = 8192 ps.
-  EXPECT_EQ(ReduceTail(Params(), {4, 1}, Bytes(1'000'000)).value(), 8692);
+  EXPECT_EQ(ReduceTail(ReduceChip(), {4, 1}, Bytes(1'000'000)).value(), 8692);
   // A message of half a window.
-  EXPECT_EQ(ReduceTail(Params(), {4, 1}, Bytes(4096)).value(), 4346);
+  EXPECT_EQ(ReduceTail(ReduceChip(), {4, 1}, Bytes(4096)).value(), 4346);
   // Into VMEM nothing is written back.
-  EXPECT_EQ(ReduceTail(Params(), {4, 1}, Bytes(1'000'000), false).value(), 500);
+  EXPECT_EQ(ReduceTail(ReduceChip(), {4, 1}, Bytes(1'000'000), false).value(), 500);
 }
 
 }  // namespace
