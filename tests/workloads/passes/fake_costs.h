@@ -36,7 +36,7 @@ struct FakeCosts : cost::CostModel {
   std::vector<int64_t> filled_extents;
   absl::StatusOr<cost::CollectiveGroups> GroupsOf(const hlo::Instruction& i) override {
     ASSIGN_OR_RETURN(auto groups, hlo::ReplicaGroups(i, partitions));
-    return cost::CollectiveGroups{std::move(groups), filled_extents, along_links};
+    return cost::CollectiveGroups{std::move(groups), filled_extents};
   }
   absl::StatusOr<kernels::KernelCost> KernelOf(const hlo::Instruction& i) override {
     kernels::KernelCost cost;
@@ -49,7 +49,6 @@ struct FakeCosts : cost::CostModel {
                                  hlo::Leaves(i.shape()).size(), isa::MemorySpace::kVmem, nullptr);
   }
   int64_t partitions = 4;
-  bool along_links = true;
   const configs::ChipParams chip = configs::LoadConfig("v5e-1x1", {}).value().chip;
   std::deque<kernels::PlaceableKernel> kernels;  // that move nothing
 };
