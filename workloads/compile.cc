@@ -81,8 +81,7 @@ passes::PipelineOptions PipelineOptionsOf(const CompileOptions& options, Compile
       return std::find(names.begin(), names.end(), run.pass) != names.end();
     };
     if (wants(options.explain)) {
-      result.dumps.emplace_back("decisions of " + run.pass,
-                                fmt::format("{}\n", fmt::join(run.explanation, "\n")));
+      result.dumps.emplace_back("decisions of " + run.pass, Lines(run.records));
     }
     if (wants(options.dump_after)) {
       result.dumps.emplace_back("after " + run.pass, hlo::ToString(module, options.print));

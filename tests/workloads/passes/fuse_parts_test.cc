@@ -91,7 +91,7 @@ int64_t MembersPriced(int length) {
   const fusion::Graph graph(m.entry());
   fusion::Pricing pricing(graph, m.target());
   fusion::Plan plan(graph, pricing);
-  fusion::Explanation silent(nullptr);
+  fusion::Explanation silent((Records()));
   fusion::InlineProducers(plan, silent);
   return pricing.members_priced();
 }

@@ -38,7 +38,7 @@ class RematerializeTest : public ::testing::Test {
     const target::Target target(config_);
     PassContext context(target, &costs_);
     said_.clear();
-    context.explanation = &said_;
+    context.records = Records(&said_);
     const bool changed = Rematerialize(*module_, context, 100).value();
     EXPECT_TRUE(hlo::Verify(*module_).ok()) << hlo::Verify(*module_);
     return changed;
@@ -55,7 +55,7 @@ class RematerializeTest : public ::testing::Test {
   configs::Config config_;
   FakeCosts costs_;
   std::unique_ptr<hlo::Module> module_;
-  std::vector<std::string> said_;
+  std::vector<Record> said_;
 };
 
 // x and d live throughout, a (cheap) and b (dear) from the beginning to the end: while e is
@@ -87,7 +87,8 @@ TEST_F(RematerializeTest, TheCheapestIsComputedAgainWhereItIsRead) {
   EXPECT_EQ(copy.op_name(), "jit(f)/rematted_computation/tanh");
   EXPECT_EQ(module_->entry()->schedule()[8]->operand(1), &copy);
   ASSERT_EQ(said_.size(), 1u);
-  EXPECT_THAT(said_[0], HasSubstr("a: computed again as a.remat in front of h, saves 1048576"));
+  EXPECT_THAT(ToString(said_[0]),
+              HasSubstr("a: computed again as a.remat in front of h, saves 1048576"));
 }
 
 // Of a fusion with two results only the one that is read later is computed again, from what
@@ -166,8 +167,8 @@ ENTRY f {
   // x, y, z, b, c, d
   EXPECT_EQ(Peak(), Bytes(6 * kMiB));
   ASSERT_EQ(said_.size(), 1u);
-  EXPECT_THAT(said_[0], HasSubstr("a: computed again as a.remat in front of e"));
-  EXPECT_THAT(said_[0], HasSubstr("costs 0.004 us"));  // 1 ns, four times
+  EXPECT_THAT(ToString(said_[0]), HasSubstr("a: computed again as a.remat in front of e"));
+  EXPECT_THAT(ToString(said_[0]), HasSubstr("costs 0.004 us"));  // 1 ns, four times
 }
 
 TEST_F(RematerializeTest, AsAPassItHasALimit) {

@@ -1,7 +1,5 @@
 #include "workloads/passes/collectives/windowed_einsum.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 
 #include "configs/status_macros.h"
@@ -11,6 +9,7 @@
 #include "workloads/passes/collectives/windowed_einsum_match.h"
 #include "workloads/passes/collectives/windowed_einsum_profit.h"
 #include "workloads/passes/collectives/windowed_einsum_rewrite.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 
@@ -25,10 +24,9 @@ absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext&
                          context.cost->GroupsOf(*einsum.collective));
         ASSIGN_OR_RETURN(const WindowedEinsumProfit profit,
                          ProfitOf(einsum, groups, context.target));
-        if (context.explanation != nullptr) {
-          context.explanation->push_back(fmt::format("{} with {}: {}", einsum.dot->name(),
-                                                     einsum.collective->name(), profit.reason));
-        }
+        context.records.Add(profit.pays ? reasons::kEinsumWindowed : reasons::kEinsumKept,
+                            einsum.dot->name(),
+                            {{"collective", einsum.collective->name()}, {"why", profit.reason}});
         if (!profit.pays) continue;
         channel = RewriteWindowedEinsum(einsum, groups.partitions, channel);
         changed = true;

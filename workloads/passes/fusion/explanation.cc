@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "workloads/passes/pipeline/reasons.h"
+
 namespace tpusim::passes::fusion {
 namespace {
 
@@ -20,44 +22,39 @@ std::string NamesOf(const Plan& plan, const std::vector<int>& groups) {
   return names;
 }
 
-double Microseconds(Picoseconds time) { return static_cast<double>(time.value()) / 1e6; }
-
 }  // namespace
 
 void Explanation::Inlined(const Plan& plan, int producer, const std::vector<int>& consumers,
                           bool stays, Picoseconds gain) {
   if (!wanted()) return;
-  lines_->push_back(fmt::format("{} is computed in {}{}: {:.3f} us less", NameOf(plan, producer),
-                                NamesOf(plan, consumers), stays ? ", and stored for others" : "",
-                                Microseconds(gain)));
+  records_.Add(stays ? reasons::kInlinedAndStored : reasons::kInlined, NameOf(plan, producer),
+               {{"readers", NamesOf(plan, consumers)}, {"less_us", ToMicroseconds(gain)}});
 }
 
 void Explanation::Kept(const Plan& plan, int producer, int consumer, const char* why) {
   if (!wanted()) return;
-  lines_->push_back(fmt::format("{} is not computed in {}: {}", NameOf(plan, producer),
-                                NameOf(plan, consumer), why));
+  records_.Add(reasons::kNotInlined, NameOf(plan, producer),
+               {{"reader", NameOf(plan, consumer)}, {"why", why}});
 }
 
 void Explanation::NotWorth(const Plan& plan, int producer, const std::vector<int>& consumers,
                            Picoseconds loss) {
   if (!wanted()) return;
-  lines_->push_back(fmt::format("{} is stored: computed in {} it would take {:.3f} us more",
-                                NameOf(plan, producer), NamesOf(plan, consumers),
-                                Microseconds(loss)));
+  records_.Add(reasons::kStored, NameOf(plan, producer),
+               {{"readers", NamesOf(plan, consumers)}, {"more_us", ToMicroseconds(loss)}});
 }
 
 void Explanation::Joined(const Plan& plan, int a, int b, const char* how, Picoseconds gain) {
   if (!wanted()) return;
-  lines_->push_back(fmt::format("{} and {} are results of one kernel, {}: {:.3f} us less",
-                                NameOf(plan, a), NameOf(plan, b), how, Microseconds(gain)));
+  records_.Add(reasons::kJoined, NameOf(plan, a),
+               {{"other", NameOf(plan, b)}, {"how", how}, {"less_us", ToMicroseconds(gain)}});
 }
 
 void Explanation::Reused(const Plan& plan, int value, const std::vector<int>& readers,
                          Picoseconds gain) {
   if (!wanted()) return;
-  lines_->push_back(fmt::format("{} is stored instead of what {} computed it from: {:.3f} us less",
-                                plan.graph().At(value).name(), NamesOf(plan, readers),
-                                Microseconds(gain)));
+  records_.Add(reasons::kReused, plan.graph().At(value).name(),
+               {{"readers", NamesOf(plan, readers)}, {"less_us", ToMicroseconds(gain)}});
 }
 
 }  // namespace tpusim::passes::fusion

@@ -2,19 +2,18 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSION_EXPLANATION_H_
 #define TPUSIM_WORKLOADS_PASSES_FUSION_EXPLANATION_H_
 
-#include <string>
 #include <vector>
 
+#include "configs/record.h"
 #include "configs/units.h"
 #include "workloads/passes/fusion/plan.h"
 
 namespace tpusim::passes::fusion {
 
-// Collects sentences; does nothing where nobody asked (`lines` null).
 class Explanation {
  public:
-  explicit Explanation(std::vector<std::string>* lines) : lines_(lines) {}
-  bool wanted() const { return lines_ != nullptr; }
+  explicit Explanation(const Records& records) : records_(records) {}
+  bool wanted() const { return records_.wanted(); }
 
   void Inlined(const Plan& plan, int producer, const std::vector<int>& consumers, bool stays,
                Picoseconds gain);
@@ -25,7 +24,7 @@ class Explanation {
   void Reused(const Plan& plan, int value, const std::vector<int>& readers, Picoseconds gain);
 
  private:
-  std::vector<std::string>* lines_;
+  const Records records_;
 };
 
 }  // namespace tpusim::passes::fusion

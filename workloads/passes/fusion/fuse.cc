@@ -14,7 +14,7 @@ namespace tpusim::passes {
 
 absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context,
                           const FusionOptions& options) {
-  fusion::Explanation explanation(context.explanation);
+  fusion::Explanation explanation(context.records);
   bool changed = false;
   for (hlo::Computation* computation : ControlComputations(module)) {
     const fusion::Graph graph(*computation);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "configs/record.h"
 #include "workloads/cost/cost_model.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
@@ -27,8 +28,8 @@ struct PassContext {
 
   const target::Target& target;
   cost::CostModel* cost;  // null where nobody knows costs
-  // Where a pass says why it decided as it did; null where nobody asks.
-  std::vector<std::string>* explanation = nullptr;
+  // Where a pass says what it did to what, and why (reasons.h). By default it keeps nothing.
+  Records records;
 };
 
 struct PassOption {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -78,16 +79,17 @@ class Runner {
     run.before = InstructionsOf(module_);
     const Clock::time_point start = Clock::now();
     PassContext context = context_;
-    const std::vector<std::string>& explained = options_.explain;
-    if (std::find(explained.begin(), explained.end(), run.pass) != explained.end()) {
-      context.explanation = &run.explanation;
-    }
+    const bool explained = std::ranges::find(options_.explain, run.pass) != options_.explain.end();
+    std::vector<Record> limits;
+    context.records = Records(explained ? &run.records : nullptr, &limits);
     std::optional<SuspendedOrder> order;
     if (step.pass->phase == Phase::kOptimize) order.emplace(module_);
     ASSIGN_OR_RETURN(run.changed, step.pass->run(module_, context, step.options));
     if (order && !run.changed) order->Restore();
     run.dropped_order = order && run.changed && !order->empty();
     module_.Cleanup();
+    std::ranges::move(limits, std::back_inserter(run.records));
+    for (Record& record : run.records) record.pass = step.pass->name;
     run.seconds = SecondsSince(start);
     run.after = InstructionsOf(module_);
     // What nobody changed is as it was when it was verified last.

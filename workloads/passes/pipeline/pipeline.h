@@ -49,8 +49,9 @@ struct PassRun {
   // The module was scheduled, and is not any more.
   bool dropped_order = false;
   double seconds = 0, verify_seconds = 0;
-  int64_t before = 0, after = 0;         // instructions of the module
-  std::vector<std::string> explanation;  // a line per decision, where it was asked for
+  int64_t before = 0, after = 0;  // instructions of the module
+  // Its decisions, where they were asked for; the limits of effort that it reached.
+  std::vector<Record> records;
 };
 // A table with a row per pass, runs added up.
 std::string ToString(const std::vector<PassRun>& runs);

@@ -1,7 +1,5 @@
 #include "workloads/passes/rematerialize/rematerialize.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <string>
@@ -17,6 +15,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/rematerialize/recompute.h"
 
 namespace tpusim::passes {
@@ -360,11 +359,12 @@ class Round {
   }
 
   void Explain(const Candidate& c, const Instruction& copy) {
-    if (context_.explanation == nullptr) return;
-    const char* how = c.cost == Picoseconds(0) ? "moved" : "computed again";
-    context_.explanation->push_back(fmt::format(
-        "{}: {} {} in front of {}, saves {} bytes, costs {:.3f} us", c.value.maker->name(), how,
-        "as " + copy.name(), c.before->name(), c.saved.value(), ToMicroseconds(c.cost)));
+    context_.records.Add(c.cost == Picoseconds(0) ? reasons::kMoved : reasons::kRecomputed,
+                         c.value.maker->name(),
+                         {{"copy", copy.name()},
+                          {"user", c.before->name()},
+                          {"saved_bytes", c.saved.value()},
+                          {"cost_us", ToMicroseconds(c.cost)}});
   }
 
   hlo::Module& module_;

@@ -9,6 +9,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/control.h"
+#include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/spaces/apply_spaces.h"
 #include "workloads/passes/spaces/space_plan.h"
 #include "workloads/passes/spaces/space_search.h"
@@ -48,7 +49,7 @@ double Rank(const SpaceValue& value) {
   return std::ldexp(std::round(mantissa * kSteps) / kSteps, exponent);
 }
 
-std::string Explained(const SpacePlan& plan, const target::MemorySpace& space) {
+void Explain(const SpacePlan& plan, const target::MemorySpace& space, const Records& records) {
   const SpaceValue& value = *plan.value;
   std::vector<std::string> stays;
   for (const SpaceStay& stay : plan.stays) {
@@ -58,10 +59,11 @@ std::string Explained(const SpacePlan& plan, const target::MemorySpace& space) {
                                 value.timeline->order()[stay.from]->name(),
                                 fmt::join(users, ", ")));
   }
-  return fmt::format("{} of {} B in {}: {}{}; saves {} ns", value.storage->name(),
-                     value.bytes.value(), space.name, fmt::join(stays, "; "),
-                     plan.evicted ? "; then copied to HBM" : "",
-                     static_cast<int64_t>(value.Benefit()) / 1000);
+  records.Add(plan.evicted ? reasons::kPlacedThenEvicted : reasons::kPlaced, value.storage->name(),
+              {{"bytes", value.bytes.value()},
+               {"space", std::string(space.name)},
+               {"stays", fmt::format("{}", fmt::join(stays, "; "))},
+               {"saved_ns", static_cast<int64_t>(value.Benefit()) / 1000}});
 }
 
 }  // namespace
@@ -105,9 +107,9 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
     const std::vector<SpacePlan>& plans = best[timeline.get()];
     if (plans.empty()) continue;
     changed = true;
-    if (context.explanation != nullptr) {
+    if (context.records.wanted()) {
       for (const SpacePlan& plan : plans) {
-        context.explanation->push_back(Explained(plan, target::MemorySpaceOf(space)));
+        Explain(plan, target::MemorySpaceOf(space), context.records);
       }
     }
     ApplySpaces(plans, *timeline, space);
