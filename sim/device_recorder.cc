@@ -76,10 +76,9 @@ void DeviceRecorder::FlushSteps() {
 
 void DeviceRecorder::LabelBegan(const events::StreamRef& stream, int32_t op) {
   const Picoseconds now = Now();
-  const Picoseconds compute = ComputeUpTo(now);
   const bool main = stream.id.kind == isa::StreamKind::kTensorCore;
   const bool collective = recorder_.program_.info.ops[op].collective >= 0 && !main;
-  if (main || collective) SettleOverlap(now, compute);
+  if (main || collective) SettleOverlap(now);
   if (main) {
     ++run_;
     overlap_.MainBegan(op);
@@ -90,13 +89,8 @@ void DeviceRecorder::LabelBegan(const events::StreamRef& stream, int32_t op) {
   }
   Begun& begun = begun_[stream.ordinal];
   begun = {now, begun.at == now ? begun.times + 1 : 0};
-  open_[stream.ordinal].push_back({op, begun.times, now, compute});
-  if (!collective) return;
-  overlap_.CollectiveBegan(op);
-  if (in_flight_++ == 0) {
-    in_flight_since_ = now;
-    in_flight_compute_ = compute;
-  }
+  open_[stream.ordinal].push_back({op, begun.times, now});
+  if (collective) overlap_.CollectiveBegan(op);
 }
 
 void DeviceRecorder::LabelEnded(const events::StreamRef& stream, int32_t op) {
@@ -104,27 +98,21 @@ void DeviceRecorder::LabelEnded(const events::StreamRef& stream, int32_t op) {
   open_[stream.ordinal].pop_back();
   TPUSIM_CHECK(label.op == op, "labels do not nest");
   const Picoseconds now = Now();
-  const Picoseconds compute = ComputeUpTo(now);
   const bool main = stream.id.kind == isa::StreamKind::kTensorCore;
   const bool collective = recorder_.program_.info.ops[op].collective >= 0;
-  if (main || collective) SettleOverlap(now, compute);
+  if (main || collective) SettleOverlap(now);
   if (main) {
     ++run_;
     overlap_.MainEnded();
   } else if (collective) {
     overlap_.CollectiveEnded(op);
   }
-  // A collective is counted where it is in flight, not where it is waited for; a copy
-  // beside the main stream has an operation of its own there.
+  // A collective is counted where it is in flight, not where it is waited for, and its time is
+  // settled; a copy beside the main stream has an operation of its own there.
   if (!collective || !main) {
     OpTotals& totals = ChangeOp(op);
     ++totals.count;
-    totals.total += now - label.began;
-    if (collective) totals.exposed += now - label.began - (compute - label.compute);
-  }
-  if (collective && !main && --in_flight_ == 0) {
-    totals_.collective += now - in_flight_since_;
-    totals_.exposed += now - in_flight_since_ - (compute - in_flight_compute_);
+    if (!collective) totals.total += now - label.began;
   }
   if (shown_.empty()) return;
   Span span;
@@ -216,36 +204,21 @@ void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_
 void DeviceRecorder::StreamFinished() { totals_.finish = std::max(totals_.finish, Now()); }
 
 void DeviceRecorder::Visit(steady::StateVisitor& visitor) {
-  const Picoseconds compute = compute_.Total();
   compute_.Visit(visitor);
-  // What was busy when something began, by what has been since.
-  const auto visit_busy_at = [&](Picoseconds& busy) {
-    Picoseconds since = compute - busy;
-    visitor.Since(since);
-    busy = compute_.Total() - since;
-  };
   for (std::vector<OpenLabel>& labels : open_) {
     visitor.Same(static_cast<int64_t>(labels.size()));
     for (OpenLabel& label : labels) {
       visitor.Named(isa::NameKind::kOp, label.op);
       visitor.Began(label.began);
-      visit_busy_at(label.compute);
     }
   }
-  overlap_.Visit(visitor, visit_busy_at);
+  overlap_.Visit(visitor);
   visitor.Same(repeating_);
-  visitor.Same(in_flight_);
   for (Bytes& owned : owned_) visitor.Same(owned);
-  if (in_flight_ > 0) {
-    visitor.Began(in_flight_since_);
-    visit_busy_at(in_flight_compute_);
-  }
   // A device that has finished stays so; peaks stay as well, as what is live repeats.
   visitor.Began(totals_.finish);
   visitor.Counter(totals_.mxu_busy);
   visitor.Counter(totals_.vpu_busy);
-  visitor.Counter(totals_.collective);
-  visitor.Counter(totals_.exposed);
   visitor.Counter(totals_.to_host);
   visitor.Counter(totals_.from_host);
 }
@@ -268,9 +241,9 @@ Picoseconds& DeviceRecorder::ChangeCover(int32_t collective, int32_t by) {
   return time;
 }
 
-void DeviceRecorder::SettleOverlap(Picoseconds now, Picoseconds compute) {
+void DeviceRecorder::SettleOverlap(Picoseconds now) {
   overlap_.Settle(
-      now, compute, [this](int32_t op) -> OpTotals& { return ChangeOp(op); },
+      now, ComputeUpTo(now), [this](int32_t op) -> OpTotals& { return ChangeOp(op); },
       [this](int32_t op, int32_t by, Picoseconds time) { ChangeCover(op, by) += time; });
 }
 

@@ -97,7 +97,6 @@ class DeviceRecorder : public events::Probe {
     int32_t op = -1;
     int32_t order = 0;  // see Span
     Picoseconds began;
-    Picoseconds compute;  // compute busy when it began
   };
 
   struct Begun {
@@ -117,7 +116,8 @@ class DeviceRecorder : public events::Probe {
   OpTotals& ChangeOp(int32_t op);
   // Likewise of how long an operation hides a collective.
   Picoseconds& ChangeCover(int32_t collective, int32_t by);
-  void SettleOverlap(Picoseconds now, Picoseconds compute);
+  // The time up to now is added to the totals of what has been under way (overlap.h).
+  void SettleOverlap(Picoseconds now);
 
   Recorder& recorder_;
   const int32_t device_;
@@ -135,9 +135,6 @@ class DeviceRecorder : public events::Probe {
   Overlap overlap_;
   CoverTable covers_;
   std::vector<int32_t> covers_changed_;  // by row, as changed_
-  int32_t in_flight_ = 0;
-  Picoseconds in_flight_since_{0};
-  Picoseconds in_flight_compute_{0};
 };
 
 }  // namespace tpusim::sim

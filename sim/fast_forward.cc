@@ -155,6 +155,7 @@ void FastForward::Look() {
 }
 
 std::shared_ptr<FastForward::Seen> FastForward::See(const isa::Iterations* iterations) {
+  recorder_.Settle(events::Now());
   steady::Snapshot storage;
   if (!spare_.empty()) {
     storage = std::move(spare_.back());

@@ -42,19 +42,20 @@ void Overlap::CollectiveEnded(int32_t op) {
   in_flight_.erase(at);
 }
 
-void Overlap::Visit(steady::StateVisitor& visitor,
-                    const std::function<void(Picoseconds& busy)>& visit_busy_at) {
+void Overlap::Visit(steady::StateVisitor& visitor) {
   // What is open is known from the labels of the streams, but for new names.
   if (visitor.iterations() != nullptr) {
     for (int32_t& op : main_) visitor.Named(isa::NameKind::kOp, op);
     for (int32_t& op : in_flight_) visitor.Named(isa::NameKind::kOp, op);
   }
   visitor.Began(since_);
-  visit_busy_at(compute_);
+  visitor.Counter(compute_);
   for (OfKind& kind : of_kinds_) {
     visitor.Counter(kind.in_flight);
     visitor.Counter(kind.hidden);
   }
+  visitor.Counter(any_.in_flight);
+  visitor.Counter(any_.hidden);
 }
 
 size_t CoverTable::RowOf(int32_t collective, int32_t by) {

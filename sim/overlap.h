@@ -13,12 +13,15 @@
 // its exposed time, so nothing is told twice.
 //
 // In the same way the time of the main stream is told by operation, and the time in which a
-// collective of a kind is in flight by kind; several of one kind count once.
+// collective of a kind is in flight by kind, and of any kind; several count once.
+//
+// All of these are sums over the same intervals, so they agree whatever moments are settled. A
+// settlement at every mark of a recorder (recorder.h) makes what is added between two marks the time
+// between them, also where the operations under way are not exactly the same at both.
 #ifndef TPUSIM_SIM_OVERLAP_H_
 #define TPUSIM_SIM_OVERLAP_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -67,12 +70,17 @@ class Overlap {
     SettleKinds(busy, idle);
     const int32_t waits_for = main < 0 ? -1 : isa::WaitsFor(info_, main);
     for (const int32_t collective : in_flight_) {
+      OpTotals& totals = change(collective);
+      totals.total += busy + idle;
+      totals.exposed += idle;
       if (waits_for >= 0 && idle > Picoseconds(0)) {
-        OpTotals& totals = change(collective);
         (waits_for == collective ? totals.waited : totals.behind) += idle;
       }
       if (busy > Picoseconds(0)) covered(collective, main, busy);
     }
+    if (in_flight_.empty()) return;
+    any_.in_flight += busy + idle;
+    any_.hidden += busy;
   }
 
   void MainBegan(int32_t op) { main_.push_back(op); }
@@ -81,10 +89,12 @@ class Overlap {
   void CollectiveEnded(int32_t op);
 
   std::vector<CollectiveKindTotals> OfKinds() const;
+  // The time in which any collective is in flight, and the part of it without a busy compute slot.
+  Picoseconds in_flight() const { return any_.in_flight; }
+  Picoseconds exposed() const { return any_.in_flight - any_.hidden; }
 
-  // `visit_busy_at` shows how long compute slots were busy when what was last shown began.
-  void Visit(steady::StateVisitor& visitor,
-             const std::function<void(Picoseconds& busy)>& visit_busy_at);
+  // Of what has just been settled.
+  void Visit(steady::StateVisitor& visitor);
 
  private:
   struct OfKind {
@@ -96,6 +106,7 @@ class Overlap {
   const isa::ProgramInfo& info_;
   const CollectiveKinds& kinds_;
   std::vector<OfKind> of_kinds_;
+  OfKind any_;
   int64_t settled_ = 0;
   std::vector<int32_t> main_;       // labels open on the main stream
   std::vector<int32_t> in_flight_;  // in the order in which they began

@@ -124,6 +124,10 @@ void Recorder::ShowRdma(const ici::RdmaRecord& record, const Sender& sender) {
   recording_.Add(span);
 }
 
+void Recorder::Settle(Picoseconds now) {
+  for (const int32_t device : classes_.devices.first) devices_[device]->SettleOverlap(now);
+}
+
 void Recorder::Visit(steady::StateVisitor& visitor) {
   for (const int32_t device : classes_.devices.first) devices_[device]->Visit(visitor);
 }
@@ -251,6 +255,8 @@ Timeline Recorder::Finish() {
   for (const int32_t representative : classes_.devices.first) {
     DeviceRecorder& recorder = *devices_[representative];
     recorder.totals_.compute_busy = recorder.compute_.Total();
+    recorder.totals_.collective = recorder.overlap_.in_flight();
+    recorder.totals_.exposed = recorder.overlap_.exposed();
     if (recorder.totals_.finish > timeline.step_time) {
       timeline.step_time = recorder.totals_.finish;
       timeline.critical_device = representative;

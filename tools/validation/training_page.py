@@ -76,8 +76,9 @@ same slice, and its estimates or schedules were read. Those are no measurements.
   (`--xla_enable_async_all_gather`), and here they all run beside compute. Today's compiler does so
   on v5p for 8x8x8, but leaves them synchronous for 4x4x4, with these flags and without them. That
   is the slice of V49, which has both values below.
-* **Windowed einsums** are not made where the devices that share an operand are no neighbours on
-  slices of more than 16 chips; such products wait for the whole gather.
+* **Windowed einsums** carry their operands and sums through HBM, where the compiler keeps them in
+  VMEM. V43 and V49 to V51 have them, over groups whose members are no neighbours, as today's
+  compiler makes them for these slices; what the published runs had is not known.
 * **Slices over DCN.** The all-reduce of gradients between slices runs at the third of the network
   cards' rate that one measurement on v6e reached (V27), and nothing hides it. Published steps lose
   more with every slice (V58 above); what of that is the network, and what are hosts that wait for

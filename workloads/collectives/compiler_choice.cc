@@ -183,14 +183,6 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query, const ChoiceTable& t
   return choice;
 }
 
-bool PermutesAsynchronously(const configs::Config& config) {
-  CompilerQuery query;
-  query.kind = CollectiveKind::kPermute;
-  query.like = config.chip.compiler.like;
-  query.slice = config.topology.shape();
-  return ChoiceOfCompiler(query).asynchronous;
-}
-
 bool OffLoadsCollectives(const configs::ChipParams& chip) {
   const std::vector<ConditionRow>& offloads = CompilerChoices().offloads;
   return std::any_of(offloads.begin(), offloads.end(),

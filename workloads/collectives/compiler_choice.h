@@ -77,8 +77,6 @@ struct CompilerChoice {
 CompilerChoice ChoiceOfCompiler(const CompilerQuery& query,
                                 const ChoiceTable& table = CompilerChoices());
 
-// Whether permutes are start and done on this slice, so that something can run beside.
-bool PermutesAsynchronously(const configs::Config& config);
 // Whether there are collectives that go to the SparseCores without being told to.
 bool OffLoadsCollectives(const configs::ChipParams& chip);
 

@@ -133,15 +133,6 @@ absl::StatusOr<CollectiveGroups> ChipCostModel::GroupsOf(const hlo::Instruction&
   ASSIGN_OR_RETURN(groups.partitions,
                    hlo::ReplicaGroups(collective, static_cast<int64_t>(devices.size())));
   const configs::Topology& topology = target_.config().topology;
-  groups.along_links = std::all_of(
-      groups.partitions.begin(), groups.partitions.end(), [&](const std::vector<int64_t>& group) {
-        for (size_t n = 1; n < group.size(); ++n) {
-          const int64_t per_chip = topology.devices_per_chip();
-          const int64_t from = devices[group[n - 1]] / per_chip, to = devices[group[n]] / per_chip;
-          if (topology.Distance(from, to) > 1) return false;
-        }
-        return true;
-      });
   std::vector<int64_t> first;
   for (const int64_t partition : groups.partitions[0]) first.push_back(devices[partition]);
   const std::optional<collectives::Box> box = collectives::FindBox(topology, first);

@@ -30,8 +30,6 @@ struct CollectiveGroups {
   // Where the first group is all of a line, plane or cube of the slice: its extents in chips,
   // ascending, without those of one chip. Else empty.
   std::vector<int64_t> filled_extents;
-  // Whether from member to member of every group it is at most one link.
-  bool along_links = false;
 };
 
 // An interface, so that tests of passes can say what things cost.

@@ -38,7 +38,7 @@ struct FakeCosts : cost::CostModel {
   std::vector<int64_t> filled_extents;
   absl::StatusOr<cost::CollectiveGroups> GroupsOf(const hlo::Instruction& i) override {
     ASSIGN_OR_RETURN(auto groups, hlo::ReplicaGroups(i, partitions));
-    return cost::CollectiveGroups{std::move(groups), filled_extents, along_links};
+    return cost::CollectiveGroups{std::move(groups), filled_extents};
   }
   absl::StatusOr<kernels::KernelCost> KernelOf(const hlo::Instruction& i) override {
     kernels::KernelCost cost;
@@ -67,7 +67,6 @@ struct FakeCosts : cost::CostModel {
     return cost::CostsOfCandidates(graph, *machine, *library);
   }
   int64_t partitions = 4;
-  bool along_links = true;
   std::deque<kernels::PlaceableKernel> kernels;
   std::shared_ptr<kernels::KernelLibrary> library;
 

@@ -14,9 +14,6 @@ namespace {
 
 constexpr int64_t kMostMembers = 32;  // xla::SpmdPartitionerOptions::max_windowed_einsum_iteration
 
-// With groups whose members are not neighbours.
-constexpr int64_t kMostChipsWithoutRings = 16;
-
 }  // namespace
 
 absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
@@ -24,9 +21,6 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
                                               const target::Target& target) {
   const configs::Policy& rules = target.policy();
   if (rules.windowed_flops_per_byte == 0) return WindowedEinsumProfit{false, "not on this chip"};
-  if (!collectives::PermutesAsynchronously(target.config())) {
-    return WindowedEinsumProfit{false, "permutes are synchronous"};
-  }
   const bool scatters = einsum.form == WindowedEinsum::Form::kScatter;
   if (!(scatters ? rules.windowed_scatters : rules.windowed_gathers)) {
     return WindowedEinsumProfit{false, "a flag forbids it"};
@@ -34,9 +28,6 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
   const auto members = static_cast<int64_t>(groups.partitions[0].size());
   if (members % 4 != 0 || members > kMostMembers) {
     return WindowedEinsumProfit{false, fmt::format("groups of {}", members)};
-  }
-  if (!groups.along_links && target.config().topology.chips() > kMostChipsWithoutRings) {
-    return WindowedEinsumProfit{false, "members are not neighbours, on a large slice"};
   }
   if (groups.filled_extents == std::vector<int64_t>{2, 2})
     return WindowedEinsumProfit{false, "a plane of 2x2"};
