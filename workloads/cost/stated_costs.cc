@@ -1,8 +1,11 @@
 #include "workloads/cost/stated_costs.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/execution.h"
@@ -29,9 +32,47 @@ Work InStatedTime(const StatedCost& stated, const absl::StatusOr<Work>& modelled
 
 }  // namespace
 
-const StatedCost* StatedCosts::Find(const hlo::Instruction& instruction) {
+// Costs of candidates: stated, or else the model's.
+class StatedCosts::Candidates : public CandidateCosts {
+ public:
+  Candidates(StatedCosts& stated, const KernelGraph& graph)
+      : stated_(stated), graph_(graph), model_(stated.model_.CandidatesOf(graph)) {}
+
+  bool HasRule(int instruction) const override { return model_->HasRule(instruction); }
+  Price BoundOf(const Candidate& candidate) override {
+    Price bound = model_->BoundOf(candidate);
+    if (const StatedCost* stated = Find(candidate)) bound.time = stated->latency + stated->time;
+    return bound;
+  }
+  absl::StatusOr<Price> PriceOf(const Candidate& candidate) override {
+    const StatedCost* stated = Find(candidate);
+    absl::StatusOr<Price> price = model_->PriceOf(candidate);
+    if (stated == nullptr) return price;
+    return Price{stated->latency + stated->time, price.ok() ? price->moved : Bytes(0)};
+  }
+
+ private:
+  const StatedCost* Find(const Candidate& candidate) {
+    std::vector<std::string_view> names;
+    for (const int member : candidate.members) names.push_back(graph_.At(member).name());
+    return stated_.Find(fmt::format("{}", fmt::join(names, " + ")));
+  }
+
+  StatedCosts& stated_;
+  const KernelGraph& graph_;
+  const std::unique_ptr<CandidateCosts> model_;
+};
+
+std::unique_ptr<CandidateCosts> StatedCosts::CandidatesOf(const KernelGraph& graph) {
+  return std::make_unique<Candidates>(*this, graph);
+}
+
+const StatedCost* StatedCosts::Find(const std::string& name) {
+  const bool several = name.find(" + ") != std::string::npos;
   for (size_t n = 0; n < stated_.size(); ++n) {
-    if (fnmatch(stated_[n].name.c_str(), instruction.name().c_str(), 0) != 0) continue;
+    // "*" is every instruction, not everything that could be made of them.
+    if (several != (stated_[n].name.find(" + ") != std::string::npos)) continue;
+    if (fnmatch(stated_[n].name.c_str(), name.c_str(), 0) != 0) continue;
     used_[n] = true;
     return &stated_[n];
   }

@@ -1,12 +1,14 @@
 // Costs that the user states, in front of those of the model: "what if this took 10 us?"
 //
-// A statement names kernels, collectives and transfers by their instructions. Its time is what
+// A statement names kernels, collectives and transfers by their instructions, and a kernel that
+// fusion could make by its members, operands first: "tanh + add". Its time is what
 // one of them takes alone, wherever its arrays are, behind a latency that uses nothing. What it
 // moves is what the model says, now in that time: two transfers over one link still share it.
 #ifndef TPUSIM_WORKLOADS_COST_STATED_COSTS_H_
 #define TPUSIM_WORKLOADS_COST_STATED_COSTS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +20,7 @@
 namespace tpusim::cost {
 
 struct StatedCost {
-  std::string name;  // of an instruction; may be a glob
+  std::string name;  // of an instruction, or of several with " + " between; may be a glob
   Picoseconds time{0};
   Picoseconds latency{0};  // before that
 };
@@ -45,13 +47,17 @@ class StatedCosts : public CostModel {
                                                         int64_t space) override {
     return model_.PlaceableOf(kernel, space);
   }
+  std::unique_ptr<CandidateCosts> CandidatesOf(const KernelGraph& graph) override;
   absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) override {
     return model_.GroupsOf(collective);
   }
 
  private:
+  class Candidates;
+
   // Null: nothing is stated.
-  const StatedCost* Find(const hlo::Instruction& instruction);
+  const StatedCost* Find(const std::string& name);
+  const StatedCost* Find(const hlo::Instruction& instruction) { return Find(instruction.name()); }
 
   CostModel& model_;
   const std::vector<StatedCost> stated_;

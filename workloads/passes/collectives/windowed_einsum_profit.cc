@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "workloads/collectives/compiler_choice.h"
 #include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::passes {
