@@ -110,6 +110,8 @@ def test_runs_have_names() -> None:
     assert ([c.pattern for c in one.checks], [c.kind for c in two.checks]) == (["1"], ["NEXT"])
     assert (one.changed, two.changed) == (None, [True, False])
     assert [c.pattern for c in one.warnings] == ["w"]
+    # What runs without being asked for is not among the passes that CHANGED is about.
+    assert (one.names("a"), one.names("state-a"), two.names("state-a")) == (True, False, True)
 
 
 def test_failures_say_how_to_replay(binary: str, tmp_path: pathlib.Path) -> None:
