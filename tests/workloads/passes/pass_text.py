@@ -16,8 +16,8 @@ comes out, in the manner of LLVM's FileCheck:
 the same one, `CHECK-DAG` those that stand together in any order, `CHECK-COUNT-n` so often one
 after the other; `CHECK-NOT` is not found between its neighbours. Text is meant as it is, blanks
 apart, except for `{{regular expressions}}` and `[[NAME:expression]]`, which `[[NAME]]` repeats.
-`CHANGED` says of every pass of `--passes` whether it changes anything, `WARNING` and `ERROR` what is
-on stderr; nothing else may be there.
+`CHANGED` says of every pass of `--passes` whether it changes anything, `WARNING` and `ERROR` what
+is on stderr; nothing else may be there.
 
 A second RUN line has checks of its own if it has a name: `RUN(V6E):`, `V6E-NEXT:`,
 `CHANGED(V6E):`.
