@@ -1,8 +1,8 @@
 """Tests of passes as HLO text with what is expected of it in comments.
 
 A file is a module that `tpusim opt` reads. Its first comment says what it asks; RUN lines are the
-arguments of `tpusim opt`, words between blanks without quotes; all else is compared with what
-comes out, in the manner of LLVM's FileCheck:
+arguments of `tpusim opt`, in quotes if they have blanks (globs are tpusim's); all else is compared
+with what comes out, in the manner of LLVM's FileCheck:
 
     // A chain of elementwise operations is one kernel.
     // RUN: --config v5e-2x2 --passes fusion,fusion
@@ -107,6 +107,18 @@ class Run:
         return one in re.findall(r"[a-z][a-z-]*", passes)
 
 
+def words(line: int, text: str) -> list[str]:
+    """As a shell splits it, without its globs.
+
+    Raises:
+        TextError: a quote that does not end.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise TextError(f"line {line}: {error}") from error
+
+
 def read(text: str) -> list[Run]:
     """The runs of a file.
 
@@ -126,7 +138,7 @@ def read(text: str) -> list[Run]:
         word, name, kind, rest = found[1], found[2], found[3] or "", BLANKS.sub(" ", found[4])
         rest = rest.strip()
         if word == "RUN" and not kind:
-            runs.append((name or "CHECK", Run(number, rest.split(), [])))
+            runs.append((name or "CHECK", Run(number, words(number, rest), [])))
         elif word in ABOUT_RUNS and not kind and rest:
             about.append((word, name or "CHECK", Check(number, "", rest)))
         elif name is None and KINDS.fullmatch(kind) and rest:

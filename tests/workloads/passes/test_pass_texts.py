@@ -95,6 +95,7 @@ def test_not_met(lines: list[str], said: str) -> None:
         ("// A case.\n// RUN: x\n// CHECK:", "there is no directive"),
         ("// A case.\n// RUN: x\n// CHEKC: a", "no RUN line is called CHEKC"),
         ("// A case.\n// RUN: x\n// CHANGED: maybe", "say yes or no"),
+        ("// A case.\n// RUN: --cost 'a\n// CHECK: a", "line 2: No closing quotation"),
     ],
 )
 def test_files_that_are_none(text: str, said: str) -> None:
@@ -104,9 +105,9 @@ def test_files_that_are_none(text: str, said: str) -> None:
 
 
 def test_runs_have_names() -> None:
-    text = "// A case.\n// RUN: --passes a\n// RUN(B): -c x\n// CHECK: 1\n// B-NEXT: 2\n"
+    text = "// A case.\n// RUN: --passes a\n// RUN(B): -c 'x  y'\n// CHECK: 1\n// B-NEXT: 2\n"
     one, two = pass_text.read(text + "// CHANGED(B): yes, no\n// WARNING: w\n")
-    assert (one.arguments, two.arguments) == (["--passes", "a"], ["-c", "x"])
+    assert (one.arguments, two.arguments) == (["--passes", "a"], ["-c", "x y"])
     assert ([c.pattern for c in one.checks], [c.kind for c in two.checks]) == (["1"], ["NEXT"])
     assert (one.changed, two.changed) == (None, [True, False])
     assert [c.pattern for c in one.warnings] == ["w"]
