@@ -126,7 +126,7 @@ def read(text: str) -> list[Run]:
         TextError: no sentence about what it asks, a directive that there is not, a run that
             expects nothing, expectations without a run.
     """
-    lines = text.splitlines()
+    lines = text.splitlines() or [""]
     if not re.match(r"// [\w[].*\w", lines[0]) or DIRECTIVE.match(lines[0]):
         raise TextError("line 1: the first comment says in a sentence what the file asks")
     runs: list[tuple[str, Run]] = []
@@ -187,7 +187,7 @@ class Output:
         lines = self.text.splitlines()
         here = self.line_at(self.at if near is None else near)
         kind = f"-{check.kind}" if check.kind else ""
-        said = [f"line {check.line}: {what}", f"  {kind}: {check.pattern}"]
+        said = [f"line {check.line}: {what}", f"  CHECK{kind}: {check.pattern}"]
         if self.variables:
             said.append("  with " + ", ".join(f"{k}={v}" for k, v in self.variables.items()))
         rest = lines[here - 1 :]

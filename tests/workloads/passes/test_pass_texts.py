@@ -86,6 +86,7 @@ def test_not_met(lines: list[str], said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("", "says in a sentence what the file asks"),
         ("HloModule m", "says in a sentence what the file asks"),
         ("// RUN: --passes x\n// CHECK: a", "says in a sentence"),
         ("// A case.\n// CHECK: a", "no RUN line is called CHECK"),
@@ -130,7 +131,7 @@ def test_failures_say_how_to_replay(binary: str, tmp_path: pathlib.Path) -> None
     run.warnings = [Check(1, "", "--cost *=...: no pass asked")]
     with pytest.raises(TextError) as error:
         pass_text.check_run(binary, file, run)
-    assert "a.hlo: line 3: not found\n  : no such thing\n" in str(error.value)
+    assert "a.hlo: line 3: not found\n  CHECK: no such thing\n" in str(error.value)
     assert "parameter(0)" in str(error.value)
     assert f"replay: {binary} opt {file} " in str(error.value)
     assert "--cost '*=1us'" in str(error.value)
