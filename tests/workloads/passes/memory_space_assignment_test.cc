@@ -1,4 +1,4 @@
-// Memory plans of what memory-space assignment places; what it makes of programs is in
+// Memory plans of what memory-space assignment places; more of what it makes of programs is in
 // spaces/*.hlo.
 #include "workloads/passes/spaces/memory_space_assignment.h"
 
@@ -34,23 +34,41 @@ const Instruction* CopiedBy(const Instruction* done) {
   return done->opcode() == Opcode::kCopyDone ? done->operand(0)->operand(0) : nullptr;
 }
 
-// x is an argument and y a result, 512 KiB each: they fill HBM. Between them t and u live together
-// while u is made.
-TEST(MemorySpaces, WhatIsMadeAndUsedUpIsNotInHbm) {
-  for (const char* slice : {"v4-2x2x1", "v5e-2x2"}) {
-    SmallModule m(slice);
-    Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {m.Parameter({256, 512})});
-    Instruction* row = m.Add(Opcode::kBitcast, {256 * 512}, {t});
-    Instruction* u = m.Add(Opcode::kNegate, {256 * 512}, {row});
-    m.Return({m.Add(Opcode::kAbs, {256 * 512}, {u})});
-    Place(m);
-    const auto plan = buffers::PlanMemory(m.module(), m.target());
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_EQ(plan->PeakOf(hlo::kHbmSpace), Bytes(1024 * kKiB)) << slice;
-    EXPECT_EQ(plan->live_at_peak.size(), 2u) << slice;
-    if (m.target().Usable(hlo::kCmemSpace) == Bytes(0)) continue;
-    EXPECT_EQ(plan->PeakOf(hlo::kCmemSpace), Bytes(1024 * kKiB));
-  }
+TEST(Cmem, HoldsWhatIsMadeAndUsedUp) {
+  // x is an argument, y a result; between them t, and t again as a row of 131072.
+  SmallModule m("v4-2x2x1");
+  Instruction* x = m.Parameter({256, 512});
+  Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
+  Instruction* row = m.Add(Opcode::kBitcast, {256 * 512}, {t});
+  Instruction* u = m.Add(Opcode::kNegate, {256 * 512}, {row});
+  Instruction* y = m.Add(Opcode::kAbs, {256 * 512}, {u});
+  m.Return({y});
+  Place(m);
+  EXPECT_EQ(SpaceOf(x), hlo::kHbmSpace);
+  EXPECT_EQ(SpaceOf(t), hlo::kCmemSpace);
+  EXPECT_EQ(SpaceOf(row), hlo::kCmemSpace);  // another name of it
+  EXPECT_EQ(SpaceOf(u), hlo::kCmemSpace);
+  EXPECT_EQ(SpaceOf(y), hlo::kHbmSpace);
+  // 512 KiB each: t and u live together while u is made; x and y fill HBM.
+  const auto plan = buffers::PlanMemory(m.module(), m.target());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->PeakOf(hlo::kCmemSpace), Bytes(1024 * kKiB));
+  EXPECT_EQ(plan->PeakOf(hlo::kHbmSpace), Bytes(1024 * kKiB));
+  EXPECT_EQ(plan->live_at_peak.size(), 2u);
+}
+
+TEST(Vmem, HoldsWhatIsMadeAndUsedUp) {
+  SmallModule m("v5e-2x2");
+  Instruction* x = m.Parameter({256, 512});
+  Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
+  Instruction* y = m.Add(Opcode::kAbs, {256, 512}, {t});
+  m.Return({y});
+  Place(m);
+  EXPECT_EQ(SpaceOf(x), hlo::kHbmSpace);
+  EXPECT_EQ(SpaceOf(t), hlo::kVmemSpace);
+  EXPECT_EQ(SpaceOf(y), hlo::kHbmSpace);
+  EXPECT_EQ(buffers::PlanMemory(m.module(), m.target())->PeakOf(hlo::kHbmSpace),
+            Bytes(1024 * kKiB));
 }
 
 // Both are 80 MiB, which fit into VMEM once: the one that saves its maker more time is there.
@@ -145,6 +163,27 @@ TEST(Cmem, WhatIsPlacedFitsWhicheverValuesCompete) {
     const auto plan = buffers::PlanMemory(m.module(), m.target());
     EXPECT_TRUE(plan.ok()) << variant << ": " << plan.status();
   }
+}
+
+TEST(Cmem, WhatLivesTogetherHasToFit) {
+  // CMEM has 128 MiB. a is 64, b 96 and c 32 MiB; all three live when d is made. One
+  // read each: b gains most, sqrt(96), then a, sqrt(64), which does not fit beside it,
+  // then c, which does.
+  SmallModule m("v4-2x2x1");
+  Instruction* x = m.Parameter({16384, 1024});
+  Instruction* y = m.Parameter({24576, 1024});
+  Instruction* z = m.Parameter({8192, 1024});
+  Instruction* a = m.Add(Opcode::kTanh, {16384, 1024}, {x});
+  Instruction* b = m.Add(Opcode::kTanh, {24576, 1024}, {y});
+  Instruction* c = m.Add(Opcode::kTanh, {8192, 1024}, {z});
+  Instruction* d = m.Add(Opcode::kConcatenate, {49152, 1024}, {a, b, c});
+  m.Return({d});
+  Place(m);
+  EXPECT_EQ(SpaceOf(a), hlo::kHbmSpace);
+  EXPECT_EQ(SpaceOf(b), hlo::kCmemSpace);
+  EXPECT_EQ(SpaceOf(c), hlo::kCmemSpace);
+  EXPECT_EQ(buffers::PlanMemory(m.module(), m.target())->PeakOf(hlo::kCmemSpace),
+            Bytes(128 * kMiB));
 }
 
 TEST(Cmem, StatedPlacesThatDoNotFitAreErrors) {

@@ -86,6 +86,7 @@ def test_not_met(lines: list[str], said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("", "says in a sentence what the file asks"),
         ("HloModule m", "says in a sentence what the file asks"),
         ("// RUN: --passes x\n// CHECK: a", "says in a sentence"),
         ("// A case.\n// CHECK: a", "no RUN line is called CHECK"),
@@ -95,6 +96,7 @@ def test_not_met(lines: list[str], said: str) -> None:
         ("// A case.\n// RUN: x\n// CHECK:", "there is no directive"),
         ("// A case.\n// RUN: x\n// CHEKC: a", "no RUN line is called CHEKC"),
         ("// A case.\n// RUN: x\n// CHANGED: maybe", "say yes or no"),
+        ("// A case.\n// RUN: --cost 'a\n// CHECK: a", "line 2: No closing quotation"),
     ],
 )
 def test_files_that_are_none(text: str, said: str) -> None:
@@ -104,12 +106,14 @@ def test_files_that_are_none(text: str, said: str) -> None:
 
 
 def test_runs_have_names() -> None:
-    text = "// A case.\n// RUN: --passes a\n// RUN(B): -c x\n// CHECK: 1\n// B-NEXT: 2\n"
+    text = "// A case.\n// RUN: --passes a\n// RUN(B): -c 'x  y'\n// CHECK: 1\n// B-NEXT: 2\n"
     one, two = pass_text.read(text + "// CHANGED(B): yes, no\n// WARNING: w\n")
-    assert (one.arguments, two.arguments) == (["--passes", "a"], ["-c", "x"])
+    assert (one.arguments, two.arguments) == (["--passes", "a"], ["-c", "x y"])
     assert ([c.pattern for c in one.checks], [c.kind for c in two.checks]) == (["1"], ["NEXT"])
     assert (one.changed, two.changed) == (None, [True, False])
     assert [c.pattern for c in one.warnings] == ["w"]
+    # What runs without being asked for is not among the passes that CHANGED is about.
+    assert (one.names("a"), one.names("state-a"), two.names("state-a")) == (True, False, True)
 
 
 def test_failures_say_how_to_replay(binary: str, tmp_path: pathlib.Path) -> None:
@@ -127,7 +131,7 @@ def test_failures_say_how_to_replay(binary: str, tmp_path: pathlib.Path) -> None
     run.warnings = [Check(1, "", "--cost *=...: no pass asked")]
     with pytest.raises(TextError) as error:
         pass_text.check_run(binary, file, run)
-    assert "a.hlo: line 3: not found\n  : no such thing\n" in str(error.value)
+    assert "a.hlo: line 3: not found\n  CHECK: no such thing\n" in str(error.value)
     assert "parameter(0)" in str(error.value)
     assert f"replay: {binary} opt {file} " in str(error.value)
     assert "--cost '*=1us'" in str(error.value)
