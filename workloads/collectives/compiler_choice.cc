@@ -94,7 +94,7 @@ void SumOf(const CompilerQuery& query, const Shape& shape, Bytes bytes, Compiler
   choice.emitter = is_short ? "RotatedPincerShortEmitter" : "RotatedPincerEmitter";
   if (shape.one_ring) {
     choice.phases = 1;
-    if (bytes <= kSinglePhaseLimit) {
+    if (bytes <= query.rules.single_phase_most_bytes) {
       choice.emitter = "SinglePhaseRingSumEmitter";
       choice.phases = 0;
     } else if (is_short || query.members > kOneWayMost) {
@@ -127,7 +127,7 @@ bool Scatters(const CompilerQuery& query, const Shape& shape) {
   // Of the last dimension (1024 elements in all that was compiled) eight members
   // never get parts, and four get smaller ones.
   if (query.minor && query.members == 8) return false;
-  if (query.minor && query.members <= 4) return query.operand > kSinglePhaseLimit;
+  if (query.minor && query.members <= 4) return query.operand > query.rules.single_phase_most_bytes;
   return query.operand / query.members >= kScatteredLeast;
 }
 
