@@ -148,6 +148,20 @@ TEST(ChoiceTableTest, TheSweptSlicesAreThoseOfTheSweep) {
   EXPECT_EQ(stated, swept);
 }
 
+// The limit of small sums is the policy's, and --set compiler.single_phase_most_bytes moves it.
+TEST(ChoiceTableTest, SmallSumsAreThoseOfThePolicy) {
+  CompilerQuery query;
+  query.chip = query.policy.like = "v5e";
+  query.policy.single_phase_most_bytes = Bytes(64 * kKiB);
+  query.slice = {4, 4, 1};
+  query.extents = {4};
+  query.members = 4;
+  query.operand = Bytes(64 * kKiB);
+  EXPECT_EQ(ChoiceOfCompiler(query).emitter, "SinglePhaseRingSumEmitter");
+  query.operand += Bytes(1);
+  EXPECT_EQ(ChoiceOfCompiler(query).emitter, "RotatedPincerShortEmitter");
+}
+
 // A new choice is a row of data: here all-gathers of 32 MiB and more over planes of v6e as two
 // rings, with an emitter that the rows do not know yet.
 TEST(ChoiceTableTest, ARowIsAddedByDataAlone) {
@@ -162,7 +176,7 @@ TEST(ChoiceTableTest, ARowIsAddedByDataAlone) {
   const ChoiceTable table = Parsed(file);
   CompilerQuery query;
   query.kind = CollectiveKind::kAllGather;
-  query.chip = query.like = "v6e";
+  query.chip = query.policy.like = "v6e";
   query.slice = {16, 16, 1};
   query.extents = {16, 16};
   query.members = 256;
@@ -176,14 +190,14 @@ TEST(ChoiceTableTest, ARowIsAddedByDataAlone) {
   query.operand = Bytes(32 * kMiB - 1);
   EXPECT_EQ(ChoiceOfCompiler(query, table).emitter, "1DAllGatherNonMajorDimImbalanced");
   query.operand = Bytes(32 * kMiB);
-  query.like = "v5e";
+  query.policy.like = "v5e";
   EXPECT_EQ(ChoiceOfCompiler(query, table).emitter, "1DAllGatherNonMajorDimImbalanced");
 }
 
 TEST(ChoiceTableTest, RowsAreTextForPeople) {
   const ChoiceTable& table = CompilerChoices();
   EXPECT_EQ(TextOf(table.rows[4].when),
-            "reduce-scatter, members <= 4, minor_dimension, operand_bytes <= 10240");
+            "reduce-scatter, members <= 4, minor_dimension, single_phase");
   EXPECT_EQ(TextOf(table.rows[4]), "as an all-reduce");
   EXPECT_EQ(TextOf(table.rows[17].when), "all-reduce, even, operand_bytes <= 524288");
   EXPECT_EQ(TextOf(table.rows[17]),
