@@ -105,9 +105,11 @@ TEST(ChoiceTableTest, EveryRowIsReachedByWhatItsEvidenceCounts) {
         << "choices[" << i << "]: " << row["when"] << "; reached by " << Json(reached[i]);
     EXPECT_TRUE(!counted.empty() || row.contains("assumed")) << row;
   }
-  // That of groups over several slices, none of which were compiled, is the first.
+  // Those of groups over several slices, none of which were compiled, are the first.
   CompilerQuery query = SweptQuery(PrintedChoices()[0]);
   query.slices = 2;
+  EXPECT_THAT(ChoiceOfCompiler(query).rows, ElementsAre(1));
+  query.kind = CollectiveKind::kAllReduce;
   EXPECT_THAT(ChoiceOfCompiler(query).rows, ElementsAre(0));
 }
 
@@ -196,16 +198,16 @@ TEST(ChoiceTableTest, ARowIsAddedByDataAlone) {
 
 TEST(ChoiceTableTest, RowsAreTextForPeople) {
   const ChoiceTable& table = CompilerChoices();
-  EXPECT_EQ(TextOf(table.rows[4].when),
+  EXPECT_EQ(TextOf(table.rows[5].when),
             "reduce-scatter, members <= 4, minor_dimension, single_phase");
-  EXPECT_EQ(TextOf(table.rows[4]), "as an all-reduce");
-  EXPECT_EQ(TextOf(table.rows[17].when), "all-reduce, even, operand_bytes <= 524288");
-  EXPECT_EQ(TextOf(table.rows[17]),
+  EXPECT_EQ(TextOf(table.rows[5]), "as an all-reduce");
+  EXPECT_EQ(TextOf(table.rows[18].when), "all-reduce, even, operand_bytes <= 524288");
+  EXPECT_EQ(TextOf(table.rows[18]),
             "RotatedPincerShortEmitter, StrategyND, 1 colors per axis, 1 phases per axis, here: "
             "rotated, axis-by-axis");
-  EXPECT_EQ(TextOf(table.rows[2].when), "reduce-scatter, even, every_chip, not ring");
-  EXPECT_EQ(TextOf(table.rows[23].when), "collective-permute, slice_chips >= 17");
-  EXPECT_EQ(TextOf(table.rows[23]), "synchronous");
+  EXPECT_EQ(TextOf(table.rows[3].when), "reduce-scatter, even, every_chip, not ring");
+  EXPECT_EQ(TextOf(table.rows[24].when), "collective-permute, slice_chips >= 17");
+  EXPECT_EQ(TextOf(table.rows[24]), "synchronous");
   EXPECT_EQ(TextOf(table.rings[0].when), "axes = 1");
   EXPECT_EQ(TextOf(Condition()), "always");
 }
