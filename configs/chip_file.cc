@@ -33,6 +33,29 @@ std::vector<std::string> BuiltInChips() {
   return names;
 }
 
+// What the chips are called elsewhere.
+std::string OtherName(std::string name) {
+  static const std::map<std::string, std::string> kNames = {
+      {"7", "v7x"},         {"7x", "v7x"},     {"ironwood", "v7x"}, {"tpu7", "v7x"},
+      {"tpu7x", "v7x"},     {"tpu8i", "8i"},   {"tpu8t", "8t"},     {"trillium", "v6e"},
+      {"v4 lite", "v4i"},   {"v4lite", "v4i"}, {"v5 lite", "v5e"},  {"v5lite", "v5e"},
+      {"v5litepod", "v5e"}, {"v5", "v5e"},     {"v6", "v6e"},       {"v6 lite", "v6e"},
+      {"v6lite", "v6e"},    {"v7", "v7x"},     {"v8i", "8i"},       {"v8t", "8t"},
+  };
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto found = kNames.find(name);
+  return found == kNames.end() ? "" : found->second;
+}
+
+// "unknown chip ...", and what may be meant.
+std::string UnknownChip(const std::string& name) {
+  const std::vector<std::string> names = BuiltInChips();
+  const std::string other = OtherName(name);
+  return fmt::format("unknown chip \"{}\"; the nearest is {} (chips: {}", name,
+                     other.empty() ? Nearest(name, names) : other, Join(names, ", "));
+}
+
 absl::StatusOr<Json> ParseJson(std::string_view text, const std::string& where) {
   try {
     return Json::parse(text.begin(), text.end());
@@ -328,8 +351,7 @@ absl::Status ReadCompiler(const Json& json, const std::string& file_name, ChipFi
     } else if (std::ranges::find(chips, like) != chips.end()) {
       RETURN_IF_ERROR(ReadCompilerFile(like, file));
     } else {
-      return UserError(fmt::format("{}.like: unknown chip \"{}\"; the nearest is {} (chips: {})",
-                                   where, like, Nearest(like, chips), Join(chips, ", ")));
+      return UserError(fmt::format("{}.like: {})", where, UnknownChip(like)));
     }
     file->like_source = file_name;
   }
@@ -423,21 +445,6 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
-// What the chips are called elsewhere.
-std::string OtherName(std::string name) {
-  static const std::map<std::string, std::string> kNames = {
-      {"7", "v7x"},         {"7x", "v7x"},     {"ironwood", "v7x"}, {"tpu7", "v7x"},
-      {"tpu7x", "v7x"},     {"tpu8i", "8i"},   {"tpu8t", "8t"},     {"trillium", "v6e"},
-      {"v4 lite", "v4i"},   {"v4lite", "v4i"}, {"v5 lite", "v5e"},  {"v5lite", "v5e"},
-      {"v5litepod", "v5e"}, {"v5", "v5e"},     {"v6", "v6e"},       {"v6 lite", "v6e"},
-      {"v6lite", "v6e"},    {"v7", "v7x"},     {"v8i", "8i"},       {"v8t", "8t"},
-  };
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const auto found = kNames.find(name);
-  return found == kNames.end() ? "" : found->second;
-}
-
 absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder, int depth) {
   if (IsJsonPath(name)) {
     const std::string path = (std::filesystem::path(folder) / name).lexically_normal().string();
@@ -447,10 +454,7 @@ absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& 
   for (const EmbeddedFile& chip : EmbeddedFiles("chips")) {
     if (chip.name == name) return ParseChipAt(chip.text, name + ".json", "", depth, name);
   }
-  const std::vector<std::string> names = BuiltInChips();
-  return UserError(fmt::format(
-      "unknown chip \"{}\"; the nearest is {} (chips: {}; or a path ending in .json)", name,
-      OtherName(name).empty() ? Nearest(name, names) : OtherName(name), Join(names, ", ")));
+  return UserError(UnknownChip(name) + "; or a path ending in .json)");
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST(ChipFileTest, TheCompilerOfAChipIsData) {
   ASSERT_TRUE(own.ok()) << Message(own.status());
   EXPECT_EQ(own->chip.compiler.like, "");
   EXPECT_EQ(own->chip.compiler.gathers_in_flight, 3);
-  EXPECT_EQ(own->chip.compiler.permutes_in_flight, 5);
+  EXPECT_EQ(own->chip.compiler.windowed_flops_per_byte, 2190);
   EXPECT_EQ(own->chip.compiler.window_registers, 1024);
   EXPECT_THAT(Fault(R"({"base": "v5e", "compiler": {"window_registers": 0}})"),
               HasSubstr("compiler.window_registers = 0 is out of range: from 1 to"));

@@ -241,7 +241,10 @@ TEST(ChipsTest, TheFileOfTheCompilerMatchesItsSchema) {
       EXPECT_THAT(chips, ::testing::Contains(chip)) << name;
     }
   }
-  // The check itself notices a row without a bracket.
+  // The check itself notices a row without a bracket, and a value that is no such flag.
+  file["values"]["products_in_vmem"]["value"] = "always";
+  EXPECT_THAT(Mismatch(schema, file, schema, ""),
+              HasSubstr("/values/products_in_vmem/value: type"));
   file["values"]["copies_in_flight"].erase("bracket");
   EXPECT_THAT(Mismatch(schema, file, schema, ""), HasSubstr("/values/copies_in_flight: required"));
 }

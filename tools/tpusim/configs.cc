@@ -373,8 +373,8 @@ absl::Status Configs(const ConfigsFlags& flags) {
     const auto defaults = std::count_if(parameters.begin(), parameters.end(), IsDefault);
     if (defaults > 0) text += fmt::format("{} more parameters have their defaults.\n", defaults);
     text += Sentence(
-        "--verbose adds full sources, notes on conflicts between them, and all slices; "
-        "--compiler shows what the TPU compiler does on this chip.");
+        "--verbose adds full sources, notes on them and all slices; --compiler shows what the TPU "
+        "compiler does.");
   }
   return PrintResult(text);
 }

@@ -45,8 +45,10 @@ enum class Fact {
   kMinorDimension,  // gathers or scatters the last of several dimensions
   kOffloaded,       // the SparseCores run it
   kRing,            // one ring is threaded through the group
+  kSinglePhase,     // the operand is at most compiler.single_phase_most_bytes
+  kOffloadSize,     // it is at least compiler.offload_least_bytes
 };
-inline constexpr size_t kFacts = 14;
+inline constexpr size_t kFacts = 16;
 using Facts = std::array<int64_t, kFacts>;
 
 struct Condition {

@@ -22,10 +22,11 @@ std::string SliceText(const std::array<int64_t, 3>& slice) {
 std::string ExtrapolationOf(const CompilerQuery& query, const ChoiceTable& table) {
   std::array<int64_t, 3> slice = query.slice;
   std::sort(slice.begin(), slice.end());
-  const auto swept = table.swept.find(query.like);
+  const auto swept = table.swept.find(query.policy.like);
   const std::vector<std::array<int64_t, 3>> slices =
       swept != table.swept.end() ? swept->second : std::vector<std::array<int64_t, 3>>();
-  if (query.chip != query.like || std::find(slices.begin(), slices.end(), slice) == slices.end()) {
+  if (query.chip != query.policy.like ||
+      std::find(slices.begin(), slices.end(), slice) == slices.end()) {
     std::string known;
     for (const auto& each : slices) {
       known += fmt::format("{}{}", known.empty() ? "" : ", ", SliceText(each));
@@ -33,7 +34,7 @@ std::string ExtrapolationOf(const CompilerQuery& query, const ChoiceTable& table
     return fmt::format(
         "{}the TPU compiler's choice is not known for {} slices like {}; taken by the rules of {} "
         "{}",
-        kAbout, query.chip, SliceText(query.slice), query.like, known);
+        kAbout, query.chip, SliceText(query.slice), query.policy.like, known);
   }
   if (!query.whole_axes) {
     return fmt::format(
@@ -72,9 +73,11 @@ Facts FactsOf(const CompilerQuery& query, const ChoiceTable& table) {
   set(Fact::kOperandBytes, query.operand.value());
   set(Fact::kPartBytes, query.operand.value() / query.members);
   set(Fact::kMinorDimension, query.minor);
+  set(Fact::kSinglePhase, query.operand <= query.policy.single_phase_most_bytes);
+  set(Fact::kOffloadSize, query.operand >= query.policy.offload_least_bytes);
   const auto any = [&](const std::vector<ConditionRow>& rows) {
     return std::any_of(rows.begin(), rows.end(), [&](const ConditionRow& row) {
-      return row.when.Holds(query.kind, query.like, facts);
+      return row.when.Holds(query.kind, query.policy.like, facts);
     });
   };
   set(Fact::kOffloaded, query.offloaded.value_or(any(table.offloads)));
@@ -85,7 +88,7 @@ Facts FactsOf(const CompilerQuery& query, const ChoiceTable& table) {
 std::optional<size_t> FirstRow(const CompilerQuery& query, const Facts& facts,
                                const ChoiceTable& table) {
   for (size_t i = 0; i < table.rows.size(); ++i) {
-    if (table.rows[i].when.Holds(query.kind, query.like, facts)) return i;
+    if (table.rows[i].when.Holds(query.kind, query.policy.like, facts)) return i;
   }
   return std::nullopt;
 }
@@ -108,7 +111,7 @@ CompilerQuery QueryOf(const configs::Config& config, const CollectiveRequest& re
   CompilerQuery query;
   query.kind = request.kind;
   query.chip = config.chip.name;
-  query.like = config.chip.compiler.like;
+  query.policy = config.chip.compiler;
   query.slice = config.topology.shape();
   query.operand = request.operand_bytes;
   query.minor = request.minor_dimension;
@@ -135,7 +138,7 @@ CompilerQuery QueryAlong(const configs::ChipParams& chip, const std::array<int64
   CompilerQuery query;
   query.kind = kind;
   query.chip = chip.name;
-  query.like = chip.compiler.like;
+  query.policy = chip.compiler;
   query.slice = slice;
   query.operand = operand;
   for (const char axis : axes) {
@@ -153,7 +156,7 @@ CompilerQuery QueryAlong(const configs::ChipParams& chip, const std::array<int64
 CompilerChoice ChoiceOfCompiler(const CompilerQuery& query, const ChoiceTable& table) {
   CompilerChoice choice;
   choice.kind = choice.of = query.kind;
-  if (query.like.empty()) {
+  if (query.policy.like.empty()) {
     choice.asynchronous = query.kind == CollectiveKind::kPermute;
     choice.assumption =
         fmt::format("{}the TPU compiler's choice is not known for {}; the fastest are taken",
@@ -183,10 +186,10 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query, const ChoiceTable& t
   return choice;
 }
 
-bool OffLoadsCollectives(const configs::ChipParams& chip) {
+bool OffLoadsCollectives(const configs::Policy& policy) {
   const std::vector<ConditionRow>& offloads = CompilerChoices().offloads;
   return std::any_of(offloads.begin(), offloads.end(),
-                     [&](const ConditionRow& row) { return row.when.IsAbout(chip.compiler.like); });
+                     [&](const ConditionRow& row) { return row.when.IsAbout(policy.like); });
 }
 
 }  // namespace tpusim::collectives

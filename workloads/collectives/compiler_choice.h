@@ -42,7 +42,7 @@ namespace tpusim::collectives {
 struct CompilerQuery {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::string chip;                          // "v5e"
-  std::string like;                          // the chip whose rows count; "": none do
+  configs::Policy policy;                    // `like`: the chip whose rows count; "": none do
   std::array<int64_t, 3> slice = {1, 1, 1};  // chips
   int64_t members = 1;
   std::vector<int64_t> extents;  // of the group along each axis over which it extends
@@ -78,7 +78,7 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query,
                                 const ChoiceTable& table = CompilerChoices());
 
 // Whether there are collectives that go to the SparseCores without being told to.
-bool OffLoadsCollectives(const configs::ChipParams& chip);
+bool OffLoadsCollectives(const configs::Policy& policy);
 
 }  // namespace tpusim::collectives
 

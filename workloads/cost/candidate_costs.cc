@@ -92,7 +92,7 @@ ChipCandidateCosts::ChipCandidateCosts(const KernelGraph& graph, const target::T
       registers_[i] += static_cast<double>(kernels::VectorRegisters(target, *leaf));
     }
     space_[i] = kernels::SpaceOf(instruction.shape());
-    spreads_rows_[i] = kernels::ReductionSpreadBy(instruction) != nullptr ? 1 : 0;
+    spreads_rows_[i] = kernels::ReductionSpreadBy(instruction, target.policy()) != nullptr ? 1 : 0;
     if (graph.parts[i] == Part::kNone) continue;
     first_use_[i] = uses_.size();
     for (size_t o = 0; o < graph.operands[i].size(); ++o) {

@@ -105,9 +105,11 @@ TEST(ChoiceTableTest, EveryRowIsReachedByWhatItsEvidenceCounts) {
         << "choices[" << i << "]: " << row["when"] << "; reached by " << Json(reached[i]);
     EXPECT_TRUE(!counted.empty() || row.contains("assumed")) << row;
   }
-  // That of groups over several slices, none of which were compiled, is the first.
+  // Those of groups over several slices, none of which were compiled, are the first.
   CompilerQuery query = SweptQuery(PrintedChoices()[0]);
   query.slices = 2;
+  EXPECT_THAT(ChoiceOfCompiler(query).rows, ElementsAre(1));
+  query.kind = CollectiveKind::kAllReduce;
   EXPECT_THAT(ChoiceOfCompiler(query).rows, ElementsAre(0));
 }
 
@@ -148,6 +150,20 @@ TEST(ChoiceTableTest, TheSweptSlicesAreThoseOfTheSweep) {
   EXPECT_EQ(stated, swept);
 }
 
+// The limit of small sums is the policy's, and --set compiler.single_phase_most_bytes moves it.
+TEST(ChoiceTableTest, SmallSumsAreThoseOfThePolicy) {
+  CompilerQuery query;
+  query.chip = query.policy.like = "v5e";
+  query.policy.single_phase_most_bytes = Bytes(64 * kKiB);
+  query.slice = {4, 4, 1};
+  query.extents = {4};
+  query.members = 4;
+  query.operand = Bytes(64 * kKiB);
+  EXPECT_EQ(ChoiceOfCompiler(query).emitter, "SinglePhaseRingSumEmitter");
+  query.operand += Bytes(1);
+  EXPECT_EQ(ChoiceOfCompiler(query).emitter, "RotatedPincerShortEmitter");
+}
+
 // A new choice is a row of data: here all-gathers of 32 MiB and more over planes of v6e as two
 // rings, with an emitter that the rows do not know yet.
 TEST(ChoiceTableTest, ARowIsAddedByDataAlone) {
@@ -162,7 +178,7 @@ TEST(ChoiceTableTest, ARowIsAddedByDataAlone) {
   const ChoiceTable table = Parsed(file);
   CompilerQuery query;
   query.kind = CollectiveKind::kAllGather;
-  query.chip = query.like = "v6e";
+  query.chip = query.policy.like = "v6e";
   query.slice = {16, 16, 1};
   query.extents = {16, 16};
   query.members = 256;
@@ -176,22 +192,22 @@ TEST(ChoiceTableTest, ARowIsAddedByDataAlone) {
   query.operand = Bytes(32 * kMiB - 1);
   EXPECT_EQ(ChoiceOfCompiler(query, table).emitter, "1DAllGatherNonMajorDimImbalanced");
   query.operand = Bytes(32 * kMiB);
-  query.like = "v5e";
+  query.policy.like = "v5e";
   EXPECT_EQ(ChoiceOfCompiler(query, table).emitter, "1DAllGatherNonMajorDimImbalanced");
 }
 
 TEST(ChoiceTableTest, RowsAreTextForPeople) {
   const ChoiceTable& table = CompilerChoices();
-  EXPECT_EQ(TextOf(table.rows[4].when),
-            "reduce-scatter, members <= 4, minor_dimension, operand_bytes <= 10240");
-  EXPECT_EQ(TextOf(table.rows[4]), "as an all-reduce");
-  EXPECT_EQ(TextOf(table.rows[17].when), "all-reduce, even, operand_bytes <= 524288");
-  EXPECT_EQ(TextOf(table.rows[17]),
+  EXPECT_EQ(TextOf(table.rows[5].when),
+            "reduce-scatter, members <= 4, minor_dimension, single_phase");
+  EXPECT_EQ(TextOf(table.rows[5]), "as an all-reduce");
+  EXPECT_EQ(TextOf(table.rows[18].when), "all-reduce, even, operand_bytes <= 524288");
+  EXPECT_EQ(TextOf(table.rows[18]),
             "RotatedPincerShortEmitter, StrategyND, 1 colors per axis, 1 phases per axis, here: "
             "rotated, axis-by-axis");
-  EXPECT_EQ(TextOf(table.rows[2].when), "reduce-scatter, even, every_chip, not ring");
-  EXPECT_EQ(TextOf(table.rows[23].when), "collective-permute, slice_chips >= 17");
-  EXPECT_EQ(TextOf(table.rows[23]), "synchronous");
+  EXPECT_EQ(TextOf(table.rows[3].when), "reduce-scatter, even, every_chip, not ring");
+  EXPECT_EQ(TextOf(table.rows[24].when), "collective-permute, slice_chips >= 17");
+  EXPECT_EQ(TextOf(table.rows[24]), "synchronous");
   EXPECT_EQ(TextOf(table.rings[0].when), "axes = 1");
   EXPECT_EQ(TextOf(Condition()), "always");
 }

@@ -185,7 +185,7 @@ TEST(CompilerChoiceTest, SlicesExchangeInTheMiddle) {
   const auto algorithm = [](const std::string& slices, CollectiveKind kind,
                             const std::vector<int>& axes,
                             int64_t bytes) { return AlgorithmOf(slices, kind, axes, bytes); };
-  for (const int64_t bytes : {4 * kKiB, 64 * kMiB}) {
+  for (const int64_t bytes : {16 * kKiB, 64 * kMiB}) {
     for (const CollectiveKind kind : {kSum, kGather, kScatter}) {
       EXPECT_EQ(algorithm("2x(v4-4x4x4)", kind, {0, 1, 2, kSliceAxis}, bytes),
                 "3-color 3-D ring 4x4x4 and 2 slices");
@@ -197,6 +197,13 @@ TEST(CompilerChoiceTest, SlicesExchangeInTheMiddle) {
                 "direct exchange between 4 slices");
     }
   }
+  // Sums that are small pass whole operands instead of parts, as within a slice.
+  EXPECT_EQ(algorithm("2x(v4-4x4x4)", kSum, {0, 1, 2, kSliceAxis}, 4 * kKiB),
+            "single-phase 3-color 3-D ring 4x4x4 and 2 slices");
+  EXPECT_EQ(algorithm("4x(v5e-2x2)", kSum, {kSliceAxis}, 4 * kKiB),
+            "single-phase direct exchange between 4 slices");
+  EXPECT_EQ(algorithm("2x(v4-4x4x4)", kGather, {0, 1, 2, kSliceAxis}, 4 * kKiB),
+            "3-color 3-D ring 4x4x4 and 2 slices");
 }
 
 }  // namespace

@@ -9,12 +9,6 @@
 #include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::passes {
-namespace {
-
-constexpr int64_t kMostMembers = 32;  // xla::SpmdPartitionerOptions::max_windowed_einsum_iteration
-
-}  // namespace
-
 absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
                                               const cost::CollectiveGroups& groups,
                                               const target::Target& target) {
@@ -25,11 +19,14 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
     return WindowedEinsumProfit{false, "a flag forbids it"};
   }
   const auto members = static_cast<int64_t>(groups.partitions[0].size());
-  if (members % 4 != 0 || members > kMostMembers) {
+  if (members % rules.windowed_einsum_member_multiple != 0 ||
+      members > rules.windowed_einsum_most_members) {
     return WindowedEinsumProfit{false, fmt::format("groups of {}", members)};
   }
-  if (groups.filled_extents == std::vector<int64_t>{2, 2})
+  const bool square = groups.filled_extents == std::vector<int64_t>{2, 2};
+  if (square && rules.windowed_einsum_square_factor == 0) {
     return WindowedEinsumProfit{false, "a plane of 2x2"};
+  }
   const hlo::Instruction& whole = scatters ? *einsum.dot : *einsum.collective;
   if (rules.windowed_least_bytes >= Bytes(0)) {
     const bool large = whole.shape().ByteSize() >= rules.windowed_least_bytes;
@@ -38,8 +35,9 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
   ASSIGN_OR_RETURN(const hlo::Cost product, hlo::CostOf(*einsum.dot));
   const double has = static_cast<double>(product.flops.value()) /
                      static_cast<double>(whole.shape().ByteSize().value());
-  const double needs =
-      2.0 / static_cast<double>(members) * static_cast<double>(rules.windowed_flops_per_byte);
+  const double needs = 2.0 / static_cast<double>(members) *
+                       static_cast<double>(rules.windowed_flops_per_byte) *
+                       (square ? rules.windowed_einsum_square_factor : 1);
   return WindowedEinsumProfit{has > needs,
                               fmt::format("{:.0f} FLOPs per byte, {:.0f} needed", has, needs)};
 }

@@ -14,8 +14,8 @@
 // more and more rows: for n = 4, 8 and 16, bf16, float32 and int32 the limit is the one ratio.
 // The type of the elements plays no other part.
 //
-// Two things the compiler never makes windowed, however large: groups whose size is no multiple of
-// four, or above 32; groups that are all of a plane of 2x2 chips.
+// Two things the compiler never makes windowed, however large (compiler.windowed_einsum_*): groups
+// whose size is no multiple of four, or above 32; groups that are all of a plane of 2x2 chips.
 //
 // Neither the size of the slice plays a part nor where the members are: products of 0.5 to 4 times
 // the limit, compiled for meshes in JAX's order and for devices in random order, are windowed above
