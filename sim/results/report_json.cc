@@ -98,6 +98,15 @@ Json CollectiveJson(const CollectiveReport& c) {
           {"source", c.source}};
 }
 
+Json RecordJson(const RecordReport& r) {
+  Json values = Json::object();
+  for (const auto& [name, value] : r.values) {
+    std::visit([&, key = name](const auto& v) { values[key] = v; }, value);
+  }
+  return {{"reason", r.reason},   {"action", r.action}, {"pass", r.pass},
+          {"subject", r.subject}, {"text", r.text},     {"values", std::move(values)}};
+}
+
 Json ReshardSiteJson(const ReshardSiteReport& r) {
   const isa::ReshardSite& s = r.site;
   Json constraints = Json::array();
@@ -243,7 +252,8 @@ std::string ToJson(const Report& r, JsonDetail detail) {
       {"rollup", RollupsJson(r)},
       {"links", Json::array()},
       {"assumptions", r.assumptions},
-      {"warnings", r.warnings}});
+      {"warnings", r.warnings},
+      {"records", Array(r.records, RecordJson)}});
   if (r.usable_cmem > Bytes(0)) {
     j["peak_cmem_bytes"] = r.peak_cmem.value();
     j["usable_cmem_bytes"] = r.usable_cmem.value();

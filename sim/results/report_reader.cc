@@ -117,6 +117,21 @@ isa::ReshardSite::Constraint ReadConstraint(const Json& j) {
   return {TextOf(j, "constrain"), j.at("of_result").get<bool>()};
 }
 
+RecordReport ReadRecord(const Json& j) {
+  RecordReport r{TextOf(j, "reason"),  TextOf(j, "action"), TextOf(j, "pass"),
+                 TextOf(j, "subject"), TextOf(j, "text"),   {}};
+  for (const auto& [name, value] : j.at("values").items()) {
+    if (value.is_string()) {
+      r.values.emplace_back(name, value.get<std::string>());
+    } else if (value.is_number_integer()) {
+      r.values.emplace_back(name, value.get<int64_t>());
+    } else {
+      r.values.emplace_back(name, value.get<double>());
+    }
+  }
+  return r;
+}
+
 ReshardSiteReport ReadReshardSite(const Json& j) {
   ReshardSiteReport r;
   r.site.kind = TextOf(j, "kind");
@@ -243,6 +258,7 @@ Report Read(const Json& j) {
   r.links = ListOf(j, "links", ReadLink);
   r.assumptions = j.at("assumptions").get<std::vector<std::string>>();
   r.warnings = j.at("warnings").get<std::vector<std::string>>();
+  if (j.contains("records")) r.records = ListOf(j, "records", ReadRecord);
   if (!j.contains("detail")) return r;
 
   const Json& d = j.at("detail");

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/simulate.h"
-#include "workloads/compile.h"
+#include "workloads/compiler/compile.h"
 
 // CLI11 takes seconds to compile: only the files that register options include it.
 namespace CLI {
@@ -34,6 +34,7 @@ struct ProgramFlags {
   std::vector<std::string> algorithms;    // --algorithm [KIND=]NAME, checked too
   bool donate = false;                    // --donate
   std::string passes;                     // --passes, checked too
+  std::vector<std::string> explain;       // --explain
   bool verify_passes = true;              // --no-verify-passes
   bool pass_timings = false;              // --pass-timings
   bool quiet = false;
@@ -41,7 +42,9 @@ struct ProgramFlags {
 };
 // Registers those of the compiler's passes; `flags` must live as long as the parser.
 void AddPassFlags(CLI::App& app, ProgramFlags& flags);
-// Registers all of them.
+// Registers --explain.
+void AddExplainFlag(CLI::App& app, ProgramFlags& flags);
+// Registers all of them, but for --explain.
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
 
 // What the flags say about the machine that runs it.
@@ -55,7 +58,7 @@ struct MachineFlags {
 void AddMachineFlags(CLI::App& app, MachineFlags& flags);
 
 // The flags as the compiler takes them.
-workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags);
+compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags);
 
 }  // namespace tpusim::tools
 

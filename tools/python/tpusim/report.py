@@ -143,6 +143,19 @@ class StatedConstraint:
 
 
 @dataclasses.dataclass(frozen=True)
+class DecisionRecord:
+    """What a stage of the compiler decided, assumed or warns of, and why."""
+
+    reason: str  # an id: "fusion.inlined"
+    action: str  # "changed", "kept", "limited", "assumed", "warned"
+    pass_: str = dataclasses.field(metadata=records.key("pass"))  # or stage; may be ""
+    subject: str  # an operation, a value or an option
+    text: str
+    # Numbers and names; units are in the names.
+    values: dict[str, Any] = dataclasses.field(hash=False)
+
+
+@dataclasses.dataclass(frozen=True)
 class ReshardSite:
     """A place where a value is moved between two shardings without the program asking for it.
 
@@ -317,6 +330,10 @@ class Report:
     peak_cmem_bytes: int = 0  # 0 on chips without CMEM
     usable_cmem_bytes: int = 0
     reshard_sites: tuple[ReshardSite, ...] = ()  # most exposed first
+    # Assumptions and warnings of the compiler with their ids; decisions that were asked for.
+    decision_records: tuple[DecisionRecord, ...] = dataclasses.field(
+        default=(), metadata=records.key("records")
+    )
     error_bar: ErrorBar = ErrorBar("", "", 0, "")  # of the step time
     # What made the report; the same step is the same, whatever the command was.
     tpusim_version: str = dataclasses.field(default="", compare=False)

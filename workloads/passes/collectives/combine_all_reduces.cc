@@ -7,6 +7,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/all_reduce_kind.h"
 #include "workloads/passes/collectives/combine.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -48,11 +49,12 @@ void CombineSums(const std::vector<Instruction*>& members) {
 
 }  // namespace
 
-absl::StatusOr<bool> CombineAllReduces(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> CombineAllReduces(hlo::Module& module, const PassContext& context) {
   const CombineRule rule = {AllReduceKind, CountedBytes, kMostBytes, kMostArrays, CombineSums};
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
-    changed |= CombineCollectives(*computation, rule);
+    changed |=
+        CombineCollectives(*computation, rule, context.records, reasons::kAllReducesCombined);
   }
   return changed;
 }

@@ -9,6 +9,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/channels.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -40,7 +41,8 @@ bool MayRepeat(const Instruction& i) {
 }
 
 // Returns how many all-gathers came in.
-int64_t Repeat(Instruction* gather, const Heights& heights, int64_t first_channel) {
+int64_t Repeat(Instruction* gather, const Heights& heights, int64_t first_channel,
+               const Records& records) {
   std::vector<Instruction*> users = gather->users();
   std::stable_sort(users.begin(), users.end(), [&](const Instruction* a, const Instruction* b) {
     return heights.at(a) > heights.at(b);
@@ -54,6 +56,8 @@ int64_t Repeat(Instruction* gather, const Heights& heights, int64_t first_channe
       current = gather->parent()->Add(Opcode::kAllGather, gather->shape(), gather->operands(),
                                       gather->name(), gather);
       current->mutable_attrs().set_channel_id(first_channel + added++);
+      records.Add(reasons::kGatheredAgain, gather->name(),
+                  {{"again", current->name()}, {"user", user->name()}});
     }
     last = heights.at(user);
     if (current == gather) continue;
@@ -61,19 +65,20 @@ int64_t Repeat(Instruction* gather, const Heights& heights, int64_t first_channe
       if (user->operand(n) == gather) user->ReplaceOperand(n, current);
     }
   }
+  if (added == 0) records.Add(reasons::kGatheredOnce, gather->name());
   return added;
 }
 
 }  // namespace
 
-absl::StatusOr<bool> RepeatAllGathers(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> RepeatAllGathers(hlo::Module& module, const PassContext& context) {
   const int64_t first = FirstFreeChannel(module);
   int64_t channel = first;
   for (Computation* computation : ControlComputations(module)) {
     const std::vector<Instruction*> order = computation->PostOrder();
     const Heights heights = HeightsOf(order);
     for (Instruction* i : order) {
-      if (MayRepeat(*i)) channel += Repeat(i, heights, channel);
+      if (MayRepeat(*i)) channel += Repeat(i, heights, channel, context.records);
     }
   }
   return channel > first;
