@@ -30,7 +30,7 @@
 #include "configs/status_macros.h"
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/pipeline.h"
-#include "workloads/compile.h"
+#include "workloads/compiler/compile.h"
 
 namespace {
 

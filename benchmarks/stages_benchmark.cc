@@ -25,7 +25,7 @@
 #include "sim/simulate.h"
 #include "tools/tpusim/children.h"
 #include "tools/tpusim/pipeline.h"
-#include "workloads/compile.h"
+#include "workloads/compiler/compile.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
@@ -106,7 +106,7 @@ void Compile(benchmark::State& state, const std::string& program) {
     state.PauseTiming();
     tpusim::hlo::ImportedWorkload imported = OrDie(tpusim::hlo::ImportFile(File(program)));
     state.ResumeTiming();
-    benchmark::DoNotOptimize(OrDie(tpusim::workloads::Compile(std::move(imported), config, {})));
+    benchmark::DoNotOptimize(OrDie(tpusim::compiler::Compile(std::move(imported), config, {})));
   }
 }
 

@@ -49,26 +49,36 @@ std::string Lines(const std::vector<Record>& records) {
   return lines;
 }
 
+std::vector<std::string> TextsOf(const std::vector<Record>& records, Action action) {
+  std::vector<std::string> texts;
+  for (const Record& record : records) {
+    if (record.reason->action == action) texts.push_back(ToString(record));
+  }
+  return texts;
+}
+
 void Records::Add(const Reason& reason, std::string_view subject,
                   std::initializer_list<RecordValue> values) const {
-  if (!wanted()) return;
-  decisions_->push_back({"", &reason, std::string(subject), values});
+  const bool decision = reason.action == Action::kChanged || reason.action == Action::kKept;
+  std::vector<Record>* to = decision ? decisions_ : notes_;
+  if (to == nullptr) return;
+  to->push_back({"", &reason, std::string(subject), values});
 }
 
 void Records::Limit(std::string_view name, int64_t limit, std::string_view what,
                     int64_t count) const {
-  if (limits_ == nullptr) return;
-  const auto found = std::ranges::find_if(*limits_, [&](const Record& record) {
+  if (notes_ == nullptr) return;
+  const auto found = std::ranges::find_if(*notes_, [&](const Record& record) {
     return record.reason == &kLimitReached && record.subject == name;
   });
-  if (found != limits_->end()) {
+  if (found != notes_->end()) {
     std::get<int64_t>(found->values[1].value) += count;
     return;
   }
-  limits_->push_back({"",
-                      &kLimitReached,
-                      std::string(name),
-                      {{"limit", limit}, {"count", count}, {"what", std::string(what)}}});
+  notes_->push_back({"",
+                     &kLimitReached,
+                     std::string(name),
+                     {{"limit", limit}, {"count", count}, {"what", std::string(what)}}});
 }
 
 }  // namespace tpusim

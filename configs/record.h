@@ -59,18 +59,20 @@ struct Record {
 std::string ToString(const Record& record);
 // A line each.
 std::string Lines(const std::vector<Record>& records);
+// The sentences of those with this action.
+std::vector<std::string> TextsOf(const std::vector<Record>& records, Action action);
 
 // Of every limit of effort that was reached: {subject} is its name.
 extern const Reason kLimitReached;
 
-// Where a stage leaves its records. Decisions are many, and kept only where they are asked for;
-// limits that were reached are few, and kept always.
+// Where a stage leaves its records. Decisions (what changed, what was kept) are many, and kept
+// only where they are asked for; warnings, assumptions and limits are few, and kept always.
 class Records {
  public:
   Records() = default;  // keeps nothing
-  explicit Records(std::vector<Record>* all) : decisions_(all), limits_(all) {}
-  Records(std::vector<Record>* decisions, std::vector<Record>* limits)
-      : decisions_(decisions), limits_(limits) {}
+  explicit Records(std::vector<Record>* all) : decisions_(all), notes_(all) {}
+  Records(std::vector<Record>* decisions, std::vector<Record>* notes)
+      : decisions_(decisions), notes_(notes) {}
 
   // Whether decisions are asked for: to ask before values are made that cost something.
   bool wanted() const { return decisions_ != nullptr; }
@@ -82,7 +84,7 @@ class Records {
 
  private:
   std::vector<Record>* decisions_ = nullptr;
-  std::vector<Record>* limits_ = nullptr;
+  std::vector<Record>* notes_ = nullptr;
 };
 
 }  // namespace tpusim

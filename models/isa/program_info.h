@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "configs/record.h"
 #include "configs/units.h"
 
 namespace tpusim::isa {
@@ -114,8 +115,8 @@ struct ProgramInfo {
   Flops mxu_flops{0};        // matrix work in bf16-pass equivalents (int32 = ten passes)
   Bytes hbm_bytes{0};        // HBM bytes that must move (reads and writes)
   std::string device_order;  // the rule that was used
-  std::vector<std::string> assumptions;
-  std::vector<std::string> warnings;
+  // What had to be assumed and what the user is warned of; decisions, where they were asked for.
+  std::vector<Record> records;
 };
 
 // Which operation the main stream waits for in this one of its operations; -1: none.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "configs/hosts.h"
@@ -263,6 +264,23 @@ std::string ApproximationOf(const sim::Timeline& timeline) {
       folding.device_classes, timeline.devices.size(), TimeText(folding.ignored_skew), bound);
 }
 
+std::vector<RecordReport> RecordsOf(const std::vector<Record>& records) {
+  std::vector<RecordReport> rows;
+  for (const Record& record : records) {
+    RecordReport row{std::string(record.reason->id),
+                     std::string(ToString(record.reason->action)),
+                     std::string(record.pass),
+                     record.subject,
+                     ToString(record),
+                     {}};
+    for (const RecordValue& value : record.values) {
+      row.values.emplace_back(value.name, value.value);
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 }  // namespace
 
 bool IsContainer(const isa::OpInfo& op) {
@@ -311,13 +329,14 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.reshard_sites = ReshardSites(info, timeline);
   r.rollups = RollUp(info, timeline);
   r.critical_path = PathTimesOf(timeline);
-  r.assumptions = info.assumptions;
+  r.assumptions = TextsOf(info.records, Action::kAssumed);
   if (std::string approximation = ApproximationOf(timeline); !approximation.empty()) {
     r.assumptions.push_back(std::move(approximation));
   }
   r.warnings = ReshardWarnings(r.reshard_sites, r.exposed, r.step_time);
   r.warnings.insert(r.warnings.end(), config.warnings.begin(), config.warnings.end());
-  r.warnings.insert(r.warnings.end(), info.warnings.begin(), info.warnings.end());
+  std::ranges::move(TextsOf(info.records, Action::kWarned), std::back_inserter(r.warnings));
+  r.records = RecordsOf(info.records);
   r.partitions = info.partitions;
   r.device_order = info.device_order;
   r.compute_busy = critical.compute_busy;

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -93,6 +94,13 @@ struct LinkReport {
   double utilization = 0;  // of the nominal rate over the whole step
 };
 
+// A record of the compiler (configs/record.h) that can be read back.
+struct RecordReport {
+  std::string reason, action, pass, subject, text;
+  using Values = std::vector<std::pair<std::string, std::variant<int64_t, double, std::string>>>;
+  Values values;
+};
+
 struct Report {
   Producer producer;
   std::string workload, config;
@@ -119,6 +127,8 @@ struct Report {
   std::vector<LinkReport> links;                 // pod; chip major
   ErrorBar error_bar;                            // of the step time
   std::vector<std::string> assumptions, warnings;
+  // Those of the compiler once more, with what they are about; decisions that were asked for.
+  std::vector<RecordReport> records;
 
   // For the summary and `compare`; not in the report file.
   int64_t partitions = 0;

@@ -155,6 +155,15 @@ void RollupFields(auto& visit, Is<RollupRow> auto& row, RollupBy by, Picoseconds
   }
 }
 
+void Fields(auto& visit, Is<RecordReport> auto& r) {
+  visit("reason", r.reason);
+  visit("action", r.action);
+  visit("pass", r.pass);
+  visit("subject", r.subject);
+  visit("text", r.text);
+  visit("values", r.values);
+}
+
 void Fields(auto& visit, Is<std::pair<std::string, Bytes>> auto& owner) {
   visit("owner", owner.first);
   visit("bytes", owner.second);
@@ -227,6 +236,7 @@ void Fields(auto& visit, Is<Report> auto& r, JsonDetail detail) {
   visit("links", r.links);
   visit("assumptions", r.assumptions);
   visit("warnings", r.warnings);
+  visit.Optional("records", r.records);
   if (visit.Has("usable_cmem_bytes", r.usable_cmem > Bytes(0))) {
     visit("peak_cmem_bytes", r.peak_cmem);
     visit("usable_cmem_bytes", r.usable_cmem);
@@ -283,6 +293,12 @@ class Writer {
     to = Json::array();
     for (const T& item : items) Write(to.emplace_back(), item);
   }
+  static void Write(Json& to, const RecordReport::Values& values) {
+    to = Json::object();
+    for (const auto& [name, value] : values) {
+      std::visit([&, key = name](const auto& v) { to[key] = v; }, value);
+    }
+  }
   // Of which a pod has tens of thousands: AppendLinks.
   static void Write(Json& to, const std::vector<LinkReport>& /*links*/) { to = Json::array(); }
 
@@ -328,6 +344,17 @@ class Reader {
   template <typename T>
   static void Read(const Json& from, std::vector<T>& items) {
     for (const Json& item : from) Read(item, items.emplace_back());
+  }
+  static void Read(const Json& from, RecordReport::Values& values) {
+    for (const auto& [name, value] : from.items()) {
+      if (value.is_string()) {
+        values.emplace_back(name, value.get<std::string>());
+      } else if (value.is_number_integer()) {
+        values.emplace_back(name, value.get<int64_t>());
+      } else {
+        values.emplace_back(name, value.get<double>());
+      }
+    }
   }
   static void Read(const Json& from, configs::Direction& direction) {
     const auto name = from.get<std::string>();

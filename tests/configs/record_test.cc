@@ -9,6 +9,7 @@ namespace {
 constexpr Reason kStored{
     "bake.stored", Action::kKept,
     "{subject} is stored: in {reader} it takes {more_us:.2f} us, {count} times"};
+constexpr Reason kHot{"bake.hot", Action::kWarned, "{subject} is hot"};
 
 TEST(Record, ASentenceIsFilledInByName) {
   std::vector<Record> all;
@@ -32,11 +33,14 @@ TEST(Record, DecisionsAreKeptWhereTheyAreAskedFor) {
   EXPECT_FALSE(Records().wanted());
   Records().Add(kStored, "cake");
   Records().Limit("bake.most", 2, "cakes");
-  std::vector<Record> limits;
-  const Records silent(nullptr, &limits);
+  std::vector<Record> notes;
+  const Records silent(nullptr, &notes);
   EXPECT_FALSE(silent.wanted());
   silent.Add(kStored, "cake");
-  EXPECT_TRUE(limits.empty());
+  EXPECT_TRUE(notes.empty());
+  silent.Add(kHot, "oven");
+  EXPECT_THAT(TextsOf(notes, Action::kWarned), ::testing::ElementsAre("oven is hot"));
+  EXPECT_THAT(TextsOf(notes, Action::kAssumed), ::testing::IsEmpty());
 }
 
 TEST(Record, ALimitIsOneRecordHoweverOftenItIsReached) {

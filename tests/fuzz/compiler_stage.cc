@@ -4,7 +4,7 @@
 #include "configs/status_macros.h"
 #include "models/isa/verify.h"
 #include "stages.h"
-#include "workloads/compile.h"
+#include "workloads/compiler/compile.h"
 #include "workloads/hlo/io/import.h"
 
 namespace tpusim::fuzz {
@@ -16,22 +16,22 @@ const configs::Config& Slice() {
   return *config;
 }
 
-workloads::CompileOptions Options() {
-  workloads::CompileOptions options;
+compiler::CompileOptions Options() {
+  compiler::CompileOptions options;
   options.trip_counts = {{"*", 3}};
-  options.branches = {{"*", "longest"}};
-  options.kernel_costs = {{.name = "*",
-                           .cost = {.flops = Flops(1000),
-                                    .transcendentals = Flops(0),
-                                    .bytes = Bytes(4096),
-                                    .remote = Bytes(0)}}};
+  options.stated.branches = {{"*", "longest"}};
+  options.stated.kernel_costs = {{.name = "*",
+                                  .cost = {.flops = Flops(1000),
+                                           .transcendentals = Flops(0),
+                                           .bytes = Bytes(4096),
+                                           .remote = Bytes(0)}}};
   return options;
 }
 
 bool ExerciseCompiler(const std::string& bytes) {
   absl::StatusOr<hlo::ImportedWorkload> imported = hlo::Import(bytes, "fuzz.pb");
   if (!imported.ok()) return false;
-  const auto compiled = workloads::Compile(*std::move(imported), Slice(), Options());
+  const auto compiled = compiler::Compile(*std::move(imported), Slice(), Options());
   if (!compiled.ok()) {
     TPUSIM_CHECK(!compiled.status().message().empty(), "a refusal without a reason");
     return false;

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "workloads/compile.h"
+#include "workloads/compiler/compile.h"
 
 namespace {
 
@@ -21,9 +21,9 @@ bool IsMapped(const std::string& library) {
 
 TEST(CompilerTest, DoesNotLoadSystemC) {
   // The whole pipeline is linked in, not only its header.
-  tpusim::workloads::CompileOptions options;
+  tpusim::compiler::CompileOptions options;
   options.passes = "no such pass";
-  EXPECT_FALSE(tpusim::workloads::Compile({}, {}, options).ok());
+  EXPECT_FALSE(tpusim::compiler::Compile({}, {}, options).ok());
   // The compiler reads protos: the list does name libraries.
   ASSERT_TRUE(IsMapped("libprotobuf"));
   EXPECT_FALSE(IsMapped("libsystemc"));

@@ -181,6 +181,99 @@ def test_explain(run, rejects):
     assert "fusion" in rejects(*on, "--explain", "fuzion")
 
 
+def test_explain_says_of_every_pass_what_it_did(run):
+    on = ("compile", "--config", SLICE, example("mlp_two_layers"))
+    done = run(*on, "--explain", "schedule", "--explain", "simplify", "--explain", "state-branches")
+    assert done.stdout == (
+        "// decisions of state-branches\nnone\n\n"
+        "// decisions of simplify\nnone\n\n"
+        "// decisions of schedule\nmain.1: 6 operations are in order\n\n"
+    )
+    json_ = json.loads(run(*on, "--explain", "schedule", "--json").stdout)
+    assert "6 operations" in json_["dumps"][0]["text"]
+
+
+def test_run_and_opt_explain(run, rejects, tmp_path):
+    text = run("compile", "--emit", "partitioned", example("mlp_two_layers")).stdout
+    module = tmp_path / "m.hlo"
+    module.write_text(text)
+    on = ("opt", "--config", SLICE, module, "--passes", "simplify,fusion")
+    done = run(*on, "--explain", "fusion")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("// decisions of fusion\n")
+    assert " is computed in " in done.stdout
+    assert "--explain: no pass 'layout' runs" in rejects(*on, "--explain", "layout")
+
+    report = tmp_path / "r.json"
+    done = run(example("mlp_two_layers"), "--explain", "fusion", "--report", report)
+    assert done.stdout.startswith("// decisions of fusion\n")
+    assert "step time" in done.stdout
+    decisions = [r for r in json.loads(report.read_text())["records"] if r["pass"] == "fusion"]
+    inlined = next(d for d in decisions if d["reason"] == "fusion.inlined")
+    assert inlined["action"] == "changed"
+    assert inlined["values"]["less_us"] > 0
+    assert inlined["text"].startswith(f"{inlined['subject']} is computed in ")
+    assert inlined["text"] in done.stdout
+    # A report that nothing was asked of has what is assumed, with ids, and no decisions.
+    plain = json.loads(run(example("mlp_two_layers"), "--json").stdout)
+    assert {r["action"] for r in plain["records"]} <= {"assumed", "warned"}
+    assert [r["text"] for r in plain["records"] if r["action"] == "assumed"] == plain["assumptions"]
+    assert plain["records"][0]["reason"] == "config.named-in-workload"
+
+
+BRANCHES = """HloModule branches
+short {
+  ROOT a = f32[2048,2048] parameter(0)
+}
+long {
+  b = f32[2048,2048] parameter(0)
+  ROOT d = f32[2048,2048] dot(b, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+ENTRY main {
+  x = f32[2048,2048] parameter(0)
+  which = s32[] parameter(1)
+  ROOT c = f32[2048,2048] conditional(which, x, x), branch_computations={short, long}
+}
+"""
+
+
+def test_what_is_stated_is_in_the_module(run, rejects, tmp_path):
+    module = tmp_path / "branches.hlo"
+    module.write_text(BRANCHES)
+    on = (module, "--config", "v5e-1x1", "--donate")
+    times = {
+        branch: json.loads(run(*on, "--branch", f"c={branch}", "--json").stdout)
+        for branch in ("0", "1", "longest")
+    }
+    # 2 x 2048^3 FLOPs at 197 TFLOP/s are 87 us.
+    assert times["1"]["step_time_ns"] == times["longest"]["step_time_ns"] > 87_000
+    assert times["0"]["step_time_ns"] < 60_000
+    assert times["0"]["flops"] == 0
+    assert "takes branch 0, as stated" in times["0"]["assumptions"][0]
+    assert times["0"]["records"][0]["reason"] == "lowering.branch-stated"
+
+    # Every stage shows it, and a module that is read back needs no option.
+    stated = ("--branch", "c=0")
+    for stage in ("optimized", "schedule"):
+        text = run("compile", *on, *stated, "--emit", stage).stdout
+        assert 'tpusim.branch="0"' in text
+        assert "buffer_donor={ (0, {}), (1, {}) }" in text
+    written = tmp_path / "stated.hlo"
+    text = run("opt", *on, *stated, "--passes", "simplify").stdout
+    assert 'tpusim.branch="0"' in text
+    written.write_text(text)
+    again = json.loads(run(written, "--config", "v5e-1x1", "--json").stdout)
+    for field in ("step_time_ns", "assumptions", "flops", "peak_hbm_bytes"):
+        assert again[field] == times["0"][field], field
+    # The last word is the user's.
+    other = json.loads(run(written, "--config", "v5e-1x1", "--branch", "c=1", "--json").stdout)
+    assert other["step_time_ns"] == times["1"]["step_time_ns"]
+
+    assert "has branches 0 to 1" in rejects("compile", *on, "--branch", "c=2", "--emit", "optimized")
+    unused = run("opt", *on, "--branch", "d=0", "--passes", "simplify")
+    assert "--branch d=0 has no effect: its conditionals are c" in unused.stderr
+
+
 def test_partitioned_modules_run_as_the_program_that_they_are_of(run, tmp_path):
     for name in ("mlp_two_layers", "ring_attention_large", "activations_on_host"):
         module = tmp_path / f"{name}.pb"

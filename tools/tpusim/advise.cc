@@ -214,7 +214,7 @@ class Advice {
 // The program of the run, on machines with other speeds: `lower` makes it from the program that
 // the compiler has scheduled for the chip as it is.
 absl::StatusOr<std::string> Measured(const AdviseFlags& flags, const Variant& variant,
-                                     const workloads::LowerFor& lower) {
+                                     const compiler::LowerFor& lower) {
   Prepared prepared;
   ASSIGN_OR_RETURN(prepared.config, configs::LoadConfig(variant.config, variant.program.overrides));
   ASSIGN_OR_RETURN(prepared.compiled.program, lower(prepared.config));
@@ -253,8 +253,8 @@ absl::Status Advise(const AdviseFlags& flags) {
   }
   // Speeds are tried on the scheduled program, which is compiled once; all else is compiled anew.
   std::vector<absl::StatusOr<std::string>> outcomes;
-  workloads::CompileOptions options = CompileOptionsOf(flags.program);
-  options.scheduled = [&](const workloads::LowerFor& lower) {
+  compiler::CompileOptions options = CompileOptionsOf(flags.program);
+  options.scheduled = [&](const compiler::LowerFor& lower) {
     std::vector<Task> tasks;
     for (const Variant& variant : speeds) {
       tasks.push_back([&] { return Measured(flags, variant, lower); });

@@ -31,7 +31,7 @@
 namespace tpusim::tools {
 namespace {
 
-using workloads::Stage;
+using compiler::Stage;
 
 const std::map<std::string, Stage>& Stages() {
   static const auto* const stages = new std::map<std::string, Stage>{
@@ -48,7 +48,7 @@ struct CompileFlags {
   bool emit_given = false;
   bool large_constants = false, json = false;
   std::string output;
-  std::vector<std::string> dump_after, explain;
+  std::vector<std::string> dump_after;
   ProgramFlags program;
 };
 
@@ -78,7 +78,7 @@ std::string Serialized(const hlo::Module& module, const Prepared& prepared) {
   return bytes;
 }
 
-std::string Text(const workloads::CompileResult& result, Stage stage,
+std::string Text(const compiler::CompileResult& result, Stage stage,
                  const hlo::PrintOptions& print) {
   switch (stage) {
     case Stage::kSharded:
@@ -97,7 +97,7 @@ std::string Text(const workloads::CompileResult& result, Stage stage,
 
 std::string AsJson(const CompileFlags& flags, const Prepared& prepared) {
   using Json = nlohmann::ordered_json;
-  const workloads::CompileResult& compiled = prepared.compiled;
+  const compiler::CompileResult& compiled = prepared.compiled;
   std::string stage;
   for (const auto& [name, value] : Stages()) {
     if (value == flags.emit) stage = name;
@@ -118,13 +118,12 @@ std::string AsJson(const CompileFlags& flags, const Prepared& prepared) {
 absl::Status Compile(const CompileFlags& flags) {
   const bool binary = IsBinary(flags);
   RETURN_IF_ERROR(CheckOutputs({{"-o", flags.output}}, InputsOf(flags.workload, flags.config)));
-  workloads::CompileOptions options = CompileOptionsOf(flags.program);
+  compiler::CompileOptions options = CompileOptionsOf(flags.program);
   options.dump_after = flags.dump_after;
-  options.explain = flags.explain;
   options.until = flags.emit;
   options.print.large_constants = flags.large_constants;
   // A dump needs its pass to run, whatever else is asked for.
-  const bool asks = !flags.dump_after.empty() || !flags.explain.empty();
+  const bool asks = !flags.dump_after.empty() || !flags.program.explain.empty();
   if (asks) {
     options.until = std::max(flags.emit_given ? flags.emit : Stage::kSchedule, Stage::kSchedule);
   }
@@ -137,7 +136,7 @@ absl::Status Compile(const CompileFlags& flags) {
     bytes += fmt::format("// {}\n{}\n", what, text);
   }
   if (flags.emit_given || !asks) {
-    const workloads::CompileResult& compiled = prepared.compiled;
+    const compiler::CompileResult& compiled = prepared.compiled;
     if (binary) {
       const hlo::Module& module =
           flags.emit == Stage::kPartitioned ? *compiled.partitioned : *compiled.optimized;
@@ -188,9 +187,7 @@ Command AddCompile(CLI::App& parent) {
   app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
       ->type_name("PASS")
       ->allow_extra_args(false);
-  app->add_option("--explain", flags->explain, "Also print why this pass decided as it did")
-      ->type_name("PASS")
-      ->allow_extra_args(false);
+  AddExplainFlag(*app, flags->program);
   app->add_flag("--json", flags->json, "Print JSON: the text, dumps, passes and warnings");
   app->add_flag("--print-large-constants", flags->large_constants,
                 "Write out constants of many elements, instead of {...}: so can tpusim opt read "
@@ -203,7 +200,7 @@ Command AddCompile(CLI::App& parent) {
               fmt::format("Passes (tpusim opt --help says what they do):\n  {}\n",
                           Spaced(passes::kDefaultPipeline)));
   app->callback([flags] {
-    const bool asks = !flags->dump_after.empty() || !flags->explain.empty();
+    const bool asks = !flags->dump_after.empty() || !flags->program.explain.empty();
     if (flags->emit_given && flags->emit < Stage::kOptimized && asks) {
       throw CLI::ValidationError(
           flags->dump_after.empty() ? "--explain" : "--dump-after",

@@ -17,9 +17,9 @@
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/producer.h"
+#include "workloads/compiler/optimize.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/hlo/io/printer.h"
-#include "workloads/optimize.h"
 #include "workloads/passes/passes.h"
 
 namespace tpusim::tools {
@@ -55,23 +55,29 @@ absl::Status Opt(const OptFlags& flags) {
   ASSIGN_OR_RETURN(const configs::Config config,
                    configs::LoadConfig(slice, flags.program.overrides));
   std::string text;
-  workloads::OptimizeOptions options;
+  compiler::OptimizeOptions options;
   options.passes = flags.program.passes;
-  const workloads::CompileOptions stated = CompileOptionsOf(flags.program);
+  const compiler::CompileOptions stated = CompileOptionsOf(flags.program);
   options.trip_counts = stated.trip_counts;
-  options.kernel_costs = stated.kernel_costs;
-  options.num_partitions = imported.workload.num_partitions() > 0
-                               ? imported.workload.num_partitions()
-                               : imported.num_partitions;
+  options.stated = stated.stated;
+  options.stated.partitions = imported.workload.num_partitions() > 0
+                                  ? imported.workload.num_partitions()
+                                  : imported.num_partitions;
   options.pipeline.verify = flags.program.verify_passes;
+  options.pipeline.explain = flags.program.explain;
   options.pipeline.after_pass = [&](const passes::PassRun& run, const hlo::Module& module) {
-    const auto& wanted = flags.dump_after;
-    if (std::find(wanted.begin(), wanted.end(), run.pass) == wanted.end()) return;
+    const auto wants = [&](const std::vector<std::string>& names) {
+      return std::ranges::find(names, run.pass) != names.end();
+    };
+    if (wants(flags.program.explain)) {
+      text += fmt::format("// decisions of {}\n{}\n", run.pass, passes::DecisionsOf(run));
+    }
+    if (!wants(flags.dump_after)) return;
     text += fmt::format("// after {}\n{}\n", run.pass, hlo::ToString(module, kWhole));
   };
   options.costs = StatedCostsOf(flags.program);
-  ASSIGN_OR_RETURN(const workloads::Optimized optimized,
-                   workloads::Optimize(*imported.module, config, options));
+  ASSIGN_OR_RETURN(const compiler::Optimized optimized,
+                   compiler::Optimize(*imported.module, config, options));
   const std::vector<passes::PassRun>& runs = optimized.runs;
   for (const std::string& name : optimized.unused_costs) {
     PrintWarnings(
@@ -81,6 +87,7 @@ absl::Status Opt(const OptFlags& flags) {
   }
   text += hlo::ToString(*imported.module, kWhole);
   if (imported.module->entry()->schedule().empty()) WarnOfDroppedOrder(runs);
+  for (const passes::PassRun& run : runs) PrintWarnings(TextsOf(run.records, Action::kWarned));
   if (flags.program.pass_timings) PrintPassRuns(runs);
   if (flags.json) {
     nlohmann::ordered_json json = results::HeadOf("tpusim.opt/1", ThisProducer());
@@ -102,7 +109,9 @@ std::string Footer() {
                           option.description);
     }
   }
-  return text + fmt::format("By default:\n  {}\n", Spaced(passes::kDefaultPipeline));
+  return text +
+         fmt::format("Those that begin with state- always run, in front. By default:\n  {}\n",
+                     Spaced(passes::kDefaultPipeline));
 }
 
 }  // namespace
@@ -123,6 +132,7 @@ Command AddOpt(CLI::App& parent) {
   app->add_option("--dump-after", flags->dump_after, "Also print the module after this pass")
       ->type_name("PASS")
       ->allow_extra_args(false);
+  AddExplainFlag(*app, flags->program);
   app->add_flag("--json", flags->json, "Print JSON: the text and what passes did")
       ->excludes(output);
   AddPassFlags(*app, flags->program);

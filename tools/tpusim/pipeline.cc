@@ -23,6 +23,11 @@
 namespace tpusim::tools {
 namespace {
 
+constexpr Reason kNamedInWorkload{
+    "config.named-in-workload", Action::kAssumed,
+    "slice {subject}: the one named in the workload, as --config is not given"};
+constexpr Reason kUnusedOption{"option.no-effect", Action::kWarned, "{sentence}"};
+
 class Stopwatch {
  public:
   double Seconds() const {
@@ -156,7 +161,7 @@ absl::StatusOr<std::optional<configs::Config>> CompiledFor(
 absl::StatusOr<std::vector<std::string>> UnusedPolicies(const std::string& file,
                                                         const std::string& slice,
                                                         const ProgramFlags& flags,
-                                                        workloads::CompileOptions options,
+                                                        compiler::CompileOptions options,
                                                         const isa::PodProgram& program) {
   std::vector<std::string> warnings;
   options.scheduled = nullptr;
@@ -170,7 +175,7 @@ absl::StatusOr<std::vector<std::string>> UnusedPolicies(const std::string& file,
     ASSIGN_OR_RETURN(const auto compiled_for, CompiledFor(slice, others, flags, config));
     ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(file));
     const auto without =
-        workloads::Compile(std::move(imported), compiled_for ? *compiled_for : config, options,
+        compiler::Compile(std::move(imported), compiled_for ? *compiled_for : config, options,
                            compiled_for ? &config : nullptr);
     if (made.empty()) made = isa::Disassemble(program);
     if (!without.ok() || isa::Disassemble(without->program) != made) continue;
@@ -184,7 +189,7 @@ absl::StatusOr<std::vector<std::string>> UnusedPolicies(const std::string& file,
 
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
-                                 const workloads::CompileOptions& options) {
+                                 const compiler::CompileOptions& options) {
   Prepared prepared;
   std::string slice = config;
   // A misspelt slice is said before a large file is read.
@@ -200,7 +205,6 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
                           prepared.import_seconds * 1e3));
   }
 
-  std::string assumption;
   if (config.empty()) {
     ASSIGN_OR_RETURN(slice, NamedSlice(file, imported.workload));
     absl::StatusOr<configs::Config> loaded = configs::LoadConfig(slice, flags.overrides);
@@ -210,8 +214,6 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
                                       Message(loaded.status()), file));
     }
     prepared.config = *std::move(loaded);
-    assumption = fmt::format("slice {}: the one named in the workload, as --config is not given",
-                             prepared.config.name);
   }
 
   ASSIGN_OR_RETURN(const std::optional<configs::Config> compiled_for,
@@ -219,8 +221,8 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
   const Stopwatch compiling;
   ASSIGN_OR_RETURN(
       prepared.compiled,
-      workloads::Compile(std::move(imported), compiled_for ? *compiled_for : prepared.config,
-                         options, compiled_for ? &prepared.config : nullptr));
+      compiler::Compile(std::move(imported), compiled_for ? *compiled_for : prepared.config,
+                        options, compiled_for ? &prepared.config : nullptr));
   prepared.compile_seconds = compiling.Seconds();
   if (flags.verbose) {
     PrintNote(fmt::format("{}: compiling took {:.1f} ms", prepared.config.name,
@@ -228,21 +230,24 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
   }
   if (flags.pass_timings) PrintPassRuns(prepared.compiled.pass_runs);
 
-  if (options.until == workloads::Stage::kStreams) {
+  if (options.until == compiler::Stage::kStreams) {
     isa::ProgramInfo& info = prepared.compiled.program.info;
-    if (!assumption.empty()) info.assumptions.insert(info.assumptions.begin(), assumption);
-    for (std::string& warning : UnusedOverrides(prepared.config, prepared.compiled.program,
-                                                *prepared.compiled.optimized)) {
-      info.warnings.push_back(std::move(warning));
+    if (config.empty()) {
+      info.records.insert(info.records.begin(),
+                          {"config", &kNamedInWorkload, prepared.config.name, {}});
     }
+    const auto warn = [&](const std::vector<std::string>& sentences) {
+      for (const std::string& sentence : sentences) {
+        Records(&info.records).Add(kUnusedOption, "", {{"sentence", sentence}});
+      }
+    };
+    warn(UnusedOverrides(prepared.config, prepared.compiled.program, *prepared.compiled.optimized));
     if (file != "-") {  // what stdin says is said once
-      ASSIGN_OR_RETURN(std::vector<std::string> unused,
+      ASSIGN_OR_RETURN(const std::vector<std::string> unused,
                        UnusedPolicies(file, slice, flags, options, prepared.compiled.program));
-      std::ranges::move(unused, std::back_inserter(info.warnings));
+      warn(unused);
     }
-    for (std::string& warning : UnusedAlgorithms(options.algorithms, info)) {
-      info.warnings.push_back(std::move(warning));
-    }
+    warn(UnusedAlgorithms(options.algorithms, info));
     // The simulation and its trace take the memory.
     prepared.compiled.optimized.reset();
   }
@@ -258,8 +263,8 @@ std::vector<std::string> WarningsOf(const Prepared& prepared) {
       }
     }
   };
-  add(prepared.compiled.warnings);
-  add(prepared.compiled.program.info.warnings);
+  add(TextsOf(prepared.compiled.records, Action::kWarned));
+  add(TextsOf(prepared.compiled.program.info.records, Action::kWarned));
   return warnings;
 }
 

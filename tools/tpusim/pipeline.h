@@ -19,7 +19,7 @@
 #include "sim/simulate.h"
 #include "sim/timeline.h"
 #include "tools/tpusim/program_flags.h"
-#include "workloads/compile.h"
+#include "workloads/compiler/compile.h"
 #include "workloads/passes/pipeline/pipeline.h"
 
 namespace tpusim::tools {
@@ -35,7 +35,7 @@ std::string NameOf(const std::string& file);
 struct Prepared {
   std::string name;        // as the exporter called the program, else NameOf(file)
   configs::Config config;  // of the machine
-  workloads::CompileResult compiled;
+  compiler::CompileResult compiled;
   double import_seconds = 0, compile_seconds = 0;  // wall clock, for --verbose
 };
 
@@ -50,7 +50,7 @@ absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& 
 // this program does not use to its warnings.
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
-                                 const workloads::CompileOptions& options);
+                                 const compiler::CompileOptions& options);
 
 // Warnings of a compiled program, wherever the compiler stopped.
 std::vector<std::string> WarningsOf(const Prepared& prepared);

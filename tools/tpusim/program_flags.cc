@@ -13,9 +13,9 @@
 #include "configs/quantity_text.h"
 #include "configs/status_macros.h"
 #include "workloads/kernels/custom_cost.h"
-#include "workloads/lowering/ragged_sizes.h"
 #include "workloads/passes/passes.h"
 #include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/passes/pipeline/statements.h"
 #include "workloads/sharding/stated_constraints.h"
 
 namespace tpusim::tools {
@@ -128,7 +128,7 @@ std::string CheckCost(const std::string& text) {
 }
 
 std::string CheckRagged(const std::string& text) {
-  if (lowering::ParseRaggedOverride(text)) return "";
+  if (passes::ParseRaggedOverride(text)) return "";
   return fmt::format(
       "\"{}\" is not NAME=SIZE,SIZE,..., such as 'ragged-dot.3=128,0,64,64' (rows), "
       "'*=0.5,0.25,0.25,0' (shares, at most 1 in all) or '*=uniform'",
@@ -178,6 +178,20 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
       ->type_name("NAME=[FLOPS,BYTES][,TIME]")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckKernelCost, ""));
+  app.add_option("--branch", flags.branches,
+                 "Which branch a conditional takes whose predicate is data (default: the longest); "
+                 "NAME may be a glob")
+      ->type_name("NAME=K|longest")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckBranch, ""));
+  app.add_option("--ragged", flags.ragged,
+                 "Rows (or shares of them, with a decimal point) per group of a ragged dot, or per "
+                 "receiver of a ragged all-to-all (default: all equal); NAME may be a glob")
+      ->type_name("NAME=S0,S1,...|uniform")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckRagged, ""));
+  app.add_flag("--donate", flags.donate,
+               "As if the caller donated all arguments: results of their shapes take their place");
   app.add_option("--passes", flags.passes,
                  "The passes of the compiler that run, in this order, with options and groups that "
                  "are repeated (simplify,fixpoint(layout,simplify),fuse,schedule), or, as -NAME, "
@@ -201,6 +215,12 @@ void AddCostFlag(CLI::App& app, ProgramFlags& flags) {
       ->check(CLI::Validator(CheckCost, ""));
 }
 
+void AddExplainFlag(CLI::App& app, ProgramFlags& flags) {
+  app.add_option("--explain", flags.explain, "Also print why this pass decided as it did")
+      ->type_name("PASS")
+      ->allow_extra_args(false);
+}
+
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
   AddPassFlags(app, flags);
   app.add_flag("--recompile", flags.recompile,
@@ -210,18 +230,6 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
                  "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS, that `tpusim configs CHIP "
                  "--compiler` names; others are named in a warning")
       ->type_name("\"--xla_...=VALUE ...\"");
-  app.add_option("--branch", flags.branches,
-                 "Which branch a conditional takes whose predicate is data (default: the longest); "
-                 "NAME may be a glob")
-      ->type_name("NAME=K|longest")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckBranch, ""));
-  app.add_option("--ragged", flags.ragged,
-                 "Rows (or shares of them, with a decimal point) per group of a ragged dot, or per "
-                 "receiver of a ragged all-to-all (default: all equal); NAME may be a glob")
-      ->type_name("NAME=S0,S1,...|uniform")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckRagged, ""));
   app.add_option("--constrain", flags.constraints,
                  "As if the program had a with_sharding_constraint on this value (a name that "
                  "`tpusim compile --emit sharded` shows, several, or a glob)")
@@ -240,8 +248,6 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
       ->type_name("[KIND=]ALGORITHM")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckAlgorithm, ""));
-  app.add_flag("--donate", flags.donate,
-               "As if the caller donated all arguments: results of their shapes take their place");
   CLI::Option* quiet = app.add_flag("-q,--quiet", flags.quiet, "Print errors only");
   app.add_flag("-v,--verbose", flags.verbose, "Say on stderr what is being done")->excludes(quiet);
 }
@@ -254,8 +260,8 @@ std::vector<cost::StatedCost> StatedCostsOf(const ProgramFlags& flags) {
   return costs;
 }
 
-workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
-  workloads::CompileOptions options;
+compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
+  compiler::CompileOptions options;
   for (const std::string& text : flags.trip_counts) {
     std::pair<std::string, int64_t> parsed;
     TPUSIM_CHECK(ParseTripCount(text, &parsed), "the parser lets no other form through");
@@ -264,17 +270,17 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
   for (const std::string& text : flags.branches) {
     std::pair<std::string, std::string> parsed;
     TPUSIM_CHECK(ParseBranch(text, &parsed), "the parser lets no other form through");
-    options.branches.push_back(std::move(parsed));
+    options.stated.branches.push_back(std::move(parsed));
   }
   for (const std::string& text : flags.kernel_costs) {
     kernels::NamedCost parsed;
     TPUSIM_CHECK(ParseKernelCost(text, &parsed), "the parser lets no other form through");
-    options.kernel_costs.push_back(std::move(parsed));
+    options.stated.kernel_costs.push_back(std::move(parsed));
   }
   for (const std::string& text : flags.ragged) {
-    std::optional<lowering::RaggedOverride> parsed = lowering::ParseRaggedOverride(text);
+    std::optional<passes::RaggedOverride> parsed = passes::ParseRaggedOverride(text);
     TPUSIM_CHECK(parsed, "the parser lets no other form through");
-    options.ragged.push_back(*std::move(parsed));
+    options.stated.ragged.push_back(*std::move(parsed));
   }
   for (const std::string& text : flags.constraints) {
     auto parsed = sharding::ParseStatedConstraint(text);
@@ -282,8 +288,9 @@ workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
     options.constraints.push_back(*std::move(parsed));
   }
   options.device_order = flags.device_order;
-  options.donate = flags.donate;
+  options.stated.donate = flags.donate;
   options.passes = flags.passes;
+  options.explain = flags.explain;
   options.verify_passes = flags.verify_passes;
   for (const std::string& text : flags.algorithms) {
     absl::StatusOr<collectives::AlgorithmOverride> parsed =

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/simulate.h"
-#include "workloads/compile.h"
+#include "workloads/compiler/compile.h"
 #include "workloads/cost/stated_costs.h"
 
 // CLI11 takes seconds to compile: only the files that register options include it.
@@ -36,6 +36,7 @@ struct ProgramFlags {
   std::vector<std::string> algorithms;    // --algorithm [KIND=]NAME, checked too
   bool donate = false;                    // --donate
   std::string passes;                     // --passes, checked too
+  std::vector<std::string> explain;       // --explain
   bool verify_passes = true;              // --no-verify-passes
   bool pass_timings = false;              // --pass-timings
   bool quiet = false;
@@ -43,9 +44,11 @@ struct ProgramFlags {
 };
 // Registers those of the compiler's passes; `flags` must live as long as the parser.
 void AddPassFlags(CLI::App& app, ProgramFlags& flags);
+// Registers --explain.
+void AddExplainFlag(CLI::App& app, ProgramFlags& flags);
 // Registers --cost, which `opt` alone has: it is a question to a pass, no part of a program.
 void AddCostFlag(CLI::App& app, ProgramFlags& flags);
-// Registers all but --cost.
+// Registers all but these two.
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags);
 
 // What the flags say about the machine that runs it.
@@ -59,7 +62,7 @@ struct MachineFlags {
 void AddMachineFlags(CLI::App& app, MachineFlags& flags);
 
 // The flags as the compiler takes them.
-workloads::CompileOptions CompileOptionsOf(const ProgramFlags& flags);
+compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags);
 std::vector<cost::StatedCost> StatedCostsOf(const ProgramFlags& flags);
 
 }  // namespace tpusim::tools

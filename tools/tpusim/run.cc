@@ -73,6 +73,9 @@ absl::Status Run(const RunFlags& flags) {
   }
   if (flags.program.quiet) return absl::OkStatus();
   if (!flags.WritesToStdout()) {
+    for (const auto& [what, text] : prepared.compiled.dumps) {
+      RETURN_IF_ERROR(PrintResult(fmt::format("// {}\n{}\n", what, text)));
+    }
     RETURN_IF_ERROR(
         PrintResult(results::Summarize(simulated.report, {flags.rollup.By(results::RollupBy::kOp),
                                                           flags.rollup.top, ResultColumns()})));
@@ -103,6 +106,7 @@ Command AddRun(CLI::App& parent) {
   app->add_flag("--memory", flags->memory,
                 "Also print what HBM holds at its peak: by owner, scope and array");
   AddRollupFlags(*app, flags->rollup);
+  AddExplainFlag(*app, flags->program);
   AddProgramFlags(*app, flags->program);
   AddMachineFlags(*app, flags->machine);
   AddExamples(*app, {{"tpusim run step.pb --config v5e-4x2", "how long a step takes, and why"},

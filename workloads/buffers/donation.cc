@@ -124,17 +124,25 @@ std::vector<Donation> Donations(const hlo::Module& module) {
   return donations;
 }
 
-void DonateArguments(hlo::Module& module) {
+bool DonateArguments(hlo::Module& module) {
   auto* donors = module.mutable_fields().mutable_buffer_donor();
+  std::set<std::pair<int64_t, std::vector<int64_t>>> known;
+  for (const auto& e : donors->entries()) {
+    known.emplace(e.parameter_number(), std::vector<int64_t>(e.parameter_shape_index().begin(),
+                                                             e.parameter_shape_index().end()));
+  }
+  const size_t before = known.size();
   const auto& parameters = module.entry()->parameters();
   for (size_t n = 0; n < parameters.size(); ++n) {
     const LeafTable leaves(parameters[n]->shape());
     for (const auto& [index, number] : leaves.numbers) {
+      if (!known.emplace(static_cast<int64_t>(n), index).second) continue;
       auto* donor = donors->add_entries();
       donor->set_parameter_number(static_cast<int64_t>(n));
       for (const int64_t i : index) donor->add_parameter_shape_index(i);
     }
   }
+  return known.size() > before;
 }
 
 bool MayOverwrite(const Instruction& i, int64_t operand) {

@@ -24,8 +24,8 @@ struct Donation {
 // Every result and every argument at most once; results in order.
 std::vector<Donation> Donations(const hlo::Module& module);
 
-// As if the caller donated every argument: all leaves become donors.
-void DonateArguments(hlo::Module& module);
+// As if the caller donated every argument: all leaves become donors. Whether any was none.
+bool DonateArguments(hlo::Module& module);
 
 // Whether an instruction that is the last to read this operand may write its
 // result over it: every element is read before, and only for, the element of the

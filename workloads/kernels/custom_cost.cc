@@ -21,6 +21,12 @@
 namespace tpusim::kernels {
 namespace {
 
+constexpr Reason kCostAssumed{"kernel-cost.assumed", Action::kAssumed, "{call}{more} {sentence}"};
+constexpr Reason kFreeCallback{
+    "kernel-cost.free-callback", Action::kAssumed,
+    "{call} waits for the host, which is taken to cost the device no time (--kernel-cost "
+    "{subject}=TIME)"};
+
 using hlo::Instruction;
 using hlo::Opcode;
 
@@ -291,7 +297,7 @@ std::vector<OpenLoop> OpenLoopsOf(const Instruction& call) {
   return loops;
 }
 
-std::vector<std::string> CostAssumptions(const hlo::Module& module) {
+std::vector<Record> CostAssumptions(const hlo::Module& module) {
   // By sentence: the first call, and how many there are.
   std::vector<std::string> sentences;
   std::unordered_map<std::string, std::pair<const Instruction*, int64_t>> calls;
@@ -308,27 +314,25 @@ std::vector<std::string> CostAssumptions(const hlo::Module& module) {
       }
     }
   }
-  std::vector<std::string> lines;
+  std::vector<Record> records;
   for (const std::string& sentence : sentences) {
     const auto& [call, count] = calls.at(sentence);
     const std::string more = count > 1 ? fmt::format(" (as {} more calls)", count - 1) : "";
-    lines.push_back(fmt::format("{}{} {}", call->Describe(), more, sentence));
+    Records(&records).Add(kCostAssumed, call->name(),
+                          {{"call", call->Describe()}, {"more", more}, {"sentence", sentence}});
   }
-  return lines;
+  return records;
 }
 
-std::vector<std::string> FreeHostCallbacks(const hlo::Module& module) {
-  std::vector<std::string> lines;
+std::vector<Record> FreeHostCallbacks(const hlo::Module& module) {
+  std::vector<Record> records;
   for (const hlo::Computation* computation : module.PostOrder()) {
     for (const Instruction* i : computation->instructions()) {
       if (!hlo::IsHostCallback(*i) || hlo::FrontendAttribute(*i, kCostAttribute)) continue;
-      lines.push_back(fmt::format(
-          "{} waits for the host, which is taken to cost the device no time (--kernel-cost "
-          "{}=TIME)",
-          i->Describe(), i->name()));
+      Records(&records).Add(kFreeCallback, i->name(), {{"call", i->Describe()}});
     }
   }
-  return lines;
+  return records;
 }
 
 absl::StatusOr<CustomCost> CustomCostOf(const Instruction& call) {
@@ -359,8 +363,9 @@ void SetCustomCost(Instruction* call, const CustomCost& cost) {
   hlo::SetFrontendAttribute(call, kCostAttribute, MessageOf(cost).ShortDebugString());
 }
 
-std::vector<int64_t> SetCustomCosts(hlo::Module& module, const std::vector<NamedCost>& costs) {
-  std::vector<int64_t> uses(costs.size(), 0);
+std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,
+                                                     const std::vector<NamedCost>& costs) {
+  std::vector<std::vector<std::string>> uses(costs.size());
   if (costs.empty()) return uses;
   for (hlo::Computation* computation : module.computations()) {
     for (Instruction* i : computation->instructions()) {
@@ -378,7 +383,7 @@ std::vector<int64_t> SetCustomCosts(hlo::Module& module, const std::vector<Named
           hlo::SetFrontendAttribute(i, kUnpriced, stated.unpriced);
           hlo::SetFrontendAttribute(i, kOpenLoops, MessageOf(stated.open_loops).ShortDebugString());
         }
-        ++uses[n];
+        uses[n].push_back(i->name());
         break;
       }
     }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "configs/record.h"
 #include "configs/units.h"
 #include "models/isa/program.h"
 #include "workloads/hlo/ir/ir.h"
@@ -105,9 +106,10 @@ void SetCustomCost(hlo::Instruction* custom_call, const CustomCost& cost);
 Flops MatrixFlops(const CustomCost& cost, const target::Target& target);
 
 // Writes costs onto the custom calls whose instruction name, kernel name or last
-// part of the scope matches; the first match wins. Returns how many calls each of
-// `costs` is written to.
-std::vector<int64_t> SetCustomCosts(hlo::Module& module, const std::vector<NamedCost>& costs);
+// part of the scope matches; the first match wins. Returns the calls that each of `costs` is
+// written to.
+std::vector<std::vector<std::string>> SetCustomCosts(hlo::Module& module,
+                                                     const std::vector<NamedCost>& costs);
 
 // Why SetCustomCosts found no cost for the call; empty if it did, or was not asked.
 std::string UnpricedReason(const hlo::Instruction& custom_call);
@@ -115,11 +117,11 @@ std::string UnpricedReason(const hlo::Instruction& custom_call);
 // The loops for which SetCustomCosts found no cost for the call, if that is why.
 std::vector<OpenLoop> OpenLoopsOf(const hlo::Instruction& custom_call);
 
-// What the costs of reachable calls take for granted, a line for each thing.
-std::vector<std::string> CostAssumptions(const hlo::Module& module);
+// What the costs of reachable calls take for granted, a record for each thing.
+std::vector<Record> CostAssumptions(const hlo::Module& module);
 
-// A line for every reachable call of the host that is taken to cost the device nothing.
-std::vector<std::string> FreeHostCallbacks(const hlo::Module& module);
+// A record for every reachable call of the host that is taken to cost the device nothing.
+std::vector<Record> FreeHostCallbacks(const hlo::Module& module);
 
 // As JAX calls the factorizations of LAPACK's geqrf, orgqr and getrf on TPUs.
 inline constexpr std::string_view kQrTarget = "Qr";

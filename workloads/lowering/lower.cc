@@ -21,13 +21,14 @@
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/branches.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/product.h"
 #include "workloads/kernels/scalar_block.h"
-#include "workloads/lowering/branches.h"
 #include "workloads/lowering/category.h"
 #include "workloads/lowering/program_template.h"
+#include "workloads/lowering/reasons.h"
 #include "workloads/lowering/remote_dma.h"
 #include "workloads/lowering/streams.h"
 #include "workloads/passes/schedule/wait_facts.h"
@@ -177,9 +178,7 @@ class Lowering {
           }
           case Execution::kLoop: {
             ASSIGN_OR_RETURN(op.trips, input_.trips(*i));
-            ASSIGN_OR_RETURN(const std::optional<LoopInTurns> turns,
-                             TurnsOf(*i, op.trips, input_.branches));
-            if (turns) {
+            if (const auto turns = hlo::TurnsOf(*i, op.trips)) {
               op.turns = turns->conditional;
               turns_.emplace(turns->conditional, *turns);
             }
@@ -242,7 +241,8 @@ class Lowering {
     info.is_async = true;
     info.collective = static_cast<int32_t>(program_.info.collectives.size());
     program_.info.collectives.push_back(dma->lowered.info);
-    program_.info.assumptions.push_back(std::move(dma->assumption));
+    records_.Add(reasons::kSendsToNext, i.name(),
+                 {{"kernel", i.Describe()}, {"bytes", dma->bytes.value()}});
     Collective c;
     c.lowered = std::move(dma->lowered);
     Add(std::move(c), std::move(info), op, streams_.at(&i));
@@ -297,15 +297,16 @@ class Lowering {
       }
       lengths[*c] = sum;
     }
-    for (Branch& branch : branches_) RETURN_IF_ERROR(DecideBranch(branch, lengths));
+    for (Branch& branch : branches_) DecideBranch(branch, lengths);
     return absl::OkStatus();
   }
 
   static const Computation* LongestBranch(
       const Instruction& conditional,
       const std::unordered_map<const Computation*, Picoseconds>& lengths) {
-    const Computation* longest = conditional.called()[0];
-    for (const Computation* c : conditional.called()) {
+    const std::vector<Computation*> branches = hlo::RunBy(conditional);
+    const Computation* longest = branches[0];
+    for (const Computation* c : branches) {
       if (lengths.at(c) > lengths.at(longest)) longest = c;
     }
     return longest;
@@ -318,38 +319,34 @@ class Lowering {
     const auto turns = turns_.find(&i);
     if (turns == turns_.end()) return lengths.at(LongestBranch(i, lengths));
     Picoseconds sum(0);
-    const LoopInTurns& all = turns->second;
+    const hlo::LoopInTurns& all = turns->second;
     for (size_t b = 0; b < all.of_branches.size(); ++b) {
       sum += lengths.at(i.called()[b]) * all.of_branches[b];
     }
     return Picoseconds(sum.value() / std::max<int64_t>(1, all.trips));
   }
 
-  absl::Status DecideBranch(Branch& branch,
-                            const std::unordered_map<const Computation*, Picoseconds>& lengths) {
+  void DecideBranch(Branch& branch,
+                    const std::unordered_map<const Computation*, Picoseconds>& lengths) {
     const Instruction& i = *branch.conditional;
     const Computation* longest = LongestBranch(i, lengths);
     const auto index = static_cast<int32_t>(
         std::find(i.called().begin(), i.called().end(), longest) - i.called().begin());
-    bool assumed = false, overridden = false;
+    bool assumed = false, stated = false;
     const size_t partitions = input_.collectives->device_of_partition().size();
     if (turns_.contains(&i)) {  // The loop says which.
       branch.taken.assign(partitions, index);
-      return absl::OkStatus();
+      return;
     }
     for (size_t p = 0; p < partitions; ++p) {
-      ASSIGN_OR_RETURN(const BranchChoice choice,
-                       ChooseBranch(i, static_cast<int64_t>(p), input_.branches));
+      const hlo::BranchChoice choice = hlo::BranchOf(i, static_cast<int64_t>(p));
       branch.taken.push_back(choice.taken.value_or(index));
       assumed = assumed || !choice.taken;
-      overridden = overridden || choice.overridden;
+      stated = stated || choice.stated;
     }
-    if (assumed || overridden) {
-      program_.info.assumptions.push_back(
-          fmt::format("{} takes branch {}{}", i.Describe(), branch.taken.front(),
-                      overridden ? ", as stated" : ", the longest: its predicate is data"));
-    }
-    return absl::OkStatus();
+    if (!assumed && !stated) return;
+    records_.Add(stated ? reasons::kBranchStated : reasons::kBranchLongest, i.name(),
+                 {{"conditional", i.Describe()}, {"branch", branch.taken.front()}});
   }
 
   static isa::OpInfo InfoOf(const Instruction& i) {
@@ -524,7 +521,7 @@ class Lowering {
         RETURN_IF_ERROR(SumTotals(*i->called()[0], times));
       } else if (op.what == Execution::kBranch) {
         if (const auto turns = turns_.find(i); turns != turns_.end()) {
-          const LoopInTurns& all = turns->second;  // `times` are the passes of all together
+          const hlo::LoopInTurns& all = turns->second;  // `times` are the passes of all together
           for (size_t b = 0; b < all.of_branches.size(); ++b) {
             const int64_t own = SaturatedProduct(times / all.trips, all.of_branches[b]);
             if (own > 0) RETURN_IF_ERROR(SumTotals(*i->called()[b], own));
@@ -572,11 +569,12 @@ class Lowering {
   const std::unordered_map<const Instruction*, passes::WaitFact> waits_;
   const std::shared_ptr<const std::vector<int32_t>> all_alike_;  // a role for all devices
   isa::PodProgram program_;
+  const Records records_{&program_.info.records};
   std::unordered_map<const Instruction*, Op> ops_;
   std::vector<Collective> collectives_;
   std::vector<Branch> branches_;
   // Conditionals whose branches a loop takes in turns, and whose turn it is.
-  std::unordered_map<const Instruction*, LoopInTurns> turns_;
+  std::unordered_map<const Instruction*, hlo::LoopInTurns> turns_;
   std::unordered_map<const Instruction*, size_t> turn_;
   std::map<std::pair<int32_t, int32_t>, isa::SharedBody> labelled_;
   int32_t idle_ = -1;

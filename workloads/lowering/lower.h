@@ -21,7 +21,6 @@
 #include "workloads/buffers/memory_plan.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/kernels/kernel_library.h"
-#include "workloads/lowering/branches.h"
 #include "workloads/lowering/collective_library.h"
 #include "workloads/target/target.h"
 
@@ -33,7 +32,6 @@ struct LoweringInput {
   kernels::KernelLibrary* kernels = nullptr;
   CollectiveLibrary* collectives = nullptr;  // knows where the partitions run
   std::function<absl::StatusOr<int64_t>(const hlo::Instruction& loop)> trips;
-  BranchOverrides branches;
 };
 
 // Fills programs, routes, flags, tokens and the program's ops, collectives,

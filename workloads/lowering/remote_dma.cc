@@ -1,7 +1,5 @@
 #include "workloads/lowering/remote_dma.h"
 
-#include <fmt/format.h>
-
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
@@ -28,10 +26,7 @@ absl::StatusOr<std::optional<RemoteDma>> RemoteDmaOf(
                                device_of_partition[(p + 1) % device_of_partition.size()]);
   }
   ASSIGN_OR_RETURN(const auto decision, collectives::DecideCollective(config, request));
-  return RemoteDma{
-      collectives::LowerCollective(config, request, *decision, program),
-      fmt::format("{} sends {} bytes from every device: taken as sent to the next partition",
-                  kernel.Describe(), cost.remote.value())};
+  return RemoteDma{collectives::LowerCollective(config, request, *decision, program), cost.remote};
 }
 
 }  // namespace tpusim::lowering

@@ -21,7 +21,7 @@ namespace tpusim::lowering {
 
 struct RemoteDma {
   collectives::LoweredCollective lowered;
-  std::string assumption;
+  Bytes bytes{0};  // that every device sends
 };
 
 // None where the instruction sends nothing, or there is no other device. Errors: as

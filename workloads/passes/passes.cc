@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "configs/status_macros.h"
+#include "workloads/passes/annotate/annotate.h"
 #include "workloads/passes/collectives/async_collectives.h"
 #include "workloads/passes/collectives/combine_all_reduces.h"
 #include "workloads/passes/collectives/combine_reduce_scatters.h"
@@ -72,6 +73,31 @@ absl::StatusOr<bool> RematerializeOver(hlo::Module& module, const PassContext& c
 
 std::vector<Pass> Table() {
   return {
+      {"state-arguments",
+       "Writes down where arguments lie and which are donated",
+       Phase::kAnnotate,
+       {},
+       Plain<StateArguments>},
+      {"state-kernel-costs",
+       "Writes what opaque kernels cost, as --kernel-cost states it, onto their calls",
+       Phase::kAnnotate,
+       {},
+       Plain<StateKernelCosts>},
+      {"state-trip-counts",
+       "Writes how often loops of linear algebra iterate, as theory has it, onto them",
+       Phase::kAnnotate,
+       {},
+       Plain<StateTripCounts>},
+      {"state-branches",
+       "Writes which branch is taken, as --branch states it, onto conditionals",
+       Phase::kAnnotate,
+       {},
+       Plain<StateBranches>},
+      {"state-ragged-sizes",
+       "Writes group sizes, as --ragged states them, onto ragged operations",
+       Phase::kAnnotate,
+       {},
+       Plain<StateRaggedSizes>},
       {"memory-spaces",
        "Says of every value whether it is in the memory of the host",
        Phase::kOptimize,

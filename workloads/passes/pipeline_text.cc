@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "configs/names.h"
@@ -163,6 +164,10 @@ absl::StatusOr<Pipeline> ParseWithout(std::string_view text) {
     if (pass == nullptr) {
       return UserError(fmt::format("character {}: there is no pass '{}'", at + 2, item.substr(1)));
     }
+    if (pass->phase == Phase::kAnnotate) {
+      return UserError(fmt::format(
+          "character {}: {} writes what other options state: leave those out", at + 2, pass->name));
+    }
     names.insert(pass->name);
     at = comma + 1;
   }
@@ -192,6 +197,19 @@ absl::StatusOr<Pipeline> ParsePipeline(std::string_view text) {
   return pipeline;
 }
 
+Pipeline WithAnnotations(Pipeline pipeline) {
+  const std::vector<std::string> named = NamesOf(pipeline);
+  Pipeline all;
+  for (const Pass& pass : AllPasses()) {
+    if (pass.phase != Phase::kAnnotate || std::ranges::find(named, pass.name) != named.end()) {
+      continue;
+    }
+    all.push_back({&pass, {}, {}});
+  }
+  std::ranges::move(pipeline, std::back_inserter(all));
+  return all;
+}
+
 Pipeline StepsOf(const Pipeline& pipeline, Phase phase) {
   Pipeline steps;
   for (const PipelineStep& step : pipeline) {
@@ -201,6 +219,17 @@ Pipeline StepsOf(const Pipeline& pipeline, Phase phase) {
     if (passes.back()->phase == phase) steps.push_back(step);
   }
   return steps;
+}
+
+absl::Status CheckNamed(std::string_view option, const std::vector<std::string>& named,
+                        const Pipeline& pipeline) {
+  const std::vector<std::string> run = NamesOf(pipeline);
+  for (const std::string& name : named) {
+    if (std::ranges::find(run, name) != run.end()) continue;
+    return UserError(fmt::format("{}: no pass '{}' runs; the passes are {}", option, name,
+                                 fmt::join(run, ", ")));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<std::string> NamesOf(const Pipeline& pipeline) {

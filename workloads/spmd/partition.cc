@@ -14,6 +14,18 @@
 #include "workloads/spmd/partitioner.h"
 
 namespace tpusim::spmd {
+namespace {
+
+constexpr Reason kGatheredInFull{
+    "partition.gathered-in-full", Action::kWarned,
+    "{operation}: {shape} is gathered in full on every device to get from {from} to {to}; a "
+    "sharding constraint before it may avoid that{more}"};
+constexpr Reason kNeedsWhole{
+    "partition.needs-whole", Action::kWarned,
+    "{operation}: {opcode} needs a dimension whole that {operand} shards over {axes}; it is "
+    "gathered{more}"};
+
+}  // namespace
 
 using hlo::Computation;
 using hlo::Instruction;
@@ -61,11 +73,12 @@ std::vector<Sharding> Partitioner::EvenLeaves(const Instruction& global) const {
   return leaves;
 }
 
-void Partitioner::Warn(const std::string& kind, std::string warning) {
+void Partitioner::Warn(Record warning) {
   const std::string source = builder_->source()->SourceLocation();
-  const std::string key = source.empty() ? warning : kind + "|" + source;
-  Warned& warned = warned_[key];
-  if (!warned.texts.insert(warning).second) return;
+  const std::string text = ToString(warning);
+  Warned& warned =
+      warned_[source.empty() ? text : fmt::format("{}|{}", warning.reason->id, source)];
+  if (!warned.texts.insert(text).second) return;
   if (warned.texts.size() > 1) return;
   warned.index = result_.warnings.size();
   result_.warnings.push_back(std::move(warning));
@@ -75,7 +88,9 @@ void Partitioner::CountWarnings() {
   for (const auto& [key, warned] : warned_) {
     const size_t more = warned.texts.size() - 1;
     if (more == 0) continue;
-    result_.warnings[warned.index] += fmt::format("; {} more like it at this line", more);
+    std::vector<RecordValue>& values = result_.warnings[warned.index].values;
+    std::ranges::find(values, "more", &RecordValue::name)->value =
+        fmt::format("; {} more like it at this line", more);
   }
 }
 
@@ -163,11 +178,14 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
                         fmt::format("{}: {}", builder_->source()->Describe(), Message(failure)));
   }
   if (plan->full_gather) {
-    Warn("gathered in full",
-         fmt::format("{}: {} is gathered in full on every device to get from {} to {}; a sharding "
-                     "constraint before it may avoid that",
-                     builder_->source()->Describe(), global.ToString(),
-                     ToString(source->sharding, in_.mesh), ToString(to, in_.mesh)));
+    Warn({"partition",
+          &kGatheredInFull,
+          builder_->source()->name(),
+          {{"operation", builder_->source()->Describe()},
+           {"shape", global.ToString()},
+           {"from", ToString(source->sharding, in_.mesh)},
+           {"to", ToString(to, in_.mesh)},
+           {"more", ""}}});
   }
   const RegionMaker sum = [&] { return builder_->BinaryRegion(Opcode::kAdd, global.element_type); };
   const RegionMaker combine = region ? region : source->region ? source->region : sum;
@@ -269,10 +287,14 @@ absl::StatusOr<Instruction*> Partitioner::PartitionOp(const Instruction& global)
           (rule.factors[f].kind == sharding::FactorKind::kReduction && combiner)) {
         continue;
       }
-      Warn("needs it whole",
-           fmt::format("{}: {} needs a dimension whole that {} shards over {}; it is gathered",
-                       global.Describe(), hlo::OpcodeName(global.opcode()), operand->name(),
-                       ToString(view.axes[f], in_.mesh)));
+      Warn({"partition",
+            &kNeedsWhole,
+            global.name(),
+            {{"operation", global.Describe()},
+             {"opcode", std::string(hlo::OpcodeName(global.opcode()))},
+             {"operand", operand->name()},
+             {"axes", ToString(view.axes[f], in_.mesh)},
+             {"more", ""}}});
     }
     const Moved moved = {operand, &global, i, &rule};
     ASSIGN_OR_RETURN(Instruction * local,

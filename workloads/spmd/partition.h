@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "configs/record.h"
 #include "models/isa/program_info.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/propagate.h"
@@ -23,7 +24,7 @@ namespace tpusim::spmd {
 
 struct PartitionResult {
   std::unique_ptr<hlo::Module> module;
-  std::vector<std::string> warnings;            // involuntary full gathers, with source lines
+  std::vector<Record> warnings;                 // involuntary full gathers, with source lines
   std::vector<isa::ReshardSite> reshard_sites;  // collectives name them (hlo::ReshardSiteOf)
   // Of the entry's arguments and results, leaf by leaf.
   std::vector<sharding::Sharding> parameter_shardings, result_shardings;

@@ -69,7 +69,7 @@ class Partitioner {
   // longest major parts of their shardings that divide them.
   std::vector<sharding::Sharding> EvenLeaves(const hlo::Instruction& global) const;
   // Of what is at hand. Of one kind and source line, such as that of all layers, the first is said.
-  void Warn(const std::string& kind, std::string warning);
+  void Warn(Record warning);
   void CountWarnings();
   hlo::Instruction* Local(const hlo::Instruction* global) const { return local_[global->id()]; }
   // The forms of a local value; null if there is only itself.

@@ -29,5 +29,8 @@ const names = (() => {
     const of = scopes(path);
     return of.length > innermost + 1 ? `…/${of.slice(-innermost).join('/')}` : path;
   };
-  return {tail, numberless, pattern, common, without};
+  // What the compiler says of an operation, where it was asked (--explain).
+  const decisions = (report, of) => (report.records || [])
+    .filter((d) => of.includes(d.subject)).map((d) => d.text).join('; ');
+  return {tail, numberless, pattern, common, without, decisions};
 })();

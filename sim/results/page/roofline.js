@@ -68,7 +68,7 @@ const roofline = (() => {
         ['intensity', `${d3.format('.3~g')(x(o))} FLOP/B`],
         ['bound by', x(o) < ridge ? 'HBM' : 'compute'],
         ['FLOPs', units.flops(o.flops)], ['HBM bytes', units.bytes(o.hbm_bytes)],
-        ['source', o.source], ['scope', o.scope],
+        ['compiled', names.decisions(r, [o.name])], ['source', o.source], ['scope', o.scope],
       ]);
     }
     more.append('h3').text('Longest, and how much of their roof they reach');

@@ -112,7 +112,8 @@ const timeline = (() => {
       ['bytes', of ? units.bytes(of.bytes) : ''],
       ['bound', of ? units.time(of.bound_ns) : ''],
       ['exposed', of && of.total_ns ? units.percent(of.exposed_ns / of.total_ns) : ''],
-      ['because', reasons], ['scope', o.scope], ['source', o.source],
+      ['because', reasons], ['compiled', names.decisions(run.report, [s.name, plain])],
+      ['scope', o.scope], ['source', o.source],
     ], []];
   }
 

@@ -98,8 +98,12 @@ isa::ProgramInfo MakeInfo() {
   p.mxu_flops = Flops(6'000'000'000);
   p.hbm_bytes = Bytes(30'000'000);
   p.device_order = "partition i on device i";
-  p.assumptions = {"loop while.2 runs 2 times"};
-  p.warnings = {"f.py:10: involuntary all-gather"};
+  static constexpr Reason kRuns{"trip-counts.stated", Action::kAssumed,
+                                "loop {subject} runs {count} times"};
+  static constexpr Reason kGathered{"partition.gathered", Action::kWarned,
+                                    "{subject}: involuntary all-gather"};
+  p.records = {{"trip-counts", &kRuns, "while.2", {{"count", 2}}},
+               {"partition", &kGathered, "f.py:10", {}}};
   return p;
 }
 

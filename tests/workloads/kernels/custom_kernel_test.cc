@@ -138,7 +138,7 @@ TEST_F(CustomKernels, AStatedTimeHoldsWhatIsCounted) {
   EXPECT_GE(held.flops.value(), 0.99 * ToSeconds(*held.time) * target_.chip().MxuPeak().value());
   ASSERT_EQ(held.assumed.size(), 1U);
   EXPECT_THAT(held.assumed.front(), ::testing::HasSubstr("takes 100 us, as stated; its 1.1e+12"));
-  EXPECT_THAT(CostAssumptions(m_.module()),
+  EXPECT_THAT(TextsOf(CostAssumptions(m_.module()), Action::kAssumed),
               ::testing::ElementsAre(::testing::HasSubstr("takes 100 us")));
 }
 
@@ -295,7 +295,7 @@ TEST_F(CustomKernels, CallsOfTheHostAreFreeAndSaidToBe) {
   Instruction* call = m_.Add(Opcode::kCustomCall, F32({8}), {m_.Param(F32({8}))});
   call->mutable_attrs().set_custom_call_target("xla_ffi_python_cpu_callback");
   EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(0));
-  EXPECT_THAT(FreeHostCallbacks(m_.module()),
+  EXPECT_THAT(TextsOf(FreeHostCallbacks(m_.module()), Action::kAssumed),
               ::testing::ElementsAre(::testing::HasSubstr("waits for the host")));
   SetCustomCosts(m_.module(), {{"custom*", {Flops(5), Flops(0), Bytes(8)}}});
   EXPECT_EQ(CustomCostOf(*call).value().flops, Flops(5));

@@ -12,9 +12,8 @@
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/lowering/branches.h"
 #include "workloads/lowering/lower.h"
-#include "workloads/lowering/scalar_value.h"
+#include "workloads/passes/annotate/annotate.h"
 #include "workloads/passes/host/placement.h"
 
 namespace tpusim::lowering {
@@ -41,68 +40,6 @@ Instruction* Conditional(hlo::TestModule& m, Instruction* selector, Instruction*
   Instruction* conditional = m.Add(Opcode::kConditional, x->shape(), {selector, x, x});
   conditional->set_called(branches);
   return conditional;
-}
-
-TEST(ScalarValueTest, FollowsThePartitionId) {
-  hlo::TestModule m;
-  Instruction* id = PartitionId(m);
-  Instruction* four = hlo::AddIntConstant(m.entry(), PrimitiveType::kU32, 4);
-  const hlo::Shape u32 = hlo::MakeScalarShape(PrimitiveType::kU32);
-  Instruction* row = m.Add(Opcode::kDivide, u32, {id, four});
-  Instruction* column = m.Add(Opcode::kRemainder, u32, {id, four});
-  Instruction* first = m.Add(Opcode::kCompare, hlo::Pred(), {row, column});
-  first->mutable_attrs().set_comparison_direction("EQ");
-  EXPECT_EQ(ScalarValue(*row, 6), 1);
-  EXPECT_EQ(ScalarValue(*column, 6), 2);
-  EXPECT_EQ(ScalarValue(*first, 5), 1);
-  EXPECT_EQ(ScalarValue(*first, 6), 0);
-  EXPECT_EQ(ScalarValue(*m.Param(S32({})), 0), std::nullopt);
-}
-
-// Numbers are those of their type: 2 - 5 without a sign is 2^32 - 3, of which a quarter is
-// 2^30 - 1, and which is larger than 2.
-TEST(ScalarValueTest, WrapsAround) {
-  hlo::TestModule m;
-  const hlo::Shape u32 = MakeShape(PrimitiveType::kU32, {});
-  Instruction* two = hlo::AddIntConstant(m.entry(), PrimitiveType::kU32, 2);
-  Instruction* device = m.Add(Opcode::kPartitionId, u32, {});
-  Instruction* less = m.Add(Opcode::kSubtract, u32, {two, device});
-  Instruction* quarter = m.Add(Opcode::kShiftRightLogical, u32, {less, two});
-  Instruction* larger = m.Add(Opcode::kCompare, hlo::Pred(), {less, two});
-  larger->mutable_attrs().set_comparison_direction("GT");
-  EXPECT_EQ(ScalarValue(*less, 5), (int64_t{1} << 32) - 3);
-  EXPECT_EQ(ScalarValue(*quarter, 5), (int64_t{1} << 30) - 1);
-  EXPECT_EQ(ScalarValue(*larger, 5), 1);
-  EXPECT_EQ(ScalarValue(*larger, 1), 0);
-}
-
-TEST(ScalarValueTest, LooksUpTables) {
-  hlo::TestModule m;
-  Instruction* table = m.Add(Opcode::kConstant, S32({4}), {});
-  *table->mutable_attrs().mutable_literal() =
-      hlo::MakeIntVectorLiteral(PrimitiveType::kS32, {7, 5, 3, 1});
-  Instruction* entry = m.Add(Opcode::kDynamicSlice, S32({1}), {table, PartitionId(m)});
-  Instruction* scalar = m.Add(Opcode::kReshape, S32({}), {entry});
-  EXPECT_EQ(ScalarValue(*scalar, 2), 3);
-  // Starts are clamped to the table.
-  EXPECT_EQ(ScalarValue(*scalar, 9), 1);
-}
-
-TEST(BranchesTest, StatedThenEvaluatedThenLongest) {
-  hlo::TestModule m;
-  Instruction* x = m.Param(F32({1024, 1024}));
-  Instruction* one = hlo::AddIntConstant(m.entry(), PrimitiveType::kU32, 1);
-  Instruction* below = m.Add(Opcode::kCompare, hlo::Pred(), {PartitionId(m), one});
-  below->mutable_attrs().set_comparison_direction("LT");
-  Instruction* by_id = Conditional(m, below, x);
-  // True takes the first branch.
-  EXPECT_EQ(ChooseBranch(*by_id, 0, {}).value().taken, 0);
-  EXPECT_EQ(ChooseBranch(*by_id, 3, {}).value().taken, 1);
-  EXPECT_EQ(ChooseBranch(*by_id, 3, {{"cond*", "0"}}).value().taken, 0);
-  Instruction* by_data = Conditional(m, m.Param(S32({})), x);
-  EXPECT_EQ(ChooseBranch(*by_data, 0, {}).value().taken, std::nullopt);
-  EXPECT_THAT(Message(ChooseBranch(*by_data, 0, {{"*", "2"}}).status()),
-              ::testing::HasSubstr("has branches 0 to 1"));
 }
 
 isa::PodProgram LowerOn(hlo::TestModule& m, const std::string& slice, int64_t partitions) {
@@ -149,7 +86,7 @@ TEST(LowerTest, DevicesTakeTheirOwnBranch) {
   ASSERT_EQ(program.programs.size(), 2U);
   EXPECT_EQ(Find<isa::Branch>(*program.programs[program.program_of_device[0]])[0].taken, 0);
   EXPECT_EQ(Find<isa::Branch>(*program.programs[program.program_of_device[3]])[0].taken, 1);
-  EXPECT_TRUE(program.info.assumptions.empty());
+  EXPECT_TRUE(program.info.records.empty());
 }
 
 TEST(LowerTest, TheLongestBranchIsAssumedAndSaid) {
@@ -159,7 +96,7 @@ TEST(LowerTest, TheLongestBranchIsAssumedAndSaid) {
   const isa::PodProgram program = LowerOn(m, "v5e-1x1", 1);
   // The sine.
   EXPECT_EQ(Find<isa::Branch>(*program.programs[0])[0].taken, 0);
-  EXPECT_THAT(program.info.assumptions,
+  EXPECT_THAT(TextsOf(program.info.records, Action::kAssumed),
               ::testing::ElementsAre(::testing::HasSubstr("takes branch 0, the longest")));
 }
 
@@ -195,12 +132,17 @@ TEST(LowerTest, HostArgumentsTakeNoHbm) {
   hlo::SetFrontendAttribute(call, "_xla_buffer_placement", "device");
   const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
   const target::Target target(config);
-  ASSERT_TRUE(passes::SetArgumentMemories(m.module(), {"pinned_host"}).ok());
+  passes::Statements stated;
+  stated.argument_memories = {"pinned_host"};
+  passes::PassContext context(target);
+  context.stated = &stated;
+  EXPECT_TRUE(passes::StateArguments(m.module(), context).value());
   ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), target).ok());
   EXPECT_EQ(buffers::PlanMemory(m.module(), target).value().PeakOf(hlo::kHbmSpace),
             Bytes(4 * kMiB));
   EXPECT_EQ(Find<isa::HostDma>(*LowerOn(m, "v5e-1x1", 1).programs[0]).size(), 1U);
-  EXPECT_FALSE(passes::SetArgumentMemories(m.module(), {"device", "device"}).ok());
+  stated.argument_memories = {"device", "device"};
+  EXPECT_FALSE(passes::StateArguments(m.module(), context).ok());
 }
 
 TEST(LowerTest, AsynchronousCopiesRunBesideTheMainStream) {

@@ -153,8 +153,10 @@ TEST(Partition, InvoluntaryGathersAreReported) {
   moved->mutable_attrs().mutable_metadata()->set_source_line(7);
   const PartitionResult result = Partitioned(m.Return(moved));
   ASSERT_EQ(result.warnings.size(), 1u);
-  EXPECT_NE(result.warnings[0].find("model.py:7"), std::string::npos) << result.warnings[0];
-  EXPECT_NE(result.warnings[0].find("gathered in full"), std::string::npos);
+  const std::string warning = ToString(result.warnings[0]);
+  EXPECT_NE(warning.find("model.py:7"), std::string::npos) << warning;
+  EXPECT_NE(warning.find("gathered in full"), std::string::npos);
+  EXPECT_EQ(result.warnings[0].reason->id, "partition.gathered-in-full");
 }
 
 TEST(Partition, ADeepProgram) {

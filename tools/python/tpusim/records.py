@@ -8,7 +8,7 @@
     link = read(Link, {"chip": 0, "direction": "x+"})
 
 A field is the key of its own name, or of `metadata=key("name")` where that name is taken. It is of
-a plain type, of another such class, or a tuple of either. Keys that no field knows are passed over,
+a plain type, of another such class, or a tuple of either; `dict[str, T]` is an object as it is. Keys that no field knows are passed over,
 so that what a newer version writes can be read; a key that may be missing needs a default.
 """
 
@@ -125,8 +125,9 @@ def _value(of: Any, value: Any, place: str) -> Any:
     # Whole numbers may stand for real ones; nothing else is converted.
     if of is float and type(value) is int:
         return _real(value, place)
-    if type(value) is not of:
-        raise ValueError(_wrong(place, _JSON_NAMES[of], value))
+    plain = typing.get_origin(of) or of
+    if type(value) is not plain:
+        raise ValueError(_wrong(place, _JSON_NAMES[plain], value))
     return value
 
 

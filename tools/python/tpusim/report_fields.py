@@ -6,6 +6,7 @@ Figures are of one device, the one that finishes last, except links and what cou
 
 import dataclasses
 import math
+from typing import Any
 
 from tpusim import records
 
@@ -118,6 +119,19 @@ class StatedConstraint:
 
     constrain: str
     of_result: bool  # of the operation that wants the value otherwise, not of the value
+
+
+@dataclasses.dataclass(frozen=True)
+class DecisionRecord:
+    """What a stage of the compiler decided, assumed or warns of, and why."""
+
+    reason: str  # an id: "fusion.inlined"
+    action: str  # "changed", "kept", "limited", "assumed", "warned"
+    pass_: str = dataclasses.field(metadata=records.key("pass"))  # or stage; may be ""
+    subject: str  # an operation, a value or an option
+    text: str
+    # Numbers and names; units are in the names.
+    values: dict[str, Any] = dataclasses.field(hash=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,6 +296,10 @@ class ReportFields:
     peak_cmem_bytes: int = 0  # 0 on chips without CMEM
     usable_cmem_bytes: int = 0
     reshard_sites: tuple[ReshardSite, ...] = ()  # most exposed first
+    # Assumptions and warnings of the compiler with their ids; decisions that were asked for.
+    decision_records: tuple[DecisionRecord, ...] = dataclasses.field(
+        default=(), metadata=records.key("records")
+    )
     error_bar: ErrorBar = ErrorBar("", "", 0, "")  # of the step time
     # What made the report; the same step is the same, whatever the command was.
     tpusim_version: str = dataclasses.field(default="", compare=False)

@@ -32,6 +32,7 @@ std::optional<std::vector<int64_t>> RaggedSizes(const Instruction& ragged) {
 }
 
 void SetRaggedSizes(Instruction* ragged, const std::vector<int64_t>& sizes) {
+  if (sizes.empty()) return RemoveFrontendAttribute(ragged, kSizes);
   SetFrontendAttribute(ragged, kSizes, fmt::format("{}", fmt::join(sizes, ",")));
 }
 

@@ -12,7 +12,7 @@
 
 namespace tpusim::hlo {
 
-// nullopt: nothing is stated.
+// nullopt: nothing is stated. Written none: likewise.
 std::optional<std::vector<int64_t>> RaggedSizes(const Instruction& ragged);
 void SetRaggedSizes(Instruction* ragged, const std::vector<int64_t>& sizes);
 

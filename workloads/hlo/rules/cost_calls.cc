@@ -4,6 +4,7 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/rules/branches.h"
 #include "workloads/hlo/rules/cost_rules.h"
 
 namespace tpusim::hlo::cost_rules {
@@ -73,10 +74,10 @@ Result SumOfCalled(const Instruction& i, const CalleeCosts& callees) {
   return sum;
 }
 
-// The most that any branch takes, in each figure.
+// The most that any branch takes that may run, in each figure.
 Result Conditional(const Instruction& i, const CalleeCosts& callees) {
   Cost most;
-  for (const Computation* branch : i.called()) {
+  for (const Computation* branch : RunBy(i)) {
     const Cost& cost = callees.at(branch);
     most.flops = std::max(most.flops, cost.flops);
     most.transcendentals = std::max(most.transcendentals, cost.transcendentals);

@@ -9,6 +9,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/split_async.h"
+#include "workloads/passes/pipeline/reasons.h"
 #include "workloads/target/async_form.h"
 
 namespace tpusim::passes {
@@ -42,8 +43,13 @@ absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
+      const std::string name = i->name();
       switch (target::AsyncFormOf(*i, context.target, options)) {
         case target::AsyncForm::kNone:
+          if (hlo::IsCollective(i->opcode())) {
+            context.records.Add(reasons::kStaysWhole, name,
+                                {{"why", target::WhySynchronous(*i, context.target)}});
+          }
           continue;
         case target::AsyncForm::kPermute:
           Split(i, Opcode::kCollectivePermuteStart, Opcode::kCollectivePermuteDone,
@@ -57,6 +63,7 @@ absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext
                 hlo::MakeTupleShape({i->operand(0)->shape(), i->shape()}));
           break;
       }
+      context.records.Add(reasons::kCut, name);
       changed = true;
     }
   }

@@ -1,5 +1,8 @@
 #include "workloads/passes/collectives/combine.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -27,8 +30,9 @@ struct Level {
 
 class Combiner {
  public:
-  Combiner(Computation& computation, const CombineRule& rule)
-      : computation_(computation), rule_(rule) {}
+  Combiner(Computation& computation, const CombineRule& rule, const Records& records,
+           const Reason& reason)
+      : computation_(computation), rule_(rule), records_(records), reason_(reason) {}
 
   bool Run() {
     const std::vector<Instruction*> order = computation_.PostOrder();
@@ -130,22 +134,34 @@ class Combiner {
     bool changed = false;
     for (const Batch& batch : batches) {
       if (batch.members.size() < 2) continue;
+      if (records_.wanted()) Explain(batch.members, batch.bytes);
       rule_.combine(batch.members);
       changed = true;
     }
     return changed;
   }
 
+  void Explain(const std::vector<Instruction*>& members, Bytes bytes) const {
+    std::vector<std::string> others;
+    for (size_t n = 1; n < members.size(); ++n) others.push_back(members[n]->name());
+    records_.Add(
+        reason_, members[0]->name(),
+        {{"others", fmt::format("{}", fmt::join(others, ", "))}, {"bytes", bytes.value()}});
+  }
+
   Computation& computation_;
   const CombineRule& rule_;
+  const Records& records_;
+  const Reason& reason_;
   std::unordered_map<const Instruction*, int> kind_of_;  // looked up, never iterated
   std::vector<std::vector<Level>> levels_;               // of every kind
 };
 
 }  // namespace
 
-bool CombineCollectives(Computation& computation, const CombineRule& rule) {
-  return Combiner(computation, rule).Run();
+bool CombineCollectives(Computation& computation, const CombineRule& rule, const Records& records,
+                        const Reason& reason) {
+  return Combiner(computation, rule, records, reason).Run();
 }
 
 std::vector<Instruction*> AddCombined(const std::vector<Instruction*>& members,

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "configs/record.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/ir.h"
 
@@ -31,7 +32,9 @@ struct CombineRule {
   std::function<void(const std::vector<hlo::Instruction*>&)> combine;
 };
 
-bool CombineCollectives(hlo::Computation& computation, const CombineRule& rule);
+// `records` hears of each with `reason`.
+bool CombineCollectives(hlo::Computation& computation, const CombineRule& rule,
+                        const Records& records, const Reason& reason);
 
 // A collective of the operands of all members, like the first; its results, one by one.
 std::vector<hlo::Instruction*> AddCombined(const std::vector<hlo::Instruction*>& members,

@@ -7,6 +7,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/all_reduce_kind.h"
 #include "workloads/passes/collectives/combine.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -51,7 +52,8 @@ absl::StatusOr<bool> CombineAllReduces(hlo::Module& module, const PassContext& c
                             static_cast<size_t>(policy.all_reduce_combined_arrays), CombineSums};
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
-    changed |= CombineCollectives(*computation, rule);
+    changed |=
+        CombineCollectives(*computation, rule, context.records, reasons::kAllReducesCombined);
   }
   return changed;
 }

@@ -11,6 +11,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/all_reduce_kind.h"
 #include "workloads/passes/collectives/combine.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -63,7 +64,10 @@ void CombineScatters(const std::vector<Instruction*>& members) {
 absl::StatusOr<bool> CombineReduceScatters(hlo::Module& module, const PassContext& context) {
   const configs::ChipParams& chip = context.target.chip();
   const configs::Policy& policy = context.target.policy();
-  if (chip.CoresPerDevice() > 1 || collectives::OffLoadsCollectives(policy)) return false;
+  if (chip.CoresPerDevice() > 1 || collectives::OffLoadsCollectives(policy)) {
+    context.records.Add(reasons::kNotOnThisChip, module.name(), {{"chip", chip.name}});
+    return false;
+  }
   CombineRule rule;
   rule.kind = [](const Instruction& i) {
     return hlo::IsReshard(i) ? ReduceScatterKind(i) : std::string();
@@ -78,7 +82,7 @@ absl::StatusOr<bool> CombineReduceScatters(hlo::Module& module, const PassContex
   rule.combine = CombineScatters;
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
-    changed |= CombineCollectives(*computation, rule);
+    changed |= CombineCollectives(*computation, rule, context.records, reasons::kScattersCombined);
   }
   return changed;
 }

@@ -8,6 +8,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/collectives/ring.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -69,6 +70,8 @@ absl::StatusOr<bool> SumNarrowAllGathers(hlo::Module& module, const PassContext&
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!IsNarrowGather(*i, lanes)) continue;
       ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));
+      context.records.Add(reasons::kGatherSummed, i->name(),
+                          {{"elements", i->operand(0)->shape().ElementCount()}, {"lanes", lanes}});
       Sum(i, groups.partitions);
       changed = true;
     }

@@ -8,6 +8,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/collectives/ring.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -64,6 +65,7 @@ absl::StatusOr<bool> WidenNarrowReduceScatters(hlo::Module& module, const PassCo
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!IsSumAndSlice(*i, context.target.policy())) continue;
       ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));
+      context.records.Add(reasons::kScatterWidened, i->name(), {{"shape", i->shape().ToString()}});
       Widen(i, groups.partitions);
       changed = true;
     }

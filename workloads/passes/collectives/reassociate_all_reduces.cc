@@ -7,6 +7,7 @@
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/passes/collectives/all_reduce_kind.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -29,7 +30,7 @@ bool CombinesAllReduces(const Instruction& i) {
 
 }  // namespace
 
-absl::StatusOr<bool> ReassociateAllReduces(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> ReassociateAllReduces(hlo::Module& module, const PassContext& context) {
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
@@ -39,6 +40,8 @@ absl::StatusOr<bool> ReassociateAllReduces(hlo::Module& module, const PassContex
           computation->Add(i->opcode(), i->shape(), {a->operand(0), b->operand(0)}, i->name(), i);
       Instruction* sum = computation->Add(a->opcode(), i->shape(), {local}, a->name(), a);
       sum->set_called(a->called());
+      context.records.Add(reasons::kReassociated, sum->name(),
+                          {{"first", a->name()}, {"second", b->name()}});
       i->ReplaceAllUsesWith(sum);
       for (Instruction* dead : {i, a, b}) computation->Remove(dead);
       changed = true;

@@ -9,6 +9,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/channels.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -39,7 +40,8 @@ bool MayRepeat(const Instruction& i) {
 
 // A user serves itself where the height falls by more than `far`. Returns how many all-gathers
 // came in.
-int64_t Repeat(Instruction* gather, const Heights& heights, int64_t far, int64_t first_channel) {
+int64_t Repeat(Instruction* gather, const Heights& heights, int64_t far, int64_t first_channel,
+               const Records& records) {
   std::vector<Instruction*> users = gather->users();
   std::stable_sort(users.begin(), users.end(), [&](const Instruction* a, const Instruction* b) {
     return heights.at(a) > heights.at(b);
@@ -53,6 +55,8 @@ int64_t Repeat(Instruction* gather, const Heights& heights, int64_t far, int64_t
       current = gather->parent()->Add(Opcode::kAllGather, gather->shape(), gather->operands(),
                                       gather->name(), gather);
       current->mutable_attrs().set_channel_id(first_channel + added++);
+      records.Add(reasons::kGatheredAgain, gather->name(),
+                  {{"again", current->name()}, {"user", user->name()}});
     }
     last = heights.at(user);
     if (current == gather) continue;
@@ -60,6 +64,7 @@ int64_t Repeat(Instruction* gather, const Heights& heights, int64_t far, int64_t
       if (user->operand(n) == gather) user->ReplaceOperand(n, current);
     }
   }
+  if (added == 0) records.Add(reasons::kGatheredOnce, gather->name());
   return added;
 }
 
@@ -73,7 +78,7 @@ absl::StatusOr<bool> RepeatAllGathers(hlo::Module& module, const PassContext& co
     const std::vector<Instruction*> order = computation->PostOrder();
     const Heights heights = HeightsOf(order);
     for (Instruction* i : order) {
-      if (MayRepeat(*i)) channel += Repeat(i, heights, far, channel);
+      if (MayRepeat(*i)) channel += Repeat(i, heights, far, channel, context.records);
     }
   }
   return channel > first;

@@ -7,6 +7,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -77,11 +78,14 @@ void Round(Instruction* exchange) {
 
 }  // namespace
 
-absl::StatusOr<bool> RoundBeforeExchange(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> RoundBeforeExchange(hlo::Module& module, const PassContext& context) {
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
-      if (!MovesOneArray(*i) || !IsOnlyMultiplied(*i)) continue;
+      if (!MovesOneArray(*i)) continue;
+      const bool rounds = IsOnlyMultiplied(*i);
+      context.records.Add(rounds ? reasons::kRounded : reasons::kNotRounded, i->name());
+      if (!rounds) continue;
       Round(i);
       changed = true;
     }

@@ -14,6 +14,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/copies/place_copies.h"
 #include "workloads/passes/copies/update_order.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -78,7 +79,7 @@ struct Owned {
 
 class CopyInsertion {
  public:
-  explicit CopyInsertion(const hlo::Module& module) {
+  CopyInsertion(const hlo::Module& module, const Records& records) : records_(records) {
     for (const int64_t parameter : DonatedParameters(module)) {
       owned_[module.entry()].arguments.insert({parameter, -1});
     }
@@ -103,9 +104,13 @@ class CopyInsertion {
         const Instruction* made_by = storage.Of(value);
         if (taken.insert(made_by).second && owned.Has(*made_by) &&
             RunsLast(*i, *made_by, storage, place)) {
-          changed = OrderAfterReaders(*i, *made_by, storage) || changed;
+          if (OrderAfterReaders(*i, *made_by, storage)) {
+            records_.Add(reasons::kOrderedLast, i->name(), {{"value", made_by->name()}});
+            changed = true;
+          }
           continue;
         }
+        records_.Add(reasons::kCopied, value->name(), {{"user", i->name()}});
         overwrite.user->ReplaceOperand(overwrite.operand, CopyOf(value));
         changed = true;
       }
@@ -192,18 +197,22 @@ class CopyInsertion {
            readers.size() == 1 && readers[0] == &i;
   }
 
+  const Records& records_;
   std::unordered_map<const Computation*, Owned> owned_;  // looked up, never iterated
 };
 
 }  // namespace
 
-absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext& context) {
   bool changed = false;
-  CopyInsertion insertion(module);
+  CopyInsertion insertion(module, context.records);
   for (const Computation* computation : ControlComputations(module)) {
     changed = insertion.Run(*computation) || changed;
   }
-  changed = InsertPlaceCopies(module) || changed;
+  if (InsertPlaceCopies(module)) {
+    context.records.Add(reasons::kPlacesCopied, module.name());
+    changed = true;
+  }
   const std::set<int64_t> donated = DonatedParameters(module);
   Computation* entry = module.entry();
   Instruction* root = entry->root();
@@ -215,10 +224,12 @@ absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext&) {
   if (root->opcode() == Opcode::kTuple) {
     for (size_t n = 0; n < root->operands().size(); ++n) {
       if (!needs_copy(root->operand(n))) continue;
+      context.records.Add(reasons::kArgumentReturned, root->operand(n)->name());
       root->ReplaceOperand(n, CopyOf(root->operand(n)));
       changed = true;
     }
   } else if (needs_copy(root)) {
+    context.records.Add(reasons::kArgumentReturned, root->name());
     entry->set_root(CopyOf(root));
     changed = true;
   }

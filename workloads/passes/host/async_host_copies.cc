@@ -5,6 +5,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/split_async.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -27,11 +28,12 @@ void SplitPlacement(Instruction* i) {
 
 }  // namespace
 
-absl::StatusOr<bool> MakeHostCopiesAsync(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> MakeHostCopiesAsync(hlo::Module& module, const PassContext& context) {
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!hlo::HostTransferOf(*i) || hlo::IsAsyncStart(i->opcode())) continue;
+      context.records.Add(reasons::kHostCopyAsync, i->name());
       if (i->opcode() == Opcode::kCustomCall) {
         SplitPlacement(i);
       } else {

@@ -18,6 +18,7 @@
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/hlo/transforms/loop_carries.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -291,14 +292,19 @@ bool UpdatesLate(Instruction* loop) {
 
 }  // namespace
 
-absl::StatusOr<bool> PipelineHostCopies(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> PipelineHostCopies(hlo::Module& module, const PassContext& context) {
   bool changed = false;
   for (Instruction* loop : hlo::Walk(LoopsWithOwnBodies(module))) {
     // What is found in a body is still there when its loop is made anew.
-    changed = loop->called()[0]->RemoveDead() > 0 || changed;
-    changed = SlicesEarly(loop) || changed;
+    const std::string name = loop->name();
+    const auto note = [&](bool did, const Reason& reason) {
+      if (did) context.records.Add(reason, name);
+      changed = changed || did;
+    };
+    note(loop->called()[0]->RemoveDead() > 0, reasons::kDeadInHostLoop);
+    note(SlicesEarly(loop), reasons::kReadEarly);
     if (loop->removed()) continue;  // nothing reads its results
-    changed = UpdatesLate(loop) || changed;
+    note(UpdatesLate(loop), reasons::kWrittenLate);
   }
   if (changed) module.RemoveUnreachable();
   return changed;

@@ -11,6 +11,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/host/host_stacks.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -154,29 +155,22 @@ bool MovesNothing(const Instruction& i) {
 
 }  // namespace
 
-absl::Status SetArgumentMemories(hlo::Module& module,
-                                 const std::vector<std::string>& argument_memory_kinds) {
-  const std::vector<Instruction*> arguments = module.entry()->parameters();
-  if (!argument_memory_kinds.empty() && argument_memory_kinds.size() != arguments.size()) {
-    return UserError(fmt::format("the workload names memory kinds for {} arguments and has {}",
-                                 argument_memory_kinds.size(), arguments.size()));
-  }
-  for (size_t n = 0; n < argument_memory_kinds.size(); ++n) {
-    if (hlo::IsHostMemoryKind(argument_memory_kinds[n])) SetSpace(arguments[n], hlo::kHostSpace);
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext& context) {
   bool changed = PlaceStacksOnHost(module);
   const std::vector<Computation*> computations = ControlComputations(module);
   // Callers before callees, operands before users.
   for (Computation* computation : computations) {
-    for (Instruction* i : computation->PostOrder()) changed = Visit(i) || changed;
+    for (Instruction* i : computation->PostOrder()) {
+      if (!Visit(i)) continue;
+      context.records.Add(reasons::kSpaceFollows, i->name(),
+                          {{"shape", i->shape().ToString(true)}});
+      changed = true;
+    }
   }
   for (Computation* computation : computations) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!MovesNothing(*i)) continue;
+      context.records.Add(reasons::kPlacedAlready, i->name(), {{"value", i->operand(0)->name()}});
       i->ReplaceAllUsesWith(i->operand(0));
       computation->Remove(i);
       changed = true;

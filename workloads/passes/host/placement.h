@@ -12,22 +12,13 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_HOST_PLACEMENT_H_
 #define TPUSIM_WORKLOADS_PASSES_HOST_PLACEMENT_H_
 
-#include <string>
-#include <vector>
-
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
-// Where arguments come from: JAX's names per entry parameter ("device", "pinned_host");
-// empty = all on the device. Error: not one for each.
-absl::Status SetArgumentMemories(hlo::Module& module,
-                                 const std::vector<std::string>& argument_memory_kinds);
-
-// From there and from the placements to all that only names a value. Whether anything
+// From the arguments and from the placements to all that only names a value. Whether anything
 // changed.
 absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext& context);
 

@@ -1,6 +1,8 @@
 #include "workloads/passes/layout/layout.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "workloads/hlo/analysis/control.h"
@@ -9,6 +11,7 @@
 #include "workloads/passes/layout/choose_layouts.h"
 #include "workloads/passes/layout/layout_problem.h"
 #include "workloads/passes/layout/same_bytes.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -30,19 +33,50 @@ bool WasCompiled(const hlo::Module& module) {
   return false;
 }
 
+// By instruction, with layouts.
+std::map<std::string, std::string> ShapesOf(const hlo::Module& module) {
+  std::map<std::string, std::string> shapes;
+  for (const hlo::Computation* computation : ControlComputations(module)) {
+    for (const Instruction* i : computation->instructions()) {
+      shapes[i->name()] = i->shape().ToString(true);
+    }
+  }
+  return shapes;
+}
+
+void ExplainLayouts(const std::map<std::string, std::string>& before,
+                    const std::map<std::string, std::string>& after, const Records& records) {
+  for (const auto& [name, shape] : after) {
+    const auto was = before.find(name);
+    if (was == before.end()) {
+      records.Add(reasons::kLayoutCopy, name, {{"shape", shape}});
+    } else if (was->second != shape) {
+      records.Add(reasons::kLayoutChosen, name, {{"shape", shape}});
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& context) {
   const target::Target& target = context.target;
   bool changed = false;
-  if (!WasCompiled(module)) {
+  if (WasCompiled(module)) {
+    context.records.Add(reasons::kLayoutsGiven, module.name());
+  } else {
+    const auto before =
+        context.records.wanted() ? ShapesOf(module) : std::map<std::string, std::string>();
     const LayoutProblem problem = PoseLayoutProblem(module, target);
     changed = ApplyLayouts(module, problem, ChooseLayouts(problem, target));
+    if (context.records.wanted()) ExplainLayouts(before, ShapesOf(module), context.records);
   }
   for (hlo::Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
       const bool renames = i->opcode() == Opcode::kReshape || i->opcode() == Opcode::kTranspose;
-      if (!renames || !MovesNothing(*i, target)) continue;
+      if (!renames) continue;
+      const bool moves = !MovesNothing(*i, target);
+      context.records.Add(moves ? reasons::kMoves : reasons::kBitcast, i->name());
+      if (moves) continue;
       Instruction* bitcast =
           computation->Add(Opcode::kBitcast, i->shape(), {i->operand(0)}, "bitcast");
       *bitcast->mutable_attrs().mutable_metadata() = i->attrs().metadata();

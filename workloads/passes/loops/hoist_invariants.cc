@@ -11,6 +11,7 @@
 #include "workloads/hlo/transforms/common_subexpressions.h"
 #include "workloads/hlo/transforms/loop_carries.h"
 #include "workloads/passes/loops/narrow_stacks.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -37,7 +38,7 @@ bool CostsNothing(const Instruction& i) {
 
 class Hoist {
  public:
-  explicit Hoist(hlo::LoopCarry& carry) : carry_(carry) {}
+  Hoist(hlo::LoopCarry& carry, const Records& records) : carry_(carry), records_(records) {}
 
   bool Run() {
     for (size_t n = 0; n < carry_.size(); ++n) {
@@ -68,7 +69,10 @@ class Hoist {
     for (size_t n = 0; n < carry_.size(); ++n) {
       elements.push_back({static_cast<int64_t>(n), carry_.initial(n), carry_.next(n)});
     }
-    for (Instruction* i : hoisted) elements.push_back({-1, Outside(i), nullptr});
+    for (Instruction* i : hoisted) {
+      records_.Add(reasons::kHoisted, i->name(), {{"loop", carry_.loop()->name()}});
+      elements.push_back({-1, Outside(i), nullptr});
+    }
     const std::vector<Instruction*> inside = carry_.Rebuild(elements);
     for (size_t n = 0; n < hoisted.size(); ++n) hoisted[n]->ReplaceAllUsesWith(inside[n]);
     carry_.body()->RemoveDead();
@@ -131,6 +135,7 @@ class Hoist {
   }
 
   hlo::LoopCarry& carry_;
+  const Records& records_;
   std::unordered_map<const Instruction*, Instruction*> outside_;  // looked up, never iterated
   std::unordered_set<const Instruction*> invariant_;
   std::unordered_set<const Instruction*> stays_;
@@ -138,19 +143,23 @@ class Hoist {
 
 }  // namespace
 
-absl::StatusOr<bool> HoistInvariants(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> HoistInvariants(hlo::Module& module, const PassContext& context) {
   // Inner loops first: what leaves one may leave the next.
   bool any = false;
   for (Instruction* loop : hlo::Walk(LoopsWithOwnBodies(module))) {
     // A carry names instructions of the body: none that a rewrite would find dead.
-    any = loop->called()[0]->RemoveDead() > 0 || any;
+    if (loop->called()[0]->RemoveDead() > 0) {
+      context.records.Add(reasons::kDeadInLoop, loop->name());
+      any = true;
+    }
     hlo::LoopCarry carry;
     if (!hlo::LoopCarry::Find(loop, &carry)) continue;
     if (NarrowStacks(carry)) {
+      context.records.Add(reasons::kStacksNarrowed, loop->name());
       any = true;
       if (!hlo::LoopCarry::Find(loop, &carry)) continue;  // reads have moved
     }
-    any = Hoist(carry).Run() || any;
+    any = Hoist(carry, context.records).Run() || any;
   }
   if (!any) return false;
   hlo::SimplifyLoopCarries(module);

@@ -9,6 +9,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/rules/cost.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -72,7 +73,7 @@ void SinkInto(Computation* body, const hlo::LoopCounter& counter, Instruction* e
 }
 
 // Whether there was one.
-bool SinkInitializersOf(Instruction& loop) {
+bool SinkInitializersOf(Instruction& loop, const Records& records) {
   Instruction* init = loop.operand(0);
   const auto counter = hlo::CounterWithStart(loop);
   if (init->opcode() != Opcode::kTuple || init->users().size() != 1 || !counter.has_value() ||
@@ -98,6 +99,7 @@ bool SinkInitializersOf(Instruction& loop) {
     Instruction* memory =
         loop.parent()->Add(Opcode::kCustomCall, initial->shape(), {}, "allocate", initial);
     memory->mutable_attrs().set_custom_call_target(std::string(hlo::kAllocateBuffer));
+    records.Add(reasons::kSunk, initial->name(), {{"loop", loop.name()}, {"element", index}});
     init->ReplaceOperand(n, memory);
     changed = true;
   }
@@ -106,13 +108,17 @@ bool SinkInitializersOf(Instruction& loop) {
 
 }  // namespace
 
-absl::StatusOr<bool> SinkInitializers(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> SinkInitializers(hlo::Module& module, const PassContext& context) {
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
-      if (i->opcode() == Opcode::kWhile) changed = SinkInitializersOf(*i) || changed;
+      if (i->opcode() != Opcode::kWhile) continue;
+      changed = SinkInitializersOf(*i, context.records) || changed;
     }
-    changed = computation->RemoveDead() > 0 || changed;
+    if (computation->RemoveDead() > 0) {
+      context.records.Add(reasons::kDeadInitializers, computation->name());
+      changed = true;
+    }
   }
   return changed;
 }

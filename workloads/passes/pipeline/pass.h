@@ -16,9 +16,12 @@
 #include "configs/record.h"
 #include "workloads/cost/cost_model.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/statements.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes {
+
+inline const Statements kNothingStated;
 
 // What a pass may ask. All of it must live as long as the pass runs.
 struct PassContext {
@@ -28,6 +31,8 @@ struct PassContext {
 
   const target::Target& target;
   cost::CostModel* cost;  // null where nobody knows costs
+  // What the passes of annotate/ write into the module.
+  const Statements* stated = &kNothingStated;
   // Where a pass says what it did to what, and why (reasons.h). By default it keeps nothing.
   Records records;
 };
@@ -46,7 +51,8 @@ using OptionValues = std::map<std::string, std::string, std::less<>>;
 // Passes of one phase may come in any order; after those that order the instructions
 // of the program only such that keep an order up to date may follow. Those of kOptimize see
 // no order, and where the module has one it is dropped with what they change (pipeline.h).
-enum class Phase { kOptimize, kSchedule };
+// Those of kAnnotate run in front of all, whether or not they are named.
+enum class Phase { kAnnotate, kOptimize, kSchedule };
 
 struct Pass {
   std::string_view name;

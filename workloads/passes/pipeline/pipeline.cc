@@ -80,15 +80,15 @@ class Runner {
     const Clock::time_point start = Clock::now();
     PassContext context = context_;
     const bool explained = std::ranges::find(options_.explain, run.pass) != options_.explain.end();
-    std::vector<Record> limits;
-    context.records = Records(explained ? &run.records : nullptr, &limits);
+    std::vector<Record> notes;
+    context.records = Records(explained ? &run.records : nullptr, &notes);
     std::optional<SuspendedOrder> order;
     if (step.pass->phase == Phase::kOptimize) order.emplace(module_);
     ASSIGN_OR_RETURN(run.changed, step.pass->run(module_, context, step.options));
     if (order && !run.changed) order->Restore();
     run.dropped_order = order && run.changed && !order->empty();
     module_.Cleanup();
-    std::ranges::move(limits, std::back_inserter(run.records));
+    std::ranges::move(notes, std::back_inserter(run.records));
     for (Record& record : run.records) record.pass = step.pass->name;
     run.seconds = SecondsSince(start);
     run.after = InstructionsOf(module_);
@@ -103,6 +103,8 @@ class Runner {
       run.verify_seconds = SecondsSince(verifying);
     }
     if (options_.after_pass) options_.after_pass(run, module_);
+    // Of a program of which nothing is stated there is nothing to tell.
+    if (step.pass->phase == Phase::kAnnotate && !run.changed && run.records.empty()) return false;
     runs_.push_back(std::move(run));
     return runs_.back().changed;
   }
@@ -119,6 +121,10 @@ absl::StatusOr<bool> RunPipeline(const Pipeline& pipeline, hlo::Module& module,
                                  const PassContext& context, const PipelineOptions& options,
                                  std::vector<PassRun>& runs) {
   return Runner(module, context, options, runs).Run(pipeline);
+}
+
+std::string DecisionsOf(const PassRun& run) {
+  return run.records.empty() ? "none\n" : Lines(run.records);
 }
 
 std::string ToString(const std::vector<PassRun>& runs) {

@@ -37,8 +37,13 @@ struct PipelineStep {
 };
 using Pipeline = std::vector<PipelineStep>;
 
+// With the passes of kAnnotate that are not in it in front.
+Pipeline WithAnnotations(Pipeline pipeline);
 // The steps of one phase, in order.
 Pipeline StepsOf(const Pipeline& pipeline, Phase phase);
+// Error: one of `named`, as `option` has them, does not run.
+absl::Status CheckNamed(std::string_view option, const std::vector<std::string>& named,
+                        const Pipeline& pipeline);
 // Names of its passes, each once, in order.
 std::vector<std::string> NamesOf(const Pipeline& pipeline);
 
@@ -50,9 +55,12 @@ struct PassRun {
   bool dropped_order = false;
   double seconds = 0, verify_seconds = 0;
   int64_t before = 0, after = 0;  // instructions of the module
-  // Its decisions, where they were asked for; the limits of effort that it reached.
+  // Its decisions, where they were asked for; its warnings, assumptions and the limits that it
+  // reached.
   std::vector<Record> records;
 };
+// Its records, a line each, or "none".
+std::string DecisionsOf(const PassRun& run);
 // A table with a row per pass, runs added up.
 std::string ToString(const std::vector<PassRun>& runs);
 
@@ -66,7 +74,8 @@ struct PipelineOptions {
   std::function<void(const PassRun& run, const hlo::Module& module)> after_pass;
 };
 
-// Whether anything changed; appends to `runs`. Errors: of the passes; internal, with
+// Whether anything changed; appends to `runs`, but for passes of kAnnotate that had nothing to
+// write and to say. Errors: of the passes; internal, with
 // the pass named, if the module does not verify after one.
 absl::StatusOr<bool> RunPipeline(const Pipeline& pipeline, hlo::Module& module,
                                  const PassContext& context, const PipelineOptions& options,

@@ -15,6 +15,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/branches.h"
 #include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/rematerialize/recompute.h"
 
@@ -44,6 +45,7 @@ struct Candidate {
   // Buffers that have to live until then and would not.
   std::vector<std::pair<int32_t, Stretch>> longer;
   std::vector<int32_t> operands;  // buffers
+  bool moved = false;             // not computed again: nothing read it before
   Bytes saved{0};
   Picoseconds cost{0};
 };
@@ -137,7 +139,7 @@ class Round {
           times = SaturatedProduct(times, trips);
         }
         if (!hlo::IsControlFlow(i->opcode())) continue;
-        for (const Computation* called : i->called()) executions_[called] += times;
+        for (const Computation* called : hlo::RunBy(*i)) executions_[called] += times;
       }
     }
     return absl::OkStatus();
@@ -192,15 +194,15 @@ class Round {
       for (auto later = it; later != by_place.end(); ++later) {
         if (later->second != nullptr) c.readers.push_back(later->second);
       }
-      const bool moved = from == places.at(value.maker);
-      RETURN_IF_ERROR(Price(moved, moments[it->first], c));
+      c.moved = from == places.at(value.maker);
+      RETURN_IF_ERROR(Price(moments[it->first], c));
       if (c.saved > Bytes(0)) candidates_.push_back(std::move(c));
     }
     return absl::OkStatus();
   }
 
   // saved stays 0 if it cannot be computed at this moment.
-  absl::Status Price(bool moved, int64_t moment, Candidate& c) {
+  absl::Status Price(int64_t moment, Candidate& c) {
     Bytes saved = plan_.buffers[c.buffer].bytes;
     const std::vector<size_t> numbers = OperandsFor(c.value);
     for (const size_t n : numbers) {
@@ -215,9 +217,9 @@ class Round {
       }
     }
     c.saved = saved;
-    if (moved) return absl::OkStatus();
+    if (c.moved) return absl::OkStatus();
     ASSIGN_OR_RETURN(const cost::Work work, context_.cost->WorkOf(*c.value.maker));
-    c.cost = work.alone() * executions_.at(c.value.maker->parent());
+    c.cost = work.alone() * executions_[c.value.maker->parent()];
     return absl::OkStatus();
   }
 
@@ -359,8 +361,7 @@ class Round {
   }
 
   void Explain(const Candidate& c, const Instruction& copy) {
-    context_.records.Add(c.cost == Picoseconds(0) ? reasons::kMoved : reasons::kRecomputed,
-                         c.value.maker->name(),
+    context_.records.Add(c.moved ? reasons::kMoved : reasons::kRecomputed, c.value.maker->name(),
                          {{"copy", copy.name()},
                           {"user", c.before->name()},
                           {"saved_bytes", c.saved.value()},
@@ -389,7 +390,11 @@ absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& conte
   if (module.entry()->schedule().empty()) return false;
   if (percent == 0) percent = context.target.policy().rematerialized_percent;
   const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
-  if (LivePeak(buffers::PlanBuffers(module, context.target)) <= limit) return false;
+  if (const Bytes peak = LivePeak(buffers::PlanBuffers(module, context.target)); peak <= limit) {
+    context.records.Add(reasons::kFits, module.name(),
+                        {{"peak_bytes", peak.value()}, {"limit_bytes", limit.value()}});
+    return false;
+  }
   bool changed = false;
   Bytes lowest(0);  // before the last round
   for (int round = 0; round < kMostRounds; ++round) {

@@ -10,6 +10,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
 namespace {
@@ -40,7 +41,7 @@ Instruction* Whole(Instruction& start, Instruction& done) {
   return whole;
 }
 
-bool DemoteIn(Computation& computation) {
+bool DemoteIn(Computation& computation, const Records& records) {
   int products = 0;
   std::unordered_map<const Instruction*, int> products_before;  // looked up, never iterated
   std::vector<std::pair<Instruction*, Instruction*>> halves;
@@ -50,7 +51,10 @@ bool DemoteIn(Computation& computation) {
     if (i->opcode() == Opcode::kAllGatherStart) products_before[i] = products;
     if (i->opcode() != Opcode::kAllGatherDone) continue;
     Instruction& start = hlo::StartOf(*i);
-    if (products_before.at(&start) != products) continue;
+    const bool covered = products_before.at(&start) != products;
+    records.Add(covered ? reasons::kCovered : reasons::kDemoted, start.name(),
+                {{"done", i->name()}});
+    if (covered) continue;
     halves.emplace_back(&start, i);
     in_place_of[&start] = nullptr;
     in_place_of[i] = Whole(start, *i);
@@ -72,10 +76,10 @@ bool DemoteIn(Computation& computation) {
 
 }  // namespace
 
-absl::StatusOr<bool> DemoteAsync(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> DemoteAsync(hlo::Module& module, const PassContext& context) {
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
-    if (DemoteIn(*computation)) changed = true;
+    if (DemoteIn(*computation, context.records)) changed = true;
   }
   return changed;
 }

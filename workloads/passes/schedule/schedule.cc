@@ -13,6 +13,8 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/branches.h"
+#include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/schedule/choose_order.h"
 #include "workloads/passes/schedule/order_memory.h"
 
@@ -44,8 +46,9 @@ absl::StatusOr<Work> WorkOf(const Instruction& i, cost::CostModel& cost,
                             const WorkOfComputations& known) {
   if (i.opcode() == Opcode::kCall) return known.at(i.called()[0]);
   if (i.opcode() == Opcode::kConditional) {
-    const Computation* longest = i.called()[0];
-    for (const Computation* c : i.called()) {
+    const std::vector<Computation*> branches = hlo::RunBy(i);
+    const Computation* longest = branches[0];
+    for (const Computation* c : branches) {
       if (known.at(c).alone() > known.at(longest).alone()) longest = c;
     }
     return known.at(longest);
@@ -200,6 +203,28 @@ absl::Status FitIntoMemory(hlo::Module& module, const std::vector<Computation*>&
   return absl::OkStatus();
 }
 
+// By computation, which transfers run beside what.
+void Explain(const std::vector<Computation*>& computations, const Schedules& before,
+             const Records& records) {
+  for (const Computation* c : computations) {
+    int64_t place = 0;
+    std::unordered_map<const Instruction*, int64_t> started;  // looked up, never iterated
+    for (const Instruction* i : c->schedule()) {
+      if (hlo::IsAsyncStart(i->opcode())) started[i] = place;
+      if (hlo::IsAsyncDone(i->opcode())) {
+        const Instruction& start = hlo::StartOf(*i);
+        const bool memory = FrontendAttribute(start, std::string(kOrderedFor)).has_value();
+        records.Add(memory ? reasons::kBesideForMemory : reasons::kBeside, start.name(),
+                    {{"count", place - started.at(&start) - 1}, {"done", i->name()}});
+      }
+      ++place;
+    }
+    const bool same = c->schedule() == before.at(c);
+    records.Add(same ? reasons::kOrderKept : reasons::kOrdered, c->name(),
+                {{"count", static_cast<int64_t>(c->schedule().size())}});
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context) {
@@ -209,6 +234,7 @@ absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context) {
   for (const Computation* c : computations) before[c] = c->schedule();
   RETURN_IF_ERROR(OrderAll(computations, context, nullptr));
   RETURN_IF_ERROR(FitIntoMemory(module, computations, context));
+  if (context.records.wanted()) Explain(computations, before, context.records);
   return std::any_of(computations.begin(), computations.end(),
                      [&](const Computation* c) { return c->schedule() != before.at(c); });
 }

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/common_subexpressions.h"
 #include "workloads/hlo/transforms/loop_carries.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
+#include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/simplify/rules.h"
 
 namespace tpusim::passes {
@@ -37,12 +39,15 @@ Instruction* Rewrite(Instruction* i) {
   return nullptr;
 }
 
-bool ApplyRules(Computation* computation) {
+bool ApplyRules(Computation* computation, const Records& records) {
   bool changed = false;
   for (Instruction* i : computation->PostOrder()) {
     if ((i->users().empty() && !i->IsRoot()) || i->has_control_edges()) continue;
     // What a rule makes may be the start of the next.
     while (Instruction* with = Rewrite(i)) {
+      records.Add(
+          reasons::kSimplified, i->name(),
+          {{"with", with->name()}, {"opcode", std::string(hlo::OpcodeName(with->opcode()))}});
       i->ReplaceAllUsesWith(with);
       changed = true;
       if (with->id() < i->id()) break;  // one of the operands
@@ -54,31 +59,41 @@ bool ApplyRules(Computation* computation) {
 
 bool NothingIsFixed(const Instruction*) { return false; }
 
-bool SimplifyComputation(Computation* computation) {
+bool SimplifyComputation(Computation* computation, const Records& records) {
   bool changed = false;
   bool again = true;
+  const size_t before = computation->size();
   for (int round = 0; again && round < kMaxRounds; ++round) {
-    again = ApplyRules(computation);
+    again = ApplyRules(computation, records);
     again = computation->RemoveDead() > 0 || again;
     again = hlo::MergeReduces(computation, NothingIsFixed) || again;
     again = hlo::EliminateCommonSubexpressions(computation) || again;
     changed = changed || again;
   }
   computation->RemoveDead();
+  if (changed) {
+    records.Add(reasons::kComputationSimplified, computation->name(),
+                {{"before", static_cast<int64_t>(before)},
+                 {"after", static_cast<int64_t>(computation->size())}});
+  }
+  if (again) records.Limit("simplify.rounds", kMaxRounds, "computations with more to simplify");
   return changed;
 }
 
 }  // namespace
 
-absl::StatusOr<bool> Simplify(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> Simplify(hlo::Module& module, const PassContext& context) {
   bool changed = false;
   bool again = true;
   for (int round = 0; again && round < kMaxRounds; ++round) {
     again = false;
     for (Computation* computation : ControlComputations(module)) {
-      again = SimplifyComputation(computation) || again;
+      again = SimplifyComputation(computation, context.records) || again;
     }
-    again = hlo::SimplifyLoopCarries(module) || again;
+    if (hlo::SimplifyLoopCarries(module)) {
+      context.records.Add(reasons::kCarriesSimplified, module.name());
+      again = true;
+    }
     changed = changed || again;
   }
   module.RemoveUnreachable();

@@ -73,7 +73,10 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
         fmt::format("{} is in CMEM (S({}) in its layout), which {} does not have; v4 and v4i do",
                     placed->Describe(), hlo::kCmemSpace, target.chip().name));
   }
-  if (FindIn(module, {hlo::kCmemSpace, hlo::kVmemSpace}) != nullptr) return false;
+  if (const Instruction* placed = FindIn(module, {hlo::kCmemSpace, hlo::kVmemSpace})) {
+    context.records.Add(reasons::kSpacesGiven, placed->name());
+    return false;
+  }
   const bool cmem = target.Usable(hlo::kCmemSpace) > Bytes(0);
   const int64_t space = cmem ? hlo::kCmemSpace : hlo::kVmemSpace;
   // Windows of kernels are in VMEM too, and counted.

@@ -9,6 +9,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/branches.h"
 
 namespace tpusim::passes {
 
@@ -212,12 +213,14 @@ absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
       if (loop) {
         ASSIGN_OR_RETURN(trips, cost.TripsOf(i));
       }
+      const std::vector<Computation*> run = hlo::RunBy(i);
       for (const Computation* called : i.called()) {
         SpaceTimeline& inner = *of.at(called);
         inner.caller_ = timeline.get();
         inner.called_at_ = p;
         inner.weight_ = timeline->weight_ * (loop ? loop_weight : 1);
         inner.executions_ = timeline->executions_ * static_cast<double>(trips);
+        if (std::ranges::find(run, called) == run.end()) inner.weight_ = inner.executions_ = 0;
       }
     }
   }

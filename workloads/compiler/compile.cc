@@ -1,0 +1,275 @@
+#include "workloads/compiler/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "configs/status_macros.h"
+#include "workloads/buffers/memory_plan.h"
+#include "workloads/buffers/owners.h"
+#include "workloads/compiler/device_placement.h"
+#include "workloads/compiler/executable_form.h"
+#include "workloads/compiler/mesh_use.h"
+#include "workloads/compiler/open_figures.h"
+#include "workloads/compiler/reasons.h"
+#include "workloads/compiler/trip_counts.h"
+#include "workloads/cost/chip_cost_model.h"
+#include "workloads/hlo/analysis/verify.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/kernels/custom_cost.h"
+#include "workloads/lowering/lower.h"
+#include "workloads/passes/passes.h"
+#include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/sharding/propagate.h"
+#include "workloads/spmd/partition.h"
+#include "workloads/target/target.h"
+
+namespace tpusim::compiler {
+namespace {
+
+using hlo::Instruction;
+
+// Dumps go to `result`, which must live as long.
+passes::PipelineOptions PipelineOptionsOf(const CompileOptions& options, CompileResult& result) {
+  passes::PipelineOptions pipeline;
+  pipeline.verify = options.verify_passes;
+  pipeline.explain = options.explain;
+  if (options.dump_after.empty() && options.explain.empty()) return pipeline;
+  pipeline.after_pass = [&](const passes::PassRun& run, const hlo::Module& module) {
+    const auto wants = [&run](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), run.pass) != names.end();
+    };
+    if (wants(options.explain)) {
+      result.dumps.emplace_back("decisions of " + run.pass, passes::DecisionsOf(run));
+    }
+    if (wants(options.dump_after)) {
+      result.dumps.emplace_back("after " + run.pass, hlo::ToString(module, options.print));
+    }
+  };
+  return pipeline;
+}
+
+// What the exporter knows of opaque kernels.
+absl::StatusOr<std::vector<kernels::NamedCost>> ExportedCosts(const tpusim::Workload& workload,
+                                                              TripCounts& trip_counts) {
+  std::vector<kernels::NamedCost> costs;
+  for (const tpusim::KernelCost& kernel : workload.kernels()) {
+    ASSIGN_OR_RETURN(kernels::NamedCost cost,
+                     kernels::NamedCostOf(kernel, [&](const tpusim::KernelLoop& loop) {
+                       return trip_counts.OfKernelLoop(loop);
+                     }));
+    costs.push_back(std::move(cost));
+  }
+  return costs;
+}
+
+void Append(const std::vector<Record>& more, std::vector<Record>& all) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+// The program of one device, with what `result` says of mesh, partitions and warnings. Null: the
+// sharded module was all that was asked for.
+absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWorkload& imported,
+                                                               const configs::Config& config,
+                                                               const CompileOptions& options,
+                                                               CompileResult& result) {
+  const Stage until = options.until;
+  const tpusim::Workload& workload = imported.workload;
+  const int64_t stated =
+      workload.num_partitions() > 0 ? workload.num_partitions() : imported.num_partitions;
+  result.workload = workload;
+  result.workload.set_num_partitions(stated);
+  // Before anything is made for each of them.
+  if (until != Stage::kSharded) RETURN_IF_ERROR(CheckPartitions(stated, config));
+  if (imported.partitioned) {
+    if (until == Stage::kSharded) {
+      return UserError("the module is partitioned already: it has no shardings to show");
+    }
+    if (!options.constraints.empty()) {
+      return UserError("--constrain: the module is partitioned already");
+    }
+    for (const tpusim::MeshAxis& axis : workload.mesh()) {
+      result.mesh.axes.push_back({axis.name(), axis.size()});
+    }
+    return std::move(imported.module);
+  }
+  sharding::PropagationOptions propagation;
+  propagation.constraints = options.constraints;
+  ASSIGN_OR_RETURN(sharding::ShardedModule sharded,
+                   sharding::ShardModule(std::move(imported.module), stated, propagation));
+  if (until == Stage::kSharded) {
+    result.sharded_text = sharding::ToString(sharded);
+    return std::unique_ptr<hlo::Module>();
+  }
+  RETURN_IF_ERROR(CheckPartitions(sharded.num_partitions, config));
+  result.records = UnusedParts(sharded, config);
+  ASSIGN_OR_RETURN(spmd::PartitionResult made, spmd::Partition(sharded));
+  Append(made.warnings, result.records);
+  result.reshard_sites = std::move(made.reshard_sites);
+  result.mesh = sharded.mesh;
+  result.workload.set_num_partitions(sharded.num_partitions);
+  result.workload.clear_mesh();
+  for (const sharding::MeshAxis& axis : sharded.mesh.axes) {
+    tpusim::MeshAxis& named = *result.workload.add_mesh();
+    named.set_name(axis.name);
+    named.set_size(axis.size);
+  }
+  return std::move(made.module);
+}
+
+// What is known once the instructions are ordered.
+struct Scheduled {
+  const DevicePlacement& placement;
+  const target::Target& target;
+  cost::ChipCostModel& costs;
+  TripCounts& trip_counts;
+  const CompileOptions& options;
+};
+
+// What is known of the program beside its streams.
+void FillInfo(const CompileResult& result, const buffers::MemoryPlan& memory,
+              const Scheduled& scheduled, isa::ProgramInfo& info) {
+  const hlo::Module& module = *result.optimized;
+  info.module_name = result.workload.name().empty() ? module.name() : result.workload.name();
+  info.partitions = result.workload.num_partitions();
+  info.device_order = scheduled.placement.rule;
+  info.peak_hbm = memory.PeakOf(hlo::kHbmSpace);
+  info.usable_hbm = scheduled.target.Usable(hlo::kHbmSpace);
+  info.peak_cmem = memory.PeakOf(hlo::kCmemSpace);
+  info.usable_cmem = scheduled.target.Usable(hlo::kCmemSpace);
+  info.hbm_fragmentation = memory.fragmentation;
+  if (memory.peak_at != nullptr) info.peak_at = memory.peak_at->name();
+}
+
+// All records in the order in which reports have them; `lowered` are those of the lowering.
+std::vector<Record> RecordsInOrder(const CompileResult& result, const TripCounts& trip_counts,
+                                   const std::vector<Record>& lowered,
+                                   const std::vector<std::string>& algorithms) {
+  std::vector<Record> all = trip_counts.assumptions();
+  const auto say = [&](const Reason& reason, const std::string& sentence) {
+    Records(&all).Add(reason, "", {{"sentence", sentence}});
+  };
+  for (const std::string& s : result.workload.assumptions()) say(reasons::kExporterAssumed, s);
+  Append(lowered, all);
+  Append(kernels::CostAssumptions(*result.optimized), all);
+  Append(kernels::FreeHostCallbacks(*result.optimized), all);
+  Append(result.records, all);
+  for (const std::string& s : algorithms) say(reasons::kAlgorithmAssumed, s);
+  Append(trip_counts.Unused(), all);
+  return all;
+}
+
+// The streams for `machine`, or for the slice that the module was compiled for.
+absl::Status LowerProgram(const Scheduled& scheduled, const configs::Config* machine,
+                          CompileResult& result) {
+  const hlo::Module& module = *result.optimized;
+  const CompileOptions& options = scheduled.options;
+  const std::vector<int64_t>& device_of_partition = scheduled.placement.device_of_partition;
+  ASSIGN_OR_RETURN(const buffers::MemoryPlan memory, buffers::PlanMemory(module, scheduled.target));
+  std::vector<std::string> algorithms_assumed;
+  const auto lower = [&](const configs::Config& on,
+                         cost::CollectiveDecisions& decisions) -> absl::StatusOr<isa::PodProgram> {
+    lowering::CollectiveLibrary collectives(decisions);
+    const auto trips = [&](const Instruction& loop) { return scheduled.trip_counts(loop); };
+    ASSIGN_OR_RETURN(
+        isa::PodProgram program,
+        lowering::Lower({&module, &memory, &scheduled.costs.kernels(), &collectives, trips},
+                        target::Target(on)));
+    FillInfo(result, memory, scheduled, program.info);
+    algorithms_assumed = collectives.Assumptions();
+    return program;
+  };
+  const LowerFor lower_for = [&](const configs::Config& on) {
+    cost::CollectiveDecisions decisions(on, device_of_partition, options.algorithms);
+    return lower(on, decisions);
+  };
+  if (options.scheduled) options.scheduled(lower_for);
+  ASSIGN_OR_RETURN(result.program, machine != nullptr ? lower_for(*machine)
+                                                      : lower(scheduled.target.config(),
+                                                              scheduled.costs.collectives()));
+  result.kernel_searches = scheduled.costs.kernels().searches();
+  result.device_of_partition = device_of_partition;
+  isa::ProgramInfo& info = result.program.info;
+  buffers::Ownership ownership = buffers::FindOwners(module, memory);
+  info.live_at_peak = std::move(ownership.at_peak);
+  info.owners = std::move(ownership.owners);
+  for (size_t n = 0; n < info.buffers.size(); ++n) {
+    info.buffers[n].owner = ownership.of_buffer[n];
+  }
+  info.records = RecordsInOrder(result, scheduled.trip_counts, info.records, algorithms_assumed);
+  info.reshard_sites = result.reshard_sites;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
+                                      const CompileOptions& options,
+                                      const configs::Config* machine) {
+  ASSIGN_OR_RETURN(passes::Pipeline pipeline, passes::ParsePipeline(options.passes));
+  pipeline = passes::WithAnnotations(std::move(pipeline));
+  RETURN_IF_ERROR(passes::CheckNamed("--dump-after", options.dump_after, pipeline));
+  RETURN_IF_ERROR(passes::CheckNamed("--explain", options.explain, pipeline));
+
+  CompileResult result;
+  const bool scheduled = !imported.module->entry()->schedule().empty();
+  // Partitioned, instructions may have other names than the exporter saw.
+  TripCounts trip_counts(imported.workload, options.trip_counts);
+  ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
+                   ExportedCosts(imported.workload, trip_counts));
+  kernels::SetCustomCosts(*imported.module, exported);
+  ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> partitioned,
+                   PartitionedModule(imported, config, options, result));
+  if (partitioned == nullptr) return result;
+  RETURN_IF_ERROR(hlo::Verify(*partitioned));
+  if (options.until == Stage::kPartitioned) {
+    result.partitioned = std::move(partitioned);
+    return result;
+  }
+
+  result.optimized = std::move(partitioned);
+  hlo::Module& module = *result.optimized;
+  passes::Statements stated = options.stated;
+  stated.partitions = result.workload.num_partitions();
+  stated.argument_memories.assign(imported.workload.argument_memory_kinds().begin(),
+                                  imported.workload.argument_memory_kinds().end());
+  ASSIGN_OR_RETURN(const DevicePlacement placement,
+                   PlacePartitions(imported.workload, result.mesh, stated.partitions, config,
+                                   options.device_order));
+  const target::Target target(config);
+  cost::ChipCostModel costs(target, placement.device_of_partition, options.algorithms,
+                            [&](const Instruction& loop) { return trip_counts(loop); });
+  passes::PassContext context(target, &costs);
+  context.stated = &stated;
+  const passes::PipelineOptions pipeline_options = PipelineOptionsOf(options, result);
+  const auto run = [&](passes::Phase phase) -> absl::Status {
+    const size_t before = result.pass_runs.size();
+    RETURN_IF_ERROR(passes::RunPipeline(passes::StepsOf(pipeline, phase), module, context,
+                                        pipeline_options, result.pass_runs)
+                        .status());
+    for (size_t n = before; n < result.pass_runs.size(); ++n) {
+      Append(result.pass_runs[n].records, result.records);
+    }
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(run(passes::Phase::kAnnotate));
+  RETURN_IF_ERROR(run(passes::Phase::kOptimize));
+  if (scheduled && module.entry()->schedule().empty()) {
+    Records(&result.records).Add(reasons::kOrderDropped, module.name());
+  }
+  if (options.until == Stage::kOptimized) return result;
+
+  RETURN_IF_ERROR(CheckNothingOpen(module, trip_counts));
+  RETURN_IF_ERROR(run(passes::Phase::kSchedule));
+  if (options.until == Stage::kSchedule) return result;
+  if (options.until == Stage::kExecutable) {
+    MakeExecutable(module);
+    RETURN_IF_ERROR(hlo::Verify(module));
+    return result;
+  }
+  RETURN_IF_ERROR(LowerProgram({placement, target, costs, trip_counts, options}, machine, result));
+  return result;
+}
+
+}  // namespace tpusim::compiler

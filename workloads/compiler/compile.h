@@ -1,0 +1,97 @@
+// The workload compiler: every stage in order, from a file to a PodProgram.
+//
+//   import -> shard -> partition -> optimise -> schedule -> lower
+//
+// Each stage can be looked at by itself (`tpusim compile --emit STAGE`).
+#ifndef TPUSIM_WORKLOADS_COMPILER_COMPILE_H_
+#define TPUSIM_WORKLOADS_COMPILER_COMPILE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/config.h"
+#include "configs/record.h"
+#include "models/isa/program.h"
+#include "workloads/collectives/collective.h"
+#include "workloads/compiler/trip_counts.h"
+#include "workloads/hlo/io/import.h"
+#include "workloads/hlo/io/printer.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/passes/pipeline/statements.h"
+#include "workloads/sharding/sharding.h"
+#include "workloads/sharding/stated_constraints.h"
+
+namespace tpusim::compiler {
+
+enum class Stage { kSharded, kPartitioned, kOptimized, kSchedule, kExecutable, kStreams };
+
+// The instruction streams of a program that is scheduled, for a machine: the slice that it was
+// compiled for, with other speeds.
+using LowerFor = std::function<absl::StatusOr<isa::PodProgram>(const configs::Config& machine)>;
+
+struct CompileOptions {
+  // --trip-count LOOP=N.
+  TripCountOverrides trip_counts;
+  // --branch, --kernel-cost, --ragged, --donate. Memories of arguments and the number of
+  // partitions are the workload's.
+  passes::Statements stated;
+  // --constrain VALUE=SHARDING: what the program is taken to ask for besides.
+  std::vector<sharding::StatedConstraint> constraints;
+  // --device-order: "" = the rule, "ids" = partition i on device i, or an
+  // explicit list of device ids.
+  std::string device_order;
+  // --algorithm [KIND=]NAME of collectives.
+  collectives::AlgorithmOverrides algorithms;
+  // --passes: the passes to run, as passes::ParsePipeline reads them.
+  std::string passes;
+  // --no-verify-passes: the module is not verified after every pass.
+  bool verify_passes = true;
+  hlo::PrintOptions print;  // of dumps
+  // --dump-after PASS: text of the module after each named pass.
+  std::vector<std::string> dump_after;
+  // --explain PASS: what each named pass says of its decisions.
+  std::vector<std::string> explain;
+  // Is given that once, before the program is lowered for the machine of the run.
+  std::function<void(const LowerFor& lower)> scheduled;
+  // Where to stop; what comes later is left empty in the result.
+  Stage until = Stage::kStreams;
+};
+
+struct CompileResult {
+  std::string sharded_text;                  // kSharded
+  std::unique_ptr<hlo::Module> partitioned;  // a copy of the module at that stage
+  std::unique_ptr<hlo::Module> optimized;    // after all passes; scheduled from kSchedule
+                                             // on; kExecutable: in that form
+  isa::PodProgram program;                   // kStreams
+  // What the program said beside its module, from kPartitioned on with mesh and partitions.
+  tpusim::Workload workload;
+  sharding::Mesh mesh;                       // likewise; no axes: the program names none
+  std::vector<int64_t> device_of_partition;  // likewise
+  std::vector<std::pair<std::string, std::string>> dumps;  // what, text
+  std::vector<passes::PassRun> pass_runs;                  // in order
+  // Warnings and assumptions of the stages until the passes, and decisions that were asked for.
+  std::vector<Record> records;
+  std::vector<isa::ReshardSite> reshard_sites;  // from kPartitioned on
+  // Distinct kernels whose tiles were searched for, however often the program has them.
+  int64_t kernel_searches = 0;
+};
+
+// `imported.module` is consumed. The program is what the compiler makes for `config`. It runs on
+// `machine`, the same slice with other speeds, where one is given: closed forms of the report and
+// algorithms that are chosen by time are for that. Errors: as the stages; also more partitions
+// than the slice has devices, a tensor set that does not fit in HBM (by how
+// much, the largest buffers), a loop without a known trip count (named, with
+// the option that states it), an unknown pass in passes or dump_after.
+absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
+                                      const CompileOptions& options,
+                                      const configs::Config* machine = nullptr);
+
+}  // namespace tpusim::compiler
+
+#endif  // TPUSIM_WORKLOADS_COMPILER_COMPILE_H_

@@ -1,0 +1,41 @@
+// Passes on a module as it is: what `tpusim opt` does.
+#ifndef TPUSIM_WORKLOADS_COMPILER_OPTIMIZE_H_
+#define TPUSIM_WORKLOADS_COMPILER_OPTIMIZE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "configs/config.h"
+#include "workloads/compiler/trip_counts.h"
+#include "workloads/cost/stated_costs.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/passes/pipeline/statements.h"
+
+namespace tpusim::compiler {
+
+struct OptimizeOptions {
+  std::string passes;  // as passes::ParsePipeline reads them
+  TripCountOverrides trip_counts;
+  // Partitions run on the devices with the same numbers; 0 of them: as many as the slice has.
+  passes::Statements stated;
+  std::vector<cost::StatedCost> costs;  // of anything that takes time
+  passes::PipelineOptions pipeline;
+};
+
+struct Optimized {
+  std::vector<passes::PassRun> runs;
+  std::vector<std::string> unused_costs;  // names of `costs` that no pass asked for
+};
+
+// Runs the passes on a partitioned module. Errors: of the passes; more partitions than
+// devices.
+absl::StatusOr<Optimized> Optimize(hlo::Module& module, const configs::Config& config,
+                                   const OptimizeOptions& options);
+
+}  // namespace tpusim::compiler
+
+#endif  // TPUSIM_WORKLOADS_COMPILER_OPTIMIZE_H_

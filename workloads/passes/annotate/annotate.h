@@ -1,0 +1,44 @@
+// Passes that write into a module what its text does not tell.
+//
+// They run in front of all others, whatever --passes names, and change no computation: they say
+// what the user or the exporter states (pipeline/statements.h), and what theory says of the loops
+// of JAX's linear algebra. Statements that fit nothing are warnings; what is taken to be so,
+// stated or not, is an assumption.
+#ifndef TPUSIM_WORKLOADS_PASSES_ANNOTATE_ANNOTATE_H_
+#define TPUSIM_WORKLOADS_PASSES_ANNOTATE_ANNOTATE_H_
+
+#include "absl/status/statusor.h"
+#include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pass.h"
+
+namespace tpusim::passes {
+
+// Memories of arguments into their layouts; donors into the module. Error: not one memory for
+// each argument.
+absl::StatusOr<bool> StateArguments(hlo::Module& module, const PassContext& context);
+
+// Costs of opaque kernels onto custom calls. The user's word counts more than the exporter's.
+absl::StatusOr<bool> StateKernelCosts(hlo::Module& module, const PassContext& context);
+
+// How often loops of linear algebra iterate, where that is data (hlo/rules/assumed_trips.h).
+absl::StatusOr<bool> StateTripCounts(hlo::Module& module, const PassContext& context);
+
+// Which branch a conditional takes (hlo/rules/branches.h). Error: one that it does not have.
+absl::StatusOr<bool> StateBranches(hlo::Module& module, const PassContext& context);
+
+// Group sizes of ragged operations, which are data.
+//
+// A ragged dot multiplies runs of rows by a matrix each; a ragged all-to-all sends every member
+// of its group a run of rows. How long the runs are is only known when the program runs. By
+// default all are equal, and those of an all-to-all no more rows together than its result holds.
+//
+// Sizes of a ragged dot are those of the whole program. Where its groups or its rows are divided
+// among devices, the one with most rows to multiply counts for all, as the others wait for it.
+// Sizes of a ragged all-to-all are what each device sends to the members of its group.
+//
+// Errors: another number of sizes than groups; more rows than there are.
+absl::StatusOr<bool> StateRaggedSizes(hlo::Module& module, const PassContext& context);
+
+}  // namespace tpusim::passes
+
+#endif  // TPUSIM_WORKLOADS_PASSES_ANNOTATE_ANNOTATE_H_
