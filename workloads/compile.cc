@@ -24,6 +24,7 @@
 #include "workloads/passes/host/placement.h"
 #include "workloads/passes/passes.h"
 #include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/passes/spaces/memory_space_assignment.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
 #include "workloads/target/target.h"
@@ -171,7 +172,7 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
 absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
                                       const CompileOptions& options,
                                       const configs::Config* machine) {
-  ASSIGN_OR_RETURN(const passes::Pipeline pipeline, passes::ParsePipeline(options.passes));
+  ASSIGN_OR_RETURN(passes::Pipeline pipeline, passes::ParsePipeline(options.passes));
   const std::vector<std::string> names = passes::NamesOf(pipeline);
   RETURN_IF_ERROR(CheckPasses("--dump-after", options.dump_after, names));
   RETURN_IF_ERROR(CheckPasses("--explain", options.explain, names));
@@ -179,6 +180,14 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   CompileResult result;
   const tpusim::Workload& workload = imported.workload;
   const bool scheduled = !imported.module->entry()->schedule().empty();
+  if (scheduled && passes::HasPlaces(*imported.module)) {
+    const passes::Pass* const assigns = passes::FindPass("memory-space-assignment");
+    std::erase_if(pipeline,
+                  [&](const passes::PipelineStep& step) { return step.pass == assigns; });
+    result.warnings.push_back(
+        "the module comes compiled, with arrays in VMEM or CMEM: they stay there, and no others are "
+        "put there (memory-space-assignment is not run)");
+  }
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(workload, options.trip_counts);
   ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,

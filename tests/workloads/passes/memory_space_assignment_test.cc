@@ -1,12 +1,18 @@
 #include "workloads/passes/spaces/memory_space_assignment.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+
 #include "configs/status_macros.h"
+#include "tests/workloads/passes/pass_test.h"
 #include "tests/workloads/passes/small_module.h"
 #include "workloads/buffers/memory_plan.h"
 #include "workloads/cost/chip_cost_model.h"
+#include "workloads/hlo/io/text_parser.h"
 
 namespace tpusim::passes {
 namespace {
@@ -303,18 +309,78 @@ TEST(Cmem, LoopsComeFirstAndCountWhatIsAroundThem) {
   EXPECT_EQ(SpaceOf(loop), hlo::kHbmSpace);  // a carry
 }
 
-TEST(Cmem, PlacedModulesStayAsTheyAre) {
-  // Something is in VMEM: a compiler has been here.
-  SmallModule m("v4-2x2x1");
-  Instruction* x = m.Parameter({256, 512});
-  Instruction* t = m.Add(Opcode::kTanh, {256, 512}, {x});
-  Instruction* u = m.Add(Opcode::kNegate, {256, 512}, {t});
-  m.Return({m.Add(Opcode::kAbs, {256, 512}, {u})});
-  hlo::Shape shape = u->shape();
-  shape.layout.memory_space = hlo::kVmemSpace;
-  u->set_shape(shape);
-  Place(m);
-  EXPECT_EQ(SpaceOf(t), hlo::kHbmSpace);
+// The module as text after the assignment, or the error.
+std::string AssignedText(const std::string& text, const std::string& slice) {
+  const configs::Config config = configs::LoadConfig(slice, {}).value();
+  const target::Target target(config);
+  const std::shared_ptr<hlo::Module> module = hlo::ParseHloText(text).value().module;
+  cost::ChipCostModel costs(target, {0}, {},
+                            [](const Instruction&) -> absl::StatusOr<int64_t> { return 4; });
+  const absl::StatusOr<bool> changed = AssignMemory(*module, {target, &costs});
+  return changed.ok() ? Canonical(*module) : Message(changed.status());
+}
+
+// x of 2 MiB, which the program puts into VMEM, and two values of 512 KiB.
+constexpr std::string_view kPlaced = R"(HloModule m, is_scheduled=true
+ENTRY e {{
+  x = f32[{0},512]{{1,0:S(1)}} parameter(0)
+  y = f32[{1},512]{{1,0}} parameter(1)
+  t = f32[{1},512]{{1,0}} tanh(y)
+  u = f32[{1},512]{{1,0}} negate(t)
+  last = f32[{0},512]{{1,0}} abs(x)
+  ROOT r = (f32[{1},512]{{1,0}}, f32[{0},512]{{1,0}}) tuple(u, last)
+}})";
+
+// The rest is assigned beside it.
+TEST(Vmem, WhatTheProgramPlacesStaysAndOthersCome) {
+  EXPECT_TRUE(HasLines(AssignedText(fmt::format(kPlaced, 1024, 256), "v5e-2x2"), R"(
+    f32[1024,512]{1,0:S(1)} parameter(0)
+    f32[256,512]{1,0:S(1)} tanh(
+    f32[256,512]{1,0} negate(
+    f32[1024,512]{1,0} abs(
+  )"));
+}
+
+// 128 MiB of VMEM: t of 24 MiB fits beside x of 100, not beside one of 120.
+TEST(Vmem, WhatTheProgramPlacesTakesItsRoom) {
+  EXPECT_TRUE(HasLines(AssignedText(fmt::format(kPlaced, 100 * 512, 24 * 512), "v5e-2x2"),
+                       "f32[12288,512]{1,0:S(1)} tanh("));
+  EXPECT_TRUE(HasLines(AssignedText(fmt::format(kPlaced, 120 * 512, 24 * 512), "v5e-2x2"),
+                       "f32[12288,512]{1,0} tanh("));
+  EXPECT_EQ(AssignedText(fmt::format(kPlaced, 130 * 512, 512), "v5e-2x2"),
+            "what the program itself puts into VMEM (S(1) in layouts) does not fit: 136314880 B at "
+            "its peak in e, v5e has 134217728 B");
+}
+
+// A value of the program's own: until its last reader, not longer.
+TEST(Vmem, WhatTheProgramMakesThereLeavesItsRoom) {
+  const auto text = [](std::string_view first, std::string_view second) {
+    return AssignedText(
+        fmt::format(R"(HloModule m, is_scheduled=true
+ENTRY e {{
+  x = f32[51200,512]{{1,0}} parameter(0)
+  y = f32[51200,512]{{1,0}} parameter(1)
+  placed = f32[51200,512]{{1,0:S(1)}} tanh(x)
+  {}
+  {}
+  v = f32[51200,512]{{1,0}} abs(u)
+  ROOT r = (f32[51200,512]{{1,0}}, f32[51200,512]{{1,0}}) tuple(used, v)
+}})",
+                    first, second),
+        "v5e-2x2");
+  };
+  const std::string_view used = "used = f32[51200,512]{1,0} negate(placed)";
+  const std::string_view u = "u = f32[51200,512]{1,0} cosine(y)";
+  EXPECT_TRUE(HasLines(text(used, u), "f32[51200,512]{1,0:S(1)} cosine("));
+  EXPECT_TRUE(HasLines(text(u, used), "f32[51200,512]{1,0} cosine("));
+}
+
+// What is in VMEM takes nothing of CMEM.
+TEST(Cmem, OtherMemoriesHaveTheirOwnRoom) {
+  EXPECT_TRUE(HasLines(AssignedText(fmt::format(kPlaced, 1024, 256), "v4-2x2x1"), R"(
+    f32[1024,512]{1,0:S(1)} parameter(0)
+    f32[256,512]{1,0:S(3)} tanh(
+  )"));
 }
 
 TEST(Cmem, LayoutsOfAnotherChipAreErrors) {
