@@ -21,6 +21,7 @@
 #include "workloads/lowering/lower.h"
 #include "workloads/passes/passes.h"
 #include "workloads/passes/pipeline/pipeline.h"
+#include "workloads/passes/spaces/memory_space_assignment.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
 #include "workloads/target/target.h"
@@ -214,6 +215,12 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
 
   CompileResult result;
   const bool scheduled = !imported.module->entry()->schedule().empty();
+  if (scheduled && passes::HasPlaces(*imported.module)) {
+    const passes::Pass* const assigns = passes::FindPass("memory-space-assignment");
+    std::erase_if(pipeline,
+                  [&](const passes::PipelineStep& step) { return step.pass == assigns; });
+    Records(&result.records).Add(reasons::kPlacesKept, imported.module->name());
+  }
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(imported.workload, options.trip_counts);
   ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,

@@ -31,6 +31,11 @@ inline constexpr Reason kOrderDropped{
     "the module comes in an order of execution (is_scheduled), which is not kept: passes have "
     "changed it, and its instructions are ordered anew"};
 
+inline constexpr Reason kPlacesKept{
+    "memory-space-assignment.places-kept", Action::kWarned,
+    "the module comes compiled, with arrays in VMEM or CMEM: they stay there, and no others are "
+    "put there (memory-space-assignment is not run)"};
+
 // Sentences of the exporter, and of the choice of algorithms of collectives.
 inline constexpr Reason kExporterAssumed{"exporter.assumed", Action::kAssumed, "{sentence}"};
 inline constexpr Reason kAlgorithmAssumed{"collectives.assumed", Action::kAssumed, "{sentence}"};

@@ -84,6 +84,16 @@ inline constexpr Reason kRecomputed{
     "{subject}: computed again as {copy} in front of {user}, saves {saved_bytes} bytes, costs "
     "{cost_us:.3f} us"};
 
+// rematerialize
+inline constexpr Reason kMoved{
+    "rematerialize.moved", Action::kChanged,
+    "{subject}: moved as {copy} in front of {user}, saves {saved_bytes} bytes, costs "
+    "{cost_us:.3f} us"};
+inline constexpr Reason kRecomputed{
+    "rematerialize.recomputed", Action::kChanged,
+    "{subject}: computed again as {copy} in front of {user}, saves {saved_bytes} bytes, costs "
+    "{cost_us:.3f} us"};
+
 // memory-space-assignment
 inline constexpr Reason kPlaced{"memory-space-assignment.placed", Action::kChanged,
                                 "{subject} of {bytes} B in {space}: {stays}; saves {saved_ns} ns"};

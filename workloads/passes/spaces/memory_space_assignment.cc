@@ -21,14 +21,12 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Shape;
 
-// The first value that is in one of the spaces, or null.
-const Instruction* FindIn(const hlo::Module& module, const std::vector<int64_t>& spaces) {
+// The first value that is in the space, or null.
+const Instruction* FindIn(const hlo::Module& module, int64_t space) {
   for (const Computation* computation : hlo::ControlComputations(module)) {
     for (const Instruction* i : computation->instructions()) {
       for (const Shape* leaf : hlo::Leaves(i->shape())) {
-        if (!leaf->IsArray()) continue;
-        const auto found = std::find(spaces.begin(), spaces.end(), leaf->layout.memory_space);
-        if (found != spaces.end()) return i;
+        if (leaf->IsArray() && leaf->layout.memory_space == space) return i;
       }
     }
   }
@@ -64,26 +62,35 @@ void Explain(const SpacePlan& plan, const target::MemorySpace& space, const Reco
 
 }  // namespace
 
+bool HasPlaces(const hlo::Module& module) {
+  return FindIn(module, hlo::kVmemSpace) != nullptr || FindIn(module, hlo::kCmemSpace) != nullptr;
+}
+
 absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& context) {
   TPUSIM_CHECK(context.cost != nullptr, "an assignment of memories without costs");
   const target::Target& target = context.target;
-  if (const Instruction* placed = FindIn(module, {hlo::kCmemSpace});
+  if (const Instruction* placed = FindIn(module, hlo::kCmemSpace);
       placed != nullptr && target.Usable(hlo::kCmemSpace) == Bytes(0)) {
     return UserError(
         fmt::format("{} is in CMEM (S({}) in its layout), which {} does not have; v4 and v4i do",
                     placed->Describe(), hlo::kCmemSpace, target.chip().name));
-  }
-  if (const Instruction* placed = FindIn(module, {hlo::kCmemSpace, hlo::kVmemSpace})) {
-    context.records.Add(reasons::kSpacesGiven, placed->name());
-    return false;
   }
   const bool cmem = target.Usable(hlo::kCmemSpace) > Bytes(0);
   const int64_t space = cmem ? hlo::kCmemSpace : hlo::kVmemSpace;
   // Windows of kernels are in VMEM too, and counted.
   const Bytes capacity = cmem ? target.Usable(space) : target.chip().vmem.bytes;
 
-  ASSIGN_OR_RETURN(const auto timelines, SpaceTimelines(module, target, *context.cost, space,
-                                                        target.policy().loop_weight));
+  ASSIGN_OR_RETURN(const auto timelines,
+                   SpaceTimelines(module, target, *context.cost, space, target.policy().loop_weight));
+  for (const auto& timeline : timelines) {
+    // What is in CMEM has a plan of its own that says so (buffers/memory_plan.h).
+    if (cmem || timeline->MostPlaced() <= capacity) continue;
+    return UserError(fmt::format(
+        "what the program itself puts into {} (S({}) in layouts) does not fit: {} B at its peak in "
+        "{}, {} has {} B",
+        target::MemorySpaceOf(space).name, space, timeline->MostPlaced().value(),
+        timeline->computation()->name(), target.chip().name, capacity.value()));
+  }
   std::vector<std::vector<SpaceValue>> values;  // by timeline
   std::vector<const SpaceValue*> ranked;
   for (const auto& timeline : timelines) {

@@ -9,8 +9,9 @@
 // kernels before. What does not fit stays in HBM. Windows of kernels take their part of
 // VMEM. Fragmentation is not modelled.
 //
-// A module in which something is in VMEM or CMEM already comes out of a compiler that
-// has placed its arrays: they stay where they are.
+// Arrays that the program itself puts there (S(1) or S(3) in their layouts) stay, take their room
+// from their making to their last reader, and the rest is assigned around them. (A module that comes
+// scheduled was compiled: it keeps all of its places, and this pass is not run, workloads/compile.cc.)
 #ifndef TPUSIM_WORKLOADS_PASSES_SPACES_MEMORY_SPACE_ASSIGNMENT_H_
 #define TPUSIM_WORKLOADS_PASSES_SPACES_MEMORY_SPACE_ASSIGNMENT_H_
 
@@ -20,8 +21,11 @@
 
 namespace tpusim::passes {
 
+// Whether something is in VMEM or CMEM.
+bool HasPlaces(const hlo::Module& module);
+
 // The module must be scheduled, the context must have costs. Error: something is in CMEM
-// and the chip has none.
+// and the chip has none, or more is placed than there is.
 absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes

@@ -8,6 +8,8 @@
 #include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/execution.h"
+#include "workloads/hlo/analysis/in_place.h"
+#include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/branches.h"
 
@@ -62,6 +64,7 @@ SpaceTimeline::SpaceTimeline(Computation* computation)
     : computation_(computation),
       order_(NamesFirst(*computation)),
       windows_(order_.size()),
+      placed_(order_.size()),
       used_(std::ssize(order_)),
       inside_(order_.size()),
       time_(order_.size()),
@@ -82,7 +85,9 @@ void SpaceTimeline::Restart(double eager) {
   used_ = buffers::LiveBytes(std::ssize(order_));
   std::fill(inside_.begin(), inside_.end(), Bytes(0));
   for (size_t p = 0; p < order_.size(); ++p) {
-    if (windows_[p] > Bytes(0)) used_.Add(At(p), At(p), windows_[p]);
+    if (const Bytes taken = windows_[p] + placed_[p]; taken > Bytes(0)) {
+      used_.Add(At(p), At(p), taken);
+    }
     spare_[p] = idle_[p] + timing::Scaled(time_[p] - idle_[p], eager);
   }
 }
@@ -194,6 +199,40 @@ absl::Status SpaceTimeline::AddTimes(const target::Target& target, cost::CostMod
   return absl::OkStatus();
 }
 
+void SpaceTimeline::AddPlaced(const target::Target& target, int64_t space) {
+  const hlo::StorageAnalysis storage(*computation_);
+  const bool is_entry = caller_ == nullptr;
+  for (size_t p = 0; p < order_.size(); ++p) {
+    Instruction* i = order_[p];
+    if (storage.Of(i) != i || !i->shape().IsArray() || i->shape().layout.memory_space != space) {
+      continue;
+    }
+    const bool is_element = i->opcode() == hlo::Opcode::kGetTupleElement;
+    const Instruction* maker = is_element ? i->operand(0) : i;
+    const bool enters = maker->opcode() == hlo::Opcode::kParameter;
+    if (enters && !is_entry) continue;
+    size_t first = Has(maker) ? PositionOf(maker) : p;
+    if (hlo::IsAsyncDone(maker->opcode())) first = PositionOf(&hlo::StartOf(*maker));
+    // What is updated in place, by a loop or an operation, is counted as what it was up to there.
+    const int64_t leaf = is_element ? i->attrs().tuple_index() : 0;
+    bool in_place = maker->opcode() == hlo::Opcode::kWhile;
+    for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*maker)) {
+      in_place = in_place || result.leaf == leaf;
+    }
+    if (in_place) ++first;
+    size_t last = p;
+    for (const Instruction* reader : storage.ReadersOf(i)) last = std::max(last, PositionOf(reader));
+    if (enters) first = 0;
+    if (enters || storage.LivesOut(i)) last = order_.size() - 1;
+    const Bytes bytes = target.PaddedSize(i->shape());
+    for (size_t at = first; at <= last; ++at) placed_[at] += bytes;
+  }
+}
+
+Bytes SpaceTimeline::MostPlaced() const {
+  return placed_.empty() ? Bytes(0) : *std::max_element(placed_.begin(), placed_.end());
+}
+
 absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
     const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
     double loop_weight) {
@@ -223,6 +262,9 @@ absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
         if (std::ranges::find(run, called) == run.end()) inner.weight_ = inner.executions_ = 0;
       }
     }
+  }
+  for (const std::unique_ptr<SpaceTimeline>& timeline : timelines) {
+    timeline->AddPlaced(target, space);
   }
   RestartAll(timelines, 0);
   return timelines;

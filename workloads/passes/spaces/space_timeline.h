@@ -39,6 +39,8 @@ class SpaceTimeline {
   double weight() const { return weight_; }
   // How often it runs in a step.
   double executions() const { return executions_; }
+  // The most that arrays which are in the space already take together, of those made here.
+  Bytes MostPlaced() const;
   // Nodes by position, for a replay. What is called takes no time there.
   const cost::ScheduleGraph& graph() const { return graph_; }
 
@@ -69,6 +71,9 @@ class SpaceTimeline {
       double loop_weight);
   // Of all instructions; with `windows`, what those of kernels take is in use.
   absl::Status AddTimes(const target::Target& target, cost::CostModel& cost, bool windows);
+  // Arrays that are in `space` already are in use from their making to their last reader. What enters
+  // a called computation is in use where it is called.
+  void AddPlaced(const target::Target& target, int64_t space);
   void PassOnPeak();
   Bytes OwnAt(size_t position) const;
   Bytes Outside() const;
@@ -81,7 +86,7 @@ class SpaceTimeline {
   double weight_ = 1;
   double executions_ = 1;
   cost::ScheduleGraph graph_;
-  std::vector<Bytes> windows_;
+  std::vector<Bytes> windows_, placed_;
   buffers::LiveBytes used_;         // own and inside
   std::vector<Bytes> inside_;       // the most that a computation called there uses
   std::vector<Picoseconds> time_;   // alone
@@ -89,9 +94,9 @@ class SpaceTimeline {
   std::vector<Picoseconds> spare_;  // what is left of what copies may take
 };
 
-// Of every computation that runs as control flow, callers before what they call. What the
-// windows of kernels take is in use from the beginning if `space` is VMEM. Loops count
-// `loop_weight` times. Error: what has no cost.
+// Of every computation that runs as control flow, callers before what they call. What arrays take
+// that are in `space` already is in use from the beginning, and if it is VMEM what the windows of
+// kernels take. Loops count `loop_weight` times. Error: what has no cost.
 absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
     const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
     double loop_weight);
