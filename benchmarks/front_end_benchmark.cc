@@ -95,7 +95,7 @@ Figures Measure(const std::string& file) {
   const auto sharded =
       OrDie(tpusim::sharding::ShardModule(std::move(imported.module), ShardedProgram::kPartitions));
   figures.propagate = clock.Lap();
-  const auto partitioned = OrDie(tpusim::spmd::Partition(sharded));
+  const auto partitioned = OrDie(tpusim::spmd::Partition(sharded, {}));
   figures.partition = clock.Lap();
   figures.partitioned = Instructions(*partitioned.module);
   return figures;

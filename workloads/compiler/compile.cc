@@ -105,7 +105,8 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
   }
   RETURN_IF_ERROR(CheckPartitions(sharded.num_partitions, config));
   result.records = UnusedParts(sharded, config);
-  ASSIGN_OR_RETURN(spmd::PartitionResult made, spmd::Partition(sharded));
+  ASSIGN_OR_RETURN(spmd::PartitionResult made,
+                   spmd::Partition(sharded, cost::LatencyOfReshards(config.chip)));
   Append(made.warnings, result.records);
   result.reshard_sites = std::move(made.reshard_sites);
   result.mesh = sharded.mesh;

@@ -1,9 +1,9 @@
 // Bounds and prices of candidates on a chip.
 //
 // A bound is where the tile search starts from: the launch, and the longer of all vector and
-// matrix work and all bytes from and to HBM. What every instruction asks of the vector slots
-// and how large arrays are in memory is looked up once. Work on the way into a product is
-// done again for every block of the product that reads it.
+// matrix work and all bytes from and to HBM, every array moved and everything computed once.
+// What every instruction asks of the vector slots and how large arrays are in memory is looked
+// up once.
 
 #include <algorithm>
 #include <cstdint>
@@ -27,13 +27,6 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Sides of a product that a value is on the way to; an input may also be read beside it.
-constexpr uint8_t kLhs = 1, kRhs = 2, kBeside = 4;
-
-// Blocks of a product are about as large: what its other side is cut into. The tile
-// search decides later; only how often an operand is computed again depends on it.
-constexpr int64_t kTypicalBlock = 1024;
-
 Bytes MovedBy(const timing::KernelTraffic& traffic) { return traffic.read + traffic.written; }
 
 class ChipCandidateCosts : public CandidateCosts {
@@ -48,7 +41,7 @@ class ChipCandidateCosts : public CandidateCosts {
  private:
   int Storage(int value) const;
   void FindShares(const Candidate& candidate);
-  void MarkSides(std::span<const int> members, int product);
+  void MarkWayIn(std::span<const int> members, int product);
   Price BoundOfPlaced(const Candidate& candidate);
 
   const KernelGraph& graph_;
@@ -65,7 +58,7 @@ class ChipCandidateCosts : public CandidateCosts {
   std::vector<size_t> first_use_;
   // Scratch of one bound.
   KernelInputs reads_;
-  std::vector<uint8_t> side_, read_from_;
+  std::vector<char> on_way_in_;  // a member to the product
   std::vector<kernels::NeededShare> needed_;
   isa::Kernel kernel_;
 };
@@ -79,8 +72,7 @@ ChipCandidateCosts::ChipCandidateCosts(const KernelGraph& graph, const target::T
   bytes_.resize(n, Bytes(0));
   space_.resize(n);
   registers_.resize(n, 0);
-  side_.resize(n, 0);
-  read_from_.resize(n, 0);
+  on_way_in_.resize(n, 0);
   needed_.resize(n);
   spreads_rows_.resize(n, 0);
   first_use_.resize(n, 0);
@@ -132,19 +124,12 @@ void ChipCandidateCosts::FindShares(const Candidate& candidate) {
   }
 }
 
-// Which members lead to which operand of the product, and from where inputs are read.
-void ChipCandidateCosts::MarkSides(std::span<const int> members, int product) {
-  for (int input : reads_.last()) read_from_[input] = 0;
+// Which members an operand of the product is computed by.
+void ChipCandidateCosts::MarkWayIn(std::span<const int> members, int product) {
+  for (int m : members) on_way_in_[m] = 0;
   for (auto m = members.rbegin(); m != members.rend(); ++m) {
-    const std::vector<int>& operands = graph_.operands[*m];
-    for (size_t o = 0; o < operands.size(); ++o) {
-      const uint8_t side = *m == product ? (o == 0 ? kLhs : kRhs) : side_[*m];
-      if (reads_.HasMember(operands[o])) {
-        side_[operands[o]] |= side;
-      } else {
-        read_from_[operands[o]] |= side != 0 ? side : kBeside;
-      }
-    }
+    if (*m != product && on_way_in_[*m] == 0) continue;
+    for (int operand : graph_.operands[*m]) on_way_in_[operand] = 1;
   }
 }
 
@@ -165,29 +150,25 @@ Price ChipCandidateCosts::BoundOf(const Candidate& candidate) {
   };
   const auto product = std::find_if(members.begin(), members.end(),
                                     [&](int m) { return graph_.Is(m, Part::kProduct); });
-  double lhs_times = 1, rhs_times = 1;
-  for (int m : members) side_[m] = 0;
+  bool on_arrays = false;
   if (product != members.end()) {
     const Instruction& dot = graph_.At(*product);
     const auto p = kernels::ProductOf(dot, target_);
-    if (p.ok() && !kernels::RunsOnVectorUnits(dot)) {
+    on_arrays = p.ok() && !kernels::RunsOnVectorUnits(dot);
+    if (on_arrays) {
       const int64_t extent = std::max<int64_t>(1, p->batch) * p->repeats;
       kernel_.block.mxu = {p->m, p->k, p->n, p->format, extent};
-      lhs_times = static_cast<double>(CeilDiv(p->n, kTypicalBlock));
-      rhs_times = static_cast<double>(CeilDiv(p->m, kTypicalBlock));
     }
-    MarkSides(members, *product);
+    MarkWayIn(members, *product);
   }
   FindShares(candidate);
   for (int input : inputs) {
-    // The blocks of an operand are others than those of the result.
-    const bool twice = product != members.end() && (read_from_[input] & kBeside) != 0 &&
-                       (read_from_[input] & (kLhs | kRhs)) != 0;
     const double share = needed_[input].value();
-    const Bytes needed = timing::Scaled(bytes_[input], share);
-    add_window(isa::WindowKind::kInput, input, needed * (twice ? 2 : 1));
+    add_window(isa::WindowKind::kInput, input, timing::Scaled(bytes_[input], share));
     work.load += registers_[input] * share;
-    if (hlo::BitWidth(graph_.At(input).shape().element_type) < 32) {
+    // bf16 and int8 operands go to the arrays as they are.
+    const bool direct = on_arrays && std::ranges::count(graph_.operands[*product], input) > 0;
+    if (!direct && hlo::BitWidth(graph_.At(input).shape().element_type) < 32) {
       work.valu += registers_[input] * share;
     }
   }
@@ -201,16 +182,16 @@ Price ChipCandidateCosts::BoundOf(const Candidate& candidate) {
     const hlo::Shape& shape = graph_.At(root).shape();
     if (shape.IsArray() && hlo::BitWidth(shape.element_type) < 32) work.valu += registers_[written];
   }
-  const bool waits =
-      product != members.end() && std::any_of(members.begin(), members.end(), [&](int m) {
-        return spreads_rows_[m] != 0 && reads_.HasMember(graph_.operands[m][0]);
-      });
+  const bool waits = on_arrays && std::ranges::any_of(members, [&](int m) {
+                       return spreads_rows_[m] != 0 && reads_.HasMember(graph_.operands[m][0]);
+                     });
   kernels::VectorWork after;
   for (int m : members) {
-    double times = 1;
-    if ((side_[m] & kLhs) != 0) times = std::max(times, lhs_times);
-    if ((side_[m] & kRhs) != 0) times = std::max(times, rhs_times);
-    (waits && side_[m] == 0 ? after : work) += work_[m] * (times * needed_[m].value());
+    (waits && on_way_in_[m] == 0 ? after : work) += work_[m] * needed_[m].value();
+  }
+  // What a product loads and stores is counted with it.
+  for (kernels::VectorWork* beside : {&work, &after}) {
+    if (on_arrays) *beside = {.valu = beside->valu, .eup = beside->eup, .xlu = beside->xlu};
   }
   const isa::MxuWork mxu = kernel_.block.mxu;
   kernel_.block = kernels::BlockOf(work, 1);

@@ -1,6 +1,7 @@
 #include "workloads/cost/chip_cost_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "configs/status_macros.h"
@@ -83,6 +84,13 @@ Work WorkOfKernel(const configs::ChipParams& chip, const kernels::KernelCost& ke
   work.share[kHbmResource] = ShareOf(TransferTime(bytes, timing::HbmRate(chip)), work.time);
   work.rate = RateOf(bytes, work.time);
   return work;
+}
+
+spmd::ReshardLatency LatencyOfReshards(const configs::ChipParams& chip) {
+  const auto carried = [&chip](Picoseconds time) {
+    return Bytes(std::llround(ToSeconds(time) * chip.ici.link_bytes_per_second.value()));
+  };
+  return {carried(chip.ici.launch), carried(chip.ici.hop_latency)};
 }
 
 absl::StatusOr<Work> ChipCostModel::WorkOfCollective(const hlo::Instruction& collective) {

@@ -11,11 +11,13 @@
 #include "workloads/collectives/collective.h"
 #include "workloads/cost/collective_decisions.h"
 #include "workloads/cost/cost_model.h"
+#include "workloads/spmd/reshard_plan.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::cost {
 
 Work WorkOfKernel(const configs::ChipParams& chip, const kernels::KernelCost& kernel);
+spmd::ReshardLatency LatencyOfReshards(const configs::ChipParams& chip);
 
 class ChipCostModel : public CostModel {
  public:

@@ -32,8 +32,8 @@ using hlo::Instruction;
 using hlo::Opcode;
 using sharding::Sharding;
 
-Partitioner::Partitioner(const sharding::ShardedModule& sharded)
-    : in_(sharded), sites_(sharded, callers_), plans_(in_.mesh) {}
+Partitioner::Partitioner(const sharding::ShardedModule& sharded, const ReshardLatency& latency)
+    : in_(sharded), sites_(sharded, callers_), plans_(in_.mesh, latency) {}
 
 const std::vector<Sharding>& Partitioner::Leaves(const Instruction& global) const {
   return in_.shardings.at(&global).leaves;
@@ -486,8 +486,9 @@ absl::StatusOr<PartitionResult> Partitioner::Run() {
   return std::move(result_);
 }
 
-absl::StatusOr<PartitionResult> Partition(const sharding::ShardedModule& sharded) {
-  return Partitioner(sharded).Run();
+absl::StatusOr<PartitionResult> Partition(const sharding::ShardedModule& sharded,
+                                          const ReshardLatency& latency) {
+  return Partitioner(sharded, latency).Run();
 }
 
 }  // namespace tpusim::spmd

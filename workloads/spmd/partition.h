@@ -19,6 +19,7 @@
 #include "models/isa/program_info.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/sharding/propagate.h"
+#include "workloads/spmd/reshard_plan.h"
 
 namespace tpusim::spmd {
 
@@ -30,7 +31,9 @@ struct PartitionResult {
   std::vector<sharding::Sharding> parameter_shardings, result_shardings;
 };
 
-absl::StatusOr<PartitionResult> Partition(const sharding::ShardedModule& sharded);
+// `latency`: of collectives on the chip, beside the bytes that reshards move.
+absl::StatusOr<PartitionResult> Partition(const sharding::ShardedModule& sharded,
+                                          const ReshardLatency& latency);
 
 }  // namespace tpusim::spmd
 

@@ -22,7 +22,7 @@ namespace tpusim::spmd {
 
 class Partitioner {
  public:
-  explicit Partitioner(const sharding::ShardedModule& sharded);
+  Partitioner(const sharding::ShardedModule& sharded, const ReshardLatency& latency);
 
   absl::StatusOr<PartitionResult> Run();
 

@@ -86,7 +86,8 @@ void Append(ReshardPlan* plan, ReshardStep step) {
 }  // namespace
 
 absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding& from,
-                                        const Sharding& to, const Mesh& mesh) {
+                                        const Sharding& to, const Mesh& mesh,
+                                        const ReshardLatency& latency) {
   ReshardPlan plan;
   if (sharding::SamePlacement(from, to)) return plan;
   // All axes in equal pieces.
@@ -118,21 +119,17 @@ absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const Sharding&
   std::vector<ReshardMove> moves;
   if (nested) {
     const ReshardSearch search(mesh, shape, state, target.dims, kept);
-    moves = search.Shortest(true);
+    moves = search.Shortest(latency);
     // A small value that is gathered in full to save a collective is no reason to warn.
-    plan.full_gather = PassesWhole(moves) && PassesWhole(search.Shortest(false));
+    plan.full_gather = PassesWhole(moves) && PassesWhole(search.Shortest({}));
   } else if (state != target) {
     moves = ByWholeDims(shape, state, target);
     plan.full_gather = PassesWhole(moves);
   }
   plan.full_gather &= !IsWhole(state.dims) && !IsWhole(target.dims);
   for (ReshardMove& move : moves) {
-    ReshardStep step{move.kind,
-                     sharding::Joined(move.axes),
-                     move.dim,
-                     move.to_dim,
-                     ToSharding(state, kept),
-                     ToSharding(move.after, kept),
+    ReshardStep step{move.kind,        sharding::Joined(move.axes), move.dim,
+                     move.to_dim,      ToSharding(state, kept),     ToSharding(move.after, kept),
                      Bytes(move.bytes)};
     if (move.kind == ReshardKind::kSlice) step.axes.clear();
     state = std::move(move.after);
@@ -159,7 +156,7 @@ absl::StatusOr<const ReshardPlan*> ReshardPlans::Find(const hlo::Shape& shape, c
     add_axes(sharding->unreduced);
   }
   if (const auto it = plans_.find(key); it != plans_.end()) return &it->second;
-  ASSIGN_OR_RETURN(ReshardPlan plan, PlanReshard(shape, from, to, mesh_));
+  ASSIGN_OR_RETURN(ReshardPlan plan, PlanReshard(shape, from, to, mesh_, latency_));
   return &plans_.emplace(std::move(key), std::move(plan)).first->second;
 }
 

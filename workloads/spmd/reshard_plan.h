@@ -17,9 +17,9 @@
 // are bytes times links, per device: on a ring of n an all-gather's shard crosses n - 1
 // links, and what an all-to-all sends goes n/4 links far on average (over several axes
 // the sum of theirs). Beside them a collective takes time to start and per hop, counted as
-// the bytes that a link could carry meanwhile: a small value is gathered over the axes that
-// hold it, even where a slice, a permute across the mesh and a gather there would move fewer
-// bytes.
+// the bytes that a link of the chip could carry meanwhile (ReshardLatency): a small value is
+// gathered over the axes that hold it, even where a slice, a permute across the mesh and a
+// gather there would move fewer bytes.
 //
 // Uneven shards: the local size is the ceiling, what is too much at the end is
 // padding. A dimension of 10 over 4 has shards of 3, over 2 shards of 5: no shard
@@ -53,11 +53,11 @@ enum class ReshardKind {
   kSumOfParts,
 };
 
-// What a link carries while a collective starts, and while it goes on by one hop, on the
-// chips where that is least: 5.4 us and 1 us at 45 GB/s (ici.launch_ns, ici.hop_latency_ns
-// and ici.link_bytes_per_second of v4 and v5e in configs/chips).
-inline constexpr Bytes kStartBytes{243'000};
-inline constexpr Bytes kHopBytes{45'000};
+// What a link carries while a collective starts, and while it goes on by one hop. The cost
+// model says so of a chip (cost::LatencyOfReshards).
+struct ReshardLatency {
+  Bytes start{0}, hop{0};
+};
 
 struct ReshardStep {
   ReshardKind kind = ReshardKind::kSlice;
@@ -78,12 +78,14 @@ struct ReshardPlan {
 
 // Error (no rule): partial sums wanted of a value that has none.
 absl::StatusOr<ReshardPlan> PlanReshard(const hlo::Shape& shape, const sharding::Sharding& from,
-                                        const sharding::Sharding& to, const sharding::Mesh& mesh);
+                                        const sharding::Sharding& to, const sharding::Mesh& mesh,
+                                        const ReshardLatency& latency);
 
 // The plans of one program, each made once: layers repeat.
 class ReshardPlans {
  public:
-  explicit ReshardPlans(const sharding::Mesh& mesh) : mesh_(mesh) {}
+  ReshardPlans(const sharding::Mesh& mesh, const ReshardLatency& latency)
+      : mesh_(mesh), latency_(latency) {}
   const sharding::Mesh& mesh() const { return mesh_; }
   // Valid as long as this object.
   absl::StatusOr<const ReshardPlan*> Find(const hlo::Shape& shape, const sharding::Sharding& from,
@@ -91,6 +93,7 @@ class ReshardPlans {
 
  private:
   const sharding::Mesh& mesh_;
+  const ReshardLatency latency_;
   std::unordered_map<std::string, ReshardPlan> plans_;  // looked up, never iterated
   ReshardPlan none_;
 };

@@ -89,7 +89,7 @@ ReshardSearch::ReshardSearch(const sharding::Mesh& mesh, const hlo::Shape& shape
   std::sort(pieces_.begin(), pieces_.end());
 }
 
-std::vector<ReshardMove> ReshardSearch::Shortest(bool latency) const {
+std::vector<ReshardMove> ReshardSearch::Shortest(const ReshardLatency& latency) const {
   struct Best {
     int64_t cost = 0;
     ReshardState previous;
@@ -118,8 +118,7 @@ std::vector<ReshardMove> ReshardSearch::Shortest(bool latency) const {
     for (ReshardMove& move : Moves(state)) {
       int64_t length = 0;  // a slice is no step: several become one instruction
       if (move.kind != Kind::kSlice) {
-        length = move.bytes;
-        if (latency) length += kStartBytes.value() + Hops(state, move) * kHopBytes.value();
+        length = move.bytes + (latency.start + latency.hop * Hops(state, move)).value();
         length = length * 16 + 1;  // among equals the fewest steps
       }
       const auto [it, fresh] = best.try_emplace(move.after);
@@ -169,8 +168,7 @@ void ReshardSearch::AddSlices(const ReshardState& state, size_t d,
     if (used || !MayGain(state, d, {piece})) continue;
     ReshardState after = state;
     after.dims[d].push_back(piece);
-    moves.push_back(
-        {Kind::kSlice, static_cast<int64_t>(d), -1, {piece}, std::move(after), 0});
+    moves.push_back({Kind::kSlice, static_cast<int64_t>(d), -1, {piece}, std::move(after), 0});
   }
 }
 
@@ -236,8 +234,8 @@ ReshardMove ReshardSearch::AllReduce(const ReshardState& state) const {
   const int64_t n = Product(state.sums);
   ReshardState after = state;
   after.sums.clear();
-  return {Kind::kAllReduce,        -1, -1, state.sums, std::move(after),
-          2 * (n - 1) * ShardBytes(state) / n};
+  return {
+      Kind::kAllReduce, -1, -1, state.sums, std::move(after), 2 * (n - 1) * ShardBytes(state) / n};
 }
 
 // All sums at once, or those that a dimension continues with.
@@ -293,8 +291,7 @@ void ReshardSearch::AddPermute(const ReshardState& state, std::vector<ReshardMov
     }
   }
   if (reordered == state) return;
-  moves.push_back(
-      {Kind::kCollectivePermute, -1, -1, {}, std::move(reordered), ShardBytes(state)});
+  moves.push_back({Kind::kCollectivePermute, -1, -1, {}, std::move(reordered), ShardBytes(state)});
 }
 
 std::vector<ReshardMove> ReshardSearch::Moves(const ReshardState& state) const {

@@ -42,8 +42,8 @@ class ReshardSearch {
   ReshardSearch(const sharding::Mesh& mesh, const hlo::Shape& shape, ReshardState from,
                 std::vector<sharding::Axes> to, sharding::Axes kept);
 
-  // The moves of the shortest way. Without latency only bytes count.
-  std::vector<ReshardMove> Shortest(bool latency) const;
+  // The moves of the shortest way.
+  std::vector<ReshardMove> Shortest(const ReshardLatency& latency) const;
 
  private:
   int64_t ShardBytes(const ReshardState& state) const;

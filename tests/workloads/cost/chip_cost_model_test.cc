@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "configs/status_macros.h"
 #include "tests/workloads/passes/small_module.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -52,6 +54,18 @@ TEST(ChipCostModel, KernelsUseTheHbmTheyRead) {
   // 64 MiB in and out: HBM is all that counts.
   EXPECT_GT(work->share[kHbmResource], 0.9);
   EXPECT_EQ(work->share[kLinkResource], 0);
+}
+
+// 5.4 us at 45 GB/s, at 90 GB/s; 11 us at 90 GB/s. A hop is 1 us.
+TEST(ChipCostModel, ReshardsKnowTheLatenciesOfTheChip) {
+  for (const auto& [slice, start, hop] : {std::tuple("v5e-2x2", 243'000, 45'000),
+                                          {"v6e-2x2", 486'000, 90'000},
+                                          {"v7x-2x2x1", 990'000, 90'000}}) {
+    const auto config = configs::LoadConfig(slice, {});
+    ASSERT_TRUE(config.ok());
+    EXPECT_EQ(LatencyOfReshards(config->chip).start, Bytes(start)) << slice;
+    EXPECT_EQ(LatencyOfReshards(config->chip).hop, Bytes(hop)) << slice;
+  }
 }
 
 TEST(ChipCostModel, StartsCostNothingThemselves) {

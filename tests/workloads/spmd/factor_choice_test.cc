@@ -44,7 +44,7 @@ class FactorChoiceTest : public testing::Test {
   }
 
   Mesh mesh_ = MeshOf({4, 2});
-  ReshardPlans plans_{mesh_};
+  ReshardPlans plans_{mesh_, kV5eLatency};
   const Axes x_ = {{0, 1, 4}}, y_ = {{1, 1, 2}}, none_;
 };
 

@@ -24,7 +24,7 @@ std::vector<const Instruction*> Find(const PartitionResult& result, Opcode opcod
 }
 
 PartitionResult Partitioned(const sharding::ShardedModule& sharded) {
-  auto result = Partition(sharded);
+  auto result = Partition(sharded, kV5eLatency);
   EXPECT_TRUE(result.ok()) << result.status();
   return *std::move(result);
 }

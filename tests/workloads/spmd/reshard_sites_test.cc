@@ -34,7 +34,7 @@ ENTRY %main {
   EXPECT_TRUE(parsed.ok()) << parsed.status();
   auto sharded = sharding::ShardModule(std::move(parsed->module), 0);
   EXPECT_TRUE(sharded.ok()) << sharded.status();
-  auto result = Partition(*sharded);
+  auto result = Partition(*sharded, kV5eLatency);
   EXPECT_TRUE(result.ok()) << result.status();
   return *std::move(result);
 }

@@ -33,7 +33,7 @@ absl::StatusOr<PartitionResult> FrontEnd(const hlo::Module& module) {
   ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::Import(bytes, "big.pb"));
   ASSIGN_OR_RETURN(const sharding::ShardedModule sharded,
                    sharding::ShardModule(std::move(imported.module), 8));
-  return Partition(sharded);
+  return Partition(sharded, {});
 }
 
 // A mesh of 8, and the entry's first parameter split over it.

@@ -12,8 +12,12 @@
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/sharding/sharding.h"
+#include "workloads/spmd/reshard_plan.h"
 
 namespace tpusim::spmd {
+
+// 5.4 us to start and 1 us per hop, at 45 GB/s.
+inline constexpr ReshardLatency kV5eLatency{Bytes(243'000), Bytes(45'000)};
 
 inline sharding::Mesh MeshOf(std::initializer_list<int64_t> sizes,
                              std::vector<int64_t> device_ids = {}) {

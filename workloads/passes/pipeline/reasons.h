@@ -84,16 +84,6 @@ inline constexpr Reason kRecomputed{
     "{subject}: computed again as {copy} in front of {user}, saves {saved_bytes} bytes, costs "
     "{cost_us:.3f} us"};
 
-// rematerialize
-inline constexpr Reason kMoved{
-    "rematerialize.moved", Action::kChanged,
-    "{subject}: moved as {copy} in front of {user}, saves {saved_bytes} bytes, costs "
-    "{cost_us:.3f} us"};
-inline constexpr Reason kRecomputed{
-    "rematerialize.recomputed", Action::kChanged,
-    "{subject}: computed again as {copy} in front of {user}, saves {saved_bytes} bytes, costs "
-    "{cost_us:.3f} us"};
-
 // memory-space-assignment
 inline constexpr Reason kPlaced{"memory-space-assignment.placed", Action::kChanged,
                                 "{subject} of {bytes} B in {space}: {stays}; saves {saved_ns} ns"};
@@ -242,11 +232,6 @@ inline constexpr Reason kBeside{"schedule.beside", Action::kChanged,
 inline constexpr Reason kBesideForMemory{
     "schedule.beside-for-memory", Action::kChanged,
     "{subject} runs beside {count} operations, until {done}, in an order that takes less memory"};
-
-// memory-space-assignment
-inline constexpr Reason kSpacesGiven{
-    "memory-space-assignment.given", Action::kKept,
-    "{subject} is placed by the program, which is taken to place all"};
 
 // rematerialize
 inline constexpr Reason kFits{
