@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "configs/names.h"
 #include "configs/status_macros.h"
 
 namespace tpusim::configs {
@@ -55,50 +56,54 @@ constexpr Range kPasses = {0.01, 1000};
 constexpr Range kCyclesOrNone = {0, 1e6};
 constexpr Range kPerCycle = {0.001, 1e6};
 
-#define ROW(path, unit, range, member, description)                                    \
+// What reads the parameter stands at the end, unless every program does.
+#define ROW(path, unit, range, member, description, ...)                               \
   Parameter {                                                                          \
     path, unit, description, range.minimum, range.maximum,                             \
         kIsInteger<std::remove_cvref_t<decltype(std::declval<ChipParams&>().member)>>, \
         [](const ChipParams& c) { return ToNumber(c.member); },                        \
-        [](ChipParams& c, double number) { FromNumber(number, &c.member); }            \
+        [](ChipParams& c, double number) { FromNumber(number, &c.member); }, {         \
+      __VA_ARGS__                                                                      \
+    }                                                                                  \
   }
 
 std::vector<Parameter> MakeTable() {
+  using enum Work;
   return {
       // clang-format off
       ROW("chip.tensor_cores", "count", kCount, tensor_cores, "TensorCores per chip"),
       ROW("chip.devices", "count", kCount, devices, "what JAX counts, per chip"),
       ROW("chip.clock_hz", "hertz", kClock, clock, "TensorCore clock"),
       ROW("chip.peak_bf16_flops_per_second", "flops_per_second", kFlops, peak_bf16, "published peak per chip; MFU is against it"),
-      ROW("chip.mxu.count", "count", kCount, mxu.count, "systolic arrays per TensorCore"),
-      ROW("chip.mxu.rows", "count", kCount, mxu.rows, "contracting extent of one array"),
-      ROW("chip.mxu.columns", "count", kCount, mxu.columns, "output extent of one array"),
-      ROW("chip.mxu.lhs_rows_per_cycle", "per_cycle", kPerCycle, mxu.lhs_rows_per_cycle, "LHS rows that enter one array per cycle"),
-      ROW("chip.mxu.weight_rows_per_cycle", "per_cycle", kPerCycle, mxu.weight_rows_per_cycle, "rows of the next weight tile loaded per cycle"),
-      ROW("chip.mxu.result_latency_cycles", "cycles", kCountOrNone, mxu.result_latency_cycles, "first LHS row in to its complete result row out"),
-      ROW("chip.mxu.efficiency", "ratio", kShare, mxu.efficiency, "share of the arrays' rate that products keep up, as far as power allows; 1 if not given"),
-      ROW("chip.mxu.passes_bf16", "passes", kPasses, mxu.passes_bf16, "array passes of a bf16 product"),
-      ROW("chip.mxu.passes_f32", "passes", kPasses, mxu.passes_f32, "... of f32 at DEFAULT precision"),
-      ROW("chip.mxu.passes_f32_high", "passes", kPasses, mxu.passes_f32_high, "... of f32 at HIGH precision"),
-      ROW("chip.mxu.passes_f32_highest", "passes", kPasses, mxu.passes_f32_highest, "... of f32 at HIGHEST precision"),
-      ROW("chip.mxu.passes_int8", "passes", kPasses, mxu.passes_int8, "... of int8"),
-      ROW("chip.mxu.passes_int4", "passes", kPasses, mxu.passes_int4, "... of int4"),
-      ROW("chip.mxu.passes_fp8", "passes", kPasses, mxu.passes_fp8, "... of fp8"),
-      ROW("chip.mxu.passes_int32", "passes", kPasses, mxu.passes_int32, "... of int32, made of byte products"),
+      ROW("chip.mxu.count", "count", kCount, mxu.count, "systolic arrays per TensorCore", kProducts),
+      ROW("chip.mxu.rows", "count", kCount, mxu.rows, "contracting extent of one array", kProducts),
+      ROW("chip.mxu.columns", "count", kCount, mxu.columns, "output extent of one array", kProducts),
+      ROW("chip.mxu.lhs_rows_per_cycle", "per_cycle", kPerCycle, mxu.lhs_rows_per_cycle, "LHS rows that enter one array per cycle", kProducts),
+      ROW("chip.mxu.weight_rows_per_cycle", "per_cycle", kPerCycle, mxu.weight_rows_per_cycle, "rows of the next weight tile loaded per cycle", kProducts),
+      ROW("chip.mxu.result_latency_cycles", "cycles", kCountOrNone, mxu.result_latency_cycles, "first LHS row in to its complete result row out", kProducts),
+      ROW("chip.mxu.efficiency", "ratio", kShare, mxu.efficiency, "share of the arrays' rate that products keep up, as far as power allows; 1 if not given", kProducts),
+      ROW("chip.mxu.passes_bf16", "passes", kPasses, mxu.passes_bf16, "array passes of a bf16 product", kBf16Products),
+      ROW("chip.mxu.passes_f32", "passes", kPasses, mxu.passes_f32, "... of f32 at DEFAULT precision", kF32Products),
+      ROW("chip.mxu.passes_f32_high", "passes", kPasses, mxu.passes_f32_high, "... of f32 at HIGH precision", kF32HighProducts),
+      ROW("chip.mxu.passes_f32_highest", "passes", kPasses, mxu.passes_f32_highest, "... of f32 at HIGHEST precision", kF32HighestProducts),
+      ROW("chip.mxu.passes_int8", "passes", kPasses, mxu.passes_int8, "... of int8", kInt8Products),
+      ROW("chip.mxu.passes_int4", "passes", kPasses, mxu.passes_int4, "... of int4", kInt4Products),
+      ROW("chip.mxu.passes_fp8", "passes", kPasses, mxu.passes_fp8, "... of fp8", kFp8Products),
+      ROW("chip.mxu.passes_int32", "passes", kPasses, mxu.passes_int32, "... of int32, made of byte products", kInt32Products),
       ROW("chip.vpu.sublanes", "count", kCount, vpu.sublanes, "rows of a vector register"),
       ROW("chip.vpu.lanes", "count", kCount, vpu.lanes, "columns of a vector register"),
       ROW("chip.vpu.alus_per_lane", "count", kCount, vpu.alus_per_lane, "vector ALU slots per bundle"),
-      ROW("chip.vpu.eup_slots", "count", kCount, vpu.eup_slots, "transcendental slots per bundle"),
+      ROW("chip.vpu.eup_slots", "count", kCount, vpu.eup_slots, "transcendental slots per bundle", kTranscendentals),
       ROW("chip.vpu.load_slots", "count", kCount, vpu.load_slots, "vector registers loaded from VMEM per cycle"),
       ROW("chip.vpu.store_slots", "count", kCount, vpu.store_slots, "vector registers stored to VMEM per cycle"),
-      ROW("chip.vpu.xlu_count", "count", kCount, vpu.xlu_count, "cross-lane units"),
-      ROW("chip.vpu.eup_cycles_per_vreg", "cycles", kPerCycle, vpu.eup_cycles_per_vreg, "cycles of one transcendental on a register"),
-      ROW("chip.vpu.xlu_cycles_per_vreg", "cycles", kPerCycle, vpu.xlu_cycles_per_vreg, "cycles of one cross-lane operation on a register, per unit"),
+      ROW("chip.vpu.xlu_count", "count", kCount, vpu.xlu_count, "cross-lane units", kCrossLaneMoves),
+      ROW("chip.vpu.eup_cycles_per_vreg", "cycles", kPerCycle, vpu.eup_cycles_per_vreg, "cycles of one transcendental on a register", kTranscendentals),
+      ROW("chip.vpu.xlu_cycles_per_vreg", "cycles", kPerCycle, vpu.xlu_cycles_per_vreg, "cycles of one cross-lane operation on a register, per unit", kCrossLaneMoves),
       ROW("chip.vpu.latency_cycles", "cycles", kCountOrNone, vpu.latency_cycles, "operand to result of a vector ALU"),
-      ROW("chip.vmem.bytes", "bytes", kBytes, vmem.bytes, "capacity per core"),
+      ROW("chip.vmem.bytes", "bytes", kBytes, vmem.bytes, "capacity per core", kVmemArrays),
       ROW("chip.vmem.scoped_bytes", "bytes", kBytes, vmem.scoped_bytes, "budget for the windows of one kernel"),
-      ROW("chip.cmem.bytes", "bytes", kBytesOrNone, cmem.bytes, "on-chip memory beside VMEM, per chip; 0 if there is none"),
-      ROW("chip.cmem.bytes_per_second", "bytes_per_second", kRateOrNone, cmem.bytes_per_second, "peak per chip, reads and writes together; 0 if there is none"),
+      ROW("chip.cmem.bytes", "bytes", kBytesOrNone, cmem.bytes, "on-chip memory beside VMEM, per chip; 0 if there is none", kCmemArrays),
+      ROW("chip.cmem.bytes_per_second", "bytes_per_second", kRateOrNone, cmem.bytes_per_second, "peak per chip, reads and writes together; 0 if there is none", kCmemTransfers),
       ROW("chip.hbm.bytes", "bytes", kBytes, hbm.bytes, "capacity per device"),
       ROW("chip.hbm.reserved_bytes", "bytes", kBytesOrNone, hbm.reserved_bytes, "kept by the runtime, not usable by a program"),
       ROW("chip.hbm.bytes_per_second", "bytes_per_second", kRate, hbm.bytes_per_second, "peak per device, reads and writes together"),
@@ -106,35 +111,33 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.dma.start_latency_ns", "ns", kTime, dma.start_latency, "issue to first byte"),
       ROW("chip.dma.write_start_latency_ns", "ns", kTime, dma.write_start_latency, "... of a transfer to HBM; like one from HBM if not given"),
       ROW("chip.dma.turnaround_ns", "ns", kTime, dma.turnaround, "from the last byte of one transfer to the first of a read of the same stream"),
-      ROW("chip.dma.granule_bytes", "bytes", kBytes, dma.granule, "smallest unit moved"),
-      ROW("chip.dma.issue_cycles", "cycles", kCountOrNone, dma.issue_cycles, "scalar cycles taken by one issue"),
+      ROW("chip.dma.granule_bytes", "bytes", kBytes, dma.granule, "smallest unit moved", kIndexedSlices),
+      ROW("chip.dma.issue_cycles", "cycles", kCountOrNone, dma.issue_cycles, "scalar cycles taken by one issue", kIndexedSlices),
       ROW("chip.tensor_core.kernel_launch_ns", "ns", kTime, tensor_core.kernel_launch, "fixed cost of one kernel, beside the latency of its first DMA"),
       ROW("chip.tensor_core.product_window_ns", "ns", kTime, tensor_core.product_window, "fixed cost of one kernel around a matrix product, per operand and result in HBM"),
       ROW("chip.tensor_core.loop_buffers", "count", kCount, tensor_core.loop_buffers, "buffers per input window of a kernel without a matrix product"),
       ROW("chip.tensor_core.grid_step_overhead_ns", "ns", kTime, tensor_core.grid_step_overhead, "scalar work of one grid step of a compiler-made kernel"),
-      ROW("chip.sparse_core.count", "count", kCountOrNone, sparse_core.count, "SparseCores per chip"),
-      ROW("chip.sparse_core.tiles", "count", kCountOrNone, sparse_core.tiles, "vector subcores of one SparseCore"),
-      ROW("chip.sparse_core.lanes", "count", kCountOrNone, sparse_core.lanes, "lanes of one tile"),
-      ROW("chip.sparse_core.tile_bytes", "bytes", kBytesOrNone, sparse_core.tile_bytes, "memory of one tile"),
-      ROW("chip.sparse_core.offload_all_gather_bytes", "bytes", kBytesOrNone, sparse_core.offload_all_gather, "smallest operand of an all-gather that the SparseCores run; 0: they run none"),
-      ROW("chip.sparse_core.offload_all_reduce_bytes", "bytes", kBytesOrNone, sparse_core.offload_all_reduce, "... of an all-reduce"),
-      ROW("chip.sparse_core.offload_reduce_scatter_bytes", "bytes", kBytesOrNone, sparse_core.offload_reduce_scatter, "... of a reduce-scatter"),
-      ROW("ici.links", "count", kCountOrNone, ici.links, "links per chip"),
-      ROW("ici.link_bytes_per_second", "bytes_per_second", kRate, ici.link_bytes_per_second, "one way, per link, nominal"),
-      ROW("ici.die_to_die_bytes_per_second", "bytes_per_second", kRateOrNone, ici.die_to_die_bytes_per_second, "one way, between the devices of a chip; 0 if it has one"),
-      ROW("ici.wrapped_efficiency", "ratio", kShare, ici.wrapped_efficiency, "reached share of the nominal rate on a ring"),
-      ROW("ici.unwrapped_efficiency", "ratio", kShare, ici.unwrapped_efficiency, "reached share of the nominal rate on a line"),
-      ROW("ici.hop_latency_ns", "ns", kTime, ici.hop_latency, "one link and router"),
-      ROW("ici.launch_ns", "ns", kTime, ici.launch, "fixed cost of one collective"),
-      ROW("ici.reduce_window_bytes", "bytes", kBytes, ici.reduce_window, "sub-chunk of a pipelined reduce-add"),
-      ROW("host.pcie_bytes_per_second", "bytes_per_second", kRate, host.pcie_bytes_per_second, "per chip, each way"),
-      ROW("host.pcie_latency_ns", "ns", kTime, host.pcie_latency, "issue to first byte over PCIe"),
-      ROW("host.dcn_bytes_per_second", "bytes_per_second", kRate, host.dcn_bytes_per_second, "per chip, egress"),
-      ROW("host.dcn_efficiency", "ratio", kShare, host.dcn_efficiency, "share of the network cards' rate that collectives reach; 1 if not given"),
-      ROW("host.dcn_latency_ns", "ns", kTime, host.dcn_latency, "one way through the data-centre network"),
-      ROW("host.chips_x", "count", kCount, host.chips_x, "chips per host in x"),
-      ROW("host.chips_y", "count", kCount, host.chips_y, "chips per host in y"),
-      ROW("host.chips_z", "count", kCount, host.chips_z, "chips per host in z"),
+      ROW("chip.sparse_core.count", "count", kCountOrNone, sparse_core.count, "SparseCores per chip", kSparseCores),
+      ROW("chip.sparse_core.tiles", "count", kCountOrNone, sparse_core.tiles, "vector subcores of one SparseCore", kSparseCores),
+      ROW("chip.sparse_core.lanes", "count", kCountOrNone, sparse_core.lanes, "lanes of one tile", kSparseCores),
+      ROW("chip.sparse_core.offload_all_gather_bytes", "bytes", kBytesOrNone, sparse_core.offload_all_gather, "smallest operand of an all-gather that the SparseCores run; 0: they run none", kAllGathers),
+      ROW("chip.sparse_core.offload_all_reduce_bytes", "bytes", kBytesOrNone, sparse_core.offload_all_reduce, "... of an all-reduce", kAllReduces),
+      ROW("chip.sparse_core.offload_reduce_scatter_bytes", "bytes", kBytesOrNone, sparse_core.offload_reduce_scatter, "... of a reduce-scatter", kReduceScatters),
+      ROW("ici.link_bytes_per_second", "bytes_per_second", kRate, ici.link_bytes_per_second, "one way, per link, nominal", kTransfers),
+      ROW("ici.die_to_die_bytes_per_second", "bytes_per_second", kRateOrNone, ici.die_to_die_bytes_per_second, "one way, between the devices of a chip; 0 if it has one", kTransfers, kTransfersWithinChip),
+      ROW("ici.wrapped_efficiency", "ratio", kShare, ici.wrapped_efficiency, "reached share of the nominal rate on a ring", kTransfers, kWrappedAxes),
+      ROW("ici.unwrapped_efficiency", "ratio", kShare, ici.unwrapped_efficiency, "reached share of the nominal rate on a line", kTransfers, kUnwrappedAxes),
+      ROW("ici.hop_latency_ns", "ns", kTime, ici.hop_latency, "one link and router", kTransfers),
+      ROW("ici.launch_ns", "ns", kTime, ici.launch, "fixed cost of one collective", kTransfers),
+      ROW("ici.reduce_window_bytes", "bytes", kBytes, ici.reduce_window, "sub-chunk of a pipelined reduce-add", kTransfers, kReduceAdds),
+      ROW("host.pcie_bytes_per_second", "bytes_per_second", kRate, host.pcie_bytes_per_second, "per chip, each way", kPcie),
+      ROW("host.pcie_latency_ns", "ns", kTime, host.pcie_latency, "issue to first byte over PCIe", kPcie),
+      ROW("host.dcn_bytes_per_second", "bytes_per_second", kRate, host.dcn_bytes_per_second, "per chip, egress", kSlices, kDcn),
+      ROW("host.dcn_efficiency", "ratio", kShare, host.dcn_efficiency, "share of the network cards' rate that collectives reach; 1 if not given", kSlices, kDcn),
+      ROW("host.dcn_latency_ns", "ns", kTime, host.dcn_latency, "one way through the data-centre network", kSlices, kDcn),
+      ROW("host.chips_x", "count", kCount, host.chips_x, "chips per host in x", kSlices, kDcn),
+      ROW("host.chips_y", "count", kCount, host.chips_y, "chips per host in y", kSlices, kDcn),
+      ROW("host.chips_z", "count", kCount, host.chips_z, "chips per host in z", kSlices, kDcn),
       // clang-format on
   };
 }
@@ -187,6 +190,16 @@ const Parameter* FindParameter(std::string_view path) {
     if (parameter.path == path) return &parameter;
   }
   return nullptr;
+}
+
+std::string NoParameterText(std::string_view path) {
+  for (const std::string_view gone : {"ici.links", "chip.sparse_core.tile_bytes"}) {
+    if (path == gone) {
+      return fmt::format("{} has no effect and is gone: no part of the model depends on it", path);
+    }
+  }
+  return fmt::format("no parameter {}; {}", path,
+                     NearestPathText(std::string(path), ParameterPaths()));
 }
 
 absl::Status SetParameter(const Parameter& parameter, double value, ChipParams* chip) {

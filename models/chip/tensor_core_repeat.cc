@@ -150,7 +150,8 @@ void TensorCore::EndRepeat() {
     xlu->Occupy(from, work.xlu);
     work_ = work_ + work;
     dma->AddEnded(channel_, work.moved);
-    probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute, work.moved.hbm);
+    probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute,
+                       work.moved.In(isa::MemorySpace::kHbm));
   };
   const int64_t passed = everything ? 0 : whole;
   const Picoseconds from = repeat_->began + iteration.period * passed;
@@ -158,12 +159,14 @@ void TensorCore::EndRepeat() {
   if (passed > 0) pipeline_.Skip(iteration.steps * passed);
   timing::MemoryShares moved;
   const auto move_all = [&](const timing::MemoryBytes& accessed) {
-    moved.hbm += static_cast<double>(accessed.hbm.value());
-    moved.cmem += static_cast<double>(accessed.cmem.value());
+    for (size_t i = 0; i < moved.of.size(); ++i) {
+      moved.of[i] += static_cast<double>(accessed.of[i].value());
+    }
   };
   const auto move = [&](const Transfer& transfer, double bytes) {
-    moved.hbm += bytes * timing::ShareOf(transfer.accessed.hbm, transfer.bytes);
-    moved.cmem += bytes * timing::ShareOf(transfer.accessed.cmem, transfer.bytes);
+    for (size_t i = 0; i < moved.of.size(); ++i) {
+      moved.of[i] += bytes * timing::ShareOf(transfer.accessed.of[i], transfer.bytes);
+    }
   };
   move_all(iteration.work.moved * passed);
   Channel channel = repeat_->channel.Take();
@@ -198,7 +201,7 @@ void TensorCore::EndRepeat() {
       const Transfer done = channel.End(at);
       dma->AddEnded(channel_, done.accessed);
       probe_.TransferEnded(channel_, op_, done.step, channel.began(), at, done.bytes,
-                           done.accessed.hbm);
+                           done.accessed.In(isa::MemorySpace::kHbm));
       pipeline_.EndTransfer(done.number);
       move(done, bytes);
     }
