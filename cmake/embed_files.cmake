@@ -5,7 +5,7 @@
 list(SORT FILES)
 set(folders "")
 foreach(file IN LISTS FILES)
-  get_filename_component(name "${file}" NAME_WE)
+  get_filename_component(name "${file}" NAME_WLE)
   get_filename_component(path "${file}" DIRECTORY)
   get_filename_component(folder "${path}" NAME)
   list(APPEND folders ${folder})

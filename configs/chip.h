@@ -13,10 +13,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "configs/policy.h"
 #include "configs/units.h"
 
 namespace tpusim::configs {
@@ -176,46 +176,6 @@ struct DeviceOrderRules {
   std::vector<TrayOrder> trays;
 };
 
-// What the TPU compiler does on this chip, where that is not a matter of cost. All of it
-// is about programs that it compiled for this chip or for one that is taken for it.
-struct CompilerRules {
-  // The chip whose compiled programs say which collective algorithms are chosen ("": the fastest
-  // are), and the slices on which that is known (their extents in chips, ascending).
-  std::string like;
-  std::vector<std::array<int64_t, 3>> known_slices;
-  bool planes_are_rings = false;  // one ring is threaded through a plane
-  // All-gathers over a whole slice that are done as all-reduces.
-  enum class GathersAsSums { kNever, kPlanesOf8, kCubes };
-  GathersAsSums gathers_as_sums = GathersAsSums::kNever;
-  // Slices of more chips pass blocks on axis by axis and permute synchronously; 0: none do.
-  int64_t routed_above_chips = 0;
-  bool offloads_collectives = false;  // sums of some size and all gathers
-  // How many transfers of a kind the scheduler lets be in flight. With no gathers in flight all
-  // all-gathers are synchronous that no SparseCore runs.
-  int64_t permutes_in_flight = 5, gathers_in_flight = 1, copies_in_flight = 5;
-  int64_t host_copies_in_flight = 32;  // to and from the host
-  // A product and its collective become a windowed einsum (passes/collectives/windowed_einsum.h)
-  // where the product has this many FLOPs per byte of the whole array, times two over the group's
-  // size; 0: never. Not on slices where permutes are synchronous.
-  int64_t windowed_flops_per_byte = 0;
-  // What flags may forbid (configs/xla_flags.h): either form, and arrays below a size. With a size
-  // the ratio does not count.
-  bool windowed_gathers = true, windowed_scatters = true;
-  std::optional<Bytes> windowed_least_bytes;
-  // How much of the usable HBM may be live: the scheduler orders otherwise for less, and then
-  // values are computed again (xla_tpu_scheduler_percent_shared_memory_limit and
-  // xla_jf_rematerialization_percent_shared_memory_limit, at their defaults).
-  int64_t scheduled_percent = 95, rematerialized_percent = 95;
-  // Whether arrays that a matrix product makes may live in VMEM; others may.
-  bool products_in_vmem = true;
-  // Registers per core that a window of a kernel without a product does not exceed, however
-  // much of VMEM is free: of any; of one that puts data through the cross-lane units; of a
-  // single operation whose larger windows do not fit sixteen times.
-  int64_t window_registers = 1024, relayout_window_registers = 384, lone_window_registers = 128;
-  // An operand or result of such a kernel up to this size is not cut.
-  Bytes uncut_bytes{32 * kKiB};
-};
-
 struct ChipParams {
   std::string name;  // "v5e"
   std::string description;
@@ -235,7 +195,7 @@ struct ChipParams {
   HostParams host;
   SliceRules slices;
   DeviceOrderRules device_order;
-  CompilerRules compiler;
+  Policy compiler;  // what the TPU compiler does on this chip
 
   // Peak of the arrays by their own geometry, per device:
   // 2 * rows * columns * count * rows per cycle * clock, over cores of a device.

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "configs/chip_schema.h"
 #include "configs/embedded_files.h"
@@ -25,6 +26,35 @@ constexpr int kMaxBases = 8;
 constexpr std::streamsize kMaxFileBytes = 4 * kMiB;
 
 absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder, int depth);
+
+std::vector<std::string> BuiltInChips() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& chip : EmbeddedFiles("chips")) names.emplace_back(chip.name);
+  return names;
+}
+
+// What the chips are called elsewhere.
+std::string OtherName(std::string name) {
+  static const std::map<std::string, std::string> kNames = {
+      {"7", "v7x"},         {"7x", "v7x"},     {"ironwood", "v7x"}, {"tpu7", "v7x"},
+      {"tpu7x", "v7x"},     {"tpu8i", "8i"},   {"tpu8t", "8t"},     {"trillium", "v6e"},
+      {"v4 lite", "v4i"},   {"v4lite", "v4i"}, {"v5 lite", "v5e"},  {"v5lite", "v5e"},
+      {"v5litepod", "v5e"}, {"v5", "v5e"},     {"v6", "v6e"},       {"v6 lite", "v6e"},
+      {"v6lite", "v6e"},    {"v7", "v7x"},     {"v8i", "8i"},       {"v8t", "8t"},
+  };
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto found = kNames.find(name);
+  return found == kNames.end() ? "" : found->second;
+}
+
+// "unknown chip ...", and what may be meant.
+std::string UnknownChip(const std::string& name) {
+  const std::vector<std::string> names = BuiltInChips();
+  const std::string other = OtherName(name);
+  return fmt::format("unknown chip \"{}\"; the nearest is {} (chips: {}", name,
+                     other.empty() ? Nearest(name, names) : other, Join(names, ", "));
+}
 
 absl::StatusOr<Json> ParseJson(std::string_view text, const std::string& where) {
   try {
@@ -50,16 +80,22 @@ absl::StatusOr<std::string> ReadString(const Json& object, const std::string& ke
   return object[key].get<std::string>();
 }
 
-// {"value":, "unit":, "source":, "note":}, or a plain number.
+size_t IndexOf(const Parameter& parameter) {
+  return static_cast<size_t>(&parameter - ChipParameters().data());
+}
+
+// {"value":, "unit":, "source":, "note":}, or a plain value; of the compiler also "bracket" and
+// "flag". `source` is that of a row without one.
 absl::Status ReadParameter(const Parameter& parameter, const Json& json, const std::string& where,
-                           ChipFile* file) {
+                           const std::string& source, ChipFile* file) {
   const std::string at = fmt::format("{}: {}", where, parameter.path);
-  const size_t index = static_cast<size_t>(&parameter - ChipParameters().data());
-  Provenance provenance = {where, ""};
+  Provenance provenance = {source, "", "", ""};
   const Json* value = &json;
   if (json.is_object()) {
     for (const auto& [key, unused] : json.items()) {
-      if (key != "value" && key != "unit" && key != "source" && key != "note") {
+      const bool known = key == "value" || key == "unit" || key == "source" || key == "note" ||
+                         (IsPolicy(parameter) && (key == "bracket" || key == "flag"));
+      if (!known) {
         return UserError(
             fmt::format("{}: unknown field \"{}\"; value, unit, source, note", at, key));
       }
@@ -70,16 +106,21 @@ absl::Status ReadParameter(const Parameter& parameter, const Json& json, const s
     if (!unit.empty() && unit != parameter.unit) {
       return UserError(fmt::format("{}: the unit is {}, not {}", at, parameter.unit, unit));
     }
-    ASSIGN_OR_RETURN(const std::string source, ReadString(json, "source", at));
-    if (!source.empty()) provenance.source = source;
+    ASSIGN_OR_RETURN(const std::string stated, ReadString(json, "source", at));
+    if (!stated.empty()) provenance.source = stated;
     ASSIGN_OR_RETURN(provenance.note, ReadString(json, "note", at));
+    ASSIGN_OR_RETURN(provenance.bracket, ReadString(json, "bracket", at));
+    ASSIGN_OR_RETURN(provenance.flag, ReadString(json, "flag", at));
   }
-  if (!value->is_number()) {
-    return WrongType(at, "the value", fmt::format("a number ({})", parameter.unit));
+  const std::optional<double> number = NumberOf(parameter, *value);
+  if (!number) {
+    return WrongType(at, "the value",
+                     parameter.words.empty() ? fmt::format("a number ({})", parameter.unit)
+                                             : Join(parameter.words, " or "));
   }
-  const absl::Status status = SetParameter(parameter, value->get<double>(), &file->chip);
+  const absl::Status status = SetParameter(parameter, *number, &file->chip);
   if (!status.ok()) return UserError(fmt::format("{}: {}", where, Message(status)));
-  file->provenance[index] = provenance;
+  file->provenance[IndexOf(parameter)] = provenance;
   return absl::OkStatus();
 }
 
@@ -92,7 +133,7 @@ bool IsGroup(const std::string& path) {
 absl::Status ReadParameters(const Json& json, const std::string& path, const std::string& where,
                             ChipFile* file) {
   if (const Parameter* parameter = FindParameter(path)) {
-    return ReadParameter(*parameter, json, where, file);
+    return ReadParameter(*parameter, json, where, /*source=*/where, file);
   }
   if (!IsGroup(path)) {
     return UserError(fmt::format("{}: {}", where, NoParameterText(path)));
@@ -252,76 +293,98 @@ absl::Status ReadDeviceOrder(const Json& json, const std::string& where, DeviceO
   return absl::OkStatus();
 }
 
-absl::Status ReadLimit(const Json& json, const std::string& key, const std::string& where,
-                       int64_t* limit, int64_t least = 0) {
-  if (!json.contains(key)) return absl::OkStatus();
-  if (!json[key].is_number_integer() || json[key].get<int64_t>() < least) {
-    return UserError(fmt::format("{}.{} must be a whole number from {}", where, key, least));
+absl::Status ReadKnownSlices(const Json& json, const std::string& where, Policy* policy) {
+  if (!json.contains("known_slices")) return absl::OkStatus();
+  if (!json["known_slices"].is_array()) return UserError(where + ".known_slices must be a list");
+  policy->known_slices.clear();
+  for (const Json& slice : json["known_slices"]) {
+    std::array<int64_t, kMaxAxes> shape;
+    if (!slice.is_string() || !ParseShape(slice.get<std::string>(), &shape)) {
+      return UserError(
+          fmt::format("{}.known_slices: {} is not of the form AxB", where, slice.dump()));
+    }
+    std::sort(shape.begin(), shape.end());
+    policy->known_slices.push_back(shape);
   }
-  *limit = json[key].get<int64_t>();
   return absl::OkStatus();
 }
 
-absl::Status ReadCompiler(const Json& json, const std::string& where, CompilerRules* rules) {
-  RETURN_IF_ERROR(CheckKeys(
-      json,
-      {"like", "known_slices", "planes_are_rings", "gathers_as_sums", "routed_above_chips",
-       "offloads_collectives", "permutes_in_flight", "gathers_in_flight", "copies_in_flight",
-       "host_copies_in_flight", "windowed_flops_per_byte", "products_in_vmem", "window_registers",
-       "relayout_window_registers", "lone_window_registers", "uncut_bytes", "source", "note"},
-      where));
+// The built-in file, the latest if there are several.
+const Json& CompilerFile() {
+  static const Json* json = [] {
+    absl::StatusOr<Json> parsed = ParseJson(EmbeddedFiles("compilers").back().text, CompilerName());
+    TPUSIM_CHECK(parsed.ok(), Message(parsed.status()));
+    return new Json(*std::move(parsed));
+  }();
+  return *json;
+}
+
+// What the compiler does on a built-in chip: the values by chip of its own, else of the one that it
+// is like, else those of all chips. "" is a chip that the compiler's file does not know.
+absl::Status ReadCompilerFile(const std::string& chip, ChipFile* file) {
+  const Json& json = CompilerFile();
+  const std::string where = CompilerName() + ".json";
+  Policy& policy = file->chip.compiler;
+  policy = Policy();
+  std::string borrowed;
+  if (json["chips"].contains(chip)) {
+    const Json& known = json["chips"][chip];
+    ASSIGN_OR_RETURN(policy.like, ReadString(known, "like", where));
+    ASSIGN_OR_RETURN(file->like_source, ReadString(known, "source", where));
+    if (policy.like != chip) borrowed = file->like_source + "; there: ";
+    RETURN_IF_ERROR(ReadKnownSlices(json["chips"][policy.like], where, &policy));
+  }
+  for (const Parameter& parameter : ChipParameters()) {
+    if (!IsPolicy(parameter)) continue;
+    const std::string name = parameter.path.substr(kPolicyPrefix.size());
+    if (!json["values"].contains(name)) return WrongType(where, name, "given");
+    Json row = json["values"][name];
+    const Json by_chip = row.value("by_chip", Json::object());
+    row.erase("by_chip");
+    const bool own = by_chip.contains(chip);
+    const bool others = !own && by_chip.contains(policy.like);
+    if (own || others) row.update(by_chip[own ? chip : policy.like]);
+    if (others) row["source"] = borrowed + row["source"].get<std::string>();
+    RETURN_IF_ERROR(ReadParameter(parameter, row, where, where, file));
+  }
+  return absl::OkStatus();
+}
+
+// The section of a user's own chip file: what differs from the base.
+absl::Status ReadCompiler(const Json& json, const std::string& file_name, ChipFile* file) {
+  const std::string where = file_name + ": compiler";
+  std::vector<std::string> names = {"like", "known_slices", "source", "note"};
+  for (const Parameter& parameter : ChipParameters()) {
+    if (IsPolicy(parameter)) names.push_back(parameter.path.substr(kPolicyPrefix.size()));
+  }
+  RETURN_IF_ERROR(CheckKeys(json, names, where));
+  Policy& policy = file->chip.compiler;
   if (json.contains("like")) {
-    ASSIGN_OR_RETURN(rules->like, ReadString(json, "like", where));
-  }
-  if (json.contains("known_slices")) {
-    if (!json["known_slices"].is_array()) return UserError(where + ".known_slices must be a list");
-    rules->known_slices.clear();
-    for (const Json& slice : json["known_slices"]) {
-      std::array<int64_t, kMaxAxes> shape;
-      if (!slice.is_string() || !ParseShape(slice.get<std::string>(), &shape)) {
-        return UserError(
-            fmt::format("{}.known_slices: {} is not of the form AxB", where, slice.dump()));
-      }
-      std::sort(shape.begin(), shape.end());
-      rules->known_slices.push_back(shape);
+    ASSIGN_OR_RETURN(const std::string like, ReadString(json, "like", where));
+    const std::vector<std::string> chips = BuiltInChips();
+    if (like.empty()) {
+      policy.like.clear();
+    } else if (std::ranges::find(chips, like) != chips.end()) {
+      RETURN_IF_ERROR(ReadCompilerFile(like, file));
+    } else {
+      return UserError(fmt::format("{}.like: {})", where, UnknownChip(like)));
     }
+    file->like_source = file_name;
   }
-  RETURN_IF_ERROR(ReadFlag(json, "planes_are_rings", where, &rules->planes_are_rings));
-  RETURN_IF_ERROR(ReadFlag(json, "offloads_collectives", where, &rules->offloads_collectives));
-  RETURN_IF_ERROR(ReadFlag(json, "products_in_vmem", where, &rules->products_in_vmem));
-  if (json.contains("gathers_as_sums")) {
-    using Gathers = CompilerRules::GathersAsSums;
-    static const std::pair<const char*, Gathers> kWords[] = {{"never", Gathers::kNever},
-                                                             {"planes_of_8", Gathers::kPlanesOf8},
-                                                             {"cubes", Gathers::kCubes}};
-    const auto word = std::find_if(std::begin(kWords), std::end(kWords), [&](const auto& w) {
-      return json["gathers_as_sums"] == w.first;
-    });
-    if (word == std::end(kWords)) {
-      return UserError(where + ".gathers_as_sums must be never, planes_of_8 or cubes");
-    }
-    rules->gathers_as_sums = word->second;
+  RETURN_IF_ERROR(ReadKnownSlices(json, where, &policy));
+  ASSIGN_OR_RETURN(std::string source, ReadString(json, "source", where));
+  if (source.empty()) source = file_name;
+  for (const auto& [key, child] : json.items()) {
+    const Parameter* parameter = FindParameter(std::string(kPolicyPrefix) + key);
+    if (parameter == nullptr) continue;  // one of the four above
+    RETURN_IF_ERROR(ReadParameter(*parameter, child, file_name, source, file));
   }
-  RETURN_IF_ERROR(ReadLimit(json, "routed_above_chips", where, &rules->routed_above_chips));
-  RETURN_IF_ERROR(ReadLimit(json, "permutes_in_flight", where, &rules->permutes_in_flight));
-  RETURN_IF_ERROR(ReadLimit(json, "gathers_in_flight", where, &rules->gathers_in_flight));
-  RETURN_IF_ERROR(ReadLimit(json, "copies_in_flight", where, &rules->copies_in_flight));
-  RETURN_IF_ERROR(ReadLimit(json, "host_copies_in_flight", where, &rules->host_copies_in_flight));
-  RETURN_IF_ERROR(
-      ReadLimit(json, "windowed_flops_per_byte", where, &rules->windowed_flops_per_byte));
-  RETURN_IF_ERROR(ReadLimit(json, "window_registers", where, &rules->window_registers, 1));
-  RETURN_IF_ERROR(
-      ReadLimit(json, "relayout_window_registers", where, &rules->relayout_window_registers, 1));
-  RETURN_IF_ERROR(
-      ReadLimit(json, "lone_window_registers", where, &rules->lone_window_registers, 1));
-  int64_t uncut = rules->uncut_bytes.value();
-  RETURN_IF_ERROR(ReadLimit(json, "uncut_bytes", where, &uncut));
-  rules->uncut_bytes = Bytes(uncut);
   return absl::OkStatus();
 }
 
 absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& where,
-                                     const std::string& folder, int depth) {
+                                     const std::string& folder, int depth,
+                                     const std::string& built_in = "") {
   ASSIGN_OR_RETURN(const Json json, ParseJson(text, where));
   if (!json.is_object()) return UserError(where + ": a chip file holds a JSON object");
   ChipFile file;
@@ -333,6 +396,8 @@ absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& w
           fmt::format("{}: more than {} bases; does a file name itself?", where, kMaxBases));
     }
     ASSIGN_OR_RETURN(file, LoadChipAt(base, folder, depth + 1));
+  } else {
+    RETURN_IF_ERROR(ReadCompilerFile(built_in, &file));
   }
   static const std::vector<std::string> kFields = {
       "$schema", "name", "description",  "base",     "chip",
@@ -351,7 +416,7 @@ absl::StatusOr<ChipFile> ParseChipAt(std::string_view text, const std::string& w
         ReadDeviceOrder(json["device_order"], where + ": device_order", &file.chip.device_order));
   }
   if (json.contains("compiler")) {
-    RETURN_IF_ERROR(ReadCompiler(json["compiler"], where + ": compiler", &file.chip.compiler));
+    RETURN_IF_ERROR(ReadCompiler(json["compiler"], where, &file));
   }
   ASSIGN_OR_RETURN(const std::string name, ReadString(json, "name", where));
   if (!name.empty()) file.chip.name = name;
@@ -397,38 +462,37 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
-// What the chips are called elsewhere.
-std::string OtherName(std::string name) {
-  static const std::map<std::string, std::string> kNames = {
-      {"7", "v7x"},         {"7x", "v7x"},     {"ironwood", "v7x"}, {"tpu7", "v7x"},
-      {"tpu7x", "v7x"},     {"tpu8i", "8i"},   {"tpu8t", "8t"},     {"trillium", "v6e"},
-      {"v4 lite", "v4i"},   {"v4lite", "v4i"}, {"v5 lite", "v5e"},  {"v5lite", "v5e"},
-      {"v5litepod", "v5e"}, {"v5", "v5e"},     {"v6", "v6e"},       {"v6 lite", "v6e"},
-      {"v6lite", "v6e"},    {"v7", "v7x"},     {"v8i", "8i"},       {"v8t", "8t"},
-  };
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const auto found = kNames.find(name);
-  return found == kNames.end() ? "" : found->second;
-}
-
 absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder, int depth) {
   if (IsJsonPath(name)) {
     const std::string path = (std::filesystem::path(folder) / name).lexically_normal().string();
     ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
     return ParseChipAt(text, path, FolderOf(path), depth);
   }
-  std::vector<std::string> names;
   for (const EmbeddedFile& chip : EmbeddedFiles("chips")) {
-    if (chip.name == name) return ParseChipAt(chip.text, name + ".json", "", depth);
-    names.emplace_back(chip.name);
+    if (chip.name == name) return ParseChipAt(chip.text, name + ".json", "", depth, name);
   }
-  return UserError(fmt::format(
-      "unknown chip \"{}\"; the nearest is {} (chips: {}; or a path ending in .json)", name,
-      OtherName(name).empty() ? Nearest(name, names) : OtherName(name), Join(names, ", ")));
+  return UserError(UnknownChip(name) + "; or a path ending in .json)");
 }
 
 }  // namespace
+
+std::optional<double> NumberOf(const Parameter& parameter, const Json& json) {
+  if (json.is_boolean()) return ValueOfWord(parameter, json.get<bool>() ? "true" : "false");
+  if (json.is_string()) return ValueOfWord(parameter, json.get<std::string>());
+  if (!json.is_number() || !parameter.words.empty()) return std::nullopt;
+  return json.get<double>();
+}
+
+std::string CompilerName() { return std::string(EmbeddedFiles("compilers").back().name); }
+
+const Parameter* ParameterOfFlag(std::string_view flag) {
+  for (const auto& [name, row] : CompilerFile()["values"].items()) {
+    if (row.contains("flag") && row["flag"] == flag) {
+      return FindParameter(std::string(kPolicyPrefix) + name);
+    }
+  }
+  return nullptr;
+}
 
 bool IsJsonPath(std::string_view name) { return name.ends_with(".json"); }
 

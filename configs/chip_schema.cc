@@ -2,50 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 #include <utility>
 
 #include "configs/names.h"
+#include "configs/parameter_row.h"
 #include "configs/status_macros.h"
 
 namespace tpusim::configs {
 namespace {
 
-// Members hold units as types; JSON holds plain numbers in the unit of the row.
-double ToNumber(int64_t v) { return static_cast<double>(v); }
-double ToNumber(double v) { return v; }
-double ToNumber(Picoseconds v) { return ToNanoseconds(v); }
-template <typename Tag, typename Rep>
-double ToNumber(Quantity<Tag, Rep> v) {
-  return static_cast<double>(v.value());
-}
-
-void FromNumber(double number, int64_t* v) { *v = std::llround(number); }
-void FromNumber(double number, double* v) { *v = number; }
-void FromNumber(double number, Picoseconds* v) { *v = Picoseconds(std::llround(number * 1e3)); }
-template <typename Tag, typename Rep>
-void FromNumber(double number, Quantity<Tag, Rep>* v) {
-  if constexpr (std::is_integral_v<Rep>) {
-    *v = Quantity<Tag, Rep>(std::llround(number));
-  } else {
-    *v = Quantity<Tag, Rep>(number);
-  }
-}
-
-template <typename T>
-constexpr bool kIsInteger = std::is_same_v<T, int64_t> || std::is_same_v<T, Bytes>;
-
-struct Range {
-  double minimum;
-  double maximum;
-};
-constexpr Range kCount = {1, 1 << 20};
-constexpr Range kCountOrNone = {0, 1 << 20};
 constexpr Range kBytes = {1, 1e15};
-constexpr Range kBytesOrNone = {0, 1e15};
 constexpr Range kRate = {1, 1e18};
 constexpr Range kRateOrNone = {0, 1e18};
 constexpr Range kClock = {1e6, 1e11};
@@ -56,16 +26,7 @@ constexpr Range kPasses = {0.01, 1000};
 constexpr Range kCyclesOrNone = {0, 1e6};
 constexpr Range kPerCycle = {0.001, 1e6};
 
-// What reads the parameter stands at the end, unless every program does.
-#define ROW(path, unit, range, member, description, ...)                               \
-  Parameter {                                                                          \
-    path, unit, description, range.minimum, range.maximum,                             \
-        kIsInteger<std::remove_cvref_t<decltype(std::declval<ChipParams&>().member)>>, \
-        [](const ChipParams& c) { return ToNumber(c.member); },                        \
-        [](ChipParams& c, double number) { FromNumber(number, &c.member); }, {         \
-      __VA_ARGS__                                                                      \
-    }                                                                                  \
-  }
+#define ROW TPUSIM_PARAMETER
 
 std::vector<Parameter> MakeTable() {
   using enum Work;
@@ -145,6 +106,8 @@ std::vector<Parameter> MakeTable() {
 
 // "whole_bytes_from_1_to_1e+15"; equal names are equal definitions.
 std::string DefinitionName(const Parameter& parameter) {
+  if (parameter.unit == kFlagUnit) return parameter.unit;
+  if (!parameter.words.empty()) return Join(parameter.words, "_or_");
   return fmt::format("{}{}_from_{}_to_{}", parameter.integer ? "whole_" : "", parameter.unit,
                      FormatNumber(parameter.minimum), FormatNumber(parameter.maximum));
 }
@@ -169,6 +132,7 @@ constexpr std::pair<const char*, const char*> kFallbacks[] = {
 const std::vector<Parameter>& ChipParameters() {
   static const auto* table = [] {
     auto* made = new std::vector<Parameter>(MakeTable());
+    for (Parameter& parameter : PolicyParameters()) made->push_back(std::move(parameter));
     for (Parameter& parameter : *made) {
       for (const auto& [path, fallback] : kFallbacks) {
         if (parameter.path == path) parameter.fallback = fallback;
@@ -217,6 +181,17 @@ absl::Status SetParameter(const Parameter& parameter, double value, ChipParams* 
   return absl::OkStatus();
 }
 
+std::string FormatValue(const Parameter& parameter, double value) {
+  return parameter.words.empty() ? FormatNumber(value)
+                                 : parameter.words[static_cast<size_t>(value)];
+}
+
+std::optional<double> ValueOfWord(const Parameter& parameter, std::string_view text) {
+  const auto word = std::ranges::find(parameter.words, text);
+  if (word == parameter.words.end()) return std::nullopt;
+  return static_cast<double>(word - parameter.words.begin());
+}
+
 std::string FormatNumber(double value) {
   if (value == std::floor(value) && std::fabs(value) < 1e12) return fmt::format("{:.0f}", value);
   for (int precision = 1; precision < 17; ++precision) {
@@ -227,9 +202,40 @@ std::string FormatNumber(double value) {
   return fmt::format("{:.17g}", value);
 }
 
+namespace {
+
+using Schema = nlohmann::ordered_json;  // keeps the order of fields
+
+// What a row may hold: a number in its range, true or false, or a word.
+Schema ValueSchema(const Parameter& parameter) {
+  if (parameter.unit == kFlagUnit) return {{"type", "boolean"}};
+  if (!parameter.words.empty()) return {{"enum", parameter.words}};
+  return {{"type", parameter.integer ? "integer" : "number"},
+          {"minimum", parameter.minimum},
+          {"maximum", parameter.maximum}};
+}
+
+Schema RowSchema(const Parameter& parameter, const std::vector<std::string>& texts) {
+  const Schema text = {{"type", "string"}};
+  Schema properties = {{"value", ValueSchema(parameter)},
+                       {"unit", {{"const", parameter.unit}}},
+                       {"source", {{"type", "string"}, {"minLength", 1}}}};
+  for (const std::string& name : texts) properties[name] = text;
+  return {{"type", "object"},
+          {"additionalProperties", false},
+          {"required", {"value", "unit", "source"}},
+          {"properties", properties}};
+}
+
+Schema SlicesSchema() {
+  return {{"type", "array"},
+          {"items", {{"type", "string"}, {"pattern", "^[0-9]+x[0-9]+(x[0-9]+)?$"}}}};
+}
+
+}  // namespace
+
 std::string ChipJsonSchema() {
-  using Json = nlohmann::ordered_json;
-  Json root = {
+  Schema root = {
       {"$schema", "https://json-schema.org/draft/2020-12/schema"},
       {"title", "tpusim chip"},
       {"description",
@@ -242,26 +248,16 @@ std::string ChipJsonSchema() {
         {"description", {{"type", "string"}}},
         {"base", {{"type", "string"}, {"description", "chip to start from"}}}}}};
   // One definition per unit and range; parameters refer to them.
-  Json definitions = Json::object();
+  Schema definitions = Schema::object();
   for (const Parameter& parameter : ChipParameters()) {
     const std::string definition = DefinitionName(parameter);
-    const Json number = {{"type", parameter.integer ? "integer" : "number"},
-                         {"minimum", parameter.minimum},
-                         {"maximum", parameter.maximum}};
-    const Json entry = {{"type", "object"},
-                        {"additionalProperties", false},
-                        {"required", {"value", "unit", "source"}},
-                        {"properties",
-                         {{"value", number},
-                          {"unit", {{"const", parameter.unit}}},
-                          {"source", {{"type", "string"}, {"minLength", 1}}},
-                          {"note", {{"type", "string"}}}}}};
-    definitions[definition] = {{"anyOf", Json::array({entry, number})}};
+    definitions[definition] = {
+        {"anyOf", Schema::array({RowSchema(parameter, {"note"}), ValueSchema(parameter)})}};
     // Walk to the object that holds the last component.
-    Json* at = &root;
+    Schema* at = &root;
     std::string_view rest = parameter.path;
     for (size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
-      Json& child = (*at)["properties"][std::string(rest.substr(0, dot))];
+      Schema& child = (*at)["properties"][std::string(rest.substr(0, dot))];
       if (child.is_null()) child = {{"type", "object"}, {"additionalProperties", false}};
       at = &child;
       rest.remove_prefix(dot + 1);
@@ -269,11 +265,11 @@ std::string ChipJsonSchema() {
     (*at)["properties"][std::string(rest)] = {{"description", parameter.description},
                                               {"$ref", "#/$defs/" + definition}};
   }
-  const Json lengths = {{"type", "array"},
-                        {"items", {{"type", "integer"}, {"minimum", 1}}},
-                        {"minItems", 2},
-                        {"maxItems", 3}};
-  const Json text = {{"type", "string"}};
+  const Schema lengths = {{"type", "array"},
+                          {"items", {{"type", "integer"}, {"minimum", 1}}},
+                          {"minItems", 2},
+                          {"maxItems", 3}};
+  const Schema text = {{"type", "string"}};
   root["properties"]["topology"] = {
       {"description", "which slices exist and which of their axes close into rings"},
       {"type", "object"},
@@ -283,9 +279,7 @@ std::string ChipJsonSchema() {
         {"max", lengths},
         {"wrap", {{"enum", {"never", "full_pod", "axis_length_16", "whole_cubes_of_4"}}}},
         {"twisted", {{"type", "boolean"}}},
-        {"slices",
-         {{"type", "array"},
-          {"items", {{"type", "string"}, {"pattern", "^[0-9]+x[0-9]+(x[0-9]+)?$"}}}}},
+        {"slices", SlicesSchema()},
         {"source", text},
         {"note", text}}}};
   root["properties"]["device_order"] = {
@@ -313,36 +307,52 @@ std::string ChipJsonSchema() {
                {{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}}}}}}}}},
         {"source", text},
         {"note", text}}}};
-  const auto flag = nlohmann::ordered_json{{"type", "boolean"}};
-  const auto limit = nlohmann::ordered_json{{"type", "integer"}, {"minimum", 0}};
-  const auto count = nlohmann::ordered_json{{"type", "integer"}, {"minimum", 1}};
-  root["properties"]["compiler"] = {
-      {"description",
-       "what the TPU compiler does on this chip, where that is not a matter of cost"},
-      {"type", "object"},
-      {"additionalProperties", false},
-      {"properties",
-       {{"like", text},
-        {"known_slices",
-         {{"type", "array"},
-          {"items", {{"type", "string"}, {"pattern", "^[0-9]+x[0-9]+(x[0-9]+)?$"}}}}},
-        {"planes_are_rings", flag},
-        {"gathers_as_sums", {{"enum", {"never", "planes_of_8", "cubes"}}}},
-        {"routed_above_chips", limit},
-        {"offloads_collectives", flag},
-        {"permutes_in_flight", limit},
-        {"gathers_in_flight", limit},
-        {"copies_in_flight", limit},
-        {"host_copies_in_flight", limit},
-        {"windowed_flops_per_byte", limit},
-        {"products_in_vmem", flag},
-        {"window_registers", count},
-        {"relayout_window_registers", count},
-        {"lone_window_registers", count},
-        {"uncut_bytes", limit},
-        {"source", text},
-        {"note", text}}}};
+  Schema& compiler = root["properties"]["compiler"];
+  compiler["description"] =
+      "what the TPU compiler does on this chip, where that differs from the base";
+  compiler["properties"]["like"] = {
+      {"type", "string"}, {"description", "the chip whose values of the compiler hold; or \"\""}};
+  compiler["properties"]["known_slices"] = SlicesSchema();
+  compiler["properties"]["source"] = compiler["properties"]["note"] = text;
   root["$defs"] = definitions;
+  return root.dump(2) + "\n";
+}
+
+std::string CompilerJsonSchema() {
+  const Schema text = {{"type", "string"}};
+  const Schema object = {{"type", "object"}, {"additionalProperties", false}};
+  Schema chips = {{"type", "object"},
+                  {"description", "by chip, whose compiled programs its values are from"},
+                  {"additionalProperties", object}};
+  chips["additionalProperties"]["properties"] = {
+      {"like", text}, {"known_slices", SlicesSchema()}, {"source", text}};
+  Schema values = object;
+  for (const Parameter& parameter : ChipParameters()) {
+    if (!IsPolicy(parameter)) continue;
+    Schema row = RowSchema(parameter, {"bracket", "flag", "note"});
+    row["description"] = parameter.description;
+    row["required"].push_back("bracket");
+    Schema of_chip = RowSchema(parameter, {"bracket", "note"});
+    of_chip["properties"].erase("unit");
+    of_chip["required"] = {"value"};
+    row["properties"]["by_chip"] = {{"type", "object"}, {"additionalProperties", of_chip}};
+    const std::string name = parameter.path.substr(kPolicyPrefix.size());
+    values["properties"][name] = row;
+    values["required"].push_back(name);
+  }
+  Schema root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                 {"title", "tpusim compiler"},
+                 {"description",
+                  "What a version of the TPU compiler does where costs do not decide, a row per "
+                  "value: how it was found, and the nearest values that were seen to behave "
+                  "otherwise."}};
+  root.update(object);
+  root["required"] = {"name", "chips", "values"};
+  root["properties"] = {{"$schema", text},
+                        {"name", text},
+                        {"description", text},
+                        {"chips", chips},
+                        {"values", values}};
   return root.dump(2) + "\n";
 }
 

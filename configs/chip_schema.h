@@ -1,13 +1,16 @@
-// The one table of chip parameters.
+// The one table of parameters: of the chip, and of what the TPU compiler does on it.
 //
 // A row binds a JSON path to a member of ChipParams, with its unit and the
 // range of values that make sense. The loader, --set, `tpusim configs NAME` and
-// the JSON schema (chips/schema.json) all read this table, so a parameter
-// cannot exist for one of them only. Adding a parameter is: a member in chip.h,
-// a row here, a value with its source in every file of configs/chips.
+// the JSON schemas (chips/schema.json, compilers/schema.json) all read this table, so a parameter
+// cannot exist for one of them only. Adding a parameter of the chip is: a member in chip.h,
+// a row in chip_schema.cc, a value with its source in every file of configs/chips. Adding a value
+// of the compiler ("compiler.NAME") is: a member in policy.h, a row in policy_schema.cc, a value
+// with its source and bracket in configs/compilers.
 #ifndef TPUSIM_CONFIGS_CHIP_SCHEMA_H_
 #define TPUSIM_CONFIGS_CHIP_SCHEMA_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,10 +65,20 @@ struct Parameter {
   // Where a file does not have it: a number, or the path of the parameter whose
   // value it takes. Empty: files must have it.
   std::string fallback = {};
+  // Where values are words: they are numbered from 0. Of kFlagUnit: false and true.
+  std::vector<std::string> words = {};
 };
 
-// In the order of chip.h.
+inline constexpr std::string_view kFlagUnit = "flag", kWordUnit = "word";
+inline constexpr std::string_view kPolicyPrefix = "compiler.";
+
+inline bool IsPolicy(const Parameter& parameter) {
+  return parameter.path.starts_with(kPolicyPrefix);
+}
+
+// In the order of chip.h; then those of the compiler in the order of policy.h.
 const std::vector<Parameter>& ChipParameters();
+std::vector<Parameter> PolicyParameters();  // only these, for that table
 std::vector<std::string> ParameterPaths();
 
 // Why there is no such parameter: the nearest that there is, or that it was one without effect.
@@ -78,12 +91,18 @@ const Parameter* FindParameter(std::string_view path);
 // range and unit.
 absl::Status SetParameter(const Parameter& parameter, double value, ChipParams* chip);
 
+// As it stands in the JSON files: a number, or a word.
+std::string FormatValue(const Parameter& parameter, double value);
+// The number of a word; nothing if the parameter has no such word.
+std::optional<double> ValueOfWord(const Parameter& parameter, std::string_view text);
+
 // The shortest text that reads back as the same number; integers that fit a
 // line in full.
 std::string FormatNumber(double value);
 
-// The text of configs/chips/schema.json, made from the table.
+// The texts of configs/chips/schema.json and configs/compilers/schema.json, made from the table.
 std::string ChipJsonSchema();
+std::string CompilerJsonSchema();
 
 }  // namespace tpusim::configs
 

@@ -75,8 +75,14 @@ absl::StatusOr<Request> FromFile(const std::string& path) {
   if (!json.contains("set")) return request;
   if (!json["set"].is_object()) return UserError(path + ": set must be an object");
   for (const auto& [key, value] : json["set"].items()) {
-    if (!value.is_number()) return UserError(fmt::format("{}: set {} must be a number", path, key));
-    request.overrides.push_back({key, value.get<double>(), /*factor=*/false, path});
+    const Parameter* parameter = FindParameter(key);  // an unknown name is an error later
+    const std::optional<double> number = NumberOf(parameter ? *parameter : Parameter(), value);
+    if (!number && parameter != nullptr && !parameter->words.empty()) {
+      return UserError(
+          fmt::format("{}: set {} must be {}", path, key, Join(parameter->words, " or ")));
+    }
+    if (!number) return UserError(fmt::format("{}: set {} must be a number", path, key));
+    request.overrides.push_back({key, *number, /*factor=*/false, path});
   }
   return request;
 }
@@ -148,6 +154,15 @@ absl::StatusOr<Override> ParseOverride(const std::string& text) {
   const std::string_view value = std::string_view(text).substr(equals + 1);
   // An unknown name is an error later; a number alone has any unit.
   const Parameter* parameter = FindParameter(parsed.path);
+  if (parameter != nullptr && !parameter->words.empty()) {
+    const std::optional<double> word = ValueOfWord(*parameter, value);
+    if (!word) {
+      return UserError(
+          fmt::format("--set {}: \"{}\" is not {}", text, value, Join(parameter->words, " or ")));
+    }
+    parsed.value = *word;
+    return parsed;
+  }
   const auto quantity = ParseQuantity(value, parameter == nullptr ? "" : parameter->unit);
   if (!quantity) {
     return UserError(fmt::format("--set {}: \"{}\" is not a number{}", text, value,
@@ -171,12 +186,12 @@ absl::Status Apply(const Override& change, Config* config) {
   for (const AppliedOverride& earlier : config->overrides) {
     if (earlier.path == change.path) {
       config->warnings.push_back(fmt::format("{} is set more than once; the last value, {}, holds",
-                                             change.path, FormatNumber(after)));
+                                             change.path, FormatValue(*parameter, after)));
     }
   }
   if (before == after) {
     config->warnings.push_back(fmt::format("setting {} to {} changes nothing: it was so already",
-                                           change.path, FormatNumber(after)));
+                                           change.path, FormatValue(*parameter, after)));
   }
   config->overrides.push_back({change.path, before, after});
   return absl::OkStatus();
@@ -223,8 +238,8 @@ absl::StatusOr<Config> LoadConfig(const std::string& text,
 std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides,
                                        const Config& config) {
   static constexpr std::string_view kByteRate = "bytes_per_second";
-  static constexpr std::string_view kSpeedUnits[] = {
-      kByteRate, "flops_per_second", "hertz", "ns", "per_cycle", "ratio"};
+  static constexpr std::string_view kSpeedUnits[] = {kByteRate, "flops_per_second", "hertz",
+                                                     "ns",      "per_cycle",        "ratio"};
   TPUSIM_CHECK(config.overrides.size() >= overrides.size(), "a config without its overrides");
   const size_t first = config.overrides.size() - overrides.size();  // from its file
   std::vector<std::string> others;
@@ -232,8 +247,8 @@ std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides
     const AppliedOverride& applied = config.overrides[first + i];
     const Parameter* parameter = FindParameter(applied.path);
     TPUSIM_CHECK(parameter != nullptr, applied.path);
-    const bool speed =
-        std::ranges::find(kSpeedUnits, parameter->unit) != std::end(kSpeedUnits);
+    const bool speed = !IsPolicy(*parameter) &&
+                       std::ranges::find(kSpeedUnits, parameter->unit) != std::end(kSpeedUnits);
     const bool adds_part = parameter->unit == kByteRate && applied.before == 0;
     if (!speed || adds_part) others.push_back(overrides[i]);
   }
@@ -252,15 +267,29 @@ std::vector<std::string> SliceNames(const std::string& chip) {
   return file->chip.slices.slices;
 }
 
-absl::StatusOr<std::vector<ParameterInfo>> DescribeChip(const std::string& chip) {
+namespace {
+
+absl::StatusOr<std::vector<ParameterInfo>> Describe(const std::string& chip, bool compiler) {
   ASSIGN_OR_RETURN(const ChipFile file, LoadChip(chip, ""));
   std::vector<ParameterInfo> result;
   const std::vector<Parameter>& table = ChipParameters();
   for (size_t i = 0; i < table.size(); ++i) {
-    result.push_back({table[i].path, FormatNumber(table[i].get(file.chip)), table[i].unit,
-                      file.provenance[i].source, file.provenance[i].note});
+    if (IsPolicy(table[i]) != compiler) continue;
+    const Provenance& from = file.provenance[i];
+    result.push_back({table[i].path, FormatValue(table[i], table[i].get(file.chip)), table[i].unit,
+                      from.source, from.note, from.bracket, from.flag});
   }
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ParameterInfo>> DescribeChip(const std::string& chip) {
+  return Describe(chip, /*compiler=*/false);
+}
+
+absl::StatusOr<std::vector<ParameterInfo>> DescribeCompiler(const std::string& chip) {
+  return Describe(chip, /*compiler=*/true);
 }
 
 }  // namespace tpusim::configs

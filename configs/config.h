@@ -25,6 +25,8 @@ struct ParameterInfo {
   std::string unit;
   std::string source;
   std::string note;  // conflicts between sources, assumptions; may be empty
+  // Of the compiler: the nearest values that were seen to behave otherwise; its flag, if any.
+  std::string bracket, flag;
 };
 
 // Errors name what was wrong and the nearest valid thing: unknown chip, slice
@@ -44,6 +46,8 @@ std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides
 std::vector<std::string> ChipNames();
 std::vector<std::string> SliceNames(const std::string& chip);  // "1x1", "2x2", ...
 absl::StatusOr<std::vector<ParameterInfo>> DescribeChip(const std::string& chip);
+// What the TPU compiler does on it.
+absl::StatusOr<std::vector<ParameterInfo>> DescribeCompiler(const std::string& chip);
 
 }  // namespace tpusim::configs
 

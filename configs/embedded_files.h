@@ -9,11 +9,11 @@
 namespace tpusim::configs {
 
 struct EmbeddedFile {
-  std::string_view name;  // "v5e" of v5e.json
+  std::string_view name;  // "v5e" of v5e.json, "libtpu-0.0.42"
   std::string_view text;
 };
 
-// Of a folder ("chips", "schemas", "validation"), in the order of names.
+// Of a folder ("chips", "compilers", "schemas", "validation"), in the order of names.
 const std::vector<EmbeddedFile>& EmbeddedFiles(std::string_view folder);
 
 }  // namespace tpusim::configs

@@ -3,111 +3,100 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdint>
-#include <optional>
+#include <cmath>
 #include <sstream>
 
+#include "configs/chip_file.h"
+#include "configs/chip_schema.h"
 #include "configs/status_macros.h"
 #include "configs/units.h"
 
 namespace tpusim::configs {
 namespace {
 
-std::optional<bool> Truth(std::string_view value) {
-  if (value.empty() || value == "true" || value == "1" || value == "ENABLED") return true;
-  if (value == "false" || value == "0" || value == "DISABLED") return false;
-  return std::nullopt;
-}
-
-std::optional<int64_t> Count(std::string_view value) {
-  int64_t count = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
-  if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
-  return count;
-}
-
-// A flag that is true or false, and one that is a number.
-struct Switch {
-  std::string_view name;
-  void (*apply)(bool on, ChipParams& chip);
+// Collectives that go to the SparseCores if they are large enough.
+struct OffLoad {
+  std::string_view flag;
+  Bytes SparseCoreParams::*least;
 };
-struct Number {
-  std::string_view name;
-  int64_t least, most;
-  void (*apply)(int64_t value, ChipParams& chip);
+constexpr OffLoad kOffLoads[] = {
+    {"xla_tpu_enable_sparse_core_collective_offload_all_gather",
+     &SparseCoreParams::offload_all_gather},
+    {"xla_tpu_enable_sparse_core_collective_offload_all_reduce",
+     &SparseCoreParams::offload_all_reduce},
+    {"xla_tpu_enable_sparse_core_collective_offload_reduce_scatter",
+     &SparseCoreParams::offload_reduce_scatter},
 };
-
-void SetOffload(bool on, Bytes* least) {
-  // xla_tpu_sparse_core_all_reduce_offload_min_size_in_bytes is 65536 by default.
-  *least = on ? Bytes(64 * kKiB) : Bytes(0);
-}
-
-constexpr std::array kSwitches = {
-    Switch{"xla_enable_async_all_gather",
-           [](bool on, ChipParams& chip) {
-             int64_t& most = chip.compiler.gathers_in_flight;
-             most = on ? std::max<int64_t>(most, 1) : 0;
-           }},
-    Switch{"xla_tpu_enable_windowed_einsum_for_all_gather",
-           [](bool on, ChipParams& chip) { chip.compiler.windowed_gathers = on; }},
-    Switch{"xla_tpu_enable_windowed_einsum_for_reduce_scatter",
-           [](bool on, ChipParams& chip) { chip.compiler.windowed_scatters = on; }},
-    Switch{"xla_tpu_enable_sparse_core_collective_offload_all_gather",
-           [](bool on, ChipParams& chip) { SetOffload(on, &chip.sparse_core.offload_all_gather); }},
-    Switch{"xla_tpu_enable_sparse_core_collective_offload_all_reduce",
-           [](bool on, ChipParams& chip) { SetOffload(on, &chip.sparse_core.offload_all_reduce); }},
-    Switch{"xla_tpu_enable_sparse_core_collective_offload_reduce_scatter",
-           [](bool on, ChipParams& chip) {
-             SetOffload(on, &chip.sparse_core.offload_reduce_scatter);
-           }},
-};
-
-constexpr int64_t kMostMebibytes = int64_t{1} << 40;
-
-constexpr std::array kNumbers = {
-    Number{"xla_tpu_scoped_vmem_limit_kib", 1024, 1 << 20,
-           [](int64_t kibibytes, ChipParams& chip) {
-             chip.vmem.scoped_bytes = std::min(Bytes(kibibytes * kKiB), chip.vmem.bytes);
-           }},
-    Number{"xla_jf_spmd_threshold_for_windowed_einsum_mib", -1, kMostMebibytes,
-           [](int64_t mebibytes, ChipParams& chip) {
-             chip.compiler.windowed_least_bytes =
-                 mebibytes < 0 ? std::nullopt : std::optional(Bytes(mebibytes * kMiB));
-           }},
-    Number{"xla_tpu_scheduler_percent_shared_memory_limit", 1, 100,
-           [](int64_t percent, ChipParams& chip) { chip.compiler.scheduled_percent = percent; }},
-    Number{
-        "xla_jf_rematerialization_percent_shared_memory_limit", 1, 100,
-        [](int64_t percent, ChipParams& chip) { chip.compiler.rematerialized_percent = percent; }},
-    Number{"xla_tpu_host_transfer_overlap_limit", 1, 1 << 20,
-           [](int64_t limit, ChipParams& chip) { chip.compiler.host_copies_in_flight = limit; }},
-};
+constexpr std::string_view kScopedVmem = "xla_tpu_scoped_vmem_limit_kib";
+constexpr std::string_view kLeastOffLoad =
+    "xla_tpu_sparse_core_all_reduce_offload_min_size_in_bytes";
 
 absl::Status BadValue(std::string_view name, std::string_view value, std::string_view wanted) {
   return UserError(fmt::format("--xla-flags: --{}={}: {} is wanted", name, value, wanted));
 }
 
+absl::StatusOr<bool> ReadTruth(std::string_view flag, std::string_view value) {
+  if (value.empty() || value == "true" || value == "1" || value == "ENABLED") return true;
+  if (value == "false" || value == "0" || value == "DISABLED") return false;
+  return BadValue(flag, value, "true or false");
+}
+
+// How many of a parameter's units a flag counts in: the names of flags end in theirs.
+double UnitOf(std::string_view flag) {
+  return flag.ends_with("_kib") ? kKiB : flag.ends_with("_mib") ? kMiB : 1;
+}
+
+absl::StatusOr<double> ReadNumber(std::string_view flag, std::string_view value, double least,
+                                  double most, bool integer) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool good = error == std::errc() && end == value.data() + value.size() && number >= least &&
+                    number <= most && (!integer || number == std::floor(number));
+  if (!good) {
+    return BadValue(flag, value,
+                    fmt::format("a {}number from {} to {}", integer ? "whole " : "",
+                                FormatNumber(least), FormatNumber(most)));
+  }
+  return number;
+}
+
+// A flag that allows something sets a count to none, or to at least one.
+absl::Status SetValue(std::string_view flag, std::string_view value, const Parameter& parameter,
+                      ChipParams& chip) {
+  if (flag.find("_enable_") != std::string_view::npos) {
+    ASSIGN_OR_RETURN(const bool on, ReadTruth(flag, value));
+    parameter.set(chip, on ? std::max(1.0, parameter.get(chip)) : 0);
+    return absl::OkStatus();
+  }
+  const double unit = UnitOf(flag);
+  ASSIGN_OR_RETURN(const double number,
+                   ReadNumber(flag, value, parameter.minimum, std::floor(parameter.maximum / unit),
+                              parameter.integer));
+  parameter.set(chip, number < 0 ? number : number * unit);  // -1 has no unit
+  return absl::OkStatus();
+}
+
 // Whether the flag has a counterpart.
 absl::StatusOr<bool> Apply(std::string_view name, std::string_view value, ChipParams& chip) {
-  for (const Switch& flag : kSwitches) {
-    if (flag.name != name) continue;
-    const std::optional<bool> on = Truth(value);
-    if (!on.has_value()) return BadValue(name, value, "true or false");
-    flag.apply(*on, chip);
+  for (const OffLoad& off_load : kOffLoads) {
+    if (off_load.flag != name) continue;
+    ASSIGN_OR_RETURN(const bool on, ReadTruth(name, value));
+    chip.sparse_core.*off_load.least = on ? chip.compiler.offload_least_bytes : Bytes(0);
     return true;
   }
-  for (const Number& flag : kNumbers) {
-    if (flag.name != name) continue;
-    const std::optional<int64_t> number = Count(value);
-    if (!number.has_value() || *number < flag.least || *number > flag.most) {
-      return BadValue(name, value, fmt::format("a number from {} to {}", flag.least, flag.most));
-    }
-    flag.apply(*number, chip);
+  if (name == kScopedVmem) {
+    ASSIGN_OR_RETURN(const double kibibytes, ReadNumber(name, value, 1024, 1 << 20, true));
+    chip.vmem.scoped_bytes = std::min(Bytes(std::llround(kibibytes * kKiB)), chip.vmem.bytes);
     return true;
   }
-  return false;
+  const Parameter* parameter = ParameterOfFlag(name);
+  if (parameter == nullptr) return false;
+  RETURN_IF_ERROR(SetValue(name, value, *parameter, chip));
+  if (name == kLeastOffLoad && chip.sparse_core.offload_all_reduce > Bytes(0)) {
+    chip.sparse_core.offload_all_reduce = chip.compiler.offload_least_bytes;
+  }
+  return true;
 }
 
 }  // namespace

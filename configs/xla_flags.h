@@ -1,9 +1,9 @@
 // Flags of the TPU compiler that change what it makes of a program, as rules of the chip.
 //
 // Training scripts set them in LIBTPU_INIT_ARGS or XLA_FLAGS; published step times were measured
-// with some. Those that say when all-gathers are asynchronous, when a product becomes a windowed
-// einsum, how much of VMEM a kernel may have and of HBM a program, and what the SparseCores do have
-// a counterpart here. All others are accepted, and named in one warning: they change nothing.
+// with some. A flag that stands in a row of configs/compilers sets that value; a few set figures of
+// the chip: VMEM of a kernel, what the SparseCores do. All others are accepted, and named in one
+// warning: they change nothing.
 #ifndef TPUSIM_CONFIGS_XLA_FLAGS_H_
 #define TPUSIM_CONFIGS_XLA_FLAGS_H_
 

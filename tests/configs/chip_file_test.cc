@@ -96,14 +96,14 @@ TEST(ChipFileTest, TheCompilerOfAChipIsData) {
   ASSERT_TRUE(own.ok()) << Message(own.status());
   EXPECT_EQ(own->chip.compiler.like, "");
   EXPECT_EQ(own->chip.compiler.gathers_in_flight, 3);
-  EXPECT_EQ(own->chip.compiler.routed_above_chips, 16);
+  EXPECT_EQ(own->chip.compiler.windowed_flops_per_byte, 2190);
   EXPECT_EQ(own->chip.compiler.window_registers, 1024);
   EXPECT_THAT(Fault(R"({"base": "v5e", "compiler": {"window_registers": 0}})"),
-              HasSubstr("window_registers must be a whole number from 1"));
+              HasSubstr("compiler.window_registers = 0 is out of range: from 1 to"));
   EXPECT_THAT(Fault(R"({"base": "v5e", "compiler": {"likes": "v5e"}})"),
               HasSubstr("unknown field \"likes\"; the nearest is like"));
   EXPECT_THAT(Fault(R"({"base": "v5e", "compiler": {"copies_in_flight": -1}})"),
-              HasSubstr("copies_in_flight must be a whole number from 0"));
+              HasSubstr("compiler.copies_in_flight = -1 is out of range: from 0 to"));
 }
 
 TEST(ChipFileTest, ErrorsSayWhatAndWhere) {

@@ -99,12 +99,15 @@ TEST(ChipSchemaTest, NumbersPrintShortAndExact) {
   EXPECT_EQ(FormatNumber(1.0 / 3), "0.3333333333333333");
 }
 
-// The committed schema is generated; set TPUSIM_UPDATE=1 to write it anew.
-TEST(ChipSchemaTest, CommittedSchemaIsTheTable) {
-  const std::string path = std::string(TPUSIM_SOURCE_DIR) + "/configs/chips/schema.json";
-  if (std::getenv("TPUSIM_UPDATE") != nullptr) std::ofstream(path) << ChipJsonSchema();
-  EXPECT_TRUE(ReadText(path) == ChipJsonSchema())
-      << path << " is stale: run this test with TPUSIM_UPDATE=1";
+// The committed schemas are generated; set TPUSIM_UPDATE=1 to write them anew.
+TEST(ChipSchemaTest, CommittedSchemasAreTheTable) {
+  for (const auto& [folder, schema] :
+       {std::pair("chips", ChipJsonSchema()), {"compilers", CompilerJsonSchema()}}) {
+    const std::string path = std::string(TPUSIM_SOURCE_DIR) + "/configs/" + folder + "/schema.json";
+    if (std::getenv("TPUSIM_UPDATE") != nullptr) std::ofstream(path) << schema;
+    EXPECT_TRUE(ReadText(path) == schema)
+        << path << " is stale: run this test with TPUSIM_UPDATE=1";
+  }
 }
 
 TEST(ChipSchemaTest, SchemaHasExactlyTheParametersOfTheTable) {
@@ -118,7 +121,14 @@ TEST(ChipSchemaTest, SchemaHasExactlyTheParametersOfTheTable) {
     const nlohmann::json entry =
         schema.at(nlohmann::json::json_pointer(reference.substr(1))).at("anyOf").at(0);
     EXPECT_EQ(entry.at("properties").at("unit").at("const"), p.unit) << p.path;
-    EXPECT_EQ(entry.at("properties").at("value").at("maximum"), p.maximum) << p.path;
+    const nlohmann::json& value = entry.at("properties").at("value");
+    if (p.unit == kFlagUnit) {
+      EXPECT_EQ(value.at("type"), "boolean") << p.path;
+    } else if (!p.words.empty()) {
+      EXPECT_EQ(value.at("enum"), p.words) << p.path;
+    } else {
+      EXPECT_EQ(value.at("maximum"), p.maximum) << p.path;
+    }
   }
 }
 
@@ -154,8 +164,11 @@ std::string Mismatch(const nlohmann::json& schema, const nlohmann::json& json,
       }
     } else if (keyword == "additionalProperties") {
       if (!json.is_object()) continue;
-      for (const auto& [key, unused] : json.items()) {
-        if (!schema.at("properties").contains(key)) return at + ": unknown " + key;
+      for (const auto& [key, child] : json.items()) {
+        if (schema.contains("properties") && schema.at("properties").contains(key)) continue;
+        if (!rule.is_object()) return at + ": unknown " + key;
+        const std::string why = Mismatch(rule, child, root, at + "/" + key);
+        if (!why.empty()) return why;
       }
     } else if (keyword == "required") {
       for (const nlohmann::json& key : rule) good = good && json.contains(key.get<std::string>());
@@ -206,6 +219,36 @@ TEST(ChipsTest, BuiltInFilesMatchTheSchema) {
   EXPECT_EQ(Mismatch(schema, wrong, schema, ""), ": unknown icy");
 }
 
+TEST(ChipsTest, TheFileOfTheCompilerMatchesItsSchema) {
+  const auto schema = nlohmann::json::parse(CompilerJsonSchema());
+  const std::string path =
+      std::string(TPUSIM_SOURCE_DIR) + "/configs/compilers/" + CompilerName() + ".json";
+  auto file = nlohmann::json::parse(ReadText(path));
+  EXPECT_EQ(Mismatch(schema, file, schema, ""), "");
+  // Chips are those that there are, and a chip that is like another has a row.
+  const std::vector<std::string> chips = ChipNames();
+  EXPECT_EQ(file["chips"].size(), chips.size());
+  for (const std::string& chip : chips) {
+    EXPECT_TRUE(file["chips"].contains(file["chips"][chip]["like"].get<std::string>())) << chip;
+  }
+  std::set<std::string> flags;
+  for (const auto& [name, row] : file["values"].items()) {
+    if (row.contains("flag")) {
+      EXPECT_TRUE(flags.insert(row["flag"].get<std::string>()).second) << row["flag"];
+    }
+    const auto by_chip = row.value("by_chip", nlohmann::json::object());
+    for (const auto& [chip, unused] : by_chip.items()) {
+      EXPECT_THAT(chips, ::testing::Contains(chip)) << name;
+    }
+  }
+  // The check itself notices a row without a bracket, and a value that is no such word.
+  file["values"]["products_in_vmem"]["value"] = "always";
+  EXPECT_THAT(Mismatch(schema, file, schema, ""),
+              HasSubstr("/values/products_in_vmem/value: type"));
+  file["values"]["copies_in_flight"].erase("bracket");
+  EXPECT_THAT(Mismatch(schema, file, schema, ""), HasSubstr("/values/copies_in_flight: required"));
+}
+
 TEST(ChipsTest, EveryValueOfABuiltInChipHasUnitAndSource) {
   for (const std::string& name : ChipNames()) {
     const std::string path = std::string(TPUSIM_SOURCE_DIR) + "/configs/chips/" + name + ".json";
@@ -214,7 +257,7 @@ TEST(ChipsTest, EveryValueOfABuiltInChipHasUnitAndSource) {
       std::string pointer = "/" + p.path;
       std::replace(pointer.begin(), pointer.end(), '.', '/');
       const nlohmann::json::json_pointer at(pointer);
-      if (!p.fallback.empty() && !json.contains(at)) continue;
+      if (IsPolicy(p) || (!p.fallback.empty() && !json.contains(at))) continue;
       const nlohmann::json entry = json.at(at);
       EXPECT_EQ(entry.at("unit"), p.unit) << name << " " << p.path;
       EXPECT_GE(entry.at("source").get<std::string>().size(), 5u) << name << " " << p.path;

@@ -43,7 +43,7 @@ TEST(XlaFlagsTest, AThresholdOfWindowedEinsumsIsASizeOrTheCompilersCost) {
   ASSERT_TRUE(ApplyXlaFlags("--xla_jf_spmd_threshold_for_windowed_einsum_mib=1000000", chip).ok());
   EXPECT_EQ(chip.compiler.windowed_least_bytes, Bytes(1000000 * kMiB));
   ASSERT_TRUE(ApplyXlaFlags("--xla_jf_spmd_threshold_for_windowed_einsum_mib=-1", chip).ok());
-  EXPECT_EQ(chip.compiler.windowed_least_bytes, std::nullopt);
+  EXPECT_EQ(chip.compiler.windowed_least_bytes, Bytes(-1));
 }
 
 TEST(XlaFlagsTest, TheWindowsOfAKernelDoNotExceedVmem) {
@@ -67,7 +67,7 @@ TEST(XlaFlagsTest, WhatIsNoFlagOrNoValueIsSaid) {
   EXPECT_THAT(Message(ApplyXlaFlags("--xla_enable_async_all_gather=maybe", chip).status()),
               HasSubstr("--xla_enable_async_all_gather=maybe: true or false is wanted"));
   EXPECT_THAT(Message(ApplyXlaFlags("--xla_tpu_scoped_vmem_limit_kib=9e9", chip).status()),
-              HasSubstr("a number from 1024 to 1048576 is wanted"));
+              HasSubstr("a whole number from 1024 to 1048576 is wanted"));
 }
 
 }  // namespace

@@ -84,7 +84,13 @@ def test_plain_values_become_words():
     given = {
         "config": pathlib.Path("-slice.json"),
         "trip_counts": {"while=3": numpy.int64(2), "*": 4.0},
-        "settings": {"chip.clock_hz": "2x", "a": 1.5e12, "b": numpy.float32(2), "c": 7},
+        "settings": {
+            "chip.clock_hz": "2x",
+            "a": 1.5e12,
+            "b": numpy.float32(2),
+            "c": 7,
+            "compiler.products_in_vmem": False,
+        },
         "branches": {"c": numpy.int32(1), "d": "longest"},
         "ragged": {
             "a": "uniform",
@@ -108,6 +114,7 @@ def test_plain_values_become_words():
         "--set=a=1500000000000.0",
         "--set=b=2.0",
         "--set=c=7",
+        "--set=compiler.products_in_vmem=false",
         "--branch=c=1",
         "--branch=d=longest",
         "--ragged=a=uniform",

@@ -66,6 +66,67 @@ CASES = re.compile(f"(?:{LABEL}){{{MOST_OPCODES + 1},}}")
 COMPARISON = r"==\s*(?:hlo::)?Opcode::\w+\s*\|\|[^;{}|]*?"
 COMPARISONS = re.compile(f"(?:{COMPARISON}){{{MOST_OPCODES},}}" + r"==\s*(?:hlo::)?Opcode::")
 
+# Files that decide as the TPU compiler does: what it is known to do is in configs/compilers.
+POLICY_FILES = [
+    *("passes/**/*.cc", "passes/**/*.h", "buffers/*.cc", "buffers/*.h", "collectives/candidates.h"),
+    *(f"kernels/{name}.*" for name in ("product", "dot_kernel", "loop_kernel", "whole_rows")),
+    *(f"kernels/{name}.*" for name in ("reduce_cost", "index_cost")),
+]
+# Numbers that no reader takes for a value of the compiler.
+PLAIN = {"0", "1", "2", "0.0", "1.0", "2.0"}
+# Constants that are none either: limits of our own effort, what is tried in turn, and the like.
+OWN_NUMBERS = {
+    "kBeside": "one bit of a set",
+    "kContract": "the innermost dimension of a grid",
+    "kDeepest": "effort: how deep an index is followed",
+    "kDeepestIndex": "effort: how deep an index is followed",
+    "kElementBytes": "bytes of a word",
+    "kHeapEffort": "effort: pairs of buffers",
+    "kLargestShown": "names in a message",
+    "kLookedAt": "effort: instructions that are compared",
+    "kMaxExpression": "effort: instructions of an expression",
+    "kMaxMembers": "effort: instructions of a kernel",
+    "kMaxRounds": "effort: rounds of a pass",
+    "kMaxSteps": "effort: steps that are tried",
+    "kMaxTiles": "effort: tiles that are tried",
+    "kMost": "names in a message",
+    "kMostBetween": "effort: kernels that are looked at",
+    "kMostChipsWithoutRings": "effort of the simulation",
+    "kMostConsumers": "effort: users that are looked at",
+    "kMostKinds": "effort: collectives that are compared",
+    "kMostReaders": "effort: kernels that are looked at",
+    "kMostRounds": "effort: rounds of a pass",
+    "kMostSiblings": "effort: pairs that are tried",
+    "kMostUses": "effort: users that are followed",
+    "kNeighbours": "effort: orders that are tried",
+    "kNoticeable": "rounding of a replay",
+    "kOther": "one bit of a set",
+    "kOwnCandidates": "effort: orders that are tried",
+    "kRatios": "what is tried in turn",
+    "kEager": "what is tried in turn",
+    "kRounds": "effort: rounds of a pass",
+    "kSingles": "effort: values that are tried",
+    "kSteps": "rounding of a rank",
+    "kTypicalBlock": "a guess of the tile search, which decides later",
+    "kWhole": "a bound that its comment derives",
+    "most_rounds": "effort: rounds of a pipeline",
+}
+# Lines whose numbers follow from units and formats, not from a compiler.
+ARITHMETIC = {
+    r"BitWidth|\bbits\b": "widths of types",
+    r"\(row, 8\)|CeilDiv\(.*, 8\)": "bits of a byte",
+    r"\b1e-?\d+\b|/ 1000\b": "prefixes of units, and rounding",
+    r"percent / 100": "percent",
+    r"return \{\d+, \d+, true\}": "mantissa and exponent of a format",
+    r"hash|ULL": "a hash",
+    r"lanes \* 4\b": "bytes of a register",
+    r"IsComplex\(type\) \? 4 : 1": "products of reals in one of complex numbers",
+    r"narrow \? 4 : 2": "operations that a multiplication and an addition take, with rounding",
+    r"room \+= BytesOf\(input, target\) \* 4": "two buffers, and once more unpacked",
+    r"kMaxTiles \* 4096; limit \*= 16": "effort: tiles that are tried",
+    r"erase\(suffix, 5\)": "letters of a name",
+}
+
 
 def sources(folder: pathlib.Path, *endings: str) -> list[pathlib.Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in endings)
@@ -248,6 +309,42 @@ def test_what_changes_under_a_loop_is_walked() -> None:
                 line = text.count("\n", 0, start) + 1
                 wrong.append(f"{path.relative_to(ROOT)}:{line}: {over}")
     assert not wrong, "\n".join(wrong)
+
+
+def foreign_numbers(text: str) -> list[tuple[int, str]]:
+    """Lines, and what they say, with a number that may be a value of the TPU compiler."""
+    text = re.sub(r"//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\])'|#[^\n]*", "", text)
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        literals = re.findall(r"(?<![\w.])\d[\d']*(?:\.\d*)?(?:e[-+]?\d+)?(?=[uUlLfF]*\b)", line)
+        if all(literal in PLAIN for literal in literals):
+            continue
+        names = re.findall(r"\b(k[A-Z]\w*|most_rounds)\b(?:\[\])?\s*[={(]", line)
+        own = any(name in OWN_NUMBERS for name in names)
+        if not own and not any(re.search(pattern, line) for pattern in ARITHMETIC):
+            found.append((number, line.strip()))
+    return found
+
+
+def test_no_value_of_the_compiler_is_in_a_pass() -> None:
+    assert foreign_numbers("constexpr Bytes kLeastRow(512);") == [
+        (1, "constexpr Bytes kLeastRow(512);")
+    ]
+    assert foreign_numbers("x = 2;\nif (members % 4 != 0) {  // no 8\n") == [
+        (2, "if (members % 4 != 0) {")
+    ]
+    assert foreign_numbers('constexpr int kRounds = 9;\nF("512", i + 1);') == []
+    wrong = []
+    for pattern in POLICY_FILES:
+        paths = sorted(WORKLOADS.glob(pattern))
+        assert paths, f"no file is {pattern}"
+        for path in paths:
+            for line, text in foreign_numbers(path.read_text()):
+                wrong.append(f"{path.relative_to(ROOT)}:{line}: {text}")
+    assert not wrong, (
+        "what the TPU compiler does is a row of configs/compilers (CONTRIBUTING.md); a number of "
+        "our own is named in OWN_NUMBERS or ARITHMETIC with its reason:\n" + "\n".join(wrong)
+    )
 
 
 def test_every_pass_has_a_text_test() -> None:

@@ -32,7 +32,7 @@ size_t Columns() { return ResultColumns(120); }
 
 struct ConfigsFlags {
   std::string name;
-  bool verbose = false, json = false;
+  bool verbose = false, json = false, compiler = false;
 };
 
 // Words, broken into lines of at most Columns() that start with `indent`.
@@ -225,7 +225,40 @@ std::string Long(const std::vector<configs::ParameterInfo>& parameters) {
   return text;
 }
 
-absl::StatusOr<std::string> AsJson(const std::string& name) {
+// "libtpu-0.0.42 on v2, as on v5e: ...", and every value with all that is known of it.
+absl::StatusOr<std::string> OfCompiler(const std::string& chip, bool verbose) {
+  ASSIGN_OR_RETURN(const configs::ChipFile file, configs::LoadChip(chip, ""));
+  ASSIGN_OR_RETURN(const std::vector<configs::ParameterInfo> values,
+                   configs::DescribeCompiler(chip));
+  const configs::ChipParams& params = file.chip;
+  const std::string& like = params.compiler.like;
+  std::string text = Sentence(configs::Printable(fmt::format(
+      "What the TPU compiler ({}) does on {} where costs do not decide{}; --set and --xla-flags "
+      "override it.",
+      configs::CompilerName(), params.name,
+      like == params.name ? ""
+      : like.empty()      ? ": no compiled program is known"
+                          : fmt::format(", as on {} ({})", like, file.like_source))));
+  constexpr size_t kIndent = 13;
+  const auto line = [&text](std::string_view what, const std::string& value) {
+    if (value.empty()) return;
+    const std::string full = fmt::format("    {:<9}{}", what, configs::Printable(value));
+    for (const std::string& part : results::WrappedLines(full, kIndent, Columns())) {
+      text += part + "\n";
+    }
+  };
+  for (const configs::ParameterInfo& p : values) {
+    const bool word = p.unit == configs::kFlagUnit || p.unit == configs::kWordUnit;
+    text += fmt::format("\n{} = {}{}{}\n", p.path, p.value, word ? "" : " ", word ? "" : p.unit);
+    line("source:", p.source);
+    line("bracket:", p.bracket.empty() ? "none: it is stated" : p.bracket);
+    line("flag:", p.flag.empty() ? "none" : "--" + p.flag);
+    if (verbose) line("note:", p.note);
+  }
+  return text;
+}
+
+absl::StatusOr<std::string> AsJson(const std::string& name, bool compiler) {
   using Json = nlohmann::ordered_json;
   Json json = results::HeadOf("tpusim.configs/1", ThisProducer());
   Json chips = Json::array();
@@ -236,13 +269,15 @@ absl::StatusOr<std::string> AsJson(const std::string& name) {
                 {"slices", file.chip.slices.slices}};
     if (!name.empty()) {
       ASSIGN_OR_RETURN(const std::vector<configs::ParameterInfo> parameters,
-                       configs::DescribeChip(chip));
+                       compiler ? configs::DescribeCompiler(chip) : configs::DescribeChip(chip));
+      if (compiler) one["compiler"] = configs::CompilerName();
       for (const configs::ParameterInfo& p : parameters) {
-        one["parameters"].push_back({{"name", p.path},
-                                     {"value", p.value},
-                                     {"unit", p.unit},
-                                     {"source", p.source},
-                                     {"note", p.note}});
+        Json& row = one["parameters"].emplace_back(Json{{"name", p.path},
+                                                        {"value", p.value},
+                                                        {"unit", p.unit},
+                                                        {"source", p.source},
+                                                        {"note", p.note}});
+        if (compiler) row.update({{"bracket", p.bracket}, {"flag", p.flag}});
       }
     }
     chips.push_back(std::move(one));
@@ -253,7 +288,8 @@ absl::StatusOr<std::string> AsJson(const std::string& name) {
 
 absl::Status Configs(const ConfigsFlags& flags) {
   if (flags.json) {
-    ASSIGN_OR_RETURN(const std::string json, AsJson(flags.name.empty() ? "" : ChipOf(flags.name)));
+    ASSIGN_OR_RETURN(const std::string json,
+                     AsJson(flags.name.empty() ? "" : ChipOf(flags.name), flags.compiler));
     return PrintResult(json);
   }
   if (flags.name.empty()) {
@@ -261,6 +297,10 @@ absl::Status Configs(const ConfigsFlags& flags) {
     return PrintResult(list);
   }
   const std::string chip = ChipOf(flags.name);
+  if (flags.compiler) {
+    ASSIGN_OR_RETURN(const std::string values, OfCompiler(chip, flags.verbose));
+    return PrintResult(values);
+  }
   ASSIGN_OR_RETURN(const std::vector<configs::ParameterInfo> parameters,
                    configs::DescribeChip(chip));
   ASSIGN_OR_RETURN(const configs::ChipFile file, configs::LoadChip(chip, ""));
@@ -280,8 +320,9 @@ absl::Status Configs(const ConfigsFlags& flags) {
   } else {
     const auto defaults = std::count_if(parameters.begin(), parameters.end(), IsDefault);
     if (defaults > 0) text += fmt::format("{} more parameters have their defaults.\n", defaults);
-    text +=
-        Sentence("--verbose adds full sources, notes on conflicts between them, and all slices.");
+    text += Sentence(
+        "--verbose adds full sources, notes on them and all slices; --compiler shows what the TPU "
+        "compiler does.");
   }
   return PrintResult(text);
 }
@@ -294,10 +335,13 @@ Command AddConfigs(CLI::App& parent) {
   CLI::Option* name = app->add_option("name", flags->name, "A chip, such as v5e, or a chip file")
                           ->type_name("CHIP");
   app->add_flag("-v,--verbose", flags->verbose, "With full sources and notes")->needs(name);
+  app->add_flag("--compiler", flags->compiler, "What the TPU compiler does on it")->needs(name);
   app->add_flag("--json", flags->json, "Print JSON; of a chip with all parameters");
   AddExamples(*app,
               {{"tpusim configs", "chips and slices"},
                {"tpusim configs v5e", "what a chip is made of, and where each figure is from"},
+               {"tpusim configs v5e --compiler",
+                "what the TPU compiler does there, and how that was found"},
                {"tpusim configs v5e --json", "all parameters, for programs"}});
   return {app, [flags] { return Configs(*flags); }};
 }

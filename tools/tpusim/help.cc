@@ -29,7 +29,7 @@ const std::vector<Grouped>& OptionGroups() {
       {"Compiler",
        {"emit", "dump-after", "explain", "print-large-constants", "algorithm", "passes",
         "xla-flags", "recompile", "no-verify-passes"}},
-      {"Machine", {"set", "fold", "detail", "slow", "link", "max-events"}},
+      {"Machine", {"compiler", "set", "fold", "detail", "slow", "link", "max-events"}},
       {kOutputGroup,
        {"output", "report", "json", "html", "xplane", "trace", "trace-chips", "trace-detail",
         "trace-blocks", "trace-totals", "write-baseline", "by", "top", "memory", "pass-timings",

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "configs/chip_schema.h"
 #include "configs/status_macros.h"
 #include "configs/xla_flags.h"
 #include "models/isa/instruction_count.h"
@@ -131,6 +132,56 @@ absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& 
   return NamedSlice(file, imported.workload);
 }
 
+namespace {
+
+// What the program is compiled for where that is not the machine that runs it, `config`, which
+// `overrides` made: its compiler does not know that somebody asks what else would make it faster.
+absl::StatusOr<std::optional<configs::Config>> CompiledFor(
+    const std::string& slice, const std::vector<std::string>& overrides, const ProgramFlags& flags,
+    configs::Config& config) {
+  std::optional<configs::Config> compiled_for;
+  const std::vector<std::string> others = configs::WithoutSpeeds(overrides, config);
+  const bool changes_speeds = others.size() < overrides.size();
+  if (changes_speeds && !flags.recompile) {
+    ASSIGN_OR_RETURN(compiled_for, configs::LoadConfig(slice, others));
+  }
+  if (flags.recompile && !changes_speeds) {
+    config.warnings.push_back("--recompile has no effect: --set changes no speed");
+  }
+  RETURN_IF_ERROR(SetXlaFlags(flags.xla_flags, compiled_for, config));
+  return compiled_for;
+}
+
+// One sentence per value of the compiler that leaves this program as it is: it is compiled without.
+absl::StatusOr<std::vector<std::string>> UnusedPolicies(const std::string& file,
+                                                        const std::string& slice,
+                                                        const ProgramFlags& flags,
+                                                        workloads::CompileOptions options,
+                                                        const isa::PodProgram& program) {
+  std::vector<std::string> warnings;
+  options.scheduled = nullptr;
+  std::string made;
+  for (size_t n = 0; n < flags.overrides.size(); ++n) {
+    const std::string& text = flags.overrides[n];
+    if (!text.starts_with(configs::kPolicyPrefix)) continue;
+    std::vector<std::string> others = flags.overrides;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(n));
+    ASSIGN_OR_RETURN(configs::Config config, configs::LoadConfig(slice, others));
+    ASSIGN_OR_RETURN(const auto compiled_for, CompiledFor(slice, others, flags, config));
+    ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(file));
+    const auto without =
+        workloads::Compile(std::move(imported), compiled_for ? *compiled_for : config, options,
+                           compiled_for ? &config : nullptr);
+    if (made.empty()) made = isa::Disassemble(program);
+    if (!without.ok() || isa::Disassemble(without->program) != made) continue;
+    warnings.push_back(fmt::format("--set {} has no effect: the program is compiled the same",
+                                   text.substr(0, text.find('='))));
+  }
+  return warnings;
+}
+
+}  // namespace
+
 absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& config,
                                  const ProgramFlags& flags,
                                  const workloads::CompileOptions& options) {
@@ -163,17 +214,8 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
                              prepared.config.name);
   }
 
-  // The compiler of a chip does not know that somebody asks what else would make it faster.
-  std::optional<configs::Config> compiled_for;
-  const std::vector<std::string> others = configs::WithoutSpeeds(flags.overrides, prepared.config);
-  const bool changes_speeds = others.size() < flags.overrides.size();
-  if (changes_speeds && !flags.recompile) {
-    ASSIGN_OR_RETURN(compiled_for, configs::LoadConfig(slice, others));
-  }
-  if (flags.recompile && !changes_speeds) {
-    prepared.config.warnings.push_back("--recompile has no effect: --set changes no speed");
-  }
-  RETURN_IF_ERROR(SetXlaFlags(flags.xla_flags, compiled_for, prepared.config));
+  ASSIGN_OR_RETURN(const std::optional<configs::Config> compiled_for,
+                   CompiledFor(slice, flags.overrides, flags, prepared.config));
   const Stopwatch compiling;
   ASSIGN_OR_RETURN(
       prepared.compiled,
@@ -192,6 +234,11 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
     for (std::string& warning : UnusedOverrides(prepared.config, prepared.compiled.program,
                                                 *prepared.compiled.optimized)) {
       info.warnings.push_back(std::move(warning));
+    }
+    if (file != "-") {  // what stdin says is said once
+      ASSIGN_OR_RETURN(std::vector<std::string> unused,
+                       UnusedPolicies(file, slice, flags, options, prepared.compiled.program));
+      std::ranges::move(unused, std::back_inserter(info.warnings));
     }
     for (std::string& warning : UnusedAlgorithms(options.algorithms, info)) {
       info.warnings.push_back(std::move(warning));

@@ -173,8 +173,8 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
                "Let the compiler know speeds that --set changes; otherwise the program is the one "
                "for the chip as it is, and only the machine that runs it is faster or slower");
   app.add_option("--xla-flags", flags.xla_flags,
-                 "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS; those without a counterpart "
-                 "are named in a warning")
+                 "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS, that `tpusim configs CHIP "
+                 "--compiler` names; others are named in a warning")
       ->type_name("\"--xla_...=VALUE ...\"");
   app.add_option("--branch", flags.branches,
                  "Which branch a conditional takes whose predicate is data (default: the longest); "

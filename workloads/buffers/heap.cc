@@ -159,7 +159,7 @@ class FreeSpace {
 
 }  // namespace
 
-Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers) {
+Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers, Bytes alignment) {
   // What ends at a moment makes room for what begins then.
   std::vector<std::tuple<int64_t, bool, int32_t>> changes;  // when, begins, which
   for (size_t n = 0; n < buffers.size(); ++n) {
@@ -173,7 +173,7 @@ Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers) {
   heap.offsets.resize(buffers.size());
   FreeSpace free;
   for (const auto& [moment, begins, n] : changes) {
-    const Bytes aligned(RoundUp(buffers[n].bytes.value(), kHeapAlignment.value()));
+    const Bytes aligned(RoundUp(buffers[n].bytes.value(), alignment.value()));
     if (begins) {
       heap.offsets[n] = free.Take(aligned);
       heap.height = std::max(heap.height, heap.offsets[n] + buffers[n].bytes);

@@ -35,11 +35,9 @@ struct Heap {
   Bytes height{0};
 };
 
-// Buffers begin at multiples of it, on all chips (the same programs).
-inline constexpr Bytes kHeapAlignment{16384};
-
-// In the order of their beginnings, and among equals in the given one: n log n.
-Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers);
+// In the order of their beginnings, and among equals in the given one: n log n. Buffers begin at
+// multiples of `alignment`.
+Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers, Bytes alignment);
 
 // Pairs of buffers that are looked at before the rest is put on top: a fraction of a second.
 // A decoder of 100 layers, unrolled, has no holes left then.

@@ -358,7 +358,7 @@ class Planner {
         in_heap[n] = {b.begin, b.end, b.bytes};
       }
     }
-    Heap heap = PlaceInHeap(in_heap);
+    Heap heap = PlaceInHeap(in_heap, target_.policy().heap_alignment_bytes);
     const Bytes room = target_.Usable(hlo::kHbmSpace) - arguments;
     if (heap.height > room) {
       Heap packed = PackHeap(in_heap);

@@ -255,7 +255,7 @@ class Collector {
   }
   bool SinglePhase() const {
     return request_.kind == CollectiveKind::kAllReduce &&
-           request_.operand_bytes <= kSinglePhaseLimit;
+           request_.operand_bytes <= config_.chip.compiler.single_phase_most_bytes;
   }
   void Finish(Candidate& candidate) {
     if (request_.space == isa::MemorySpace::kHbm) {

@@ -14,8 +14,8 @@
 //   unidirectional-hamiltonian-ring   the same as two colors in opposite ways
 //   minimum-hop-ring           a tour through members that form no box
 //   direct                     all-to-all straight to every destination
-//   single-phase:F             a small all-reduce: whole operands travel along
-//                              F, and every member adds up all of them
+//   single-phase:F             a small all-reduce (compiler.single_phase_most_bytes): whole
+//                              operands travel along F, and every member adds up all of them
 //   as-all-reduce:F            an all-gather or a reduce-scatter done as an
 //                              all-reduce along F, amid zeros or with a slice after
 #ifndef TPUSIM_WORKLOADS_COLLECTIVES_CANDIDATES_H_
@@ -35,11 +35,6 @@
 #include "workloads/collectives/plan.h"
 
 namespace tpusim::collectives {
-
-// All-reduces larger than this never take the single-phase form: the limit that
-// the TPU compiler uses by default (xla_jf_single_phase_ring_max_kib); it printed the
-// form for 8 KiB and not for 16.
-inline constexpr Bytes kSinglePhaseLimit = Bytes(10 * kKiB);
 
 // Groups of one request that lie in the torus in the same way; all groups that
 // are no box are of one form.

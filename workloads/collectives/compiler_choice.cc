@@ -34,7 +34,7 @@ std::string SliceText(const std::array<int64_t, 3>& slice) {
 }
 
 std::string AssumptionFor(const CompilerQuery& query) {
-  const configs::CompilerRules& rules = query.rules;
+  const configs::Policy& rules = query.rules;
   if (rules.like.empty()) {
     return fmt::format(
         "algorithms of collectives: the TPU compiler's choice is not known for {}; the fastest are "
@@ -94,7 +94,7 @@ void SumOf(const CompilerQuery& query, const Shape& shape, Bytes bytes, Compiler
   choice.emitter = is_short ? "RotatedPincerShortEmitter" : "RotatedPincerEmitter";
   if (shape.one_ring) {
     choice.phases = 1;
-    if (bytes <= kSinglePhaseLimit) {
+    if (bytes <= query.rules.single_phase_most_bytes) {
       choice.emitter = "SinglePhaseRingSumEmitter";
       choice.phases = 0;
     } else if (is_short || query.members > kOneWayMost) {
@@ -127,12 +127,12 @@ bool Scatters(const CompilerQuery& query, const Shape& shape) {
   // Of the last dimension (1024 elements in all that was compiled) eight members
   // never get parts, and four get smaller ones.
   if (query.minor && query.members == 8) return false;
-  if (query.minor && query.members <= 4) return query.operand > kSinglePhaseLimit;
+  if (query.minor && query.members <= 4) return query.operand > query.rules.single_phase_most_bytes;
   return query.operand / query.members >= kScatteredLeast;
 }
 
 void GatherOf(const CompilerQuery& query, const Shape& shape, CompilerChoice& choice) {
-  using Gathers = configs::CompilerRules::GathersAsSums;
+  using Gathers = configs::Policy::GathersAsSums;
   const Gathers as_sums = query.rules.gathers_as_sums;
   const bool cube = WholeEvenSlice(query, shape) && shape.dims.size() == 3;
   const bool plane = WholeEvenSlice(query, shape) && shape.dims[0] == 8;
@@ -189,7 +189,7 @@ CompilerChoice ChoiceOfCompiler(const CompilerQuery& query) {
   }
   choice.assumption = AssumptionFor(query);
   const Shape shape = ShapeOf(query);
-  const configs::CompilerRules& rules = query.rules;
+  const configs::Policy& rules = query.rules;
   const int64_t chips = query.slice[0] * query.slice[1] * query.slice[2];
   const bool routed = rules.routed_above_chips > 0 && chips > rules.routed_above_chips;
   if (rules.like.empty()) {

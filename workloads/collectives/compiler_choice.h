@@ -7,7 +7,7 @@
 // bytes there are. They were derived from validation/collectives, where the
 // printed choices are, and reproduce them; thresholds lie somewhere in a bracket
 // between two sizes that were compiled. What differs from chip to chip is in the chip's
-// file (configs::CompilerRules). What a slice, chip or group without such data gets is an
+// file (configs::Policy). What a slice, chip or group without such data gets is an
 // assumption, and said to be one.
 //
 // What the names mean, as far as they and the compiler's flags tell:
@@ -42,7 +42,7 @@ namespace tpusim::collectives {
 struct CompilerQuery {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::string chip;                          // "v5e"
-  configs::CompilerRules rules;              // of the chip
+  configs::Policy rules;              // of the chip
   std::array<int64_t, 3> slice = {1, 1, 1};  // chips
   int64_t members = 1;
   std::vector<int64_t> extents;  // of the group along each axis over which it extends

@@ -14,13 +14,14 @@ using hlo::Opcode;
 
 TransferLimits LimitsOf(const target::Target& target) {
   const configs::ChipParams& chip = target.chip();
+  const configs::Policy& policy = target.policy();
   TransferLimits limits;
-  limits[kPermute] = static_cast<int>(chip.compiler.permutes_in_flight);
+  limits[kPermute] = static_cast<int>(policy.permutes_in_flight);
   // A program may come with asynchronous gathers where none would be made.
-  limits[kGather] = std::max(1, static_cast<int>(chip.compiler.gathers_in_flight));
+  limits[kGather] = std::max(1, static_cast<int>(policy.gathers_in_flight));
   limits[kOffLoaded] = std::max(1, static_cast<int>(chip.sparse_core.count / chip.devices));
-  limits[kCopy] = static_cast<int>(chip.compiler.copies_in_flight);
-  limits[kToHost] = limits[kFromHost] = static_cast<int>(chip.compiler.host_copies_in_flight);
+  limits[kCopy] = static_cast<int>(policy.copies_in_flight);
+  limits[kToHost] = limits[kFromHost] = static_cast<int>(policy.host_copies_in_flight);
   return limits;
 }
 

@@ -63,8 +63,8 @@ class DotKernelBuilder {
       const bool reduces = m->opcode() == Opcode::kReduce || m->opcode() == Opcode::kReduceWindow;
       return reduces && FeedsElementwise(*m);
     });
-    for (const Instruction* reduction : ReductionsSpreadIn(view.members)) {
-      const int along = OperandAlongRows(dot, *reduction);
+    for (const Instruction* reduction : ReductionsSpreadIn(view.members, target.policy())) {
+      const int along = OperandAlongRows(dot, *reduction, target.policy());
       whole_m_ = whole_m_ || along == 1 - weights;
       whole_n_ = whole_n_ || along == weights;
     }
@@ -96,13 +96,10 @@ class DotKernelBuilder {
       epilogue_work_.valu += RepackWork(output.written, target_);
     }
     if (p_.packs_taps) {
-      // Compiled for v5e, convolutions of 1 to 8 features take 9.6 to 10.6 cycles per register of
-      // results, however many taps they have, one included, and whatever the arrays would allow: as
-      // two permutations, of 9 cycles on one of two units, would.
-      constexpr double kPermutations = 2;
+      // However many taps they have, and whatever the arrays would allow.
       const configs::VpuParams& vpu = target_.chip().vpu;
       epilogue_work_.xlu +=
-          kPermutations *
+          target_.policy().convolution_permutations *
           static_cast<double>(p_.batch * CeilDiv(p_.m, vpu.sublanes) * CeilDiv(p_.n, vpu.lanes));
     }
     return absl::OkStatus();
@@ -193,7 +190,7 @@ class DotKernelBuilder {
     if ((whole_m_ && mxu.m < p_.m) || (whole_n_ && mxu.n < p_.n)) return false;
     const int64_t registers = mxu.batch * CeilDiv(mxu.m, target_.chip().vpu.sublanes) *
                               CeilDiv(mxu.n, target_.chip().vpu.lanes);
-    return registers <= target_.chip().compiler.window_registers * target_.chip().CoresPerDevice();
+    return registers <= target_.policy().window_registers * target_.chip().CoresPerDevice();
   }
 
  private:
@@ -202,8 +199,6 @@ class DotKernelBuilder {
   // elements, while equal groups that are rounded up have less than twice as many as are
   // there.
   static constexpr double kWhole = 0.5;
-  // Arrays that take less of VMEM than one part in so many stay there.
-  static constexpr int64_t kResidentShare = 16;
 
   bool IsMember(const Instruction& i) const {
     return std::find(view_.members.begin(), view_.members.end(), &i) != view_.members.end();
@@ -310,7 +305,8 @@ class DotKernelBuilder {
     w.bytes = array.bytes;
     const double share =
         static_cast<double>(block.rows) * static_cast<double>(block.columns) / block.covered;
-    if (w.bytes > target_.ScopedVmem() / kResidentShare && share < 1) {
+    const double resident = target_.policy().resident_vmem_share;
+    if (Ratio(w.bytes, target_.ScopedVmem()) > resident && share < 1) {
       w.bytes = timing::Scaled(w.bytes, share);
       w.rows = block.rows;
       w.moves_with = block.moves_with;

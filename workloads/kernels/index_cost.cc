@@ -21,10 +21,6 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Scalar instructions around the issue of one slice: load the index, clamp it
-// from both sides, scale, add the base, count, compare and branch.
-constexpr double kScalarPerIndex = 8;
-
 int64_t IndexCount(const hlo::Shape& indices, int64_t index_vector_dim) {
   int64_t count = indices.ElementCount();
   if (index_vector_dim < indices.rank() && indices.dims[index_vector_dim] > 0) {
@@ -92,8 +88,9 @@ bool ScatterOverwrites(const Instruction& scatter) {
 VectorWork GatherWork(const Instruction& gather, const target::Target& target) {
   const IndexedAccess access = AccessOfGather(gather, target);
   VectorWork work;
-  work.scalar = static_cast<double>(access.count) *
-                (kScalarPerIndex + static_cast<double>(target.chip().dma.issue_cycles));
+  work.scalar =
+      static_cast<double>(access.count) *
+      (target.policy().scalars_per_index + static_cast<double>(target.chip().dma.issue_cycles));
   // From where the DMA put them into the layout of the result.
   work.valu = static_cast<double>(VectorRegisters(target, gather.shape()));
   return work;
@@ -106,9 +103,10 @@ absl::StatusOr<VectorWork> ScatterWork(const Instruction& scatter, const target:
   // A row comes in (unless it is overwritten), is combined, and goes out.
   const double transfers = ScatterOverwrites(scatter) ? 1 : 2;
   VectorWork work;
-  work.scalar = static_cast<double>(access.count) *
-                (kScalarPerIndex + transfers * static_cast<double>(n) *
-                                       static_cast<double>(target.chip().dma.issue_cycles));
+  work.scalar =
+      static_cast<double>(access.count) *
+      (target.policy().scalars_per_index +
+       transfers * static_cast<double>(n) * static_cast<double>(target.chip().dma.issue_cycles));
   double registers = 0;
   for (size_t k = n + 1; k < scatter.operands().size(); ++k) {
     registers += static_cast<double>(VectorRegisters(target, scatter.operand(k)->shape()));

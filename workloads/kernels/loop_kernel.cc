@@ -40,7 +40,7 @@ isa::Window MakeWindow(isa::WindowKind kind, Bytes bytes, int64_t parts, std::st
 // compiler does not search for its tiles: it runs whole if no array takes more registers
 // than a window may have and two buffers of everything, and operands once more unpacked,
 // fit into what windows may use; else in windows of `lone_window_registers` of the largest
-// array, or of `window_registers` where sixteen such windows fit. (Read off the steps in
+// array, or of `window_registers` where `lone_windows` such windows fit. (Read off the steps in
 // the rows of validation/kernels; what all of them have in common, no more.)
 bool IsLone(const KernelView& view) {
   if (view.instruction->opcode() == Opcode::kFusion) return false;
@@ -77,14 +77,14 @@ int64_t FewestSteps(const KernelView& view, const target::Target& target) {
   const bool relayout = std::any_of(view.members.begin(), view.members.end(), [](const auto* m) {
     return m->opcode() == Opcode::kTranspose || IsRelayout(*m);
   });
-  const configs::CompilerRules& rules = target.chip().compiler;
+  const configs::Policy& rules = target.policy();
   const int64_t window = relayout ? rules.relayout_window_registers : rules.window_registers;
   return std::max<int64_t>(1, CeilDiv(Whole(largest), window * target.chip().CoresPerDevice()));
 }
 
 // Steps above which a block would not hold rows whole that it has to.
 int64_t MostSteps(const KernelView& view, const target::Target& target, int64_t limit) {
-  for (const Instruction* reduction : ReductionsSpreadIn(view.members)) {
+  for (const Instruction* reduction : ReductionsSpreadIn(view.members, target.policy())) {
     const int64_t all = VectorRegisters(target, reduction->operand(0)->shape());
     limit = std::min(limit, std::max<int64_t>(1, all / RowRegisters(target, *reduction)));
   }
@@ -92,7 +92,7 @@ int64_t MostSteps(const KernelView& view, const target::Target& target, int64_t 
 }
 
 int64_t LoneSteps(const KernelView& view, const target::Target& target) {
-  const configs::CompilerRules& rules = target.chip().compiler;
+  const configs::Policy& rules = target.policy();
   double largest = 0;
   Bytes room(0);
   for (const KernelInput& input : view.inputs) {
@@ -107,7 +107,8 @@ int64_t LoneSteps(const KernelView& view, const target::Target& target) {
   const int64_t cores = target.chip().CoresPerDevice();
   if (Whole(largest) <= rules.window_registers && room <= target.ScopedVmem() * cores) return 1;
   const int64_t register_bytes = target.chip().vpu.sublanes * target.chip().vpu.lanes * 4;
-  const bool large = 16 * rules.window_registers * register_bytes <= target.ScopedVmem().value();
+  const bool large =
+      rules.lone_windows * rules.window_registers * register_bytes <= target.ScopedVmem().value();
   const int64_t registers = (large ? rules.window_registers : rules.lone_window_registers) * cores;
   return std::max<int64_t>(1, CeilDiv(Whole(largest), registers));
 }
@@ -144,7 +145,7 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
   std::erase_if(counts, [&](int64_t count) { return count < fewest || count > most; });
   if (counts.empty() || counts.front() != fewest) counts.push_back(std::min(fewest, most));
   if (IsLone(view)) counts = {LoneSteps(view, target)};
-  const Bytes uncut = target.chip().compiler.uncut_bytes;
+  const Bytes uncut = target.policy().uncut_bytes;
   FastestKernel fastest(target);
   for (int64_t parts : counts) {
     isa::Kernel kernel;

@@ -62,19 +62,15 @@ std::optional<isa::NumberFormat> FormatOf(PrimitiveType type,
       return isa::NumberFormat::kInt32;
     case PrimitiveType::kF64:
     case PrimitiveType::kC128:
-      return isa::NumberFormat::kBf16;  // kProductsOfF64 of them
+      return isa::NumberFormat::kBf16;  // policy.f64_products of them
     default:
       return std::nullopt;
   }
 }
 
-// The TPU compiler makes eight digits of eight bits of a 64-bit operand and multiplies two by
-// two of them with three products: 4 x 4 x 3 (a 512 x 512 product compiled for v5e).
-constexpr int64_t kProductsOfF64 = 48;
-
-int64_t RealProducts(PrimitiveType type) {
+int64_t RealProducts(PrimitiveType type, const configs::Policy& policy) {
   const bool wide = type == PrimitiveType::kF64 || type == PrimitiveType::kC128;
-  return (hlo::IsComplex(type) ? 4 : 1) * (wide ? kProductsOfF64 : 1);
+  return (hlo::IsComplex(type) ? 4 : 1) * (wide ? policy.f64_products : 1);
 }
 
 Product SizesOfDot(const Instruction& dot) {
@@ -141,16 +137,20 @@ Product SizesOfRaggedDot(const Instruction& dot) {
 //   up to a quarter of the array  all taps, in whole sublanes (25 taps of 32: 6.5 passes)
 //   more                          every tap has rows of its own (9 taps of 64: 9.6 passes)
 int64_t DepthOfConvolution(double outer_taps, double inner_taps, int64_t features,
-                           const configs::ChipParams& chip) {
-  const int64_t rows = chip.mxu.rows, sublanes = chip.vpu.sublanes;
+                           const target::Target& target) {
+  const configs::Policy& policy = target.policy();
+  const int64_t rows = target.chip().mxu.rows, sublanes = target.chip().vpu.sublanes;
   const int64_t taps = std::llround(outer_taps * inner_taps);
   if (taps == 1 || features < sublanes) return taps * features;
   const int64_t padded = RoundUp(features, sublanes);
-  if (features <= 2 * sublanes) {
+  if (features <= policy.convolution_row_registers * sublanes) {
     const int64_t row = std::llround(inner_taps * static_cast<double>(padded));
     return std::llround(outer_taps * static_cast<double>(RoundUp(row, rows)));
   }
-  if (features <= rows / 4) return taps * padded;
+  if (static_cast<double>(features) <=
+      policy.convolution_packed_share * static_cast<double>(rows)) {
+    return taps * padded;
+  }
   return taps * RoundUp(features, rows);
 }
 
@@ -188,8 +188,8 @@ Product SizesOfConvolution(const Instruction& conv, const target::Target& target
     }
   }
   const int64_t features = kernel.dims[numbers.kernel_input_feature_dimension()];
-  p.packs_taps = features <= 2 * target.chip().vpu.sublanes;
-  p.k = DepthOfConvolution(outer_taps, inner_taps, features, target.chip());
+  p.packs_taps = features <= target.policy().convolution_row_registers * target.chip().vpu.sublanes;
+  p.k = DepthOfConvolution(outer_taps, inner_taps, features, target);
   p.lhs_density = Density(in, p.m, p.k, p.batch, target);
   p.rhs_density = Density(kernel, p.k, p.n, p.batch, target);
   return p;
@@ -244,7 +244,7 @@ absl::StatusOr<Product> ProductOf(const Instruction& instruction, const target::
                               instruction.Describe(), hlo::PrimitiveTypeName(type)));
   }
   p.format = *format;
-  p.repeats = RealProducts(type);
+  p.repeats = RealProducts(type, target.policy());
   return p;
 }
 
@@ -265,7 +265,7 @@ std::optional<Product> TurnedGradient(const Instruction& conv, const Product& pr
   Product p = product;
   p.m = product.n;
   p.n = DepthOfConvolution(outer_taps, inner_taps, out.dims[numbers.output_batch_dimension()],
-                           target.chip());
+                           target);
   p.halo_rows = 0;
   p.row_elements = 1;
   p.lhs_density = Density(conv.operand(1)->shape(), p.m, p.k, 1, target);

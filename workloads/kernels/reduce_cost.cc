@@ -97,12 +97,9 @@ VectorWork MultiplyAddWork(const Instruction& product, const target::Target& tar
       shifted =
           shifted || hlo::PlaceFromMinor(product.shape(), spatial.at(static_cast<int>(s))) < 2;
     }
-    // Compiled for v5e, v5p (a core) and v6e, windows of 5 x 5 and 7 x 7 over 192 features take 2.0
-    // cycles per register of results and tap, of bf16 and f32, padded or not: all four slots twice,
-    // not the multiplication and addition alone.
-    constexpr double kOperationsPerTap = 8;
     const double registers = static_cast<double>(VectorRegisters(target, product.shape()));
-    work.valu = kOperationsPerTap * taps * registers;
+    // More than the multiplication and the addition.
+    work.valu = target.policy().operations_per_tap * taps * registers;
     work.load = taps * registers;
     // Neighbours along lanes or sublanes come by rotation, others are registers of their own.
     if (shifted) work.xlu = taps * registers;

@@ -14,34 +14,34 @@ using hlo::Opcode;
 
 namespace {
 
-constexpr int64_t kLongestRow = 8192, kLongestRowOfProduct = 2560;
-
 int64_t RowLength(const Instruction& reduction) {
   return reduction.operand(0)->shape().dims[hlo::Dimensions(reduction)[0]];
 }
 
 }  // namespace
 
-const Instruction* ReductionSpreadBy(const Instruction& instruction) {
-  constexpr int64_t kFewestDimensions = 3;
+const Instruction* ReductionSpreadBy(const Instruction& instruction,
+                                     const configs::Policy& policy) {
   if (instruction.opcode() != Opcode::kBroadcast) return nullptr;
   const Instruction& reduction = *instruction.operand(0);
   if (reduction.opcode() != Opcode::kReduce || !reduction.shape().IsArray()) return nullptr;
   const std::vector<int64_t>& rows = reduction.operand(0)->shape().dims;
-  if (static_cast<int64_t>(rows.size()) < kFewestDimensions || instruction.shape().dims != rows) {
+  if (static_cast<int64_t>(rows.size()) < policy.whole_row_least_rank ||
+      instruction.shape().dims != rows) {
     return nullptr;
   }
   const std::vector<int64_t> reduced = hlo::Dimensions(reduction);
-  if (reduced.size() != 1 || rows[reduced[0]] > kLongestRow) return nullptr;
+  if (reduced.size() != 1 || rows[reduced[0]] > policy.whole_row_most_elements) return nullptr;
   const std::vector<int64_t> kept = hlo::Dimensions(instruction);
   if (std::find(kept.begin(), kept.end(), reduced[0]) != kept.end()) return nullptr;
   return std::is_sorted(kept.begin(), kept.end()) ? &reduction : nullptr;
 }
 
-std::vector<const Instruction*> ReductionsSpreadIn(const std::vector<const Instruction*>& members) {
+std::vector<const Instruction*> ReductionsSpreadIn(const std::vector<const Instruction*>& members,
+                                                   const configs::Policy& policy) {
   std::vector<const Instruction*> reductions;
   for (const Instruction* m : members) {
-    const Instruction* reduction = ReductionSpreadBy(*m);
+    const Instruction* reduction = ReductionSpreadBy(*m, policy);
     if (reduction == nullptr) continue;
     if (std::find(members.begin(), members.end(), reduction) != members.end()) {
       reductions.push_back(reduction);
@@ -50,8 +50,10 @@ std::vector<const Instruction*> ReductionsSpreadIn(const std::vector<const Instr
   return reductions;
 }
 
-int OperandAlongRows(const Instruction& dot, const Instruction& reduction) {
-  if (dot.opcode() != Opcode::kDot || RowLength(reduction) > kLongestRowOfProduct ||
+int OperandAlongRows(const Instruction& dot, const Instruction& reduction,
+                     const configs::Policy& policy) {
+  if (dot.opcode() != Opcode::kDot ||
+      RowLength(reduction) > policy.whole_row_of_product_most_elements ||
       dot.shape().dims != reduction.operand(0)->shape().dims) {
     return -1;
   }

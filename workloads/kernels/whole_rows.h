@@ -4,9 +4,7 @@
 // result over the row again if every block holds whole rows. The TPU compiler makes such kernels
 // (it calls reduction and broadcast a reduce-window then) of arrays with at least three
 // dimensions, of which one is reduced, if nothing comes between reduction and broadcast, and up
-// to a row length: compiled for v5e, v5p, v6e and v7x, a softmax of rows of 8,192 is one kernel,
-// of 16,384 three; behind the product that makes the rows, attention over 2,560 keys is one
-// kernel, over 3,072 two.
+// to a row length, which is less behind the product that makes the rows (compiler.whole_row_*).
 #ifndef TPUSIM_WORKLOADS_KERNELS_WHOLE_ROWS_H_
 #define TPUSIM_WORKLOADS_KERNELS_WHOLE_ROWS_H_
 
@@ -21,16 +19,18 @@ namespace tpusim::kernels {
 
 // The reduction whose result `instruction`, a broadcast, spreads over the rows that were reduced;
 // null if it is none, or the rows are too long.
-const hlo::Instruction* ReductionSpreadBy(const hlo::Instruction& instruction);
+const hlo::Instruction* ReductionSpreadBy(const hlo::Instruction& instruction,
+                                          const configs::Policy& policy);
 
 // Reductions among `members` of a kernel whose results other members spread over rows.
 std::vector<const hlo::Instruction*> ReductionsSpreadIn(
-    const std::vector<const hlo::Instruction*>& members);
+    const std::vector<const hlo::Instruction*>& members, const configs::Policy& policy);
 
 // Which operand of the dot gives the dimension that `reduction` of its result, or of what follows
 // the result element by element, goes over: 0 or 1; -1 if it is a batch dimension, the dimensions
 // are not those of the dot, or the rows are too long to be kept behind a product.
-int OperandAlongRows(const hlo::Instruction& dot, const hlo::Instruction& reduction);
+int OperandAlongRows(const hlo::Instruction& dot, const hlo::Instruction& reduction,
+                     const configs::Policy& policy);
 
 // Vector registers and bytes of 32-bit elements of the smallest block with whole rows.
 int64_t RowRegisters(const target::Target& target, const hlo::Instruction& reduction);

@@ -49,7 +49,7 @@ AsyncForm AsyncFormOf(const Instruction& i, const Target& target, const AsyncOpt
     return AsyncForm::kPermute;
   }
   if (options.offload && OffLoads(i, target.chip().sparse_core)) return AsyncForm::kOffLoaded;
-  const bool gathers = options.all_gathers && target.chip().compiler.gathers_in_flight > 0;
+  const bool gathers = options.all_gathers && target.policy().gathers_in_flight > 0;
   return gathers && i.opcode() == Opcode::kAllGather && one ? AsyncForm::kGather : AsyncForm::kNone;
 }
 

@@ -18,6 +18,8 @@ class Target {
 
   const configs::Config& config() const { return *config_; }
   const configs::ChipParams& chip() const { return config_->chip; }
+  // What the TPU compiler does on this chip where costs do not decide.
+  const configs::Policy& policy() const { return chip().compiler; }
   // What the arrays of a program may take of a memory, by its number in layouts.
   Bytes Usable(int64_t space) const { return MemorySpaceOf(space).capacity(chip()); }
   Bytes ScopedVmem() const { return chip().vmem.scoped_bytes; }

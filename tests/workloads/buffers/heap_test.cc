@@ -71,14 +71,14 @@ TEST(PackHeap, NothingOverlapsWhateverTheEffort) {
   EXPECT_LE(thorough.height, quick.height);
 }
 
-constexpr Bytes kPage = kHeapAlignment;
+constexpr Bytes kPage{16384};
 
 // Of three buffers the second ends first; the fourth and fifth fit into its hole, one after the
 // other, and the sixth only above all.
 TEST(PlaceInHeap, TakesHolesAsTheyCome) {
   const std::vector<HeapBuffer> buffers = {{0, 9, 2 * kPage}, {1, 4, 3 * kPage}, {2, 9, kPage},
                                            {5, 9, 2 * kPage}, {6, 9, kPage},     {7, 9, 2 * kPage}};
-  const Heap heap = PlaceInHeap(buffers);
+  const Heap heap = PlaceInHeap(buffers, kPage);
   EXPECT_EQ(heap.offsets,
             (std::vector<Bytes>{Bytes(0), 2 * kPage, 5 * kPage, 2 * kPage, 4 * kPage, 6 * kPage}));
   EXPECT_EQ(heap.height, 8 * kPage);
@@ -88,14 +88,14 @@ TEST(PlaceInHeap, TakesHolesAsTheyCome) {
 TEST(PlaceInHeap, TakesTheSmallestHoleThatHasRoom) {
   const std::vector<HeapBuffer> buffers = {
       {0, 5, 3 * kPage}, {1, 9, kPage}, {2, 5, 2 * kPage}, {3, 9, kPage}, {6, 9, 2 * kPage}};
-  EXPECT_EQ(PlaceInHeap(buffers).offsets[4], 4 * kPage);
+  EXPECT_EQ(PlaceInHeap(buffers, kPage).offsets[4], 4 * kPage);
 }
 
 // Neighbours that end are one hole, and one at the end of the heap only needs to grow.
 TEST(PlaceInHeap, HolesJoinAndTheLastOneGrows) {
   const std::vector<HeapBuffer> buffers = {
       {0, 9, kPage}, {1, 5, 2 * kPage}, {1, 4, 2 * kPage}, {6, 9, 5 * kPage}};
-  const Heap heap = PlaceInHeap(buffers);
+  const Heap heap = PlaceInHeap(buffers, kPage);
   EXPECT_EQ(heap.offsets[3], kPage);
   EXPECT_EQ(heap.height, 6 * kPage);
 }
@@ -103,13 +103,13 @@ TEST(PlaceInHeap, HolesJoinAndTheLastOneGrows) {
 // What is packed otherwise: two large ones that never meet, with a small one that meets both.
 TEST(PlaceInHeap, NoneMovesForWhatComesLater) {
   const std::vector<HeapBuffer> buffers = {{0, 3, 4 * kPage}, {1, 6, kPage}, {4, 6, 5 * kPage}};
-  EXPECT_EQ(PlaceInHeap(buffers).height, 10 * kPage);
+  EXPECT_EQ(PlaceInHeap(buffers, kPage).height, 10 * kPage);
   EXPECT_EQ(PackHeap(buffers).height, 6 * kPage);
 }
 
 TEST(PlaceInHeap, BeginsAtPages) {
   const std::vector<HeapBuffer> buffers = {{0, 3, Bytes(4)}, {1, 3, Bytes(10)}};
-  const Heap heap = PlaceInHeap(buffers);
+  const Heap heap = PlaceInHeap(buffers, kPage);
   EXPECT_EQ(heap.offsets[1], kPage);
   EXPECT_EQ(heap.height, kPage + Bytes(10));
 }
@@ -122,7 +122,7 @@ TEST(PlaceInHeap, NothingOverlaps) {
     buffers.push_back({begin, begin + 1 + static_cast<int64_t>(random() % 60),
                        Bytes(1 + static_cast<int64_t>(random() % 100000))});
   }
-  ExpectNoOverlap(buffers, PlaceInHeap(buffers));
+  ExpectNoOverlap(buffers, PlaceInHeap(buffers, kPage));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ CollectiveKind KindOf(const std::string& op) {
   return op == "all_to_all" ? CollectiveKind::kAllToAll : CollectiveKind::kPermute;
 }
 
-configs::CompilerRules RulesOf(const std::string& chip) {
+configs::Policy RulesOf(const std::string& chip) {
   return configs::LoadChip(chip, "").value().chip.compiler;
 }
 

@@ -131,6 +131,8 @@ def _setting(name: str, value: Any) -> str:
     place, expected = f"settings: {name}", 'a finite number, or text such as "2x" or "1.6e12"'
     if isinstance(value, str):
         return text(place, value, expected)
+    if isinstance(value, bool) and name.startswith("compiler."):
+        return str(value).lower()
     return str(number(place, value, expected))
 
 

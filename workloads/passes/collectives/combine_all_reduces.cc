@@ -15,9 +15,6 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-constexpr Bytes kMostBytes(120 * kMiB);
-constexpr size_t kMostArrays = 256;
-
 // Of the result; where all that is done with it is to round it, of what that leaves.
 Bytes CountedBytes(const Instruction& all_reduce) {
   const hlo::Shape& shape = all_reduce.shape();
@@ -48,8 +45,10 @@ void CombineSums(const std::vector<Instruction*>& members) {
 
 }  // namespace
 
-absl::StatusOr<bool> CombineAllReduces(hlo::Module& module, const PassContext&) {
-  const CombineRule rule = {AllReduceKind, CountedBytes, kMostBytes, kMostArrays, CombineSums};
+absl::StatusOr<bool> CombineAllReduces(hlo::Module& module, const PassContext& context) {
+  const configs::Policy& policy = context.target.policy();
+  const CombineRule rule = {AllReduceKind, CountedBytes, policy.all_reduce_combined_bytes,
+                            static_cast<size_t>(policy.all_reduce_combined_arrays), CombineSums};
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     changed |= CombineCollectives(*computation, rule);

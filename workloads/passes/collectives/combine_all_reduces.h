@@ -3,7 +3,7 @@
 // All-reduces that do not wait for one another, of one element type, reduction and set of
 // groups, become one of several arrays. They are done as late as what waits for them allows, and
 // each joins the first that it does not bring above 120 MiB or 256 arrays, else begins a new one.
-// Both limits are defaults of the TPU compiler (xla_jf_crs_combiner_threshold_in_bytes, .._count):
+// Both limits are flags of the TPU compiler (compiler.all_reduce_combined_bytes, .._arrays):
 // compiled for v5e, 40 all-reduces of f32[8192,1024] become 13 of three arrays and one of one, 300
 // of f32[1024] one of 256 and one of 44; of 100, 30, 10, 60, 25 and 10 MiB, two of 100 + 10 + 10
 // and 30 + 60 + 25. A sum that is only rounded afterwards counts with the bytes of what is left:

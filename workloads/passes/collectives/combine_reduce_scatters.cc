@@ -18,11 +18,9 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-constexpr int64_t kBuffersOfAPiece = 4;
-
 // What the kernel that sums and slices keeps in VMEM.
-Bytes BufferBytes(const Instruction& i) {
-  return i.operand(0)->shape().ByteSize() + i.shape().ByteSize() * kBuffersOfAPiece;
+Bytes BufferBytes(const Instruction& i, int64_t buffers_of_a_piece) {
+  return i.operand(0)->shape().ByteSize() + i.shape().ByteSize() * buffers_of_a_piece;
 }
 
 // The same array with dimension `dim` first.
@@ -63,13 +61,18 @@ void CombineScatters(const std::vector<Instruction*>& members) {
 
 absl::StatusOr<bool> CombineReduceScatters(hlo::Module& module, const PassContext& context) {
   const configs::ChipParams& chip = context.target.chip();
-  if (chip.CoresPerDevice() > 1 || chip.compiler.offloads_collectives) return false;
+  const configs::Policy& policy = context.target.policy();
+  if (chip.CoresPerDevice() > 1 || policy.offloads_collectives) return false;
   CombineRule rule;
   rule.kind = [](const Instruction& i) {
     return hlo::IsReshard(i) ? ReduceScatterKind(i) : std::string();
   };
-  rule.bytes = BufferBytes;
-  rule.most_bytes = Bytes(chip.vmem.scoped_bytes.value() / 16 * 15 - 1);
+  rule.bytes = [&policy](const Instruction& i) {
+    return BufferBytes(i, policy.reduce_scatter_combined_buffers);
+  };
+  const double most = policy.reduce_scatter_combined_share *
+                      static_cast<double>(context.target.ScopedVmem().value());
+  rule.most_bytes = Bytes(static_cast<int64_t>(most) - 1);
   rule.most_arrays = std::numeric_limits<size_t>::max();
   rule.combine = CombineScatters;
   bool changed = false;

@@ -17,9 +17,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::PrimitiveType;
 
-constexpr Bytes kLeastRow(512);
-
-bool IsSumAndSlice(const Instruction& i) {
+bool IsSumAndSlice(const Instruction& i, const configs::Policy& policy) {
   if (i.opcode() != Opcode::kReduceScatter || i.operands().size() != 1 || !i.shape().IsArray() ||
       i.has_control_edges()) {
     return false;
@@ -30,7 +28,7 @@ bool IsSumAndSlice(const Instruction& i) {
   const hlo::Shape& shape = i.shape();
   if (hlo::MinorToMajor(shape)[0] != dim) return false;
   const hlo::Shape row = hlo::MakeShape(shape.element_type, {shape.dims[dim]});
-  return row.ByteSize() < kLeastRow;
+  return row.ByteSize() < policy.reduce_scatter_least_row_bytes;
 }
 
 void Widen(Instruction* scatter, const std::vector<std::vector<int64_t>>& groups) {
@@ -64,7 +62,7 @@ absl::StatusOr<bool> WidenNarrowReduceScatters(hlo::Module& module, const PassCo
   bool changed = false;
   for (Computation* computation : ControlComputations(module)) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
-      if (!IsSumAndSlice(*i)) continue;
+      if (!IsSumAndSlice(*i, context.target.policy())) continue;
       ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));
       Widen(i, groups.partitions);
       changed = true;

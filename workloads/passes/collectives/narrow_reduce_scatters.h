@@ -2,8 +2,8 @@
 // part is taken.
 //
 // The TPU compiler writes sums that are split afterwards as an all-reduce and a slice and joins
-// both where it can. Where the fastest dimension in memory is scattered and fewer than 512 bytes
-// of it are left to a device, it does not: compiled for
+// both where it can. Where the fastest dimension in memory is scattered and fewer bytes than
+// the policy's least row (512) are left to a device, it does not: compiled for
 // v5e, f32[128] over 8 devices, f32[16,128] over 2 along the second dimension and the biases'
 // gradients of an MLP are all-reduces, which are then combined with others. Which dimension is
 // fastest is known when layouts are assigned.

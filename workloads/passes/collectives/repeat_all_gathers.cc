@@ -17,8 +17,6 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-constexpr int64_t kFar = 100;
-
 using Heights = std::unordered_map<const Instruction*, int64_t>;  // looked up, never iterated
 
 Heights HeightsOf(const std::vector<Instruction*>& order) {
@@ -39,8 +37,9 @@ bool MayRepeat(const Instruction& i) {
                      [](const Instruction* user) { return user->opcode() == Opcode::kDot; });
 }
 
-// Returns how many all-gathers came in.
-int64_t Repeat(Instruction* gather, const Heights& heights, int64_t first_channel) {
+// A user serves itself where the height falls by more than `far`. Returns how many all-gathers
+// came in.
+int64_t Repeat(Instruction* gather, const Heights& heights, int64_t far, int64_t first_channel) {
   std::vector<Instruction*> users = gather->users();
   std::stable_sort(users.begin(), users.end(), [&](const Instruction* a, const Instruction* b) {
     return heights.at(a) > heights.at(b);
@@ -50,7 +49,7 @@ int64_t Repeat(Instruction* gather, const Heights& heights, int64_t first_channe
   int64_t last = heights.at(users[0]);
   for (Instruction* user : users) {
     // One of its own would be one above the user.
-    if (last > heights.at(user) + 1 + kFar) {
+    if (last > heights.at(user) + 1 + far) {
       current = gather->parent()->Add(Opcode::kAllGather, gather->shape(), gather->operands(),
                                       gather->name(), gather);
       current->mutable_attrs().set_channel_id(first_channel + added++);
@@ -66,14 +65,15 @@ int64_t Repeat(Instruction* gather, const Heights& heights, int64_t first_channe
 
 }  // namespace
 
-absl::StatusOr<bool> RepeatAllGathers(hlo::Module& module, const PassContext&) {
+absl::StatusOr<bool> RepeatAllGathers(hlo::Module& module, const PassContext& context) {
+  const int64_t far = context.target.policy().all_gather_reuse_distance;
   const int64_t first = FirstFreeChannel(module);
   int64_t channel = first;
   for (Computation* computation : ControlComputations(module)) {
     const std::vector<Instruction*> order = computation->PostOrder();
     const Heights heights = HeightsOf(order);
     for (Instruction* i : order) {
-      if (MayRepeat(*i)) channel += Repeat(i, heights, channel);
+      if (MayRepeat(*i)) channel += Repeat(i, heights, far, channel);
     }
   }
   return channel > first;

@@ -11,8 +11,6 @@
 namespace tpusim::passes {
 namespace {
 
-constexpr int64_t kMostMembers = 32;  // xla::SpmdPartitionerOptions::max_windowed_einsum_iteration
-
 // With groups whose members are not neighbours.
 constexpr int64_t kMostChipsWithoutRings = 16;
 
@@ -21,7 +19,7 @@ constexpr int64_t kMostChipsWithoutRings = 16;
 absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
                                               const cost::CollectiveGroups& groups,
                                               const target::Target& target) {
-  const configs::CompilerRules& rules = target.chip().compiler;
+  const configs::Policy& rules = target.policy();
   if (rules.windowed_flops_per_byte == 0) return WindowedEinsumProfit{false, "not on this chip"};
   if (rules.routed_above_chips > 0 &&
       target.config().topology.ChipsPerSlice() > rules.routed_above_chips) {
@@ -32,24 +30,28 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
     return WindowedEinsumProfit{false, "a flag forbids it"};
   }
   const auto members = static_cast<int64_t>(groups.partitions[0].size());
-  if (members % 4 != 0 || members > kMostMembers) {
+  if (members % rules.windowed_einsum_member_multiple != 0 ||
+      members > rules.windowed_einsum_most_members) {
     return WindowedEinsumProfit{false, fmt::format("groups of {}", members)};
   }
   if (!groups.along_links && target.config().topology.chips() > kMostChipsWithoutRings) {
     return WindowedEinsumProfit{false, "members are not neighbours, on a large slice"};
   }
-  if (groups.filled_extents == std::vector<int64_t>{2, 2})
+  const bool square = groups.filled_extents == std::vector<int64_t>{2, 2};
+  if (square && rules.windowed_einsum_square_factor == 0) {
     return WindowedEinsumProfit{false, "a plane of 2x2"};
+  }
   const hlo::Instruction& whole = scatters ? *einsum.dot : *einsum.collective;
-  if (rules.windowed_least_bytes.has_value()) {
-    const bool large = whole.shape().ByteSize() >= *rules.windowed_least_bytes;
+  if (rules.windowed_least_bytes >= Bytes(0)) {
+    const bool large = whole.shape().ByteSize() >= rules.windowed_least_bytes;
     return WindowedEinsumProfit{large, "by the size that a flag gives"};
   }
   ASSIGN_OR_RETURN(const hlo::Cost product, hlo::CostOf(*einsum.dot));
   const double has = static_cast<double>(product.flops.value()) /
                      static_cast<double>(whole.shape().ByteSize().value());
-  const double needs =
-      2.0 / static_cast<double>(members) * static_cast<double>(rules.windowed_flops_per_byte);
+  const double needs = 2.0 / static_cast<double>(members) *
+                       static_cast<double>(rules.windowed_flops_per_byte) *
+                       (square ? rules.windowed_einsum_square_factor : 1);
   return WindowedEinsumProfit{has > needs,
                               fmt::format("{:.0f} FLOPs per byte, {:.0f} needed", has, needs)};
 }

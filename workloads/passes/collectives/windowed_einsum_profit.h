@@ -14,9 +14,9 @@
 // more and more rows: for n = 4, 8 and 16, bf16, float32 and int32 the limit is the one ratio.
 // The type of the elements plays no other part.
 //
-// Three things the compiler never makes windowed, however large: groups whose size is no multiple
-// of four, or above 32; groups that are all of a plane of 2x2 chips; anything on slices whose
-// permutes are synchronous.
+// Three things the compiler never makes windowed, however large (compiler.windowed_einsum_*):
+// groups whose size is no multiple of four, or above 32; groups that are all of a plane of 2x2
+// chips; anything on slices whose permutes are synchronous.
 //
 // The size of the slice plays no part: along rings the compiler has them on 2x2x1 to 8x8x16 of v5p
 // and 8x16 and 16x16 of v6e. One limit is ours: on more than 16 chips, groups whose members are not

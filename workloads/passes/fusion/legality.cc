@@ -47,10 +47,12 @@ std::vector<int> Dependents(const Graph& graph, const std::vector<int>& from,
 
 // Whether `m` spreads the result of a reduction over rows that a block can hold whole, of
 // a kernel around `product` (-1: none).
-bool SpreadsRows(const Graph& graph, int m, int product) {
-  const Instruction* reduction = kernels::ReductionSpreadBy(graph.At(m));
+bool SpreadsRows(const Plan& plan, int m, int product) {
+  const Graph& graph = plan.graph();
+  const configs::Policy& policy = plan.pricing().target().policy();
+  const Instruction* reduction = kernels::ReductionSpreadBy(graph.At(m), policy);
   if (reduction == nullptr) return false;
-  return product < 0 || kernels::OperandAlongRows(graph.At(product), *reduction) >= 0;
+  return product < 0 || kernels::OperandAlongRows(graph.At(product), *reduction, policy) >= 0;
 }
 
 // Whether two blocks of every array that goes in or out fit into VMEM if blocks hold whole rows.
@@ -60,7 +62,7 @@ bool RowsFit(const Plan& plan, int a, int b) {
   const std::vector<int> members = Plan::Union(plan.group(a).members, plan.group(b).members);
   const std::vector<int> roots = plan.RootsTogether(a, b);
   for (int m : members) {
-    const Instruction* reduction = kernels::ReductionSpreadBy(graph.At(m));
+    const Instruction* reduction = kernels::ReductionSpreadBy(graph.At(m), target.policy());
     if (reduction == nullptr || !Contains(members, graph.operands[m][0])) continue;
     const auto is_row_by_row = [&](int value) {
       return !graph.Is(value, Part::kFree) &&
@@ -92,15 +94,16 @@ int ProductIn(const Graph& graph, const std::vector<int>& members) {
 // Whether every one of `members` that depends on `from` follows it element by element
 // or, with `may_reduce`, collects it in a reduction, which may be spread over whole rows
 // again. `product` is that of the kernel that makes `from`.
-bool FollowsElementwise(const Graph& graph, const std::vector<int>& from, int product,
+bool FollowsElementwise(const Plan& plan, const std::vector<int>& from, int product,
                         const std::vector<int>& members, bool may_reduce) {
+  const Graph& graph = plan.graph();
   std::vector<int> reduced;
   const std::vector<int> dependents = Dependents(graph, from, members);
   for (int m : dependents) {
     const Instruction& i = graph.At(m);
     const std::vector<int>& operands = graph.operands[m];
     const auto depends = [&](int o) { return Contains(from, o) || Contains(dependents, o); };
-    if (SpreadsRows(graph, m, product)) continue;
+    if (SpreadsRows(plan, m, product)) continue;
     if (std::any_of(operands.begin(), operands.end(),
                     [&](int o) { return Contains(reduced, o); })) {
       return false;
@@ -255,7 +258,7 @@ bool ReadsWhatItUpdates(const Graph& graph, const std::vector<int>& members) {
 
 const char* WhyNotTogether(const Plan& plan, const std::vector<int>& members) {
   if (static_cast<int64_t>(members.size()) > kMaxMembers ||
-      plan.pricing().CountInputs(members) > kMaxOperands) {
+      plan.pricing().CountInputs(members) > plan.pricing().target().policy().fusion_most_operands) {
     return kTooLarge;
   }
   return ReadsWhatItUpdates(plan.graph(), members) ? kOverwritten : nullptr;
@@ -306,7 +309,7 @@ const char* WhyNotInline(const Plan& plan, int producer, int consumer) {
   if (FeedsShift(plan, producer, consumer)) return kShiftsComputed;
   if (p_hero == Part::kProduct) {
     if (c_hero == Part::kProduct) return kOneHero;
-    if (!FollowsElementwise(graph, p.roots, ProductIn(graph, p.members), c.members,
+    if (!FollowsElementwise(plan, p.roots, ProductIn(graph, p.members), c.members,
                             c_hero == Part::kReduce)) {
       return kNotAligned;
     }
@@ -341,13 +344,13 @@ const char* WhyNotFollow(const Plan& plan, int producer, int consumer) {
     return kOverwritten;
   }
   const int product = ProductIn(graph, p.members);
-  if (!FollowsElementwise(graph, p.roots, product, c.members, /*may_reduce=*/true)) {
+  if (!FollowsElementwise(plan, p.roots, product, c.members, /*may_reduce=*/true)) {
     return kNotAligned;
   }
   for (int root : p.roots) {
     if (!graph.Is(root, Part::kReduce)) continue;
     for (int user : graph.users[root]) {
-      if (Contains(c.members, user) && !SpreadsRows(graph, user, product)) return kAfterReduce;
+      if (Contains(c.members, user) && !SpreadsRows(plan, user, product)) return kAfterReduce;
     }
   }
   if (p_hero == Part::kProduct) {

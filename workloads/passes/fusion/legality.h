@@ -18,10 +18,9 @@
 
 namespace tpusim::passes::fusion {
 
-// Kernels have at most so many operands: each needs windows in VMEM (the default of
-// xla_tpu_multioutput_fusion_max_operands), and at most so many instructions, which
-// keeps the pass linear.
-inline constexpr int64_t kMaxOperands = 19, kMaxMembers = 256;
+// Kernels have at most so many instructions, which keeps the pass linear. Each operand needs
+// windows in VMEM: there are at most compiler.fusion_most_operands.
+inline constexpr int64_t kMaxMembers = 256;
 
 // Each returns why not, or null if nothing speaks against it.
 

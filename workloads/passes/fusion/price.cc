@@ -48,7 +48,7 @@ Pricing::Pricing(const Graph& graph, const target::Target& target)
       bytes_[i] += target.PaddedSize(*leaf);
       registers_[i] += static_cast<double>(kernels::VectorRegisters(target, *leaf));
     }
-    spreads_rows_[i] = kernels::ReductionSpreadBy(instruction) != nullptr ? 1 : 0;
+    spreads_rows_[i] = kernels::ReductionSpreadBy(instruction, target.policy()) != nullptr ? 1 : 0;
     const hlo::Shape& shape = instruction.shape();
     may_be_input_[i] = shape.IsArray() && !shape.IsScalar() && graph.parts[i] != Part::kFree;
     if (graph.parts[i] == Part::kNone) continue;
@@ -168,8 +168,8 @@ Price Pricing::Of(std::span<const int> members, std::span<const int> roots) {
   }
   for (int root : roots) {
     // In the buffer of what it updates, unless that is made here as well.
-    const bool update = graph_.Is(root, Part::kUpdate) &&
-                        input_at_[Storage(graph_.operands[root][0])] == stamp_;
+    const bool update =
+        graph_.Is(root, Part::kUpdate) && input_at_[Storage(graph_.operands[root][0])] == stamp_;
     const int written = update ? graph_.operands[root][1] : root;
     add_window(isa::WindowKind::kOutput, bytes_[written]);
     work.store += registers_[written];

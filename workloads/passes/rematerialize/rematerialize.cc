@@ -387,7 +387,7 @@ absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& conte
                                    int64_t percent) {
   TPUSIM_CHECK(context.cost != nullptr, "rematerialization without costs");
   if (module.entry()->schedule().empty()) return false;
-  if (percent == 0) percent = context.target.chip().compiler.rematerialized_percent;
+  if (percent == 0) percent = context.target.policy().rematerialized_percent;
   const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
   if (LivePeak(buffers::PlanBuffers(module, context.target)) <= limit) return false;
   bool changed = false;

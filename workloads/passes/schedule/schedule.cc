@@ -182,7 +182,7 @@ Slack SlackOf(const std::vector<Computation*>& computations, const buffers::Memo
 // Orders again what takes too much, and takes that back if it does not help.
 absl::Status FitIntoMemory(hlo::Module& module, const std::vector<Computation*>& computations,
                            const PassContext& context) {
-  const int64_t percent = context.target.chip().compiler.scheduled_percent;
+  const int64_t percent = context.target.policy().scheduled_percent;
   const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
   const buffers::MemoryPlan plan = buffers::PlanBuffers(module, context.target);
   if (PeakOf(plan) <= limit) return absl::OkStatus();

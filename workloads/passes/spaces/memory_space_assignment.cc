@@ -20,10 +20,6 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Shape;
 
-// How often a loop body counts as run, as in the TPU compiler
-// (xla_tpu_memory_space_assignment_while_execution_count).
-constexpr double kLoopWeight = 5;
-
 // The first value that is in one of the spaces, or null.
 const Instruction* FindIn(const hlo::Module& module, const std::vector<int64_t>& spaces) {
   for (const Computation* computation : hlo::ControlComputations(module)) {
@@ -81,8 +77,8 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
   // Windows of kernels are in VMEM too, and counted.
   const Bytes capacity = cmem ? target.Usable(space) : target.chip().vmem.bytes;
 
-  ASSIGN_OR_RETURN(const auto timelines,
-                   SpaceTimelines(module, target, *context.cost, space, kLoopWeight));
+  ASSIGN_OR_RETURN(const auto timelines, SpaceTimelines(module, target, *context.cost, space,
+                                                        target.policy().loop_weight));
   std::vector<std::vector<SpaceValue>> values;  // by timeline
   std::vector<const SpaceValue*> ranked;
   for (const auto& timeline : timelines) {

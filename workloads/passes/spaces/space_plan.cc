@@ -3,20 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/timing/kernel_steps.h"
 #include "workloads/cost/transfers.h"
 
 namespace tpusim::passes {
 namespace {
-
-// How many times the length of a copy HBM is to be free before its value is needed:
-// what is tried, in turn. (XLA's memory-space assignment prefers twice and takes once:
-// preferred and min_overlap_to_async_copy_ratio.)
-constexpr int64_t kOverlaps[] = {2, 1};
-// A prefetch starts no earlier than that many times its length (max_overlap_to_async_copy_ratio).
-constexpr int64_t kLongestOverlap = 8;
-// A prefetch is to be read for at least that part of it
-// (xla_tpu_msa_inefficient_use_to_copy_ratio).
-constexpr double kLeastUse = 0.5;
 
 isa::MemorySpace Isa(int64_t space) { return target::MemorySpaceOf(space).isa; }
 
@@ -97,9 +88,11 @@ bool SpacePlanner::Prefetch(const SpaceValue& value, size_t earliest, SpacePlan&
   const SpaceUse& use = value.uses[next];
   if (!use.by_windows || use.saved <= Picoseconds(0) || use.at <= earliest) return false;
   const Picoseconds copy = TimeOfCopy(value.bytes, /*to_hbm=*/false);
-  for (const int64_t overlap : kOverlaps) {
+  const configs::Policy& policy = target_.policy();
+  for (const double overlap : {policy.prefetch_preferred_overlap, policy.prefetch_least_overlap}) {
     const std::optional<size_t> from =
-        timeline.StartOfCopy(earliest, use.at, copy, copy * overlap, copy * kLongestOverlap);
+        timeline.StartOfCopy(earliest, use.at, copy, timing::Scaled(copy, overlap),
+                             timing::Scaled(copy, policy.prefetch_most_overlap));
     if (!from) continue;
     const size_t served = Served(value, *from, next);
     if (served == 0) continue;
@@ -114,7 +107,7 @@ bool SpacePlanner::Prefetch(const SpaceValue& value, size_t earliest, SpacePlan&
       read += static_cast<double>(value.uses[u].read.value());
       last = value.uses[u].at;
     }
-    if (read < kLeastUse * static_cast<double>(value.bytes.value())) continue;
+    if (read < policy.prefetch_least_use * static_cast<double>(value.bytes.value())) continue;
     timeline.TakeSpareTime(*from, use.at - 1, copy);
     timeline.Occupy(*from, last, value.bytes);
     plan.stays.push_back(std::move(stay));

@@ -118,7 +118,7 @@ class Collector {
     for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*maker)) {
       if (result.leaf == std::max<int64_t>(0, leaf)) return absl::OkStatus();
     }
-    if (space_ == hlo::kVmemSpace && !target_.chip().compiler.products_in_vmem &&
+    if (space_ == hlo::kVmemSpace && !target_.policy().products_in_vmem &&
         HasProduct(*maker)) {
       return absl::OkStatus();
     }

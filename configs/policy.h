@@ -1,0 +1,111 @@
+// What the TPU compiler does where costs do not decide.
+//
+// Limits, thresholds and choices that were read off programs it compiled, or off its flags. Each is
+// a row of configs/compilers/NAME.json, with the program that told, the nearest values that were
+// seen to behave otherwise, and the compiler's flag if it has one; policy_schema.cc binds the rows
+// to these members. `tpusim configs CHIP --compiler` prints them all, --set compiler.NAME=VALUE
+// and --xla-flags override them. A pass asks target::Target::policy() and has no such number of
+// its own: limits of effort are the passes' own matter.
+#ifndef TPUSIM_CONFIGS_POLICY_H_
+#define TPUSIM_CONFIGS_POLICY_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "configs/units.h"
+
+namespace tpusim::configs {
+
+struct Policy {
+  // The chip whose compiled programs say which collective algorithms are chosen ("": the fastest
+  // are), and the slices on which that is known (their extents in chips, ascending).
+  std::string like;
+  std::vector<std::array<int64_t, 3>> known_slices;
+
+  // --- Collectives ---
+  bool planes_are_rings = false;  // one ring is threaded through a plane
+  // All-gathers over a whole slice that are done as all-reduces.
+  enum class GathersAsSums { kNever, kPlanesOf8, kCubes };
+  GathersAsSums gathers_as_sums = GathersAsSums::kNever;
+  // Slices of more chips pass blocks on axis by axis and permute synchronously; 0: none do.
+  int64_t routed_above_chips = 0;
+  bool offloads_collectives = false;  // sums of some size and all gathers
+  // The least operand of a collective that a flag sends to the SparseCores.
+  Bytes offload_least_bytes;
+  Bytes single_phase_most_bytes;  // all-reduces in which every member adds up whole operands
+  // A reduce-scatter of the fastest dimension that leaves less of it is an all-reduce and a slice.
+  Bytes reduce_scatter_least_row_bytes;
+  // What one all-reduce of several arrays may hold.
+  Bytes all_reduce_combined_bytes;
+  int64_t all_reduce_combined_arrays = 0;
+  // One reduce-scatter of several arrays may take this share of a kernel's VMEM: operands once, and
+  // so many buffers of every piece that is left.
+  double reduce_scatter_combined_share = 0;
+  int64_t reduce_scatter_combined_buffers = 0;
+  // Instructions between two uses of one all-gather; above that it is done again.
+  int64_t all_gather_reuse_distance = 0;
+
+  // --- Scheduling ---
+  // How many transfers of a kind the scheduler lets be in flight. With no gathers in flight all
+  // all-gathers are synchronous that no SparseCore runs.
+  int64_t permutes_in_flight = 0, gathers_in_flight = 0, copies_in_flight = 0;
+  int64_t host_copies_in_flight = 0;  // to and from the host
+  // How much of the usable HBM may be live: the scheduler orders otherwise for less, and then
+  // values are computed again.
+  int64_t scheduled_percent = 0, rematerialized_percent = 0;
+
+  // --- Windowed einsums (passes/collectives/windowed_einsum.h) ---
+  // A product and its collective become one where the product has this many FLOPs per byte of the
+  // whole array, times two over the group's size; 0: never. Not on slices where permutes are
+  // synchronous.
+  int64_t windowed_flops_per_byte = 0;
+  bool windowed_gathers = false, windowed_scatters = false;  // the two forms
+  // Arrays of at least this size become one whatever that ratio; -1: the ratio decides.
+  Bytes windowed_least_bytes;
+  int64_t windowed_einsum_most_members = 0, windowed_einsum_member_multiple = 0;
+  double windowed_einsum_square_factor = 0;  // ... that ratio, for a plane of 2x2; 0: never
+
+  // --- Fusion ---
+  int64_t fusion_most_operands = 0;
+  // Rows that a block holds whole (kernels/whole_rows.h): how long, how long behind the product
+  // that makes them, and of arrays of how many dimensions at least.
+  int64_t whole_row_most_elements = 0, whole_row_of_product_most_elements = 0;
+  int64_t whole_row_least_rank = 0;
+
+  // --- Kernels ---
+  // Registers per core that a window of a kernel without a product does not exceed, however
+  // much of VMEM is free: of any; of one that puts data through the cross-lane units; of a
+  // single operation whose larger windows do not fit `lone_windows` times.
+  int64_t window_registers = 0, relayout_window_registers = 0, lone_window_registers = 0;
+  int64_t lone_windows = 0;
+  // An operand or result of such a kernel up to this size is not cut.
+  Bytes uncut_bytes;
+  // Of the windows of a product: what is broadcast on the way in or reduced on the way out stays
+  // whole in VMEM up to this share of it.
+  double resident_vmem_share = 0;
+  int64_t f64_products = 0;  // of bytes, that make one of 64 bits
+  // How the taps of a convolution of few features share the rows of the arrays (product.cc): those
+  // of a row of the window up to the sublanes of so many registers, all of them up to this share of
+  // an array's rows. In the first case results go through the cross-lane units so often.
+  int64_t convolution_row_registers = 0;
+  double convolution_packed_share = 0;
+  double convolution_permutations = 0;
+  double operations_per_tap = 0;  // of a convolution of single features
+  double scalars_per_index = 0;   // scalar instructions around the issue of one slice
+
+  // --- Memory spaces ---
+  // Whether arrays that a matrix product makes may live in VMEM; others may.
+  bool products_in_vmem = false;
+  double loop_weight = 0;  // how often a loop body counts as run
+  // How many times the length of a copy HBM is to be free before its value is needed: what is tried
+  // first, and what is taken. A prefetch starts no earlier than the third times its length.
+  double prefetch_preferred_overlap = 0, prefetch_least_overlap = 0, prefetch_most_overlap = 0;
+  double prefetch_least_use = 0;  // the part of it that is read at least
+  Bytes heap_alignment_bytes;     // buffers in HBM begin at multiples of it
+};
+
+}  // namespace tpusim::configs
+
+#endif  // TPUSIM_CONFIGS_POLICY_H_

@@ -1,0 +1,90 @@
+// The rows of the compiler in the table of parameters: units, ranges and members of the values that
+// configs/compilers/NAME.json gives.
+#include "configs/parameter_row.h"
+
+namespace tpusim::configs {
+namespace {
+
+constexpr Range kFlag = {0, 1};
+constexpr Range kBytesOrMinusOne = {-1, 1e18};
+constexpr Range kPercent = {1, 100};
+constexpr Range kTransfers = {0, 1 << 20};
+constexpr Range kSomeBytes = {1, 1e15};
+constexpr Range kFactor = {0, 1e6};
+constexpr Range kShareOfAll = {0, 1};
+
+}  // namespace
+
+#define VALUE(name, unit, range, description) \
+  TPUSIM_PARAMETER("compiler." #name, unit, range, compiler.name, description)
+#define FLAG(name, description) VALUE(name, "flag", kFlag, description)
+
+std::vector<Parameter> PolicyParameters() {
+  std::vector<Parameter> table = {
+      // clang-format off
+      FLAG(planes_are_rings, "one ring is threaded through a plane of chips"),
+      VALUE(gathers_as_sums, "word", kFlag, "all-gathers over a whole slice that are done as all-reduces"),
+      VALUE(routed_above_chips, "count", kCountOrNone, "slices of more chips exchange blocks axis by axis and permute synchronously; 0: none do"),
+      FLAG(offloads_collectives, "SparseCores run sums of some size and all gathers"),
+      VALUE(offload_least_bytes, "bytes", kSomeBytes, "least operand of a collective that a flag sends to SparseCores"),
+      VALUE(single_phase_most_bytes, "bytes", kBytesOrNone, "largest all-reduce in which every member adds up whole operands"),
+      VALUE(reduce_scatter_least_row_bytes, "bytes", kBytesOrNone, "what is left of the fastest dimension when it is scattered; with less, an all-reduce and a slice are made"),
+      VALUE(all_reduce_combined_bytes, "bytes", kBytesOrNone, "all-reduces are combined up to this size"),
+      VALUE(all_reduce_combined_arrays, "count", kCount, "... and so many arrays"),
+      VALUE(reduce_scatter_combined_share, "ratio", kShareOfAll, "share of a kernel's VMEM in which the buffers of a combined reduce-scatter fit"),
+      VALUE(reduce_scatter_combined_buffers, "count", kCountOrNone, "buffers there of every piece that is left to a device"),
+      VALUE(all_gather_reuse_distance, "instructions", kCountOrNone, "a use of an all-gather that is further away than this from the one before gathers again"),
+      VALUE(permutes_in_flight, "count", kTransfers, "collective-permutes that may be in flight"),
+      VALUE(gathers_in_flight, "count", kTransfers, "asynchronous all-gathers that may be in flight; 0: they are synchronous"),
+      VALUE(copies_in_flight, "count", kTransfers, "copies between memories of the chip that may be in flight"),
+      VALUE(host_copies_in_flight, "count", kTransfers, "copies to the host, and from it, that may be in flight"),
+      VALUE(scheduled_percent, "percent", kPercent, "share of the usable HBM above which the scheduler orders for less memory"),
+      VALUE(rematerialized_percent, "percent", kPercent, "share of the usable HBM above which values are computed again"),
+      VALUE(windowed_flops_per_byte, "flops_per_byte", kCountOrNone, "FLOPs per byte of the whole array, times two over the group's size, of a windowed einsum; 0: there are none"),
+      FLAG(windowed_gathers, "an all-gather and its product may become a windowed einsum"),
+      FLAG(windowed_scatters, "a product and its reduce-scatter may become a windowed einsum"),
+      VALUE(windowed_least_bytes, "bytes", kBytesOrMinusOne, "least array of a windowed einsum, whatever its FLOPs per byte; -1: those decide"),
+      VALUE(windowed_einsum_most_members, "count", kCountOrNone, "devices that share a windowed einsum, at most"),
+      VALUE(windowed_einsum_member_multiple, "count", kCount, "... and of what their number is a multiple"),
+      VALUE(windowed_einsum_square_factor, "ratio", kFactor, "how many times the FLOPs per byte groups need that are all of a plane of 2x2; 0: they have none"),
+      VALUE(fusion_most_operands, "count", kCount, "operands of one kernel"),
+      VALUE(whole_row_most_elements, "elements", kCountOrNone, "rows that a kernel reduces and spreads the result over"),
+      VALUE(whole_row_of_product_most_elements, "elements", kCountOrNone, "... behind the product that makes them"),
+      VALUE(whole_row_least_rank, "dimensions", kCount, "... and of arrays of how many dimensions at least"),
+      VALUE(window_registers, "registers", kCount, "largest window of a kernel without a product, per core"),
+      VALUE(relayout_window_registers, "registers", kCount, "... of one that puts data through the cross-lane units"),
+      VALUE(lone_window_registers, "registers", kCount, "... of one operation whose larger windows do not fit sixteen times"),
+      VALUE(lone_windows, "count", kCountOrNone, "how many of its larger windows must fit for it to have them"),
+      VALUE(uncut_bytes, "bytes", kBytesOrNone, "largest operand or result of such a kernel that is never cut"),
+      VALUE(resident_vmem_share, "ratio", kShareOfAll, "share of a kernel's VMEM up to which what a product's blocks share stays there whole"),
+      VALUE(f64_products, "count", kCount, "products of bytes that make one of 64 bits"),
+      VALUE(convolution_row_registers, "registers", kCountOrNone, "convolutions of features up to the sublanes of so many registers feed the taps of a row of the window together"),
+      VALUE(convolution_packed_share, "ratio", kShareOfAll, "... of features up to this share of an array's rows all taps, in whole sublanes"),
+      VALUE(convolution_permutations, "per_register", kFactor, "cross-lane permutations per register of results of the first of these"),
+      VALUE(operations_per_tap, "per_register", kFactor, "vector operations per register of results and tap of a convolution of single features"),
+      VALUE(scalars_per_index, "per_index", kFactor, "scalar instructions around the issue of one slice of a gather or scatter"),
+      FLAG(products_in_vmem, "results of matrix products may live in VMEM"),
+      VALUE(loop_weight, "passes", kFactor, "how often a loop's body counts as run when arrays are ranked for VMEM"),
+      VALUE(prefetch_preferred_overlap, "ratio", kFactor, "time that HBM is free before a prefetched array is needed, over the time of its copy: what is tried first"),
+      VALUE(prefetch_least_overlap, "ratio", kFactor, "... and what is taken"),
+      VALUE(prefetch_most_overlap, "ratio", kFactor, "... and how early it starts at most"),
+      VALUE(prefetch_least_use, "ratio", kShareOfAll, "part of a prefetched array that is read at least"),
+      VALUE(heap_alignment_bytes, "bytes", kSomeBytes, "buffers in HBM begin at multiples of it"),
+      // clang-format on
+  };
+  for (Parameter& parameter : table) {
+    if (parameter.unit == kFlagUnit) parameter.words = {"false", "true"};
+    if (parameter.path == "compiler.gathers_as_sums") {
+      parameter.words = {"never", "planes_of_8", "cubes"};
+    }
+    if (parameter.unit == kWordUnit) {
+      parameter.maximum = static_cast<double>(parameter.words.size()) - 1;
+    }
+  }
+  return table;
+}
+
+#undef FLAG
+#undef VALUE
+
+}  // namespace tpusim::configs
