@@ -10,6 +10,7 @@
 #ifndef TPUSIM_CONFIGS_CHIP_H_
 #define TPUSIM_CONFIGS_CHIP_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -68,7 +69,6 @@ struct SparseCoreParams {
   int64_t count = 0;  // per chip; 0: there are none
   int64_t tiles = 0;  // vector subcores of one SparseCore
   int64_t lanes = 0;  // of one tile
-  Bytes tile_bytes;   // memory of one tile
   // Collectives with an operand at least this large run there; 0: none do.
   Bytes offload_all_gather;
   Bytes offload_all_reduce;
@@ -98,7 +98,6 @@ struct TensorCoreParams {
 };
 
 struct IciParams {
-  int64_t links = 0;                           // links per chip
   BytesPerSecond link_bytes_per_second;        // one way, nominal
   BytesPerSecond die_to_die_bytes_per_second;  // one way, between the devices of a chip
   double wrapped_efficiency = 1;               // effective rate / nominal on a wrapped axis
@@ -141,6 +140,13 @@ struct SliceRules {
   // ("4x4x8_twisted"), whose short axes wrap with a shift along the long ones.
   bool twisted = false;
   std::vector<std::string> slices;  // "4x2", x first
+
+  // Of a chip in the largest slice: two per axis, one where that is two chips long.
+  int64_t Links() const {
+    int64_t links = 0;
+    for (const int64_t length : max) links += std::min<int64_t>(length - 1, 2);
+    return links;
+  }
 };
 
 // A fixed order of the devices of one small box, which JAX prefers over the

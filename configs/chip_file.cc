@@ -136,8 +136,7 @@ absl::Status ReadParameters(const Json& json, const std::string& path, const std
     return ReadParameter(*parameter, json, where, /*source=*/where, file);
   }
   if (!IsGroup(path)) {
-    return UserError(fmt::format("{}: no parameter {}; {}", where, path,
-                                 NearestPathText(path, ParameterPaths())));
+    return UserError(fmt::format("{}: {}", where, NoParameterText(path)));
   }
   if (!json.is_object()) return WrongType(where, path, "an object");
   for (const auto& [key, child] : json.items()) {

@@ -20,6 +20,38 @@
 
 namespace tpusim::configs {
 
+// Work that a program may ask of the machine. A parameter that only some work reads has no effect
+// on a program without it.
+enum class Work {
+  kProducts,  // of matrices
+  kBf16Products,
+  kF32Products,
+  kF32HighProducts,
+  kF32HighestProducts,
+  kInt8Products,
+  kInt4Products,
+  kFp8Products,
+  kInt32Products,
+  kTranscendentals,
+  kCrossLaneMoves,
+  kVmemArrays,  // arrays that might live there
+  kCmemArrays,
+  kCmemTransfers,
+  kIndexedSlices,  // gathers and scatters, with a DMA per slice
+  kAllGathers,
+  kAllReduces,
+  kReduceScatters,
+  kSparseCores,
+  kTransfers,  // to another device
+  kTransfersWithinChip,
+  kReduceAdds,  // on arrival
+  kWrappedAxes,
+  kUnwrappedAxes,
+  kPcie,
+  kSlices,  // more than one
+  kDcn,
+};
+
 struct Parameter {
   std::string path;         // "chip.hbm.bytes_per_second"
   std::string unit;         // as it stands in the JSON files
@@ -29,6 +61,7 @@ struct Parameter {
   bool integer = false;
   double (*get)(const ChipParams&) = nullptr;  // in `unit`
   void (*set)(ChipParams&, double) = nullptr;
+  std::vector<Work> read_by = {};  // all of it; none: every program does
   // Where a file does not have it: a number, or the path of the parameter whose
   // value it takes. Empty: files must have it.
   std::string fallback = {};
@@ -47,6 +80,9 @@ inline bool IsPolicy(const Parameter& parameter) {
 const std::vector<Parameter>& ChipParameters();
 std::vector<Parameter> PolicyParameters();  // only these, for that table
 std::vector<std::string> ParameterPaths();
+
+// Why there is no such parameter: the nearest that there is, or that it was one without effect.
+std::string NoParameterText(std::string_view path);
 
 // Null when there is none.
 const Parameter* FindParameter(std::string_view path);

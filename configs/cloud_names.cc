@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "configs/number_text.h"
 #include "configs/slices.h"
 
 namespace tpusim::configs {
@@ -22,10 +22,9 @@ constexpr Series kSeries[] = {{"v2", "v2", 2},   {"v3", "v3", 2},         {"v4",
 std::optional<CloudName> ParseCloudName(std::string_view name) {
   const size_t dash = name.find('-');
   if (dash == std::string_view::npos) return std::nullopt;
-  int64_t counted = 0;
-  const char* const last = name.data() + name.size();
-  const auto [end, error] = std::from_chars(name.data() + dash + 1, last, counted);
-  if (error != std::errc() || end != last || counted < 0) return std::nullopt;
+  const std::optional<int64_t> number = NumberIn<int64_t>(name.substr(dash + 1));
+  if (!number || *number < 0) return std::nullopt;
+  const int64_t counted = *number;
   for (const Series& series : kSeries) {
     if (series.name != name.substr(0, dash)) continue;
     const bool whole = counted % series.counted_per_chip == 0;

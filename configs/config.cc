@@ -176,8 +176,7 @@ absl::StatusOr<Override> ParseOverride(const std::string& text) {
 absl::Status Apply(const Override& change, Config* config) {
   const Parameter* parameter = FindParameter(change.path);
   if (parameter == nullptr) {
-    return UserError(fmt::format("{}: no parameter {}; {}", change.where, change.path,
-                                 NearestPathText(change.path, ParameterPaths())));
+    return UserError(fmt::format("{}: {}", change.where, NoParameterText(change.path)));
   }
   const double before = parameter->get(config->chip);
   const absl::Status status =

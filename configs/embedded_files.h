@@ -9,7 +9,7 @@
 namespace tpusim::configs {
 
 struct EmbeddedFile {
-  std::string_view name;  // "v5e" of v5e.json
+  std::string_view name;  // "v5e" of v5e.json, "libtpu-0.0.42"
   std::string_view text;
 };
 

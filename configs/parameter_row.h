@@ -51,12 +51,15 @@ inline constexpr Range kCount = {1, 1 << 20};
 inline constexpr Range kCountOrNone = {0, 1 << 20};
 inline constexpr Range kBytesOrNone = {0, 1e15};
 
-#define TPUSIM_PARAMETER(path, unit, range, member, description)                       \
+// The work that reads the parameter stands at the end, unless every program does.
+#define TPUSIM_PARAMETER(path, unit, range, member, description, ...)                  \
   Parameter {                                                                          \
     path, unit, description, range.minimum, range.maximum,                             \
         kIsInteger<std::remove_cvref_t<decltype(std::declval<ChipParams&>().member)>>, \
         [](const ChipParams& c) { return ToNumber(c.member); },                        \
-        [](ChipParams& c, double number) { FromNumber(number, &c.member); }            \
+        [](ChipParams& c, double number) { FromNumber(number, &c.member); }, {         \
+      __VA_ARGS__                                                                      \
+    }                                                                                  \
   }
 
 }  // namespace tpusim::configs

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <tuple>
 
 #include "configs/names.h"
+#include "configs/number_text.h"
 #include "configs/status_macros.h"
 
 namespace tpusim::configs {
@@ -17,11 +17,9 @@ bool ParseShape(std::string_view text, std::array<int64_t, kMaxAxes>* shape) {
   *shape = {1, 1, 1};
   for (int axis = 0; axis < kMaxAxes; ++axis) {
     const size_t end = std::min(text.find('x'), text.size());
-    const char* last = text.data() + end;
-    int64_t length = 0;
-    const auto [stop, error] = std::from_chars(text.data(), last, length);
-    if (end == 0 || error != std::errc() || stop != last || length < 1) return false;
-    (*shape)[axis] = length;
+    const std::optional<int64_t> length = NumberIn<int64_t>(text.substr(0, end));
+    if (!length || *length < 1) return false;
+    (*shape)[axis] = *length;
     // A name needs two axes: "16" alone does not say where the chips are.
     if (end == text.size()) return axis >= 1;
     text.remove_prefix(end + 1);

@@ -181,17 +181,18 @@ void DeviceRecorder::HostTransferEnded(int32_t op, bool to_host, Picoseconds sta
 
 void DeviceRecorder::LiveBytesChanged(isa::MemorySpace space, Bytes live, int32_t buffer,
                                       bool added) {
-  if (space != isa::MemorySpace::kHbm && space != isa::MemorySpace::kCmem) return;
+  if (!timing::IsRated(space)) return;
   const bool hbm = space == isa::MemorySpace::kHbm;
-  Bytes& peak = hbm ? totals_.peak_live_hbm : totals_.peak_live_cmem;
+  Bytes& peak = totals_.peak_live.In(space);
   if (live > peak) {
     peak = live;
     if (hbm) totals_.peak_live_hbm_at = Now();
   }
   if (shown_.empty()) return;
   Recording& recording = recorder_.recording_;
-  const Counter counter = hbm ? Counter::kLiveHbm : Counter::kLiveCmem;
-  recording.Add(recording.PlaceOf(shown_, counter, 0), Now(), static_cast<double>(live.value()));
+  const auto memory = static_cast<int32_t>(timing::IndexOf(space));
+  recording.Add(recording.PlaceOf(shown_, Counter::kLive, memory), Now(),
+                static_cast<double>(live.value()));
   const isa::BufferInfo& info = recorder_.program_.info.buffers[buffer];
   if (!hbm || info.owner < 0) return;
   owned_.resize(recorder_.program_.info.owners.size());

@@ -223,10 +223,11 @@ void Pod::BuildNics(const configs::Hosts& hosts) {
 void Pod::WatchRates(Recorder& recorder) {
   int64_t last_chip = -1;
   for (const int32_t id : recorder.recorded_devices()) {
-    const auto hbm = device(id).memory(isa::MemorySpace::kHbm).resource();
-    const auto cmem = device(id).memory(isa::MemorySpace::kCmem).resource();
-    recorder.WatchRate(*hbm, id, Counter::kHbmBandwidth, 0);
-    if (cmem) recorder.WatchRate(*cmem, id, Counter::kCmemBandwidth, 0);
+    for (const isa::MemorySpace space : timing::kRatedSpaces) {
+      const auto resource = device(id).memory(space).resource();
+      const auto memory = static_cast<int32_t>(timing::IndexOf(space));
+      if (resource) recorder.WatchRate(*resource, id, Counter::kBandwidth, memory);
+    }
     const int64_t chip = id / config_.topology.devices_per_chip();
     if (chip == last_chip) continue;  // its links are shown on its first device
     last_chip = chip;
@@ -256,12 +257,12 @@ void Pod::AddBytes(Timeline& timeline) {
     DeviceTotals& totals = timeline.devices[d];
     const int32_t first = classes_.devices.Representative(d);
     if (first != d) {
-      totals.hbm_bytes = timeline.devices[first].hbm_bytes;
-      totals.cmem_bytes = timeline.devices[first].cmem_bytes;
+      totals.moved = timeline.devices[first].moved;
       continue;
     }
-    totals.hbm_bytes = carried(*devices_[d], isa::MemorySpace::kHbm);
-    totals.cmem_bytes = carried(*devices_[d], isa::MemorySpace::kCmem);
+    for (const isa::MemorySpace space : timing::kRatedSpaces) {
+      totals.moved.In(space) = carried(*devices_[d], space);
+    }
   }
   for (size_t host = 0; host < nics_.size(); ++host) {
     const chip::Nic& nic = *nics_[classes_.hosts.Representative(static_cast<int64_t>(host))];

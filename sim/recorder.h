@@ -71,7 +71,7 @@ class Recorder : public ici::FabricProbe {
   friend class DeviceRecorder;
   struct Watch {
     std::vector<int32_t> devices;  // one class
-    Counter counter = Counter::kHbmBandwidth;
+    Counter counter = Counter::kBandwidth;
     int32_t lane = 0;
     RateThinner rates{0};
   };

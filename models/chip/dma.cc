@@ -52,8 +52,7 @@ void Dma::VisitChannel(Served& served, steady::StateVisitor& visitor) {
   served.state.Visit(visitor);
   visitor.Same(served.delayed);
   for (const Served::Bulk& bulk : served.bulk) visitor.SameRate(bulk.rate);
-  visitor.Counter(served.ended.hbm);
-  visitor.Counter(served.ended.cmem);
+  for (Bytes& ended : served.ended.of) visitor.Counter(ended);
   visitor.Counter(served.flows);
 }
 
@@ -216,7 +215,7 @@ void Dma::FlowEnded(uint64_t index) {
   served.ended += done.accessed;
   served.flows += Counts(done);
   probe_.TransferEnded(static_cast<int32_t>(index), done.op, done.step, began, now, done.bytes,
-                       done.accessed.hbm);
+                       done.accessed.In(isa::MemorySpace::kHbm));
   Serve(static_cast<int32_t>(index));
   done.listener->TransferEnded(done.number);
 }

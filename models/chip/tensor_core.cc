@@ -44,8 +44,7 @@ void TensorCore::VisitKernel(steady::StateVisitor& visitor) {
   visitor.Named(isa::NameKind::kKernel, kernel_);
   visitor.Same(pipeline_.step());
   pipeline_.Visit(visitor);
-  visitor.Counter(moved_before_.hbm);
-  visitor.Counter(moved_before_.cmem);
+  for (Bytes& moved : moved_before_.of) visitor.Counter(moved);
   const bool moved = visitor.Began(kernel_began_);
   if (phase_ != Phase::kRepeat) {
     // What is remembered of iterations serves to find a repetition, no more.
@@ -143,12 +142,13 @@ TimeSplit TensorCore::Split(Picoseconds duration) const {
     const Picoseconds waited =
         duration - std::min(duration, timing::LaunchTime(params_, *kernel_) + work_.steps);
     const timing::MemoryBytes moved = dma->Ended(channel_) + moved_before_ * -1;
-    const auto time = [](Bytes bytes, double rate) {
-      return bytes == Bytes(0) ? Picoseconds(0) : TransferTime(bytes, BytesPerSecond(rate));
-    };
-    split.hbm = std::min(waited, std::max(time(moved.hbm, params_.hbm.bytes_per_second.value() *
-                                                              params_.hbm.efficiency),
-                                          time(moved.cmem, params_.cmem.bytes_per_second.value())));
+    for (const isa::MemorySpace space : timing::kRatedSpaces) {
+      const Bytes bytes = moved.In(space);
+      if (bytes == Bytes(0)) continue;
+      split.hbm =
+          std::max(split.hbm, TransferTime(bytes, timing::DeviceMemoryOf(space).rate(params_)));
+    }
+    split.hbm = std::min(waited, split.hbm);
   }
   split.latency = duration - std::min(duration, split.mxu + split.vpu + split.hbm);
   return split;

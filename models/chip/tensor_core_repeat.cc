@@ -24,13 +24,15 @@ constexpr Picoseconds kForever(int64_t{1} << 62);
 }  // namespace
 
 void TensorCore::Resumption::AddMoved(const timing::MemoryBytes& accessed) {
-  moved.hbm += static_cast<double>(accessed.hbm.value());
-  moved.cmem += static_cast<double>(accessed.cmem.value());
+  for (size_t i = 0; i < moved.of.size(); ++i) {
+    moved.of[i] += static_cast<double>(accessed.of[i].value());
+  }
 }
 
 void TensorCore::Resumption::AddMoved(const timing::Transfer& transfer, double bytes) {
-  moved.hbm += bytes * timing::ShareOf(transfer.accessed.hbm, transfer.bytes);
-  moved.cmem += bytes * timing::ShareOf(transfer.accessed.cmem, transfer.bytes);
+  for (size_t i = 0; i < moved.of.size(); ++i) {
+    moved.of[i] += bytes * timing::ShareOf(transfer.accessed.of[i], transfer.bytes);
+  }
 }
 
 void TensorCore::ForgetIterations() {
@@ -149,7 +151,8 @@ void TensorCore::PassOver(const Work& work, Picoseconds from, Picoseconds until)
   xlu->Occupy(from, work.xlu);
   work_ = work_ + work;
   dma->AddEnded(channel_, work.moved);
-  probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute, work.moved.hbm);
+  probe_.RepeatEnded(op_, until, work.mxu, work.vpu, work.compute,
+                     work.moved.In(isa::MemorySpace::kHbm));
 }
 
 void TensorCore::Replay(const StepLog::Event& event, Resumption& at) {
@@ -177,7 +180,7 @@ void TensorCore::Replay(const StepLog::Event& event, Resumption& at) {
     const Transfer done = at.channel.End(event.at);
     dma->AddEnded(channel_, done.accessed);
     probe_.TransferEnded(channel_, op_, done.step, at.channel.began(), event.at, done.bytes,
-                         done.accessed.hbm);
+                         done.accessed.In(isa::MemorySpace::kHbm));
     pipeline_.EndTransfer(done.number);
     at.AddMoved(done, bytes);
   }

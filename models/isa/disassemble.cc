@@ -21,57 +21,16 @@
 namespace tpusim::isa {
 namespace {
 
-std::string_view Name(MemorySpace space) {
-  switch (space) {
-    case MemorySpace::kHbm:
-      return "hbm";
-    case MemorySpace::kVmem:
-      return "vmem";
-    case MemorySpace::kCmem:
-      return "cmem";
-    case MemorySpace::kHost:
-      return "host";
-  }
-  return "?";
-}
+// In the order of the enumerators.
+constexpr std::string_view kSpaceNames[] = {"hbm", "vmem", "cmem", "host"};
+constexpr std::string_view kFormatNames[] = {"bf16", "f32",  "f32-high", "f32-highest",
+                                             "int8", "int4", "fp8",      "int32"};
+constexpr std::string_view kStreamNames[] = {"tensor_core", "collective", "sparse_core", "copy",
+                                             "host"};
 
-std::string_view Name(NumberFormat format) {
-  switch (format) {
-    case NumberFormat::kBf16:
-      return "bf16";
-    case NumberFormat::kF32:
-      return "f32";
-    case NumberFormat::kF32High:
-      return "f32-high";
-    case NumberFormat::kF32Highest:
-      return "f32-highest";
-    case NumberFormat::kInt8:
-      return "int8";
-    case NumberFormat::kInt4:
-      return "int4";
-    case NumberFormat::kFp8:
-      return "fp8";
-    case NumberFormat::kInt32:
-      return "int32";
-  }
-  return "?";
-}
-
-std::string_view Name(StreamKind kind) {
-  switch (kind) {
-    case StreamKind::kTensorCore:
-      return "tensor_core";
-    case StreamKind::kCollective:
-      return "collective";
-    case StreamKind::kSparseCore:
-      return "sparse_core";
-    case StreamKind::kCopy:
-      return "copy";
-    case StreamKind::kHost:
-      return "host";
-  }
-  return "?";
-}
+std::string_view Name(MemorySpace space) { return kSpaceNames[static_cast<size_t>(space)]; }
+std::string_view Name(NumberFormat format) { return kFormatNames[static_cast<size_t>(format)]; }
+std::string_view Name(StreamKind kind) { return kStreamNames[static_cast<size_t>(kind)]; }
 
 // "0-3,8": runs of consecutive numbers.
 std::string Ranges(const std::vector<int64_t>& numbers) {

@@ -8,14 +8,16 @@ namespace {
 using configs::ChipParams;
 
 constexpr DeviceMemory kMemories[] = {
-    {isa::MemorySpace::kHbm, "hbm",
+    {isa::MemorySpace::kHbm, "hbm", "HBM",
      [](const ChipParams& chip) { return chip.hbm.bytes - chip.hbm.reserved_bytes; }, HbmRate},
     // On-chip memory beside VMEM that some chips have; devices of a chip have a part each.
-    {isa::MemorySpace::kCmem, "cmem",
+    {isa::MemorySpace::kCmem, "cmem", "CMEM",
      [](const ChipParams& chip) { return Bytes(chip.cmem.bytes.value() / chip.devices); },
-     CmemRate},
+     [](const ChipParams& chip) {
+       return chip.cmem.bytes_per_second * (1.0 / static_cast<double>(chip.devices));
+     }},
     // Of all cores of the device.
-    {isa::MemorySpace::kVmem, "vmem",
+    {isa::MemorySpace::kVmem, "vmem", "VMEM",
      [](const ChipParams& chip) { return chip.vmem.bytes * chip.CoresPerDevice(); }, nullptr},
 };
 
@@ -34,10 +36,6 @@ const DeviceMemory& DeviceMemoryOf(isa::MemorySpace space) { return kMemories[In
 
 BytesPerSecond HbmRate(const ChipParams& chip) {
   return chip.hbm.bytes_per_second * chip.hbm.efficiency;
-}
-
-BytesPerSecond CmemRate(const ChipParams& chip) {
-  return chip.cmem.bytes_per_second * (1.0 / static_cast<double>(chip.devices));
 }
 
 }  // namespace tpusim::timing

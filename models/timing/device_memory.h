@@ -6,6 +6,7 @@
 #ifndef TPUSIM_MODELS_TIMING_DEVICE_MEMORY_H_
 #define TPUSIM_MODELS_TIMING_DEVICE_MEMORY_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -19,7 +20,8 @@ namespace tpusim::timing {
 
 struct DeviceMemory {
   isa::MemorySpace space;
-  std::string_view name;  // of its module
+  std::string_view name;   // of its module
+  std::string_view title;  // for people
   // What the buffers of a program may take of it, per device; 0: the chip has none.
   Bytes (*capacity)(const configs::ChipParams& chip);
   // Rate at which it serves transfers, reads and writes together, per device; null: it
@@ -35,10 +37,27 @@ size_t IndexOf(isa::MemorySpace space);
 // The memories that have a rate.
 inline constexpr std::array kRatedSpaces = {isa::MemorySpace::kHbm, isa::MemorySpace::kCmem};
 
+// A figure of each of them.
+template <typename T>
+struct PerMemory {
+  std::array<T, kRatedSpaces.size()> of{};
+
+  // `space` is one of kRatedSpaces.
+  T& In(isa::MemorySpace space) { return of[Place(space)]; }
+  const T& In(isa::MemorySpace space) const { return of[Place(space)]; }
+
+ private:
+  static size_t Place(isa::MemorySpace space) {
+    return static_cast<size_t>(std::ranges::find(kRatedSpaces, space) - kRatedSpaces.begin());
+  }
+};
+
+inline bool IsRated(isa::MemorySpace space) {
+  return std::ranges::find(kRatedSpaces, space) != kRatedSpaces.end();
+}
+
 // Rate at which HBM serves DMA windows, per device.
 BytesPerSecond HbmRate(const configs::ChipParams& chip);
-// The same of CMEM; 0: there is none.
-BytesPerSecond CmemRate(const configs::ChipParams& chip);
 
 }  // namespace tpusim::timing
 

@@ -51,8 +51,7 @@ struct Transfer {
   void Visit(steady::StateVisitor& visitor) const {
     visitor.Same(write);
     visitor.Same(bytes);
-    visitor.Same(accessed.hbm);
-    visitor.Same(accessed.cmem);
+    for (const Bytes in_memory : accessed.of) visitor.Same(in_memory);
     visitor.Same(follows);
   }
 };

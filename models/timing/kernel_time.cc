@@ -55,9 +55,10 @@ class Replay {
   void BeginTransfer() {
     channel_.Begin(channel_.NextBegin());
     const Transfer& transfer = channel_.first().transfer;
-    const BytesPerSecond rate = transfer.accessed.cmem == Bytes(0)
+    const MemoryBytes& accessed = transfer.accessed;
+    const BytesPerSecond rate = accessed.Total() == accessed.In(isa::MemorySpace::kHbm)
                                     ? rate_
-                                    : MoveRate(chip_, transfer.accessed, transfer.bytes);
+                                    : MoveRate(chip_, accessed, transfer.bytes);
     first_ends_ = channel_.began() + TransferTime(transfer.bytes, rate);
   }
   bool FirstEndsBy(Picoseconds until) {
@@ -144,10 +145,12 @@ Picoseconds KernelTimeBound(const configs::ChipParams& chip, const isa::Kernel& 
   const double steps = kernel.FullSteps();
   const KernelTraffic traffic = TrafficOf(kernel);
   const double compute = ToSeconds(StepTime(chip, kernel.block)) * steps;
-  double data =
-      static_cast<double>((traffic.read + traffic.written).value()) / HbmRate(chip).value();
-  if (traffic.cmem > Bytes(0)) {
-    data = std::max(data, static_cast<double>(traffic.cmem.value()) / CmemRate(chip).value());
+  double data = 0;
+  for (const isa::MemorySpace space : kRatedSpaces) {
+    const Bytes bytes = traffic.both_ways.In(space);
+    if (bytes == Bytes(0)) continue;
+    data = std::max(data,
+                    static_cast<double>(bytes.value()) / DeviceMemoryOf(space).rate(chip).value());
   }
   // A picosecond per step for what the replay rounds.
   return LaunchTime(chip, kernel) + FromSeconds(std::max(compute, data)) -

@@ -139,8 +139,7 @@ Picoseconds LaunchTime(const configs::ChipParams& chip, const isa::Kernel& kerne
 KernelTraffic TrafficOf(const isa::Kernel& kernel) {
   KernelTraffic traffic;
   for (const isa::Window& w : kernel.windows) {
-    const bool cmem = w.space == isa::MemorySpace::kCmem;
-    if (w.space != isa::MemorySpace::kHbm && !cmem) continue;
+    if (!IsRated(w.space)) continue;
     int64_t moves = 1, outer = 1;
     for (size_t j = 0; j < kernel.grid.size(); ++j) {
       if (MovesOnStepOf(kernel, w.moves_with, j)) moves += outer * (kernel.grid[j].count - 1);
@@ -149,11 +148,9 @@ KernelTraffic TrafficOf(const isa::Kernel& kernel) {
     const double bytes = static_cast<double>(moves) * static_cast<double>(w.bytes.value()) *
                          AverageFraction(kernel, w.moves_with);
     const Bytes rounded(static_cast<int64_t>(std::llround(bytes)));
-    if (cmem) {
-      traffic.cmem += rounded;
-    } else {
-      (w.kind == isa::WindowKind::kInput ? traffic.read : traffic.written) += rounded;
-    }
+    traffic.both_ways.In(w.space) += rounded;
+    if (w.space != isa::MemorySpace::kHbm) continue;
+    (w.kind == isa::WindowKind::kInput ? traffic.read : traffic.written) += rounded;
   }
   return traffic;
 }

@@ -9,6 +9,7 @@
 #include "configs/units.h"
 #include "models/isa/program.h"
 #include "models/timing/device_memory.h"
+#include "models/timing/memory_bytes.h"
 
 namespace tpusim::timing {
 
@@ -40,7 +41,7 @@ Picoseconds LaunchTime(const configs::ChipParams& chip, const isa::Kernel& kerne
 // Bytes that a kernel moves (inputs re-fetched as the grid revisits them).
 struct KernelTraffic {
   Bytes read{0}, written{0};  // HBM
-  Bytes cmem{0};              // CMEM, both ways
+  MemoryBytes both_ways;      // each memory with a rate
 };
 KernelTraffic TrafficOf(const isa::Kernel& kernel);
 

@@ -8,14 +8,13 @@ namespace tpusim::timing {
 MemoryBytes AccessedBy(const isa::Dma& dma) {
   MemoryBytes accessed;
   for (const isa::MemorySpace space : {dma.from, dma.to}) {
-    if (space != isa::MemorySpace::kVmem) accessed.In(space) += dma.bytes;
+    if (IsRated(space)) accessed.In(space) += dma.bytes;
   }
   return accessed;
 }
 
 bool IsWrite(const isa::Dma& dma) {
-  return dma.to == isa::MemorySpace::kHbm ||
-         (dma.to == isa::MemorySpace::kCmem && dma.from == isa::MemorySpace::kVmem);
+  return dma.to == isa::MemorySpace::kHbm || (IsRated(dma.to) && !IsRated(dma.from));
 }
 
 double ShareOf(Bytes accessed, Bytes bytes) {

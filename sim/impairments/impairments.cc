@@ -2,30 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "configs/number_text.h"
 #include "configs/status_macros.h"
 #include "models/isa/used_routes.h"
 #include "models/timing/collective_timing.h"
 
 namespace tpusim::sim {
 namespace {
-
-std::optional<int64_t> ParseInteger(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<double> ParseFactor(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 absl::Status NoChip(std::string_view flag, int64_t chip, const configs::Config& config) {
   return UserError(fmt::format("{}: there is no chip {}; {} has chips 0 to {}", flag, chip,
@@ -82,8 +68,9 @@ absl::StatusOr<SlowChip> ParseSlowChip(const std::string& text, const configs::C
   const size_t colon = text.find(':');
   if (text.compare(0, kPrefix.size(), kPrefix) == 0 && colon != std::string::npos) {
     const std::string_view view = text;
-    const auto chip = ParseInteger(view.substr(kPrefix.size(), colon - kPrefix.size()));
-    const auto factor = ParseFactor(view.substr(colon + 1));
+    const auto chip =
+        configs::NumberIn<int64_t>(view.substr(kPrefix.size(), colon - kPrefix.size()));
+    const auto factor = configs::NumberIn<double>(view.substr(colon + 1));
     if (chip && factor) {
       if (*chip < 0 || *chip >= config.topology.chips()) return NoChip("--slow", *chip, config);
       if (!(*factor >= kSmallestShare && *factor <= 1)) {
@@ -101,9 +88,9 @@ absl::StatusOr<DegradedLink> ParseDegradedLink(const std::string& text,
   const size_t colon = text.find(':'), equals = text.find('=');
   if (colon != std::string::npos && equals != std::string::npos && colon < equals) {
     const std::string_view view = text;
-    const auto chip = ParseInteger(view.substr(0, colon));
+    const auto chip = configs::NumberIn<int64_t>(view.substr(0, colon));
     const std::string_view name = view.substr(colon + 1, equals - colon - 1);
-    const auto factor = ParseFactor(view.substr(equals + 1));
+    const auto factor = configs::NumberIn<double>(view.substr(equals + 1));
     for (int d = 0; chip && factor && d < configs::kDirections; ++d) {
       const auto direction = static_cast<configs::Direction>(d);
       if (configs::DirectionName(direction) != name) continue;

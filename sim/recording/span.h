@@ -40,17 +40,16 @@ struct Span {
 };
 
 enum class Counter {
-  kHbmBandwidth,
+  kBandwidth,  // of a memory
   kLinkBandwidth,
-  kLiveHbm,
-  kCmemBandwidth,
-  kLiveCmem,
+  kLive,      // in a memory
   kOwnedHbm,  // of what is live in HBM
 };
 struct CounterSample {
   int32_t device = 0;
-  Counter counter = Counter::kHbmBandwidth;
-  int32_t lane = 0;  // Direction for kLinkBandwidth, owner for kOwnedHbm
+  Counter counter = Counter::kBandwidth;
+  int32_t lane =
+      0;  // a memory's timing::IndexOf, Direction for kLinkBandwidth, owner for kOwnedHbm
   Picoseconds time;
   double value = 0;  // bytes per second, bytes
 };

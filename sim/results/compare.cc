@@ -158,11 +158,11 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
     }
   }
   std::string text;
-  for (const std::string& line : TableLines(table, options.width)) text += line + "\n";
+  text += TableText(table, options.width);
   if (!reports.empty()) {
     text += "\n";
     const auto rollup = RollupCells(reports, options.by, options.top, names);
-    for (const std::string& line : TableLines(rollup, options.width)) text += line + "\n";
+    text += TableText(rollup, options.width);
   }
   if (compared.size() > 1) text += "\n";
   for (size_t i = 1; i < reports.size(); ++i) {
@@ -191,7 +191,7 @@ std::string CompareJson(const std::vector<Compared>& compared, const Producer& p
   }
   Json json = HeadOf("tpusim.compare/1", producer);
   json["compared"] = std::move(all);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace tpusim::results

@@ -44,21 +44,9 @@ PathTimes PathTimesOf(const sim::Timeline& timeline) {
 }
 
 std::string_view BindingName(Binding b) {
-  switch (b) {
-    case Binding::kCompute:
-      return "compute";
-    case Binding::kHbm:
-      return "hbm";
-    case Binding::kIci:
-      return "ici";
-    case Binding::kDcn:
-      return "dcn";
-    case Binding::kHost:
-      return "host";
-    case Binding::kLatency:
-      break;
-  }
-  return "launch/latency";
+  static constexpr std::string_view kNames[] = {"compute", "hbm",  "ici",
+                                                "dcn",     "host", "launch/latency"};
+  return kNames[static_cast<size_t>(b)];
 }
 
 Binding BindingOf(const PathTimes& path) {

@@ -62,22 +62,20 @@ absl::Status CheckTimes(const sim::Timeline& timeline) {
 }
 
 absl::Status CheckHbm(const configs::Config& config, const sim::Timeline& timeline) {
-  const BytesPerSecond cmem_rate =
-      config.chip.cmem.bytes_per_second * (1.0 / static_cast<double>(config.chip.devices));
   for (size_t i = 0; i < timeline.devices.size(); ++i) {
-    const Bytes through_cmem = timeline.devices[i].cmem_bytes;
-    if (through_cmem > Bytes(0) &&
-        TransferTime(through_cmem, cmem_rate) > WithSlack(timeline.step_time)) {
-      return Broken(fmt::format("device {}: {} bytes through CMEM in {} ps is more than its rate",
-                                i, through_cmem.value(), timeline.step_time.value()));
+    for (const isa::MemorySpace space : timing::kRatedSpaces) {
+      const timing::DeviceMemory& memory = timing::DeviceMemoryOf(space);
+      const Bytes moved = timeline.devices[i].moved.In(space);
+      if (moved.value() == 0) continue;
+      // The nominal rate of HBM, of which transfers reach a share.
+      const BytesPerSecond rate = space == isa::MemorySpace::kHbm ? config.chip.hbm.bytes_per_second
+                                                                  : memory.rate(config.chip);
+      const Picoseconds least = TransferTime(moved, rate);
+      if (least <= WithSlack(timeline.step_time)) continue;
+      return Broken(fmt::format("device {}: {} bytes through {} in {} ps is {:.3f} of its rate", i,
+                                moved.value(), memory.title, timeline.step_time.value(),
+                                Ratio(least, timeline.step_time)));
     }
-    const Bytes moved = timeline.devices[i].hbm_bytes;
-    if (moved.value() == 0) continue;
-    const Picoseconds least = TransferTime(moved, config.chip.hbm.bytes_per_second);
-    if (least <= WithSlack(timeline.step_time)) continue;
-    return Broken(fmt::format("device {}: {} bytes through HBM in {} ps is {:.3f} of its rate", i,
-                              moved.value(), timeline.step_time.value(),
-                              Ratio(least, timeline.step_time)));
   }
   return absl::OkStatus();
 }
@@ -122,7 +120,7 @@ absl::Status CheckRollups(const sim::Timeline& timeline, const Report& report) {
 // Every byte through HBM belongs to an operation of the report.
 absl::Status CheckHbmOfOps(const isa::ProgramInfo& info, const sim::Timeline& timeline,
                            const Report& report) {
-  const Bytes moved = timeline.devices[timeline.critical_device].hbm_bytes;
+  const Bytes moved = timeline.devices[timeline.critical_device].moved.In(isa::MemorySpace::kHbm);
   Bytes of_ops{0};
   for (const OpReport& op : report.ops) of_ops += op.hbm_bytes;
   // The machine carries real numbers.

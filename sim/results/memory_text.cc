@@ -72,7 +72,7 @@ void AddRest(const std::vector<MemoryRow>& rows, size_t top, Bytes peak, size_t 
 
 std::string Text(const Cells& cells, size_t width) {
   std::string text = "\n";
-  for (const std::string& line : TableLines(cells, width)) text += line + "\n";
+  text += TableText(cells, width);
   return text;
 }
 

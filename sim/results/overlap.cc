@@ -11,21 +11,9 @@ namespace {
 // More operations than this are in the trace.
 constexpr size_t kCoversShown = 8;
 
-std::string ReasonName(isa::WaitReason reason) {
-  switch (reason) {
-    case isa::WaitReason::kSynchronous:
-      return "synchronous";
-    case isa::WaitReason::kDependency:
-      return "dependency";
-    case isa::WaitReason::kResource:
-      return "resource";
-    case isa::WaitReason::kMemory:
-      return "memory";
-    case isa::WaitReason::kSchedule:
-      break;
-  }
-  return "schedule";
-}
+// In the order of isa::WaitReason.
+constexpr std::string_view kReasonNames[] = {"synchronous", "dependency", "resource", "memory",
+                                             "schedule"};
 
 void SortByTime(std::vector<OverlapReport>& rows) {
   std::stable_sort(rows.begin(), rows.end(),
@@ -53,7 +41,8 @@ std::vector<std::vector<OverlapReport>> CoversOf(const isa::ProgramInfo& info,
 std::vector<OverlapReport> ReasonsOf(const isa::CollectiveInfo& collective,
                                      const sim::OpTotals& totals) {
   std::vector<OverlapReport> reasons = {
-      {ReasonName(collective.reason), totals.waited, collective.reason_text},
+      {std::string(kReasonNames[static_cast<size_t>(collective.reason)]), totals.waited,
+       collective.reason_text},
       {"transfer", totals.behind, "the main stream waits for another transfer"},
       {"operation", totals.exposed - totals.waited - totals.behind,
        "the operation beside it waits for its windows, or is being launched"}};

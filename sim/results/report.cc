@@ -208,7 +208,8 @@ Picoseconds SerialCollectives(const isa::ProgramInfo& info,
 
 Bounds BoundsOf(const Config& config, const isa::ProgramInfo& info, const sim::Timeline& timeline,
                 const std::vector<LinkReport>& links) {
-  const Bytes through_hbm = timeline.devices[timeline.critical_device].hbm_bytes;
+  const Bytes through_hbm =
+      timeline.devices[timeline.critical_device].moved.In(isa::MemorySpace::kHbm);
   Bounds b;
   if (info.mxu_flops.value() > 0) b.compute = ComputeTime(info.mxu_flops, config.chip.MxuPeak());
   b.hbm = TimeAt(through_hbm, config.chip.hbm.bytes_per_second);
@@ -312,8 +313,8 @@ absl::StatusOr<Report> BuildReport(const Config& config, const isa::ProgramInfo&
   r.peak_hbm = info.peak_hbm;
   r.peak_cmem = info.peak_cmem;
   for (const sim::DeviceTotals& d : timeline.devices) {
-    r.peak_hbm = std::max(r.peak_hbm, d.peak_live_hbm);
-    r.peak_cmem = std::max(r.peak_cmem, d.peak_live_cmem);
+    r.peak_hbm = std::max(r.peak_hbm, d.peak_live.In(isa::MemorySpace::kHbm));
+    r.peak_cmem = std::max(r.peak_cmem, d.peak_live.In(isa::MemorySpace::kCmem));
   }
   r.memory_at_peak = MemoryAtPeak(info, critical);
   r.usable_hbm = info.usable_hbm;

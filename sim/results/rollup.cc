@@ -229,21 +229,9 @@ class ScopeLines {
 }  // namespace
 
 std::string_view RollupName(RollupBy by) {
-  switch (by) {
-    case RollupBy::kOp:
-      return "op";
-    case RollupBy::kScope:
-      return "scope";
-    case RollupBy::kSource:
-      return "source";
-    case RollupBy::kCategory:
-      return "category";
-    case RollupBy::kCollective:
-      return "collective";
-    case RollupBy::kPath:
-      break;
-  }
-  return "path";
+  static constexpr std::string_view kNames[] = {"op",       "scope",      "source",
+                                                "category", "collective", "path"};
+  return kNames[static_cast<size_t>(by)];
 }
 
 std::optional<RollupBy> RollupOf(std::string_view name) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "sim/results/text.h"
 
@@ -43,8 +45,49 @@ std::string Head(RollupBy by, size_t top, size_t rows, const std::string& common
   return fmt::format("{} ({} of {})", what, top, rows);
 }
 
-std::string CountText(const RollupRow& row) {
-  return row.count == 0 ? "" : fmt::format("{}", row.count);
+// What stands behind a name.
+struct Cell {
+  const RollupRow& row;
+  const std::string& share;
+};
+struct Column {
+  std::string_view head;
+  std::string (*cell)(const Cell& c);
+};
+
+std::string CountText(const Cell& c) {
+  return c.row.count == 0 ? "" : fmt::format("{}", c.row.count);
+}
+// "" of a kind of collectives that is never in flight.
+std::string IfInFlight(const Cell& c, std::string text) {
+  return c.row.in_flight == Picoseconds(0) ? "" : std::move(text);
+}
+
+constexpr Column kCount = {"count", CountText};
+constexpr Column kTime = {"time", [](const Cell& c) { return TimeText(c.row.time); }};
+constexpr Column kStep = {"step", [](const Cell& c) { return c.share; }};
+constexpr Column kCompute = {"compute", [](const Cell& c) { return TimeText(c.row.compute); }};
+constexpr Column kExposed = {"exposed", [](const Cell& c) { return TimeText(c.row.exposed); }};
+constexpr Column kSource = {"<source", [](const Cell& c) { return c.row.source; }};
+constexpr Column kBy = {"<by", [](const Cell& c) { return c.row.category; }};
+constexpr Column kCategory = {"<category", [](const Cell& c) { return Clip(c.row.category, 26); }};
+constexpr Column kTransfers = {"count", [](const Cell& c) { return IfInFlight(c, CountText(c)); }};
+constexpr Column kInFlight = {
+    "in flight", [](const Cell& c) { return IfInFlight(c, TimeText(c.row.in_flight)); }};
+constexpr Column kHidden = {"hidden",
+                            [](const Cell& c) { return IfInFlight(c, TimeText(c.row.hidden)); }};
+
+constexpr Column kOfOps[] = {kCategory, kCount, kTime, kStep, kSource};
+constexpr Column kOfScopes[] = {kTime, kStep, kCompute, kExposed};
+constexpr Column kOfGroups[] = {kCount, kTime, kStep, kCompute, kExposed};
+constexpr Column kOfCollectives[] = {kTransfers, kTime, kStep, kInFlight, kHidden};
+constexpr Column kOfPath[] = {kBy, kTime, kStep, kSource};
+
+// In the order of RollupBy.
+std::span<const Column> ColumnsOf(RollupBy by) {
+  static constexpr std::span<const Column> kColumns[] = {kOfOps,    kOfScopes,      kOfGroups,
+                                                         kOfGroups, kOfCollectives, kOfPath};
+  return kColumns[static_cast<size_t>(by)];
 }
 
 }  // namespace
@@ -82,54 +125,13 @@ std::vector<std::vector<std::string>> RollupCells(const Report& report, RollupBy
 
   const std::string common = by == RollupBy::kScope ? CommonScope(lines) : "";
   std::vector<std::vector<std::string>> cells = {{Head(by, top, rows.size(), common)}};
-  std::vector<std::string>& head = cells[0];
-  switch (by) {
-    case RollupBy::kOp:
-      head.insert(head.end(), {"<category", "count", "time", "step", "<source"});
-      break;
-    case RollupBy::kScope:
-      head.insert(head.end(), {"time", "step", "compute", "exposed"});
-      break;
-    case RollupBy::kSource:
-    case RollupBy::kCategory:
-      head.insert(head.end(), {"count", "time", "step", "compute", "exposed"});
-      break;
-    case RollupBy::kPath:
-      head.insert(head.end(), {"<by", "time", "step", "<source"});
-      break;
-    case RollupBy::kCollective:
-      head.insert(head.end(), {"count", "time", "step", "in flight", "hidden"});
-      break;
-  }
+  const std::span<const Column> columns = ColumnsOf(by);
+  for (const Column& column : columns) cells[0].emplace_back(column.head);
   for (size_t i = 0; i < lines.size(); ++i) {
-    const RollupRow& row = lines[i].row;
-    std::vector<std::string> line = {NameText(row, common)};
-    const std::string time = TimeText(row.time);
-    switch (by) {
-      case RollupBy::kOp:
-        line.insert(line.end(),
-                    {Clip(row.category, 26), CountText(row), time, shares[i], row.source});
-        break;
-      case RollupBy::kScope:
-        line.insert(line.end(), {time, shares[i], TimeText(row.compute), TimeText(row.exposed)});
-        break;
-      case RollupBy::kSource:
-      case RollupBy::kCategory:
-        line.insert(line.end(), {CountText(row), time, shares[i], TimeText(row.compute),
-                                 TimeText(row.exposed)});
-        break;
-      case RollupBy::kPath:
-        line.insert(line.end(), {row.category, time, shares[i], row.source});
-        break;
-      case RollupBy::kCollective: {
-        const bool none = row.in_flight == Picoseconds(0);
-        line.insert(line.end(),
-                    {none ? "" : CountText(row), time, shares[i],
-                     none ? "" : TimeText(row.in_flight), none ? "" : TimeText(row.hidden)});
-        break;
-      }
+    cells.push_back({NameText(lines[i].row, common)});
+    for (const Column& column : columns) {
+      cells.back().push_back(column.cell({lines[i].row, shares[i]}));
     }
-    cells.push_back(std::move(line));
   }
   return cells;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "configs/printable.h"
@@ -136,6 +137,17 @@ std::string Clip(std::string_view text, size_t width) {
   };
   while (end > 0 && continues(end)) --end;
   return std::string(text.substr(0, end)).append(dots);
+}
+
+std::string TableText(const std::vector<std::vector<std::string>>& rows, size_t width,
+                      LastColumn last) {
+  std::string text;
+  for (const std::string& line : TableLines(rows, width, last)) text += line + "\n";
+  return text;
+}
+
+std::string JsonText(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::vector<std::string> WrappedLines(std::string_view text, size_t indent, size_t width) {

@@ -4,6 +4,7 @@
 #define TPUSIM_SIM_RESULTS_TEXT_H_
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,13 @@ enum class LastColumn { kCut, kBelow };
 // (configs/printable.h).
 std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>& rows, size_t width,
                                     LastColumn last = LastColumn::kCut);
+// The same as text, each line with its end.
+std::string TableText(const std::vector<std::vector<std::string>>& rows, size_t width,
+                      LastColumn last = LastColumn::kCut);
+
+// An output for programs, indented, with a newline. Names come from the workload and may hold any
+// bytes: what is no UTF-8 is replaced.
+std::string JsonText(const nlohmann::ordered_json& json);
 
 // Words in lines of at most `width`, but for words that are longer; all lines but
 // the first begin with `indent` blanks.

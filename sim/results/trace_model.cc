@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "sim/results/text.h"
 #include "sim/results/trace_source.h"
 
 namespace tpusim::results {
@@ -42,8 +43,7 @@ void TraceCounter::Add(const TraceModel& model) {
       of_track.covered = s.end;
     }
     if (!of_track.totals.path.empty()) continue;
-    of_track.totals.path =
-        t.parent < 0 ? t.name : tracks_[t.parent].totals.path + "/" + t.name;
+    of_track.totals.path = t.parent < 0 ? t.name : tracks_[t.parent].totals.path + "/" + t.name;
   }
 }
 
@@ -76,7 +76,7 @@ std::string ToJson(const TraceTotals& totals, const Producer& producer) {
                            {"busy_ns", t.busy_ns},
                            {"counter_samples", t.samples}});
   }
-  return j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return JsonText(j);
 }
 
 }  // namespace tpusim::results

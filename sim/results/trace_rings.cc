@@ -77,9 +77,8 @@ const Ring* DeviceRings::Of(const Span& span) const {
 }
 
 const Ring* DeviceRings::Of(const sim::CounterSample& sample) const {
-  const bool rate = sample.counter == sim::Counter::kHbmBandwidth ||
-                    sample.counter == sim::Counter::kLinkBandwidth ||
-                    sample.counter == sim::Counter::kCmemBandwidth;
+  const bool rate =
+      sample.counter == sim::Counter::kBandwidth || sample.counter == sim::Counter::kLinkBandwidth;
   const Ring* ring = rate ? RingAt(loops, sample.time) : nullptr;
   // What is set at its end holds after it.
   return ring == nullptr || sample.time == ring->end ? nullptr : ring;

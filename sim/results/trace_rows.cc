@@ -12,56 +12,34 @@ namespace tpusim::results {
 using configs::Direction;
 using sim::Span;
 
-TrackKind KindOf(sim::Track track) {
-  switch (track) {
-    case sim::Track::kTensorCore:
-      return {"TensorCore", SliceDetail::kOperation, true};
-    case sim::Track::kMxu:
-      return {"MXU", SliceDetail::kWork, false};
-    case sim::Track::kVpu:
-      return {"VPU", SliceDetail::kWork, false};
-    case sim::Track::kCollective:
-      return {"Collectives", SliceDetail::kOperation, true};
-    case sim::Track::kSparseCore:
-      return {"SparseCore", SliceDetail::kOperation, true};
-    case sim::Track::kCopies:
-      return {"Copies", SliceDetail::kOperation, true};
-    case sim::Track::kHbmDma:
-      return {"HBM DMA", SliceDetail::kWork, false};
-    case sim::Track::kIci:
-      return {"ICI", SliceDetail::kWork, false};
-    case sim::Track::kDcn:
-      return {"DCN", SliceDetail::kWork, false};
-    case sim::Track::kHost:
-      return {"Host", SliceDetail::kWork, false};
-  }
-  return {};
-}
+namespace {
+
+struct TrackRow {
+  TrackKind kind;
+  Rank rank;
+};
+// In the order of sim::Track.
+constexpr TrackRow kTracks[] = {
+    {{"TensorCore", SliceDetail::kOperation, true}, kTensorCore},
+    {{"MXU", SliceDetail::kWork, false}, kMxu},
+    {{"VPU", SliceDetail::kWork, false}, kVpu},
+    {{"Collectives", SliceDetail::kOperation, true}, kCollectives},
+    {{"SparseCore", SliceDetail::kOperation, true}, kSparseCore},
+    {{"Copies", SliceDetail::kOperation, true}, kCopies},
+    {{"HBM DMA", SliceDetail::kWork, false}, kHbmDma},
+    {{"ICI", SliceDetail::kWork, false}, kIci},
+    {{"DCN", SliceDetail::kWork, false}, kDcn},
+    {{"Host", SliceDetail::kWork, false}, kHost},
+};
+static_assert(std::size(kTracks) == static_cast<size_t>(sim::Track::kHost) + 1);
+
+}  // namespace
+
+TrackKind KindOf(sim::Track track) { return kTracks[static_cast<size_t>(track)].kind; }
 
 int32_t RankOf(const Span& s) {
-  switch (s.track) {
-    case sim::Track::kTensorCore:
-      return kTensorCore;
-    case sim::Track::kMxu:
-      return kMxu;
-    case sim::Track::kVpu:
-      return kVpu;
-    case sim::Track::kCollective:
-      return kCollectives;
-    case sim::Track::kSparseCore:
-      return kSparseCore;
-    case sim::Track::kCopies:
-      return kCopies;
-    case sim::Track::kHbmDma:
-      return kHbmDma;
-    case sim::Track::kIci:
-      return kIci + s.lane;  // links are tracks of their own
-    case sim::Track::kDcn:
-      return kDcn;
-    case sim::Track::kHost:
-      return kHost;
-  }
-  return kRanks;
+  const Rank rank = kTracks[static_cast<size_t>(s.track)].rank;
+  return rank == kIci ? rank + s.lane : rank;  // links are tracks of their own
 }
 
 std::string RowName(const TrackKind& kind, int32_t rank) {
@@ -182,19 +160,18 @@ void SampleFilter::Filter(const std::vector<const sim::CounterSample*>& samples,
 
 CounterKind KindOf(const configs::Config& config, const isa::ProgramInfo& info,
                    sim::Counter counter, int32_t lane) {
+  const auto memory = [&] { return timing::DeviceMemories()[static_cast<size_t>(lane)].title; };
+  const int32_t of_memory = kOtherMemories + 2 * (lane - 1);  // HBM is the first
   switch (counter) {
-    case sim::Counter::kHbmBandwidth:
-      return {kHbmBandwidth, "HBM bandwidth", "GB/s", 1e-9};
+    case sim::Counter::kBandwidth:
+      return {lane == 0 ? kHbmBandwidth : of_memory, fmt::format("{} bandwidth", memory()), "GB/s",
+              1e-9};
     case sim::Counter::kLinkBandwidth:
       return {kLinkUtilization + lane,
               fmt::format("ICI {} utilization", DirectionName(static_cast<Direction>(lane))), "%",
               100 / config.chip.ici.link_bytes_per_second.value()};
-    case sim::Counter::kLiveHbm:
-      return {kLiveHbm, "Live HBM", "B", 1};
-    case sim::Counter::kCmemBandwidth:
-      return {kCmemBandwidth, "CMEM bandwidth", "GB/s", 1e-9};
-    case sim::Counter::kLiveCmem:
-      return {kLiveCmem, "Live CMEM", "B", 1};
+    case sim::Counter::kLive:
+      return {lane == 0 ? kLiveHbm : of_memory + 1, fmt::format("Live {}", memory()), "B", 1};
     case sim::Counter::kOwnedHbm:
       return {kOwnedHbm + lane, "Live HBM: " + info.owners[lane], "B", 1};
   }

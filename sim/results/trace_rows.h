@@ -16,6 +16,7 @@
 
 #include "configs/topology.h"
 #include "models/isa/program_info.h"
+#include "models/timing/device_memory.h"
 #include "sim/recording/span.h"
 #include "sim/results/trace_model.h"
 
@@ -39,9 +40,9 @@ enum Rank : int32_t {
   kHbmBandwidth,
   kLinkUtilization,
   kLiveHbm = kLinkUtilization + configs::kDirections,
-  kCmemBandwidth,
-  kLiveCmem,
-  kOwnedHbm,  // by owner, so the last
+  kOtherMemories,  // bandwidth and live bytes of each
+  // By owner, so the last.
+  kOwnedHbm = kOtherMemories + 2 * (static_cast<int32_t>(timing::kRatedSpaces.size()) - 1),
   kRanks = kOwnedHbm + 64,
 };
 // Lanes of one kind follow each other: rank * kLanes + lane.

@@ -31,6 +31,11 @@ constexpr int64_t kRunId = 1;
 constexpr int32_t kRead = 1;
 constexpr uint64_t kHbmSpace = 1;
 
+// Of counters of memories.
+bool IsOfHbm(const sim::CounterSample& sample) {
+  return sample.lane == static_cast<int32_t>(timing::IndexOf(isa::MemorySpace::kHbm));
+}
+
 // One device; what its lines are made of.
 struct XDevice {
   std::vector<sim::Span> main, async;
@@ -235,8 +240,8 @@ class XPlaneWriter {
     xp::XLine& line = plane.AddLine("_counters_");
     std::map<sim::Counter, int64_t> metadata_of;
     for (const sim::CounterSample& s : samples) {
-      const bool bandwidth = s.counter == sim::Counter::kHbmBandwidth;
-      if (!bandwidth && s.counter != sim::Counter::kLiveHbm) continue;
+      const bool bandwidth = s.counter == sim::Counter::kBandwidth;
+      if (!IsOfHbm(s) || (!bandwidth && s.counter != sim::Counter::kLive)) continue;
       auto it = metadata_of.find(s.counter);
       if (it == metadata_of.end()) {
         const char* name = bandwidth ? "HBM bandwidth (GB/s)" : "Live HBM (B)";
@@ -260,7 +265,7 @@ class XPlaneWriter {
     double mxu = 0, hbm = 0;
     for (const int32_t id : devices) {
       mxu += static_cast<double>(timeline_.devices[id].mxu_busy.value());
-      hbm += static_cast<double>(timeline_.devices[id].hbm_bytes.value());
+      hbm += static_cast<double>(timeline_.devices[id].moved.In(isa::MemorySpace::kHbm).value());
     }
     const double step = static_cast<double>(timeline_.step_time.value());
     const double count = static_cast<double>(devices.size());
@@ -278,7 +283,7 @@ class XPlaneWriter {
     for (const int32_t id : devices) {
       int64_t live = 0, peak = 0;
       for (const sim::CounterSample& s : devices_[id].samples) {
-        if (s.counter != sim::Counter::kLiveHbm) continue;
+        if (s.counter != sim::Counter::kLive || !IsOfHbm(s)) continue;
         const auto now = static_cast<int64_t>(s.value);
         const int64_t change = now - live;
         if (change == 0) continue;

@@ -213,8 +213,8 @@ TEST(ChipsTest, BuiltInFilesMatchTheSchema) {
   auto wrong =
       nlohmann::json::parse(R"({"ici": {"launch_ns": {"value": 5, "unit": "us", "source": "x"}}})");
   EXPECT_THAT(Mismatch(schema, wrong, schema, ""), HasSubstr("/ici/launch_ns: anyOf"));
-  wrong = nlohmann::json::parse(R"({"ici": {"links": {"value": 5, "unit": "count"}}})");
-  EXPECT_THAT(Mismatch(schema, wrong, schema, ""), HasSubstr("/ici/links: anyOf"));
+  wrong = nlohmann::json::parse(R"({"host": {"chips_x": {"value": 5, "unit": "count"}}})");
+  EXPECT_THAT(Mismatch(schema, wrong, schema, ""), HasSubstr("/host/chips_x: anyOf"));
   wrong = nlohmann::json::parse(R"({"icy": {}})");
   EXPECT_EQ(Mismatch(schema, wrong, schema, ""), ": unknown icy");
 }

@@ -138,16 +138,13 @@ TEST(ChipsTest, LinksAndOnChipMemory) {
         Expected{"v5e", 4, 4.5e10, 128}, Expected{"v5p", 6, 9e10, 64},
         Expected{"v6e", 4, 9e10, 128}, Expected{"v7x", 6, 9e10, 64}}) {
     const ChipParams chip = Chip(e.chip);
-    EXPECT_EQ(chip.ici.links, e.links) << e.chip;
+    EXPECT_EQ(chip.slices.Links(), e.links) << e.chip;
     EXPECT_EQ(chip.ici.link_bytes_per_second.value(), e.one_way) << e.chip;
     EXPECT_EQ(chip.vmem.bytes, Bytes(e.vmem_mib * kMiB)) << e.chip;
     EXPECT_EQ(chip.ici.die_to_die_bytes_per_second.value() > 0, chip.devices == 2) << e.chip;
   }
-  // A chip needs two links per axis, except on a line of two per axis.
-  for (const std::string& name : ChipNames()) {
-    const ChipParams chip = Chip(name);
-    EXPECT_LE(chip.slices.axes == 3 ? 6 : 2, chip.ici.links) << name;
-  }
+  EXPECT_EQ(Chip("v4i").slices.Links(), 2);  // four chips as a square
+  EXPECT_EQ(Chip("8i").slices.Links(), 0);   // one
   // All-reduce of a pod, both directions of a ring per link: v3 340 TB/s of 1024
   // chips with 4 links, v4 1.1 PB/s of 4096 with 6.
   EXPECT_NEAR(3.4e14 / 1024 / 4 / Chip("v3").ici.link_bytes_per_second.value(), 1, 0.01);

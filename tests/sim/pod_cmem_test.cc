@@ -48,8 +48,8 @@ TEST(PodCmem, CopiesTakeLatencyAndTheSlowerEnd) {
                     isa::Dma{MemorySpace::kCmem, MemorySpace::kVmem, megabyte},
                     isa::Dma{MemorySpace::kCmem, MemorySpace::kCmem, megabyte}));
   EXPECT_EQ(timeline.step_time, Nanoseconds(1500 + 1500 + 750 + 1000));
-  EXPECT_EQ(timeline.devices[0].hbm_bytes, Bytes(2'000'000));
-  EXPECT_EQ(timeline.devices[0].cmem_bytes, Bytes(5'000'000));
+  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(2'000'000));
+  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kCmem), Bytes(5'000'000));
 }
 
 TEST(PodCmem, WindowsOfItsOperandsSpareHbm) {
@@ -60,8 +60,8 @@ TEST(PodCmem, WindowsOfItsOperandsSpareHbm) {
   kernel.block = Compute(1000);
   const Timeline timeline = RunOnce(Share(kernel));
   EXPECT_EQ(timeline.step_time, Nanoseconds(4750));
-  EXPECT_EQ(timeline.devices[0].hbm_bytes, Bytes(500'000));
-  EXPECT_EQ(timeline.devices[0].cmem_bytes, Bytes(1'000'000));
+  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(500'000));
+  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kCmem), Bytes(1'000'000));
 }
 
 TEST(PodCmem, HbmAndCmemServeAStepSideBySide) {
@@ -107,11 +107,12 @@ TEST(PodCmem, LiveBytesAreCounted) {
   program.programs[0] = Share(isa::Alloc{cmem, 0}, Compute(1000), isa::Free{cmem, 0},
                               isa::Alloc{cmem, 1}, isa::Free{cmem, 1});
   const Timeline timeline = MustSimulate(CmemConfig(), program, {0});
-  EXPECT_EQ(timeline.devices[0].peak_live_cmem, Bytes(60'000'000));
-  EXPECT_EQ(timeline.devices[0].peak_live_hbm, Bytes(0));
+  EXPECT_EQ(timeline.devices[0].peak_live.In(isa::MemorySpace::kCmem), Bytes(60'000'000));
+  EXPECT_EQ(timeline.devices[0].peak_live.In(isa::MemorySpace::kHbm), Bytes(0));
   std::vector<double> live;
   for (const CounterSample& sample : timeline.recording.Samples()) {
-    ASSERT_EQ(sample.counter, Counter::kLiveCmem);
+    ASSERT_EQ(sample.counter, Counter::kLive);
+    ASSERT_EQ(sample.lane, 1);
     live.push_back(sample.value);
   }
   EXPECT_THAT(live, ::testing::ElementsAre(6e7, 0, 5e7, 0));
@@ -132,7 +133,8 @@ TEST(PodCmem, ItsBandwidthIsACounter) {
       RunOnce(Share(isa::Dma{MemorySpace::kHbm, MemorySpace::kCmem, Bytes(1'000'000)}), {0});
   std::vector<double> rates;
   for (const CounterSample& sample : timeline.recording.Samples()) {
-    if (sample.counter == Counter::kCmemBandwidth && sample.time >= Nanoseconds(500)) {
+    if (sample.counter == Counter::kBandwidth && sample.lane == 1 &&
+        sample.time >= Nanoseconds(500)) {
       rates.push_back(sample.value);
     }
   }

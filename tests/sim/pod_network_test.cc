@@ -66,8 +66,8 @@ TEST(PodNetwork, OneHop) {
   EXPECT_EQ(timeline.devices[0].sent[kXPlus], Bytes(100'000));
   EXPECT_EQ(timeline.devices[1].received[kXPlus], Bytes(100'000));
   EXPECT_EQ(timeline.devices[1].sent[kXMinus], Bytes(0));
-  EXPECT_EQ(timeline.devices[0].hbm_bytes, Bytes(100'000));
-  EXPECT_EQ(timeline.devices[1].hbm_bytes, Bytes(100'000));
+  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(100'000));
+  EXPECT_EQ(timeline.devices[1].moved.In(isa::MemorySpace::kHbm), Bytes(100'000));
   // Rdma and two waits; a flow started and ended.
   EXPECT_EQ(timeline.events, 5);
 }
@@ -76,8 +76,8 @@ TEST(PodNetwork, OneStreamSendsOverOneRouteInOrder) {
   // 100 kB at 20 ps a byte leave in 2 and arrive at 3, the 50 kB behind them in 1 more, at 4.
   // Shared evenly the first would arrive at 4, too. Who waits for it computes until 9.
   const configs::Config config = Line(2);
-  isa::PodProgram program = MakeProgram({Share(Send(0, 100'000, 0), Send(0, 50'000, 1)),
-                                         Share(isa::Wait{0, 1}, isa::Wait{1, 1})});
+  isa::PodProgram program = MakeProgram(
+      {Share(Send(0, 100'000, 0), Send(0, 50'000, 1)), Share(isa::Wait{0, 1}, isa::Wait{1, 1})});
   program.routes = {RouteBetween(config, {{0, 1}})};
   EXPECT_EQ(MustSimulate(config, program).devices[1].finish, Microseconds(4));
   program.programs[1] = Share(isa::Wait{0, 1}, Compute(6000));
@@ -85,14 +85,13 @@ TEST(PodNetwork, OneStreamSendsOverOneRouteInOrder) {
 }
 
 TEST(PodNetwork, StreamsShareALink) {
-  // The same by two streams: 50 kB of each in 2, then what is left of the longer in 1. They arrive at
-  // 3 and 4.
+  // The same by two streams: 50 kB of each in 2, then what is left of the longer in 1. They arrive
+  // at 3 and 4.
   const configs::Config config = Line(2);
   const isa::StreamId other{isa::StreamKind::kCollective, 0};
-  isa::PodProgram program =
-      MakeProgram({Share(isa::Start{other, 0, Share(Send(0, 50'000, 1))}, Send(0, 100'000, 0),
-                         isa::Done{0}),
-                   Share(isa::Wait{1, 1}, Compute(6000))});
+  isa::PodProgram program = MakeProgram(
+      {Share(isa::Start{other, 0, Share(Send(0, 50'000, 1))}, Send(0, 100'000, 0), isa::Done{0}),
+       Share(isa::Wait{1, 1}, Compute(6000))});
   program.routes = {RouteBetween(config, {{0, 1}})};
   EXPECT_EQ(MustSimulate(config, program).devices[1].finish, Microseconds(9));
   program.programs[1] = Share(isa::Wait{0, 1}, Compute(6000));
@@ -111,7 +110,7 @@ TEST(PodNetwork, DevicesOfAChipExchangeWithoutItsLinks) {
   EXPECT_EQ(timeline.devices[1].finish, Microseconds(2));
   EXPECT_EQ(timeline.devices[0].sent[kXPlus], Bytes(0));
   // Read at one end and written at the other, both ways.
-  EXPECT_EQ(timeline.devices[0].hbm_bytes, Bytes(200'000));
+  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(200'000));
 }
 
 TEST(PodNetwork, ThreeHopsAddLatencyOnly) {
@@ -220,8 +219,8 @@ TEST(PodNetwork, ReducingTransferHasATail) {
   const Timeline timeline = MustSimulate(config, program);
   EXPECT_EQ(timeline.devices[1].finish.value(), 3'001'061);
   // Read and written where it is added.
-  EXPECT_EQ(timeline.devices[0].hbm_bytes, Bytes(100'000));
-  EXPECT_EQ(timeline.devices[1].hbm_bytes, Bytes(200'000));
+  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(100'000));
+  EXPECT_EQ(timeline.devices[1].moved.In(isa::MemorySpace::kHbm), Bytes(200'000));
 }
 
 TEST(PodNetwork, SlowHbmSlowsAReductionTwice) {
@@ -244,8 +243,8 @@ TEST(PodNetwork, TransfersBetweenVmemsLeaveHbmAlone) {
   program.routes = {RouteBetween(config, {{0, 1}})};
   const Timeline timeline = MustSimulate(config, program);
   EXPECT_EQ(timeline.devices[1].finish, Microseconds(3));
-  EXPECT_EQ(timeline.devices[0].hbm_bytes, Bytes(0));
-  EXPECT_EQ(timeline.devices[1].hbm_bytes, Bytes(0));
+  EXPECT_EQ(timeline.devices[0].moved.In(isa::MemorySpace::kHbm), Bytes(0));
+  EXPECT_EQ(timeline.devices[1].moved.In(isa::MemorySpace::kHbm), Bytes(0));
 }
 
 TEST(PodNetwork, StreamsOverlapAndExposureIsWhatComputeDoesNotCover) {

@@ -222,7 +222,7 @@ def test_unknown_setting(rejects, tmp_path):
     assert "chip.hbm.byte_per_second" in message
     assert "chip.hbm.bytes_per_second" in message
     assert "nearest is chip.hbm." in rejects("--set", "hbm=3", "-c", SLICE, example("psum"))
-    for bad in ("chip.hbm.bytes_per_second", "chip.hbm.bytes_per_second=fast", "ici.links=-1"):
+    for bad in ("chip.hbm.bytes_per_second", "chip.hbm.bytes_per_second=fast", "host.chips_x=-1"):
         message = rejects("--config", SLICE, "--set", bad, example("matmul_square"))
         assert bad.split("=")[0] in message
 

@@ -84,12 +84,10 @@ UNUSED = {
     "chip.sparse_core.count",
     "chip.sparse_core.tiles",
     "chip.sparse_core.lanes",
-    "chip.sparse_core.tile_bytes",
     # Which chips share a network card; here all send alike.
     "host.chips_x",
     "host.chips_y",
     "host.chips_z",
-    "ici.links",
     "ici.die_to_die_bytes_per_second",
 }
 # They say what kind of chip it is; a slice of another kind is another slice.

@@ -81,7 +81,7 @@ def test_chip_files(rejects, tmp_path, name):
         ("ici.link_bytes_per_second=1e-310", "out of range"),
         ("ici.link_bytes_per_second=1e400", "is not a number"),
         ("chip.hbm.bytes=1e300", "out of range"),
-        ("ici.links=0.5", "ici.links"),
+        ("chip.mxu.count=0.5", "chip.mxu.count"),
         ("\x1b[2J=1", "no parameter \\x1b[2J"),
         ("=1", "NAME=VALUE"),
     ],

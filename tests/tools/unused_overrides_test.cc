@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "configs/config.h"
+#include "configs/status_macros.h"
 
 namespace tpusim::tools {
 namespace {
@@ -47,9 +48,14 @@ TEST(UnusedOverridesTest, FormatsThatTheProgramHasNot) {
                           "product of that format"));
 }
 
-TEST(UnusedOverridesTest, ParametersOfNoTimingRule) {
-  EXPECT_THAT(Unused("v5e-4x2", {"ici.links=6"}, Program({{isa::Rdma{}}})),
-              ElementsAre("--set ici.links has no effect: no timing rule depends on it"));
+TEST(UnusedOverridesTest, ParametersThatNothingReadsAreNoneAnyMore) {
+  for (const std::string gone : {"ici.links", "chip.sparse_core.tile_bytes"}) {
+    EXPECT_EQ(Message(configs::LoadConfig("v5e-4x2", {gone + "=6"}).status()),
+              "--set: " + gone + " has no effect and is gone: no part of the model depends on it");
+  }
+}
+
+TEST(UnusedOverridesTest, VmemWithoutArraysInIt) {
   EXPECT_THAT(Unused("v5e-4x2", {"chip.vmem.bytes=67108864"}, Program({{isa::Rdma{}}})),
               ElementsAre("--set chip.vmem.bytes has no effect: no array would live in VMEM"));
 }
@@ -72,10 +78,9 @@ TEST(UnusedOverridesTest, TransfersOfSlices) {
 
 TEST(UnusedOverridesTest, CmemWithoutArraysInIt) {
   const std::vector<std::string> set = {"chip.cmem.bytes=1e8", "chip.cmem.bytes_per_second=1e12"};
-  EXPECT_THAT(
-      Unused("v4-2x2x1", set, Program({Product(isa::NumberFormat::kBf16)})),
-      ElementsAre("--set chip.cmem.bytes has no effect: no array would live in CMEM",
-                  "--set chip.cmem.bytes_per_second has no effect: nothing is in CMEM"));
+  EXPECT_THAT(Unused("v4-2x2x1", set, Program({Product(isa::NumberFormat::kBf16)})),
+              ElementsAre("--set chip.cmem.bytes has no effect: no array would live in CMEM",
+                          "--set chip.cmem.bytes_per_second has no effect: nothing is in CMEM"));
   // tanh is made and used up: with another capacity it might be elsewhere.
   hlo::Module module("chain");
   hlo::Computation* entry = module.AddComputation("main");

@@ -198,10 +198,7 @@ class Advice {
     }
     std::string text = "\n";
     // Reasons and options are not cut.
-    for (const std::string& line :
-         results::TableLines(cells, ResultColumns(), results::LastColumn::kBelow)) {
-      text += line + "\n";
-    }
+    text += results::TableText(cells, ResultColumns(), results::LastColumn::kBelow);
     return text;
   }
 
@@ -310,7 +307,7 @@ absl::Status Advise(const AdviseFlags& flags) {
   }
   advice.Sort();
   if (flags.json) {
-    return PrintResult(advice.ToJson().dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    return PrintResult(results::JsonText(advice.ToJson()));
   }
   RETURN_IF_ERROR(PrintResult(advice.Text(flags.top)));
   if (!flags.program.quiet) PrintWarnings(WarningsOf(base));

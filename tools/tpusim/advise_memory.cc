@@ -199,10 +199,7 @@ std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, co
   for (const auto& table : {cells, short_of}) {
     if (table.size() == 1) continue;
     text += "\n";
-    for (const std::string& line :
-         results::TableLines(table, ResultColumns(), results::LastColumn::kBelow)) {
-      text += line + "\n";
-    }
+    text += results::TableText(table, ResultColumns(), results::LastColumn::kBelow);
   }
   return text + fmt::format(
                     "\n{:<14} the program is partitioned for {} devices; exported over a larger "
@@ -279,7 +276,7 @@ absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& to
                                    {"options", variant->options},
                                    {"reason", reason}});
     }
-    return PrintResult(j.dump(2, ' ', false, MemoryJson::error_handler_t::replace) + "\n");
+    return PrintResult(results::JsonText(j));
   }
   std::string text = MemoryText(question, whole, base, rows);
   for (const auto& [variant, reason] : failures) {

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/number_text.h"
 #include "configs/quantity_text.h"
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
@@ -215,7 +215,7 @@ std::string Table(const std::vector<Checked>& all, bool verbose) {
   }
   std::string text;
   if (rows.size() > 1) {
-    for (const std::string& line : results::TableLines(rows, ResultColumns())) text += line + "\n";
+    text += results::TableText(rows, ResultColumns());
     text += "\n";
   }
   text += fmt::format("{} of {} limits of {} steps hold", held, limits, all.size());
@@ -243,7 +243,7 @@ std::string AsJson(const std::vector<Checked>& all) {
     if (!c.problem.empty()) step["problem"] = c.problem;
     j["steps"].push_back(std::move(step));
   }
-  return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return results::JsonText(j);
 }
 
 // A line per step, so that a change shows which steps it moves.
@@ -336,12 +336,9 @@ absl::Status Check(const CheckFlags& flags) {
 std::optional<double> ParseShare(std::string_view text) {
   const bool percent = text.ends_with('%');
   if (percent) text.remove_suffix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (percent) value /= 100;
-  if (!(value >= 0 && value <= 1)) return std::nullopt;
-  return value;
+  std::optional<double> value = configs::NumberIn<double>(text);
+  if (value && percent) *value /= 100;
+  return value && *value >= 0 && *value <= 1 ? value : std::nullopt;
 }
 
 template <typename Parse>

@@ -191,8 +191,7 @@ absl::Status Collective(const CollectiveFlags& flags) {
                                    {"algorithm", a.algorithm},
                                    {"expected_ns", ToNanoseconds(a.expected)}});
     }
-    return PrintResult(j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                       "\n");
+    return PrintResult(results::JsonText(j));
   }
   std::string text = fmt::format(
       "{} of {} on {}, {} group{} of {}\n"
@@ -213,8 +212,7 @@ absl::Status Collective(const CollectiveFlags& flags) {
       table.push_back({a.name, TimeText(a.expected), a.algorithm});
     }
     text += "\n";
-    for (const std::string& line : results::TableLines(table, ResultColumns(kUsualColumns)))
-      text += line + "\n";
+    text += results::TableText(table, ResultColumns(kUsualColumns));
   }
   return PrintResult(text);
 }

@@ -16,6 +16,7 @@
 #include "configs/printable.h"
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
+#include "sim/results/text.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/help.h"
@@ -112,7 +113,7 @@ std::string AsJson(const CompileFlags& flags, const Prepared& prepared) {
                    {"dumps", std::move(dumps)},
                    {"passes", PassRunsJson(compiled.pass_runs)},
                    {"warnings", WarningsOf(prepared)}});
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return results::JsonText(json);
 }
 
 absl::Status Compile(const CompileFlags& flags) {

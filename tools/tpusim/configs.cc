@@ -102,19 +102,10 @@ std::string ChipOf(const std::string& name) {
   return slice_given ? chip : name;
 }
 
-std::string_view WrapText(configs::WrapRule rule) {
-  switch (rule) {
-    case configs::WrapRule::kNever:
-      return "no axis wraps";
-    case configs::WrapRule::kFullPod:
-      return "both axes wrap, of the full pod only";
-    case configs::WrapRule::kAxisLength16:
-      return "an axis wraps if it is 16 long";
-    case configs::WrapRule::kWholeCubes4:
-      return "all axes wrap if every one is a multiple of 4";
-  }
-  return "";
-}
+// In the order of configs::WrapRule.
+constexpr std::string_view kWrapTexts[] = {"no axis wraps", "both axes wrap, of the full pod only",
+                                           "an axis wraps if it is 16 long",
+                                           "all axes wrap if every one is a multiple of 4"};
 
 // What the figures amount to.
 std::string Portrait(const configs::ChipParams& chip) {
@@ -140,10 +131,15 @@ std::string Portrait(const configs::ChipParams& chip) {
       static_cast<double>((chip.hbm.bytes - chip.hbm.reserved_bytes).value()) / kGiB,
       chip.hbm.bytes_per_second.value() / 1e9,
       chip.MxuPeak().value() / chip.hbm.bytes_per_second.value());
-  text += fmt::format("  network  {} links of {:g} GB/s each way; {}{}; {}x{}x{} chips a host\n",
-                      chip.ici.links, chip.ici.link_bytes_per_second.value() / 1e9,
-                      WrapText(chip.slices.wrap), chip.slices.twisted ? "; twisted tori" : "",
-                      chip.host.chips_x, chip.host.chips_y, chip.host.chips_z);
+  const std::string links =
+      chip.slices.Links() == 0
+          ? "slices are single chips"
+          : fmt::format("{} links of {:g} GB/s each way; {}", chip.slices.Links(),
+                        chip.ici.link_bytes_per_second.value() / 1e9,
+                        kWrapTexts[static_cast<size_t>(chip.slices.wrap)]);
+  text += fmt::format("  network  {}{}; {}x{}x{} chips a host\n", links,
+                      chip.slices.twisted ? "; twisted tori" : "", chip.host.chips_x,
+                      chip.host.chips_y, chip.host.chips_z);
   std::vector<std::string> slices = MarkedSlices(chip);
   if (slices.size() > 14) {
     slices = {fmt::format("{} of them:", slices.size()),
@@ -216,7 +212,7 @@ std::string Short(const std::vector<configs::ParameterInfo>& parameters) {
         {p.path, p.value, readable.empty() ? p.unit : p.unit + " = " + readable, p.source});
   }
   std::string text;
-  for (const std::string& line : results::TableLines(rows, Columns())) text += line + "\n";
+  text += results::TableText(rows, Columns());
   return text;
 }
 
@@ -335,7 +331,7 @@ absl::StatusOr<std::string> AsJson(const std::string& name, bool compiler) {
     chips.push_back(std::move(one));
   }
   json["chips"] = std::move(chips);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return results::JsonText(json);
 }
 
 absl::Status Configs(const ConfigsFlags& flags) {

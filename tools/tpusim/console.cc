@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 
+#include "configs/number_text.h"
 #include "configs/printable.h"
 #include "configs/status_macros.h"
 
@@ -77,12 +77,8 @@ std::optional<size_t> Edge() {
   // Many programs set $COLUMNS for what they start: it must not decide what is in a file.
   if (::isatty(STDOUT_FILENO) != 1) return std::nullopt;
   if (const char* const stated = std::getenv("COLUMNS")) {
-    const std::string_view text = stated;
-    size_t columns = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
-    if (error == std::errc() && end == text.data() + text.size() && columns > 0) {
-      return std::max(columns, kLeast);
-    }
+    const std::optional<size_t> columns = configs::NumberIn<size_t>(stated);
+    if (columns && *columns > 0) return std::max(*columns, kLeast);
   }
   struct winsize size;
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;

@@ -123,14 +123,11 @@ absl::Status Fit(const FitFlags& flags) {
     Json j = results::HeadOf("tpusim.fit/1", ThisProducer());
     j["partitions"] = partitions;
     j["slices"] = std::move(rows);
-    return PrintResult(j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    return PrintResult(results::JsonText(j));
   }
   std::string text;
   // Reasons name the largest arrays: they are not cut.
-  for (const std::string& line :
-       results::TableLines(table, ResultColumns(), results::LastColumn::kBelow)) {
-    text += line + "\n";
-  }
+  text += results::TableText(table, ResultColumns(), results::LastColumn::kBelow);
   return PrintResult(text);
 }
 

@@ -11,6 +11,7 @@
 #include "configs/printable.h"
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
+#include "sim/results/text.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/help.h"
@@ -93,8 +94,7 @@ absl::Status Opt(const OptFlags& flags) {
     nlohmann::ordered_json json = results::HeadOf("tpusim.opt/1", ThisProducer());
     json["text"] = text;
     json["passes"] = PassRunsJson(runs);
-    return PrintResult(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                       "\n");
+    return PrintResult(results::JsonText(json));
   }
   if (flags.output.empty()) return PrintResult(text);
   return results::WriteFileAtomically(flags.output, configs::PrintableLines(text));

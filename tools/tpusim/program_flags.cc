@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <sstream>
 #include <utility>
 
+#include "configs/number_text.h"
 #include "configs/quantity_text.h"
 #include "configs/status_macros.h"
 #include "workloads/kernels/custom_cost.h"
@@ -26,10 +26,8 @@ bool ParseTripCount(const std::string& text, std::pair<std::string, int64_t>* pa
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) return false;
   parsed->first = text.substr(0, equals);
-  const char* first = text.data() + equals + 1;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(first, last, parsed->second);
-  return error == std::errc() && end == last && parsed->second >= 0;
+  parsed->second = configs::NumberIn<int64_t>(text.substr(equals + 1)).value_or(-1);
+  return parsed->second >= 0;
 }
 
 std::string CheckTripCount(const std::string& text) {

@@ -57,7 +57,7 @@ std::string SchemaList() {
     table.push_back({std::string(schema.name), SchemaOf(schema.name)["title"]});
   }
   std::string text;
-  for (const std::string& line : results::TableLines(table, ResultColumns())) text += line + "\n";
+  text += results::TableText(table, ResultColumns());
   return text;
 }
 

@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 
+#include "configs/number_text.h"
 #include "configs/status_macros.h"
 #include "sim/results/atomic_file.h"
 #include "sim/results/page.h"
@@ -36,17 +36,10 @@ constexpr size_t kMostDevicesInDetail = 16;
 
 // "0,3" -> {0, 3}; false if it is not a list of chips.
 bool ParseChips(const std::string& text, std::vector<int64_t>* chips) {
-  const char* at = text.data();
-  const char* const last = text.data() + text.size();
-  while (true) {
-    int64_t chip = 0;
-    const auto [end, error] = std::from_chars(at, last, chip);
-    if (error != std::errc() || chip < 0) return false;
-    chips->push_back(chip);
-    if (end == last) return true;
-    if (*end != ',') return false;
-    at = end + 1;
-  }
+  const std::optional<std::vector<int64_t>> listed = configs::NumbersIn(text);
+  if (!listed || std::ranges::min(*listed) < 0) return false;
+  *chips = *listed;
+  return true;
 }
 
 std::string CheckChips(const std::string& text) {
@@ -58,11 +51,8 @@ std::string CheckChips(const std::string& text) {
 
 // "64" -> 64, "all" and "0" -> 0; false if it is neither.
 bool ParseBlocks(const std::string& text, int64_t* blocks) {
-  *blocks = 0;
-  if (text == kAll) return true;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *blocks);
-  return error == std::errc() && end == text.data() + text.size() && *blocks >= 0 &&
-         *blocks <= kMostBlocks;
+  *blocks = text == kAll ? 0 : configs::NumberIn<int64_t>(text).value_or(-1);
+  return *blocks >= 0 && *blocks <= kMostBlocks;
 }
 
 std::string CheckBlocks(const std::string& text) {

@@ -49,7 +49,8 @@ Work WorkOfTransfer(const configs::ChipParams& chip, const isa::Body& transfer) 
   for (const isa::Instruction& step : transfer) {
     if (const auto* dma = std::get_if<isa::Dma>(&step.kind)) {
       work.latency += chip.dma.start_latency;
-      hbm += TransferTime(timing::AccessedBy(*dma).hbm, timing::HbmRate(chip));
+      hbm +=
+          TransferTime(timing::AccessedBy(*dma).In(isa::MemorySpace::kHbm), timing::HbmRate(chip));
       bytes += dma->bytes;
     } else if (const auto* move = std::get_if<isa::HostDma>(&step.kind)) {
       work.latency += chip.host.pcie_latency;

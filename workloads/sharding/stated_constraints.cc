@@ -5,13 +5,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "configs/names.h"
+#include "configs/number_text.h"
 #include "configs/status_macros.h"
 #include "workloads/sharding/axes.h"
 #include "workloads/sharding/normalise.h"
@@ -85,10 +85,8 @@ std::optional<std::vector<std::string>> PrintedEntry(std::string_view text) {
 }
 
 std::optional<int64_t> Number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 1) return std::nullopt;
-  return value;
+  const std::optional<int64_t> value = configs::NumberIn<int64_t>(text);
+  return value && *value >= 1 ? value : std::nullopt;
 }
 
 // "x", or "x:(2)4": the part of x of size 4 behind one of size 2.

@@ -33,7 +33,8 @@ isa::Window WindowOf(MemorySpace space, int64_t bytes, uint32_t moves_with = 0) 
 TEST(MemoryBytes, ACopyAccessesBothEnds) {
   const auto accessed = [](MemorySpace from, MemorySpace to) {
     const MemoryBytes bytes = AccessedBy({from, to, Bytes(10)});
-    return std::pair(bytes.hbm.value(), bytes.cmem.value());
+    return std::pair(bytes.In(isa::MemorySpace::kHbm).value(),
+                     bytes.In(isa::MemorySpace::kCmem).value());
   };
   EXPECT_EQ(accessed(MemorySpace::kHbm, MemorySpace::kVmem), std::pair(10L, 0L));
   EXPECT_EQ(accessed(MemorySpace::kHbm, MemorySpace::kCmem), std::pair(10L, 10L));
@@ -68,7 +69,7 @@ TEST(MemoryBytes, TheSlowerMemoryDecides) {
 TEST(MemoryBytes, DevicesOfAChipHaveAPartEach) {
   configs::ChipParams chip = Params();
   chip.devices = chip.tensor_cores = 2;
-  EXPECT_EQ(CmemRate(chip).value(), 1e12);
+  EXPECT_EQ(DeviceMemoryOf(isa::MemorySpace::kCmem).rate(chip).value(), 1e12);
   EXPECT_EQ(DeviceMemoryOf(MemorySpace::kCmem).capacity(chip), Bytes(500));
 }
 
@@ -89,7 +90,7 @@ TEST(MemoryBytes, TrafficAndLaunchTellHbmFromCmem) {
   const KernelTraffic traffic = TrafficOf(kernel);
   EXPECT_EQ(traffic.read, Bytes(1200));
   EXPECT_EQ(traffic.written, Bytes(200));
-  EXPECT_EQ(traffic.cmem, Bytes(1000));
+  EXPECT_EQ(traffic.both_ways.In(isa::MemorySpace::kCmem), Bytes(1000));
   EXPECT_EQ(LaunchTime(chip, kernel), Nanoseconds(20));
 }
 

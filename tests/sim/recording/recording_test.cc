@@ -69,7 +69,7 @@ TEST(Recording, DevicesOfOneClassShareWhatIsStored) {
   Recording recording;
   const Recording::Place place = recording.PlaceOf({1, 4, 6}, Track::kVpu, 0);
   recording.Add(place, MakeSpan(0, 1));
-  recording.Add(recording.PlaceOf({1, 4}, Counter::kHbmBandwidth, 0), Picoseconds(3), 2.5);
+  recording.Add(recording.PlaceOf({1, 4}, Counter::kBandwidth, 0), Picoseconds(3), 2.5);
   EXPECT_EQ(recording.stored_spans(), 1);
   const std::vector<Span> spans = recording.Spans();
   ASSERT_EQ(spans.size(), 3u);
@@ -92,8 +92,8 @@ TEST(Recording, RepetitionsInRepetitionsAreStoredOnce) {
   Span sent = MakeSpan(20, 21);
   sent.flow_out = 1;
   recording.Add(sent);
-  recording.Repeat(step, Picoseconds(5), 2, 1);      // also at 25 and 30
-  recording.Repeat(layer, Picoseconds(100), 3, 3);   // all of it at +100, +200, +300
+  recording.Repeat(step, Picoseconds(5), 2, 1);     // also at 25 and 30
+  recording.Repeat(layer, Picoseconds(100), 3, 3);  // all of it at +100, +200, +300
   recording.Add(MakeSpan(400, 401));
   EXPECT_EQ(recording.stored_spans(), 4);
   const std::vector<Span> spans = recording.Spans();
@@ -137,7 +137,8 @@ TEST(Recording, WindowsHoldEverythingOnceAndInOrder) {
         now += 1;
       }
       // Some began long ago.
-      const int64_t length = number(0, 9) == 0 ? number(0, now) : number(0, std::min<int64_t>(now, 500));
+      const int64_t length =
+          number(0, 9) == 0 ? number(0, now) : number(0, std::min<int64_t>(now, 500));
       recording.Add(MakeSpan(now - length, now, op));
       expected.emplace_back(now - length, now, op);
       if (!marks.empty() && number(0, 40) == 0) {

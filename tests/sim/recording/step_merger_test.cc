@@ -89,7 +89,7 @@ TEST(StepMerger, WithoutALimitEveryStepIsThere) { EXPECT_EQ(Merged(0, 1000).size
 // Between 300 and 100 every 10 ps, then 0.
 std::vector<CounterSample> Thinned(int64_t limit) {
   Recording recording;
-  RateThinner rates(recording.PlaceOf({0}, Counter::kHbmBandwidth, 0));
+  RateThinner rates(recording.PlaceOf({0}, Counter::kBandwidth, 0));
   for (int64_t i = 0; i < 12; ++i) {
     rates.Add(recording, limit, 1, Picoseconds(10 * i), i % 2 == 0 ? 300 : 100);
   }
@@ -104,8 +104,8 @@ TEST(RateThinner, IntegralsStay) {
     ASSERT_FALSE(samples.empty());
     double area = 0;
     for (size_t i = 0; i + 1 < samples.size(); ++i) {
-      area += samples[i].value *
-              static_cast<double>((samples[i + 1].time - samples[i].time).value());
+      area +=
+          samples[i].value * static_cast<double>((samples[i + 1].time - samples[i].time).value());
     }
     EXPECT_NEAR(area, 6 * 10 * (300 + 100), 1e-6) << limit;
     EXPECT_EQ(samples.back().time, Picoseconds(120)) << limit;

@@ -1,10 +1,13 @@
 #include "sim/results/report.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "configs/embedded_files.h"
 #include "configs/status_macros.h"
 #include "sim/results/scope.h"
 #include "sim/results/summary.h"
@@ -91,7 +94,7 @@ TEST(ReportTest, OpsOfOneNameAreOneRow) {
 TEST(ReportTest, OpsThatDidNotRunAreLeftOut) {
   Sample s = MakeSample();
   s.timeline.ops[kLoopFusion] = {};
-  s.info.hbm_bytes = s.timeline.devices[0].hbm_bytes = Bytes(20'000'000);
+  s.info.hbm_bytes = s.timeline.devices[0].moved.In(isa::MemorySpace::kHbm) = Bytes(20'000'000);
   EXPECT_EQ(BuildReport(s.config, s.info, s.timeline, "f")->ops.size(), 4u);
 }
 
@@ -254,6 +257,44 @@ TEST(ReportTest, JsonHasExactlyTheKeysOfTheSchemaInOrder) {
   EXPECT_EQ(j["step_time_ns"], 100'000.0);
   EXPECT_EQ(j["bound_ns"]["ici"], 50'000.0);
   EXPECT_EQ(j["links"][1]["direction"], "x-");
+}
+
+// Every object of `value` has fields that the schema has, and those that it requires.
+void ExpectFieldsOf(const nlohmann::json& schema, const nlohmann::json& value,
+                    const std::string& where) {
+  if (value.is_array() && schema.contains("items")) {
+    for (const nlohmann::json& item : value) ExpectFieldsOf(schema["items"], item, where + "[]");
+  }
+  if (!value.is_object() || !schema.contains("properties")) return;
+  for (const auto& [name, inner] : value.items()) {
+    EXPECT_TRUE(schema["properties"].contains(name)) << where << "." << name;
+    if (schema["properties"].contains(name)) {
+      ExpectFieldsOf(schema["properties"][name], inner, where + "." + name);
+    }
+  }
+  for (const auto& name : schema.value("required", nlohmann::json::array())) {
+    EXPECT_TRUE(value.contains(name)) << where << "." << name;
+  }
+}
+
+TEST(ReportTest, FieldsAreThoseOfTheSchema) {
+  const auto& schemas = configs::EmbeddedFiles("schemas");
+  const auto schema = std::ranges::find(schemas, "report", &configs::EmbeddedFile::name);
+  ASSERT_NE(schema, schemas.end());
+  Report r = SampleReport();
+  r.usable_cmem = Bytes(128'000'000);
+  r.error_bar = {"v5e", "training", 3, 0.041, -0.077, "V40", "on v5e training"};
+  r.reshard_sites.emplace_back().site.constraints.push_back({"x=P()", false});
+  const auto json = nlohmann::json::parse(ToJson(r));
+  ExpectFieldsOf(nlohmann::json::parse(schema->text), json, "report");
+  EXPECT_EQ(json["reshard_sites"][0]["constraints"][0]["constrain"], "x=P()");
+  // A field that is required is one without which the file is not read.
+  for (const char* name : {"mfu", "critical_path_ns", "rollup", "warnings"}) {
+    nlohmann::json without = json;
+    without.erase(name);
+    EXPECT_THAT(Message(FromJson(without.dump()).status()),
+                ::testing::HasSubstr(fmt::format("key '{}' not found", name)));
+  }
 }
 
 TEST(ReportTest, JsonComesBackAsItWas) {

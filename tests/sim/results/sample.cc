@@ -26,7 +26,6 @@ configs::Config MakeConfig() {
   c.chip.hbm.efficiency = 0.8;
   c.chip.host.chips_x = 2;
   c.chip.host.chips_y = 1;
-  c.chip.ici.links = 4;
   c.chip.ici.link_bytes_per_second = BytesPerSecond(1e11);
   c.topology = configs::Topology({2, 1, 1}, {false, false, false}, 1);
   return c;
@@ -176,16 +175,16 @@ void AddSpans(int32_t device, std::vector<sim::Span>& spans) {
 void AddCounters(int32_t device, std::vector<sim::CounterSample>& counters) {
   using sim::Counter;
   const int32_t lane = device == 0 ? 0 : 1;
-  counters.push_back({device, Counter::kHbmBandwidth, 0, Microseconds(0), 0});
-  counters.push_back({device, Counter::kHbmBandwidth, 0, Microseconds(20), 8e11});
+  counters.push_back({device, Counter::kBandwidth, 0, Microseconds(0), 0});
+  counters.push_back({device, Counter::kBandwidth, 0, Microseconds(20), 8e11});
   // Twice within a nanosecond: the later one counts.
-  counters.push_back({device, Counter::kHbmBandwidth, 0, Picoseconds(55'000'100), 4e11});
-  counters.push_back({device, Counter::kHbmBandwidth, 0, Picoseconds(55'000'900), 2e11});
+  counters.push_back({device, Counter::kBandwidth, 0, Picoseconds(55'000'100), 4e11});
+  counters.push_back({device, Counter::kBandwidth, 0, Picoseconds(55'000'900), 2e11});
   counters.push_back({device, Counter::kLinkBandwidth, lane, Microseconds(1), 5e10});
   counters.push_back({device, Counter::kLinkBandwidth, lane, Microseconds(2), 5e10});  // no change
   counters.push_back({device, Counter::kLinkBandwidth, lane, Microseconds(11), 0});
-  counters.push_back({device, Counter::kLiveHbm, 0, Microseconds(0), 3e9});
-  counters.push_back({device, Counter::kLiveHbm, 0, Microseconds(20), 4e9});
+  counters.push_back({device, Counter::kLive, 0, Microseconds(0), 3e9});
+  counters.push_back({device, Counter::kLive, 0, Microseconds(20), 4e9});
 }
 
 sim::Timeline MakeTimeline() {
@@ -205,8 +204,8 @@ sim::Timeline MakeTimeline() {
     d.compute_busy = Microseconds(78);
     d.collective = Microseconds(80);
     d.exposed = Microseconds(20);
-    d.hbm_bytes = Bytes(30'000'000);
-    d.peak_live_hbm = Bytes(4'000'000'000);
+    d.moved.In(isa::MemorySpace::kHbm) = Bytes(30'000'000);
+    d.peak_live.In(isa::MemorySpace::kHbm) = Bytes(4'000'000'000);
     const auto leaving = static_cast<int>(device == 0 ? Direction::kXPlus : Direction::kXMinus);
     d.sent[leaving] = Bytes(5'000'000);
     d.received[1 - leaving] = Bytes(5'000'000);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/number_text.h"
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/shape_proto.h"
@@ -99,13 +100,9 @@ absl::Status ParseElement(TextCursor& text, PrimitiveType type, std::vector<int6
   }
   if (IsIntegral(type)) {
     if (type == PrimitiveType::kU64 && text.Peek() != '-') {
-      const std::string word(text.Word());
-      uint64_t value = 0;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-      if (error != std::errc() || end != word.data() + word.size()) {
-        return text.ErrorAt(begin, "a number is expected here");
-      }
-      integers.push_back(static_cast<int64_t>(value));
+      const std::optional<uint64_t> value = configs::NumberIn<uint64_t>(text.Word());
+      if (!value) return text.ErrorAt(begin, "a number is expected here");
+      integers.push_back(static_cast<int64_t>(*value));
       return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(const int64_t value, text.Integer());

@@ -1,4 +1,5 @@
 // Literals as numbers, and numbers as literals.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -47,33 +48,33 @@ std::optional<size_t> CountOf(const pb::LiteralProto& literal) {
   return static_cast<size_t>(shape->ElementCount());
 }
 
-// Where integers are that take a byte each, as those of a few bits do. Null: of other types.
-std::string* ByteField(PrimitiveType type, pb::LiteralProto* literal) {
-  switch (type) {
-    case PrimitiveType::kS8:
-      return literal->mutable_s8s();
-    case PrimitiveType::kU8:
-      return literal->mutable_u8s();
-    case PrimitiveType::kS4:
-      return literal->mutable_s4s();
-    case PrimitiveType::kU4:
-      return literal->mutable_u4s();
-    case PrimitiveType::kS2:
-      return literal->mutable_s2s();
-    case PrimitiveType::kU2:
-      return literal->mutable_u2s();
-    case PrimitiveType::kS1:
-      return literal->mutable_s1s();
-    case PrimitiveType::kU1:
-      return literal->mutable_u1s();
-    default:
-      return nullptr;
-  }
+// Where integers are that take a byte each, as those of a few bits do.
+struct ByteInts {
+  PrimitiveType type;
+  bool is_signed;
+  const std::string& (pb::LiteralProto::*bytes)() const;
+  std::string* (pb::LiteralProto::*mutable_bytes)();
+};
+constexpr ByteInts kByteInts[] = {
+    {PrimitiveType::kS8, true, &pb::LiteralProto::s8s, &pb::LiteralProto::mutable_s8s},
+    {PrimitiveType::kU8, false, &pb::LiteralProto::u8s, &pb::LiteralProto::mutable_u8s},
+    {PrimitiveType::kS4, true, &pb::LiteralProto::s4s, &pb::LiteralProto::mutable_s4s},
+    {PrimitiveType::kU4, false, &pb::LiteralProto::u4s, &pb::LiteralProto::mutable_u4s},
+    {PrimitiveType::kS2, true, &pb::LiteralProto::s2s, &pb::LiteralProto::mutable_s2s},
+    {PrimitiveType::kU2, false, &pb::LiteralProto::u2s, &pb::LiteralProto::mutable_u2s},
+    {PrimitiveType::kS1, true, &pb::LiteralProto::s1s, &pb::LiteralProto::mutable_s1s},
+    {PrimitiveType::kU1, false, &pb::LiteralProto::u1s, &pb::LiteralProto::mutable_u1s},
+};
+
+// Null: of other types.
+const ByteInts* ByteIntsOf(PrimitiveType type) {
+  const auto* row = std::ranges::find(kByteInts, type, &ByteInts::type);
+  return row == std::end(kByteInts) ? nullptr : row;
 }
 
 void AppendInt(PrimitiveType type, int64_t value, pb::LiteralProto* literal) {
-  if (std::string* bytes = ByteField(type, literal)) {
-    return bytes->push_back(static_cast<char>(value));
+  if (const ByteInts* row = ByteIntsOf(type)) {
+    return (literal->*row->mutable_bytes)()->push_back(static_cast<char>(value));
   }
   switch (type) {
     case PrimitiveType::kPred:
@@ -98,6 +99,10 @@ void AppendInt(PrimitiveType type, int64_t value, pb::LiteralProto* literal) {
 bool HoldsInts(PrimitiveType type) { return type == PrimitiveType::kPred || IsIntegral(type); }
 
 std::optional<std::vector<int64_t>> RawInts(const pb::LiteralProto& literal) {
+  if (const auto* row = ByteIntsOf(static_cast<PrimitiveType>(literal.shape().element_type()))) {
+    const std::string& bytes = (literal.*row->bytes)();
+    return row->is_signed ? FromBytes<int8_t, int64_t>(bytes) : FromBytes<uint8_t, int64_t>(bytes);
+  }
   switch (literal.shape().element_type()) {
     case pb::PRED:
       return FromField<int64_t>(literal.preds());
@@ -109,22 +114,6 @@ std::optional<std::vector<int64_t>> RawInts(const pb::LiteralProto& literal) {
       return FromField<int64_t>(literal.u32s());
     case pb::U64:
       return FromField<int64_t>(literal.u64s());
-    case pb::S8:
-      return FromBytes<int8_t, int64_t>(literal.s8s());
-    case pb::U8:
-      return FromBytes<uint8_t, int64_t>(literal.u8s());
-    case pb::S4:
-      return FromBytes<int8_t, int64_t>(literal.s4s());
-    case pb::U4:
-      return FromBytes<uint8_t, int64_t>(literal.u4s());
-    case pb::S2:
-      return FromBytes<int8_t, int64_t>(literal.s2s());
-    case pb::U2:
-      return FromBytes<uint8_t, int64_t>(literal.u2s());
-    case pb::S1:
-      return FromBytes<int8_t, int64_t>(literal.s1s());
-    case pb::U1:
-      return FromBytes<uint8_t, int64_t>(literal.u1s());
     case pb::S16:
       return FromBytes<int16_t, int64_t>(literal.s16s());
     case pb::U16:

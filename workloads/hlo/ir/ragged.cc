@@ -1,9 +1,9 @@
 #include "workloads/hlo/ir/ragged.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
+#include "configs/number_text.h"
 #include "fmt/format.h"
 #include "workloads/hlo/ir/attributes.h"
 
@@ -17,18 +17,9 @@ constexpr char kSizes[] = "tpusim.ragged_sizes";  // "128,0,64"
 std::optional<std::vector<int64_t>> RaggedSizes(const Instruction& ragged) {
   const auto text = FrontendAttribute(ragged, kSizes);
   if (!text) return std::nullopt;
-  std::vector<int64_t> sizes;
-  const char* at = text->data();
-  const char* const last = at + text->size();
-  while (true) {
-    int64_t size = 0;
-    const auto [end, error] = std::from_chars(at, last, size);
-    // A file may carry such an attribute too.
-    if (error != std::errc() || size < 0) return std::nullopt;
-    sizes.push_back(size);
-    if (end == last) return sizes;
-    at = end + 1;
-  }
+  std::optional<std::vector<int64_t>> sizes = configs::NumbersIn(*text);
+  // A file may carry such an attribute too.
+  return sizes && std::ranges::min(*sizes) >= 0 ? sizes : std::nullopt;
 }
 
 void SetRaggedSizes(Instruction* ragged, const std::vector<int64_t>& sizes) {

@@ -1,8 +1,8 @@
 #include "workloads/hlo/rules/assumed_trips.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "configs/number_text.h"
 #include "fmt/format.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/cost.h"
@@ -70,13 +70,11 @@ const KnownLoop* KnownLoopOf(const Instruction& loop) {
   scope.remove_suffix(kEnd.size());
   for (bool nested = false;; nested = true) {
     const size_t slash = scope.rfind('/');
-    const std::string_view part =
-        slash == std::string_view::npos ? scope : scope.substr(slash + 1);
+    const std::string_view part = slash == std::string_view::npos ? scope : scope.substr(slash + 1);
     if (!IsControlFlow(part)) {
-      const auto* known =
-          std::find_if(std::begin(kLoops), std::end(kLoops), [&](const KnownLoop& l) {
-            return l.function == Innermost(part) && l.nested == nested;
-          });
+      const auto* known = std::find_if(
+          std::begin(kLoops), std::end(kLoops),
+          [&](const KnownLoop& l) { return l.function == Innermost(part) && l.nested == nested; });
       return known == std::end(kLoops) ? nullptr : known;
     }
     if (slash == std::string_view::npos) return nullptr;
@@ -122,8 +120,7 @@ bool GoesByAFlag(const Instruction& loop) {
          i->opcode() == Opcode::kAllReduce) {
     i = WithoutBroadcasts(i->operand(0));
   }
-  return i->opcode() == Opcode::kGetTupleElement &&
-         i->shape().element_type == PrimitiveType::kPred;
+  return i->opcode() == Opcode::kGetTupleElement && i->shape().element_type == PrimitiveType::kPred;
 }
 
 // Sizes that blocks are padded to, one per branch of the choice in the loop's body: that of
@@ -186,18 +183,11 @@ void MarkLoop(Instruction* loop, LoopKind kind) {
 }
 
 std::vector<int64_t> TripsIn(const std::string& text) {
-  std::vector<int64_t> numbers;
-  const char* at = text.data();
-  const char* const last = at + text.size();
-  while (true) {
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(at, last, number);
-    // A file may carry such an attribute too.
-    if (error != std::errc() || number < 0 || number > int64_t{1} << 40) return {};
-    numbers.push_back(number);
-    if (end == last) return numbers;
-    at = end + 1;
-  }
+  const std::optional<std::vector<int64_t>> numbers = configs::NumbersIn(text);
+  // A file may carry such an attribute too.
+  const bool usable =
+      numbers && std::ranges::min(*numbers) >= 0 && std::ranges::max(*numbers) <= int64_t{1} << 40;
+  return usable ? *numbers : std::vector<int64_t>();
 }
 
 std::string SentenceOf(const Instruction& i, const AssumedTrips& trips) {

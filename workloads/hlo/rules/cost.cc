@@ -7,7 +7,7 @@
 #include "configs/status_macros.h"
 #include "fmt/format.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/hlo/rules/cost_rules.h"
+#include "workloads/hlo/rules/op_rules.h"
 
 namespace tpusim::hlo {
 namespace cost_rules {
@@ -65,139 +65,9 @@ Result FullApplied(const Instruction& i, int64_t count, const CalleeCosts& calle
 
 namespace {
 
-Result Free(const Instruction&, const CalleeCosts&) { return Cost{}; }
-Result FullBytes(const Instruction& i, const CalleeCosts&) { return Full(i); }
-Result MovesResult(const Instruction& i, const CalleeCosts&) { return Moves(i.shape().ByteSize()); }
-Result MovesUpdate(const Instruction& i, const CalleeCosts&) {
-  return Moves(i.operand(1)->shape().ByteSize());
-}
-Result MovesOperand(const Instruction& i, const CalleeCosts&) {
-  return Moves(i.operand(0)->shape().ByteSize());
-}
-
-// nullptr: no rule.
-Rule RuleOf(Opcode opcode) {
-  if (IsElementwise(opcode)) return Elementwise;
-  switch (opcode) {
-    // Names of values that exist already, and what only orders or describes.
-    case Opcode::kParameter:
-    case Opcode::kConstant:
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement:
-    case Opcode::kBitcast:
-    case Opcode::kAfterAll:
-    case Opcode::kAddDependency:
-    case Opcode::kOptBarrier:
-    case Opcode::kDomain:
-    case Opcode::kPartitionId:
-    case Opcode::kReplicaId:
-    // Sizes are static: what is asked is known, what is set is a name.
-    case Opcode::kGetDimensionSize:
-    case Opcode::kSetDimensionSize:
-    // The start has the cost.
-    case Opcode::kAllGatherDone:
-    case Opcode::kAllReduceDone:
-    case Opcode::kCollectivePermuteDone:
-    case Opcode::kCopyDone:
-    case Opcode::kAsyncUpdate:
-    case Opcode::kAsyncDone:
-    case Opcode::kSendDone:
-    case Opcode::kRecvDone:
-      return Free;
-    case Opcode::kDot:
-      return Dot;
-    case Opcode::kRaggedDot:
-      return RaggedDot;
-    case Opcode::kScaledDot:
-      return ScaledDot;
-    case Opcode::kConvolution:
-      return Convolution;
-    case Opcode::kFft:
-      return Fft;
-    case Opcode::kCholesky:
-      return Cholesky;
-    case Opcode::kTriangularSolve:
-      return TriangularSolve;
-    case Opcode::kRng:
-      return Rng;
-    case Opcode::kRngBitGenerator:
-      return RngBitGenerator;
-    case Opcode::kRngGetAndUpdateState:
-      return RngState;
-    case Opcode::kReduce:
-      return Reduce;
-    case Opcode::kReduceWindow:
-      return ReduceWindow;
-    case Opcode::kSelectAndScatter:
-      return SelectAndScatter;
-    case Opcode::kMap:
-      return Map;
-    case Opcode::kGather:
-      return Gather;
-    case Opcode::kScatter:
-      return Scatter;
-    case Opcode::kSort:
-      return Sort;
-    case Opcode::kTopk:
-      return TopK;
-    case Opcode::kSlice:
-    case Opcode::kDynamicSlice:
-      return MovesResult;
-    case Opcode::kDynamicUpdateSlice:
-      return MovesUpdate;
-    case Opcode::kCopyStart:
-      return MovesOperand;
-    case Opcode::kBroadcast:
-    case Opcode::kReshape:
-    case Opcode::kTranspose:
-    case Opcode::kCopy:
-    case Opcode::kConcatenate:
-    case Opcode::kPad:
-    case Opcode::kReverse:
-    case Opcode::kIota:
-    case Opcode::kBitcastConvert:
-    case Opcode::kAllGather:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast:
-      return FullBytes;
-    case Opcode::kCollectivePermute:
-      return InPlacePermute;
-    case Opcode::kAllReduce:
-    case Opcode::kAllReduceStart:
-      return AllReduce;
-    case Opcode::kReduceScatter:
-      return ReduceScatter;
-    case Opcode::kRaggedAllToAll:
-      return RaggedAllToAll;
-    case Opcode::kAllGatherStart:
-    case Opcode::kCollectivePermuteStart:
-      return CollectiveStart;
-    case Opcode::kSend:
-      return Send;
-    case Opcode::kRecv:
-      return Recv;
-    case Opcode::kInfeed:
-      return Infeed;
-    case Opcode::kOutfeed:
-      return Outfeed;
-    case Opcode::kWhile:
-    case Opcode::kCall:
-    case Opcode::kAsyncStart:
-      return SumOfCalled;
-    case Opcode::kConditional:
-      return Conditional;
-    case Opcode::kFusion:
-      return Fusion;
-    case Opcode::kCustomCall:
-      return CustomCall;
-    default:
-      return nullptr;
-  }
-}
-
 Result CostWith(const Instruction& i, const CalleeCosts& callees) {
-  const Rule rule = RuleOf(i.opcode());
-  if (rule != nullptr) return rule(i, callees);
+  const OpRules& rules = RulesOf(i.opcode());
+  if (rules.cost != nullptr) return rules.cost(i, callees);
   return NoRule(fmt::format("{}: no cost rule for {}", i.Describe(), OpcodeName(i.opcode())));
 }
 

@@ -1,4 +1,4 @@
-// Cost rules, one per opcode: what cost.cc looks up. Private to this folder.
+// Cost rules, one per opcode: what op_rules.cc lists. Private to this folder.
 #ifndef TPUSIM_WORKLOADS_HLO_RULES_COST_RULES_H_
 #define TPUSIM_WORKLOADS_HLO_RULES_COST_RULES_H_
 
@@ -15,7 +15,7 @@ using Result = absl::StatusOr<Cost>;
 // Costs of every computation that an instruction reaches, found bottom up: a
 // rule never goes into a callee itself.
 using CalleeCosts = std::unordered_map<const Computation*, Cost>;
-using Rule = Result (*)(const Instruction&, const CalleeCosts&);
+using Rule = Result(const Instruction&, const CalleeCosts&);
 
 // Saturating: a damaged file must not become undefined behaviour. Nothing real
 // comes near.
@@ -38,48 +38,24 @@ Result Applied(const Instruction& i, size_t callee, int64_t count, const CalleeC
 Result FullApplied(const Instruction& i, int64_t count, const CalleeCosts& callees);
 
 // ---- cost_elementwise.cc ---------------------------------------------------
-Result Elementwise(const Instruction& i, const CalleeCosts&);
+Rule Elementwise;
 
 // ---- cost_algebra.cc -------------------------------------------------------
-Result Dot(const Instruction& i, const CalleeCosts&);
-Result RaggedDot(const Instruction& i, const CalleeCosts&);
-Result ScaledDot(const Instruction& i, const CalleeCosts&);
-Result Convolution(const Instruction& i, const CalleeCosts&);
-Result Fft(const Instruction& i, const CalleeCosts&);
-Result Cholesky(const Instruction& i, const CalleeCosts&);
-Result TriangularSolve(const Instruction& i, const CalleeCosts&);
-Result Rng(const Instruction& i, const CalleeCosts&);
-Result RngBitGenerator(const Instruction& i, const CalleeCosts&);
-Result RngState(const Instruction& i, const CalleeCosts&);
+Rule Dot, RaggedDot, ScaledDot, Convolution, Fft, Cholesky, TriangularSolve, Rng, RngBitGenerator,
+    RngState;
 
 // ---- cost_reductions.cc ----------------------------------------------------
-Result Reduce(const Instruction& i, const CalleeCosts& callees);
-Result ReduceWindow(const Instruction& i, const CalleeCosts& callees);
-Result SelectAndScatter(const Instruction& i, const CalleeCosts& callees);
-Result Map(const Instruction& i, const CalleeCosts& callees);
-Result Gather(const Instruction& i, const CalleeCosts&);
-Result Scatter(const Instruction& i, const CalleeCosts& callees);
-Result Sort(const Instruction& i, const CalleeCosts& callees);
-Result TopK(const Instruction& i, const CalleeCosts&);
+Rule Reduce, ReduceWindow, SelectAndScatter, Map, Gather, Scatter, Sort, TopK;
 
 // ---- cost_transfers.cc -----------------------------------------------------
-Result AllReduce(const Instruction& i, const CalleeCosts& callees);
-Result ReduceScatter(const Instruction& i, const CalleeCosts& callees);
-Result CollectiveStart(const Instruction& i, const CalleeCosts&);
-Result RaggedAllToAll(const Instruction& i, const CalleeCosts&);
-Result InPlacePermute(const Instruction& i, const CalleeCosts&);
-Result Send(const Instruction& i, const CalleeCosts&);
-Result Recv(const Instruction& i, const CalleeCosts&);
-Result Infeed(const Instruction& i, const CalleeCosts&);
-Result Outfeed(const Instruction& i, const CalleeCosts&);
+Rule AllReduce, ReduceScatter, CollectiveStart, RaggedAllToAll, InPlacePermute, Send, Recv, Infeed,
+    Outfeed;
 
 // ---- cost_calls.cc ---------------------------------------------------------
-Result SumOfCalled(const Instruction& i, const CalleeCosts& callees);
-Result Conditional(const Instruction& i, const CalleeCosts& callees);
-Result Fusion(const Instruction& i, const CalleeCosts& callees);
+Rule SumOfCalled, Conditional, Fusion;
 
 // ---- cost_custom_call.cc ---------------------------------------------------
-Result CustomCall(const Instruction& i, const CalleeCosts&);
+Rule CustomCall;
 
 }  // namespace tpusim::hlo::cost_rules
 

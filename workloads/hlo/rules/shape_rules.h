@@ -1,4 +1,4 @@
-// Shape rules, one per opcode: what shape_inference.cc looks up.
+// Shape rules, one per opcode: what op_rules.cc lists.
 //
 // Private to this folder. A rule checks the operands and attributes of one
 // instruction and returns the shape that they imply; `OwnType` and the
@@ -22,6 +22,7 @@ namespace tpusim::hlo::shape_rules {
 
 using Dims = std::vector<int64_t>;
 using Result = absl::StatusOr<Shape>;
+using Rule = Result(const Instruction&);
 
 inline bool InRange(int64_t d, int64_t rank) { return d >= 0 && d < rank; }
 // Every element a dimension of `rank`, none twice.
@@ -41,79 +42,37 @@ absl::Status CheckIndices(const Instruction& i, size_t first, int64_t count);
 bool Compatible(PrimitiveType a, PrimitiveType b);
 
 // ---- Elementwise (shape_elementwise.cc) ------------------------------------
-Result Elementwise(const Instruction& i);
+Rule Elementwise;
 
 // ---- Rearrangements and pieces (shape_arrays.cc) ---------------------------
-Result Broadcast(const Instruction& i);
-Result Reshape(const Instruction& i);
-Result Bitcast(const Instruction& i);
-Result BitcastConvert(const Instruction& i);
-Result Transpose(const Instruction& i);
-Result Reverse(const Instruction& i);
-Result Slice(const Instruction& i);
-Result DynamicSlice(const Instruction& i);
-Result DynamicUpdateSlice(const Instruction& i);
-Result Concatenate(const Instruction& i);
-Result Pad(const Instruction& i);
-Result Iota(const Instruction& i);
-Result GetDimensionSize(const Instruction& i);
-Result SetDimensionSize(const Instruction& i);
+Rule Broadcast, Reshape, Bitcast, BitcastConvert, Transpose, Reverse, Slice, DynamicSlice,
+    DynamicUpdateSlice, Concatenate, Pad, Iota, GetDimensionSize, SetDimensionSize;
 
 // ---- Products, transforms, solvers, random bits (shape_algebra.cc) ---------
-Result Dot(const Instruction& i);
-Result RaggedDot(const Instruction& i);
-Result ScaledDot(const Instruction& i);
-Result Convolution(const Instruction& i);
-Result Fft(const Instruction& i);
-Result Cholesky(const Instruction& i);
-Result TriangularSolve(const Instruction& i);
-Result Rng(const Instruction& i);
-Result RngBitGenerator(const Instruction& i);
-Result RngState(const Instruction& i);
+Rule Dot, RaggedDot, ScaledDot, Convolution, Fft, Cholesky, TriangularSolve, Rng, RngBitGenerator,
+    RngState;
 
 // ---- Scalar computations over arrays (shape_reductions.cc) -----------------
 absl::StatusOr<Dims> WindowedDims(const Dims& bounds, const std::vector<WindowDim>& window);
-Result Reduce(const Instruction& i);
-Result ReduceWindow(const Instruction& i);
-Result SelectAndScatter(const Instruction& i);
-Result Sort(const Instruction& i);
-Result Map(const Instruction& i);
-Result TopK(const Instruction& i);
+Rule Reduce, ReduceWindow, SelectAndScatter, Sort, Map, TopK;
 
 // ---- Indexed access (shape_indexed.cc) -------------------------------------
-Result Gather(const Instruction& i);
-Result Scatter(const Instruction& i);
+Rule Gather, Scatter;
 
 // ---- Collectives (shape_collectives.cc) ------------------------------------
 // The results are the operands: all-reduce, collective-broadcast.
-Result SameAsOperands(const Instruction& i);
-Result AllReduce(const Instruction& i);
-Result AllReduceStart(const Instruction& i);
-Result AllReduceDone(const Instruction& i);
-Result AllGather(const Instruction& i);
-Result AllGatherStart(const Instruction& i);
-Result ReduceScatter(const Instruction& i);
-Result AllToAll(const Instruction& i);
-Result RaggedAllToAll(const Instruction& i);
-Result CollectivePermute(const Instruction& i);
-Result CollectivePermuteStart(const Instruction& i);
+Rule SameAsOperands;
+Rule AllReduce, AllReduceStart, AllReduceDone, AllGather, AllGatherStart, ReduceScatter, AllToAll,
+    RaggedAllToAll, CollectivePermute, CollectivePermuteStart;
 
 // ---- What runs beside the program (shape_async.cc) -------------------------
-Result AsyncStart(const Instruction& i);
+Rule AsyncStart;
 // async-update: the tuple that it is given.
-Result AsyncUpdate(const Instruction& i);
+Rule AsyncUpdate;
 // Element 1 of the start's tuple: async-done, all-gather-done,
 // collective-permute-done.
-Result DoneOfSecond(const Instruction& i);
-Result CopyStart(const Instruction& i);
-Result CopyDone(const Instruction& i);
-Result Send(const Instruction& i);
-Result SendDone(const Instruction& i);
-Result Recv(const Instruction& i);
-Result RecvDone(const Instruction& i);
-Result Infeed(const Instruction& i);
-Result Outfeed(const Instruction& i);
-Result AfterAll(const Instruction& i);
+Rule DoneOfSecond;
+Rule CopyStart, CopyDone, Send, SendDone, Recv, RecvDone, Infeed, Outfeed, AfterAll;
 
 }  // namespace tpusim::hlo::shape_rules
 

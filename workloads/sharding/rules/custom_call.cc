@@ -13,7 +13,7 @@ namespace {
 
 struct Target {
   std::string_view name;
-  RuleFn rule;
+  Rule* rule;
 };
 
 // A device needs a part of its neighbours' blocks.

@@ -75,41 +75,16 @@ ShardingRule EmptyRule(const hlo::Instruction& instruction);
 void Tie(ShardingRule& rule, int64_t size, FactorKind kind,
          std::initializer_list<std::vector<int32_t>*> dims);
 
-using RuleFn = absl::StatusOr<ShardingRule> (*)(const hlo::Instruction&);
 // A rule that the user gave, of a custom call. Error: it does not fit the call, or
 // has factors that say too little of how to partition it.
 inline constexpr char kShardingRule[] = "xla.sdy.sharding_rule";
 absl::StatusOr<ShardingRule> StatedRule(const hlo::Instruction& instruction,
                                         const std::string& text);
-absl::StatusOr<ShardingRule> BitcastConvert(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Broadcast(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Collective(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Concatenate(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Convolution(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Created(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> CustomCall(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Dot(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> DynamicSlice(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> DynamicUpdateSlice(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Elementwise(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Fft(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Gather(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> MatrixBatch(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Pad(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> RaggedAllToAll(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> RaggedDot(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Reduce(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> ReduceWindow(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Reshape(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Reverse(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Scatter(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> SelectAndScatter(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Slice(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Sort(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> TopK(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Transpose(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> TriangularSolve(const hlo::Instruction& instruction);
-absl::StatusOr<ShardingRule> Whole(const hlo::Instruction& instruction);
+using Rule = absl::StatusOr<ShardingRule>(const hlo::Instruction&);
+Rule BitcastConvert, Broadcast, Collective, Concatenate, Convolution, Created, CustomCall, Dot,
+    DynamicSlice, DynamicUpdateSlice, Elementwise, Fft, Gather, MatrixBatch, Pad, RaggedAllToAll,
+    RaggedDot, Reduce, ReduceWindow, Reshape, Reverse, Scatter, SelectAndScatter, Slice, Sort, TopK,
+    Transpose, TriangularSolve, Whole;
 
 }  // namespace rules
 }  // namespace tpusim::sharding

@@ -30,7 +30,7 @@ namespace {
 
 struct Entry {
   hlo::Opcode opcode;
-  RuleFn rule;
+  Rule* rule;
   RulePriority priority;
 };
 

@@ -47,15 +47,19 @@ struct Combiner {
   hlo::PrimitiveType type = hlo::PrimitiveType::kInvalid;
 };
 
+// The result, sharded as choice.results says.
+using Make = absl::StatusOr<hlo::Instruction*>(const LocalOp& op);
+using CombinerRule = std::optional<Combiner>(const hlo::Instruction& global);
+// Bytes that `make` itself makes a device receive with the factors split like this; nullopt: it
+// cannot do so.
+using OwnBytes = std::optional<Bytes>(const hlo::Instruction& global,
+                                      const sharding::ShardingRule& rule,
+                                      const std::vector<sharding::Axes>& axes);
+
 struct OpFamily {
-  // The result, sharded as choice.results says.
-  absl::StatusOr<hlo::Instruction*> (*make)(const LocalOp& op) = nullptr;
-  // Null or nullopt: reduction factors must be whole.
-  std::optional<Combiner> (*combiner)(const hlo::Instruction& global) = nullptr;
-  // Bytes that `make` itself makes a device receive with the factors split like
-  // this; nullopt: it cannot do so. Null: permutation factors must be whole.
-  std::optional<Bytes> (*own)(const hlo::Instruction& global, const sharding::ShardingRule& rule,
-                              const std::vector<sharding::Axes>& axes) = nullptr;
+  Make* make = nullptr;
+  CombinerRule* combiner = nullptr;  // null or nullopt: reduction factors must be whole
+  OwnBytes* own = nullptr;           // null: permutation factors must be whole
 };
 
 // The family of an op; one that is the op itself if it has no line in the table.
@@ -63,7 +67,7 @@ const OpFamily& FamilyOf(const hlo::Instruction& global);
 std::optional<Combiner> CombinerOf(const hlo::Instruction& global);
 
 // The op with its attributes, on local shapes; what it calls is copied.
-absl::StatusOr<hlo::Instruction*> SameOp(const LocalOp& op);
+Make SameOp;
 // The same with other operands, for example masked ones.
 hlo::Instruction* SameOpOn(const LocalOp& op, std::vector<hlo::Instruction*> operands);
 // The same on another shape as well, for example with a halo.
@@ -78,60 +82,12 @@ hlo::Instruction* MaskOperand(const LocalOp& op, size_t i, hlo::Instruction* fil
 
 namespace ops {
 // One family per file.
-absl::StatusOr<hlo::Instruction*> Concatenate(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> Convolution(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> Dot(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> DynamicSlice(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> DynamicUpdateSlice(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> Gather(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> Iota(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> Pad(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> RaggedDot(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> Reduce(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> ReduceWindow(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> Reverse(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> Roll(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> Scatter(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> SelectAndScatter(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> Slice(const LocalOp& op);
-absl::StatusOr<hlo::Instruction*> TopK(const LocalOp& op);
-
-std::optional<Combiner> ConvolutionCombiner(const hlo::Instruction& global);
-std::optional<Combiner> DotCombiner(const hlo::Instruction& global);
-std::optional<Combiner> DynamicSliceCombiner(const hlo::Instruction& global);
-std::optional<Combiner> GatherCombiner(const hlo::Instruction& global);
-std::optional<Combiner> RaggedDotCombiner(const hlo::Instruction& global);
-std::optional<Combiner> ReduceCombiner(const hlo::Instruction& global);
-std::optional<Combiner> ScatterCombiner(const hlo::Instruction& global);
-std::optional<Combiner> SliceCombiner(const hlo::Instruction& global);
-
-std::optional<Bytes> ConcatenateOwn(const hlo::Instruction& global,
-                                    const sharding::ShardingRule& rule,
-                                    const std::vector<sharding::Axes>& axes);
-std::optional<Bytes> ConvolutionOwn(const hlo::Instruction& global,
-                                    const sharding::ShardingRule& rule,
-                                    const std::vector<sharding::Axes>& axes);
-std::optional<Bytes> PadOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
-                            const std::vector<sharding::Axes>& axes);
-std::optional<Bytes> RaggedDotOwn(const hlo::Instruction& global,
-                                  const sharding::ShardingRule& rule,
-                                  const std::vector<sharding::Axes>& axes);
-std::optional<Bytes> ReduceOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
-                               const std::vector<sharding::Axes>& axes);
-std::optional<Bytes> ReduceWindowOwn(const hlo::Instruction& global,
-                                     const sharding::ShardingRule& rule,
-                                     const std::vector<sharding::Axes>& axes);
-std::optional<Bytes> ReverseOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
-                                const std::vector<sharding::Axes>& axes);
-std::optional<Bytes> RollOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
-                             const std::vector<sharding::Axes>& axes);
-std::optional<Bytes> SelectAndScatterOwn(const hlo::Instruction& global,
-                                         const sharding::ShardingRule& rule,
-                                         const std::vector<sharding::Axes>& axes);
-std::optional<Bytes> SliceOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
-                              const std::vector<sharding::Axes>& axes);
-std::optional<Bytes> TopKOwn(const hlo::Instruction& global, const sharding::ShardingRule& rule,
-                             const std::vector<sharding::Axes>& axes);
+Make Concatenate, Convolution, Dot, DynamicSlice, DynamicUpdateSlice, Gather, Iota, Pad, RaggedDot,
+    Reduce, ReduceWindow, Reverse, Roll, Scatter, SelectAndScatter, Slice, TopK;
+CombinerRule ConvolutionCombiner, DotCombiner, DynamicSliceCombiner, GatherCombiner,
+    RaggedDotCombiner, ReduceCombiner, ScatterCombiner, SliceCombiner;
+OwnBytes ConcatenateOwn, ConvolutionOwn, PadOwn, RaggedDotOwn, ReduceOwn, ReduceWindowOwn,
+    ReverseOwn, RollOwn, SelectAndScatterOwn, SliceOwn, TopKOwn;
 }  // namespace ops
 
 }  // namespace tpusim::spmd
