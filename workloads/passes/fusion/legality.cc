@@ -49,7 +49,7 @@ std::vector<int> Dependents(const Graph& graph, const std::vector<int>& from,
 // a kernel around `product` (-1: none).
 bool SpreadsRows(const Plan& plan, int m, int product) {
   const Graph& graph = plan.graph();
-  const configs::Policy& policy = plan.pricing().target().policy();
+  const configs::Policy& policy = plan.target().policy();
   const Instruction* reduction = kernels::ReductionSpreadBy(graph.At(m), policy);
   if (reduction == nullptr) return false;
   return product < 0 || kernels::OperandAlongRows(graph.At(product), *reduction, policy) >= 0;
