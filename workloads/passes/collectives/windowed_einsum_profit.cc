@@ -8,6 +8,7 @@
 #include "configs/status_macros.h"
 #include "workloads/collectives/compiler_choice.h"
 #include "workloads/hlo/rules/cost.h"
+#include "workloads/passes/collectives/windowed_einsum_rewrite.h"
 
 namespace tpusim::passes {
 namespace {
@@ -30,7 +31,7 @@ absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,
     return WindowedEinsumProfit{false, "a flag forbids it"};
   }
   const auto members = static_cast<int64_t>(groups.partitions[0].size());
-  if (members % rules.windowed_einsum_member_multiple != 0 ||
+  if (members % kMembersMultiple != 0 || members % rules.windowed_einsum_member_multiple != 0 ||
       members > rules.windowed_einsum_most_members) {
     return WindowedEinsumProfit{false, fmt::format("groups of {}", members)};
   }

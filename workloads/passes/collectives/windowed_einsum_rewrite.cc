@@ -18,8 +18,6 @@ using hlo::PrimitiveType;
 using hlo::Shape;
 using Form = WindowedEinsum::Form;
 
-constexpr int64_t kStepsPerIteration = 2;
-
 // What steps read and what they hand on.
 struct State {
   // The shards or sums that came down and up the ring; null while there are no sums.

@@ -19,8 +19,12 @@
 
 namespace tpusim::passes {
 
-// Groups of partitions, all of one size that is a multiple of four. Permutes take channels from
-// `channel` on; returns the next free one. The product and the collective go.
+inline constexpr int64_t kStepsPerIteration = 2;
+// Of the form itself: both ways at once, and whole iterations.
+inline constexpr int64_t kMembersMultiple = 2 * kStepsPerIteration;
+
+// Groups of partitions, all of one size that is a multiple of kMembersMultiple. Permutes take
+// channels from `channel` on; returns the next free one. The product and the collective go.
 int64_t RewriteWindowedEinsum(const WindowedEinsum& einsum,
                               const std::vector<std::vector<int64_t>>& groups, int64_t channel);
 
