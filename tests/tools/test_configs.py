@@ -78,3 +78,28 @@ def test_a_product_runs_on_every_chip(run, config, tmp_path):
 def test_examples_run_on_other_chips(run, config, name):
     done = run("--config", config, example(name))
     assert done.returncode == 0, done.stderr
+
+
+def test_the_choices_of_collectives_are_printed_with_what_they_rest_on(run):
+    shown = run("configs", "v5e", "--compiler").stdout
+    choices = shown[shown.index("Collectives, decided by the first line that holds") :]
+    routed = choices[choices.index("\nall-to-all, slice_chips >= 17: NetRouterEmitter") :]
+    lines = [line.strip() for line in routed.strip().splitlines()[1:3]]
+    assert lines == [
+        "source:  27 collectives that were compiled, 27 of them for v5e",
+        "bracket: slices of 16 chips no, of 64 yes",
+    ]
+    # What is about other chips is not shown, what is borrowed is.
+    assert "NetRouterEmitter" not in run("configs", "v6e", "--compiler").stdout
+    assert "NetRouterEmitter" in run("configs", "v2", "--compiler").stdout
+
+    (chip,) = json.loads(run("configs", "v7x", "--compiler", "--json").stdout)["chips"]
+    assert chip["collectives"][0]["choice"] == "one ring through the group"
+    off_loaded = [row for row in chip["collectives"] if row["choice"] == "off-loaded"]
+    assert [row["when"] for row in off_loaded] == [
+        "all-gather",
+        "reduce-scatter, minor_dimension",
+        "all-reduce or reduce-scatter, offload_size",
+    ]
+    assert all("collectives that were compiled" in row["source"] for row in off_loaded)
+    assert "collectives" not in json.loads(run("configs", "v7x", "--json").stdout)["chips"][0]
