@@ -191,7 +191,7 @@ def test_operations_say_what_the_compiler_decided(binary, tmp_path, show):
     decision = next(r for r in placed if r["subject"] in drawn)
     page = show(file)
     choose(page, "Roofline")
-    mark = page.locator(f'[data-marks=roofline] circle[aria-label^="{decision["subject"]}\n"]')
+    mark = page.locator(f'[data-marks=roofline] circle[aria-label^="{decision["subject"]} ("]')
     mark.first.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_text(decision["text"]).first).to_be_visible()
