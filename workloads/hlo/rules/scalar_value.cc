@@ -23,7 +23,8 @@ class Evaluator {
 
   // The only element of `i`, or element `index` of it.
   Value Of(const Instruction& i, int64_t index = 0) {
-    if (depth_ >= kDeepestValue || ++steps_ > kMostValueSteps || !i.shape().IsArray()) return std::nullopt;
+    if (depth_ >= kDeepestValue || ++steps_ > kMostValueSteps || !i.shape().IsArray())
+      return std::nullopt;
     ++depth_;
     const Value value = Compute(i, index);
     --depth_;
