@@ -269,7 +269,8 @@ def test_what_is_stated_is_in_the_module(run, rejects, tmp_path):
     other = json.loads(run(written, "--config", "v5e-1x1", "--branch", "c=1", "--json").stdout)
     assert other["step_time_ns"] == times["1"]["step_time_ns"]
 
-    assert "has branches 0 to 1" in rejects("compile", *on, "--branch", "c=2", "--emit", "optimized")
+    wrong = ("--branch", "c=2", "--emit", "optimized")
+    assert "has branches 0 to 1" in rejects("compile", *on, *wrong)
     unused = run("opt", *on, "--branch", "d=0", "--passes", "simplify")
     assert "--branch d=0 has no effect: its conditionals are c" in unused.stderr
 

@@ -180,6 +180,23 @@ def test_the_roofline_has_a_mark_per_operation(made, show):
     assert float(shown[1]) * 1e12 == pytest.approx(rate, rel=1e-3)
 
 
+def test_operations_say_what_the_compiler_decided(binary, tmp_path, show):
+    file, report_file = tmp_path / "x.html", tmp_path / "r.json"
+    command = [binary, "run", example("mlp_scan_8_layers"), "--config", "v5e-4x2", "--quiet"]
+    command += ["--explain", "memory-space-assignment", "--html", file, "--report", report_file]
+    subprocess.run(command, check=True, timeout=60)
+    report = json.loads(report_file.read_text())
+    drawn = {op["name"] for op in report["ops"] if op["flops"] > 0 and op["hbm_bytes"] > 0}
+    placed = [r for r in report["records"] if r["reason"] == "memory-space-assignment.placed"]
+    decision = next(r for r in placed if r["subject"] in drawn)
+    page = show(file)
+    choose(page, "Roofline")
+    mark = page.locator(f'[data-marks=roofline] circle[aria-label^="{decision["subject"]} ("]')
+    mark.first.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(decision["text"]).first).to_be_visible()
+
+
 def test_memory_has_its_owners_and_arrays(made, show):
     path, report = made
     page = show(path)

@@ -44,6 +44,7 @@ FIELDS = {
     "links": list,
     "assumptions": list,
     "warnings": list,
+    "records": list,
 }
 ROWS = {
     "ops": "name category scope count total_ns flops hbm_bytes engine source",

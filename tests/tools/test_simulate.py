@@ -73,6 +73,16 @@ def test_every_field_of_a_report_is_typed(name: str, config: str, options: list[
     assert ("usable_cmem_bytes" in written) == (report.usable_cmem_bytes > 0)
 
 
+def test_decisions_are_read_back():
+    report = tpusim.simulate(example("mlp_two_layers"), options=["--explain", "fusion"])
+    first = next(d for d in report.decision_records if d.reason == "fusion.inlined")
+    assert (first.action, first.pass_) == ("changed", "fusion")
+    assert first.text.startswith(f"{first.subject} is computed in {first.values['readers']}")
+    assert first.values["less_us"] > 0
+    assumed = [d.text for d in report.decision_records if d.action == "assumed"]
+    assert assumed == list(report.assumptions)
+
+
 def test_fields_are_those_of_the_report(report: tpusim.Report):
     written = json.loads(report.text)
     assert report.workload == "step"

@@ -61,6 +61,8 @@ absl::Status Opt(const OptFlags& flags) {
   const compiler::CompileOptions stated = CompileOptionsOf(flags.program);
   options.trip_counts = stated.trip_counts;
   options.stated = stated.stated;
+  const auto& memories = imported.workload.argument_memory_kinds();
+  options.stated.argument_memories.assign(memories.begin(), memories.end());
   options.stated.partitions = imported.workload.num_partitions() > 0
                                   ? imported.workload.num_partitions()
                                   : imported.num_partitions;

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +68,7 @@ void ExpectRoundTrip(Annotated& module, const std::string& pass) {
   EXPECT_FALSE(module.Run(pass).value());
   Annotated again(module.text());
   again.stated = module.stated;
+  again.costs.trips = module.costs.trips;
   EXPECT_FALSE(again.Run(pass).value()) << module.text();
   EXPECT_EQ(again.text(), module.text());
   // Nor is anything forgotten where nothing is stated.
@@ -154,7 +158,11 @@ TEST(Annotate, RaggedSizes) {
     s = s32[4] parameter(2)
     ROOT k = f32[32,16] ragged-all-to-all(x, o, s, s, s, s), replica_groups={{0,1,2,3}} })");
   module.stated.ragged = {*ParseRaggedOverride("k=64,16,0,0")};
-  ExpectRoundTrip(module, "state-ragged-sizes");
+  EXPECT_TRUE(module.Run("state-ragged-sizes").value());
+  EXPECT_THAT(module.runs[0].records, ::testing::SizeIs(1));
+  Annotated again(module.text());
+  EXPECT_FALSE(again.Run("state-ragged-sizes").value());
+  EXPECT_EQ(again.text(), module.text());
   EXPECT_THAT(module.text(), HasSubstr("tpusim.ragged_sizes=\"64,16,0,0\""));
 }
 
@@ -172,21 +180,52 @@ TEST(Annotate, TheyRunInFront) {
               HasSubstr("state-branches writes what other options state: leave those out"));
 }
 
-// The permute takes as long as the product of the long branch. Covered by that, it may end
-// before the last product; without it, it is waited for behind that.
+// Two permutes of 1 ms, one after the other, beside products of 1 ms and 0.6 ms and a branch of
+// 1 ms or of nothing. With the branch, it and the long product cover the permutes; without it, the
+// short product has to cover one of them, or the step would take 2.6 ms instead of 2.
 TEST(Annotate, TheOrderIsThatOfTheBranchThatRuns) {
-  const auto order = [](const std::string& branch) {
-    Annotated module(kBranches);
+  const auto step = [](const std::string& branch, const std::string& runs) {
+    Annotated module(R"(HloModule m
+short { ROOT a = f32[512,512] parameter(0) }
+long {
+  b = f32[512,512] parameter(0)
+  ROOT d = f32[512,512] dot(b, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+ENTRY e {
+  x = f32[512,512] parameter(0)
+  which = s32[] parameter(1)
+  y = f32[512,512] collective-permute(x), source_target_pairs={{0,1},{1,0}}
+  z = f32[512,512] collective-permute(y), source_target_pairs={{0,1},{1,0}}
+  c = f32[512,512] conditional(which, x, x), branch_computations={short, long}
+  l = f32[512,512] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  k = f32[256,512] slice(x), slice={[0:256], [0:512]}
+  s = f32[256,512] dot(k, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = (f32[512,512], f32[512,512], f32[512,512], f32[256,512]) tuple(z, c, l, s)
+})");
     module.stated.branches = {{"c", branch}};
     module.costs.main = [](const hlo::Instruction& i) {
-      return i.opcode() == hlo::Opcode::kDot ? 1'000'000 : 0;
+      if (i.opcode() != hlo::Opcode::kDot) return 0;
+      return i.name() == "s" ? 600'000 : 1'000'000;
     };
     module.costs.transfer = [](const hlo::Instruction&) { return 1'000'000; };
     EXPECT_TRUE(module.Run("state-branches,async-collectives,schedule").ok());
-    const std::string text = module.text();
-    return text.find(" conditional(") < text.find("collective-permute-done(");
+    // What the order takes, with the branch that runs.
+    int64_t now = 0, arrives = 0;
+    const std::string text = module.text().substr(module.text().find("ENTRY"));
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find(" collective-permute-start(") != std::string::npos) arrives = now + 1'000'000;
+      if (line.find(" collective-permute-done(") != std::string::npos) now = std::max(now, arrives);
+      if (line.find("%c = ") != std::string::npos && runs == "1") now += 1'000'000;
+      if (line.find("%l = ") != std::string::npos) now += 1'000'000;
+      if (line.find("%s = ") != std::string::npos) now += 600'000;
+    }
+    return now;
   };
-  EXPECT_TRUE(order("1"));
+  EXPECT_EQ(step("0", "0"), 2'000'000);
+  EXPECT_EQ(step("1", "1"), 2'600'000);
+  // That is another order.
+  EXPECT_EQ(step("0", "1"), 3'000'000);
 }
 
 }  // namespace

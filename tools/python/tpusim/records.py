@@ -8,8 +8,9 @@
     link = read(Link, {"chip": 0, "direction": "x+"})
 
 A field is the key of its own name, or of `metadata=key("name")` where that name is taken. It is of
-a plain type, of another such class, or a tuple of either; `dict[str, T]` is an object as it is. Keys that no field knows are passed over,
-so that what a newer version writes can be read; a key that may be missing needs a default.
+a plain type, of another such class, or a tuple of either; `dict[str, T]` is an object as it is.
+Keys that no field knows are passed over, so that what a newer version writes can be read; a key
+that may be missing needs a default.
 """
 
 import dataclasses

@@ -14,8 +14,8 @@ using Value = std::optional<int64_t>;
 
 // Deeper or longer expressions are data for all we care. What is used twice is
 // computed twice, so that the length is a limit of its own.
-constexpr int kMostNested = 64;
-constexpr int kMostSteps = 4096;
+constexpr int kDeepestValue = 64;
+constexpr int kMostValueSteps = 4096;
 
 class Evaluator {
  public:
@@ -23,7 +23,8 @@ class Evaluator {
 
   // The only element of `i`, or element `index` of it.
   Value Of(const Instruction& i, int64_t index = 0) {
-    if (depth_ >= kMostNested || ++steps_ > kMostSteps || !i.shape().IsArray()) return std::nullopt;
+    if (depth_ >= kDeepestValue || ++steps_ > kMostValueSteps || !i.shape().IsArray())
+      return std::nullopt;
     ++depth_;
     const Value value = Compute(i, index);
     --depth_;

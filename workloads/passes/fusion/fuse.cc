@@ -1,14 +1,47 @@
 #include "workloads/passes/fusion/fuse.h"
 
+#include <algorithm>
+#include <set>
+#include <string>
+
 #include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/fusion/build.h"
 #include "workloads/passes/fusion/explanation.h"
 #include "workloads/passes/fusion/inline_producers.h"
 #include "workloads/passes/fusion/join_results.h"
 #include "workloads/passes/fusion/plan.h"
 #include "workloads/passes/fusion/reuse_results.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
+namespace {
+
+// Kernels that no decision has made: one operation that reads constants.
+void ExplainAlone(const hlo::Computation& computation, const std::set<std::string>& before,
+                  const Records& records) {
+  for (const hlo::Instruction* i : computation.instructions()) {
+    if (i->opcode() != hlo::Opcode::kFusion || before.contains(i->name())) continue;
+    std::set<const hlo::Instruction*> constants;
+    int64_t others = 0;
+    for (const hlo::Instruction* member : i->called()[0]->PostOrder()) {
+      if (member->opcode() == hlo::Opcode::kParameter) continue;
+      const bool constant = std::ranges::all_of(
+          member->operands(), [&](const auto* operand) { return constants.contains(operand); });
+      if (constant) constants.insert(member);
+      if (!constant) ++others;
+    }
+    if (others == 1) records.Add(reasons::kAlone, i->name());
+  }
+}
+
+std::set<std::string> InstructionNames(const hlo::Computation& computation) {
+  std::set<std::string> names;
+  for (const hlo::Instruction* i : computation.instructions()) names.insert(i->name());
+  return names;
+}
+
+}  // namespace
 
 absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context,
                           const FusionOptions& options) {
@@ -23,7 +56,11 @@ absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context,
       fusion::JoinResults(plan, explanation);
       fusion::ReuseResults(plan, explanation);
     }
+    const bool explains = context.records.wanted();
+    const std::set<std::string> before =
+        explains ? InstructionNames(*computation) : std::set<std::string>();
     changed |= fusion::BuildFusions(*computation, plan);
+    if (explains) ExplainAlone(*computation, before, context.records);
   }
   return changed;
 }

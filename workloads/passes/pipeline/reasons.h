@@ -70,6 +70,8 @@ inline constexpr Reason kStored{
 inline constexpr Reason kJoined{
     "fusion.joined", Action::kChanged,
     "{subject} and {other} are results of one kernel, {how}: {less_us:.3f} us less"};
+inline constexpr Reason kAlone{"fusion.alone", Action::kChanged,
+                               "{subject} is one operation with its constants"};
 inline constexpr Reason kReused{
     "fusion.reused", Action::kChanged,
     "{subject} is stored instead of what {readers} computed it from: {less_us:.3f} us less"};

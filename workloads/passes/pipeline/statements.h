@@ -1,7 +1,7 @@
 // What the user and the exporter state about a program that its text does not tell.
 //
 // The passes of annotate/ write statements into the module, in front of all others: into layouts,
-// donors and frontend attributes. Every later stage reads them there, and so does whoever reads
+// donors and frontend attributes. Every later stage reads them there, and they are to be read in
 // the module's text.
 #ifndef TPUSIM_WORKLOADS_PASSES_PIPELINE_STATEMENTS_H_
 #define TPUSIM_WORKLOADS_PASSES_PIPELINE_STATEMENTS_H_

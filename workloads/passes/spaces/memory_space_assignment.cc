@@ -100,7 +100,8 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
   }
   for (const std::vector<SpaceValue>& of : values) {
     for (const SpaceValue& value : of) {
-      if (value.bytes <= capacity) ranked.push_back(&value);
+      // Of a branch that is not taken none would save anything.
+      if (value.bytes <= capacity && value.timeline->weight() > 0) ranked.push_back(&value);
     }
   }
   // The program's order decides between equals.
