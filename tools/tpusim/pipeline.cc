@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "configs/limit.h"
 #include "configs/status_macros.h"
 #include "configs/xla_flags.h"
 #include "models/isa/instruction_count.h"
@@ -175,6 +176,7 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
   }
   RETURN_IF_ERROR(SetXlaFlags(flags.xla_flags, compiled_for, prepared.config));
   const Stopwatch compiling;
+  const LimitScope outside_of_passes;
   ASSIGN_OR_RETURN(
       prepared.compiled,
       workloads::Compile(std::move(imported), compiled_for ? *compiled_for : prepared.config,
@@ -183,6 +185,9 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
   if (flags.verbose) {
     PrintNote(fmt::format("{}: compiling took {:.1f} ms", prepared.config.name,
                           prepared.compile_seconds * 1e3));
+    std::vector<Record> limits = passes::LimitsReached(prepared.compiled.pass_runs);
+    outside_of_passes.AddTo(Records(nullptr, &limits));
+    for (const Record& limit : limits) PrintNote("remark: " + ToString(limit));
   }
   if (flags.pass_timings) PrintPassRuns(prepared.compiled.pass_runs);
 

@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "configs/units.h"
+#include "workloads/spmd/limits.h"
 #include "workloads/spmd/refit.h"
 
 namespace tpusim::spmd {
@@ -14,11 +15,6 @@ using sharding::Axes;
 using sharding::AxisRef;
 using sharding::Product;
 using Kind = ReshardKind;
-
-// Beyond this many shardings in between, gather and slice.
-constexpr size_t kMaxStates = 4000;
-// Up to so many pieces of axes every sharding is looked at on the way.
-constexpr size_t kFewPieces = 3;
 
 size_t CommonLength(const Axes& a, const Axes& b) {
   size_t length = 0;
@@ -101,7 +97,7 @@ std::vector<ReshardMove> ReshardSearch::Shortest(bool latency) const {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   best[from_] = {};
   queue.push({0, from_});
-  while (!queue.empty() && best.size() < kMaxStates) {
+  while (!queue.empty() && std::ssize(best) < limits::kReshardStates.most()) {
     const auto [cost, state] = queue.top();
     queue.pop();
     Best& here = best.at(state);
@@ -129,6 +125,7 @@ std::vector<ReshardMove> ReshardSearch::Shortest(bool latency) const {
       queue.push({cost + length, std::move(after)});
     }
   }
+  if (!queue.empty()) limits::kReshardStates.Reached();
   return GatherAndSlice();
 }
 
@@ -154,10 +151,12 @@ bool ReshardSearch::MayKeep(const ReshardState& state, size_t d, size_t keep) co
 bool ReshardSearch::MayGain(const ReshardState& state, size_t d, const Axes& axes) const {
   const int64_t shards = Product(state.dims[d]) * Product(axes);
   if (!Nested(shape_.dims[d], Product(state.dims[d]), shards)) return false;
-  if (pieces_.size() <= kFewPieces) return true;
+  if (std::ssize(pieces_) <= limits::kReshardPieces.most()) return true;
   Axes longer = state.dims[d];
   longer.insert(longer.end(), axes.begin(), axes.end());
-  return Begins(longer, to_.dims[d]) || Product(to_.dims[d]) % shards == 0;
+  if (Begins(longer, to_.dims[d]) || Product(to_.dims[d]) % shards == 0) return true;
+  limits::kReshardPieces.Reached();
+  return false;
 }
 
 void ReshardSearch::AddSlices(const ReshardState& state, size_t d,
@@ -169,8 +168,7 @@ void ReshardSearch::AddSlices(const ReshardState& state, size_t d,
     if (used || !MayGain(state, d, {piece})) continue;
     ReshardState after = state;
     after.dims[d].push_back(piece);
-    moves.push_back(
-        {Kind::kSlice, static_cast<int64_t>(d), -1, {piece}, std::move(after), 0});
+    moves.push_back({Kind::kSlice, static_cast<int64_t>(d), -1, {piece}, std::move(after), 0});
   }
 }
 
@@ -236,8 +234,8 @@ ReshardMove ReshardSearch::AllReduce(const ReshardState& state) const {
   const int64_t n = Product(state.sums);
   ReshardState after = state;
   after.sums.clear();
-  return {Kind::kAllReduce,        -1, -1, state.sums, std::move(after),
-          2 * (n - 1) * ShardBytes(state) / n};
+  return {
+      Kind::kAllReduce, -1, -1, state.sums, std::move(after), 2 * (n - 1) * ShardBytes(state) / n};
 }
 
 // All sums at once, or those that a dimension continues with.
@@ -293,8 +291,7 @@ void ReshardSearch::AddPermute(const ReshardState& state, std::vector<ReshardMov
     }
   }
   if (reordered == state) return;
-  moves.push_back(
-      {Kind::kCollectivePermute, -1, -1, {}, std::move(reordered), ShardBytes(state)});
+  moves.push_back({Kind::kCollectivePermute, -1, -1, {}, std::move(reordered), ShardBytes(state)});
 }
 
 std::vector<ReshardMove> ReshardSearch::Moves(const ReshardState& state) const {

@@ -19,9 +19,8 @@
 namespace tpusim::passes::fusion {
 
 // Kernels have at most so many operands: each needs windows in VMEM (the default of
-// xla_tpu_multioutput_fusion_max_operands), and at most so many instructions, which
-// keeps the pass linear.
-inline constexpr int64_t kMaxOperands = 19, kMaxMembers = 256;
+// xla_tpu_multioutput_fusion_max_operands).
+inline constexpr int64_t kMaxOperands = 19;
 
 // Each returns why not, or null if nothing speaks against it.
 

@@ -6,6 +6,7 @@
 #include "workloads/hlo/transforms/common_subexpressions.h"
 #include "workloads/hlo/transforms/loop_carries.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
+#include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/simplify/rules.h"
 
 namespace tpusim::passes {
@@ -17,9 +18,6 @@ using hlo::Instruction;
 using Rule = Instruction* (*)(Instruction*);
 constexpr Rule kRules[] = {FoldConstants, SimplifyArithmetic, SimplifyIndexing, SimplifyReduce,
                            SimplifyDot,   SinkBroadcast,      SimplifyScatter};
-
-// Every round takes what the one before left over: three or four find all there is.
-constexpr int kMaxRounds = 16;
 
 // Rules do not ask in which memory a value is: an instruction that moves one between
 // memories is not what it is by its opcode.
@@ -57,7 +55,11 @@ bool NothingIsFixed(const Instruction*) { return false; }
 bool SimplifyComputation(Computation* computation) {
   bool changed = false;
   bool again = true;
-  for (int round = 0; again && round < kMaxRounds; ++round) {
+  for (int round = 0; again; ++round) {
+    if (round == limits::kSimplifyRounds.most()) {
+      limits::kSimplifyRounds.Reached();
+      break;
+    }
     again = ApplyRules(computation);
     again = computation->RemoveDead() > 0 || again;
     again = hlo::MergeReduces(computation, NothingIsFixed) || again;
@@ -73,7 +75,11 @@ bool SimplifyComputation(Computation* computation) {
 absl::StatusOr<bool> Simplify(hlo::Module& module, const PassContext&) {
   bool changed = false;
   bool again = true;
-  for (int round = 0; again && round < kMaxRounds; ++round) {
+  for (int round = 0; again; ++round) {
+    if (round == limits::kSimplifyRounds.most()) {
+      limits::kSimplifyRounds.Reached();
+      break;
+    }
     again = false;
     for (Computation* computation : ControlComputations(module)) {
       again = SimplifyComputation(computation) || again;
