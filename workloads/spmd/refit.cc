@@ -65,6 +65,7 @@ std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& a
   // Devices that differ along these axes only may send to each other.
   std::vector<int64_t> group(n), held(n);
   std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> holders;  // of a shard, in a group
+  int64_t looked_at = 0;                                                // pairs of devices
   for (int64_t p = 0; p < n; ++p) {
     for (const sharding::AxisRef& axis : all) {
       if (Overlap(before, axis) || Overlap(after, axis)) continue;
@@ -86,9 +87,13 @@ std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& a
       int64_t from = p;
       if (s != held[p]) {
         std::vector<std::pair<int64_t, int64_t>> senders;  // nearest first
-        for (const int64_t q : holders[{group[p], s}]) {
-          senders.emplace_back(Distance(mesh, all, p, q), q);
+        const std::vector<int64_t>& have = holders[{group[p], s}];
+        looked_at += std::ssize(have);
+        if (looked_at > limits::kRefitPairs.most()) {
+          limits::kRefitPairs.Reached();
+          return std::nullopt;
         }
+        for (const int64_t q : have) senders.emplace_back(Distance(mesh, all, p, q), q);
         std::sort(senders.begin(), senders.end());
         from = -1;
         for (r = 1; from < 0; ++r) {
