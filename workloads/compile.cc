@@ -180,14 +180,6 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   CompileResult result;
   const tpusim::Workload& workload = imported.workload;
   const bool scheduled = !imported.module->entry()->schedule().empty();
-  if (scheduled && passes::HasPlaces(*imported.module)) {
-    const passes::Pass* const assigns = passes::FindPass("memory-space-assignment");
-    std::erase_if(pipeline,
-                  [&](const passes::PipelineStep& step) { return step.pass == assigns; });
-    result.warnings.push_back(
-        "the module comes compiled, with arrays in VMEM or CMEM: they stay there, and no others are "
-        "put there (memory-space-assignment is not run)");
-  }
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(workload, options.trip_counts);
   ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
@@ -196,6 +188,14 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> partitioned,
                    PartitionedModule(imported, config, options, result));
   if (partitioned == nullptr) return result;
+  if (scheduled && passes::HasPlaces(*partitioned)) {
+    const passes::Pass* const assigns = passes::FindPass("memory-space-assignment");
+    std::erase_if(pipeline, [&](const passes::PipelineStep& step) { return step.pass == assigns; });
+    result.warnings.push_back(
+        "the module comes compiled, with arrays in VMEM or CMEM: they stay there, and no others "
+        "are "
+        "put there (memory-space-assignment is not run)");
+  }
   const sharding::Mesh& mesh = result.mesh;
   const int64_t partitions = result.workload.num_partitions();
   RETURN_IF_ERROR(hlo::Verify(*partitioned));
