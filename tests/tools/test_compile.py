@@ -144,6 +144,30 @@ ENTRY %main (p: f32[8]) -> f32[8] {
     assert times[0] == times[1]
 
 
+def test_a_compiled_module_keeps_its_places(run, tmp_path):
+    text = """HloModule compiled, is_scheduled=true
+
+ENTRY %main (p: f32[1024,512]) -> f32[1024,512] {
+  %p = f32[1024,512]{1,0} parameter(0)
+  %a = f32[1024,512]{1,0:S(1)} negate(%p)
+  %b = f32[1024,512]{1,0} cosine(%a)
+  ROOT %c = f32[1024,512]{1,0} sine(%b)
+}
+"""
+    (tmp_path / "compiled.hlo").write_text(text)
+    (tmp_path / "free.hlo").write_text(text.replace(", is_scheduled=true", ""))
+    on = ("compile", "--config", "v5e-1x1", "--emit", "schedule", "--passes=-fusion")
+    compiled = run(*on, "compiled.hlo")
+    assert "with arrays in VMEM or CMEM: they stay there" in compiled.stderr
+    assert compiled.stdout.count("S(1)} negate(") == 1
+    assert "S(1)} cosine(" not in compiled.stdout
+    # The program's own: the rest is assigned beside it.
+    free = run(*on, "free.hlo")
+    assert free.stderr == ""
+    assert "S(1)} negate(" in free.stdout
+    assert "S(1)} cosine(" in free.stdout
+
+
 def test_opt_takes_costs_of_kernels(run, rejects):
     # LAPACK's Cholesky, as XLA calls it on CPUs.
     on = ("opt", "--config", SLICE, COMPILED / "operations_compiled.hlo")

@@ -12,6 +12,8 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 WORKLOADS = ROOT / "validation/workloads"
 POD = ROOT / "benchmarks/pod_programs/decoder_fsdp_tp_256.pb.gz"
+# Without windowed einsums.
+GATHERED = ("--xla-flags", "--xla_jf_spmd_threshold_for_windowed_einsum_mib=1000000")
 STRAGGLERS = (
     ["--slow", "chip=37:0.7"],
     ["--slow", "chip=3:0.8"],
@@ -54,7 +56,7 @@ def test_exact_step_is_within_the_bound_of_an_approximate_folding(
 @pytest.mark.long
 @pytest.mark.parametrize("chip", ["3:0.9", "3:0.8"])
 def test_passes_that_are_nearly_the_same(report_of: Reports, chip: str) -> None:
-    flags = ["--config", "v5e-16x16", "--slow", f"chip={chip}"]
+    flags = ["--config", "v5e-16x16", "--slow", f"chip={chip}", *GATHERED]
     by_default = report_of(POD, *flags)
     # Ten millionths of the step.
     assert 0 < by_default["folding"]["error_bound_ns"] < 1e-5 * by_default["step_time_ns"]
@@ -64,7 +66,15 @@ def test_passes_that_are_nearly_the_same(report_of: Reports, chip: str) -> None:
 
 @pytest.mark.long
 def test_many_classes_that_take_too_long(report_of: Reports) -> None:
-    flags = ["--config", "v5e-16x16", "--slow", "chip=100:0.95"]
+    flags = ["--config", "v5e-16x16", "--slow", "chip=100:0.95", *GATHERED]
+    by_default = report_of(POD, *flags)
+    assert by_default["folding"]["approximate"]
+    check(report_of(POD, *flags, "--fold", "on"), by_default)
+
+
+@pytest.mark.long
+def test_windowed_einsums_over_parts_of_lines(report_of: Reports) -> None:
+    flags = ["--config", "v5e-16x16"]
     by_default = report_of(POD, *flags)
     assert by_default["folding"]["approximate"]
     check(report_of(POD, *flags, "--fold", "on"), by_default)

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "configs/chip_schema.h"
+#include "configs/limit.h"
 #include "configs/status_macros.h"
 #include "configs/xla_flags.h"
 #include "models/isa/instruction_count.h"
@@ -219,6 +220,7 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
   ASSIGN_OR_RETURN(const std::optional<configs::Config> compiled_for,
                    CompiledFor(slice, flags.overrides, flags, prepared.config));
   const Stopwatch compiling;
+  const LimitScope outside_of_passes;
   ASSIGN_OR_RETURN(
       prepared.compiled,
       compiler::Compile(std::move(imported), compiled_for ? *compiled_for : prepared.config,
@@ -227,6 +229,9 @@ absl::StatusOr<Prepared> Prepare(const std::string& file, const std::string& con
   if (flags.verbose) {
     PrintNote(fmt::format("{}: compiling took {:.1f} ms", prepared.config.name,
                           prepared.compile_seconds * 1e3));
+    std::vector<Record> limits = passes::LimitsReached(prepared.compiled.pass_runs);
+    outside_of_passes.AddTo(Records(nullptr, &limits));
+    for (const Record& limit : limits) PrintNote("remark: " + ToString(limit));
   }
   if (flags.pass_timings) PrintPassRuns(prepared.compiled.pass_runs);
 

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "workloads/buffers/limits.h"
+
 namespace tpusim::buffers {
 namespace {
 
@@ -184,7 +186,8 @@ Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers, Bytes alignment) {
   return heap;
 }
 
-Heap PackHeap(const std::vector<HeapBuffer>& buffers, int64_t effort) {
+Heap PackHeap(const std::vector<HeapBuffer>& buffers) {
+  int64_t effort = limits::kHeapPairs.most();
   std::vector<int64_t> moments;
   for (const HeapBuffer& b : buffers) {
     moments.push_back(b.begin);
@@ -226,6 +229,7 @@ Heap PackHeap(const std::vector<HeapBuffer>& buffers, int64_t effort) {
     placed.Add(begin, end, n);
   }
   if (next == largest_first.size()) return heap;
+  limits::kHeapPairs.Reached();
 
   Skyline skyline(moments.size());
   for (size_t k = 0; k < largest_first.size(); ++k) {

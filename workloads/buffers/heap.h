@@ -39,11 +39,8 @@ struct Heap {
 // multiples of `alignment`.
 Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers, Bytes alignment);
 
-// Pairs of buffers that are looked at before the rest is put on top: a fraction of a second.
-// A decoder of 100 layers, unrolled, has no holes left then.
-inline constexpr int64_t kHeapEffort = int64_t{1} << 22;
-
-Heap PackHeap(const std::vector<HeapBuffer>& buffers, int64_t effort = kHeapEffort);
+// The largest first, wherever they fit best; with limits::kHeapPairs looked at, the rest on top.
+Heap PackHeap(const std::vector<HeapBuffer>& buffers);
 
 }  // namespace tpusim::buffers
 

@@ -9,6 +9,7 @@
 
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
+#include "workloads/collectives/limits.h"
 #include "workloads/collectives/routes.h"
 #include "workloads/collectives/weighted_colors.h"
 
@@ -16,14 +17,6 @@ namespace tpusim::collectives {
 namespace {
 
 using RouteTie = configs::Topology::RouteTie;
-
-// A direct exchange has a route for every pair of members: larger groups pass
-// data on from axis to axis.
-constexpr int64_t kLargestDirect = 128;
-constexpr int64_t kMostPairs = 1 << 15;
-// On twisted tori twice as large: short axes are lines to what is passed on.
-constexpr int64_t kLargestTwisted = 256;
-constexpr int64_t kMostTwistedPairs = 1 << 16;
 
 constexpr std::string_view kAxisNames[kMaxDimensions] = {"x", "y", "z", "cores", "slices"};
 
@@ -387,8 +380,13 @@ void AddDirect(const configs::Config& config, const CollectiveRequest& request,
   const int64_t n = form.box->members();
   const bool twisted = config.topology.twisted();
   const int64_t pairs = n * n * static_cast<int64_t>(form.groups.size());
-  if (n > (twisted ? kLargestTwisted : kLargestDirect)) return;
-  if (pairs > (twisted ? kMostTwistedPairs : kMostPairs)) return;
+  const Limit& most_members = twisted ? limits::kTwistedMembers : limits::kDirectMembers;
+  const Limit& most_pairs = twisted ? limits::kTwistedPairs : limits::kDirectPairs;
+  for (const auto& [limit, number] : {std::pair(&most_members, n), {&most_pairs, pairs}}) {
+    if (number <= limit->most()) continue;
+    limit->Reached();
+    return;
+  }
   std::vector<Position> positions(n);
   std::vector<int64_t> extents;
   int64_t weight = 1;

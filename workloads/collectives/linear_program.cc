@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "configs/status_macros.h"
+#include "workloads/collectives/limits.h"
 
 namespace tpusim::collectives {
 namespace {
@@ -13,7 +14,6 @@ constexpr double kTiny = 1e-11;
 // A vertex may have several bases, and choosing the steepest column may walk round
 // them for ever: after so many steps without gain Bland's rule, which does not.
 constexpr int kMostIdleSteps = 100;
-constexpr int kMostSteps = 20000;
 
 // Columns: the ways, the time of each group, one slack per server, the right-hand
 // side. Rows: per server load - time + slack = 0, then sum of the ways = 1, then
@@ -55,7 +55,7 @@ class Table {
 
   void Solve() {
     int idle = 0;
-    for (int step = 0; step < kMostSteps; ++step) {
+    for (int step = 0; step < limits::kProgramSteps.most(); ++step) {
       const size_t column = Entering(idle > kMostIdleSteps);
       if (column == columns_) return;
       const size_t row = Leaving(column);
@@ -63,6 +63,7 @@ class Table {
       idle = Right(row) > kTiny ? 0 : idle + 1;
       Pivot(row, column);
     }
+    limits::kProgramSteps.Reached();
   }
 
   std::vector<double> Parts() const {

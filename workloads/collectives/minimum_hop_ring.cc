@@ -1,17 +1,12 @@
 // Groups that are no box still get a ring. Its hops cross several links, and the
 // links are shared where hops overlap; both are priced where it is used.
 #include <algorithm>
+#include <utility>
 
 #include "workloads/collectives/box.h"
+#include "workloads/collectives/limits.h"
 
 namespace tpusim::collectives {
-namespace {
-
-// 2-opt takes a time that grows with the square of the group per pass.
-constexpr size_t kLargestImproved = 64;
-constexpr int kMostPasses = 16;
-
-}  // namespace
 
 std::vector<int64_t> MinimumHopRing(const configs::Topology& topology,
                                     const std::vector<int64_t>& group) {
@@ -29,9 +24,17 @@ std::vector<int64_t> MinimumHopRing(const configs::Topology& topology,
     left.erase(nearest);
   }
   const size_t n = ring.size();
-  if (n < 4 || n > kLargestImproved) return ring;
+  if (n < 4) return ring;
+  if (std::cmp_greater(n, limits::kImprovedRing.most())) {
+    limits::kImprovedRing.Reached();
+    return ring;
+  }
   bool improved = true;
-  for (int pass = 0; improved && pass < kMostPasses; ++pass) {
+  for (int pass = 0; improved; ++pass) {
+    if (pass == limits::kRingPasses.most()) {
+      limits::kRingPasses.Reached();
+      break;
+    }
     improved = false;
     for (size_t i = 0; i + 2 < n; ++i) {
       for (size_t j = i + 2; j < n; ++j) {

@@ -216,12 +216,6 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
 
   CompileResult result;
   const bool scheduled = !imported.module->entry()->schedule().empty();
-  if (scheduled && passes::HasPlaces(*imported.module)) {
-    const passes::Pass* const assigns = passes::FindPass("memory-space-assignment");
-    std::erase_if(pipeline,
-                  [&](const passes::PipelineStep& step) { return step.pass == assigns; });
-    Records(&result.records).Add(reasons::kPlacesKept, imported.module->name());
-  }
   // Partitioned, instructions may have other names than the exporter saw.
   TripCounts trip_counts(imported.workload, options.trip_counts);
   ASSIGN_OR_RETURN(const std::vector<kernels::NamedCost> exported,
@@ -230,6 +224,12 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> partitioned,
                    PartitionedModule(imported, config, options, result));
   if (partitioned == nullptr) return result;
+  if (scheduled && passes::HasPlaces(*partitioned)) {
+    const passes::Pass* const assigns = passes::FindPass("memory-space-assignment");
+    std::erase_if(pipeline,
+                  [&](const passes::PipelineStep& step) { return step.pass == assigns; });
+    Records(&result.records).Add(reasons::kPlacesKept, partitioned->name());
+  }
   RETURN_IF_ERROR(hlo::Verify(*partitioned));
   if (options.until == Stage::kPartitioned) {
     result.partitioned = std::move(partitioned);

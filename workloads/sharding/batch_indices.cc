@@ -9,15 +9,13 @@
 #include <vector>
 
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/sharding/limits.h"
 
 namespace tpusim::sharding {
 namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
-
-// Ops between an iota and the indices: JAX writes about ten.
-constexpr int kMostOps = 50;
 
 // What every element of an array is, if its ops show it.
 std::optional<double> ScalarOf(const Instruction& value) {
@@ -59,8 +57,11 @@ bool IsNegative(const Instruction& pred, const Instruction& of) {
          pred.attrs().comparison_direction() == "LT" && ScalarOf(*pred.operand(1)) == 0.0;
 }
 
-std::optional<int64_t> CountedWithin(const Instruction& value, int ops) {
-  if (ops == 0) return std::nullopt;
+std::optional<int64_t> CountedWithin(const Instruction& value, int64_t ops) {
+  if (ops == 0) {
+    limits::kIndexOperations.Reached();
+    return std::nullopt;
+  }
   const hlo::Shape& shape = value.shape();
   const auto of = [&](const Instruction* operand) { return CountedWithin(*operand, ops - 1); };
   const auto beside = [&](double neutral) -> std::optional<int64_t> {
@@ -200,7 +201,7 @@ bool MakeBatching(Instruction* op, size_t at, int64_t vector_dim, Lists lists, c
 }  // namespace
 
 std::optional<int64_t> CountedDimension(const Instruction& value) {
-  return CountedWithin(value, kMostOps);
+  return CountedWithin(value, limits::kIndexOperations.most());
 }
 
 void FindBatchIndices(hlo::Computation* computation, const Made& made) {

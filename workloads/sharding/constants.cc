@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "workloads/sharding/limits.h"
+
 namespace tpusim::sharding {
 
 using hlo::Computation;
@@ -11,9 +13,8 @@ using hlo::Opcode;
 
 namespace {
 
+// A larger literal is an array, not a constant that every user can have for itself.
 constexpr int64_t kMaxLiteralElements = 256;
-// An expression larger than this is no constant that was written down.
-constexpr size_t kMaxExpression = 32;
 
 bool KeepsConstant(const Instruction& instruction) {
   switch (instruction.opcode()) {
@@ -109,7 +110,10 @@ class Splitter {
       auto& [instruction, next] = stack.back();
       if (next == instruction->operands().size()) {
         order->push_back(instruction);
-        if (order->size() > kMaxExpression) return false;
+        if (std::ssize(*order) > limits::kConstantExpression.most()) {
+          limits::kConstantExpression.Reached();
+          return false;
+        }
         stack.pop_back();
         continue;
       }

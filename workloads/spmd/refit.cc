@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <utility>
 
 #include "configs/units.h"
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/spmd/limits.h"
 #include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/reshard.h"
 
@@ -15,9 +18,6 @@ using hlo::Instruction;
 using hlo::PrimitiveType;
 using sharding::Axes;
 using sharding::Mesh;
-
-constexpr int64_t kMostDevices = 1024;
-constexpr size_t kMostRounds = 6;
 
 Axes AllAxes(const Mesh& mesh) {
   Axes axes;
@@ -52,7 +52,6 @@ Instruction* EntryOfDevice(Builder& builder, const std::vector<int64_t>& table) 
 std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& after,
                              int64_t size) {
   const int64_t n = mesh.size();
-  if (n > kMostDevices) return std::nullopt;
   const Axes all = AllAxes(mesh);
   Refit refit;
   refit.block_before = CeilDiv(size, Product(before));
@@ -65,12 +64,15 @@ std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& a
   add_round();
   // Devices that differ along these axes only may send to each other.
   std::vector<int64_t> group(n), held(n);
+  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> holders;  // of a shard, in a group
+  int64_t looked_at = 0;                                                // pairs of devices
   for (int64_t p = 0; p < n; ++p) {
     for (const sharding::AxisRef& axis : all) {
       if (Overlap(before, axis) || Overlap(after, axis)) continue;
       group[p] = group[p] * axis.size + ShardIndex(mesh, {axis}, p);
     }
     held[p] = ShardIndex(mesh, before, p);
+    holders[{group[p], held[p]}].push_back(p);
   }
   std::vector<std::vector<char>> sends(1, std::vector<char>(n)), receives = sends;
   std::vector<std::vector<int64_t>> begins(1, std::vector<int64_t>(n));  // of the piece, overall
@@ -85,15 +87,20 @@ std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& a
       int64_t from = p;
       if (s != held[p]) {
         std::vector<std::pair<int64_t, int64_t>> senders;  // nearest first
-        for (int64_t q = 0; q < n; ++q) {
-          if (held[q] == s && group[q] == group[p]) {
-            senders.emplace_back(Distance(mesh, all, p, q), q);
-          }
+        const std::vector<int64_t>& have = holders[{group[p], s}];
+        looked_at += std::ssize(have);
+        if (looked_at > limits::kRefitPairs.most()) {
+          limits::kRefitPairs.Reached();
+          return std::nullopt;
         }
+        for (const int64_t q : have) senders.emplace_back(Distance(mesh, all, p, q), q);
         std::sort(senders.begin(), senders.end());
         from = -1;
         for (r = 1; from < 0; ++r) {
-          if (r > kMostRounds) return std::nullopt;
+          if (std::cmp_greater(r, limits::kRefitRounds.most())) {
+            limits::kRefitRounds.Reached();
+            return std::nullopt;
+          }
           if (r == refit.rounds.size()) {
             add_round();
             sends.emplace_back(n), receives.emplace_back(n), begins.emplace_back(n);

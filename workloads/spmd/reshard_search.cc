@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "configs/units.h"
+#include "workloads/spmd/limits.h"
 #include "workloads/spmd/refit.h"
 
 namespace tpusim::spmd {
@@ -14,11 +15,6 @@ using sharding::Axes;
 using sharding::AxisRef;
 using sharding::Product;
 using Kind = ReshardKind;
-
-// Beyond this many shardings in between, gather and slice.
-constexpr size_t kMaxStates = 4000;
-// Up to so many pieces of axes every sharding is looked at on the way.
-constexpr size_t kFewPieces = 3;
 
 size_t CommonLength(const Axes& a, const Axes& b) {
   size_t length = 0;
@@ -101,7 +97,7 @@ std::vector<ReshardMove> ReshardSearch::Shortest(const ReshardLatency& latency) 
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   best[from_] = {};
   queue.push({0, from_});
-  while (!queue.empty() && best.size() < kMaxStates) {
+  while (!queue.empty() && std::ssize(best) < limits::kReshardStates.most()) {
     const auto [cost, state] = queue.top();
     queue.pop();
     Best& here = best.at(state);
@@ -128,6 +124,7 @@ std::vector<ReshardMove> ReshardSearch::Shortest(const ReshardLatency& latency) 
       queue.push({cost + length, std::move(after)});
     }
   }
+  if (!queue.empty()) limits::kReshardStates.Reached();
   return GatherAndSlice();
 }
 
@@ -153,10 +150,12 @@ bool ReshardSearch::MayKeep(const ReshardState& state, size_t d, size_t keep) co
 bool ReshardSearch::MayGain(const ReshardState& state, size_t d, const Axes& axes) const {
   const int64_t shards = Product(state.dims[d]) * Product(axes);
   if (!Nested(shape_.dims[d], Product(state.dims[d]), shards)) return false;
-  if (pieces_.size() <= kFewPieces) return true;
+  if (std::ssize(pieces_) <= limits::kReshardPieces.most()) return true;
   Axes longer = state.dims[d];
   longer.insert(longer.end(), axes.begin(), axes.end());
-  return Begins(longer, to_.dims[d]) || Product(to_.dims[d]) % shards == 0;
+  if (Begins(longer, to_.dims[d]) || Product(to_.dims[d]) % shards == 0) return true;
+  limits::kReshardPieces.Reached();
+  return false;
 }
 
 void ReshardSearch::AddSlices(const ReshardState& state, size_t d,

@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "configs/limit.h"
+
 namespace tpusim::buffers {
 namespace {
 
@@ -64,7 +66,8 @@ TEST(PackHeap, NothingOverlapsWhateverTheEffort) {
   }
   buffers.push_back({5, 5, Bytes(1000)});  // lives at no moment
   const Heap thorough = PackHeap(buffers);
-  const Heap quick = PackHeap(buffers, /*effort=*/200);
+  const LimitScope scope({{"buffers.heap_pairs", 200}});
+  const Heap quick = PackHeap(buffers);
   buffers.pop_back();
   ExpectNoOverlap(buffers, thorough);
   ExpectNoOverlap(buffers, quick);

@@ -3,8 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "configs/limit.h"
 #include "configs/status_macros.h"
+#include "tests/workloads/passes/fake_costs.h"
 #include "tests/workloads/passes/small_module.h"
+#include "workloads/hlo/io/text_parser.h"
 #include "workloads/passes/passes.h"
 
 namespace tpusim::passes {
@@ -194,6 +203,67 @@ TEST(Pipeline, OptionsReachTheirPass) {
     EXPECT_EQ(*changed, on);
     EXPECT_EQ(m.Find(Opcode::kCollectivePermuteStart).size(), on ? 1u : 0u);
   }
+}
+
+// The records of limits that a pass reached on the text, with some limits lower than they are.
+std::string LimitsOf(std::string_view pass, std::string_view text,
+                     std::initializer_list<std::pair<std::string_view, int64_t>> limits) {
+  const configs::Config config = configs::LoadConfig("v5e-2x2", {}).value();
+  const target::Target target(config);
+  FakeCosts costs;
+  const std::unique_ptr<hlo::Module> module = std::move(hlo::ParseHloText(text).value().module);
+  const LimitScope scope(limits);
+  std::vector<PassRun> runs;
+  const absl::StatusOr<bool> changed =
+      RunPipeline(ParsePipeline(pass).value(), *module, {target, &costs}, {}, runs);
+  EXPECT_TRUE(changed.ok()) << changed.status();
+  std::string lines;
+  for (const Record& record : LimitsReached(runs)) {
+    EXPECT_EQ(record.reason, &kLimitReached);
+    lines += std::string(record.pass) + ": " + ToString(record) + "\n";
+  }
+  return lines;
+}
+
+TEST(Limits, ThoseThatWereReachedAreRecords) {
+  // Every round takes one of four transposes that undo each other.
+  constexpr std::string_view kTurns = R"(HloModule m
+ENTRY e {
+  p = f32[8,16] parameter(0)
+  a = f32[16,8] transpose(p), dimensions={1,0}
+  b = f32[8,16] transpose(a), dimensions={1,0}
+  c = f32[16,8] transpose(b), dimensions={1,0}
+  ROOT d = f32[8,16] transpose(c), dimensions={1,0}
+})";
+  EXPECT_EQ(LimitsOf("simplify", kTurns, {}), "");
+  EXPECT_EQ(LimitsOf("simplify", kTurns, {{"simplify.rounds", 1}}),
+            "simplify: limit simplify.rounds of 1 reached: 2 rounds of rules left out\n");
+
+  constexpr std::string_view kReaders = R"(HloModule m
+ENTRY e {
+  p = f32[512,512] parameter(0)
+  s = f32[512,512] tanh(p)
+  a = f32[512,512] negate(s)
+  b = f32[512,512] cosine(s)
+  c = f32[512,512] sine(s)
+  ROOT r = (f32[512,512], f32[512,512], f32[512,512]) tuple(a, b, c)
+})";
+  EXPECT_EQ(LimitsOf("fusion{results=off}", kReaders, {}), "");
+  EXPECT_EQ(LimitsOf("fusion{results=off}", kReaders, {{"fusion.consumers", 2}}),
+            "fusion: limit fusion.consumers of 2 reached: 1 values left out\n");
+}
+
+TEST(Limits, OneRecordForAllRunsOfAPass) {
+  std::vector<PassRun> runs(2);
+  for (PassRun& run : runs) {
+    run.pass = "fusion";
+    Records(nullptr, &run.records).Limit("fusion.consumers", 64, "values", 3);
+    run.records[0].pass = "fusion";
+  }
+  const std::vector<Record> all = LimitsReached(runs);
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_EQ(ToString(all[0]), "limit fusion.consumers of 64 reached: 6 values left out");
+  EXPECT_EQ(all[0].pass, "fusion");
 }
 
 }  // namespace

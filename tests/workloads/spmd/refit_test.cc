@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "configs/limit.h"
 #include "configs/units.h"
 #include "tests/workloads/spmd/spmd_test_util.h"
 
@@ -67,6 +68,16 @@ TEST(Refit, GivesEveryDeviceWhatItWants) {
     }
   }
   EXPECT_GT(found, 500);
+}
+
+TEST(Refit, OnLargeMeshes) {
+  const Mesh mesh = MeshOf({2048, 2});
+  const Axes x = {{0, 1, 2048}}, xy = {{0, 1, 2048}, {1, 1, 2}};
+  const auto refit = RefitOf(mesh, xy, x, 3 * 2048);
+  ASSERT_TRUE(refit);
+  EXPECT_EQ(Done(Blocks(mesh, xy, 3 * 2048), *refit), Blocks(mesh, x, 3 * 2048));
+  const LimitScope scope({{"spmd.refit_pairs", 1000}});
+  EXPECT_FALSE(RefitOf(mesh, xy, x, 3 * 2048));
 }
 
 TEST(Refit, OneSenderAndOneReceiverPerRound) {

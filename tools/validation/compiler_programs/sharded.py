@@ -25,7 +25,11 @@ CASES: dict[str, tuple[Spec, Spec, Spec]] = {
     "scatter_weight_gradient": ((None, "data"), ("data", None), ("data", None)),
     "reduce": (("data", "model"), ("model", None), ("data", None)),
 }
-SIZES = {"small": (2048, 1024, 4096), "large": (8192, 4096, 14336)}
+SIZES = {
+    "small": (2048, 1024, 4096),
+    "large": (8192, 4096, 14336),
+    "deep": (8192, 14336, 4096),
+}
 
 
 def product(case: str, size: str, mesh: AnyMesh) -> Program:
@@ -43,7 +47,7 @@ def product(case: str, size: str, mesh: AnyMesh) -> Program:
     )
 
 
-for _size in SIZES:
+for _size in ("small", "large"):
     for _case in CASES:
         _mesh = {"data": 8} if "weight" in _case else {"data": 2, "model": 4}
         program(
@@ -53,3 +57,20 @@ for _size in SIZES:
             functools.partial(product, _case, _size),
             "sharded",
         )
+
+
+# On 64 chips: groups of 16 whose members are no neighbours, and groups of 8 where some slices have
+# synchronous permutes only.
+for _case, _sizes in {
+    "gather_contracted": ("small", "large"),
+    "scatter_columns": ("large", "deep"),
+}.items():
+    for _size in _sizes:
+        for _members, _slices in {16: ("v5p-4x4x4",), 8: ("v5e-8x8", "v6e-8x8")}.items():
+            program(
+                f"sharded_{_case}_{_size}_of_{_members}",
+                {"model": _members, "data": 64 // _members},
+                _slices,
+                functools.partial(product, _case, _size),
+                "sharded",
+            )

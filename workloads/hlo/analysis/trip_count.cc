@@ -5,14 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "workloads/hlo/analysis/limits.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/cost.h"
 
 namespace tpusim::hlo {
 namespace {
-
-// Constants may be carried through this many enclosing loops and calls.
-constexpr int kMaxCarries = 16;
 
 // {"known_trip_count":{"n":"8"}} as JSON (64-bit integers are strings there), or
 // WhileLoopBackendConfig.
@@ -91,7 +89,7 @@ const Instruction* OnlyCaller(const Computation& computation) {
 
 // The value of an integer scalar that does not depend on data.
 std::optional<int64_t> ConstantValue(const Instruction* i) {
-  for (int depth = 0; depth < kMaxCarries; ++depth) {
+  for (int64_t depth = 0; depth < limits::kConstantCarries.most(); ++depth) {
     i = SkipCopies(i);
     if (const auto value = ScalarIntConstant(*i)) return value;
     if (i->opcode() == Opcode::kParameter) {
@@ -118,6 +116,7 @@ std::optional<int64_t> ConstantValue(const Instruction* i) {
     i = TupleOperand(caller->operand(0), index);
     if (i == nullptr) return std::nullopt;
   }
+  limits::kConstantCarries.Reached();
   return std::nullopt;
 }
 

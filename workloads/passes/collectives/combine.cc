@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes {
 namespace {
@@ -15,9 +16,6 @@ namespace {
 using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
-
-// Kinds that are followed at once; collectives of further kinds stay as they are.
-constexpr size_t kMostKinds = 32;
 
 // Collectives of a kind of which none waits for another. Levels are numbered from the end of the
 // program; one comes before those with lower numbers, and all that those come before, in what
@@ -70,7 +68,11 @@ class Combiner {
     }
     for (const std::string& name : names) {
       const std::vector<Instruction*>& alike = found[name];
-      if (alike.size() < 2 || levels_.size() == kMostKinds) continue;
+      if (alike.size() < 2) continue;
+      if (std::ssize(levels_) == limits::kCombinedKinds.most()) {
+        limits::kCombinedKinds.Reached();
+        continue;
+      }
       for (const Instruction* i : alike) kind_of_[i] = static_cast<int>(levels_.size());
       levels_.emplace_back();
     }

@@ -7,6 +7,7 @@
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
+#include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
@@ -16,9 +17,6 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::PrimitiveType;
-
-// How many instructions are looked at behind one collective.
-constexpr size_t kMostUses = 64;
 
 bool MovesOneArray(const Instruction& i) {
   return hlo::IsCollective(i.opcode()) && !hlo::CombinesAcrossDevices(i.opcode()) &&
@@ -46,7 +44,11 @@ bool IsOnlyMultiplied(const Instruction& i) {
     for (const Instruction* user : value->users()) {
       if (RoundsItsOperands(*user)) continue;
       const bool moves = hlo::IsIndexMap(user->opcode()) || user->opcode() == Opcode::kSelect;
-      if (!moves || seen.size() == kMostUses) return false;
+      if (!moves) return false;
+      if (std::ssize(seen) == limits::kUsesOfExchange.most()) {
+        limits::kUsesOfExchange.Reached();
+        return false;
+      }
       if (seen.insert(user).second) left.push_back(user);
     }
   }

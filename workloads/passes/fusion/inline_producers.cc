@@ -5,13 +5,10 @@
 #include <vector>
 
 #include "workloads/passes/fusion/legality.h"
+#include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes::fusion {
 namespace {
-
-// A value with more users is stored: what one of them saves is little beside the price
-// of looking at all of them again and again.
-constexpr size_t kMostConsumers = 64;
 
 class Inliner {
  public:
@@ -60,7 +57,11 @@ class Inliner {
   Choice ChoiceFor(int producer) const {
     Choice choice;
     const Plan::Consumers consumers = plan_.ConsumersOf(producer);
-    if (consumers.groups.empty() || consumers.groups.size() > kMostConsumers) return choice;
+    if (consumers.groups.empty()) return choice;
+    if (std::ssize(consumers.groups) > limits::kConsumers.most()) {
+      limits::kConsumers.Reached();
+      return choice;
+    }
     choice.stays = consumers.others;
     for (int c : consumers.groups) {
       (WhyNotInline(plan_, producer, c) == nullptr ? legal_ : illegal_).push_back(c);

@@ -5,12 +5,10 @@
 
 #include "workloads/passes/fusion/legality.h"
 #include "workloads/passes/fusion/merge_order.h"
+#include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes::fusion {
 namespace {
-
-// Users of one array that are tried in pairs.
-constexpr size_t kMostSiblings = 16;
 
 class Joiner {
  public:
@@ -59,7 +57,10 @@ class Joiner {
 
   bool JoinSiblings(int value) {
     std::vector<int> readers = ReadersOf(value);
-    if (readers.size() > kMostSiblings) return false;
+    if (std::ssize(readers) > limits::kSiblings.most()) {
+      limits::kSiblings.Reached();
+      return false;
+    }
     bool changed = false;
     for (size_t a = 0; a < readers.size(); ++a) {
       for (size_t b = a + 1; b < readers.size();) {

@@ -9,6 +9,7 @@
 #include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/kernels/whole_rows.h"
+#include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes::fusion {
 namespace {
@@ -257,10 +258,11 @@ bool ReadsWhatItUpdates(const Graph& graph, const std::vector<int>& members) {
 }
 
 const char* WhyNotTogether(const Plan& plan, const std::vector<int>& members) {
-  if (static_cast<int64_t>(members.size()) > kMaxMembers ||
-      plan.CountInputs(members) > plan.target().policy().fusion_most_operands) {
+  if (std::ssize(members) > limits::kFusedMembers.most()) {
+    limits::kFusedMembers.Reached();
     return kTooLarge;
   }
+  if (plan.CountInputs(members) > plan.target().policy().fusion_most_operands) return kTooLarge;
   return ReadsWhatItUpdates(plan.graph(), members) ? kOverwritten : nullptr;
 }
 

@@ -18,11 +18,8 @@
 
 namespace tpusim::passes::fusion {
 
-// Kernels have at most so many instructions, which keeps the pass linear. Each operand needs
-// windows in VMEM: there are at most compiler.fusion_most_operands.
-inline constexpr int64_t kMaxMembers = 256;
-
-// Each returns why not, or null if nothing speaks against it.
+// Each returns why not, or null if nothing speaks against it. A kernel has at most
+// compiler.fusion_most_operands operands: each needs windows in VMEM.
 
 // May `consumer` compute all of `producer` for itself?
 const char* WhyNotInline(const Plan& plan, int producer, int consumer);

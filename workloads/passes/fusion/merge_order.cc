@@ -3,14 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "workloads/passes/pipeline/limits.h"
+
 namespace tpusim::passes::fusion {
-namespace {
-
-// Joining kernels that are farther apart would hold values for long; not looking
-// farther keeps the pass linear.
-constexpr size_t kMostBetween = 400;
-
-}  // namespace
 
 MergeOrder::MergeOrder(const Plan& plan)
     : plan_(plan), place_(plan.size()), seen_at_(plan.size(), 0) {
@@ -94,7 +89,10 @@ std::optional<std::vector<int>> MergeOrder::Reached(int start, int stop, bool fo
   };
   expand(start);
   for (size_t n = 0; n < reached.size() && !reaches_stop; ++n) {
-    if (reached.size() > kMostBetween) return std::nullopt;
+    if (std::ssize(reached) > limits::kBetweenJoined.most()) {
+      limits::kBetweenJoined.Reached();
+      return std::nullopt;
+    }
     expand(reached[n]);
   }
   if (reaches_stop) return std::nullopt;

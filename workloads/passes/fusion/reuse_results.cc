@@ -5,11 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/passes/pipeline/limits.h"
+
 namespace tpusim::passes::fusion {
 namespace {
-
-// A value that more kernels compute is left to them.
-constexpr size_t kMostReaders = 16;
 
 class Reuser {
  public:
@@ -88,7 +87,11 @@ class Reuser {
       return false;
     }
     const std::vector<int> readers = ReadersThatCompute(g, value);
-    if (readers.empty() || readers.size() > kMostReaders) return false;
+    if (readers.empty()) return false;
+    if (std::ssize(readers) > limits::kReaders.most()) {
+      limits::kReaders.Reached();
+      return false;
+    }
     Saved before;
     before.emplace_back(g, plan_.group(g));
     for (int reader : readers) before.emplace_back(reader, plan_.group(reader));

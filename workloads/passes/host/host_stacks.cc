@@ -12,6 +12,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/rules/cost.h"
+#include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes {
 namespace {
@@ -53,8 +54,10 @@ struct Linear {
 };
 
 std::optional<Linear> LinearIn(const Instruction& scalar, int64_t counter, int depth = 0) {
-  constexpr int kDeepest = 8;  // JAX counts backwards with two subtractions
-  if (depth > kDeepest) return std::nullopt;
+  if (depth > limits::kIndexDepth.most()) {  // JAX counts backwards with two subtractions
+    limits::kIndexDepth.Reached();
+    return std::nullopt;
+  }
   switch (scalar.opcode()) {
     case Opcode::kConstant: {
       const std::optional<int64_t> value = hlo::ScalarIntConstant(scalar);

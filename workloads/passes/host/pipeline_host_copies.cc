@@ -18,6 +18,7 @@
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/hlo/transforms/loop_carries.h"
+#include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
@@ -28,9 +29,6 @@ using hlo::HostTransfer;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// The place of a slot is computed with a handful of operations.
-constexpr int kDeepestIndex = 8;
-
 // The element of the carry that `i` reads; -1: it is none.
 int64_t ElementOf(const Instruction& i) {
   return i.opcode() == Opcode::kGetTupleElement && i.operand(0)->opcode() == Opcode::kParameter
@@ -40,7 +38,11 @@ int64_t ElementOf(const Instruction& i) {
 
 // Whether a scalar is computed from constants and scalars of the carry.
 bool FollowsFromCarry(const Instruction& scalar, int depth = 0) {
-  if (!scalar.shape().IsScalar() || depth > kDeepestIndex) return false;
+  if (!scalar.shape().IsScalar()) return false;
+  if (depth > limits::kIndexDepth.most()) {
+    limits::kIndexDepth.Reached();
+    return false;
+  }
   if (scalar.opcode() == Opcode::kConstant || ElementOf(scalar) >= 0) return true;
   return hlo::IsElementwise(scalar.opcode()) &&
          std::ranges::all_of(scalar.operands(), [depth](const Instruction* operand) {

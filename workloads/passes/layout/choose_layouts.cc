@@ -8,15 +8,12 @@
 #include <utility>
 
 #include "workloads/passes/layout/layout_cost.h"
+#include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes {
 namespace {
 
 using hlo::Shape;
-
-// Orders by which a class alone is tried, and how often every class is decided.
-constexpr size_t kOwnCandidates = 6;
-constexpr int kRounds = 3;
 
 Dims DimsOfClass(const OrderClasses& classes, int32_t value, const Dims& dims) {
   Dims turned;
@@ -257,9 +254,11 @@ class Chooser {
     std::stable_sort(tried.begin(), tried.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Dims> best;
+    const int64_t most = limits::kOwnOrders.most();
     for (auto& [cost, order] : tried) {
-      if (best.size() < kOwnCandidates) best.push_back(std::move(order));
+      if (std::ssize(best) < most) best.push_back(std::move(order));
     }
+    if (std::ssize(tried) > most) limits::kOwnOrders.Reached(std::ssize(tried) - most);
     return best;
   }
 
@@ -276,9 +275,12 @@ class Chooser {
     };
     // As it is, so that nothing changes without a reason; as neighbours have it; its own.
     offer(c.order);
-    constexpr size_t kNeighbours = 8;
-    for (size_t n : c.links) {
-      if (candidates.size() > kNeighbours) break;
+    for (size_t l = 0; l < c.links.size(); ++l) {
+      const size_t n = c.links[l];
+      if (std::ssize(candidates) > limits::kNeighbourOrders.most()) {
+        limits::kNeighbourOrders.Reached(static_cast<int64_t>(c.links.size() - l));
+        break;
+      }
       const Link& link = links_[n];
       const bool is_from = problem_.classes.Find(link.from) == number;
       const Dims& other = OrderOf(is_from ? link.to : link.from);
@@ -315,9 +317,12 @@ class Chooser {
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
       return classes_[static_cast<size_t>(a)].weight > classes_[static_cast<size_t>(b)].weight;
     });
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < limits::kLayoutRounds.most(); ++round) {
       for (int32_t n : order) DecideOne(n);
     }
+    const auto wait = std::ranges::count_if(
+        order, [this](int32_t n) { return classes_[static_cast<size_t>(n)].waits; });
+    if (wait > 0) limits::kLayoutRounds.Reached(wait);
   }
 
   const LayoutProblem& problem_;

@@ -11,6 +11,7 @@
 #include "workloads/hlo/transforms/common_subexpressions.h"
 #include "workloads/hlo/transforms/loop_carries.h"
 #include "workloads/passes/loops/narrow_stacks.h"
+#include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {
@@ -18,9 +19,6 @@ namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
-
-// Where the search for what a value is made of gives up.
-constexpr size_t kMaxExpression = 256;
 
 // Gives the same wherever it is computed.
 bool DependsOnOperandsOnly(const Instruction& i) {
@@ -93,7 +91,11 @@ class Hoist {
     Bytes read(0);
     std::vector<const Instruction*> work = {&i};
     std::unordered_set<const Instruction*> seen = {&i};
-    while (!work.empty() && seen.size() < kMaxExpression) {
+    while (!work.empty()) {
+      if (std::ssize(seen) >= limits::kInvariantExpression.most()) {
+        limits::kInvariantExpression.Reached();
+        return false;
+      }
       const Instruction* next = work.back();
       work.pop_back();
       for (const Instruction* operand : next->operands()) {

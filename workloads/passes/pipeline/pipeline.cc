@@ -10,6 +10,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/verify.h"
+#include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes {
 namespace {
@@ -65,7 +66,11 @@ class Runner {
  private:
   absl::StatusOr<bool> RunGroup(const PipelineStep& step) {
     bool changed = false;
-    for (int round = 0; round < options_.most_rounds; ++round) {
+    for (int64_t round = 0;; ++round) {
+      if (round == limits::kGroupRounds.most()) {
+        limits::kGroupRounds.Reached();
+        break;
+      }
       ASSIGN_OR_RETURN(const bool by_round, Run(step.group));
       if (!by_round) break;
       changed = true;
@@ -82,12 +87,14 @@ class Runner {
     const bool explained = std::ranges::find(options_.explain, run.pass) != options_.explain.end();
     std::vector<Record> notes;
     context.records = Records(explained ? &run.records : nullptr, &notes);
+    const LimitScope limit_scope;
     std::optional<SuspendedOrder> order;
     if (step.pass->phase == Phase::kOptimize) order.emplace(module_);
     ASSIGN_OR_RETURN(run.changed, step.pass->run(module_, context, step.options));
     if (order && !run.changed) order->Restore();
     run.dropped_order = order && run.changed && !order->empty();
     module_.Cleanup();
+    limit_scope.AddTo(context.records);
     std::ranges::move(notes, std::back_inserter(run.records));
     for (Record& record : run.records) record.pass = step.pass->name;
     run.seconds = SecondsSince(start);
@@ -160,6 +167,28 @@ std::string ToString(const std::vector<PassRun>& runs) {
                         row.sum.verify_seconds * 1e3);
   }
   return text;
+}
+
+std::vector<Record> LimitsReached(const std::vector<PassRun>& runs) {
+  std::vector<Record> all;
+  for (const PassRun& run : runs) {
+    std::vector<Record> of_pass;
+    const auto is_of_pass = [&](const Record& record) { return record.pass == run.pass; };
+    std::ranges::copy_if(all, std::back_inserter(of_pass), is_of_pass);
+    std::erase_if(all, is_of_pass);
+    const Records sums(nullptr, &of_pass);
+    for (const Record& record : run.records) {
+      if (record.reason != &kLimitReached) continue;
+      const auto number = [&](std::string_view name) {
+        return std::get<int64_t>(record.Find(name)->value);
+      };
+      sums.Limit(record.subject, number("limit"), std::get<std::string>(record.Find("what")->value),
+                 number("count"));
+      for (Record& sum : of_pass) sum.pass = record.pass;
+    }
+    std::ranges::move(of_pass, std::back_inserter(all));
+  }
+  return all;
 }
 
 }  // namespace tpusim::passes

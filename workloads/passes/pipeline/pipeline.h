@@ -63,11 +63,12 @@ struct PassRun {
 std::string DecisionsOf(const PassRun& run);
 // A table with a row per pass, runs added up.
 std::string ToString(const std::vector<PassRun>& runs);
+// The limits of effort that passes reached, a record per pass and limit, all runs of a pass added
+// up.
+std::vector<Record> LimitsReached(const std::vector<PassRun>& runs);
 
 struct PipelineOptions {
   bool verify = true;
-  // Groups stop after so many rounds even if they go on changing something.
-  int most_rounds = 20;
   // Passes that say why they decided as they did.
   std::vector<std::string> explain;
   // Hears of the module after every run of a pass.

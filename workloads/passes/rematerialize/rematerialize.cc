@@ -16,6 +16,7 @@
 #include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/branches.h"
+#include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/rematerialize/recompute.h"
 
@@ -25,9 +26,6 @@ namespace {
 using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
-
-// The plan is made so often; what is dropped in one round is seen by the next.
-constexpr int kMostRounds = 32;
 
 // Moments, both included.
 struct Stretch {
@@ -397,9 +395,13 @@ absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& conte
   }
   bool changed = false;
   Bytes lowest(0);  // before the last round
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0;; ++round) {
     Round next(module, context, limit);
     if (next.Fits() || (changed && next.peak() >= lowest)) break;
+    if (round == limits::kRematerializeRounds.most()) {
+      limits::kRematerializeRounds.Reached();
+      break;
+    }
     lowest = next.peak();
     ASSIGN_OR_RETURN(const bool dropped, next.Run());
     if (!dropped) break;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "workloads/cost/replay.h"
+#include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/schedule/free_early.h"
 #include "workloads/passes/schedule/list_order.h"
 
@@ -17,8 +18,6 @@ using Role = cost::ScheduleNode::Role;
 
 // Of the sum of all transfers to that of all compute.
 constexpr double kRatios[] = {0.0625, 0.125, 0.18, 0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 8, 16};
-// How often the best order tells how long transfers take in it.
-constexpr int kRounds = 2;
 
 class Chooser {
  public:
@@ -43,7 +42,11 @@ class Chooser {
     }
     if (transfers > 0 && compute > 0) {
       for (const double ratio : kRatios) Try(Scaled(alone, ratio * compute / transfers));
-      for (int round = 0; round < kRounds; ++round) {
+      for (int round = 0;; ++round) {
+        if (round == limits::kScheduleRounds.most()) {
+          limits::kScheduleRounds.Reached();
+          break;
+        }
         const Picoseconds before = best_.work.time;
         Try(std::vector<Picoseconds>(in_flight_));
         if (best_.work.time == before) break;

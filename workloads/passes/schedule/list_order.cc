@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes {
 namespace {
@@ -85,12 +86,15 @@ class ListScheduler {
     if (starts_.empty()) return first;
     const State& start = state_[-starts_.begin()->second];
     const Picoseconds gap = start.due - now_;
-    constexpr int kLookedAt = 8;
-    int looked_at = 0;
+    int64_t looked_at = 0;
     for (const auto& [depth, negative] : compute_) {
       const int n = -negative;
       if (graph_.nodes[n].work.alone() <= gap || state_[n].depth >= start.depth) return n;
-      if (++looked_at == kLookedAt) break;
+      if (++looked_at < limits::kListLookAhead.most()) continue;
+      if (std::ssize(compute_) > looked_at) {
+        limits::kListLookAhead.Reached(std::ssize(compute_) - looked_at);
+      }
+      break;
     }
     return -1;
   }

@@ -7,6 +7,7 @@
 #include "workloads/hlo/transforms/common_subexpressions.h"
 #include "workloads/hlo/transforms/loop_carries.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
+#include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/simplify/rules.h"
 
@@ -19,9 +20,6 @@ using hlo::Instruction;
 using Rule = Instruction* (*)(Instruction*);
 constexpr Rule kRules[] = {FoldConstants, SimplifyArithmetic, SimplifyIndexing, SimplifyReduce,
                            SimplifyDot,   SinkBroadcast,      SimplifyScatter};
-
-// Every round takes what the one before left over: three or four find all there is.
-constexpr int kMaxRounds = 16;
 
 // Rules do not ask in which memory a value is: an instruction that moves one between
 // memories is not what it is by its opcode.
@@ -63,7 +61,11 @@ bool SimplifyComputation(Computation* computation, const Records& records) {
   bool changed = false;
   bool again = true;
   const size_t before = computation->size();
-  for (int round = 0; again && round < kMaxRounds; ++round) {
+  for (int round = 0; again; ++round) {
+    if (round == limits::kSimplifyRounds.most()) {
+      limits::kSimplifyRounds.Reached();
+      break;
+    }
     again = ApplyRules(computation, records);
     again = computation->RemoveDead() > 0 || again;
     again = hlo::MergeReduces(computation, NothingIsFixed) || again;
@@ -76,7 +78,6 @@ bool SimplifyComputation(Computation* computation, const Records& records) {
                 {{"before", static_cast<int64_t>(before)},
                  {"after", static_cast<int64_t>(computation->size())}});
   }
-  if (again) records.Limit("simplify.rounds", kMaxRounds, "computations with more to simplify");
   return changed;
 }
 
@@ -85,7 +86,11 @@ bool SimplifyComputation(Computation* computation, const Records& records) {
 absl::StatusOr<bool> Simplify(hlo::Module& module, const PassContext& context) {
   bool changed = false;
   bool again = true;
-  for (int round = 0; again && round < kMaxRounds; ++round) {
+  for (int round = 0; again; ++round) {
+    if (round == limits::kSimplifyRounds.most()) {
+      limits::kSimplifyRounds.Reached();
+      break;
+    }
     again = false;
     for (Computation* computation : ControlComputations(module)) {
       again = SimplifyComputation(computation, context.records) || again;

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/spaces/space_replay.h"
 
 namespace tpusim::passes {
@@ -11,10 +12,6 @@ namespace {
 
 // When HBM counts as free for copies (SpaceTimeline::Restart): what is tried.
 constexpr double kEager[] = {0, 0.25, 0.5, 1};
-// How often copies that are waited for too long are left out, all at once.
-constexpr int kRounds = 2;
-// How many values of the best trial are tried without copies one by one.
-constexpr size_t kSingles = 8;
 
 // A replay is not more exact than that: who is less than this part shorter is not taken for
 // shorter, or rounding would decide.
@@ -64,17 +61,24 @@ class Search {
     Trial best = Try(/*copies=*/false, 0, {});
     for (const double eager : kEager) {
       Trial trial = Try(/*copies=*/true, eager, {});
-      for (int round = 0; round < kRounds; ++round) {
+      for (int round = 0;; ++round) {
         Uncopied uncopied = trial.uncopied;
         for (const Doubt& doubt : trial.doubts) {
           if (doubt.seconds >= 0) uncopied.insert(doubt.value);
         }
-        if (uncopied.size() == trial.uncopied.size() || !Improve(std::move(uncopied), trial)) break;
+        if (uncopied.size() == trial.uncopied.size()) break;
+        if (round == limits::kSpaceRounds.most()) {
+          limits::kSpaceRounds.Reached();
+          break;
+        }
+        if (!Improve(std::move(uncopied), trial)) break;
       }
       if (IsShorter(trial.seconds, best.seconds)) best = std::move(trial);
     }
     const std::vector<Doubt> doubts = best.doubts;
-    for (size_t n = 0; n < std::min(kSingles, doubts.size()); ++n) {
+    const int64_t singles = limits::kSpaceSingles.most();
+    if (std::ssize(doubts) > singles) limits::kSpaceSingles.Reached(std::ssize(doubts) - singles);
+    for (size_t n = 0; n < std::min(static_cast<size_t>(singles), doubts.size()); ++n) {
       Uncopied uncopied = best.uncopied;
       uncopied.insert(doubts[n].value);
       Improve(std::move(uncopied), best);

@@ -1,0 +1,18 @@
+// Where the analysis of shardings stops looking (configs/limit.h).
+#ifndef TPUSIM_WORKLOADS_SHARDING_LIMITS_H_
+#define TPUSIM_WORKLOADS_SHARDING_LIMITS_H_
+
+#include "configs/limit.h"
+
+namespace tpusim::sharding::limits {
+
+inline constexpr Limit kIndexOperations{
+    "sharding.index_operations", 50, "values",
+    "operations between an iota and the indices of a gather: JAX writes about ten"};
+inline constexpr Limit kConstantExpression{
+    "sharding.constant_expression", 32, "expressions",
+    "a larger expression is no constant that the program writes down"};
+
+}  // namespace tpusim::sharding::limits
+
+#endif  // TPUSIM_WORKLOADS_SHARDING_LIMITS_H_

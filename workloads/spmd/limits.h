@@ -1,0 +1,23 @@
+// Where the partitioner stops looking (configs/limit.h).
+#ifndef TPUSIM_WORKLOADS_SPMD_LIMITS_H_
+#define TPUSIM_WORKLOADS_SPMD_LIMITS_H_
+
+#include "configs/limit.h"
+
+namespace tpusim::spmd::limits {
+
+inline constexpr Limit kRefitRounds{
+    "spmd.refit_rounds", 6, "changes of uneven shards",
+    "a piece that has no sender in so many permutes is gathered and sliced"};
+inline constexpr Limit kRefitPairs{
+    "spmd.refit_pairs", int64_t{1} << 22, "changes of uneven shards",
+    "pairs of devices of which one may send to the other: a fraction of a second"};
+inline constexpr Limit kReshardStates{"spmd.reshard_states", 4000, "reshards",
+                                      "beyond so many shardings in between, gather and slice"};
+inline constexpr Limit kReshardPieces{
+    "spmd.reshard_pieces", 3, "shardings on the way",
+    "up to so many pieces of axes every sharding is looked at, then those that lead to the end"};
+
+}  // namespace tpusim::spmd::limits
+
+#endif  // TPUSIM_WORKLOADS_SPMD_LIMITS_H_
