@@ -74,7 +74,7 @@ TEST(Layout, ElementwiseOperationsFollowTheirArguments) {
   Instruction* v = m.Parameter({4096, 9, 3});
   Instruction* sum = m.Add(Opcode::kAdd, {4096, 9, 3}, {x, v});
   m.Return({sum});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   EXPECT_EQ(OrderOf(x), (Dims{0, 2, 1}));
   EXPECT_EQ(OrderOf(sum), (Dims{0, 2, 1}));
   EXPECT_EQ(hlo::MinorToMajor(m.entry().root()->shape().tuple[0]), (Dims{0, 2, 1}));
@@ -95,7 +95,7 @@ TEST(Layout, WhatIsReducedGoesToTheOutside) {
   Instruction* sum = m.Add(Opcode::kReduce, {2048, 2048}, {apart, zero});
   hlo::SetDimensions(sum, {2});
   m.Return({sum});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   EXPECT_EQ(OrderOf(apart), (Dims{1, 0, 2}));
   EXPECT_EQ(OrderOf(sum), (Dims{1, 0}));
   EXPECT_TRUE(m.Find(Opcode::kCopy).empty());
@@ -111,7 +111,7 @@ TEST(Layout, ATransposeIntoALayoutThatUndoesItIsABitcast) {
   Instruction* back = m.Add(Opcode::kTranspose, {4, 1024, 8, 128}, {twice});
   hlo::SetDimensions(back, {0, 2, 1, 3});
   m.Return({back});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   EXPECT_TRUE(m.Find(Opcode::kTranspose).empty());
   EXPECT_EQ(m.Find(Opcode::kBitcast).size(), 2u);
   EXPECT_TRUE(m.Find(Opcode::kCopy).empty());
@@ -124,7 +124,7 @@ TEST(Layout, ATransposeBetweenArgumentAndResultIsOneCopy) {
   Instruction* turned = m.Add(Opcode::kTranspose, {2048, 4096}, {x});
   hlo::SetDimensions(turned, {1, 0});
   m.Return({turned});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   EXPECT_EQ(m.Find(Opcode::kCopy).size(), 1u);
   EXPECT_EQ(m.Find(Opcode::kBitcast).size(), 1u);
   EXPECT_TRUE(m.Find(Opcode::kTranspose).empty());
@@ -137,7 +137,7 @@ TEST(Layout, AValueMetWithItsOwnTransposeMoves) {
   hlo::SetDimensions(turned, {1, 0});
   Instruction* sum = m.Add(Opcode::kAdd, {2048, 2048}, {x, turned});
   m.Return({sum});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   EXPECT_EQ(m.Find(Opcode::kTranspose).size(), 1u);
 }
 
@@ -149,7 +149,7 @@ TEST(Layout, BatchesOfProductsLieOutside) {
   Instruction* dot = m.Add(Opcode::kDot, {16384, 3, 3}, {a, b});
   hlo::SetDotDims(dot, {{2}, {1}, {0}, {0}});
   m.Return({dot});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   EXPECT_EQ(OrderOf(a), (Dims{0, 2, 1}));
   EXPECT_EQ(MinorToMajor(dot->operand(0)->shape()).back(), 0);
   EXPECT_EQ(OrderOf(dot).back(), 0);
@@ -176,7 +176,7 @@ TEST(Layout, SumsOfAProductTakeItAsItIsMade) {
     Instruction* sum = m.Add(Opcode::kReduce, {2, 64}, {weights, zero});
     hlo::SetDimensions(sum, {2});
     m.Return({sum});
-    ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+    ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
     EXPECT_EQ(OrderOf(less), OrderOf(dot)) << rate;
     for (const Instruction* user : dot->users()) EXPECT_NE(user->opcode(), Opcode::kCopy) << rate;
   }
@@ -204,7 +204,7 @@ TEST(Layout, PositionsOfAConvolutionLieOutside) {
   hlo::WindowDim window{.size = 7, .stride = 2, .padding_low = 2, .padding_high = 3};
   hlo::SetWindow(conv, {window, window});
   m.Return({conv});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   EXPECT_EQ(OrderOf(x), (Dims{2, 1, 3, 0}));
   const Dims image = OrderOf(conv->operand(0)), out = OrderOf(conv);
   EXPECT_EQ((Dims{image[0], image[1]}), (Dims{0, 3}));
@@ -220,7 +220,7 @@ TEST(Layout, BroadcastsOfScalarsAreMadeInEveryOrderThatIsAskedFor) {
   Instruction* turned = m.Add(Opcode::kBroadcast, {64, 4096}, {one});
   m.Return(
       {m.Add(Opcode::kAdd, {4096, 64}, {x, ones}), m.Add(Opcode::kAdd, {64, 4096}, {y, turned})});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   EXPECT_TRUE(m.Find(Opcode::kCopy).empty());
   for (const Instruction* broadcast : m.Find(Opcode::kBroadcast)) {
     EXPECT_EQ(OrderOf(broadcast), OrderOf(broadcast->users()[0]));
@@ -243,7 +243,7 @@ TEST(Layout, ALoopKeepsOneLayoutForWhatItCarries) {
   Instruction* loop = m.entry().Add(Opcode::kWhile, carry, {init}, "loop");
   loop->set_called({body, condition});
   m.Return({m.entry().Add(Opcode::kGetTupleElement, x->shape(), {loop}, "out")});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   for (const Instruction* i : {in, next}) EXPECT_EQ(OrderOf(i), (Dims{0, 1}));
   for (const Instruction* i : {init, loop, p, body->root()}) {
     EXPECT_EQ(MinorToMajor(i->shape().tuple[0]), (Dims{0, 1}));
@@ -257,7 +257,7 @@ TEST(Layout, OpaqueKernelsSeeTheirArraysRowMajor) {
   Instruction* call = m.Add(Opcode::kCustomCall, {2048, 64}, {x});
   call->mutable_attrs().set_custom_call_target("tpu_custom_call");
   m.Return({call});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   EXPECT_EQ(OrderOf(x), (Dims{0, 1}));
   EXPECT_EQ(OrderOf(call->operand(0)), (Dims{1, 0}));
   EXPECT_EQ(OrderOf(call), (Dims{1, 0}));
@@ -278,7 +278,7 @@ TEST(Layout, AnElementOfAnOpaqueTupleIsCopiedAfterItIsCut) {
   hlo::SetSlice(lane, {{0, 32, 1}, {0, 8192, 1}, {0, 1, 1}});
   Instruction* rows = m.Add(Opcode::kReshape, {32, 8192}, {lane});
   m.Return({m.Add(Opcode::kExponential, {32, 8192}, {rows})});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   EXPECT_EQ(OrderOf(sums), (Dims{2, 1, 0}));
   ASSERT_EQ(sums->users().size(), 1u);
   EXPECT_EQ(sums->users()[0]->opcode(), Opcode::kSlice);
@@ -289,7 +289,7 @@ TEST(Layout, AStatedLayoutOfAnArgumentStands) {
   Instruction* x = m.Parameter({1024, 1024});
   x->set_shape(hlo::WithOrder(x->shape(), {0, 1}));
   m.Return({m.Add(Opcode::kNegate, {1024, 1024}, {x})});
-  ASSERT_TRUE(AssignLayouts(m.module(), m.target()).ok());
+  ASSERT_TRUE(AssignLayouts(m.module(), m.context()).ok());
   EXPECT_EQ(OrderOf(x), (Dims{0, 1}));
   EXPECT_EQ(m.Find(Opcode::kCopy).size(), 1u);
 }

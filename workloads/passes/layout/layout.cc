@@ -37,7 +37,7 @@ absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& conte
   bool changed = false;
   if (!WasCompiled(module)) {
     const LayoutProblem problem = PoseLayoutProblem(module, target);
-    changed = ApplyLayouts(module, problem, ChooseLayouts(problem, target));
+    changed = ApplyLayouts(module, problem, ChooseLayouts(problem, target, *context.cost));
   }
   for (hlo::Computation* computation : ControlComputations(module)) {
     for (Instruction* i : computation->PostOrder()) {
