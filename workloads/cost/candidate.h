@@ -72,6 +72,10 @@ std::unique_ptr<CandidateCosts> CostsOfCandidates(const KernelGraph& graph,
                                                   const target::Target& target,
                                                   kernels::KernelLibrary& kernels);
 
+// A copy of an array from one layout to another.
+absl::StatusOr<Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to,
+                                  kernels::KernelLibrary& kernels);
+
 // The demanding part of a kernel, its hero: an update, a reduction or a product and, of several,
 // the most demanding; kExpression if there is none.
 Part HeroOf(const KernelGraph& graph, std::span<const int> members);

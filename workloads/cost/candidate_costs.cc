@@ -217,13 +217,25 @@ Price ChipCandidateCosts::BoundOfPlaced(const Candidate& candidate) {
   return ChipCandidateCosts(graph, target_, kernels_).BoundOf({members, roots});
 }
 
-absl::StatusOr<Price> ChipCandidateCosts::PriceOf(const Candidate& candidate) {
-  const std::unique_ptr<hlo::Module> module = Isolate(graph_, candidate);
-  ASSIGN_OR_RETURN(const kernels::KernelCost cost, kernels_.CostOf(*module->entry()->root()));
+absl::StatusOr<Price> PriceOfKernel(const Instruction& kernel, kernels::KernelLibrary& kernels) {
+  ASSIGN_OR_RETURN(const kernels::KernelCost cost, kernels.CostOf(kernel));
   return Price{cost.time, MovedBy(cost.traffic)};
 }
 
+absl::StatusOr<Price> ChipCandidateCosts::PriceOf(const Candidate& candidate) {
+  return PriceOfKernel(*Isolate(graph_, candidate)->entry()->root(), kernels_);
+}
+
 }  // namespace
+
+absl::StatusOr<Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to,
+                                  kernels::KernelLibrary& kernels) {
+  hlo::Module module("copy");
+  hlo::Computation* computation = module.AddComputation("copy");
+  module.set_entry(computation);
+  Instruction* array = computation->AddParameter(0, from, "array");
+  return PriceOfKernel(*computation->Add(Opcode::kCopy, to, {array}), kernels);
+}
 
 std::unique_ptr<CandidateCosts> CostsOfCandidates(const KernelGraph& graph,
                                                   const target::Target& target,

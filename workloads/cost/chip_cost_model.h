@@ -28,6 +28,7 @@ class ChipCostModel : public CostModel {
                 collectives::AlgorithmOverrides overrides, Trips trips)
       : target_(target),
         kernels_(target),
+        arrays_(target),
         collectives_(target.config(), std::move(device_of_partition), std::move(overrides)),
         trips_(std::move(trips)) {}
 
@@ -44,6 +45,10 @@ class ChipCostModel : public CostModel {
   std::unique_ptr<CandidateCosts> CandidatesOf(const KernelGraph& graph) override {
     return CostsOfCandidates(graph, target_, kernels_);
   }
+  const ArrayCosts& arrays() override { return arrays_; }
+  absl::StatusOr<Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to) override {
+    return cost::PriceOfCopy(from, to, kernels_);
+  }
   absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) override;
 
   // What the answers come from, for the lowering.
@@ -56,6 +61,7 @@ class ChipCostModel : public CostModel {
 
   const target::Target& target_;
   kernels::KernelLibrary kernels_;
+  const ArrayCosts arrays_;
   CollectiveDecisions collectives_;
   const Trips trips_;
 };

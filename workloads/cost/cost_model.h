@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "configs/status_macros.h"
 #include "configs/units.h"
+#include "workloads/cost/array_costs.h"
 #include "workloads/cost/candidate.h"
 #include "workloads/cost/kernel_graph.h"
 #include "workloads/cost/work.h"
@@ -53,6 +54,11 @@ class CostModel {
                                                                 int64_t space) = 0;
   // Costs of kernels that could be made of the instructions of a graph, which must live as long.
   virtual std::unique_ptr<CandidateCosts> CandidatesOf(const KernelGraph& graph) = 0;
+
+  // What arrays cost by how they lie, before there are kernels.
+  virtual const ArrayCosts& arrays() = 0;
+  // A copy of an array, by a kernel that does nothing else.
+  virtual absl::StatusOr<Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to) = 0;
 
   // Of a collective that has groups.
   virtual absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) = 0;

@@ -108,33 +108,6 @@ class FormWriter {
   std::string form_;
 };
 
-// A kernel apart from its program, on parameters: its arrays can be put elsewhere.
-struct LoneKernel {
-  hlo::Module module{"kernel"};
-  std::vector<Instruction*> operands;
-  Instruction* kernel = nullptr;
-  Shape result;  // as it was
-
-  explicit LoneKernel(const Instruction& i) : result(i.shape()) {
-    Computation* computation = module.AddComputation("kernel");
-    module.set_entry(computation);
-    std::unordered_map<const Instruction*, Instruction*> parameters;
-    for (const Instruction* o : i.operands()) {
-      Instruction*& parameter = parameters[o];
-      if (parameter == nullptr) {
-        const auto number = static_cast<int64_t>(parameters.size()) - 1;
-        parameter = computation->AddParameter(number, o->shape(), "operand");
-      }
-      operands.push_back(parameter);
-    }
-    kernel = computation->Add(i.opcode(), i.shape(), operands, "", &i);
-    std::vector<Computation*> called;
-    for (const Computation* c : i.called()) called.push_back(module.CloneComputation(*c));
-    kernel->set_called(std::move(called));
-    computation->set_root(kernel);
-  }
-};
-
 // Leaves of a shape in pre-order, as hlo::Leaves has them.
 void PlaceLeaves(Shape& shape, const std::vector<bool>& there, int64_t space, size_t& leaf) {
   if (shape.IsTuple()) {
@@ -145,6 +118,41 @@ void PlaceLeaves(Shape& shape, const std::vector<bool>& there, int64_t space, si
     shape.layout.memory_space = space;
   }
 }
+
+// A kernel apart from its program, on parameters, with arrays in another memory: by array,
+// operands first, then the leaves of the result.
+struct LoneKernel {
+  hlo::Module module{"kernel"};
+  Instruction* kernel = nullptr;
+
+  LoneKernel(const Instruction& i, const std::vector<bool>& there, int64_t space) {
+    Computation* computation = module.AddComputation("kernel");
+    module.set_entry(computation);
+    std::unordered_map<const Instruction*, Instruction*> parameters;
+    std::vector<Instruction*> operands;
+    size_t leaf = 0;
+    for (const Instruction* o : i.operands()) {
+      Instruction*& parameter = parameters[o];
+      if (parameter == nullptr) {
+        const auto number = static_cast<int64_t>(parameters.size()) - 1;
+        parameter = computation->AddParameter(number, o->shape(), "operand");
+      }
+      leaf = operands.size();
+      Shape shape = parameter->shape();
+      if (shape.IsArray()) PlaceLeaves(shape, there, space, leaf);
+      parameter->set_shape(std::move(shape));
+      operands.push_back(parameter);
+    }
+    leaf = operands.size();
+    Shape result = i.shape();
+    PlaceLeaves(result, there, space, leaf);
+    kernel = computation->Add(i.opcode(), std::move(result), operands, "", &i);
+    std::vector<Computation*> called;
+    for (const Computation* c : i.called()) called.push_back(module.CloneComputation(*c));
+    kernel->set_called(std::move(called));
+    computation->set_root(kernel);
+  }
+};
 
 }  // namespace
 
@@ -229,25 +237,11 @@ absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& i
     }
     return kernels::CostOf(target_.chip(), placed);
   };
-  const auto built = [this, space, of_this_grid, lone = std::make_shared<LoneKernel>(instruction)](
+  const std::vector<bool> nowhere(operands + results, false);
+  const auto built = [this, space, of_this_grid,
+                      here = std::make_shared<const LoneKernel>(instruction, nowhere, space)](
                          const std::vector<bool>& there) {
-    std::vector<Shape> before;
-    for (size_t o = 0; o < lone->operands.size(); ++o) {
-      Shape shape = lone->operands[o]->shape();
-      before.push_back(shape);
-      size_t leaf = o;
-      if (shape.IsArray()) PlaceLeaves(shape, there, space, leaf);
-      lone->operands[o]->set_shape(std::move(shape));
-    }
-    Shape result = lone->result;
-    size_t leaf = lone->operands.size();
-    PlaceLeaves(result, there, space, leaf);
-    lone->kernel->set_shape(std::move(result));
-    const absl::StatusOr<KernelCost> cost = CostOf(*lone->kernel);
-    // Backwards: an operand may be there twice.
-    for (size_t o = lone->operands.size(); o > 0; --o) {
-      lone->operands[o - 1]->set_shape(std::move(before[o - 1]));
-    }
+    const absl::StatusOr<KernelCost> cost = CostOf(*LoneKernel(*here->kernel, there, space).kernel);
     // That it cannot be built is for the lowering to say; the grid stays.
     return cost.ok() ? *cost : of_this_grid(there);
   };

@@ -62,15 +62,31 @@ struct FakeCosts : cost::CostModel {
   int64_t members_priced = 0;  // of all candidates whose times are stated
   std::unique_ptr<cost::CandidateCosts> CandidatesOf(const cost::KernelGraph& graph) override {
     if (candidate) return std::make_unique<StatedCandidates>(graph, *this);
-    TPUSIM_CHECK(machine != nullptr, "the costs of candidates are not stated");
-    if (library == nullptr) library = std::make_shared<kernels::KernelLibrary>(*machine);
-    return cost::CostsOfCandidates(graph, *machine, *library);
+    return cost::CostsOfCandidates(graph, *machine, Library());
+  }
+  const cost::ArrayCosts& arrays() override {
+    TPUSIM_CHECK(machine != nullptr, "the costs of arrays are those of a machine");
+    if (array_costs == nullptr) array_costs = std::make_shared<cost::ArrayCosts>(*machine);
+    return *array_costs;
+  }
+  // Of copies between layouts; if not stated, as on `machine`.
+  std::function<int64_t(const hlo::Shape& from, const hlo::Shape& to)> copy;  // ps
+  absl::StatusOr<cost::Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to) override {
+    if (copy) return cost::Price{Picoseconds(copy(from, to)), Bytes(0)};
+    return cost::PriceOfCopy(from, to, Library());
   }
   int64_t partitions = 4;
   std::deque<kernels::PlaceableKernel> kernels;
   std::shared_ptr<kernels::KernelLibrary> library;
+  std::shared_ptr<cost::ArrayCosts> array_costs;
 
  private:
+  kernels::KernelLibrary& Library() {
+    TPUSIM_CHECK(machine != nullptr, "the costs are not stated, and there is no machine");
+    if (library == nullptr) library = std::make_shared<kernels::KernelLibrary>(*machine);
+    return *library;
+  }
+
   class StatedCandidates : public cost::CandidateCosts {
    public:
     StatedCandidates(const cost::KernelGraph& graph, FakeCosts& costs)

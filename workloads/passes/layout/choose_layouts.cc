@@ -7,13 +7,46 @@
 #include <unordered_map>
 #include <utility>
 
-#include "workloads/passes/layout/layout_cost.h"
+#include "workloads/passes/layout/same_bytes.h"
 #include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes {
 namespace {
 
 using hlo::Shape;
+
+bool Holds(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+// The order of `to` that keeps lanes and rows where the link would like them, given one of
+// `from`; with `backward` the other way round. Dimensions that the link says nothing of come
+// last. Empty if nothing can be said.
+Dims OrderThrough(const Link& link, const Dims& order, bool backward) {
+  if (OfOneArray(link)) return order;
+  const hlo::Shape& goal = backward ? *link.from_shape : *link.to_shape;
+  if (link.kind == Link::Kind::kReshape) {
+    return OrderThroughReshape((backward ? link.to_shape : link.from_shape)->dims, goal.dims,
+                               order);
+  }
+  Dims image(static_cast<size_t>((backward ? link.to_shape : link.from_shape)->rank()), -1);
+  for (size_t d = 0; d < link.map.size(); ++d) {
+    if (link.map[d] < 0) continue;
+    if (backward) {
+      image[static_cast<size_t>(link.map[d])] = static_cast<int64_t>(d);
+    } else {
+      image[d] = link.map[d];
+    }
+  }
+  Dims result;
+  for (int64_t d : order) {
+    if (image[static_cast<size_t>(d)] >= 0) result.push_back(image[static_cast<size_t>(d)]);
+  }
+  for (int64_t d = goal.rank() - 1; d >= 0; --d) {
+    if (!Holds(result, d)) result.push_back(d);
+  }
+  return result;
+}
 
 Dims DimsOfClass(const OrderClasses& classes, int32_t value, const Dims& dims) {
   Dims turned;
@@ -66,8 +99,12 @@ struct Class {
 
 class Chooser {
  public:
-  Chooser(const LayoutProblem& problem, const target::Target& target)
-      : problem_(problem), cost_(target), classes_(static_cast<size_t>(problem.classes.size())) {}
+  Chooser(const LayoutProblem& problem, const target::Target& target, cost::CostModel& cost)
+      : problem_(problem),
+        target_(target),
+        cost_(cost),
+        arrays_(cost.arrays()),
+        classes_(static_cast<size_t>(problem.classes.size())) {}
 
   std::vector<Dims> Run() {
     for (int32_t v = 0; v < problem_.classes.size(); ++v) {
@@ -175,13 +212,95 @@ class Chooser {
 
   // ---- Costs -----------------------------------------------------------------
 
+  const Shape& InOrder(const Shape& shape, const Dims& order, bool second = false) {
+    // Assigned to the same memory again and again.
+    Shape& scratch = second ? second_ : first_;
+    scratch.element_type = shape.element_type;
+    scratch.dims.assign(shape.dims.begin(), shape.dims.end());
+    scratch.layout.minor_to_major.assign(order.begin(), order.end());
+    return scratch;
+  }
+
+  double OfTerm(const Term& term, const Dims& order) {
+    const Shape& shape = InOrder(*term.shape, order);
+    switch (term.kind) {
+      case Term::Kind::kMemory:
+        return term.count * 2 * arrays_.Memory(shape);
+      case Term::Kind::kRegisters:
+        return term.count * arrays_.Registers(shape);
+      case Term::Kind::kCrossLanes:
+        return Holds(term.dims, order[0]) ? term.count * arrays_.CrossLanes(shape) : 0;
+      case Term::Kind::kReduce:
+        return term.count * arrays_.Reduced(shape, term.dims);
+      case Term::Kind::kIndexed:
+        return term.count * arrays_.Piece(shape, term.dims);
+      case Term::Kind::kBatch:
+        return Holds(term.dims, order[0]) || Holds(term.dims, order[1])
+                   ? std::numeric_limits<double>::infinity()
+                   : 0;
+    }
+    return 0;
+  }
+
+  // The array from one order to another on its way in or out of some kernel.
+  double OfCopy(const Shape& array, const Dims& from, const Dims& to) {
+    if (from == to) return 0;
+    const Shape& source = InOrder(array, from);
+    const Shape& result = InOrder(array, to, true);
+    // Rows only go elsewhere.
+    if (from[0] == to[0]) return std::max(arrays_.Registers(source), arrays_.Registers(result));
+    return arrays_.Memory(source) + arrays_.Memory(result) +
+           std::max(arrays_.CrossLanes(source), arrays_.CrossLanes(result));
+  }
+
+  // By a kernel that does nothing else; one that cannot be built is none.
+  double OfCopyAlone(const Shape& array, const Dims& from, const Dims& to) {
+    if (from == to) return 0;
+    const absl::StatusOr<cost::Price> price =
+        cost_.PriceOfCopy(InOrder(array, from), InOrder(array, to, true));
+    if (!price.ok()) return std::numeric_limits<double>::infinity();
+    return ToSeconds(price->time) * target_.chip().clock.value();
+  }
+
+  double OfOrders(const Link& link, const Dims& from, const Dims& to) {
+    switch (link.kind) {
+      case Link::Kind::kCopy:
+        return link.count * OfCopy(*link.from_shape, from, to);
+      case Link::Kind::kMove:
+        return link.count * OfCopyAlone(*link.from_shape, from, to);
+      case Link::Kind::kResult:
+        if (from == to) return 0;
+        return link.count * (OfCopy(*link.from_shape, from, to) + arrays_.kernel());
+      case Link::Kind::kLanes: {
+        const int64_t lanes = link.map[static_cast<size_t>(from[0])];
+        // Reduced away, what is left comes out across the lanes as the result wants it.
+        if (lanes == to[0] || lanes < 0) return 0;
+        const Shape& a = InOrder(*link.from_shape, from);
+        const Shape& b = InOrder(*link.to_shape, to, true);
+        const bool from_is_small = a.ElementCount() < b.ElementCount();
+        return link.count * (arrays_.CrossLanes(from_is_small ? a : b) + arrays_.Registers(b));
+      }
+      case Link::Kind::kReshape: {
+        const Shape& a = InOrder(*link.from_shape, from);
+        const Shape& b = InOrder(*link.to_shape, to, true);
+        if (OrderThroughReshape(a.dims, b.dims, from) == to && SameTiling(a, b, target_)) return 0;
+        const double turned =
+            a.dims[static_cast<size_t>(from[0])] == b.dims[static_cast<size_t>(to[0])]
+                ? 0
+                : std::max(arrays_.CrossLanes(a), arrays_.CrossLanes(b));
+        return link.count * (arrays_.Memory(a) + arrays_.Memory(b) + turned);
+      }
+    }
+    return 0;
+  }
+
   // Remembered: every round asks for the same orders.
   double Alone(Class& c, const Dims& order) {
     for (const auto& [known, cost] : c.alone) {
       if (known == order) return cost;
     }
     double sum = 0;
-    for (const Term& term : c.terms) sum += cost_.Of(term, order);
+    for (const Term& term : c.terms) sum += OfTerm(term, order);
     c.alone.emplace_back(order, sum);
     return sum;
   }
@@ -189,14 +308,14 @@ class Chooser {
   // Between classes that may be one and the same.
   double OfLink(const Link& link, const Dims& from, const Dims& to) {
     if (link.kind == Link::Kind::kReshape) {
-      return cost_.Of(link, problem_.classes.OfValue(link.from, from),
+      return OfOrders(link, problem_.classes.OfValue(link.from, from),
                       problem_.classes.OfValue(link.to, to));
     }
     if (OfOneArray(link)) {
       // The same array in the dimensions of the one class and of the other.
-      return cost_.Of(link, from, Through(link, to, true));
+      return OfOrders(link, from, Through(link, to, true));
     }
-    return cost_.Of(link, from, to);
+    return OfOrders(link, from, to);
   }
 
   Dims Through(const Link& link, const Dims& order, bool backward) const {
@@ -326,16 +445,20 @@ class Chooser {
   }
 
   const LayoutProblem& problem_;
-  LayoutCost cost_;
+  const target::Target& target_;
+  cost::CostModel& cost_;
+  const cost::ArrayCosts& arrays_;
   std::vector<Class> classes_;  // by the value that stands for the class
   std::vector<Link> links_;
+  Shape first_, second_;      // scratch
   std::deque<Shape> shapes_;  // of terms and links, in the dimensions of their classes
 };
 
 }  // namespace
 
-std::vector<Dims> ChooseLayouts(const LayoutProblem& problem, const target::Target& target) {
-  return Chooser(problem, target).Run();
+std::vector<Dims> ChooseLayouts(const LayoutProblem& problem, const target::Target& target,
+                                cost::CostModel& cost) {
+  return Chooser(problem, target, cost).Run();
 }
 
 }  // namespace tpusim::passes

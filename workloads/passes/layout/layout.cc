@@ -67,7 +67,7 @@ absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& conte
     const auto before =
         context.records.wanted() ? ShapesOf(module) : std::map<std::string, std::string>();
     const LayoutProblem problem = PoseLayoutProblem(module, target);
-    changed = ApplyLayouts(module, problem, ChooseLayouts(problem, target));
+    changed = ApplyLayouts(module, problem, ChooseLayouts(problem, target, *context.cost));
     if (context.records.wanted()) ExplainLayouts(before, ShapesOf(module), context.records);
   }
   for (hlo::Computation* computation : ControlComputations(module)) {

@@ -7,7 +7,6 @@
 //
 //   order_classes   values that lie alike
 //   pose_*          what the operations of the module ask for, family by family
-//   layout_cost     cycles of an order
 //   choose_layouts  the choice
 //   apply_layouts   layouts and copies into the module
 //   same_bytes      which transposes and reshapes are bitcasts now
