@@ -8,10 +8,11 @@ namespace {
 constexpr Range kFlag = {0, 1};
 constexpr Range kBytesOrMinusOne = {-1, 1e18};
 constexpr Range kPercent = {1, 100};
-constexpr Range kTransfers = {0, 1 << 20};
 constexpr Range kSomeBytes = {1, 1e15};
 constexpr Range kFactor = {0, 1e6};
 constexpr Range kShareOfAll = {0, 1};
+constexpr Range kProducts = {1, 4096};
+constexpr Range kOperations = {0, 1e4};
 
 }  // namespace
 
@@ -34,10 +35,10 @@ std::vector<Parameter> PolicyParameters() {
       VALUE(reduce_scatter_combined_share, "ratio", kShareOfAll, "share of a kernel's VMEM in which the buffers of a combined reduce-scatter fit"),
       VALUE(reduce_scatter_combined_buffers, "count", kCountOrNone, "buffers there of every piece that is left to a device"),
       VALUE(all_gather_reuse_distance, "instructions", kCountOrNone, "a use of an all-gather that is further away than this from the one before gathers again"),
-      VALUE(permutes_in_flight, "count", kTransfers, "collective-permutes that may be in flight"),
-      VALUE(gathers_in_flight, "count", kTransfers, "asynchronous all-gathers that may be in flight; 0: they are synchronous"),
-      VALUE(copies_in_flight, "count", kTransfers, "copies between memories of the chip that may be in flight"),
-      VALUE(host_copies_in_flight, "count", kTransfers, "copies to the host, and from it, that may be in flight"),
+      VALUE(permutes_in_flight, "count", kCount, "collective-permutes that may be in flight"),
+      VALUE(gathers_in_flight, "count", kCountOrNone, "asynchronous all-gathers that may be in flight; 0: they are synchronous"),
+      VALUE(copies_in_flight, "count", kCount, "copies between memories of the chip that may be in flight"),
+      VALUE(host_copies_in_flight, "count", kCount, "copies to the host, and from it, that may be in flight"),
       VALUE(scheduled_percent, "percent", kPercent, "share of the usable HBM above which the scheduler orders for less memory"),
       VALUE(rematerialized_percent, "percent", kPercent, "share of the usable HBM above which values are computed again"),
       VALUE(windowed_flops_per_byte, "flops_per_byte", kCountOrNone, "FLOPs per byte of the whole array, times two over the group's size, of a windowed einsum; 0: there are none"),
@@ -57,12 +58,12 @@ std::vector<Parameter> PolicyParameters() {
       VALUE(lone_windows, "count", kCountOrNone, "how many of its larger windows must fit for it to have them"),
       VALUE(uncut_bytes, "bytes", kBytesOrNone, "largest operand or result of such a kernel that is never cut"),
       VALUE(resident_vmem_share, "ratio", kShareOfAll, "share of a kernel's VMEM up to which what a product's blocks share stays there whole"),
-      VALUE(f64_products, "count", kCount, "products of bytes that make one of 64 bits"),
+      VALUE(f64_products, "count", kProducts, "products of bytes that make one of 64 bits"),
       VALUE(convolution_row_registers, "registers", kCountOrNone, "convolutions of features up to the sublanes of so many registers feed the taps of a row of the window together"),
       VALUE(convolution_packed_share, "ratio", kShareOfAll, "... of features up to this share of an array's rows all taps, in whole sublanes"),
-      VALUE(convolution_permutations, "per_register", kFactor, "cross-lane permutations per register of results of the first of these"),
-      VALUE(operations_per_tap, "per_register", kFactor, "vector operations per register of results and tap of a convolution of single features"),
-      VALUE(scalars_per_index, "per_index", kFactor, "scalar instructions around the issue of one slice of a gather or scatter"),
+      VALUE(convolution_permutations, "per_register", kOperations, "cross-lane permutations per register of results of the first of these"),
+      VALUE(operations_per_tap, "per_register", kOperations, "vector operations per register of results and tap of a convolution of single features"),
+      VALUE(scalars_per_index, "per_index", kOperations, "scalar instructions around the issue of one slice of a gather or scatter"),
       FLAG(products_in_vmem, "results of matrix products may live in VMEM"),
       VALUE(loop_weight, "passes", kFactor, "how often a loop's body counts as run when arrays are ranked for VMEM"),
       VALUE(prefetch_preferred_overlap, "ratio", kFactor, "time that HBM is free before a prefetched array is needed, over the time of its copy: what is tried first"),

@@ -16,12 +16,12 @@ int64_t RepeatableIterations(int64_t count, int64_t index) {
 
 Picoseconds Scaled(Picoseconds t, double fraction) {
   if (fraction == 1) return t;
-  return Picoseconds(std::llround(static_cast<double>(t.value()) * fraction));
+  return Picoseconds(ToCount(std::round(static_cast<double>(t.value()) * fraction)));
 }
 
 Bytes Scaled(Bytes bytes, double fraction) {
   if (fraction == 1) return bytes;
-  return Bytes(std::llround(static_cast<double>(bytes.value()) * fraction));
+  return Bytes(ToCount(std::round(static_cast<double>(bytes.value()) * fraction)));
 }
 
 void KernelSteps::Reset(const isa::Kernel& kernel) {

@@ -102,8 +102,8 @@ TEST(ChipFileTest, TheCompilerOfAChipIsData) {
               HasSubstr("compiler.window_registers = 0 is out of range: from 1 to"));
   EXPECT_THAT(Fault(R"({"base": "v5e", "compiler": {"likes": "v5e"}})"),
               HasSubstr("unknown field \"likes\"; the nearest is like"));
-  EXPECT_THAT(Fault(R"({"base": "v5e", "compiler": {"copies_in_flight": -1}})"),
-              HasSubstr("compiler.copies_in_flight = -1 is out of range: from 0 to"));
+  EXPECT_THAT(Fault(R"({"base": "v5e", "compiler": {"copies_in_flight": 0}})"),
+              HasSubstr("compiler.copies_in_flight = 0 is out of range: from 1 to"));
 }
 
 TEST(ChipFileTest, ErrorsSayWhatAndWhere) {
