@@ -48,7 +48,7 @@ MOST_LINES = 600
 
 # What says something else for every opcode may name many of them in a row.
 RULES = (
-    "hlo/io/printer.cc",
+    "hlo/io/text_attributes.cc",
     "hlo/ir/opcode.h",
     "hlo/analysis/verify_callees.cc",
     "hlo/rules/",
