@@ -52,7 +52,6 @@ inline configs::ChipParams TestChip() {
   chip.hbm.bytes_per_second = BytesPerSecond(1e12);
   chip.dma.start_latency = chip.dma.write_start_latency = Nanoseconds(500);
   chip.tensor_core.kernel_launch = Microseconds(2);
-  chip.ici.links = 4;
   chip.ici.link_bytes_per_second = BytesPerSecond(1e11);
   chip.ici.unwrapped_efficiency = 0.5;
   chip.ici.die_to_die_bytes_per_second = BytesPerSecond(1e11);

@@ -11,7 +11,7 @@
 #include "models/timing/kernel_time.h"
 #include "tests/sim/pod_testing.h"
 #include "tests/workloads/examples.h"
-#include "workloads/compile.h"
+#include "workloads/compiler/compile.h"
 #include "workloads/cost/candidate.h"
 #include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/execution.h"
@@ -86,10 +86,10 @@ KernelsCompared CompareKernels(const ChipSlices& slices, size_t first, size_t st
   for (size_t f = first; f < files.size(); f += step) {
     absl::StatusOr<hlo::ImportedWorkload> imported = hlo::ImportFile(files[f]);
     EXPECT_TRUE(imported.ok()) << files[f];
-    workloads::CompileOptions options;
-    options.until = workloads::Stage::kSchedule;
+    compiler::CompileOptions options;
+    options.until = compiler::Stage::kSchedule;
     options.trip_counts = {{"*", 2}};
-    const auto compiled = workloads::Compile(*std::move(imported), slice, options);
+    const auto compiled = compiler::Compile(*std::move(imported), slice, options);
     // Some need more memory, or devices, than the slice has.
     if (!compiled.ok()) continue;
     ++compared.programs;

@@ -48,6 +48,10 @@ class StatedCosts : public CostModel {
     return model_.PlaceableOf(kernel, space);
   }
   std::unique_ptr<CandidateCosts> CandidatesOf(const KernelGraph& graph) override;
+  const ArrayCosts& arrays() override { return model_.arrays(); }
+  absl::StatusOr<Price> PriceOfCopy(const hlo::Shape& from, const hlo::Shape& to) override {
+    return model_.PriceOfCopy(from, to);
+  }
   absl::StatusOr<CollectiveGroups> GroupsOf(const hlo::Instruction& collective) override {
     return model_.GroupsOf(collective);
   }
