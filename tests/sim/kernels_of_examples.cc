@@ -13,7 +13,7 @@
 #include "tests/workloads/examples.h"
 #include "workloads/compiler/compile.h"
 #include "workloads/cost/candidate.h"
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/io/import.h"
 #include "workloads/kernels/kernel_library.h"

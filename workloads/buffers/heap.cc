@@ -244,4 +244,11 @@ Heap PackHeap(const std::vector<HeapBuffer>& buffers) {
   return heap;
 }
 
+Heap Solve(const HeapProblem& problem) {
+  Heap heap = PlaceInHeap(problem.buffers, problem.alignment);
+  if (heap.height <= problem.room) return heap;
+  Heap packed = PackHeap(problem.buffers);
+  return packed.height < heap.height ? packed : heap;
+}
+
 }  // namespace tpusim::buffers

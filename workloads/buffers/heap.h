@@ -21,19 +21,9 @@
 #include <vector>
 
 #include "configs/units.h"
+#include "workloads/buffers/problem.h"
 
 namespace tpusim::buffers {
-
-struct HeapBuffer {
-  // From the moment `begin` to before the moment `end`, in any unit.
-  int64_t begin = 0, end = 0;
-  Bytes bytes{0};
-};
-
-struct Heap {
-  std::vector<Bytes> offsets;  // by buffer
-  Bytes height{0};
-};
 
 // In the order of their beginnings, and among equals in the given one: n log n. Buffers begin at
 // multiples of `alignment`.
@@ -41,6 +31,9 @@ Heap PlaceInHeap(const std::vector<HeapBuffer>& buffers, Bytes alignment);
 
 // The largest first, wherever they fit best; with limits::kHeapPairs looked at, the rest on top.
 Heap PackHeap(const std::vector<HeapBuffer>& buffers);
+
+// The first if there is room for it, else the lower of both.
+Heap Solve(const HeapProblem& problem);
 
 }  // namespace tpusim::buffers
 

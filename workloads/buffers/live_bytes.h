@@ -1,4 +1,4 @@
-// How much is live at every moment of a program, while it is being changed.
+// How much is live at every moment of a program: the one sum of live bytes.
 #ifndef TPUSIM_WORKLOADS_BUFFERS_LIVE_BYTES_H_
 #define TPUSIM_WORKLOADS_BUFFERS_LIVE_BYTES_H_
 
@@ -8,17 +8,35 @@
 #include <vector>
 
 #include "configs/units.h"
+#include "workloads/buffers/problem.h"
 
 namespace tpusim::buffers {
 
-// Sums over ranges of moments are added, the most of a range is asked for; both in
-// logarithmic time. Ranges include both ends; empty ones are allowed.
+// By moment, from 0 to before `moments`. In linear time.
+inline std::vector<Bytes> LiveAt(const std::vector<HeapBuffer>& buffers, int64_t moments) {
+  std::vector<Bytes> live(static_cast<size_t>(moments) + 1);
+  for (const HeapBuffer& b : buffers) {
+    live[b.begin] += b.bytes;
+    live[b.end] -= b.bytes;
+  }
+  for (size_t m = 1; m < live.size(); ++m) live[m] += live[m - 1];
+  live.pop_back();
+  return live;
+}
+
+// While it is being changed. Sums over ranges of moments are added, the most of a range is asked
+// for; both in logarithmic time. Ranges include both ends; empty ones are allowed.
 class LiveBytes {
  public:
   explicit LiveBytes(int64_t moments)
       : leaves_(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, moments)))),
         added_(2 * leaves_),
         most_(2 * leaves_) {}
+  explicit LiveBytes(const std::vector<Bytes>& live) : LiveBytes(std::ssize(live)) {
+    std::copy(live.begin(), live.end(), added_.begin() + std::ssize(added_) / 2);
+    std::copy(live.begin(), live.end(), most_.begin() + std::ssize(most_) / 2);
+    for (size_t n = leaves_; --n > 0;) Update(n);
+  }
 
   void Add(int64_t first, int64_t last, Bytes bytes) {
     if (first > last) return;

@@ -8,9 +8,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "workloads/buffers/donation.h"
-#include "workloads/hlo/analysis/control.h"
-#include "workloads/hlo/analysis/storage.h"
+#include "workloads/hlo/analysis/alias.h"
+#include "workloads/hlo/analysis/call_graph.h"
+#include "workloads/hlo/analysis/donation.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::buffers {
@@ -46,7 +46,8 @@ bool HandsOn(const Instruction& i) {
 class DataFlow {
  public:
   explicit DataFlow(const hlo::Module& module) {
-    for (const Donation& d : Donations(module)) donated_.emplace(d.parameter, d.parameter_leaf);
+    for (const hlo::Donation& d : hlo::Donations(module))
+      donated_.emplace(d.parameter, d.parameter_leaf);
     const std::vector<Computation*> computations = hlo::ControlComputations(module);
     // Callees first: what runs the model inside is part of it.
     for (auto c = computations.rbegin(); c != computations.rend(); ++c) Backwards(**c);
@@ -148,7 +149,7 @@ struct Life {
   const Instruction* named = nullptr;  // the first of them that the program has a name for
 };
 
-const char* OwnerOf(const Buffer& buffer, const Life& life, const DataFlow& flow) {
+const char* OwnerOf(const hlo::LiveBuffer& buffer, const Life& life, const DataFlow& flow) {
   const Instruction& i = *buffer.made_by;
   if (buffer.argument) {
     if (!flow.has_gradient() || !flow.IsDonated(i, buffer.leaf)) return "arguments";
@@ -169,7 +170,7 @@ const char* OwnerOf(const Buffer& buffer, const Life& life, const DataFlow& flow
 Ownership FindOwners(const hlo::Module& module, const MemoryPlan& plan) {
   const DataFlow flow(module);
   std::vector<Life> lives(plan.buffers.size());
-  for (const BufferUse& use : plan.uses) {
+  for (const hlo::BufferUse& use : plan.uses) {
     Life& life = lives[use.buffer];
     const std::string& name = NameInProgram(*use.by);
     if (!HandsOn(*use.by)) {
@@ -194,9 +195,9 @@ Ownership FindOwners(const hlo::Module& module, const MemoryPlan& plan) {
   }
   ownership.at_peak.reserve(plan.live_at_peak.size());
   for (const int32_t n : plan.live_at_peak) {
-    const Buffer& buffer = plan.buffers[n];
+    const hlo::LiveBuffer& buffer = plan.buffers[n];
     isa::LiveArray& array = ownership.at_peak.emplace_back();
-    array.name = buffer.value;
+    array.name = buffer.made_by->name();
     array.owner = ownership.owners[ownership.of_buffer[n]];
     const bool named = !NameInProgram(*buffer.made_by).empty() || lives[n].named == nullptr;
     const Instruction& by = named ? *buffer.made_by : *lives[n].named;

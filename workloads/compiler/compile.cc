@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "configs/status_macros.h"
+#include "workloads/buffers/fits.h"
 #include "workloads/buffers/memory_plan.h"
 #include "workloads/buffers/owners.h"
 #include "workloads/compiler/device_placement.h"
@@ -127,6 +128,7 @@ struct Scheduled {
   cost::ChipCostModel& costs;
   TripCounts& trip_counts;
   const CompileOptions& options;
+  const buffers::MemoryPlan& memory;
 };
 
 // What is known of the program beside its streams.
@@ -168,7 +170,8 @@ absl::Status LowerProgram(const Scheduled& scheduled, const configs::Config* mac
   const hlo::Module& module = *result.optimized;
   const CompileOptions& options = scheduled.options;
   const std::vector<int64_t>& device_of_partition = scheduled.placement.device_of_partition;
-  ASSIGN_OR_RETURN(const buffers::MemoryPlan memory, buffers::PlanMemory(module, scheduled.target));
+  const buffers::MemoryPlan& memory = scheduled.memory;
+  RETURN_IF_ERROR(buffers::CheckFits(module, memory, scheduled.target));
   std::vector<std::string> algorithms_assumed;
   const auto lower = [&](const configs::Config& on,
                          cost::CollectiveDecisions& decisions) -> absl::StatusOr<isa::PodProgram> {
@@ -276,7 +279,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     RETURN_IF_ERROR(hlo::Verify(module));
     return result;
   }
-  RETURN_IF_ERROR(LowerProgram({placement, target, costs, trip_counts, options}, machine, result));
+  RETURN_IF_ERROR(LowerProgram(
+      {placement, target, costs, trip_counts, options, context.facts->PlanOf(module, target)},
+      machine, result));
   return result;
 }
 

@@ -16,7 +16,7 @@
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/async.h"
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
@@ -85,8 +85,9 @@ class Lowering {
 
   absl::StatusOr<isa::PodProgram> Run() {
     const configs::Config& config = target_.config();
-    for (const buffers::Buffer& b : input_.memory->buffers) {
-      program_.info.buffers.push_back({fmt::format("{} {}", b.value, b.shape), b.bytes});
+    for (const hlo::LiveBuffer& b : input_.memory->buffers) {
+      program_.info.buffers.push_back(
+          {fmt::format("{} {}", b.made_by->name(), b.array->ToString()), b.bytes});
     }
     RETURN_IF_ERROR(PrepareOps());
 
@@ -393,7 +394,7 @@ class Lowering {
   }
 
   void AppendComputation(const Computation& computation, ProgramTemplate& body) {
-    const buffers::ComputationMemory& memory = input_.memory->computations.at(&computation);
+    const hlo::ComputationLives& memory = input_.memory->computations.at(&computation);
     const std::vector<Instruction*> order = computation.Order();
     for (size_t n = 0; n < order.size(); ++n) {
       for (int32_t b : memory.alloc_before[n]) body.Add(isa::Alloc{SpaceOfBuffer(b), b});

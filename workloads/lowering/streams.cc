@@ -6,7 +6,7 @@
 
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/hlo/analysis/async.h"
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"

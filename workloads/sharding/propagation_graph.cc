@@ -5,7 +5,7 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/hlo/analysis/storage.h"
+#include "workloads/hlo/analysis/alias.h"
 
 namespace tpusim::sharding {
 

@@ -1,15 +1,17 @@
-#include "workloads/buffers/donation.h"
+#include "workloads/hlo/analysis/donation.h"
 
 #include <gtest/gtest.h>
 
 #include <tuple>
 
+#include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/buffers/memory_plan.h"
 
 namespace tpusim::buffers {
 namespace {
 
+using hlo::Donation;
+using hlo::Donations;
 using hlo::Instruction;
 using hlo::MakeShape;
 using hlo::Opcode;
@@ -96,12 +98,11 @@ TEST(Donations, ManyOfThemTakeNoLongerThanTheyAre) {
     EXPECT_EQ(donations[n].parameter, n);
   }
   m.entry().set_schedule(m.entry().PostOrder());
-  const auto plan = PlanMemory(m.module(), m.target());
-  ASSERT_TRUE(plan.ok()) << plan.status();
+  const MemoryPlan plan = CheckedPlan(m.module(), m.target());
   // Every result is written over its argument: nothing lives but arguments.
   Bytes arguments(0);
-  for (const int32_t b : plan->arguments) arguments += plan->buffers[b].bytes;
-  EXPECT_EQ(plan->PeakOf(hlo::kHbmSpace), arguments);
+  for (const int32_t b : plan.arguments) arguments += plan.buffers[b].bytes;
+  EXPECT_EQ(plan.PeakOf(hlo::kHbmSpace), arguments);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/passes/pass_test.h"
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/buffers/memory_plan.h"
+#include "workloads/buffers/fits.h"
 #include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::buffers {
@@ -24,10 +25,9 @@ TEST(Memory, PeakIsArgumentsAndWhatLivesTogether) {
   Instruction* y = m.Add(Opcode::kNegate, {256, 512}, {t});
   m.Return({m.Add(Opcode::kAbs, {256, 512}, {y})});
   m.entry().set_schedule(m.entry().PostOrder());
-  const auto plan = PlanMemory(m.module(), m.target());
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->PeakOf(hlo::kHbmSpace), Bytes(3 * 512 * kKiB));
-  EXPECT_EQ(plan->live_at_peak.size(), 3u);
+  const MemoryPlan plan = CheckedPlan(m.module(), m.target());
+  EXPECT_EQ(plan.PeakOf(hlo::kHbmSpace), Bytes(3 * 512 * kKiB));
+  EXPECT_EQ(plan.live_at_peak.size(), 3u);
 }
 
 // The peak of x, t = tanh(x), z = -t with x donated or aliased; 512 KiB each.
@@ -48,7 +48,7 @@ Bytes PeakOfChain(int64_t shape_of_donor, bool alias, bool late_use) {
     fields.mutable_buffer_donor()->add_entries()->set_parameter_number(0);
   }
   m.entry().set_schedule(m.entry().PostOrder());
-  return PlanMemory(m.module(), m.target())->PeakOf(hlo::kHbmSpace);
+  return CheckedPlan(m.module(), m.target()).PeakOf(hlo::kHbmSpace);
 }
 
 TEST(Memory, ADonatedArgumentIsWrittenOver) {
@@ -73,7 +73,7 @@ TEST(Memory, WhatIsReadLaterIsNotWrittenOver) {
     entry->add_output_shape_index(0);
     entry->set_parameter_number(0);
     m.entry().set_schedule(m.entry().PostOrder());
-    EXPECT_EQ(PlanMemory(m.module(), m.target())->PeakOf(hlo::kHbmSpace),
+    EXPECT_EQ(CheckedPlan(m.module(), m.target()).PeakOf(hlo::kHbmSpace),
               Bytes((elementwise ? 1 : 2) * kMiB));
   }
 }
@@ -102,7 +102,7 @@ ENTRY e {
 })",
                 "v5e-1x1");
   const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
-  const MemoryPlan plan = PlanBuffers(test.module(), target::Target(config));
+  const MemoryPlan plan = CheckedPlan(test.module(), target::Target(config));
   EXPECT_EQ(plan.PeakOf(hlo::kHbmSpace) - plan.fragmentation, Bytes(3 * kMiB + 2 * 4 * kKiB));
 }
 
@@ -119,12 +119,12 @@ TEST(Memory, WhatDoesNotFitSaysByHowMuch) {
   Instruction* x = m.Parameter({1 << 16, 1 << 16});  // 16 GiB
   m.Return({m.Add(Opcode::kTanh, {1 << 16, 1 << 16}, {x})});
   m.entry().set_schedule(m.entry().PostOrder());
-  const auto plan = PlanMemory(m.module(), m.target());
-  ASSERT_FALSE(plan.ok());
+  const MemoryPlan plan = CheckedPlan(m.module(), m.target());
+  const absl::Status fits = CheckFits(m.module(), plan, m.target());
+  ASSERT_FALSE(fits.ok());
   // 32 GiB needed of 15.75 GiB usable: 16.25 GiB too much.
-  EXPECT_NE(std::string(plan.status().message()).find("16.25 GiB more"), std::string::npos)
-      << plan.status();
-  EXPECT_NE(std::string(plan.status().message()).find("f32[65536,65536]"), std::string::npos);
+  EXPECT_NE(std::string(fits.message()).find("16.25 GiB more"), std::string::npos) << fits;
+  EXPECT_NE(std::string(fits.message()).find("f32[65536,65536]"), std::string::npos);
 }
 
 }  // namespace

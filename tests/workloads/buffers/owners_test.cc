@@ -7,6 +7,7 @@
 #include <string>
 
 #include "configs/config.h"
+#include "tests/workloads/buffers/checked_plan.h"
 #include "workloads/buffers/fits.h"
 #include "workloads/hlo/io/text_parser.h"
 
@@ -44,7 +45,7 @@ class OwnersTest : public ::testing::Test {
 
   void Plan(std::string_view text) {
     module_ = hlo::ParseHloText(std::string(text)).value().module;
-    plan_ = PlanBuffers(*module_, target::Target(config_));
+    plan_ = CheckedPlan(*module_, target::Target(config_));
     const Ownership ownership = FindOwners(*module_, plan_);
     for (const isa::LiveArray& array : ownership.at_peak) arrays_[array.name] = array;
     // Of all buffers there is one, also of those that are not live at the peak.

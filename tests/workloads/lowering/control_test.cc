@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "configs/config.h"
+#include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/hlo/hlo_test_util.h"
-#include "workloads/buffers/memory_plan.h"
 #include "workloads/cost/collective_request.h"
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/execution.h"
@@ -45,7 +45,7 @@ Instruction* Conditional(hlo::TestModule& m, Instruction* selector, Instruction*
 isa::PodProgram LowerOn(hlo::TestModule& m, const std::string& slice, int64_t partitions) {
   const configs::Config config = configs::LoadConfig(slice, {}).value();
   const target::Target target(config);
-  const buffers::MemoryPlan memory = buffers::PlanMemory(m.module(), target).value();
+  const buffers::MemoryPlan memory = buffers::CheckedPlan(m.module(), target);
   LoweringInput input;
   input.module = &m.module();
   input.memory = &memory;
@@ -138,8 +138,7 @@ TEST(LowerTest, HostArgumentsTakeNoHbm) {
   context.stated = &stated;
   EXPECT_TRUE(passes::StateArguments(m.module(), context).value());
   ASSERT_TRUE(passes::AssignMemorySpaces(m.module(), target).ok());
-  EXPECT_EQ(buffers::PlanMemory(m.module(), target).value().PeakOf(hlo::kHbmSpace),
-            Bytes(4 * kMiB));
+  EXPECT_EQ(buffers::CheckedPlan(m.module(), target).PeakOf(hlo::kHbmSpace), Bytes(4 * kMiB));
   EXPECT_EQ(Find<isa::HostDma>(*LowerOn(m, "v5e-1x1", 1).programs[0]).size(), 1U);
   stated.argument_memories = {"device", "device"};
   EXPECT_FALSE(passes::StateArguments(m.module(), context).ok());

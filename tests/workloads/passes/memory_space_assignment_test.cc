@@ -6,8 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "configs/status_macros.h"
+#include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/buffers/memory_plan.h"
+#include "workloads/buffers/fits.h"
 #include "workloads/cost/chip_cost_model.h"
 
 namespace tpusim::passes {
@@ -50,11 +51,10 @@ TEST(Cmem, HoldsWhatIsMadeAndUsedUp) {
   EXPECT_EQ(SpaceOf(u), hlo::kCmemSpace);
   EXPECT_EQ(SpaceOf(y), hlo::kHbmSpace);
   // 512 KiB each: t and u live together while u is made; x and y fill HBM.
-  const auto plan = buffers::PlanMemory(m.module(), m.target());
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->PeakOf(hlo::kCmemSpace), Bytes(1024 * kKiB));
-  EXPECT_EQ(plan->PeakOf(hlo::kHbmSpace), Bytes(1024 * kKiB));
-  EXPECT_EQ(plan->live_at_peak.size(), 2u);
+  const buffers::MemoryPlan plan = buffers::CheckedPlan(m.module(), m.target());
+  EXPECT_EQ(plan.PeakOf(hlo::kCmemSpace), Bytes(1024 * kKiB));
+  EXPECT_EQ(plan.PeakOf(hlo::kHbmSpace), Bytes(1024 * kKiB));
+  EXPECT_EQ(plan.live_at_peak.size(), 2u);
 }
 
 TEST(Vmem, HoldsWhatIsMadeAndUsedUp) {
@@ -67,7 +67,7 @@ TEST(Vmem, HoldsWhatIsMadeAndUsedUp) {
   EXPECT_EQ(SpaceOf(x), hlo::kHbmSpace);
   EXPECT_EQ(SpaceOf(t), hlo::kVmemSpace);
   EXPECT_EQ(SpaceOf(y), hlo::kHbmSpace);
-  EXPECT_EQ(buffers::PlanMemory(m.module(), m.target())->PeakOf(hlo::kHbmSpace),
+  EXPECT_EQ(buffers::CheckedPlan(m.module(), m.target()).PeakOf(hlo::kHbmSpace),
             Bytes(1024 * kKiB));
 }
 
@@ -120,9 +120,8 @@ TEST(Cmem, WhatIsCopiedToHbmMakesRoomWhenTheCopyIsOver) {
   order.push_back(m.entry().root());
   m.entry().set_schedule(order);
   ASSERT_TRUE(Assign(m).ok());
-  const auto plan = buffers::PlanMemory(m.module(), m.target());
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_LE(plan->PeakOf(hlo::kCmemSpace), Bytes(128 * kMiB));
+  const buffers::MemoryPlan plan = buffers::CheckedPlan(m.module(), m.target());
+  EXPECT_LE(plan.PeakOf(hlo::kCmemSpace), Bytes(128 * kMiB));
   for (size_t n = 0; n < made.size(); ++n) {
     EXPECT_EQ(SpaceOf(made[n]), hlo::kCmemSpace);
     EXPECT_EQ(CopiedBy(m.entry().root()->operand(3 * n)), made[n]);
@@ -160,8 +159,9 @@ TEST(Cmem, WhatIsPlacedFitsWhicheverValuesCompete) {
     order.push_back(m.entry().root());
     m.entry().set_schedule(order);
     ASSERT_TRUE(Assign(m).ok());
-    const auto plan = buffers::PlanMemory(m.module(), m.target());
-    EXPECT_TRUE(plan.ok()) << variant << ": " << plan.status();
+    const buffers::MemoryPlan plan = buffers::CheckedPlan(m.module(), m.target());
+    const absl::Status fits = buffers::CheckFits(m.module(), plan, m.target());
+    EXPECT_TRUE(fits.ok()) << variant << ": " << fits;
   }
 }
 
@@ -182,7 +182,7 @@ TEST(Cmem, WhatLivesTogetherHasToFit) {
   EXPECT_EQ(SpaceOf(a), hlo::kHbmSpace);
   EXPECT_EQ(SpaceOf(b), hlo::kCmemSpace);
   EXPECT_EQ(SpaceOf(c), hlo::kCmemSpace);
-  EXPECT_EQ(buffers::PlanMemory(m.module(), m.target())->PeakOf(hlo::kCmemSpace),
+  EXPECT_EQ(buffers::CheckedPlan(m.module(), m.target()).PeakOf(hlo::kCmemSpace),
             Bytes(128 * kMiB));
 }
 
@@ -194,7 +194,8 @@ TEST(Cmem, StatedPlacesThatDoNotFitAreErrors) {
   x->set_shape(shape);
   m.Return({m.Add(Opcode::kAbs, {65536, 1024}, {x})});
   Place(m);
-  EXPECT_THAT(Message(buffers::PlanMemory(m.module(), m.target()).status()),
+  const buffers::MemoryPlan plan = buffers::CheckedPlan(m.module(), m.target());
+  EXPECT_THAT(Message(buffers::CheckFits(m.module(), plan, m.target())),
               HasSubstr("does not fit: 256.0 MiB at its peak, v4 has 128.0 MiB"));
 }
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "configs/config.h"
+#include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/passes/fake_costs.h"
 #include "workloads/buffers/live_bytes.h"
-#include "workloads/buffers/memory_plan.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/text_parser.h"
 
@@ -44,7 +44,7 @@ class RematerializeTest : public ::testing::Test {
     return changed;
   }
   Bytes Peak() const {
-    return buffers::PlanBuffers(*module_, target::Target(config_)).PeakOf(hlo::kHbmSpace);
+    return buffers::CheckedPlan(*module_, target::Target(config_)).PeakOf(hlo::kHbmSpace);
   }
 
   configs::Config config_;

@@ -10,4 +10,14 @@ Instruction& StartOf(const Instruction& done) {
   return *i;
 }
 
+Instruction* DoneOf(const Instruction& start) {
+  for (const Instruction* i = &start; !i->users().empty();) {
+    Instruction* next = i->users()[0];
+    if (IsAsyncDone(next->opcode())) return next;
+    if (next->opcode() != Opcode::kAsyncUpdate) return nullptr;
+    i = next;
+  }
+  return nullptr;
+}
+
 }  // namespace tpusim::hlo

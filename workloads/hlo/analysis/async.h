@@ -8,6 +8,8 @@ namespace tpusim::hlo {
 
 // The start behind a done, past updates.
 Instruction& StartOf(const Instruction& done);
+// The done of a start, past updates; null: nothing waits for it.
+Instruction* DoneOf(const Instruction& start);
 
 }  // namespace tpusim::hlo
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/verify.h"
 #include "workloads/hlo/io/text_attributes.h"
 #include "workloads/hlo/io/text_cursor.h"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "workloads/buffers/donation.h"
+#include "workloads/hlo/analysis/donation.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/passes/annotate/annotate.h"
 #include "workloads/passes/pipeline/reasons.h"
@@ -26,7 +26,7 @@ absl::StatusOr<bool> StateArguments(hlo::Module& module, const PassContext& cont
     context.records.Add(reasons::kArgumentOnHost, arguments[n]->name(), {{"memory", memories[n]}});
     changed = true;
   }
-  if (context.stated->donate && buffers::DonateArguments(module)) {
+  if (context.stated->donate && hlo::DonateArguments(module)) {
     context.records.Add(reasons::kArgumentsDonated, module.entry()->name(),
                         {{"count", static_cast<int64_t>(arguments.size())}});
     changed = true;

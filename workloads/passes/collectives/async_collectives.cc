@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
@@ -41,7 +40,7 @@ void OffLoad(Instruction* i) {
 absl::StatusOr<bool> MakeCollectivesAsync(hlo::Module& module, const PassContext& context,
                                           const target::AsyncOptions& options) {
   bool changed = false;
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       const std::string name = i->name();
       switch (target::AsyncFormOf(*i, context.target, options)) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/all_reduce_kind.h"
 #include "workloads/passes/collectives/combine.h"
@@ -51,7 +50,7 @@ absl::StatusOr<bool> CombineAllReduces(hlo::Module& module, const PassContext& c
   const CombineRule rule = {AllReduceKind, CountedBytes, policy.all_reduce_combined_bytes,
                             static_cast<size_t>(policy.all_reduce_combined_arrays), CombineSums};
   bool changed = false;
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
     changed |=
         CombineCollectives(*computation, rule, context.records, reasons::kAllReducesCombined);
   }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "workloads/collectives/compiler_choice.h"
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/all_reduce_kind.h"
@@ -81,7 +80,7 @@ absl::StatusOr<bool> CombineReduceScatters(hlo::Module& module, const PassContex
   rule.most_arrays = std::numeric_limits<size_t>::max();
   rule.combine = CombineScatters;
   bool changed = false;
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
     changed |= CombineCollectives(*computation, rule, context.records, reasons::kScattersCombined);
   }
   return changed;

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
@@ -66,7 +65,7 @@ absl::StatusOr<bool> SumNarrowAllGathers(hlo::Module& module, const PassContext&
   TPUSIM_CHECK(context.cost != nullptr, "groups of all-gathers without a cost model");
   const int64_t lanes = context.target.chip().vpu.lanes;
   bool changed = false;
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!IsNarrowGather(*i, lanes)) continue;
       ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
@@ -61,7 +60,7 @@ void Widen(Instruction* scatter, const std::vector<std::vector<int64_t>>& groups
 absl::StatusOr<bool> WidenNarrowReduceScatters(hlo::Module& module, const PassContext& context) {
   TPUSIM_CHECK(context.cost != nullptr, "groups of reduce-scatters without a cost model");
   bool changed = false;
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!IsSumAndSlice(*i, context.target.policy())) continue;
       ASSIGN_OR_RETURN(const cost::CollectiveGroups groups, context.cost->GroupsOf(*i));

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
@@ -32,7 +31,7 @@ bool CombinesAllReduces(const Instruction& i) {
 
 absl::StatusOr<bool> ReassociateAllReduces(hlo::Module& module, const PassContext& context) {
   bool changed = false;
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!CombinesAllReduces(*i)) continue;
       Instruction *a = i->operand(0), *b = i->operand(1);

@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/collectives/channels.h"
@@ -74,7 +73,7 @@ absl::StatusOr<bool> RepeatAllGathers(hlo::Module& module, const PassContext& co
   const int64_t far = context.target.policy().all_gather_reuse_distance;
   const int64_t first = FirstFreeChannel(module);
   int64_t channel = first;
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
     const std::vector<Instruction*> order = computation->PostOrder();
     const Heights heights = HeightsOf(order);
     for (Instruction* i : order) {

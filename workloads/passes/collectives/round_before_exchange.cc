@@ -4,7 +4,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/pipeline/limits.h"
@@ -82,7 +81,7 @@ void Round(Instruction* exchange) {
 
 absl::StatusOr<bool> RoundBeforeExchange(hlo::Module& module, const PassContext& context) {
   bool changed = false;
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!MovesOneArray(*i)) continue;
       const bool rounds = IsOnlyMultiplied(*i);

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/collectives/channels.h"
 #include "workloads/passes/collectives/windowed_einsum_match.h"
@@ -17,7 +16,7 @@ absl::StatusOr<bool> MakeWindowedEinsums(hlo::Module& module, const PassContext&
   TPUSIM_CHECK(context.cost != nullptr, "windowed einsums without costs");
   bool changed = false;
   int64_t channel = FirstFreeChannel(module);
-  for (hlo::Computation* computation : ControlComputations(module)) {
+  for (hlo::Computation* computation : context.facts->CallsOf(module).control()) {
     for (hlo::Instruction* i : hlo::Walk(computation->PostOrder())) {
       for (const WindowedEinsum& einsum : MatchWindowedEinsums(i)) {
         ASSIGN_OR_RETURN(const cost::CollectiveGroups groups,

@@ -8,9 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/analysis/in_place.h"
-#include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/copies/place_copies.h"
 #include "workloads/passes/copies/update_order.h"
@@ -79,7 +78,8 @@ struct Owned {
 
 class CopyInsertion {
  public:
-  CopyInsertion(const hlo::Module& module, const Records& records) : records_(records) {
+  CopyInsertion(const hlo::Module& module, hlo::ModuleAliases& aliases, const Records& records)
+      : aliases_(aliases), records_(records) {
     for (const int64_t parameter : DonatedParameters(module)) {
       owned_[module.entry()].arguments.insert({parameter, -1});
     }
@@ -87,7 +87,7 @@ class CopyInsertion {
 
   // Callers before callees. Whether anything changed.
   bool Run(const Computation& computation) {
-    const hlo::StorageAnalysis storage(computation);
+    const hlo::AliasAnalysis& storage = aliases_.Of(computation);
     const Owned& owned = owned_[&computation];
     const auto place = OrderWithLateUpdates(computation, storage);
     bool changed = false;
@@ -115,6 +115,7 @@ class CopyInsertion {
         changed = true;
       }
     }
+    if (changed) aliases_.Forget(computation);
     return changed;
   }
 
@@ -124,7 +125,7 @@ class CopyInsertion {
   // What the instruction reads besides overwriting it: other operands of an update,
   // initial values that a loop hands on.
   static std::set<const Instruction*> StaysIn(const Instruction& i,
-                                              const hlo::StorageAnalysis& storage) {
+                                              const hlo::AliasAnalysis& storage) {
     std::set<const Instruction*> stays;  // looked up, never iterated
     if (i.opcode() == Opcode::kWhile) {
       const Instruction* initial = i.operand(0);
@@ -141,7 +142,7 @@ class CopyInsertion {
   }
 
   static bool RunsLast(const Instruction& i, const Instruction& made_by,
-                       const hlo::StorageAnalysis& storage, const Places& place) {
+                       const hlo::AliasAnalysis& storage, const Places& place) {
     if (storage.LivesOut(&made_by)) return false;
     const std::vector<Instruction*>& readers = storage.ReadersOf(&made_by);
     return std::all_of(readers.begin(), readers.end(),
@@ -149,7 +150,7 @@ class CopyInsertion {
   }
 
   static bool OrderAfterReaders(Instruction& i, const Instruction& made_by,
-                                const hlo::StorageAnalysis& storage) {
+                                const hlo::AliasAnalysis& storage) {
     bool changed = false;
     for (Instruction* reader : storage.ReadersOf(&made_by)) {
       const auto& operands = i.operands();
@@ -165,8 +166,7 @@ class CopyInsertion {
 
   // A body works in the buffers of its loop. A branch and a callee may overwrite what only
   // they are given.
-  void PassOwnership(const Instruction& i, const hlo::StorageAnalysis& storage,
-                     const Owned& owned) {
+  void PassOwnership(const Instruction& i, const hlo::AliasAnalysis& storage, const Owned& owned) {
     if (i.opcode() == Opcode::kWhile) {
       owned_[i.called()[0]].all = true;
       return;
@@ -175,9 +175,11 @@ class CopyInsertion {
     for (size_t o = branches ? 1 : 0; o < i.operands().size(); ++o) {
       Owned& inside = owned_[i.called()[branches ? o - 1 : 0]];
       const int64_t parameter = branches ? 0 : static_cast<int64_t>(o);
-      const Instruction* operand = storage.Of(i.operand(o));
+      const Instruction* operand = i.operand(o);
+      while (hlo::NamesOperand(*operand)) operand = operand->operand(0);
       if (operand->opcode() != Opcode::kTuple) {
-        if (OnlyReader(i, *operand, storage, owned)) inside.arguments.insert({parameter, -1});
+        const Instruction* array = storage.Of(operand);
+        if (OnlyReader(i, *array, storage, owned)) inside.arguments.insert({parameter, -1});
         continue;
       }
       std::map<const Instruction*, int64_t> times;  // looked up, never iterated
@@ -191,12 +193,13 @@ class CopyInsertion {
   }
 
   static bool OnlyReader(const Instruction& i, const Instruction& made_by,
-                         const hlo::StorageAnalysis& storage, const Owned& owned) {
+                         const hlo::AliasAnalysis& storage, const Owned& owned) {
     const std::vector<Instruction*>& readers = storage.ReadersOf(&made_by);
     return made_by.shape().IsArray() && owned.Has(made_by) && !storage.LivesOut(&made_by) &&
            readers.size() == 1 && readers[0] == &i;
   }
 
+  hlo::ModuleAliases& aliases_;
   const Records& records_;
   std::unordered_map<const Computation*, Owned> owned_;  // looked up, never iterated
 };
@@ -205,11 +208,13 @@ class CopyInsertion {
 
 absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext& context) {
   bool changed = false;
-  CopyInsertion insertion(module, context.records);
-  for (const Computation* computation : ControlComputations(module)) {
+  hlo::ModuleAliases& aliases = context.facts->Aliases();
+  CopyInsertion insertion(module, aliases, context.records);
+  const hlo::CallGraph& calls = context.facts->CallsOf(module);
+  for (const Computation* computation : calls.control()) {
     changed = insertion.Run(*computation) || changed;
   }
-  if (InsertPlaceCopies(module)) {
+  if (InsertPlaceCopies(module, calls, aliases)) {
     context.records.Add(reasons::kPlacesCopied, module.name());
     changed = true;
   }

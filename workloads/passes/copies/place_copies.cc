@@ -6,10 +6,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "workloads/buffers/donation.h"
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/donation.h"
 #include "workloads/hlo/analysis/in_place.h"
-#include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
@@ -27,24 +25,10 @@ struct Place {
   const Instruction* of = nullptr;
 };
 
-// Whether all that a fusion makes of the value keeps its elements where they are, or sums them up:
-// a block of it is read when the block of the result in its place is written, and not again.
-bool ReadBlockByBlock(const Instruction& value, int64_t elements,
-                      std::set<const Instruction*>& seen) {
-  if (!seen.insert(&value).second) return true;
-  return std::all_of(value.users().begin(), value.users().end(), [&](const Instruction* user) {
-    if (user->opcode() == Opcode::kTuple || user->opcode() == Opcode::kReduce) return true;
-    const bool keeps = user->opcode() == Opcode::kBitcast || user->opcode() == Opcode::kCopy ||
-                       hlo::IsElementwise(*user);
-    return keeps && user->shape().ElementCount() == elements &&
-           ReadBlockByBlock(*user, elements, seen);
-  });
-}
-
 class PlaceCopies {
  public:
-  explicit PlaceCopies(Computation& computation)
-      : computation_(computation), storage_(computation) {}
+  PlaceCopies(Computation& computation, hlo::ModuleAliases& aliases)
+      : computation_(computation), aliases_(aliases), storage_(aliases.Of(computation)) {}
 
   bool Run(const std::vector<Place>& places, bool distinct) {
     const std::vector<Instruction*> order = computation_.PostOrder();
@@ -71,6 +55,7 @@ class PlaceCopies {
         computation_.set_root(copy);
       }
     }
+    if (!copied.empty()) aliases_.Forget(computation_);
     return !copied.empty();
   }
 
@@ -114,16 +99,10 @@ class PlaceCopies {
           std::any_of(updates.begin(), updates.end(), [&](const hlo::InPlaceResult& result) {
             return result.leaf == leaf && result.operand == static_cast<int64_t>(o);
           });
-      if (!updated && !FollowsBlockByBlock(kernel, static_cast<int64_t>(o))) return false;
+      if (!updated && !hlo::MayOverwrite(kernel, static_cast<int64_t>(o), /*sums=*/true))
+        return false;
     }
     return true;
-  }
-
-  static bool FollowsBlockByBlock(const Instruction& kernel, int64_t operand) {
-    if (kernel.opcode() != Opcode::kFusion) return buffers::MayOverwrite(kernel, operand);
-    std::set<const Instruction*> seen;
-    return ReadBlockByBlock(*kernel.called()[0]->parameters()[operand],
-                            kernel.operand(operand)->shape().ElementCount(), seen);
   }
 
   // Whether something that needs what `maker` makes reads the array.
@@ -156,7 +135,8 @@ class PlaceCopies {
   }
 
   Computation& computation_;
-  const hlo::StorageAnalysis storage_;
+  hlo::ModuleAliases& aliases_;
+  const hlo::AliasAnalysis& storage_;
   std::unordered_map<const Instruction*, size_t> position_;  // looked up, never iterated
 };
 
@@ -171,8 +151,9 @@ std::vector<Place> PlacesOfProgram(const hlo::Module& module) {
                                  [](const Instruction* o) { return o->shape().IsArray(); }));
   std::vector<Place> places;
   if (!flat) return places;
-  for (const buffers::Donation& d : buffers::Donations(module)) {
-    const Instruction* argument = entry.parameters()[static_cast<size_t>(d.parameter)];
+  const std::vector<Instruction*> arguments = entry.parameters();
+  for (const hlo::Donation& d : hlo::Donations(module)) {
+    const Instruction* argument = arguments[static_cast<size_t>(d.parameter)];
     if (!argument->shape().IsArray()) continue;
     places.push_back({static_cast<size_t>(d.result_leaf), argument});
   }
@@ -196,15 +177,13 @@ std::vector<Place> PlacesOfBody(const Computation& body) {
 
 }  // namespace
 
-bool InsertPlaceCopies(hlo::Module& module) {
-  bool changed = PlaceCopies(*module.entry()).Run(PlacesOfProgram(module), /*distinct=*/false);
-  std::unordered_set<const Computation*> done;  // looked up, never iterated
-  for (const Computation* computation : hlo::ControlComputations(module)) {
-    for (const Instruction* i : computation->PostOrder()) {
-      if (i->opcode() != Opcode::kWhile || !done.insert(i->called()[0]).second) continue;
-      Computation& body = *i->called()[0];
-      changed = PlaceCopies(body).Run(PlacesOfBody(body), /*distinct=*/true) || changed;
-    }
+bool InsertPlaceCopies(hlo::Module& module, const hlo::CallGraph& calls,
+                       hlo::ModuleAliases& aliases) {
+  bool changed =
+      PlaceCopies(*module.entry(), aliases).Run(PlacesOfProgram(module), /*distinct=*/false);
+  for (Computation* c : calls.control()) {
+    if (calls.LoopOf(*c) == nullptr) continue;
+    changed = PlaceCopies(*c, aliases).Run(PlacesOfBody(*c), /*distinct=*/true) || changed;
   }
   return changed;
 }

@@ -12,12 +12,15 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_COPIES_PLACE_COPIES_H_
 #define TPUSIM_WORKLOADS_PASSES_COPIES_PLACE_COPIES_H_
 
+#include "workloads/hlo/analysis/alias.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::passes {
 
 // Adds the copies; whether there was any.
-bool InsertPlaceCopies(hlo::Module& module);
+bool InsertPlaceCopies(hlo::Module& module, const hlo::CallGraph& calls,
+                       hlo::ModuleAliases& aliases);
 
 }  // namespace tpusim::passes
 

@@ -15,7 +15,7 @@ using hlo::Instruction;
 
 class UpdateOrder {
  public:
-  UpdateOrder(const hlo::Computation& computation, const hlo::StorageAnalysis& storage)
+  UpdateOrder(const hlo::Computation& computation, const hlo::AliasAnalysis& storage)
       : order_(computation.PostOrder()), storage_(storage), nodes_(order_.size()) {
     for (size_t n = 0; n < order_.size(); ++n) number_[order_[n]] = static_cast<int64_t>(n);
     for (size_t n = 0; n < order_.size(); ++n) AddNode(static_cast<int64_t>(n));
@@ -112,7 +112,7 @@ class UpdateOrder {
   }
 
   const std::vector<Instruction*> order_;
-  const hlo::StorageAnalysis& storage_;
+  const hlo::AliasAnalysis& storage_;
   std::vector<Node> nodes_;
   std::unordered_map<const Instruction*, int64_t> number_;  // looked up, never iterated
   std::unordered_map<const Instruction*, int64_t> numbers_of_buffers_;
@@ -139,7 +139,7 @@ std::vector<Overwrite> OverwritesOf(Instruction& i) {
 }
 
 std::unordered_map<const Instruction*, int64_t> OrderWithLateUpdates(
-    const hlo::Computation& computation, const hlo::StorageAnalysis& storage) {
+    const hlo::Computation& computation, const hlo::AliasAnalysis& storage) {
   return UpdateOrder(computation, storage).Run();
 }
 

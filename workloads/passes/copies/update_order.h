@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "workloads/hlo/analysis/storage.h"
+#include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/ir/ir.h"
 
 namespace tpusim::passes {
@@ -30,7 +30,7 @@ std::vector<Overwrite> OverwritesOf(hlo::Instruction& instruction);
 // The place of every instruction. Time in proportion to instructions and reads, but for
 // the sorting of what is ready.
 std::unordered_map<const hlo::Instruction*, int64_t> OrderWithLateUpdates(
-    const hlo::Computation& computation, const hlo::StorageAnalysis& storage);
+    const hlo::Computation& computation, const hlo::AliasAnalysis& storage);
 
 }  // namespace tpusim::passes
 

@@ -4,7 +4,6 @@
 #include <set>
 #include <string>
 
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/fusion/build.h"
 #include "workloads/passes/fusion/explanation.h"
@@ -47,7 +46,7 @@ absl::StatusOr<bool> Fuse(hlo::Module& module, const PassContext& context,
                           const FusionOptions& options) {
   fusion::Explanation explanation(context.records);
   bool changed = false;
-  for (hlo::Computation* computation : ControlComputations(module)) {
+  for (hlo::Computation* computation : context.facts->CallsOf(module).control()) {
     const fusion::Graph graph(*computation);
     const auto costs = context.cost->CandidatesOf(graph);
     fusion::Plan plan(graph, *costs, context.target);

@@ -1,6 +1,5 @@
 #include "workloads/passes/host/async_host_copies.h"
 
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
@@ -30,7 +29,7 @@ void SplitPlacement(Instruction* i) {
 
 absl::StatusOr<bool> MakeHostCopiesAsync(hlo::Module& module, const PassContext& context) {
   bool changed = false;
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!hlo::HostTransferOf(*i) || hlo::IsAsyncStart(i->opcode())) continue;
       context.records.Add(reasons::kHostCopyAsync, i->name());

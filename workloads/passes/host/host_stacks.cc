@@ -3,11 +3,9 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
@@ -108,14 +106,12 @@ bool Fills(const Instruction& loop, size_t element) {
 
 class StackPlacement {
  public:
-  explicit StackPlacement(hlo::Module& module) : module_(module) {}
+  explicit StackPlacement(const hlo::CallGraph& calls) : calls_(calls) {}
 
   bool Run() {
-    const std::vector<Computation*> computations = hlo::ControlComputations(module_);
     std::vector<Instruction*> placements;
-    for (Computation* computation : computations) {
+    for (Computation* computation : calls_.control()) {
       for (Instruction* i : computation->PostOrder()) {
-        for (const Computation* called : i->called()) callers_[called].push_back(i);
         if (hlo::PlacementOf(*i) == Placement::kToHost) placements.push_back(i);
       }
     }
@@ -166,10 +162,8 @@ class StackPlacement {
     }
     if (tuple.opcode() == Opcode::kWhile) return RequireElement(*tuple.operand(0), element);
     if (tuple.opcode() != Opcode::kParameter) return false;
-    const auto callers = callers_.find(tuple.parent());
-    if (callers == callers_.end()) return false;
     std::vector<Instruction*> given;
-    for (Instruction* caller : callers->second) {
+    for (Instruction* caller : calls_.CallersOf(*tuple.parent())) {
       if (caller->opcode() != Opcode::kWhile || caller->operand(0)->opcode() != Opcode::kTuple) {
         return false;
       }
@@ -197,14 +191,13 @@ class StackPlacement {
     return placed;
   }
 
-  hlo::Module& module_;
-  std::unordered_map<const Computation*, std::vector<Instruction*>> callers_;
+  const hlo::CallGraph& calls_;
   std::vector<Use> work_;
   std::set<std::pair<int64_t, size_t>> seen_;  // by id of the user
 };
 
 }  // namespace
 
-bool PlaceStacksOnHost(hlo::Module& module) { return StackPlacement(module).Run(); }
+bool PlaceStacksOnHost(const hlo::CallGraph& calls) { return StackPlacement(calls).Run(); }
 
 }  // namespace tpusim::passes

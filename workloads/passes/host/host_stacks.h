@@ -12,12 +12,12 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_HOST_HOST_STACKS_H_
 #define TPUSIM_WORKLOADS_PASSES_HOST_HOST_STACKS_H_
 
-#include "workloads/hlo/ir/ir.h"
+#include "workloads/hlo/analysis/call_graph.h"
 
 namespace tpusim::passes {
 
 // Whether there was any. What lies between, memory spaces follow (AssignMemorySpaces).
-bool PlaceStacksOnHost(hlo::Module& module);
+bool PlaceStacksOnHost(const hlo::CallGraph& calls);
 
 }  // namespace tpusim::passes
 

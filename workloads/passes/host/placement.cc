@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
@@ -156,10 +155,10 @@ bool MovesNothing(const Instruction& i) {
 }  // namespace
 
 absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext& context) {
-  bool changed = PlaceStacksOnHost(module);
-  const std::vector<Computation*> computations = ControlComputations(module);
+  const hlo::CallGraph& calls = context.facts->CallsOf(module);
+  bool changed = PlaceStacksOnHost(calls);
   // Callers before callees, operands before users.
-  for (Computation* computation : computations) {
+  for (Computation* computation : calls.control()) {
     for (Instruction* i : computation->PostOrder()) {
       if (!Visit(i)) continue;
       context.records.Add(reasons::kSpaceFollows, i->name(),
@@ -167,7 +166,7 @@ absl::StatusOr<bool> AssignMemorySpaces(hlo::Module& module, const PassContext& 
       changed = true;
     }
   }
-  for (Computation* computation : computations) {
+  for (Computation* computation : calls.control()) {
     for (Instruction* i : hlo::Walk(computation->PostOrder())) {
       if (!MovesNothing(*i)) continue;
       context.records.Add(reasons::kPlacedAlready, i->name(), {{"value", i->operand(0)->name()}});

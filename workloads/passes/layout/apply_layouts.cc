@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::passes {

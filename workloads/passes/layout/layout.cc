@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/layout/apply_layouts.h"
 #include "workloads/passes/layout/choose_layouts.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/common_subexpressions.h"

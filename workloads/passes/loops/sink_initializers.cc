@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/whole_writes.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -110,7 +109,7 @@ bool SinkInitializersOf(Instruction& loop, const Records& records) {
 
 absl::StatusOr<bool> SinkInitializers(hlo::Module& module, const PassContext& context) {
   bool changed = false;
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
     for (Instruction* i : computation->PostOrder()) {
       if (i->opcode() != Opcode::kWhile) continue;
       changed = SinkInitializersOf(*i, context.records) || changed;

@@ -8,6 +8,7 @@
 #define TPUSIM_WORKLOADS_PASSES_PIPELINE_PASS_H_
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "configs/record.h"
 #include "workloads/cost/cost_model.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/facts.h"
 #include "workloads/passes/pipeline/statements.h"
 #include "workloads/target/target.h"
 
@@ -31,6 +33,9 @@ struct PassContext {
 
   const target::Target& target;
   cost::CostModel* cost;  // null where nobody knows costs
+  // Of the module that passes run on, shared by copies of the context. The pipeline forgets them
+  // when a pass has changed something.
+  std::shared_ptr<Facts> facts = std::make_shared<Facts>();
   // What the passes of annotate/ write into the module.
   const Statements* stated = &kNothingStated;
   // Where a pass says what it did to what, and why (reasons.h). By default it keeps nothing.
@@ -62,6 +67,8 @@ struct Pass {
   // Whether it changed anything. Errors: as the pass says.
   absl::StatusOr<bool> (*run)(hlo::Module& module, const PassContext& context,
                               const OptionValues& options) = nullptr;
+  // The pass forgets itself what of the facts its changes make untrue.
+  bool keeps_facts = false;
 };
 
 }  // namespace tpusim::passes

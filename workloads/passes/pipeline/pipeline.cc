@@ -92,6 +92,7 @@ class Runner {
     if (step.pass->phase == Phase::kOptimize) order.emplace(module_);
     ASSIGN_OR_RETURN(run.changed, step.pass->run(module_, context, step.options));
     if (order && !run.changed) order->Restore();
+    if (run.changed && !step.pass->keeps_facts) context.facts->Forget();
     run.dropped_order = order && run.changed && !order->empty();
     module_.Cleanup();
     limit_scope.AddTo(context.records);

@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/analysis/in_place.h"
-#include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
@@ -20,10 +20,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 // It is another name of its only operand.
-bool Renames(const Instruction& i) {
-  return hlo::OnlyNames(i) && i.operands().size() == 1 && i.opcode() != Opcode::kTuple &&
-         i.opcode() != Opcode::kGetTupleElement;
-}
+bool Renames(const Instruction& i) { return hlo::NamesOperand(i) && i.operands().size() == 1; }
 
 bool IsElement(const Instruction& i, const RecomputedValue& value) {
   return i.opcode() == Opcode::kGetTupleElement && i.operand(0) == value.maker &&

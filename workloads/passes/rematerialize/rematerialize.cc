@@ -12,8 +12,8 @@
 #include "configs/status_macros.h"
 #include "workloads/buffers/live_bytes.h"
 #include "workloads/buffers/memory_plan.h"
-#include "workloads/hlo/analysis/control.h"
-#include "workloads/hlo/analysis/storage.h"
+#include "workloads/hlo/analysis/alias.h"
+#include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/branches.h"
 #include "workloads/passes/pipeline/limits.h"
@@ -48,29 +48,28 @@ struct Candidate {
   Picoseconds cost{0};
 };
 
-// Of what is live, as the compiler's limit is: holes of the heap come later.
-Bytes LivePeak(const buffers::MemoryPlan& plan) {
-  return plan.PeakOf(hlo::kHbmSpace) - plan.fragmentation;
-}
-
 // One look at the whole program.
 class Round {
  public:
   Round(hlo::Module& module, const PassContext& context, Bytes limit)
       : module_(module),
         context_(context),
-        plan_(buffers::PlanBuffers(module, context.target)),
+        calls_(context.facts->CallsOf(module)),
+        plan_(context.facts->PlanOf(module, context.target)),
         limit_(limit),
-        live_(MomentsOf(plan_)),
+        lives_(plan_.LivesIn(hlo::kHbmSpace)),
+        live_(buffers::LiveAt(lives_, std::ssize(plan_.moments))),
         uses_of_(BuffersByInstruction(plan_)) {}
 
-  Bytes peak() const { return LivePeak(plan_); }
+  Bytes peak() const { return plan_.LivePeak(); }
   bool Fits() const { return peak() <= limit_; }
 
   // Whether anything changed.
   absl::StatusOr<bool> Run() {
-    AddLiveBytes();
-    RETURN_IF_ERROR(CountExecutions());
+    NoteRewritten();
+    ASSIGN_OR_RETURN(executions_, hlo::ExecutionsOf(calls_, [&](const Instruction& loop) {
+                       return context_.cost->TripsOf(loop);
+                     }));
     RETURN_IF_ERROR(FindCandidates());
     // Zero costs first; per byte of what is saved.
     const auto rank = [](const Candidate& c) {
@@ -94,65 +93,35 @@ class Round {
   }
 
  private:
-  static int64_t MomentsOf(const buffers::MemoryPlan& plan) {
-    int64_t last = 0;
-    for (const buffers::Buffer& b : plan.buffers) last = std::max({last, b.begin + 1, b.end});
-    return last + 1;
-  }
-
   // What it makes first, then what it reads; each once.
-  static std::unordered_map<const Instruction*, std::vector<const buffers::BufferUse*>>
-  BuffersByInstruction(const buffers::MemoryPlan& plan) {
-    std::unordered_map<const Instruction*, std::vector<const buffers::BufferUse*>> uses;
-    for (const buffers::BufferUse& use : plan.uses) uses[use.by].push_back(&use);
-    return uses;
+  static std::unordered_map<const Instruction*, std::vector<int32_t>> BuffersByInstruction(
+      const buffers::MemoryPlan& plan) {
+    std::unordered_map<const Instruction*, std::vector<int32_t>> buffers;
+    for (const hlo::BufferUse& use : plan.uses) buffers[use.by].push_back(use.buffer);
+    return buffers;
   }
 
-  // A buffer is live behind the event that brings it, and until the one that frees it.
-  Stretch LifeOf(const buffers::Buffer& b) const {
-    return {b.begin + 1, b.argument ? MomentsOf(plan_) - 1 : b.end};
-  }
+  Stretch LifeOf(int32_t buffer) const { return {lives_[buffer].begin, lives_[buffer].end - 1}; }
 
-  void AddLiveBytes() {
-    for (const buffers::Buffer& b : plan_.buffers) {
-      if (b.space != hlo::kHbmSpace) continue;
-      const Stretch life = LifeOf(b);
-      live_.Add(life.first, life.last, b.bytes);
-    }
-    // Who else writes into a buffer: its contents are not what they were.
+  // Buffers whose contents do not stay what their maker wrote.
+  void NoteRewritten() {
     rewritten_.resize(plan_.buffers.size());
-    for (const buffers::BufferUse& use : plan_.uses) {
+    for (const hlo::BufferUse& use : plan_.uses) {
       const bool makes = use.by == plan_.buffers[use.buffer].made_by;
       if (use.writes && !makes) rewritten_[use.buffer] = true;
     }
   }
 
-  absl::Status CountExecutions() {
-    executions_[module_.entry()] = 1;
-    for (const Computation* computation : hlo::ControlComputations(module_)) {
-      for (const Instruction* i : computation->Order()) {
-        int64_t times = executions_[computation];
-        if (i->opcode() == Opcode::kWhile) {
-          ASSIGN_OR_RETURN(const int64_t trips, context_.cost->TripsOf(*i));
-          times = SaturatedProduct(times, trips);
-        }
-        if (!hlo::IsControlFlow(i->opcode())) continue;
-        for (const Computation* called : hlo::RunBy(*i)) executions_[called] += times;
-      }
-    }
-    return absl::OkStatus();
-  }
-
   absl::Status FindCandidates() {
     std::unordered_map<const Computation*, std::unordered_map<const Instruction*, size_t>> places;
-    for (const Computation* computation : hlo::ControlComputations(module_)) {
+    for (const Computation* computation : calls_.control()) {
       auto& of = places[computation];
       for (const Instruction* i : computation->Order()) of.emplace(i, of.size());
     }
     for (size_t n = 0; n < plan_.buffers.size(); ++n) {
-      const buffers::Buffer& b = plan_.buffers[n];
+      const hlo::LiveBuffer& b = plan_.buffers[n];
       if (b.space != hlo::kHbmSpace || b.argument || b.result || rewritten_[n]) continue;
-      const Stretch life = LifeOf(b);
+      const Stretch life = LifeOf(static_cast<int32_t>(n));
       if (live_.Most(life.first, life.last) <= limit_) continue;
       const auto at = places.find(b.made_by->parent());
       if (at == places.end()) continue;
@@ -175,9 +144,8 @@ class Round {
     for (Instruction* reader : *readers) {
       by_place[places.at(reader)] = reader;
       if (!hlo::IsAsyncStart(reader->opcode())) continue;
-      const Instruction* last = reader;
-      while (!last->users().empty() && !hlo::IsAsyncDone(last->opcode())) last = last->users()[0];
-      by_place.emplace(places.at(last), nullptr);
+      if (const Instruction* done = hlo::DoneOf(*reader))
+        by_place.emplace(places.at(done), nullptr);
     }
     size_t previous = places.at(value.maker);
     for (auto it = by_place.begin(); it != by_place.end(); ++it) {
@@ -208,7 +176,7 @@ class Round {
       for (const int32_t b : BuffersOf(operand, *c.value.maker)) {
         if (rewritten_[b] && !IsInvariant(operand)) return absl::OkStatus();
         c.operands.push_back(b);
-        const Stretch life = LifeOf(plan_.buffers[b]);
+        const Stretch life = LifeOf(b);
         if (life.last >= moment || plan_.buffers[b].space != hlo::kHbmSpace) continue;
         c.longer.push_back({b, {life.last + 1, moment}});
         saved -= plan_.buffers[b].bytes;
@@ -225,44 +193,29 @@ class Round {
   // cannot be told apart.
   std::vector<int32_t> BuffersOf(const Instruction& operand, const Instruction& reader) const {
     std::vector<int32_t> all, own;
-    for (const buffers::BufferUse* use : uses_of_.at(&reader)) {
-      if (plan_.buffers[use->buffer].made_by == &reader) continue;
-      all.push_back(use->buffer);
+    for (const int32_t buffer : uses_of_.at(&reader)) {
+      const Instruction* made_by = plan_.buffers[buffer].made_by;
+      if (made_by == &reader) continue;
+      all.push_back(buffer);
       const Instruction* name = &operand;
-      while (hlo::OnlyNames(*name) && name->operands().size() == 1 &&
-             name != plan_.buffers[use->buffer].made_by) {
+      while (hlo::OnlyNames(*name) && name->operands().size() == 1 && name != made_by) {
         name = name->operand(0);
       }
-      if (name == plan_.buffers[use->buffer].made_by) own.push_back(use->buffer);
+      if (name == made_by) own.push_back(buffer);
     }
     return own.empty() ? all : own;
   }
 
   // A loop hands it on as it got it.
-  bool IsInvariant(const Instruction& operand) {
+  bool IsInvariant(const Instruction& operand) const {
     const Instruction* name = &operand;
-    while (hlo::OnlyNames(*name) && name->operands().size() == 1 &&
-           name->opcode() != Opcode::kGetTupleElement) {
-      name = name->operand(0);
-    }
+    while (hlo::NamesOperand(*name)) name = name->operand(0);
     if (name->opcode() != Opcode::kGetTupleElement ||
         name->operand(0)->opcode() != Opcode::kParameter) {
       return false;
     }
-    const auto loop = LoopOf(*name->parent());
+    const Instruction* loop = calls_.LoopOf(*name->parent());
     return loop != nullptr && hlo::IsInvariantElement(*loop, name->attrs().tuple_index());
-  }
-
-  const Instruction* LoopOf(const Computation& body) {
-    if (loops_.empty()) {
-      for (const Computation* computation : hlo::ControlComputations(module_)) {
-        for (const Instruction* i : computation->Order()) {
-          if (i->opcode() == Opcode::kWhile) loops_[i->called()[0]] = i;
-        }
-      }
-    }
-    const auto loop = loops_.find(&body);
-    return loop == loops_.end() ? nullptr : loop->second;
   }
 
   // No other choice of this round stands in its way: nobody reads the value meanwhile, and
@@ -368,14 +321,15 @@ class Round {
 
   hlo::Module& module_;
   const PassContext& context_;
-  const buffers::MemoryPlan plan_;
-  const Bytes limit_;  // of what is live
+  const hlo::CallGraph& calls_;
+  const buffers::MemoryPlan& plan_;
+  const Bytes limit_;                             // of what is live
+  const std::vector<buffers::HeapBuffer> lives_;  // by buffer
   buffers::LiveBytes live_;
   std::vector<bool> rewritten_;  // by buffer
   // All of these are looked up, never iterated.
-  std::unordered_map<const Instruction*, std::vector<const buffers::BufferUse*>> uses_of_;
+  std::unordered_map<const Instruction*, std::vector<int32_t>> uses_of_;
   std::unordered_map<const Computation*, int64_t> executions_;
-  std::unordered_map<const Computation*, const Instruction*> loops_;  // by body
   std::vector<Candidate> candidates_;
   std::unordered_map<int32_t, std::vector<Stretch>> dropped_, needed_;  // by buffer
 };
@@ -388,7 +342,7 @@ absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& conte
   if (module.entry()->schedule().empty()) return false;
   if (percent == 0) percent = context.target.policy().rematerialized_percent;
   const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
-  if (const Bytes peak = LivePeak(buffers::PlanBuffers(module, context.target)); peak <= limit) {
+  if (const Bytes peak = context.facts->PlanOf(module, context.target).LivePeak(); peak <= limit) {
     context.records.Add(reasons::kFits, module.name(),
                         {{"peak_bytes", peak.value()}, {"limit_bytes", limit.value()}});
     return false;
@@ -405,6 +359,7 @@ absl::StatusOr<bool> Rematerialize(hlo::Module& module, const PassContext& conte
     lowest = next.peak();
     ASSIGN_OR_RETURN(const bool dropped, next.Run());
     if (!dropped) break;
+    context.facts->Forget();
     changed = true;
   }
   return changed;

@@ -7,7 +7,6 @@
 
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/hlo/analysis/async.h"
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/pipeline/reasons.h"
@@ -78,7 +77,7 @@ bool DemoteIn(Computation& computation, const Records& records) {
 
 absl::StatusOr<bool> DemoteAsync(hlo::Module& module, const PassContext& context) {
   bool changed = false;
-  for (Computation* computation : ControlComputations(module)) {
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
     if (DemoteIn(*computation, context.records)) changed = true;
   }
   return changed;

@@ -1,10 +1,10 @@
 // How much memory an order of a computation takes beside what its caller keeps.
 //
-// A value is live from the instruction that makes it to its last reader in the order; names
-// of it (bitcasts, tuples) take nothing, what is updated in place or carried by a loop goes
-// on living in the same place, and a loop takes what its body does while it runs. Asking for
-// one order more takes time in proportion to its length. Donated arguments that results take
-// and holes of the heap are not looked at: orders are compared, the memory plan decides.
+// A buffer is live from the instruction that makes it to its last reader in the order; which
+// arrays share one is asked of hlo/analysis/alias.h, and a loop takes what its body does while it
+// runs. Asking for one order more takes time in proportion to its length. Donated arguments that
+// results take and holes of the heap are not looked at: orders are compared, the memory plan
+// decides.
 #ifndef TPUSIM_WORKLOADS_PASSES_SCHEDULE_ORDER_MEMORY_H_
 #define TPUSIM_WORKLOADS_PASSES_SCHEDULE_ORDER_MEMORY_H_
 
@@ -13,6 +13,7 @@
 
 #include "configs/units.h"
 #include "workloads/cost/schedule_graph.h"
+#include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
@@ -23,23 +24,22 @@ using PeakOfComputations = std::unordered_map<const hlo::Computation*, Bytes>;
 
 class OrderMemory {
  public:
-  // The nodes of the graph are the instructions of the computation.
-  OrderMemory(const hlo::Computation& computation, const cost::ScheduleGraph& graph,
-              const target::Target& target, const PeakOfComputations& callees);
+  // The nodes of the graph are the instructions of the computation that `aliases` is of.
+  OrderMemory(const cost::ScheduleGraph& graph, const target::Target& target,
+              const hlo::AliasAnalysis& aliases, const PeakOfComputations& callees);
 
   Bytes PeakOf(const cost::ScheduleOrder& order) const;
 
  private:
-  struct Value {
+  struct Buffer {
     Bytes bytes{0};
-    int made_by = -1;          // node
-    std::vector<int> readers;  // nodes, each once
-    bool stays = false;        // beyond the computation
+    int made_by = -1;  // node
+    std::vector<int> readers;
+    bool stays = false;  // beyond the computation
   };
 
-  std::vector<Value> values_;
-  std::vector<std::vector<int>> made_, read_;  // values, by node
-  std::vector<Bytes> inside_;                  // what a node takes while it runs
+  std::vector<Buffer> buffers_;
+  std::vector<Bytes> inside_;  // what a node takes while it runs
 };
 
 }  // namespace tpusim::passes

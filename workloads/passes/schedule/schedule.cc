@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "configs/status_macros.h"
+#include "workloads/buffers/live_bytes.h"
 #include "workloads/buffers/memory_plan.h"
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/hlo/analysis/async.h"
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/branches.h"
@@ -134,8 +134,9 @@ absl::Status OrderAll(const std::vector<Computation*>& callers_first, const Pass
       known[&computation] = chosen.work;
       continue;
     }
-    const OrderMemory before(computation, graph, context.target, peaks_before);
-    const OrderMemory memory(computation, graph, context.target, peaks);
+    const hlo::AliasAnalysis& aliases = context.facts->Aliases().Of(computation);
+    const OrderMemory before(graph, context.target, aliases, peaks_before);
+    const OrderMemory memory(graph, context.target, aliases, peaks);
     const cost::ScheduleOrder order = OrderOf(computation, graph);
     peaks_before[&computation] = before.PeakOf(order);
     const Bytes most = peaks_before.at(&computation) + slack->at(&computation);
@@ -152,30 +153,14 @@ absl::Status OrderAll(const std::vector<Computation*>& callers_first, const Pass
   return absl::OkStatus();
 }
 
-Bytes PeakOf(const buffers::MemoryPlan& plan) {
-  return plan.PeakOf(hlo::kHbmSpace) - plan.fragmentation;
-}
-
 // By computation, how far what is live while it runs stays below the limit.
 Slack SlackOf(const std::vector<Computation*>& computations, const buffers::MemoryPlan& plan,
               Bytes limit) {
-  int64_t last = 0;
-  for (const buffers::Buffer& b : plan.buffers) last = std::max({last, b.begin + 1, b.end});
-  std::vector<Bytes> live(static_cast<size_t>(last) + 2);
-  for (const buffers::Buffer& b : plan.buffers) {
-    if (b.space != hlo::kHbmSpace) continue;
-    live[b.begin + 1] += b.bytes;
-    if (!b.argument) live[b.end + 1] -= b.bytes;
-  }
-  for (size_t n = 1; n < live.size(); ++n) live[n] += live[n - 1];
+  const std::vector<Bytes> live =
+      buffers::LiveAt(plan.LivesIn(hlo::kHbmSpace), std::ssize(plan.moments));
   Slack slack;
   for (const Computation* computation : computations) {
-    const auto memory = plan.computations.find(computation);
-    if (memory == plan.computations.end() || memory->second.moments.empty()) {
-      slack[computation] = Bytes(0);
-      continue;
-    }
-    const std::vector<int64_t>& moments = memory->second.moments;
+    const std::vector<int64_t>& moments = plan.computations.at(computation).moments;
     slack[computation] = limit - *std::max_element(live.begin() + moments.front(),
                                                    live.begin() + moments.back() + 1);
   }
@@ -187,19 +172,20 @@ absl::Status FitIntoMemory(hlo::Module& module, const std::vector<Computation*>&
                            const PassContext& context) {
   const int64_t percent = context.target.policy().scheduled_percent;
   const Bytes limit(context.target.Usable(hlo::kHbmSpace).value() * percent / 100);
-  const buffers::MemoryPlan plan = buffers::PlanBuffers(module, context.target);
-  if (PeakOf(plan) <= limit) return absl::OkStatus();
+  const buffers::MemoryPlan& plan = context.facts->PlanOf(module, context.target);
+  if (plan.LivePeak() <= limit) return absl::OkStatus();
+  const Bytes peak = plan.LivePeak();
   Schedules before;
   for (const Computation* c : computations) before[c] = c->schedule();
   const Slack slack = SlackOf(computations, plan, limit);
   RETURN_IF_ERROR(OrderAll(computations, context, &slack));
-  if (PeakOf(buffers::PlanBuffers(module, context.target)) < PeakOf(plan)) {
-    return absl::OkStatus();
-  }
+  context.facts->ForgetOrder();
+  if (context.facts->PlanOf(module, context.target).LivePeak() < peak) return absl::OkStatus();
   for (Computation* c : computations) {
     for (Instruction* i : c->schedule()) RemoveFrontendAttribute(i, std::string(kOrderedFor));
     c->set_schedule(before.at(c));
   }
+  context.facts->ForgetOrder();
   return absl::OkStatus();
 }
 
@@ -229,10 +215,11 @@ void Explain(const std::vector<Computation*>& computations, const Schedules& bef
 
 absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context) {
   TPUSIM_CHECK(context.cost != nullptr, "a schedule without costs");
-  const std::vector<Computation*> computations = ControlComputations(module);
+  const std::vector<Computation*>& computations = context.facts->CallsOf(module).control();
   Schedules before;
   for (const Computation* c : computations) before[c] = c->schedule();
   RETURN_IF_ERROR(OrderAll(computations, context, nullptr));
+  context.facts->ForgetOrder();
   RETURN_IF_ERROR(FitIntoMemory(module, computations, context));
   if (context.records.wanted()) Explain(computations, before, context.records);
   return std::any_of(computations.begin(), computations.end(),

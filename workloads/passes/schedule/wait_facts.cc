@@ -10,7 +10,7 @@
 
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/hlo/analysis/async.h"
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -45,9 +45,9 @@ std::string_view PluralOf(cost::TransferKind kind) {
   }
 }
 
-class Facts {
+class Waits {
  public:
-  Facts(const Computation& computation, const target::Target& target,
+  Waits(const Computation& computation, const target::Target& target,
         std::unordered_map<const Instruction*, WaitFact>& facts)
       : order_(computation.Order()),
         target_(target),
@@ -172,7 +172,7 @@ std::unordered_map<const Instruction*, WaitFact> WaitFacts(const hlo::Module& mo
                                                            const target::Target& target) {
   std::unordered_map<const Instruction*, WaitFact> facts;
   for (const Computation* computation : hlo::ControlComputations(module)) {
-    Facts(*computation, target, facts).Run();
+    Waits(*computation, target, facts).Run();
   }
   return facts;
 }

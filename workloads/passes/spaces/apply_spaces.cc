@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "workloads/hlo/analysis/storage.h"
+#include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::passes {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "configs/status_macros.h"
-#include "workloads/hlo/analysis/control.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/spaces/apply_spaces.h"
 #include "workloads/passes/spaces/space_plan.h"
@@ -81,7 +81,8 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
   const Bytes capacity = cmem ? target.Usable(space) : target.chip().vmem.bytes;
 
   ASSIGN_OR_RETURN(const auto timelines,
-                   SpaceTimelines(module, target, *context.cost, space, target.policy().loop_weight));
+                   SpaceTimelines(context.facts->CallsOf(module), context.facts->Aliases(), target,
+                                  *context.cost, space, target.policy().loop_weight));
   for (const auto& timeline : timelines) {
     // What is in CMEM has a plan of its own that says so (buffers/memory_plan.h).
     if (cmem || timeline->MostPlaced() <= capacity) continue;
@@ -95,7 +96,8 @@ absl::StatusOr<bool> AssignMemory(hlo::Module& module, const PassContext& contex
   std::vector<const SpaceValue*> ranked;
   for (const auto& timeline : timelines) {
     ASSIGN_OR_RETURN(std::vector<SpaceValue> found,
-                     SpaceValuesOf(*timeline, target, *context.cost, space));
+                     SpaceValuesOf(*timeline, context.facts->Aliases().Of(*timeline->computation()),
+                                   target, *context.cost, space));
     values.push_back(std::move(found));
   }
   for (const std::vector<SpaceValue>& of : values) {

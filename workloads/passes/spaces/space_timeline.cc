@@ -6,10 +6,8 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_steps.h"
 #include "workloads/hlo/analysis/async.h"
-#include "workloads/hlo/analysis/control.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/analysis/in_place.h"
-#include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/branches.h"
 
@@ -199,8 +197,8 @@ absl::Status SpaceTimeline::AddTimes(const target::Target& target, cost::CostMod
   return absl::OkStatus();
 }
 
-void SpaceTimeline::AddPlaced(const target::Target& target, int64_t space) {
-  const hlo::StorageAnalysis storage(*computation_);
+void SpaceTimeline::AddPlaced(const hlo::AliasAnalysis& storage, const target::Target& target,
+                              int64_t space) {
   const bool is_entry = caller_ == nullptr;
   for (size_t p = 0; p < order_.size(); ++p) {
     Instruction* i = order_[p];
@@ -221,7 +219,8 @@ void SpaceTimeline::AddPlaced(const target::Target& target, int64_t space) {
     }
     if (in_place) ++first;
     size_t last = p;
-    for (const Instruction* reader : storage.ReadersOf(i)) last = std::max(last, PositionOf(reader));
+    for (const Instruction* reader : storage.ReadersOf(i))
+      last = std::max(last, PositionOf(reader));
     if (enters) first = 0;
     if (enters || storage.LivesOut(i)) last = order_.size() - 1;
     const Bytes bytes = target.PaddedSize(i->shape());
@@ -234,37 +233,28 @@ Bytes SpaceTimeline::MostPlaced() const {
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
-    const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
-    double loop_weight) {
+    const hlo::CallGraph& calls, hlo::ModuleAliases& aliases, const target::Target& target,
+    cost::CostModel& cost, int64_t space, double loop_weight) {
+  ASSIGN_OR_RETURN(const auto executions, hlo::ExecutionsOf(calls, [&](const Instruction& loop) {
+                     return cost.TripsOf(loop);
+                   }));
   std::vector<std::unique_ptr<SpaceTimeline>> timelines;
   std::unordered_map<const Computation*, SpaceTimeline*> of;
-  for (Computation* computation : hlo::ControlComputations(module)) {
+  for (Computation* computation : calls.control()) {
     timelines.push_back(std::make_unique<SpaceTimeline>(computation));
-    of[computation] = timelines.back().get();
-  }
-  for (const std::unique_ptr<SpaceTimeline>& timeline : timelines) {
-    RETURN_IF_ERROR(timeline->AddTimes(target, cost, space == hlo::kVmemSpace));
-    for (size_t p = 0; p < timeline->order_.size(); ++p) {
-      const Instruction& i = *timeline->order_[p];
-      if (!hlo::IsControlFlow(i.opcode())) continue;
-      const bool loop = i.opcode() == hlo::Opcode::kWhile;
-      int64_t trips = 1;
-      if (loop) {
-        ASSIGN_OR_RETURN(trips, cost.TripsOf(i));
-      }
-      const std::vector<Computation*> run = hlo::RunBy(i);
-      for (const Computation* called : i.called()) {
-        SpaceTimeline& inner = *of.at(called);
-        inner.caller_ = timeline.get();
-        inner.called_at_ = p;
-        inner.weight_ = timeline->weight_ * (loop ? loop_weight : 1);
-        inner.executions_ = timeline->executions_ * static_cast<double>(trips);
-        if (std::ranges::find(run, called) == run.end()) inner.weight_ = inner.executions_ = 0;
-      }
+    SpaceTimeline& timeline = *timelines.back();
+    of[computation] = &timeline;
+    RETURN_IF_ERROR(timeline.AddTimes(target, cost, space == hlo::kVmemSpace));
+    timeline.executions_ = static_cast<double>(executions.at(computation));
+    const std::vector<Instruction*>& callers = calls.CallersOf(*computation);
+    if (!callers.empty()) {
+      const Instruction& caller = *callers.front();
+      timeline.caller_ = of.at(caller.parent());
+      timeline.called_at_ = timeline.caller_->PositionOf(&caller);
+      const double weight = caller.opcode() == hlo::Opcode::kWhile ? loop_weight : 1;
+      timeline.weight_ = timeline.executions_ == 0 ? 0 : timeline.caller_->weight_ * weight;
     }
-  }
-  for (const std::unique_ptr<SpaceTimeline>& timeline : timelines) {
-    timeline->AddPlaced(target, space);
+    timeline.AddPlaced(aliases.Of(*computation), target, space);
   }
   RestartAll(timelines, 0);
   return timelines;

@@ -19,6 +19,8 @@
 #include "workloads/buffers/live_bytes.h"
 #include "workloads/cost/cost_model.h"
 #include "workloads/cost/schedule_graph.h"
+#include "workloads/hlo/analysis/alias.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
@@ -67,13 +69,13 @@ class SpaceTimeline {
 
  private:
   friend absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
-      const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
-      double loop_weight);
+      const hlo::CallGraph& calls, hlo::ModuleAliases& aliases, const target::Target& target,
+      cost::CostModel& cost, int64_t space, double loop_weight);
   // Of all instructions; with `windows`, what those of kernels take is in use.
   absl::Status AddTimes(const target::Target& target, cost::CostModel& cost, bool windows);
-  // Arrays that are in `space` already are in use from their making to their last reader. What enters
-  // a called computation is in use where it is called.
-  void AddPlaced(const target::Target& target, int64_t space);
+  // Arrays that are in `space` already are in use from their making to their last reader. What
+  // enters a called computation is in use where it is called.
+  void AddPlaced(const hlo::AliasAnalysis& storage, const target::Target& target, int64_t space);
   void PassOnPeak();
   Bytes OwnAt(size_t position) const;
   Bytes Outside() const;
@@ -98,8 +100,8 @@ class SpaceTimeline {
 // that are in `space` already is in use from the beginning, and if it is VMEM what the windows of
 // kernels take. Loops count `loop_weight` times. Error: what has no cost.
 absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
-    const hlo::Module& module, const target::Target& target, cost::CostModel& cost, int64_t space,
-    double loop_weight);
+    const hlo::CallGraph& calls, hlo::ModuleAliases& aliases, const target::Target& target,
+    cost::CostModel& cost, int64_t space, double loop_weight);
 // Callers first, as above.
 void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, double eager);
 

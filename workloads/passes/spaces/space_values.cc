@@ -5,7 +5,6 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/in_place.h"
-#include "workloads/hlo/analysis/storage.h"
 #include "workloads/hlo/ir/opcode.h"
 
 namespace tpusim::passes {
@@ -35,13 +34,9 @@ bool IsPlaceable(const Shape& shape) {
 
 class Collector {
  public:
-  Collector(SpaceTimeline& timeline, const target::Target& target, cost::CostModel& cost,
-            int64_t space)
-      : timeline_(timeline),
-        target_(target),
-        cost_(cost),
-        space_(space),
-        storage_(*timeline.computation()) {}
+  Collector(SpaceTimeline& timeline, const hlo::AliasAnalysis& aliases,
+            const target::Target& target, cost::CostModel& cost, int64_t space)
+      : timeline_(timeline), target_(target), cost_(cost), space_(space), storage_(aliases) {}
 
   absl::StatusOr<std::vector<SpaceValue>> Run() {
     for (Instruction* i : timeline_.order()) Begin(i);
@@ -118,8 +113,7 @@ class Collector {
     for (const hlo::InPlaceResult& result : hlo::InPlaceResults(*maker)) {
       if (result.leaf == std::max<int64_t>(0, leaf)) return absl::OkStatus();
     }
-    if (space_ == hlo::kVmemSpace && !target_.policy().products_in_vmem &&
-        HasProduct(*maker)) {
+    if (space_ == hlo::kVmemSpace && !target_.policy().products_in_vmem && HasProduct(*maker)) {
       return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(value.maker, cost_.PlaceableOf(*maker, space_));
@@ -161,7 +155,7 @@ class Collector {
   const target::Target& target_;
   cost::CostModel& cost_;
   const int64_t space_;
-  const hlo::StorageAnalysis storage_;
+  const hlo::AliasAnalysis& storage_;
   std::vector<SpaceValue> values_;
   std::unordered_map<const Instruction*, size_t> index_;  // looked up, never iterated
 };
@@ -175,9 +169,10 @@ double SpaceValue::Benefit() const {
 }
 
 absl::StatusOr<std::vector<SpaceValue>> SpaceValuesOf(SpaceTimeline& timeline,
+                                                      const hlo::AliasAnalysis& aliases,
                                                       const target::Target& target,
                                                       cost::CostModel& cost, int64_t space) {
-  return Collector(timeline, target, cost, space).Run();
+  return Collector(timeline, aliases, target, cost, space).Run();
 }
 
 }  // namespace tpusim::passes

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "configs/units.h"
 #include "workloads/cost/cost_model.h"
+#include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/spaces/space_timeline.h"
 #include "workloads/target/target.h"
@@ -54,6 +55,7 @@ struct SpaceValue {
 // Those of a computation that are worth looking at, in the order of the schedule. `space`
 // is where they could go. Error: a kernel without a rule.
 absl::StatusOr<std::vector<SpaceValue>> SpaceValuesOf(SpaceTimeline& timeline,
+                                                      const hlo::AliasAnalysis& aliases,
                                                       const target::Target& target,
                                                       cost::CostModel& cost, int64_t space);
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tests/workloads/buffers/checked_plan.h"
 #include "tests/workloads/passes/pass_test.h"
 #include "workloads/hlo/ir/opcode.h"
 
@@ -46,7 +47,7 @@ ENTRY e {
   const hlo::Computation& entry = *test.module().entry();
   const cost::ScheduleGraph graph = GraphOf(entry);
   const configs::Config config = configs::LoadConfig("v5e-1x1", {}).value();
-  const OrderMemory memory(entry, graph, target::Target(config), {});
+  const OrderMemory memory(graph, target::Target(config), hlo::AliasAnalysis(entry), {});
   // a and c (and b is a): 1 MiB and 4 KiB; then c, p and q.
   EXPECT_EQ(memory.PeakOf(Named(graph, {"x", "a", "b", "c", "p", "q", "s"})),
             Bytes(kMiB + 2 * 4 * kKiB));
@@ -86,7 +87,8 @@ ENTRY e {
   for (const hlo::Instruction* i : entry.instructions()) {
     if (i->opcode() == hlo::Opcode::kWhile) body = i->called()[0];
   }
-  const OrderMemory memory(entry, graph, target::Target(config), {{body, Bytes(kMiB)}});
+  const OrderMemory memory(graph, target::Target(config), hlo::AliasAnalysis(entry),
+                           {{body, Bytes(kMiB)}});
   cost::ScheduleOrder order;
   for (size_t n = 0; n < graph.nodes.size(); ++n) order.push_back(static_cast<int>(n));
   // a, which is also u, i, l and g; z has no byte worth a tile of its own: 512.

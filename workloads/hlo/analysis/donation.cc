@@ -1,4 +1,4 @@
-#include "workloads/buffers/donation.h"
+#include "workloads/hlo/analysis/donation.h"
 
 #include <algorithm>
 #include <compare>
@@ -11,12 +11,8 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 
-namespace tpusim::buffers {
+namespace tpusim::hlo {
 namespace {
-
-using hlo::Instruction;
-using hlo::Opcode;
-using hlo::Shape;
 
 // The leaves of a shape, and their numbers by index into tuples of tuples.
 struct LeafTable {
@@ -59,7 +55,7 @@ struct Argument {
 // The leaves of all parameters, found by what entries of the module name.
 class Arguments {
  public:
-  explicit Arguments(const hlo::Module& module) {
+  explicit Arguments(const Module& module) {
     for (const Instruction* p : module.entry()->parameters()) leaves_.emplace_back(p->shape());
   }
 
@@ -78,20 +74,22 @@ class Arguments {
 };
 
 // Whether all that is made of the value inside a fusion keeps elements in place.
-bool StaysInPlace(const Instruction& value, int64_t elements, std::set<const Instruction*>& seen) {
+bool StaysInPlace(const Instruction& value, int64_t elements, bool sums,
+                  std::set<const Instruction*>& seen) {
   if (!seen.insert(&value).second) return true;
   return std::all_of(value.users().begin(), value.users().end(), [&](const Instruction* user) {
     if (user->opcode() == Opcode::kTuple) return true;
+    if (sums && user->opcode() == Opcode::kReduce) return true;
     const bool keeps = user->opcode() == Opcode::kBitcast || user->opcode() == Opcode::kCopy ||
-                       hlo::IsElementwise(*user);
+                       IsElementwise(*user);
     return keeps && user->shape().IsArray() && user->shape().ElementCount() == elements &&
-           StaysInPlace(*user, elements, seen);
+           StaysInPlace(*user, elements, sums, seen);
   });
 }
 
 }  // namespace
 
-std::vector<Donation> Donations(const hlo::Module& module) {
+std::vector<Donation> Donations(const Module& module) {
   const LeafTable results(module.entry()->root()->shape());
   const Arguments arguments(module);
   std::map<int64_t, Donation> of_result;
@@ -103,7 +101,7 @@ std::vector<Donation> Donations(const hlo::Module& module) {
     if (taken.insert(*a).second) of_result[result] = {result, a->parameter, a->leaf};
   }
   // Donors that are left, first come, first served among those of one shape.
-  std::map<std::pair<hlo::PrimitiveType, std::vector<int64_t>>, std::deque<Argument>> donors;
+  std::map<std::pair<PrimitiveType, std::vector<int64_t>>, std::deque<Argument>> donors;
   for (const auto& e : module.fields().buffer_donor().entries()) {
     const std::optional<Argument> a = arguments.NamedBy(e);
     if (!a || !taken.insert(*a).second) continue;
@@ -124,7 +122,7 @@ std::vector<Donation> Donations(const hlo::Module& module) {
   return donations;
 }
 
-bool DonateArguments(hlo::Module& module) {
+bool DonateArguments(Module& module) {
   auto* donors = module.mutable_fields().mutable_buffer_donor();
   std::set<std::pair<int64_t, std::vector<int64_t>>> known;
   for (const auto& e : donors->entries()) {
@@ -145,15 +143,15 @@ bool DonateArguments(hlo::Module& module) {
   return known.size() > before;
 }
 
-bool MayOverwrite(const Instruction& i, int64_t operand) {
+bool MayOverwrite(const Instruction& i, int64_t operand, bool sums) {
   const Shape& shape = i.operand(operand)->shape();
   if (!shape.IsArray()) return false;
   if (i.opcode() != Opcode::kFusion) {
     return i.shape().IsArray() && i.shape().ElementCount() == shape.ElementCount() &&
-           (hlo::IsElementwise(i) || i.opcode() == Opcode::kCopy);
+           (IsElementwise(i) || i.opcode() == Opcode::kCopy);
   }
   std::set<const Instruction*> seen;
-  return StaysInPlace(*i.called()[0]->parameters()[operand], shape.ElementCount(), seen);
+  return StaysInPlace(*i.called()[0]->parameters()[operand], shape.ElementCount(), sums, seen);
 }
 
-}  // namespace tpusim::buffers
+}  // namespace tpusim::hlo

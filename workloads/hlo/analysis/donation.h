@@ -4,15 +4,15 @@
 // donates an argument lets the program write a result into it: which one the
 // module says (an alias), or the first of the same shape (a donor), as XLA pairs
 // them.
-#ifndef TPUSIM_WORKLOADS_BUFFERS_DONATION_H_
-#define TPUSIM_WORKLOADS_BUFFERS_DONATION_H_
+#ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_DONATION_H_
+#define TPUSIM_WORKLOADS_HLO_ANALYSIS_DONATION_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "workloads/hlo/ir/ir.h"
 
-namespace tpusim::buffers {
+namespace tpusim::hlo {
 
 // Leaves of tuples are counted from the first.
 struct Donation {
@@ -22,16 +22,17 @@ struct Donation {
 };
 
 // Every result and every argument at most once; results in order.
-std::vector<Donation> Donations(const hlo::Module& module);
+std::vector<Donation> Donations(const Module& module);
 
 // As if the caller donated every argument: all leaves become donors. Whether any was none.
-bool DonateArguments(hlo::Module& module);
+bool DonateArguments(Module& module);
 
 // Whether an instruction that is the last to read this operand may write its
 // result over it: every element is read before, and only for, the element of the
-// result in its place.
-bool MayOverwrite(const hlo::Instruction& instruction, int64_t operand);
+// result in its place. With `sums`, a fusion may sum them up besides: a block of the operand is
+// read when the block of the result in its place is written, and not again.
+bool MayOverwrite(const Instruction& instruction, int64_t operand, bool sums = false);
 
-}  // namespace tpusim::buffers
+}  // namespace tpusim::hlo
 
-#endif  // TPUSIM_WORKLOADS_BUFFERS_DONATION_H_
+#endif  // TPUSIM_WORKLOADS_HLO_ANALYSIS_DONATION_H_

@@ -1,0 +1,48 @@
+// Which computations run, where they are called, and how often.
+//
+// A device runs the entry and the bodies, conditions, branches and callees that it reaches: control
+// flow. Reducers, comparators and fused computations are applied inside of an instruction and are
+// no part of this.
+#ifndef TPUSIM_WORKLOADS_HLO_ANALYSIS_CALL_GRAPH_H_
+#define TPUSIM_WORKLOADS_HLO_ANALYSIS_CALL_GRAPH_H_
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workloads/hlo/ir/ir.h"
+
+namespace tpusim::hlo {
+
+class CallGraph {
+ public:
+  explicit CallGraph(const Module& module);
+
+  // What runs as control flow, callers before callees.
+  const std::vector<Computation*>& control() const { return control_; }
+  bool IsControl(const Computation& computation) const { return callers_.contains(&computation); }
+  // The instructions that call it, each as often as it does. None: the entry.
+  const std::vector<Instruction*>& CallersOf(const Computation& computation) const;
+  // The loop that `body` is the body of; null: of none.
+  const Instruction* LoopOf(const Computation& body) const;
+
+ private:
+  std::vector<Computation*> control_;
+  std::unordered_map<const Computation*, std::vector<Instruction*>> callers_;  // looked up
+};
+
+// `CallGraph(module).control()`, for code that asks nothing else.
+std::vector<Computation*> ControlComputations(const Module& module);
+
+// How often every computation of the control flow runs in a step, at most 2^63 - 1: bodies and
+// conditions as often as `trips` says of their loops, branches that may be taken (RunBy) as often
+// as their conditional. Error: that of `trips`.
+using TripsOfLoop = std::function<absl::StatusOr<int64_t>(const Instruction& loop)>;
+absl::StatusOr<std::unordered_map<const Computation*, int64_t>> ExecutionsOf(
+    const CallGraph& calls, const TripsOfLoop& trips);
+
+}  // namespace tpusim::hlo
+
+#endif  // TPUSIM_WORKLOADS_HLO_ANALYSIS_CALL_GRAPH_H_

@@ -1,0 +1,231 @@
+#include "workloads/hlo/analysis/live_intervals.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "workloads/hlo/analysis/donation.h"
+#include "workloads/hlo/ir/opcode.h"
+
+namespace tpusim::hlo {
+namespace {
+
+constexpr int32_t kNoBuffer = -1;
+
+using LeafBuffers = std::vector<int32_t>;
+
+// One execution of a computation, its callees left aside.
+class Visit {
+ public:
+  Visit(const Computation& computation, const std::vector<LeafBuffers>& given,
+        const AliasAnalysis& aliases, const SizeOfArray& size, LiveIntervals& lives,
+        std::vector<int64_t>& last_use)
+      : order(computation.Order()),
+        computation_(computation),
+        given_(given),
+        aliases_(aliases),
+        size_(size),
+        lives_(lives),
+        last_use_(last_use),
+        buffers_(aliases.arrays().size(), kNoBuffer) {
+    own.alloc_before.resize(order.size());
+    own.free_after.resize(order.size());
+    for (const LeafBuffers& buffers : given) {
+      for (const int32_t b : buffers) {
+        if (b != kNoBuffer) last_use_[b] = -1;
+      }
+    }
+    for (size_t n = 0; n < order.size(); ++n) Add(n);
+  }
+
+  LeafBuffers BuffersOf(const Instruction* value) const {
+    LeafBuffers buffers;
+    for (const int32_t a : aliases_.ArraysOf(value)) buffers.push_back(BufferOf(a));
+    return buffers;
+  }
+
+  // Results that take the places of what is given, all of them at once.
+  void MakeInside(const std::vector<Donation>& donations) {
+    std::unordered_map<int32_t, size_t> births;  // of buffers that have not moved
+    for (size_t n = 0; n < order.size(); ++n) {
+      for (const int32_t b : own.alloc_before[n]) births[b] = n;
+    }
+    const LeafBuffers results = BuffersOf(computation_.root());
+    for (const Donation& donation : donations) {
+      const int32_t from = results[donation.result_leaf];
+      const int32_t to = given_[donation.parameter][donation.parameter_leaf];
+      if (from == kNoBuffer || to == kNoBuffer) continue;
+      LiveBuffer &made = lives_.buffers[from], &place = lives_.buffers[to];
+      const auto birth = births.find(from);  // none: given as well, or moved already
+      if (made.bytes != place.bytes || made.space != place.space || birth == births.end() ||
+          !IsFree(to, birth->second)) {
+        continue;
+      }
+      made.inside = to;
+      births.erase(birth);
+    }
+    const auto inside = [&](int32_t b) { return b != kNoBuffer && lives_.buffers[b].inside >= 0; };
+    for (int32_t& b : buffers_) {
+      if (inside(b)) b = lives_.buffers[b].inside;
+    }
+    for (LeafBuffers& buffers : own.alloc_before) std::erase_if(buffers, inside);
+  }
+
+  // When all of them are where they are.
+  void AddEnds() {
+    for (const int32_t b : BuffersOf(computation_.root())) {
+      if (b == kNoBuffer) continue;
+      last_use_[b] = std::ssize(order) - 1;
+      if (computation_.parent()->entry() != &computation_) continue;
+      lives_.buffers[b].result = !lives_.buffers[b].argument;
+    }
+    for (const LeafBuffers& buffers : own.alloc_before) {
+      for (const int32_t b : buffers) own.free_after[last_use_[b]].push_back(b);
+    }
+  }
+
+  const std::vector<Instruction*> order;
+  ComputationLives own;
+
+ private:
+  // The buffers of an instruction's arrays, and what it uses.
+  void Add(size_t n) {
+    const Instruction& i = *order[n];
+    const AliasAnalysis::Range made = aliases_.MadeBy(&i);
+    for (int32_t a = made.first; a < made.last; ++a) {
+      const ArrayValue& array = aliases_.arrays()[a];
+      if (array.takes != kNoArray) {
+        buffers_[a] = buffers_[array.takes];
+      } else if (i.opcode() == Opcode::kParameter) {
+        buffers_[a] = given_[i.attrs().parameter_number()][array.leaf];
+      } else if (const BufferSize size = size_(*array.shape); size.bytes > Bytes(0)) {
+        buffers_[a] = static_cast<int32_t>(lives_.buffers.size());
+        lives_.buffers.push_back({&i, array.leaf, array.shape, size.bytes, size.space});
+        last_use_.push_back(-1);
+        own.alloc_before[n].push_back(buffers_[a]);
+        Use(i, buffers_[a], n, /*writes=*/true);
+      }
+    }
+    const auto result = aliases_.ArraysOf(&i);
+    // Of the other elements of a tuple, this does not say that they are needed still.
+    const bool element = i.opcode() == Opcode::kGetTupleElement;
+    for (const Instruction* o : i.operands()) {
+      for (const int32_t a : element ? result : aliases_.ArraysOf(o)) {
+        const int32_t b = BufferOf(a);
+        if (b != kNoBuffer) Use(i, b, n, IsControlFlow(i.opcode()) || IsAmong(result, b));
+      }
+    }
+  }
+
+  int32_t BufferOf(int32_t array) const { return array == kNoArray ? kNoBuffer : buffers_[array]; }
+  bool IsAmong(std::span<const int32_t> arrays, int32_t buffer) const {
+    return std::any_of(arrays.begin(), arrays.end(),
+                       [&](int32_t a) { return BufferOf(a) == buffer; });
+  }
+
+  void Use(const Instruction& i, int32_t buffer, size_t n, bool writes) {
+    last_use_[buffer] = static_cast<int64_t>(n);
+    if (!OnlyNames(i)) lives_.uses.push_back({buffer, &i, writes});
+  }
+
+  // Whether an array that is made at this position may overwrite what the buffer held before.
+  bool IsFree(int32_t buffer, size_t born) const {
+    const auto made_at = static_cast<int64_t>(born);
+    if (last_use_[buffer] != made_at) return last_use_[buffer] < made_at;
+    const Instruction& i = *order[born];
+    for (size_t o = 0; o < i.operands().size(); ++o) {
+      if (IsAmong(aliases_.ArraysOf(i.operand(o)), buffer) &&
+          !MayOverwrite(i, static_cast<int64_t>(o))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Computation& computation_;
+  const std::vector<LeafBuffers>& given_;
+  const AliasAnalysis& aliases_;
+  const SizeOfArray& size_;
+  LiveIntervals& lives_;
+  std::vector<int64_t>& last_use_;  // positions, by buffer; -1: none
+  LeafBuffers buffers_;             // by array
+};
+
+class Intervals {
+ public:
+  Intervals(ModuleAliases& aliases, const SizeOfArray& size) : aliases_(aliases), size_(size) {}
+
+  LiveIntervals Run(const Module& module) {
+    std::vector<LeafBuffers> arguments;
+    for (const Instruction* p : module.entry()->parameters()) {
+      LeafBuffers& leaves = arguments.emplace_back();
+      for (const Shape* leaf : Leaves(p->shape())) {
+        const BufferSize size = size_(*leaf);
+        leaves.push_back(kNoBuffer);
+        if (size.bytes == Bytes(0)) continue;
+        leaves.back() = static_cast<int32_t>(lives_.buffers.size());
+        lives_.arguments.push_back(leaves.back());
+        lives_.buffers.push_back({p, std::ssize(leaves) - 1, leaf, size.bytes, size.space, true});
+        last_use_.push_back(-1);
+        lives_.buffers.back().begin = Next(nullptr);
+      }
+    }
+    Run(*module.entry(), arguments, Donations(module));
+    return std::move(lives_);
+  }
+
+ private:
+  // The moment that is over with what the instruction makes come or go.
+  int64_t Next(const Instruction* with) {
+    lives_.moments.push_back(with);
+    return std::ssize(lives_.moments) - 2;
+  }
+
+  void Run(const Computation& computation, const std::vector<LeafBuffers>& given,
+           const std::vector<Donation>& donations) {
+    Visit visit(computation, given, aliases_.Of(computation), size_, lives_, last_use_);
+    if (!donations.empty()) visit.MakeInside(donations);
+    visit.AddEnds();
+    for (size_t n = 0; n < visit.order.size(); ++n) {
+      const Instruction* i = visit.order[n];
+      for (const int32_t b : visit.own.alloc_before[n]) lives_.buffers[b].begin = Next(i);
+      visit.own.moments.push_back(std::ssize(lives_.moments) - 1);
+      if (IsControlFlow(i->opcode())) RunCalled(*i, visit);
+      for (const int32_t b : visit.own.free_after[n]) lives_.buffers[b].end = Next(i);
+    }
+    lives_.computations[&computation] = std::move(visit.own);
+  }
+
+  void RunCalled(const Instruction& i, const Visit& visit) {
+    if (i.opcode() == Opcode::kWhile) {
+      const std::vector<LeafBuffers> carried = {visit.BuffersOf(&i)};
+      // A loop's next values take the places of the last ones.
+      std::vector<Donation> next;
+      for (int64_t leaf = 0; leaf < std::ssize(carried[0]); ++leaf) next.push_back({leaf, 0, leaf});
+      Run(*i.called()[0], carried, next);
+      Run(*i.called()[1], carried, {});
+    } else if (i.opcode() == Opcode::kConditional) {
+      for (size_t b = 0; b < i.called().size(); ++b) {
+        Run(*i.called()[b], {visit.BuffersOf(i.operand(b + 1))}, {});
+      }
+    } else {
+      std::vector<LeafBuffers> arguments;
+      for (const Instruction* o : i.operands()) arguments.push_back(visit.BuffersOf(o));
+      Run(*i.called()[0], arguments, {});
+    }
+  }
+
+  ModuleAliases& aliases_;
+  const SizeOfArray& size_;
+  LiveIntervals lives_;
+  std::vector<int64_t> last_use_;  // in the computation that is looked at, by buffer
+};
+
+}  // namespace
+
+LiveIntervals LiveIntervalsOf(const Module& module, ModuleAliases& aliases,
+                              const SizeOfArray& size) {
+  return Intervals(aliases, size).Run(module);
+}
+
+}  // namespace tpusim::hlo
