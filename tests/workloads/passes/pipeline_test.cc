@@ -211,6 +211,7 @@ std::string LimitsOf(std::string_view pass, std::string_view text,
   const configs::Config config = configs::LoadConfig("v5e-2x2", {}).value();
   const target::Target target(config);
   FakeCosts costs;
+  costs.machine = &target;
   const std::unique_ptr<hlo::Module> module = std::move(hlo::ParseHloText(text).value().module);
   const LimitScope scope(limits);
   std::vector<PassRun> runs;
