@@ -122,7 +122,7 @@ def simulate(
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         report = json.loads(output.read_text())
-        for words in ("assumptions", "warnings", "command_line", "error_bar"):
+        for words in ("assumptions", "warnings", "records", "command_line", "error_bar"):
             del report[words]
         known[program, setting] = (report, done.stderr)
         return known[program, setting]

@@ -77,38 +77,19 @@ PLAIN = {"0", "1", "2", "0.0", "1.0", "2.0"}
 OWN_NUMBERS = {
     "kBeside": "one bit of a set",
     "kContract": "the innermost dimension of a grid",
-    "kDeepest": "effort: how deep an index is followed",
-    "kDeepestIndex": "effort: how deep an index is followed",
     "kElementBytes": "bytes of a word",
-    "kHeapEffort": "effort: pairs of buffers",
     "kLargestShown": "names in a message",
-    "kLookedAt": "effort: instructions that are compared",
-    "kMaxExpression": "effort: instructions of an expression",
-    "kMaxMembers": "effort: instructions of a kernel",
-    "kMaxRounds": "effort: rounds of a pass",
     "kMaxSteps": "effort: steps that are tried",
     "kMaxTiles": "effort: tiles that are tried",
     "kMost": "names in a message",
-    "kMostBetween": "effort: kernels that are looked at",
-    "kMostChipsWithoutRings": "effort of the simulation",
-    "kMostConsumers": "effort: users that are looked at",
-    "kMostKinds": "effort: collectives that are compared",
-    "kMostReaders": "effort: kernels that are looked at",
-    "kMostRounds": "effort: rounds of a pass",
-    "kMostSiblings": "effort: pairs that are tried",
-    "kMostUses": "effort: users that are followed",
-    "kNeighbours": "effort: orders that are tried",
     "kNoticeable": "rounding of a replay",
     "kOther": "one bit of a set",
-    "kOwnCandidates": "effort: orders that are tried",
     "kRatios": "what is tried in turn",
     "kEager": "what is tried in turn",
-    "kRounds": "effort: rounds of a pass",
-    "kSingles": "effort: values that are tried",
     "kSteps": "rounding of a rank",
-    "kTypicalBlock": "a guess of the tile search, which decides later",
     "kWhole": "a bound that its comment derives",
-    "most_rounds": "effort: rounds of a pipeline",
+    "kMostBlocks": "a number of a program that makes no sense",
+    "kNamed": "names in a message",
 }
 # Lines whose numbers follow from units and formats, not from a compiler.
 ARITHMETIC = {
@@ -124,6 +105,8 @@ ARITHMETIC = {
     r"room \+= BytesOf\(input, target\) \* 4": "two buffers, and once more unpacked",
     r"kMaxTiles \* 4096; limit \*= 16": "effort: tiles that are tried",
     r"erase\(suffix, 5\)": "letters of a name",
+    r"item\.size\(\) > 18": "digits of a number",
+    r"operand\(\d\)": "places of operands",
 }
 
 
@@ -332,12 +315,14 @@ def test_no_value_of_the_compiler_is_in_a_pass() -> None:
     assert foreign_numbers("x = 2;\nif (members % 4 != 0) {  // no 8\n") == [
         (2, "if (members % 4 != 0) {")
     ]
-    assert foreign_numbers('constexpr int kRounds = 9;\nF("512", i + 1);') == []
+    assert foreign_numbers('constexpr int kSteps = 9;\nF("512", i + 1);') == []
     wrong = []
     for pattern in POLICY_FILES:
         paths = sorted(WORKLOADS.glob(pattern))
         assert paths, f"no file is {pattern}"
         for path in paths:
+            if path.name == "limits.h":  # Limits of effort, each with its purpose.
+                continue
             for line, text in foreign_numbers(path.read_text()):
                 wrong.append(f"{path.relative_to(ROOT)}:{line}: {text}")
     assert not wrong, (

@@ -115,7 +115,12 @@ def test_mean_error_of_all(simulated: dict[str, dict]) -> None:
     "chip",
     [
         "v5e",
-        "v5p",
+        pytest.param(
+            "v5p",
+            marks=pytest.mark.xfail(
+                strict=True, reason="loops of windowed einsums read HBM too often: known-gaps.md"
+            ),
+        ),
         pytest.param(
             "v6e",
             marks=pytest.mark.xfail(strict=True, reason="all of its steps are short: training.md"),

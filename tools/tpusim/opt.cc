@@ -143,7 +143,7 @@ Command AddOpt(CLI::App& parent) {
       *app,
       {{"tpusim opt step.hlo --config v5e-4x2", "the passes of the compiler, one after another"},
        {"tpusim opt step.hlo -c v5e-4x2 --passes simplify,layout", "these alone"},
-       {"tpusim opt step.hlo -c v5e-4x2 --passes schedule --cost 'dot.3=40us'",
+       {"tpusim opt step.hlo -c v5e-4x2 --passes schedule --cost dot.3=40us",
         "the order if this product took so long"}},
       Footer());
   return {app, [flags] { return Opt(*flags); }};
