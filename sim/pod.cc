@@ -252,7 +252,7 @@ void Pod::AddBytes(Timeline& timeline) {
     const auto resource = device.memory(space).resource();
     return resource ? Bytes(std::llround(fluid_.network().Carried(*resource))) : Bytes(0);
   };
-  // Representatives come before those for whom they stand.
+  // Representatives come before those for which they stand.
   for (int32_t d = 0; d < static_cast<int32_t>(devices_.size()); ++d) {
     DeviceTotals& totals = timeline.devices[d];
     const int32_t first = classes_.devices.Representative(d);

@@ -1,7 +1,7 @@
 // Arrivals from several classes of senders at one class of receivers.
 //
-// Where a folding overlooks to whom devices send over a route (sim/symmetry/symmetry.h), some
-// of the devices that one module represents receive from one class of senders and others from
+// Where a folding overlooks to which peers devices send over a route (sim/symmetry/symmetry.h),
+// some of the devices that one module represents receive from one class of senders and others from
 // another, yet every one of them receives the same number of transfers. So the transfers of
 // those classes are one arrival: the n-th has come when the n-th of all of them has, or, if the
 // first counts, when that of any of them has.

@@ -201,7 +201,7 @@ Symmetry::Colors Symmetry::NextColors(const Colors& now) const {
       if (end.peer < 0) continue;
       const Color hashed = Hash(static_cast<Color>(route));
       color = Add(color, hashed);
-      // Otherwise it counts how many arrive, not from whom or how far.
+      // Otherwise it counts how many arrive, not from where or how far.
       const bool exact = !IsOverlooked(program, route);
       const Color sends = exact ? Add(now.devices[d], hashed) : hashed;
       if (exact) {

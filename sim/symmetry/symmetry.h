@@ -4,7 +4,7 @@
 // SPMD programs on a torus make most devices indistinguishable: same program, same
 // parameters, partners that are indistinguishable themselves. Color refinement makes that
 // precise: devices start with a color for what they are (program, clock) and are split as
-// long as two of one color see different colors around them: in those to whom they send
+// long as two of one color see different colors around them: in those to which they send
 // and over how many hops, in those that send to them, on their chip and their host. What is
 // left is the coarsest equitable partition.
 //
@@ -29,8 +29,8 @@
 // Exact as long as everything that devices share is a flow and no choice depends on a
 // device's number.
 //
-// Where these classes are too many, an approximate folding overlooks routes: to whom a device
-// sends over them, from whom it receives, how far and over how busy links. Then only how many
+// Where these classes are too many, an approximate folding overlooks routes: to which peer a device
+// sends over them, from which it receives, how far and over how busy links. Then only how many
 // transfers arrive tells devices apart. Routes that carry least are overlooked first, as many
 // as bring the classes down to a number; what such routes differ in is taken at its worst or
 // at its best for all (Overlooked). Where that closes a circle of waits which the devices do not

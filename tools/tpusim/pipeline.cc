@@ -141,7 +141,7 @@ absl::StatusOr<std::string> SliceOf(const std::string& file, const std::string& 
 namespace {
 
 // What the program is compiled for where that is not the machine that runs it, `config`, which
-// `overrides` made: its compiler does not know that somebody asks what else would make it faster.
+// `overrides` made: its compiler does not know of the question what else would make it faster.
 absl::StatusOr<std::optional<configs::Config>> CompiledFor(
     const std::string& slice, const std::vector<std::string>& overrides, const ProgramFlags& flags,
     configs::Config& config) {
@@ -177,7 +177,7 @@ absl::StatusOr<std::vector<std::string>> UnusedPolicies(const std::string& file,
     ASSIGN_OR_RETURN(hlo::ImportedWorkload imported, hlo::ImportFile(file));
     const auto without =
         compiler::Compile(std::move(imported), compiled_for ? *compiled_for : config, options,
-                           compiled_for ? &config : nullptr);
+                          compiled_for ? &config : nullptr);
     if (made.empty()) made = isa::Disassemble(program);
     if (!without.ok() || isa::Disassemble(without->program) != made) continue;
     warnings.push_back(fmt::format("--set {} has no effect: the program is compiled the same",

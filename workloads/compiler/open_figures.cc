@@ -18,7 +18,7 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// So many are named; a list of hundreds helps nobody.
+// So many are named; a list of hundreds does not help.
 constexpr size_t kMostNamed = 20;
 // Of loops inside kernels, so that the message fits a screen.
 constexpr size_t kMostKernelLoops = 8;

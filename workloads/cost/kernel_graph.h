@@ -1,7 +1,7 @@
 // A computation by numbers, and what part an instruction may have in a kernel.
 //
 // Fusion and the costs of its candidates ask the same few questions of every instruction
-// many times: who are its operands and users, and may a kernel hold it. Here they are
+// many times: which are its operands and users, and may a kernel hold it. Here they are
 // answered once. Instructions are numbered operands first, so a larger number never feeds a
 // smaller.
 #ifndef TPUSIM_WORKLOADS_COST_KERNEL_GRAPH_H_

@@ -1,7 +1,7 @@
 // What an opaque kernel sends to other devices by itself.
 //
 // A Pallas kernel may start DMAs to other chips. Its cost says how many bytes a device
-// sends, not to whom: they are taken as sent to the next partition, as in the rings
+// sends, not to which device: they are taken as sent to the next partition, as in the rings
 // that such kernels are mostly written for, while the kernel runs.
 #ifndef TPUSIM_WORKLOADS_LOWERING_REMOTE_DMA_H_
 #define TPUSIM_WORKLOADS_LOWERING_REMOTE_DMA_H_

@@ -1,4 +1,4 @@
-// Which values are one array, which arrays share a buffer, and who reads them.
+// Which values are one array, which arrays share a buffer, and what reads them.
 //
 // A value of any shape is as many arrays as its shape has leaves. Bitcasts, barriers, tuples and
 // their elements, and what a loop hands on as it got it, are names of arrays that something else

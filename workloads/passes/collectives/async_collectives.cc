@@ -25,7 +25,7 @@ void Split(Instruction* i, Opcode start_opcode, Opcode done_opcode, hlo::Shape s
   Computation* computation = i->parent();
   Instruction* start =
       computation->Add(start_opcode, std::move(shape), {i->operand(0)}, i->name() + "-start");
-  start->mutable_attrs() = i->attrs();  // who sends to whom, over which axes
+  start->mutable_attrs() = i->attrs();  // which device sends to which, over which axes
   hlo::ReplaceWithPair(i, start,
                        computation->Add(done_opcode, i->shape(), {start}, i->name() + "-done"));
 }

@@ -9,7 +9,7 @@
 // fastest is known when layouts are assigned.
 //
 // Of those, only what the partitioner made; a reduce-scatter that the program states stays one.
-// Integers are never scattered, whoever made it (s32 and s8, compiled for v5e).
+// Integers are never scattered, whatever made it (s32 and s8, compiled for v5e).
 #ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_NARROW_REDUCE_SCATTERS_H_
 #define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_NARROW_REDUCE_SCATTERS_H_
 

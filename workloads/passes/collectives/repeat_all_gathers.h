@@ -6,7 +6,7 @@
 // one is much nearer to the end of the program than the last one was, a new all-gather serves it
 // and those after it.
 //
-// How near an instruction is to the end is its height: 0 for what nobody uses, else at least one
+// How near an instruction is to the end is its height: 0 for what nothing uses, else at least one
 // more than that of each user (XLA adds one for every user that does not raise it). The TPU
 // compiler lets 100 lie between uses of one all-gather (compiler.all_gather_reuse_distance):
 // in a decoder of two layers the backward pass finds the weights of the last MLP and of the output

@@ -79,7 +79,7 @@ class Rewriter {
 
   // ---- Steps --------------------------------------------------------------
 
-  // The steps of an iteration. What a gather receives in the `last` one nobody needs.
+  // The steps of an iteration. What a gather receives in the `last` one is not needed.
   State Iterate(State state, Instruction* iteration, bool last) {
     for (int64_t n = 0; n < kStepsPerIteration; ++n) {
       Instruction* number = Plus(Times(iteration, kStepsPerIteration), n);
@@ -285,7 +285,7 @@ class Rewriter {
     Instruction* zero = hlo::AddConstant(computation_, shape.element_type, 0);
     return Add(Opcode::kBroadcast, shape, {zero});
   }
-  // That nobody wrote.
+  // That nothing wrote.
   Instruction* Memory(const Shape& shape) {
     Instruction* memory = Add(Opcode::kCustomCall, shape, {});
     memory->mutable_attrs().set_custom_call_target(std::string(hlo::kAllocateBuffer));

@@ -67,7 +67,7 @@ struct Owned {
   bool all = false;
   std::set<CalleeArgument> arguments;
 
-  // What is constant belongs to nobody.
+  // What is constant has no owner.
   bool Has(const Instruction& storage) const {
     if (storage.opcode() == Opcode::kConstant) return false;
     const std::optional<CalleeArgument> argument = ArgumentOf(storage);

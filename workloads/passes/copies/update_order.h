@@ -1,7 +1,7 @@
 // In which order updates in place and the other readers of what they change can run.
 //
 // Dynamic-update-slices and scatters overwrite an operand, loops the initial values that
-// their bodies replace. One that runs after all others who read the old contents can have
+// their bodies replace. One that runs after all others that read the old contents can have
 // their buffer; one that has to run before some of them needs a copy. The order here lets
 // them wait for as long as anything else can run. It is only one of those that are possible, but
 // because all decisions follow one order, they never contradict each other.

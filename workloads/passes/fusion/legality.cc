@@ -285,7 +285,7 @@ std::vector<int64_t> DomainOf(const Plan& plan, int g) {
 }
 
 // Whether `g`, which reads `value`, goes over it, or computes with slices of it, element by
-// element. (A slice alone is read where it lies by those who need it.)
+// element. (A slice alone is read where it lies by what needs it.)
 bool RunsOver(const Plan& plan, int g, int value, const std::vector<int64_t>& domain) {
   const Graph& graph = plan.graph();
   if (graph.At(value).shape().dims == domain) return true;

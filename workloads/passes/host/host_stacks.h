@@ -5,7 +5,7 @@
 // is written that it goes to the host (a placement in front of the update); where the array
 // itself lives follows from that. Here it is traced from the update back to where it comes
 // from, through loop carries and tuples:
-//   * zeros that the loop overwrites slot by slot become memory that nobody has written
+//   * zeros that the loop overwrites slot by slot become memory that nothing has written
 //     (AllocateBuffer) on the host; nothing is sent there
 //   * anything else is placed on the host as it is
 // and the placement in front of the update goes: the update itself is the transfer, of one slot.

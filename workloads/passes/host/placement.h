@@ -3,7 +3,7 @@
 // JAX moves an array between memories with a custom call
 // (annotate_device_placement, later MoveToHost and MoveToDevice). Here the result
 // gets the memory space of where it goes, and everything that only names it
-// (tuples, loop carries, barriers) the same, so that whoever needs to know reads
+// (tuples, loop carries, barriers) the same, so that a pass that needs to know reads
 // the layout: a value in hlo::kHostSpace takes no HBM, and a placement whose
 // operand and result differ is a transfer; others go.
 //

@@ -2,7 +2,7 @@
 //
 // A stack that the loop writes from end to end (hlo::WritesWhole), such as the ys of a scan, needs
 // no initial value at all. An accumulator that starts as broadcast(0) would be filled in HBM by a
-// kernel of its own. Instead the loop is given memory that nobody wrote, and its body reads
+// kernel of its own. Instead the loop is given memory that nothing wrote, and its body reads
 // select(first iteration, 0, accumulator), which fuses into the operation that adds to it. The TPU
 // compiler does the same: it leaves an AllocateBuffer before the loop, and for accumulators a
 // select in the body's fusion.

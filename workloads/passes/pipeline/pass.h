@@ -32,7 +32,7 @@ struct PassContext {
       : target(machine), cost(costs) {}
 
   const target::Target& target;
-  cost::CostModel* cost;  // null where nobody knows costs
+  cost::CostModel* cost;  // null where costs are not known
   // Of the module that passes run on, shared by copies of the context. The pipeline forgets them
   // when a pass has changed something.
   std::shared_ptr<Facts> facts = std::make_shared<Facts>();

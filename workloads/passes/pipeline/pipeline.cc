@@ -100,7 +100,7 @@ class Runner {
     for (Record& record : run.records) record.pass = step.pass->name;
     run.seconds = SecondsSince(start);
     run.after = InstructionsOf(module_);
-    // What nobody changed is as it was when it was verified last.
+    // What no pass changed is as it was when it was verified last.
     if (options_.verify && run.changed) {
       const Clock::time_point verifying = Clock::now();
       const absl::Status status = hlo::Verify(module_);

@@ -33,7 +33,7 @@ struct Stretch {
   bool Overlaps(const Stretch& other) const { return first <= other.last && other.first <= last; }
 };
 
-// A value that nobody reads between two of its readers (or before the first).
+// A value that nothing reads between two of its readers (or before the first).
 struct Candidate {
   int32_t buffer = -1;
   RecomputedValue value;
@@ -218,7 +218,7 @@ class Round {
     return loop != nullptr && hlo::IsInvariantElement(*loop, name->attrs().tuple_index());
   }
 
-  // No other choice of this round stands in its way: nobody reads the value meanwhile, and
+  // No other choice of this round stands in its way: nothing reads the value meanwhile, and
   // its operands are there when it is computed.
   bool IsFree(const Candidate& c) const {
     const auto needed = needed_.find(c.buffer);

@@ -1,6 +1,6 @@
 // Removes work that no machine need do, until nothing more is found: the rules of rules.h,
 // reduces of reduces, values computed twice, carries of loops that never change or that
-// nobody reads, dead values.
+// nothing reads, dead values.
 #ifndef TPUSIM_WORKLOADS_PASSES_SIMPLIFY_SIMPLIFY_H_
 #define TPUSIM_WORKLOADS_PASSES_SIMPLIFY_SIMPLIFY_H_
 

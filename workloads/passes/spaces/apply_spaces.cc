@@ -90,7 +90,7 @@ class Applier {
     const bool made_there = !plan.stays.front().prefetched;
     Version in_hbm{&value, value.storage, {}};
     if (made_there && plan.evicted) {
-      // What only names it, such as a tuple, comes before who reads it.
+      // What only names it, such as a tuple, comes before what reads it.
       size_t over = plan.evicted_by;
       for (const Read& read : reads) {
         if (!served.contains(read.user)) over = std::min(over, PositionOf(read.user));
@@ -170,7 +170,7 @@ class Applier {
     return result;
   }
 
-  // Names that nobody uses any more.
+  // Names that nothing uses any more.
   void RemoveUnread() {
     std::vector<Instruction*> kept = computation_.schedule();
     computation_.set_schedule({});

@@ -13,7 +13,7 @@ namespace {
 // When HBM counts as free for copies (SpaceTimeline::Restart): what is tried.
 constexpr double kEager[] = {0, 0.25, 0.5, 1};
 
-// A replay is not more exact than that: who is less than this part shorter is not taken for
+// A replay is not more exact than that: a plan that is less than this part shorter is not taken for
 // shorter, or rounding would decide.
 constexpr double kNoticeable = 1e-3;
 
