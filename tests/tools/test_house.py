@@ -57,7 +57,7 @@ RULES = (
     "sharding/rules/",
     "sharding/unreduced.cc",
     "spmd/ops/",
-    "passes/layout/pose_",
+    "passes/layout/problem_",
 )
 MOST_OPCODES = 4
 LABEL = r"case\s+(?:hlo::)?Opcode::\w+:\s*(?://[^\n]*)?\s*"
@@ -85,7 +85,7 @@ OWN_NUMBERS = {
     "kNoticeable": "rounding of a replay",
     "kOther": "one bit of a set",
     "kRatios": "what is tried in turn",
-    "kEager": "what is tried in turn",
+    "kBusyShares": "what is tried in turn",
     "kSteps": "rounding of a rank",
     "kWhole": "a bound that its comment derives",
     "kMostBlocks": "a number of a program that makes no sense",

@@ -66,7 +66,7 @@ absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& conte
   } else {
     const auto before =
         context.records.wanted() ? ShapesOf(module) : std::map<std::string, std::string>();
-    const LayoutProblem problem = PoseLayoutProblem(module, target);
+    const LayoutProblem problem = BuildLayoutProblem(module, target);
     changed = ApplyLayouts(module, problem, ChooseLayouts(problem, target, *context.cost));
     if (context.records.wanted()) ExplainLayouts(before, ShapesOf(module), context.records);
   }

@@ -6,7 +6,7 @@
 // of their shape (target::Target::DefaultOrder); all others are chosen:
 //
 //   order_classes   values that lie alike
-//   pose_*          what the operations of the module ask for, family by family
+//   problem_of_*    what the operations of the module ask for, family by family
 //   choose_layouts  the choice
 //   apply_layouts   layouts and copies into the module
 //   same_bytes      which transposes and reshapes are bitcasts now

@@ -80,7 +80,7 @@ struct LayoutProblem {
 bool HasOrder(const hlo::Shape& shape);
 
 // The module as JAX and the partitioner leave it: not fused, not laid out.
-LayoutProblem PoseLayoutProblem(const hlo::Module& module, const target::Target& target);
+LayoutProblem BuildLayoutProblem(const hlo::Module& module, const target::Target& target);
 
 // A value that every kernel makes for itself, in whatever layout: iotas, broadcasts of
 // scalars, constants.

@@ -57,7 +57,7 @@ inline constexpr Limit kScheduleRounds{"schedule.rounds", 2, "rounds",
 inline constexpr Limit kSpaceRounds{
     "memory-space-assignment.rounds", 2, "rounds",
     "how often copies that are waited for too long are left out, all at once"};
-inline constexpr Limit kSpaceSingles{
+inline constexpr Limit kSpaceCopiesLeftOut{
     "memory-space-assignment.singles", 8, "values",
     "values of the best trial that are tried without copies one by one"};
 

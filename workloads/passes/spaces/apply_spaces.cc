@@ -39,7 +39,7 @@ class Applier {
 
   void Run(const std::vector<SpacePlan>& plans) {
     for (const SpacePlan& plan : plans) {
-      if (!plan.stays.empty()) Apply(plan);
+      if (!plan.allocations.empty()) Apply(plan);
     }
     std::vector<Instruction*> schedule;
     for (size_t p = 0; p < before_.size(); ++p) {
@@ -84,10 +84,10 @@ class Applier {
     });
 
     std::unordered_set<const Instruction*> served;
-    for (const SpaceStay& stay : plan.stays) {
-      for (const SpaceUse* use : stay.uses) served.insert(use->user);
+    for (const SpaceAllocation& allocation : plan.allocations) {
+      for (const SpaceUse* use : allocation.uses) served.insert(use->user);
     }
-    const bool made_there = !plan.stays.front().prefetched;
+    const bool made_there = !plan.allocations.front().prefetched;
     Version in_hbm{&value, value.storage, {}};
     if (made_there && plan.evicted) {
       // What only names it, such as a tuple, comes before what reads it.
@@ -103,13 +103,13 @@ class Applier {
       }
     }
     if (made_there && plan.evicted) RelinkResult(in_hbm);
-    for (const SpaceStay& stay : plan.stays) {
-      if (!stay.prefetched) continue;
-      const size_t first = stay.uses.front()->at;
+    for (const SpaceAllocation& allocation : plan.allocations) {
+      if (!allocation.prefetched) continue;
+      const size_t first = allocation.uses.front()->at;
       Version there{&value, nullptr, {}};
-      there.root = Copy(in_hbm.root, space_, stay.from, first);
+      there.root = Copy(in_hbm.root, space_, allocation.from, first);
       std::unordered_set<const Instruction*> users;
-      for (const SpaceUse* use : stay.uses) users.insert(use->user);
+      for (const SpaceUse* use : allocation.uses) users.insert(use->user);
       for (const Read& read : reads) {
         if (!users.contains(read.user)) continue;
         read.user->ReplaceOperand(read.operand, NameOf(there, read.name, PositionOf(read.user)));

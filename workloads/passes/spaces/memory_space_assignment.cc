@@ -45,18 +45,18 @@ double Rank(const SpaceValue& value) {
 
 void Explain(const SpacePlan& plan, const target::MemorySpace& space, const Records& records) {
   const SpaceValue& value = *plan.value;
-  std::vector<std::string> stays;
-  for (const SpaceStay& stay : plan.stays) {
+  std::vector<std::string> allocations;
+  for (const SpaceAllocation& allocation : plan.allocations) {
     std::vector<std::string> users;
-    for (const SpaceUse* use : stay.uses) users.push_back(use->user->name());
-    stays.push_back(fmt::format("{} {}, read by {}", stay.prefetched ? "prefetched before" : "from",
-                                value.timeline->order()[stay.from]->name(),
-                                fmt::join(users, ", ")));
+    for (const SpaceUse* use : allocation.uses) users.push_back(use->user->name());
+    allocations.push_back(
+        fmt::format("{} {}, read by {}", allocation.prefetched ? "prefetched before" : "from",
+                    value.timeline->order()[allocation.from]->name(), fmt::join(users, ", ")));
   }
   records.Add(plan.evicted ? reasons::kPlacedThenEvicted : reasons::kPlaced, value.storage->name(),
               {{"bytes", value.bytes.value()},
                {"space", std::string(space.name)},
-               {"stays", fmt::format("{}", fmt::join(stays, "; "))},
+               {"stays", fmt::format("{}", fmt::join(allocations, "; "))},
                {"saved_ns", static_cast<int64_t>(value.Benefit()) / 1000}});
 }
 

@@ -36,14 +36,14 @@ size_t SpacePlanner::Served(const SpaceValue& value, size_t from, size_t first) 
   return served;
 }
 
-bool SpacePlanner::StayFromMaking(const SpaceValue& value, bool copies, SpacePlan& plan,
-                                  size_t& next) const {
+bool SpacePlanner::AllocateAtMaking(const SpaceValue& value, bool copies, SpacePlan& plan,
+                                    size_t& next) const {
   if (!value.made_by_windows) return false;
   const size_t served = Served(value, value.made_at, 0);
   if (served == 0) return false;
   SpaceTimeline& timeline = *value.timeline;
-  SpaceStay stay;
-  stay.from = value.made_at;
+  SpaceAllocation allocation;
+  allocation.from = value.made_at;
   size_t last = value.made_at;
   Picoseconds saved = value.saved_by_making;
   // The first thing that needs it in HBM; the end, if that is a result.
@@ -56,7 +56,7 @@ bool SpacePlanner::StayFromMaking(const SpaceValue& value, bool copies, SpacePla
       evicted = true;
       continue;
     }
-    stay.uses.push_back(&use);
+    allocation.uses.push_back(&use);
     saved += use.saved;
     last = use.at;
   }
@@ -77,7 +77,7 @@ bool SpacePlanner::StayFromMaking(const SpaceValue& value, bool copies, SpacePla
   }
   timeline.Occupy(value.made_at, last, value.bytes);
   plan.evicted = evicted;
-  plan.stays.push_back(std::move(stay));
+  plan.allocations.push_back(std::move(allocation));
   next = served;
   return true;
 }
@@ -96,21 +96,21 @@ bool SpacePlanner::Prefetch(const SpaceValue& value, size_t earliest, SpacePlan&
     if (!from) continue;
     const size_t served = Served(value, *from, next);
     if (served == 0) continue;
-    SpaceStay stay;
-    stay.from = *from;
-    stay.prefetched = true;
+    SpaceAllocation allocation;
+    allocation.from = *from;
+    allocation.prefetched = true;
     size_t last = use.at;
     double read = 0;
     for (size_t u = next; u < next + served; ++u) {
       if (!value.uses[u].by_windows) continue;
-      stay.uses.push_back(&value.uses[u]);
+      allocation.uses.push_back(&value.uses[u]);
       read += static_cast<double>(value.uses[u].read.value());
       last = value.uses[u].at;
     }
     if (read < policy.prefetch_least_use * static_cast<double>(value.bytes.value())) continue;
     timeline.TakeSpareTime(*from, use.at - 1, copy);
     timeline.Occupy(*from, last, value.bytes);
-    plan.stays.push_back(std::move(stay));
+    plan.allocations.push_back(std::move(allocation));
     next += served;
     return true;
   }
@@ -122,7 +122,7 @@ SpacePlan SpacePlanner::Plan(const SpaceValue& value, bool copies) const {
   plan.value = &value;
   size_t next = 0;  // the first use that is not served
   size_t earliest = value.made_at + 1;
-  if (StayFromMaking(value, copies, plan, next) && plan.evicted) {
+  if (AllocateAtMaking(value, copies, plan, next) && plan.evicted) {
     // In HBM once more when the copy is over.
     earliest = value.timeline->EndOfCopy(value.made_at, value.timeline->order().size() - 1,
                                          TimeOfCopy(value.bytes, /*to_hbm=*/true)) +

@@ -2,7 +2,7 @@
 //
 // A value that a kernel makes may be there from the beginning. If something that needs it
 // in HBM comes later it is evicted: copied to HBM beside what runs then. From HBM a value
-// is prefetched for a use. A stay is one span of time in which it is there.
+// is prefetched for a use. An allocation is one span of time in which it is there.
 //
 // Copies go only where HBM has time for them beside kernels, or where they save more than
 // they make everything wait.
@@ -19,8 +19,8 @@
 
 namespace tpusim::passes {
 
-struct SpaceStay {
-  // Where the copy from HBM starts: before the instruction there. Of the first stay of a
+struct SpaceAllocation {
+  // Where the copy from HBM starts: before the instruction there. Of the first of a
   // value that is made in the other memory, where it is made.
   size_t from = 0;
   bool prefetched = false;
@@ -29,9 +29,9 @@ struct SpaceStay {
 
 struct SpacePlan {
   const SpaceValue* value = nullptr;
-  std::vector<SpaceStay> stays;  // none: it lives in HBM
-  bool evicted = false;          // the first stay ends with a copy to HBM
-  size_t evicted_by = 0;         // the copy is waited for before the instruction there
+  std::vector<SpaceAllocation> allocations;  // none: it lives in HBM
+  bool evicted = false;                      // the first allocation ends with a copy to HBM
+  size_t evicted_by = 0;                     // the copy is waited for before the instruction there
 };
 
 class SpacePlanner {
@@ -47,7 +47,7 @@ class SpacePlanner {
  private:
   // How many of the uses from `first` on are served if the value is there from `from`.
   size_t Served(const SpaceValue& value, size_t from, size_t first) const;
-  bool StayFromMaking(const SpaceValue& value, bool copies, SpacePlan& plan, size_t& next) const;
+  bool AllocateAtMaking(const SpaceValue& value, bool copies, SpacePlan& plan, size_t& next) const;
   bool Prefetch(const SpaceValue& value, size_t earliest, SpacePlan& plan, size_t& next) const;
 
   const target::Target& target_;

@@ -84,12 +84,12 @@ SpaceReplay ReplayWith(const std::vector<SpacePlan>& plans, const SpaceTimeline&
   for (size_t p = 0; p < plans.size(); ++p) {
     const SpacePlan& plan = plans[p];
     const SpaceValue& value = *plan.value;
-    for (const SpaceStay& stay : plan.stays) {
-      for (const SpaceUse* use : stay.uses) {
+    for (const SpaceAllocation& allocation : plan.allocations) {
+      for (const SpaceUse* use : allocation.uses) {
         for (const size_t array : use->arrays) builder.Place(use->at, use->kernel, array);
       }
-      if (stay.prefetched) {
-        builder.Copy(p, stay.from, stay.uses.front()->at, value.bytes,
+      if (allocation.prefetched) {
+        builder.Copy(p, allocation.from, allocation.uses.front()->at, value.bytes,
                      planner.TimeOfCopy(value.bytes, /*to_hbm=*/false));
         continue;
       }

@@ -11,7 +11,7 @@ namespace tpusim::passes {
 namespace {
 
 // When HBM counts as free for copies (SpaceTimeline::Restart): what is tried.
-constexpr double kEager[] = {0, 0.25, 0.5, 1};
+constexpr double kBusyShares[] = {0, 0.25, 0.5, 1};
 
 // A replay is not more exact than that: a plan that is less than this part shorter is not taken for
 // shorter, or rounding would decide.
@@ -23,31 +23,32 @@ bool IsShorter(double seconds, double than) { return seconds < than * (1 - kNoti
 using Uncopied = std::unordered_set<const SpaceValue*>;
 
 // A value with copies, and by how much these are waited for longer than they save.
-struct Doubt {
+struct CopyLoss {
   const SpaceValue* value = nullptr;
   double seconds = 0;
 };
 
 struct Trial {
-  double eager = 0;
+  double busy_share = 0;
   Uncopied uncopied;
   SpacePlans plans;
   double seconds = 0;
-  std::vector<Doubt> doubts;  // the most doubtful first
+  std::vector<CopyLoss> losses;  // the largest first
 };
 
 Picoseconds SavedBy(const SpacePlan& plan) {
   Picoseconds saved = plan.evicted ? plan.value->saved_by_making : Picoseconds(0);
-  for (const SpaceStay& stay : plan.stays) {
-    if (!stay.prefetched && !plan.evicted) continue;
-    for (const SpaceUse* use : stay.uses) saved += use->saved;
+  for (const SpaceAllocation& allocation : plan.allocations) {
+    if (!allocation.prefetched && !plan.evicted) continue;
+    for (const SpaceUse* use : allocation.uses) saved += use->saved;
   }
   return saved;
 }
 
 bool HasCopies(const SpacePlan& plan) {
-  return plan.evicted || std::any_of(plan.stays.begin(), plan.stays.end(),
-                                     [](const SpaceStay& stay) { return stay.prefetched; });
+  return plan.evicted ||
+         std::any_of(plan.allocations.begin(), plan.allocations.end(),
+                     [](const SpaceAllocation& allocation) { return allocation.prefetched; });
 }
 
 class Search {
@@ -59,12 +60,12 @@ class Search {
 
   SpacePlans Run() {
     Trial best = Try(/*copies=*/false, 0, {});
-    for (const double eager : kEager) {
-      Trial trial = Try(/*copies=*/true, eager, {});
+    for (const double busy_share : kBusyShares) {
+      Trial trial = Try(/*copies=*/true, busy_share, {});
       for (int round = 0;; ++round) {
         Uncopied uncopied = trial.uncopied;
-        for (const Doubt& doubt : trial.doubts) {
-          if (doubt.seconds >= 0) uncopied.insert(doubt.value);
+        for (const CopyLoss& loss : trial.losses) {
+          if (loss.seconds >= 0) uncopied.insert(loss.value);
         }
         if (uncopied.size() == trial.uncopied.size()) break;
         if (round == limits::kSpaceRounds.most()) {
@@ -75,25 +76,26 @@ class Search {
       }
       if (IsShorter(trial.seconds, best.seconds)) best = std::move(trial);
     }
-    const std::vector<Doubt> doubts = best.doubts;
-    const int64_t singles = limits::kSpaceSingles.most();
-    if (std::ssize(doubts) > singles) limits::kSpaceSingles.Reached(std::ssize(doubts) - singles);
-    for (size_t n = 0; n < std::min(static_cast<size_t>(singles), doubts.size()); ++n) {
+    const std::vector<CopyLoss> losses = best.losses;
+    const int64_t singles = limits::kSpaceCopiesLeftOut.most();
+    if (std::ssize(losses) > singles)
+      limits::kSpaceCopiesLeftOut.Reached(std::ssize(losses) - singles);
+    for (size_t n = 0; n < std::min(static_cast<size_t>(singles), losses.size()); ++n) {
       Uncopied uncopied = best.uncopied;
-      uncopied.insert(doubts[n].value);
+      uncopied.insert(losses[n].value);
       Improve(std::move(uncopied), best);
     }
     return std::move(best.plans);
   }
 
  private:
-  Trial Try(bool copies, double eager, Uncopied uncopied) const {
-    RestartAll(timelines_, eager);
+  Trial Try(bool copies, double busy_share, Uncopied uncopied) const {
+    RestartAll(timelines_, busy_share);
     Trial trial;
-    trial.eager = eager;
+    trial.busy_share = busy_share;
     for (const SpaceValue* value : values_) {
       SpacePlan plan = planner_.Plan(*value, copies && !uncopied.contains(value));
-      if (!plan.stays.empty()) trial.plans[value->timeline].push_back(std::move(plan));
+      if (!plan.allocations.empty()) trial.plans[value->timeline].push_back(std::move(plan));
     }
     trial.uncopied = std::move(uncopied);
     for (const auto& timeline : timelines_) {
@@ -103,17 +105,17 @@ class Search {
       for (size_t p = 0; p < plans.size(); ++p) {
         if (!HasCopies(plans[p])) continue;
         const double seconds = ToSeconds(replay.waited[p]) - ToSeconds(SavedBy(plans[p]));
-        trial.doubts.push_back({plans[p].value, timeline->executions() * seconds});
+        trial.losses.push_back({plans[p].value, timeline->executions() * seconds});
       }
     }
-    std::stable_sort(trial.doubts.begin(), trial.doubts.end(),
-                     [](const Doubt& a, const Doubt& b) { return a.seconds > b.seconds; });
+    std::stable_sort(trial.losses.begin(), trial.losses.end(),
+                     [](const CopyLoss& a, const CopyLoss& b) { return a.seconds > b.seconds; });
     return trial;
   }
 
   // Takes the trial without copies of `uncopied` if that is shorter. Was it?
   bool Improve(Uncopied uncopied, Trial& trial) const {
-    Trial without = Try(/*copies=*/true, trial.eager, std::move(uncopied));
+    Trial without = Try(/*copies=*/true, trial.busy_share, std::move(uncopied));
     if (!IsShorter(without.seconds, trial.seconds)) return false;
     trial = std::move(without);
     return true;

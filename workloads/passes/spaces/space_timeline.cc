@@ -79,14 +79,14 @@ Bytes SpaceTimeline::Outside() const {
   return caller_ == nullptr ? Bytes(0) : caller_->Outside() + caller_->OwnAt(called_at_);
 }
 
-void SpaceTimeline::Restart(double eager) {
+void SpaceTimeline::Restart(double busy_share) {
   used_ = buffers::LiveBytes(std::ssize(order_));
   std::fill(inside_.begin(), inside_.end(), Bytes(0));
   for (size_t p = 0; p < order_.size(); ++p) {
     if (const Bytes taken = windows_[p] + placed_[p]; taken > Bytes(0)) {
       used_.Add(At(p), At(p), taken);
     }
-    spare_[p] = idle_[p] + timing::Scaled(time_[p] - idle_[p], eager);
+    spare_[p] = idle_[p] + timing::Scaled(time_[p] - idle_[p], busy_share);
   }
 }
 
@@ -260,8 +260,8 @@ absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
   return timelines;
 }
 
-void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, double eager) {
-  for (const auto& timeline : timelines) timeline->Restart(eager);
+void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, double busy_share) {
+  for (const auto& timeline : timelines) timeline->Restart(busy_share);
   // What is called last is inside of what was met before.
   for (auto it = timelines.rbegin(); it != timelines.rend(); ++it) {
     if (!(*it)->order().empty()) (*it)->Occupy(0, 0, Bytes(0));

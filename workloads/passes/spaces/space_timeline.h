@@ -47,8 +47,8 @@ class SpaceTimeline {
   const cost::ScheduleGraph& graph() const { return graph_; }
 
   // Forgets what was occupied and taken. HBM counts as free for copies while it is not in
-  // use, and for the part `eager` (0 .. 1) of the time in which it is.
-  void Restart(double eager);
+  // use, and for the part `busy_share` (0 .. 1) of the time in which it is.
+  void Restart(double busy_share);
 
   // Whether `bytes` more fit at all positions from `first` to `last`.
   bool Fits(size_t first, size_t last, Bytes bytes, Bytes capacity) const;
@@ -103,7 +103,7 @@ absl::StatusOr<std::vector<std::unique_ptr<SpaceTimeline>>> SpaceTimelines(
     const hlo::CallGraph& calls, hlo::ModuleAliases& aliases, const target::Target& target,
     cost::CostModel& cost, int64_t space, double loop_weight);
 // Callers first, as above.
-void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, double eager);
+void RestartAll(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines, double busy_share);
 
 }  // namespace tpusim::passes
 

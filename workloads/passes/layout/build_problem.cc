@@ -8,7 +8,7 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
-#include "workloads/passes/layout/layout_poser.h"
+#include "workloads/passes/layout/problem_builder.h"
 
 namespace tpusim::passes {
 
@@ -50,7 +50,7 @@ bool IsMadeByKernel(const Instruction& value) {
 
 }  // namespace
 
-LayoutProblem LayoutPoser::Run() {
+LayoutProblem ProblemBuilder::Run() {
   const std::vector<Computation*> computations = ControlComputations(module_);
   NoteTrips(computations);
   for (const Computation* computation : computations) {
@@ -59,17 +59,17 @@ LayoutProblem LayoutPoser::Run() {
   for (const Computation* computation : computations) {
     trips_ = trips_of_.at(computation);
     for (const Instruction* i : computation->PostOrder()) {
-      Pose(*i);
+      Add(*i);
       AddMemory(*i);
     }
   }
   FixResults();
   // What may also be moved comes after all that may not.
-  for (const Instruction* transpose : transposes_) PoseTranspose(*transpose);
+  for (const Instruction* transpose : transposes_) AddTranspose(*transpose);
   return std::move(problem_);
 }
 
-void LayoutPoser::NoteTrips(const std::vector<Computation*>& computations) {
+void ProblemBuilder::NoteTrips(const std::vector<Computation*>& computations) {
   for (const Computation* c : computations) trips_of_.emplace(c, 1.0);
   for (const Computation* c : computations) {  // callers first
     const double outer = trips_of_.at(c);
@@ -86,7 +86,7 @@ void LayoutPoser::NoteTrips(const std::vector<Computation*>& computations) {
   }
 }
 
-void LayoutPoser::AddValues(const Instruction& i) {
+void ProblemBuilder::AddValues(const Instruction& i) {
   std::vector<int32_t>& made = problem_.made[&i];
   for (const Shape* leaf : hlo::Leaves(i.shape())) {
     made.push_back(HasOrder(*leaf) ? problem_.classes.Add(leaf->rank()) : -1);
@@ -94,14 +94,14 @@ void LayoutPoser::AddValues(const Instruction& i) {
   problem_.seen[&i] = problem_.made[&i];
 }
 
-void LayoutPoser::Pose(const Instruction& i) {
-  if (hlo::IsElementwise(i.opcode())) return PoseElementwise(i);
-  if (hlo::IsCollective(i.opcode())) return PoseCollective(i);
-  if (hlo::IsControlFlow(i.opcode())) return PoseCallees(i);
-  if (TakesPieces(i.opcode())) return PosePieces(i);
+void ProblemBuilder::Add(const Instruction& i) {
+  if (hlo::IsElementwise(i.opcode())) return AddElementwise(i);
+  if (hlo::IsCollective(i.opcode())) return AddCollective(i);
+  if (hlo::IsControlFlow(i.opcode())) return AddCallees(i);
+  if (TakesPieces(i.opcode())) return AddPieces(i);
   switch (i.opcode()) {
     case Opcode::kParameter:
-      if (i.parent() == module_.entry()) PoseArgument(i);
+      if (i.parent() == module_.entry()) AddArgument(i);
       return;
     case Opcode::kConstant:
     case Opcode::kIota:
@@ -110,7 +110,7 @@ void LayoutPoser::Pose(const Instruction& i) {
     case Opcode::kRaggedDot:
       return;  // the arrays take what the padding allows
     case Opcode::kTuple:
-      return PoseTuple(i);
+      return AddTuple(i);
     case Opcode::kGetTupleElement:
       UniteLeaves(*i.operand(0), i, LeavesBefore(*i.operand(0), i.attrs().tuple_index()));
       if (opaque_tuples_.contains(i.operand(0))) Separate(i);
@@ -121,11 +121,11 @@ void LayoutPoser::Pose(const Instruction& i) {
     case Opcode::kAddDependency:
       return UniteLeaves(*i.operand(0), i);
     case Opcode::kMap:
-      return PoseElementwise(i);
+      return AddElementwise(i);
     case Opcode::kBitcastConvert:
       // Of elements of another width the fastest dimension of the file is one of bits.
       return i.shape().rank() == i.operand(0)->shape().rank() ? UniteLeaves(*i.operand(0), i)
-                                                              : PoseOpaque(i);
+                                                              : AddOpaque(i);
     case Opcode::kTranspose:
       transposes_.push_back(&i);
       return;
@@ -136,26 +136,26 @@ void LayoutPoser::Pose(const Instruction& i) {
       return AddLink(Link::Kind::kLanes, Seen(*i.operand(0)), Made(i), i.operand(0)->shape(),
                      i.shape(), hlo::Dimensions(i));
     case Opcode::kReduce:
-      return PoseReduce(i);
+      return AddReduce(i);
     case Opcode::kReduceWindow:
     case Opcode::kSelectAndScatter:
-      return PoseWindow(i);
+      return AddWindow(i);
     case Opcode::kSort:
     case Opcode::kTopk:
-      return PoseSort(i);
+      return AddSort(i);
     case Opcode::kGather:
     case Opcode::kScatter:
-      return PoseIndexed(i);
+      return AddIndexed(i);
     case Opcode::kDot:
-      return PoseDot(i);
+      return AddDot(i);
     case Opcode::kConvolution:
-      return PoseConvolution(i);
+      return AddConvolution(i);
     default:
-      return PoseOpaque(i);
+      return AddOpaque(i);
   }
 }
 
-void LayoutPoser::PoseTuple(const Instruction& i) {
+void ProblemBuilder::AddTuple(const Instruction& i) {
   size_t leaf = 0;
   for (const Instruction* o : i.operands()) {
     if (!IsMadeAnywhere(*o)) UniteLeaves(*o, i, 0, leaf);
@@ -164,7 +164,7 @@ void LayoutPoser::PoseTuple(const Instruction& i) {
 }
 
 // What goes into a computation and comes out of it keeps its layout, and so do carries.
-void LayoutPoser::PoseCallees(const Instruction& i) {
+void ProblemBuilder::AddCallees(const Instruction& i) {
   if (i.opcode() == Opcode::kWhile) {
     UniteLeaves(*i.operand(0), i);
     for (const Computation* c : i.called()) UniteLeaves(*i.operand(0), *c->parameters()[0]);
@@ -183,7 +183,7 @@ void LayoutPoser::PoseCallees(const Instruction& i) {
 
 // Nothing is known of it but that its author counts dimensions from the slowest; or that it
 // takes arrays as they lie.
-void LayoutPoser::PoseOpaque(const Instruction& i) {
+void ProblemBuilder::AddOpaque(const Instruction& i) {
   if (TakesAnyLayout(i)) {
     for (size_t leaf = 0; leaf < problem_.made.at(&i).size(); ++leaf) {
       if (!i.operands().empty()) Unite(Seen(*i.operand(0)), Made(i, leaf));
@@ -200,7 +200,7 @@ void LayoutPoser::PoseOpaque(const Instruction& i) {
 }
 
 // As its layout says if that is not row-major, else with the least padding.
-void LayoutPoser::PoseArgument(const Instruction& i) {
+void ProblemBuilder::AddArgument(const Instruction& i) {
   const std::vector<const Shape*> leaves = hlo::Leaves(i.shape());
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     if (Made(i, leaf) < 0) continue;
@@ -217,7 +217,7 @@ void LayoutPoser::PoseArgument(const Instruction& i) {
 
 // The layouts of results in a file are no wish: the shape rules of XLA leave the operand's
 // order on a transpose, and it becomes that of the result.
-void LayoutPoser::FixResults() {
+void ProblemBuilder::FixResults() {
   const Instruction& root = *module_.entry()->root();
   trips_ = 1;
   const auto fix = [&](const Instruction& value, int32_t at) {
@@ -244,7 +244,7 @@ void LayoutPoser::FixResults() {
   fix(root, wanted);
 }
 
-void LayoutPoser::PoseElementwise(const Instruction& i) {
+void ProblemBuilder::AddElementwise(const Instruction& i) {
   for (const Instruction* o : i.operands()) {
     if (o->shape().IsArray() && o->shape().dims == i.shape().dims && !TakesOwnOrder(i, *o)) {
       Unite(Seen(*o), Made(i));
@@ -253,7 +253,7 @@ void LayoutPoser::PoseElementwise(const Instruction& i) {
 }
 
 // What goes over links goes as it lies.
-void LayoutPoser::PoseCollective(const Instruction& i) {
+void ProblemBuilder::AddCollective(const Instruction& i) {
   const size_t leaves = problem_.made.at(&i).size();
   if (i.shape().IsArray()) {
     for (size_t n = 0; n < std::min<size_t>(2, i.operands().size()); ++n) {
@@ -266,7 +266,7 @@ void LayoutPoser::PoseCollective(const Instruction& i) {
   }
 }
 
-void LayoutPoser::AddMemory(const Instruction& i) {
+void ProblemBuilder::AddMemory(const Instruction& i) {
   if (hlo::IsFree(i.opcode()) || hlo::IsControlFlow(i.opcode())) return;
   if (i.opcode() == Opcode::kTranspose) return;
   // What a reshape moves is the link's.
@@ -303,8 +303,8 @@ bool TakesPieces(Opcode opcode) {
   return opcode == Opcode::kDynamicUpdateSlice || (hlo::IsIndexMap(opcode) && !renames);
 }
 
-LayoutProblem PoseLayoutProblem(const hlo::Module& module, const target::Target& target) {
-  return LayoutPoser(module, target).Run();
+LayoutProblem BuildLayoutProblem(const hlo::Module& module, const target::Target& target) {
+  return ProblemBuilder(module, target).Run();
 }
 
 }  // namespace tpusim::passes

@@ -5,7 +5,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/product.h"
-#include "workloads/passes/layout/layout_poser.h"
+#include "workloads/passes/layout/problem_builder.h"
 
 namespace tpusim::passes {
 
@@ -15,7 +15,7 @@ using hlo::Shape;
 
 // The arrays multiply what lies in the two fastest dimensions; the others of a batch come
 // one after the other. Contracted or not, and in which order, they take it.
-void LayoutPoser::PoseDot(const Instruction& i) {
+void ProblemBuilder::AddDot(const Instruction& i) {
   const hlo::DotDims dims = hlo::GetDotDims(i);
   const Shape &lhs = i.operand(0)->shape(), &rhs = i.operand(1)->shape();
   Dims lhs_map(lhs.dims.size(), -1), rhs_map(rhs.dims.size(), -1);
@@ -77,7 +77,7 @@ void LayoutPoser::PoseDot(const Instruction& i) {
 // is multiplied lies in the two other dimensions, batch and features or both features. (With one
 // of these of extent one there is no second to choose; but a batch of pictures with one feature
 // goes to the lanes, as the TPU compiler has it.)
-void LayoutPoser::PoseConvolution(const Instruction& i) {
+void ProblemBuilder::AddConvolution(const Instruction& i) {
   const auto& numbers = i.attrs().convolution_dimension_numbers();
   const auto two = [](const Shape& shape, int64_t a, int64_t b) {
     return shape.rank() > 2 && shape.dims[static_cast<size_t>(a)] > 1 &&

@@ -1,6 +1,6 @@
 // Values and what is said of them: the vocabulary of the families.
 
-#include "workloads/passes/layout/layout_poser.h"
+#include "workloads/passes/layout/problem_builder.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,21 +10,21 @@ namespace tpusim::passes {
 using hlo::Instruction;
 using hlo::Shape;
 
-int32_t LayoutPoser::Made(const Instruction& i, size_t leaf) const {
+int32_t ProblemBuilder::Made(const Instruction& i, size_t leaf) const {
   return problem_.made.at(&i)[leaf];
 }
 
-int32_t LayoutPoser::Seen(const Instruction& i, size_t leaf) const {
+int32_t ProblemBuilder::Seen(const Instruction& i, size_t leaf) const {
   return problem_.seen.at(&i)[leaf];
 }
 
-void LayoutPoser::Unite(int32_t a, int32_t b) {
+void ProblemBuilder::Unite(int32_t a, int32_t b) {
   if (a < 0 || b < 0 || problem_.classes.rank(a) != problem_.classes.rank(b)) return;
   problem_.classes.UniteEqual(a, b);
 }
 
-void LayoutPoser::UniteLeaves(const Instruction& from, const Instruction& to, size_t first_from,
-                              size_t first_to) {
+void ProblemBuilder::UniteLeaves(const Instruction& from, const Instruction& to, size_t first_from,
+                                 size_t first_to) {
   const size_t n = std::min(problem_.seen.at(&from).size() - first_from,
                             problem_.made.at(&to).size() - first_to);
   for (size_t leaf = 0; leaf < n; ++leaf) {
@@ -32,7 +32,7 @@ void LayoutPoser::UniteLeaves(const Instruction& from, const Instruction& to, si
   }
 }
 
-size_t LayoutPoser::LeavesBefore(const Instruction& tuple, int64_t index) {
+size_t ProblemBuilder::LeavesBefore(const Instruction& tuple, int64_t index) {
   std::vector<size_t>& before = leaves_before_[&tuple];
   if (before.empty()) {
     size_t leaves = 0;
@@ -44,19 +44,19 @@ size_t LayoutPoser::LeavesBefore(const Instruction& tuple, int64_t index) {
   return before[static_cast<size_t>(index)];
 }
 
-void LayoutPoser::AddTerm(Term::Kind kind, int32_t value, const Shape& shape, Dims dims,
-                          double count) {
+void ProblemBuilder::AddTerm(Term::Kind kind, int32_t value, const Shape& shape, Dims dims,
+                             double count) {
   if (value < 0) return;
   problem_.terms.push_back({kind, value, &shape, std::move(dims), count * trips_});
 }
 
-void LayoutPoser::AddLink(Link::Kind kind, int32_t from, int32_t to, const Shape& a, const Shape& b,
-                          Dims map) {
+void ProblemBuilder::AddLink(Link::Kind kind, int32_t from, int32_t to, const Shape& a,
+                             const Shape& b, Dims map) {
   if (from < 0 || to < 0) return;
   problem_.links.push_back({kind, from, to, &a, &b, std::move(map), trips_});
 }
 
-void LayoutPoser::Separate(const Instruction& i, Link::Kind kind) {
+void ProblemBuilder::Separate(const Instruction& i, Link::Kind kind) {
   const std::vector<const Shape*> leaves = hlo::Leaves(i.shape());
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     if (Made(i, leaf) < 0) continue;
@@ -66,11 +66,11 @@ void LayoutPoser::Separate(const Instruction& i, Link::Kind kind) {
   }
 }
 
-void LayoutPoser::FixRowMajor(int32_t value) {
+void ProblemBuilder::FixRowMajor(int32_t value) {
   if (value >= 0) problem_.fixed.emplace(value, hlo::RowMajor(problem_.classes.rank(value)));
 }
 
-int32_t LayoutPoser::Want(const Instruction& user, size_t n, Link::Kind kind) {
+int32_t ProblemBuilder::Want(const Instruction& user, size_t n, Link::Kind kind) {
   const Instruction& operand = *user.operand(n);
   if (!HasOrder(operand.shape())) return -1;
   const int32_t wanted = problem_.classes.Add(operand.shape().rank());

@@ -5,7 +5,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/layout/layout_poser.h"
+#include "workloads/passes/layout/problem_builder.h"
 
 namespace tpusim::passes {
 
@@ -13,7 +13,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-void LayoutPoser::PoseTranspose(const Instruction& i) {
+void ProblemBuilder::AddTranspose(const Instruction& i) {
   trips_ = trips_of_.at(i.parent());
   const int32_t operand = Seen(*i.operand(0)), result = Made(i);
   if (operand < 0) return;
@@ -25,7 +25,7 @@ void LayoutPoser::PoseTranspose(const Instruction& i) {
 }
 
 // Dimensions along which elements do not keep their place modulo the lanes.
-Dims LayoutPoser::Shifted(const Instruction& i) const {
+Dims ProblemBuilder::Shifted(const Instruction& i) const {
   const int64_t lanes = target_.chip().vpu.lanes;
   const int64_t rank = i.shape().rank();
   Dims shifted;
@@ -64,7 +64,7 @@ Dims LayoutPoser::Shifted(const Instruction& i) const {
   return shifted;
 }
 
-void LayoutPoser::PosePieces(const Instruction& i) {
+void ProblemBuilder::AddPieces(const Instruction& i) {
   for (const Instruction* o : i.operands()) {
     if (o->shape().IsArray() && o->shape().rank() == i.shape().rank() && !TakesOwnOrder(i, *o)) {
       Unite(Seen(*o), Made(i));
@@ -74,7 +74,7 @@ void LayoutPoser::PosePieces(const Instruction& i) {
   AddTerm(Term::Kind::kCrossLanes, Made(i), moved.shape(), Shifted(i));
 }
 
-void LayoutPoser::PoseIndexed(const Instruction& i) {
+void ProblemBuilder::AddIndexed(const Instruction& i) {
   const Shape& operand = i.operand(0)->shape();
   Dims slice(operand.dims.size(), 1);
   const bool gathers = i.opcode() == Opcode::kGather;

@@ -4,7 +4,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/layout/layout_poser.h"
+#include "workloads/passes/layout/problem_builder.h"
 
 namespace tpusim::passes {
 
@@ -12,7 +12,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-void LayoutPoser::PoseReduce(const Instruction& i) {
+void ProblemBuilder::AddReduce(const Instruction& i) {
   const Dims dims = hlo::Dimensions(i);
   const Shape& in = i.operand(0)->shape();
   Dims map(in.dims.size(), -1);
@@ -31,7 +31,7 @@ void LayoutPoser::PoseReduce(const Instruction& i) {
   AddLink(Link::Kind::kLanes, Seen(*i.operand(0)), Made(i), in, *hlo::Leaves(i.shape())[0], map);
 }
 
-void LayoutPoser::PoseWindow(const Instruction& i) {
+void ProblemBuilder::AddWindow(const Instruction& i) {
   const Shape& in = i.operand(0)->shape();
   for (const Instruction* o : i.operands()) {
     if (o->shape().rank() == in.rank()) Unite(Seen(*i.operand(0)), Seen(*o));
@@ -52,7 +52,7 @@ void LayoutPoser::PoseWindow(const Instruction& i) {
   }
 }
 
-void LayoutPoser::PoseSort(const Instruction& i) {
+void ProblemBuilder::AddSort(const Instruction& i) {
   const Shape& keys = i.operand(0)->shape();
   const bool full = i.opcode() == Opcode::kSort;
   const int64_t d = full ? hlo::OnlyDimension(i) : keys.rank() - 1;

@@ -1,7 +1,7 @@
-// Poses the layout problem of a module: one function per family of operations says which of
+// Builds the layout problem of a module: one function per family of operations says which of
 // its arrays lie alike, and what it costs where they do not.
-#ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_POSER_H_
-#define TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_POSER_H_
+#ifndef TPUSIM_WORKLOADS_PASSES_LAYOUT_PROBLEM_BUILDER_H_
+#define TPUSIM_WORKLOADS_PASSES_LAYOUT_PROBLEM_BUILDER_H_
 
 #include <cstdint>
 #include <unordered_map>
@@ -12,9 +12,9 @@
 
 namespace tpusim::passes {
 
-class LayoutPoser {
+class ProblemBuilder {
  public:
-  LayoutPoser(const hlo::Module& module, const target::Target& target)
+  ProblemBuilder(const hlo::Module& module, const target::Target& target)
       : module_(module), target_(target) {}
 
   LayoutProblem Run();
@@ -23,9 +23,9 @@ class LayoutPoser {
   // How often each computation runs, as far as that is known.
   void NoteTrips(const std::vector<hlo::Computation*>& computations);
   void AddValues(const hlo::Instruction& i);
-  void Pose(const hlo::Instruction& i);
+  void Add(const hlo::Instruction& i);
 
-  // ---- Values (layout_poser.cc) ----------------------------------------------
+  // ---- Values (problem_builder.cc) ----------------------------------------------
 
   int32_t Made(const hlo::Instruction& i, size_t leaf = 0) const;
   int32_t Seen(const hlo::Instruction& i, size_t leaf = 0) const;
@@ -46,23 +46,23 @@ class LayoutPoser {
 
   // ---- Families --------------------------------------------------------------
 
-  void PoseArgument(const hlo::Instruction& i);
+  void AddArgument(const hlo::Instruction& i);
   void FixResults();
-  void PoseTuple(const hlo::Instruction& i);
-  void PoseCallees(const hlo::Instruction& i);
-  void PoseElementwise(const hlo::Instruction& i);
-  void PoseCollective(const hlo::Instruction& i);
-  void PoseOpaque(const hlo::Instruction& i);
-  void PoseTranspose(const hlo::Instruction& i);
+  void AddTuple(const hlo::Instruction& i);
+  void AddCallees(const hlo::Instruction& i);
+  void AddElementwise(const hlo::Instruction& i);
+  void AddCollective(const hlo::Instruction& i);
+  void AddOpaque(const hlo::Instruction& i);
+  void AddTranspose(const hlo::Instruction& i);
   // Dimensions along which elements do not keep their place modulo the lanes.
   Dims Shifted(const hlo::Instruction& i) const;
-  void PosePieces(const hlo::Instruction& i);
-  void PoseIndexed(const hlo::Instruction& i);
-  void PoseReduce(const hlo::Instruction& i);
-  void PoseWindow(const hlo::Instruction& i);
-  void PoseSort(const hlo::Instruction& i);
-  void PoseDot(const hlo::Instruction& i);
-  void PoseConvolution(const hlo::Instruction& i);
+  void AddPieces(const hlo::Instruction& i);
+  void AddIndexed(const hlo::Instruction& i);
+  void AddReduce(const hlo::Instruction& i);
+  void AddWindow(const hlo::Instruction& i);
+  void AddSort(const hlo::Instruction& i);
+  void AddDot(const hlo::Instruction& i);
+  void AddConvolution(const hlo::Instruction& i);
   // What an operation makes goes to memory, but for what its users compute on the way.
   void AddMemory(const hlo::Instruction& i);
 
@@ -78,4 +78,4 @@ class LayoutPoser {
 
 }  // namespace tpusim::passes
 
-#endif  // TPUSIM_WORKLOADS_PASSES_LAYOUT_LAYOUT_POSER_H_
+#endif  // TPUSIM_WORKLOADS_PASSES_LAYOUT_PROBLEM_BUILDER_H_
