@@ -126,7 +126,7 @@ class Machine {
   double moved_ = 0;
   std::vector<Activity> activities_;
   bool settled_ = true;
-  // The flows of activities that use something, and the problem that they pose.
+  // The flows of activities that use a resource, and the problem of sharing it.
   std::vector<Activity*> sharing_;
   flow::MaxMinSolver solver_;
   std::vector<double> caps_, rates_;
