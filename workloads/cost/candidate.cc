@@ -67,7 +67,7 @@ class Fuser {
     return copy;
   }
 
-  // The copy of a value in the new computation: of the member itself, a copy of what is free, or a
+  // The counterpart of a value in the new computation: a member's copy, that of what is free, or a
   // parameter.
   Instruction* Inside(int value) {
     const auto known = inside_.find(value);
