@@ -23,6 +23,7 @@
 #include "workloads/passes/passes.h"
 #include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/spaces/memory_space_assignment.h"
+#include "workloads/sharding/decode.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
 #include "workloads/target/target.h"
@@ -93,6 +94,10 @@ absl::StatusOr<std::unique_ptr<hlo::Module>> PartitionedModule(hlo::ImportedWork
     }
     for (const tpusim::MeshAxis& axis : workload.mesh()) {
       result.mesh.axes.push_back({axis.name(), axis.size()});
+    }
+    if (imported.compiled && result.mesh.axes.empty()) {
+      ASSIGN_OR_RETURN(sharding::MeshTable table, sharding::FindMesh(*imported.module, stated));
+      result.mesh = std::move(table.mesh);
     }
     return std::move(imported.module);
   }
@@ -212,7 +217,12 @@ absl::Status LowerProgram(const Scheduled& scheduled, const configs::Config* mac
 absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const configs::Config& config,
                                       const CompileOptions& options,
                                       const configs::Config* machine) {
-  ASSIGN_OR_RETURN(passes::Pipeline pipeline, passes::ParsePipeline(options.passes));
+  const bool compiled = imported.compiled;
+  if (compiled && !options.passes.empty()) {
+    return UserError("--passes: the TPU compiler wrote this module; it is run as it is");
+  }
+  ASSIGN_OR_RETURN(passes::Pipeline pipeline,
+                   passes::ParsePipeline(compiled ? passes::kCompiledPipeline : options.passes));
   pipeline = passes::WithAnnotations(std::move(pipeline));
   RETURN_IF_ERROR(passes::CheckNamed("--dump-after", options.dump_after, pipeline));
   RETURN_IF_ERROR(passes::CheckNamed("--explain", options.explain, pipeline));
@@ -227,10 +237,9 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> partitioned,
                    PartitionedModule(imported, config, options, result));
   if (partitioned == nullptr) return result;
-  if (scheduled && passes::HasPlaces(*partitioned)) {
+  if (scheduled && !compiled && passes::HasPlaces(*partitioned)) {
     const passes::Pass* const assigns = passes::FindPass("memory-space-assignment");
-    std::erase_if(pipeline,
-                  [&](const passes::PipelineStep& step) { return step.pass == assigns; });
+    std::erase_if(pipeline, [&](const passes::PipelineStep& step) { return step.pass == assigns; });
     Records(&result.records).Add(reasons::kPlacesKept, partitioned->name());
   }
   RETURN_IF_ERROR(hlo::Verify(*partitioned));

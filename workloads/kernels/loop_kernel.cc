@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
+#include "workloads/kernels/stated_windows.h"
 #include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/kernels/whole_rows.h"
@@ -146,6 +148,9 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
   if (counts.empty() || counts.front() != fewest) counts.push_back(std::min(fewest, most));
   if (IsLone(view)) counts = {LoneSteps(view, target)};
   const Bytes uncut = target.policy().uncut_bytes;
+  const std::optional<StatedWindows> stated = StatedWindowsOf(*view.instruction);
+  const bool grid_stated = stated && !stated->iterations.empty();
+  if (grid_stated) counts = {std::min(stated->Steps(), kMaxSteps)};
   FastestKernel fastest(target);
   for (int64_t parts : counts) {
     isa::Kernel kernel;
@@ -163,6 +168,7 @@ absl::StatusOr<isa::Kernel> BuildLoopKernel(const KernelView& view, const target
     kernel.block = BlockOf(work, parts);
     // The latency of a chain is paid in every step.
     kernel.block.latency = std::max(kernel.block.latency, Cycles(target.chip().vpu.latency_cycles));
+    if (grid_stated && FitsStated(kernel, target)) return kernel;
     fastest.Offer(kernel, Bytes(0));
   }
   if (!fastest.best()) {

@@ -162,11 +162,75 @@ double Density(const Shape& shape, int64_t rows, int64_t columns, int64_t batch,
          static_cast<double>((seen * batch).value());
 }
 
+// What a spatial dimension of a convolution is for a product that is written as one.
+enum class Role { kBatch, kRows, kColumns, kDepth, kWindow };
+
+// The TPU compiler has convolutions alone, and writes what else a product has in their spatial
+// dimensions (dot_general of JAX, seen in modules of libtpu 0.0.42): an input that is as long as
+// the window and one output contract; a window that moves over an input of one from end to end
+// gives every position its own column; a window as long as the input, which is dilated so that it
+// meets an element at a time, goes with it as a batch.
+Role RoleOf(int64_t input, int64_t output, const hlo::WindowDim& w) {
+  const bool padded = w.padding_low != 0 || w.padding_high != 0;
+  if (w.size == 1 && w.stride == 1 && w.base_dilation == 1 && !padded) return Role::kRows;
+  if (output == 1 && input == w.size && w.base_dilation == 1 && w.window_dilation == 1 && !padded) {
+    return Role::kDepth;
+  }
+  if (input == 1 && output == w.size && w.stride == 1 && w.window_dilation == 1 &&
+      w.padding_low == w.size - 1 && w.padding_high == w.size - 1) {
+    return Role::kColumns;
+  }
+  if (input == w.size && output == w.size && w.base_dilation == w.size && w.stride == w.size - 1 &&
+      !padded) {
+    return Role::kBatch;
+  }
+  return Role::kWindow;
+}
+
+// Of a convolution without a window that moves: the product that it is.
+std::optional<Product> SizesOfProductAsConvolution(const Instruction& conv) {
+  const auto& numbers = conv.attrs().convolution_dimension_numbers();
+  const Shape& in = conv.operand(0)->shape();
+  const Shape& kernel = conv.operand(1)->shape();
+  const Shape& out = conv.shape();
+  if (hlo::FeatureGroupCount(conv) * hlo::BatchGroupCount(conv) > 1) return std::nullopt;
+  Product p;
+  p.m = out.dims[numbers.output_batch_dimension()];
+  p.n = out.dims[numbers.output_feature_dimension()];
+  p.k = kernel.dims[numbers.kernel_input_feature_dimension()];
+  const std::vector<hlo::WindowDim> window = hlo::GetWindow(conv);
+  bool moves = true;  // as far as it is known, one position after the other, as images have them
+  for (int s = 0; s < numbers.output_spatial_dimensions_size(); ++s) {
+    const int64_t outputs = out.dims[numbers.output_spatial_dimensions(s)];
+    moves = moves && window[s].size == 1;
+    switch (RoleOf(in.dims[numbers.input_spatial_dimensions(s)], outputs, window[s])) {
+      case Role::kBatch:
+        p.batch *= outputs;
+        break;
+      case Role::kRows:
+        p.m *= outputs;
+        break;
+      case Role::kColumns:
+        p.n *= outputs;
+        p.positions_in_columns = true;
+        break;
+      case Role::kDepth:
+        p.k *= window[s].size;
+        break;
+      case Role::kWindow:
+        return std::nullopt;
+    }
+  }
+  if (moves) return std::nullopt;
+  return p;
+}
+
 Product SizesOfConvolution(const Instruction& conv, const target::Target& target) {
   const auto& numbers = conv.attrs().convolution_dimension_numbers();
   const Shape& in = conv.operand(0)->shape();
   const Shape& kernel = conv.operand(1)->shape();
   const Shape& out = conv.shape();
+  if (const std::optional<Product> product = SizesOfProductAsConvolution(conv)) return *product;
   const int64_t groups = hlo::FeatureGroupCount(conv) * hlo::BatchGroupCount(conv);
   Product p;
   p.batch = groups;

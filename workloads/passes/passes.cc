@@ -15,6 +15,7 @@
 #include "workloads/passes/collectives/repeat_all_gathers.h"
 #include "workloads/passes/collectives/round_before_exchange.h"
 #include "workloads/passes/collectives/windowed_einsum.h"
+#include "workloads/passes/compiled/compiled.h"
 #include "workloads/passes/copies/copies.h"
 #include "workloads/passes/fusion/fuse.h"
 #include "workloads/passes/host/async_host_copies.h"
@@ -98,6 +99,31 @@ std::vector<Pass> Table() {
        Phase::kAnnotate,
        {},
        Plain<StateRaggedSizes>},
+      {"flatten-fusions",
+       "Puts fusions inside of fusions of a compiled module into these",
+       Phase::kSchedule,
+       {},
+       Plain<FlattenFusions>},
+      {"unwrap-reduce-scatters",
+       "Makes reduce-scatters of what a compiled module has as fusions of all-reduces",
+       Phase::kSchedule,
+       {},
+       Plain<UnwrapReduceScatters>},
+      {"join-carried-collectives",
+       "Makes start and done of collectives that kernels of a compiled module carry",
+       Phase::kSchedule,
+       {},
+       Plain<JoinCarriedCollectives>},
+      {"unwrap-off-loads",
+       "Makes collectives of the calls of SparseCores of a compiled module",
+       Phase::kSchedule,
+       {},
+       Plain<UnwrapOffLoads>},
+      {"translate-calls",
+       "Makes operations of the calls of the compiler's own routines",
+       Phase::kSchedule,
+       {},
+       Plain<TranslateCalls>},
       {"memory-spaces",
        "Says of every value whether it is in the memory of the host",
        Phase::kOptimize,
@@ -223,6 +249,10 @@ const std::string_view kDefaultPipeline =
     "copies,"
     "async-collectives,async-host-copies,schedule,demote-async,rematerialize,"
     "memory-space-assignment";
+
+const std::string_view kCompiledPipeline =
+    "flatten-fusions,translate-calls,unwrap-off-loads,unwrap-reduce-scatters,"
+    "join-carried-collectives";
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const table = new std::vector<Pass>(Table());

@@ -18,6 +18,8 @@ const Pass* FindPass(std::string_view name);
 
 // As `--passes` takes it.
 extern const std::string_view kDefaultPipeline;
+// What a module gets instead that the TPU compiler wrote (compiled/compiled.h).
+extern const std::string_view kCompiledPipeline;
 
 // Empty text is the default pipeline. Errors say at which character: an unknown pass
 // (with the nearest), an unknown option or value, a group that does not end, a pass

@@ -52,6 +52,9 @@ class TextParser {
         ASSIGN_OR_RETURN(scheduled_, text_.Bool());
       } else if (key == "num_partitions") {
         ASSIGN_OR_RETURN(parsed_.num_partitions, text_.Integer());
+      } else if (key == "replica_count") {
+        ASSIGN_OR_RETURN(const int64_t replicas, text_.Integer());
+        if (parsed_.num_partitions == 0) parsed_.num_partitions = replicas;
       } else if (key == "input_output_alias") {
         RETURN_IF_ERROR(ParseAliases(*fields.mutable_input_output_alias()));
       } else if (key == "buffer_donor") {

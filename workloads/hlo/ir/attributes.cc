@@ -206,6 +206,11 @@ void SetReshardSite(Instruction* collective, int32_t site) {
   if (site >= 0) SetFrontendAttribute(collective, kReshardSite, std::to_string(site));
 }
 
+bool IsCallOf(const Instruction& instruction, std::string_view target) {
+  return instruction.opcode() == Opcode::kCustomCall &&
+         instruction.attrs().custom_call_target() == target;
+}
+
 bool IsOffLoaded(const Instruction& start) {
   return start.opcode() == Opcode::kAsyncStart &&
          start.attrs().async_execution_thread() == kSparseCoreThread;

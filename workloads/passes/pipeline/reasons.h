@@ -50,6 +50,21 @@ inline constexpr Reason kRaggedSent{
     "state-ragged-sizes.sent", Action::kAssumed,
     "{operation} sends {rows} rows to the members of its group, as stated"};
 
+// join-carried-collectives, unwrap-reduce-scatters
+inline constexpr Reason kCarriedJoined{"join-carried-collectives.joined", Action::kChanged,
+                                       "{subject} runs beside the kernels that carry it"};
+inline constexpr Reason kUnwrapped{"unwrap-reduce-scatters.unwrapped", Action::kChanged,
+                                   "{subject} is a reduce-scatter"};
+// unwrap-off-loads, translate-calls
+inline constexpr Reason kOffLoad{"unwrap-off-loads.collective", Action::kChanged,
+                                 "SparseCores run {subject}"};
+inline constexpr Reason kOffLoadKept{
+    "unwrap-off-loads.on-tensor-core", Action::kAssumed,
+    "{subject} runs on the TensorCore: the SparseCores that the compiler gave it to run only "
+    "collectives here"};
+inline constexpr Reason kCallTranslated{"translate-calls.translated", Action::kChanged,
+                                        "{subject}: call of {target}"};
+
 // windowed-einsum
 inline constexpr Reason kEinsumWindowed{"windowed-einsum.windowed", Action::kChanged,
                                         "{subject} with {collective}: {why}"};
