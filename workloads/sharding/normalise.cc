@@ -12,7 +12,7 @@
 #include "workloads/sharding/constants.h"
 #include "workloads/sharding/markers.h"
 #include "workloads/sharding/regions.h"
-#include "workloads/sharding/rolls.h"
+#include "workloads/sharding/rules/rolls.h"
 
 namespace tpusim::sharding {
 namespace {

@@ -16,7 +16,7 @@
 #include "workloads/sharding/normalise.h"
 #include "workloads/sharding/origins.h"
 #include "workloads/sharding/propagation_graph.h"
-#include "workloads/sharding/rolls.h"
+#include "workloads/sharding/rules/rolls.h"
 #include "workloads/sharding/stated_constraints.h"
 #include "workloads/sharding/unreduced.h"
 

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/sharding/rolls.h"
+#include "workloads/sharding/rules/rolls.h"
 
 namespace tpusim::sharding {
 namespace {

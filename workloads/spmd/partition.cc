@@ -8,8 +8,8 @@
 #include "workloads/hlo/transforms/forward_tuples.h"
 #include "workloads/sharding/projection.h"
 #include "workloads/sharding/unreduced.h"
+#include "workloads/spmd/emit/emit.h"
 #include "workloads/spmd/factor_choice.h"
-#include "workloads/spmd/ops/emit.h"
 #include "workloads/spmd/ops/local_op.h"
 #include "workloads/spmd/partitioner.h"
 
@@ -159,7 +159,7 @@ absl::StatusOr<Instruction*> Partitioner::Reshard(Instruction* value, const hlo:
   }
   if (const auto iota = iotas_.find(forms[0].value); iota != iotas_.end()) {
     const int64_t dim = iota->second;
-    return keep(ops::IotaShard(*builder_, ShardShape(global, to), dim, to.dims[dim].axes));
+    return keep(IotaShard(*builder_, ShardShape(global, to), dim, to.dims[dim].axes));
   }
   const ReshardPlan* plan = nullptr;
   const Form* source = nullptr;

@@ -5,7 +5,7 @@
 #include "fmt/format.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/host_callback.h"
-#include "workloads/sharding/rolls.h"
+#include "workloads/sharding/rules/rolls.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding::rules {

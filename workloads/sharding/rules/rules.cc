@@ -2,7 +2,6 @@
 
 #include "configs/status_macros.h"
 #include "fmt/format.h"
-#include "workloads/sharding/decode.h"
 #include "workloads/sharding/rules/rule.h"
 
 namespace tpusim::sharding {

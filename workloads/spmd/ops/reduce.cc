@@ -57,14 +57,10 @@ absl::StatusOr<Instruction*> Reduce(const LocalOp& op) {
 // unless applying it again changes nothing.
 std::optional<Combiner> ReduceCombiner(const Instruction& reduce) {
   if (reduce.operands().size() != 2 || reduce.called().size() != 1) return std::nullopt;
-  const Instruction* root = reduce.called()[0]->root();
-  if (root->operands().size() != 2 || root->operand(0) == root->operand(1) ||
-      root->operand(0)->opcode() != Opcode::kParameter ||
-      root->operand(1)->opcode() != Opcode::kParameter) {
-    return std::nullopt;
-  }
+  const std::optional<Opcode> opcode = OpOfBoth(*reduce.called()[0]);
+  if (!opcode) return std::nullopt;
   const std::optional<double> init = hlo::ScalarConstant(*reduce.operand(1));
-  switch (root->opcode()) {
+  switch (*opcode) {
     case Opcode::kMaximum:
     case Opcode::kMinimum:
     case Opcode::kAnd:
@@ -80,7 +76,7 @@ std::optional<Combiner> ReduceCombiner(const Instruction& reduce) {
     default:
       return std::nullopt;
   }
-  return Combiner{root->opcode(), reduce.shape().element_type};
+  return Combiner{*opcode, reduce.shape().element_type};
 }
 
 }  // namespace tpusim::spmd::ops

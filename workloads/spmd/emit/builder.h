@@ -4,8 +4,8 @@
 // instruction, so that a collective can be traced back to the line of the
 // program that caused it. Knows the mesh: coordinates of the executing device,
 // groups along axes, collectives over them.
-#ifndef TPUSIM_WORKLOADS_SPMD_BUILDER_H_
-#define TPUSIM_WORKLOADS_SPMD_BUILDER_H_
+#ifndef TPUSIM_WORKLOADS_SPMD_EMIT_BUILDER_H_
+#define TPUSIM_WORKLOADS_SPMD_EMIT_BUILDER_H_
 
 #include <cstdint>
 #include <map>
@@ -92,4 +92,4 @@ class Builder {
 
 }  // namespace tpusim::spmd
 
-#endif  // TPUSIM_WORKLOADS_SPMD_BUILDER_H_
+#endif  // TPUSIM_WORKLOADS_SPMD_EMIT_BUILDER_H_

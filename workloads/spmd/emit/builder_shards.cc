@@ -2,7 +2,7 @@
 #include "configs/status_macros.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/spmd/builder.h"
+#include "workloads/spmd/emit/builder.h"
 
 namespace tpusim::spmd {
 
