@@ -429,8 +429,8 @@ absl::Status Partitioner::FinishCollectives() {
         axes = AxesOfPairs(in_.mesh, pairs);
         auto along = sharding::ReplicaGroups(in_.mesh, axes);
         for (auto* list : {&groups, &along}) {
-          for (auto& group : *list) std::sort(group.begin(), group.end());
-          std::sort(list->begin(), list->end());
+          for (auto& group : *list) std::ranges::sort(group);
+          std::ranges::sort(*list);
         }
         if (groups != along) axes.clear();
       }
@@ -474,11 +474,7 @@ absl::StatusOr<PartitionResult> Partitioner::Run() {
     }
   }
   result_.module->RemoveUnreachable();
-  for (Computation* computation : result_.module->computations()) {
-    hlo::ForwardTuples(*computation);
-    computation->RemoveDead();
-  }
-  result_.module->RemoveUnreachable();
+  hlo::ForwardAllTuples(*result_.module);
   result_.module->Cleanup();
   RETURN_IF_ERROR(FinishCollectives());
   result_.reshard_sites = sites_.Take();

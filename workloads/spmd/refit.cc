@@ -38,7 +38,7 @@ int64_t Distance(const Mesh& mesh, const Axes& axes, int64_t a, int64_t b) {
 
 // s32[]: the entry of this device.
 Instruction* EntryOfDevice(Builder& builder, const std::vector<int64_t>& table) {
-  if (std::all_of(table.begin(), table.end(), [&](int64_t v) { return v == table[0]; })) {
+  if (std::ranges::all_of(table, [&](int64_t v) { return v == table[0]; })) {
     return builder.Constant(PrimitiveType::kS32, table[0]);
   }
   return EntryOfShard(builder, AllAxes(builder.mesh()), table);
@@ -91,7 +91,7 @@ std::optional<Refit> RefitOf(const Mesh& mesh, const Axes& before, const Axes& a
           return std::nullopt;
         }
         for (const int64_t q : have) senders.emplace_back(Distance(mesh, all, p, q), q);
-        std::sort(senders.begin(), senders.end());
+        std::ranges::sort(senders);
         from = -1;
         for (r = 1; from < 0; ++r) {
           if (std::cmp_greater(r, limits::kRefitRounds.most())) {
@@ -160,7 +160,7 @@ Instruction* CarryOut(Builder& builder, Instruction* value, int64_t dim, const R
       for (const auto& [from, to] : round.pairs) {
         pairs.emplace_back(partitions[from], partitions[to]);
       }
-      std::sort(pairs.begin(), pairs.end());
+      std::ranges::sort(pairs);
       part = builder.CollectivePermute(part, pairs, AxesOfPairs(builder.mesh(), pairs));
     }
     // Element i of the new block is element i - place of the piece.

@@ -72,7 +72,7 @@ std::vector<std::pair<int64_t, int64_t>> PermutePairs(const Mesh& mesh, const Sh
   }
   std::vector<std::pair<int64_t, int64_t>> pairs;
   for (int64_t p = 0; p < n; ++p) pairs.push_back({partitions[source[p]], partitions[p]});
-  std::sort(pairs.begin(), pairs.end());
+  std::ranges::sort(pairs);
   return pairs;
 }
 

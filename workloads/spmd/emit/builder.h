@@ -38,7 +38,7 @@ class Builder {
                         std::vector<hlo::Instruction*> operands, std::string_view name = "");
   // The source itself with other operands and another shape: all attributes.
   hlo::Instruction* AddLikeSource(hlo::Shape shape, std::vector<hlo::Instruction*> operands);
-  hlo::Instruction* Constant(hlo::PrimitiveType type, int64_t value);
+  hlo::Instruction* Constant(hlo::PrimitiveType type, double value);
   hlo::Instruction* Zero(hlo::PrimitiveType type);  // of any type
   hlo::Instruction* Element(hlo::Instruction* tuple, int64_t index);
   hlo::Instruction* Reshape(hlo::Instruction* value, std::vector<int64_t> dims);

@@ -138,11 +138,7 @@ Instruction* Extreme(Builder& builder, PrimitiveType type, bool largest) {
     const int64_t least = is_signed ? -static_cast<int64_t>(top - 1) - 1 : 0;
     return builder.Constant(type, largest ? static_cast<int64_t>(most) : least);
   }
-  Instruction* constant = hlo::AddConstant(builder.computation(), type, value);
-  if (builder.source()->attrs().has_metadata()) {
-    *constant->mutable_attrs().mutable_metadata() = builder.source()->attrs().metadata();
-  }
-  return constant;
+  return builder.Constant(type, value);
 }
 
 Instruction* RunningSum(Builder& builder, Instruction* values) {

@@ -137,7 +137,7 @@ Instruction* Permuted(Builder& builder, Instruction* value, const Window& w, int
       pairs.emplace_back(group[((i + hops) % shards + shards) % shards], group[i]);
     }
   }
-  std::sort(pairs.begin(), pairs.end());
+  std::ranges::sort(pairs);
   return builder.CollectivePermute(value, pairs, w.axes);
 }
 

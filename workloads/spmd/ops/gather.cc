@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "workloads/hlo/ir/attributes.h"
+#include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/spmd/ops/local_op.h"
 
 namespace tpusim::spmd::ops {
@@ -104,7 +105,7 @@ absl::StatusOr<Instruction*> Gather(const LocalOp& op) {
 
 std::optional<Combiner> ScatterCombiner(const Instruction& scatter) {
   if (scatter.operands().size() != 3) return std::nullopt;
-  const std::optional<Opcode> opcode = OpOfBoth(*scatter.called()[0]);
+  const std::optional<Opcode> opcode = hlo::ReducerOperation(*scatter.called()[0]);
   if (!opcode) return std::nullopt;
   switch (*opcode) {
     case Opcode::kAdd:

@@ -90,8 +90,6 @@ inline int32_t FactorOf(const std::vector<int32_t>& dim) { return dim.size() == 
 const sharding::Axes* MovedAxes(const sharding::ShardingRule& rule,
                                 const std::vector<sharding::Axes>& axes,
                                 const std::vector<int32_t>& dim);
-// The opcode of a computation that is one op of both its parameters.
-std::optional<hlo::Opcode> OpOfBoth(const hlo::Computation& computation);
 // Operand `i` with the padding of every dimension whose factor is no pass-through
 // replaced by the scalar `fill` (of the operand's type).
 hlo::Instruction* MaskOperand(const LocalOp& op, size_t i, hlo::Instruction* fill);

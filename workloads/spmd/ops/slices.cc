@@ -161,7 +161,7 @@ absl::StatusOr<Instruction*> Reverse(const LocalOp& op) {
       pairs.emplace_back(group[i], group[group.size() - 1 - i]);
     }
   }
-  std::sort(pairs.begin(), pairs.end());
+  std::ranges::sort(pairs);
   value = builder.CollectivePermute(value, pairs, all);
   for (int64_t d = 0; d < op.shape.rank(); ++d) {
     const Axes* split = MovedAxes(op.rule, op.choice.axes, op.rule.operands[0][d]);

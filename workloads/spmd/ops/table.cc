@@ -114,16 +114,6 @@ const sharding::Axes* MovedAxes(const sharding::ShardingRule& rule,
   return passes ? nullptr : &axes[f];
 }
 
-std::optional<Opcode> OpOfBoth(const hlo::Computation& computation) {
-  const Instruction* root = computation.root();
-  if (root->operands().size() != 2 || root->operand(0) == root->operand(1) ||
-      root->operand(0)->opcode() != Opcode::kParameter ||
-      root->operand(1)->opcode() != Opcode::kParameter) {
-    return std::nullopt;
-  }
-  return root->opcode();
-}
-
 Instruction* MaskOperand(const LocalOp& op, size_t i, Instruction* fill) {
   Instruction* value = op.operands[i];
   const hlo::Shape& shape = op.global.operand(i)->shape();
