@@ -36,7 +36,7 @@ absl::Status CheckKeys(const Json& json, const std::vector<std::string>& keys,
                        const std::string& where) {
   if (!json.is_object()) return UserError(where + " must be an object");
   for (const auto& [key, value] : json.items()) {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+    if (std::ranges::find(keys, key) == keys.end()) {
       return NoSuch(where, "key", key, keys);
     }
   }
@@ -96,7 +96,7 @@ absl::StatusOr<Condition> ReadCondition(const Json& json, const std::string& whe
     } else if (key == "chips") {
       ASSIGN_OR_RETURN(condition.chips, ReadNames(value, at));
     } else {
-      const auto* name = std::find(kFactNames.begin(), kFactNames.end(), key);
+      const auto* name = std::ranges::find(kFactNames, key);
       ASSIGN_OR_RETURN(const Condition::Bound bound,
                        ReadBound(static_cast<Fact>(name - kFactNames.begin()), value, at));
       condition.bounds.push_back(bound);
@@ -210,13 +210,12 @@ absl::StatusOr<ChoiceRow> ReadRow(const Json& json, const Algorithms& algorithms
 }  // namespace
 
 bool Condition::IsAbout(std::string_view chip) const {
-  return chips.empty() || std::find(chips.begin(), chips.end(), chip) != chips.end();
+  return chips.empty() || std::ranges::find(chips, chip) != chips.end();
 }
 
 bool Condition::Holds(CollectiveKind kind, std::string_view chip, const Facts& facts) const {
-  const bool of_kind = kinds.empty() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-  return of_kind && IsAbout(chip) &&
-         std::all_of(bounds.begin(), bounds.end(), [&](const Bound& bound) {
+  const bool of_kind = kinds.empty() || std::ranges::find(kinds, kind) != kinds.end();
+  return of_kind && IsAbout(chip) && std::ranges::all_of(bounds, [&](const Bound& bound) {
            const int64_t value = facts[static_cast<size_t>(bound.fact)];
            return bound.least <= value && value <= bound.most;
          });
@@ -240,7 +239,7 @@ absl::StatusOr<ChoiceTable> ParseChoiceTable(std::string_view json, const std::s
       if (!configs::ParseShape(name, &slice)) {
         return UserError(fmt::format("{}: \"{}\" is not of the form AxB", at, name));
       }
-      std::sort(slice.begin(), slice.end());
+      std::ranges::sort(slice);
     }
   }
   ASSIGN_OR_RETURN(const Algorithms algorithms,
@@ -260,10 +259,11 @@ const ChoiceTable& CompilerChoices() {
   static const auto* const table = [] {
     const std::string name = configs::CompilerName();
     const std::vector<configs::EmbeddedFile>& files = configs::EmbeddedFiles("collectives");
-    const auto file = std::find_if(files.begin(), files.end(),
-                                   [&](const auto& each) { return each.name == name; });
+    const auto file =
+        std::ranges::find_if(files, [&](const auto& each) { return each.name == name; });
     TPUSIM_CHECK(file != files.end(), "every compiler has rows of choices");
-    absl::StatusOr<ChoiceTable> parsed = ParseChoiceTable(file->text, "collectives/" + name + ".json");
+    absl::StatusOr<ChoiceTable> parsed =
+        ParseChoiceTable(file->text, "collectives/" + name + ".json");
     TPUSIM_CHECK(parsed.ok(), Message(parsed.status()));
     return new ChoiceTable(*std::move(parsed));
   }();

@@ -32,8 +32,8 @@ constexpr MemorySpace kSpaces[] = {
 std::span<const MemorySpace> MemorySpaces() { return kSpaces; }
 
 const MemorySpace& MemorySpaceOf(int64_t number) {
-  const auto* found = std::find_if(std::begin(kSpaces), std::end(kSpaces),
-                                   [&](const MemorySpace& s) { return s.number == number; });
+  const auto* found =
+      std::ranges::find_if(kSpaces, [&](const MemorySpace& s) { return s.number == number; });
   return found == std::end(kSpaces) ? kSpaces[0] : *found;
 }
 

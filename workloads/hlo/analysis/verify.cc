@@ -20,8 +20,7 @@ bool IsIdentityCall(const Instruction& i) {
                                                   "MoveToDevice", "LayoutConstraint",
                                                   "xla.sdy.PropagationBarrier"};
   return i.opcode() == Opcode::kCustomCall &&
-         std::find(std::begin(kTargets), std::end(kTargets), i.attrs().custom_call_target()) !=
-             std::end(kTargets);
+         std::ranges::find(kTargets, i.attrs().custom_call_target()) != std::end(kTargets);
 }
 
 // The element of nested tuples at `index`; null if there is none.

@@ -2,7 +2,7 @@
 #include "configs/status_macros.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/spmd/builder.h"
+#include "workloads/spmd/emit/emit.h"
 
 namespace tpusim::spmd {
 
@@ -36,43 +36,25 @@ Instruction* Builder::Zero(PrimitiveType type) {
 Instruction* Builder::Resize(Instruction* value, int64_t dim, int64_t size) {
   const int64_t now = value->shape().dims[dim];
   if (now == size) return value;
-  Shape shape = value->shape();
-  shape.dims[dim] = size;
-  if (size > now) {
-    Instruction* padded = Add(Opcode::kPad, shape, {value, Zero(shape.element_type)});
-    std::vector<hlo::PaddingDim> padding(shape.rank());
-    padding[dim].high = size - now;
-    hlo::SetPadding(padded, padding);
-    return padded;
-  }
-  Instruction* cut = Add(Opcode::kSlice, shape, {value});
-  std::vector<hlo::SliceDim> dims;
-  for (int64_t extent : shape.dims) dims.push_back({0, extent, 1});
-  hlo::SetSlice(cut, dims);
-  return cut;
+  return size > now ? PadDim(*this, value, dim, 0, size - now, Zero(value->shape().element_type))
+                    : SliceDim(*this, value, dim, 0, size);
 }
 
 Instruction* Builder::InRange(const Shape& shape, int64_t dim, Instruction* offset,
                               std::optional<int64_t> first, std::optional<int64_t> limit) {
   TPUSIM_CHECK(first || limit, "a range without bounds");
-  const Shape index_shape = hlo::MakeShape(PrimitiveType::kS32, shape.dims);
-  const Shape pred_shape = hlo::MakeShape(PrimitiveType::kPred, shape.dims);
-  Instruction* index = Add(Opcode::kIota, index_shape, {});
-  hlo::SetDimensions(index, {dim});
-  const auto spread = [&](Instruction* scalar) {
-    return Add(Opcode::kBroadcast, index_shape, {scalar});
-  };
-  if (offset != nullptr) index = Add(Opcode::kAdd, index_shape, {index, spread(offset)});
+  Instruction* index = IotaAlong(*this, shape.dims, dim);
+  if (offset != nullptr) {
+    index = Binary(*this, Opcode::kAdd, index, Spread(*this, offset, shape.dims));
+  }
   const auto compare = [&](const char* direction, int64_t bound) {
-    Instruction* result =
-        Add(Opcode::kCompare, pred_shape, {index, spread(Constant(PrimitiveType::kS32, bound))});
-    result->mutable_attrs().set_comparison_direction(direction);
-    return result;
+    return Compare(*this, direction, index,
+                   Spread(*this, Constant(PrimitiveType::kS32, bound), shape.dims));
   };
   if (!first) return compare("LT", *limit);
   Instruction* above = compare("GE", *first);
   if (!limit) return above;
-  return Add(Opcode::kAnd, pred_shape, {above, compare("LT", *limit)});
+  return And(*this, above, compare("LT", *limit));
 }
 
 Instruction* Builder::Mask(Instruction* value, int64_t dim, const Axes& axes, int64_t size,
@@ -81,7 +63,7 @@ Instruction* Builder::Mask(Instruction* value, int64_t dim, const Axes& axes, in
   const Shape& shape = value->shape();
   Instruction* offset = Offset(axes, shape.dims[dim]);
   Instruction* real = InRange(shape, dim, offset, std::nullopt, size);
-  return Add(Opcode::kSelect, shape, {real, value, Add(Opcode::kBroadcast, shape, {fill})});
+  return Select(*this, real, value, fill);
 }
 
 }  // namespace tpusim::spmd

@@ -1,12 +1,11 @@
-#include "workloads/spmd/ops/emit.h"
+#include "workloads/spmd/emit/emit.h"
 
 #include <limits>
 #include <numeric>
 
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/sharding/projection.h"
 
-namespace tpusim::spmd::ops {
+namespace tpusim::spmd {
 
 using hlo::Instruction;
 using hlo::MakeShape;
@@ -114,6 +113,19 @@ Instruction* IotaAlong(Builder& builder, const std::vector<int64_t>& dims, int64
   return iota;
 }
 
+Instruction* IotaShard(Builder& builder, const Shape& shape, int64_t dim,
+                       const sharding::Axes& axes) {
+  Instruction* iota = builder.Add(Opcode::kIota, shape, {});
+  hlo::SetDimensions(iota, {dim});
+  if (axes.empty()) return iota;
+  Instruction* offset = builder.Offset(axes, shape.dims[dim]);
+  if (shape.element_type != PrimitiveType::kS32) {
+    offset = builder.Add(Opcode::kConvert, hlo::MakeShape(shape.element_type, {}), {offset});
+  }
+  Instruction* start = builder.Add(Opcode::kBroadcast, shape, {offset});
+  return builder.Add(Opcode::kAdd, shape, {iota, start});
+}
+
 Instruction* Extreme(Builder& builder, PrimitiveType type, bool largest) {
   double value = std::numeric_limits<double>::infinity() * (largest ? 1 : -1);
   if (!hlo::IsFloating(type)) {
@@ -126,11 +138,7 @@ Instruction* Extreme(Builder& builder, PrimitiveType type, bool largest) {
     const int64_t least = is_signed ? -static_cast<int64_t>(top - 1) - 1 : 0;
     return builder.Constant(type, largest ? static_cast<int64_t>(most) : least);
   }
-  Instruction* constant = hlo::AddConstant(builder.computation(), type, value);
-  if (builder.source()->attrs().has_metadata()) {
-    *constant->mutable_attrs().mutable_metadata() = builder.source()->attrs().metadata();
-  }
-  return constant;
+  return builder.Constant(type, value);
 }
 
 Instruction* RunningSum(Builder& builder, Instruction* values) {
@@ -145,13 +153,24 @@ Instruction* RunningSum(Builder& builder, Instruction* values) {
   return sum;
 }
 
+Instruction* EntryOfShard(Builder& builder, const sharding::Axes& axes,
+                          const std::vector<int64_t>& table) {
+  Instruction* all =
+      hlo::AddLiteral(builder.computation(), hlo::MakeIntVectorLiteral(PrimitiveType::kS32, table));
+  return builder.Reshape(DynamicSliceDim(builder, all, 0, builder.Coordinate(axes), 1), {});
+}
+
+Instruction* HasShard(Builder& builder, const sharding::Axes& axes, int64_t shard) {
+  return Compare(builder, "EQ", builder.Coordinate(axes),
+                 builder.Constant(PrimitiveType::kS32, shard));
+}
+
+Instruction* And(Builder& builder, Instruction* a, Instruction* b) {
+  return a == nullptr ? b : Binary(builder, Opcode::kAnd, a, b);
+}
+
 Combiner SumOf(PrimitiveType type) {
   return {type == PrimitiveType::kPred ? Opcode::kOr : Opcode::kAdd, type};
 }
 
-Shape LocalOperandShape(const Instruction& global, const sharding::ShardingRule& rule,
-                        const std::vector<sharding::Axes>& axes, size_t i) {
-  return ShardShape(global.operand(i)->shape(), FromFactors(axes, rule.operands[i], rule.factors));
-}
-
-}  // namespace tpusim::spmd::ops
+}  // namespace tpusim::spmd

@@ -1,4 +1,4 @@
-#include "workloads/spmd/builder.h"
+#include "workloads/spmd/emit/builder.h"
 
 #include <numeric>
 
@@ -27,8 +27,8 @@ Instruction* Builder::AddLikeSource(Shape shape, std::vector<Instruction*> opera
                            source_->name(), source_);
 }
 
-Instruction* Builder::Constant(PrimitiveType type, int64_t value) {
-  Instruction* constant = hlo::AddConstant(computation_, type, static_cast<double>(value));
+Instruction* Builder::Constant(PrimitiveType type, double value) {
+  Instruction* constant = hlo::AddConstant(computation_, type, value);
   if (source_ != nullptr && source_->attrs().has_metadata()) {
     *constant->mutable_attrs().mutable_metadata() = source_->attrs().metadata();
   }

@@ -1,15 +1,15 @@
 // Small pieces of HLO that several families need: index arithmetic on s32 scalars
 // and arrays, slices along one dimension, selections.
-#ifndef TPUSIM_WORKLOADS_SPMD_OPS_EMIT_H_
-#define TPUSIM_WORKLOADS_SPMD_OPS_EMIT_H_
+#ifndef TPUSIM_WORKLOADS_SPMD_EMIT_EMIT_H_
+#define TPUSIM_WORKLOADS_SPMD_EMIT_EMIT_H_
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-#include "workloads/spmd/ops/local_op.h"
+#include "workloads/spmd/emit/builder.h"
 
-namespace tpusim::spmd::ops {
+namespace tpusim::spmd {
 
 hlo::Instruction* Binary(Builder& builder, hlo::Opcode opcode, hlo::Instruction* a,
                          hlo::Instruction* b);
@@ -50,15 +50,36 @@ hlo::Instruction* Extreme(Builder& builder, hlo::PrimitiveType type, bool larges
 // Running sums: s32[n] -> s32[n], element i the sum of the elements up to and with i.
 hlo::Instruction* RunningSum(Builder& builder, hlo::Instruction* values);
 
+// s32[]: the entry of this device's shard number along the axes.
+hlo::Instruction* EntryOfShard(Builder& builder, const sharding::Axes& axes,
+                               const std::vector<int64_t>& table);
+// pred[]: this device has that shard along the axes.
+hlo::Instruction* HasShard(Builder& builder, const sharding::Axes& axes, int64_t shard);
+// Both; the second if there is no first yet.
+hlo::Instruction* And(Builder& builder, hlo::Instruction* a, hlo::Instruction* b);
+// `value` from `start` of dimension `dim` on, in an array of `size` elements that are zero
+// elsewhere. `start` makes its instruction when it is needed.
+template <typename Start>
+hlo::Instruction* AmongZeros(Builder& builder, hlo::Instruction* value, int64_t dim, int64_t size,
+                             hlo::Instruction* zero, const Start& start) {
+  hlo::Shape wide = value->shape();
+  wide.dims[dim] = size;
+  std::vector<hlo::Instruction*> operands(wide.rank() + 2,
+                                          builder.Constant(hlo::PrimitiveType::kS32, 0));
+  operands[0] = Spread(builder, zero, wide.dims);
+  operands[1] = value;
+  operands[dim + 2] = start();
+  return builder.Add(hlo::Opcode::kDynamicUpdateSlice, wide, operands);
+}
+
+// How partial results of an op are combined.
+struct Combiner {
+  hlo::Opcode opcode = hlo::Opcode::kAdd;
+  hlo::PrimitiveType type = hlo::PrimitiveType::kInvalid;
+};
 // Sums of values of which all but one are zero: `or` for booleans, else `add`.
 Combiner SumOf(hlo::PrimitiveType type);
 
-// The one factor of a dimension; -1 if it has none.
-inline int32_t FactorOf(const std::vector<int32_t>& dim) { return dim.size() == 1 ? dim[0] : -1; }
-// One device's part of operand `i` if the factors are split by `axes`.
-hlo::Shape LocalOperandShape(const hlo::Instruction& global, const sharding::ShardingRule& rule,
-                             const std::vector<sharding::Axes>& axes, size_t i);
+}  // namespace tpusim::spmd
 
-}  // namespace tpusim::spmd::ops
-
-#endif  // TPUSIM_WORKLOADS_SPMD_OPS_EMIT_H_
+#endif  // TPUSIM_WORKLOADS_SPMD_EMIT_EMIT_H_

@@ -1,12 +1,12 @@
-#include "workloads/spmd/ops/window.h"
+#include "workloads/spmd/emit/window.h"
 
 #include <algorithm>
 #include <map>
 
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/spmd/ops/emit.h"
+#include "workloads/spmd/emit/emit.h"
 
-namespace tpusim::spmd::ops {
+namespace tpusim::spmd {
 namespace {
 
 using hlo::Instruction;
@@ -137,15 +137,8 @@ Instruction* Permuted(Builder& builder, Instruction* value, const Window& w, int
       pairs.emplace_back(group[((i + hops) % shards + shards) % shards], group[i]);
     }
   }
-  std::sort(pairs.begin(), pairs.end());
+  std::ranges::sort(pairs);
   return builder.CollectivePermute(value, pairs, w.axes);
-}
-
-// s32[]: the entry of this device's shard number.
-Instruction* Entry(Builder& builder, const Axes& axes, const std::vector<int64_t>& table) {
-  Instruction* all = hlo::AddLiteral(builder.computation(),
-                                     hlo::MakeIntVectorLiteral(hlo::PrimitiveType::kS32, table));
-  return builder.Reshape(DynamicSliceDim(builder, all, 0, builder.Coordinate(axes), 1), {});
 }
 
 // Every share goes to its place in the window, as far as the window has it from that device.
@@ -155,17 +148,12 @@ Instruction* FetchShares(Builder& builder, Instruction* value, const Window& w) 
   shape.dims[w.dim] = w.width;
   Instruction* result = nullptr;
   for (const Share& share : SharesOf(w)) {
-    Instruction* part =
-        DynamicSliceDim(builder, value, w.dim, Entry(builder, w.axes, share.start), share.width);
+    Instruction* part = DynamicSliceDim(builder, value, w.dim,
+                                        EntryOfShard(builder, w.axes, share.start), share.width);
     if (share.hops != 0) part = Permuted(builder, part, w, share.hops, share.receivers);
-    hlo::Shape wide = shape;
-    wide.dims[w.dim] += 2 * share.width;
-    std::vector<Instruction*> operands(shape.rank() + 2,
-                                       builder.Constant(hlo::PrimitiveType::kS32, 0));
-    operands[0] = Spread(builder, zero, wide.dims);
-    operands[1] = part;
-    operands[w.dim + 2] = Plus(builder, Entry(builder, w.axes, share.place), share.width);
-    part = builder.Add(Opcode::kDynamicUpdateSlice, wide, operands);
+    part = AmongZeros(builder, part, w.dim, w.width + 2 * share.width, zero, [&] {
+      return Plus(builder, EntryOfShard(builder, w.axes, share.place), share.width);
+    });
     part = SliceDim(builder, part, w.dim, share.width, share.width + w.width);
     if (result != nullptr) {
       // Where the window is in the sender's block: i + hops, if i is this device.
@@ -229,6 +217,37 @@ Instruction* FetchRange(Builder& builder, Instruction* value, const Window& w,
 
 }  // namespace
 
+Window WindowOfParts(int64_t dim, const Axes& axes, int64_t size, int64_t positions, int64_t offset,
+                     int64_t stride) {
+  const int64_t shards = Product(axes), part = CeilDiv(positions, shards);
+  return {dim, axes, size, CeilDiv(size, shards), stride * part, offset, stride * (part - 1) + 1};
+}
+
+// Element e is at e * base_dilation + padding_low; position p covers what lies
+// from p * stride on.
+std::optional<SpatialWindow> SpatialWindowOf(const hlo::WindowDim& window, int64_t dim,
+                                             int64_t size, int64_t positions,
+                                             const sharding::Axes& axes) {
+  SpatialWindow result{
+      WindowOfParts(dim, axes, size, positions, -window.padding_low, window.stride), window};
+  result.fetched.width += (window.size - 1) * window.window_dilation;
+  const int64_t span = result.fetched.width, step = result.fetched.step;
+  const int64_t holes = window.base_dilation;
+  result.local.padding_low = result.local.padding_high = 0;
+  if (holes == 1) return result;
+  if (step % holes != 0) return std::nullopt;
+  const int64_t low = window.padding_low;
+  const int64_t first = low <= 0 ? CeilDiv(-low, holes) : -(low / holes);
+  const int64_t at = low + first * holes;  // of that element, in [0, holes)
+  if (at >= span) return std::nullopt;
+  result.fetched.step = step / holes;
+  result.fetched.offset = first;
+  result.fetched.width = (span - 1 - at) / holes + 1;
+  result.local.padding_low = at;
+  result.local.padding_high = span - at - ((result.fetched.width - 1) * holes + 1);
+  return result;
+}
+
 int64_t ReceivedElements(const Window& window) {
   const Pieces pieces = PiecesOf(window);
   return Exact(window, pieces) ? ReceivedElements(SharesOf(window))
@@ -251,4 +270,4 @@ Instruction* Fetch(Builder& builder, Instruction* value, const Window& w, Instru
   return Select(builder, inside, joined, fill);
 }
 
-}  // namespace tpusim::spmd::ops
+}  // namespace tpusim::spmd

@@ -4,8 +4,8 @@
 // instruction, so that a collective can be traced back to the line of the
 // program that caused it. Knows the mesh: coordinates of the executing device,
 // groups along axes, collectives over them.
-#ifndef TPUSIM_WORKLOADS_SPMD_BUILDER_H_
-#define TPUSIM_WORKLOADS_SPMD_BUILDER_H_
+#ifndef TPUSIM_WORKLOADS_SPMD_EMIT_BUILDER_H_
+#define TPUSIM_WORKLOADS_SPMD_EMIT_BUILDER_H_
 
 #include <cstdint>
 #include <map>
@@ -38,7 +38,7 @@ class Builder {
                         std::vector<hlo::Instruction*> operands, std::string_view name = "");
   // The source itself with other operands and another shape: all attributes.
   hlo::Instruction* AddLikeSource(hlo::Shape shape, std::vector<hlo::Instruction*> operands);
-  hlo::Instruction* Constant(hlo::PrimitiveType type, int64_t value);
+  hlo::Instruction* Constant(hlo::PrimitiveType type, double value);
   hlo::Instruction* Zero(hlo::PrimitiveType type);  // of any type
   hlo::Instruction* Element(hlo::Instruction* tuple, int64_t index);
   hlo::Instruction* Reshape(hlo::Instruction* value, std::vector<int64_t> dims);
@@ -92,4 +92,4 @@ class Builder {
 
 }  // namespace tpusim::spmd
 
-#endif  // TPUSIM_WORKLOADS_SPMD_BUILDER_H_
+#endif  // TPUSIM_WORKLOADS_SPMD_EMIT_BUILDER_H_

@@ -4,8 +4,8 @@
 // citizen of the mesh: their sizes do not divide, and each has to be moved back to
 // where the other one ended. Taken together, every device needs its own block and
 // a few elements of its neighbours.
-#ifndef TPUSIM_WORKLOADS_SHARDING_ROLLS_H_
-#define TPUSIM_WORKLOADS_SHARDING_ROLLS_H_
+#ifndef TPUSIM_WORKLOADS_SHARDING_RULES_ROLLS_H_
+#define TPUSIM_WORKLOADS_SHARDING_RULES_ROLLS_H_
 
 #include <cstdint>
 #include <functional>
@@ -30,4 +30,4 @@ void FindRolls(hlo::Computation* computation,
 
 }  // namespace tpusim::sharding
 
-#endif  // TPUSIM_WORKLOADS_SHARDING_ROLLS_H_
+#endif  // TPUSIM_WORKLOADS_SHARDING_RULES_ROLLS_H_

@@ -1,4 +1,4 @@
-#include "workloads/sharding/rolls.h"
+#include "workloads/sharding/rules/rolls.h"
 
 #include <algorithm>
 #include <optional>
