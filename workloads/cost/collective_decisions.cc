@@ -5,7 +5,6 @@
 
 #include "configs/status_macros.h"
 #include "workloads/collectives/candidates.h"
-#include "workloads/cost/collective_request.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/ragged.h"
 

@@ -1,10 +1,9 @@
-#include "workloads/cost/collective_request.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "configs/status_macros.h"
+#include "workloads/cost/collective_decisions.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/ragged.h"

@@ -47,7 +47,7 @@ struct ScheduleGraph {
 using ScheduleOrder = std::vector<int>;
 
 // An all-gather moves on in the loops of matrix products only: those between whose
-// start and done none runs will be executed whole, where the done is (demote_async.h).
+// start and done none runs will be executed whole, where the done is (passes::DemoteAsync).
 // By node, starts only.
 std::vector<bool> WholeGathers(const ScheduleGraph& graph, const ScheduleOrder& order);
 

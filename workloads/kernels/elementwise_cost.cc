@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/vector_cost.h"
@@ -151,6 +154,17 @@ std::optional<VectorWork> ElementwiseCost(const Instruction& i) {
     return *cost * (type == PrimitiveType::kF64 ? 10 : 3);
   }
   return cost;
+}
+
+// Nothing runs beside a chain of scalars: each of the operations that the same takes of
+// a register waits for the one before.
+isa::Block ScalarBlock(const Instruction& i, const target::Target& target) {
+  const VectorWork work = ElementwiseCost(i).value_or(VectorWork{});
+  const double operations = std::max(1.0, work.valu + work.eup);
+  isa::Block block;
+  block.scalar =
+      Cycles(std::llround(operations) * static_cast<int64_t>(target.chip().vpu.latency_cycles));
+  return block;
 }
 
 absl::StatusOr<VectorWork> CallCost(const hlo::Computation& computation) {

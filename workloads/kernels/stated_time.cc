@@ -1,5 +1,3 @@
-#include "workloads/kernels/stated_time.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/custom_cost.h"
 
 namespace tpusim::kernels {
 namespace {

@@ -72,6 +72,22 @@ absl::StatusOr<VectorWork> SortWork(const hlo::Instruction& sort, const target::
 VectorWork TopKWork(const hlo::Instruction& top_k, int64_t k, const target::Target& target);
 VectorWork RandomWork(const hlo::Instruction& generator, const target::Target& target);
 
+// Rounds and passes of a bitonic sort.
+//
+// Compare-exchange rounds over n keys.
+int64_t SortRounds(int64_t n);
+
+// How often n keys have to pass through VMEM that holds `in_vmem` of them.
+int64_t StreamedPasses(int64_t n, int64_t in_vmem);
+
+// Arithmetic on single elements: index arithmetic, learning rates, norms.
+//
+// Scalars are in registers or in SMEM, not in HBM, and the core computes with them where
+// it controls its kernels: they need neither a launch nor a transfer.
+//
+// Work of the scalar core for one scalar instruction.
+isa::Block ScalarBlock(const hlo::Instruction& instruction, const target::Target& target);
+
 }  // namespace tpusim::kernels
 
 #endif  // TPUSIM_WORKLOADS_KERNELS_VECTOR_COST_H_

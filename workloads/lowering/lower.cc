@@ -25,7 +25,7 @@
 #include "workloads/hlo/rules/cost.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/product.h"
-#include "workloads/kernels/scalar_block.h"
+#include "workloads/kernels/vector_cost.h"
 #include "workloads/lowering/category.h"
 #include "workloads/lowering/program_template.h"
 #include "workloads/lowering/reasons.h"

@@ -10,7 +10,6 @@
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/collectives/async_collectives.h"
 
 namespace tpusim::lowering {
 namespace {

@@ -82,7 +82,7 @@ TEST(ModuleFacts, WhatIsKeptIsTrueAfterEveryPass) {
     };
     std::vector<passes::PassRun> runs;
     const auto done =
-        passes::RunPipeline(passes::ParsePipeline(std::string(passes::kDefaultPipeline)).value(),
+        passes::RunPipeline(passes::ParsePipeline("").value(),
                             *module, context, options, runs);
     ASSERT_TRUE(done.ok()) << file << Message(done.status());
   }

@@ -21,7 +21,6 @@
 #include "workloads/kernels/index_cost.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
-#include "workloads/kernels/sort_cost.h"
 #include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::kernels {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/workloads/passes/small_module.h"
-#include "workloads/passes/collectives/async_collectives.h"
+#include "workloads/passes/collectives/collectives.h"
 
 namespace tpusim::lowering {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/custom_cost.h"
-#include "workloads/kernels/stated_time.h"
 #include "workloads/passes/annotate/annotate.h"
 #include "workloads/passes/annotate/written.h"
 #include "workloads/passes/pipeline/reasons.h"

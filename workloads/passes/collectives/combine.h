@@ -41,6 +41,15 @@ std::vector<hlo::Instruction*> AddCombined(const std::vector<hlo::Instruction*>&
                                            const std::vector<hlo::Instruction*>& operands,
                                            const std::vector<hlo::Shape>& results);
 
+// Which all-reduces and reduce-scatters do the same to other arrays.
+//
+// Equal for all-reduces of one array with the same groups, reduction and element type; empty for
+// all other instructions, and for all-reduces that control edges hold in place.
+std::string AllReduceKind(const hlo::Instruction& instruction);
+
+// The same of reduce-scatters, along whatever dimension.
+std::string ReduceScatterKind(const hlo::Instruction& instruction);
+
 }  // namespace tpusim::passes
 
 #endif  // TPUSIM_WORKLOADS_PASSES_COLLECTIVES_COMBINE_H_

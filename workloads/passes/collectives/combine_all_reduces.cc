@@ -1,10 +1,8 @@
-#include "workloads/passes/collectives/combine_all_reduces.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/collectives/all_reduce_kind.h"
+#include "workloads/passes/collectives/collectives.h"
 #include "workloads/passes/collectives/combine.h"
 #include "workloads/passes/pipeline/reasons.h"
 

@@ -1,5 +1,3 @@
-#include "workloads/passes/collectives/combine_reduce_scatters.h"
-
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -8,7 +6,7 @@
 #include "workloads/collectives/compiler_choice.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/collectives/all_reduce_kind.h"
+#include "workloads/passes/collectives/collectives.h"
 #include "workloads/passes/collectives/combine.h"
 #include "workloads/passes/pipeline/reasons.h"
 

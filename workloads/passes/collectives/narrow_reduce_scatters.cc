@@ -1,11 +1,10 @@
-#include "workloads/passes/collectives/narrow_reduce_scatters.h"
-
 #include <vector>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
+#include "workloads/passes/collectives/collectives.h"
 #include "workloads/passes/collectives/ring.h"
 #include "workloads/passes/pipeline/reasons.h"
 

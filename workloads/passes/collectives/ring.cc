@@ -84,4 +84,14 @@ Instruction* Ring::Permute(Instruction* value, Way way, const Instruction& like)
   return permute;
 }
 
+int64_t FirstFreeChannel(const hlo::Module& module) {
+  int64_t last = 0;
+  for (const hlo::Computation* computation : module.computations()) {
+    for (const Instruction* i : computation->instructions()) {
+      last = std::max<int64_t>(last, i->attrs().channel_id());
+    }
+  }
+  return last + 1;
+}
+
 }  // namespace tpusim::passes

@@ -35,6 +35,11 @@ class Ring {
   const int32_t reshard_site_;
 };
 
+// Numbers for the channels of collectives that a pass adds.
+//
+// The number of the first channel that no collective of the module has, nor a later one.
+int64_t FirstFreeChannel(const hlo::Module& module);
+
 }  // namespace tpusim::passes
 
 #endif  // TPUSIM_WORKLOADS_PASSES_COLLECTIVES_RING_H_

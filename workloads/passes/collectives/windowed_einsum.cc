@@ -4,10 +4,8 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/walk.h"
-#include "workloads/passes/collectives/channels.h"
-#include "workloads/passes/collectives/windowed_einsum_match.h"
-#include "workloads/passes/collectives/windowed_einsum_profit.h"
-#include "workloads/passes/collectives/windowed_einsum_rewrite.h"
+#include "workloads/passes/collectives/collectives.h"
+#include "workloads/passes/collectives/ring.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {

@@ -1,5 +1,3 @@
-#include "workloads/passes/collectives/windowed_einsum_match.h"
-
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -9,6 +7,7 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/transforms/merge_reduces.h"
+#include "workloads/passes/collectives/windowed_einsum.h"
 
 namespace tpusim::passes {
 namespace {

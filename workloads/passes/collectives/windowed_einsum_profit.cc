@@ -1,5 +1,3 @@
-#include "workloads/passes/collectives/windowed_einsum_profit.h"
-
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -7,7 +5,7 @@
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/rules/cost.h"
-#include "workloads/passes/collectives/windowed_einsum_rewrite.h"
+#include "workloads/passes/collectives/windowed_einsum.h"
 
 namespace tpusim::passes {
 absl::StatusOr<WindowedEinsumProfit> ProfitOf(const WindowedEinsum& einsum,

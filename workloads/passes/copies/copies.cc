@@ -11,7 +11,6 @@
 #include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/copies/place_copies.h"
 #include "workloads/passes/copies/update_order.h"
 #include "workloads/passes/pipeline/reasons.h"
 

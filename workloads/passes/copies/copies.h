@@ -9,17 +9,35 @@
 //   * what is overwritten is a constant, an argument that the caller did not donate, an
 //     operand of a branch that is needed behind it, or a part of the result;
 //   * a result is an argument itself and is not aliased to it;
-//   * a result, or a loop's next value, cannot be made where it has to be (place_copies.h).
+//   * a result, or a loop's next value, cannot be made where it has to be (InsertPlaceCopies).
 #ifndef TPUSIM_WORKLOADS_PASSES_COPIES_COPIES_H_
 #define TPUSIM_WORKLOADS_PASSES_COPIES_COPIES_H_
 
 #include "absl/status/statusor.h"
+#include "workloads/hlo/analysis/alias.h"
+#include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
 absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext& context);
+
+// Results that have a place to go to and cannot be made there.
+//
+// The next value of a loop's element goes where the last one lies, and a result of the program
+// where the argument lies that it is aliased to. A kernel that follows the old contents element by
+// element, or an update in place, writes there at once. Where the old contents are still read
+// while the new ones are made, or afterwards, the new ones are made elsewhere and copied to their
+// place at the end, as XLA does:
+//   * a product of the old contents, or anything that takes its elements from other places;
+//   * the stacks that a scan makes (ys) of those that it reads (xs), when the caller donates
+//     these: the loop needs both to its end;
+//   * what comes from another element or argument, or goes to two places.
+//
+// Adds the copies; whether there was any.
+bool InsertPlaceCopies(hlo::Module& module, const hlo::CallGraph& calls,
+                       hlo::ModuleAliases& aliases);
 
 }  // namespace tpusim::passes
 

@@ -1,5 +1,3 @@
-#include "workloads/passes/copies/place_copies.h"
-
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -10,6 +8,7 @@
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/copies/copies.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,9 +1,8 @@
-#include "workloads/passes/fusion/build.h"
-
 #include <string>
 #include <vector>
 
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/fusion/steps.h"
 
 namespace tpusim::passes::fusion {
 namespace {

@@ -1,19 +1,18 @@
-#include "workloads/passes/fusion/join_results.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "workloads/passes/fusion/legality.h"
 #include "workloads/passes/fusion/merge_order.h"
+#include "workloads/passes/fusion/steps.h"
 #include "workloads/passes/pipeline/limits.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes::fusion {
 namespace {
 
 class Joiner {
  public:
-  Joiner(Plan& plan, Explanation& explanation)
-      : plan_(plan), explanation_(explanation), order_(plan) {}
+  Joiner(Plan& plan, const Records& records) : plan_(plan), records_(records), order_(plan) {}
 
   bool Run() {
     bool changed = false;
@@ -47,7 +46,10 @@ class Joiner {
     for (int reader : ReadersOf(value)) {
       if (reader == maker) continue;
       if (const char* why = WhyNotFollow(plan_, maker, reader)) {
-        explanation_.Kept(plan_, maker, reader, why);
+        if (records_.wanted()) {
+          records_.Add(reasons::kNotInlined, plan_.NameOf(maker),
+                       {{"reader", plan_.NameOf(reader)}, {"why", why}});
+        }
         continue;
       }
       changed |= JoinIfBetter(maker, reader, "one following the other");
@@ -83,18 +85,19 @@ class Joiner {
         plan_.PriceOf(Plan::Union(a.members, b.members), plan_.RootsTogether(into, from));
     const Picoseconds gain = a.price.time + b.price.time - together.time;
     if (gain <= Picoseconds(0) || !order_.MakeNeighbours(into, from)) return false;
-    explanation_.Joined(plan_, into, from, how, gain);
+    records_.Add(reasons::kJoined, plan_.NameOf(into),
+                 {{"other", plan_.NameOf(from)}, {"how", how}, {"less_us", ToMicroseconds(gain)}});
     plan_.Join(into, from);
     return true;
   }
 
   Plan& plan_;
-  Explanation& explanation_;
+  const Records& records_;
   MergeOrder order_;
 };
 
 }  // namespace
 
-bool JoinResults(Plan& plan, Explanation& explanation) { return Joiner(plan, explanation).Run(); }
+bool JoinResults(Plan& plan, const Records& records) { return Joiner(plan, records).Run(); }
 
 }  // namespace tpusim::passes::fusion

@@ -1,5 +1,8 @@
 #include "workloads/passes/fusion/plan.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -67,6 +70,15 @@ std::vector<int> Plan::Union(std::span<const int> a, std::span<const int> b) {
   return both;
 }
 
+std::string Plan::NamesOf(std::span<const int> groups) const {
+  constexpr size_t kMost = 4;
+  std::vector<std::string> names;
+  for (const int g : groups.first(std::min(groups.size(), kMost))) names.push_back(NameOf(g));
+  const std::string more =
+      groups.size() > kMost ? fmt::format(" and {} more", groups.size() - kMost) : "";
+  return fmt::format("{}{}", fmt::join(names, ", "), more);
+}
+
 void Plan::SetMembers(int g, std::vector<int> members) {
   for (int m : members) Insert(containing_[m], g);
   groups_[g].members = std::move(members);
@@ -118,15 +130,10 @@ std::vector<int> Plan::RootsTogether(int a, int b) const {
 }
 
 void Plan::Join(int into, int from) {
-  const std::vector<int> roots = RootsTogether(into, from);
-  const Group joined = groups_[from];
+  std::vector<int> roots = RootsTogether(into, from);
+  std::vector<int> members = Union(groups_[into].members, groups_[from].members);
   Dissolve(from);
-  Group& group = groups_[into];
-  for (int root : group.roots) made_by_[root] = -1;
-  group.roots = roots;
-  SetMembers(into, Union(group.members, joined.members));
-  for (int root : roots) made_by_[root] = into;
-  group.price = PriceOf(group.members, group.roots);
+  Replace(into, std::move(members), std::move(roots));
 }
 
 }  // namespace tpusim::passes::fusion

@@ -8,6 +8,7 @@
 #define TPUSIM_WORKLOADS_PASSES_FUSION_PLAN_H_
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "workloads/cost/candidate.h"
@@ -58,6 +59,10 @@ class Plan {
     return static_cast<int64_t>(inputs_.Of(members).size());
   }
   const target::Target& target() const { return target_; }
+
+  // Of what a group makes, for records; of several groups the first few.
+  const std::string& NameOf(int g) const { return graph_.At(groups_[g].roots[0]).name(); }
+  std::string NamesOf(std::span<const int> groups) const;
 
   Part HeroOf(int g) const { return cost::HeroOf(graph_, groups_[g].members); }
 

@@ -1,18 +1,18 @@
-#include "workloads/passes/fusion/reuse_results.h"
-
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "workloads/passes/fusion/steps.h"
 #include "workloads/passes/pipeline/limits.h"
+#include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes::fusion {
 namespace {
 
 class Reuser {
  public:
-  Reuser(Plan& plan, Explanation& explanation) : plan_(plan), explanation_(explanation) {}
+  Reuser(Plan& plan, const Records& records) : plan_(plan), records_(records) {}
 
   bool Run() {
     bool changed = false;
@@ -110,7 +110,10 @@ class Reuser {
     for (const auto& [number, group] : before) gain -= plan_.group(number).price.time;
     // Memory that is held until the last reader is not given for time.
     if (gain > Picoseconds(0) && StoredBy(plan_.group(g)) <= StoredBy(before[0].second)) {
-      explanation_.Reused(plan_, value, readers, gain);
+      if (records_.wanted()) {
+        records_.Add(reasons::kReused, plan_.graph().At(value).name(),
+                     {{"readers", plan_.NamesOf(readers)}, {"less_us", ToMicroseconds(gain)}});
+      }
       return true;
     }
     for (auto& [number, group] : before) {
@@ -120,11 +123,11 @@ class Reuser {
   }
 
   Plan& plan_;
-  Explanation& explanation_;
+  const Records& records_;
 };
 
 }  // namespace
 
-bool ReuseResults(Plan& plan, Explanation& explanation) { return Reuser(plan, explanation).Run(); }
+bool ReuseResults(Plan& plan, const Records& records) { return Reuser(plan, records).Run(); }
 
 }  // namespace tpusim::passes::fusion

@@ -1,9 +1,8 @@
-#include "workloads/passes/host/async_host_copies.h"
-
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/split_async.h"
+#include "workloads/passes/host/host.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {

@@ -1,10 +1,9 @@
-#include "workloads/passes/layout/apply_layouts.h"
-
 #include <map>
 #include <utility>
 
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/layout/layout_problem.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,5 +1,3 @@
-#include "workloads/passes/layout/choose_layouts.h"
-
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -7,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "workloads/passes/layout/layout_problem.h"
 #include "workloads/passes/layout/same_bytes.h"
 #include "workloads/passes/pipeline/limits.h"
 

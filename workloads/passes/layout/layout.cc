@@ -7,8 +7,6 @@
 
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/passes/layout/apply_layouts.h"
-#include "workloads/passes/layout/choose_layouts.h"
 #include "workloads/passes/layout/layout_problem.h"
 #include "workloads/passes/layout/same_bytes.h"
 #include "workloads/passes/pipeline/reasons.h"

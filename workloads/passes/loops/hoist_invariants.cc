@@ -1,5 +1,3 @@
-#include "workloads/passes/loops/hoist_invariants.h"
-
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,7 +8,7 @@
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/hlo/transforms/common_subexpressions.h"
 #include "workloads/hlo/transforms/loop_carries.h"
-#include "workloads/passes/loops/narrow_stacks.h"
+#include "workloads/passes/loops/loops.h"
 #include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
 

@@ -47,7 +47,7 @@ struct PassOption {
   std::string_view fallback;  // its value where the user gives none
   std::string_view description;
   // Other values are errors; empty: any text.
-  std::vector<std::string_view> values;
+  std::vector<std::string_view> values = {};
 };
 
 // The value of every option of a pass.
@@ -63,10 +63,10 @@ struct Pass {
   std::string_view name;
   std::string_view description;
   Phase phase = Phase::kOptimize;
-  std::vector<PassOption> options;
   // Whether it changed anything. Errors: as the pass says.
   absl::StatusOr<bool> (*run)(hlo::Module& module, const PassContext& context,
                               const OptionValues& options) = nullptr;
+  std::vector<PassOption> options = {};
   // The pass forgets itself what of the facts its changes make untrue.
   bool keeps_facts = false;
 };

@@ -8,7 +8,6 @@
 
 #include "workloads/cost/replay.h"
 #include "workloads/passes/pipeline/limits.h"
-#include "workloads/passes/schedule/free_early.h"
 #include "workloads/passes/schedule/list_order.h"
 
 namespace tpusim::passes {

@@ -1,7 +1,7 @@
 // The order in which a device executes, chosen to hide asynchronous collectives.
 //
 // Several orders of a computation are made and replayed with the contention that the
-// machine will show (schedule/replay.h); the shortest wins. The candidates are those
+// machine will show (cost/replay.h); the shortest wins. The candidates are those
 // of a list scheduler (schedule/list_order.h) that takes transfers to last
 //   - as long as alone;
 //   - as long as in the replay of the best order so far, beside what is in flight with
@@ -10,7 +10,7 @@
 //     of all compute. These orders change little when a rate of the machine does: what
 //     is good for a slower machine stays a candidate for a faster one;
 // each of them as it is and with starts as early as limits allow, copies to the host always early
-// (schedule/free_early.h). Of orders that take
+// (FreeEarly). Of orders that take
 // equally long the one with early starts is taken: an order that hides a transfer
 // with something to spare goes on hiding it when the machine is not as expected.
 //
@@ -38,6 +38,18 @@ inline constexpr std::string_view kOrderedFor = "ordered_for";
 
 // Its context must have costs.
 absl::StatusOr<bool> Schedule(hlo::Module& module, const PassContext& context);
+
+// Makes asynchronous collectives that nothing covers synchronous again.
+//
+// The steps of an all-gather that the SparseCores do not run are carried by the loops of
+// matrix products. Where the schedule put no product between its start and its done
+// nothing carries them, and the TPU compiler executes it as a whole where the done is.
+// So does this pass, which leaves on it the mark that the TPU compiler leaves: the name
+// that the start had. Permutes, copies and what is off-loaded move by themselves: they
+// stay asynchronous even if nothing runs meanwhile.
+//
+// Of computations that are scheduled; their schedules stay up to date.
+absl::StatusOr<bool> DemoteAsync(hlo::Module& module, const PassContext& context);
 
 }  // namespace tpusim::passes
 

@@ -1,5 +1,3 @@
-#include "workloads/passes/spaces/apply_spaces.h"
-
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -8,6 +6,7 @@
 
 #include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/spaces/space_plan.h"
 
 namespace tpusim::passes {
 namespace {

@@ -11,9 +11,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "configs/units.h"
+#include "workloads/passes/spaces/space_timeline.h"
 #include "workloads/passes/spaces/space_values.h"
 #include "workloads/target/target.h"
 
@@ -54,6 +57,41 @@ class SpacePlanner {
   const int64_t space_;
   const Bytes capacity_;
 };
+
+// How long a computation will take with its arrays where plans put them.
+struct SpaceReplay {
+  Picoseconds length;
+  std::vector<Picoseconds> waited;  // by plan, for its copies
+};
+
+// One execution, without what it calls: the replay of cost/replay.h with kernels as
+// much shorter as their arrays save, and with the copies. The plans are of values of the
+// timeline.
+SpaceReplay ReplayWith(const std::vector<SpacePlan>& plans, const SpaceTimeline& timeline,
+                       const SpacePlanner& planner, const target::Target& target);
+
+// Which copies between HBM and the other memory are worth it.
+//
+// A planner decides value by value and cannot know what its copies will meet on HBM and in
+// which order everything waits for them. So several plans of the whole module are made and
+// replayed, and the shortest wins: without copies; with those that HBM has more or less time
+// for; each of these without the copies that are waited for longer than they save; and the
+// best of all without single ones that save least beyond that. A plan without copies is always
+// among them: by the replay's estimate no copy makes a step longer.
+//
+// Looked up, never iterated.
+using SpacePlans = std::unordered_map<const SpaceTimeline*, std::vector<SpacePlan>>;
+
+// Values come first that are planned first. The time is in proportion to the module.
+SpacePlans SearchSpacePlans(const std::vector<std::unique_ptr<SpaceTimeline>>& timelines,
+                            const std::vector<const SpaceValue*>& values,
+                            const SpacePlanner& planner, const target::Target& target);
+
+// Puts a plan of memory-space assignment into the schedule: memory spaces in layouts,
+// copy-starts and copy-dones, and every user on the copy that it is to read.
+//
+// The plans of one computation, whose schedule follows.
+void ApplySpaces(const std::vector<SpacePlan>& plans, SpaceTimeline& timeline, int64_t space);
 
 }  // namespace tpusim::passes
 
