@@ -1,7 +1,5 @@
 #include "workloads/compiler/compile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -14,14 +12,11 @@
 #include "workloads/compiler/mesh_use.h"
 #include "workloads/compiler/open_figures.h"
 #include "workloads/compiler/reasons.h"
-#include "workloads/compiler/trip_counts.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/hlo/analysis/verify.h"
-#include "workloads/hlo/io/printer.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/passes/passes.h"
-#include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/spaces/memory_space_assignment.h"
 #include "workloads/sharding/propagate.h"
 #include "workloads/spmd/partition.h"
@@ -229,8 +224,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
   if (partitioned == nullptr) return result;
   if (scheduled && passes::HasPlaces(*partitioned)) {
     const passes::Pass* const assigns = passes::FindPass("memory-space-assignment");
-    std::erase_if(pipeline,
-                  [&](const passes::PipelineStep& step) { return step.pass == assigns; });
+    std::erase_if(pipeline, [&](const passes::PipelineStep& step) { return step.pass == assigns; });
     Records(&result.records).Add(reasons::kPlacesKept, partitioned->name());
   }
   RETURN_IF_ERROR(hlo::Verify(*partitioned));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "workloads/compiler/reasons.h"
 #include "workloads/hlo/ir/attributes.h"

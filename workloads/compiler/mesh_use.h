@@ -6,8 +6,6 @@
 #ifndef TPUSIM_WORKLOADS_COMPILER_MESH_USE_H_
 #define TPUSIM_WORKLOADS_COMPILER_MESH_USE_H_
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
 #include "configs/record.h"

@@ -78,7 +78,7 @@ Work Alone(Picoseconds time) {
 
 Work WorkOfKernel(const configs::ChipParams& chip, const kernels::KernelCost& kernel) {
   Work work;
-  const Bytes bytes = kernel.traffic.read + kernel.traffic.written;
+  const Bytes bytes = kernel.moved();
   const Picoseconds first = bytes > Bytes(0) ? chip.dma.start_latency : Picoseconds(0);
   work.latency = std::min(kernel.time, kernel.launch + first);
   work.time = kernel.time - work.latency;

@@ -6,8 +6,9 @@
 #include <array>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "configs/units.h"
-#include "workloads/cost/work.h"
+#include "workloads/cost/cost_model.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
@@ -42,6 +43,10 @@ struct ScheduleGraph {
   std::vector<ScheduleNode> nodes;
   TransferLimits limits = {};
 };
+
+// What a node is beside its work: its instruction, its role and, of a start, what it sets in
+// motion. Where the start of a done is in the graph, who builds it knows.
+absl::Status SetRole(hlo::Instruction& instruction, CostModel& cost, ScheduleNode& node);
 
 // Numbers of nodes, all of them, as they are executed.
 using ScheduleOrder = std::vector<int>;

@@ -1,8 +1,6 @@
 // Opaque kernels: what a Pallas kernel or another custom call costs has been
 // written on the instruction (custom_cost.h), by the exporter or the user.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -179,11 +177,7 @@ absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view,
     kernel.block.latency = Cycles(chip.vpu.latency_cycles);
     fastest.Offer(kernel, Bytes(0));
   }
-  if (!fastest.best()) {
-    return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
-                                 call.Describe(), target.ScopedVmem().value()));
-  }
-  return *fastest.best();
+  return fastest.Best(call);
 }
 
 }  // namespace tpusim::kernels

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "configs/status_macros.h"
-#include "models/timing/kernel_time.h"
 #include "workloads/kernels/kernels.h"
 
 namespace tpusim::kernels {
@@ -176,8 +175,7 @@ absl::StatusOr<KernelLibrary::Entry*> KernelLibrary::Find(const Instruction& ins
   if (known != entries_.end()) return &known->second;
   Entry entry;
   ASSIGN_OR_RETURN(entry.timed.kernel, BuildKernel(instruction, target_));
-  entry.timed.time = timing::KernelTime(target_.chip(), entry.timed.kernel);
-  entry.timed.traffic = timing::TrafficOf(entry.timed.kernel);
+  static_cast<KernelCost&>(entry.timed) = kernels::CostOf(target_.chip(), entry.timed.kernel);
   const std::vector<Instruction*>& operands = instruction.operands();
   for (const isa::Window& window : entry.timed.kernel.windows) {
     int64_t of = -1;
@@ -206,9 +204,7 @@ absl::StatusOr<TimedKernel> KernelLibrary::Build(const Instruction& instruction)
 
 absl::StatusOr<KernelCost> KernelLibrary::CostOf(const Instruction& instruction) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(instruction));
-  const TimedKernel& timed = entry->timed;
-  return KernelCost{timing::LaunchTime(target_.chip(), timed.kernel), timed.time, timed.traffic,
-                    timing::WindowBytes(timed.kernel)};
+  return entry->timed;
 }
 
 absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& instruction,

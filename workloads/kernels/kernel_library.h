@@ -20,7 +20,6 @@
 #include "absl/status/statusor.h"
 #include "configs/units.h"
 #include "models/isa/program.h"
-#include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/kernels/placeable_kernel.h"
 #include "workloads/target/target.h"
@@ -31,11 +30,9 @@ namespace tpusim::kernels {
 // exactly if all of that is equal.
 std::string CanonicalForm(const hlo::Instruction& instruction);
 
-// A kernel, how long it takes alone on its chip, and what it moves.
-struct TimedKernel {
+// A kernel, and what it costs.
+struct TimedKernel : KernelCost {
   isa::Kernel kernel;
-  Picoseconds time{0};
-  timing::KernelTraffic traffic;
 };
 
 class KernelLibrary {

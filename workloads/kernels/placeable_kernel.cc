@@ -7,11 +7,6 @@
 #include "models/timing/kernel_time.h"
 
 namespace tpusim::kernels {
-namespace {
-
-Bytes HbmBytes(const timing::KernelTraffic& traffic) { return traffic.read + traffic.written; }
-
-}  // namespace
 
 KernelCost CostOf(const configs::ChipParams& chip, const isa::Kernel& kernel) {
   return {timing::LaunchTime(chip, kernel), timing::KernelTime(chip, kernel),
@@ -27,12 +22,12 @@ PlaceableKernel::PlaceableKernel(size_t operands, size_t results, const Cost& of
       moved_(arrays()) {
   const KernelCost here = of_this_grid(std::vector<bool>(arrays(), false));
   const KernelCost there = of_this_grid(std::vector<bool>(arrays(), true));
-  const Bytes bytes = HbmBytes(here.traffic);
+  const Bytes bytes = here.moved();
   for (size_t array = 0; array < arrays(); ++array) {
     std::vector<bool> alone(arrays(), false);
     alone[array] = true;
     const KernelCost one = of_this_grid(alone);
-    moved_[array] = bytes - HbmBytes(one.traffic);
+    moved_[array] = bytes - one.moved();
     const double share = bytes > Bytes(0) ? Ratio(moved_[array], bytes) : 0;
     saved_[array] = std::max(
         {Picoseconds(0), here.time - one.time, timing::Scaled(here.time - there.time, share)});

@@ -23,6 +23,8 @@ struct KernelCost {
   Picoseconds time{0};    // with that
   timing::KernelTraffic traffic;
   Bytes windows{0};  // VMEM that they take
+
+  Bytes moved() const { return traffic.read + traffic.written; }  // in HBM
 };
 KernelCost CostOf(const configs::ChipParams& chip, const isa::Kernel& kernel);
 

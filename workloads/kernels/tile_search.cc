@@ -1,8 +1,11 @@
 #include "workloads/kernels/tile_search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "configs/status_macros.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
 
@@ -26,6 +29,12 @@ Split SplitExtent(int64_t extent, int64_t unit, int64_t count) {
   const int64_t last = extent - (split.dim.count - 1) * split.block;
   split.dim.last_fraction = static_cast<double>(last) / static_cast<double>(split.block);
   return split;
+}
+
+absl::StatusOr<isa::Kernel> FastestKernel::Best(const hlo::Instruction& of) const {
+  if (best_) return *best_;
+  return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
+                               of.Describe(), target_.ScopedVmem().value()));
 }
 
 bool FastestKernel::Offer(const isa::Kernel& kernel, Bytes scratch) {

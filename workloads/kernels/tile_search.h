@@ -6,7 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "models/isa/program.h"
+#include "workloads/hlo/ir/ir.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::kernels {
@@ -29,6 +31,8 @@ class FastestKernel {
   // Whether the kernel fits.
   bool Offer(const isa::Kernel& kernel, Bytes scratch);
   const std::optional<isa::Kernel>& best() const { return best_; }
+  // Error: none fits; it names the instruction.
+  absl::StatusOr<isa::Kernel> Best(const hlo::Instruction& of) const;
 
  private:
   const target::Target& target_;

@@ -38,6 +38,9 @@ absl::StatusOr<VectorWork> VectorWorkOf(const hlo::Instruction& instruction,
 
 // A copy whose result has its dimensions in another order than its operand.
 bool IsRelayout(const hlo::Instruction& instruction);
+// Do elements along dimension `d`, which are cut out, put in or turned round, lose their place
+// modulo the lanes?
+bool ShiftsAlong(const hlo::Instruction& instruction, int64_t d, int64_t lanes);
 // A relayout or transpose that puts another dimension along the lanes.
 bool TurnsLanes(const hlo::Instruction& instruction);
 

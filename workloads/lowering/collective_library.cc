@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "configs/status_macros.h"
-#include "workloads/cost/collective_decisions.h"
 #include "workloads/hlo/ir/attributes.h"
 
 namespace tpusim::lowering {

@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
-#include <algorithm>
-#include <cctype>
-#include <optional>
 #include <vector>
 
 #include "configs/status_macros.h"

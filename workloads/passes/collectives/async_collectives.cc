@@ -1,6 +1,4 @@
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"

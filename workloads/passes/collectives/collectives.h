@@ -3,9 +3,6 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_COLLECTIVES_COLLECTIVES_H_
 #define TPUSIM_WORKLOADS_PASSES_COLLECTIVES_COLLECTIVES_H_
 
-#include <string>
-#include <string_view>
-
 #include "absl/status/statusor.h"
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/passes/pipeline/pass.h"

@@ -41,12 +41,7 @@ void Sum(Instruction* gather, const std::vector<std::vector<int64_t>>& groups) {
   Instruction* part = gather->operand(0);
   Instruction* zeros = computation->Add(Opcode::kBroadcast, gather->shape(),
                                         {hlo::AddConstant(computation, type, 0)}, "", gather);
-  const Ring ring(groups, "", 0);
-  Instruction* begin = computation->Add(
-      Opcode::kMultiply, hlo::MakeShape(PrimitiveType::kS32, {}),
-      {ring.Position(computation, *gather),
-       hlo::AddIntConstant(computation, PrimitiveType::kS32, part->shape().dims[0])},
-      "", gather);
+  Instruction* begin = Ring(groups, "", 0).Begin(computation, part->shape().dims[0], *gather);
   Instruction* placed = computation->Add(Opcode::kDynamicUpdateSlice, gather->shape(),
                                          {zeros, part, begin}, "", gather);
   Instruction* sum =

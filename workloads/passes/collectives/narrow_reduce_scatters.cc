@@ -38,12 +38,7 @@ void Widen(Instruction* scatter, const std::vector<std::vector<int64_t>>& groups
   sum->mutable_attrs() = scatter->attrs();
   hlo::SetDimensions(sum, {});
   sum->set_called(scatter->called());
-  const Ring ring(groups, "", 0);
-  Instruction* begin = computation->Add(
-      Opcode::kMultiply, hlo::MakeShape(PrimitiveType::kS32, {}),
-      {ring.Position(computation, *scatter),
-       hlo::AddIntConstant(computation, PrimitiveType::kS32, scatter->shape().dims[dim])},
-      "", scatter);
+  Instruction* begin = Ring(groups, "", 0).Begin(computation, scatter->shape().dims[dim], *scatter);
   Instruction* zero = hlo::AddIntConstant(computation, PrimitiveType::kS32, 0);
   std::vector<Instruction*> operands = {sum};
   for (int64_t d = 0; d < scatter->shape().rank(); ++d) operands.push_back(d == dim ? begin : zero);

@@ -1,7 +1,6 @@
 #include "workloads/passes/collectives/ring.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -61,6 +60,13 @@ Instruction* Ring::Position(hlo::Computation* computation, const Instruction& li
   }
   return computation->Add(Opcode::kConvert, hlo::MakeShape(PrimitiveType::kS32, {}), {number}, "",
                           &like);
+}
+
+Instruction* Ring::Begin(hlo::Computation* computation, int64_t extent,
+                         const Instruction& like) const {
+  Instruction* position = Position(computation, like);
+  Instruction* by = hlo::AddIntConstant(computation, PrimitiveType::kS32, extent);
+  return computation->Add(Opcode::kMultiply, position->shape(), {position, by}, "", &like);
 }
 
 Instruction* Ring::Permute(Instruction* value, Way way, const Instruction& like) {

@@ -1,7 +1,5 @@
 #include "workloads/passes/collectives/windowed_einsum.h"
 
-#include <cstdint>
-
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/walk.h"
 #include "workloads/passes/collectives/collectives.h"

@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/copies/update_order.h"

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <queue>
-#include <vector>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/in_place.h"

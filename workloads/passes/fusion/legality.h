@@ -12,8 +12,6 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSION_LEGALITY_H_
 #define TPUSIM_WORKLOADS_PASSES_FUSION_LEGALITY_H_
 
-#include <cstdint>
-
 #include "workloads/passes/fusion/plan.h"
 
 namespace tpusim::passes::fusion {

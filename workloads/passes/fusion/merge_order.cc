@@ -1,7 +1,6 @@
 #include "workloads/passes/fusion/merge_order.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "workloads/passes/pipeline/limits.h"
 

@@ -18,8 +18,7 @@ void SplitPlacement(Instruction* i) {
       computation->Add(Opcode::kCopyStart,
                        hlo::MakeTupleShape({i->shape(), i->operand(0)->shape(),
                                             hlo::MakeShape(hlo::PrimitiveType::kU32, {})}),
-                       {i->operand(0)}, "copy-start");
-  *start->mutable_attrs().mutable_metadata() = i->attrs().metadata();
+                       {i->operand(0)}, "copy-start", i);
   hlo::ReplaceWithPair(i, start,
                        computation->Add(Opcode::kCopyDone, i->shape(), {start}, "copy-done"));
 }

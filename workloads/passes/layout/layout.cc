@@ -75,10 +75,8 @@ absl::StatusOr<bool> AssignLayouts(hlo::Module& module, const PassContext& conte
       const bool moves = !MovesNothing(*i, target);
       context.records.Add(moves ? reasons::kMoves : reasons::kBitcast, i->name());
       if (moves) continue;
-      Instruction* bitcast =
-          computation->Add(Opcode::kBitcast, i->shape(), {i->operand(0)}, "bitcast");
-      *bitcast->mutable_attrs().mutable_metadata() = i->attrs().metadata();
-      i->ReplaceAllUsesWith(bitcast);
+      i->ReplaceAllUsesWith(
+          computation->Add(Opcode::kBitcast, i->shape(), {i->operand(0)}, "bitcast", i));
       changed = true;
     }
     changed = computation->RemoveDead() > 0 || changed;

@@ -61,10 +61,7 @@ class Hoist {
     }
     std::reverse(hoisted.begin(), hoisted.end());
     if (hoisted.empty()) return false;
-    std::vector<hlo::LoopCarry::Element> elements;
-    for (size_t n = 0; n < carry_.size(); ++n) {
-      elements.push_back({static_cast<int64_t>(n), carry_.initial(n), carry_.next(n)});
-    }
+    std::vector<hlo::LoopCarry::Element> elements = carry_.elements();
     for (Instruction* i : hoisted) {
       records_.Add(reasons::kHoisted, i->name(), {{"loop", carry_.loop()->name()}});
       elements.push_back({-1, Outside(i), nullptr});

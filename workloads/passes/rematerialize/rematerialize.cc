@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>

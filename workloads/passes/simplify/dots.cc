@@ -1,6 +1,4 @@
 // Transposes around products.
-#include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "workloads/hlo/ir/attributes.h"
