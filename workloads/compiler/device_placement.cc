@@ -1,5 +1,3 @@
-#include "workloads/compiler/device_placement.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "absl/strings/str_split.h"
 #include "configs/status_macros.h"
+#include "workloads/compiler/stages.h"
 
 namespace tpusim::compiler {
 namespace {

@@ -17,7 +17,6 @@
 #include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernels.h"
-#include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::kernels {

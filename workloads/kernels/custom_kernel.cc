@@ -8,7 +8,6 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernels.h"
-#include "workloads/kernels/tile_search.h"
 
 namespace tpusim::kernels {
 

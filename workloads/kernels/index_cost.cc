@@ -5,14 +5,13 @@
 // between them. Where rows lie in tiles with several rows to a 32-bit word
 // (16-bit and narrower types), a single row drags its neighbours along.
 
-#include "workloads/kernels/index_cost.h"
-
 #include <algorithm>
 
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernel_view.h"
+#include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::kernels {

@@ -7,7 +7,6 @@
 #include "models/timing/kernel_steps.h"
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/index_cost.h"
 #include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/product.h"
 

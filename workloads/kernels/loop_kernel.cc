@@ -10,7 +10,6 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
-#include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/kernels/whole_rows.h"
 

@@ -7,7 +7,6 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
-#include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::kernels {

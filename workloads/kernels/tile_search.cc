@@ -1,5 +1,3 @@
-#include "workloads/kernels/tile_search.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "configs/status_macros.h"
 #include "models/timing/kernel_time.h"
 #include "models/timing/kernel_timing.h"
+#include "workloads/kernels/kernels.h"
 
 namespace tpusim::kernels {
 

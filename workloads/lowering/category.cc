@@ -1,9 +1,8 @@
-#include "workloads/lowering/category.h"
-
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/lowering/operations.h"
 
 namespace tpusim::lowering {
 

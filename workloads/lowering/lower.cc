@@ -26,11 +26,9 @@
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/product.h"
 #include "workloads/kernels/vector_cost.h"
-#include "workloads/lowering/category.h"
+#include "workloads/lowering/operations.h"
 #include "workloads/lowering/program_template.h"
-#include "workloads/lowering/remote_dma.h"
-#include "workloads/lowering/streams.h"
-#include "workloads/passes/schedule/wait_facts.h"
+#include "workloads/passes/schedule/schedule.h"
 
 namespace tpusim::lowering {
 namespace {
@@ -231,9 +229,8 @@ class Lowering {
 
   // Beside the kernel that starts it.
   absl::Status AddRemoteDma(const Instruction& i, Op& op) {
-    ASSIGN_OR_RETURN(
-        std::optional<RemoteDma> dma,
-        RemoteDmaOf(i, target_.config(), input_.collectives->device_of_partition(), program_));
+    ASSIGN_OR_RETURN(std::optional<CollectiveLibrary::RemoteDma> dma,
+                     input_.collectives->LowerRemoteDma(i, program_));
     if (!dma) return absl::OkStatus();
     isa::OpInfo info = InfoOf(i);
     info.name += ".remote-dma";

@@ -1,5 +1,3 @@
-#include "workloads/lowering/streams.h"
-
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/lowering/operations.h"
 
 namespace tpusim::lowering {
 namespace {

@@ -18,8 +18,8 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/ragged.h"
 #include "workloads/hlo/rules/cost.h"
-#include "workloads/kernels/index_cost.h"
 #include "workloads/kernels/kernels.h"
+#include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/product.h"
 #include "workloads/kernels/vector_cost.h"
 

@@ -1,11 +1,10 @@
-#include "workloads/lowering/streams.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <vector>
 
 #include "tests/workloads/passes/small_module.h"
+#include "workloads/lowering/operations.h"
 #include "workloads/passes/collectives/collectives.h"
 
 namespace tpusim::lowering {

@@ -11,7 +11,6 @@
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/ir/ragged.h"
 #include "workloads/passes/annotate/annotate.h"
-#include "workloads/passes/annotate/written.h"
 #include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/pipeline/statements.h"
 

@@ -13,6 +13,11 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_COPIES_COPIES_H_
 #define TPUSIM_WORKLOADS_PASSES_COPIES_COPIES_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "workloads/hlo/analysis/alias.h"
 #include "workloads/hlo/analysis/call_graph.h"
@@ -38,6 +43,32 @@ absl::StatusOr<bool> InsertCopies(hlo::Module& module, const PassContext& contex
 // Adds the copies; whether there was any.
 bool InsertPlaceCopies(hlo::Module& module, const hlo::CallGraph& calls,
                        hlo::ModuleAliases& aliases);
+
+// Result `n` of a computation: an element of the tuple that it makes, else the root.
+hlo::Instruction* ResultOf(const hlo::Computation& computation, size_t n);
+void SetResult(hlo::Computation& computation, size_t n, hlo::Instruction* value);
+
+// In which order updates in place and the other readers of what they change can run.
+//
+// Dynamic-update-slices and scatters overwrite an operand, loops the initial values that
+// their bodies replace. One that runs after all others that read the old contents can have
+// their buffer; one that has to run before some of them needs a copy. The order here lets
+// them wait for as long as anything else can run. It is only one of those that are possible, but
+// because all decisions follow one order, they never contradict each other.
+//
+// An operand that an instruction overwrites: that of its own, or of the tuple that a loop
+// starts from.
+struct Overwrite {
+  hlo::Instruction* user = nullptr;
+  size_t operand = 0;
+  const hlo::Instruction* value() const { return user->operand(operand); }
+};
+std::vector<Overwrite> OverwritesOf(hlo::Instruction& instruction);
+
+// The place of every instruction. Time in proportion to instructions and reads, but for
+// the sorting of what is ready.
+std::unordered_map<const hlo::Instruction*, int64_t> OrderWithLateUpdates(
+    const hlo::Computation& computation, const hlo::AliasAnalysis& storage);
 
 }  // namespace tpusim::passes
 

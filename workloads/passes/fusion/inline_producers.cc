@@ -2,7 +2,6 @@
 #include <utility>
 #include <vector>
 
-#include "workloads/passes/fusion/legality.h"
 #include "workloads/passes/fusion/steps.h"
 #include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -50,10 +49,7 @@ Plan::Consumers Plan::ConsumersOf(int g) const {
       if (containing_[user].empty()) consumers.others = true;
       for (int c : containing_[user]) {
         // One that computes the root for itself does not read it.
-        const std::vector<int>& computing = containing_[root];
-        if (!std::binary_search(computing.begin(), computing.end(), c)) {
-          consumers.groups.push_back(c);
-        }
+        if (!Contains(containing_[root], c)) consumers.groups.push_back(c);
       }
     }
   }
@@ -118,7 +114,7 @@ bool Plan::ReadOutside(int a, int b, int value) const {
   return std::any_of(graph_.users[value].begin(), graph_.users[value].end(), [&](int user) {
     const std::vector<int>& groups = containing_[user];
     return groups.empty() || std::any_of(groups.begin(), groups.end(), [&](int g) {
-             return g != a && g != b && !std::binary_search(computing.begin(), computing.end(), g);
+             return g != a && g != b && !Contains(computing, g);
            });
   });
 }

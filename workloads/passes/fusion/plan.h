@@ -7,12 +7,12 @@
 #ifndef TPUSIM_WORKLOADS_PASSES_FUSION_PLAN_H_
 #define TPUSIM_WORKLOADS_PASSES_FUSION_PLAN_H_
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "workloads/cost/candidate.h"
-#include "workloads/cost/kernel_graph.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::passes::fusion {
@@ -20,6 +20,11 @@ namespace tpusim::passes::fusion {
 using cost::Part;
 using cost::Price;
 using Graph = cost::KernelGraph;
+
+// Of ascending numbers, as all of these are.
+inline bool Contains(std::span<const int> sorted, int value) {
+  return std::ranges::binary_search(sorted, value);
+}
 
 struct Group {
   std::vector<int> members;  // ascending: operands first

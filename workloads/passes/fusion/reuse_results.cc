@@ -33,7 +33,7 @@ class Reuser {
     std::vector<int> readers;
     for (int other : plan_.Containing(value)) {
       const Group& group = plan_.group(other);
-      if (other == g || std::binary_search(group.roots.begin(), group.roots.end(), value)) continue;
+      if (other == g || Contains(group.roots, value)) continue;
       if (Reads(group, plan_.group(g).roots)) readers.push_back(other);
     }
     return readers;
@@ -43,8 +43,7 @@ class Reuser {
     return std::any_of(reader.members.begin(), reader.members.end(), [&](int m) {
       const std::vector<int>& operands = plan_.graph().operands[m];
       return std::any_of(operands.begin(), operands.end(), [&](int o) {
-        return std::binary_search(values.begin(), values.end(), o) &&
-               !std::binary_search(reader.members.begin(), reader.members.end(), o);
+        return Contains(values, o) && !Contains(reader.members, o);
       });
     });
   }
@@ -83,7 +82,7 @@ class Reuser {
 
   bool TryToStore(int g, int value) {
     const std::vector<int>& roots = plan_.group(g).roots;
-    if (std::binary_search(roots.begin(), roots.end(), value) || !IsMadeByBlocks(g, value)) {
+    if (Contains(roots, value) || !IsMadeByBlocks(g, value)) {
       return false;
     }
     const std::vector<int> readers = ReadersThatCompute(g, value);

@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "workloads/passes/layout/layout_problem.h"
-#include "workloads/passes/layout/same_bytes.h"
+#include "workloads/passes/layout/order_classes.h"
 #include "workloads/passes/pipeline/limits.h"
 
 namespace tpusim::passes {
@@ -124,12 +124,8 @@ class Chooser {
   // Writes a shape, in the dimensions of the class, behind `key`.
   void Write(int32_t value, const Shape& shape, std::vector<int64_t>& key) const {
     key.push_back(static_cast<int64_t>(shape.element_type));
-    const size_t first = key.size();
-    key.resize(first + shape.dims.size());
-    const Dims& to_class = problem_.classes.ToClass(value);
-    for (size_t d = 0; d < to_class.size(); ++d) {
-      key[first + static_cast<size_t>(to_class[d])] = shape.dims[d];
-    }
+    const Dims extents = ExtentsOfClass(problem_.classes, value, shape.dims);
+    key.insert(key.end(), extents.begin(), extents.end());
   }
 
   void GatherTerms() {

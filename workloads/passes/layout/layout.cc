@@ -8,7 +8,7 @@
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/passes/layout/layout_problem.h"
-#include "workloads/passes/layout/same_bytes.h"
+#include "workloads/passes/layout/order_classes.h"
 #include "workloads/passes/pipeline/reasons.h"
 
 namespace tpusim::passes {

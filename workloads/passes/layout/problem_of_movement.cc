@@ -2,7 +2,7 @@
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
-#include "workloads/kernels/index_cost.h"
+#include "workloads/kernels/needed_share.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/passes/layout/problem_builder.h"
 

@@ -4,9 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <utility>
-#include <vector>
 
-#include "workloads/cost/replay.h"
 #include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/schedule/list_order.h"
 

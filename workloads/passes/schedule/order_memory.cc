@@ -1,9 +1,8 @@
-#include "workloads/passes/schedule/order_memory.h"
-
 #include <algorithm>
 
 #include "workloads/buffers/live_bytes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/schedule/choose_order.h"
 
 namespace tpusim::passes {
 

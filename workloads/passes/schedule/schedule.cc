@@ -1,8 +1,6 @@
 #include "workloads/passes/schedule/schedule.h"
 
 #include <algorithm>
-#include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,7 +14,6 @@
 #include "workloads/hlo/rules/branches.h"
 #include "workloads/passes/pipeline/reasons.h"
 #include "workloads/passes/schedule/choose_order.h"
-#include "workloads/passes/schedule/order_memory.h"
 
 namespace tpusim::passes {
 namespace {

@@ -1,9 +1,8 @@
-#include "workloads/passes/simplify/rules.h"
-
 #include <cmath>
 
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/passes/simplify/simplify.h"
 
 namespace tpusim::passes {
 

@@ -9,7 +9,6 @@
 #include "workloads/hlo/transforms/merge_reduces.h"
 #include "workloads/passes/pipeline/limits.h"
 #include "workloads/passes/pipeline/reasons.h"
-#include "workloads/passes/simplify/rules.h"
 
 namespace tpusim::passes {
 namespace {

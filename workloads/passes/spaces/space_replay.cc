@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "workloads/cost/chip_cost_model.h"
-#include "workloads/cost/replay.h"
+#include "workloads/cost/schedule_graph.h"
 #include "workloads/passes/spaces/space_plan.h"
 
 namespace tpusim::passes {

@@ -1,5 +1,3 @@
-#include "workloads/passes/spaces/space_values.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -7,6 +5,7 @@
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/product.h"
+#include "workloads/passes/spaces/space_plan.h"
 
 namespace tpusim::passes {
 namespace {
