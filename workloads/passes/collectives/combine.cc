@@ -182,9 +182,13 @@ std::string ReduceScatterKind(const Instruction& i) {
   return i.opcode() == Opcode::kReduceScatter ? SumKind(i) : "";
 }
 
-bool CombineCollectives(Computation& computation, const CombineRule& rule, const Records& records,
-                        const Reason& reason) {
-  return Combiner(computation, rule, records, reason).Run();
+bool CombineCollectives(const hlo::Module& module, const PassContext& context,
+                        const CombineRule& rule, const Reason& reason) {
+  bool changed = false;
+  for (Computation* computation : context.facts->CallsOf(module).control()) {
+    changed |= Combiner(*computation, rule, context.records, reason).Run();
+  }
+  return changed;
 }
 
 std::vector<Instruction*> AddCombined(const std::vector<Instruction*>& members,

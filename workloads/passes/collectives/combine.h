@@ -18,6 +18,7 @@
 #include "configs/record.h"
 #include "configs/units.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/passes/pipeline/pass.h"
 
 namespace tpusim::passes {
 
@@ -32,9 +33,9 @@ struct CombineRule {
   std::function<void(const std::vector<hlo::Instruction*>&)> combine;
 };
 
-// `records` hears of each with `reason`.
-bool CombineCollectives(hlo::Computation& computation, const CombineRule& rule,
-                        const Records& records, const Reason& reason);
+// In all that runs as control flow; records say of each that it was done, with `reason`.
+bool CombineCollectives(const hlo::Module& module, const PassContext& context,
+                        const CombineRule& rule, const Reason& reason);
 
 // A collective of the operands of all members, like the first; its results, one by one.
 std::vector<hlo::Instruction*> AddCombined(const std::vector<hlo::Instruction*>& members,
