@@ -33,7 +33,6 @@
 #include "workloads/hlo/ir/ir.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/kernels/kernels.h"
-#include "workloads/kernels/tile_search.h"
 
 namespace tpusim::validation {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "workloads/buffers/heap.h"
 #include "workloads/buffers/live_bytes.h"
 
 namespace tpusim::buffers {

@@ -1,7 +1,5 @@
 #include "workloads/compiler/compile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -9,19 +7,13 @@
 #include "workloads/buffers/fits.h"
 #include "workloads/buffers/memory_plan.h"
 #include "workloads/buffers/owners.h"
-#include "workloads/compiler/device_placement.h"
-#include "workloads/compiler/executable_form.h"
-#include "workloads/compiler/mesh_use.h"
-#include "workloads/compiler/open_figures.h"
 #include "workloads/compiler/reasons.h"
-#include "workloads/compiler/trip_counts.h"
+#include "workloads/compiler/stages.h"
 #include "workloads/cost/chip_cost_model.h"
 #include "workloads/hlo/analysis/verify.h"
-#include "workloads/hlo/io/printer.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/lowering/lower.h"
 #include "workloads/passes/passes.h"
-#include "workloads/passes/pipeline/pipeline.h"
 #include "workloads/passes/spaces/memory_space_assignment.h"
 #include "workloads/sharding/decode.h"
 #include "workloads/sharding/propagate.h"
@@ -222,7 +214,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     return UserError("--passes: the TPU compiler wrote this module; it is run as it is");
   }
   ASSIGN_OR_RETURN(passes::Pipeline pipeline,
-                   passes::ParsePipeline(compiled ? passes::kCompiledPipeline : options.passes));
+                   passes::ParsePipeline(compiled ? passes::CompiledPipeline() : options.passes));
   pipeline = passes::WithAnnotations(std::move(pipeline));
   RETURN_IF_ERROR(passes::CheckNamed("--dump-after", options.dump_after, pipeline));
   RETURN_IF_ERROR(passes::CheckNamed("--explain", options.explain, pipeline));
@@ -274,6 +266,7 @@ absl::StatusOr<CompileResult> Compile(hlo::ImportedWorkload imported, const conf
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(run(passes::Phase::kAnnotate));
+  RETURN_IF_ERROR(run(passes::Phase::kRead));
   RETURN_IF_ERROR(run(passes::Phase::kOptimize));
   if (scheduled && module.entry()->schedule().empty()) {
     Records(&result.records).Add(reasons::kOrderDropped, module.name());

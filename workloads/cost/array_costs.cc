@@ -1,8 +1,7 @@
-#include "workloads/cost/array_costs.h"
-
 #include <algorithm>
 
 #include "models/timing/kernel_timing.h"
+#include "workloads/cost/cost_model.h"
 #include "workloads/kernels/kernel_view.h"
 #include "workloads/kernels/vector_cost.h"
 

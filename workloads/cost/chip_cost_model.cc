@@ -11,7 +11,7 @@
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/attributes.h"
-#include "workloads/kernels/scalar_block.h"
+#include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::cost {
 namespace {
@@ -78,7 +78,7 @@ Work Alone(Picoseconds time) {
 
 Work WorkOfKernel(const configs::ChipParams& chip, const kernels::KernelCost& kernel) {
   Work work;
-  const Bytes bytes = kernel.traffic.read + kernel.traffic.written;
+  const Bytes bytes = kernel.moved();
   const Picoseconds first = bytes > Bytes(0) ? chip.dma.start_latency : Picoseconds(0);
   work.latency = std::min(kernel.time, kernel.launch + first);
   work.time = kernel.time - work.latency;

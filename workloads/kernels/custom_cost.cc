@@ -5,7 +5,6 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <string_view>
 #include <unordered_map>

@@ -1,8 +1,6 @@
 // Opaque kernels: what a Pallas kernel or another custom call costs has been
 // written on the instruction (custom_cost.h), by the exporter or the user.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -10,8 +8,6 @@
 #include "models/timing/kernel_timing.h"
 #include "workloads/kernels/custom_cost.h"
 #include "workloads/kernels/kernels.h"
-#include "workloads/kernels/stated_time.h"
-#include "workloads/kernels/tile_search.h"
 
 namespace tpusim::kernels {
 
@@ -180,11 +176,7 @@ absl::StatusOr<isa::Kernel> BuildCustomKernel(const KernelView& view,
     kernel.block.latency = Cycles(chip.vpu.latency_cycles);
     fastest.Offer(kernel, Bytes(0));
   }
-  if (!fastest.best()) {
-    return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
-                                 call.Describe(), target.ScopedVmem().value()));
-  }
-  return *fastest.best();
+  return fastest.Best(call);
 }
 
 }  // namespace tpusim::kernels

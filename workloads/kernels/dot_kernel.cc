@@ -1,8 +1,6 @@
 // Kernels around one dot: a grid over N, M and K tiles, weights and rows through
 // VMEM windows, the epilogue on the vector slots of the last K step.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -18,7 +16,6 @@
 #include "workloads/kernels/kernels.h"
 #include "workloads/kernels/product.h"
 #include "workloads/kernels/stated_windows.h"
-#include "workloads/kernels/tile_search.h"
 #include "workloads/kernels/vector_cost.h"
 #include "workloads/kernels/whole_rows.h"
 
@@ -459,11 +456,7 @@ absl::StatusOr<isa::Kernel> BuildDotKernel(const KernelView& view, const target:
     RETURN_IF_ERROR(other.SumVectorWork());
     Search(other, *turned, target, fastest);
   }
-  if (!fastest.best()) {
-    return UserError(fmt::format("no tiling of {} fits the {} bytes of VMEM that a kernel may use",
-                                 view.instruction->Describe(), target.ScopedVmem().value()));
-  }
-  return *fastest.best();
+  return fastest.Best(*view.instruction);
 }
 
 }  // namespace tpusim::kernels

@@ -44,6 +44,9 @@ int64_t AllDepth(const Product& product);
 
 using hlo::IsProduct;
 
+// The product that a kernel of `instruction` is around, a fusion or a product itself; or null.
+const hlo::Instruction* ProductIn(const hlo::Instruction& instruction);
+
 // Products that would leave the arrays idle are multiplied and added up on the
 // vector units instead: one row by a matrix (as the TPU compiler does), and
 // convolutions whose groups have one feature.

@@ -12,7 +12,6 @@
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/rules/assumed_trips.h"
 #include "workloads/kernels/custom_cost.h"
-#include "workloads/kernels/stated_time.h"
 
 namespace tpusim::kernels {
 namespace {

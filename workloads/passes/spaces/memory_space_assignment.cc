@@ -10,9 +10,7 @@
 #include "configs/status_macros.h"
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/passes/pipeline/reasons.h"
-#include "workloads/passes/spaces/apply_spaces.h"
 #include "workloads/passes/spaces/space_plan.h"
-#include "workloads/passes/spaces/space_search.h"
 
 namespace tpusim::passes {
 namespace {
