@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "configs/memory.h"
+
 namespace tpusim::chip {
 namespace {
 
@@ -14,7 +16,8 @@ std::string NameOf(std::string_view what, const DeviceContext& context) {
 
 std::vector<std::unique_ptr<Memory>> MemoriesOf(const DeviceContext& context) {
   std::vector<std::unique_ptr<Memory>> memories;
-  for (const timing::DeviceMemory& row : timing::DeviceMemories()) {
+  for (const configs::Memory& row : configs::kMemories) {
+    if (row.capacity == nullptr) continue;
     memories.push_back(std::make_unique<Memory>(NameOf(row.name, context).c_str(), row,
                                                 context.fluid, context.params));
   }

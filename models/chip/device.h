@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "configs/memory.h"
 #include "models/chip/die_link.h"
 #include "models/chip/dma.h"
 #include "models/chip/fork_join.h"
@@ -48,7 +49,7 @@ class Device {
   Device(const Device&) = delete;
 
   int32_t id() const { return id_; }
-  Memory& memory(isa::MemorySpace space) { return *memories_[timing::IndexOf(space)]; }
+  Memory& memory(isa::MemorySpace space) { return *memories_[configs::IndexOf(space)]; }
   Mxu& mxu() { return mxu_; }
   Vpu& vpu() { return vpu_; }
   SyncFlags& flags() { return flags_; }
@@ -63,7 +64,7 @@ class Device {
   void Bind(const DeviceContext& context);
 
   const int32_t id_;
-  // As timing::DeviceMemories.
+  // As configs::kMemories.
   std::vector<std::unique_ptr<Memory>> memories_;
   Mxu mxu_;
   Vpu vpu_;
