@@ -199,7 +199,7 @@ void Pod::BuildEndpoints(const configs::Hosts& hosts) {
           classes_.overlooked_as == Overlooked::kWorst ? ici::JointArrivals::Counts::kLast
                                                        : ici::JointArrivals::Counts::kFirst);
       endpoint->hbm(device.memory(isa::MemorySpace::kHbm));
-      endpoint->vpu(device.vpu());
+      endpoint->vpu(device.vpu().adds());
       endpoint->flags(device.flags());
       endpoint->host_link(*host_links_[classes_.chips.Representative(chip)]);
       if (device.die_link() != nullptr) endpoint->die_link(*device.die_link());
