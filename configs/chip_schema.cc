@@ -53,6 +53,7 @@ std::vector<Parameter> MakeTable() {
       ROW("chip.mxu.passes_int32", "passes", kPasses, mxu.passes_int32, "... of int32, made of byte products", kInt32Products),
       ROW("chip.vpu.sublanes", "count", kCount, vpu.sublanes, "rows of a vector register"),
       ROW("chip.vpu.lanes", "count", kCount, vpu.lanes, "columns of a vector register"),
+      ROW("chip.vpu.registers", "count", kCount, vpu.registers, "vector registers of a core; larger arrays that a kernel keeps are spilled to VMEM", kKeptArrays),
       ROW("chip.vpu.alus_per_lane", "count", kCount, vpu.alus_per_lane, "vector ALU slots per bundle"),
       ROW("chip.vpu.eup_slots", "count", kCount, vpu.eup_slots, "transcendental slots per bundle", kTranscendentals),
       ROW("chip.vpu.load_slots", "count", kCount, vpu.load_slots, "vector registers loaded from VMEM per cycle"),

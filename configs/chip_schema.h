@@ -34,6 +34,7 @@ enum class Work {
   kInt32Products,
   kTranscendentals,
   kCrossLaneMoves,
+  kKeptArrays,      // by the body of a kernel
   kArraysThere,     // that might live in the memory that the parameter is of
   kTransfersThere,  // to or from it
   kIndexedSlices,   // gathers and scatters, with a DMA per slice

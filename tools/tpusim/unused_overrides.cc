@@ -10,6 +10,7 @@
 #include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/kernels/custom_cost.h"
 #include "workloads/target/target.h"
 
 namespace tpusim::tools {
@@ -64,6 +65,7 @@ constexpr Absence kAbsences[] = {
     {kInt32Products, kNoSuchFormat},
     {kTranscendentals, "the program has no transcendental function"},
     {kCrossLaneMoves, "the program moves nothing across lanes"},
+    {kKeptArrays, "of no kernel it is known which arrays it keeps"},
     {kArraysThere, "no array would live in {1}"},
     {kTransfersThere, "nothing is in {1}"},
     {kIndexedSlices, "the program has no gather or scatter"},
@@ -93,6 +95,13 @@ struct Works {
     return any.contains(work);
   }
 };
+
+bool KeepsArrays(const hlo::Instruction& call) {
+  const absl::StatusOr<kernels::CustomCost> cost = kernels::CustomCostOf(call);
+  return cost.ok() && std::ranges::any_of(cost->stages, [](const kernels::CustomStage& stage) {
+           return !stage.arrays.empty();
+         });
+}
 
 // Adds what instructions ask of the machine.
 class Walker {
@@ -169,6 +178,7 @@ Works WorksOf(const configs::Config& config, const isa::PodProgram& program,
   for (const hlo::Computation* computation : module.computations()) {
     for (const hlo::Instruction* i : computation->instructions()) {
       kernels += hlo::MovesThroughWindows(i->opcode()) ? 1 : 0;
+      if (i->opcode() == hlo::Opcode::kCustomCall && KeepsArrays(*i)) works.insert(kKeptArrays);
       for (const WorkOfOpcode& row : kOpcodes) {
         if (row.opcode == i->opcode()) works.insert(row.work);
       }
