@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/limits.h"
@@ -252,7 +253,7 @@ class Collector {
   }
   void Finish(Candidate& candidate) {
     if (request_.space == isa::MemorySpace::kHbm) {
-      candidate.plan.memory = timing::HbmRate(config_.chip);
+      candidate.plan.memory = configs::HbmRate(config_.chip);
     }
     SetChunkBytes(request_, candidate.plan);
     candidate.expected = TimeOf(candidate.plan, config_.chip.ici);
@@ -346,7 +347,7 @@ void AddWeighted(const configs::Config& config, const CollectiveRequest& request
                  Collector& collector) {
   if (!collector.Wants("weighted") || form.box->SpansSlices() || !request.parts.empty()) return;
   const bool hbm = request.space == isa::MemorySpace::kHbm;
-  const BytesPerSecond memory = hbm ? timing::HbmRate(config.chip) : BytesPerSecond(0);
+  const BytesPerSecond memory = hbm ? configs::HbmRate(config.chip) : BytesPerSecond(0);
   for (Plan& plan : WeightedPlans(request.kind, dimensions, memory)) {
     std::string name = "weighted " + ManyDimensionName(dimensions, plan.orders, *form.box);
     collector.Add("weighted", std::move(name), std::move(plan));

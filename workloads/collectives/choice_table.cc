@@ -20,10 +20,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::array<std::string_view, kFacts> kFactNames = {
-    "axes",        "shortest_axis",   "longest_axis", "even",        "devices_per_chip",
-    "members",     "every_chip",      "slices",       "slice_chips", "operand_bytes",
-    "part_bytes",  "minor_dimension", "offloaded",    "ring",        "single_phase",
-    "offload_size"};
+    "axes",         "shortest_axis",   "longest_axis", "even",        "devices_per_chip",
+    "members",      "every_chip",      "slices",       "slice_chips", "operand_bytes",
+    "part_bytes",   "minor_dimension", "offloaded",    "ring",        "single_phase",
+    "offload_size", "one_way_ring",    "one_way_axes"};
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 absl::Status NoSuch(const std::string& where, std::string_view what, std::string_view name,
@@ -276,9 +276,9 @@ std::string TextOf(const Condition& condition) {
   if (parts.size() > 1) parts = {configs::Join(parts, " or ")};
   for (const auto& [fact, least, most] : condition.bounds) {
     const std::string_view name = kFactNames[static_cast<size_t>(fact)];
-    constexpr Fact kYesOrNo[] = {Fact::kEven,       Fact::kEveryChip, Fact::kMinorDimension,
-                                 Fact::kOffloaded,  Fact::kRing,      Fact::kSinglePhase,
-                                 Fact::kOffloadSize};
+    constexpr Fact kYesOrNo[] = {Fact::kEven,        Fact::kEveryChip,  Fact::kMinorDimension,
+                                 Fact::kOffloaded,   Fact::kRing,       Fact::kSinglePhase,
+                                 Fact::kOffloadSize, Fact::kOneWayRing, Fact::kOneWayAxes};
     const bool yes_or_no = std::ranges::find(kYesOrNo, fact) != std::end(kYesOrNo);
     parts.push_back(yes_or_no       ? fmt::format("{}{}", least > 0 ? "" : "not ", name)
                     : least == most ? fmt::format("{} = {}", name, least)

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "configs/memory.h"
 #include "configs/names.h"
 #include "configs/status_macros.h"
 #include "models/timing/collective_timing.h"
@@ -195,7 +196,7 @@ CollectiveUse UseOf(const configs::Config& config, const CollectiveRequest& requ
       request.kind == CollectiveKind::kAllReduce || request.kind == CollectiveKind::kReduceScatter;
   const double hbm_bytes_per_second =
       bytes_per_second * (1 + (adds ? timing::kReduceHbmWeight : 1));
-  use.hbm = Part(busy, std::min(1.0, hbm_bytes_per_second / timing::HbmRate(config.chip).value()));
+  use.hbm = Part(busy, std::min(1.0, hbm_bytes_per_second / configs::HbmRate(config.chip).value()));
   return use;
 }
 
@@ -252,7 +253,7 @@ absl::StatusOr<std::shared_ptr<const CollectiveDecision>> DecideCollective(
     info.group_size = n;
     info.expected = timing::LocalCopy(config.chip, request.space, request.operand_bytes, 2);
     decision.use.time = decision.use.hbm = info.expected;
-    decision.use.rate = timing::HbmRate(config.chip);
+    decision.use.rate = configs::HbmRate(config.chip);
   }
   info.kind = std::string(KindName(request.kind));
   info.axes = request.axes;

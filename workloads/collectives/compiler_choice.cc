@@ -74,6 +74,9 @@ Facts FactsOf(const CompilerQuery& query, const ChoiceTable& table) {
   set(Fact::kMinorDimension, query.minor);
   set(Fact::kSinglePhase, query.operand <= query.policy.single_phase_most_bytes);
   set(Fact::kOffloadSize, query.operand >= query.policy.offload_least_bytes);
+  set(Fact::kOneWayRing, query.members <= query.policy.one_way_ring_most_members);
+  set(Fact::kOneWayAxes,
+      facts[static_cast<size_t>(Fact::kLongestAxis)] <= query.policy.one_way_axis_most_members);
   const auto any = [&](const std::vector<ConditionRow>& rows) {
     return std::ranges::any_of(rows, [&](const ConditionRow& row) {
       return row.when.Holds(query.kind, query.policy.like, facts);

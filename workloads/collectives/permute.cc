@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/memory.h"
 #include "models/timing/collective_timing.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/routes.h"
@@ -226,12 +227,12 @@ CollectiveUse PermuteUse(const configs::Config& config, const CollectiveRequest&
       {*std::ranges::max_element(links), loads.SecondsOnDies(), loads.SecondsBetweenSlices()});
   use.rate = busiest > 0
                  ? BytesPerSecond(static_cast<double>(messages[0].per_way.value()) / busiest)
-                 : timing::HbmRate(config.chip);
+                 : configs::HbmRate(config.chip);
   use.time = FromSeconds(busiest);
   use.time = std::max(use.time, SlowestCopy(config, request));
   // A device reads what it sends and writes what it receives.
   if (request.space == isa::MemorySpace::kHbm) {
-    use.hbm = TransferTime(request.operand_bytes * 2, timing::HbmRate(config.chip));
+    use.hbm = TransferTime(request.operand_bytes * 2, configs::HbmRate(config.chip));
   }
   return use;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "workloads/buffers/fits.h"
 #include "workloads/buffers/memory_plan.h"
@@ -135,10 +136,11 @@ void FillInfo(const CompileResult& result, const buffers::MemoryPlan& memory,
   info.module_name = result.workload.name().empty() ? module.name() : result.workload.name();
   info.partitions = result.workload.num_partitions();
   info.device_order = scheduled.placement.rule;
-  info.peak_hbm = memory.PeakOf(hlo::kHbmSpace);
-  info.usable_hbm = scheduled.target.Usable(hlo::kHbmSpace);
-  info.peak_cmem = memory.PeakOf(hlo::kCmemSpace);
-  info.usable_cmem = scheduled.target.Usable(hlo::kCmemSpace);
+  for (const configs::Memory& of : configs::kMemories) {
+    if (!of.planned) continue;
+    info.peak.In(of.space) = memory.PeakOf(of.number);
+    info.usable.In(of.space) = scheduled.target.Usable(of.number);
+  }
   info.hbm_fragmentation = memory.fragmentation;
   if (memory.peak_at != nullptr) info.peak_at = memory.peak_at->name();
 }

@@ -43,6 +43,12 @@ struct CustomProduct {
   int64_t count = 0;
 };
 
+// So many arrays of this size, one after another, that are there as a whole at some time.
+struct CustomArray {
+  Bytes bytes{0};
+  int64_t count = 0;
+};
+
 // What of a kernel's body may run side by side, of the whole call: its stages run one after
 // another, because the first result of one waits for all of the one before.
 struct CustomStage {
@@ -50,6 +56,7 @@ struct CustomStage {
   Flops transcendentals{0};
   Bytes spilled{0};  // stored to VMEM once and loaded once, as no registers hold it
   std::vector<CustomProduct> products = {};
+  std::vector<CustomArray> arrays = {};  // spilled where they are larger than the registers
 };
 
 struct CustomCost {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/kernel_steps.h"
 #include "models/timing/kernel_time.h"
@@ -262,7 +263,7 @@ absl::StatusOr<PlaceableKernel*> KernelLibrary::PlaceableOf(const Instruction& i
     for (size_t w = 0; w < placed.windows.size(); ++w) {
       if (arrays[w] < 0 || !there[static_cast<size_t>(arrays[w])]) continue;
       if (placed.windows[w].space != isa::MemorySpace::kHbm) continue;
-      placed.windows[w].space = target::MemorySpaceOf(space).isa;
+      placed.windows[w].space = configs::MemoryOfNumber(space).space;
     }
     return kernels::CostOf(target_.chip(), placed);
   };

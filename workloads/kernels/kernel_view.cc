@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "configs/memory.h"
 #include "models/timing/kernel_steps.h"
 #include "workloads/hlo/analysis/in_place.h"
 #include "workloads/hlo/ir/opcode.h"
@@ -152,7 +153,8 @@ std::vector<int> InputsBehind(const KernelView& view, const Instruction& member,
 }
 
 isa::MemorySpace SpaceOf(const Shape& shape) {
-  return target::MemorySpaceOf(shape.IsArray() ? shape.layout.memory_space : hlo::kHbmSpace).isa;
+  return configs::MemoryOfNumber(shape.IsArray() ? shape.layout.memory_space : hlo::kHbmSpace)
+      .space;
 }
 
 Bytes BytesOf(const KernelInput& input, const target::Target& target) {

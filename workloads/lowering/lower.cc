@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "configs/memory.h"
 #include "configs/status_macros.h"
 #include "models/timing/kernel_timing.h"
 #include "workloads/collectives/collective.h"
@@ -373,7 +374,7 @@ class Lowering {
   }
 
   isa::MemorySpace SpaceOfBuffer(int32_t buffer) const {
-    return target::MemorySpaceOf(input_.memory->buffers[buffer].space).isa;
+    return configs::MemoryOfNumber(input_.memory->buffers[buffer].space).space;
   }
 
   // What all devices run, but for their roles.

@@ -17,7 +17,7 @@ namespace tpusim::lowering {
 // Bodies that are queued on one stream run one after the other, so what is in flight
 // at the same time needs a stream each: a start takes the first that nothing in flight
 // has, and its done gives it back. In a loop, branch or call everything that is in
-// flight where it is called counts as well. Copies between HBM and VMEM or CMEM share two
+// flight where it is called counts as well. Copies between HBM and on-chip memories share two
 // streams, one per direction: a DMA engine moves them one after the other; those from and to the
 // host have further ones. What is off-loaded runs on the SparseCores of the device, of which there
 // are only so many: a start takes the one with least in flight.

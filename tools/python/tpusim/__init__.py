@@ -47,6 +47,7 @@ from tpusim.timeline import Timeline
 from tpusim.version import __version__ as __version__
 from tpusim.workload import (
     DeviceCoordinates,
+    KernelArray,
     KernelBlock,
     KernelCost,
     KernelLoop,
@@ -67,6 +68,7 @@ __all__ = [
     "CaptureError",
     "DeviceCoordinates",
     "Error",
+    "KernelArray",
     "KernelBlock",
     "KernelCost",
     "KernelLoop",
