@@ -40,7 +40,8 @@ class TraceSource {
   TraceSource(const configs::Config& config, const isa::ProgramInfo& info,
               const sim::Timeline& timeline);
 
-  // Reads for the first time. Errors: see BuildTraceModel.
+  // Reads for the first time. Error (internal): spans that end before they start, unknown
+  // operations, arrows that arrive before they left.
   absl::Status Open();
   // How many will come, of samples at most.
   int64_t slices() const { return slice_count_; }
