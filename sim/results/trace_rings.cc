@@ -21,16 +21,10 @@ bool IsFlight(const Span& span) {
 
 // The one that `time` is in, or at whose end it is, or null.
 const Ring* RingAt(const std::vector<Ring>& rings, Picoseconds time) {
-  auto after = std::upper_bound(rings.begin(), rings.end(), time,
-                                [](Picoseconds t, const Ring& ring) { return t < ring.start; });
+  auto after = std::ranges::upper_bound(rings, time, {}, &Ring::start);
   if (after == rings.begin()) return nullptr;
   --after;
   return time <= after->end ? &*after : nullptr;
-}
-
-void ByStart(std::vector<Ring>& rings) {
-  std::stable_sort(rings.begin(), rings.end(),
-                   [](const Ring& a, const Ring& b) { return a.start < b.start; });
 }
 
 }  // namespace
@@ -53,7 +47,7 @@ void RingFinder::Add(const Span& op) {
 
 std::vector<Ring> RingFinder::Finish() {
   CloseUntil(Picoseconds(std::numeric_limits<int64_t>::max()));
-  ByStart(rings_);
+  std::ranges::stable_sort(rings_, {}, &Ring::start);
   return std::move(rings_);
 }
 
@@ -110,7 +104,7 @@ std::map<int32_t, DeviceRings> FindRings(const isa::ProgramInfo& info,
   }
   for (auto& [device, finder] : finders) rings[device].loops = finder.Finish();
   for (auto& [device, of] : rings) {
-    for (auto& [op, flights] : of.flights) ByStart(flights);
+    for (auto& [op, flights] : of.flights) std::ranges::stable_sort(flights, {}, &Ring::start);
   }
   return rings;
 }
@@ -155,8 +149,7 @@ const std::vector<std::pair<int32_t, Span>>& RingSpans::Finish() {
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
     Close(static_cast<int32_t>(lane), lanes_[lane]);
   }
-  std::stable_sort(merged_.begin(), merged_.end(),
-                   [](const auto& a, const auto& b) { return a.second.start < b.second.start; });
+  std::ranges::stable_sort(merged_, {}, [](const auto& m) { return m.second.start; });
   return merged_;
 }
 

@@ -74,10 +74,7 @@ void TraceSource::SortOntoRows() {
   for (auto& [id, device] : devices_) {
     for (auto& [rank, row] : device.rows) SortRow(row.spans);
     for (auto& [rank, counter] : device.counters) {
-      std::stable_sort(counter.samples.begin(), counter.samples.end(),
-                       [](const sim::CounterSample* a, const sim::CounterSample* b) {
-                         return a->time < b->time;
-                       });
+      std::ranges::stable_sort(counter.samples, {}, &sim::CounterSample::time);
     }
   }
 }

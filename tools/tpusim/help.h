@@ -25,7 +25,7 @@ struct Example {
 void AddExamples(CLI::App& app, const std::vector<Example>& examples, const std::string& more = "");
 
 // "a,b,c" with blanks, at which lines can end: "a, b, c".
-std::string Spaced(std::string_view list);
+std::string Spaced(const std::string& list);
 
 // Puts every subcommand, and every option of them, into its group.
 void GroupOptions(CLI::App& app);
