@@ -153,7 +153,7 @@ Recorder::Added Recorder::AddedSince(const Mark& mark) const {
     const JournalEntry& entry = journal_[i];
     if (!done.emplace(entry.device, entry.op).second) continue;
     OpTotals difference = entry.device->ops_[entry.op];
-    difference -= entry.totals;
+    difference.Add(entry.totals, -1);
     added.ops.push_back({entry.device, entry.op, difference});
   }
   std::set<std::pair<const DeviceRecorder*, size_t>> covered;  // likewise
@@ -169,7 +169,7 @@ Recorder::Added Recorder::AddedSince(const Mark& mark) const {
 void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
   const Added added = AddedSince(mark);
   for (const JournalEntry& entry : added.ops) {
-    entry.device->ops_[entry.op] += entry.totals * times;
+    entry.device->ops_[entry.op].Add(entry.totals, times);
   }
   for (const CoverEntry& entry : added.covers) {
     entry.device->covers_.TimeOf(entry.row) += entry.time * times;
@@ -187,7 +187,7 @@ void Recorder::Repeat(const Mark& mark, int64_t times, const isa::Iterations& it
   const Added added = AddedSince(mark);
   for (int64_t n = 1; n <= times; ++n) {
     for (const JournalEntry& entry : added.ops) {
-      entry.device->ops_[iterations.Later(entry.op, n * per_period)] += entry.totals;
+      entry.device->ops_[iterations.Later(entry.op, n * per_period)].Add(entry.totals, 1);
     }
     for (const CoverEntry& entry : added.covers) {
       CoverTable& covers = entry.device->covers_;

@@ -4,7 +4,6 @@
 #include <limits>
 #include <string>
 
-#include "sim/recording/step_merger.h"
 #include "sim/results/trace_rows.h"
 
 namespace tpusim::results {
@@ -123,25 +122,11 @@ void RingSpans::Add(const Ring& ring, int64_t limit, int32_t lane, const Span& s
     into.op = ring.op;
     into.step = -1;  // Of which operation would not be said.
   };
-  std::vector<Span>& spans = of.spans;
-  if (!spans.empty() && std::max<int64_t>(spans.back().merged, 1) < of.factor) {
-    merge(spans.back(), span);
-    return;
-  }
-  spans.push_back(span);
-  if (static_cast<int64_t>(spans.size()) <= limit) return;
-  size_t kept = 0;
-  for (size_t i = 0; i < spans.size(); i += 2) {
-    Span merged = spans[i];
-    if (i + 1 < spans.size()) merge(merged, spans[i + 1]);
-    spans[kept++] = merged;
-  }
-  spans.resize(kept);
-  of.factor *= 2;
+  of.spans.Add(span, limit, merge);
 }
 
 void RingSpans::Close(int32_t lane, Lane& of) {
-  for (const Span& span : of.spans) merged_.emplace_back(lane, span);
+  for (const Span& span : of.spans.entries()) merged_.emplace_back(lane, span);
   of = Lane();
 }
 

@@ -10,9 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-}  // namespace CLI
+#include "tools/tpusim/command.h"
 
 namespace tpusim::tools {
 
