@@ -27,12 +27,6 @@ constexpr std::streamsize kMaxFileBytes = 4 * kMiB;
 
 absl::StatusOr<ChipFile> LoadChipAt(const std::string& name, const std::string& folder, int depth);
 
-std::vector<std::string> BuiltInChips() {
-  std::vector<std::string> names;
-  for (const EmbeddedFile& chip : EmbeddedFiles("chips")) names.emplace_back(chip.name);
-  return names;
-}
-
 // What the chips are called elsewhere.
 std::string OtherName(std::string name) {
   static const std::map<std::string, std::string> kNames = {
@@ -50,7 +44,7 @@ std::string OtherName(std::string name) {
 
 // "unknown chip ...", and what may be meant.
 std::string UnknownChip(const std::string& name) {
-  const std::vector<std::string> names = BuiltInChips();
+  const std::vector<std::string> names = EmbeddedNames("chips");
   const std::string other = OtherName(name);
   return fmt::format("unknown chip \"{}\"; the nearest is {} (chips: {}", name,
                      other.empty() ? Nearest(name, names) : other, Join(names, ", "));
@@ -344,7 +338,7 @@ absl::Status ReadCompiler(const Json& json, const std::string& file_name, ChipFi
   Policy& policy = file->chip.compiler;
   if (json.contains("like")) {
     ASSIGN_OR_RETURN(const std::string like, ReadString(json, "like", where));
-    const std::vector<std::string> chips = BuiltInChips();
+    const std::vector<std::string> chips = EmbeddedNames("chips");
     if (like.empty()) {
       policy.like.clear();
     } else if (std::ranges::find(chips, like) != chips.end()) {

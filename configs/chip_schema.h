@@ -101,10 +101,6 @@ std::optional<double> ValueOfWord(const Parameter& parameter, std::string_view t
 // line in full.
 std::string FormatNumber(double value);
 
-// The texts of configs/chips/schema.json and configs/compilers/schema.json, made from the table.
-std::string ChipJsonSchema();
-std::string CompilerJsonSchema();
-
 }  // namespace tpusim::configs
 
 #endif  // TPUSIM_CONFIGS_CHIP_SCHEMA_H_

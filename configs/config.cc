@@ -255,11 +255,7 @@ std::vector<std::string> WithoutSpeeds(const std::vector<std::string>& overrides
   return others;
 }
 
-std::vector<std::string> ChipNames() {
-  std::vector<std::string> names;
-  for (const EmbeddedFile& chip : EmbeddedFiles("chips")) names.emplace_back(chip.name);
-  return names;
-}
+std::vector<std::string> ChipNames() { return EmbeddedNames("chips"); }
 
 std::vector<std::string> SliceNames(const std::string& chip) {
   const absl::StatusOr<ChipFile> file = LoadChip(chip, "");

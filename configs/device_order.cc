@@ -20,27 +20,41 @@ using Shape = std::array<int64_t, kMaxAxes>;
 // A box of chips at the origin of the slice.
 int64_t Volume(const Shape& box) { return box[0] * box[1] * box[2]; }
 
-// JAX numbers devices tile by tile (x minor, within a tile and among tiles) and
-// gives a smaller mesh the first of them. The box that the first `count` chips
-// fill, if they fill one.
-std::optional<Shape> BoxOfFirst(const Shape& slice, const Shape& wanted_tile, int64_t count) {
-  Shape tile;
-  Shape tiles;
-  for (int axis = 0; axis < kMaxAxes; ++axis) {
-    tile[axis] = std::min(wanted_tile[axis], slice[axis]);
-    if (slice[axis] % tile[axis] != 0) return std::nullopt;
-    tiles[axis] = slice[axis] / tile[axis];
-  }
-  Shape extent = {0, 0, 0};
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t within = i % Volume(tile);
-    int64_t which = i / Volume(tile);
+// JAX numbers the chips of a slice tile by tile, x minor, within a tile and among tiles.
+struct Tiling {
+  Tiling(const Shape& slice, const Shape& wanted) {
     for (int axis = 0; axis < kMaxAxes; ++axis) {
-      const int64_t at = which % tiles[axis] * tile[axis] + within % tile[axis];
-      extent[axis] = std::max(extent[axis], at + 1);
+      tile[axis] = std::min(wanted[axis], slice[axis]);
+      if (slice[axis] % tile[axis] != 0) {
+        whole = false;
+        tile[axis] = 1;
+      }
+      tiles[axis] = slice[axis] / tile[axis];
+    }
+  }
+  Shape At(int64_t chip) const {
+    int64_t within = chip % Volume(tile), which = chip / Volume(tile);
+    Shape at;
+    for (int axis = 0; axis < kMaxAxes; ++axis) {
+      at[axis] = which % tiles[axis] * tile[axis] + within % tile[axis];
       which /= tiles[axis];
       within /= tile[axis];
     }
+    return at;
+  }
+
+  Shape tile, tiles;
+  bool whole = true;  // tiles of the wanted size fill the slice
+};
+
+// JAX gives a smaller mesh the first chips. The box that the first `count` fill, if they fill one.
+std::optional<Shape> BoxOfFirst(const Shape& slice, const Shape& wanted_tile, int64_t count) {
+  const Tiling tiling(slice, wanted_tile);
+  if (!tiling.whole) return std::nullopt;
+  Shape extent = {0, 0, 0};
+  for (int64_t i = 0; i < count; ++i) {
+    const Shape at = tiling.At(i);
+    for (int axis = 0; axis < kMaxAxes; ++axis) extent[axis] = std::max(extent[axis], at[axis] + 1);
   }
   if (Volume(extent) != count) return std::nullopt;
   return extent;
@@ -60,30 +74,14 @@ std::optional<Shape> CompactBox(const Shape& slice, int64_t count) {
   return best;
 }
 
-// The first `count` entries of JAX's list of devices: tile by tile, the chips
-// of a tile x minor, the devices of a chip side by side.
+// The first `count` entries of JAX's list of devices: those of a chip are side by side.
 std::vector<int64_t> FirstListed(const Topology& topology, const Shape& wanted_tile,
                                  int64_t count) {
-  const Shape& slice = topology.shape();
-  Shape tile;
-  Shape tiles;
-  for (int axis = 0; axis < kMaxAxes; ++axis) {
-    tile[axis] = std::min(wanted_tile[axis], slice[axis]);
-    if (slice[axis] % tile[axis] != 0) tile[axis] = 1;
-    tiles[axis] = slice[axis] / tile[axis];
-  }
+  const Tiling tiling(topology.shape(), wanted_tile);
   const int64_t cores = topology.devices_per_chip();
   std::vector<int64_t> result;
   for (int64_t i = 0; i < count; ++i) {
-    int64_t within = i / cores % Volume(tile);
-    int64_t which = i / cores / Volume(tile);
-    Coordinates c;
-    for (int axis = 0; axis < kMaxAxes; ++axis) {
-      c.at[axis] = which % tiles[axis] * tile[axis] + within % tile[axis];
-      which /= tiles[axis];
-      within /= tile[axis];
-    }
-    result.push_back(topology.ChipAt(c) * cores + i % cores);
+    result.push_back(topology.ChipAt({tiling.At(i / cores)}) * cores + i % cores);
   }
   return result;
 }

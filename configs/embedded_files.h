@@ -3,6 +3,7 @@
 #ifndef TPUSIM_CONFIGS_EMBEDDED_FILES_H_
 #define TPUSIM_CONFIGS_EMBEDDED_FILES_H_
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,8 +14,15 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-// Of a folder ("chips", "compilers", "collectives", "schemas", "validation"), in the order of names.
+// Of a folder ("chips", "compilers", "collectives", "schemas", "tpusim", "validation"), in the
+// order of names.
 const std::vector<EmbeddedFile>& EmbeddedFiles(std::string_view folder);
+
+inline std::vector<std::string> EmbeddedNames(std::string_view folder) {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : EmbeddedFiles(folder)) names.emplace_back(file.name);
+  return names;
+}
 
 }  // namespace tpusim::configs
 

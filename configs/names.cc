@@ -1,16 +1,15 @@
 #include "configs/names.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace tpusim::configs {
 namespace {
 
-std::string Lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
+std::string Lower(std::string_view text) { return absl::AsciiStrToLower(std::string(text)); }
 
 // "chip.hbm.bytes" has the component "hbm".
 bool HasComponent(std::string_view candidate, std::string_view name) {
@@ -23,15 +22,7 @@ bool EndsInComponent(std::string_view candidate, std::string_view name) {
   return candidate.ends_with(name) && candidate[candidate.size() - name.size() - 1] == '.';
 }
 
-std::vector<std::string> Parts(std::string_view path) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at <= path.size();) {
-    const size_t end = std::min(path.find('.', at), path.size());
-    parts.push_back(Lower(path.substr(at, end - at)));
-    at = end + 1;
-  }
-  return parts;
-}
+std::vector<std::string> Parts(std::string_view path) { return absl::StrSplit(Lower(path), '.'); }
 
 // 0: the same, 1: nothing in common.
 double Difference(std::string_view a, std::string_view b) {
@@ -132,12 +123,7 @@ std::string NearestPathText(std::string_view path, const std::vector<std::string
 }
 
 std::string Join(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string result;
-  for (const std::string& part : parts) {
-    if (!result.empty()) result += separator;
-    result += part;
-  }
-  return result;
+  return absl::StrJoin(parts, std::string(separator));
 }
 
 }  // namespace tpusim::configs

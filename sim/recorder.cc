@@ -145,23 +145,34 @@ void Recorder::DropMarks() {
   cover_journal_.clear();
 }
 
-void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
-  // The first entry since the mark has the value that an operation had then.
+Recorder::Added Recorder::AddedSince(const Mark& mark) const {
+  // The first entry since the mark has the value that there was then.
+  Added added;
   std::set<std::pair<const DeviceRecorder*, int32_t>> done;  // looked up, never iterated over
   for (size_t i = mark.journal; i < journal_.size(); ++i) {
     const JournalEntry& entry = journal_[i];
     if (!done.emplace(entry.device, entry.op).second) continue;
-    OpTotals& totals = entry.device->ops_[entry.op];
-    OpTotals added = totals;
-    added -= entry.before;
-    totals += added * times;
+    OpTotals difference = entry.device->ops_[entry.op];
+    difference.Add(entry.totals, -1);
+    added.ops.push_back({entry.device, entry.op, difference});
   }
   std::set<std::pair<const DeviceRecorder*, size_t>> covered;  // likewise
   for (size_t i = mark.covers; i < cover_journal_.size(); ++i) {
     const CoverEntry& entry = cover_journal_[i];
     if (!covered.emplace(entry.device, entry.row).second) continue;
-    Picoseconds& time = entry.device->covers_.TimeOf(entry.row);
-    time += (time - entry.before) * times;
+    added.covers.push_back(
+        {entry.device, entry.row, entry.device->covers_.TimeOf(entry.row) - entry.time});
+  }
+  return added;
+}
+
+void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
+  const Added added = AddedSince(mark);
+  for (const JournalEntry& entry : added.ops) {
+    entry.device->ops_[entry.op].Add(entry.totals, times);
+  }
+  for (const CoverEntry& entry : added.covers) {
+    entry.device->covers_.TimeOf(entry.row) += entry.time * times;
   }
   if (recorded_.empty()) return;
   FlushMerged();
@@ -173,38 +184,17 @@ void Recorder::Repeat(const Mark& mark, Picoseconds period, int64_t times) {
 void Recorder::Repeat(const Mark& mark, int64_t times, const isa::Iterations& iterations,
                       int64_t per_period) {
   TPUSIM_CHECK(recorded_.empty(), "spans cannot be given other operations");
-  // What the period added, before anything is added to it.
-  std::set<std::pair<const DeviceRecorder*, int32_t>> done;  // looked up, never iterated over
-  std::vector<JournalEntry> added;
-  for (size_t i = mark.journal; i < journal_.size(); ++i) {
-    const JournalEntry& entry = journal_[i];
-    if (!done.emplace(entry.device, entry.op).second) continue;
-    OpTotals difference = entry.device->ops_[entry.op];
-    difference -= entry.before;
-    added.push_back({entry.device, entry.op, difference});
-  }
-  struct Covered {
-    DeviceRecorder* device = nullptr;
-    int32_t collective = -1, by = -1;
-    Picoseconds time;
-  };
-  std::set<std::pair<const DeviceRecorder*, size_t>> covered;  // likewise
-  std::vector<Covered> covers;
-  for (size_t i = mark.covers; i < cover_journal_.size(); ++i) {
-    const CoverEntry& entry = cover_journal_[i];
-    if (!covered.emplace(entry.device, entry.row).second) continue;
-    const Cover& cover = entry.device->covers_.rows()[entry.row];
-    covers.push_back({entry.device, cover.collective, cover.by, cover.time - entry.before});
-  }
+  const Added added = AddedSince(mark);
   for (int64_t n = 1; n <= times; ++n) {
-    for (const JournalEntry& entry : added) {
-      entry.device->ops_[iterations.Later(entry.op, n * per_period)] += entry.before;
+    for (const JournalEntry& entry : added.ops) {
+      entry.device->ops_[iterations.Later(entry.op, n * per_period)].Add(entry.totals, 1);
     }
-    for (const Covered& cover : covers) {
-      DeviceRecorder& device = *cover.device;
-      const size_t row = device.covers_.RowOf(iterations.Later(cover.collective, n * per_period),
-                                              iterations.Later(cover.by, n * per_period));
-      device.covers_.TimeOf(row) += cover.time;
+    for (const CoverEntry& entry : added.covers) {
+      CoverTable& covers = entry.device->covers_;
+      const Cover cover = covers.rows()[entry.row];
+      const size_t row = covers.RowOf(iterations.Later(cover.collective, n * per_period),
+                                      iterations.Later(cover.by, n * per_period));
+      covers.TimeOf(row) += entry.time;
     }
   }
 }

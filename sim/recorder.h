@@ -78,13 +78,19 @@ class Recorder : public ici::FabricProbe {
   struct JournalEntry {
     DeviceRecorder* device = nullptr;
     int32_t op = -1;
-    OpTotals before;
+    OpTotals totals;
   };
   struct CoverEntry {
     DeviceRecorder* device = nullptr;
     size_t row = 0;
-    Picoseconds before{0};
+    Picoseconds time{0};
   };
+  struct Added {
+    std::vector<JournalEntry> ops;
+    std::vector<CoverEntry> covers;
+  };
+  // What every operation and cover has more than at the mark.
+  Added AddedSince(const Mark& mark) const;
   // The recorded device that shows the links of this chip, -1 = none.
   int32_t ShownOn(int64_t chip) const { return shown_on_chip_[chip]; }
   bool IsRecorded(int32_t device) const;

@@ -54,9 +54,16 @@ struct OpTotals {
   Picoseconds main{0};
   Picoseconds main_busy{0};
 
-  OpTotals& operator+=(const OpTotals& other);
-  OpTotals& operator-=(const OpTotals& other);
-  OpTotals operator*(int64_t times) const;
+  void Add(const OpTotals& other, int64_t times) {
+    count += other.count * times;
+    total += other.total * times;
+    exposed += other.exposed * times;
+    hbm_bytes += other.hbm_bytes * times;
+    waited += other.waited * times;
+    behind += other.behind * times;
+    main += other.main * times;
+    main_busy += other.main_busy * times;
+  }
 };
 
 // The union of all collectives of one kind.

@@ -110,8 +110,7 @@ std::vector<Span> Recording::Spans() const {
     Unpack(packed, shift, all);
     return true;
   });
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Span& a, const Span& b) { return a.end < b.end; });
+  std::ranges::stable_sort(all, {}, &Span::end);
   return all;
 }
 

@@ -9,7 +9,7 @@ void MergeSpans(Span& span, const Span& later) {
     span.merged = 1;
     span.busy = span.end - span.start;
   }
-  span.merged += std::max<int64_t>(later.merged, 1);
+  span.merged += SpansIn(later);
   span.busy += later.merged > 0 ? later.busy : later.end - later.start;
   span.bytes += later.bytes;
   span.start = std::min(span.start, later.start);
@@ -27,32 +27,20 @@ void StepMerger::Add(Recording& recording, int64_t limit, int64_t run, const Spa
     op_ = span.op;
     run_ = run;
   }
-  if (!spans_.empty() && std::max<int64_t>(spans_.back().merged, 1) < factor_) {
-    MergeSpans(spans_.back(), span);
-    return;
-  }
-  spans_.push_back(span);
-  if (static_cast<int64_t>(spans_.size()) <= limit) return;
-  size_t kept = 0;
-  for (size_t i = 0; i < spans_.size(); i += 2) {
-    Span merged = spans_[i];
-    if (i + 1 < spans_.size()) MergeSpans(merged, spans_[i + 1]);
-    spans_[kept++] = merged;
-  }
-  spans_.resize(kept);
-  factor_ *= 2;
+  spans_.Add(span, limit);
 }
 
 void StepMerger::Flush(Recording& recording) {
-  for (const Span& span : spans_) recording.Add(place_, span);
-  spans_.clear();
-  factor_ = 1;
+  for (const Span& span : spans_.entries()) recording.Add(place_, span);
+  spans_.Clear();
 }
 
-void RateThinner::Extend(Stretch& stretch, Picoseconds time, double rate) {
-  stretch.area += stretch.rate * static_cast<double>((time - stretch.last).value());
-  stretch.last = time;
-  stretch.rate = rate;
+void RateThinner::Extend(Stretch& stretch, const Stretch& later) {
+  stretch.area += stretch.rate * static_cast<double>((later.start - stretch.last).value());
+  stretch.area += later.area;
+  stretch.last = later.last;
+  stretch.rate = later.rate;
+  stretch.changes += later.changes;
 }
 
 double RateThinner::Mean(const Stretch& stretch, Picoseconds end) {
@@ -72,41 +60,20 @@ void RateThinner::Add(Recording& recording, int64_t limit, int64_t run, Picoseco
     Flush(recording);
     run_ = run;
   }
-  if (!stretches_.empty() && stretches_.back().changes < factor_) {
-    Extend(stretches_.back(), time, rate);
-    ++stretches_.back().changes;
-    return;
-  }
-  stretches_.push_back({.start = time, .last = time, .rate = rate});
-  if (static_cast<int64_t>(stretches_.size()) <= limit) return;
-  size_t kept = 0;
-  for (size_t i = 0; i < stretches_.size(); i += 2) {
-    Stretch merged = stretches_[i];
-    if (i + 1 < stretches_.size()) {
-      const Stretch& later = stretches_[i + 1];
-      Extend(merged, later.start, later.rate);
-      merged.area += later.area;
-      merged.last = later.last;
-      merged.rate = later.rate;
-      merged.changes += later.changes;
-    }
-    stretches_[kept++] = merged;
-  }
-  stretches_.resize(kept);
-  factor_ *= 2;
+  stretches_.Add({.start = time, .last = time, .rate = rate}, limit);
 }
 
 void RateThinner::Flush(Recording& recording) {
-  for (size_t i = 0; i < stretches_.size(); ++i) {
-    const Stretch& stretch = stretches_[i];
-    const bool is_last = i + 1 == stretches_.size();
-    const Picoseconds end = is_last ? stretch.last : stretches_[i + 1].start;
+  const std::vector<Stretch>& stretches = stretches_.entries();
+  for (size_t i = 0; i < stretches.size(); ++i) {
+    const Stretch& stretch = stretches[i];
+    const bool is_last = i + 1 == stretches.size();
+    const Picoseconds end = is_last ? stretch.last : stretches[i + 1].start;
     recording.Add(place_, stretch.start, Mean(stretch, end));
     // The rate that holds from here on is no mean.
     if (is_last && stretch.last > stretch.start) recording.Add(place_, stretch.last, stretch.rate);
   }
-  stretches_.clear();
-  factor_ = 1;
+  stretches_.Clear();
 }
 
 }  // namespace tpusim::sim

@@ -14,15 +14,18 @@
 #ifndef TPUSIM_SIM_RECORDING_STEP_MERGER_H_
 #define TPUSIM_SIM_RECORDING_STEP_MERGER_H_
 
+#include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "sim/recording/recording.h"
+#include "sim/recording/thinned.h"
 
 namespace tpusim::sim {
 
 // Makes one span of two of a row; `later` was recorded after `span`.
 void MergeSpans(Span& span, const Span& later);
+inline int64_t SpansIn(const Span& span) { return std::max<int64_t>(span.merged, 1); }
+using ThinnedSpans = Thinned<Span, SpansIn, MergeSpans>;
 
 // The spans of one row.
 class StepMerger {
@@ -37,8 +40,7 @@ class StepMerger {
   Recording::Place place_;
   int32_t op_ = -1;
   int64_t run_ = 0;
-  int64_t factor_ = 1;       // spans that go into one
-  std::vector<Span> spans_;  // of the operation, the last one possibly of fewer
+  ThinnedSpans spans_;  // of the operation
 };
 
 // The rates of one counter.
@@ -59,14 +61,14 @@ class RateThinner {
     double rate = 0;   // from then on
     int64_t changes = 1;
   };
-  static void Extend(Stretch& stretch, Picoseconds time, double rate);
+  static int64_t ChangesIn(const Stretch& stretch) { return stretch.changes; }
+  static void Extend(Stretch& stretch, const Stretch& later);
   // Of a stretch that ends at `end`.
   static double Mean(const Stretch& stretch, Picoseconds end);
 
   Recording::Place place_;
   int64_t run_ = 0;
-  int64_t factor_ = 1;
-  std::vector<Stretch> stretches_;
+  Thinned<Stretch, ChangesIn, Extend> stretches_;
 };
 
 }  // namespace tpusim::sim

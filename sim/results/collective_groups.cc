@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -34,9 +35,7 @@ class Overlaps {
     for (const auto& [key, sum] : sums_) {
       rows.push_back({sum.what.text(), sum.time, sum.text.text()});
     }
-    std::stable_sort(rows.begin(), rows.end(), [](const OverlapReport& a, const OverlapReport& b) {
-      return a.time > b.time;
-    });
+    std::ranges::stable_sort(rows, std::greater<>(), &OverlapReport::time);
     return rows;
   }
 
@@ -91,9 +90,8 @@ std::vector<CollectiveGroup> GroupCollectives(const std::vector<CollectiveReport
   }
   std::vector<CollectiveGroup> groups;
   for (const auto& of : members) groups.push_back(GroupOf(of));
-  std::stable_sort(
-      groups.begin(), groups.end(),
-      [](const CollectiveGroup& a, const CollectiveGroup& b) { return a.sum.total > b.sum.total; });
+  std::ranges::stable_sort(groups, std::greater<>(),
+                           [](const CollectiveGroup& group) { return group.sum.total; });
   return groups;
 }
 

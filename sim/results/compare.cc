@@ -24,11 +24,6 @@ std::map<std::string, Picoseconds> ExposedByKind(const Report& r) {
   return by_kind;
 }
 
-bool HasKind(const Report& r, const std::string& kind) {
-  return std::any_of(r.collectives.begin(), r.collectives.end(),
-                     [&](const CollectiveReport& c) { return c.kind == kind; });
-}
-
 // The kind of collective behind a change of exposed communication.
 std::string ExposedReason(const Report& a, const Report& b) {
   const std::map<std::string, Picoseconds> before = ExposedByKind(a), after = ExposedByKind(b);
@@ -39,8 +34,8 @@ std::string ExposedReason(const Report& a, const Report& b) {
     if (most.empty() || Magnitude(t) > Magnitude(change[most])) most = kind;
   }
   if (most.empty() || change[most].value() == 0) return "";
-  if (!HasKind(b, most)) return most + " gone";
-  if (!HasKind(a, most)) return "new: " + most;
+  if (!after.contains(most)) return most + " gone";
+  if (!before.contains(most)) return "new: " + most;
   return fmt::format("{} {} -> {}", most, TimeText(before.at(most)), TimeText(after.at(most)));
 }
 
@@ -89,9 +84,8 @@ std::string ExplainDifference(const std::string& name_a, const Report& a, const 
       {"compute", b.compute_busy - a.compute_busy, ComputeReason(a, b)},
       {"waits for HBM, launches and latencies", Rest(b) - Rest(a), ""},
   };
-  std::stable_sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
-    return Magnitude(x.change) > Magnitude(y.change);
-  });
+  std::ranges::stable_sort(parts, std::greater<>(),
+                           [](const Part& part) { return Magnitude(part.change); });
   // What is under a twentieth of the largest part, or of no weight in the
   // step, explains nothing.
   const Picoseconds largest = Magnitude(parts[0].change);
@@ -157,12 +151,10 @@ std::string Compare(const std::vector<Compared>& compared, const CompareOptions&
       table.back().push_back(c.report ? cell(*c.report) : first ? "does not fit" : "-");
     }
   }
-  std::string text;
-  text += TableText(table, options.width);
+  std::string text = TableText(table, options.width);
   if (!reports.empty()) {
     text += "\n";
-    const auto rollup = RollupCells(reports, options.by, options.top, names);
-    text += TableText(rollup, options.width);
+    text += TableText(RollupCells(reports, options.by, options.top, names), options.width);
   }
   if (compared.size() > 1) text += "\n";
   for (size_t i = 1; i < reports.size(); ++i) {

@@ -24,10 +24,7 @@ struct MemoryRow {
 };
 
 std::string ScopeOf(const isa::LiveArray& array) {
-  std::string scope;
-  for (const std::string& part : ScopesOf(array.scope)) {
-    scope += (scope.empty() ? "" : "/") + part;
-  }
+  const std::string scope = ScopeText(ScopesOf(array.scope));
   return scope.empty() ? std::string(kNoScope) : scope;
 }
 
@@ -70,11 +67,7 @@ void AddRest(const std::vector<MemoryRow>& rows, size_t top, Bytes peak, size_t 
   cells.back().resize(columns);
 }
 
-std::string Text(const Cells& cells, size_t width) {
-  std::string text = "\n";
-  text += TableText(cells, width);
-  return text;
-}
+std::string MemoryTableText(const Cells& cells, size_t width) { return "\n" + TableText(cells, width); }
 
 std::string Sums(std::string_view head, std::vector<MemoryRow> rows, size_t top, const Report& r,
                  Bytes holes, size_t width) {
@@ -89,7 +82,7 @@ std::string Sums(std::string_view head, std::vector<MemoryRow> rows, size_t top,
     cells.push_back({"(holes between arrays)", "", BytesText(holes),
                      PercentText(Ratio(holes, r.peak.hbm())), ""});
   }
-  return Text(cells, width);
+  return MemoryTableText(cells, width);
 }
 
 }  // namespace
@@ -112,8 +105,7 @@ std::string MemoryText(const Report& r, size_t top, size_t width) {
                         PercentText(Ratio(m.time, r.step_time)));
   }
   if (!m.operation.empty()) head += fmt::format(", in {}", m.operation);
-  std::string text = "\n";
-  for (const std::string& line : WrappedLines(head, kIndent, width)) text += line + "\n";
+  std::string text = "\n" + WrappedText(head, kIndent, width);
   text += Sums("owner", owners.Take(), top, r, m.fragmentation, width);
   text += Sums("scope", scopes.Take(), top, r, Bytes(0), width);
   const std::vector<MemoryRow> rows = arrays.Take();
@@ -125,7 +117,7 @@ std::string MemoryText(const Report& r, size_t top, size_t width) {
                      row.first->owner, row.first->shape, row.first->source});
   }
   AddRest(rows, top, r.peak.hbm(), cells[0].size(), cells);
-  return text + Text(cells, width);
+  return text + MemoryTableText(cells, width);
 }
 
 }  // namespace tpusim::results

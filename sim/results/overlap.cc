@@ -1,6 +1,7 @@
 #include "sim/results/overlap.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -15,11 +16,6 @@ constexpr size_t kCoversShown = 8;
 constexpr std::string_view kReasonNames[] = {"synchronous", "dependency", "resource", "memory",
                                              "schedule"};
 
-void SortByTime(std::vector<OverlapReport>& rows) {
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const OverlapReport& a, const OverlapReport& b) { return a.time > b.time; });
-}
-
 }  // namespace
 
 std::vector<std::vector<OverlapReport>> CoversOf(const isa::ProgramInfo& info,
@@ -32,7 +28,7 @@ std::vector<std::vector<OverlapReport>> CoversOf(const isa::ProgramInfo& info,
   std::vector<std::vector<OverlapReport>> covers(timeline.ops.size());
   for (size_t op = 0; op < covers.size(); ++op) {
     for (const auto& [name, time] : by_name[op]) covers[op].push_back({name, time, ""});
-    SortByTime(covers[op]);
+    std::ranges::stable_sort(covers[op], std::greater<>(), &OverlapReport::time);
     if (covers[op].size() > kCoversShown) covers[op].resize(kCoversShown);
   }
   return covers;
@@ -47,7 +43,7 @@ std::vector<OverlapReport> ReasonsOf(const isa::CollectiveInfo& collective,
       {"operation", totals.exposed - totals.waited - totals.behind,
        "the operation beside it waits for its windows, or is being launched"}};
   std::erase_if(reasons, [](const OverlapReport& r) { return r.time == Picoseconds(0); });
-  SortByTime(reasons);
+  std::ranges::stable_sort(reasons, std::greater<>(), &OverlapReport::time);
   return reasons;
 }
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "configs/status_macros.h"
 
 namespace tpusim::results {
@@ -14,59 +14,17 @@ using PageJson = nlohmann::ordered_json;
 
 constexpr std::string_view kPageSchema = "tpusim.page/1";
 
-std::string HtmlText(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
-// JSON inside of a page: "</script" must not occur. All `<` are in strings.
-std::string ScriptJson(const std::string& json) {
-  std::string out;
-  out.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 // The skeleton with what belongs in place of {{NAME}}.
 std::string Assemble(const std::string& title, const std::string& data) {
   const PageAssets assets = EmbeddedPageAssets();
-  const std::pair<std::string_view, std::string> parts[] = {
-      {"{{TITLE}}", HtmlText(title)},
-      {"{{STYLE}}", std::string(assets.style)},
-      {"{{DATA}}", ScriptJson(data)},
-      {"{{LIBRARY}}", std::string(assets.library)},
-      {"{{SCRIPT}}", std::string(assets.script)},
-  };
-  std::string page;
-  std::string_view rest = assets.skeleton;
-  for (const auto& [name, text] : parts) {
-    const size_t at = rest.find(name);
-    TPUSIM_CHECK(at != std::string_view::npos, "the skeleton of pages lacks a part");
-    page.append(rest.substr(0, at)).append(text);
-    rest.remove_prefix(at + name.size());
-  }
-  return page.append(rest);
+  return absl::StrReplaceAll(
+      std::string(assets.skeleton),
+      {{"{{TITLE}}", absl::StrReplaceAll(title, {{"<", "&lt;"}, {">", "&gt;"}, {"&", "&amp;"}})},
+       {"{{STYLE}}", std::string(assets.style)},
+       // JSON inside of a page: "</script" must not occur. All `<` are in strings.
+       {"{{DATA}}", absl::StrReplaceAll(data, {{"<", "\\u003c"}})},
+       {"{{LIBRARY}}", std::string(assets.library)},
+       {"{{SCRIPT}}", std::string(assets.script)}});
 }
 
 }  // namespace

@@ -209,13 +209,8 @@ class Encoder {
 
   pb::DebugAnnotation& Argument(pb::TrackEvent& event, const char* name) {
     pb::DebugAnnotation& a = *event.add_debug_annotations();
-    const auto [it, is_new] = argument_names_.emplace(name, argument_names_.size() + 1);
-    if (is_new) {
-      auto* entry = packet_.mutable_interned_data()->add_debug_annotation_names();
-      entry->set_iid(it->second);
-      entry->set_name(name);
-    }
-    a.set_name_iid(it->second);
+    a.set_name_iid(Interned(argument_names_, name,
+                            [this] { return interned().add_debug_annotation_names(); }));
     return a;
   }
   void Integer(pb::TrackEvent& event, const char* name, int64_t value) {
@@ -226,29 +221,30 @@ class Encoder {
   }
   void Text(pb::TrackEvent& event, const char* name, const std::string& value) {
     if (value.empty()) return;
-    const auto [it, is_new] = strings_.emplace(value, strings_.size() + 1);
-    if (is_new) {
-      auto* entry = packet_.mutable_interned_data()->add_debug_annotation_string_values();
-      entry->set_iid(it->second);
-      entry->set_str(value);
-    }
-    Argument(event, name).set_string_value_iid(it->second);
+    const uint64_t id = Interned(
+        strings_, value, [this] { return interned().add_debug_annotation_string_values(); });
+    Argument(event, name).set_string_value_iid(id);
   }
   uint64_t EventName(const std::string& name) {
-    const auto [it, is_new] = event_names_.emplace(name, event_names_.size() + 1);
-    if (is_new) {
-      auto* entry = packet_.mutable_interned_data()->add_event_names();
-      entry->set_iid(it->second);
-      entry->set_name(name);
-    }
-    return it->second;
+    return Interned(event_names_, name, [this] { return interned().add_event_names(); });
   }
   uint64_t Category(const std::string& name) {
-    const auto [it, is_new] = categories_.emplace(name, categories_.size() + 1);
-    if (is_new) {
-      auto* entry = packet_.mutable_interned_data()->add_event_categories();
-      entry->set_iid(it->second);
-      entry->set_name(name);
+    return Interned(categories_, name, [this] { return interned().add_event_categories(); });
+  }
+
+  using Ids = std::map<std::string, uint64_t>;
+  pb::InternedData& interned() { return *packet_.mutable_interned_data(); }
+  // The number of a text; a new one gets an entry, which `add` makes in this packet.
+  template <typename Add>
+  static uint64_t Interned(Ids& ids, const std::string& text, const Add& add) {
+    const auto [it, is_new] = ids.emplace(text, ids.size() + 1);
+    if (!is_new) return it->second;
+    auto* entry = add();
+    entry->set_iid(it->second);
+    if constexpr (requires { entry->set_name(text); }) {
+      entry->set_name(text);
+    } else {
+      entry->set_str(text);
     }
     return it->second;
   }
@@ -276,16 +272,10 @@ class Encoder {
   std::string bytes_;
   bool begun_ = false;
   pb::TracePacket packet_;
-  std::map<std::string, uint64_t> event_names_, categories_, argument_names_, strings_;
+  Ids event_names_, categories_, argument_names_, strings_;
 };
 
 }  // namespace
-
-std::string EncodePerfetto(const TraceModel& model, const isa::ProgramInfo& info) {
-  Encoder encoder(model, info);
-  encoder.Write(kEndOfTime);
-  return std::move(encoder.bytes());
-}
 
 absl::StatusOr<TraceTotals> WritePerfettoTrace(const std::string& path,
                                                const configs::Config& config,

@@ -19,9 +19,6 @@
 
 namespace tpusim::results {
 
-// Of a whole trace.
-std::string EncodePerfetto(const TraceModel& model, const isa::ProgramInfo& info);
-
 // Is told how the writing of a trace goes.
 class TraceListener {
  public:

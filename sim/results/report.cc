@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 
@@ -53,8 +54,7 @@ std::vector<OpReport> Ops(const isa::ProgramInfo& info, const std::vector<sim::O
   }
   std::vector<OpReport> ops;
   for (auto& [name, op] : by_name) ops.push_back(std::move(op));
-  std::stable_sort(ops.begin(), ops.end(),
-                   [](const OpReport& a, const OpReport& b) { return a.total > b.total; });
+  std::ranges::stable_sort(ops, std::greater<>(), &OpReport::total);
   return ops;
 }
 
@@ -110,9 +110,7 @@ std::vector<CollectiveReport> Collectives(const isa::ProgramInfo& info,
     r.exposed_by = ReasonsOf(c, totals[i]);
     collectives.push_back(std::move(r));
   }
-  std::stable_sort(
-      collectives.begin(), collectives.end(),
-      [](const CollectiveReport& a, const CollectiveReport& b) { return a.total > b.total; });
+  std::ranges::stable_sort(collectives, std::greater<>(), &CollectiveReport::total);
   return collectives;
 }
 
@@ -125,8 +123,7 @@ MemoryReport MemoryAtPeak(const isa::ProgramInfo& info, const sim::DeviceTotals&
   std::map<std::string, Bytes> sums;
   for (const isa::LiveArray& array : m.arrays) sums[array.owner] += array.bytes;
   m.by_owner.assign(sums.begin(), sums.end());
-  std::stable_sort(m.by_owner.begin(), m.by_owner.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(m.by_owner, std::greater<>(), [](const auto& o) { return o.second; });
   return m;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "sim/results/text.h"
 
@@ -62,9 +63,7 @@ std::vector<ReshardSiteReport> ReshardSites(const isa::ProgramInfo& info,
     all[site].exposed += timeline.ops[i].exposed;
   }
   std::erase_if(all, [](const ReshardSiteReport& site) { return site.count == 0; });
-  std::stable_sort(
-      all.begin(), all.end(),
-      [](const ReshardSiteReport& a, const ReshardSiteReport& b) { return a.exposed > b.exposed; });
+  std::ranges::stable_sort(all, std::greater<>(), &ReshardSiteReport::exposed);
   return all;
 }
 
@@ -78,9 +77,7 @@ std::vector<const ReshardSiteReport*> SitesThatMatter(const std::vector<ReshardS
     const bool is_large = largest > Bytes(0) && Ratio(site.site.lost_by, largest) >= kLarge;
     if (is_large) by_loss.push_back(&site);
   }
-  std::stable_sort(
-      by_loss.begin(), by_loss.end(),
-      [](const ReshardSiteReport* a, const ReshardSiteReport* b) { return a->order < b->order; });
+  std::ranges::stable_sort(by_loss, {}, &ReshardSiteReport::order);
   std::vector<const ReshardSiteReport*> chosen;
   for (size_t i = 0; i < by_time.size() && chosen.size() < most; ++i) {
     for (const auto* list : {&by_loss, &by_time}) {

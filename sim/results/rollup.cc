@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -50,8 +51,7 @@ void LongestFirst(std::vector<RollupRow>& rows) {
     return row.time == Picoseconds(0) && row.total == Picoseconds(0) &&
            row.in_flight == Picoseconds(0);
   });
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const RollupRow& a, const RollupRow& b) { return a.time > b.time; });
+  std::ranges::stable_sort(rows, std::greater<>(), &RollupRow::time);
 }
 
 // Rows by key, in the order of the keys.
@@ -125,9 +125,8 @@ class ScopeTree {
   static std::vector<Node*> Inside(Node& node) {
     std::vector<Node*> inside;
     for (auto& [key, child] : node.inside) inside.push_back(&child);
-    std::reverse(inside.begin(), inside.end());
-    std::stable_sort(inside.begin(), inside.end(),
-                     [](const Node* a, const Node* b) { return a->row.total < b->row.total; });
+    std::ranges::reverse(inside);
+    std::ranges::stable_sort(inside, {}, [](const Node* node) { return node->row.total; });
     return inside;
   }
   Node root_;
@@ -323,9 +322,8 @@ std::vector<RollupLine> TopLines(const std::vector<RollupRow>& rows, RollupBy by
   } else {
     for (size_t i = 0; i < rows.size(); ++i) lines.push_back({rows[i], {i}});
   }
-  std::stable_sort(lines.begin(), lines.end(), [](const RollupLine& a, const RollupLine& b) {
-    return a.row.time > b.row.time;
-  });
+  std::ranges::stable_sort(lines, std::greater<>(),
+                           [](const RollupLine& line) { return line.row.time; });
   // One row takes no more room than a line about it.
   if (lines.size() <= top + 1) return lines;
   RollupLine others;
@@ -356,8 +354,7 @@ std::vector<RollupRow> Merge(const std::vector<const std::vector<RollupRow>*>& t
   std::vector<RollupRow> rows = merged.Take();
   if (by != RollupBy::kScope) return rows;
   // Scopes before those inside.
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const RollupRow& a, const RollupRow& b) { return KeyOf(a) < KeyOf(b); });
+  std::ranges::stable_sort(rows, {}, KeyOf);
   return rows;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -107,8 +108,7 @@ std::vector<std::string> SharesText(const std::vector<Picoseconds>& parts) {
     }
     std::vector<size_t> order(parts.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return remainders[a] > remainders[b]; });
+    std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return remainders[i]; });
     for (size_t i = 0; i < order.size() && left > 0; ++i, --left) ++tenths[order[i]];
   }
   std::vector<std::string> texts;

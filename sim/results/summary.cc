@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "configs/memory.h"
 #include "configs/printable.h"
@@ -142,10 +143,8 @@ Lines Exposed(const std::vector<CollectiveGroup>& groups, size_t rows) {
   for (const CollectiveGroup& group : groups) {
     if (!group.sum.exposed_by.empty()) exposed.push_back(&group.sum);
   }
-  std::stable_sort(exposed.begin(), exposed.end(),
-                   [](const CollectiveReport* a, const CollectiveReport* b) {
-                     return a->exposed_by[0].time > b->exposed_by[0].time;
-                   });
+  std::ranges::stable_sort(exposed, std::greater<>(),
+                           [](const CollectiveReport* c) { return c->exposed_by[0].time; });
   Lines lines;
   for (size_t n = 0; n < std::min(rows, exposed.size()); ++n) {
     const OverlapReport& by = exposed[n]->exposed_by[0];

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -139,11 +140,19 @@ std::string Clip(std::string_view text, size_t width) {
   return std::string(text.substr(0, end)).append(dots);
 }
 
+namespace {
+
+std::string Text(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
 std::string TableText(const std::vector<std::vector<std::string>>& rows, size_t width,
                       LastColumn last) {
-  std::string text;
-  for (const std::string& line : TableLines(rows, width, last)) text += line + "\n";
-  return text;
+  return Text(TableLines(rows, width, last));
 }
 
 std::string JsonText(const nlohmann::ordered_json& json) {
@@ -167,6 +176,10 @@ std::vector<std::string> WrappedLines(std::string_view text, size_t indent, size
     at = end + 1;
   }
   return lines;
+}
+
+std::string WrappedText(std::string_view text, size_t indent, size_t width) {
+  return Text(WrappedLines(text, indent, width));
 }
 
 std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>& rows, size_t width,
@@ -201,10 +214,8 @@ std::vector<std::string> TableLines(const std::vector<std::vector<std::string>>&
       if (r == 0 || below.empty() || below[r].empty() || block.back() + 1 != table.count())
         continue;
       constexpr size_t kIndent = 4;
-      for (const std::string& line :
-           WrappedLines(std::string(kIndent, ' ') + below[r], kIndent, width)) {
-        lines.push_back(line);
-      }
+      std::ranges::move(WrappedLines(std::string(kIndent, ' ') + below[r], kIndent, width),
+                        std::back_inserter(lines));
     }
   }
   return lines;

@@ -48,6 +48,8 @@ std::string JsonText(const nlohmann::ordered_json& json);
 // Words in lines of at most `width`, but for words that are longer; all lines but
 // the first begin with `indent` blanks.
 std::vector<std::string> WrappedLines(std::string_view text, size_t indent, size_t width);
+// The same as text, each line with its end.
+std::string WrappedText(std::string_view text, size_t indent, size_t width);
 
 }  // namespace tpusim::results
 

@@ -1,33 +1,10 @@
 #include "sim/results/trace_model.h"
 
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <utility>
 
-#include "configs/status_macros.h"
 #include "sim/results/text.h"
-#include "sim/results/trace_source.h"
 
 namespace tpusim::results {
-
-absl::StatusOr<TraceModel> BuildTraceModel(const configs::Config& config,
-                                           const isa::ProgramInfo& info,
-                                           const sim::Timeline& timeline) {
-  TraceSource source(config, info, timeline);
-  RETURN_IF_ERROR(source.Open());
-  TraceModel whole = source.model();
-  while (source.Next()) {
-    const TraceModel& window = source.model();
-    for (size_t i = 0; i < window.tracks.size(); ++i) {
-      const TraceTrack& from = window.tracks[i];
-      TraceTrack& to = whole.tracks[i];
-      to.slices.insert(to.slices.end(), from.slices.begin(), from.slices.end());
-      to.samples.insert(to.samples.end(), from.samples.begin(), from.samples.end());
-    }
-  }
-  whole.names = source.model().names;
-  return whole;
-}
 
 void TraceCounter::Add(const TraceModel& model) {
   tracks_.resize(model.tracks.size());
@@ -56,12 +33,6 @@ TraceTotals TraceCounter::Totals() const {
     if (t.totals.slices + t.totals.samples > 0) totals.tracks.push_back(t.totals);
   }
   return totals;
-}
-
-TraceTotals TotalsOf(const TraceModel& model) {
-  TraceCounter counter;
-  counter.Add(model);
-  return counter.Totals();
 }
 
 std::string ToJson(const TraceTotals& totals, const Producer& producer) {

@@ -16,11 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "configs/topology.h"
-#include "models/isa/program_info.h"
+#include "configs/units.h"
 #include "sim/results/producer.h"
-#include "sim/timeline.h"
 
 namespace tpusim::results {
 
@@ -67,12 +64,6 @@ struct TraceModel {
   std::vector<TraceTrack> tracks;
 };
 
-// The whole trace. Error (internal): spans that end before they start, unknown operations,
-// arrows that arrive before they left.
-absl::StatusOr<TraceModel> BuildTraceModel(const configs::Config& config,
-                                           const isa::ProgramInfo& info,
-                                           const sim::Timeline& timeline);
-
 constexpr int64_t TraceNanoseconds(Picoseconds t) { return t.value() / 1000; }
 
 // What a reader of the trace must find. A damaged Perfetto trace mostly loads
@@ -87,7 +78,6 @@ struct TraceTotals {
   int64_t slices = 0, flows = 0, samples = 0;
   std::vector<TrackTotals> tracks;
 };
-TraceTotals TotalsOf(const TraceModel& model);  // of a whole one
 
 // Totals of a trace, window by window.
 class TraceCounter {

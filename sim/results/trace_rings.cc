@@ -4,7 +4,6 @@
 #include <limits>
 #include <string>
 
-#include "sim/recording/step_merger.h"
 #include "sim/results/trace_rows.h"
 
 namespace tpusim::results {
@@ -21,16 +20,10 @@ bool IsFlight(const Span& span) {
 
 // The one that `time` is in, or at whose end it is, or null.
 const Ring* RingAt(const std::vector<Ring>& rings, Picoseconds time) {
-  auto after = std::upper_bound(rings.begin(), rings.end(), time,
-                                [](Picoseconds t, const Ring& ring) { return t < ring.start; });
+  auto after = std::ranges::upper_bound(rings, time, {}, &Ring::start);
   if (after == rings.begin()) return nullptr;
   --after;
   return time <= after->end ? &*after : nullptr;
-}
-
-void ByStart(std::vector<Ring>& rings) {
-  std::stable_sort(rings.begin(), rings.end(),
-                   [](const Ring& a, const Ring& b) { return a.start < b.start; });
 }
 
 }  // namespace
@@ -53,7 +46,7 @@ void RingFinder::Add(const Span& op) {
 
 std::vector<Ring> RingFinder::Finish() {
   CloseUntil(Picoseconds(std::numeric_limits<int64_t>::max()));
-  ByStart(rings_);
+  std::ranges::stable_sort(rings_, {}, &Ring::start);
   return std::move(rings_);
 }
 
@@ -110,7 +103,7 @@ std::map<int32_t, DeviceRings> FindRings(const isa::ProgramInfo& info,
   }
   for (auto& [device, finder] : finders) rings[device].loops = finder.Finish();
   for (auto& [device, of] : rings) {
-    for (auto& [op, flights] : of.flights) ByStart(flights);
+    for (auto& [op, flights] : of.flights) std::ranges::stable_sort(flights, {}, &Ring::start);
   }
   return rings;
 }
@@ -129,25 +122,11 @@ void RingSpans::Add(const Ring& ring, int64_t limit, int32_t lane, const Span& s
     into.op = ring.op;
     into.step = -1;  // Of which operation would not be said.
   };
-  std::vector<Span>& spans = of.spans;
-  if (!spans.empty() && std::max<int64_t>(spans.back().merged, 1) < of.factor) {
-    merge(spans.back(), span);
-    return;
-  }
-  spans.push_back(span);
-  if (static_cast<int64_t>(spans.size()) <= limit) return;
-  size_t kept = 0;
-  for (size_t i = 0; i < spans.size(); i += 2) {
-    Span merged = spans[i];
-    if (i + 1 < spans.size()) merge(merged, spans[i + 1]);
-    spans[kept++] = merged;
-  }
-  spans.resize(kept);
-  of.factor *= 2;
+  of.spans.Add(span, limit, merge);
 }
 
 void RingSpans::Close(int32_t lane, Lane& of) {
-  for (const Span& span : of.spans) merged_.emplace_back(lane, span);
+  for (const Span& span : of.spans.entries()) merged_.emplace_back(lane, span);
   of = Lane();
 }
 
@@ -155,8 +134,7 @@ const std::vector<std::pair<int32_t, Span>>& RingSpans::Finish() {
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
     Close(static_cast<int32_t>(lane), lanes_[lane]);
   }
-  std::stable_sort(merged_.begin(), merged_.end(),
-                   [](const auto& a, const auto& b) { return a.second.start < b.second.start; });
+  std::ranges::stable_sort(merged_, {}, [](const auto& m) { return m.second.start; });
   return merged_;
 }
 

@@ -28,6 +28,7 @@
 #include "models/isa/program_info.h"
 #include "sim/recording/recording.h"
 #include "sim/recording/span.h"
+#include "sim/recording/step_merger.h"
 #include "sim/timeline.h"
 
 namespace tpusim::results {
@@ -82,8 +83,7 @@ class RingSpans {
  private:
   struct Lane {
     const Ring* ring = nullptr;
-    int64_t factor = 1;  // spans that go into one
-    std::vector<sim::Span> spans;
+    sim::ThinnedSpans spans;
   };
   void Close(int32_t lane, Lane& of);
 

@@ -74,10 +74,7 @@ void TraceSource::SortOntoRows() {
   for (auto& [id, device] : devices_) {
     for (auto& [rank, row] : device.rows) SortRow(row.spans);
     for (auto& [rank, counter] : device.counters) {
-      std::stable_sort(counter.samples.begin(), counter.samples.end(),
-                       [](const sim::CounterSample* a, const sim::CounterSample* b) {
-                         return a->time < b->time;
-                       });
+      std::ranges::stable_sort(counter.samples, {}, &sim::CounterSample::time);
     }
   }
 }
@@ -203,21 +200,19 @@ void TraceSource::AddPodTracks() {
     const std::string name =
         pod.devices == 1 ? device_names_[id]
                          : fmt::format("{} and {} alike", device_names_[id], pod.devices - 1);
-    pod.track = AddTrack(name, group, rank++);
-    slice_count_ += static_cast<int64_t>(pod.summary.slices().size());
+    pod.shown.track = AddTrack(name, group, rank++);
+    for (const PodSummary::Slice& slice : pod.summary.slices()) {
+      pod.shown.slices.push_back({slice.start, slice.end, Name(slice.name)});
+    }
+    slice_count_ += static_cast<int64_t>(pod.shown.slices.size());
   }
 }
 
-void TraceSource::AddPodSlices() {
-  for (auto& [id, pod] : pod_) {
-    const std::vector<PodSummary::Slice>& slices = pod.summary.slices();
-    for (; pod.next < slices.size() && slices[pod.next].start < until_; ++pod.next) {
-      TraceSlice s;
-      s.start = slices[pod.next].start;
-      s.end = slices[pod.next].end;
-      s.name = Name(slices[pod.next].name);
-      model_.tracks[pod.track].slices.push_back(s);
-    }
+void TraceSource::AddKnown(Known& known) {
+  for (; known.next < known.slices.size(); ++known.next) {
+    const auto& [start, end, name] = known.slices[known.next];
+    if (start >= until_) return;
+    model_.tracks[known.track].slices.push_back({.start = start, .end = end, .name = name});
   }
 }
 
@@ -231,15 +226,14 @@ void TraceSource::AddTracks() {
     if (!device.scopes.empty()) {
       // Of the main stream.
       ScopeNester& scopes = device.scopes.begin()->second;
-      device.scope_slices = scopes.Finish();
-      for (ScopeNester::Slice& slice : device.scope_slices) {
+      Known& shown = device.scope_slices;
+      shown.slices = scopes.Finish();
+      for (ScopeNester::Slice& slice : shown.slices) {
         slice.name = Name(scopes.names()[slice.name]);
       }
       device.scopes.clear();
-      slice_count_ += static_cast<int64_t>(device.scope_slices.size());
-    }
-    if (!device.scope_slices.empty()) {
-      device.scopes_track = AddTrack("Scopes", group, kScopes * kLanes);
+      slice_count_ += static_cast<int64_t>(shown.slices.size());
+      if (!shown.slices.empty()) shown.track = AddTrack("Scopes", group, kScopes * kLanes);
     }
     for (auto& [rank, row] : device.rows) {
       for (int32_t lane = 0; lane < row.lanes.size(); ++lane) {
@@ -272,17 +266,10 @@ bool TraceSource::Next() {
   }
   last_ = until_ == kEndOfTime;
   SortOntoRows();
-  AddPodSlices();
+  for (auto& [id, pod] : pod_) AddKnown(pod.shown);
   for (auto& [id, device] : devices_) {
     if (first_) AddStep(device, id == timeline_.critical_device);
-    size_t& next = device.next_scope;
-    for (; next < device.scope_slices.size() && device.scope_slices[next].start < until_; ++next) {
-      TraceSlice s;
-      s.start = device.scope_slices[next].start;
-      s.end = device.scope_slices[next].end;
-      s.name = device.scope_slices[next].name;
-      model_.tracks[device.scopes_track].slices.push_back(s);
-    }
+    AddKnown(device.scope_slices);
     for (auto& [rank, row] : device.rows) AddSlices(row, device);
     for (auto& [rank, counter] : device.counters) AddSamples(counter, device);
   }

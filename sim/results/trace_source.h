@@ -40,7 +40,8 @@ class TraceSource {
   TraceSource(const configs::Config& config, const isa::ProgramInfo& info,
               const sim::Timeline& timeline);
 
-  // Reads for the first time. Errors: see BuildTraceModel.
+  // Reads for the first time. Error (internal): spans that end before they start, unknown
+  // operations, arrows that arrive before they left.
   absl::Status Open();
   // How many will come, of samples at most.
   int64_t slices() const { return slice_count_; }
@@ -74,14 +75,19 @@ class TraceSource {
     std::vector<sim::CounterSample> thinned;  // by time
     size_t next_thinned = 0;
   };
+  // Slices that are known before the windows, by start.
+  struct Known {
+    int32_t track = -1;
+    std::vector<ScopeNester::Slice> slices;
+    size_t next = 0;
+  };
   struct Device {
     DeviceRings rings;
     std::map<int32_t, Row> rows;             // by rank
     std::map<int32_t, CounterRow> counters;  // by rank
     std::map<int32_t, ScopeNester> scopes;   // by stream
-    std::vector<ScopeNester::Slice> scope_slices;
-    size_t next_scope = 0;
-    int32_t steps_track = -1, modules_track = -1, scopes_track = -1;
+    Known scope_slices;
+    int32_t steps_track = -1, modules_track = -1;
   };
 
   absl::Status CheckSpan(const sim::Span& span) const;
@@ -91,7 +97,7 @@ class TraceSource {
   // One summary for each class of the recorded devices, if these are many.
   void OpenPod();
   void AddPodTracks();
-  void AddPodSlices();
+  void AddKnown(Known& known);
   void AddSlices(Row& row, const Device& device);
   void AddSamples(CounterRow& row, const Device& device);
   // Sorts what was read onto the rows, spans by start and samples by time.
@@ -114,8 +120,7 @@ class TraceSource {
   struct PodTrack {
     PodSummary summary;
     int64_t devices = 0;  // recorded ones of the class
-    int32_t track = -1;
-    size_t next = 0;
+    Known shown = {};
   };
   std::map<int32_t, Device> devices_;
   std::map<int32_t, PodTrack> pod_;  // by the first recorded device of each class

@@ -126,15 +126,11 @@ class XPlaneWriter {
       for (const sim::CounterSample& s : samples) devices_[s.device].samples.push_back(s);
     }
     for (auto& [id, device] : devices_) {
-      std::stable_sort(device.main.begin(), device.main.end(),
-                       [](const sim::Span& a, const sim::Span& b) {
-                         return std::pair(a.start, a.order) < std::pair(b.start, b.order);
-                       });
-      std::stable_sort(device.async.begin(), device.async.end(),
-                       [](const sim::Span& a, const sim::Span& b) { return a.start < b.start; });
-      std::stable_sort(
-          device.samples.begin(), device.samples.end(),
-          [](const sim::CounterSample& a, const sim::CounterSample& b) { return a.time < b.time; });
+      std::ranges::stable_sort(device.main, {}, [](const sim::Span& span) {
+        return std::pair(span.start, span.order);
+      });
+      std::ranges::stable_sort(device.async, {}, &sim::Span::start);
+      std::ranges::stable_sort(device.samples, {}, &sim::CounterSample::time);
     }
   }
 
@@ -146,8 +142,7 @@ class XPlaneWriter {
       of_host[configs::HostOf(config_, ChipOf(id))].push_back(id);
     }
     for (auto& [host, devices] : of_host) {
-      std::sort(devices.begin(), devices.end(),
-                [&](int32_t a, int32_t b) { return numbers_[a] < numbers_[b]; });
+      std::ranges::sort(devices, {}, [&](int32_t device) { return numbers_[device]; });
       xp::XSpace& space = spaces[host];
       space.add_hostnames(fmt::format("host_{}", host));
       for (size_t i = 0; i < devices.size(); ++i) {
@@ -203,9 +198,9 @@ class XPlaneWriter {
               std::map<int32_t, int64_t>& metadata_of) {
     xp::XLine& line = plane.AddLine(name);
     for (const sim::Span& s : spans) {
-      auto it = metadata_of.find(s.op);
-      if (it == metadata_of.end()) it = metadata_of.emplace(s.op, AddOp(plane, s.op)).first;
-      AddEvent(line, it->second, s.start, s.end);
+      int64_t& metadata = metadata_of[s.op];  // ids begin at 1
+      if (metadata == 0) metadata = AddOp(plane, s.op);
+      AddEvent(line, metadata, s.start, s.end);
     }
   }
 
@@ -243,12 +238,11 @@ class XPlaneWriter {
     for (const sim::CounterSample& s : samples) {
       const bool bandwidth = s.counter == sim::Counter::kBandwidth;
       if (!IsOfHbm(s) || (!bandwidth && s.counter != sim::Counter::kLive)) continue;
-      auto it = metadata_of.find(s.counter);
-      if (it == metadata_of.end()) {
-        const char* name = bandwidth ? "HBM bandwidth (GB/s)" : "Live HBM (B)";
-        it = metadata_of.emplace(s.counter, plane.AddEvent(name).id()).first;
+      int64_t& metadata = metadata_of[s.counter];
+      if (metadata == 0) {
+        metadata = plane.AddEvent(bandwidth ? "HBM bandwidth (GB/s)" : "Live HBM (B)").id();
       }
-      plane.Stat(AddEvent(line, it->second, s.time, s.time), "counter_value")
+      plane.Stat(AddEvent(line, metadata, s.time, s.time), "counter_value")
           .set_double_value(bandwidth ? s.value * 1e-9 : s.value);
     }
   }

@@ -16,6 +16,7 @@
 #include "configs/chip_file.h"
 #include "configs/config.h"
 #include "configs/status_macros.h"
+#include "tests/configs/json_schemas.h"
 
 namespace tpusim::configs {
 namespace {

@@ -37,8 +37,7 @@ absl::Status WriteAll(const std::string& path, const std::string& totals_path) {
                    WritePerfettoTrace(path, s.config, s.info, s.timeline));
   RETURN_IF_ERROR(WriteFileAtomically(totals_path, ToJson(totals, {})));
 
-  ASSIGN_OR_RETURN(const TraceModel model, BuildTraceModel(s.config, s.info, s.timeline));
-  const std::string bytes = EncodePerfetto(model, s.info);
+  const std::string bytes = PerfettoBytes(s);
   const std::string broken = path + ".broken-";
   RETURN_IF_ERROR(WriteFileAtomically(broken + "cut", bytes.substr(0, bytes.size() / 2)));
   RETURN_IF_ERROR(WriteFileAtomically(broken + "end", Broken(bytes, [](pb::TracePacket& p) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
@@ -13,7 +14,9 @@
 #include "configs/config.h"
 #include "configs/memory.h"
 #include "configs/mesh_layouts.h"
+#include "configs/status_macros.h"
 #include "sim/results/text.h"
+#include "tools/tpusim/console.h"
 
 namespace tpusim::tools {
 namespace {
@@ -302,6 +305,48 @@ std::string WhyOf(const Variant& variant) {
   const std::string options = fmt::format("{}", fmt::join(quoted, " "));
   if (variant.why.empty()) return options;
   return options.size() > kReadable ? variant.why : fmt::format("{} ({})", variant.why, options);
+}
+
+std::string Trials::FailedText() const {
+  std::string text;
+  for (const auto& [variant, reason] : failed) {
+    text += fmt::format("{:<14} {}: {}\n", "not possible", variant->name, reason);
+  }
+  return text;
+}
+
+nlohmann::ordered_json Trials::FailedJson() const {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const auto& [variant, reason] : failed) {
+    rows.push_back({{"kind", variant->kind},
+                    {"name", variant->name},
+                    {"options", variant->options},
+                    {"reason", reason}});
+  }
+  return rows;
+}
+
+std::vector<std::string> NamesOf(const std::vector<Variant>& variants) {
+  std::vector<std::string> names;
+  for (const Variant& variant : variants) names.push_back(variant.name);
+  return names;
+}
+
+absl::StatusOr<Trials> TrialsOf(const std::vector<Variant>& variants,
+                                const std::vector<absl::StatusOr<Outcome>>& outcomes) {
+  Trials trials;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const absl::StatusOr<Outcome>& outcome = outcomes[i];
+    if (outcome.ok()) {
+      trials.ran.emplace_back(&variants[i], *outcome);
+    } else if (absl::IsInternal(outcome.status())) {
+      return absl::InternalError(
+          fmt::format("{}: {}", variants[i].name, Message(outcome.status())));
+    } else {
+      trials.failed.emplace_back(&variants[i], OneLine(Message(outcome.status())));
+    }
+  }
+  return trials;
 }
 
 ProgramFlags QuietFlags(ProgramFlags flags) {

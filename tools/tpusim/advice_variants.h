@@ -14,12 +14,15 @@
 #ifndef TPUSIM_TOOLS_TPUSIM_ADVICE_VARIANTS_H_
 #define TPUSIM_TOOLS_TPUSIM_ADVICE_VARIANTS_H_
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "sim/results/reshard_sites.h"
-#include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/outcomes.h"
 
 namespace tpusim::tools {
 
@@ -38,6 +41,19 @@ struct Variant {
 
 // Why it helps or, where that says nothing, how to have it; both where the options can be read.
 std::string WhyOf(const Variant& variant);
+
+// What became of variants: of those that ran, and why others are not possible.
+struct Trials {
+  std::vector<std::pair<const Variant*, Outcome>> ran;
+  std::vector<std::pair<const Variant*, std::string>> failed;
+
+  std::string FailedText() const;  // a line each
+  nlohmann::ordered_json FailedJson() const;
+};
+std::vector<std::string> NamesOf(const std::vector<Variant>& variants);
+// Error: a bug of ours, which says nothing about the variant.
+absl::StatusOr<Trials> TrialsOf(const std::vector<Variant>& variants,
+                                const std::vector<absl::StatusOr<Outcome>>& outcomes);
 
 // As of a child that computes a variant: no output, no checks that the run itself makes.
 ProgramFlags QuietFlags(ProgramFlags flags);

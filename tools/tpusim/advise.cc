@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -22,7 +23,6 @@
 #include "tools/tpusim/help.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/producer.h"
-#include "tools/tpusim/progress.h"
 #include "workloads/buffers/fits.h"
 
 namespace tpusim::tools {
@@ -38,51 +38,27 @@ struct AdviseFlags {
   MachineFlags machine;
 };
 
-// What a run comes to.
-struct Outcome {
-  Picoseconds step{0};
-  Bytes peak{0}, usable{0};
-};
-
 // Changes that are smaller are none; of memory those from here on have a line.
 constexpr double kSmallestChange = 0.0005, kWorthALine = 0.01;
 
-absl::StatusOr<std::string> Measured(const Prepared& prepared, const MachineFlags& machine) {
-  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, machine, /*record_devices=*/{}));
-  const results::Report& r = simulated.report;
-  return Json({{"step", r.step_time.value()},
-               {"peak", r.peak.hbm().value()},
-               {"usable", r.usable.hbm().value()}})
-      .dump();
+absl::StatusOr<Outcome> Measured(const AdviseFlags& flags, const Variant& variant) {
+  ASSIGN_OR_RETURN(Outcome outcome,
+                   OutcomeOf(flags.workload, variant.config, variant.program, &flags.machine));
+  if (outcome.too_much.empty()) return outcome;
+  return UserError(
+      fmt::format("does not fit in HBM: it needs {}", results::BytesText(outcome.peak)));
 }
 
-absl::StatusOr<std::string> Measured(const AdviseFlags& flags, const Variant& variant) {
-  const absl::StatusOr<Prepared> prepared =
-      Prepare(flags.workload, variant.config, variant.program, CompileOptionsOf(variant.program));
-  if (const std::optional<Bytes> needed = buffers::NeededHbm(prepared.status())) {
-    return UserError(fmt::format("does not fit in HBM: it needs {}", results::BytesText(*needed)));
-  }
-  RETURN_IF_ERROR(prepared.status());
-  return Measured(*prepared, flags.machine);
-}
-
-Outcome OutcomeOf(const std::string& text) {
-  const Json j = Json::parse(text);
-  return {Picoseconds(j.at("step").get<int64_t>()), Bytes(j.at("peak").get<int64_t>()),
-          Bytes(j.at("usable").get<int64_t>())};
-}
-
-// As it comes: "links x2: 275.5 us".
-std::string AdviceRowText(const std::string& name, const absl::StatusOr<std::string>& answer) {
-  return fmt::format(
-      "{}: {}", name,
-      answer.ok() ? results::TimeText(OutcomeOf(*answer).step) : OneLine(Message(answer.status())));
+// As it comes: "275.5 us".
+std::string AdviceText(const absl::StatusOr<Outcome>& outcome) {
+  return outcome.ok() ? results::TimeText(*outcome->step) : OneLine(Message(outcome.status()));
 }
 
 // A variant that ran, and what it changes; negative is better.
 struct Row {
   const Variant* variant = nullptr;
-  Outcome outcome;
+  Picoseconds step_time;
+  Bytes peak_hbm;
   double step = 0, peak = 0;
 };
 
@@ -94,27 +70,24 @@ std::string ChangeText(double share) {
 
 class Advice {
  public:
-  Advice(std::string name, std::string config, Outcome base)
-      : name_(std::move(name)), config_(std::move(config)), base_(base) {}
-
-  void Add(const Variant& variant, const Outcome& outcome) {
+  Advice(const Prepared& base, const results::Report& report, const Trials& trials)
+      : name_(base.name), config_(base.config.name), base_(report), trials_(trials) {
     const auto number = [](auto quantity) { return static_cast<double>(quantity.value()); };
-    rows_.push_back({&variant, outcome, Change(number(base_.step), number(outcome.step)),
-                     Change(number(base_.peak), number(outcome.peak))});
-  }
-  void AddFailure(const Variant& variant, const std::string& reason) {
-    failures_.emplace_back(&variant, reason);
-  }
-  // What gains most comes first.
-  void Sort() {
-    std::ranges::stable_sort(rows_, {}, [](const Row& row) { return row.outcome.step; });
+    for (const auto& [variant, outcome] : trials.ran) {
+      rows_.push_back({variant, *outcome.step, outcome.peak,
+                       Change(number(base_.step_time), number(*outcome.step)),
+                       Change(number(base_.peak_hbm), number(outcome.peak))});
+    }
+    // What gains most comes first.
+    std::ranges::stable_sort(rows_, {}, &Row::step_time);
   }
 
   std::string Text(size_t top) const {
     std::string text = fmt::format(
         "{:<14} {} on {}\n{:<14} {}, peak {} of {} usable HBM\n{:<14} {} variants simulated\n",
-        "workload", name_, config_, "step time", results::TimeText(base_.step),
-        results::BytesText(base_.peak), results::BytesText(base_.usable), "tried", rows_.size());
+        "workload", name_, config_, "step time", results::TimeText(base_.step_time),
+        results::BytesText(base_.peak_hbm), results::BytesText(base_.usable_hbm), "tried",
+        rows_.size());
     const auto shorter = [](const Row& row) { return row.step <= -kSmallestChange; };
     const auto of_chip = [](const Row& row) { return row.variant->kind == kOfTheChip; };
     for (const Row& row : rows_) {
@@ -142,38 +115,29 @@ class Advice {
     text += "\n";
     if (!same.empty()) text += fmt::format("{:<14} {}\n", "no change", fmt::join(same, "; "));
     if (!longer.empty()) text += fmt::format("{:<14} {}\n", "longer", fmt::join(longer, "; "));
-    for (const auto& [variant, reason] : failures_) {
-      text += fmt::format("{:<14} {}: {}\n", "not possible", variant->name, reason);
-    }
-    return text;
+    return text + trials_.FailedText();
   }
 
   Json ToJson() const {
     Json j = results::HeadOf("tpusim.advise/1", ThisProducer());
     j.update(Json{{"workload", name_},
                   {"config", config_},
-                  {"step_time_ns", ToNanoseconds(base_.step)},
-                  {"peak_hbm_bytes", base_.peak.value()},
-                  {"usable_hbm_bytes", base_.usable.value()},
+                  {"step_time_ns", ToNanoseconds(base_.step_time)},
+                  {"peak_hbm_bytes", base_.peak_hbm.value()},
+                  {"usable_hbm_bytes", base_.usable_hbm.value()},
                   {"variants", Json::array()},
                   {"chip", Json::array()},
-                  {"not_possible", Json::array()}});
+                  {"not_possible", trials_.FailedJson()}});
     for (const Row& row : rows_) {
       const bool of_chip = row.variant->kind == kOfTheChip;
       j[of_chip ? "chip" : "variants"].push_back({{"kind", row.variant->kind},
                                                   {"name", row.variant->name},
                                                   {"why", row.variant->why},
                                                   {"options", row.variant->options},
-                                                  {"step_time_ns", ToNanoseconds(row.outcome.step)},
+                                                  {"step_time_ns", ToNanoseconds(row.step_time)},
                                                   {"change", row.step},
-                                                  {"peak_hbm_bytes", row.outcome.peak.value()},
+                                                  {"peak_hbm_bytes", row.peak_hbm.value()},
                                                   {"peak_change", row.peak}});
-    }
-    for (const auto& [variant, reason] : failures_) {
-      j["not_possible"].push_back({{"kind", variant->kind},
-                                   {"name", variant->name},
-                                   {"options", variant->options},
-                                   {"reason", reason}});
     }
     return j;
   }
@@ -192,30 +156,29 @@ class Advice {
         {std::string(title), "step time", "change", "peak HBM", "change", "<why or how"}};
     for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
       const Row& row = rows[i];
-      cells.push_back({row.variant->name, results::TimeText(row.outcome.step), ChangeText(row.step),
-                       results::BytesText(row.outcome.peak), ChangeText(row.peak),
+      cells.push_back({row.variant->name, results::TimeText(row.step_time), ChangeText(row.step),
+                       results::BytesText(row.peak_hbm), ChangeText(row.peak),
                        WhyOf(*row.variant)});
     }
-    std::string text = "\n";
     // Reasons and options are not cut.
-    text += results::TableText(cells, ResultColumns(), results::LastColumn::kBelow);
-    return text;
+    return "\n" + results::TableText(cells, ResultColumns(), results::LastColumn::kBelow);
   }
 
   const std::string name_, config_;
-  const Outcome base_;
+  const results::Report& base_;
+  const Trials& trials_;
   std::vector<Row> rows_;
-  std::vector<std::pair<const Variant*, std::string>> failures_;
 };
 
 // The program of the run, on machines with other speeds: `lower` makes it from the program that
 // the compiler has scheduled for the chip as it is.
-absl::StatusOr<std::string> Measured(const AdviseFlags& flags, const Variant& variant,
-                                     const compiler::LowerFor& lower) {
+absl::StatusOr<Outcome> Measured(const AdviseFlags& flags, const Variant& variant,
+                                 const compiler::LowerFor& lower) {
   Prepared prepared;
   ASSIGN_OR_RETURN(prepared.config, configs::LoadConfig(variant.config, variant.program.overrides));
   ASSIGN_OR_RETURN(prepared.compiled.program, lower(prepared.config));
-  return Measured(prepared, flags.machine);
+  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(prepared, flags.machine));
+  return OutcomeOf(simulated.report);
 }
 
 // Whether a variant changes no more than speeds.
@@ -249,17 +212,12 @@ absl::Status Advise(const AdviseFlags& flags) {
     (only_speeds ? speeds : others).push_back(std::move(variant));
   }
   // Speeds are tried on the scheduled program, which is compiled once; all else is compiled anew.
-  std::vector<absl::StatusOr<std::string>> outcomes;
+  std::vector<absl::StatusOr<Outcome>> outcomes;
   compiler::CompileOptions options = CompileOptionsOf(flags.program);
   options.scheduled = [&](const compiler::LowerFor& lower) {
-    std::vector<Task> tasks;
-    for (const Variant& variant : speeds) {
-      tasks.push_back([&] { return Measured(flags, variant, lower); });
-    }
-    Rows progress(tasks.size(), flags.program.quiet, flags.program.verbose);
-    outcomes = InChildren(tasks, Processors(), [&](const TaskEnd& end) {
-      progress.Add(AdviceRowText(speeds[end.task].name, end.answer));
-    });
+    outcomes = OutcomesOf(
+        NamesOf(speeds), [&](size_t i) { return Measured(flags, speeds[i], lower); }, AdviceText,
+        flags.program);
   };
   const absl::StatusOr<Prepared> prepared =
       Prepare(flags.workload, flags.config, flags.program, options);
@@ -277,38 +235,15 @@ absl::Status Advise(const AdviseFlags& flags) {
   for (Variant& variant : ProgramVariants(base, slice, flags.program)) {
     others.push_back(std::move(variant));
   }
-  std::vector<Task> tasks;
-  for (const Variant& variant : others) {
-    tasks.push_back([&] { return Measured(flags, variant); });
-  }
-  Rows progress(tasks.size(), flags.program.quiet, flags.program.verbose);
-  const std::vector<absl::StatusOr<std::string>> compiled = InChildren(
-      tasks, Processors(),
-      [&](const TaskEnd& end) { progress.Add(AdviceRowText(others[end.task].name, end.answer)); });
+  const std::vector<absl::StatusOr<Outcome>> compiled = OutcomesOf(
+      NamesOf(others), [&](size_t i) { return Measured(flags, others[i]); }, AdviceText,
+      flags.program);
   outcomes.insert(outcomes.end(), compiled.begin(), compiled.end());
-  std::vector<const Variant*> variants;
-  for (const Variant& variant : speeds) variants.push_back(&variant);
-  for (const Variant& variant : others) variants.push_back(&variant);
-
-  Advice advice(base.name, base.config.name,
-                {report.step_time, report.peak.hbm(), report.usable.hbm()});
-  for (size_t i = 0; i < variants.size(); ++i) {
-    const absl::StatusOr<std::string>& outcome = outcomes[i];
-    if (outcome.ok()) {
-      advice.Add(*variants[i], OutcomeOf(*outcome));
-      continue;
-    }
-    // A bug of ours says nothing about the variant.
-    if (absl::IsInternal(outcome.status())) {
-      return absl::InternalError(
-          fmt::format("{}: {}", variants[i]->name, Message(outcome.status())));
-    }
-    advice.AddFailure(*variants[i], OneLine(Message(outcome.status())));
-  }
-  advice.Sort();
-  if (flags.json) {
-    return PrintResult(results::JsonText(advice.ToJson()));
-  }
+  std::vector<Variant> variants = std::move(speeds);
+  std::ranges::move(others, std::back_inserter(variants));
+  ASSIGN_OR_RETURN(const Trials trials, TrialsOf(variants, outcomes));
+  const Advice advice(base, report, trials);
+  if (flags.json) return PrintResult(results::JsonText(advice.ToJson()));
   RETURN_IF_ERROR(PrintResult(advice.Text(flags.top)));
   if (!flags.program.quiet) PrintWarnings(WarningsOf(base));
   return absl::OkStatus();

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -15,12 +15,10 @@
 #include "configs/status_macros.h"
 #include "sim/results/text.h"
 #include "tools/tpusim/advice_variants.h"
-#include "tools/tpusim/children.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/holding_slices.h"
-#include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/outcomes.h"
 #include "tools/tpusim/producer.h"
-#include "tools/tpusim/progress.h"
 #include "workloads/buffers/fits.h"
 #include "workloads/passes/rematerialize/rematerialize.h"
 #include "workloads/target/target.h"
@@ -33,45 +31,11 @@ using MemoryJson = nlohmann::ordered_json;
 // In which everything fits: the largest that the parameter takes.
 constexpr std::string_view kNoLimit = "chip.hbm.bytes=1e15";
 
-struct Needs {
-  Bytes peak{0}, usable{0};
-  std::optional<Picoseconds> step;  // of what fits
-};
-
-absl::StatusOr<Needs> NeedsOf(const MemoryQuestion& question, const Variant& variant) {
-  const absl::StatusOr<Prepared> prepared = Prepare(
-      question.workload, variant.config, variant.program, CompileOptionsOf(variant.program));
-  if (const std::optional<Bytes> needed = buffers::NeededHbm(prepared.status())) {
-    ASSIGN_OR_RETURN(const configs::Config config,
-                     configs::LoadConfig(variant.config, variant.program.overrides));
-    return Needs{*needed, target::Target(config).Usable(hlo::kHbmSpace), std::nullopt};
-  }
-  RETURN_IF_ERROR(prepared.status());
-  ASSIGN_OR_RETURN(const Simulated simulated, Simulate(*prepared, question.machine));
-  const results::Report& r = simulated.report;
-  return Needs{r.peak.hbm(), r.usable.hbm(), r.step_time};
-}
-
-std::string ToText(const Needs& needs) {
-  MemoryJson j = {{"peak", needs.peak.value()}, {"usable", needs.usable.value()}};
-  if (needs.step) j["step"] = needs.step->value();
-  return j.dump();
-}
-
-Needs FromText(const std::string& text) {
-  const MemoryJson j = MemoryJson::parse(text);
-  Needs needs{Bytes(j.at("peak").get<int64_t>()), Bytes(j.at("usable").get<int64_t>()),
-              std::nullopt};
-  if (j.contains("step")) needs.step = Picoseconds(j.at("step").get<int64_t>());
-  return needs;
-}
-
-// As it comes: "donate all arguments: peak 9.000 MiB of 16.00 MiB".
-std::string NeedsRowText(const Variant& variant, const absl::StatusOr<std::string>& answer) {
-  if (!answer.ok()) return fmt::format("{}: {}", variant.name, OneLine(Message(answer.status())));
-  const Needs needs = FromText(*answer);
-  return fmt::format("{}: peak {} of {}", variant.name, results::BytesText(needs.peak),
-                     results::BytesText(needs.usable));
+// As it comes: "peak 9.000 MiB of 16.00 MiB".
+std::string NeedsText(const absl::StatusOr<Outcome>& needs) {
+  if (!needs.ok()) return OneLine(Message(needs.status()));
+  return fmt::format("peak {} of {}", results::BytesText(needs->peak),
+                     results::BytesText(needs->usable));
 }
 
 // This chip with so much HBM for programs.
@@ -147,17 +111,14 @@ absl::StatusOr<std::vector<Variant>> MemoryVariants(const MemoryQuestion& questi
   return variants;
 }
 
-struct MemoryRow {
-  const Variant* variant = nullptr;
-  Needs needs;
-};
+using MemoryRow = std::pair<const Variant*, Outcome>;
 
 // What fits first, the shortest step before others; then what is nearest to fitting.
 void SortRows(std::vector<MemoryRow>& rows) {
   std::ranges::stable_sort(rows, {}, [](const MemoryRow& row) {
-    const bool chip = row.variant->kind == kOfTheChip;
-    return std::tuple(!row.needs.step.has_value(), row.needs.step && chip,
-                      row.needs.step.value_or(Picoseconds(0)), row.needs.peak - row.needs.usable);
+    const auto& [variant, needs] = row;
+    return std::tuple(!needs.step.has_value(), needs.step && variant->kind == kOfTheChip,
+                      needs.step.value_or(Picoseconds(0)), needs.peak - needs.usable);
   });
 }
 
@@ -173,7 +134,7 @@ std::string Owners(const isa::ProgramInfo& info) {
   return text;
 }
 
-std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, const Needs& base,
+std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, const Outcome& base,
                        const std::vector<MemoryRow>& rows) {
   const isa::ProgramInfo& info = whole.compiled.program.info;
   std::string text = fmt::format(
@@ -186,20 +147,18 @@ std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, co
       {"what would fit", "peak HBM", "usable", "step time", "<why or how"}};
   std::vector<std::vector<std::string>> short_of = {
       {"what would not", "peak HBM", "usable", "too much", "<why or how"}};
-  for (const MemoryRow& row : rows) {
-    const Needs& needs = row.needs;
+  for (const auto& [variant, needs] : rows) {
     auto& table = needs.step ? cells : short_of;
     if (table.size() > question.top) continue;
-    table.push_back({row.variant->name, results::BytesText(needs.peak),
+    table.push_back({variant->name, results::BytesText(needs.peak),
                      results::BytesText(needs.usable),
                      needs.step ? results::TimeText(*needs.step)
                                 : results::BytesText(needs.peak - needs.usable),
-                     WhyOf(*row.variant)});
+                     WhyOf(*variant)});
   }
   for (const auto& table : {cells, short_of}) {
     if (table.size() == 1) continue;
-    text += "\n";
-    text += results::TableText(table, ResultColumns(), results::LastColumn::kBelow);
+    text += "\n" + results::TableText(table, ResultColumns(), results::LastColumn::kBelow);
   }
   return text + fmt::format(
                     "\n{:<14} the program is partitioned for {} devices; exported over a larger "
@@ -207,8 +166,8 @@ std::string MemoryText(const MemoryQuestion& question, const Prepared& whole, co
                     "more chips", info.partitions);
 }
 
-MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, const Needs& base,
-                        const std::vector<MemoryRow>& rows) {
+MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, const Outcome& base,
+                        const Trials& trials) {
   MemoryJson j = results::HeadOf("tpusim.advise-memory/1", ThisProducer());
   j.update(MemoryJson{{"workload", whole.name},
                       {"config", question.config},
@@ -216,16 +175,16 @@ MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, c
                       {"usable_hbm_bytes", base.usable.value()},
                       {"kept_hbm_bytes", whole.compiled.program.info.peak.hbm().value()},
                       {"variants", MemoryJson::array()},
-                      {"not_possible", MemoryJson::array()}});
-  for (const MemoryRow& row : rows) {
-    MemoryJson v = {{"kind", row.variant->kind},
-                    {"name", row.variant->name},
-                    {"why", row.variant->why},
-                    {"options", row.variant->options},
-                    {"fits", row.needs.step.has_value()},
-                    {"peak_hbm_bytes", row.needs.peak.value()},
-                    {"usable_hbm_bytes", row.needs.usable.value()}};
-    if (row.needs.step) v["step_time_ns"] = ToNanoseconds(*row.needs.step);
+                      {"not_possible", trials.FailedJson()}});
+  for (const auto& [variant, needs] : trials.ran) {
+    MemoryJson v = {{"kind", variant->kind},
+                    {"name", variant->name},
+                    {"why", variant->why},
+                    {"options", variant->options},
+                    {"fits", needs.step.has_value()},
+                    {"peak_hbm_bytes", needs.peak.value()},
+                    {"usable_hbm_bytes", needs.usable.value()}};
+    if (needs.step) v["step_time_ns"] = ToNanoseconds(*needs.step);
     j["variants"].push_back(std::move(v));
   }
   return j;
@@ -236,53 +195,22 @@ MemoryJson MemoryToJson(const MemoryQuestion& question, const Prepared& whole, c
 absl::Status AdviseMemory(const MemoryQuestion& question, const absl::Status& too_much) {
   ASSIGN_OR_RETURN(const configs::Config machine,
                    configs::LoadConfig(question.config, question.program.overrides));
-  const Needs base{*buffers::NeededHbm(too_much), target::Target(machine).Usable(hlo::kHbmSpace),
-                   std::nullopt};
+  const Outcome base{*buffers::NeededHbm(too_much), target::Target(machine).Usable(hlo::kHbmSpace)};
   ProgramFlags unlimited = QuietFlags(question.program);
   unlimited.overrides.emplace_back(kNoLimit);
   ASSIGN_OR_RETURN(const Prepared whole, Prepare(question.workload, question.config, unlimited,
                                                  CompileOptionsOf(unlimited)));
   ASSIGN_OR_RETURN(const std::vector<Variant> variants,
                    MemoryVariants(question, machine, whole, base.peak));
-  std::vector<Task> tasks;
-  for (const Variant& variant : variants) {
-    tasks.push_back([&]() -> absl::StatusOr<std::string> {
-      ASSIGN_OR_RETURN(const Needs needs, NeedsOf(question, variant));
-      return ToText(needs);
-    });
-  }
-  Rows progress(tasks.size(), question.program.quiet, question.program.verbose);
-  const std::vector<absl::StatusOr<std::string>> outcomes = InChildren(
-      tasks, Processors(),
-      [&](const TaskEnd& end) { progress.Add(NeedsRowText(variants[end.task], end.answer)); });
-  std::vector<MemoryRow> rows;
-  std::vector<std::pair<const Variant*, std::string>> failures;
-  for (size_t i = 0; i < variants.size(); ++i) {
-    if (outcomes[i].ok()) {
-      rows.push_back({&variants[i], FromText(*outcomes[i])});
-    } else if (absl::IsInternal(outcomes[i].status())) {
-      return absl::InternalError(
-          fmt::format("{}: {}", variants[i].name, Message(outcomes[i].status())));
-    } else {
-      failures.emplace_back(&variants[i], OneLine(Message(outcomes[i].status())));
-    }
-  }
-  SortRows(rows);
-  if (question.json) {
-    MemoryJson j = MemoryToJson(question, whole, base, rows);
-    for (const auto& [variant, reason] : failures) {
-      j["not_possible"].push_back({{"kind", variant->kind},
-                                   {"name", variant->name},
-                                   {"options", variant->options},
-                                   {"reason", reason}});
-    }
-    return PrintResult(results::JsonText(j));
-  }
-  std::string text = MemoryText(question, whole, base, rows);
-  for (const auto& [variant, reason] : failures) {
-    text += fmt::format("{:<14} {}: {}\n", "not possible", variant->name, reason);
-  }
-  return PrintResult(text);
+  const auto needs_of = [&](size_t i) {
+    return OutcomeOf(question.workload, variants[i].config, variants[i].program, &question.machine);
+  };
+  ASSIGN_OR_RETURN(Trials trials, TrialsOf(variants, OutcomesOf(NamesOf(variants), needs_of,
+                                                                NeedsText, question.program)));
+  SortRows(trials.ran);
+  return PrintResult(question.json
+                         ? results::JsonText(MemoryToJson(question, whole, base, trials))
+                         : MemoryText(question, whole, base, trials.ran) + trials.FailedText());
 }
 
 }  // namespace tpusim::tools

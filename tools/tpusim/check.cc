@@ -25,7 +25,6 @@
 #include "tools/tpusim/help.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/producer.h"
-#include "tools/tpusim/read_text.h"
 
 namespace tpusim::tools {
 namespace {

@@ -117,14 +117,11 @@ std::vector<Alternative> Alternatives(const configs::Config& config,
     const auto decision = collectives::DecideCollective(config, request, {{"", family}});
     if (!decision.ok()) continue;
     const isa::CollectiveInfo& info = collectives::InfoOf(**decision);
-    const auto same = [&](const Alternative& a) { return a.algorithm == info.algorithm; };
-    if (std::none_of(all.begin(), all.end(), same)) {
+    if (std::ranges::find(all, info.algorithm, &Alternative::algorithm) == all.end()) {
       all.push_back({family, info.algorithm, info.expected});
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const Alternative& a, const Alternative& b) {
-    return a.expected < b.expected;
-  });
+  std::ranges::stable_sort(all, {}, &Alternative::expected);
   return all;
 }
 

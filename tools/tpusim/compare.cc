@@ -23,7 +23,7 @@
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/producer.h"
-#include "tools/tpusim/rollup_flags.h"
+#include "tools/tpusim/trace_flags.h"
 
 namespace tpusim::tools {
 namespace {

@@ -7,16 +7,85 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "configs/chip_schema.h"
+#include "configs/config.h"
+#include "configs/embedded_files.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/help.h"
 #include "tools/tpusim/option_list.h"
-#include "tools/tpusim/values.h"
+#include "workloads/collectives/candidates.h"
+#include "workloads/collectives/collective.h"
+#include "workloads/passes/passes.h"
 
 namespace tpusim::tools {
 namespace {
+
+std::vector<std::string> Slices() {
+  std::vector<std::string> slices;
+  for (const std::string& chip : configs::ChipNames()) {
+    for (const std::string& slice : configs::SliceNames(chip)) {
+      slices.push_back(fmt::format("{}-{}", chip, slice));
+    }
+  }
+  return slices;
+}
+
+std::vector<std::string> Parameters() {
+  std::vector<std::string> names = configs::ParameterPaths();
+  for (std::string& name : names) name += "=";
+  return names;
+}
+
+std::vector<std::string> PassNames() {
+  std::vector<std::string> names;
+  for (const passes::Pass& pass : passes::AllPasses()) names.emplace_back(pass.name);
+  return names;
+}
+
+std::vector<std::string> Algorithms() {
+  std::vector<std::string> names = {"compiler", "best"};
+  const std::vector<std::string>& families = collectives::Families();
+  names.insert(names.end(), families.begin(), families.end());
+  return names;
+}
+
+struct NamedValues {
+  std::string_view name;
+  std::vector<std::string> (*values)();
+};
+constexpr NamedValues kValues[] = {
+    {"CONFIG", Slices},
+    {"CHIP", configs::ChipNames},
+    {"PARAMETER=VALUE", Parameters},
+    {"PASS", PassNames},
+    {"PASS{OPTION=VALUE},...", PassNames},
+    {"ALGORITHM", Algorithms},
+    {"[KIND=]ALGORITHM", Algorithms},
+    {"KIND", collectives::KindNames},
+    {"SCHEMA", [] { return configs::EmbeddedNames("schemas"); }},
+};
+
+// What can stand for the value of an option, by the name that help gives a value: "CONFIG" is a
+// slice, "PARAMETER=VALUE" a parameter with the `=` behind, "kernel|tile" one of these. Empty: a
+// file, a number, or what only the user knows.
+std::vector<std::string> ValuesOf(const std::string& value_name) {
+  for (const NamedValues& known : kValues) {
+    if (known.name == value_name) return known.values();
+  }
+  // "ops|blocks": words that stand for themselves; capitals do not.
+  if (value_name.find('|') == std::string::npos) return {};
+  std::vector<std::string> words = absl::StrSplit(value_name, '|');
+  std::erase_if(words, [](const std::string& word) {
+    return word.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") != std::string::npos;
+  });
+  return words;
+}
 
 std::vector<std::string> LongNames(const ListedCommand& command) {
   std::vector<std::string> names;
@@ -76,53 +145,16 @@ std::string Bash(const std::vector<ListedCommand>& commands) {
     // Without a subcommand it is run; its case is the last.
     if (command.name == "run") run = fmt::format("    *)\n{}", body);
   }
-  // `=` separates words: of --config=v5e- the option is two before. What ends in `=` goes on
-  // without a blank; where no value fits it may be a file, such as a configuration.
-  return fmt::format(
-      "_tpusim() {{\n"
-      "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" before=\"${{COMP_WORDS[COMP_CWORD-1]}}\"\n"
-      "  local options arguments words=\"\" files=\"\" option=\"\"\n"
-      "  if [[ \"$current\" == \"=\" ]]; then\n"
-      "    current=\"\"\n"
-      "  elif [[ \"$before\" == \"=\" ]]; then\n"
-      "    before=\"${{COMP_WORDS[COMP_CWORD-2]}}\"\n"
-      "  fi\n"
-      "  case \"${{COMP_WORDS[1]}}\" in\n{}{}  esac\n"
-      "  if [[ -n \"$words\" ]]; then\n"
-      "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-      "    [[ \"${{COMPREPLY[0]-}}\" == *= ]] && option=nospace\n"
-      "    ((${{#COMPREPLY[@]}})) || files=yes\n"
-      "  elif [[ \"$current\" == -* ]]; then\n"
-      "    COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))\n"
-      "  elif ((COMP_CWORD == 1)); then\n"
-      "    COMPREPLY=($(compgen -W \"{}\" -- \"$current\")) files=yes\n"
-      "  else\n"
-      "    COMPREPLY=($(compgen -W \"$arguments\" -- \"$current\")) files=yes\n"
-      "  fi\n"
-      "  if [[ -n \"$files\" ]]; then\n"
-      "    COMPREPLY+=($(compgen -f -- \"$current\")) option=filenames\n"
-      "  fi\n"
-      "  if [[ -n \"$option\" ]] && type compopt &>/dev/null; then\n"
-      "    compopt -o \"$option\" 2>/dev/null\n"
-      "  fi\n"
-      "  return 0\n"
-      "}}\n"
-      "if type compopt &>/dev/null; then\n"
-      "  complete -F _tpusim tpusim\n"
-      "else\n"
-      "  complete -o filenames -F _tpusim tpusim\n"
-      "fi\n",
-      cases, run, fmt::join(names, " "));
+  // completion.bash. `=` separates words: of --config=v5e- the option is two before. What ends in
+  // `=` goes on without a blank; where no value fits it may be a file, such as a configuration.
+  return absl::StrReplaceAll(
+      std::string(configs::EmbeddedFiles("tpusim")[0].text),
+      {{"{{CASES}}", cases + run}, {"{{COMMANDS}}", fmt::format("{}", fmt::join(names, " "))}});
 }
 
 // In single quotes of fish.
 std::string Quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "'";
+  return "'" + absl::StrReplaceAll(text, {{"'", "\\'"}, {"\\", "\\\\"}}) + "'";
 }
 
 std::string Fish(const std::vector<ListedCommand>& commands) {

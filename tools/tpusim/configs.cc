@@ -15,6 +15,7 @@
 
 #include "configs/chip_file.h"
 #include "configs/config.h"
+#include "configs/names.h"
 #include "configs/printable.h"
 #include "configs/slices.h"
 #include "configs/status_macros.h"
@@ -36,29 +37,14 @@ struct ConfigsFlags {
   bool verbose = false, json = false, compiler = false;
 };
 
-// Words, broken into lines of at most Columns() that start with `indent`.
-std::string Paragraph(std::string_view first, std::string_view indent,
-                      const std::vector<std::string>& words) {
-  const size_t columns = Columns();
-  std::string text, line(first);
-  bool empty = true;
-  for (const std::string& word : words) {
-    if (!empty && line.size() + 1 + word.size() > columns) {
-      text += line + "\n";
-      line = indent;
-      empty = true;
-    }
-    line += (empty ? "" : " ") + word;
-    empty = false;
-  }
-  return text + line + "\n";
+// Words in lines that fit, all but the first behind an indent.
+std::string Sentence(std::string_view words, size_t indent = 0) {
+  return results::WrappedText(words, indent, Columns());
 }
 
-// Words in lines that fit.
-std::string Sentence(std::string_view words) {
-  std::string text;
-  for (const std::string& line : results::WrappedLines(words, 0, Columns())) text += line + "\n";
-  return text;
+std::string Paragraph(const std::string& first, size_t indent,
+                      const std::vector<std::string>& words) {
+  return Sentence(first + configs::Join(words, " "), indent);
 }
 
 // "16x16*": every axis is a ring; "8x16+": some are.
@@ -84,7 +70,7 @@ absl::StatusOr<std::string> List() {
       Sentence("chip   slices (--config CHIP-SLICE; * all axes are rings, + some are)");
   for (const std::string& name : configs::ChipNames()) {
     ASSIGN_OR_RETURN(const configs::ChipFile file, configs::LoadChip(name, ""));
-    text += Paragraph(fmt::format("{:<6} ", name), "       ", MarkedSlices(file.chip));
+    text += Paragraph(fmt::format("{:<6} ", name), 7, MarkedSlices(file.chip));
   }
   return text + "\n" +
          Sentence(
@@ -142,19 +128,12 @@ std::string Portrait(const configs::ChipParams& chip) {
                       chip.host.chips_y, chip.host.chips_z);
   std::vector<std::string> slices = MarkedSlices(chip);
   if (slices.size() > 14) {
-    slices = {fmt::format("{} of them:", slices.size()),
-              slices[0],
-              slices[1],
-              slices[2],
-              slices[3],
-              slices[4],
-              slices[5],
-              slices[6],
-              slices[7],
-              "...",
-              slices.back()};
+    const std::string last = slices.back(), all = fmt::format("{} of them:", slices.size());
+    slices.resize(8);
+    slices.insert(slices.begin(), all);
+    slices.insert(slices.end(), {"...", last});
   }
-  return text + Paragraph("  slices   ", "           ", slices);
+  return text + Paragraph("  slices   ", 11, slices);
 }
 
 // "819 GB/s" for 8.19e11 bytes_per_second; "" where the plain number says it.
@@ -211,9 +190,7 @@ std::string Short(const std::vector<configs::ParameterInfo>& parameters) {
     rows.push_back(
         {p.path, p.value, readable.empty() ? p.unit : p.unit + " = " + readable, p.source});
   }
-  std::string text;
-  text += results::TableText(rows, Columns());
-  return text;
+  return results::TableText(rows, Columns());
 }
 
 std::string Long(const std::vector<configs::ParameterInfo>& parameters) {
@@ -272,10 +249,7 @@ absl::StatusOr<std::string> OfCompiler(const std::string& chip, bool verbose) {
   constexpr size_t kIndent = 13;
   const auto line = [&text](std::string_view what, const std::string& value) {
     if (value.empty()) return;
-    const std::string full = fmt::format("    {:<9}{}", what, configs::Printable(value));
-    for (const std::string& part : results::WrappedLines(full, kIndent, Columns())) {
-      text += part + "\n";
-    }
+    text += Sentence(fmt::format("    {:<9}{}", what, configs::Printable(value)), kIndent);
   };
   for (const configs::ParameterInfo& p : values) {
     const bool flag = p.unit == configs::kFlagUnit;
@@ -355,15 +329,11 @@ absl::Status Configs(const ConfigsFlags& flags) {
   constexpr size_t kIndent = 11;  // of what stands beside names
   std::string text;
   std::istringstream portrait(Portrait(file.chip));
-  for (std::string line; std::getline(portrait, line);) {
-    for (const std::string& part : results::WrappedLines(line, kIndent, Columns())) {
-      text += part + "\n";
-    }
-  }
+  for (std::string line; std::getline(portrait, line);) text += Sentence(line, kIndent);
   text += "\n";
   text += flags.verbose ? Long(parameters) : Short(parameters);
   if (flags.verbose) {
-    text += "\n" + Paragraph("slices ", "  ", MarkedSlices(file.chip));
+    text += "\n" + Paragraph("slices ", 2, MarkedSlices(file.chip));
     text += "* all axes are rings, + some are\n";
   } else {
     const auto defaults = std::count_if(parameters.begin(), parameters.end(), IsDefault);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,16 +12,12 @@
 #include "configs/names.h"
 #include "configs/status_macros.h"
 #include "sim/results/text.h"
-#include "tools/tpusim/children.h"
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/help.h"
 #include "tools/tpusim/holding_slices.h"
-#include "tools/tpusim/pipeline.h"
+#include "tools/tpusim/outcomes.h"
 #include "tools/tpusim/producer.h"
-#include "tools/tpusim/progress.h"
-#include "workloads/buffers/fits.h"
-#include "workloads/target/target.h"
 
 namespace tpusim::tools {
 namespace {
@@ -46,31 +41,11 @@ absl::Status CheckKnownChips(const std::vector<std::string>& chips) {
   return absl::OkStatus();
 }
 
-// {"peak": bytes, "usable": bytes}, with {"reason": text} if that is too much.
-absl::StatusOr<std::string> PeakOn(const FitFlags& flags, const std::string& config) {
-  const absl::StatusOr<Prepared> prepared =
-      Prepare(flags.workload, config, flags.program, CompileOptionsOf(flags.program));
-  if (const std::optional<Bytes> needed = buffers::NeededHbm(prepared.status())) {
-    ASSIGN_OR_RETURN(const configs::Config loaded,
-                     configs::LoadConfig(config, flags.program.overrides));
-    const target::Target target(loaded);
-    return Json({{"peak", needed->value()},
-                 {"usable", target.Usable(hlo::kHbmSpace).value()},
-                 {"reason", Message(prepared.status())}})
-        .dump(-1, ' ', false, Json::error_handler_t::replace);
-  }
-  RETURN_IF_ERROR(prepared.status());
-  const isa::ProgramInfo& info = prepared->compiled.program.info;
-  return Json({{"peak", info.peak.hbm().value()}, {"usable", info.usable.hbm().value()}}).dump();
-}
-
-// As it comes: "v5e-4x4: fits, peak 3.200 GiB of 15.75 GiB".
-std::string FitRowText(const std::string& config, const absl::StatusOr<std::string>& answer) {
-  if (!answer.ok()) return fmt::format("{}: no: {}", config, OneLine(Message(answer.status())));
-  const Json peak = Json::parse(*answer);
-  return fmt::format("{}: {}, peak {} of {}", config, peak.contains("reason") ? "no" : "fits",
-                     results::BytesText(Bytes(peak.at("peak").get<int64_t>())),
-                     results::BytesText(Bytes(peak.at("usable").get<int64_t>())));
+// As it comes: "fits, peak 3.200 GiB of 15.75 GiB".
+std::string FitText(const absl::StatusOr<Outcome>& outcome) {
+  if (!outcome.ok()) return "no: " + OneLine(Message(outcome.status()));
+  return fmt::format("{}, peak {} of {}", outcome->too_much.empty() ? "fits" : "no",
+                     results::BytesText(outcome->peak), results::BytesText(outcome->usable));
 }
 
 absl::Status Fit(const FitFlags& flags) {
@@ -82,15 +57,13 @@ absl::Status Fit(const FitFlags& flags) {
     return UserError(fmt::format("{} has {} partitions, more than any slice has devices",
                                  flags.workload, partitions));
   }
-  std::vector<Task> tasks;
-  for (const HoldingSlice& c : candidates) {
-    tasks.push_back([&flags, config = c.config] { return PeakOn(flags, config); });
-  }
-  Rows progress(tasks.size(), flags.program.quiet, flags.program.verbose);
-  const std::vector<absl::StatusOr<std::string>> peaks =
-      InChildren(tasks, Processors(), [&](const TaskEnd& end) {
-        progress.Add(FitRowText(candidates[end.task].config, end.answer));
-      });
+  std::vector<std::string> names;
+  for (const HoldingSlice& c : candidates) names.push_back(c.config);
+  const auto peak_on = [&](size_t i) {
+    return OutcomeOf(flags.workload, names[i], flags.program, /*machine=*/nullptr);
+  };
+  const std::vector<absl::StatusOr<Outcome>> peaks =
+      OutcomesOf(names, peak_on, FitText, flags.program);
   std::vector<std::vector<std::string>> table = {
       {"slice", "devices", "peak", "usable", "share", "<fits"}};
   Json rows = Json::array();
@@ -105,12 +78,10 @@ absl::Status Fit(const FitFlags& flags) {
       row["reason"] = reason;
       table.push_back({c.config, fmt::format("{}", c.devices), "", "", "", "no: " + reason});
     } else {
-      const Json peak = Json::parse(*peaks[i]);
-      const bool fits = !peak.contains("reason");
+      const auto& [needed, usable, too_much, step] = *peaks[i];
+      const bool fits = too_much.empty();
       row["fits"] = fits;
-      if (!fits) row["reason"] = OneLine(peak.at("reason").get<std::string>());
-      const Bytes needed(peak.at("peak").get<int64_t>());
-      const Bytes usable(peak.at("usable").get<int64_t>());
+      if (!fits) row["reason"] = OneLine(too_much);
       row["peak_hbm_bytes"] = needed.value();
       row["usable_hbm_bytes"] = usable.value();
       table.push_back({c.config, fmt::format("{}", c.devices), results::BytesText(needed),
@@ -125,10 +96,8 @@ absl::Status Fit(const FitFlags& flags) {
     j["slices"] = std::move(rows);
     return PrintResult(results::JsonText(j));
   }
-  std::string text;
   // Reasons name the largest arrays: they are not cut.
-  text += results::TableText(table, ResultColumns(), results::LastColumn::kBelow);
-  return PrintResult(text);
+  return PrintResult(results::TableText(table, ResultColumns(), results::LastColumn::kBelow));
 }
 
 }  // namespace

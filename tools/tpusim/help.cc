@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <sstream>
 
+#include "absl/strings/str_replace.h"
 #include "configs/status_macros.h"
+#include "sim/results/text.h"
 #include "tools/tpusim/option_list.h"
 #include "tools/tpusim/producer.h"
 
@@ -57,24 +59,6 @@ std::string GroupOf(const std::string& name) {
   TPUSIM_CHECK(false, "an option without a group: --" + name);
 }
 
-// Words in lines of at most `width`, the first behind `first`, others behind as many blanks.
-void AddWrapped(const std::string& first, size_t indent, std::string_view words, size_t width,
-                std::string& text) {
-  std::string line = first;
-  bool empty = true;
-  std::istringstream all{std::string(words)};
-  for (std::string word; all >> word;) {
-    if (!empty && line.size() + 1 + word.size() > width) {
-      text += line + "\n";
-      line.assign(indent, ' ');
-      empty = true;
-    }
-    line += (empty ? "" : " ") + word;
-    empty = false;
-  }
-  text += line + "\n";
-}
-
 // A name and what it is, side by side, or where the name is too long one below the other.
 void AddRow(const std::string& name, std::string_view what, size_t column, size_t width,
             std::string& text) {
@@ -84,7 +68,7 @@ void AddRow(const std::string& name, std::string_view what, size_t column, size_
     first.clear();
   }
   first.resize(column, ' ');
-  AddWrapped(first, column, what, width, text);
+  text += results::WrappedText(first.append(what), column, width);
 }
 
 // Narrow terminals have more room for words than for names.
@@ -122,7 +106,7 @@ void AddFooter(const std::string& footer, size_t width, std::string& text) {
     if (const size_t gap = line.find("  ", words); gap != std::string::npos && gap < width / 2) {
       column = line.find_first_not_of(' ', gap);
     }
-    AddWrapped(line.substr(0, column), column, std::string_view(line).substr(column), width, text);
+    text += results::WrappedText(line, column, width);
   }
 }
 
@@ -142,7 +126,7 @@ std::string Usage(const CLI::App& app) {
 
 std::string TopHelp(const CLI::App& app, size_t width) {
   std::string text = Usage(app) + "\n";
-  AddWrapped("", 0, app.get_description(), width, text);
+  text += results::WrappedText(app.get_description(), 0, width);
   for (const Grouped& group : CommandGroups()) {
     text += fmt::format("\n{}:\n", group.group);
     for (const std::string_view name : group.names) {
@@ -169,11 +153,7 @@ void AddExamples(CLI::App& app, const std::vector<Example>& examples, const std:
   app.footer(more.empty() ? text : text + "\n" + more);
 }
 
-std::string Spaced(std::string_view list) {
-  std::string words;
-  for (const char c : list) words += c == ',' ? std::string(", ") : std::string(1, c);
-  return words;
-}
+std::string Spaced(const std::string& list) { return absl::StrReplaceAll(list, {{",", ", "}}); }
 
 void GroupOptions(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -189,7 +169,7 @@ std::string HelpText(const CLI::App& app, size_t width) {
   const ListedCommand command = ListedOf(app);
   const size_t column = ColumnOf(width);
   std::string text = Usage(app) + "\n";
-  AddWrapped("", 0, command.description, width, text);
+  text += results::WrappedText(command.description, 0, width);
   bool heading = false;
   for (const ListedOption& option : command.options) {
     if (!option.argument) continue;

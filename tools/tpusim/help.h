@@ -10,9 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-}  // namespace CLI
+#include "tools/tpusim/command.h"
 
 namespace tpusim::tools {
 
@@ -25,7 +23,7 @@ struct Example {
 void AddExamples(CLI::App& app, const std::vector<Example>& examples, const std::string& more = "");
 
 // "a,b,c" with blanks, at which lines can end: "a, b, c".
-std::string Spaced(std::string_view list);
+std::string Spaced(const std::string& list);
 
 // Puts every subcommand, and every option of them, into its group.
 void GroupOptions(CLI::App& app);

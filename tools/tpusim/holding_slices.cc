@@ -31,9 +31,8 @@ absl::StatusOr<std::vector<HoldingSlice>> HoldingSlices(int64_t partitions,
       if (larger || s.devices == fewest) all.push_back(std::move(s));
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const HoldingSlice& a, const HoldingSlice& b) {
-    return std::pair(a.devices, a.hbm) < std::pair(b.devices, b.hbm);
-  });
+  std::ranges::stable_sort(
+      all, {}, [](const HoldingSlice& slice) { return std::pair(slice.devices, slice.hbm); });
   return all;
 }
 

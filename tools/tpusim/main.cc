@@ -46,8 +46,7 @@ extern "C" void ExitOnAbort(int) {
   constexpr std::string_view kMessage =
       "tpusim: error: out of memory: the program needs more than this process may have\n";
   // Nothing is to be done if it cannot be said.
-  [[maybe_unused]] const ssize_t written =
-      ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
   results::RemoveTemporaries();
   ::_exit(kExitUserError);
 }
@@ -63,6 +62,12 @@ void RejectEmptyValues(CLI::App& app) {
   }
 }
 
+std::vector<std::string> NamesOf(const std::vector<Command>& commands) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.push_back(command.app->get_name());
+  return names;
+}
+
 // `tpusim --config v5e-4x2 step.pb` means `tpusim run ...`: run is put in
 // unless the first argument is a subcommand or asks about tpusim itself.
 std::vector<std::string> Arguments(int argc, char** argv, const std::vector<Command>& commands) {
@@ -70,16 +75,14 @@ std::vector<std::string> Arguments(int argc, char** argv, const std::vector<Comm
   if (arguments.empty()) return arguments;
   const std::string& first = arguments.front();
   if (first == "-h" || first == "--help" || first == "--version") return arguments;
+  const auto is_known = [names = NamesOf(commands)](const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
   // The parser would take the name for another subcommand.
-  if (first == "help" && arguments.size() == 2) {
-    for (const Command& command : commands) {
-      if (command.app->get_name() == arguments[1]) return {arguments[1], "--help"};
-    }
+  if (first == "help" && arguments.size() == 2 && is_known(arguments[1])) {
+    return {arguments[1], "--help"};
   }
-  for (const Command& command : commands) {
-    if (command.app->get_name() == first) return arguments;
-  }
-  arguments.insert(arguments.begin(), "run");
+  if (!is_known(first)) arguments.insert(arguments.begin(), "run");
   return arguments;
 }
 
@@ -108,11 +111,8 @@ std::string NearestOption(const CLI::App& app, const std::vector<std::string>& a
 std::string MisspeltCommand(const std::string& name, const std::vector<Command>& commands) {
   std::error_code error;
   if (name.starts_with("-") || std::filesystem::exists(name, error)) return "";
-  std::vector<std::string> known;
-  for (const Command& command : commands) {
-    known.push_back(command.app->get_name());
-    if (known.back() == name) return "";
-  }
+  const std::vector<std::string> known = NamesOf(commands);
+  if (std::ranges::find(known, name) != known.end()) return "";
   const std::string nearest = configs::Nearest(name, known);
   constexpr int64_t kSlips = 2;
   return configs::EditDistance(name, nearest) <= kSlips ? nearest : "";

@@ -5,10 +5,7 @@
 #include <string>
 #include <vector>
 
-// CLI11 takes seconds to compile: only the files that register options include it.
-namespace CLI {
-class App;
-}  // namespace CLI
+#include "tools/tpusim/command.h"
 
 namespace tpusim::tools {
 

@@ -6,6 +6,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
 
 #include "configs/chip_file.h"
 #include "configs/status_macros.h"
@@ -51,6 +54,23 @@ absl::Status TryToCreate(const OutputPath& output, const File& file) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::ostringstream text;
+  if (path == "-") {
+    text << std::cin.rdbuf();
+    return text.str();
+  }
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return UserError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  // An empty file sets the fail bit of the stream that it is written to, a folder the bad one.
+  text << file.rdbuf();
+  if (file.bad() || (text.fail() && file.peek() != std::ifstream::traits_type::eof())) {
+    return UserError(fmt::format("{}: cannot be read", path));
+  }
+  return text.str();
+}
 
 std::vector<InputPath> InputsOf(const std::string& workload, const std::string& config) {
   std::vector<InputPath> inputs = {{"workload", workload}};

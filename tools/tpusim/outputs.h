@@ -1,4 +1,4 @@
-// Files that a run leaves behind.
+// Files that users name: those that a command reads, and those that it leaves behind.
 //
 // A user who waited for a simulation must not learn at its end that the report
 // cannot be written, so every path is tried before the work starts. Files are
@@ -10,8 +10,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace tpusim::tools {
+
+// The whole file; of "-" stdin. Error: it cannot be read, with the reason.
+absl::StatusOr<std::string> ReadText(const std::string& path);
 
 struct OutputPath {
   std::string flag;  // "--trace", for messages

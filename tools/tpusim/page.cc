@@ -10,7 +10,6 @@
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/help.h"
 #include "tools/tpusim/outputs.h"
-#include "tools/tpusim/read_text.h"
 
 namespace tpusim::tools {
 namespace {

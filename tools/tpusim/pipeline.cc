@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 #include "configs/chip_schema.h"
@@ -53,12 +54,8 @@ std::string NameOf(const std::string& file) {
 }
 
 void PrintPassRuns(const std::vector<passes::PassRun>& runs) {
-  const std::string table = passes::ToString(runs);
-  for (size_t at = 0; at < table.size();) {
-    const size_t end = table.find('\n', at);
-    PrintNote(std::string_view(table).substr(at, end - at));
-    at = end + 1;
-  }
+  std::istringstream table(passes::ToString(runs));
+  for (std::string line; std::getline(table, line);) PrintNote(line);
 }
 
 nlohmann::ordered_json PassRunsJson(const std::vector<passes::PassRun>& runs) {

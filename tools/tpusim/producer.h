@@ -7,10 +7,7 @@
 #include <vector>
 
 #include "sim/results/producer.h"
-
-namespace CLI {
-class App;
-}  // namespace CLI
+#include "tools/tpusim/command.h"
 
 namespace tpusim::tools {
 

@@ -6,9 +6,10 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <sstream>
+#include <type_traits>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "configs/number_text.h"
 #include "configs/quantity_text.h"
 #include "configs/status_macros.h"
@@ -21,34 +22,28 @@
 namespace tpusim::tools {
 namespace {
 
-// LOOP=N, split at the last '='; false if N is not a count.
-bool ParseTripCount(const std::string& text, std::pair<std::string, int64_t>* parsed) {
+// "NAME=" and what is behind it, split at the last '='; nothing without a name.
+std::optional<std::pair<std::string, std::string>> NameAndRest(const std::string& text) {
   const size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0) return false;
-  parsed->first = text.substr(0, equals);
-  parsed->second = configs::NumberIn<int64_t>(text.substr(equals + 1)).value_or(-1);
-  return parsed->second >= 0;
+  if (equals == std::string::npos || equals == 0) return std::nullopt;
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
-std::string CheckTripCount(const std::string& text) {
-  std::pair<std::string, int64_t> ignored;
-  if (ParseTripCount(text, &ignored)) return "";
-  return fmt::format("\"{}\" is not LOOP=N, such as 'while.3=10' or '*=4'", text);
+// LOOP=N
+std::optional<std::pair<std::string, int64_t>> ParseTripCount(const std::string& text) {
+  const auto parts = NameAndRest(text);
+  const int64_t count = parts ? configs::NumberIn<int64_t>(parts->second).value_or(-1) : -1;
+  if (count < 0) return std::nullopt;
+  return std::pair(parts->first, count);
 }
 
 // NAME=k or NAME=longest.
-bool ParseBranch(const std::string& text, std::pair<std::string, std::string>* parsed) {
-  const size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) return false;
-  *parsed = {text.substr(0, equals), text.substr(equals + 1)};
-  return parsed->second == "longest" ||
-         parsed->second.find_first_not_of("0123456789") == std::string::npos;
-}
-
-std::string CheckBranch(const std::string& text) {
-  std::pair<std::string, std::string> ignored;
-  if (ParseBranch(text, &ignored)) return "";
-  return fmt::format("\"{}\" is not NAME=k or NAME=longest, such as 'conditional.3=1'", text);
+std::optional<std::pair<std::string, std::string>> ParseBranch(const std::string& text) {
+  auto parts = NameAndRest(text);
+  const bool good = parts && !parts->second.empty() &&
+                    (parts->second == "longest" ||
+                     parts->second.find_first_not_of("0123456789") == std::string::npos);
+  return good ? std::move(parts) : std::nullopt;
 }
 
 // FLOPs or bytes: 1e12 is easier to write than its digits.
@@ -73,79 +68,73 @@ std::optional<Picoseconds> ParseTime(const std::string& text) {
 }
 
 // NAME=FLOPS,BYTES or NAME=TIME or NAME=FLOPS,BYTES,TIME
-bool ParseKernelCost(const std::string& text, kernels::NamedCost* parsed) {
-  const size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0) return false;
-  parsed->name = text.substr(0, equals);
-  std::vector<std::string> parts;
-  std::istringstream figures(text.substr(equals + 1) + ",");
-  for (std::string part; std::getline(figures, part, ',');) parts.push_back(part);
+std::optional<kernels::NamedCost> ParseKernelCost(const std::string& text) {
+  const auto named = NameAndRest(text);
+  if (!named) return std::nullopt;
+  kernels::NamedCost parsed;
+  parsed.name = named->first;
+  std::vector<std::string> parts = absl::StrSplit(named->second, ',');
   if (parts.size() % 2 == 1) {
-    parsed->cost.time = ParseTime(parts.back());
-    if (!parsed->cost.time) return false;
+    parsed.cost.time = ParseTime(parts.back());
+    if (!parsed.cost.time) return std::nullopt;
     parts.pop_back();
   }
-  if (parts.empty()) return true;
-  if (parts.size() != 2) return false;
+  if (parts.empty()) return parsed;
+  if (parts.size() != 2) return std::nullopt;
   const std::optional<int64_t> flops = ParseAmount(parts[0]), bytes = ParseAmount(parts[1]);
-  if (!flops || !bytes) return false;
-  parsed->cost.flops = Flops(*flops);
-  parsed->cost.bytes = Bytes(*bytes);
-  return true;
-}
-
-std::string CheckKernelCost(const std::string& text) {
-  kernels::NamedCost ignored;
-  if (ParseKernelCost(text, &ignored)) return "";
-  return fmt::format(
-      "\"{}\" is not NAME=FLOPS,BYTES, NAME=TIME or NAME=FLOPS,BYTES,TIME, "
-      "FLOPS and BYTES whole numbers up to 9e18, such as "
-      "'flash*=2.2e9,1.6e7' or 'flash*=12.5us'",
-      text);
+  if (!flops || !bytes) return std::nullopt;
+  parsed.cost.flops = Flops(*flops);
+  parsed.cost.bytes = Bytes(*bytes);
+  return parsed;
 }
 
 // NAME=TIME or NAME=TIME,LATENCY
-bool ParseCost(const std::string& text, cost::StatedCost* parsed) {
-  const size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0) return false;
-  const size_t comma = text.find(',', equals);
-  const std::optional<Picoseconds> time = ParseTime(text.substr(equals + 1, comma - equals - 1));
-  const std::optional<Picoseconds> latency = comma == std::string::npos
-                                                 ? std::optional(Picoseconds(0))
-                                                 : ParseTime(text.substr(comma + 1));
-  if (!time || !latency) return false;
-  *parsed = {text.substr(0, equals), *time, *latency};
-  return true;
+std::optional<cost::StatedCost> ParseCost(const std::string& text) {
+  const auto named = NameAndRest(text);
+  if (!named) return std::nullopt;
+  const std::pair<std::string, std::string> times =
+      absl::StrSplit(named->second, absl::MaxSplits(',', 1));
+  const bool has_latency = named->second.find(',') != std::string::npos;
+  const std::optional<Picoseconds> time = ParseTime(times.first);
+  const std::optional<Picoseconds> latency =
+      has_latency ? ParseTime(times.second) : std::optional(Picoseconds(0));
+  if (!time || !latency) return std::nullopt;
+  return cost::StatedCost{named->first, *time, *latency};
 }
 
-std::string CheckCost(const std::string& text) {
-  cost::StatedCost ignored;
-  if (ParseCost(text, &ignored)) return "";
-  return fmt::format(
-      "\"{}\" is not NAME=TIME or NAME=TIME,LATENCY, such as 'all-gather*=12.5us,1us'", text);
+// Texts that `parse` takes for an optional value; of others the parser says what they are not.
+template <typename Parse>
+CLI::Validator Is(Parse parse, std::string what) {
+  return CLI::Validator(
+      [parse, what = std::move(what)](const std::string& text) {
+        return parse(text) ? "" : fmt::format("\"{}\" is not {}", text, what);
+      },
+      "");
 }
 
-std::string CheckRagged(const std::string& text) {
-  if (passes::ParseRaggedOverride(text)) return "";
-  return fmt::format(
-      "\"{}\" is not NAME=SIZE,SIZE,..., such as 'ragged-dot.3=128,0,64,64' (rows), "
-      "'*=0.5,0.25,0.25,0' (shares, at most 1 in all) or '*=uniform'",
-      text);
+// Texts of which `parse` says itself what is wrong.
+template <typename Parse>
+CLI::Validator IsTakenBy(Parse parse) {
+  return CLI::Validator(
+      [parse](const std::string& text) {
+        const auto parsed = parse(text);
+        return parsed.ok() ? "" : Message(parsed.status());
+      },
+      "");
 }
 
-std::string CheckConstraint(const std::string& text) {
-  const auto parsed = sharding::ParseStatedConstraint(text);
-  return parsed.ok() ? "" : Message(parsed.status());
+// The values of texts that the parser has checked by parsing them.
+template <typename Parse>
+auto Parsed(const std::vector<std::string>& texts, Parse parse) {
+  std::vector<std::remove_cvref_t<decltype(parse("").value())>> values;
+  for (const std::string& text : texts) values.push_back(parse(text).value());
+  return values;
 }
 
-std::string CheckAlgorithm(const std::string& text) {
-  const auto parsed = collectives::ParseAlgorithmOverride(text);
-  return parsed.ok() ? "" : Message(parsed.status());
-}
-
-std::string CheckPasses(const std::string& text) {
-  const auto parsed = passes::ParsePipeline(text);
-  return parsed.ok() ? "" : Message(parsed.status());
+// An option with a value that may be given several times.
+CLI::Option* AddRepeated(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+                         const std::string& value_name, const std::string& description) {
+  return app.add_option(name, values, description)->type_name(value_name)->allow_extra_args(false);
 }
 
 }  // namespace
@@ -161,33 +150,27 @@ void AddWorkloadFlags(CLI::App& app, std::string& workload, std::string& config)
 }
 
 void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
-  app.add_option("--set", flags.overrides,
-                 "Override a parameter; `tpusim configs CHIP` lists their names")
-      ->type_name("PARAMETER=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--trip-count", flags.trip_counts,
-                 "How often a loop runs whose trip count is data; LOOP may be a glob")
-      ->type_name("LOOP=N")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckTripCount, ""));
-  app.add_option("--kernel-cost", flags.kernel_costs,
-                 "What one call of an opaque kernel (custom call) costs, or how long it takes "
-                 "(12.5us); NAME may be a glob")
-      ->type_name("NAME=[FLOPS,BYTES][,TIME]")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckKernelCost, ""));
-  app.add_option("--branch", flags.branches,
-                 "Which branch a conditional takes whose predicate is data (default: the longest); "
-                 "NAME may be a glob")
-      ->type_name("NAME=K|longest")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckBranch, ""));
-  app.add_option("--ragged", flags.ragged,
-                 "Rows (or shares of them, with a decimal point) per group of a ragged dot, or per "
-                 "receiver of a ragged all-to-all (default: all equal); NAME may be a glob")
-      ->type_name("NAME=S0,S1,...|uniform")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckRagged, ""));
+  AddRepeated(app, "--set", flags.overrides, "PARAMETER=VALUE",
+              "Override a parameter; `tpusim configs CHIP` lists their names");
+  AddRepeated(app, "--trip-count", flags.trip_counts, "LOOP=N",
+              "How often a loop runs whose trip count is data; LOOP may be a glob")
+      ->check(Is(ParseTripCount, "LOOP=N, such as 'while.3=10' or '*=4'"));
+  AddRepeated(app, "--kernel-cost", flags.kernel_costs, "NAME=[FLOPS,BYTES][,TIME]",
+              "What one call of an opaque kernel (custom call) costs, or how long it takes "
+              "(12.5us); NAME may be a glob")
+      ->check(Is(ParseKernelCost,
+                 "NAME=FLOPS,BYTES, NAME=TIME or NAME=FLOPS,BYTES,TIME, FLOPS and BYTES whole "
+                 "numbers up to 9e18, such as 'flash*=2.2e9,1.6e7' or 'flash*=12.5us'"));
+  AddRepeated(app, "--branch", flags.branches, "NAME=K|longest",
+              "Which branch a conditional takes whose predicate is data (default: the longest); "
+              "NAME may be a glob")
+      ->check(Is(ParseBranch, "NAME=k or NAME=longest, such as 'conditional.3=1'"));
+  AddRepeated(app, "--ragged", flags.ragged, "NAME=S0,S1,...|uniform",
+              "Rows (or shares of them, with a decimal point) per group of a ragged dot, or per "
+              "receiver of a ragged all-to-all (default: all equal); NAME may be a glob")
+      ->check(Is(passes::ParseRaggedOverride,
+                 "NAME=SIZE,SIZE,..., such as 'ragged-dot.3=128,0,64,64' (rows), "
+                 "'*=0.5,0.25,0.25,0' (shares, at most 1 in all) or '*=uniform'"));
   app.add_flag("--donate", flags.donate,
                "As if the caller donated all arguments: results of their shapes take their place");
   app.add_option("--passes", flags.passes,
@@ -195,7 +178,7 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
                  "are repeated (simplify,fixpoint(layout,simplify),fuse,schedule), or, as -NAME, "
                  "those of the default that do not; `tpusim opt --help` lists all")
       ->type_name("PASS{OPTION=VALUE},...")
-      ->check(CLI::Validator(CheckPasses, ""));
+      ->check(IsTakenBy(passes::ParsePipeline));
   app.add_flag("!--no-verify-passes", flags.verify_passes,
                "Do not check the module after every pass that changes it");
   app.add_flag("--pass-timings", flags.pass_timings,
@@ -203,20 +186,16 @@ void AddPassFlags(CLI::App& app, ProgramFlags& flags) {
 }
 
 void AddCostFlag(CLI::App& app, ProgramFlags& flags) {
-  app.add_option(
-         "--cost", flags.costs,
-         "What if this kernel, collective or transfer took so long (40us), behind a latency "
-         "that uses nothing? Passes that ask for its cost hear this; NAME may be a glob, "
-         "the first that matches counts")
-      ->type_name("NAME=TIME[,LATENCY]")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckCost, ""));
+  AddRepeated(app, "--cost", flags.costs, "NAME=TIME[,LATENCY]",
+              "What if this kernel, collective or transfer took so long (40us), behind a latency "
+              "that uses nothing? Passes that ask for its cost hear this; NAME may be a glob, "
+              "the first that matches counts")
+      ->check(Is(ParseCost, "NAME=TIME or NAME=TIME,LATENCY, such as 'all-gather*=12.5us,1us'"));
 }
 
 void AddExplainFlag(CLI::App& app, ProgramFlags& flags) {
-  app.add_option("--explain", flags.explain, "Also print why this pass decided as it did")
-      ->type_name("PASS")
-      ->allow_extra_args(false);
+  AddRepeated(app, "--explain", flags.explain, "PASS",
+              "Also print why this pass decided as it did");
 }
 
 void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
@@ -228,74 +207,40 @@ void AddProgramFlags(CLI::App& app, ProgramFlags& flags) {
                  "Flags of the TPU compiler, as in LIBTPU_INIT_ARGS, that `tpusim configs CHIP "
                  "--compiler` names; others are named in a warning")
       ->type_name("\"--xla_...=VALUE ...\"");
-  app.add_option("--constrain", flags.constraints,
-                 "As if the program had a with_sharding_constraint on this value (a name that "
-                 "`tpusim compile --emit sharded` shows, several, or a glob)")
-      ->type_name("VALUE=P('x', None)")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckConstraint, ""));
+  AddRepeated(app, "--constrain", flags.constraints, "VALUE=P('x', None)",
+              "As if the program had a with_sharding_constraint on this value (a name that "
+              "`tpusim compile --emit sharded` shows, several, or a glob)")
+      ->check(IsTakenBy(sharding::ParseStatedConstraint));
   app.add_option("--device-order", flags.device_order,
                  "Which device runs partition i: 'ids', or a list 0,1,3,2 (default: the workload's "
                  "coordinates, else JAX's make_mesh order)")
       ->type_name("ids|0,1,...");
-  app.add_option(
-         "--algorithm", flags.algorithms,
-         "How collectives are done: as the TPU compiler would, axis by axis where that is not "
-         "known (compiler, the default), the fastest of all ways (best), or one by name, for "
-         "all or one KIND of them (all-reduce, all-gather, reduce-scatter, all-to-all)")
-      ->type_name("[KIND=]ALGORITHM")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckAlgorithm, ""));
+  AddRepeated(app, "--algorithm", flags.algorithms, "[KIND=]ALGORITHM",
+              "How collectives are done: as the TPU compiler would, axis by axis where that is not "
+              "known (compiler, the default), the fastest of all ways (best), or one by name, for "
+              "all or one KIND of them (all-reduce, all-gather, reduce-scatter, all-to-all)")
+      ->check(IsTakenBy(collectives::ParseAlgorithmOverride));
   CLI::Option* quiet = app.add_flag("-q,--quiet", flags.quiet, "Print errors only");
   app.add_flag("-v,--verbose", flags.verbose, "Say on stderr what is being done")->excludes(quiet);
 }
 
 std::vector<cost::StatedCost> StatedCostsOf(const ProgramFlags& flags) {
-  std::vector<cost::StatedCost> costs;
-  for (const std::string& text : flags.costs) {
-    TPUSIM_CHECK(ParseCost(text, &costs.emplace_back()), "the parser lets no other form through");
-  }
-  return costs;
+  return Parsed(flags.costs, ParseCost);
 }
 
 compiler::CompileOptions CompileOptionsOf(const ProgramFlags& flags) {
   compiler::CompileOptions options;
-  for (const std::string& text : flags.trip_counts) {
-    std::pair<std::string, int64_t> parsed;
-    TPUSIM_CHECK(ParseTripCount(text, &parsed), "the parser lets no other form through");
-    options.trip_counts.push_back(std::move(parsed));
-  }
-  for (const std::string& text : flags.branches) {
-    std::pair<std::string, std::string> parsed;
-    TPUSIM_CHECK(ParseBranch(text, &parsed), "the parser lets no other form through");
-    options.stated.branches.push_back(std::move(parsed));
-  }
-  for (const std::string& text : flags.kernel_costs) {
-    kernels::NamedCost parsed;
-    TPUSIM_CHECK(ParseKernelCost(text, &parsed), "the parser lets no other form through");
-    options.stated.kernel_costs.push_back(std::move(parsed));
-  }
-  for (const std::string& text : flags.ragged) {
-    std::optional<passes::RaggedOverride> parsed = passes::ParseRaggedOverride(text);
-    TPUSIM_CHECK(parsed, "the parser lets no other form through");
-    options.stated.ragged.push_back(*std::move(parsed));
-  }
-  for (const std::string& text : flags.constraints) {
-    auto parsed = sharding::ParseStatedConstraint(text);
-    TPUSIM_CHECK(parsed.ok(), "the parser lets no other form through");
-    options.constraints.push_back(*std::move(parsed));
-  }
+  options.trip_counts = Parsed(flags.trip_counts, ParseTripCount);
+  options.stated.branches = Parsed(flags.branches, ParseBranch);
+  options.stated.kernel_costs = Parsed(flags.kernel_costs, ParseKernelCost);
+  options.stated.ragged = Parsed(flags.ragged, passes::ParseRaggedOverride);
+  options.constraints = Parsed(flags.constraints, sharding::ParseStatedConstraint);
+  options.algorithms = Parsed(flags.algorithms, collectives::ParseAlgorithmOverride);
   options.device_order = flags.device_order;
   options.stated.donate = flags.donate;
   options.passes = flags.passes;
   options.explain = flags.explain;
   options.verify_passes = flags.verify_passes;
-  for (const std::string& text : flags.algorithms) {
-    absl::StatusOr<collectives::AlgorithmOverride> parsed =
-        collectives::ParseAlgorithmOverride(text);
-    TPUSIM_CHECK(parsed.ok(), "the parser lets no other form through");
-    options.algorithms.push_back(*std::move(parsed));
-  }
   return options;
 }
 
@@ -312,16 +257,10 @@ void AddMachineFlags(CLI::App& app, MachineFlags& flags) {
                  "execute every one")
       ->type_name("kernel|tile")
       ->check(CLI::IsMember({"kernel", "tile"}));
-  app.add_option("--slow", flags.slow,
-                 "A straggler: the clock of a chip runs at this share, "
-                 "such as chip=3:0.8")
-      ->type_name("chip=N:SHARE")
-      ->allow_extra_args(false);
-  app.add_option("--link", flags.links,
-                 "A degraded link: chip, direction and share of its rate, "
-                 "such as 3:x+=0.5; 0 = dead")
-      ->type_name("N:DIR=SHARE")
-      ->allow_extra_args(false);
+  AddRepeated(app, "--slow", flags.slow, "chip=N:SHARE",
+              "A straggler: the clock of a chip runs at this share, such as chip=3:0.8");
+  AddRepeated(app, "--link", flags.links, "N:DIR=SHARE",
+              "A degraded link: chip, direction and share of its rate, such as 3:x+=0.5; 0 = dead");
   app.add_option("--max-events", flags.max_events,
                  "Give up after so many simulated instructions (default: 1000000000, minutes)")
       ->type_name("N")

@@ -7,13 +7,9 @@
 #include <vector>
 
 #include "sim/simulate.h"
+#include "tools/tpusim/command.h"
 #include "workloads/compiler/compile.h"
 #include "workloads/cost/stated_costs.h"
-
-// CLI11 takes seconds to compile: only the files that register options include it.
-namespace CLI {
-class App;
-}  // namespace CLI
 
 namespace tpusim::tools {
 

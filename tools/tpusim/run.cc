@@ -18,7 +18,6 @@
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/progress.h"
-#include "tools/tpusim/rollup_flags.h"
 #include "tools/tpusim/trace_flags.h"
 
 namespace tpusim::tools {

@@ -15,7 +15,6 @@
 #include "tools/tpusim/command.h"
 #include "tools/tpusim/console.h"
 #include "tools/tpusim/help.h"
-#include "tools/tpusim/values.h"
 
 namespace tpusim::tools {
 namespace {
@@ -56,9 +55,7 @@ std::string SchemaList() {
   for (const configs::EmbeddedFile& schema : configs::EmbeddedFiles("schemas")) {
     table.push_back({std::string(schema.name), SchemaOf(schema.name)["title"]});
   }
-  std::string text;
-  text += results::TableText(table, ResultColumns());
-  return text;
+  return results::TableText(table, ResultColumns());
 }
 
 }  // namespace
@@ -71,7 +68,7 @@ Command AddSchema(CLI::App& parent) {
       ->type_name("SCHEMA")
       ->check(CLI::Validator(
           [](std::string& given) -> std::string {
-            const std::vector<std::string> names = SchemaNames();
+            const std::vector<std::string> names = configs::EmbeddedNames("schemas");
             if (std::ranges::find(names, given) != names.end()) return "";
             return fmt::format("no schema \"{}\"; the nearest is {}", given,
                                configs::Nearest(given, names));

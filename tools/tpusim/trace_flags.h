@@ -1,20 +1,30 @@
-// Flags of what shows when things happened, traces and the page, and what is recorded for them.
+// Flags of what is shown: where the time of a step goes (sim/results/rollup.h), and when things
+// happened, traces and the page, and what is recorded for them.
 #ifndef TPUSIM_TOOLS_TPUSIM_TRACE_FLAGS_H_
 #define TPUSIM_TOOLS_TPUSIM_TRACE_FLAGS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sim/results/rollup.h"
+#include "tools/tpusim/command.h"
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 
-namespace CLI {
-class App;
-}  // namespace CLI
-
 namespace tpusim::tools {
+
+struct RollupFlags {
+  std::string by;  // --by, checked by the parser; "" = not given
+  size_t top = 0;  // --top; 0 = not given
+  results::RollupBy By(results::RollupBy otherwise) const {
+    return results::RollupOf(by).value_or(otherwise);
+  }
+};
+// `flags` must live as long as the parser.
+void AddRollupFlags(CLI::App& app, RollupFlags& flags);
 
 struct TraceFlags {
   std::string trace, totals, html;  // files; "" = none

@@ -19,7 +19,6 @@
 #include "tools/tpusim/outputs.h"
 #include "tools/tpusim/pipeline.h"
 #include "tools/tpusim/producer.h"
-#include "tools/tpusim/read_text.h"
 
 namespace tpusim::tools {
 namespace {
@@ -63,7 +62,8 @@ ProgramFlags FlagsOf(const results::Measurement& measurement, const ProgramFlags
 }
 
 absl::Status Validate(const ValidateFlags& flags) {
-  RETURN_IF_ERROR(CheckOutputs({{"--report", flags.report}}, {{"file of measurements", flags.file}}));
+  RETURN_IF_ERROR(
+      CheckOutputs({{"--report", flags.report}}, {{"file of measurements", flags.file}}));
   const absl::StatusOr<std::string> text = ReadText(flags.file);
   if (!text.ok()) {
     return UserError(fmt::format("{}; name a file of measurements, such as {} of the source tree",

@@ -16,10 +16,8 @@ namespace {
 namespace pb = ::tpusim::perfetto;
 
 pb::Trace Encoded(const Sample& s) {
-  const absl::StatusOr<TraceModel> m = BuildTraceModel(s.config, s.info, s.timeline);
-  EXPECT_TRUE(m.ok()) << Message(m.status());
   pb::Trace trace;
-  EXPECT_TRUE(trace.ParseFromString(EncodePerfetto(*m, s.info)));
+  EXPECT_TRUE(trace.ParseFromString(PerfettoBytes(s)));
   return trace;
 }
 
@@ -121,9 +119,7 @@ TEST(PerfettoTest, ArrowsStartBeforeTheyEndEvenWithoutLatency) {
 
 TEST(PerfettoTest, TwoEncodingsAreTheSameBytes) {
   const Sample s = MakeSample();
-  const TraceModel m = *BuildTraceModel(s.config, s.info, s.timeline);
-  const TraceModel again = *BuildTraceModel(s.config, s.info, s.timeline);
-  EXPECT_EQ(EncodePerfetto(m, s.info), EncodePerfetto(again, s.info));
+  EXPECT_EQ(PerfettoBytes(s), PerfettoBytes(s));
 }
 
 TEST(PerfettoTest, AFileThatCannotBeWrittenIsTheUsersError) {

@@ -1,7 +1,17 @@
 #include "tests/sim/results/sample.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <utility>
 #include <vector>
+
+#include "configs/status_macros.h"
+#include "sim/results/perfetto.h"
+#include "sim/results/trace_source.h"
 
 namespace tpusim::results {
 namespace {
@@ -252,6 +262,40 @@ Sample MakeSample() { return {MakeConfig(), MakeInfo(), MakeTimeline()}; }
 Report SampleReport() {
   const Sample s = MakeSample();
   return BuildReport(s.config, s.info, s.timeline, "f").value();
+}
+
+absl::StatusOr<TraceModel> WholeTrace(const Sample& s) {
+  TraceSource source(s.config, s.info, s.timeline);
+  RETURN_IF_ERROR(source.Open());
+  TraceModel whole = source.model();
+  while (source.Next()) {
+    const TraceModel& window = source.model();
+    for (size_t i = 0; i < window.tracks.size(); ++i) {
+      const TraceTrack& from = window.tracks[i];
+      TraceTrack& to = whole.tracks[i];
+      to.slices.insert(to.slices.end(), from.slices.begin(), from.slices.end());
+      to.samples.insert(to.samples.end(), from.samples.begin(), from.samples.end());
+    }
+  }
+  whole.names = source.model().names;
+  return whole;
+}
+
+TraceTotals TotalsOf(const TraceModel& whole) {
+  TraceCounter counter;
+  counter.Add(whole);
+  return counter.Totals();
+}
+
+std::string PerfettoBytes(const Sample& s) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("sample_{}.pftrace", ::getpid());
+  const auto written = WritePerfettoTrace(path.string(), s.config, s.info, s.timeline);
+  TPUSIM_CHECK(written.ok(), Message(written.status()));
+  std::stringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  std::filesystem::remove(path);
+  return bytes.str();
 }
 
 }  // namespace tpusim::results

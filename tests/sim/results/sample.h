@@ -12,11 +12,14 @@
 #ifndef TPUSIM_TESTS_SIM_RESULTS_SAMPLE_H_
 #define TPUSIM_TESTS_SIM_RESULTS_SAMPLE_H_
 
+#include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "configs/topology.h"
 #include "models/isa/program_info.h"
 #include "sim/results/report.h"
+#include "sim/results/trace_model.h"
 #include "sim/timeline.h"
 
 namespace tpusim::results {
@@ -35,6 +38,12 @@ Report SampleReport();
 // A recording of just these.
 sim::Recording Recorded(const std::vector<sim::Span>& spans,
                         const std::vector<sim::CounterSample>& samples = {});
+
+// The whole trace of a step: all its windows.
+absl::StatusOr<TraceModel> WholeTrace(const Sample& s);
+TraceTotals TotalsOf(const TraceModel& whole);
+// The bytes of the file that WritePerfettoTrace writes.
+std::string PerfettoBytes(const Sample& s);
 
 }  // namespace tpusim::results
 

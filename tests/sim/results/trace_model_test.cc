@@ -15,9 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-absl::StatusOr<TraceModel> Build(const Sample& s) {
-  return BuildTraceModel(s.config, s.info, s.timeline);
-}
+absl::StatusOr<TraceModel> Build(const Sample& s) { return WholeTrace(s); }
 
 // The path begins with the device.
 const TraceTrack& TrackAt(const TraceModel& m, const std::string& path) {
