@@ -101,6 +101,9 @@ class Router : public sc_core::sc_module,
   // Transfers are shown where they wait: with their flow, then with their arrival.
   void Visit(steady::StateVisitor&) override {}
   void VisitFlow(uint64_t slot, steady::StateVisitor& visitor) override;
+  int64_t OrderOfFlow(uint64_t slot) const override {
+    return pending_[slot].record.stream.ordinal;  // one of a stream moves at a time (Lane)
+  }
   int64_t OrderOf(uint64_t slot) const override;
   void VisitDelay(uint64_t slot, steady::StateVisitor& visitor) override;
 
