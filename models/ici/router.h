@@ -150,7 +150,7 @@ class Router : public sc_core::sc_module,
   std::vector<Pending> pending_;
   std::vector<uint32_t> free_;
   absl::flat_hash_map<Lane, uint32_t> last_;  // slots; looked up, never iterated over
-  std::vector<flow::Use> uses_;  // scratch
+  std::vector<flow::Use> uses_;               // scratch
   events::DelayQueue arrivals_;
 };
 
