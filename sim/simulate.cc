@@ -131,8 +131,8 @@ absl::StatusOr<Timeline> Approximate(const configs::Config& config, const isa::P
   ASSIGN_OR_RETURN(const Timeline best,
                    SimulateFolded(config, program, totals, options.max_events, symmetry));
   folding.simulations += best.folding.simulations;
-  folding.ignored_skew = std::max(timeline.step_time, best.step_time) -
-                         std::min(timeline.step_time, best.step_time);
+  folding.ignored_skew =
+      std::max(timeline.step_time, best.step_time) - std::min(timeline.step_time, best.step_time);
   folding.error_bound = std::max(folding.error_bound, best.folding.error_bound) +
                         folding.ignored_skew * kSkews + timeline.step_time / kBeyond;
   return timeline;
@@ -168,20 +168,31 @@ absl::StatusOr<Timeline> Simulate(const configs::Config& config, const isa::PodP
     return SimulateFolded(config, program, options, options.max_events, symmetry);
   }
   Symmetry exact = symmetry_with(Folding::kExact, 1);
+  std::optional<Symmetry> approximate;
+  // Whether overlooking routes leaves few enough classes.
+  const auto approximates = [&] {
+    if (!approximate) {
+      approximate.emplace(config, program, options.impairments, Folding::kApproximate,
+                          options.record_devices, options.most_classes);
+    }
+    return kWorthwhile * ClassesOf(*approximate) <= ClassesOf(exact);
+  };
+  if (ClassesOf(exact) > options.most_classes && !approximates()) {
+    return SimulateFolded(config, program, options, options.max_events, exact);
+  }
   if (ClassesOf(exact) <= options.most_classes ||
       LeastEvents(program, exact) <= static_cast<double>(options.most_events)) {
     absl::StatusOr<Timeline> timeline =
         SimulateFolded(config, program, options, options.most_events, exact);
-    if (!absl::IsResourceExhausted(timeline.status()) ||
-        ClassesOf(exact) <= options.most_classes || options.most_events >= options.max_events) {
+    if (!absl::IsResourceExhausted(timeline.status()) || ClassesOf(exact) <= options.most_classes ||
+        options.most_events >= options.max_events) {
       return timeline;
     }
   }
-  Symmetry approximate = symmetry_with(Folding::kApproximate, options.most_classes);
-  if (kWorthwhile * ClassesOf(approximate) > ClassesOf(exact)) {
+  if (!approximates()) {
     return SimulateFolded(config, program, options, options.max_events, exact);
   }
-  return Approximate(config, program, options, approximate);
+  return Approximate(config, program, options, *approximate);
 }
 
 std::vector<int32_t> Representatives(const isa::PodProgram& program) {

@@ -66,6 +66,7 @@ class Dma : public sc_core::sc_module,
   void VisitFlow(uint64_t channel, steady::StateVisitor& visitor) override {
     visitor.Same(static_cast<int64_t>(channel));
   }
+  int64_t OrderOfFlow(uint64_t channel) const override { return static_cast<int64_t>(channel); }
   int64_t OrderOf(uint64_t channel) const override { return static_cast<int64_t>(channel); }
   void VisitDelay(uint64_t channel, steady::StateVisitor& visitor) override {
     visitor.Same(static_cast<int64_t>(channel));

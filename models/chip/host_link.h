@@ -39,6 +39,7 @@ class HostLink : public sc_core::sc_module,
   // Transfers are shown where they wait: with their delay, then with their flow.
   void Visit(steady::StateVisitor&) override {}
   void VisitFlow(uint64_t slot, steady::StateVisitor& visitor) override;
+  int64_t OrderOfFlow(uint64_t slot) const override { return OrderOf(slot); }
   int64_t OrderOf(uint64_t slot) const override { return pending_[slot].transfer.op; }
   void VisitDelay(uint64_t slot, steady::StateVisitor& visitor) override {
     VisitFlow(slot, visitor);

@@ -84,6 +84,7 @@ void Fluid::Visit(steady::StateVisitor& visitor) {
         visitor.Same(active_[slot].listener);
         active_[slot].listener->VisitFlow(active_[slot].tag, visitor);
       },
+      [&](uint64_t slot) { return active_[slot].listener->OrderOfFlow(active_[slot].tag); },
       visitor);
   if (visitor.moves()) Schedule();
 }

@@ -34,6 +34,8 @@ class FlowListener {
   virtual void FlowEnded(uint64_t tag) = 0;
   // Shows what the flow of this tag is for.
   virtual void VisitFlow(uint64_t tag, steady::StateVisitor& visitor) = 0;
+  // Among flows over the same resources, the order in which they are shown.
+  virtual int64_t OrderOfFlow(uint64_t tag) const = 0;
 
  protected:
   ~FlowListener() = default;

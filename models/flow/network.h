@@ -140,10 +140,10 @@ class Network {
   double RemainingAt(Picoseconds now, FlowId id) const;
 
   // Shows the state at the end of the instant `now`; `describe` shows what a flow means
-  // to what started it, by its tag. When the visitor moves time, the network's
-  // time has moved afterwards.
+  // to what started it, by its tag, and flows over the same resources are shown in the `order`
+  // of their tags. When the visitor moves time, the network's time has moved afterwards.
   void Visit(Picoseconds now, const std::function<void(uint64_t tag)>& describe,
-             steady::StateVisitor& visitor);
+             const std::function<int64_t(uint64_t tag)>& order, steady::StateVisitor& visitor);
 
   size_t resources() const { return resources_.size(); }
   const std::string& Name(ResourceId id) const { return resources_[id.value].name; }

@@ -32,6 +32,7 @@ void Network::VisitFlow(Flow& flow, steady::StateVisitor& visitor) {
 }
 
 void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& describe,
+                    const std::function<int64_t(uint64_t tag)>& order,
                     steady::StateVisitor& visitor) {
   Solve(now);
   TPUSIM_CHECK(completed_.empty(), "the instant is not over: a flow has yet to be told of its end");
@@ -40,14 +41,16 @@ void Network::Visit(Picoseconds now, const std::function<void(uint64_t tag)>& de
   for (Flow& flow : flows_) {
     if (flow.active) flows.push_back(&flow);
   }
-  // In an order that does not depend on which was first within an instant.
-  const auto resource_of = [](const FlowUse& use) { return use.resource; };
+  // By what they are, not by which was first: the flows of devices that are independent of each
+  // other start in any order, and in another one when states recur that are nearly the same.
   std::sort(flows.begin(), flows.end(), [&](const Flow* a, const Flow* b) {
-    if (a->started != b->started) return a->started < b->started;
-    const auto order = std::lexicographical_compare_three_way(
+    const auto resources = std::lexicographical_compare_three_way(
         a->uses.begin(), a->uses.end(), b->uses.begin(), b->uses.end(),
-        [&](const FlowUse& x, const FlowUse& y) { return resource_of(x) <=> resource_of(y); });
-    return order != 0 ? order < 0 : a->sequence < b->sequence;
+        [](const FlowUse& x, const FlowUse& y) { return x.resource <=> y.resource; });
+    if (resources != 0) return resources < 0;
+    const int64_t first = order(a->tag), second = order(b->tag);
+    if (first != second) return first < second;
+    return a->started != b->started ? a->started < b->started : a->sequence < b->sequence;
   });
   visitor.Same(static_cast<int64_t>(flows.size()));
   for (Flow* flow : flows) {

@@ -101,6 +101,9 @@ class Router : public sc_core::sc_module,
   // Transfers are shown where they wait: with their flow, then with their arrival.
   void Visit(steady::StateVisitor&) override {}
   void VisitFlow(uint64_t slot, steady::StateVisitor& visitor) override;
+  int64_t OrderOfFlow(uint64_t slot) const override {
+    return pending_[slot].record.stream.ordinal;  // one of a stream moves at a time (Lane)
+  }
   int64_t OrderOf(uint64_t slot) const override;
   void VisitDelay(uint64_t slot, steady::StateVisitor& visitor) override;
 
@@ -147,7 +150,7 @@ class Router : public sc_core::sc_module,
   std::vector<Pending> pending_;
   std::vector<uint32_t> free_;
   absl::flat_hash_map<Lane, uint32_t> last_;  // slots; looked up, never iterated over
-  std::vector<flow::Use> uses_;  // scratch
+  std::vector<flow::Use> uses_;               // scratch
   events::DelayQueue arrivals_;
 };
 

@@ -29,6 +29,7 @@ struct Note : chip::WorkListener, chip::TransferListener, chip::FlagListener, ev
   void FlagReached() override { times.push_back(NowPs()); }
   void FlowEnded(uint64_t) override { times.push_back(NowPs()); }
   void VisitFlow(uint64_t, steady::StateVisitor&) override {}
+  int64_t OrderOfFlow(uint64_t) const override { return 0; }
 };
 
 struct NoProbe : events::Probe {

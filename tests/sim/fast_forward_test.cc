@@ -255,6 +255,47 @@ TEST(FastForward, PassesThatAreNearlyTheSameStayWithinTheBound) {
   EXPECT_GT(fewer, 5);
 }
 
+// Windowed einsums of a loop over layers: everybody works on what it has while it sends that on
+// to the next device, row by row of a 4 x 4 slice. Where a row ends that is two hops, and the links
+// round the rows have more to carry, so that devices differ in their loads and in when they begin
+// a pass.
+isa::PodProgram WindowedLayers(const configs::Config& config, int64_t layers) {
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  const auto devices = static_cast<int32_t>(config.devices());
+  for (int32_t d = 0; d < devices; ++d) pairs.emplace_back(d, (d + 1) % devices);
+  isa::PodProgram program = RingProgram(config, {});
+  program.routes = {RouteBetween(config, pairs)};
+  isa::Rdma rdma;
+  rdma.bytes = Bytes(300'000);
+  rdma.arrival_flag = 0;
+  isa::Start start;
+  start.stream = {isa::StreamKind::kCollective, 0};
+  start.token = 0;
+  start.body = Share(rdma, isa::Wait{.flag = 0, .count = 1});
+  isa::Kernel kernel;
+  kernel.grid = {{4, 1.0}};
+  kernel.block = Compute(700);
+  kernel.windows = {Input(400'000, 1), Output(30'000, 1)};
+  program.programs = {Share(isa::Loop{
+      layers, Share(isa::Loop{5, Share(start, kernel, isa::Done{0})}, Compute(3'000))})};
+  return program;
+}
+
+TEST(FastForward, WindowedEinsumsWithSeveralLoadsSettle) {
+  configs::Config config = TestConfig({4, 4, 1}, {true, true, false});
+  config.chip.hbm.bytes_per_second = BytesPerSecond(0.77e12);
+  config.chip.ici.link_bytes_per_second = BytesPerSecond(4.7e10);
+  const isa::PodProgram few = WindowedLayers(config, 6), many = WindowedLayers(config, 400);
+  SimulationOptions options;
+  options.folding = Folding::kOff;
+  ExpectTheSame(config, few, options, "every device");
+  options.folding = Folding::kExact;
+  ExpectTheSame(config, few, options, "one of each class");
+  // All of them are one steady state: sixteen devices in 400 layers of five passes would be a
+  // hundred times as many events.
+  EXPECT_LT(InChild(config, many, options).events, 10'000);
+}
+
 // Layers that are written out one by one: each computes, sends to the next chip beside that
 // and in its next layer waits for what the last chip sent. Names are those of the layer.
 struct Unrolled {

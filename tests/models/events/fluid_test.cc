@@ -26,6 +26,7 @@ class FluidTest : public ::testing::Test, public FlowListener {
   }
   // Every flow below 3 starts its successor at its end.
   void VisitFlow(uint64_t, steady::StateVisitor&) override {}
+  int64_t OrderOfFlow(uint64_t) const override { return 0; }
   void FlowEnded(uint64_t tag) override {
     ended_.emplace_back(tag, Now().value());
     if (chained_ && tag < 3) Start(1000, tag + 1);

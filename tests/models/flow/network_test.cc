@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "models/steady/state.h"
 #include "tests/models/flow/no_limit.h"
 
 namespace tpusim::flow {
@@ -394,6 +395,39 @@ TEST(NetworkDeathTest, BrokenCallsAreCaught) {
   EXPECT_DEATH(net.Start(Picoseconds(100), {1, kInf, {}, 1}), "infinitely fast");
   EXPECT_DEATH(net.Start(Picoseconds(100), {-1, kInf, {{link, 1}}, 1}), "amount of a flow is -1");
   EXPECT_DEATH(net.Start(Picoseconds(100), {1, kInf, {{link, -2}}, 1}), "weight on link is -2");
+}
+
+// Of two devices that have nothing to do with each other one is ahead by 2 ps, then the other one.
+// States that differ by no more than that recur, whichever transfer was the first; flows that share
+// a link are told apart by what they are for, too.
+TEST(Network, StatesRecurInWhichIndependentFlowsStartInAnotherOrder) {
+  Network net;
+  const ResourceId left = net.AddResource("left", 1e12), right = net.AddResource("right", 1e12);
+  const auto state_at = [&net](int64_t now) {
+    auto reader = steady::StateVisitor::Read(Picoseconds(now));
+    net.Visit(
+        Picoseconds(now), [&](uint64_t tag) { reader.Same(static_cast<int64_t>(tag)); },
+        [](uint64_t tag) { return static_cast<int64_t>(tag); }, reader);
+    return reader.TakeSnapshot();
+  };
+  const auto pass = [&](int64_t begin, int64_t left_late, int64_t right_late) {
+    for (const int64_t late : {0, 2}) {
+      const Picoseconds now(begin + late);
+      // Two flows of 5000 B each share 1 B/ps, so all of them end 10,000 ps later.
+      for (const uint64_t tag : {1, 2}) {
+        if (left_late == late) net.Start(now, {5000, kInf, {{left, 1}}, tag});
+        if (right_late == late) net.Start(now, {5000, kInf, {{right, 1}}, 3 - tag});
+      }
+    }
+    return state_at(begin + 100);
+  };
+  const steady::Snapshot before = pass(0, 0, 2);
+  Drain(net);
+  const steady::Snapshot after = pass(20'000, 2, 0);
+  EXPECT_EQ(steady::FindRecurrence(before, after, Picoseconds(1)).periods, 0);
+  const steady::Recurrence near = steady::FindRecurrence(before, after, Picoseconds(2));
+  EXPECT_EQ(near.periods, steady::kUnlimited);
+  EXPECT_FALSE(near.is_exact);
 }
 
 }  // namespace
