@@ -101,8 +101,8 @@ void Overlap(tpusim::isa::PodProgram& program, int64_t times) {
   for (SharedBody& body : program.programs) {
     Body before, repeated, after;
     std::vector<Instruction> joins;
-    const std::function<void(const Body&)> sort = [&](const Body& stretch) {
-      for (const Instruction& instruction : stretch) {
+    const std::function<void(const Body&)> sort = [&](const Body& part) {
+      for (const Instruction& instruction : part) {
         const InstructionKind& kind = instruction.kind;
         if (const auto* call = std::get_if<Call>(&kind)) {
           sort(*call->body);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct Node {
 class Raisers {
  public:
   Raisers(const isa::PodProgram& program, int32_t device) : program_(program), device_(device) {
-    Walk(*program.programs[program.program_of_device[device]], isa::StreamId{});
+    Walk(*program.programs[program.program_of_device[device]], isa::StreamId{}, {});
   }
 
   // Does the stream `id` of this device raise `flag` of device `target`?
@@ -44,24 +45,28 @@ class Raisers {
     auto operator<=>(const Key&) const = default;
   };
 
-  void Walk(const isa::Body& body, const isa::StreamId& id) {
-    if (!seen_.insert({&body, id}).second) return;
+  void Walk(const isa::Body& body, const isa::StreamId& id, const isa::Iteration& in) {
+    if (!seen_.insert({&body, id, in}).second) return;
     for (const isa::Instruction& instruction : body) {
       if (const auto* loop = std::get_if<isa::Loop>(&instruction.kind)) {
-        Walk(*loop->body, id);
+        const isa::Iterations* iterations = loop->iterations.get();
+        if (iterations == nullptr) Walk(*loop->body, id, in);
+        for (int64_t n = 0; iterations != nullptr && n < loop->count; ++n) {
+          Walk(*loop->body, id, {iterations, n});
+        }
       } else if (const auto* call = std::get_if<isa::Call>(&instruction.kind)) {
-        Walk(*call->body, id);
+        Walk(*call->body, id, in);
       } else if (const auto* branch = std::get_if<isa::Branch>(&instruction.kind)) {
-        Walk(*branch->bodies[branch->taken], id);
+        Walk(*branch->bodies[branch->taken], id, in);
       } else if (const auto* start = std::get_if<isa::Start>(&instruction.kind)) {
-        Walk(*start->body, start->stream);
+        Walk(*start->body, start->stream, in);
       } else if (const auto* rdma = std::get_if<isa::Rdma>(&instruction.kind)) {
         if (rdma->arrival_flag >= 0) {
-          raised_.insert({id, PeerOver(rdma->route), rdma->arrival_flag});
+          raised_.insert({id, PeerOver(rdma->route), in.Flag(rdma->arrival_flag)});
         }
-        if (rdma->sent_flag >= 0) raised_.insert({id, device_, rdma->sent_flag});
+        if (rdma->sent_flag >= 0) raised_.insert({id, device_, in.Flag(rdma->sent_flag)});
       } else if (const auto* signal = std::get_if<isa::Signal>(&instruction.kind)) {
-        raised_.insert({id, PeerOver(signal->route), signal->flag});
+        raised_.insert({id, PeerOver(signal->route), in.Flag(signal->flag)});
       }
     }
   }
@@ -70,7 +75,8 @@ class Raisers {
 
   const isa::PodProgram& program_;
   const int32_t device_;
-  std::set<std::pair<const isa::Body*, isa::StreamId>> seen_;  // never iterated over
+  std::set<std::tuple<const isa::Body*, isa::StreamId, isa::Iteration>>
+      seen_;  // never iterated over
   std::set<Key> raised_;
 };
 

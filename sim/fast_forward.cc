@@ -23,8 +23,8 @@ constexpr int64_t kFirstEntries = 8;
 constexpr int64_t kPartsPerPeriod = 1'000'000;
 // The bound on the error of the step counts so many tolerances for each period that is passed over:
 // where transfers share a resource, a difference between two passes can grow before it fades. In
-// random programs (kernels beside ring collectives, tests/sim/fast_forward_test.cc) the step differed
-// from the exact one by up to 2.6 tolerances per period.
+// random programs (kernels beside ring collectives, tests/sim/fast_forward_test.cc) the step
+// differed from the exact one by up to 2.6 tolerances per period.
 constexpr int64_t kGrowth = 10;
 
 // A few of the first numbers, then a few at every power of two.
@@ -35,21 +35,14 @@ bool IsSampled(int64_t number, int64_t first) {
 
 }  // namespace
 
-FastForward::FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod,
-                         Recorder& recorder, const events::Faults& faults,
-                         const std::vector<isa::Iterations>& unrolled, events::Causes* causes)
-    : sc_module(name), pod_(pod), recorder_(recorder), faults_(faults), causes_(causes) {
-  for (const isa::Iterations& iterations : unrolled) {
-    for (const int32_t op : iterations.first_ops()) {
-      if (static_cast<size_t>(op) >= unrolled_at_.size()) {
-        unrolled_at_.resize(static_cast<size_t>(op) + 1, -1);
-        last_.resize(unrolled_at_.size());
-      }
-      unrolled_at_[op] = static_cast<int32_t>(unrolled_.size());
-    }
-    last_[iterations.first_ops().back()] = true;
-    unrolled_.emplace_back().iterations = &iterations;
-  }
+FastForward::FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, Recorder& recorder,
+                         const events::Faults& faults, bool names_matter, events::Causes* causes)
+    : sc_module(name),
+      pod_(pod),
+      recorder_(recorder),
+      faults_(faults),
+      names_matter_(names_matter),
+      causes_(causes) {
   SC_HAS_PROCESS(FastForward);
   SC_METHOD(Look);
   sensitive << look_;
@@ -71,21 +64,17 @@ void FastForward::Collect(const sc_core::sc_object& object) {
   }
 }
 
-void FastForward::PassBegins(const chip::Stream& stream, const isa::Body& body) {
-  Pass(loops_[&body], stream);
+FastForward::Loop& FastForward::Find(const isa::Loop& loop) {
+  // The programs of all devices share iterations.
+  if (loop.iterations == nullptr) return loops_[loop.body.get()];
+  Loop& found = loops_[loop.iterations.get()];
+  found.iterations = loop.iterations.get();
+  return found;
 }
 
-void FastForward::OperationBegins(const chip::Stream& stream, int32_t op) {
-  if (static_cast<size_t>(op) >= unrolled_at_.size() || unrolled_at_[op] < 0) return;
-  Loop& loop = unrolled_[unrolled_at_[op]];
-  if (!last_[op]) {
-    Pass(loop, stream);
-  } else if (loop.stream == &stream) {
-    End(loop);
-  }
-}
-
-void FastForward::Pass(Loop& loop, const chip::Stream& stream) {
+void FastForward::PassBegins(const chip::Stream& stream, const isa::Loop& of) {
+  if (of.iterations != nullptr && names_matter_) return;
+  Loop& loop = Find(of);
   if (loop.stream == nullptr) {
     loop.stream = &stream;
     ++loop.entered;
@@ -100,8 +89,8 @@ void FastForward::Pass(Loop& loop, const chip::Stream& stream) {
   look_.notify(sc_core::SC_ZERO_TIME);
 }
 
-void FastForward::LoopEnds(const chip::Stream& stream, const isa::Body& body) {
-  Loop& loop = loops_[&body];
+void FastForward::LoopEnds(const chip::Stream& stream, const isa::Loop& of) {
+  Loop& loop = Find(of);
   if (loop.stream == &stream) End(loop);
 }
 
@@ -216,7 +205,7 @@ bool FastForward::Move(Loop& loop, const Seen& now) {
       return true;
     }
     recorder_.Repeat(before->mark, periods, *loop.iterations, per_period);
-    // Loops inside are those of another iteration.
+    // What loops inside have seen has the names of another iteration.
     while (!begun_.empty()) End(*begun_.back());
     return true;
   }

@@ -10,9 +10,9 @@
 // SystemC's hierarchy. A module that has a process and shows no state is an error of ours,
 // as its future would be lost.
 //
-// Unrolled loops have iterations in place of passes (isa/iterations.h): there the states
-// are compared but for the names of what is of the iteration. One period more than those
-// over which time is moved has to fit: in the last one memories reach their peaks.
+// Where the passes of a loop have names of their own (isa/iterations.h) the states are compared
+// but for these. One period more than those over which time is moved has to fit: in the last
+// one memories reach their peaks.
 //
 // A simulation that has gone on for long (TolerateAfter) takes states for the same whose moments
 // differ by a millionth of the period at most: passes over coupled devices that differ may never
@@ -44,15 +44,15 @@ namespace tpusim::sim {
 
 class FastForward : public sc_core::sc_module, public chip::LoopListener {
  public:
-  // `pod`: the root of all modules. `unrolled`: the program's loops of that kind.
-  // It stops the simulation if the step would take longer than kLongestStep (longest_step.h).
+  // `pod`: the root of all modules. `names_matter`: no loop is passed over whose passes have names
+  // of their own. It stops the simulation if the step would take longer than kLongestStep
+  // (longest_step.h).
   FastForward(sc_core::sc_module_name name, sc_core::sc_module& pod, Recorder& recorder,
-              const events::Faults& faults, const std::vector<isa::Iterations>& unrolled = {},
+              const events::Faults& faults, bool names_matter = false,
               events::Causes* causes = nullptr);
 
-  void PassBegins(const chip::Stream& stream, const isa::Body& loop) override;
-  void LoopEnds(const chip::Stream& stream, const isa::Body& loop) override;
-  void OperationBegins(const chip::Stream& stream, int32_t op) override;
+  void PassBegins(const chip::Stream& stream, const isa::Loop& loop) override;
+  void LoopEnds(const chip::Stream& stream, const isa::Loop& loop) override;
 
   // By the count of `faults`. At first never.
   void TolerateAfter(int64_t events) { exact_events_ = events; }
@@ -81,13 +81,13 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
     int64_t passes = 0;                           // since then, or since time was moved
     bool due = false;                             // a pass has begun in this instant
     int64_t entered = 0;                          // since time was last moved over its passes
-    const isa::Iterations* iterations = nullptr;  // null: it is not unrolled
+    const isa::Iterations* iterations = nullptr;  // null: all passes have the same
     std::deque<std::shared_ptr<Seen>> seen;       // the latest first
   };
 
   void end_of_elaboration() override;
   void Collect(const sc_core::sc_object& object);
-  void Pass(Loop& loop, const chip::Stream& stream);
+  Loop& Find(const isa::Loop& loop);
   void End(Loop& loop);
   void Look();
   std::shared_ptr<Seen> See(const isa::Iterations* iterations);
@@ -101,18 +101,16 @@ class FastForward : public sc_core::sc_module, public chip::LoopListener {
   sc_core::sc_module& pod_;
   Recorder& recorder_;
   const events::Faults& faults_;
+  const bool names_matter_;
   events::Causes* const causes_;
   int64_t exact_events_ = std::numeric_limits<int64_t>::max();
   Picoseconds tolerated_{0};
   std::vector<steady::Stateful*> modules_;
   sc_core::sc_event look_;
-  std::unordered_map<const isa::Body*, Loop> loops_;  // looked up, never iterated over
-  std::vector<Loop*> begun_;                          // that some stream is in
-  std::vector<Loop> unrolled_;
-  std::vector<int32_t> unrolled_at_;  // by operation that begins an iteration; -1: none
-  std::vector<bool> last_;            // likewise, whether it is the last iteration
-  std::vector<Loop*> due_;            // in the order in which they were told
-  int64_t remembered_ = 0;            // by all loops
+  std::unordered_map<const void*, Loop> loops_;  // looked up, never iterated over
+  std::vector<Loop*> begun_;                     // that some stream is in
+  std::vector<Loop*> due_;                       // in the order in which they were told
+  int64_t remembered_ = 0;                       // by all loops
   int64_t moves_ = 0;
   std::optional<Ahead> ahead_;
   std::vector<steady::Snapshot> spare_;  // memory of states no longer needed

@@ -44,7 +44,7 @@ void Overlap::CollectiveEnded(int32_t op) {
 
 void Overlap::Visit(steady::StateVisitor& visitor) {
   // What is open is known from the labels of the streams, but for new names.
-  if (visitor.iterations() != nullptr) {
+  if (visitor.new_names()) {
     for (int32_t& op : main_) visitor.Named(isa::NameKind::kOp, op);
     for (int32_t& op : in_flight_) visitor.Named(isa::NameKind::kOp, op);
   }

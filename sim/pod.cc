@@ -81,20 +81,6 @@ Chip::Chip(sc_core::sc_module_name name, int64_t id, const PodContext& context)
   }
 }
 
-namespace {
-
-// Unrolled loops whose iterations the fast-forward may skip: none if every step is simulated or
-// if something follows the names of operations and flags, as a trace and a view of the program do.
-std::vector<isa::Iterations> UnrolledLoops(const isa::PodProgram& program, const Classes& classes,
-                                           bool every_step, const Recorder& recorder) {
-  if (every_step || !recorder.recorded_devices().empty() || classes.views.size() > 1) {
-    return {};
-  }
-  return isa::FindIterations(program);
-}
-
-}  // namespace
-
 Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
          const isa::PodProgram& program, const Impairments& impairments, const Classes& classes,
          bool every_step, InFlight* flights, Recorder& recorder, events::Causes* causes)
@@ -104,8 +90,9 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
       fabric_("fabric"),
       fluid_("fluid"),
       stream_ids_(isa::StreamsOf(program)),
-      unrolled_(UnrolledLoops(program, classes, every_step, recorder)),
-      fast_forward_("fast_forward", *this, recorder, faults_, unrolled_, causes) {
+      // A trace and a view of the program follow the names of operations and flags.
+      fast_forward_("fast_forward", *this, recorder, faults_,
+                    !recorder.recorded_devices().empty() || classes.views.size() > 1, causes) {
   const PodContext context{
       .config = config,
       .program = program,
@@ -154,7 +141,7 @@ Pod::Pod(sc_core::sc_module_name name, const configs::Config& config,
   fluid_.SetSettleListener(flights);
   for (const int32_t d : classes.devices.first) {
     const isa::SharedBody& body = program.programs[program.program_of_device[d]];
-    devices_[d]->main_stream().Enqueue(*body, /*token=*/-1);
+    devices_[d]->main_stream().Enqueue(*body, /*token=*/-1, {});
   }
   if (!recorder.recorded_devices().empty()) WatchRates(recorder);
 }

@@ -35,7 +35,6 @@
 #include "models/events/fluid.h"
 #include "models/ici/fabric.h"
 #include "models/ici/router.h"
-#include "models/isa/iterations.h"
 #include "models/isa/program.h"
 #include "sim/fast_forward.h"
 #include "sim/impairments/impairments.h"
@@ -130,7 +129,6 @@ class Pod : public sc_core::sc_module {
   std::vector<std::unique_ptr<ici::Endpoint>> endpoints_;  // per device, representatives only
   std::vector<chip::Device*> devices_;
   std::vector<ici::Link*> links_;  // by LinkIndex
-  const std::vector<isa::Iterations> unrolled_;
   FastForward fast_forward_;
 };
 

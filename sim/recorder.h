@@ -54,7 +54,7 @@ class Recorder : public ici::FabricProbe {
   // As if what was recorded since the mark, which took `period`, had happened `times` more
   // times, one after the other.
   void Repeat(const Mark& mark, Picoseconds period, int64_t times);
-  // Likewise in an unrolled loop: each time by the operations so many iterations later.
+  // Likewise where passes have other names: each time by the operations so many iterations later.
   // Spans have no such names: there must be no recorded device.
   void Repeat(const Mark& mark, int64_t times, const isa::Iterations& iterations,
               int64_t per_period);

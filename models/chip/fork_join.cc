@@ -12,13 +12,14 @@ std::vector<ForkJoin::Taken>::iterator ForkJoin::Find(int32_t token) {
   return std::ranges::lower_bound(taken_, token, {}, &Taken::token);
 }
 
-bool ForkJoin::Fork(const isa::StreamId& stream, const isa::Body& body, int32_t token) {
+bool ForkJoin::Fork(const isa::StreamId& stream, const isa::Body& body, int32_t token,
+                    const isa::Iteration& in) {
   const auto at = Find(token);
   if (IsTaken(at, token)) return false;
   taken_.insert(at, {.token = token});
   for (int i = 0; i < streams.size(); ++i) {
     if (streams[i]->ref().id != stream) continue;
-    streams[i]->Enqueue(body, token);
+    streams[i]->Enqueue(body, token, in);
     return true;
   }
   TPUSIM_CHECK(false, "a body was started on a stream that does not exist");

@@ -19,7 +19,8 @@ class ForkJoin : public sc_core::sc_module, public ForkJoinInterface, public ste
   // All streams of the device.
   sc_core::sc_port<StreamInterface, 0> streams{"streams"};
 
-  bool Fork(const isa::StreamId& stream, const isa::Body& body, int32_t token) override;
+  bool Fork(const isa::StreamId& stream, const isa::Body& body, int32_t token,
+            const isa::Iteration& in) override;
   void Finish(int32_t token) override;
   Joined Join(int32_t token, StreamInterface* waiter) override;
   void Visit(steady::StateVisitor& visitor) override;

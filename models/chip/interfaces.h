@@ -122,12 +122,13 @@ class ComputeInterface : public virtual sc_core::sc_interface {
 };
 
 // The way from a device to others. Both return at once; flags tell the ends. `device` is
-// the sender.
+// the sender, `in` where the stream is: it says which flags are meant.
 class NetworkInterface : public virtual sc_core::sc_interface {
  public:
   virtual void Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
-                    const events::StreamRef& stream, int32_t op) = 0;
-  virtual void Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route) = 0;
+                    const events::StreamRef& stream, int32_t op, const isa::Iteration& in) = 0;
+  virtual void Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route,
+                      const isa::Iteration& in) = 0;
 };
 
 class FlagsInterface : public virtual sc_core::sc_interface {
@@ -143,7 +144,7 @@ class StreamInterface : public virtual sc_core::sc_interface {
  public:
   virtual const events::StreamRef& ref() const = 0;
   // Queues a body; `token` -1 is the program itself. The body must outlive the run.
-  virtual void Enqueue(const isa::Body& body, int32_t token) = 0;
+  virtual void Enqueue(const isa::Body& body, int32_t token, const isa::Iteration& in) = 0;
   virtual void Wake() = 0;
 };
 
@@ -151,7 +152,8 @@ class StreamInterface : public virtual sc_core::sc_interface {
 class ForkJoinInterface : public virtual sc_core::sc_interface {
  public:
   // Gives the body to the stream. False if the token is still in use.
-  virtual bool Fork(const isa::StreamId& stream, const isa::Body& body, int32_t token) = 0;
+  virtual bool Fork(const isa::StreamId& stream, const isa::Body& body, int32_t token,
+                    const isa::Iteration& in) = 0;
   // The body of this token has been executed.
   virtual void Finish(int32_t token) = 0;
   enum class Joined { kYes, kWait, kNeverStarted };

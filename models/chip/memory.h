@@ -35,9 +35,9 @@ class Memory : public sc_core::sc_module, public MemoryInterface, public steady:
   Bytes capacity() const { return capacity_; }
   Bytes peak() const { return peak_; }
 
-  // In an unrolled loop each iteration may leave something behind.
+  // In a loop with other names each iteration may leave something behind.
   void Visit(steady::StateVisitor& visitor) override {
-    if (visitor.iterations() == nullptr) {
+    if (!visitor.new_names()) {
       visitor.Same(live_);
     } else {
       visitor.Counter(live_);

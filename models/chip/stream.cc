@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 #include <utility>
 #include <variant>
 
@@ -31,10 +30,10 @@ Stream::Stream(sc_core::sc_module_name name, const StreamContext& context,
   if (context_.causes != nullptr) cause_ = context_.causes->Start();
 }
 
-void Stream::Enqueue(const isa::Body& body, int32_t token) {
+void Stream::Enqueue(const isa::Body& body, int32_t token, const isa::Iteration& in) {
   // It follows what the stream executes, or the stream that gave it.
   if (!active_ && queue_.empty() && context_.causes != nullptr) cause_ = context_.causes->current();
-  queue_.push_back({&body, token});
+  queue_.push_back({&body, token, in});
   if (!active_) Resume();
 }
 
@@ -88,8 +87,8 @@ bool Stream::Fail(absl::Status status) {
   return Sleep(Blocked::kWork);
 }
 
-void Stream::Enter(const isa::Body& body, int64_t times, bool told) {
-  if (times > 0 && !body.empty()) frames_.push_back({&body, 0, times - 1, told, events::Now()});
+void Stream::Enter(const isa::Body& body, const isa::Iteration& in) {
+  if (!body.empty()) frames_.push_back({.body = &body, .entered = events::Now(), .in = in});
 }
 
 void Stream::WakeAfter(Picoseconds delay) {
@@ -102,18 +101,19 @@ void Stream::Visit(steady::StateVisitor& visitor) {
   cause_.Visit(visitor);
   visitor.Same(static_cast<int64_t>(queue_.size()));
   for (Queued& queued : queue_) {
-    visitor.Named(isa::NameKind::kBody, queued.body);
+    visitor.Same(queued.body);
     visitor.Named(isa::NameKind::kToken, queued.token);
+    visitor.Iteration(queued.in);
   }
-  const size_t placed = VisitPlace(visitor);
-  visitor.Same(static_cast<int64_t>(frames_.size() - placed));
-  for (Frame& frame : std::span(frames_).subspan(placed)) {
-    visitor.Named(isa::NameKind::kBody, frame.body);
+  visitor.Same(static_cast<int64_t>(frames_.size()));
+  for (Frame& frame : frames_) {
+    visitor.Same(frame.body);
     visitor.Same(static_cast<int64_t>(frame.next));
     visitor.Began(frame.entered);
     int64_t passes = frame.repeats + 1;  // with the running one
     visitor.Left(passes);
     frame.repeats = passes - 1;
+    visitor.Iteration(frame.in);
   }
   visitor.Same(static_cast<int64_t>(labels_.size()));
   for (int32_t& label : labels_) visitor.Named(isa::NameKind::kOp, label);
@@ -129,53 +129,6 @@ void Stream::Visit(steady::StateVisitor& visitor) {
   wake_.notify(events::ScTime(wakes_at_ - events::Now()));
 }
 
-size_t Stream::VisitPlace(steady::StateVisitor& visitor) {
-  if (visitor.iterations() == nullptr || frames_.empty()) return 0;
-  const auto* program = visitor.iterations()->Find(frames_.front().body);
-  if (program == nullptr) return 0;
-  // The next instruction, counted with those that the program calls.
-  const isa::Body& body = *frames_.front().body;
-  size_t next = program->starts[frames_.front().next], placed = 1;
-  if (frames_.size() > 1 && frames_.front().next > 0) {
-    const auto* call = std::get_if<isa::Call>(&body[frames_.front().next - 1].kind);
-    if (call != nullptr && call->body.get() == frames_[1].body) {
-      next = program->starts[frames_.front().next - 1] + frames_[1].next;
-      placed = 2;
-    }
-  }
-  const bool inside = next >= program->begin && next <= program->end;
-  int64_t iteration = -1;
-  if (!inside) {
-    visitor.Same(static_cast<int64_t>(next));
-    visitor.Iteration(iteration);
-    return placed;
-  }
-  const size_t since = next - program->begin;
-  iteration = static_cast<int64_t>(since / program->length);
-  visitor.Same(static_cast<int64_t>(since % program->length));
-  const int64_t before = iteration;
-  const bool moved = visitor.Iteration(iteration);
-  // No further than to the end of what repeats.
-  Picoseconds always(0);
-  visitor.Began(always);
-  int64_t left = static_cast<int64_t>(program->end - next) + 1;
-  visitor.Left(left);
-  if (!moved) return placed;
-  next += static_cast<size_t>(iteration - before) * program->length;
-  const auto after = std::upper_bound(program->starts.begin(), program->starts.end(), next);
-  const auto at = static_cast<size_t>(after - program->starts.begin()) - 1;
-  frames_.erase(frames_.begin() + 1, frames_.begin() + static_cast<ptrdiff_t>(placed));
-  frames_.front().next = at;
-  if (next == program->starts[at]) return 1;
-  frames_.front().next = at + 1;
-  Frame called;
-  called.body = std::get<isa::Call>(body[at].kind).body.get();
-  called.next = next - program->starts[at];
-  called.entered = events::Now();
-  frames_.insert(frames_.begin() + 1, called);
-  return 2;
-}
-
 void Stream::Run() {
   blocked_ = Blocked::kNo;
   if (timed_ && context_.causes != nullptr) Spend(events::Now(), events::Spent::kLatency);
@@ -185,18 +138,24 @@ void Stream::Run() {
       Frame& frame = frames_.back();
       if (frame.next == frame.body->size()) {
         if (frame.repeats == 0) {
-          if (frame.told) context_.loops->LoopEnds(*this, *frame.body);
+          if (frame.told) context_.loops->LoopEnds(*this, *frame.loop);
           frames_.pop_back();
         } else {
           --frame.repeats;
           frame.next = 0;
+          if (frame.loop->iterations != nullptr) ++frame.in.number;
         }
         continue;
       }
-      if (frame.told && frame.next == 0) context_.loops->PassBegins(*this, *frame.body);
+      if (frame.told && frame.next == 0) context_.loops->PassBegins(*this, *frame.loop);
       const isa::Instruction& instruction = (*frame.body)[frame.next++];
       if (const auto* call = std::get_if<isa::Call>(&instruction.kind)) {
-        Enter(*call->body, 1);
+        Enter(*call->body, frame.in);
+        continue;
+      }
+      const auto* loop = std::get_if<isa::Loop>(&instruction.kind);
+      if (loop != nullptr && loop->iterations != nullptr) {
+        Execute(*loop);
         continue;
       }
       ++retired_;
@@ -220,7 +179,7 @@ void Stream::Run() {
     queue_.pop_front();
     token_ = next.token;
     active_ = true;
-    Enter(*next.body, 1);
+    Enter(*next.body, next.in);
   }
 }
 
@@ -278,24 +237,29 @@ bool Stream::Execute(const isa::HostDma& copy) {
 bool Stream::Execute(const isa::Rdma& rdma) {
   TellCause();
   network->Send(context_.device, rdma, context_.program.routes[rdma.route].from[context_.device],
-                ref_, op());
+                ref_, op(), in());
   return true;
 }
 
 bool Stream::Execute(const isa::Signal& signal) {
   TellCause();
   network->Signal(context_.device, signal,
-                  context_.program.routes[signal.route].from[context_.device]);
+                  context_.program.routes[signal.route].from[context_.device], in());
   return true;
 }
 
 bool Stream::Execute(const isa::Wait& wait) {
-  if (flags->Take(wait.flag, wait.count, this)) return true;
-  return Sleep(Blocked::kFlag, wait.flag, wait.count);
+  const int32_t flag = in().Flag(wait.flag);
+  if (flags->Take(flag, wait.count, this)) return true;
+  return Sleep(Blocked::kFlag, flag, wait.count);
 }
 
 bool Stream::Execute(const isa::Loop& loop) {
-  Enter(*loop.body, loop.count, context_.loops != nullptr && loop.count >= kFewestPasses);
+  if (loop.count == 0 || loop.body->empty()) return true;
+  const bool told = context_.loops != nullptr && loop.count >= kFewestPasses;
+  isa::Iteration in = this->in();
+  if (loop.iterations != nullptr) in = {loop.iterations.get(), 0};
+  frames_.push_back({loop.body.get(), 0, loop.count - 1, &loop, told, events::Now(), in});
   return true;
 }
 
@@ -304,19 +268,17 @@ bool Stream::Execute(const isa::Call&) {
 }
 
 bool Stream::Execute(const isa::Branch& branch) {
-  Enter(*branch.bodies[branch.taken], 1);
+  Enter(*branch.bodies[branch.taken], in());
   return true;
 }
 
 bool Stream::Execute(const isa::Label& label) {
+  const int32_t op = in().Op(label.op);
   if (label.begin) {
-    labels_.push_back(label.op);
-    context_.probe.LabelBegan(ref_, label.op);
-    if (context_.loops != nullptr && ref_.id.kind == isa::StreamKind::kTensorCore) {
-      context_.loops->OperationBegins(*this, label.op);
-    }
+    labels_.push_back(op);
+    context_.probe.LabelBegan(ref_, op);
   } else {
-    context_.probe.LabelEnded(ref_, label.op);
+    context_.probe.LabelEnded(ref_, op);
     labels_.pop_back();
   }
   return true;
@@ -342,22 +304,24 @@ bool Stream::Execute(const isa::Free& free) {
 
 bool Stream::Execute(const isa::Start& start) {
   TellCause();
-  if (fork_join->Fork(start.stream, *start.body, start.token)) return true;
+  const int32_t token = in().Token(start.token);
+  if (fork_join->Fork(start.stream, *start.body, token, in())) return true;
   return Fail(absl::InternalError(
-      fmt::format("{}: token {} is started again before its Done", name(), start.token)));
+      fmt::format("{}: token {} is started again before its Done", name(), token)));
 }
 
 bool Stream::Execute(const isa::Done& done) {
-  switch (fork_join->Join(done.token, this)) {
+  const int32_t token = in().Token(done.token);
+  switch (fork_join->Join(token, this)) {
     case ForkJoinInterface::Joined::kYes:
       return true;
     case ForkJoinInterface::Joined::kWait:
-      return Sleep(Blocked::kToken, done.token);
+      return Sleep(Blocked::kToken, token);
     case ForkJoinInterface::Joined::kNeverStarted:
       break;
   }
   return Fail(absl::InternalError(
-      fmt::format("{}: Done of token {}, which was not started", name(), done.token)));
+      fmt::format("{}: Done of token {}, which was not started", name(), token)));
 }
 
 }  // namespace tpusim::chip

@@ -61,7 +61,7 @@ class Stream : public sc_core::sc_module,
   sc_core::sc_port<FlagsInterface> flags{"flags"};
   sc_core::sc_port<ForkJoinInterface> fork_join{"fork_join"};
 
-  void Enqueue(const isa::Body& body, int32_t token) override;
+  void Enqueue(const isa::Body& body, int32_t token, const isa::Iteration& in) override;
   void Wake() override;
 
   const events::StreamRef& ref() const override { return ref_; }
@@ -86,13 +86,16 @@ class Stream : public sc_core::sc_module,
   struct Frame {
     const isa::Body* body = nullptr;
     size_t next = 0;
-    int64_t repeats = 0;  // left after this pass
-    bool told = false;    // the listener, of every pass
+    int64_t repeats = 0;              // left after this pass
+    const isa::Loop* loop = nullptr;  // whose body it is; null: of none
+    bool told = false;                // the listener, of every pass
     Picoseconds entered;
+    isa::Iteration in;
   };
   struct Queued {
     const isa::Body* body = nullptr;
     int32_t token = -1;
+    isa::Iteration in;
   };
 
   void Run();
@@ -121,10 +124,10 @@ class Stream : public sc_core::sc_module,
   bool Sleep(Blocked why, int32_t on = -1, int64_t count = 0);
   bool Fail(absl::Status status);
   bool Change(isa::MemorySpace space, int32_t buffer, bool alloc);
-  void Enter(const isa::Body& body, int64_t times, bool told = false);
+  void Enter(const isa::Body& body, const isa::Iteration& in);
+  // In which the instruction is that is being executed.
+  const isa::Iteration& in() const { return frames_.back().in; }
   void WakeAfter(Picoseconds delay);
-  // Where the stream is in an unrolled loop; returns how many frames that says.
-  size_t VisitPlace(steady::StateVisitor& visitor);
 
   const StreamContext context_;
   const events::StreamRef ref_;

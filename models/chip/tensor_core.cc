@@ -42,7 +42,7 @@ void TensorCore::Visit(steady::StateVisitor& visitor) {
 }
 
 void TensorCore::VisitKernel(steady::StateVisitor& visitor) {
-  visitor.Named(isa::NameKind::kKernel, kernel_);
+  visitor.Same(kernel_);
   visitor.Same(pipeline_.step());
   pipeline_.Visit(visitor);
   for (Bytes& moved : moved_before_.of) visitor.Counter(moved);

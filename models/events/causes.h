@@ -5,7 +5,7 @@
 // that sent it. A cause is the last such moment of one thread of control, with what passed the
 // time since the one before it and for which operation. So each is the end of a chain that
 // reaches back to the start of the step without a gap, and the chain of what ended last is the
-// critical path: its stretches add up to the step exactly.
+// critical path: its parts add up to the step exactly.
 //
 // Threads hold their causes (Ref). Of several that could let it go a thread takes on the cause of
 // the one that did, which is the latest; chains that nothing holds any more are forgotten, so
@@ -102,7 +102,7 @@ class Causes {
   };
   // Moves the causes shown, in the same order, over `times` periods from the earlier marks to
   // the later. Null: they cannot, or all is given up. If the states at the marks are not
-  // exactly the same, causes move by whole periods as the states do, and the longest stretch of
+  // exactly the same, causes move by whole periods as the states do, and the longest part of
   // the path takes what is then missing or too much.
   std::unique_ptr<steady::CauseVisitor> Repeat(std::shared_ptr<const Marks> earlier,
                                                std::shared_ptr<const Marks> later,

@@ -5,7 +5,7 @@
 // memories, a network card), each of which carries so many units per second,
 // and consumes `weight` units of the resource per byte. At every moment all
 // flows have their max-min fair rates (see max_min.h), so a transfer's duration
-// is the sum over the stretches of constant rate, and the only events are starts,
+// is the sum over the times of constant rate, and the only events are starts,
 // ends and capacity changes. Contention is exact at this level and costs a few
 // operations instead of one event per packet.
 //

@@ -93,11 +93,12 @@ void Router::UseReceiver(const isa::Rdma& rdma, const Path::Receiver& receiver) 
 }
 
 void Router::Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
-                  const events::StreamRef& stream, int32_t op) {
+                  const events::StreamRef& stream, int32_t op, const isa::Iteration& in) {
   const uint32_t slot = NewSlot();
   Pending& pending = pending_[slot];
   pending.route = rdma.route;
-  pending.flag = rdma.arrival_flag;
+  pending.flag = in.Flag(rdma.arrival_flag);
+  pending.sent_flag = in.Flag(rdma.sent_flag);
   pending.next = -1;
   if (causes_ != nullptr) pending.cause = causes_->current();
   RdmaRecord& record = pending.record;
@@ -168,7 +169,7 @@ void Router::FlowEnded(uint64_t slot) {
   const events::Spent wire = record.route->dcn ? events::Spent::kDcn : events::Spent::kIci;
   Spend(pending_[slot], record.end - fluid_.limited_by_memory(), wire);
   Spend(pending_[slot], record.end, events::Spent::kHbm);
-  if (rdma.sent_flag >= 0) source.flags->Raise(rdma.sent_flag, 1);
+  if (const int32_t flag = pending_[slot].sent_flag; flag >= 0) source.flags->Raise(flag, 1);
   // Even without a flag the simulation lasts until everything has arrived.
   arrivals_.Push(record.arrival, slot);
   const int64_t next = pending_[slot].next;
@@ -180,11 +181,12 @@ void Router::FlowEnded(uint64_t slot) {
   Start(static_cast<uint32_t>(next));
 }
 
-void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route) {
+void Router::Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route,
+                    const isa::Iteration& in) {
   const uint32_t slot = NewSlot();
   Pending& pending = pending_[slot];
   pending.route = signal.route;
-  pending.flag = signal.flag;
+  pending.flag = in.Flag(signal.flag);
   if (causes_ != nullptr) pending.cause = causes_->current();
   pending.record = RdmaRecord{};
   pending.record.source = device;
@@ -213,7 +215,8 @@ void Router::DelayEnded(uint64_t slot) {
 void Router::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {
   VisitDelay(slot, visitor);
   RdmaRecord& record = pending_[slot].record;
-  visitor.Named(isa::NameKind::kRdma, record.rdma);
+  visitor.Same(record.rdma);
+  visitor.Named(isa::NameKind::kFlag, pending_[slot].sent_flag);
   visitor.Same(record.stream.ordinal);
   visitor.Named(isa::NameKind::kOp, record.op);
   visitor.Began(record.start);
@@ -223,7 +226,8 @@ void Router::VisitFlow(uint64_t slot, steady::StateVisitor& visitor) {
   visitor.Same(waiting);
   for (int64_t at = pending_[slot].next; at >= 0; at = pending_[at].next) {
     VisitDelay(static_cast<uint64_t>(at), visitor);
-    visitor.Named(isa::NameKind::kRdma, pending_[at].record.rdma);
+    visitor.Same(pending_[at].record.rdma);
+    visitor.Named(isa::NameKind::kFlag, pending_[at].sent_flag);
     visitor.Named(isa::NameKind::kOp, pending_[at].record.op);
   }
 }

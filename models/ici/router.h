@@ -90,8 +90,9 @@ class Router : public sc_core::sc_module,
   sc_core::sc_port<FabricInterface> fabric{"fabric"};
 
   void Send(int32_t device, const isa::Rdma& rdma, const isa::RouteEnd& route,
-            const events::StreamRef& stream, int32_t op) override;
-  void Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route) override;
+            const events::StreamRef& stream, int32_t op, const isa::Iteration& in) override;
+  void Signal(int32_t device, const isa::Signal& signal, const isa::RouteEnd& route,
+              const isa::Iteration& in) override;
 
   // Null where none was built.
   Link* link(configs::Direction direction) { return links_[static_cast<int>(direction)].get(); }
@@ -112,8 +113,9 @@ class Router : public sc_core::sc_module,
   struct Pending {
     RdmaRecord record;
     int32_t route = -1;
-    int32_t flag = -1;  // of the receiver
-    int64_t next = -1;  // slot of what moves once this has left
+    int32_t flag = -1;       // of the receiver
+    int32_t sent_flag = -1;  // of the sender
+    int64_t next = -1;       // slot of what moves once this has left
     events::Causes::Ref cause;
   };
   // What one stream of a device sends over one route leaves in order.

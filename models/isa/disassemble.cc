@@ -171,7 +171,8 @@ class Writer {
   }
   void Write(const Wait& wait) { Line("wait flag {} count {}", wait.flag, wait.count); }
   void Write(const Loop& loop) {
-    Line("loop {} times", loop.count);
+    Line("loop {} times{}", loop.count,
+         loop.iterations == nullptr ? "" : ", names as in the first iteration");
     Nested(*loop.body);
   }
   void Write(const Call& call) { WriteAll(*call.body); }

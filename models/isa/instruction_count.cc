@@ -38,6 +38,11 @@ class Counter {
         count += Count(*call->body, labels);
         continue;
       }
+      const auto* unrolled = std::get_if<Loop>(&instruction.kind);
+      if (unrolled != nullptr && unrolled->iterations != nullptr) {
+        count += static_cast<double>(unrolled->count) * Count(*unrolled->body);
+        continue;
+      }
       count += 1;
       if (const auto* label = std::get_if<Label>(&instruction.kind)) {
         if (label->begin) {

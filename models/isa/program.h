@@ -35,6 +35,7 @@
 #include "configs/memory.h"
 #include "configs/topology.h"
 #include "configs/units.h"
+#include "models/isa/iterations.h"
 #include "models/isa/program_info.h"
 
 namespace tpusim::isa {
@@ -181,11 +182,15 @@ struct Wait {
 struct Loop {
   int64_t count = 0;
   SharedBody body;
+  // Of a loop that was unrolled: names differ from one iteration to the next; null: they do not.
+  // Such a loop is none itself: its iterations are executed as if they stood here. There is none
+  // in another, and all programs that have the loop share its iterations.
+  std::shared_ptr<const Iterations> iterations = nullptr;
 };
 
-// A stretch that several programs or places share, and that is not stored at each of
-// them: its instructions are executed as if they stood here. It is none itself. Labels
-// may begin inside and end outside.
+// Instructions that several programs or places share, and that are not stored at each of
+// them: they are executed as if they stood here. It is none itself. Labels may begin inside and end
+// outside.
 struct Call {
   SharedBody body;
 };

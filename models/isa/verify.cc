@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -84,9 +85,9 @@ class Verifier {
 
   absl::Status CheckBody(const Body* body, const StreamId& stream) {
     if (body == nullptr) return absl::InternalError("a body is missing");
-    if (!seen_.insert({body, stream}).second) return absl::OkStatus();
+    if (!seen_.insert({body, stream, in_.number}).second) return absl::OkStatus();
     std::vector<int32_t> labels;
-    RETURN_IF_ERROR(CheckStretch(*body, stream, labels));
+    RETURN_IF_ERROR(CheckAll(*body, stream, labels));
     if (!labels.empty()) {
       return absl::InternalError(
           fmt::format("label '{}' does not end", program_.info.ops[labels.back()].name));
@@ -95,8 +96,7 @@ class Verifier {
   }
 
   // What is executed inside of `labels`.
-  absl::Status CheckStretch(const Body& body, const StreamId& stream,
-                            std::vector<int32_t>& labels) {
+  absl::Status CheckAll(const Body& body, const StreamId& stream, std::vector<int32_t>& labels) {
     for (const Instruction& instruction : body) {
       absl::Status status;
       if (const Label* label = std::get_if<Label>(&instruction.kind)) {
@@ -118,19 +118,19 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  // Of a stretch that was checked already only those labels count that do not begin and
+  // Of a body that was checked already only those labels count that do not begin and
   // end in it.
   absl::Status CheckCall(const Body* body, const StreamId& stream, std::vector<int32_t>& labels) {
     if (body == nullptr) return absl::InternalError("a body is missing");
-    const auto [it, is_new] = open_labels_.try_emplace({body, stream});
+    const auto [it, is_new] = open_labels_.try_emplace({body, stream, in_.number});
     if (!is_new) {
       for (const Label& label : it->second) RETURN_IF_ERROR(CheckLabel(label, labels));
       return absl::OkStatus();
     }
-    RETURN_IF_ERROR(CheckStretch(*body, stream, labels));
+    RETURN_IF_ERROR(CheckAll(*body, stream, labels));
     std::vector<Label> open;
     AddOpenLabels(*body, stream, open);
-    open_labels_[{body, stream}] = std::move(open);
+    open_labels_[{body, stream, in_.number}] = std::move(open);
     return absl::OkStatus();
   }
 
@@ -147,27 +147,30 @@ class Verifier {
       if (const Label* label = std::get_if<Label>(&instruction.kind)) {
         add(*label);
       } else if (const Call* call = std::get_if<Call>(&instruction.kind)) {
-        for (const Label& inner : open_labels_.at({call->body.get(), stream})) add(inner);
+        for (const Label& inner : open_labels_.at({call->body.get(), stream, in_.number})) {
+          add(inner);
+        }
       }
     }
   }
 
   absl::Status CheckLabel(const Label& label, std::vector<int32_t>& labels) const {
-    if (!Within(label.op, program_.info.ops)) {
-      return absl::InternalError(fmt::format("a label of op {}, which is unknown", label.op));
+    const int32_t op = in_.Op(label.op);
+    if (!Within(op, program_.info.ops)) {
+      return absl::InternalError(fmt::format("a label of op {}, which is unknown", op));
     }
     if (label.begin) {
-      labels.push_back(label.op);
-    } else if (labels.empty() || labels.back() != label.op) {
+      labels.push_back(op);
+    } else if (labels.empty() || labels.back() != op) {
       return absl::InternalError(
-          fmt::format("label '{}' ends without having begun", program_.info.ops[label.op].name));
+          fmt::format("label '{}' ends without having begun", program_.info.ops[op].name));
     } else {
       labels.pop_back();
     }
     return absl::OkStatus();
   }
 
-  absl::Status Check(const Label&, const StreamId&) { return absl::OkStatus(); }  // CheckStretch
+  absl::Status Check(const Label&, const StreamId&) { return absl::OkStatus(); }  // CheckAll
   absl::Status Check(const Call&, const StreamId&) { return absl::OkStatus(); }   // likewise
   absl::Status Check(const Block& block, const StreamId& stream) {
     const int64_t slots[] = {
@@ -217,7 +220,8 @@ class Verifier {
     return CheckBytes(dma.bytes);
   }
   absl::Status Check(const HostDma& dma, const StreamId&) { return CheckBytes(dma.bytes); }
-  absl::Status CheckFlag(int32_t flag) {
+  absl::Status CheckFlag(int32_t name) {
+    const int32_t flag = in_.Flag(name);
     if (flag >= 0 && flag < program_.flags) return absl::OkStatus();
     return absl::InternalError(fmt::format("flag {} of {}", flag, program_.flags));
   }
@@ -266,7 +270,18 @@ class Verifier {
   }
   absl::Status Check(const Loop& loop, const StreamId& stream) {
     if (loop.count < 0) return absl::InternalError("a loop with a negative trip count");
-    return CheckBody(loop.body.get(), stream);
+    if (loop.iterations == nullptr) return CheckBody(loop.body.get(), stream);
+    if (in_.of != nullptr) return absl::InternalError("two loops whose iterations have names");
+    if (loop.iterations->count() != loop.count) {
+      return absl::InternalError("a loop with names for another trip count");
+    }
+    // Names in between are between those of the first and the last.
+    for (const int64_t number : {int64_t{0}, loop.count - 1}) {
+      in_ = {loop.iterations.get(), number};
+      RETURN_IF_ERROR(CheckBody(loop.body.get(), stream));
+    }
+    in_ = {};
+    return absl::OkStatus();
   }
   absl::Status Check(const Branch& branch, const StreamId& stream) {
     if (!Within(branch.taken, branch.bodies)) {
@@ -286,7 +301,8 @@ class Verifier {
   absl::Status Check(const Free& free, const StreamId&) {
     return CheckBuffer(free.space, free.buffer);
   }
-  absl::Status CheckToken(int32_t token) {
+  absl::Status CheckToken(int32_t name) {
+    const int32_t token = in_.Token(name);
     if (token >= 0 && token < program_.tokens) return absl::OkStatus();
     return absl::InternalError(fmt::format("token {} of {}", token, program_.tokens));
   }
@@ -303,9 +319,11 @@ class Verifier {
   const PodProgram& program_;
   const configs::Topology& topology_;
   int32_t program_index_ = 0;
-  std::set<std::pair<const Body*, StreamId>> seen_;  // never iterated over
-  // Of stretches that are called, all of them seen.
-  std::map<std::pair<const Body*, StreamId>, std::vector<Label>> open_labels_;
+  Iteration in_;
+  using Seen = std::tuple<const Body*, StreamId, int64_t>;  // with the number of the iteration
+  std::set<Seen> seen_;                                     // never iterated over
+  // Of bodies that are called, all of them seen.
+  std::map<Seen, std::vector<Label>> open_labels_;
   std::set<std::pair<int32_t, int32_t>> checked_;  // (program, route)
 };
 

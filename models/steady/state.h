@@ -12,8 +12,8 @@
 //   remainders         passes left of a loop, bytes left of a long transfer: less by what
 //                      one period takes
 //   counters           bytes carried, time busy: more by what one period adds
-//   names              of operations, tokens, flags: the same, or in an unrolled loop
-//                      (isa/iterations.h) those of later iterations, all by as many
+//   names              of operations, tokens, flags: the same, or in a loop whose iterations
+//                      have their own (isa/iterations.h) those of later ones, all by as many
 //
 // So n periods take one addition per number, as long as nothing comes to its end on the
 // way: no remainder reaches zero, and no moment that stays where it is is reached. The
@@ -82,7 +82,7 @@ struct Recurrence {
   bool is_exact = true;  // no moment and no remainder differs
 };
 Recurrence FindRecurrence(const Snapshot& earlier, const Snapshot& later, Picoseconds tolerance);
-// How many iterations of an unrolled loop such a period has.
+// How many iterations of a loop with names of their own such a period has.
 int64_t IterationsPerPeriod(const Snapshot& earlier, const Snapshot& later);
 
 // Is shown why threads of control go on (events/causes.h), which is no part of the state.
@@ -94,8 +94,8 @@ class CauseVisitor {
 
 class StateVisitor {
  public:
-  // `storage` is overwritten. `iterations`: of the unrolled loop whose passes are compared;
-  // null: it is none.
+  // `storage` is overwritten. `iterations`: of the loop whose passes are compared; null: they have
+  // the same names.
   static StateVisitor Read(Picoseconds now, Snapshot storage = {},
                            const isa::Iterations* iterations = nullptr);
   // Both snapshots must outlive the visitor; `periods` from PeriodsAhead.
@@ -112,7 +112,7 @@ class StateVisitor {
   bool moves() const { return later_ != nullptr; }
   // By how much time moves.
   Picoseconds by() const { return by_; }
-  const isa::Iterations* iterations() const { return iterations_; }
+  bool new_names() const { return iterations_ != nullptr; }
 
   void Same(int64_t value) { Visit(Kind::kSame, value); }
   void Same(const void* identity) { Same(std::bit_cast<int64_t>(identity)); }
@@ -126,21 +126,16 @@ class StateVisitor {
   }
   // Of something in the program.
   void Named(isa::NameKind kind, int32_t& name) {
-    int64_t value = name;
-    VisitName(kind, value);
-    name = static_cast<int32_t>(value);
+    if (iterations_ == nullptr) return Same(name);
+    isa::Iterations::Name of = iterations_->Of(kind, name);
+    Same(of.which);
+    Visit(Kind::kIteration, of.iteration);
+    name = iterations_->In(kind, of);
   }
-  template <typename T>
-  void Named(isa::NameKind kind, const T*& name) {
-    auto value = std::bit_cast<int64_t>(name);
-    VisitName(kind, value);
-    name = std::bit_cast<const T*>(value);
-  }
-  // True: another one has been moved to.
-  bool Iteration(int64_t& iteration) {
-    const int64_t before = iteration;
-    Visit(Kind::kIteration, iteration);
-    return iteration != before;
+  void Iteration(isa::Iteration& in) {
+    Same(in.of);
+    if (in.of == nullptr) return;
+    Visit(in.of == iterations_ ? Kind::kIteration : Kind::kSame, in.number);
   }
   // True: the moment has moved along.
   bool Pending(Picoseconds& at) { return Moment(Kind::kPending, at); }
@@ -197,15 +192,6 @@ class StateVisitor {
       *next_value_++ = value;
       *next_kind_++ = kind;
     }
-  }
-  void VisitName(isa::NameKind kind, int64_t& value) {
-    if (iterations_ == nullptr) {
-      Same(value);
-      return;
-    }
-    isa::Iterations::Name name = iterations_->Of(kind, value);
-    Same(name.which);
-    if (Iteration(name.iteration)) value = iterations_->In(kind, name);
   }
   // The next number that is moved, or that finds no room in what is read.
   void Write(Kind kind, int64_t& value);

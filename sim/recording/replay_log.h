@@ -1,8 +1,8 @@
-// A log in which stretches repeat, and only what was new is stored.
+// A log in which parts repeat, and only what was new is stored.
 //
 // Entries are added one by one. When time is moved over periods that repeat
 // (fast_forward.h) the log is told that everything since a mark happened again,
-// so many times: it keeps one line that says so, also if that stretch repeats
+// so many times: it keeps one line that says so, also if that part repeats
 // others. Thus a loop over layers costs the memory of the layers executed.
 //
 // Readers ask for the entries of a window of time. They get them in the order in
@@ -102,7 +102,7 @@ class ReplayLog {
   };
 
  private:
-  // Windows skip what lies outside in stretches of this size.
+  // Windows skip what lies outside in parts of this size.
   static constexpr size_t kPartEntries = 256;
 
   // Entries [first, last) as they were added, or the parts [first, last) repeated.

@@ -1,6 +1,6 @@
 // What the critical path of a step (events/causes.h) is made of, and so what binds the step.
 //
-// The stretches of the path add up to the step. The part of the machine that has most of it binds
+// The parts of the path add up to the step. The part of the machine that has most of it binds
 // the step: a step gets shorter only where the path does. What is hidden beside it counts nothing,
 // however busy it is. By operation it is a table of the roll-up (rollup.h).
 #ifndef TPUSIM_SIM_RESULTS_CRITICAL_PATH_H_

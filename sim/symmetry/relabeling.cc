@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <type_traits>
 
 #include "configs/status_macros.h"
@@ -60,7 +61,8 @@ class Matcher {
 
   bool Bodies(const isa::Body& a, const isa::Body& b) {
     // The renaming only grows while this stands.
-    if (alike_.contains({&a, &b})) return true;
+    const Pair pair{&a, &b, in_};
+    if (alike_.contains(pair)) return true;
     if (a.size() != b.size()) return false;
     for (size_t i = 0; i < a.size();) {
       const size_t kind = a[i].kind.index();
@@ -71,15 +73,15 @@ class Matcher {
       if (!Run(a, b, i, end)) return false;
       i = end;
     }
-    alike_.insert({&a, &b});
-    made_.push_back({&a, &b});
+    alike_.insert(pair);
+    made_.push_back(pair);
     return true;
   }
 
   Relabeling relabeling() const { return {routes_.to(), flags_.to()}; }
 
  private:
-  using Pair = std::pair<const isa::Body*, const isa::Body*>;
+  using Pair = std::tuple<const isa::Body*, const isa::Body*, isa::Iteration>;
   struct Mark {
     size_t routes, flags, tokens, streams, bodies;
   };
@@ -129,18 +131,26 @@ class Matcher {
   bool Same(const isa::Rdma& a, const isa::Rdma& b) {
     return a.bytes == b.bytes && a.rows == b.rows && a.from == b.from && a.to == b.to &&
            a.reduce == b.reduce && Routes(a.route, b.route) &&
-           flags_.Agree(a.arrival_flag, b.arrival_flag) && flags_.Agree(a.sent_flag, b.sent_flag);
+           Flags(a.arrival_flag, b.arrival_flag) && Flags(a.sent_flag, b.sent_flag);
   }
   bool Same(const isa::Signal& a, const isa::Signal& b) {
-    return Routes(a.route, b.route) && flags_.Agree(a.flag, b.flag);
+    return Routes(a.route, b.route) && Flags(a.flag, b.flag);
   }
   bool Same(const isa::Wait& a, const isa::Wait& b) {
-    return a.count == b.count && flags_.Agree(a.flag, b.flag);
+    return a.count == b.count && Flags(a.flag, b.flag);
   }
   bool Same(const isa::Loop& a, const isa::Loop& b) {
-    return a.count == b.count && Bodies(*a.body, *b.body);
+    if (a.count != b.count || a.iterations != b.iterations) return false;
+    if (a.iterations == nullptr) return Bodies(*a.body, *b.body);
+    bool same = true;
+    for (int64_t n = 0; n < a.count && same; ++n) {
+      in_ = {a.iterations.get(), n};
+      same = Bodies(*a.body, *b.body);
+    }
+    in_ = {};
+    return same;
   }
-  // Also of the same stretch: its names are renamed where this one calls it.
+  // Also of the same body: its names are renamed where this one calls it.
   bool Same(const isa::Call& a, const isa::Call& b) { return Bodies(*a.body, *b.body); }
   bool Same(const isa::Branch& a, const isa::Branch& b) {
     return a.taken == b.taken && a.bodies.size() == b.bodies.size() &&
@@ -148,10 +158,14 @@ class Matcher {
   }
   bool Same(const isa::Start& a, const isa::Start& b) {
     return a.stream.kind == b.stream.kind && streams_.Agree(Index(a.stream), Index(b.stream)) &&
-           tokens_.Agree(a.token, b.token) && Bodies(*a.body, *b.body);
+           Tokens(a.token, b.token) && Bodies(*a.body, *b.body);
   }
-  bool Same(const isa::Done& a, const isa::Done& b) { return tokens_.Agree(a.token, b.token); }
+  bool Same(const isa::Done& a, const isa::Done& b) { return Tokens(a.token, b.token); }
 
+  bool Flags(int32_t flag, int32_t image) { return flags_.Agree(in_.Flag(flag), in_.Flag(image)); }
+  bool Tokens(int32_t token, int32_t image) {
+    return tokens_.Agree(in_.Token(token), in_.Token(image));
+  }
   bool Routes(int32_t route, int32_t image) {
     return is_image_(route, image) && routes_.Agree(route, image);
   }
@@ -165,6 +179,7 @@ class Matcher {
   Renaming routes_, flags_, tokens_;
   const std::vector<isa::StreamId> streams_of_;
   Renaming streams_;
+  isa::Iteration in_;  // that is compared
   std::set<Pair> alike_;
   std::vector<Pair> made_;  // in the order of insertion
 };

@@ -158,12 +158,12 @@ struct StubNetwork : chip::NetworkInterface {
   std::vector<int64_t> sent, signalled;  // when
   std::vector<int32_t> ops;              // of what was sent
 
-  void Send(int32_t, const isa::Rdma&, const isa::RouteEnd&, const events::StreamRef&,
-            int32_t op) override {
+  void Send(int32_t, const isa::Rdma&, const isa::RouteEnd&, const events::StreamRef&, int32_t op,
+            const isa::Iteration&) override {
     sent.push_back(NowPs());
     ops.push_back(op);
   }
-  void Signal(int32_t, const isa::Signal&, const isa::RouteEnd&) override {
+  void Signal(int32_t, const isa::Signal&, const isa::RouteEnd&, const isa::Iteration&) override {
     signalled.push_back(NowPs());
   }
 };
@@ -173,7 +173,7 @@ struct StubForkJoin : chip::ForkJoinInterface {
   Joined joined = Joined::kYes;
   std::vector<int32_t> forked, finished;  // tokens
 
-  bool Fork(const isa::StreamId&, const isa::Body&, int32_t token) override {
+  bool Fork(const isa::StreamId&, const isa::Body&, int32_t token, const isa::Iteration&) override {
     if (forks) forked.push_back(token);
     return forks;
   }
@@ -187,7 +187,9 @@ struct StubStream : chip::StreamInterface {
   int woken = 0;
 
   const events::StreamRef& ref() const override { return as; }
-  void Enqueue(const isa::Body&, int32_t token) override { queued.push_back(token); }
+  void Enqueue(const isa::Body&, int32_t token, const isa::Iteration&) override {
+    queued.push_back(token);
+  }
   void Wake() override { ++woken; }
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 #include <string>
 
@@ -213,7 +214,8 @@ TEST(FastForward, PassesThatAreNearlyTheSameStayWithinTheBound) {
   for (int i = 0; i < 60; ++i) {
     configs::Config config = RingOf(number(3, 8));
     config.chip.hbm.bytes_per_second = BytesPerSecond(0.77e12);
-    config.chip.ici.link_bytes_per_second = BytesPerSecond(static_cast<double>(number(3, 90)) * 1.01e10);
+    config.chip.ici.link_bytes_per_second =
+        BytesPerSecond(static_cast<double>(number(3, 90)) * 1.01e10);
     isa::Kernel kernel;
     kernel.grid = {{number(3, 60), 1.0}};
     kernel.block = Compute(number(1, 3'000));
@@ -227,8 +229,7 @@ TEST(FastForward, PassesThatAreNearlyTheSameStayWithinTheBound) {
     isa::Body pass = MakeBody(isa::Label{work, true});
     pass.insert(pass.end(), ring.programs[0]->begin(), ring.programs[0]->end());
     pass.push_back({isa::Label{work, false}});
-    program.programs[0] =
-        Share(isa::Loop{100, std::make_shared<const isa::Body>(std::move(pass))});
+    program.programs[0] = Share(isa::Loop{100, std::make_shared<const isa::Body>(std::move(pass))});
     SimulationOptions options;
     options.impairments.chips = {{0, 0.93}, {2, 0.87}};
     options.folding = Folding::kExact;
@@ -246,7 +247,8 @@ TEST(FastForward, PassesThatAreNearlyTheSameStayWithinTheBound) {
     EXPECT_EQ(near.rest[kMainOf], near.times[0]) << "case " << i;
     for (size_t b = 0; b < exact.bytes.size(); ++b) {
       EXPECT_NEAR(static_cast<double>(near.bytes[b]), static_cast<double>(exact.bytes[b]),
-                  1e-6 * static_cast<double>(exact.bytes[b])) << "case " << i;
+                  1e-6 * static_cast<double>(exact.bytes[b]))
+          << "case " << i;
     }
     bounded += near.error_bound > 0;
     fewer += near.events < exact.events;
@@ -296,8 +298,9 @@ TEST(FastForward, WindowedEinsumsWithSeveralLoadsSettle) {
   EXPECT_LT(InChild(config, many, options).events, 10'000);
 }
 
-// Layers that are written out one by one: each computes, sends to the next chip beside that
-// and in its next layer waits for what the last chip sent. Names are those of the layer.
+// Layers that were written out one by one: each computes, sends to the next chip beside that
+// and in its next layer waits for what the last chip sent. Names are those of the layer. Equal
+// layers are iterations of a loop, where the lowering would make one.
 struct Unrolled {
   int64_t layers = 40;
   int64_t bytes = 10'000;
@@ -307,59 +310,80 @@ struct Unrolled {
   bool skewed = false;       // one chip begins later
 };
 
+constexpr int32_t kOpsOfLayer = 3;
+constexpr int64_t kFewestInLoop = 6;
+
+// The names of an operation, of the one that sends and of the one that waits follow each other.
+isa::Body LayerBody(const Unrolled& unrolled, int32_t layer) {
+  const int32_t work = kOpsOfLayer * layer, send = work + 1, done = work + 2;
+  isa::Rdma rdma;
+  rdma.bytes = Bytes(unrolled.bytes);
+  rdma.arrival_flag = layer;
+  isa::Start start;
+  start.stream = {isa::StreamKind::kCollective, 0};
+  start.token = layer;
+  start.body = Share(isa::Label{send, true}, rdma, isa::Wait{.flag = layer, .count = 1},
+                     isa::Label{send, false});
+  isa::Kernel kernel;
+  kernel.grid = {{6, 1.0}};
+  kernel.block = Compute(layer == unrolled.other_layer ? 700 : 500);
+  kernel.windows = {Input(unrolled.loaded / 6, 1), Output(1000, 1)};
+  isa::Body body = MakeBody(start);
+  if (unrolled.kept > 0) body.push_back({isa::Alloc{isa::MemorySpace::kHbm, layer}});
+  for (const isa::Instruction& i :
+       MakeBody(isa::Label{work, true}, kernel,
+                isa::Loop{5, Share(Compute(20), isa::Dma{.bytes = Bytes(1000)})},
+                isa::Label{work, false})) {
+    body.push_back(i);
+  }
+  if (unrolled.kept < 0) body.push_back({isa::Free{isa::MemorySpace::kHbm, layer}});
+  if (layer == 0) return body;
+  for (const isa::Instruction& i :
+       MakeBody(isa::Label{done, true}, isa::Done{layer - 1}, isa::Label{done, false})) {
+    body.push_back(i);
+  }
+  return body;
+}
+
 isa::PodProgram UnrolledProgram(const configs::Config& config, const Unrolled& unrolled) {
   isa::PodProgram program = RingProgram(config, {});
   program.flags = program.tokens = static_cast<int32_t>(unrolled.layers);
-  const auto buffer = [&](int64_t bytes) {
-    program.info.buffers.push_back({"kept", Bytes(bytes)});
-    return static_cast<int32_t>(program.info.buffers.size() - 1);
-  };
-  std::vector<int32_t> freed;
   isa::Body body;
-  for (int64_t layer = 0; unrolled.kept < 0 && layer < unrolled.layers; ++layer) {
-    freed.push_back(buffer(-unrolled.kept));
-    body.push_back({isa::Alloc{isa::MemorySpace::kHbm, freed.back()}});
-  }
   for (int32_t layer = 0; layer < unrolled.layers; ++layer) {
-    const int32_t work = AddOp(program, fmt::format("work.{}", layer));
+    AddOp(program, fmt::format("work.{}", layer));
     const int32_t send = AddOp(program, fmt::format("send.{}", layer), /*collective=*/true);
     const int32_t done = AddOp(program, fmt::format("done.{}", layer));
-    if (layer > 0) program.info.ops[done].waits_for = send - 3;
-    isa::Rdma rdma;
-    rdma.bytes = Bytes(unrolled.bytes);
-    rdma.arrival_flag = layer;
-    isa::Start start;
-    start.stream = {isa::StreamKind::kCollective, 0};
-    start.token = layer;
-    start.body = Share(isa::Label{send, true}, rdma, isa::Wait{.flag = layer, .count = 1},
-                       isa::Label{send, false});
-    isa::Kernel kernel;
-    kernel.grid = {{6, 1.0}};
-    kernel.block = Compute(layer == unrolled.other_layer ? 700 : 500);
-    kernel.windows = {Input(unrolled.loaded / 6, 1), Output(1000, 1)};
-    kernel.windows[0].operand = fmt::format("weights.{}", layer);
-    body.push_back({start});
-    if (unrolled.kept > 0) {
-      body.push_back({isa::Alloc{isa::MemorySpace::kHbm, buffer(unrolled.kept)}});
+    if (layer > 0) program.info.ops[done].waits_for = send - kOpsOfLayer;
+    program.info.buffers.push_back({"kept", Bytes(std::abs(unrolled.kept))});
+    if (unrolled.kept < 0) body.push_back({isa::Alloc{isa::MemorySpace::kHbm, layer}});
+  }
+  for (int64_t layer = 0; layer < unrolled.layers;) {
+    // The first one waits for nothing.
+    int64_t end = layer == 0 || layer == unrolled.other_layer ? layer + 1 : unrolled.layers;
+    if (layer < unrolled.other_layer) end = std::min(end, unrolled.other_layer);
+    const auto first = static_cast<int32_t>(layer);
+    if (end - layer >= kFewestInLoop) {
+      const int32_t op = kOpsOfLayer * first;
+      const isa::Iterations iterations(
+          end - layer, isa::Iterations::Ranges{{{{op, op, kOpsOfLayer, kOpsOfLayer}},
+                                                {{first - 1, first, 1, 1}},
+                                                {{first, first, 1, 1}}}});
+      body.push_back(
+          {isa::Loop{end - layer, std::make_shared<const isa::Body>(LayerBody(unrolled, first)),
+                     std::make_shared<const isa::Iterations>(iterations)}});
+      layer = end;
+      continue;
     }
-    for (const isa::Instruction& i :
-         MakeBody(isa::Label{work, true}, kernel,
-                  isa::Loop{5, Share(Compute(20), isa::Dma{.bytes = Bytes(1000)})},
-                  isa::Label{work, false})) {
-      body.push_back(i);
-    }
-    if (unrolled.kept < 0) body.push_back({isa::Free{isa::MemorySpace::kHbm, freed[layer]}});
-    if (layer == 0) continue;
-    for (const isa::Instruction& i :
-         MakeBody(isa::Label{done, true}, isa::Done{layer - 1}, isa::Label{done, false})) {
-      body.push_back(i);
+    for (; layer < end; ++layer) {
+      const isa::Body alone = LayerBody(unrolled, static_cast<int32_t>(layer));
+      body.insert(body.end(), alone.begin(), alone.end());
     }
   }
   body.push_back({isa::Done{static_cast<int32_t>(unrolled.layers - 1)}});
   const auto shared = std::make_shared<const isa::Body>(body);
   program.programs = {shared};
   if (unrolled.skewed) {
-    // It calls what all execute, from the middle of a layer on.
+    // It calls what all execute.
     const auto half = body.begin() + static_cast<ptrdiff_t>(body.size() / 2);
     isa::Body late = MakeBody(Compute(3000));
     late.push_back({isa::Call{std::make_shared<const isa::Body>(body.begin(), half)}});
@@ -368,6 +392,27 @@ isa::PodProgram UnrolledProgram(const configs::Config& config, const Unrolled& u
     program.program_of_device[1] = 1;
   }
   return program;
+}
+
+// The loop does what its iterations do one by one, each under its own name.
+TEST(FastForward, AnUnrolledLoopIsItsIterations) {
+  const configs::Config config = RingOf(4);
+  const Unrolled unrolled{.layers = 8};
+  const isa::PodProgram loop = UnrolledProgram(config, unrolled);
+  isa::PodProgram written = loop;
+  isa::Body body;
+  for (int32_t layer = 0; layer < unrolled.layers; ++layer) {
+    for (const isa::Instruction& i : LayerBody(unrolled, layer)) body.push_back(i);
+  }
+  body.push_back({isa::Done{static_cast<int32_t>(unrolled.layers - 1)}});
+  written.programs = {std::make_shared<const isa::Body>(std::move(body))};
+  SimulationOptions options;
+  options.record_devices = {0, 1};
+  const Figures one = InChild(config, loop, options), other = InChild(config, written, options);
+  EXPECT_EQ(one.times, other.times);
+  EXPECT_EQ(one.ops, other.ops);
+  EXPECT_EQ(one.rest, other.rest);
+  EXPECT_EQ(one.spans, other.spans);
 }
 
 TEST(FastForward, ManyUnrolledLayersCostWhatAFewDo) {

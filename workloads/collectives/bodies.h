@@ -15,7 +15,7 @@
 
 namespace tpusim::collectives {
 
-// A straight stretch of a body: transfers out, local copies, then waits.
+// A part of a body without loops: transfers out, local copies, then waits.
 struct Stage {
   std::vector<isa::Rdma> sends;
   std::vector<isa::Dma> copies;

@@ -7,7 +7,6 @@
 #include "configs/status_macros.h"
 #include "workloads/buffers/fits.h"
 #include "workloads/buffers/memory_plan.h"
-#include "workloads/buffers/owners.h"
 #include "workloads/compiler/reasons.h"
 #include "workloads/compiler/stages.h"
 #include "workloads/cost/chip_cost_model.h"
@@ -195,12 +194,6 @@ absl::Status LowerProgram(const Scheduled& scheduled, const configs::Config* mac
   result.kernel_searches = scheduled.costs.kernels().searches();
   result.device_of_partition = device_of_partition;
   isa::ProgramInfo& info = result.program.info;
-  buffers::Ownership ownership = buffers::FindOwners(module, memory);
-  info.live_at_peak = std::move(ownership.at_peak);
-  info.owners = std::move(ownership.owners);
-  for (size_t n = 0; n < info.buffers.size(); ++n) {
-    info.buffers[n].owner = ownership.of_buffer[n];
-  }
   info.records = RecordsInOrder(result, scheduled.trip_counts, info.records, algorithms_assumed);
   info.reshard_sites = result.reshard_sites;
   return absl::OkStatus();

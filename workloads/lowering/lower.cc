@@ -3,32 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <bit>
 #include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "configs/memory.h"
 #include "configs/status_macros.h"
-#include "models/timing/kernel_timing.h"
+#include "workloads/buffers/owners.h"
 #include "workloads/collectives/collective.h"
 #include "workloads/cost/schedule_graph.h"
 #include "workloads/cost/transfers.h"
 #include "workloads/hlo/analysis/async.h"
 #include "workloads/hlo/analysis/call_graph.h"
 #include "workloads/hlo/analysis/execution.h"
-#include "workloads/hlo/analysis/host_transfer.h"
 #include "workloads/hlo/ir/attributes.h"
 #include "workloads/hlo/ir/opcode.h"
 #include "workloads/hlo/rules/branches.h"
-#include "workloads/hlo/rules/cost.h"
-#include "workloads/kernels/custom_cost.h"
-#include "workloads/kernels/product.h"
 #include "workloads/kernels/vector_cost.h"
+#include "workloads/lowering/op_info.h"
 #include "workloads/lowering/operations.h"
 #include "workloads/lowering/program_template.h"
+#include "workloads/lowering/repeated_runs.h"
+#include "workloads/lowering/streams.h"
 #include "workloads/passes/schedule/schedule.h"
 
 namespace tpusim::lowering {
@@ -37,13 +38,6 @@ namespace {
 using hlo::Computation;
 using hlo::Execution;
 using hlo::Instruction;
-using hlo::Opcode;
-
-// Operations that recompute what the forward pass had are marked by JAX's
-// checkpoint in their names; they are work, but not the model's.
-bool IsRecomputation(const Instruction& i) {
-  return i.op_name().find("rematted_computation") != std::string::npos;
-}
 
 constexpr Reason kBranchStated{"lowering.branch-stated", Action::kAssumed,
                                "{conditional} takes branch {branch}, as stated"};
@@ -53,22 +47,6 @@ constexpr Reason kBranchLongest{
 constexpr Reason kSendsToNext{
     "lowering.sends-to-next", Action::kAssumed,
     "{kernel} sends {bytes} bytes from every device: taken as sent to the next partition"};
-
-absl::StatusOr<hlo::Cost> CostOfKernel(const Instruction& i) {
-  if (i.opcode() != Opcode::kCustomCall) return hlo::CostOf(i);
-  if (kernels::HasKernelOfItsOwn(i) && !kernels::IsFactorizationCall(i)) {
-    // A comparison per candidate; the sorting network is the kernel's affair.
-    hlo::Cost compared;
-    compared.flops = Flops(hlo::Leaves(i.operand(0)->shape())[0]->ElementCount());
-    return compared;
-  }
-  if (kernels::IsFactorizationCall(i)) return hlo::CostOf(i);
-  ASSIGN_OR_RETURN(const kernels::CustomCost custom, kernels::CustomCostOf(i));
-  hlo::Cost cost;
-  cost.flops = custom.flops;
-  cost.transcendentals = custom.transcendentals;
-  return cost;
-}
 
 class Lowering {
  public:
@@ -83,11 +61,20 @@ class Lowering {
 
   absl::StatusOr<isa::PodProgram> Run() {
     const configs::Config& config = target_.config();
+    buffers::Ownership ownership = buffers::FindOwners(*input_.module, *input_.memory);
+    program_.info.live_at_peak = std::move(ownership.at_peak);
+    program_.info.owners = std::move(ownership.owners);
     for (const hlo::LiveBuffer& b : input_.memory->buffers) {
+      const int32_t owner = ownership.of_buffer[program_.info.buffers.size()];
       program_.info.buffers.push_back(
-          {fmt::format("{} {}", b.made_by->name(), b.array->ToString()), b.bytes});
+          {fmt::format("{} {}", b.made_by->name(), b.array->ToString()), b.bytes, owner});
     }
-    RETURN_IF_ERROR(PrepareOps());
+    for (const Computation* computation : hlo::ControlComputations(*input_.module)) {
+      const NextNames before = Names();
+      RETURN_IF_ERROR(PrepareOps(*computation));
+      ops_.names[computation] = {before, Names()};
+    }
+    program_.tokens = static_cast<int32_t>(ops_.collectives.size());
 
     RETURN_IF_ERROR(DecideBranches());
 
@@ -106,117 +93,100 @@ class Lowering {
         continue;
       }
       std::vector<int32_t> roles;
-      for (const Collective& c : collectives_) roles.push_back((*c.lowered.role_of_device)[device]);
-      for (const Branch& b : branches_) roles.push_back(b.taken[partition_of[device]]);
+      for (const Collective& c : ops_.collectives)
+        roles.push_back((*c.lowered.role_of_device)[device]);
+      for (const Branch& b : ops_.branches) roles.push_back(b.taken[partition_of[device]]);
       const auto [it, fresh] =
           program_of_roles.try_emplace(roles, static_cast<int32_t>(program_.programs.size()));
       if (fresh) program_.programs.push_back(program.Program(roles));
       program_.program_of_device[device] = it->second;
     }
-    RETURN_IF_ERROR(SumTotals(*input_.module->entry(), 1));
-    RETURN_IF_ERROR(CheckTotals());
+    RETURN_IF_ERROR(AddTotals(*input_.module->entry(), ops_, target_, program_.info));
     return std::move(program_);
   }
 
  private:
-  struct Collective {
-    collectives::LoweredCollective lowered;
-    int32_t op = -1;  // label on the collective stream
-    int32_t token = -1;
-    isa::StreamId stream;
-  };
-  struct Branch {
-    const Instruction* conditional = nullptr;
-    std::vector<int32_t> taken;  // by partition
-  };
-  struct Op {
-    Execution what = Execution::kNothing;
-    int32_t op = -1;          // label on the main stream
-    int32_t collective = -1;  // index into collectives_
-    int32_t branch = -1;      // index into branches_
-    int64_t trips = 0;
-    const Instruction* turns = nullptr;  // of a loop: the conditional that turns_ has
-    Picoseconds time{0};                 // of itself, without what it calls
-    isa::Kernel kernel;
-    isa::Body transfer;
-    timing::KernelTraffic traffic;
-  };
+  NextNames Names() const {
+    return {static_cast<int32_t>(program_.info.ops.size()),
+            static_cast<int32_t>(ops_.collectives.size()), program_.flags};
+  }
 
-  // Everything that is the same for all devices: kernels, labels, collectives.
-  absl::Status PrepareOps() {
-    for (const Computation* computation : hlo::ControlComputations(*input_.module)) {
-      for (const Instruction* i : computation->Order()) {
-        Op op;
-        ASSIGN_OR_RETURN(op.what, hlo::ExecutionOf(*i));
-        switch (op.what) {
-          case Execution::kKernel: {
-            ASSIGN_OR_RETURN(kernels::TimedKernel timed, input_.kernels->Build(*i));
-            op.kernel = std::move(timed.kernel);
-            op.traffic = timed.traffic;
-            op.time = timed.time;
-            RETURN_IF_ERROR(AddRemoteDma(*i, op));
-            break;
-          }
-          case Execution::kTransfer: {
-            ASSIGN_OR_RETURN(op.transfer, cost::TransferOf(*i, target_));
-            // Where it is already, it is only renamed.
-            if (op.transfer.empty()) op.what = Execution::kNothing;
-            op.time = cost::TimeOfTransfer(target_.chip(), op.transfer);
-            break;
-          }
-          case Execution::kCopyStart: {
-            ASSIGN_OR_RETURN(isa::Body transfer, cost::TransferOf(*i, target_));
-            op.time = cost::TimeOfTransfer(target_.chip(), transfer);
-            AddTransfer(*i, std::move(transfer), op, streams_.at(i));
-            break;
-          }
-          case Execution::kBranch: {
-            op.branch = static_cast<int32_t>(branches_.size());
-            branches_.push_back({i, {}});
-            break;
-          }
-          case Execution::kLoop: {
-            ASSIGN_OR_RETURN(op.trips, input_.trips(*i));
-            if (const auto turns = hlo::TurnsOf(*i, op.trips)) {
-              op.turns = turns->conditional;
-              turns_.emplace(turns->conditional, *turns);
-            }
-            break;
-          }
-          case Execution::kCollective:
-          case Execution::kStart: {
-            RETURN_IF_ERROR(AddCollective(*i, op, streams_.at(i)));
-            op.time = collectives_[op.collective].lowered.info.expected;
-            break;
-          }
-          default:
-            break;
+  // What is the same for all devices: kernels, labels, collectives. Names are given in the order of
+  // the schedule, so that those of equal layers differ by the same.
+  absl::Status PrepareOps(const Computation& computation) {
+    for (const Instruction* i : computation.Order()) {
+      Operation op;
+      op.names = Names();
+      ASSIGN_OR_RETURN(op.what, hlo::ExecutionOf(*i));
+      switch (op.what) {
+        case Execution::kKernel: {
+          ASSIGN_OR_RETURN(kernels::TimedKernel timed, input_.kernels->Build(*i));
+          op.kernel = std::move(timed.kernel);
+          op.traffic = timed.traffic;
+          op.time = timed.time;
+          RETURN_IF_ERROR(AddRemoteDma(*i, op));
+          break;
         }
-        if (op.what == Execution::kCollective) {
-          // One operation, in flight on one stream and waited for on the other.
-          op.op = collectives_[op.collective].op;
-        } else if (op.what != Execution::kNothing && op.what != Execution::kScalar) {
-          ASSIGN_OR_RETURN(op.op, AddOp(*i, op));
-          if (op.collective >= 0) {
-            program_.info.ops[op.op].starts = collectives_[op.collective].op;
-          }
-          if (op.what == Execution::kDone) {
-            program_.info.ops[op.op].waits_for =
-                collectives_[ops_.at(&hlo::StartOf(*i)).collective].op;
-          }
+        case Execution::kTransfer: {
+          ASSIGN_OR_RETURN(op.transfer, cost::TransferOf(*i, target_));
+          // Where it is already, it is only renamed.
+          if (op.transfer.empty()) op.what = Execution::kNothing;
+          op.time = cost::TimeOfTransfer(target_.chip(), op.transfer);
+          break;
         }
-        ops_[i] = std::move(op);
+        case Execution::kCopyStart: {
+          ASSIGN_OR_RETURN(isa::Body transfer, cost::TransferOf(*i, target_));
+          op.time = cost::TimeOfTransfer(target_.chip(), transfer);
+          AddTransfer(*i, std::move(transfer), op, streams_.at(i));
+          break;
+        }
+        case Execution::kBranch: {
+          op.branch = static_cast<int32_t>(ops_.branches.size());
+          ops_.branches.push_back({i, {}});
+          break;
+        }
+        case Execution::kLoop: {
+          ASSIGN_OR_RETURN(op.trips, input_.trips(*i));
+          if (const auto turns = hlo::TurnsOf(*i, op.trips)) {
+            op.turns = turns->conditional;
+            ops_.turns.emplace(turns->conditional, *turns);
+          }
+          break;
+        }
+        case Execution::kCollective:
+        case Execution::kStart: {
+          RETURN_IF_ERROR(AddCollective(*i, op, streams_.at(i)));
+          op.time = ops_.collectives[op.collective].lowered.info.expected;
+          break;
+        }
+        default:
+          break;
       }
+      if (op.what == Execution::kCollective) {
+        // One operation, in flight on one stream and waited for on the other.
+        op.op = ops_.collectives[op.collective].op;
+      } else if (op.what != Execution::kNothing && op.what != Execution::kScalar) {
+        op.op = static_cast<int32_t>(program_.info.ops.size());
+        isa::OpInfo& info = program_.info.ops.emplace_back(InfoOf(*i));
+        if (op.what == Execution::kKernel) {
+          ASSIGN_OR_RETURN(info, InfoOfKernel(*i, op.traffic));
+        }
+        if (op.collective >= 0) {
+          info.starts = ops_.collectives[op.collective].op;
+        }
+        if (op.what == Execution::kDone) {
+          info.waits_for = ops_.collectives[ops_.of.at(&hlo::StartOf(*i)).collective].op;
+        }
+      }
+      ops_.of[i] = std::move(op);
     }
-    program_.tokens = static_cast<int32_t>(collectives_.size());
     return absl::OkStatus();
   }
 
-  absl::Status AddCollective(const Instruction& i, Op& op, isa::StreamId stream) {
+  absl::Status AddCollective(const Instruction& i, Operation& op, isa::StreamId stream) {
     Collective c;
     ASSIGN_OR_RETURN(c.lowered, input_.collectives->Lower(i, program_));
-    isa::OpInfo info = InfoOf(i);
-    if (hlo::IsAsyncStart(i.opcode())) WholeOf(i, info);
+    isa::OpInfo info = hlo::IsAsyncStart(i.opcode()) ? InfoOfWhole(i) : InfoOf(i);
     info.sparse_core = hlo::IsOffLoaded(i);
     info.collective = static_cast<int32_t>(program_.info.collectives.size());
     program_.info.collectives.push_back(c.lowered.info);
@@ -229,7 +199,7 @@ class Lowering {
   }
 
   // Beside the kernel that starts it.
-  absl::Status AddRemoteDma(const Instruction& i, Op& op) {
+  absl::Status AddRemoteDma(const Instruction& i, Operation& op) {
     ASSIGN_OR_RETURN(std::optional<CollectiveLibrary::RemoteDma> dma,
                      input_.collectives->LowerRemoteDma(i, program_));
     if (!dma) return absl::OkStatus();
@@ -247,44 +217,31 @@ class Lowering {
   }
 
   // A copy beside the main stream, the same on every device.
-  void AddTransfer(const Instruction& i, isa::Body transfer, Op& op, isa::StreamId stream) {
+  void AddTransfer(const Instruction& i, isa::Body transfer, Operation& op, isa::StreamId stream) {
     Collective c;
     c.lowered.bodies.push_back(std::make_shared<const isa::Body>(std::move(transfer)));
     c.lowered.role_of_device = all_alike_;
-    isa::OpInfo info = InfoOf(i);
-    WholeOf(i, info);
-    Add(std::move(c), std::move(info), op, stream);
+    Add(std::move(c), InfoOfWhole(i), op, stream);
   }
 
-  // On its own stream the whole transfer runs, not just its start.
-  static void WholeOf(const Instruction& i, isa::OpInfo& info) {
-    const std::string suffix = "-start";
-    const size_t at = info.name.rfind(suffix);
-    if (at != std::string::npos) info.name.erase(at, suffix.size());
-    info.category = std::string(hlo::OpcodeName(hlo::WrappedBy(i).opcode()));
-    if (info.category.ends_with(suffix)) info.category.erase(info.category.size() - suffix.size());
-    if (const auto transfer = hlo::HostTransferOf(i)) info.category = CategoryOf(*transfer);
-    info.is_async = true;
-  }
-
-  void Add(Collective c, isa::OpInfo info, Op& op, isa::StreamId stream) {
+  void Add(Collective c, isa::OpInfo info, Operation& op, isa::StreamId stream) {
     c.op = static_cast<int32_t>(program_.info.ops.size());
     program_.info.ops.push_back(std::move(info));
-    c.token = static_cast<int32_t>(collectives_.size());
+    c.token = static_cast<int32_t>(ops_.collectives.size());
     c.stream = stream;
-    op.collective = static_cast<int32_t>(collectives_.size());
-    collectives_.push_back(std::move(c));
+    op.collective = static_cast<int32_t>(ops_.collectives.size());
+    ops_.collectives.push_back(std::move(c));
   }
 
   // Branches by partition, once the lengths of all computations are known.
   absl::Status DecideBranches() {
-    if (branches_.empty()) return absl::OkStatus();
+    if (ops_.branches.empty()) return absl::OkStatus();
     std::unordered_map<const Computation*, Picoseconds> lengths;
     const std::vector<Computation*> computations = hlo::ControlComputations(*input_.module);
     for (auto c = computations.rbegin(); c != computations.rend(); ++c) {
       Picoseconds sum(0);
       for (const Instruction* i : (*c)->Order()) {
-        const Op& op = ops_.at(i);
+        const Operation& op = ops_.of.at(i);
         sum += op.time;
         if (op.what == Execution::kBranch) sum += LengthOfBranches(*i, lengths);
         if (op.what == Execution::kCall) sum += lengths.at(i->called()[0]);
@@ -294,7 +251,7 @@ class Lowering {
       }
       lengths[*c] = sum;
     }
-    for (Branch& branch : branches_) DecideBranch(branch, lengths);
+    for (Branch& branch : ops_.branches) DecideBranch(branch, lengths);
     return absl::OkStatus();
   }
 
@@ -310,8 +267,8 @@ class Lowering {
   Picoseconds LengthOfBranches(
       const Instruction& i,
       const std::unordered_map<const Computation*, Picoseconds>& lengths) const {
-    const auto turns = turns_.find(&i);
-    if (turns == turns_.end()) return lengths.at(LongestBranch(i, lengths));
+    const auto turns = ops_.turns.find(&i);
+    if (turns == ops_.turns.end()) return lengths.at(LongestBranch(i, lengths));
     Picoseconds sum(0);
     const hlo::LoopInTurns& all = turns->second;
     for (size_t b = 0; b < all.of_branches.size(); ++b) {
@@ -328,7 +285,7 @@ class Lowering {
         std::find(i.called().begin(), i.called().end(), longest) - i.called().begin());
     bool assumed = false, stated = false;
     const size_t partitions = input_.collectives->device_of_partition().size();
-    if (turns_.contains(&i)) {  // The loop says which.
+    if (ops_.turns.contains(&i)) {  // The loop says which.
       branch.taken.assign(partitions, index);
       return;
     }
@@ -341,28 +298,6 @@ class Lowering {
     if (!assumed && !stated) return;
     records_.Add(stated ? kBranchStated : kBranchLongest, i.name(),
                  {{"conditional", i.Describe()}, {"branch", branch.taken.front()}});
-  }
-
-  static isa::OpInfo InfoOf(const Instruction& i) {
-    isa::OpInfo info;
-    info.name = i.name();
-    info.category = CategoryOf(i);
-    info.scope = i.op_name();
-    info.source = i.SourceLocation();
-    info.shape = i.shape().ToString();
-    return info;
-  }
-
-  absl::StatusOr<int32_t> AddOp(const Instruction& i, const Op& op) {
-    isa::OpInfo info = InfoOf(i);
-    if (op.what == Execution::kKernel) {
-      ASSIGN_OR_RETURN(const hlo::Cost cost, CostOfKernel(i));
-      info.flops = cost.flops;
-      info.model_flops = IsRecomputation(i) ? Flops(0) : cost.flops;
-      info.hbm_bytes = op.traffic.read + op.traffic.written;
-    }
-    program_.info.ops.push_back(std::move(info));
-    return static_cast<int32_t>(program_.info.ops.size() - 1);
   }
 
   int32_t IdleProgram() {
@@ -386,18 +321,105 @@ class Lowering {
     return program;
   }
 
-  void AppendComputation(const Computation& computation, ProgramTemplate& body) {
+  // Those by which something happens.
+  std::vector<Scheduled> ScheduleOf(const Computation& computation) const {
     const hlo::ComputationLives& memory = input_.memory->computations.at(&computation);
     const std::vector<Instruction*> order = computation.Order();
+    std::vector<Scheduled> schedule;
     for (size_t n = 0; n < order.size(); ++n) {
-      for (int32_t b : memory.alloc_before[n]) body.Add(isa::Alloc{SpaceOfBuffer(b), b});
-      AppendInstruction(*order[n], body);
-      for (int32_t b : memory.free_after[n]) body.Add(isa::Free{SpaceOfBuffer(b), b});
+      const Scheduled scheduled{order[n], memory.alloc_before[n], memory.free_after[n]};
+      if (ops_.of.at(order[n]).what != Execution::kNothing || !scheduled.allocated.empty() ||
+          !scheduled.freed.empty()) {
+        schedule.push_back(scheduled);
+      }
     }
+    return schedule;
+  }
+
+  // What is done, whatever its names: equal numbers do the same, with names that are as far from
+  // the next ones.
+  int32_t DoneBy(const Scheduled& scheduled) {
+    const Operation& op = ops_.of.at(scheduled.instruction);
+    std::vector<int64_t> done = {static_cast<int64_t>(op.what), op.trips};
+    for (const std::vector<int32_t>* buffers : {&scheduled.allocated, &scheduled.freed}) {
+      done.push_back(static_cast<int64_t>(buffers->size()));
+      for (const int32_t b : *buffers) {
+        const isa::BufferInfo& buffer = program_.info.buffers[b];
+        done.insert(done.end(),
+                    {static_cast<int64_t>(SpaceOfBuffer(b)), buffer.bytes.value(), buffer.owner});
+      }
+    }
+    if (op.what == Execution::kScalar) {
+      AppendWork(kernels::ScalarBlock(*scheduled.instruction, target_), done);
+    } else if (op.what == Execution::kKernel) {
+      AppendWork(op.kernel, done);
+    } else if (op.what == Execution::kDone) {
+      const int32_t collective = ops_.of.at(&hlo::StartOf(*scheduled.instruction)).collective;
+      const Collective& c = ops_.collectives[collective];
+      done.insert(done.end(),
+                  {op.names[static_cast<int>(isa::NameKind::kToken)] - collective, op.op - c.op,
+                   std::bit_cast<int64_t>(c.lowered.role_of_device.get())});
+    } else {
+      AppendWork(op.transfer, done);
+    }
+    if (op.collective >= 0) {
+      // Equal ones have their roles in common.
+      const Collective& c = ops_.collectives[op.collective];
+      done.insert(done.end(), {std::bit_cast<int64_t>(c.lowered.role_of_device.get()),
+                               static_cast<int64_t>(c.stream.kind), c.stream.index});
+      if (c.lowered.role_of_device == all_alike_) AppendWork(*c.lowered.bodies[0], done);
+    }
+    if (op.branch >= 0) {
+      const std::vector<int32_t>& taken = ops_.branches[op.branch].taken;
+      done.insert(done.end(), taken.begin(), taken.end());
+    }
+    if (op.turns != nullptr) {
+      const std::vector<int64_t>& turns = ops_.turns.at(op.turns).of_branches;
+      done.insert(done.end(), turns.begin(), turns.end());
+    }
+    if (hlo::IsControlFlow(scheduled.instruction->opcode())) {
+      for (const Computation* called : scheduled.instruction->called()) {
+        done.push_back(-1);
+        for (const Scheduled& inner : ScheduleOf(*called)) done.push_back(DoneBy(inner));
+      }
+    }
+    return done_.try_emplace(std::move(done), static_cast<int32_t>(done_.size())).first->second;
+  }
+
+  void AppendComputation(const Computation& computation, ProgramTemplate& body) {
+    const std::vector<Scheduled> schedule = ScheduleOf(computation);
+    std::vector<RepeatedRun> runs;
+    if (!in_iteration_) {
+      std::vector<int32_t> done;
+      for (const Scheduled& scheduled : schedule) done.push_back(DoneBy(scheduled));
+      runs = FindRepeatedRuns(done);
+    }
+    size_t next = 0;
+    const auto append_until = [&](size_t end, ProgramTemplate& to) {
+      for (; next < end; ++next) Append(schedule[next], to);
+    };
+    for (const RepeatedRun& run : runs) {
+      auto iterations = IterationsOf(run, schedule, ops_);
+      if (iterations == nullptr) continue;
+      append_until(run.begin, body);
+      ProgramTemplate iteration;
+      in_iteration_ = true;
+      append_until(run.begin + run.length, iteration);
+      in_iteration_ = false;
+      body.AddLoop(run.count, std::move(iteration), std::move(iterations));
+      next = run.begin + run.length * static_cast<size_t>(run.count);
+    }
+    append_until(schedule.size(), body);
+  }
+
+  void Append(const Scheduled& scheduled, ProgramTemplate& body) {
+    for (int32_t b : scheduled.allocated) body.Add(isa::Alloc{SpaceOfBuffer(b), b});
+    AppendInstruction(*scheduled.instruction, body);
+    for (int32_t b : scheduled.freed) body.Add(isa::Free{SpaceOfBuffer(b), b});
   }
 
   void AppendInstruction(const Instruction& i, ProgramTemplate& body) {
-    const Op& op = ops_.at(&i);
+    const Operation& op = ops_.of.at(&i);
     if (op.what == Execution::kNothing) return;
     if (op.what == Execution::kScalar) {
       body.Add(kernels::ScalarBlock(i, target_));
@@ -428,19 +450,19 @@ class Lowering {
         }
         std::vector<ProgramTemplate> bodies(i.called().size());
         for (size_t n = 0; n < bodies.size(); ++n) AppendComputation(*i.called()[n], bodies[n]);
-        body.AddBranch(RoleOf(branches_[op.branch]), std::move(bodies));
+        body.AddBranch(RoleOf(ops_.branches[op.branch]), std::move(bodies));
         break;
       }
       case Execution::kCall:
         AppendComputation(*i.called()[0], body);
         break;
       case Execution::kDone:
-        AppendDone(ops_.at(&hlo::StartOf(i)).collective, body);
+        AppendDone(ops_.of.at(&hlo::StartOf(i)).collective, body);
         break;
       case Execution::kLoop: {
         // One loop for all passes, or one for those of each branch.
         std::vector<int64_t> passes{op.trips};
-        if (op.turns != nullptr) passes = turns_.at(op.turns).of_branches;
+        if (op.turns != nullptr) passes = ops_.turns.at(op.turns).of_branches;
         for (size_t branch = 0; branch < passes.size(); ++branch) {
           if (op.turns != nullptr) turn_[op.turns] = branch;
           ProgramTemplate inner;
@@ -460,7 +482,7 @@ class Lowering {
   void AppendStart(int32_t collective, ProgramTemplate& body) {
     body.AddVarying(RoleOf(collective), [=, this](int32_t role) -> std::optional<isa::Instruction> {
       if (role < 0) return std::nullopt;
-      const Collective& c = collectives_[collective];
+      const Collective& c = ops_.collectives[collective];
       return isa::Instruction{isa::Start{c.stream, c.token, Labelled(collective, role)}};
     });
   }
@@ -468,13 +490,13 @@ class Lowering {
   void AppendDone(int32_t collective, ProgramTemplate& body) {
     body.AddVarying(RoleOf(collective), [=, this](int32_t role) -> std::optional<isa::Instruction> {
       if (role < 0) return std::nullopt;
-      return isa::Instruction{isa::Done{collectives_[collective].token}};
+      return isa::Instruction{isa::Done{ops_.collectives[collective].token}};
     });
   }
 
   // Which of the roles of a device it is, and what it is if that is the same for all.
   TemplateRole RoleOf(int32_t collective) const {
-    const std::vector<int32_t>& roles = *collectives_[collective].lowered.role_of_device;
+    const std::vector<int32_t>& roles = *ops_.collectives[collective].lowered.role_of_device;
     const std::vector<int64_t>& devices = input_.collectives->device_of_partition();
     const int32_t first = roles[devices.front()];
     const bool same = std::ranges::all_of(devices, [&](int64_t d) { return roles[d] == first; });
@@ -483,7 +505,7 @@ class Lowering {
   TemplateRole RoleOf(const Branch& branch) const {
     const int32_t first = branch.taken.front();
     const bool same = std::ranges::count(branch.taken, first) == std::ssize(branch.taken);
-    return {collectives_.size() + static_cast<size_t>(&branch - branches_.data()),
+    return {ops_.collectives.size() + static_cast<size_t>(&branch - ops_.branches.data()),
             same ? std::optional(first) : std::nullopt};
   }
 
@@ -491,66 +513,12 @@ class Lowering {
   const isa::SharedBody& Labelled(int32_t collective, int32_t role) {
     isa::SharedBody& labelled = labelled_[{collective, role}];
     if (labelled == nullptr) {
-      const Collective& c = collectives_[collective];
+      const Collective& c = ops_.collectives[collective];
       labelled = std::make_shared<const isa::Body>(isa::Body{{isa::Label{c.op, true}},
                                                              {isa::Call{c.lowered.bodies[role]}},
                                                              {isa::Label{c.op, false}}});
     }
     return labelled;
-  }
-
-  absl::Status SumTotals(const Computation& computation, int64_t times) {
-    isa::ProgramInfo& info = program_.info;
-    for (const Instruction* i : computation.Order()) {
-      const Op& op = ops_.at(i);
-      if (op.what == Execution::kLoop) {
-        for (const Computation* inner : i->called()) {
-          RETURN_IF_ERROR(SumTotals(*inner, SaturatedProduct(times, op.trips)));
-        }
-      } else if (op.what == Execution::kCall) {
-        RETURN_IF_ERROR(SumTotals(*i->called()[0], times));
-      } else if (op.what == Execution::kBranch) {
-        if (const auto turns = turns_.find(i); turns != turns_.end()) {
-          const hlo::LoopInTurns& all = turns->second;  // `times` are the passes of all together
-          for (size_t b = 0; b < all.of_branches.size(); ++b) {
-            const int64_t own = SaturatedProduct(times / all.trips, all.of_branches[b]);
-            if (own > 0) RETURN_IF_ERROR(SumTotals(*i->called()[b], own));
-          }
-          continue;
-        }
-        // What partition 0 does counts for all.
-        const int32_t taken = branches_[op.branch].taken.front();
-        RETURN_IF_ERROR(SumTotals(*i->called()[taken], times));
-      }
-      if (op.what != Execution::kKernel) continue;
-      const isa::OpInfo& o = info.ops[op.op];
-      info.hardware_flops += o.flops * times;
-      info.model_flops += o.model_flops * times;
-      info.hbm_bytes += o.hbm_bytes * times;
-      if (const Instruction* dot = kernels::ProductIn(*i)) {
-        ASSIGN_OR_RETURN(const hlo::Cost cost, hlo::CostOf(*dot));
-        const double passes = timing::FormatPasses(target_.chip().mxu, op.kernel.block.mxu.format);
-        info.mxu_flops +=
-            Flops(ToCount(std::round(static_cast<double>(cost.flops.value()) * passes))) * times;
-      } else if (i->opcode() == Opcode::kCustomCall && !kernels::HasKernelOfItsOwn(*i)) {
-        ASSIGN_OR_RETURN(const kernels::CustomCost custom, kernels::CustomCostOf(*i));
-        info.mxu_flops += kernels::MatrixFlops(custom, target_) * times;
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  // Sums stop at the largest number there is.
-  absl::Status CheckTotals() const {
-    const isa::ProgramInfo& info = program_.info;
-    const auto uncounted = [](const char* what) {
-      return UserError(fmt::format(
-          "the program has more than {:.2g} {} per device, which is more than can be counted; give "
-          "its loops fewer passes (--trip-count), its kernels less to do (--kernel-cost)",
-          static_cast<double>(Flops::Max().value()), what));
-    };
-    if (std::max(info.hardware_flops, info.mxu_flops) == Flops::Max()) return uncounted("FLOPs");
-    return info.hbm_bytes == Bytes::Max() ? uncounted("bytes through HBM") : absl::OkStatus();
   }
 
   const LoweringInput& input_;
@@ -560,13 +528,12 @@ class Lowering {
   const std::shared_ptr<const std::vector<int32_t>> all_alike_;  // a role for all devices
   isa::PodProgram program_;
   const Records records_{&program_.info.records};
-  std::unordered_map<const Instruction*, Op> ops_;
-  std::vector<Collective> collectives_;
-  std::vector<Branch> branches_;
-  // Conditionals whose branches a loop takes in turns, and whose turn it is.
-  std::unordered_map<const Instruction*, hlo::LoopInTurns> turns_;
+  Operations ops_;
+  // Of conditionals whose branches a loop takes in turns, whose turn it is.
   std::unordered_map<const Instruction*, size_t> turn_;
   std::map<std::pair<int32_t, int32_t>, isa::SharedBody> labelled_;
+  absl::flat_hash_map<std::vector<int64_t>, int32_t> done_;  // looked up, never iterated over
+  bool in_iteration_ = false;  // of a loop whose iterations have names of their own
   int32_t idle_ = -1;
 };
 

@@ -1,126 +1,85 @@
 #include "workloads/lowering/operations.h"
 
-#include <algorithm>
-#include <map>
-#include <vector>
+#include <fmt/format.h>
 
-#include "workloads/cost/schedule_graph.h"
-#include "workloads/hlo/analysis/async.h"
-#include "workloads/hlo/analysis/call_graph.h"
-#include "workloads/hlo/analysis/host_transfer.h"
-#include "workloads/hlo/ir/attributes.h"
+#include <algorithm>
+#include <cmath>
+
+#include "configs/status_macros.h"
+#include "models/timing/kernel_timing.h"
 #include "workloads/hlo/ir/opcode.h"
+#include "workloads/hlo/rules/cost.h"
+#include "workloads/kernels/custom_cost.h"
+#include "workloads/kernels/vector_cost.h"
 
 namespace tpusim::lowering {
 namespace {
 
 using hlo::Computation;
+using hlo::Execution;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Copies between the memories of a device, each way in the order in which they start.
-bool IsLocalCopy(const Instruction& i) {
-  return i.opcode() == Opcode::kCopyStart && i.shape().IsTuple() && !hlo::HostTransferOf(i);
-}
-bool IsToHbm(const Instruction& copy) {
-  return copy.shape().tuple[0].layout.memory_space == hlo::kHbmSpace;
-}
-
-// The copies within the chip have these two; those from and to the host come after them.
-constexpr size_t kLocalCopyStreams = 2;
-
-// How much is in flight, by stream of each kind.
-using InFlight = std::map<isa::StreamKind, std::vector<int32_t>>;
-
-// The larger of both, stream by stream.
-void MergeInto(InFlight& to, const InFlight& from) {
-  for (const auto& [kind, counts] : from) {
-    std::vector<int32_t>& merged = to[kind];
-    merged.resize(std::max(merged.size(), counts.size()));
-    for (size_t i = 0; i < counts.size(); ++i) merged[i] = std::max(merged[i], counts[i]);
+absl::Status SumTotals(const Computation& computation, int64_t times, const Operations& operations,
+                       const target::Target& target, isa::ProgramInfo& info) {
+  for (const Instruction* i : computation.Order()) {
+    const Operation& op = operations.of.at(i);
+    if (op.what == Execution::kLoop) {
+      for (const Computation* inner : i->called()) {
+        RETURN_IF_ERROR(
+            SumTotals(*inner, SaturatedProduct(times, op.trips), operations, target, info));
+      }
+    } else if (op.what == Execution::kCall) {
+      RETURN_IF_ERROR(SumTotals(*i->called()[0], times, operations, target, info));
+    } else if (op.what == Execution::kBranch) {
+      if (const auto turns = operations.turns.find(i); turns != operations.turns.end()) {
+        const hlo::LoopInTurns& all = turns->second;  // `times` are the passes of all together
+        for (size_t b = 0; b < all.of_branches.size(); ++b) {
+          const int64_t own = SaturatedProduct(times / all.trips, all.of_branches[b]);
+          if (own > 0) RETURN_IF_ERROR(SumTotals(*i->called()[b], own, operations, target, info));
+        }
+        continue;
+      }
+      // What partition 0 does counts for all.
+      const int32_t taken = operations.branches[op.branch].taken.front();
+      RETURN_IF_ERROR(SumTotals(*i->called()[taken], times, operations, target, info));
+    }
+    if (op.what != Execution::kKernel) continue;
+    const isa::OpInfo& o = info.ops[op.op];
+    info.hardware_flops += o.flops * times;
+    info.model_flops += o.model_flops * times;
+    info.hbm_bytes += o.hbm_bytes * times;
+    if (const Instruction* dot = kernels::ProductIn(*i)) {
+      ASSIGN_OR_RETURN(const hlo::Cost cost, hlo::CostOf(*dot));
+      const double passes = timing::FormatPasses(target.chip().mxu, op.kernel.block.mxu.format);
+      info.mxu_flops +=
+          Flops(ToCount(std::round(static_cast<double>(cost.flops.value()) * passes))) * times;
+    } else if (i->opcode() == Opcode::kCustomCall && !kernels::HasKernelOfItsOwn(*i)) {
+      ASSIGN_OR_RETURN(const kernels::CustomCost custom, kernels::CustomCostOf(*i));
+      info.mxu_flops += kernels::MatrixFlops(custom, target) * times;
+    }
   }
+  return absl::OkStatus();
 }
 
-isa::StreamKind KindFor(const Instruction& i) {
-  if (hlo::HostTransferOf(i)) return isa::StreamKind::kCopy;
-  if (hlo::IsAsyncStart(i.opcode()) && hlo::IsOffLoaded(i)) return isa::StreamKind::kSparseCore;
-  return isa::StreamKind::kCollective;
-}
-
-// There are only so many SparseCores; streams of other kinds are as many as are needed.
-isa::StreamId LeastBusy(InFlight& now, isa::StreamKind kind) {
-  std::vector<int32_t>& counts = now[kind];
-  const size_t reserved = kind == isa::StreamKind::kCopy ? kLocalCopyStreams : 0;
-  counts.resize(std::max(counts.size(), reserved));
-  const auto first = counts.begin() + static_cast<int64_t>(reserved);
-  if (kind != isa::StreamKind::kSparseCore && std::find(first, counts.end(), 0) == counts.end()) {
-    counts.push_back(0);
-    return {kind, static_cast<int32_t>(counts.size()) - 1};
-  }
-  return {kind, static_cast<int32_t>(std::min_element(first, counts.end()) - counts.begin())};
+// Sums stop at the largest number there is.
+absl::Status CheckTotals(const isa::ProgramInfo& info) {
+  const auto uncounted = [](const char* what) {
+    return UserError(fmt::format(
+        "the program has more than {:.2g} {} per device, which is more than can be counted; give "
+        "its loops fewer passes (--trip-count), its kernels less to do (--kernel-cost)",
+        static_cast<double>(Flops::Max().value()), what));
+  };
+  if (std::max(info.hardware_flops, info.mxu_flops) == Flops::Max()) return uncounted("FLOPs");
+  return info.hbm_bytes == Bytes::Max() ? uncounted("bytes through HBM") : absl::OkStatus();
 }
 
 }  // namespace
 
-std::unordered_map<const Instruction*, isa::StreamId> AssignStreams(const hlo::Module& module,
-                                                                    int64_t sparse_cores) {
-  std::unordered_map<const Instruction*, isa::StreamId> streams;
-  std::unordered_map<const Computation*, InFlight> at_calls;
-  const std::vector<Computation*> computations = hlo::ControlComputations(module);
-  // Callers come before what they call.
-  for (const Computation* computation : computations) {
-    InFlight now = at_calls[computation];
-    now[isa::StreamKind::kSparseCore].resize(
-        static_cast<size_t>(std::max<int64_t>(1, sparse_cores)));
-    for (const Instruction* i : computation->Order()) {
-      if (hlo::IsAsyncDone(i->opcode())) {
-        const auto start = streams.find(&hlo::StartOf(*i));
-        if (IsLocalCopy(hlo::StartOf(*i))) continue;
-        if (start != streams.end()) --now[start->second.kind][start->second.index];
-        continue;
-      }
-      if (hlo::IsControlFlow(i->opcode())) {
-        for (const Computation* called : i->called()) MergeInto(at_calls[called], now);
-      }
-      if (IsLocalCopy(*i)) {
-        streams[i] = {isa::StreamKind::kCopy, IsToHbm(*i) ? 1 : 0};
-        continue;
-      }
-      const isa::StreamId stream = LeastBusy(now, KindFor(*i));
-      streams[i] = stream;
-      if (hlo::IsAsyncStart(i->opcode())) ++now[stream.kind][stream.index];
-    }
-  }
-  return streams;
-}
-
-std::string CategoryOf(hlo::HostTransfer transfer) {
-  return transfer == hlo::HostTransfer::kToHost ? "copy to host" : "copy from host";
-}
-
-std::string CategoryOf(const Instruction& i) {
-  if (hlo::IsAsyncDone(i.opcode()) && hlo::HostTransferOf(hlo::StartOf(i))) {
-    return "wait for host";
-  }
-  if (const auto transfer = hlo::HostTransferOf(i); transfer && !hlo::IsAsyncStart(i.opcode())) {
-    return CategoryOf(*transfer);
-  }
-  switch (i.opcode()) {
-    case Opcode::kDot:
-    case Opcode::kRaggedDot:
-    case Opcode::kConvolution:
-      return "convolution fusion";
-    case Opcode::kFusion:
-      if (i.attrs().fusion_kind() == "kOutput") return "convolution fusion";
-      return i.attrs().fusion_kind() == "kInput" ? "input fusion" : "loop fusion";
-    case Opcode::kTranspose:
-    case Opcode::kCopy:
-    case Opcode::kReshape:
-      return "data formatting";
-    default:
-      return hlo::IsElementwise(i.opcode()) ? "non-fusion elementwise"
-                                            : std::string(hlo::OpcodeName(i.opcode()));
-  }
+absl::Status AddTotals(const Computation& entry, const Operations& operations,
+                       const target::Target& target, isa::ProgramInfo& info) {
+  RETURN_IF_ERROR(SumTotals(entry, 1, operations, target, info));
+  return CheckTotals(info);
 }
 
 }  // namespace tpusim::lowering

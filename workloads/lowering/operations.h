@@ -1,38 +1,76 @@
-// What the lowering asks of single operations: the streams that carry them, and their categories.
+// What the operations of a module become, before it is put together to the programs of devices.
 #ifndef TPUSIM_WORKLOADS_LOWERING_OPERATIONS_H_
 #define TPUSIM_WORKLOADS_LOWERING_OPERATIONS_H_
 
+#include <array>
 #include <cstdint>
-#include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "configs/units.h"
 #include "models/isa/program.h"
-#include "workloads/hlo/analysis/host_transfer.h"
+#include "models/timing/kernel_timing.h"
+#include "workloads/collectives/collective.h"
+#include "workloads/hlo/analysis/execution.h"
 #include "workloads/hlo/ir/ir.h"
+#include "workloads/hlo/rules/branches.h"
+#include "workloads/target/target.h"
 
 namespace tpusim::lowering {
 
-// Which stream beside the main one carries what.
-//
-// Bodies that are queued on one stream run one after the other, so what is in flight
-// at the same time needs a stream each: a start takes the first that nothing in flight
-// has, and its done gives it back. In a loop, branch or call everything that is in
-// flight where it is called counts as well. Copies between HBM and on-chip memories share two
-// streams, one per direction: a DMA engine moves them one after the other; those from and to the
-// host have further ones. What is off-loaded runs on the SparseCores of the device, of which there
-// are only so many: a start takes the one with least in flight.
-//
-// For every instruction of the computations that a scheduled module runs: the stream of
-// what it starts, or that it could use while it holds the main stream itself.
-std::unordered_map<const hlo::Instruction*, isa::StreamId> AssignStreams(const hlo::Module& module,
-                                                                         int64_t sparse_cores);
+// A collective, or a transfer beside the main stream.
+struct Collective {
+  collectives::LoweredCollective lowered;
+  int32_t op = -1;  // label on the collective stream
+  int32_t token = -1;
+  isa::StreamId stream;
+};
 
-// How profiles sort operations.
-//
-// XProf's hlo_category; of the host's memory: copies that the main stream executes, and waits.
-std::string CategoryOf(const hlo::Instruction& instruction);
-// Of a copy beside the main stream.
-std::string CategoryOf(hlo::HostTransfer transfer);
+struct Branch {
+  const hlo::Instruction* conditional = nullptr;
+  std::vector<int32_t> taken;  // by partition
+};
+
+// By kind. What is prepared next has names from these on.
+using NextNames = std::array<int32_t, isa::kNameKinds>;
+
+struct Operation {
+  hlo::Execution what = hlo::Execution::kNothing;
+  NextNames names{};
+  int32_t op = -1;          // label on the main stream
+  int32_t collective = -1;  // index into Operations::collectives
+  int32_t branch = -1;      // index into Operations::branches
+  int64_t trips = 0;
+  const hlo::Instruction* turns = nullptr;  // of a loop: the conditional in Operations::turns
+  Picoseconds time{0};                      // of itself, without what it calls
+  isa::Kernel kernel;
+  isa::Body transfer;
+  timing::KernelTraffic traffic;
+};
+
+// An instruction with what is allocated for it and freed after it.
+struct Scheduled {
+  const hlo::Instruction* instruction = nullptr;
+  const std::vector<int32_t>& allocated;
+  const std::vector<int32_t>& freed;
+};
+
+struct Operations {
+  std::unordered_map<const hlo::Instruction*, Operation> of;
+  std::vector<Collective> collectives;
+  std::vector<Branch> branches;
+  // Conditionals whose branches a loop takes in turns.
+  std::unordered_map<const hlo::Instruction*, hlo::LoopInTurns> turns;
+  // Those before a computation and after it.
+  std::unordered_map<const hlo::Computation*, std::pair<NextNames, NextNames>> names;
+};
+
+// Adds up FLOPs and bytes of all that the entry runs, loops counted. Error: they are more than can
+// be counted.
+absl::Status AddTotals(const hlo::Computation& entry, const Operations& operations,
+                       const target::Target& target, isa::ProgramInfo& info);
 
 }  // namespace tpusim::lowering
 

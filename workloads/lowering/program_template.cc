@@ -12,22 +12,22 @@ constexpr size_t kShortestCalled = 2;
 }  // namespace
 
 void ProgramTemplate::Finish() {
-  // A program is one stretch at least, if an empty one.
-  if (stretch_.empty() && !parts_.empty()) return;
-  stretch_.shrink_to_fit();
+  // A program is one body at least, if an empty one.
+  if (common_.empty() && !parts_.empty()) return;
+  common_.shrink_to_fit();
   Part part;
-  part.stretch = std::make_shared<const isa::Body>(std::exchange(stretch_, {}));
+  part.common = std::make_shared<const isa::Body>(std::exchange(common_, {}));
   parts_.push_back(std::move(part));
 }
 
 bool ProgramTemplate::uniform() const {
-  return parts_.size() == 1 && parts_.front().stretch != nullptr;
+  return parts_.size() == 1 && parts_.front().common != nullptr;
 }
 
 void ProgramTemplate::AddVarying(const TemplateRole& role, OfRole instruction) {
   if (role.same) {
     if (std::optional<isa::Instruction> same = instruction(*role.same)) {
-      stretch_.push_back(*std::move(same));
+      common_.push_back(*std::move(same));
     }
     return;
   }
@@ -38,15 +38,16 @@ void ProgramTemplate::AddVarying(const TemplateRole& role, OfRole instruction) {
   parts_.push_back(std::move(part));
 }
 
-void ProgramTemplate::AddLoop(int64_t count, ProgramTemplate body) {
+void ProgramTemplate::AddLoop(int64_t count, ProgramTemplate body,
+                              std::shared_ptr<const isa::Iterations> iterations) {
   body.Finish();
   if (body.uniform()) {
-    Add(isa::Loop{count, body.Program({})});
+    Add(isa::Loop{count, body.Program({}), std::move(iterations)});
     return;
   }
   Finish();
   Part part;
-  part.count = count;
+  part.loop = isa::Loop{count, nullptr, std::move(iterations)};
   part.inner.push_back(std::move(body));
   parts_.push_back(std::move(part));
 }
@@ -70,22 +71,24 @@ void ProgramTemplate::AddBranch(const TemplateRole& role, std::vector<ProgramTem
 }
 
 isa::SharedBody ProgramTemplate::Program(const std::vector<int32_t>& roles) const {
-  if (uniform()) return parts_.front().stretch;
+  if (uniform()) return parts_.front().common;
   isa::Body program;
   program.reserve(parts_.size());
   for (const Part& part : parts_) {
-    if (part.stretch != nullptr) {
-      if (part.stretch->size() < kShortestCalled) {
-        program.insert(program.end(), part.stretch->begin(), part.stretch->end());
+    if (part.common != nullptr) {
+      if (part.common->size() < kShortestCalled) {
+        program.insert(program.end(), part.common->begin(), part.common->end());
       } else {
-        program.push_back({isa::Call{part.stretch}});
+        program.push_back({isa::Call{part.common}});
       }
     } else if (part.instruction) {
       if (auto instruction = part.instruction(roles[part.role])) {
         program.push_back(*std::move(instruction));
       }
-    } else if (part.count) {
-      program.push_back({isa::Loop{*part.count, part.inner.front().Program(roles)}});
+    } else if (part.loop) {
+      isa::Loop loop = *part.loop;
+      loop.body = part.inner.front().Program(roles);
+      program.push_back({std::move(loop)});
     } else {
       isa::Branch branch;
       branch.taken = roles[part.role];

@@ -1,9 +1,9 @@
 // The programs of all devices at once.
 //
 // Partitions of an SPMD program do the same, but for the roles that they play in
-// collectives and the branches that they take. So it is lowered once, into stretches
+// collectives and the branches that they take. So it is lowered once, into bodies
 // that are the same everywhere and what varies between them; the program of a device is
-// made of that by its roles, and calls the stretches that it shares with others. A large
+// made of that by its roles, and calls the bodies that it shares with others. A large
 // program takes the memory of one, and what varies once more per distinct program.
 #ifndef TPUSIM_WORKLOADS_LOWERING_PROGRAM_TEMPLATE_H_
 #define TPUSIM_WORKLOADS_LOWERING_PROGRAM_TEMPLATE_H_
@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,11 +33,13 @@ class ProgramTemplate {
 
   template <typename Kind>
   void Add(Kind kind) {
-    stretch_.push_back(isa::Instruction{std::move(kind)});
+    common_.push_back(isa::Instruction{std::move(kind)});
   }
-  void Add(const isa::Body& body) { stretch_.insert(stretch_.end(), body.begin(), body.end()); }
+  void Add(const isa::Body& body) { common_.insert(common_.end(), body.begin(), body.end()); }
   void AddVarying(const TemplateRole& role, OfRole instruction);
-  void AddLoop(int64_t count, ProgramTemplate body);
+  // `iterations`: their names, if each has its own.
+  void AddLoop(int64_t count, ProgramTemplate body,
+               std::shared_ptr<const isa::Iterations> iterations = nullptr);
   // The role is the branch that is taken.
   void AddBranch(const TemplateRole& role, std::vector<ProgramTemplate> bodies);
 
@@ -46,11 +49,11 @@ class ProgramTemplate {
   isa::SharedBody Program(const std::vector<int32_t>& roles) const;
 
  private:
-  // A stretch, an instruction, a loop or a branch: the first of these that there is.
+  // What all have in common, an instruction, a loop or a branch: the first of these that there is.
   struct Part {
-    isa::SharedBody stretch;
+    isa::SharedBody common;
     OfRole instruction;
-    std::optional<int64_t> count;        // of the loop
+    std::optional<isa::Loop> loop;       // without its body
     size_t role = 0;                     // its place
     std::vector<ProgramTemplate> inner;  // body of the loop, or branches
   };
@@ -58,7 +61,7 @@ class ProgramTemplate {
   // Whether it is the same for all roles.
   bool uniform() const;
 
-  isa::Body stretch_;  // that is being made
+  isa::Body common_;  // that is being made
   std::vector<Part> parts_;
 };
 

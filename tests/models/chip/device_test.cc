@@ -85,7 +85,7 @@ TEST(Device, AProgramRunsOnItsStreams) {
       MakeBody(testing::Compute(10), isa::Start{{isa::StreamKind::kCopy, 1}, 0, Share(copy)},
                isa::Done{0}, isa::Signal{});
   bench.Elaborate();
-  device.main_stream().Enqueue(body, -1);
+  device.main_stream().Enqueue(body, -1, {});
   EXPECT_TRUE(bench.HappensAt(10'000 + 500'000 + 1000,
                               [&] { return bench.network.signalled.size() == 1; }));
   EXPECT_EQ(device.vpu().busy(), Picoseconds(10'000));
@@ -100,7 +100,7 @@ TEST(Device, ArraysAreInItsMemory) {
   const isa::Alloc alloc{isa::MemorySpace::kHbm, 0};
   const isa::Body body = MakeBody(alloc, alloc, alloc, isa::Signal{});
   bench.Elaborate();
-  device.main_stream().Enqueue(body, -1);
+  device.main_stream().Enqueue(body, -1, {});
   bench.RunTo(0);
   EXPECT_EQ(device.memory(isa::MemorySpace::kHbm).live(), Bytes(800'000'000));
   EXPECT_THAT(Message(bench.faults.status()), HasSubstr("hbm: array needs 400000000 bytes"));

@@ -29,7 +29,7 @@ struct ForkJoinBench : testing::Bench {
 TEST(ForkJoin, ABodyGoesToItsStream) {
   ForkJoinBench bench;
   bench.Elaborate();
-  EXPECT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5));
+  EXPECT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5, {}));
   EXPECT_EQ(bench.copies.queued, std::vector<int32_t>{5});
   EXPECT_TRUE(bench.main.queued.empty());
 }
@@ -37,19 +37,19 @@ TEST(ForkJoin, ABodyGoesToItsStream) {
 TEST(ForkJoin, AJoinBehindTheEndFreesTheToken) {
   ForkJoinBench bench;
   bench.Elaborate();
-  ASSERT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5));
+  ASSERT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5, {}));
   bench.fork_join.Finish(5);
   EXPECT_EQ(bench.fork_join.Join(5, &bench.main), Joined::kYes);
   EXPECT_EQ(bench.main.woken, 0);
   EXPECT_EQ(bench.fork_join.Join(5, &bench.main), Joined::kNeverStarted);
-  EXPECT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5));
+  EXPECT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5, {}));
 }
 
 TEST(ForkJoin, AJoinBeforeTheEndIsWokenByIt) {
   ForkJoinBench bench;
   bench.Elaborate();
-  ASSERT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5));
-  ASSERT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 3));
+  ASSERT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5, {}));
+  ASSERT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 3, {}));
   EXPECT_EQ(bench.fork_join.Join(5, &bench.main), Joined::kWait);
   bench.fork_join.Finish(3);
   EXPECT_EQ(bench.main.woken, 0);
@@ -61,10 +61,10 @@ TEST(ForkJoin, AJoinBeforeTheEndIsWokenByIt) {
 TEST(ForkJoin, ATokenIsStartedOnceUntilItsJoin) {
   ForkJoinBench bench;
   bench.Elaborate();
-  ASSERT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5));
-  EXPECT_FALSE(bench.fork_join.Fork(kCopies, bench.body, 5));
+  ASSERT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5, {}));
+  EXPECT_FALSE(bench.fork_join.Fork(kCopies, bench.body, 5, {}));
   bench.fork_join.Finish(5);
-  EXPECT_FALSE(bench.fork_join.Fork(kCopies, bench.body, 5));
+  EXPECT_FALSE(bench.fork_join.Fork(kCopies, bench.body, 5, {}));
   EXPECT_EQ(bench.copies.queued.size(), 1u);
   EXPECT_EQ(bench.fork_join.Join(4, &bench.main), Joined::kNeverStarted);
 }
@@ -72,9 +72,9 @@ TEST(ForkJoin, ATokenIsStartedOnceUntilItsJoin) {
 TEST(ForkJoin, BrokenProgramsStopTheMachine) {
   ForkJoinBench bench;
   bench.Elaborate();
-  EXPECT_DEATH(bench.fork_join.Fork(kHost, bench.body, 5), "a stream that does not exist");
+  EXPECT_DEATH(bench.fork_join.Fork(kHost, bench.body, 5, {}), "a stream that does not exist");
   EXPECT_DEATH(bench.fork_join.Finish(5), "a body ends that was never started");
-  ASSERT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5));
+  ASSERT_TRUE(bench.fork_join.Fork(kCopies, bench.body, 5, {}));
   ASSERT_EQ(bench.fork_join.Join(5, &bench.main), Joined::kWait);
   EXPECT_DEATH(bench.fork_join.Join(5, &bench.copies), "two streams wait for one token");
 }

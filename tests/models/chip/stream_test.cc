@@ -51,7 +51,7 @@ struct StreamBench : testing::Bench {
   // Gives it the body and runs what takes no time.
   void Execute(const isa::Body& body, int32_t token = -1) {
     Elaborate();
-    stream->Enqueue(body, token);
+    stream->Enqueue(body, token, {});
     RunTo(0);
   }
   size_t signals() const { return network.signalled.size(); }
@@ -205,7 +205,7 @@ TEST(Stream, BodiesRunOneAfterTheOther) {
   StreamBench bench;
   const isa::Body first = MakeBody(testing::Compute(1)), second = MakeBody(isa::Signal{});
   bench.Execute(first, 8);
-  bench.stream->Enqueue(second, 9);
+  bench.stream->Enqueue(second, 9, {});
   EXPECT_TRUE(bench.stream->Holds(8));
   EXPECT_TRUE(bench.stream->Holds(9));
   EXPECT_FALSE(bench.stream->Holds(7));

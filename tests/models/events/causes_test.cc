@@ -64,7 +64,7 @@ TEST(CausesTest, ChainsThatNobodyHoldsAreForgotten) {
   const int64_t before = causes.moments();
   for (int i = 1; i <= 1000; ++i) {
     causes.Spend(other, Ps(i), i, Spent::kMxu);
-    causes.Spend(main, Ps(i), 1, Spent::kMxu);  // goes on: one stretch
+    causes.Spend(main, Ps(i), 1, Spent::kMxu);  // goes on: one moment
     other = main;
   }
   EXPECT_LE(causes.moments(), before + 1001);

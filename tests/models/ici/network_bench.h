@@ -100,10 +100,10 @@ class NetworkBench : public Bench, public ici::FabricProbe {
   }
   // By a stream of device 0; the transfer must outlive the run.
   void Send(const isa::Rdma& rdma, int32_t stream = 0) {
-    router->Send(0, rdma, program.routes[rdma.route].from[0], {{}, stream}, /*op=*/-1);
+    router->Send(0, rdma, program.routes[rdma.route].from[0], {{}, stream}, /*op=*/-1, {});
   }
   void Signal(int32_t route) {
-    router->Signal(0, {route, /*flag=*/5}, program.routes[route].from[0]);
+    router->Signal(0, {route, /*flag=*/5}, program.routes[route].from[0], {});
   }
   size_t Arrived(int device = 1) const {
     return nodes[static_cast<size_t>(device)].flags.raised.size();

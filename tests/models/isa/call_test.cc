@@ -1,4 +1,4 @@
-// Stretches that programs call: routes, streams, counts and labels inside them are found.
+// Bodies that programs call: routes, streams, counts and labels inside them are found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::EndsWith;
 
-// The label of op 0 begins in one stretch and ends in another, around what differs.
+// The label of op 0 begins in one body and ends in another, around what differs.
 PodProgram TwoPrograms() {
   PodProgram program;
   const SharedBody begin = Share({{Block{}}, {Label{0, true}}});
@@ -35,12 +35,12 @@ PodProgram TwoPrograms() {
   return program;
 }
 
-TEST(Call, LabelsMayBeginInOneStretchAndEndInAnother) {
+TEST(Call, LabelsMayBeginInOneBodyAndEndInAnother) {
   const absl::Status status = Verify(TwoPrograms(), Pair());
   EXPECT_TRUE(status.ok()) << Message(status);
 }
 
-TEST(Call, LabelsOfAStretchCountWhereverItIsCalled) {
+TEST(Call, LabelsOfABodyCountWhereverItIsCalled) {
   PodProgram program = TwoPrograms();
   Body body = *program.programs[1];
   body.pop_back();
@@ -51,7 +51,7 @@ TEST(Call, LabelsOfAStretchCountWhereverItIsCalled) {
   EXPECT_THAT(Message(Verify(program, Pair())), EndsWith("label 'while.1' ends without having begun"));
 }
 
-TEST(Call, StretchesMustBeRight) {
+TEST(Call, BodiesMustBeRight) {
   PodProgram program = TwoPrograms();
   program.programs[1] = Share({{Call{nullptr}}});
   EXPECT_THAT(Message(Verify(program, Pair())), EndsWith("a body is missing"));
@@ -61,7 +61,7 @@ TEST(Call, StretchesMustBeRight) {
 
 TEST(Call, IsNoInstruction) {
   const InstructionCount count = CountInstructions(TwoPrograms());
-  // Four of the stretches, the loop, and five times the transfer.
+  // Four of the bodies, the loop, and five times the transfer.
   EXPECT_EQ(count.instructions, 4 + 1 + 5);
   EXPECT_EQ(count.loop, "while.1");
   EXPECT_EQ(count.passes, 5);

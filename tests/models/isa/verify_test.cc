@@ -64,6 +64,18 @@ TEST(Verify, IndicesMustExist) {
   EXPECT_THAT(ErrorOf({{Branch{1, {Share({})}}}}), HasSubstr("branch 1 of 1"));
 }
 
+TEST(Verify, NamesOfAllIterationsMustExist) {
+  const auto loop = [](int64_t count, int64_t named, Body body) {
+    const Iterations::Ranges flags{{{}, {}, {{0, 0, 1, 1}}}};
+    return Instruction{
+        Loop{count, Share(std::move(body)), std::make_shared<const Iterations>(named, flags)}};
+  };
+  EXPECT_EQ(ErrorOf({loop(2, 2, {{Wait{0, 1}}})}), "");
+  EXPECT_THAT(ErrorOf({loop(3, 3, {{Wait{0, 1}}})}), HasSubstr("flag 2 of 2"));
+  EXPECT_THAT(ErrorOf({loop(2, 3, {{Wait{0, 1}}})}), HasSubstr("another trip count"));
+  EXPECT_THAT(ErrorOf({loop(2, 2, {loop(2, 2, {})})}), HasSubstr("two loops whose iterations"));
+}
+
 TEST(Verify, LabelsMustNestWithinABody) {
   EXPECT_THAT(ErrorOf({{Label{0, true}}}), HasSubstr("label 'fusion.1' does not end"));
   EXPECT_THAT(ErrorOf({{Label{0, false}}}), HasSubstr("'fusion.1' ends without having begun"));

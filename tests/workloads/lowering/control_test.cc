@@ -235,5 +235,49 @@ TEST(ExecutionTest, StartsOfCollectivesAndCopies) {
               ::testing::HasSubstr("op 'send' is not supported"));
 }
 
+// What operations are called that a stream begins, in their order, also of those in between.
+void AddBegun(const isa::PodProgram& program, const isa::Body& body, const isa::Iteration& in,
+              std::vector<std::string>& begun) {
+  for (const isa::Instruction& i : body) {
+    const auto* label = std::get_if<isa::Label>(&i.kind);
+    if (label != nullptr && label->begin) begun.push_back(program.info.ops[in.Op(label->op)].name);
+    if (const auto* call = std::get_if<isa::Call>(&i.kind)) {
+      AddBegun(program, *call->body, in, begun);
+    } else if (const auto* branch = std::get_if<isa::Branch>(&i.kind)) {
+      AddBegun(program, *branch->bodies[branch->taken], in, begun);
+    } else if (const auto* loop = std::get_if<isa::Loop>(&i.kind)) {
+      ASSERT_NE(loop->iterations, nullptr);
+      for (int64_t n = 0; n < loop->count; ++n) {
+        AddBegun(program, *loop->body, {loop->iterations.get(), n}, begun);
+      }
+    }
+  }
+}
+
+// Each operation keeps its own name, also where computations are called.
+TEST(LowerTest, EqualLayersAreOneLoop) {
+  constexpr int kLayers = 20;
+  hlo::TestModule m;
+  Instruction* x = m.Param(F32({1024, 1024}));
+  Instruction* selector = m.Param(S32({}));
+  std::vector<std::string> expected;
+  for (int layer = 0; layer < kLayers; ++layer) {
+    x = m.Add(Opcode::kNegate, x->shape(), {x});
+    expected.push_back(x->name());
+    x = m.Add(Opcode::kSine, x->shape(), {x});
+    expected.push_back(x->name());
+    x = Conditional(m, selector, x);
+    expected.push_back(x->name());
+    expected.push_back(x->called()[0]->root()->name());
+  }
+  const isa::PodProgram program = LowerOn(m, "v5e-1x1", 1);
+  std::vector<std::string> begun;
+  AddBegun(program, *program.programs[0], {}, begun);
+  EXPECT_EQ(begun, expected);
+  const std::vector<isa::Loop> loops = Find<isa::Loop>(*program.programs[0]);
+  ASSERT_EQ(loops.size(), 1);
+  EXPECT_GE(loops[0].count, kLayers - 2);
+}
+
 }  // namespace
 }  // namespace tpusim::lowering
