@@ -46,8 +46,7 @@ extern "C" void ExitOnAbort(int) {
   constexpr std::string_view kMessage =
       "tpusim: error: out of memory: the program needs more than this process may have\n";
   // Nothing is to be done if it cannot be said.
-  [[maybe_unused]] const ssize_t written =
-      ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
   results::RemoveTemporaries();
   ::_exit(kExitUserError);
 }
@@ -135,10 +134,10 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", "tpusim " TPUSIM_VERSION);
   app.require_subcommand(1);
   const std::vector<Command> commands = {
-      AddRun(app),        AddCompare(app), AddAdvise(app),   AddSearch(app),     AddFit(app),
-      AddCollective(app), AddCheck(app),   AddValidate(app), AddConfigs(app),    AddCompile(app),
-      AddOpt(app),        AddPage(app),    AddSchema(app),   AddCompletion(app), AddMan(app),
-      AddHelp(app),       AddVersion(app)};
+      AddRun(app),     AddCompare(app),    AddAdvise(app), AddSearch(app),   AddFlags(app),
+      AddFit(app),     AddCollective(app), AddCheck(app),  AddValidate(app), AddConfigs(app),
+      AddCompile(app), AddOpt(app),        AddPage(app),   AddSchema(app),   AddCompletion(app),
+      AddMan(app),     AddHelp(app),       AddVersion(app)};
   for (const Command& command : commands) RejectEmptyValues(*command.app);
   GroupOptions(app);
   AddExamples(app,

@@ -6,14 +6,18 @@ comes back is the module that a TPU would run: partitioned, fused, with layouts,
 schedule.
 """
 
+import contextlib
+import gzip
+import hashlib
 import importlib.util
 import os
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 
-from tpusim import topology
+from tpusim import files, topology, wire
 from tpusim.errors import ArgumentTypeError, Error
 from tpusim.jax_internals import compiling, versions
 from tpusim.workload import (
@@ -22,7 +26,13 @@ from tpusim.workload import (
     DeviceCoordinates,
     MemoryAnalysis,
     MeshAxis,
+    Workload,
 )
+
+# Where compiled modules are kept, if they are; another form has other names.
+_folder: pathlib.Path | None = None
+_FORM = 1
+_ID = 5  # Of an HloModuleProto.
 
 _FIELDS = ("argument", "output", "alias", "temp", "generated_code")
 # Chips whose slices are named by two extents.
@@ -45,6 +55,13 @@ def compile_lowered(
     version = topology.require_libtpu()
     described = topology.topology_of(config)
     devices = topology.placed(described, [axis.size for axis in mesh], partitions, places)
+    where = tuple(map(topology.coordinates_of, devices))
+    kept = _kept_in(lowered, (version, described, where, sorted(options.items())))
+    if kept is not None and kept.is_file():
+        with contextlib.suppress(ValueError, OSError):
+            found = Workload.from_bytes(gzip.decompress(kept.read_bytes()))
+            if found.compilation is not None:
+                return found.hlo_module, where, found.compilation
     try:
         executable = compiling.compiled(lowered, devices, options)
     except versions.MissingInternalError:
@@ -58,7 +75,28 @@ def compile_lowered(
         init_args=os.environ.get("LIBTPU_INIT_ARGS", ""),
         memory=_memory(executable.get_compiled_memory_stats()),
     )
-    return _module(executable), tuple(map(topology.coordinates_of, devices)), made
+    module = _module(executable)
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        whole = Workload(module, coordinates=where, compilation=made)
+        files.write_atomically(kept, gzip.compress(whole.to_bytes(), 1, mtime=0))
+    return module, where, made
+
+
+def keep(folder: str | os.PathLike[str] | None) -> None:
+    """From now on compiled modules are kept in a folder, and taken from there."""
+    global _folder
+    _folder = None if folder is None else pathlib.Path(folder)
+
+
+def _kept_in(lowered: Any, given: Any) -> pathlib.Path | None:
+    """The file of a module: by the program and all that the compiler is told."""
+    if _folder is None:
+        return None
+    module = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+    plain = wire.serialize(f for f in wire.parse(module) if f[0] != _ID)
+    told = (given, os.environ.get("LIBTPU_INIT_ARGS", ""), jax.__version__, _FORM)
+    return _folder / f"{hashlib.sha256(plain + repr(told).encode()).hexdigest()}.pb.gz"
 
 
 def module_of(
